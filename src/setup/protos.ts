@@ -1,0 +1,40 @@
+/**
+ * Collects the protos of others into node_modules/.proto, where buf.yaml expects them: `node src/setup/protos.ts`.
+ *
+ * All come from installed packages, so generation needs neither copies in this repository nor buf's registry.
+ */
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { printProto } from "./print-proto.ts";
+
+const modules = join(import.meta.dirname, "../../node_modules");
+const target = join(modules, ".proto");
+
+/** Import path of each proto → the file in node_modules that has it. */
+const copied = {
+  "google/api/annotations.proto": "google-proto-files/google/api/annotations.proto",
+  "google/api/http.proto": "google-proto-files/google/api/http.proto",
+  "google/api/httpbody.proto": "google-proto-files/google/api/httpbody.proto",
+  "google/rpc/code.proto": "google-proto-files/google/rpc/code.proto",
+  "google/rpc/error_details.proto": "google-proto-files/google/rpc/error_details.proto",
+  "google/rpc/status.proto": "google-proto-files/google/rpc/status.proto",
+  "grpc/health/v1/health.proto": "grpc-health-check/proto/health/v1/health.proto",
+  "grpc/reflection/v1/reflection.proto": "@grpc/reflection/build/proto/grpc/reflection/v1/reflection.proto",
+  "grpc/reflection/v1alpha/reflection.proto":
+    "@grpc/reflection/build/proto/grpc/reflection/v1alpha/reflection.proto",
+};
+
+rmSync(target, { recursive: true, force: true });
+for (const [importPath, source] of Object.entries(copied)) {
+  copyFileSync(join(modules, source), makePlace(importPath));
+}
+// No npm package ships validate.proto; protovalidate carries its descriptor.
+const { proto } = file_buf_validate_validate;
+writeFileSync(makePlace(proto.name), printProto(proto));
+
+function makePlace(importPath: string): string {
+  const path = join(target, importPath);
+  mkdirSync(dirname(path), { recursive: true });
+  return path;
+}
