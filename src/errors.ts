@@ -1,0 +1,168 @@
+/**
+ * Every way in which a caller can be refused. The only file that makes a ConnectError.
+ *
+ * A refusal travels over gRPC, gRPC-Web, Connect and REST alike: a status code, a sentence for a person,
+ * and a google.rpc.ErrorInfo whose `reason` a program can switch on.
+ */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import {
+  type BadRequest_FieldViolationSchema,
+  BadRequestSchema,
+  ErrorInfoSchema,
+} from "#gen/google/rpc/error_details_pb.ts";
+
+/** Says under which code a reason travels, and its HTTP status where google/rpc/code.proto is too coarse. */
+interface Reason {
+  readonly code: Code;
+  readonly httpStatus?: number;
+}
+
+/** Every reason a caller can receive. A reason once shipped keeps its meaning. */
+export const reasons = {
+  // What a request can have wrong before a call is found for it.
+  ROUTE_NOT_FOUND: { code: Code.NotFound },
+  METHOD_NOT_ALLOWED: { code: Code.Unimplemented, httpStatus: 405 },
+  RPC_NOT_FOUND: { code: Code.Unimplemented, httpStatus: 404 },
+  TARGET_INVALID: { code: Code.InvalidArgument },
+  HTTP_INVALID: { code: Code.InvalidArgument },
+  METADATA_TOO_LARGE: { code: Code.ResourceExhausted, httpStatus: 431 },
+  REQUEST_TOO_SLOW: { code: Code.DeadlineExceeded, httpStatus: 408 },
+  // What its headers and its body can have wrong.
+  NOT_ACCEPTABLE: { code: Code.InvalidArgument, httpStatus: 406 },
+  MEDIA_TYPE_UNSUPPORTED: { code: Code.InvalidArgument, httpStatus: 415 },
+  ENCODING_UNSUPPORTED: { code: Code.Unimplemented, httpStatus: 415 },
+  ENCODING_INVALID: { code: Code.InvalidArgument },
+  BODY_TOO_LARGE: { code: Code.ResourceExhausted, httpStatus: 413 },
+  BODY_UNEXPECTED: { code: Code.InvalidArgument },
+  BODY_INCOMPLETE: { code: Code.InvalidArgument },
+  TIMEOUT_INVALID: { code: Code.InvalidArgument },
+  // What its message can have wrong.
+  MESSAGE_MALFORMED: { code: Code.InvalidArgument },
+  JSON_INVALID: { code: Code.InvalidArgument },
+  PARAMETER_UNKNOWN: { code: Code.InvalidArgument },
+  PARAMETER_DUPLICATE: { code: Code.InvalidArgument },
+  FIELD_CONTRADICTION: { code: Code.InvalidArgument },
+  FIELD_INVALID: { code: Code.InvalidArgument },
+  KEY_INVALID: { code: Code.InvalidArgument },
+  LENGTH_INVALID: { code: Code.InvalidArgument },
+  // Who the caller is.
+  TOKEN_MISSING: { code: Code.Unauthenticated },
+  TOKEN_MALFORMED: { code: Code.Unauthenticated },
+  TOKEN_KEY_UNKNOWN: { code: Code.Unauthenticated },
+  TOKEN_FORGED: { code: Code.Unauthenticated },
+  TOKEN_EXPIRED: { code: Code.Unauthenticated },
+  // How the call ended.
+  DEADLINE_EXCEEDED: { code: Code.DeadlineExceeded },
+  CALL_CANCELED: { code: Code.Canceled },
+  SHUTTING_DOWN: { code: Code.Unavailable },
+  NOT_IMPLEMENTED: { code: Code.Unimplemented },
+  INTERNAL: { code: Code.Internal },
+} as const satisfies Record<string, Reason>;
+
+/** Names a reason. */
+export type ReasonName = keyof typeof reasons;
+
+/** One field of a request and what is wrong with it. */
+export type FieldViolation = MessageInitShape<typeof BadRequest_FieldViolationSchema>;
+
+/** The domain of our reasons (google.rpc.ErrorInfo.domain). */
+export const errorDomain = "quantum-safe-playground";
+
+/**
+ * Makes the error that refuses a call; the caller of this function throws it.
+ *
+ * @param message what was wrong and what would be right, for a person; public values only.
+ * @param metadata whatever varies in the message, for a program; public values only.
+ * @param violations the fields at fault, in the names of the JSON form.
+ */
+export function refuse(
+  reason: ReasonName,
+  message: string,
+  metadata: Record<string, string> = {},
+  violations: readonly FieldViolation[] = [],
+): ConnectError {
+  const { code } = reasons[reason];
+  const error = new ConnectError(message, code, undefined, [
+    { desc: ErrorInfoSchema, value: { reason, domain: errorDomain, metadata } },
+  ]);
+  if (violations.length > 0) {
+    error.details.push({ desc: BadRequestSchema, value: { fieldViolations: [...violations] } });
+  }
+  // RFC 9110, section 15.5.2: a 401 says how to authenticate.
+  if (code === Code.Unauthenticated) error.metadata.set("www-authenticate", "Bearer");
+  return error;
+}
+
+/** Refuses one field: the message begins with its name. */
+export function refuseField(
+  field: string,
+  description: string,
+  reason: ReasonName = "FIELD_INVALID",
+): ConnectError {
+  return refuse(reason, `${field}: ${description}`, { field }, [{ field, description }]);
+}
+
+/** Refuses a call whose metadata is larger than a server takes. */
+export function refuseMetadata(bytes: number, maxBytes: number): ConnectError {
+  return refuse("METADATA_TOO_LARGE", `the request's metadata is ${bytes} bytes; the limit is ${maxBytes}`, {
+    bytes: String(bytes),
+    maxBytes: String(maxBytes),
+  });
+}
+
+/** Refuses a body, or one message of a stream, that is larger than a server takes. */
+export function refuseBody(maxBytes: number): ConnectError {
+  return refuse("BODY_TOO_LARGE", `the message is larger than the limit of ${maxBytes} bytes`, {
+    maxBytes: String(maxBytes),
+  });
+}
+
+/** Tells which of our reasons an error carries; undefined if it is not one of ours. */
+export function reasonOf(error: ConnectError): ReasonName | undefined {
+  for (const info of error.findDetails(ErrorInfoSchema)) {
+    if (info.domain === errorDomain && info.reason in reasons) return info.reason as ReasonName;
+  }
+  return undefined;
+}
+
+/** HTTP status of each gRPC code, as google/rpc/code.proto has it. */
+const httpStatuses: Readonly<Record<Code, number>> = {
+  [Code.Canceled]: 499,
+  [Code.Unknown]: 500,
+  [Code.InvalidArgument]: 400,
+  [Code.DeadlineExceeded]: 504,
+  [Code.NotFound]: 404,
+  [Code.AlreadyExists]: 409,
+  [Code.PermissionDenied]: 403,
+  [Code.ResourceExhausted]: 429,
+  [Code.FailedPrecondition]: 400,
+  [Code.Aborted]: 409,
+  [Code.OutOfRange]: 400,
+  [Code.Unimplemented]: 501,
+  [Code.Internal]: 500,
+  [Code.Unavailable]: 503,
+  [Code.DataLoss]: 500,
+  [Code.Unauthenticated]: 401,
+};
+
+/** Tells the HTTP status of a failed REST call. */
+export function httpStatusOf(error: ConnectError): number {
+  const reason = reasonOf(error);
+  const known: Reason | undefined = reason === undefined ? undefined : reasons[reason];
+  return known?.httpStatus ?? httpStatuses[error.code] ?? 500;
+}
+
+/**
+ * Makes a ConnectError out of whatever a handler threw. What is not a ConnectError is a bug or a fault of
+ * the machine: the caller learns nothing of it but that it happened; the cause is kept for the log.
+ */
+export function toConnectError(thrown: unknown): ConnectError {
+  if (thrown instanceof ConnectError) return thrown;
+  if (thrown instanceof Error && thrown.name === "AbortError") {
+    return refuse("CALL_CANCELED", "the call was canceled");
+  }
+  const error = refuse("INTERNAL", "internal error");
+  error.cause = thrown;
+  return error;
+}

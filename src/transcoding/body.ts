@@ -1,0 +1,138 @@
+/** Reads request bodies: bounded in size and time, decompressed, checked for their media type. */
+import { promisify } from "node:util";
+import { gunzip } from "node:zlib";
+import { refuse, refuseBody } from "../errors.ts";
+
+const gunzipAsync = promisify(gunzip);
+
+/** What a body may be. */
+export interface BodyLimits {
+  /** Bytes of a whole body, or of one message of a stream, before and after decompression. */
+  readonly maxBytes: number;
+  /** Milliseconds from the call to the last byte of a body that is read whole. */
+  readonly maxReceiveMs: number;
+}
+
+/** A body as it arrives. */
+export interface IncomingBody {
+  readonly chunks: AsyncIterable<Uint8Array>;
+  readonly headers: Headers;
+  /** Aborts when the caller has gone or its deadline has passed. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Reads a whole body.
+ *
+ * @throws BODY_TOO_LARGE, REQUEST_TOO_SLOW, ENCODING_UNSUPPORTED, ENCODING_INVALID, or why the signal aborted
+ */
+export async function readBody(body: IncomingBody, limits: BodyLimits): Promise<Uint8Array> {
+  const compressed = isCompressed(body.headers);
+  const announced = Number(body.headers.get("content-length") ?? 0);
+  if (announced > limits.maxBytes) throw refuseBody(limits.maxBytes);
+  const bytes = await collect(body, limits);
+  return compressed && bytes.length > 0 ? decompress(bytes, limits.maxBytes) : bytes;
+}
+
+async function collect(body: IncomingBody, limits: BodyLimits): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of withinTime(body, limits.maxReceiveMs)) {
+    size += chunk.length;
+    if (size > limits.maxBytes) throw refuseBody(limits.maxBytes);
+    chunks.push(chunk);
+  }
+  return chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks, size);
+}
+
+/**
+ * Passes chunks on until the signal aborts or, if given, the time is over.
+ *
+ * @throws REQUEST_TOO_SLOW, or why the signal aborted
+ */
+export async function* withinTime(body: IncomingBody, maxReceiveMs?: number): AsyncGenerator<Uint8Array> {
+  const { promise: ended, reject: end } = Promise.withResolvers<never>();
+  ended.catch(() => {}); // It is raced below; when nothing races it any more, nobody is left to tell.
+  const onAbort = (): void => end(body.signal.reason);
+  if (body.signal.aborted) onAbort();
+  body.signal.addEventListener("abort", onAbort, { once: true });
+  const timer =
+    maxReceiveMs === undefined
+      ? undefined
+      : setTimeout(() => {
+          const seconds = maxReceiveMs / 1000;
+          end(refuse("REQUEST_TOO_SLOW", `the request did not arrive whole within ${seconds} seconds`));
+        }, maxReceiveMs);
+  const iterator = body.chunks[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await Promise.race([iterator.next(), ended]);
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    clearTimeout(timer);
+    body.signal.removeEventListener("abort", onAbort);
+  }
+}
+
+function isCompressed(headers: Headers): boolean {
+  const encoding = (headers.get("content-encoding") ?? "identity").trim().toLowerCase();
+  if (encoding === "identity" || encoding === "") return false;
+  if (encoding === "gzip" || encoding === "x-gzip") return true;
+  const error = refuse(
+    "ENCODING_UNSUPPORTED",
+    `content-encoding "${encoding}" is not supported; send gzip or none`,
+    {
+      contentEncoding: encoding,
+    },
+  );
+  error.metadata.set("accept-encoding", "gzip");
+  throw error;
+}
+
+async function decompress(bytes: Uint8Array, maxBytes: number): Promise<Uint8Array> {
+  try {
+    return await gunzipAsync(bytes, { maxOutputLength: maxBytes });
+  } catch (error) {
+    if (error instanceof RangeError) throw refuseBody(maxBytes);
+    throw refuse("ENCODING_INVALID", "the body is not the gzip data that content-encoding announces");
+  }
+}
+
+/** A media type without parameters, in lower case, and its charset. */
+export interface MediaType {
+  readonly name: string;
+  readonly charset: string | undefined;
+}
+
+/** Takes a content-type apart (RFC 9110, section 8.3.1); undefined if there is none. */
+export function parseMediaType(header: string | null): MediaType | undefined {
+  if (header === null) return undefined;
+  const [name = "", ...parameters] = header.split(";").map((part) => part.trim());
+  const charset = parameters.find((parameter) => /^charset=/i.test(parameter))?.slice("charset=".length);
+  return { name: name.toLowerCase(), charset: charset?.replaceAll('"', "").toLowerCase() };
+}
+
+/**
+ * Refuses a body that is not JSON. A body without a content-type is taken at its word.
+ *
+ * @param accepted the media types that the call takes.
+ * @throws MEDIA_TYPE_UNSUPPORTED
+ */
+export function requireMediaType(headers: Headers, accepted: readonly string[]): string {
+  const type = parseMediaType(headers.get("content-type"));
+  if (type === undefined) return accepted[0] as string;
+  const utf8 = type.charset === undefined || type.charset === "utf-8" || type.charset === "us-ascii";
+  if (accepted.includes(type.name) && utf8) return type.name;
+  const given = type.charset === undefined ? type.name : `${type.name} in ${type.charset}`;
+  const error = refuse(
+    "MEDIA_TYPE_UNSUPPORTED",
+    `the body is ${given}; send content-type: ${accepted.join(" or ")}`,
+    {
+      contentType: given,
+    },
+  );
+  error.metadata.set("accept", accepted.join(", "));
+  throw error;
+}

@@ -1,0 +1,86 @@
+/** Reads a query string into the fields it names. */
+import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import { refuse } from "../errors.ts";
+import { describeFieldPath, type FieldPath, leafOf, resolveFieldPath, whyNotTextual } from "./fields.ts";
+
+/** One field that the query names, with every text given for it, in order. */
+export interface QueryField {
+  readonly path: FieldPath;
+  readonly texts: readonly string[];
+}
+
+/**
+ * Finds the field of every query parameter. Names are those of the JSON form or of the proto file, joined
+ * with dots into nested messages; a repeated field takes the parameter several times.
+ *
+ * @param rawQuery what follows the first "?" of the target, undecoded.
+ * @throws PARAMETER_UNKNOWN, PARAMETER_DUPLICATE, TARGET_INVALID
+ */
+export function readQuery(desc: DescMessage, rawQuery: string): QueryField[] {
+  const fields = new Map<string, { path: FieldPath; texts: string[] }>();
+  for (const [name, text] of splitQuery(rawQuery)) {
+    const path = findField(desc, name);
+    const key = describeFieldPath(path);
+    const known = fields.get(key);
+    if (known === undefined) {
+      fields.set(key, { path, texts: [text] });
+    } else if (leafOf(path).fieldKind === "list") {
+      known.texts.push(text);
+    } else {
+      throw refuse(
+        "PARAMETER_DUPLICATE",
+        `query parameter "${name}" stands more than once`,
+        { parameter: name },
+        [{ field: key, description: "stands more than once" }],
+      );
+    }
+  }
+  return [...fields.values()];
+}
+
+/** Refuses every query parameter, for a call that takes all its fields from elsewhere. @throws PARAMETER_UNKNOWN */
+export function refuseQuery(rawQuery: string): void {
+  for (const [name] of splitQuery(rawQuery)) {
+    throw refuseParameter(name, "this call takes its fields from the path and the body");
+  }
+}
+
+function* splitQuery(rawQuery: string): Generator<[name: string, text: string]> {
+  for (const part of rawQuery.split("&")) {
+    if (part === "") continue;
+    const equals = part.indexOf("=");
+    yield equals < 0 ? [decode(part), ""] : [decode(part.slice(0, equals)), decode(part.slice(equals + 1))];
+  }
+}
+
+/** Decodes one name or value of a query; a plus sign is a space, as HTML forms send it. */
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll("+", " "));
+  } catch {
+    throw refuse("TARGET_INVALID", `"${text}" in the query is no valid percent-encoded UTF-8`);
+  }
+}
+
+function findField(desc: DescMessage, name: string): FieldPath {
+  const path = resolveFieldPath(desc, name.split("."), true);
+  if (typeof path === "string") throw refuseParameter(name, `${path}; ${listNames(desc)}`);
+  const why = whyNotTextual(leafOf(path), true);
+  if (why !== undefined) throw refuseParameter(name, `the field ${why} and can not stand in a query`);
+  return path;
+}
+
+function listNames(desc: DescMessage): string {
+  const names = desc.fields.filter(isListed).map((field) => field.jsonName);
+  return names.length === 0 ? "the call takes no parameters" : `known are ${names.join(", ")}`;
+}
+
+function isListed(field: DescField): boolean {
+  return field.fieldKind !== "map";
+}
+
+function refuseParameter(name: string, why: string): Error {
+  return refuse("PARAMETER_UNKNOWN", `query parameter "${name}": ${why}`, { parameter: name }, [
+    { field: name, description: why },
+  ]);
+}

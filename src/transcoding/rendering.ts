@@ -1,0 +1,142 @@
+/** Turns messages and errors into the bodies of HTTP answers. */
+import { createHash } from "node:crypto";
+import type { DescField, DescMessage, Message, Registry } from "@bufbuild/protobuf";
+import { create, toJson } from "@bufbuild/protobuf";
+import { reflect } from "@bufbuild/protobuf/reflect";
+import { anyPack } from "@bufbuild/protobuf/wkt";
+import { Code, type ConnectError } from "@connectrpc/connect";
+import { isHttpBody, type Route } from "./routes.ts";
+
+/** The form that a server stream takes. */
+export interface StreamFormat {
+  readonly mediaType: string;
+  /** Written before the first message, if any. */
+  readonly open: string;
+  readonly close: string;
+  message(json: string, index: number): string;
+  error(json: string, index: number): string;
+}
+
+/** One JSON text a line. */
+const lines: StreamFormat = {
+  mediaType: "application/x-ndjson",
+  open: "",
+  close: "",
+  message: (json) => `${json}\n`,
+  error: (json) => `${json}\n`,
+};
+
+/** One JSON array; an error after its first element is its last one. */
+const array: StreamFormat = {
+  mediaType: "application/json",
+  open: "[",
+  close: "]\n",
+  message: (json, index) => (index === 0 ? json : `,\n${json}`),
+  error: (json, index) => (index === 0 ? json : `,\n${json}`),
+};
+
+/** Server-sent events (HTML, section 9.2), as EventSource reads them; an error is an event named "error". */
+const events: StreamFormat = {
+  mediaType: "text/event-stream",
+  open: "",
+  close: "",
+  message: (json) => `data: ${json}\n\n`,
+  error: (json) => `event: error\ndata: ${json}\n\n`,
+};
+
+/** The forms of a server stream by media type; the first is the default. */
+export const streamFormats: ReadonlyMap<string, StreamFormat> = new Map([
+  [lines.mediaType, lines],
+  ["application/ndjson", { ...lines, mediaType: "application/ndjson" }],
+  ["application/jsonl", { ...lines, mediaType: "application/jsonl" }],
+  [array.mediaType, array],
+  [events.mediaType, events],
+]);
+
+/** Raw bytes with their media type, as google.api.HttpBody has them. */
+export interface RawBody {
+  readonly contentType: string;
+  readonly data: Uint8Array;
+}
+
+/** Renders the answers of one route. */
+export interface Renderer {
+  /** True if the answers are raw bytes (google.api.HttpBody) instead of JSON. */
+  readonly raw: boolean;
+  toJsonText(message: Message): string;
+  toRaw(message: Message): RawBody;
+}
+
+/** Makes the renderer of a route: of the whole message, or of its response_body field. */
+export function createRenderer(route: Route, registry: Registry): Renderer {
+  const { output } = route.spec.method;
+  const field = route.responseField;
+  return {
+    raw: isHttpBody(field === undefined ? output : field.fieldKind === "message" ? field.message : undefined),
+    toJsonText: (message) => renderJson(output, message, field, registry),
+    toRaw: (message) => readRaw(output, message, field),
+  };
+}
+
+/** Every field without presence stands in the JSON, so that `valid: false` and `total: 0` can be read. */
+function renderJson(
+  desc: DescMessage,
+  message: Message,
+  field: DescField | undefined,
+  registry: Registry,
+): string {
+  const json = toJson(desc, message, { registry, alwaysEmitImplicit: true });
+  if (field === undefined) return JSON.stringify(json);
+  const part =
+    typeof json === "object" && json !== null && !Array.isArray(json) ? json[field.jsonName] : undefined;
+  return JSON.stringify(part ?? null);
+}
+
+function readRaw(desc: DescMessage, message: Message, field: DescField | undefined): RawBody {
+  const whole = reflect(desc, message);
+  const body = field === undefined ? whole : (whole.get(field) as typeof whole);
+  let contentType = "";
+  let data = new Uint8Array();
+  for (const part of body.fields) {
+    const value: unknown = body.get(part);
+    if (part.name === "content_type" && typeof value === "string") contentType = value;
+    if (part.name === "data" && value instanceof Uint8Array) data = new Uint8Array(value);
+  }
+  return { contentType: contentType === "" ? "application/octet-stream" : contentType, data };
+}
+
+/** Renders the one error body of the REST side; details are Any messages in their JSON form. */
+export function renderError(error: ConnectError, registry: Registry): string {
+  const details = error.details.map((detail) => {
+    if (!("desc" in detail)) {
+      return {
+        "@type": `type.googleapis.com/${detail.type}`,
+        value: Buffer.from(detail.value).toString("base64"),
+      };
+    }
+    const packed = anyPack(detail.desc, create(detail.desc, detail.value));
+    const json = toJson(detail.desc, create(detail.desc, detail.value), { registry });
+    return { "@type": packed.typeUrl, ...(json as Record<string, unknown>) };
+  });
+  return JSON.stringify({ status: "error", code: nameOf(error.code), message: error.rawMessage, details });
+}
+
+/** The name of a gRPC code as google/rpc/code.proto writes it. */
+export function nameOf(code: Code): string {
+  if (code === Code.Canceled) return "CANCELLED";
+  return Code[code].replace(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase();
+}
+
+/** A strong entity tag (RFC 9110, section 8.8.3): 128 bits of the SHA-256 of the bytes. */
+export function entityTagOf(bytes: Uint8Array): string {
+  return `"${createHash("sha256").update(bytes).digest().subarray(0, 16).toString("base64url")}"`;
+}
+
+/** Tells whether an If-None-Match header covers a tag (weak comparison, RFC 9110, section 13.1.2). */
+export function matchesEntityTag(ifNoneMatch: string | null, tag: string): boolean {
+  if (ifNoneMatch === null) return false;
+  return ifNoneMatch.split(",").some((candidate) => {
+    const text = candidate.trim();
+    return text === "*" || text.replace(/^W\//, "") === tag;
+  });
+}

@@ -1,0 +1,185 @@
+/**
+ * Finds the route of a request: a trie over path segments that goes back to a less specific branch where a
+ * more specific one does not lead to the end, or not for the request's method.
+ *
+ * It reads the raw request target, so that an encoded slash never splits a segment. A literal is preferred
+ * to `*`, `*` to `**`, and a path with a verb to one without.
+ */
+import { refuse } from "../errors.ts";
+import type { Template, Variable } from "./template.ts";
+
+/** What the router needs of a route. */
+export interface Routable {
+  /** The HTTP method in upper case, or "*" for any. */
+  readonly httpMethod: string;
+  readonly template: Template;
+  /** Names the route in errors: its RPC, and which of its bindings. */
+  readonly origin: string;
+}
+
+/** A route that matched, with the text of each of its variables. */
+export interface RouteMatch<R> {
+  readonly route: R;
+  readonly variables: ReadonlyMap<Variable, string>;
+}
+
+/** The answer to a path: a match, or the methods that the path has (none: the path is unknown). */
+export type RouteResult<R> =
+  | RouteMatch<R>
+  | { readonly route: undefined; readonly methods: readonly string[] };
+
+interface Node<R> {
+  readonly literals: Map<string, Node<R>>;
+  one: Node<R> | undefined;
+  rest: Node<R> | undefined;
+  /** Verb (empty for none) to HTTP method to route. */
+  readonly routes: Map<string, Map<string, R>>;
+}
+
+/** A table of routes. */
+export interface Router<R> {
+  match(httpMethod: string, rawPath: string): RouteResult<R>;
+}
+
+/**
+ * Builds a router.
+ *
+ * @throws Error naming both, if two routes match exactly the same requests.
+ */
+export function createRouter<R extends Routable>(routes: readonly R[]): Router<R> {
+  const root = createNode<R>();
+  for (const route of routes) insert(root, route);
+  return {
+    match: (httpMethod, rawPath) => match(root, httpMethod, splitPath(rawPath)),
+  };
+}
+
+function createNode<R>(): Node<R> {
+  return { literals: new Map(), one: undefined, rest: undefined, routes: new Map() };
+}
+
+function insert<R extends Routable>(root: Node<R>, route: R): void {
+  let node = root;
+  for (const segment of route.template.segments) {
+    if (segment.kind === "literal") {
+      node = getOrInsert(node.literals, segment.text, createNode<R>);
+    } else {
+      node = node[segment.kind] ??= createNode<R>();
+    }
+  }
+  const byMethod = getOrInsert(node.routes, route.template.verb, () => new Map<string, R>());
+  const other = byMethod.get(route.httpMethod);
+  if (other !== undefined) {
+    throw new Error(
+      `${route.origin} and ${other.origin} match the same requests: ` +
+        `${route.httpMethod} ${route.template.text} and ${other.httpMethod} ${other.template.text}`,
+    );
+  }
+  byMethod.set(route.httpMethod, route);
+}
+
+function getOrInsert<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  let value = map.get(key);
+  if (value === undefined) {
+    value = make();
+    map.set(key, value);
+  }
+  return value;
+}
+
+/** A path as it came, and each segment decoded for the comparison with literals. */
+interface Path {
+  readonly raw: readonly string[];
+  readonly decoded: readonly string[];
+}
+
+function splitPath(rawPath: string): Path {
+  const raw = rawPath === "/" ? [] : rawPath.slice(1).split("/");
+  return { raw, decoded: raw.map(decodeSegment) };
+}
+
+/** Decodes every percent-encoded byte of one segment (RFC 3986, section 2.1). */
+function decodeSegment(segment: string): string {
+  if (!segment.includes("%")) return segment;
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    throw refuse("TARGET_INVALID", `the path segment "${segment}" is no valid percent-encoded UTF-8`);
+  }
+}
+
+function match<R extends Routable>(root: Node<R>, httpMethod: string, path: Path): RouteResult<R> {
+  const methods = new Set<string>();
+  const attempt = (candidate: Path, verb: string): RouteMatch<R> | undefined => {
+    const found = walk(root, candidate, 0, verb, httpMethod, methods);
+    return found && { route: found, variables: captureVariables(found.template, candidate.raw) };
+  };
+  const split = splitVerb(path);
+  const matched = (split && attempt(split.path, split.verb)) ?? attempt(path, "");
+  return matched ?? { route: undefined, methods: [...methods] };
+}
+
+/** Takes the last segment apart at its last colon; an encoded colon never begins a verb. */
+function splitVerb(path: Path): { path: Path; verb: string } | undefined {
+  const last = path.raw.at(-1);
+  const colon = last?.lastIndexOf(":") ?? -1;
+  if (last === undefined || colon < 0) return undefined;
+  const head = last.slice(0, colon);
+  return {
+    path: {
+      raw: [...path.raw.slice(0, -1), head],
+      decoded: [...path.decoded.slice(0, -1), decodeSegment(head)],
+    },
+    verb: decodeSegment(last.slice(colon + 1)),
+  };
+}
+
+function walk<R extends Routable>(
+  node: Node<R>,
+  path: Path,
+  depth: number,
+  verb: string,
+  httpMethod: string,
+  methods: Set<string>,
+): R | undefined {
+  const segment = path.decoded[depth];
+  if (segment === undefined) {
+    return (
+      finish(node, verb, httpMethod, methods) ?? (node.rest && finish(node.rest, verb, httpMethod, methods))
+    );
+  }
+  const literal = node.literals.get(segment);
+  const deeper = literal && walk(literal, path, depth + 1, verb, httpMethod, methods);
+  if (deeper !== undefined) return deeper;
+  if (node.one !== undefined && segment !== "") {
+    const found = walk(node.one, path, depth + 1, verb, httpMethod, methods);
+    if (found !== undefined) return found;
+  }
+  return node.rest && finish(node.rest, verb, httpMethod, methods);
+}
+
+function finish<R>(node: Node<R>, verb: string, httpMethod: string, methods: Set<string>): R | undefined {
+  const byMethod = node.routes.get(verb);
+  if (byMethod === undefined) return undefined;
+  for (const method of byMethod.keys()) methods.add(method);
+  return byMethod.get(httpMethod) ?? byMethod.get("*");
+}
+
+function captureVariables(template: Template, raw: readonly string[]): ReadonlyMap<Variable, string> {
+  const values = new Map<Variable, string>();
+  for (const variable of template.variables) {
+    const endsInRest = template.segments[variable.end - 1]?.kind === "rest";
+    const captured = raw.slice(variable.start, endsInRest ? raw.length : variable.end);
+    const decode = variable.multiSegment ? decodeAllButSlashes : decodeSegment;
+    values.set(variable, captured.map(decode).join("/"));
+  }
+  return values;
+}
+
+/** Decodes a segment of a multi-segment variable: %2F and %2f stay as they are (google/api/http.proto). */
+function decodeAllButSlashes(segment: string): string {
+  return segment
+    .split(/(%2f)/i)
+    .map((part) => (/^%2f$/i.test(part) ? part : decodeSegment(part)))
+    .join("");
+}

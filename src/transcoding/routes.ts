@@ -1,0 +1,145 @@
+/** Reads the google.api.http options of methods and makes routes of them; what can not work is refused here. */
+import type { DescField, DescMessage, DescMethod } from "@bufbuild/protobuf";
+import { getOption, hasOption } from "@bufbuild/protobuf";
+import type { MethodImplSpec, ServiceImplSpec } from "@connectrpc/connect";
+import { http } from "#gen/google/api/annotations_pb.ts";
+import type { HttpRule } from "#gen/google/api/http_pb.ts";
+import { type FieldPath, resolveFieldPath, whyNotTextual } from "./fields.ts";
+import { parseTemplate, type Template, type Variable } from "./template.ts";
+
+/** Where the fields of a request come from besides its path. */
+export type BodyRule =
+  /** No body; every field can be a query parameter. */
+  | { readonly kind: "none" }
+  /** The body is the whole message; there are no query parameters. */
+  | { readonly kind: "all" }
+  /** The body is one field; the others can be query parameters. */
+  | { readonly kind: "field"; readonly field: DescField };
+
+/** One HTTP binding of one RPC. */
+export interface Route {
+  readonly httpMethod: string;
+  readonly template: Template;
+  readonly origin: string;
+  readonly spec: MethodImplSpec;
+  readonly variables: readonly { readonly variable: Variable; readonly path: FieldPath }[];
+  readonly body: BodyRule;
+  /** The field that the response body is; undefined for the whole message. */
+  readonly responseField: DescField | undefined;
+}
+
+/** Tells whether a message carries raw bytes with a media type of their own instead of JSON. */
+export function isHttpBody(desc: DescMessage | undefined): boolean {
+  return desc?.typeName === "google.api.HttpBody";
+}
+
+/**
+ * Makes the routes of services, in the order of their declaration.
+ *
+ * @throws Error naming the RPC and the binding, for a rule that could never work.
+ */
+export function compileRoutes(services: readonly ServiceImplSpec[]): Route[] {
+  return services.flatMap((service) => Object.values(service.methods).flatMap(compileMethod));
+}
+
+function compileMethod(spec: MethodImplSpec): Route[] {
+  if (!hasOption(spec.method, http)) return [];
+  const rule = getOption(spec.method, http);
+  const name = `${spec.method.parent.typeName}.${spec.method.name}`;
+  const additional = rule.additionalBindings.map((binding, index) => {
+    const origin = `${name}, additional binding ${index + 1}`;
+    if (binding.additionalBindings.length > 0) throw new Error(`${origin}: additional bindings may not nest`);
+    return compileRule(spec, binding, origin);
+  });
+  return [compileRule(spec, rule, name), ...additional];
+}
+
+function compileRule(spec: MethodImplSpec, rule: HttpRule, origin: string): Route {
+  const { httpMethod, path } = readPattern(rule, origin);
+  const template = parse(path, origin);
+  const { method } = spec;
+  const route = {
+    httpMethod,
+    template,
+    origin,
+    spec,
+    variables: template.variables.map((variable) => ({
+      variable,
+      path: resolveVariable(method, variable, origin),
+    })),
+    body: resolveBody(method, rule, httpMethod, origin),
+    responseField: resolveTopLevel(method.output, rule.responseBody, "response_body", origin),
+  };
+  refuseSharedOneof(route.variables, origin);
+  return route;
+}
+
+function readPattern(rule: HttpRule, origin: string): { httpMethod: string; path: string } {
+  const { pattern } = rule;
+  if (pattern.case === undefined) throw new Error(`${origin}: the rule has no method and path`);
+  if (pattern.case !== "custom") return { httpMethod: pattern.case.toUpperCase(), path: pattern.value };
+  const { kind, path } = pattern.value;
+  // RFC 9110, section 9.1: a method is a token; "*" is google/api/http.proto's word for any method.
+  if (!/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(kind)) throw new Error(`${origin}: "${kind}" is no HTTP method`);
+  return { httpMethod: kind, path };
+}
+
+function parse(path: string, origin: string): Template {
+  try {
+    return parseTemplate(path);
+  } catch (error) {
+    throw new Error(`${origin}: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+function resolveVariable(method: DescMethod, variable: Variable, origin: string): FieldPath {
+  const path = resolveFieldPath(method.input, variable.fieldPath, false);
+  const name = variable.fieldPath.join(".");
+  if (typeof path === "string") throw new Error(`${origin}: path variable "${name}": ${path}`);
+  const why = whyNotTextual(path[path.length - 1] as DescField, false);
+  if (why !== undefined)
+    throw new Error(`${origin}: path variable "${name}" ${why}; it must be a single plain value`);
+  return path;
+}
+
+function resolveBody(method: DescMethod, rule: HttpRule, httpMethod: string, origin: string): BodyRule {
+  if (rule.body === "") return { kind: "none" };
+  // RFC 9110, sections 9.3.1 and 9.3.2: content in these requests has no meaning, and proxies drop it.
+  if (httpMethod === "GET" || httpMethod === "HEAD")
+    throw new Error(`${origin}: a ${httpMethod} request has no body`);
+  if (rule.body === "*") return { kind: "all" };
+  const field = resolveTopLevel(method.input, rule.body, "body", origin);
+  return field === undefined ? { kind: "none" } : { kind: "field", field };
+}
+
+function resolveTopLevel(
+  desc: DescMessage,
+  name: string,
+  option: string,
+  origin: string,
+): DescField | undefined {
+  if (name === "") return undefined;
+  const field = desc.fields.find((candidate) => candidate.name === name);
+  if (field === undefined)
+    throw new Error(`${origin}: ${option} "${name}" is no top-level field of ${desc.typeName}`);
+  return field;
+}
+
+/** Two variables can not both be the one member of a oneof that is set. */
+function refuseSharedOneof(variables: Route["variables"], origin: string): void {
+  const taken = new Map<string, DescField>();
+  for (const { path } of variables) {
+    let at = "";
+    for (const field of path) {
+      if (field.oneof !== undefined) {
+        const key = `${at}/${field.oneof.name}`;
+        const other = taken.get(key);
+        if (other !== undefined && other !== field) {
+          throw new Error(`${origin}: path variables "${other.name}" and "${field.name}" are of one oneof`);
+        }
+        taken.set(key, field);
+      }
+      at += `/${field.name}`;
+    }
+  }
+}

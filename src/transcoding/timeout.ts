@@ -1,0 +1,40 @@
+/** Reads the deadline that a caller sets (grpc-timeout, connect-timeout-ms). */
+import { refuse } from "../errors.ts";
+
+/** The longest delay that setTimeout takes, 2^31 - 1 ms or about 24.8 days; a longer one would fire at once. */
+const longestTimerMs = 2 ** 31 - 1;
+
+/** Milliseconds of each unit of the gRPC protocol. */
+const unitMs: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };
+
+/**
+ * Tells how many milliseconds a caller gives a call; undefined if it sets no limit.
+ *
+ * @throws TIMEOUT_INVALID
+ */
+export function readTimeout(headers: Pick<Headers, "get">): number | undefined {
+  const grpc = headers.get("grpc-timeout");
+  const connect = headers.get("connect-timeout-ms");
+  if (grpc !== null) return parseGrpcTimeout(grpc);
+  return connect === null ? undefined : parseConnectTimeout(connect);
+}
+
+/** Parses "5S": at most 8 digits and a unit (gRPC over HTTP/2, "Timeout"). @throws TIMEOUT_INVALID */
+export function parseGrpcTimeout(text: string): number {
+  const [, digits, unit] = /^(\d{1,8})([HMSmun])$/.exec(text) ?? [];
+  if (digits === undefined || unit === undefined) {
+    throw refuse(
+      "TIMEOUT_INVALID",
+      `grpc-timeout "${text}" is not 1 to 8 digits and one of H, M, S, m, u, n`,
+    );
+  }
+  return Math.min(Number(digits) * (unitMs[unit] ?? 1), longestTimerMs);
+}
+
+/** Parses "5000": at most 10 digits (Connect protocol, "Timeout"). @throws TIMEOUT_INVALID */
+export function parseConnectTimeout(text: string): number {
+  if (!/^\d{1,10}$/.test(text)) {
+    throw refuse("TIMEOUT_INVALID", `connect-timeout-ms "${text}" is not 1 to 10 digits`);
+  }
+  return Math.min(Number(text), longestTimerMs);
+}
