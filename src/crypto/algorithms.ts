@@ -1,0 +1,193 @@
+/** Lattice signatures of FIPS 204. */
+export const mlDsaNames = ["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"] as const;
+
+/** Hash-based signatures of FIPS 205: "s" sets have small signatures, "f" sets sign fast. */
+export const slhDsaNames = [
+  "SLH-DSA-SHA2-128s",
+  "SLH-DSA-SHA2-128f",
+  "SLH-DSA-SHA2-192s",
+  "SLH-DSA-SHA2-192f",
+  "SLH-DSA-SHA2-256s",
+  "SLH-DSA-SHA2-256f",
+  "SLH-DSA-SHAKE-128s",
+  "SLH-DSA-SHAKE-128f",
+  "SLH-DSA-SHAKE-192s",
+  "SLH-DSA-SHAKE-192f",
+  "SLH-DSA-SHAKE-256s",
+  "SLH-DSA-SHAKE-256f",
+] as const;
+
+/** Key encapsulation mechanisms (KEM) of FIPS 203. */
+export const mlKemNames = ["ML-KEM-512", "ML-KEM-768", "ML-KEM-1024"] as const;
+
+export type MlDsaAlgorithm = (typeof mlDsaNames)[number];
+export type SlhDsaAlgorithm = (typeof slhDsaNames)[number];
+export type PostQuantumSignatureAlgorithm = MlDsaAlgorithm | SlhDsaAlgorithm;
+export type SignatureAlgorithm = PostQuantumSignatureAlgorithm | "ECDSA-P256";
+export type KemAlgorithm = (typeof mlKemNames)[number];
+export type Algorithm = SignatureAlgorithm | KemAlgorithm;
+
+/** What the parameter sets of all families have in common; every size is in bytes. */
+interface ParameterSet<Name extends Algorithm> {
+  readonly name: Name;
+  readonly family: "ML-DSA" | "SLH-DSA" | "ML-KEM" | "ECDSA";
+  readonly standard: "FIPS 203" | "FIPS 204" | "FIPS 205" | "FIPS 186-5";
+  /** NIST post-quantum security category; undefined for ECDSA, which a quantum computer breaks. */
+  readonly nistLevel: 1 | 2 | 3 | 5 | undefined;
+  /** Raw public key; for ECDSA the uncompressed point of SEC 1, section 2.3.3. */
+  readonly publicKeyBytes: number;
+  /** Raw secret key in the expanded form of the standard; for ECDSA the scalar. */
+  readonly secretKeyBytes: number;
+  /** Seed from which the key pair is derived; undefined where the standard has no seed form. */
+  readonly seedBytes: number | undefined;
+  /** Object identifier of the key and, for signatures, of the signature (for ECDSA: of the key). */
+  readonly oid: string;
+}
+
+/** A signature parameter set. */
+export interface SignatureParameterSet extends ParameterSet<SignatureAlgorithm> {
+  readonly category: "SIGNATURE";
+  /** Exact length of a signature; for ECDSA the longest DER form. */
+  readonly signatureBytes: number;
+}
+
+/** A key encapsulation parameter set. */
+export interface KemParameterSet extends ParameterSet<KemAlgorithm> {
+  readonly category: "KEM";
+  readonly ciphertextBytes: number;
+  readonly sharedSecretBytes: number;
+}
+
+export type AlgorithmInfo = SignatureParameterSet | KemParameterSet;
+
+/** All signature parameter sets, by name, in the order in which lists show them. */
+export const signatureAlgorithms: Readonly<Record<SignatureAlgorithm, SignatureParameterSet>> = Object.freeze(
+  {
+    // FIPS 204, tables 1 and 2; object identifiers of RFC 9881, section 2.
+    "ML-DSA-44": mlDsa("ML-DSA-44", 2, 1312, 2560, 2420, 17),
+    "ML-DSA-65": mlDsa("ML-DSA-65", 3, 1952, 4032, 3309, 18),
+    "ML-DSA-87": mlDsa("ML-DSA-87", 5, 2592, 4896, 4627, 19),
+    // FIPS 205, table 2; object identifiers of RFC 9909, section 3.
+    "SLH-DSA-SHA2-128s": slhDsa("SLH-DSA-SHA2-128s", 1, 16, 7856, 20),
+    "SLH-DSA-SHA2-128f": slhDsa("SLH-DSA-SHA2-128f", 1, 16, 17088, 21),
+    "SLH-DSA-SHA2-192s": slhDsa("SLH-DSA-SHA2-192s", 3, 24, 16224, 22),
+    "SLH-DSA-SHA2-192f": slhDsa("SLH-DSA-SHA2-192f", 3, 24, 35664, 23),
+    "SLH-DSA-SHA2-256s": slhDsa("SLH-DSA-SHA2-256s", 5, 32, 29792, 24),
+    "SLH-DSA-SHA2-256f": slhDsa("SLH-DSA-SHA2-256f", 5, 32, 49856, 25),
+    "SLH-DSA-SHAKE-128s": slhDsa("SLH-DSA-SHAKE-128s", 1, 16, 7856, 26),
+    "SLH-DSA-SHAKE-128f": slhDsa("SLH-DSA-SHAKE-128f", 1, 16, 17088, 27),
+    "SLH-DSA-SHAKE-192s": slhDsa("SLH-DSA-SHAKE-192s", 3, 24, 16224, 28),
+    "SLH-DSA-SHAKE-192f": slhDsa("SLH-DSA-SHAKE-192f", 3, 24, 35664, 29),
+    "SLH-DSA-SHAKE-256s": slhDsa("SLH-DSA-SHAKE-256s", 5, 32, 29792, 30),
+    "SLH-DSA-SHAKE-256f": slhDsa("SLH-DSA-SHAKE-256f", 5, 32, 49856, 31),
+    // FIPS 186-5, section 6, with SHA-256 on secp256r1; object identifier of RFC 5480, section 2.1.1.
+    "ECDSA-P256": Object.freeze({
+      name: "ECDSA-P256",
+      family: "ECDSA",
+      standard: "FIPS 186-5",
+      category: "SIGNATURE",
+      nistLevel: undefined,
+      publicKeyBytes: 65,
+      secretKeyBytes: 32,
+      seedBytes: undefined,
+      signatureBytes: 72,
+      oid: "1.2.840.10045.2.1",
+    }),
+  },
+);
+
+/** All KEM parameter sets, by name, in the order in which lists show them. */
+export const kemAlgorithms: Readonly<Record<KemAlgorithm, KemParameterSet>> = Object.freeze({
+  // FIPS 203, table 3; object identifiers of RFC 9935, section 3.
+  "ML-KEM-512": mlKem("ML-KEM-512", 1, 800, 1632, 768, 1),
+  "ML-KEM-768": mlKem("ML-KEM-768", 3, 1184, 2400, 1088, 2),
+  "ML-KEM-1024": mlKem("ML-KEM-1024", 5, 1568, 3168, 1568, 3),
+});
+
+/** All parameter sets, by name. */
+export const algorithms: Readonly<Record<Algorithm, AlgorithmInfo>> = Object.freeze({
+  ...signatureAlgorithms,
+  ...kemAlgorithms,
+});
+
+/** Tells whether a name is that of a signature parameter set; names are case-sensitive. */
+export function isSignatureAlgorithm(name: string): name is SignatureAlgorithm {
+  return Object.hasOwn(signatureAlgorithms, name);
+}
+
+/** Tells whether a name is that of an ML-DSA parameter set; names are case-sensitive. */
+export function isMlDsaAlgorithm(name: string): name is MlDsaAlgorithm {
+  return isSignatureAlgorithm(name) && signatureAlgorithms[name].family === "ML-DSA";
+}
+
+/** Tells whether a name is that of a KEM parameter set; names are case-sensitive. */
+export function isKemAlgorithm(name: string): name is KemAlgorithm {
+  return Object.hasOwn(kemAlgorithms, name);
+}
+
+function mlDsa(
+  name: MlDsaAlgorithm,
+  nistLevel: 2 | 3 | 5,
+  publicKeyBytes: number,
+  secretKeyBytes: number,
+  signatureBytes: number,
+  oidArc: number,
+): SignatureParameterSet {
+  return Object.freeze({
+    name,
+    family: "ML-DSA",
+    standard: "FIPS 204",
+    category: "SIGNATURE",
+    nistLevel,
+    publicKeyBytes,
+    secretKeyBytes,
+    seedBytes: 32,
+    signatureBytes,
+    oid: `2.16.840.1.101.3.4.3.${oidArc}`,
+  });
+}
+
+/** `n` is the security parameter of FIPS 205 in bytes: a public key has 2n bytes, a secret key 4n. */
+function slhDsa(
+  name: SlhDsaAlgorithm,
+  nistLevel: 1 | 3 | 5,
+  n: number,
+  signatureBytes: number,
+  oidArc: number,
+): SignatureParameterSet {
+  return Object.freeze({
+    name,
+    family: "SLH-DSA",
+    standard: "FIPS 205",
+    category: "SIGNATURE",
+    nistLevel,
+    publicKeyBytes: 2 * n,
+    secretKeyBytes: 4 * n,
+    seedBytes: undefined,
+    signatureBytes,
+    oid: `2.16.840.1.101.3.4.3.${oidArc}`,
+  });
+}
+
+function mlKem(
+  name: KemAlgorithm,
+  nistLevel: 1 | 3 | 5,
+  publicKeyBytes: number,
+  secretKeyBytes: number,
+  ciphertextBytes: number,
+  oidArc: number,
+): KemParameterSet {
+  return Object.freeze({
+    name,
+    family: "ML-KEM",
+    standard: "FIPS 203",
+    category: "KEM",
+    nistLevel,
+    publicKeyBytes,
+    secretKeyBytes,
+    seedBytes: 64,
+    ciphertextBytes,
+    sharedSecretBytes: 32,
+    oid: `2.16.840.1.101.3.4.4.${oidArc}`,
+  });
+}

@@ -1,0 +1,208 @@
+import {
+  type Algorithm,
+  algorithms,
+  isKemAlgorithm,
+  isSignatureAlgorithm,
+  kemAlgorithms,
+  type SignatureAlgorithm,
+  signatureAlgorithms,
+} from "./algorithms.ts";
+import { equalBytes, wipe } from "./bytes.ts";
+import { checkAlgorithm, checkBytes, checkLength, checkSignatureOptions } from "./checks.ts";
+import { CryptoError } from "./crypto-error.ts";
+import type { Engine, SecretKeyForm } from "./engine.ts";
+import { decodePublicKeyPem, decodeSecretKeyPem } from "./key-encoding.ts";
+import { EnginePublicKey, EngineSecretKey } from "./keys.ts";
+import { checkDecapsulationKey, checkEncapsulationKey } from "./ml-kem.ts";
+import type {
+  CryptoProvider,
+  EcdsaEncoding,
+  Encapsulation,
+  KeyPair,
+  ProviderName,
+  PublicKey,
+  PublicKeyMaterial,
+  SecretKey,
+  SecretKeyMaterial,
+  SignatureOptions,
+} from "./provider.ts";
+
+/**
+ * Makes a provider out of an engine. All rules of `CryptoProvider` about bad input stand here,
+ * once, so that no two engines can differ in them.
+ */
+export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvider {
+  readonly name: ProviderName;
+  readonly version: string;
+  readonly #engine: Engine<PublicHandle, SecretHandle>;
+  /** The keys of this provider; another provider's key is not among them, whatever its class. */
+  readonly #publicKeys = new WeakMap<PublicKey, EnginePublicKey<PublicHandle, SecretHandle>>();
+  readonly #secretKeys = new WeakMap<SecretKey, EngineSecretKey<PublicHandle, SecretHandle>>();
+  #closed = false;
+
+  constructor(engine: Engine<PublicHandle, SecretHandle>) {
+    this.name = engine.name;
+    this.version = engine.version;
+    this.#engine = engine;
+  }
+
+  async generateKeyPair(algorithm: Algorithm): Promise<KeyPair> {
+    this.#checkOpen();
+    checkAlgorithm(algorithm);
+    const secretKey = this.#adoptSecretKey(algorithm, await this.#engine.generateKeyPair(algorithm));
+    return { publicKey: secretKey.publicKey, secretKey };
+  }
+
+  importPublicKey(algorithm: Algorithm, material: PublicKeyMaterial): PublicKey {
+    this.#checkOpen();
+    checkAlgorithm(algorithm);
+    const raw = "pem" in material ? decodePublicKeyPem(algorithm, material.pem) : material.raw;
+    checkLength("INVALID_KEY", `the ${algorithm} public key`, raw, algorithms[algorithm].publicKeyBytes);
+    if (isKemAlgorithm(algorithm)) checkEncapsulationKey(algorithm, raw);
+    return this.#adoptPublicKey(algorithm, this.#engine.importPublicKey(algorithm, raw));
+  }
+
+  async importSecretKey(algorithm: Algorithm, material: SecretKeyMaterial): Promise<SecretKey> {
+    this.#checkOpen();
+    checkAlgorithm(algorithm);
+    if (!("pem" in material)) return this.#importSecretKey(algorithm, toSecretKeyForm(algorithm, material));
+    const parts = decodeSecretKeyPem(algorithm, material.pem);
+    try {
+      const secretKey = await this.#importSecretKey(algorithm, toSecretKeyForm(algorithm, parts));
+      if (parts.publicKey === undefined || equalBytes(parts.publicKey, secretKey.publicKey.exportRaw()))
+        return secretKey;
+      throw new CryptoError(
+        "INVALID_KEY",
+        `the ${algorithm} public key in the PEM block is not that of the secret key`,
+      );
+    } finally {
+      wipe(parts.seed, parts.raw);
+    }
+  }
+
+  async sign(secretKey: SecretKey, message: Uint8Array, options?: SignatureOptions): Promise<Uint8Array> {
+    const { algorithm } = secretKey;
+    const handle = this.#openSecretKey(secretKey);
+    if (!isSignatureAlgorithm(algorithm)) throw wrongUse(algorithm, "sign");
+    checkBytes("message", message);
+    return this.#engine.sign(algorithm, handle, message, checkSignatureOptions(algorithm, options));
+  }
+
+  async verify(
+    publicKey: PublicKey,
+    message: Uint8Array,
+    signature: Uint8Array,
+    options?: SignatureOptions,
+  ): Promise<boolean> {
+    const { algorithm } = publicKey;
+    const handle = this.#openPublicKey(publicKey);
+    if (!isSignatureAlgorithm(algorithm)) throw wrongUse(algorithm, "verify");
+    checkBytes("message", message);
+    checkBytes("signature", signature);
+    const checkedOptions = checkSignatureOptions(algorithm, options);
+    const expectedBytes = signatureLengthOf(algorithm, checkedOptions.ecdsaEncoding);
+    if (expectedBytes !== undefined && signature.length !== expectedBytes) return false;
+    return this.#engine.verify(algorithm, handle, message, signature, checkedOptions);
+  }
+
+  async encapsulate(publicKey: PublicKey): Promise<Encapsulation> {
+    const { algorithm } = publicKey;
+    const handle = this.#openPublicKey(publicKey);
+    if (!isKemAlgorithm(algorithm)) throw wrongUse(algorithm, "encapsulate");
+    return this.#engine.encapsulate(algorithm, handle);
+  }
+
+  async decapsulate(secretKey: SecretKey, ciphertext: Uint8Array): Promise<Uint8Array> {
+    const { algorithm } = secretKey;
+    const handle = this.#openSecretKey(secretKey);
+    if (!isKemAlgorithm(algorithm)) throw wrongUse(algorithm, "decapsulate");
+    const { ciphertextBytes } = kemAlgorithms[algorithm];
+    checkLength("INVALID_ARGUMENT", `the ${algorithm} ciphertext`, ciphertext, ciphertextBytes);
+    return this.#engine.decapsulate(algorithm, handle, ciphertext);
+  }
+
+  sha256(message: Uint8Array): Uint8Array {
+    checkBytes("message", message);
+    return this.#engine.sha256(message);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#engine.close();
+  }
+
+  async #importSecretKey(algorithm: Algorithm, form: SecretKeyForm): Promise<SecretKey> {
+    const { secretKeyBytes, seedBytes } = algorithms[algorithm];
+    if (form.kind !== "raw") {
+      if (seedBytes === undefined)
+        throw new CryptoError("UNSUPPORTED", `${algorithm} has no seed form; import it raw`);
+      checkLength("INVALID_KEY", `the ${algorithm} seed`, form.seed, seedBytes);
+    }
+    if (form.kind !== "seed") {
+      checkLength("INVALID_KEY", `the expanded ${algorithm} secret key`, form.raw, secretKeyBytes);
+      if (isKemAlgorithm(algorithm)) checkDecapsulationKey(algorithm, form.raw);
+    }
+    return this.#adoptSecretKey(algorithm, await this.#engine.importSecretKey(algorithm, form));
+  }
+
+  #adoptPublicKey(algorithm: Algorithm, handle: PublicHandle): PublicKey {
+    const publicKey = new EnginePublicKey(this.#engine, algorithm, handle);
+    this.#publicKeys.set(publicKey, publicKey);
+    return publicKey;
+  }
+
+  #adoptSecretKey(algorithm: Algorithm, handle: SecretHandle): SecretKey {
+    const publicKey = this.#adoptPublicKey(algorithm, this.#engine.publicHalf(handle));
+    const secretKey = new EngineSecretKey(this.#engine, algorithm, handle, publicKey);
+    this.#secretKeys.set(secretKey, secretKey);
+    return secretKey;
+  }
+
+  #openPublicKey(publicKey: PublicKey): PublicHandle {
+    this.#checkOpen();
+    const ours = this.#publicKeys.get(publicKey);
+    if (ours === undefined) throw this.#foreignKey("public");
+    return ours.open();
+  }
+
+  #openSecretKey(secretKey: SecretKey): SecretHandle {
+    this.#checkOpen();
+    const ours = this.#secretKeys.get(secretKey);
+    if (ours === undefined) throw this.#foreignKey("secret");
+    return ours.open();
+  }
+
+  #foreignKey(half: "public" | "secret"): CryptoError {
+    const problem = `not a ${half} key of this ${this.name} provider; export it where it comes from and import it here`;
+    return new CryptoError("INVALID_ARGUMENT", problem);
+  }
+
+  #checkOpen(): void {
+    if (this.#closed) throw new CryptoError("CLOSED", `the ${this.name} provider is closed`);
+  }
+}
+
+function toSecretKeyForm(
+  algorithm: Algorithm,
+  parts: { seed?: Uint8Array; raw?: Uint8Array },
+): SecretKeyForm {
+  const { seed, raw } = parts;
+  if (seed !== undefined && raw !== undefined) return { kind: "both", seed, raw };
+  if (seed !== undefined) return { kind: "seed", seed };
+  if (raw !== undefined) return { kind: "raw", raw };
+  throw new CryptoError("INVALID_ARGUMENT", `the ${algorithm} secret key must come as raw, seed or pem`);
+}
+
+/** The one length a signature can have, in bytes; undefined for DER, whose length varies. */
+function signatureLengthOf(algorithm: SignatureAlgorithm, ecdsaEncoding: EcdsaEncoding): number | undefined {
+  if (algorithm !== "ECDSA-P256") return signatureAlgorithms[algorithm].signatureBytes;
+  return ecdsaEncoding === "ieee-p1363" ? 64 : undefined;
+}
+
+function wrongUse(algorithm: Algorithm, operation: string): CryptoError {
+  const { category } = algorithms[algorithm];
+  return new CryptoError(
+    "INVALID_ARGUMENT",
+    `${algorithm} is a ${category} algorithm and cannot ${operation}`,
+  );
+}

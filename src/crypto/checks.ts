@@ -1,0 +1,90 @@
+import { type Algorithm, algorithms, type SignatureAlgorithm } from "./algorithms.ts";
+import { CryptoError, type CryptoErrorCode } from "./crypto-error.ts";
+import type { CheckedSignatureOptions } from "./engine.ts";
+import type { SignatureOptions } from "./provider.ts";
+
+/** Longest context of FIPS 204, section 5.2, and FIPS 205, section 10.2, in bytes. */
+const maxContextBytes = 255;
+
+/** Refuses a name that is no parameter set; JavaScript callers can pass any string. */
+export function checkAlgorithm(algorithm: Algorithm): void {
+  if (Object.hasOwn(algorithms, algorithm)) return;
+  const known = Object.keys(algorithms).join(", ");
+  throw new CryptoError("INVALID_ARGUMENT", `unknown algorithm ${String(algorithm)}; known: ${known}`);
+}
+
+/** Refuses what is not a Uint8Array; in particular strings, which OpenSSL would take as UTF-8. */
+export function checkBytes(name: string, value: unknown): void {
+  if (value instanceof Uint8Array) return;
+  throw new CryptoError("INVALID_ARGUMENT", `${name} must be a Uint8Array, not ${typeName(value)}`);
+}
+
+/** Refuses bytes of any length but one. */
+export function checkLength(
+  code: CryptoErrorCode,
+  name: string,
+  value: Uint8Array,
+  expectedBytes: number,
+): void {
+  checkBytes(name, value);
+  if (value.length === expectedBytes) return;
+  throw new CryptoError(code, `${name} must have ${expectedBytes} bytes, not ${value.length}`);
+}
+
+/**
+ * Checks the options of signing and verifying and fills in their defaults.
+ *
+ * @throws INVALID_ARGUMENT for an unknown option, an option that the algorithm does not have, or a
+ *   context that is not 0 to 255 bytes.
+ */
+export function checkSignatureOptions(
+  algorithm: SignatureAlgorithm,
+  options: SignatureOptions | undefined,
+): CheckedSignatureOptions {
+  if (options === undefined) return defaultOptions;
+  checkOptionNames(options);
+  const { context, ecdsaEncoding } = options;
+  if (context !== undefined) checkContext(algorithm, context);
+  if (ecdsaEncoding !== undefined) checkEcdsaEncoding(algorithm, ecdsaEncoding);
+  return {
+    context: context?.length === 0 ? undefined : context,
+    ecdsaEncoding: ecdsaEncoding ?? defaultOptions.ecdsaEncoding,
+  };
+}
+
+const defaultOptions: CheckedSignatureOptions = Object.freeze({ context: undefined, ecdsaEncoding: "der" });
+
+/** A misspelt `context` that passed would sign without one, and nobody would notice. */
+function checkOptionNames(options: SignatureOptions): void {
+  if (typeof options !== "object" || options === null) {
+    throw new CryptoError("INVALID_ARGUMENT", `options must be an object, not ${typeName(options)}`);
+  }
+  const unknown = Object.keys(options).find((name) => name !== "context" && name !== "ecdsaEncoding");
+  if (unknown === undefined) return;
+  throw new CryptoError("INVALID_ARGUMENT", `unknown option ${unknown}; known: context, ecdsaEncoding`);
+}
+
+function checkContext(algorithm: SignatureAlgorithm, context: Uint8Array): void {
+  checkBytes("context", context);
+  if (algorithm === "ECDSA-P256") throw new CryptoError("INVALID_ARGUMENT", `${algorithm} has no context`);
+  if (context.length > maxContextBytes) {
+    const problem = `context must have 0 to ${maxContextBytes} bytes, not ${context.length}`;
+    throw new CryptoError("INVALID_ARGUMENT", problem);
+  }
+}
+
+function checkEcdsaEncoding(algorithm: SignatureAlgorithm, ecdsaEncoding: string): void {
+  if (algorithm !== "ECDSA-P256") {
+    throw new CryptoError("INVALID_ARGUMENT", `ecdsaEncoding is for ECDSA; ${algorithm} has one encoding`);
+  }
+  if (ecdsaEncoding !== "der" && ecdsaEncoding !== "ieee-p1363") {
+    throw new CryptoError(
+      "INVALID_ARGUMENT",
+      `ecdsaEncoding must be der or ieee-p1363, not ${ecdsaEncoding}`,
+    );
+  }
+}
+
+function typeName(value: unknown): string {
+  return value === null ? "null" : typeof value;
+}

@@ -1,0 +1,33 @@
+/**
+ * Why a cryptographic call was refused:
+ *
+ * - INVALID_KEY: key material that is malformed, of the wrong length, of another
+ *   algorithm, or contradicts itself. Found at import, never at use.
+ * - INVALID_ARGUMENT: any other input out of its range or of the wrong type.
+ * - UNSUPPORTED: the algorithm has no such form or operation.
+ * - CLOSED: the provider was closed, or the key erased.
+ * - SEAL_BROKEN: a sealed secret does not open under this master key, or for this record.
+ * - SELF_TEST_FAILED: the library underneath gave a wrong answer at start.
+ */
+export type CryptoErrorCode =
+  | "INVALID_KEY"
+  | "INVALID_ARGUMENT"
+  | "UNSUPPORTED"
+  | "CLOSED"
+  | "SEAL_BROKEN"
+  | "SELF_TEST_FAILED";
+
+/**
+ * The only error that `src/crypto` throws on purpose. The message says what was wrong, with
+ * sizes in bytes, and what would be right; it never contains key material. Any other error that
+ * escapes is a bug.
+ */
+export class CryptoError extends Error {
+  readonly code: CryptoErrorCode;
+
+  constructor(code: CryptoErrorCode, message: string) {
+    super(message);
+    this.name = "CryptoError";
+    this.code = code;
+  }
+}

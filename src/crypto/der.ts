@@ -1,0 +1,91 @@
+/** The variable parts of the few DER documents that we read and write. */
+export type SlotName = "publicKey" | "seed" | "raw";
+
+/** The bytes of the slots of one document. */
+export type SlotValues = { readonly [Name in SlotName]?: Uint8Array };
+
+/** A place in a shape where bytes of a fixed length go. */
+export interface Slot {
+  readonly slot: SlotName;
+  /** Length in bytes. */
+  readonly length: number;
+}
+
+/**
+ * A DER document of fixed length: constant bytes and slots, in order. As every length is known,
+ * a document either has exactly this shape or is refused; there is nothing to parse leniently.
+ */
+export type Shape = readonly (Uint8Array | Slot)[];
+
+/** ASN.1 tags that our shapes use (ITU-T X.690, section 8.1.2). */
+export const tag = {
+  integer: 0x02,
+  bitString: 0x03,
+  octetString: 0x04,
+  objectIdentifier: 0x06,
+  sequence: 0x30,
+  implicitContext0: 0x80,
+  explicitContext1: 0xa1,
+} as const;
+
+/** Wraps a shape in a tag and its definite length (X.690, sections 8.1.3 and 10.1). */
+export function element(tagByte: number, ...content: Shape): Shape {
+  return [Uint8Array.of(tagByte, ...encodeLength(shapeLength(content))), ...content];
+}
+
+/** Encodes an object identifier in dotted form (X.690, section 8.19). */
+export function objectIdentifier(dotted: string): Shape {
+  const [first = 0, second = 0, ...rest] = dotted.split(".").map(Number);
+  return element(
+    tag.objectIdentifier,
+    Uint8Array.from([40 * first + second, ...rest].flatMap(encodeBase128)),
+  );
+}
+
+/** Fills the slots of a shape. The caller wipes the result when a slot is secret. */
+export function renderShape(shape: Shape, values: SlotValues): Uint8Array {
+  const document = new Uint8Array(shapeLength(shape));
+  let offset = 0;
+  for (const part of shape) {
+    const bytes = part instanceof Uint8Array ? part : values[part.slot];
+    if (bytes?.length !== part.length) throw new RangeError(`a DER part must have ${part.length} bytes`);
+    document.set(bytes, offset);
+    offset += part.length;
+  }
+  return document;
+}
+
+/**
+ * Reads the slots of a document.
+ *
+ * @returns views into the document, or undefined when it differs from the shape in length or in
+ *   any constant byte.
+ */
+export function matchShape(shape: Shape, document: Uint8Array): SlotValues | undefined {
+  if (document.length !== shapeLength(shape)) return undefined;
+  const values: Partial<Record<SlotName, Uint8Array>> = {};
+  let offset = 0;
+  for (const part of shape) {
+    const bytes = document.subarray(offset, offset + part.length);
+    if (!(part instanceof Uint8Array)) values[part.slot] = bytes;
+    else if (!part.every((byte, i) => byte === bytes[i])) return undefined;
+    offset += part.length;
+  }
+  return values;
+}
+
+function shapeLength(shape: Shape): number {
+  return shape.reduce((length, part) => length + part.length, 0);
+}
+
+function encodeLength(length: number): number[] {
+  if (length < 0x80) return [length];
+  if (length < 0x100) return [0x81, length];
+  return [0x82, length >> 8, length & 0xff];
+}
+
+function encodeBase128(arc: number): number[] {
+  const digits = [arc & 0x7f];
+  for (let rest = arc >> 7; rest > 0; rest >>= 7) digits.unshift(0x80 | (rest & 0x7f));
+  return digits;
+}

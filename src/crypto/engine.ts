@@ -1,0 +1,61 @@
+import type { Algorithm, KemAlgorithm, SignatureAlgorithm } from "./algorithms.ts";
+import type { EcdsaEncoding, Encapsulation, ProviderName } from "./provider.ts";
+
+/**
+ * A secret key as it came in, every part already of the right length. `both` carries a seed and
+ * the expanded key of which it says to be the origin; the engine compares them.
+ */
+export type SecretKeyForm =
+  | { readonly kind: "seed"; readonly seed: Uint8Array }
+  | { readonly kind: "raw"; readonly raw: Uint8Array }
+  | { readonly kind: "both"; readonly seed: Uint8Array; readonly raw: Uint8Array };
+
+/** Signature options after the checks: every option has its value. */
+export interface CheckedSignatureOptions {
+  /** Undefined where it would be empty. */
+  readonly context: Uint8Array | undefined;
+  readonly ecdsaEncoding: EcdsaEncoding;
+}
+
+/**
+ * What one library supplies so that `CheckedProvider` can be built on it. The engine may rely on
+ * checked inputs: types, lengths and options are right, ML-KEM keys have passed the checks of
+ * FIPS 203, sections 7.2 and 7.3, that need no arithmetic, and handles are its own. It throws
+ * INVALID_KEY for key material that it alone can tell to be wrong.
+ *
+ * @typeParam PublicHandle the library's form of a parsed public key.
+ * @typeParam SecretHandle the library's form of a parsed secret key, which includes the public half.
+ */
+export interface Engine<PublicHandle, SecretHandle> {
+  readonly name: ProviderName;
+  readonly version: string;
+
+  generateKeyPair(algorithm: Algorithm): Promise<SecretHandle>;
+  importPublicKey(algorithm: Algorithm, raw: Uint8Array): PublicHandle;
+  importSecretKey(algorithm: Algorithm, form: SecretKeyForm): Promise<SecretHandle>;
+  publicHalf(secretKey: SecretHandle): PublicHandle;
+
+  exportPublicKey(publicKey: PublicHandle): Uint8Array;
+  exportSecretKey(algorithm: Algorithm, secretKey: SecretHandle): Uint8Array;
+  exportSeed(algorithm: Algorithm, secretKey: SecretHandle): Uint8Array | undefined;
+  eraseSecretKey(secretKey: SecretHandle): void;
+
+  sign(
+    algorithm: SignatureAlgorithm,
+    secretKey: SecretHandle,
+    message: Uint8Array,
+    options: CheckedSignatureOptions,
+  ): Promise<Uint8Array>;
+  verify(
+    algorithm: SignatureAlgorithm,
+    publicKey: PublicHandle,
+    message: Uint8Array,
+    signature: Uint8Array,
+    options: CheckedSignatureOptions,
+  ): Promise<boolean>;
+  encapsulate(algorithm: KemAlgorithm, publicKey: PublicHandle): Promise<Encapsulation>;
+  decapsulate(algorithm: KemAlgorithm, secretKey: SecretHandle, ciphertext: Uint8Array): Promise<Uint8Array>;
+
+  sha256(message: Uint8Array): Uint8Array;
+  close(): Promise<void>;
+}

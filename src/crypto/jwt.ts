@@ -1,0 +1,181 @@
+import { decodeBase64url, encodeBase64url } from "./base64url.ts";
+import { CryptoError } from "./crypto-error.ts";
+import type { CryptoProvider, PublicKey, SecretKey } from "./provider.ts";
+import { type JsonObject, type JsonValue, parseJsonObject } from "./strict-json.ts";
+
+/** The one algorithm of our tokens (RFC 9964, section 4). Its FIPS 204 context is empty. */
+const tokenAlgorithm = "ML-DSA-65";
+
+/** Longest token that is looked at, in characters; ours have about 4,600. */
+export const maxTokenCharacters = 16_384;
+
+/**
+ * Header members that are refused: extensions we do not know (`crit` and the `b64` of RFC 7797),
+ * and keys or addresses of keys that the token itself brings (RFC 8725, sections 3.9 and 3.10).
+ */
+const refusedHeaderMembers = ["crit", "b64", "jwk", "jku", "x5u", "x5c", "x5t", "x5t#S256"] as const;
+
+/** Claims of a token (RFC 7519, section 4.1). Times are whole seconds since 1970-01-01T00:00:00Z. */
+export interface JwtPayload extends JsonObject {
+  sub: string;
+  /** The token is valid before this second. */
+  exp: number;
+}
+
+export interface JwtInput {
+  /** The `kid` under which verifiers find the public key: the thumbprint of its JWK. */
+  readonly keyId: string;
+  /** Further header members, such as `use`. Neither `alg`, `typ`, `kid` nor one that is refused at verification. */
+  readonly header?: JsonObject | undefined;
+  readonly payload: JwtPayload;
+}
+
+/** Why a token was refused. The order is that of the checks. */
+export type JwtRefusal =
+  | "MALFORMED"
+  | "WRONG_ALGORITHM"
+  | "UNKNOWN_KEY"
+  | "BAD_SIGNATURE"
+  | "EXPIRED"
+  | "NOT_YET_VALID";
+
+export type JwtVerification =
+  | { readonly ok: true; readonly header: JsonObject; readonly payload: JwtPayload }
+  | { readonly ok: false; readonly reason: JwtRefusal; readonly message: string };
+
+/**
+ * Makes a signed token in compact serialisation (RFC 7515, section 7.1) with the header members
+ * `alg`, `typ`, `kid` and those given, in this order.
+ *
+ * @param secretKey of ML-DSA-65.
+ * @returns base64url(header).base64url(payload).base64url(signature)
+ * @throws INVALID_ARGUMENT when the token would not verify: another algorithm, a reserved header
+ *   member, or claims that `verifyJwt` calls malformed.
+ */
+export async function signJwt(
+  provider: CryptoProvider,
+  secretKey: SecretKey,
+  input: JwtInput,
+): Promise<string> {
+  const { keyId, header = {}, payload } = input;
+  if (secretKey.algorithm !== tokenAlgorithm) {
+    throw new CryptoError(
+      "INVALID_ARGUMENT",
+      `a token is signed with ${tokenAlgorithm}, not ${secretKey.algorithm}`,
+    );
+  }
+  const reserved = ["alg", "typ", "kid", ...refusedHeaderMembers].find((name) => Object.hasOwn(header, name));
+  if (reserved !== undefined)
+    throw new CryptoError("INVALID_ARGUMENT", `header member ${reserved} is reserved`);
+  const { problem } = readClaims(payload);
+  if (problem !== undefined) throw new CryptoError("INVALID_ARGUMENT", problem);
+  const protectedHeader = { alg: tokenAlgorithm, typ: "JWT", kid: keyId, ...header };
+  const signingInput = `${encodeJson(protectedHeader)}.${encodeJson(payload)}`;
+  const signature = await provider.sign(secretKey, new TextEncoder().encode(signingInput));
+  return `${signingInput}.${encodeBase64url(signature)}`;
+}
+
+/**
+ * Verifies a token in compact serialisation. Nothing of the payload is read before the signature
+ * has been verified with a key of ours, and the header cannot choose another algorithm or key.
+ *
+ * @param publicKeys the trusted ML-DSA-65 keys by `kid`.
+ * @param now the time to compare with.
+ * @param leewaySeconds how far the issuer's clock may be off, in both directions.
+ */
+export async function verifyJwt(
+  provider: CryptoProvider,
+  publicKeys: ReadonlyMap<string, PublicKey>,
+  token: string,
+  now: Date,
+  leewaySeconds = 0,
+): Promise<JwtVerification> {
+  const parts = splitToken(token);
+  if (parts === undefined) return refuse("MALFORMED", "not a JWT: expected three parts in strict base64url");
+  const header = parseJsonObject(parts.header);
+  if (header === undefined) return refuse("MALFORMED", "the header must be a JSON object without duplicates");
+  if (header.alg !== tokenAlgorithm) return refuse("WRONG_ALGORITHM", `alg must be ${tokenAlgorithm}`);
+  const headerProblem = findHeaderProblem(header);
+  if (headerProblem !== undefined) return refuse("MALFORMED", headerProblem);
+
+  const publicKey = typeof header.kid === "string" ? publicKeys.get(header.kid) : undefined;
+  if (publicKey === undefined) return refuse("UNKNOWN_KEY", "kid names no key of this issuer");
+  if (publicKey.algorithm !== tokenAlgorithm)
+    return refuse("WRONG_ALGORITHM", `the key must be of ${tokenAlgorithm}`);
+  if (!(await provider.verify(publicKey, parts.signingInput, parts.signature))) {
+    return refuse("BAD_SIGNATURE", "the signature does not verify");
+  }
+  const payload = parseJsonObject(parts.payload);
+  if (payload === undefined)
+    return refuse("MALFORMED", "the payload must be a JSON object without duplicates");
+  return checkClaims(header, payload, now, leewaySeconds);
+}
+
+/** Splits a token and decodes its parts; undefined when it is too long or not three strict parts. */
+function splitToken(token: string) {
+  const texts = token.length > maxTokenCharacters ? [] : token.split(".");
+  if (texts.length !== 3) return undefined;
+  const [header, payload, signature] = texts.map(decodeBase64url);
+  if (header === undefined || payload === undefined || signature === undefined) return undefined;
+  const signingInput = new TextEncoder().encode(token.slice(0, token.lastIndexOf(".")));
+  return { header, payload, signature, signingInput };
+}
+
+function findHeaderProblem(header: JsonObject): string | undefined {
+  if (header.typ !== "JWT") return "typ must be JWT";
+  if (typeof header.kid !== "string") return "kid must be a string";
+  const refused = refusedHeaderMembers.find((name) => Object.hasOwn(header, name));
+  return refused && `header member ${refused} is not accepted`;
+}
+
+function checkClaims(
+  header: JsonObject,
+  claims: JsonObject,
+  now: Date,
+  leewaySeconds: number,
+): JwtVerification {
+  const { payload, startsAt, problem } = readClaims(claims);
+  if (payload === undefined) return refuse("MALFORMED", problem);
+  const nowSeconds = now.getTime() / 1000;
+  if (nowSeconds >= payload.exp + leewaySeconds) {
+    return refuse("EXPIRED", `the token expired at ${toIsoString(payload.exp)}`);
+  }
+  if (nowSeconds < startsAt - leewaySeconds) {
+    return refuse("NOT_YET_VALID", `the token is not valid before ${toIsoString(startsAt)}`);
+  }
+  return { ok: true, header, payload };
+}
+
+type Claims =
+  | { payload: JwtPayload; startsAt: number; problem?: undefined }
+  | { payload?: undefined; startsAt?: undefined; problem: string };
+
+/** Checks the claims that we know; `startsAt` is the later of `iat` and `nbf`, in seconds. */
+function readClaims(claims: JsonObject): Claims {
+  const { sub, exp, iat = 0, nbf = 0 } = claims;
+  if (typeof sub !== "string" || sub === "") return { problem: "sub must be a string that is not empty" };
+  if (!isTime(exp)) return { problem: `exp ${timeRule}` };
+  if (!isTime(iat)) return { problem: `iat ${timeRule}` };
+  if (!isTime(nbf)) return { problem: `nbf ${timeRule}` };
+  return { payload: { ...claims, sub, exp }, startsAt: Math.max(iat, nbf) };
+}
+
+/** 9999-12-31T23:59:59Z, the last second that all our formats can express. */
+const maxTime = 253_402_300_799;
+const timeRule = `must be whole seconds from 0 to ${maxTime}`;
+
+function isTime(value: JsonValue | undefined): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= maxTime;
+}
+
+function toIsoString(seconds: number): string {
+  return new Date(seconds * 1000).toISOString();
+}
+
+function encodeJson(value: JsonObject): string {
+  return encodeBase64url(new TextEncoder().encode(JSON.stringify(value)));
+}
+
+function refuse(reason: JwtRefusal, message: string): JwtVerification {
+  return { ok: false, reason, message };
+}

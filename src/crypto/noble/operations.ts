@@ -1,0 +1,145 @@
+import { p256 } from "@noble/curves/nist.js";
+import type { Signer } from "@noble/post-quantum/utils.js";
+import {
+  type Algorithm,
+  isKemAlgorithm,
+  isMlDsaAlgorithm,
+  type KemAlgorithm,
+  type MlDsaAlgorithm,
+  type PostQuantumSignatureAlgorithm,
+  type SignatureAlgorithm,
+} from "../algorithms.ts";
+import { copyBytes, equalBytes, wipe } from "../bytes.ts";
+import { CryptoError } from "../crypto-error.ts";
+import type { CheckedSignatureOptions, SecretKeyForm } from "../engine.ts";
+import { encapsulationKeyOf } from "../ml-kem.ts";
+import type { Encapsulation } from "../provider.ts";
+import { deriveMlDsaPublicKey } from "./ml-dsa-key.ts";
+import { mlDsa, mlKem, slhDsa } from "./parameter-sets.ts";
+
+/** A key pair as plain bytes; the secret key is in the expanded form. */
+export interface NobleKeyPair {
+  readonly publicKey: Uint8Array;
+  readonly raw: Uint8Array;
+  readonly seed: Uint8Array | undefined;
+}
+
+interface SignInput extends CheckedSignatureOptions {
+  readonly algorithm: SignatureAlgorithm;
+  readonly secretKey: Uint8Array;
+  readonly message: Uint8Array;
+}
+
+interface VerifyInput extends CheckedSignatureOptions {
+  readonly algorithm: SignatureAlgorithm;
+  readonly publicKey: Uint8Array;
+  readonly message: Uint8Array;
+  readonly signature: Uint8Array;
+}
+
+/**
+ * What a worker can be asked to do. Each operation is one synchronous call of plain values, which
+ * cross the thread boundary by copy. `Engine` says what they do and what they may rely on.
+ */
+export const operations = {
+  generateKeyPair({ algorithm }: { algorithm: Algorithm }): NobleKeyPair {
+    if (algorithm === "ECDSA-P256") {
+      const raw = p256.utils.randomSecretKey();
+      return { raw, publicKey: p256.getPublicKey(raw, false), seed: undefined };
+    }
+    if (isMlDsaAlgorithm(algorithm) || isKemAlgorithm(algorithm)) {
+      return expand(algorithm, crypto.getRandomValues(new Uint8Array(isKemAlgorithm(algorithm) ? 64 : 32)));
+    }
+    const { secretKey, publicKey } = slhDsa[algorithm].keygen();
+    return { raw: secretKey, publicKey, seed: undefined };
+  },
+
+  importSecretKey({ algorithm, form }: { algorithm: Algorithm; form: SecretKeyForm }): NobleKeyPair {
+    if (form.kind === "raw") {
+      return { raw: form.raw, publicKey: derivePublicKey(algorithm, form.raw), seed: undefined };
+    }
+    if (!isMlDsaAlgorithm(algorithm) && !isKemAlgorithm(algorithm))
+      throw new RangeError(`${algorithm} has no seed`);
+    const keyPair = expand(algorithm, form.seed);
+    if (form.kind === "both" && !equalBytes(keyPair.raw, form.raw)) {
+      wipe(keyPair.raw);
+      throw new CryptoError(
+        "INVALID_KEY",
+        `the seed and the expanded ${algorithm} secret key contradict each other`,
+      );
+    }
+    return keyPair;
+  },
+
+  sign({ algorithm, secretKey, message, context, ecdsaEncoding }: SignInput): Uint8Array {
+    if (algorithm !== "ECDSA-P256")
+      return signerOf(algorithm).sign(message, secretKey, contextOption(context));
+    // extraEntropy: hedged nonces; lowS: false, because FIPS 186-5 knows no such rule.
+    return p256.sign(message, secretKey, {
+      format: nobleFormat(ecdsaEncoding),
+      lowS: false,
+      extraEntropy: true,
+    });
+  },
+
+  verify({ algorithm, publicKey, message, signature, context, ecdsaEncoding }: VerifyInput): boolean {
+    if (algorithm !== "ECDSA-P256") {
+      return signerOf(algorithm).verify(signature, message, publicKey, contextOption(context));
+    }
+    return p256.verify(signature, message, publicKey, { format: nobleFormat(ecdsaEncoding), lowS: false });
+  },
+
+  encapsulate({ algorithm, publicKey }: { algorithm: KemAlgorithm; publicKey: Uint8Array }): Encapsulation {
+    const { cipherText, sharedSecret } = mlKem[algorithm].encapsulate(publicKey);
+    return { ciphertext: cipherText, sharedSecret };
+  },
+
+  decapsulate(input: { algorithm: KemAlgorithm; secretKey: Uint8Array; ciphertext: Uint8Array }): Uint8Array {
+    return mlKem[input.algorithm].decapsulate(input.ciphertext, input.secretKey);
+  },
+};
+
+export type Operations = typeof operations;
+
+function expand(algorithm: MlDsaAlgorithm | KemAlgorithm, seed: Uint8Array): NobleKeyPair {
+  const parameterSet = isKemAlgorithm(algorithm) ? mlKem[algorithm] : mlDsa[algorithm];
+  const { secretKey, publicKey } = parameterSet.keygen(seed);
+  return { raw: secretKey, publicKey, seed };
+}
+
+/** Derives the public key and checks that what the secret key says about it is true. */
+function derivePublicKey(algorithm: Algorithm, raw: Uint8Array): Uint8Array {
+  if (algorithm === "ECDSA-P256") {
+    if (p256.utils.isValidSecretKey(raw)) return p256.getPublicKey(raw, false);
+    throw new CryptoError(
+      "INVALID_KEY",
+      "the ECDSA-P256 secret key must be from 1 to the group order less 1",
+    );
+  }
+  if (isMlDsaAlgorithm(algorithm)) return deriveMlDsaPublicKey(algorithm, raw);
+  if (isKemAlgorithm(algorithm)) {
+    // FIPS 203, section 7.1: the pair-wise check for a key that comes without its seed.
+    const publicKey = encapsulationKeyOf(algorithm, raw);
+    const { cipherText, sharedSecret } = mlKem[algorithm].encapsulate(publicKey);
+    if (equalBytes(sharedSecret, mlKem[algorithm].decapsulate(cipherText, raw))) return copyBytes(publicKey);
+  } else {
+    // FIPS 205, algorithm 18: SK.seed ‖ SK.prf ‖ PK.seed determine PK.root.
+    const { secretKey, publicKey } = slhDsa[algorithm].keygen(raw.subarray(0, (raw.length / 4) * 3));
+    const rootFits = equalBytes(secretKey, raw);
+    wipe(secretKey);
+    if (rootFits) return publicKey;
+  }
+  throw new CryptoError("INVALID_KEY", `the ${algorithm} secret key does not fit the public key inside it`);
+}
+
+function signerOf(algorithm: PostQuantumSignatureAlgorithm): Signer {
+  return isMlDsaAlgorithm(algorithm) ? mlDsa[algorithm] : slhDsa[algorithm];
+}
+
+function contextOption(context: Uint8Array | undefined): { context?: Uint8Array } {
+  return context === undefined ? {} : { context };
+}
+
+function nobleFormat(ecdsaEncoding: CheckedSignatureOptions["ecdsaEncoding"]): "der" | "compact" {
+  return ecdsaEncoding === "der" ? "der" : "compact";
+}

@@ -1,0 +1,151 @@
+import { decapsulate, encapsulate, hash, type KeyObject, sign, verify } from "node:crypto";
+import { type Algorithm, algorithms, isKemAlgorithm, isMlDsaAlgorithm } from "../algorithms.ts";
+import { copyBytes, equalBytes, wipe } from "../bytes.ts";
+import { CryptoError } from "../crypto-error.ts";
+import type { CheckedSignatureOptions, Engine } from "../engine.ts";
+import { decodePkcs8 } from "../key-encoding.ts";
+import { expandSeed } from "../noble/parameter-sets.ts";
+import type { Encapsulation } from "../provider.ts";
+import { type OpenSslSecretKey, parsePublicKey, parseSecretKey, startKeyGeneration } from "./key-objects.ts";
+
+/**
+ * The engine over node:crypto. Key generation, signing, verifying, encapsulation and decapsulation
+ * run in libuv's thread pool, whose size is UV_THREADPOOL_SIZE (default 4; one thread for each
+ * core gives the best latency). Parsing a key runs on the calling thread and takes as long as
+ * generating one, 0.2 ms for ML-DSA-65: keep parsed keys.
+ */
+export const opensslEngine: Engine<KeyObject, OpenSslSecretKey> = Object.freeze({
+  name: "openssl",
+  version: `OpenSSL ${process.versions.openssl}`,
+
+  generateKeyPair(algorithm) {
+    const hasSeed = algorithms[algorithm].seedBytes !== undefined;
+    return new Promise<OpenSslSecretKey>((resolve, reject) => {
+      startKeyGeneration(algorithm, (error, publicKey, secretKey) => {
+        if (error) reject(error);
+        else resolve({ secretKey, publicKey, hasSeed });
+      });
+    });
+  },
+
+  importPublicKey: parsePublicKey,
+
+  async importSecretKey(algorithm, form) {
+    const parsed = parseSecretKey(algorithm, form);
+    if (form.kind === "raw" && !(await halvesFit(algorithm, parsed))) {
+      throw new CryptoError(
+        "INVALID_KEY",
+        `the ${algorithm} secret key does not fit the public key inside it`,
+      );
+    }
+    return parsed;
+  },
+
+  publicHalf: (secretKey) => secretKey.publicKey,
+  exportPublicKey: (publicKey) => plainBytes(publicKey.export({ format: "raw-public" })),
+
+  exportSecretKey(algorithm, { secretKey, hasSeed }) {
+    if (!isMlDsaAlgorithm(algorithm) && !isKemAlgorithm(algorithm)) {
+      return plainBytes(secretKey.export({ format: "raw-private" }));
+    }
+    const secret = hasSeed
+      ? secretKey.export({ format: "raw-seed" })
+      : secretKey.export({ format: "der", type: "pkcs8" });
+    try {
+      if (hasSeed) return expandSeed(algorithm, secret);
+      const raw = decodePkcs8(algorithm, secret)?.raw;
+      if (raw === undefined) throw new Error(`OpenSSL exports ${algorithm} in an unknown form`);
+      return copyBytes(raw);
+    } finally {
+      wipe(secret);
+    }
+  },
+
+  exportSeed(_algorithm, { secretKey, hasSeed }) {
+    return hasSeed ? plainBytes(secretKey.export({ format: "raw-seed" })) : undefined;
+  },
+
+  /** OpenSSL wipes a key when the last KeyObject that refers to it is collected. */
+  eraseSecretKey() {},
+
+  sign(algorithm, { secretKey }, message, options) {
+    return new Promise<Uint8Array>((resolve, reject) => {
+      sign(digestOf(algorithm), message, toNodeOptions(secretKey, options), (error, signature) => {
+        if (error) reject(error);
+        else resolve(plainBytes(signature));
+      });
+    });
+  },
+
+  verify(algorithm, publicKey, message, signature, options) {
+    return new Promise<boolean>((resolve, reject) => {
+      verify(digestOf(algorithm), message, toNodeOptions(publicKey, options), signature, (error, valid) => {
+        if (error) reject(error);
+        else resolve(valid);
+      });
+    });
+  },
+
+  encapsulate: (_algorithm, publicKey) => encapsulateTo(publicKey),
+  decapsulate: (_algorithm, { secretKey }, ciphertext) => decapsulateWith(secretKey, ciphertext),
+
+  sha256: (message) => plainBytes(hash("sha256", message, "buffer")),
+  async close() {},
+} satisfies Engine<KeyObject, OpenSslSecretKey>);
+
+/**
+ * Checks that a secret key and the public key inside it belong together, where OpenSSL does not do
+ * so by itself: for ML-KEM the pair-wise check of FIPS 203, section 7.1; for SLH-DSA a signature,
+ * which verifies only when PK.root is the root of the tree that signed.
+ */
+async function halvesFit(algorithm: Algorithm, { secretKey, publicKey }: OpenSslSecretKey): Promise<boolean> {
+  if (isKemAlgorithm(algorithm)) {
+    const { ciphertext, sharedSecret } = await encapsulateTo(publicKey);
+    const decapsulated = await decapsulateWith(secretKey, ciphertext);
+    return equalBytes(sharedSecret, decapsulated);
+  }
+  if (algorithms[algorithm].family !== "SLH-DSA") return true;
+  const message = new Uint8Array();
+  return new Promise((resolve, reject) => {
+    sign(null, message, secretKey, (signError, signature) => {
+      if (signError) reject(signError);
+      else
+        verify(null, message, publicKey, signature, (error, valid) =>
+          error ? reject(error) : resolve(valid),
+        );
+    });
+  });
+}
+
+function encapsulateTo(publicKey: KeyObject): Promise<Encapsulation> {
+  return new Promise((resolve, reject) => {
+    encapsulate(publicKey, (error, result) => {
+      if (error) reject(error);
+      else resolve({ ciphertext: plainBytes(result.ciphertext), sharedSecret: plainBytes(result.sharedKey) });
+    });
+  });
+}
+
+function decapsulateWith(secretKey: KeyObject, ciphertext: Uint8Array): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    decapsulate(secretKey, ciphertext, (error, sharedSecret) => {
+      if (error) reject(error);
+      else resolve(plainBytes(sharedSecret));
+    });
+  });
+}
+
+function digestOf(algorithm: Algorithm): "sha256" | null {
+  return algorithm === "ECDSA-P256" ? "sha256" : null;
+}
+
+function toNodeOptions(key: KeyObject, { context, ecdsaEncoding }: CheckedSignatureOptions) {
+  return context === undefined
+    ? { key, dsaEncoding: ecdsaEncoding }
+    : { key, dsaEncoding: ecdsaEncoding, context };
+}
+
+/** A plain view of a Buffer, whose methods differ from those of Uint8Array. */
+function plainBytes(buffer: Buffer): Uint8Array {
+  return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
+}

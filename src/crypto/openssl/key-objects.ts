@@ -1,0 +1,81 @@
+import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } from "node:crypto";
+import { type Algorithm, isKemAlgorithm, isMlDsaAlgorithm } from "../algorithms.ts";
+import { wipe } from "../bytes.ts";
+import { CryptoError } from "../crypto-error.ts";
+import type { SecretKeyForm } from "../engine.ts";
+import { encodePkcs8 } from "../key-encoding.ts";
+
+/** A parsed secret key of OpenSSL with its public half. */
+export interface OpenSslSecretKey {
+  readonly secretKey: KeyObject;
+  readonly publicKey: KeyObject;
+  /** Whether OpenSSL knows the seed; it exports the expanded form only of keys that have none. */
+  readonly hasSeed: boolean;
+}
+
+type KeyPairCallback = (error: Error | null, publicKey: KeyObject, secretKey: KeyObject) => void;
+
+const ellipticCurve = { asymmetricKeyType: "ec", namedCurve: "P-256" } as const;
+
+/** Starts key generation in the thread pool of libuv. */
+export function startKeyGeneration(algorithm: Algorithm, done: KeyPairCallback): void {
+  if (algorithm === "ECDSA-P256") generateKeyPair("ec", { namedCurve: "P-256" }, done);
+  else if (isKemAlgorithm(algorithm)) generateKeyPair(keyType(algorithm), done);
+  else if (isMlDsaAlgorithm(algorithm)) generateKeyPair(keyType(algorithm), done);
+  else generateKeyPair(keyType(algorithm), done);
+}
+
+/**
+ * Parses a raw public key.
+ *
+ * @throws INVALID_KEY when OpenSSL refuses it, for ECDSA because the point is not on the curve.
+ */
+export function parsePublicKey(algorithm: Algorithm, raw: Uint8Array): KeyObject {
+  const type = algorithm === "ECDSA-P256" ? ellipticCurve : { asymmetricKeyType: keyType(algorithm) };
+  try {
+    return createPublicKey({ key: raw, format: "raw-public", ...type });
+  } catch {
+    throw new CryptoError("INVALID_KEY", `OpenSSL refuses the ${algorithm} public key`);
+  }
+}
+
+/**
+ * Parses a secret key. OpenSSL derives an ML-DSA or ML-KEM key from its seed, compares the seed
+ * with the expanded form where both are there, and checks that an expanded ML-DSA key is
+ * consistent; it does not check an expanded ML-KEM or SLH-DSA key against its public half.
+ *
+ * @throws INVALID_KEY
+ */
+export function parseSecretKey(algorithm: Algorithm, form: SecretKeyForm): OpenSslSecretKey {
+  try {
+    const secretKey = createSecretKey(algorithm, form);
+    return { secretKey, publicKey: createPublicKey(secretKey), hasSeed: form.kind !== "raw" };
+  } catch {
+    const problem = `OpenSSL refuses the ${algorithm} secret key: out of range, or its parts contradict each other`;
+    throw new CryptoError("INVALID_KEY", problem);
+  }
+}
+
+function createSecretKey(algorithm: Algorithm, form: SecretKeyForm): KeyObject {
+  if (algorithm === "ECDSA-P256") {
+    if (form.kind !== "raw") throw new RangeError(`${algorithm} has no seed`);
+    return createPrivateKey({ key: form.raw, format: "raw-private", ...ellipticCurve });
+  }
+  if (form.kind === "seed") {
+    return createPrivateKey({ key: form.seed, format: "raw-seed", asymmetricKeyType: keyType(algorithm) });
+  }
+  const der = encodePkcs8(
+    algorithm,
+    form.kind === "raw" ? { raw: form.raw } : { seed: form.seed, raw: form.raw },
+  );
+  try {
+    return createPrivateKey({ key: Buffer.from(der.buffer), format: "der", type: "pkcs8" });
+  } finally {
+    wipe(der);
+  }
+}
+
+/** Node's names are ours in lower case, which the type checker verifies against @types/node. */
+function keyType<Name extends Exclude<Algorithm, "ECDSA-P256">>(algorithm: Name): Lowercase<Name> {
+  return algorithm.toLowerCase() as Lowercase<Name>;
+}

@@ -1,0 +1,177 @@
+import type { Algorithm } from "./algorithms.ts";
+
+export type ProviderName = "openssl" | "noble";
+
+/**
+ * A parsed public key. It belongs to the provider that made it; another provider refuses it, so
+ * export it there and import it here.
+ */
+export interface PublicKey {
+  readonly algorithm: Algorithm;
+
+  /**
+   * Returns a copy of the raw bytes: the form of FIPS 203, 204 or 205, for ECDSA the
+   * uncompressed point (SEC 1, section 2.3.3). The length is `publicKeyBytes`.
+   */
+  exportRaw(): Uint8Array;
+
+  /** Returns SubjectPublicKeyInfo in PEM: RFC 9881 (ML-DSA), 9935 (ML-KEM), 9909 (SLH-DSA), 5480 (ECDSA). */
+  toPem(): string;
+}
+
+/**
+ * A parsed secret key. Every export hands out a copy that its receiver must wipe; strings cannot
+ * be wiped at all. After `erase` every method but `erase` throws CLOSED.
+ */
+export interface SecretKey {
+  readonly algorithm: Algorithm;
+  readonly publicKey: PublicKey;
+
+  /**
+   * Returns the expanded form of FIPS 203, 204 or 205, for ECDSA the scalar; `secretKeyBytes` long.
+   *
+   * OpenSSL cannot export this form of a key that has a seed, so there it is derived from the seed
+   * in JavaScript on the calling thread, which takes 0.4 to 3 ms.
+   */
+  exportRaw(): Uint8Array;
+
+  /** Returns the seed of an ML-DSA or ML-KEM key, or undefined when the key was imported without one. */
+  exportSeed(): Uint8Array | undefined;
+
+  /**
+   * Returns PKCS#8 in PEM: the seed form where there is a seed (RFC 9881 and 9935, section 6), else
+   * the expanded form; for SLH-DSA the raw secret key (RFC 9909), for ECDSA with its public key (RFC 5915).
+   */
+  toPem(): string;
+
+  /**
+   * Makes the key unusable. Bytes that we hold are overwritten; OpenSSL wipes its own copy when
+   * the garbage collector frees it. JavaScript gives no promise that no other copy exists.
+   */
+  erase(): void;
+}
+
+export interface KeyPair {
+  readonly publicKey: PublicKey;
+  readonly secretKey: SecretKey;
+}
+
+/** A public key from outside: raw bytes, or SubjectPublicKeyInfo in PEM. */
+export type PublicKeyMaterial = { readonly raw: Uint8Array } | { readonly pem: string };
+
+/** A secret key from outside: the expanded form, the seed, or PKCS#8 in PEM. */
+export type SecretKeyMaterial =
+  | { readonly raw: Uint8Array }
+  | { readonly seed: Uint8Array }
+  | { readonly pem: string };
+
+/** Options of signing and verifying. A name that is not listed here is refused. */
+export interface SignatureOptions {
+  /**
+   * 0 to 255 bytes that bind the signature to one use (FIPS 204, section 5.2; FIPS 205, section 10.2).
+   * Default: empty. Refused for ECDSA, which has no context.
+   */
+  readonly context?: Uint8Array | undefined;
+
+  /**
+   * ECDSA only: a DER SEQUENCE (RFC 3279, section 2.2.3), or the 64 bytes r ‖ s of IEEE P1363.
+   * Default: "der".
+   */
+  readonly ecdsaEncoding?: EcdsaEncoding | undefined;
+}
+
+export type EcdsaEncoding = "der" | "ieee-p1363";
+
+export interface Encapsulation {
+  /** `ciphertextBytes` long; goes to the owner of the secret key. */
+  readonly ciphertext: Uint8Array;
+  /** 32 bytes. The caller wipes it after use. */
+  readonly sharedSecret: Uint8Array;
+}
+
+/**
+ * Post-quantum cryptography behind one interface. Whatever the library underneath does with bad
+ * input, all providers answer alike: bad key material is refused at import (INVALID_KEY), other bad
+ * input at the call (INVALID_ARGUMENT), and `verify` answers false to any signature that is wrong.
+ * Long operations run off the event loop. A provider never falls back to another one.
+ */
+export interface CryptoProvider {
+  readonly name: ProviderName;
+  /** The library that does the work, such as "OpenSSL 3.5.8" or "@noble/post-quantum 0.7.1". */
+  readonly version: string;
+
+  /**
+   * Makes a key pair from fresh randomness (FIPS 203, section 7.1; FIPS 204, section 5.1;
+   * FIPS 205, section 10.1; FIPS 186-5, appendix A.2).
+   *
+   * @throws INVALID_ARGUMENT for an unknown algorithm
+   */
+  generateKeyPair(algorithm: Algorithm): Promise<KeyPair>;
+
+  /**
+   * Parses and checks a public key. An ML-KEM key passes the modulus check of FIPS 203, section 7.2;
+   * an ECDSA point must be on the curve. PEM must be the one strict DER form of its standard.
+   *
+   * @throws INVALID_KEY, INVALID_ARGUMENT
+   */
+  importPublicKey(algorithm: Algorithm, material: PublicKeyMaterial): PublicKey;
+
+  /**
+   * Parses a secret key and checks that it is consistent with itself, which for an expanded key
+   * means to derive or exercise its public half: some milliseconds, for SLH-DSA up to seconds, off
+   * the event loop. What no check can see: an altered K of ML-DSA, z of ML-KEM or SK.prf of SLH-DSA
+   * gives another valid key with the same public key.
+   *
+   * @throws INVALID_KEY, INVALID_ARGUMENT; UNSUPPORTED for the seed of an algorithm without seeds
+   */
+  importSecretKey(algorithm: Algorithm, material: SecretKeyMaterial): Promise<SecretKey>;
+
+  /**
+   * Signs the message itself, not a digest, with fresh randomness (the hedged form of FIPS 204,
+   * section 3.4, and FIPS 205, section 9.2): two signatures of one message differ.
+   *
+   * @param message any length; copied before the call returns its promise.
+   * @returns `signatureBytes` bytes; for ECDSA see `ecdsaEncoding`.
+   * @throws INVALID_ARGUMENT, CLOSED
+   */
+  sign(secretKey: SecretKey, message: Uint8Array, options?: SignatureOptions): Promise<Uint8Array>;
+
+  /**
+   * Verifies a signature (FIPS 204, section 5.3; FIPS 205, section 10.3; FIPS 186-5, section 6.4.2).
+   * A signature of the wrong length, or in another encoding, is false and not an error. ECDSA
+   * signatures are malleable: (r, n − s) is valid wherever (r, s) is.
+   *
+   * @throws INVALID_ARGUMENT, CLOSED
+   */
+  verify(
+    publicKey: PublicKey,
+    message: Uint8Array,
+    signature: Uint8Array,
+    options?: SignatureOptions,
+  ): Promise<boolean>;
+
+  /**
+   * Makes a shared secret and its ciphertext for the owner of an ML-KEM key (FIPS 203, section 7.2).
+   *
+   * @throws INVALID_ARGUMENT, CLOSED
+   */
+  encapsulate(publicKey: PublicKey): Promise<Encapsulation>;
+
+  /**
+   * Recovers the shared secret from a ciphertext (FIPS 203, section 7.3).
+   *
+   * The trap: this SUCCEEDS on a wrong ciphertext of the right length and returns another,
+   * pseudo-random secret (implicit rejection). Both sides agree only when a later step, such as
+   * a MAC under the secret, says so.
+   *
+   * @returns 32 bytes. The caller wipes them after use.
+   * @throws INVALID_ARGUMENT, also when the ciphertext is not `ciphertextBytes` long; CLOSED
+   */
+  decapsulate(secretKey: SecretKey, ciphertext: Uint8Array): Promise<Uint8Array>;
+
+  /** SHA-256 (FIPS 180-4, section 6.2) on the calling thread; 32 bytes. */
+  sha256(message: Uint8Array): Uint8Array;
+
+  /** Ends workers and refuses further calls. Calls under way are rejected with CLOSED or finish. */
+  close(): Promise<void>;
+}

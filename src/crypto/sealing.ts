@@ -1,0 +1,83 @@
+/**
+ * Seals secrets for storage: AES-256-GCM (NIST SP 800-38D) under a data key of their own, which is itself
+ * sealed under the master key. What a record is (its identity) is bound to both as associated data, so a
+ * sealed secret that was moved to another record does not open.
+ */
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+import { wipe } from "./bytes.ts";
+import { CryptoError } from "./crypto-error.ts";
+
+/** Bytes of the nonce (SP 800-38D, section 8.2.2: random) before each ciphertext. */
+const nonceBytes = 12;
+/** Bytes of the tag after each ciphertext. */
+const tagBytes = 16;
+const keyBytes = 32;
+
+/** A secret that only the master key opens. Each blob is nonce ‖ ciphertext ‖ tag. */
+export interface SealedSecret {
+  /** Which master key it takes: see masterKeyIdOf. */
+  readonly masterKeyId: string;
+  /** 60 bytes. A new master key changes this alone. */
+  readonly wrappedDataKey: Uint8Array;
+  /** 28 bytes longer than the secret. */
+  readonly ciphertext: Uint8Array;
+}
+
+/** Names a master key without telling anything of it: 128 bits of a labelled SHA-256, in hexadecimal. */
+export function masterKeyIdOf(masterKey: Uint8Array): string {
+  return createHash("sha256").update("qsp master key id").update(masterKey).digest("hex").slice(0, 32);
+}
+
+/**
+ * Seals a secret.
+ *
+ * @param identity names the record, such as "issuer_keys/<key_id>/seed"; the same is needed to open it.
+ */
+export function sealSecret(masterKey: Uint8Array, identity: string, secret: Uint8Array): SealedSecret {
+  const dataKey = randomBytes(keyBytes);
+  try {
+    return {
+      masterKeyId: masterKeyIdOf(masterKey),
+      wrappedDataKey: encrypt(masterKey, `${identity}/data-key`, dataKey),
+      ciphertext: encrypt(dataKey, identity, secret),
+    };
+  } finally {
+    wipe(dataKey);
+  }
+}
+
+/**
+ * Opens a sealed secret. The caller wipes it after use.
+ *
+ * @throws SEAL_BROKEN for another master key, another identity or any changed bit; they look the same.
+ */
+export function openSecret(masterKey: Uint8Array, identity: string, sealed: SealedSecret): Uint8Array {
+  const dataKey = decrypt(masterKey, `${identity}/data-key`, sealed.wrappedDataKey);
+  try {
+    return decrypt(dataKey, identity, sealed.ciphertext);
+  } finally {
+    wipe(dataKey);
+  }
+}
+
+function encrypt(key: Uint8Array, identity: string, plaintext: Uint8Array): Uint8Array {
+  const nonce = randomBytes(nonceBytes);
+  const cipher = createCipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes });
+  cipher.setAAD(Buffer.from(identity));
+  return Buffer.concat([nonce, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
+}
+
+function decrypt(key: Uint8Array, identity: string, blob: Uint8Array): Uint8Array {
+  try {
+    const end = blob.length - tagBytes;
+    const nonce = blob.subarray(0, nonceBytes);
+    const decipher = createDecipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes });
+    decipher.setAAD(Buffer.from(identity)).setAuthTag(blob.subarray(end));
+    return Buffer.concat([decipher.update(blob.subarray(nonceBytes, end)), decipher.final()]);
+  } catch {
+    throw new CryptoError(
+      "SEAL_BROKEN",
+      "a sealed record does not open: another master key, or it was changed",
+    );
+  }
+}
