@@ -24,6 +24,7 @@ export const reasons = {
   ROUTE_NOT_FOUND: { code: Code.NotFound },
   METHOD_NOT_ALLOWED: { code: Code.Unimplemented, httpStatus: 405 },
   RPC_NOT_FOUND: { code: Code.Unimplemented, httpStatus: 404 },
+  SERVICE_UNKNOWN: { code: Code.NotFound },
   TARGET_INVALID: { code: Code.InvalidArgument },
   HTTP_INVALID: { code: Code.InvalidArgument },
   METADATA_TOO_LARGE: { code: Code.ResourceExhausted, httpStatus: 431 },

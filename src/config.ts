@@ -1,0 +1,200 @@
+/** Every setting of the server: its flag, its variable, its default, what it means, and what it may be. */
+import { parseArgs } from "node:util";
+
+/** Says what is wrong with a flag or a variable, in a sentence. */
+export class ConfigError extends Error {}
+
+/** One setting. Its flag is `--name`, its variable QSP_NAME. */
+interface Setting<T> {
+  readonly name: string;
+  /** The default as a person would type it; empty for none. */
+  readonly fallback: string;
+  readonly meaning: string;
+  /** Stands in the help for the value; without it the setting is a switch. */
+  readonly placeholder?: string;
+  /** @throws ConfigError saying what would be right */
+  read(text: string): T;
+}
+
+const loopbackHosts = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
+
+/** All settings, in the order in which the help shows them. */
+const settings = {
+  host: text("host", "127.0.0.1", "address", "Address to listen on."),
+  port: integer("port", "8080", 0, 65_535, "Port to listen on; 0 picks a free one and prints it."),
+  openToNetwork: flag(
+    "danger-open-to-network",
+    "Allows an address other than loopback while anyone may call without a token.",
+  ),
+  dataDir: text("data-dir", "./data", "directory", "Where the store and the master key are."),
+  masterKeyFile: text(
+    "master-key-file",
+    "",
+    "file",
+    "The key that seals all others, 64 hexadecimal digits; by default master.key in the data directory.",
+  ),
+  services: list("services", "all", "Which services to run, by package: all, or names joined by commas."),
+  auth: oneOf(
+    "auth",
+    "open",
+    ["open"],
+    "Who may call: open lets anyone; tokens guard what always needs one.",
+  ),
+  cryptoProvider: oneOf(
+    "crypto-provider",
+    "openssl",
+    ["openssl", "noble"],
+    "Who computes: openssl (native, fast) or noble (JavaScript, portable).",
+  ),
+  maxMetadataBytes: integer(
+    "max-metadata-bytes",
+    "16384",
+    1024,
+    1_048_576,
+    "Bytes of metadata a request may have.",
+  ),
+  maxMessageBytes: integer(
+    "max-message-bytes",
+    "4194304",
+    1024,
+    1_073_741_824,
+    "Bytes a body, or a message of a stream, may have.",
+  ),
+  maxCallMs: integer(
+    "max-call-ms",
+    "30000",
+    1,
+    86_400_000,
+    "Milliseconds a unary call may take; a caller may set less.",
+  ),
+  maxDrainMs: integer(
+    "max-drain-ms",
+    "30000",
+    0,
+    86_400_000,
+    "Milliseconds that running calls get when the server stops.",
+  ),
+  logLevel: oneOf(
+    "log-level",
+    "info",
+    ["trace", "debug", "info", "warn", "error", "fatal", "silent"],
+    "What to log, as JSON on standard error.",
+  ),
+} as const;
+
+/** The settings of one start. */
+export type Config = {
+  readonly [Name in keyof typeof settings]: ReturnType<(typeof settings)[Name]["read"]>;
+};
+
+/**
+ * Reads the settings: a flag goes before its variable, the variable before the default.
+ *
+ * @throws ConfigError for an unknown flag, a bad value, or values that do not go together.
+ */
+export function readConfig(args: readonly string[], env: NodeJS.ProcessEnv): Config {
+  const flags = readFlags(args);
+  const entries = Object.entries(settings).map(([key, setting]) => [key, readSetting(setting, flags, env)]);
+  const config = Object.freeze(Object.fromEntries(entries)) as Config;
+  if (config.auth === "open" && !loopbackHosts.test(config.host) && !config.openToNetwork) {
+    throw new ConfigError(
+      `--host ${config.host} would let anyone on the network call without a token; ` +
+        "listen on 127.0.0.1, or say --danger-open-to-network",
+    );
+  }
+  return config;
+}
+
+function readFlags(args: readonly string[]): Readonly<Record<string, string | boolean | undefined>> {
+  const options = Object.fromEntries(
+    Object.values(settings).map((setting): [string, { type: "string" | "boolean" }] => [
+      setting.name,
+      { type: setting.placeholder === undefined ? "boolean" : "string" },
+    ]),
+  );
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: false }).values;
+  } catch (error) {
+    // Node's sentence goes on with advice for programs that take file names.
+    const sentence = error instanceof Error ? (error.message.split(". ")[0] ?? "") : String(error);
+    throw new ConfigError(`${sentence}; --help lists what there is`);
+  }
+}
+
+function readSetting(
+  setting: Setting<unknown>,
+  flags: Readonly<Record<string, string | boolean | undefined>>,
+  env: NodeJS.ProcessEnv,
+): unknown {
+  const variable = variableOf(setting.name);
+  const given = flags[setting.name];
+  const [source, value] =
+    given !== undefined
+      ? [`--${setting.name}`, String(given)]
+      : [variable, env[variable] ?? setting.fallback];
+  try {
+    return setting.read(value);
+  } catch (error) {
+    throw new ConfigError(`${source}: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+function variableOf(name: string): string {
+  return `QSP_${name.replaceAll("-", "_").toUpperCase()}`;
+}
+
+/** The settings as `--help` shows them. */
+export function describeSettings(): string {
+  return Object.values(settings)
+    .map(({ name, placeholder, fallback, meaning }) => {
+      const usage = placeholder === undefined ? `--${name}` : `--${name} <${placeholder}>`;
+      const suffix = fallback === "" || placeholder === undefined ? "" : ` (${fallback})`;
+      return `  ${usage.padEnd(32)} ${variableOf(name).padEnd(28)} ${meaning}${suffix}`;
+    })
+    .join("\n");
+}
+
+function text(name: string, fallback: string, placeholder: string, meaning: string): Setting<string> {
+  return { name, fallback, placeholder, meaning, read: (value) => value };
+}
+
+function flag(name: string, meaning: string): Setting<boolean> {
+  const read = (value: string): boolean => {
+    if (value === "true" || value === "1") return true;
+    if (value === "false" || value === "0" || value === "") return false;
+    throw new ConfigError(`"${value}" is neither true nor false`);
+  };
+  return { name, fallback: "", meaning, read };
+}
+
+function integer(name: string, fallback: string, min: number, max: number, meaning: string): Setting<number> {
+  const read = (value: string): number => {
+    const number = Number(value);
+    if (/^\d+$/.test(value) && number >= min && number <= max) return number;
+    throw new ConfigError(`"${value}" is not a whole number from ${min} to ${max}`);
+  };
+  return { name, fallback, placeholder: "number", meaning, read };
+}
+
+function oneOf<const T extends string>(
+  name: string,
+  fallback: T,
+  values: readonly T[],
+  meaning: string,
+): Setting<T> {
+  const read = (value: string): T => {
+    const known = values.find((candidate) => candidate === value);
+    if (known !== undefined) return known;
+    throw new ConfigError(`"${value}" is not known; known are ${values.join(", ")}`);
+  };
+  return { name, fallback, placeholder: values.length > 4 ? "level" : values.join("|"), meaning, read };
+}
+
+function list(name: string, fallback: string, meaning: string): Setting<readonly string[]> {
+  const read = (value: string): readonly string[] => {
+    const names = value.split(",").map((part) => part.trim());
+    if (names.some((part) => part === "")) throw new ConfigError(`"${value}" has an empty name`);
+    return names;
+  };
+  return { name, fallback, placeholder: "names", meaning, read };
+}

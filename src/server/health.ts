@@ -1,0 +1,86 @@
+/** Serves grpc.health.v1.Health: how each service is, and the server as a whole (the empty name). */
+import { createServiceImplSpec, type ServiceImplSpec } from "@connectrpc/connect";
+import { Health, HealthCheckResponse_ServingStatus as ServingStatus } from "#gen/grpc/health/v1/health_pb.ts";
+import { refuse } from "../errors.ts";
+
+/** How the services of a server are. */
+export interface HealthBoard {
+  /** The service that tells. */
+  readonly service: ServiceImplSpec;
+  /** Whether the server wants calls. */
+  readonly isServing: boolean;
+  set(serviceName: string, serving: boolean): void;
+  /** Says NOT_SERVING of everything, for good, and ends every Watch. */
+  shutDown(): void;
+}
+
+/** Wakes watchers; each looks at the newest status only, so a slow one skips what it missed. */
+interface Watcher {
+  wake(): void;
+}
+
+/** Makes a board on which every given service, and the server, is serving. */
+export function createHealthBoard(serviceNames: readonly string[]): HealthBoard {
+  const statuses = new Map<string, ServingStatus>(
+    ["", ...serviceNames].map((name) => [name, ServingStatus.SERVING]),
+  );
+  const watchers = new Set<Watcher>();
+  let isShutDown = false;
+
+  const wakeAll = (): void => {
+    for (const watcher of watchers) watcher.wake();
+  };
+
+  async function* watch(name: string, signal: AbortSignal): AsyncGenerator<{ status: ServingStatus }> {
+    let changed = Promise.withResolvers<void>();
+    const watcher = { wake: () => changed.resolve() };
+    watchers.add(watcher);
+    signal.addEventListener("abort", watcher.wake, { once: true });
+    let last: ServingStatus | undefined;
+    try {
+      while (!signal.aborted) {
+        // An unknown service may come to be known: the stream stays open for it.
+        const status = statuses.get(name) ?? ServingStatus.SERVICE_UNKNOWN;
+        if (status !== last) {
+          last = status;
+          yield { status };
+        }
+        if (isShutDown) return;
+        if (status === (statuses.get(name) ?? ServingStatus.SERVICE_UNKNOWN)) await changed.promise;
+        changed = Promise.withResolvers<void>();
+      }
+      signal.throwIfAborted();
+    } finally {
+      watchers.delete(watcher);
+      signal.removeEventListener("abort", watcher.wake);
+    }
+  }
+
+  return {
+    service: createServiceImplSpec<typeof Health>(Health, {
+      check: ({ service }) => {
+        const status = statuses.get(service);
+        if (status === undefined)
+          throw refuse("SERVICE_UNKNOWN", `there is no service ${service}`, { service });
+        return { status };
+      },
+      list: () => ({
+        statuses: Object.fromEntries([...statuses].map(([name, status]) => [name, { status }])),
+      }),
+      watch: ({ service }, { signal }) => watch(service, signal),
+    }),
+    get isServing() {
+      return statuses.get("") === ServingStatus.SERVING;
+    },
+    set(serviceName, serving) {
+      if (isShutDown) return;
+      statuses.set(serviceName, serving ? ServingStatus.SERVING : ServingStatus.NOT_SERVING);
+      wakeAll();
+    },
+    shutDown() {
+      isShutDown = true;
+      for (const name of statuses.keys()) statuses.set(name, ServingStatus.NOT_SERVING);
+      wakeAll();
+    },
+  };
+}

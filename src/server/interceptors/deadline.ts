@@ -1,0 +1,82 @@
+/** Ends calls whose time is over, also those whose handler does not look at its signal. */
+import type { Interceptor } from "@connectrpc/connect";
+import { refuse } from "../../errors.ts";
+
+/**
+ * Races every call against its signal, and every unary call against a limit of our own.
+ *
+ * A stream has the caller's deadline alone: a watcher may watch for days. A stream whose deadline passes
+ * fails, even if its handler just stops: a list that was cut short must not look complete.
+ *
+ * @param limitMs milliseconds that a unary call may take at most.
+ */
+export function deadlineInterceptor(limitMs: number): Interceptor {
+  return (next) => async (req) => {
+    if (req.stream) {
+      const gate = createGate(req.signal);
+      try {
+        const res = await gate.race(next(req));
+        return res.stream ? { ...res, message: untilAborted(res.message, req.signal) } : res;
+      } finally {
+        gate.release();
+      }
+    }
+    const gate = createGate(req.signal, limitMs);
+    try {
+      return await gate.race(next({ ...req, signal: gate.signal }));
+    } finally {
+      gate.release();
+    }
+  };
+}
+
+/** A signal that a promise can be raced against, and that lets go of its timer and its listener. */
+interface Gate {
+  readonly signal: AbortSignal;
+  race<T>(promise: Promise<T>): Promise<T>;
+  release(): void;
+}
+
+function createGate(outer: AbortSignal, limitMs?: number): Gate {
+  const controller = new AbortController();
+  const { promise: closed, reject: close } = Promise.withResolvers<never>();
+  closed.catch(() => {}); // Raced by the caller; an end that nobody waits for is nobody's failure.
+  const end = (reason: unknown): void => {
+    controller.abort(reason);
+    close(reason);
+  };
+  const onAbort = (): void => end(outer.reason);
+  if (outer.aborted) onAbort();
+  else outer.addEventListener("abort", onAbort, { once: true });
+  const timer =
+    limitMs === undefined
+      ? undefined
+      : setTimeout(() => {
+          end(refuse("DEADLINE_EXCEEDED", `the call did not end within ${limitMs / 1000} seconds`));
+        }, limitMs);
+  return {
+    signal: controller.signal,
+    race: (promise) => Promise.race([promise, closed]),
+    release: () => {
+      clearTimeout(timer);
+      outer.removeEventListener("abort", onAbort);
+    },
+  };
+}
+
+async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
+  const gate = createGate(signal);
+  const iterator = source[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await gate.race(iterator.next());
+      signal.throwIfAborted();
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    gate.release();
+    // Not awaited: a handler that waits for something else would hold the end back.
+    void iterator.return?.()?.catch(() => {});
+  }
+}

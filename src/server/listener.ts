@@ -1,0 +1,183 @@
+/**
+ * One port for HTTP/1.1 and for HTTP/2 without TLS.
+ *
+ * The HTTP/1.1 server owns the port. It looks at the first bytes of a connection and gives those that begin
+ * with the HTTP/2 preface (RFC 9113, section 3.4) to an HTTP/2 server, which never listens itself.
+ */
+import http from "node:http";
+import http2 from "node:http2";
+import type { AddressInfo, Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { refuse, refuseMetadata } from "../errors.ts";
+import type { RestResponse } from "../transcoding/transcoder.ts";
+import type { RequestHandler, StreamHandler } from "./node-http.ts";
+
+/** What a listener is made of. */
+export interface ListenerOptions {
+  readonly onRequest: RequestHandler;
+  readonly onStream: StreamHandler;
+  /** Renders the answer to bytes that are no HTTP/1.1 request. */
+  readonly renderFailure: (error: Error) => RestResponse;
+  /** Bytes of metadata that calls may have; Node itself stops reading only well beyond. */
+  readonly maxMetadataBytes: number;
+  /** Milliseconds for the headers of a request to arrive. */
+  readonly maxHeaderMs: number;
+}
+
+/** A port that is being served. */
+export interface Listener {
+  /** Binds; port 0 picks a free one. */
+  listen(port: number, host: string): Promise<AddressInfo>;
+  /** Stops accepting, tells every HTTP/2 client to go away, closes idle connections; ends when all are closed. */
+  drain(): Promise<void>;
+  /** Breaks off what is still open. */
+  destroy(): void;
+}
+
+/** "PRI" begins the HTTP/2 preface, and is no method of HTTP/1.1. */
+const preface = Buffer.from("PRI");
+
+/** How far beyond the limit headers are still read, so that their sender gets an answer. */
+const headroom = 8;
+
+/** Milliseconds that a connection stays open after a last answer, for the peer to read it. */
+const lingerMs = 2000;
+
+/** Makes a listener. */
+export function createListener(options: ListenerOptions): Listener {
+  let draining = false;
+  const sessions = new Set<http2.ServerHttp2Session>();
+  const http2Server = createHttp2Server(options, sessions);
+  const http1Server = http.createServer(
+    {
+      maxHeaderSize: options.maxMetadataBytes * headroom,
+      headersTimeout: options.maxHeaderMs,
+      connectionsCheckingInterval: Math.min(options.maxHeaderMs, 1000),
+      // Bodies are bounded where they are read; a stream may take as long as it likes.
+      requestTimeout: 0,
+    },
+    (req, res) => {
+      if (draining) res.setHeader("connection", "close");
+      options.onRequest(req, res);
+    },
+  );
+  http1Server.maxRequestsPerSocket = 0;
+  http1Server.on("clientError", (error, socket) => answerBadRequest(error, socket, options));
+  chooseProtocol(http1Server, http2Server, options.maxHeaderMs);
+
+  return {
+    listen: (port, host) =>
+      new Promise((resolve, reject) => {
+        http1Server.once("error", reject);
+        http1Server.listen(port, host, () => {
+          http1Server.off("error", reject);
+          resolve(http1Server.address() as AddressInfo);
+        });
+      }),
+    drain: async () => {
+      draining = true;
+      const closed = new Promise<void>((resolve) => http1Server.close(() => resolve()));
+      for (const session of sessions) session.close();
+      http1Server.closeIdleConnections();
+      await closed;
+    },
+    destroy: () => {
+      for (const session of sessions) session.destroy();
+      http1Server.closeAllConnections();
+    },
+  };
+}
+
+function createHttp2Server(
+  options: ListenerOptions,
+  sessions: Set<http2.ServerHttp2Session>,
+): http2.Http2Server {
+  const server = http2.createServer(
+    {
+      settings: {
+        // Not the limit itself: Node would reset the stream, and no caller would learn why. The limit is
+        // checked where an answer can be given.
+        maxHeaderListSize: options.maxMetadataBytes * headroom,
+        maxConcurrentStreams: 1000,
+        initialWindowSize: 1024 * 1024,
+      },
+      maxHeaderListPairs: 2000,
+      maxSessionMemory: 128,
+    },
+    options.onRequest as never,
+  );
+  server.on("session", (session) => {
+    sessions.add(session);
+    session.on("close", () => sessions.delete(session));
+    // A broken session harms its own streams alone; they have been told.
+    session.on("error", () => {});
+  });
+  // Node makes a request of every stream in a listener of its own; ours goes before it.
+  const [makeRequest] = server.listeners("stream");
+  if (makeRequest === undefined) throw new Error("node:http2 has no stream listener");
+  server.removeAllListeners("stream");
+  server.on("stream", (stream: http2.ServerHttp2Stream, headers, ...others) => {
+    if (!options.onStream(stream, headers)) makeRequest.call(server, stream, headers, ...others);
+  });
+  return server;
+}
+
+/** Reads the first bytes of every connection and gives it to the server that speaks its protocol. */
+function chooseProtocol(http1Server: http.Server, http2Server: http2.Http2Server, maxHeaderMs: number): void {
+  const acceptHttp1 = http1Server.listeners("connection");
+  http1Server.removeAllListeners("connection");
+  http1Server.on("connection", (socket: Socket) => {
+    const onEarlyError = (): void => void socket.destroy();
+    socket.once("error", onEarlyError);
+    socket.setTimeout(maxHeaderMs, onEarlyError);
+    const look = (): void => {
+      // read() gives all that is there; unshift() puts it back for the server that takes over.
+      const chunk: Buffer | null = socket.read();
+      if (chunk === null) return;
+      const isPrefix = chunk.length < preface.length && preface.subarray(0, chunk.length).equals(chunk);
+      socket.unshift(chunk);
+      if (isPrefix) return;
+      socket.off("readable", look);
+      socket.off("error", onEarlyError);
+      socket.off("timeout", onEarlyError);
+      socket.setTimeout(0);
+      if (chunk.subarray(0, preface.length).equals(preface)) http2Server.emit("connection", socket);
+      else for (const accept of acceptHttp1) accept.call(http1Server, socket);
+    };
+    socket.on("readable", look);
+    socket.once("end", onEarlyError);
+  });
+}
+
+/** Answers what is no HTTP/1.1 request, and lets the peer finish sending before the connection ends. */
+function answerBadRequest(error: NodeJS.ErrnoException, socket: Duplex, options: ListenerOptions): void {
+  if (error.code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const { status, headers, body } = options.renderFailure(explain(error, options));
+  const lines = [`HTTP/1.1 ${status} ${http.STATUS_CODES[status] ?? ""}`];
+  headers.forEach((value, name) => {
+    lines.push(`${name}: ${value}`);
+  });
+  socket.write(`${lines.join("\r\n")}\r\nconnection: close\r\n\r\n`);
+  socket.end(body);
+  // Closing with unread bytes would reset the connection and take the answer with it.
+  socket.on("data", () => {});
+  socket.resume();
+  setTimeout(() => socket.destroy(), lingerMs).unref();
+}
+
+function explain(error: NodeJS.ErrnoException, options: ListenerOptions): Error {
+  switch (error.code) {
+    case "HPE_HEADER_OVERFLOW":
+      return refuseMetadata(options.maxMetadataBytes * headroom, options.maxMetadataBytes);
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return refuse(
+        "REQUEST_TOO_SLOW",
+        `the headers did not arrive within ${options.maxHeaderMs / 1000} seconds`,
+      );
+    default:
+      return refuse("HTTP_INVALID", "this is not a request of HTTP/1.1 or HTTP/2");
+  }
+}

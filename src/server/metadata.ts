@@ -1,0 +1,40 @@
+/** Measures a request's metadata and turns Node's headers into the Headers that calls are given. */
+import type { IncomingHttpHeaders } from "node:http";
+
+/**
+ * Counts the bytes of all names and values, as Envoy does: what one of the two lets pass, the other does too.
+ * Pseudo-headers of HTTP/2 count; `target` stands for them in HTTP/1.1.
+ */
+export function countMetadataBytes(headers: Readonly<IncomingHttpHeaders>, target = ""): number {
+  let bytes = target.length;
+  for (const name in headers) {
+    const value = headers[name];
+    if (value === undefined) continue;
+    if (typeof value === "string") bytes += name.length + value.length;
+    else for (const item of value) bytes += name.length + item.length;
+  }
+  return bytes;
+}
+
+/** Copies Node's headers, less the pseudo-headers of HTTP/2. */
+export function toHeaders(nodeHeaders: Readonly<IncomingHttpHeaders>): Headers {
+  const headers = new Headers();
+  for (const name in nodeHeaders) {
+    const value = nodeHeaders[name];
+    if (value === undefined || name.startsWith(":")) continue;
+    if (typeof value === "string") headers.set(name, value);
+    else for (const item of value) headers.append(name, item);
+  }
+  return headers;
+}
+
+/** Copies Headers into the form that Node sends. */
+export function toNodeHeaders(headers: Headers): Record<string, string | string[]> {
+  const nodeHeaders: Record<string, string | string[]> = {};
+  headers.forEach((value, name) => {
+    if (name !== "set-cookie") nodeHeaders[name] = value;
+  });
+  const cookies = headers.getSetCookie();
+  if (cookies.length > 0) nodeHeaders["set-cookie"] = cookies;
+  return nodeHeaders;
+}

@@ -1,0 +1,49 @@
+/** What the server counts, as Prometheus reads it from GET /metrics. */
+import { Code } from "@connectrpc/connect";
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+
+/** Counts calls. */
+export interface Metrics {
+  callStarted(method: string): void;
+  /** @param code undefined for a call that succeeded */
+  callEnded(method: string, code: Code | undefined, durationMs: number): void;
+  /** The content type and the text of the exposition. */
+  expose(): Promise<{ contentType: string; text: string }>;
+}
+
+/** Seconds; the upper ends of the duration buckets. */
+const durationBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/** Makes the metrics of one server, apart from those of any other in the process. */
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const ended = new Counter({
+    name: "qsp_calls_total",
+    help: "Calls that ended, by RPC and gRPC code.",
+    labelNames: ["method", "code"],
+    registers: [registry],
+  });
+  const running = new Gauge({
+    name: "qsp_calls_running",
+    help: "Calls that run now, by RPC.",
+    labelNames: ["method"],
+    registers: [registry],
+  });
+  const duration = new Histogram({
+    name: "qsp_call_duration_seconds",
+    help: "Seconds from the first header to the last byte that the call produced, by RPC.",
+    labelNames: ["method"],
+    buckets: durationBuckets,
+    registers: [registry],
+  });
+  return {
+    callStarted: (method) => running.inc({ method }),
+    callEnded: (method, code, durationMs) => {
+      running.dec({ method });
+      ended.inc({ method, code: code === undefined ? "OK" : Code[code] });
+      duration.observe({ method }, durationMs / 1000);
+    },
+    expose: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+  };
+}

@@ -1,0 +1,82 @@
+/** Connects the transcoder to Node's requests and responses, of HTTP/1.1 and HTTP/2 alike. */
+
+import http2 from "node:http2";
+import { refuse } from "../errors.ts";
+import type { RestResponse, Transcoder } from "../transcoding/transcoder.ts";
+import { toHeaders, toNodeHeaders } from "./metadata.ts";
+import type { NodeRequest, NodeResponse } from "./node-http.ts";
+
+/** Why a call is aborted when its connection goes: shared, for an error with a stack a call is costly. */
+const gone = refuse("CALL_CANCELED", "the caller has gone");
+
+/** Answers a request by REST. */
+export async function serveRest(transcoder: Transcoder, req: NodeRequest, res: NodeResponse): Promise<void> {
+  const controller = new AbortController();
+  res.once("close", () => {
+    if (!res.writableFinished) controller.abort(gone);
+  });
+  const response = await transcoder.handle({
+    method: req.method ?? "GET",
+    target: req.url ?? "/",
+    headers: toHeaders(req.headers),
+    body: hasBody(req) ? req : undefined,
+    signal: controller.signal,
+  });
+  await writeResponse(req, res, response);
+}
+
+/** RFC 9112, section 6: in HTTP/1.1 a header announces content; in HTTP/2 the stream goes on after the headers. */
+function hasBody(req: NodeRequest): boolean {
+  if (req.stream !== undefined) return !req.stream.endAfterHeaders;
+  const length = req.headers["content-length"];
+  return (length !== undefined && length !== "0") || req.headers["transfer-encoding"] !== undefined;
+}
+
+/** Writes a response, no faster than its reader reads. */
+export async function writeResponse(
+  req: NodeRequest,
+  res: NodeResponse,
+  response: RestResponse,
+): Promise<void> {
+  if (res.destroyed || res.writableEnded) return;
+  res.on("error", () => {}); // The peer went away; the call has been told by "close".
+  res.writeHead(response.status, toNodeHeaders(response.headers));
+  if (response.body instanceof Uint8Array) {
+    res.end(response.body);
+  } else {
+    // Headers go out before the first piece: a watcher must not wait for an event to learn that it watches.
+    res.flushHeaders();
+    await writePieces(res, response.body);
+    if (response.trailers !== undefined && !res.destroyed) res.addTrailers(toNodeHeaders(response.trailers));
+    res.end();
+  }
+  // RFC 9113, section 8.1: an answer that does not wait for the rest of the request says so.
+  const { stream } = req;
+  if (stream !== undefined && !req.complete) {
+    res.once("finish", () => stream.close(http2.constants.NGHTTP2_NO_ERROR));
+  }
+}
+
+async function writePieces(res: NodeResponse, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+  try {
+    for await (const piece of pieces) {
+      if (res.destroyed) return;
+      if (!res.write(piece)) await drained(res);
+    }
+  } catch {
+    // The bytes can not say that they are cut short; a broken connection can.
+    res.destroy();
+  }
+}
+
+function drained(res: NodeResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      res.off("drain", done);
+      res.off("close", done);
+      resolve();
+    };
+    res.on("drain", done);
+    res.on("close", done);
+  });
+}

@@ -1,0 +1,254 @@
+/**
+ * Serves services on one port, over gRPC, gRPC-Web, Connect and REST, with reflection, health and metrics.
+ *
+ * It takes descriptors and implementations and knows none of them.
+ */
+import type { AddressInfo } from "node:net";
+import { createRegistry } from "@bufbuild/protobuf";
+import type { Interceptor, ServiceImplSpec } from "@connectrpc/connect";
+import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
+import { createValidateInterceptor } from "@connectrpc/validate";
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import type { Logger } from "pino";
+import { refuse, refuseMetadata, toConnectError } from "../errors.ts";
+import { collectFiles } from "../transcoding/descriptors.ts";
+import { createTranscoder, type Transcoder } from "../transcoding/transcoder.ts";
+import { addServices, reachInterceptor, tightenHandlers } from "./connect.ts";
+import { protocolOf, renderFailureFor } from "./failures.ts";
+import { createGrpcUnaryHandler } from "./grpc-unary.ts";
+import { createHealthBoard, type HealthBoard } from "./health.ts";
+import { type AccessPolicy, accessInterceptor, requireAccess } from "./interceptors/access.ts";
+import { deadlineInterceptor } from "./interceptors/deadline.ts";
+import { errorInterceptor } from "./interceptors/errors.ts";
+import { observeInterceptor } from "./interceptors/observe.ts";
+import { statusInterceptor } from "./interceptors/status.ts";
+import { createListener } from "./listener.ts";
+import { countMetadataBytes } from "./metadata.ts";
+import { createMetrics, type Metrics } from "./metrics.ts";
+import type { NodeRequest } from "./node-http.ts";
+import { createReflection } from "./reflection.ts";
+import { serveRest, writeResponse } from "./rest.ts";
+
+/** What bounds requests and calls. */
+export interface ServerLimits {
+  /** Bytes of all names and values of a request's metadata; 16,384 by default. */
+  readonly maxMetadataBytes: number;
+  /** Bytes of a body, or of one message of a stream; 4 MiB by default. */
+  readonly maxMessageBytes: number;
+  /** Milliseconds for the headers of a request to arrive; 15,000 by default. */
+  readonly maxHeaderMs: number;
+  /** Milliseconds for the body of a unary request to arrive; 30,000 by default. */
+  readonly maxReceiveMs: number;
+  /** Milliseconds that a unary call may take; 30,000 by default. A caller's shorter deadline goes before. */
+  readonly maxCallMs: number;
+  /** Milliseconds that running calls have to finish when the server stops; 30,000 by default. */
+  readonly maxDrainMs: number;
+}
+
+/** What a server is made of. */
+export interface ServerOptions {
+  /** Descriptors and implementations: `createServiceImplSpec(Service, implementation)` of Connect. */
+  readonly services: readonly ServiceImplSpec[];
+  readonly logger: Logger;
+  /** Who may call what; without it every RPC is public and need not say so. */
+  readonly access?: AccessPolicy;
+  readonly limits?: Partial<ServerLimits>;
+}
+
+/** A server of services. */
+export interface Server {
+  /** The REST side, with its routes. */
+  readonly transcoder: Transcoder;
+  readonly health: HealthBoard;
+  /** Starts; port 0 picks a free one. */
+  listen(port: number, host: string): Promise<AddressInfo>;
+  /** Stops: refuses new calls, lets running ones finish, breaks off what outlasts the limit. */
+  close(): Promise<void>;
+  /** Stops at once. */
+  destroy(): void;
+}
+
+const defaultLimits: ServerLimits = {
+  maxMetadataBytes: 16_384,
+  maxMessageBytes: 4 * 1024 * 1024,
+  maxHeaderMs: 15_000,
+  maxReceiveMs: 30_000,
+  maxCallMs: 30_000,
+  maxDrainMs: 30_000,
+};
+
+/**
+ * Connect compresses answers from this size on, for clients that offer it. Keys, signatures and ciphertexts do
+ * not shrink; long lists do.
+ */
+const compressMinBytes = 64 * 1024;
+
+/**
+ * Makes a server.
+ *
+ * @throws Error if an RPC's HTTP rule can not work, or does not say who may call it.
+ */
+export async function createServer(options: ServerOptions): Promise<Server> {
+  const limits = { ...defaultLimits, ...options.limits };
+  const shutdown = new AbortController();
+  const health = createHealthBoard(options.services.map(({ service }) => service.typeName));
+  const served = [...options.services, health.service];
+  const services = [...served, ...createReflection(served)];
+  const specs = services.flatMap(({ methods }) => Object.values(methods));
+  if (options.access) requireAccess(specs.map(({ method }) => method));
+
+  const metrics = createMetrics();
+  const interceptors = createInterceptors(options, metrics, limits);
+  const transcoder = createTranscoder({
+    services,
+    interceptors,
+    maxBytes: limits.maxMessageBytes,
+    maxReceiveMs: limits.maxReceiveMs,
+    shutdownSignal: shutdown.signal,
+  });
+  const app = await createApp({
+    services,
+    interceptors,
+    transcoder,
+    health,
+    metrics,
+    limits,
+    shutdown,
+    options,
+  });
+  const grpcUnary = createGrpcUnaryHandler({
+    specs,
+    interceptors,
+    maxBytes: limits.maxMessageBytes,
+    maxReceiveMs: limits.maxReceiveMs,
+    shutdownSignal: shutdown.signal,
+  });
+  const rpcPaths = new Set(specs.map(({ method }) => `/${method.parent.typeName}/${method.name}`));
+  const listener = createListener({
+    maxMetadataBytes: limits.maxMetadataBytes,
+    maxHeaderMs: limits.maxHeaderMs,
+    renderFailure: (error) => transcoder.renderFailure(toConnectError(error)),
+    onStream: (stream, headers) =>
+      countMetadataBytes(headers) <= limits.maxMetadataBytes && grpcUnary(stream, headers),
+    onRequest: (req, res) => {
+      const bytes = countRawBytes(req);
+      if (bytes <= limits.maxMetadataBytes) return app.routing(req, res);
+      const protocol = protocolOf(req.headers, rpcPaths.has(req.url ?? ""));
+      const failure = renderFailureFor(protocol, refuseMetadata(bytes, limits.maxMetadataBytes), transcoder);
+      void writeResponse(req, res, failure);
+    },
+  });
+
+  return {
+    transcoder,
+    health,
+    listen: listener.listen,
+    async close() {
+      health.shutDown();
+      const breakOff = setTimeout(() => {
+        shutdown.abort(refuse("SHUTTING_DOWN", "the server stops; try again, it may be back"));
+        // Handlers have one more turn to answer that they were broken off.
+        setTimeout(listener.destroy, 500).unref();
+      }, limits.maxDrainMs);
+      await listener.drain();
+      clearTimeout(breakOff);
+      await app.close();
+    },
+    destroy: listener.destroy,
+  };
+}
+
+/** HTTP/1.1 has the target outside of its headers; HTTP/2 has it among them. */
+function countRawBytes(req: NodeRequest): number {
+  let bytes = req.httpVersionMajor === 1 ? (req.url?.length ?? 0) : 0;
+  for (const text of req.rawHeaders) bytes += text.length;
+  return bytes;
+}
+
+/** Every call of every protocol passes through these, outermost first. */
+function createInterceptors(options: ServerOptions, metrics: Metrics, limits: ServerLimits): Interceptor[] {
+  return [
+    reachInterceptor,
+    observeInterceptor(metrics, options.logger),
+    errorInterceptor(),
+    statusInterceptor(),
+    deadlineInterceptor(limits.maxCallMs),
+    ...(options.access ? [accessInterceptor(options.access)] : []),
+    createValidateInterceptor(),
+  ];
+}
+
+/** What the Fastify application is made of. */
+interface AppParts {
+  readonly services: readonly ServiceImplSpec[];
+  readonly interceptors: Interceptor[];
+  readonly transcoder: Transcoder;
+  readonly health: HealthBoard;
+  readonly metrics: Metrics;
+  readonly limits: ServerLimits;
+  readonly shutdown: AbortController;
+  readonly options: ServerOptions;
+}
+
+async function createApp(parts: AppParts): Promise<FastifyInstance> {
+  const { services, interceptors, transcoder, health, metrics, limits, shutdown, options } = parts;
+  const registry = createRegistry(...collectFiles(services.map(({ service }) => service.file)));
+
+  // Whatever Fastify has no route for, or does not understand, the transcoder answers.
+  const fallBack = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    reply.hijack();
+    const protocol = protocolOf(request.raw.headers, false);
+    const { raw: req } = request;
+    const { raw: res } = reply;
+    if (protocol === "rest") return serveRest(transcoder, req, res);
+    const error = refuse("RPC_NOT_FOUND", `there is no RPC ${request.raw.url}`, {
+      path: request.raw.url ?? "",
+    });
+    return writeResponse(req, res, renderFailureFor(protocol, error, transcoder));
+  };
+
+  const app = Fastify({
+    logger: false,
+    // Bodies are bounded where they are read.
+    bodyLimit: Number.MAX_SAFE_INTEGER,
+    frameworkErrors: (_error, request, reply) =>
+      void fallBack(request as FastifyRequest, reply as FastifyReply),
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
+  app.setNotFoundHandler(fallBack);
+  app.setErrorHandler(async (thrown, request, reply) => {
+    options.logger.error({ err: thrown, target: request.raw.url }, "request failed outside of any call");
+    reply.hijack();
+    await writeResponse(request.raw, reply.raw, transcoder.renderFailure(toConnectError(thrown)));
+  });
+
+  app.get("/livez", (_request, reply) => reply.type("text/plain").send("alive\n"));
+  app.get("/readyz", (_request, reply) =>
+    reply
+      .code(health.isServing ? 200 : 503)
+      .type("text/plain")
+      .send(health.isServing ? "ready\n" : "shutting down\n"),
+  );
+  app.get("/metrics", async (_request, reply) => {
+    const { contentType, text } = await metrics.expose();
+    return reply.type(contentType).send(text);
+  });
+  await app.register(fastifyConnectPlugin, {
+    interceptors,
+    readMaxBytes: limits.maxMessageBytes,
+    compressMinBytes,
+    jsonOptions: { ignoreUnknownFields: false, alwaysEmitImplicit: true, registry },
+    shutdownSignal: shutdown.signal,
+    routes: (router) => {
+      addServices(router, services);
+      tightenHandlers(
+        router,
+        { maxBytes: limits.maxMessageBytes, maxReceiveMs: limits.maxReceiveMs },
+        registry,
+      );
+    },
+  });
+  await app.ready();
+  return app;
+}

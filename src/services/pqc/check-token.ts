@@ -1,0 +1,61 @@
+import type { CryptoProvider } from "../../crypto/provider.ts";
+import { type ReasonName, refuse } from "../../errors.ts";
+import type { Issuer, TokenCheck, TokenClaims } from "./issuer.ts";
+import { type VerifyInput, verify } from "./verify.ts";
+
+/** What is to be checked: a token, or else a signature. */
+export interface CheckTokenInput extends Omit<VerifyInput, "algorithm"> {
+  readonly token: string;
+}
+
+/** The outcome of a check; of a token that is valid also what it says. */
+export interface CheckTokenResult extends Partial<TokenClaims> {
+  readonly valid: boolean;
+  readonly reason?: string;
+}
+
+/**
+ * Checks a token of this server, or an ML-DSA-65 signature. What is not valid is an answer, with the reason.
+ *
+ * @throws KEY_INVALID, LENGTH_INVALID for a key or a signature that can be none
+ */
+export async function checkToken(
+  { provider, issuer }: { readonly provider: CryptoProvider; readonly issuer: Issuer },
+  input: CheckTokenInput,
+): Promise<CheckTokenResult> {
+  if (input.token === "") {
+    const valid = await verify(provider, { ...input, algorithm: "ML-DSA-65" });
+    return valid ? { valid } : { valid, reason: "the signature does not verify" };
+  }
+  const check = await issuer.check(input.token);
+  if (!check.ok) return { valid: false, reason: check.message };
+  return { valid: true, subject: check.subject, expiresAt: check.expiresAt };
+}
+
+/** Under which reason a token that failed is refused. */
+const refusals: Readonly<Record<Extract<TokenCheck, { ok: false }>["reason"], ReasonName>> = {
+  MALFORMED: "TOKEN_MALFORMED",
+  WRONG_ALGORITHM: "TOKEN_MALFORMED",
+  UNKNOWN_KEY: "TOKEN_KEY_UNKNOWN",
+  BAD_SIGNATURE: "TOKEN_FORGED",
+  EXPIRED: "TOKEN_EXPIRED",
+  NOT_YET_VALID: "TOKEN_EXPIRED",
+};
+
+/**
+ * Authenticates a caller by the `authorization` header of a call (RFC 6750, section 2.1).
+ *
+ * @throws TOKEN_MISSING, TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_FORGED, TOKEN_EXPIRED
+ */
+export async function authenticate(issuer: Issuer, authorization: string | null): Promise<TokenClaims> {
+  if (authorization === null) {
+    throw refuse("TOKEN_MISSING", "this call wants a token: send authorization: Bearer <token>");
+  }
+  const token = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
+  if (token === undefined) {
+    throw refuse("TOKEN_MALFORMED", "the authorization header is not of the form: Bearer <token>");
+  }
+  const check = await issuer.check(token);
+  if (!check.ok) throw refuse(refusals[check.reason], `the token is refused: ${check.message}`);
+  return check;
+}

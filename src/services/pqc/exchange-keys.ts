@@ -1,0 +1,50 @@
+import { isKemAlgorithm, type KemAlgorithm } from "../../crypto/algorithms.ts";
+import type { CryptoProvider } from "../../crypto/provider.ts";
+import { type PublicKeyFields, readPublicKey } from "./keys.ts";
+
+/** The key encapsulation mechanism of requests that name none. */
+const defaultKemAlgorithm: KemAlgorithm = "ML-KEM-768";
+
+/** Both sides of a key exchange, as far as the caller does not have them already. */
+export interface KeyExchange {
+  readonly algorithm: KemAlgorithm;
+  readonly encapsulatedKey: Uint8Array;
+  readonly sharedSecret: Uint8Array;
+  readonly publicKey: Uint8Array;
+  readonly publicKeyPem: string;
+  /** The one-time pair's; undefined if the caller gave a public key. */
+  readonly decapsulationKey: Uint8Array | undefined;
+}
+
+/**
+ * Encapsulates a fresh shared secret (FIPS 203, section 7.2) to the caller's key, or to a pair made for it.
+ *
+ * @throws KEY_INVALID
+ */
+export async function exchangeKeys(
+  provider: CryptoProvider,
+  input: PublicKeyFields & { readonly algorithm: string },
+): Promise<KeyExchange> {
+  const algorithm = toKemAlgorithm(input.algorithm);
+  const isGiven = input.publicKey.length > 0 || input.publicKeyPem !== "";
+  const pair = isGiven ? undefined : await provider.generateKeyPair(algorithm);
+  const publicKey = pair?.publicKey ?? readPublicKey(provider, algorithm, input);
+  const { ciphertext, sharedSecret } = await provider.encapsulate(publicKey);
+  const decapsulationKey = pair?.secretKey.exportRaw();
+  pair?.secretKey.erase();
+  return {
+    algorithm,
+    encapsulatedKey: ciphertext,
+    sharedSecret,
+    publicKey: publicKey.exportRaw(),
+    publicKeyPem: publicKey.toPem(),
+    decapsulationKey,
+  };
+}
+
+/** Takes a name that the proto's rules have let pass; empty means the default. */
+function toKemAlgorithm(name: string): KemAlgorithm {
+  if (name === "") return defaultKemAlgorithm;
+  if (isKemAlgorithm(name)) return name;
+  throw new Error(`the proto admits the mechanism ${name}, which no provider has`);
+}

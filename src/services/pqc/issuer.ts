@@ -1,0 +1,111 @@
+/** Issues and checks the server's tokens: ML-DSA-65 JWTs (RFC 9964), with a key that survives a restart. */
+import { wipe } from "../../crypto/bytes.ts";
+import { type PublicJwk, toPublicJwk } from "../../crypto/jwk.ts";
+import { type JwtVerification, signJwt, verifyJwt } from "../../crypto/jwt.ts";
+import type { CryptoProvider, PublicKey, SecretKey } from "../../crypto/provider.ts";
+import type { IssuerKeyRecord, IssuerStore } from "./store.ts";
+
+/** Seconds that a token is valid. */
+export const tokenLifetimeSeconds = 3600;
+
+/** A token and when it ends. */
+export interface IssuedToken {
+  readonly token: string;
+  readonly expiresAt: Date;
+}
+
+/** What a token that verified says. */
+export interface TokenClaims {
+  readonly subject: string;
+  readonly issuedAt: Date;
+  readonly expiresAt: Date;
+}
+
+/** The outcome of a check: the claims, or why there are none. */
+export type TokenCheck =
+  | ({ readonly ok: true } & TokenClaims)
+  | {
+      readonly ok: false;
+      readonly reason: Extract<JwtVerification, { ok: false }>["reason"];
+      readonly message: string;
+    };
+
+/** Issues and checks tokens. */
+export interface Issuer {
+  /**
+   * Issues a token for a subject, valid from now for 3600 seconds.
+   *
+   * @param header members beside alg, typ and kid.
+   */
+  issue(subject: string, header?: Readonly<Record<string, string>>): Promise<IssuedToken>;
+  check(token: string): Promise<TokenCheck>;
+  /** The public keys that verify tokens which may still live; the one that signs first. */
+  publicJwks(): readonly PublicJwk[];
+}
+
+/** What an issuer is made of. */
+export interface IssuerParts {
+  readonly provider: CryptoProvider;
+  readonly store: IssuerStore;
+  readonly now: () => Date;
+}
+
+/** Opens the issuer: reads its keys, and makes the first one in an empty store. */
+export async function openIssuer({ provider, store, now }: IssuerParts): Promise<Issuer> {
+  const retiredTokensEndedAt = new Date(now().getTime() - tokenLifetimeSeconds * 1000);
+  let records = await store.listKeys(retiredTokensEndedAt);
+  if (!records.some((record) => record.retiredAt === undefined)) {
+    await addFirstKey(provider, store, now());
+    records = await store.listKeys(retiredTokensEndedAt);
+  }
+  const publicKeys = new Map(records.map((record) => [record.keyId, importPublicKey(provider, record)]));
+  const jwks = [...publicKeys.values()].map((key) => toPublicJwk(provider, key));
+  const signing = records.find((record) => record.retiredAt === undefined);
+  if (signing === undefined) throw new Error("the store holds no key that signs tokens");
+  const secretKey = await importSecretKey(provider, signing);
+
+  return {
+    async issue(subject, header = {}) {
+      // NumericDate counts whole seconds (RFC 7519, section 2).
+      const issuedAtSeconds = Math.floor(now().getTime() / 1000);
+      const expiresAtSeconds = issuedAtSeconds + tokenLifetimeSeconds;
+      const payload = { sub: subject, iat: issuedAtSeconds, exp: expiresAtSeconds };
+      const token = await signJwt(provider, secretKey, { keyId: signing.keyId, header, payload });
+      return { token, expiresAt: new Date(expiresAtSeconds * 1000) };
+    },
+    async check(token) {
+      const result = await verifyJwt(provider, publicKeys, token, now());
+      if (!result.ok) return result;
+      const { sub, iat, exp } = result.payload;
+      // Every token of ours says when it was issued; one that does not was not made by this issuer.
+      if (typeof iat !== "number") return { ok: false, reason: "MALFORMED", message: "iat must be a number" };
+      return { ok: true, subject: sub, issuedAt: new Date(iat * 1000), expiresAt: new Date(exp * 1000) };
+    },
+    publicJwks: () => jwks,
+  };
+}
+
+async function addFirstKey(provider: CryptoProvider, store: IssuerStore, now: Date): Promise<void> {
+  const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-65");
+  const seed = secretKey.exportSeed();
+  if (seed === undefined) throw new Error("a new ML-DSA key has no seed");
+  try {
+    await store.addFirstKey({ keyId: toPublicJwk(provider, publicKey).kid, publicKey, seed }, now);
+  } finally {
+    wipe(seed);
+    secretKey.erase();
+  }
+}
+
+function importPublicKey(provider: CryptoProvider, record: IssuerKeyRecord): PublicKey {
+  return provider.importPublicKey("ML-DSA-65", { raw: record.publicKey });
+}
+
+async function importSecretKey(provider: CryptoProvider, record: IssuerKeyRecord): Promise<SecretKey> {
+  const seed = record.openSeed();
+  try {
+    return await provider.importSecretKey("ML-DSA-65", { seed });
+  } finally {
+    wipe(seed);
+  }
+}

@@ -1,0 +1,39 @@
+/** pqc.PqcService: unpack, call, pack. */
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import type { CryptoProvider } from "../../crypto/provider.ts";
+import { listAlgorithms } from "./algorithms.ts";
+import { exchangeKeys } from "./exchange-keys.ts";
+import type { Issuer } from "./issuer.ts";
+import { signOnce } from "./sign.ts";
+import { verify } from "./verify.ts";
+
+/** What the service needs. */
+export interface PqcServiceParts {
+  readonly provider: CryptoProvider;
+  readonly issuer: Issuer;
+}
+
+/** Makes the implementation. */
+export function pqcService({ provider, issuer }: PqcServiceParts): ServiceImpl<typeof PqcService> {
+  return {
+    signData: ({ data, algorithm }) => signOnce(provider, data, algorithm),
+    verifySignature: async (req) => ({ valid: await verify(provider, req) }),
+    exchangeKeys: async (req) => {
+      const exchange = await exchangeKeys(provider, req);
+      return { ...exchange, sharedSecretLength: exchange.sharedSecret.length };
+    },
+    getAlgorithmInfo: ({ category }) => ({ algorithms: listAlgorithms(category) }),
+    issueToken: async ({ username }) => {
+      const { token, expiresAt } = await issuer.issue(username, { use: "grpc" });
+      return { token, expiresAt: timestampFromDate(expiresAt) };
+    },
+    getJwks: () => ({ keys: [...issuer.publicJwks()] }),
+    getHealth: () => ({
+      serviceStatus: "UP",
+      transport: "X25519MLKEM768",
+      authentication: "ML-DSA-65 JWT",
+    }),
+  };
+}

@@ -1,0 +1,48 @@
+/** pqc.TokenService: unpack, call, pack. */
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { TokenService } from "#gen/pqc/token_service_pb.ts";
+import type { CryptoProvider } from "../../crypto/provider.ts";
+import { listAlgorithms } from "./algorithms.ts";
+import { checkToken } from "./check-token.ts";
+import type { Issuer, TokenClaims } from "./issuer.ts";
+
+/** What the service needs. */
+export interface TokenServiceParts {
+  readonly provider: CryptoProvider;
+  readonly issuer: Issuer;
+  /** Tells who makes a call that wants a token; it was authenticated before it came here. */
+  readonly callerOf: (context: HandlerContext) => TokenClaims;
+}
+
+/** Makes the implementation. */
+export function tokenService(parts: TokenServiceParts): ServiceImpl<typeof TokenService> {
+  const { provider, issuer, callerOf } = parts;
+  return {
+    hello: () => ({ message: "Hello from the Quantum-Safe Playground" }),
+    getHealth: () => ({
+      serviceStatus: "UP",
+      cryptoProvider: provider.version,
+      cryptoProviderActive: true,
+    }),
+    issueToken: async ({ username }) => {
+      const { token, expiresAt } = await issuer.issue(username);
+      return { token, expiresAt: timestampFromDate(expiresAt) };
+    },
+    verifyToken: async (req) => {
+      const { valid, reason, subject, expiresAt } = await checkToken(parts, req);
+      return { valid, reason, subject, expiresAt: expiresAt && timestampFromDate(expiresAt) };
+    },
+    getJwks: () => ({ keys: [...issuer.publicJwks()] }),
+    getSecureData: (_req, context) => {
+      const { subject, issuedAt, expiresAt } = callerOf(context);
+      return {
+        message: `Hello ${subject}, your token was signed with ML-DSA-65 and verified`,
+        subject,
+        issuedAt: timestampFromDate(issuedAt),
+        expiresAt: timestampFromDate(expiresAt),
+      };
+    },
+    getCryptoInfo: () => ({ algorithms: listAlgorithms("ALL") }),
+  };
+}

@@ -1,0 +1,32 @@
+import { signatureAlgorithms } from "../../crypto/algorithms.ts";
+import type { CryptoProvider } from "../../crypto/provider.ts";
+import { refuseField } from "../../errors.ts";
+import { type PublicKeyFields, readPublicKey } from "./keys.ts";
+import { toSignatureAlgorithm } from "./sign.ts";
+
+/** What is to be verified. */
+export interface VerifyInput extends PublicKeyFields {
+  readonly data: Uint8Array;
+  readonly signature: Uint8Array;
+  readonly algorithm: string;
+}
+
+/**
+ * Tells whether a signature verifies (FIPS 204, section 5.3; FIPS 205, section 10.3; pure, empty context).
+ *
+ * @throws KEY_INVALID, and LENGTH_INVALID for a signature of a length that the algorithm does not have: that
+ *   is a mistake of the caller, not a signature that fails.
+ */
+export async function verify(provider: CryptoProvider, input: VerifyInput): Promise<boolean> {
+  const algorithm = toSignatureAlgorithm(input.algorithm);
+  const publicKey = readPublicKey(provider, algorithm, input);
+  const { signatureBytes } = signatureAlgorithms[algorithm];
+  if (input.signature.length !== signatureBytes) {
+    throw refuseField(
+      "signature",
+      `is ${input.signature.length} bytes; a signature of ${algorithm} has ${signatureBytes}`,
+      "LENGTH_INVALID",
+    );
+  }
+  return provider.verify(publicKey, input.data, input.signature);
+}
