@@ -151,9 +151,9 @@ async function findFault(
   limits: RequestLimits,
   registry: Registry,
 ): Promise<ConnectError | undefined> {
-  if (chunks.reduce((size, chunk) => size + chunk.length, 0) > limits.maxBytes + prefixBytes) {
-    return refuseBody(limits.maxBytes);
-  }
+  const size = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+  const announced = Number(request.header.get("content-length") ?? 0);
+  if (Math.max(size, announced) > limits.maxBytes + prefixBytes) return refuseBody(limits.maxBytes);
   const bytes = await readPlain(request, chunks, limits.maxBytes);
   if (bytes === undefined) return undefined;
   try {

@@ -6,7 +6,6 @@
  * the same with one buffer each way. Streams, gRPC-Web, Connect and gRPC with JSON go to Connect.
  */
 import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
-import { constants } from "node:http2";
 import { fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext, Interceptor, MethodImplSpec } from "@connectrpc/connect";
 import { type ConnectError, createContextValues } from "@connectrpc/connect";
@@ -16,6 +15,7 @@ import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import { refuse, refuseBody, toConnectError } from "../errors.ts";
 import { parseGrpcTimeout } from "../transcoding/timeout.ts";
 import { refuseMalformed } from "./interceptors/errors.ts";
+import { discardRest } from "./linger.ts";
 import { toHeaders, toNodeHeaders } from "./metadata.ts";
 import type { StreamHandler } from "./node-http.ts";
 
@@ -240,8 +240,7 @@ class GrpcUnaryCall implements HandlerContext {
       { ":status": 200, "content-type": contentType, ...header, ...trailer },
       { endStream: true },
     );
-    // What is still on its way is not wanted any more.
-    if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR);
+    if (!stream.readableEnded) discardRest(stream);
   }
 }
 

@@ -10,6 +10,7 @@ import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { refuse, refuseMetadata } from "../errors.ts";
 import type { RestResponse } from "../transcoding/transcoder.ts";
+import { lingerMs } from "./linger.ts";
 import type { RequestHandler, StreamHandler } from "./node-http.ts";
 
 /** What a listener is made of. */
@@ -39,9 +40,6 @@ const preface = Buffer.from("PRI");
 
 /** How far beyond the limit headers are still read, so that their sender gets an answer. */
 const headroom = 8;
-
-/** Milliseconds that a connection stays open after a last answer, for the peer to read it. */
-const lingerMs = 2000;
 
 /** Makes a listener. */
 export function createListener(options: ListenerOptions): Listener {

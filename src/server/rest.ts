@@ -1,6 +1,5 @@
 /** Connects the transcoder to Node's requests and responses, of HTTP/1.1 and HTTP/2 alike. */
 
-import http2 from "node:http2";
 import { refuse } from "../errors.ts";
 import type { RestResponse, Transcoder } from "../transcoding/transcoder.ts";
 import { toHeaders, toNodeHeaders } from "./metadata.ts";
@@ -22,7 +21,7 @@ export async function serveRest(transcoder: Transcoder, req: NodeRequest, res: N
     body: hasBody(req) ? req : undefined,
     signal: controller.signal,
   });
-  await writeResponse(req, res, response);
+  await writeResponse(res, response);
 }
 
 /** RFC 9112, section 6: in HTTP/1.1 a header announces content; in HTTP/2 the stream goes on after the headers. */
@@ -33,11 +32,7 @@ function hasBody(req: NodeRequest): boolean {
 }
 
 /** Writes a response, no faster than its reader reads. */
-export async function writeResponse(
-  req: NodeRequest,
-  res: NodeResponse,
-  response: RestResponse,
-): Promise<void> {
+export async function writeResponse(res: NodeResponse, response: RestResponse): Promise<void> {
   if (res.destroyed || res.writableEnded) return;
   res.on("error", () => {}); // The peer went away; the call has been told by "close".
   res.writeHead(response.status, toNodeHeaders(response.headers));
@@ -49,11 +44,6 @@ export async function writeResponse(
     await writePieces(res, response.body);
     if (response.trailers !== undefined && !res.destroyed) res.addTrailers(toNodeHeaders(response.trailers));
     res.end();
-  }
-  // RFC 9113, section 8.1: an answer that does not wait for the rest of the request says so.
-  const { stream } = req;
-  if (stream !== undefined && !req.complete) {
-    res.once("finish", () => stream.close(http2.constants.NGHTTP2_NO_ERROR));
   }
 }
 

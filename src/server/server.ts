@@ -22,6 +22,7 @@ import { deadlineInterceptor } from "./interceptors/deadline.ts";
 import { errorInterceptor } from "./interceptors/errors.ts";
 import { observeInterceptor } from "./interceptors/observe.ts";
 import { statusInterceptor } from "./interceptors/status.ts";
+import { lingerAfterAnswer } from "./linger.ts";
 import { createListener } from "./listener.ts";
 import { countMetadataBytes } from "./metadata.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
@@ -131,11 +132,12 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     onStream: (stream, headers) =>
       countMetadataBytes(headers) <= limits.maxMetadataBytes && grpcUnary(stream, headers),
     onRequest: (req, res) => {
+      lingerAfterAnswer(req, res);
       const bytes = countRawBytes(req);
       if (bytes <= limits.maxMetadataBytes) return app.routing(req, res);
       const protocol = protocolOf(req.headers, rpcPaths.has(req.url ?? ""));
       const failure = renderFailureFor(protocol, refuseMetadata(bytes, limits.maxMetadataBytes), transcoder);
-      void writeResponse(req, res, failure);
+      void writeResponse(res, failure);
     },
   });
 
@@ -204,7 +206,7 @@ async function createApp(parts: AppParts): Promise<FastifyInstance> {
     const error = refuse("RPC_NOT_FOUND", `there is no RPC ${request.raw.url}`, {
       path: request.raw.url ?? "",
     });
-    return writeResponse(req, res, renderFailureFor(protocol, error, transcoder));
+    return writeResponse(res, renderFailureFor(protocol, error, transcoder));
   };
 
   const app = Fastify({
@@ -220,7 +222,7 @@ async function createApp(parts: AppParts): Promise<FastifyInstance> {
   app.setErrorHandler(async (thrown, request, reply) => {
     options.logger.error({ err: thrown, target: request.raw.url }, "request failed outside of any call");
     reply.hijack();
-    await writeResponse(request.raw, reply.raw, transcoder.renderFailure(toConnectError(thrown)));
+    await writeResponse(reply.raw, transcoder.renderFailure(toConnectError(thrown)));
   });
 
   app.get("/livez", (_request, reply) => reply.type("text/plain").send("alive\n"));
