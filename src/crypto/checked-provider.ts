@@ -8,8 +8,9 @@ import {
   signatureAlgorithms,
 } from "./algorithms.ts";
 import { equalBytes, wipe } from "./bytes.ts";
-import { checkAlgorithm, checkBytes, checkLength, checkSignatureOptions } from "./checks.ts";
+import { checkAlgorithm, checkBytes, checkLength, checkMaterial, checkSignatureOptions } from "./checks.ts";
 import { CryptoError } from "./crypto-error.ts";
+import { checkPointForm, checkScalar } from "./ecdsa.ts";
 import type { Engine, SecretKeyForm } from "./engine.ts";
 import { decodePublicKeyPem, decodeSecretKeyPem } from "./key-encoding.ts";
 import { EnginePublicKey, EngineSecretKey } from "./keys.ts";
@@ -56,33 +57,33 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
   importPublicKey(algorithm: Algorithm, material: PublicKeyMaterial): PublicKey {
     this.#checkOpen();
     checkAlgorithm(algorithm);
+    checkMaterial(material, "raw", "pem");
     const raw = "pem" in material ? decodePublicKeyPem(algorithm, material.pem) : material.raw;
     checkLength("INVALID_KEY", `the ${algorithm} public key`, raw, algorithms[algorithm].publicKeyBytes);
     if (isKemAlgorithm(algorithm)) checkEncapsulationKey(algorithm, raw);
+    if (algorithm === "ECDSA-P256") checkPointForm(raw);
     return this.#adoptPublicKey(algorithm, this.#engine.importPublicKey(algorithm, raw));
   }
 
   async importSecretKey(algorithm: Algorithm, material: SecretKeyMaterial): Promise<SecretKey> {
     this.#checkOpen();
     checkAlgorithm(algorithm);
+    checkMaterial(material, "raw", "seed", "pem");
     if (!("pem" in material)) return this.#importSecretKey(algorithm, toSecretKeyForm(algorithm, material));
     const parts = decodeSecretKeyPem(algorithm, material.pem);
     try {
       const secretKey = await this.#importSecretKey(algorithm, toSecretKeyForm(algorithm, parts));
-      if (parts.publicKey === undefined || equalBytes(parts.publicKey, secretKey.publicKey.exportRaw()))
-        return secretKey;
-      throw new CryptoError(
-        "INVALID_KEY",
-        `the ${algorithm} public key in the PEM block is not that of the secret key`,
-      );
+      const { publicKey = secretKey.publicKey.exportRaw() } = parts;
+      if (equalBytes(publicKey, secretKey.publicKey.exportRaw())) return secretKey;
+      throw new CryptoError("INVALID_KEY", `the PEM block holds the ${algorithm} public key of another pair`);
     } finally {
       wipe(parts.seed, parts.raw);
     }
   }
 
   async sign(secretKey: SecretKey, message: Uint8Array, options?: SignatureOptions): Promise<Uint8Array> {
-    const { algorithm } = secretKey;
     const handle = this.#openSecretKey(secretKey);
+    const { algorithm } = secretKey;
     if (!isSignatureAlgorithm(algorithm)) throw wrongUse(algorithm, "sign");
     checkBytes("message", message);
     return this.#engine.sign(algorithm, handle, message, checkSignatureOptions(algorithm, options));
@@ -94,8 +95,8 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
     signature: Uint8Array,
     options?: SignatureOptions,
   ): Promise<boolean> {
-    const { algorithm } = publicKey;
     const handle = this.#openPublicKey(publicKey);
+    const { algorithm } = publicKey;
     if (!isSignatureAlgorithm(algorithm)) throw wrongUse(algorithm, "verify");
     checkBytes("message", message);
     checkBytes("signature", signature);
@@ -106,15 +107,15 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
   }
 
   async encapsulate(publicKey: PublicKey): Promise<Encapsulation> {
-    const { algorithm } = publicKey;
     const handle = this.#openPublicKey(publicKey);
+    const { algorithm } = publicKey;
     if (!isKemAlgorithm(algorithm)) throw wrongUse(algorithm, "encapsulate");
     return this.#engine.encapsulate(algorithm, handle);
   }
 
   async decapsulate(secretKey: SecretKey, ciphertext: Uint8Array): Promise<Uint8Array> {
-    const { algorithm } = secretKey;
     const handle = this.#openSecretKey(secretKey);
+    const { algorithm } = secretKey;
     if (!isKemAlgorithm(algorithm)) throw wrongUse(algorithm, "decapsulate");
     const { ciphertextBytes } = kemAlgorithms[algorithm];
     checkLength("INVALID_ARGUMENT", `the ${algorithm} ciphertext`, ciphertext, ciphertextBytes);
@@ -134,13 +135,13 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
   async #importSecretKey(algorithm: Algorithm, form: SecretKeyForm): Promise<SecretKey> {
     const { secretKeyBytes, seedBytes } = algorithms[algorithm];
     if (form.kind !== "raw") {
-      if (seedBytes === undefined)
-        throw new CryptoError("UNSUPPORTED", `${algorithm} has no seed form; import it raw`);
+      if (seedBytes === undefined) throw new CryptoError("UNSUPPORTED", `${algorithm} has no seed form`);
       checkLength("INVALID_KEY", `the ${algorithm} seed`, form.seed, seedBytes);
     }
     if (form.kind !== "seed") {
       checkLength("INVALID_KEY", `the expanded ${algorithm} secret key`, form.raw, secretKeyBytes);
       if (isKemAlgorithm(algorithm)) checkDecapsulationKey(algorithm, form.raw);
+      if (algorithm === "ECDSA-P256") checkScalar(form.raw);
     }
     return this.#adoptSecretKey(algorithm, await this.#engine.importSecretKey(algorithm, form));
   }
@@ -173,7 +174,7 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
   }
 
   #foreignKey(half: "public" | "secret"): CryptoError {
-    const problem = `not a ${half} key of this ${this.name} provider; export it where it comes from and import it here`;
+    const problem = `not a ${half} key of this ${this.name} provider; export it there and import it here`;
     return new CryptoError("INVALID_ARGUMENT", problem);
   }
 
@@ -200,9 +201,5 @@ function signatureLengthOf(algorithm: SignatureAlgorithm, ecdsaEncoding: EcdsaEn
 }
 
 function wrongUse(algorithm: Algorithm, operation: string): CryptoError {
-  const { category } = algorithms[algorithm];
-  return new CryptoError(
-    "INVALID_ARGUMENT",
-    `${algorithm} is a ${category} algorithm and cannot ${operation}`,
-  );
+  return new CryptoError("INVALID_ARGUMENT", `${algorithms[algorithm].family} keys cannot ${operation}`);
 }

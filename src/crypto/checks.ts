@@ -31,6 +31,13 @@ export function checkLength(
   throw new CryptoError(code, `${name} must have ${expectedBytes} bytes, not ${value.length}`);
 }
 
+/** Refuses key material that does not come in exactly one of the forms. */
+export function checkMaterial(material: object, ...forms: string[]): void {
+  const given = Object.keys(material ?? {});
+  if (given.length === 1 && given.every((form) => forms.includes(form))) return;
+  throw new CryptoError("INVALID_ARGUMENT", `key material must be exactly one of ${forms.join(", ")}`);
+}
+
 /**
  * Checks the options of signing and verifying and fills in their defaults.
  *

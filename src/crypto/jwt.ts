@@ -25,7 +25,7 @@ export interface JwtPayload extends JsonObject {
 export interface JwtInput {
   /** The `kid` under which verifiers find the public key: the thumbprint of its JWK. */
   readonly keyId: string;
-  /** Further header members, such as `use`. Neither `alg`, `typ`, `kid` nor one that is refused at verification. */
+  /** Further header members, such as `use`; neither `alg`, `typ`, `kid` nor one that is refused. */
   readonly header?: JsonObject | undefined;
   readonly payload: JwtPayload;
 }

@@ -88,7 +88,7 @@ export function decodeSecretKeyPem(algorithm: Algorithm, pem: string): SlotValue
   }
 }
 
-/** Reads PKCS#8 in DER, just as strictly; the parts are views into it. Undefined when it has no form of the algorithm. */
+/** Reads PKCS#8 in DER, just as strictly; views into it, or undefined when it has none of the forms. */
 export function decodePkcs8(algorithm: Algorithm, der: Uint8Array): SlotValues | undefined {
   for (const shape of shapesOf(algorithm).pkcs8) {
     const parts = matchShape(shape, der);

@@ -18,9 +18,11 @@ export function encodePem(label: string, der: Uint8Array): string {
  *
  * @param label what must stand between BEGIN and the dashes.
  * @returns DER; the caller wipes it when it is secret.
- * @throws INVALID_KEY
+ * @throws INVALID_KEY; INVALID_ARGUMENT for what is not a string
  */
 export function decodePem(label: string, pem: string): Uint8Array {
+  if (typeof pem !== "string")
+    throw new CryptoError("INVALID_ARGUMENT", `PEM must be a string, not ${typeof pem}`);
   if (pem.length > maxPemCharacters) {
     throw new CryptoError("INVALID_KEY", `PEM of ${pem.length} characters; the limit is ${maxPemCharacters}`);
   }

@@ -1,4 +1,13 @@
-import { decapsulate, encapsulate, hash, type KeyObject, sign, verify } from "node:crypto";
+import {
+  decapsulate,
+  encapsulate,
+  hash,
+  type KeyObject,
+  type SignKeyObjectInput,
+  sign,
+  type VerifyKeyObjectInput,
+  verify,
+} from "node:crypto";
 import { type Algorithm, algorithms, isKemAlgorithm, isMlDsaAlgorithm } from "../algorithms.ts";
 import { copyBytes, equalBytes, wipe } from "../bytes.ts";
 import { CryptoError } from "../crypto-error.ts";
@@ -32,13 +41,8 @@ export const opensslEngine: Engine<KeyObject, OpenSslSecretKey> = Object.freeze(
 
   async importSecretKey(algorithm, form) {
     const parsed = parseSecretKey(algorithm, form);
-    if (form.kind === "raw" && !(await halvesFit(algorithm, parsed))) {
-      throw new CryptoError(
-        "INVALID_KEY",
-        `the ${algorithm} secret key does not fit the public key inside it`,
-      );
-    }
-    return parsed;
+    if (form.kind !== "raw" || (await halvesFit(algorithm, parsed))) return parsed;
+    throw new CryptoError("INVALID_KEY", `the ${algorithm} secret key does not fit the public key inside it`);
   },
 
   publicHalf: (secretKey) => secretKey.publicKey,
@@ -68,24 +72,10 @@ export const opensslEngine: Engine<KeyObject, OpenSslSecretKey> = Object.freeze(
   /** OpenSSL wipes a key when the last KeyObject that refers to it is collected. */
   eraseSecretKey() {},
 
-  sign(algorithm, { secretKey }, message, options) {
-    return new Promise<Uint8Array>((resolve, reject) => {
-      sign(digestOf(algorithm), message, toNodeOptions(secretKey, options), (error, signature) => {
-        if (error) reject(error);
-        else resolve(plainBytes(signature));
-      });
-    });
-  },
-
-  verify(algorithm, publicKey, message, signature, options) {
-    return new Promise<boolean>((resolve, reject) => {
-      verify(digestOf(algorithm), message, toNodeOptions(publicKey, options), signature, (error, valid) => {
-        if (error) reject(error);
-        else resolve(valid);
-      });
-    });
-  },
-
+  sign: (algorithm, { secretKey }, message, options) =>
+    signWith(digestOf(algorithm), message, toNodeOptions(secretKey, options)),
+  verify: (algorithm, publicKey, message, signature, options) =>
+    verifyWith(digestOf(algorithm), message, toNodeOptions(publicKey, options), signature),
   encapsulate: (_algorithm, publicKey) => encapsulateTo(publicKey),
   decapsulate: (_algorithm, { secretKey }, ciphertext) => decapsulateWith(secretKey, ciphertext),
 
@@ -102,17 +92,46 @@ async function halvesFit(algorithm: Algorithm, { secretKey, publicKey }: OpenSsl
   if (isKemAlgorithm(algorithm)) {
     const { ciphertext, sharedSecret } = await encapsulateTo(publicKey);
     const decapsulated = await decapsulateWith(secretKey, ciphertext);
-    return equalBytes(sharedSecret, decapsulated);
+    const fit = equalBytes(sharedSecret, decapsulated);
+    wipe(sharedSecret, decapsulated);
+    return fit;
   }
   if (algorithms[algorithm].family !== "SLH-DSA") return true;
   const message = new Uint8Array();
+  const signature = await signWith(null, message, { key: secretKey });
+  return verifyWith(null, message, { key: publicKey }, signature);
+}
+
+/** The digest that node:crypto wants to be named; the post-quantum algorithms have their own. */
+type Digest = "sha256" | null;
+
+function digestOf(algorithm: Algorithm): Digest {
+  return algorithm === "ECDSA-P256" ? "sha256" : null;
+}
+
+function toNodeOptions(key: KeyObject, { context, ecdsaEncoding }: CheckedSignatureOptions) {
+  return { key, dsaEncoding: ecdsaEncoding, context };
+}
+
+function signWith(digest: Digest, message: Uint8Array, options: SignKeyObjectInput): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
-    sign(null, message, secretKey, (signError, signature) => {
-      if (signError) reject(signError);
-      else
-        verify(null, message, publicKey, signature, (error, valid) =>
-          error ? reject(error) : resolve(valid),
-        );
+    sign(digest, message, options, (error, signature) => {
+      if (error) reject(error);
+      else resolve(plainBytes(signature));
+    });
+  });
+}
+
+function verifyWith(
+  digest: Digest,
+  message: Uint8Array,
+  options: VerifyKeyObjectInput,
+  signature: Uint8Array,
+): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    verify(digest, message, options, signature, (error, valid) => {
+      if (error) reject(error);
+      else resolve(valid);
     });
   });
 }
@@ -133,16 +152,6 @@ function decapsulateWith(secretKey: KeyObject, ciphertext: Uint8Array): Promise<
       else resolve(plainBytes(sharedSecret));
     });
   });
-}
-
-function digestOf(algorithm: Algorithm): "sha256" | null {
-  return algorithm === "ECDSA-P256" ? "sha256" : null;
-}
-
-function toNodeOptions(key: KeyObject, { context, ecdsaEncoding }: CheckedSignatureOptions) {
-  return context === undefined
-    ? { key, dsaEncoding: ecdsaEncoding }
-    : { key, dsaEncoding: ecdsaEncoding, context };
 }
 
 /** A plain view of a Buffer, whose methods differ from those of Uint8Array. */

@@ -1,0 +1,275 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Algorithm } from "../../src/crypto/algorithms.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import type { CryptoProvider, KeyPair, SignatureOptions } from "../../src/crypto/provider.ts";
+import { flipBit, refusal } from "./refusal.ts";
+
+const message = new TextEncoder().encode("a message");
+
+/** Lets a row pass what the types forbid, as a JavaScript caller can. */
+const untyped = (value: unknown) => value as never;
+
+describe.each(["openssl", "noble"] as const)("%s, given bad input,", (name) => {
+  let provider: CryptoProvider;
+  let other: CryptoProvider;
+  const keyPairs = new Map<Algorithm, KeyPair>();
+
+  beforeAll(async () => {
+    provider = await createCryptoProvider(name);
+    other = await createCryptoProvider(name === "openssl" ? "noble" : "openssl");
+    const used = [
+      "ML-DSA-44",
+      "ML-DSA-65",
+      "ML-KEM-512",
+      "ML-KEM-768",
+      "SLH-DSA-SHA2-128f",
+      "ECDSA-P256",
+    ] as const;
+    for (const algorithm of used) keyPairs.set(algorithm, await provider.generateKeyPair(algorithm));
+  });
+  afterAll(() => Promise.all([provider.close(), other.close()]));
+
+  function keys(algorithm: Algorithm): KeyPair {
+    const keyPair = keyPairs.get(algorithm);
+    if (keyPair === undefined) throw new Error(`no key pair of ${algorithm}`);
+    return keyPair;
+  }
+
+  describe("verifies as false", () => {
+    /** ML-DSA-44: c̃ (32 bytes), z (2304), then 80 hint positions and 4 hint counts (FIPS 204, algorithm 26). */
+    const hintStart = 32 + 2304;
+    const forgeries: Record<string, (signature: Uint8Array) => Uint8Array> = {
+      "an empty signature": () => new Uint8Array(),
+      "a signature one byte short": (signature) => signature.subarray(1),
+      "a signature one byte long": (signature) => Uint8Array.of(...signature, 0),
+      "a signature of zeros": (signature) => new Uint8Array(signature.length),
+      "a signature of ones": (signature) => new Uint8Array(signature.length).fill(0xff),
+      "a signature of another parameter set's length": () => new Uint8Array(3309),
+      "a flipped bit in c̃": (signature) => flipBit(signature, 0),
+      "a flipped bit in z": (signature) => flipBit(signature, 1000),
+      "two hint positions out of order": swapHints,
+      "a hint position beyond the last count": (signature) => flipBit(signature, hintStart + 79),
+      "more hints than there may be": (signature) => signature.with(hintStart + 83, 81),
+      "hint counts that decrease": (signature) => signature.with(hintStart + 80, 80),
+    };
+
+    function swapHints(signature: Uint8Array): Uint8Array {
+      const [first = 0, second = 0] = signature.subarray(hintStart);
+      return signature.with(hintStart, second).with(hintStart + 1, first);
+    }
+
+    it.each(Object.entries(forgeries))("%s", async (_name, forge) => {
+      const { publicKey, secretKey } = keys("ML-DSA-44");
+      const signature = await provider.sign(secretKey, message);
+      expect(await provider.verify(publicKey, message, forge(signature))).toBe(false);
+    });
+
+    it("a signature of another key", async () => {
+      const { secretKey } = await provider.generateKeyPair("ML-DSA-44");
+      const signature = await provider.sign(secretKey, message);
+      expect(await provider.verify(keys("ML-DSA-44").publicKey, message, signature)).toBe(false);
+    });
+
+    it.each([0, 1, 7, 63, 65, 72, 1000])(
+      "an ECDSA signature of %i zeros, in both encodings",
+      async (length) => {
+        const { publicKey } = keys("ECDSA-P256");
+        const zeros = new Uint8Array(length);
+        expect(await provider.verify(publicKey, message, zeros)).toBe(false);
+        expect(await provider.verify(publicKey, message, zeros, { ecdsaEncoding: "ieee-p1363" })).toBe(false);
+      },
+    );
+  });
+
+  describe("refuses with INVALID_ARGUMENT", () => {
+    const signed = (options: unknown, algorithm: Algorithm = "ML-DSA-65") =>
+      provider.sign(keys(algorithm).secretKey, message, untyped(options));
+    const verified = (options: SignatureOptions, algorithm: Algorithm = "ML-DSA-65") =>
+      provider.verify(keys(algorithm).publicKey, message, new Uint8Array(3309), options);
+
+    const attempts: Record<string, () => unknown> = {
+      "a string as message to sign": () => provider.sign(keys("ML-DSA-65").secretKey, untyped("text")),
+      "a string as message to verify": () =>
+        provider.verify(keys("ML-DSA-65").publicKey, untyped("text"), message),
+      "a string as signature": () => provider.verify(keys("ML-DSA-65").publicKey, message, untyped("text")),
+      "null as message": () => provider.sign(keys("ML-DSA-65").secretKey, untyped(null)),
+      "a string to hash": () => provider.sha256(untyped("text")),
+      "a context of 256 bytes to sign": () => signed({ context: new Uint8Array(256) }),
+      "a context of 256 bytes to verify": () => verified({ context: new Uint8Array(256) }),
+      "a string as context": () => signed({ context: "text" }),
+      "null as context": () => signed({ context: null }),
+      "null as options": () => signed(null),
+      "a misspelt option": () => signed({ ctx: new Uint8Array(1) }),
+      "a context for ECDSA": () => signed({ context: new Uint8Array(1) }, "ECDSA-P256"),
+      "a context for ECDSA to verify": () => verified({ context: new Uint8Array() }, "ECDSA-P256"),
+      "an ECDSA encoding for ML-DSA": () => signed({ ecdsaEncoding: "der" }),
+      "an unknown ECDSA encoding": () => signed({ ecdsaEncoding: "p1363" }, "ECDSA-P256"),
+      "to sign with a KEM key": () => signed({}, "ML-KEM-768"),
+      "to verify with a KEM key": () => verified({}, "ML-KEM-768"),
+      "to encapsulate to a signature key": () => provider.encapsulate(keys("ML-DSA-65").publicKey),
+      "to decapsulate with a signature key": () => provider.decapsulate(keys("ML-DSA-65").secretKey, message),
+      "to encapsulate to a secret key": () => provider.encapsulate(untyped(keys("ML-KEM-768").secretKey)),
+      "a public key of another provider": async () =>
+        provider.encapsulate((await other.generateKeyPair("ML-KEM-768")).publicKey),
+      "a secret key of another provider": async () =>
+        provider.sign((await other.generateKeyPair("ML-DSA-65")).secretKey, message),
+      "something that looks like a key": () => provider.sign(untyped({ algorithm: "ML-DSA-65" }), message),
+      "a ciphertext one byte short": () =>
+        provider.decapsulate(keys("ML-KEM-768").secretKey, new Uint8Array(1087)),
+      "an empty ciphertext": () => provider.decapsulate(keys("ML-KEM-768").secretKey, new Uint8Array()),
+      "a ciphertext of another parameter set": () =>
+        provider.decapsulate(keys("ML-KEM-768").secretKey, new Uint8Array(768)),
+      "a string as ciphertext": () => provider.decapsulate(keys("ML-KEM-768").secretKey, untyped("text")),
+      "an unknown algorithm": () => provider.generateKeyPair(untyped("ML-DSA-66")),
+      "an algorithm of the wrong case": () => provider.generateKeyPair(untyped("ml-dsa-65")),
+      "a string as raw public key": () => provider.importPublicKey("ML-DSA-65", untyped({ raw: "text" })),
+      "null as key material": () => provider.importPublicKey("ML-DSA-65", untyped(null)),
+      "key material in two forms": () =>
+        provider.importSecretKey("ML-DSA-65", untyped({ seed: message, raw: message })),
+      "undefined as key": () => provider.sign(untyped(undefined), message),
+      "key material without a form": () => provider.importSecretKey("ML-DSA-65", untyped({})),
+      "bytes as PEM": () => provider.importPublicKey("ML-DSA-65", untyped({ pem: message })),
+    };
+
+    it.each(Object.entries(attempts))("%s", async (_name, attempt) => {
+      expect(await refusal(attempt)).toBe("INVALID_ARGUMENT");
+    });
+  });
+
+  describe("refuses with INVALID_KEY", () => {
+    const importPublic = (algorithm: Algorithm, raw: Uint8Array) =>
+      provider.importPublicKey(algorithm, { raw });
+    const publicKeyAttempts: Record<string, () => unknown> = {
+      "an empty public key": () => importPublic("ML-DSA-65", new Uint8Array()),
+      "a public key one byte short": () => importPublic("ML-DSA-65", new Uint8Array(1951)),
+      "a public key one byte long": () => importPublic("ML-DSA-65", new Uint8Array(1953)),
+      "a public key of another parameter set": () =>
+        importPublic("ML-DSA-65", keys("ML-DSA-44").publicKey.exportRaw()),
+      "an ML-KEM public key with a coefficient of q": () =>
+        importPublic("ML-KEM-768", withFirstCoefficient(keys("ML-KEM-768").publicKey.exportRaw(), 3329)),
+      "an ML-KEM public key with the coefficient 4095": () =>
+        importPublic("ML-KEM-512", withFirstCoefficient(keys("ML-KEM-512").publicKey.exportRaw(), 4095)),
+      "an ECDSA point that is not on the curve": () =>
+        importPublic("ECDSA-P256", flipBit(keys("ECDSA-P256").publicKey.exportRaw(), 64)),
+      "a compressed ECDSA point": () =>
+        importPublic("ECDSA-P256", keys("ECDSA-P256").publicKey.exportRaw().subarray(32)),
+      "an ECDSA point in hybrid form": () => {
+        const point = keys("ECDSA-P256").publicKey.exportRaw();
+        return importPublic("ECDSA-P256", point.with(0, 6 + ((point[64] ?? 0) & 1)));
+      },
+      "the ECDSA point at infinity": () => importPublic("ECDSA-P256", new Uint8Array(65)),
+    };
+
+    it.each(Object.entries(publicKeyAttempts))("%s", async (_name, attempt) => {
+      expect(await refusal(attempt)).toBe("INVALID_KEY");
+    });
+
+    it.each([
+      ["ML-DSA-65", 31],
+      ["ML-DSA-65", 33],
+      ["ML-DSA-65", 0],
+      ["ML-KEM-768", 32],
+      ["ML-KEM-768", 65],
+    ] as const)("a seed of %s with %i bytes", async (algorithm, length) => {
+      const attempt = () => provider.importSecretKey(algorithm, { seed: new Uint8Array(length) });
+      expect(await refusal(attempt)).toBe("INVALID_KEY");
+    });
+
+    // ML-DSA-65: ρ (32 bytes) ‖ K (32) ‖ tr (64) ‖ s1 (640) ‖ s2 (768) ‖ t0 (2496).
+    // ML-KEM-768: ŝ (1152) ‖ ek (1184) ‖ H(ek) (32) ‖ z (32). SLH-DSA-SHA2-128f: four parts of 16.
+    const secretKeyChanges: Record<string, [Algorithm, (raw: Uint8Array) => Uint8Array]> = {
+      "an expanded key one byte short": ["ML-DSA-65", (raw) => raw.subarray(1)],
+      "a seed as expanded key": ["ML-DSA-65", (raw) => raw.subarray(0, 32)],
+      "an ML-DSA key with another ρ": ["ML-DSA-65", (raw) => flipBit(raw, 0)],
+      "an ML-DSA key with another tr": ["ML-DSA-65", (raw) => flipBit(raw, 64)],
+      "an ML-DSA key with another s1": ["ML-DSA-65", (raw) => flipBit(raw, 128)],
+      "an ML-DSA key with s1 out of range": ["ML-DSA-65", (raw) => raw.with(128, 0xff)],
+      "an ML-DSA key with s2 out of range": ["ML-DSA-65", (raw) => raw.with(128 + 640, 0xff)],
+      "an ML-DSA key with another t0": ["ML-DSA-65", (raw) => flipBit(raw, 4031, 0x80)],
+      "an ML-KEM key with a coefficient of q in ŝ": ["ML-KEM-768", (raw) => withFirstCoefficient(raw, 3329)],
+      "an ML-KEM key with another coefficient in ŝ": [
+        "ML-KEM-768",
+        (raw) => withFirstCoefficient(raw, otherCoefficient(raw)),
+      ],
+      "an ML-KEM key with another ek": ["ML-KEM-768", (raw) => flipBit(raw, 1152 + 1183)],
+      "an ML-KEM key with another H(ek)": ["ML-KEM-768", (raw) => flipBit(raw, 2400 - 64)],
+      "an SLH-DSA key with another SK.seed": ["SLH-DSA-SHA2-128f", (raw) => flipBit(raw, 0)],
+      "an SLH-DSA key with another PK.seed": ["SLH-DSA-SHA2-128f", (raw) => flipBit(raw, 32)],
+      "an SLH-DSA key with another PK.root": ["SLH-DSA-SHA2-128f", (raw) => flipBit(raw, 63)],
+      "the ECDSA scalar 0": ["ECDSA-P256", () => new Uint8Array(32)],
+      "the order of the group as ECDSA scalar": ["ECDSA-P256", () => groupOrder],
+      "an ECDSA scalar above the order of the group": ["ECDSA-P256", () => new Uint8Array(32).fill(0xff)],
+    };
+
+    it.each(Object.entries(secretKeyChanges))("%s", async (_name, [algorithm, change]) => {
+      const raw = change(keys(algorithm).secretKey.exportRaw());
+      expect(await refusal(() => provider.importSecretKey(algorithm, { raw }))).toBe("INVALID_KEY");
+    });
+  });
+
+  describe("cannot tell, and takes as another valid key,", () => {
+    it.each([
+      ["an ML-DSA key with another K", "ML-DSA-65", 32],
+      ["an SLH-DSA key with another SK.prf", "SLH-DSA-SHA2-128f", 16],
+    ] as const)("%s", async (_name, algorithm, byteIndex) => {
+      const { publicKey, secretKey } = keys(algorithm);
+      const raw = flipBit(secretKey.exportRaw(), byteIndex);
+      const changed = await provider.importSecretKey(algorithm, { raw });
+      expect(await provider.verify(publicKey, message, await provider.sign(changed, message))).toBe(true);
+    });
+
+    it("an ML-KEM key with another z", async () => {
+      const { publicKey, secretKey } = keys("ML-KEM-768");
+      const changed = await provider.importSecretKey("ML-KEM-768", {
+        raw: flipBit(secretKey.exportRaw(), 2399),
+      });
+      const { ciphertext, sharedSecret } = await provider.encapsulate(publicKey);
+      expect(await provider.decapsulate(changed, ciphertext)).toEqual(sharedSecret);
+    });
+  });
+
+  it.each(["SLH-DSA-SHA2-128f", "ECDSA-P256"] as const)(
+    "refuses a seed of %s with UNSUPPORTED",
+    async (algorithm) => {
+      const attempt = () => provider.importSecretKey(algorithm, { seed: new Uint8Array(48) });
+      expect(await refusal(attempt)).toBe("UNSUPPORTED");
+    },
+  );
+
+  it("refuses an erased key with CLOSED, for use and for export", async () => {
+    const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-65");
+    const signature = await provider.sign(secretKey, message);
+    secretKey.erase();
+    secretKey.erase();
+    expect(await refusal(() => provider.sign(secretKey, message))).toBe("CLOSED");
+    expect(await refusal(() => secretKey.exportRaw())).toBe("CLOSED");
+    expect(await refusal(() => secretKey.exportSeed())).toBe("CLOSED");
+    expect(await refusal(() => secretKey.toPem())).toBe("CLOSED");
+    expect(await provider.verify(publicKey, message, signature)).toBe(true);
+  });
+
+  it("refuses every call with CLOSED once it is closed", async () => {
+    const closed = await createCryptoProvider(name);
+    const { publicKey, secretKey } = await closed.generateKeyPair("ML-DSA-65");
+    await closed.close();
+    expect(await refusal(() => closed.generateKeyPair("ML-DSA-65"))).toBe("CLOSED");
+    expect(await refusal(() => closed.sign(secretKey, message))).toBe("CLOSED");
+    expect(await refusal(() => closed.verify(publicKey, message, message))).toBe("CLOSED");
+    expect(await refusal(() => closed.importPublicKey("ML-DSA-65", { raw: message }))).toBe("CLOSED");
+  });
+});
+
+/** The order of secp256r1 (SEC 2, section 2.4.2). */
+const groupOrder = Uint8Array.fromHex("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551");
+
+/** Sets the first 12-bit coefficient of an ML-KEM key (FIPS 203, algorithm 5). */
+function withFirstCoefficient(raw: Uint8Array, coefficient: number): Uint8Array {
+  const high = ((raw[1] ?? 0) & 0xf0) | (coefficient >> 8);
+  return raw.with(0, coefficient & 0xff).with(1, high);
+}
+
+/** A coefficient in range that is far from the first one, so that decryption fails. */
+function otherCoefficient(raw: Uint8Array): number {
+  const coefficient = (raw[0] ?? 0) | (((raw[1] ?? 0) & 0x0f) << 8);
+  return (coefficient + 1665) % 3329;
+}

@@ -1,0 +1,282 @@
+import { createLocalJWKSet, exportJWK, generateKeyPair, jwtVerify, SignJWT } from "jose";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { importPublicJwk, type PublicJwk, toPublicJwk } from "../../src/crypto/jwk.ts";
+import { type JwtVerification, maxTokenCharacters, signJwt, verifyJwt } from "../../src/crypto/jwt.ts";
+import type { CryptoProvider, KeyPair, PublicKey } from "../../src/crypto/provider.ts";
+import type { JsonObject } from "../../src/crypto/strict-json.ts";
+import { refusal } from "./refusal.ts";
+
+/** Seconds since 1970; the tokens of these tests live for an hour from here. */
+const issuedAt = 1_800_000_000;
+const claims = { sub: "alice", iat: issuedAt, exp: issuedAt + 3600 };
+const at = (seconds: number) => new Date(seconds * 1000);
+
+let provider: CryptoProvider;
+let keyPair: KeyPair;
+let jwk: PublicJwk;
+let trusted: Map<string, PublicKey>;
+beforeAll(async () => {
+  provider = await createCryptoProvider("openssl");
+  keyPair = await provider.generateKeyPair("ML-DSA-65");
+  jwk = toPublicJwk(provider, keyPair.publicKey);
+  trusted = new Map([[jwk.kid, keyPair.publicKey]]);
+});
+afterAll(() => provider.close());
+
+const verify = (token: string, seconds = issuedAt, leewaySeconds = 0) =>
+  verifyJwt(provider, trusted, token, at(seconds), leewaySeconds);
+const reasonOf = (verification: JwtVerification) => (verification.ok ? undefined : verification.reason);
+const encode = (text: string) =>
+  new TextEncoder().encode(text).toBase64({ alphabet: "base64url", omitPadding: true });
+
+/** A token of any header and payload, given as JSON text, that is rightly signed. */
+async function forge(header: string, payload: string): Promise<string> {
+  const signingInput = `${encode(header)}.${encode(payload)}`;
+  const signature = await provider.sign(keyPair.secretKey, new TextEncoder().encode(signingInput));
+  return `${signingInput}.${signature.toBase64({ alphabet: "base64url", omitPadding: true })}`;
+}
+const header = (more: object = {}) => JSON.stringify({ alg: "ML-DSA-65", typ: "JWT", kid: jwk.kid, ...more });
+
+describe("a token", () => {
+  it("carries alg, typ, kid and what the issuer adds, and verifies", async () => {
+    const token = await signJwt(provider, keyPair.secretKey, {
+      keyId: jwk.kid,
+      header: { use: "grpc" },
+      payload: claims,
+    });
+    expect(await verify(token)).toEqual({
+      ok: true,
+      header: { alg: "ML-DSA-65", typ: "JWT", kid: jwk.kid, use: "grpc" },
+      payload: claims,
+    });
+  });
+
+  it("verifies with jose, from the key set alone", async () => {
+    const token = await signJwt(provider, keyPair.secretKey, { keyId: jwk.kid, payload: claims });
+    const keySet = createLocalJWKSet({ keys: [{ ...jwk }] });
+    const { payload, protectedHeader } = await jwtVerify(token, keySet, { currentDate: at(issuedAt) });
+    expect(payload).toEqual(claims);
+    expect(protectedHeader).toEqual({ alg: "ML-DSA-65", typ: "JWT", kid: jwk.kid });
+  });
+
+  it("of jose verifies here", async () => {
+    const { publicKey, privateKey } = await generateKeyPair("ML-DSA-65", { extractable: true });
+    const imported = importPublicJwk(provider, { ...(await exportJWK(publicKey)) });
+    const token = await new SignJWT(claims)
+      .setProtectedHeader({ alg: "ML-DSA-65", typ: "JWT", kid: imported.keyId })
+      .sign(privateKey);
+    const keys = new Map([[imported.keyId, imported.publicKey]]);
+    expect(await verifyJwt(provider, keys, token, at(issuedAt))).toMatchObject({ ok: true, payload: claims });
+  });
+
+  it("verifies with the other provider", async () => {
+    const noble = await createCryptoProvider("noble");
+    const token = await signJwt(provider, keyPair.secretKey, { keyId: jwk.kid, payload: claims });
+    const imported = importPublicJwk(noble, { ...jwk });
+    const keys = new Map([[imported.keyId, imported.publicKey]]);
+    expect(await verifyJwt(noble, keys, token, at(issuedAt))).toMatchObject({ ok: true });
+    await noble.close();
+  });
+
+  it.each([
+    ["in its first second", 0, 0, undefined],
+    ["in its last second", 3599, 0, undefined],
+    ["at the second it expires", 3600, 0, "EXPIRED"],
+    ["within the leeway after it expired", 3609, 10, undefined],
+    ["at the end of the leeway", 3610, 10, "EXPIRED"],
+    ["before it was issued", -1, 0, "NOT_YET_VALID"],
+    ["within the leeway before it was issued", -10, 10, undefined],
+  ] as const)("%s", async (_name, secondsAfterIssue, leewaySeconds, reason) => {
+    const token = await signJwt(provider, keyPair.secretKey, { keyId: jwk.kid, payload: claims });
+    expect(reasonOf(await verify(token, issuedAt + secondsAfterIssue, leewaySeconds))).toBe(reason);
+  });
+
+  it("is not valid before nbf", async () => {
+    const payload = { ...claims, nbf: issuedAt + 60 };
+    const token = await signJwt(provider, keyPair.secretKey, { keyId: jwk.kid, payload });
+    expect(reasonOf(await verify(token, issuedAt + 59))).toBe("NOT_YET_VALID");
+    expect(reasonOf(await verify(token, issuedAt + 60))).toBeUndefined();
+  });
+});
+
+describe("verifyJwt refuses as WRONG_ALGORITHM", () => {
+  it.each([
+    "none",
+    "None",
+    "HS256",
+    "ES256",
+    "EdDSA",
+    "ML-DSA-44",
+    "ML-DSA-87",
+    "ml-dsa-65",
+    "",
+    null,
+    ["ML-DSA-65"],
+  ])("alg %j", async (alg) => {
+    expect(reasonOf(await verify(await forge(header({ alg }), JSON.stringify(claims))))).toBe(
+      "WRONG_ALGORITHM",
+    );
+  });
+
+  it("a header without alg", async () => {
+    expect(reasonOf(await verify(await forge('{"typ":"JWT"}', JSON.stringify(claims))))).toBe(
+      "WRONG_ALGORITHM",
+    );
+  });
+
+  it("alg none with an empty signature", async () => {
+    const token = `${encode('{"alg":"none","typ":"JWT"}')}.${encode(JSON.stringify(claims))}.`;
+    expect(reasonOf(await verify(token))).toBe("WRONG_ALGORITHM");
+  });
+
+  it("a trusted key that is not of ML-DSA-65", async () => {
+    const { publicKey } = await provider.generateKeyPair("ML-DSA-87");
+    const token = await forge(header(), JSON.stringify(claims));
+    const verification = await verifyJwt(provider, new Map([[jwk.kid, publicKey]]), token, at(issuedAt));
+    expect(reasonOf(verification)).toBe("WRONG_ALGORITHM");
+  });
+});
+
+describe("verifyJwt refuses as MALFORMED a rightly signed token with", () => {
+  const headers: Record<string, () => string> = {
+    "another typ": () => header({ typ: "at+jwt" }),
+    "no typ": () => header({ typ: undefined }),
+    "no kid": () => header({ kid: undefined }),
+    "a kid that is a number": () => header({ kid: 1 }),
+    crit: () => header({ crit: ["exp"] }),
+    "an empty crit": () => header({ crit: [] }),
+    b64: () => header({ b64: false }),
+    jwk: () => header({ jwk: { ...jwk } }),
+    jku: () => header({ jku: "https://attacker.example/jwks" }),
+    x5u: () => header({ x5u: "https://attacker.example/x5u" }),
+    x5c: () => header({ x5c: ["MII"] }),
+    "a header member twice": () => header().replace("{", '{"alg":"ML-DSA-65",'),
+    "a header member twice, once escaped": () => header().replace("{", '{"\\u0061lg":"ML-DSA-65",'),
+    "a header that is an array": () => `[${header()}]`,
+    "a header that is not JSON": () => header().slice(1),
+    "a header with a byte order mark": () => `\ufeff${header()}`,
+    "an empty header": () => "",
+  };
+  it.each(Object.entries(headers))("%s", async (_name, text) => {
+    expect(reasonOf(await verify(await forge(text(), JSON.stringify(claims))))).toBe("MALFORMED");
+  });
+
+  const payloads: Record<string, string> = {
+    "no sub": JSON.stringify({ ...claims, sub: undefined }),
+    "an empty sub": JSON.stringify({ ...claims, sub: "" }),
+    "a sub that is a number": JSON.stringify({ ...claims, sub: 1 }),
+    "no exp": JSON.stringify({ ...claims, exp: undefined }),
+    "an exp that is a string": JSON.stringify({ ...claims, exp: String(claims.exp) }),
+    "an exp with a fraction": JSON.stringify({ ...claims, exp: claims.exp + 0.5 }),
+    "a negative exp": JSON.stringify({ ...claims, exp: -1 }),
+    "an exp beyond year 9999": JSON.stringify({ ...claims, exp: 1e15 }),
+    "an iat that is a string": JSON.stringify({ ...claims, iat: "now" }),
+    "an iat that is null": JSON.stringify({ ...claims, iat: null }),
+    "an nbf that is a boolean": JSON.stringify({ ...claims, nbf: true }),
+    "a claim twice": JSON.stringify(claims).replace("{", '{"sub":"mallory",'),
+    "a claim twice in a nested object": JSON.stringify({ ...claims, more: [] }).replace(
+      "[]",
+      '[{"a":1,"a":2}]',
+    ),
+    "a payload that is a string": JSON.stringify(JSON.stringify(claims)),
+    "a payload that is null": "null",
+    "an empty payload": "",
+  };
+  it.each(Object.entries(payloads))("%s", async (_name, text) => {
+    expect(reasonOf(await verify(await forge(header(), text)))).toBe("MALFORMED");
+  });
+
+  it("a payload that is not UTF-8", async () => {
+    const payload = Uint8Array.of(0x7b, 0xff, 0x7d).toBase64({ alphabet: "base64url", omitPadding: true });
+    const signingInput = `${encode(header())}.${payload}`;
+    const signature = await provider.sign(keyPair.secretKey, new TextEncoder().encode(signingInput));
+    const token = `${signingInput}.${signature.toBase64({ alphabet: "base64url" })}`;
+    expect(reasonOf(await verify(token))).toBe("MALFORMED");
+  });
+});
+
+describe("verifyJwt refuses as MALFORMED", () => {
+  const changes: Record<string, (token: string) => string> = {
+    "an empty string": () => "",
+    "two parts": (token) => token.slice(0, token.lastIndexOf(".")),
+    "four parts": (token) => `${token}.`,
+    "five parts": (token) => `${token}..`,
+    padding: (token) => `${token}=`,
+    "a line end": (token) => `${token}\n`,
+    "a space before it": (token) => ` ${token}`,
+    "the standard alphabet": (token) => `${token.slice(0, -4)}+/+/`,
+    "bits beyond the last byte": (token) => token.replace(/(?<=^[^.]*)(.)(?=\.)/, stepCharacter),
+    "one character too many in a part": (token) => token.replace(".", "A."),
+    "more characters than the limit": (token) => token.padEnd(maxTokenCharacters + 1, "A"),
+  };
+
+  it.each(Object.entries(changes))("%s", async (_name, change) => {
+    const token = await forge(header({ pad: paddingForOneByteRest() }), JSON.stringify(claims));
+    expect(reasonOf(await verify(token))).toBeUndefined();
+    expect(reasonOf(await verify(change(token)))).toBe("MALFORMED");
+  });
+
+  /** Makes the header's length 1 modulo 3, so that its last character has 4 unused bits. */
+  function paddingForOneByteRest(): string {
+    return "x".repeat((3 - ((header({ pad: "" }).length + 2) % 3)) % 3);
+  }
+
+  /** The next character of the alphabet: the same byte for a lenient reader. */
+  function stepCharacter(character: string): string {
+    return String.fromCharCode(character.charCodeAt(0) + 1);
+  }
+});
+
+describe("verifyJwt refuses", () => {
+  it("as UNKNOWN_KEY a kid that is not trusted", async () => {
+    const token = await forge(header({ kid: "somebody-else" }), JSON.stringify(claims));
+    expect(reasonOf(await verify(token))).toBe("UNKNOWN_KEY");
+  });
+
+  it.each([
+    [
+      "another payload",
+      (token: string) =>
+        token.replace(/\.[^.]*\./, `.${encode(JSON.stringify({ ...claims, sub: "root" }))}.`),
+    ],
+    ["no signature", (token: string) => token.slice(0, token.lastIndexOf(".") + 1)],
+    ["a short signature", (token: string) => token.slice(0, -4)],
+    ["the signature of another token", (token: string) => `${token.slice(0, -40)}${"A".repeat(40)}`],
+  ] as const)("as BAD_SIGNATURE %s", async (_name, change) => {
+    const token = change(await forge(header(), JSON.stringify(claims)));
+    expect(reasonOf(await verify(token))).toBe("BAD_SIGNATURE");
+  });
+
+  it("as BAD_SIGNATURE a token that was signed with a context", async () => {
+    const signingInput = `${encode(header())}.${encode(JSON.stringify(claims))}`;
+    const options = { context: Uint8Array.of(1) };
+    const signature = await provider.sign(keyPair.secretKey, new TextEncoder().encode(signingInput), options);
+    const token = `${signingInput}.${signature.toBase64({ alphabet: "base64url" })}`;
+    expect(reasonOf(await verify(token))).toBe("BAD_SIGNATURE");
+  });
+});
+
+describe("signJwt refuses", () => {
+  const sign = (input: { header?: JsonObject; payload?: JsonObject }) =>
+    signJwt(provider, keyPair.secretKey, { keyId: jwk.kid, payload: claims, ...input } as never);
+
+  it.each(["alg", "typ", "kid", "crit", "b64", "jwk", "jku", "x5u"])("the header member %s", async (name) => {
+    expect(await refusal(() => sign({ header: { [name]: "x" } }))).toBe("INVALID_ARGUMENT");
+  });
+
+  it.each([
+    ["no sub", { exp: 1 }],
+    ["no exp", { sub: "alice" }],
+    ["times in milliseconds", { sub: "alice", exp: issuedAt * 1000 }],
+    ["a fraction of a second", { sub: "alice", exp: 1.5 }],
+  ])("a payload with %s", async (_name, payload) => {
+    expect(await refusal(() => sign({ payload }))).toBe("INVALID_ARGUMENT");
+  });
+
+  it("a key that is not of ML-DSA-65", async () => {
+    const { secretKey } = await provider.generateKeyPair("ML-DSA-44");
+    const attempt = () => signJwt(provider, secretKey, { keyId: "k", payload: claims });
+    expect(await refusal(attempt)).toBe("INVALID_ARGUMENT");
+  });
+});

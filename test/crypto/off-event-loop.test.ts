@@ -1,0 +1,82 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { WorkerPool } from "../../src/crypto/noble/worker-pool.ts";
+import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { refusal } from "./refusal.ts";
+
+const message = new Uint8Array(64);
+
+describe.each(["openssl", "noble"] as const)("%s works beside the event loop", (name) => {
+  let provider: CryptoProvider;
+  beforeAll(async () => {
+    provider = await createCryptoProvider(name);
+  });
+  afterAll(() => provider.close());
+
+  it("while 64 signatures are made", async () => {
+    const { secretKey } = await provider.generateKeyPair("ML-DSA-65");
+    const turns = await countTurns(() => Array.from({ length: 64 }, () => provider.sign(secretKey, message)));
+    expect(turns).toBeGreaterThan(100);
+  });
+
+  it("while 64 key pairs are made", async () => {
+    const turns = await countTurns(() =>
+      Array.from({ length: 64 }, () => provider.generateKeyPair("ML-DSA-87")),
+    );
+    expect(turns).toBeGreaterThan(100);
+  });
+
+  it("while an SLH-DSA key is checked", async () => {
+    const { secretKey } = await provider.generateKeyPair("SLH-DSA-SHA2-192s");
+    const raw = secretKey.exportRaw();
+    const turns = await countTurns(() => [provider.importSecretKey("SLH-DSA-SHA2-192s", { raw })]);
+    expect(turns).toBeGreaterThan(100);
+  });
+
+  /** How often the event loop came round until all was done; a synchronous call lets it come round 0 times. */
+  async function countTurns(start: () => Promise<unknown>[]): Promise<number> {
+    let turns = 0;
+    let done = false;
+    const turn = () => {
+      turns++;
+      if (!done) setImmediate(turn);
+    };
+    setImmediate(turn);
+    await Promise.all(start());
+    done = true;
+    return turns;
+  }
+});
+
+describe("the workers of noble", () => {
+  it("do not keep a process alive that forgets to close the provider", async () => {
+    const source = new URL("../../src/crypto/create-provider.ts", import.meta.url);
+    const script = `import { createCryptoProvider } from "${source}";
+      await createCryptoProvider("noble");
+      console.log("done");`;
+    const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script]);
+    expect(stdout).toBe("done\n");
+  });
+
+  it("answer more calls than there are workers, each with its own result", async () => {
+    const pool = new WorkerPool(2);
+    const algorithms = ["ML-DSA-44", "ML-KEM-512", "ECDSA-P256", "ML-DSA-87", "ML-KEM-1024"] as const;
+    const keyPairs = await Promise.all(
+      algorithms.map((algorithm) => pool.run("generateKeyPair", { algorithm })),
+    );
+    expect(keyPairs.map(({ publicKey }) => publicKey.length)).toEqual([1312, 800, 65, 2592, 1568]);
+    await pool.close();
+  });
+
+  it("refuse what they had not finished when they are closed, and everything after", async () => {
+    const pool = new WorkerPool(1);
+    const unfinished = [1, 2, 3].map(() =>
+      refusal(() => pool.run("generateKeyPair", { algorithm: "ML-DSA-65" })),
+    );
+    await pool.close();
+    expect(await Promise.all(unfinished)).toEqual(["CLOSED", "CLOSED", "CLOSED"]);
+    expect(await refusal(() => pool.run("generateKeyPair", { algorithm: "ML-DSA-65" }))).toBe("CLOSED");
+  });
+});

@@ -1,0 +1,180 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Algorithm } from "../../src/crypto/algorithms.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import type { CryptoProvider, SecretKey } from "../../src/crypto/provider.ts";
+import { flipBit, refusal } from "./refusal.ts";
+
+/** AlgorithmIdentifiers in DER (RFC 9881, section 2; RFC 9935, section 3). */
+const mlDsa65 = sequence(Uint8Array.fromHex("0609608648016503040312"));
+const mlDsa65WithNull = sequence(Uint8Array.fromHex("06096086480165030403120500"));
+const mlKem768 = sequence(Uint8Array.fromHex("0609608648016503040402"));
+
+describe.each(["openssl", "noble"] as const)("%s reads a PEM", (name) => {
+  let provider: CryptoProvider;
+  let signing: SecretKey;
+  let receiving: SecretKey;
+  beforeAll(async () => {
+    provider = await createCryptoProvider(name);
+    signing = (await provider.generateKeyPair("ML-DSA-65")).secretKey;
+    receiving = (await provider.generateKeyPair("ML-KEM-768")).secretKey;
+  });
+  afterAll(() => provider.close());
+
+  const seedOf = (secretKey: SecretKey) => secretKey.exportSeed() ?? new Uint8Array();
+
+  describe("of a secret key in the forms of RFC 9881 and 9935:", () => {
+    it("seed", async () => {
+      const pem = pkcs8(mlDsa65, tlv(0x80, seedOf(signing)));
+      expect(pem).toBe(signing.toPem());
+      expect((await provider.importSecretKey("ML-DSA-65", { pem })).exportSeed()).toEqual(seedOf(signing));
+    });
+
+    it("expandedKey, which has no seed to export and is written as it came", async () => {
+      const pem = pkcs8(mlDsa65, tlv(0x04, signing.exportRaw()));
+      const imported = await provider.importSecretKey("ML-DSA-65", { pem });
+      expect(imported.exportSeed()).toBeUndefined();
+      expect(imported.exportRaw()).toEqual(signing.exportRaw());
+      expect(imported.toPem()).toBe(pem);
+    });
+
+    it("both, which is written as the seed", async () => {
+      const pem = pkcs8(mlKem768, sequence(tlv(0x04, seedOf(receiving)), tlv(0x04, receiving.exportRaw())));
+      const imported = await provider.importSecretKey("ML-KEM-768", { pem });
+      expect(imported.exportRaw()).toEqual(receiving.exportRaw());
+      expect(imported.toPem()).toBe(receiving.toPem());
+    });
+  });
+
+  it.each([
+    ["with CR LF line ends", (pem: string) => pem.replaceAll("\n", "\r\n")],
+    ["without a last line end", (pem: string) => pem.trimEnd()],
+    ["in one line", (pem: string) => pem.replaceAll(/\n(?!-)/g, "").replace("KEY-----", "KEY-----\n")],
+    ["with blank lines around it", (pem: string) => `\n\n${pem}\n`],
+  ] as const)("%s", async (_name, change) => {
+    const pem = change(signing.publicKey.toPem());
+    expect(provider.importPublicKey("ML-DSA-65", { pem }).exportRaw()).toEqual(signing.publicKey.exportRaw());
+  });
+
+  describe("but refuses", () => {
+    const raw = () => signing.publicKey.exportRaw();
+    const publicPems: Record<string, () => string> = {
+      "SubjectPublicKeyInfo with NULL parameters": () => spki(mlDsa65WithNull, raw()),
+      "SubjectPublicKeyInfo with a byte after it": () => withTrailingByte(signing.publicKey.toPem()),
+      "SubjectPublicKeyInfo cut short": () =>
+        toPem("PUBLIC KEY", fromPem(signing.publicKey.toPem()).subarray(0, -1)),
+      "SubjectPublicKeyInfo of another algorithm": () => receiving.publicKey.toPem(),
+      "a key of the wrong length": () => spki(mlDsa65, raw().subarray(1)),
+      "an indefinite length": () => toPem("PUBLIC KEY", fromPem(signing.publicKey.toPem()).with(1, 0x80)),
+      "a secret key for a public one": () => signing.toPem(),
+      "a certificate": () => signing.publicKey.toPem().replaceAll("PUBLIC KEY", "CERTIFICATE"),
+      "text before the block": () => `Subject: test\n${signing.publicKey.toPem()}`,
+      "two blocks": () => signing.publicKey.toPem().repeat(2),
+      "headers in the block": () => signing.publicKey.toPem().replace("\n", "\nProc-Type: 4,ENCRYPTED\n\n"),
+      "a space in the base64": () => signing.publicKey.toPem().replace("MII", "MII "),
+      "base64 without its padding": () =>
+        receiving.publicKey.toPem().replaceAll("=", "").replace("\n-----END", "A\n-----END"),
+      "unequal labels": () => signing.publicKey.toPem().replace("END PUBLIC", "END PRIVATE"),
+      "an empty block": () => "-----BEGIN PUBLIC KEY-----\n\n-----END PUBLIC KEY-----\n",
+      "an empty string": () => "",
+      "20,000 characters": () => "-".repeat(20_000),
+    };
+
+    it.each(Object.entries(publicPems))("%s", async (_name, pem) => {
+      expect(await refusal(() => provider.importPublicKey("ML-DSA-65", { pem: pem() }))).toBe("INVALID_KEY");
+    });
+
+    const both = (seed: Uint8Array, expanded: Uint8Array) => sequence(tlv(0x04, seed), tlv(0x04, expanded));
+    const secretPems: Record<string, [Algorithm, () => string]> = {
+      "PKCS#8 with the bare seed of the drafts": ["ML-DSA-65", () => pkcs8(mlDsa65, seedOf(signing))],
+      "PKCS#8 with the bare expanded key of the drafts": [
+        "ML-DSA-65",
+        () => pkcs8(mlDsa65, signing.exportRaw()),
+      ],
+      "PKCS#8 with NULL parameters": ["ML-DSA-65", () => pkcs8(mlDsa65WithNull, tlv(0x80, seedOf(signing)))],
+      "PKCS#8 with a byte after it": ["ML-DSA-65", () => withTrailingByte(signing.toPem())],
+      "PKCS#8 of version 1": ["ML-DSA-65", () => toPem("PRIVATE KEY", fromPem(signing.toPem()).with(4, 1))],
+      "PKCS#8 of another algorithm": ["ML-DSA-65", () => receiving.toPem()],
+      "PKCS#8 of another parameter set": ["ML-DSA-87", () => signing.toPem()],
+      "a public key for a secret one": ["ML-DSA-65", () => signing.publicKey.toPem()],
+      "an ML-DSA seed that is not that of the expanded key": [
+        "ML-DSA-65",
+        () => pkcs8(mlDsa65, both(flipBit(seedOf(signing), 0), signing.exportRaw())),
+      ],
+      "an ML-KEM seed that is not that of the expanded key": [
+        "ML-KEM-768",
+        () => pkcs8(mlKem768, both(flipBit(seedOf(receiving), 63), receiving.exportRaw())),
+      ],
+      "an expanded key that contradicts itself": [
+        "ML-DSA-65",
+        () => pkcs8(mlDsa65, tlv(0x04, flipBit(signing.exportRaw(), 64))),
+      ],
+      "a seed of the wrong length": ["ML-DSA-65", () => pkcs8(mlDsa65, tlv(0x80, new Uint8Array(31)))],
+    };
+
+    it.each(Object.entries(secretPems))("%s", async (_name, [algorithm, pem]) => {
+      expect(await refusal(() => provider.importSecretKey(algorithm, { pem: pem() }))).toBe("INVALID_KEY");
+    });
+
+    it("an ECDSA key with the public key of another", async () => {
+      const [mine, theirs] = await Promise.all([1, 2].map(() => provider.generateKeyPair("ECDSA-P256")));
+      const der = fromPem(mine?.secretKey.toPem() ?? "");
+      der.set(theirs?.publicKey.exportRaw() ?? [], der.length - 65);
+      const pem = toPem("PRIVATE KEY", der);
+      expect(await refusal(() => provider.importSecretKey("ECDSA-P256", { pem }))).toBe("INVALID_KEY");
+    });
+  });
+
+  it("of an ECDSA key without its public key (RFC 5915, section 3)", async () => {
+    const { secretKey, publicKey } = await provider.generateKeyPair("ECDSA-P256");
+    const ecPrivateKey = sequence(Uint8Array.of(2, 1, 1), tlv(0x04, secretKey.exportRaw()));
+    const curve = Uint8Array.fromHex("06072a8648ce3d020106082a8648ce3d030107");
+    const imported = await provider.importSecretKey("ECDSA-P256", {
+      pem: pkcs8(sequence(curve), ecPrivateKey),
+    });
+    expect(imported.publicKey.exportRaw()).toEqual(publicKey.exportRaw());
+    expect(imported.toPem()).toBe(secretKey.toPem());
+  });
+
+  it("and names the algorithm that it found instead", () => {
+    const attempt = () => provider.importPublicKey("ML-DSA-65", { pem: receiving.publicKey.toPem() });
+    expect(attempt).toThrow("the PEM block holds a key of ML-KEM-768; expected ML-DSA-65");
+  });
+});
+
+/** A second, independent DER writer: the tests must not trust the one they test. */
+function tlv(tag: number, ...content: Uint8Array[]): Uint8Array {
+  const body = Buffer.concat(content);
+  const length =
+    body.length < 128 ? [body.length] : [0x80 + (body.length < 256 ? 1 : 2), ...longLength(body.length)];
+  return Uint8Array.from(Buffer.concat([Uint8Array.of(tag, ...length), body]));
+}
+
+function longLength(length: number): number[] {
+  return length < 256 ? [length] : [length >> 8, length & 0xff];
+}
+
+function sequence(...content: Uint8Array[]): Uint8Array {
+  return tlv(0x30, ...content);
+}
+
+function spki(algorithm: Uint8Array, publicKey: Uint8Array): string {
+  return toPem("PUBLIC KEY", sequence(algorithm, tlv(0x03, Uint8Array.of(0), publicKey)));
+}
+
+function pkcs8(algorithm: Uint8Array, privateKey: Uint8Array): string {
+  return toPem("PRIVATE KEY", sequence(Uint8Array.of(2, 1, 0), algorithm, tlv(0x04, privateKey)));
+}
+
+function toPem(label: string, der: Uint8Array): string {
+  const lines = der.toBase64().replaceAll(/(.{64})(?=.)/g, "$1\n");
+  return `-----BEGIN ${label}-----\n${lines}\n-----END ${label}-----\n`;
+}
+
+function fromPem(pem: string): Uint8Array {
+  return Uint8Array.fromBase64(pem.replaceAll(/-----.*-----/g, ""));
+}
+
+function withTrailingByte(pem: string): string {
+  const label = pem.includes("PRIVATE") ? "PRIVATE KEY" : "PUBLIC KEY";
+  return toPem(label, Uint8Array.of(...fromPem(pem), 0));
+}

@@ -1,0 +1,194 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  algorithms,
+  isSignatureAlgorithm,
+  kemAlgorithms,
+  mlDsaNames,
+  mlKemNames,
+  type SignatureAlgorithm,
+  slhDsaNames,
+} from "../../src/crypto/algorithms.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { flipBit } from "./refusal.ts";
+
+const message = new TextEncoder().encode("a message");
+const context = Uint8Array.of(1, 2, 3);
+
+/** The noble library needs seconds to sign with a small SLH-DSA set; cross-verification covers those. */
+const quickSignatureAlgorithms: readonly SignatureAlgorithm[] = [
+  ...mlDsaNames,
+  ...slhDsaNames.filter((name) => name.endsWith("f")),
+  "ECDSA-P256",
+];
+
+describe.each(["openssl", "noble"] as const)("CryptoProvider %s", (name) => {
+  let provider: CryptoProvider;
+  beforeAll(async () => {
+    provider = await createCryptoProvider(name);
+  });
+  afterAll(() => provider.close());
+
+  it("says which library does the work", () => {
+    expect(provider.name).toBe(name);
+    expect(provider.version).toMatch(name === "openssl" ? /^OpenSSL 3\./ : /^@noble\/post-quantum 0\./);
+  });
+
+  it("hashes with SHA-256", () => {
+    const digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    expect(provider.sha256(new TextEncoder().encode("abc")).toHex()).toBe(digest);
+  });
+
+  it.each(Object.values(algorithms))(
+    "$name makes keys of the lengths in the table",
+    { timeout: 30_000 },
+    async (info) => {
+      const { publicKey, secretKey } = await provider.generateKeyPair(info.name);
+      expect(secretKey.algorithm).toBe(info.name);
+      expect(secretKey.publicKey.exportRaw()).toEqual(publicKey.exportRaw());
+      expect(publicKey.exportRaw()).toHaveLength(info.publicKeyBytes);
+      expect(secretKey.exportRaw()).toHaveLength(info.secretKeyBytes);
+      expect(secretKey.exportSeed()?.length).toBe(info.seedBytes);
+    },
+  );
+
+  it.each([...mlDsaNames, ...mlKemNames, "SLH-DSA-SHA2-128f", "ECDSA-P256"] as const)(
+    "%s imports every form that it exports as the same key",
+    async (algorithm) => {
+      const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
+      const seed = secretKey.exportSeed();
+      const secretKeys = await Promise.all([
+        provider.importSecretKey(algorithm, { raw: secretKey.exportRaw() }),
+        provider.importSecretKey(algorithm, { pem: secretKey.toPem() }),
+        provider.importSecretKey(algorithm, seed === undefined ? { raw: secretKey.exportRaw() } : { seed }),
+      ]);
+      for (const imported of secretKeys) {
+        expect(imported.exportRaw()).toEqual(secretKey.exportRaw());
+        expect(imported.publicKey.exportRaw()).toEqual(publicKey.exportRaw());
+        const again = await provider.importSecretKey(algorithm, { pem: imported.toPem() });
+        expect(again.exportRaw()).toEqual(secretKey.exportRaw());
+      }
+      const raw = provider.importPublicKey(algorithm, { raw: publicKey.exportRaw() });
+      const pem = provider.importPublicKey(algorithm, { pem: publicKey.toPem() });
+      expect(raw.exportRaw()).toEqual(publicKey.exportRaw());
+      expect(pem.exportRaw()).toEqual(publicKey.exportRaw());
+    },
+  );
+
+  it.each(quickSignatureAlgorithms)(
+    "%s signs what its public key verifies",
+    { timeout: 30_000 },
+    async (algorithm) => {
+      const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
+      const signature = await provider.sign(secretKey, message);
+      expect(await provider.verify(publicKey, message, signature)).toBe(true);
+      expect(await provider.verify(publicKey, new Uint8Array(), signature)).toBe(false);
+      expect(await provider.verify(publicKey, message, flipBit(signature, 10))).toBe(false);
+      expect(await provider.verify(publicKey, message, flipBit(signature, signature.length - 1))).toBe(false);
+    },
+  );
+
+  it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "SLH-DSA-SHA2-128f"] as const)(
+    "%s binds a signature to its context",
+    async (algorithm) => {
+      const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
+      const signature = await provider.sign(secretKey, message, { context });
+      expect(await provider.verify(publicKey, message, signature, { context })).toBe(true);
+      expect(await provider.verify(publicKey, message, signature)).toBe(false);
+      expect(await provider.verify(publicKey, message, signature, { context: flipBit(context, 0) })).toBe(
+        false,
+      );
+      const longest = { context: new Uint8Array(255) };
+      const other = await provider.sign(secretKey, message, longest);
+      expect(await provider.verify(publicKey, message, other, longest)).toBe(true);
+    },
+  );
+
+  it("takes an empty context for none", async () => {
+    const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-44");
+    const signature = await provider.sign(secretKey, message, { context: new Uint8Array() });
+    expect(await provider.verify(publicKey, message, signature)).toBe(true);
+  });
+
+  it.each(["ML-DSA-65", "SLH-DSA-SHA2-128f", "ECDSA-P256"] as const)(
+    "%s signs one message differently each time",
+    async (algorithm) => {
+      const { secretKey } = await provider.generateKeyPair(algorithm);
+      const signatures = await Promise.all([
+        provider.sign(secretKey, message),
+        provider.sign(secretKey, message),
+      ]);
+      expect(signatures[0]).not.toEqual(signatures[1]);
+    },
+  );
+
+  it("signs the message as it was at the call", async () => {
+    const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-65");
+    const changing = Uint8Array.from(message);
+    const changingContext = Uint8Array.from(context);
+    const signing = provider.sign(secretKey, changing, { context: changingContext });
+    changing.fill(0);
+    changingContext.fill(0);
+    expect(await provider.verify(publicKey, message, await signing, { context })).toBe(true);
+  });
+
+  it("writes and reads ECDSA signatures as DER and as r ‖ s", async () => {
+    const { publicKey, secretKey } = await provider.generateKeyPair("ECDSA-P256");
+    const fixed = await provider.sign(secretKey, message, { ecdsaEncoding: "ieee-p1363" });
+    expect(fixed).toHaveLength(64);
+    expect(await provider.verify(publicKey, message, fixed, { ecdsaEncoding: "ieee-p1363" })).toBe(true);
+    expect(await provider.verify(publicKey, message, fixed)).toBe(false);
+    const der = await provider.sign(secretKey, message);
+    expect(der[0]).toBe(0x30);
+    expect(await provider.verify(publicKey, message, der, { ecdsaEncoding: "ieee-p1363" })).toBe(false);
+  });
+
+  it.each(mlKemNames)(
+    "%s gives both sides one secret, and another one for a wrong ciphertext",
+    async (algorithm) => {
+      const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
+      const { ciphertext, sharedSecret } = await provider.encapsulate(publicKey);
+      expect(ciphertext).toHaveLength(kemAlgorithms[algorithm].ciphertextBytes);
+      expect(sharedSecret).toHaveLength(kemAlgorithms[algorithm].sharedSecretBytes);
+      expect(await provider.decapsulate(secretKey, ciphertext)).toEqual(sharedSecret);
+      const rejected = await provider.decapsulate(secretKey, flipBit(ciphertext, 0));
+      expect(rejected).toHaveLength(32);
+      expect(rejected).not.toEqual(sharedSecret);
+    },
+  );
+
+  it("hands out copies, so that wiping one does not hurt the key", async () => {
+    const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-44");
+    const raw = secretKey.exportRaw();
+    const imported = await provider.importSecretKey("ML-DSA-44", { raw });
+    const importedPublic = provider.importPublicKey("ML-DSA-44", { raw: Buffer.from(publicKey.exportRaw()) });
+    for (const copy of [raw, imported.exportRaw(), secretKey.exportRaw(), publicKey.exportRaw()])
+      copy.fill(0);
+    const signature = await provider.sign(imported, message);
+    expect(await provider.verify(publicKey, message, signature)).toBe(true);
+    expect(await provider.verify(importedPublic, message, signature)).toBe(true);
+  });
+
+  it("does not show secrets to JSON.stringify", async () => {
+    const { secretKey } = await provider.generateKeyPair("ML-DSA-44");
+    const shown = JSON.stringify({ algorithm: "ML-DSA-44", publicKey: { algorithm: "ML-DSA-44" } });
+    expect(JSON.stringify(secretKey)).toBe(shown);
+  });
+});
+
+describe("the table of algorithms", () => {
+  it("has 3 ML-DSA, 12 SLH-DSA and 3 ML-KEM sets, and ECDSA", () => {
+    const names = Object.keys(algorithms);
+    expect(names).toEqual([...mlDsaNames, ...slhDsaNames, "ECDSA-P256", ...mlKemNames]);
+  });
+
+  it("does not take names that every object has for algorithms", () => {
+    expect(isSignatureAlgorithm("constructor")).toBe(false);
+    expect(isSignatureAlgorithm("__proto__")).toBe(false);
+  });
+
+  it("cannot be changed", () => {
+    expect(Object.isFrozen(algorithms)).toBe(true);
+    expect(Object.values(algorithms).every(Object.isFrozen)).toBe(true);
+  });
+});

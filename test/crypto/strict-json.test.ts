@@ -1,0 +1,75 @@
+import { describe, expect, it } from "vitest";
+import { decodeBase64url, encodeBase64url } from "../../src/crypto/base64url.ts";
+import { parseJsonObject } from "../../src/crypto/strict-json.ts";
+
+const parse = (text: string) => parseJsonObject(new TextEncoder().encode(text));
+
+describe("parseJsonObject", () => {
+  it.each([
+    '{"a":1,"b":{"a":1}}',
+    '{"a":["a","a",{"a":1}],"b":"a"}',
+    '{"a":"\\\\",":":"{\\"a\\":1,\\"a\\":1}"}',
+    ' { "a" : null , "b" : [ ] } ',
+    '{"":0," ":0}',
+    "{}",
+  ])("reads %s as JSON.parse does", (text) => {
+    expect(parse(text)).toEqual(JSON.parse(text));
+  });
+
+  it.each([
+    ["a name twice", '{"a":1,"a":1}'],
+    ["a name twice with others between", '{"a":1,"b":{"c":[]},"a":1}'],
+    ["a name twice, once escaped", '{"a":1,"\\u0061":1}'],
+    ["a name twice in an object in an array", '{"x":[{"a":1},{"a":1,"a":1}]}'],
+    ["a name with quotes twice", '{"\\"":1,"\\"":1}'],
+    ["an array", "[]"],
+    ["a number", "1"],
+    ["null", "null"],
+    ["nothing", ""],
+    ["text after the object", "{} {}"],
+    ["a trailing comma", '{"a":1,}'],
+    ["a comment", "{/**/}"],
+    ["a byte order mark", "\ufeff{}"],
+  ])("refuses %s", (_name, text) => {
+    expect(parse(text)).toBeUndefined();
+  });
+
+  it("refuses what is not UTF-8", () => {
+    expect(parseJsonObject(Uint8Array.of(0x7b, 0x22, 0xc0, 0x80, 0x22, 0x3a, 0x31, 0x7d))).toBeUndefined();
+  });
+
+  it("keeps a member named __proto__ a member", () => {
+    const parsed = parse('{"__proto__":{"a":1}}');
+    expect(Object.keys(parsed ?? {})).toEqual(["__proto__"]);
+    expect(parsed?.a).toBeUndefined();
+  });
+});
+
+describe("base64url", () => {
+  it.each([0, 1, 2, 3, 4, 255])("reads back the %i bytes that it wrote, without padding", (length) => {
+    const bytes = crypto.getRandomValues(new Uint8Array(length));
+    const text = encodeBase64url(bytes);
+    expect(text).toMatch(/^[A-Za-z0-9_-]*$/);
+    expect(decodeBase64url(text)).toEqual(bytes);
+  });
+
+  it.each([
+    "=",
+    "AA==",
+    "AA=",
+    "A",
+    "AAAAA",
+    "AB",
+    "AAB",
+    "A A",
+    " AA",
+    "AA\n",
+    "+_",
+    "/_",
+    "Ä",
+    "AA.AA",
+    "AA\0",
+  ])("refuses %j", (text) => {
+    expect(decodeBase64url(text)).toBeUndefined();
+  });
+});

@@ -1,0 +1,259 @@
+import { type Algorithm, algorithms } from "../../src/crypto/algorithms.ts";
+import { decodeBase64url } from "../../src/crypto/base64url.ts";
+import { CryptoError } from "../../src/crypto/crypto-error.ts";
+import { importPublicJwk } from "../../src/crypto/jwk.ts";
+import { verifyJwt } from "../../src/crypto/jwt.ts";
+import type { CryptoProvider, SecretKeyMaterial } from "../../src/crypto/provider.ts";
+import { bytesOf, textOf, type Vector } from "./vector-files.ts";
+
+/**
+ * What a provider made of an official test:
+ *
+ * - agrees: it gave the expected answer, compared in full.
+ * - accepts: it accepted a valid public key; the ciphertext has randomness of its own, so that only
+ *   lengths can be compared.
+ * - refuses: it refused by a rule of ours what upstream calls valid: a token of another algorithm.
+ * - no interface: `CryptoProvider` has no such operation.
+ * - anything else says how it differs.
+ */
+export type Outcome = "agrees" | "accepts" | "refuses" | "no interface" | `differs: ${string}`;
+
+type Procedure = (provider: CryptoProvider, algorithm: Algorithm, vector: Vector) => Promise<Outcome>;
+
+const noInterface: Procedure = async () => "no interface";
+
+/** How to run a test, by the operation of its file. */
+export const procedures: Readonly<Record<string, Procedure>> = {
+  keyGen: checkKeyGeneration,
+  "slh-keyGen": checkRawKey,
+  sigVer: checkVerification,
+  "sigVer-acvp": checkVerification,
+  "sigGen-acvp": checkSigning,
+  "sigGen-seed": checkSigning,
+  "sigGen-sk": checkSigning,
+  "slh-sigGen": checkSigning,
+  encap: checkEncapsulation,
+  "decap-dk": checkDecapsulation,
+  "decap-seed": checkDecapsulation,
+  cctv: (provider, algorithm, { id, expect, raw }) =>
+    checkDecapsulation(provider, algorithm, { ...(raw as object), id, expect }),
+  "ek-check": checkPublicKey,
+  "dk-check": checkSecretKey,
+  "pem-import": checkPem,
+  jws: checkJws,
+  "slh-sigVer-internal": noInterface,
+  "composite-sigVer": noInterface,
+  aead: noInterface,
+  keywrap: noInterface,
+  kdf: noInterface,
+  "wycheproof-jose": checkToken,
+};
+
+/** The algorithm of a test: its own, or that of its file in our spelling. */
+export function algorithmOf(fileAlgorithm: string, vector: Vector): Algorithm {
+  const name = String(vector.alg ?? fileAlgorithm).replace("ECDSA-P256-SHA256", "ECDSA-P256");
+  return Object.values(algorithms).find((info) => info.name === name)?.name ?? "ML-DSA-65";
+}
+
+/** The seed gives the expected pair, and the expanded key alone gives the same public key. */
+async function checkKeyGeneration(
+  provider: CryptoProvider,
+  algorithm: Algorithm,
+  vector: Vector,
+): Promise<Outcome> {
+  const [publicField, secretField] = "ek" in vector ? ["ek", "dk"] : ["pk", "sk"];
+  const fromSeed = await provider.importSecretKey(algorithm, { seed: bytesOf(vector, "seed") });
+  const fromRaw = await provider.importSecretKey(algorithm, { raw: bytesOf(vector, secretField) });
+  return compare(vector.expect, [
+    [fromSeed.publicKey.exportRaw().toHex(), vector[publicField]],
+    [fromSeed.exportRaw().toHex(), vector[secretField]],
+    [fromRaw.publicKey.exportRaw().toHex(), vector[publicField]],
+    [fromRaw.exportRaw().toHex(), vector[secretField]],
+  ]);
+}
+
+/** SLH-DSA has no seed form; the import of the raw key proves that its root is the expected one. */
+async function checkRawKey(provider: CryptoProvider, algorithm: Algorithm, vector: Vector): Promise<Outcome> {
+  const secretKey = await provider.importSecretKey(algorithm, { raw: bytesOf(vector, "sk") });
+  return compare(vector.expect, [
+    [secretKey.publicKey.exportRaw().toHex(), vector.pk],
+    [bytesOf(vector, "sk").toHex().startsWith(textOf(vector, "seed")), true],
+  ]);
+}
+
+async function checkVerification(
+  provider: CryptoProvider,
+  algorithm: Algorithm,
+  vector: Vector,
+): Promise<Outcome> {
+  if (!isPure(vector)) return "no interface";
+  const valid = await refusedAs(false, async () => {
+    const material =
+      "spki" in vector ? { pem: toPem(textOf(vector, "spki")) } : { raw: bytesOf(vector, "pk") };
+    const publicKey = provider.importPublicKey(algorithm, material);
+    return provider.verify(publicKey, bytesOf(vector, "msg"), bytesOf(vector, "sig"), optionsOf(vector));
+  });
+  return compare(vector.expect, [[valid, vector.expect]]);
+}
+
+/**
+ * Signing is hedged, so the expected signature cannot come out again. It is verified instead under
+ * the public key that we derive from the secret key, and so is a signature of our own.
+ */
+async function checkSigning(
+  provider: CryptoProvider,
+  algorithm: Algorithm,
+  vector: Vector,
+): Promise<Outcome> {
+  if (!isPure(vector)) return "no interface";
+  const valid = await refusedAs(false, async () => {
+    const secretKey = await provider.importSecretKey(algorithm, secretMaterialOf(vector));
+    if ("pk" in vector && secretKey.publicKey.exportRaw().toHex() !== vector.pk) return false;
+    const message = bytesOf(vector, "msg");
+    const expected = bytesOf(vector, "sig");
+    const isSlow = provider.name === "noble" && algorithm.startsWith("SLH-DSA");
+    const own = isSlow ? expected : await provider.sign(secretKey, message, optionsOf(vector));
+    const checks = [expected, own].map((signature) =>
+      provider.verify(secretKey.publicKey, message, signature, optionsOf(vector)),
+    );
+    return (await Promise.all(checks)).every(Boolean);
+  });
+  return compare(vector.expect, [[valid, vector.expect]]);
+}
+
+async function checkEncapsulation(
+  provider: CryptoProvider,
+  algorithm: Algorithm,
+  vector: Vector,
+): Promise<Outcome> {
+  const lengths = await refusedAs("refused", async () => {
+    const publicKey = provider.importPublicKey(algorithm, { raw: bytesOf(vector, "ek") });
+    const { ciphertext, sharedSecret } = await provider.encapsulate(publicKey);
+    return `${ciphertext.length}/${sharedSecret.length}`;
+  });
+  if (!vector.expect) return compare(false, [[lengths, "refused"]]);
+  const expected = `${bytesOf(vector, "c").length}/${bytesOf(vector, "K").length}`;
+  return lengths === expected ? "accepts" : `differs: ${lengths} bytes, expected ${expected}`;
+}
+
+async function checkDecapsulation(
+  provider: CryptoProvider,
+  algorithm: Algorithm,
+  vector: Vector,
+): Promise<Outcome> {
+  const sharedSecret = await refusedAs("refused", async () => {
+    const secretKey = await provider.importSecretKey(algorithm, secretMaterialOf(vector));
+    return (await provider.decapsulate(secretKey, bytesOf(vector, "c"))).toHex();
+  });
+  return compare(vector.expect, [[sharedSecret, vector.expect ? vector.K : "refused"]]);
+}
+
+async function checkPublicKey(
+  provider: CryptoProvider,
+  algorithm: Algorithm,
+  vector: Vector,
+): Promise<Outcome> {
+  const accepted = await refusedAs(false, async () => {
+    provider.importPublicKey(algorithm, { raw: bytesOf(vector, "ek") });
+    return true;
+  });
+  return compare(vector.expect, [[accepted, vector.expect]]);
+}
+
+async function checkSecretKey(
+  provider: CryptoProvider,
+  algorithm: Algorithm,
+  vector: Vector,
+): Promise<Outcome> {
+  const accepted = await refusedAs(false, async () => {
+    await provider.importSecretKey(algorithm, { raw: bytesOf(vector, "dk") });
+    return true;
+  });
+  return compare(vector.expect, [[accepted, vector.expect]]);
+}
+
+/** A public key comes out as it went in; of a secret key in the form that it has. */
+async function checkPem(provider: CryptoProvider, algorithm: Algorithm, vector: Vector): Promise<Outcome> {
+  const pem = textOf(vector, "pem");
+  if (pem.includes("BEGIN CERTIFICATE")) return "no interface";
+  const output = await refusedAs("refused", async () => {
+    if (pem.includes("BEGIN PUBLIC KEY")) return provider.importPublicKey(algorithm, { pem }).toPem();
+    return (await provider.importSecretKey(algorithm, { pem })).toPem();
+  });
+  // A document with both forms is written in the seed form, a prefix of which only the lengths differ.
+  if (vector.comment === "both") return output.length < pem.length ? "agrees" : "differs: not the seed form";
+  return compare(vector.expect, [[output.trim(), vector.expect ? pem.trim() : "refused"]]);
+}
+
+async function checkJws(provider: CryptoProvider, algorithm: Algorithm, vector: Vector): Promise<Outcome> {
+  const { priv, ...jwk } = vector.jwk as Record<string, string>;
+  const { keyId, publicKey } = importPublicJwk(provider, jwk);
+  const seed = decodeBase64url(priv ?? "") ?? new Uint8Array();
+  const secretKey = await provider.importSecretKey(algorithm, { seed });
+  const [header, payload, signature = ""] = textOf(vector, "jws").split(".");
+  const signingInput = new TextEncoder().encode(`${header}.${payload}`);
+  const valid = await provider.verify(
+    publicKey,
+    signingInput,
+    decodeBase64url(signature) ?? new Uint8Array(),
+  );
+  return compare(vector.expect, [
+    [keyId, jwk.kid],
+    [secretKey.publicKey.exportRaw().toHex(), publicKey.exportRaw().toHex()],
+    [valid, vector.expect],
+  ]);
+}
+
+/** Every token of these files is of an algorithm that ours must not be mistaken for. */
+async function checkToken(provider: CryptoProvider, _algorithm: Algorithm, vector: Vector): Promise<Outcome> {
+  const verification = await verifyJwt(provider, new Map(), textOf(vector, "jws"), new Date(0));
+  const reason = verification.ok ? "accepted" : verification.reason;
+  if (reason !== "WRONG_ALGORITHM" && reason !== "MALFORMED") return `differs: ${reason}`;
+  return vector.expect ? "refuses" : "agrees";
+}
+
+/** Whether a signature test is of the pure, external interface: no pre-hash, no μ from outside. */
+function isPure(vector: Vector): boolean {
+  return (
+    vector.interface !== "internal" &&
+    vector.preHash !== "preHash" &&
+    !("hashAlg" in vector) &&
+    !("mu" in vector)
+  );
+}
+
+function secretMaterialOf(vector: Vector): SecretKeyMaterial {
+  if ("seed" in vector) return { seed: bytesOf(vector, "seed") };
+  return { raw: bytesOf(vector, "dk" in vector ? "dk" : "sk") };
+}
+
+function optionsOf(vector: Vector) {
+  if (vector.enc !== undefined)
+    return { ecdsaEncoding: vector.enc === "der" ? "der" : "ieee-p1363" } as const;
+  return "ctx" in vector ? { context: bytesOf(vector, "ctx") } : {};
+}
+
+function toPem(spkiHex: string): string {
+  return `-----BEGIN PUBLIC KEY-----\n${Uint8Array.fromHex(spkiHex).toBase64()}\n-----END PUBLIC KEY-----\n`;
+}
+
+/** Answers with `refusal` where the provider refuses the input; other errors are failures. */
+async function refusedAs<Answer>(refusal: Answer, attempt: () => Promise<Answer>): Promise<Answer> {
+  try {
+    return await attempt();
+  } catch (error) {
+    if (error instanceof CryptoError && ["INVALID_KEY", "INVALID_ARGUMENT"].includes(error.code))
+      return refusal;
+    throw error;
+  }
+}
+
+function compare(
+  expect: boolean,
+  pairs: readonly (readonly [actual: unknown, expected: unknown])[],
+): Outcome {
+  const difference = pairs.find(([actual, expected]) => actual !== expected);
+  if (difference === undefined) return "agrees";
+  const [actual, expected] = difference.map((value) => String(value).slice(0, 40));
+  return `differs: ${actual}, expected ${expected} (${expect ? "valid" : "invalid"} test)`;
+}
