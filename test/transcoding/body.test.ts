@@ -1,0 +1,309 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { gzipSync } from "node:zlib";
+import { describe, expect, it } from "vitest";
+import { chunked, type RequestParts, refusalOf, send, stalled } from "./client.ts";
+import { serveLibrary } from "./library.ts";
+import { invalid, type RuledRpc, received, serveRules } from "./rules.ts";
+
+const rule: RuledRpc = { post: "/v1", body: "*" };
+const post = (parts: RequestParts) => received(rule, "POST /v1", parts);
+const maxBytes = 1000;
+
+/** Posts to a server that takes no more than maxBytes. */
+async function postLimited(parts: RequestParts, limited: RuledRpc = rule) {
+  const { transcoder, calls } = serveRules([limited], {}, { maxBytes });
+  const answer = await send(transcoder, "POST /v1", parts);
+  return calls[0]?.request ?? refusalOf(answer);
+}
+
+const tooLarge = { status: 413, code: "RESOURCE_EXHAUSTED", reason: "BODY_TOO_LARGE", fields: [] };
+const unsupportedType = {
+  status: 415,
+  code: "INVALID_ARGUMENT",
+  reason: "MEDIA_TYPE_UNSUPPORTED",
+  fields: [],
+};
+const unsupportedEncoding = {
+  status: 415,
+  code: "UNIMPLEMENTED",
+  reason: "ENCODING_UNSUPPORTED",
+  fields: [],
+};
+
+/** JSON of exactly this many bytes. */
+function jsonOfSize(bytes: number): string {
+  return JSON.stringify({ name: "a".repeat(bytes - '{"name":""}'.length) });
+}
+
+describe("a body", () => {
+  it("may come in pieces, also in the middle of a character", async () => {
+    const bytes = Buffer.from('{"name":"é🔑"}');
+    const body = chunked(...Array.from(bytes, (_, index) => bytes.subarray(index, index + 1)));
+    expect(await post({ body })).toEqual({ name: "é🔑" });
+  });
+
+  const accepted = [
+    "application/json",
+    "APPLICATION/JSON",
+    "application/json;charset=utf-8",
+    "application/json; charset=UTF-8",
+    'application/json ; charset="utf-8"',
+    "application/json; charset=us-ascii",
+    "application/json; profile=x",
+  ];
+  for (const type of accepted) {
+    it(`may be ${type}`, async () => {
+      expect(await post({ body: '{"name":"a"}', headers: { "content-type": type } })).toEqual({ name: "a" });
+    });
+  }
+
+  it("may leave its media type out", async () => {
+    expect(await post({ body: '{"name":"a"}' })).toEqual({ name: "a" });
+  });
+
+  const refused = [
+    "text/plain",
+    "text/json",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data; boundary=x",
+    "application/xml",
+    "application/grpc",
+    "application/proto",
+    "application/x-ndjson",
+    "application/jsonp",
+    "application",
+    "json",
+    "application/json, text/plain",
+    "application/json; charset=iso-8859-1",
+    "application/json; charset=utf-16",
+    "application/json; Charset=latin1",
+  ];
+  for (const type of refused) {
+    it(`may not be ${type}`, async () => {
+      expect(await post({ body: '{"name":"a"}', headers: { "content-type": type } })).toEqual(
+        unsupportedType,
+      );
+    });
+  }
+
+  it("of the wrong media type is refused with those that are right (RFC 9110, section 15.5.16)", async () => {
+    const parts = { body: "a=b", headers: { "content-type": "application/x-www-form-urlencoded" } };
+    const answer = await send(serveRules([rule]).transcoder, "POST /v1", parts);
+    expect(answer.headers.get("accept")).toContain("application/json");
+  });
+
+  it("of no bytes may be of any media type where none is needed", async () => {
+    const parts = { body: "", headers: { "content-type": "text/plain" } };
+    expect(await received({ get: "/v1" }, "GET /v1", parts)).toEqual({});
+  });
+});
+
+describe("a compressed body", () => {
+  const gzip = { "content-encoding": "gzip" };
+
+  for (const encoding of ["gzip", "GZIP", " gzip ", "x-gzip"]) {
+    it(`may be ${JSON.stringify(encoding)}`, async () => {
+      const body = gzipSync('{"name":"a"}');
+      expect(await post({ body, headers: { "content-encoding": encoding } })).toEqual({ name: "a" });
+    });
+  }
+
+  it("may be none after all", async () => {
+    const headers = { "content-encoding": "identity" };
+    expect(await post({ body: '{"name":"a"}', headers })).toEqual({ name: "a" });
+  });
+
+  it("may come in pieces", async () => {
+    const bytes = gzipSync('{"name":"a"}');
+    const body = chunked(...Array.from(bytes, (_, index) => bytes.subarray(index, index + 1)));
+    expect(await post({ body, headers: gzip })).toEqual({ name: "a" });
+  });
+
+  it("may be a raw one", async () => {
+    const result = await received({ put: "/v1", body: "raw" }, "PUT /v1", {
+      body: gzipSync("{"),
+      headers: gzip,
+    });
+    expect(result).toEqual({ raw: { contentType: "application/octet-stream", data: "ew==" } });
+  });
+
+  for (const encoding of [
+    "br",
+    "deflate",
+    "zstd",
+    "compress",
+    "gzip, gzip",
+    "gzip, br",
+    "aws-chunked",
+    "*",
+  ]) {
+    it(`may not be ${encoding}`, async () => {
+      const body = gzipSync('{"name":"a"}');
+      expect(await post({ body, headers: { "content-encoding": encoding } })).toEqual(unsupportedEncoding);
+    });
+  }
+
+  it("of an unknown encoding is refused with those that are known (RFC 9110, section 12.5.3)", async () => {
+    const parts = { body: "x", headers: { "content-encoding": "br" } };
+    const answer = await send(serveRules([rule]).transcoder, "POST /v1", parts);
+    expect(answer.headers.get("accept-encoding")).toBe("gzip");
+  });
+
+  const whole = gzipSync('{"name":"a"}');
+  const damaged: [what: string, body: Uint8Array][] = [
+    ["plain JSON", Buffer.from('{"name":"a"}')],
+    ["cut short", whole.subarray(0, -5)],
+    ["a header alone", whole.subarray(0, 10)],
+    ["a wrong checksum", whole.map((byte, index) => (index === whole.length - 6 ? byte ^ 1 : byte))],
+    ["one byte", Uint8Array.of(31)],
+  ];
+  for (const [what, body] of damaged) {
+    it(`is refused if it is damaged: ${what}`, async () => {
+      expect(await post({ body, headers: gzip })).toEqual(invalid("ENCODING_INVALID"));
+    });
+  }
+
+  it("counts as large as it becomes", async () => {
+    const body = gzipSync(jsonOfSize(maxBytes + 1));
+    expect(body.length).toBeLessThan(maxBytes);
+    expect(await postLimited({ body, headers: gzip })).toEqual(tooLarge);
+  });
+
+  it("may become as large as the limit", async () => {
+    const result = await postLimited({ body: gzipSync(jsonOfSize(maxBytes)), headers: gzip });
+    expect(result).toHaveProperty("name");
+  });
+
+  it("of a thousandfold size is refused without being unpacked", async () => {
+    const body = gzipSync(Buffer.alloc(64 * 1024 * 1024));
+    const before = process.memoryUsage().arrayBuffers;
+    expect(await postLimited({ body, headers: gzip })).toEqual(tooLarge);
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(16 * 1024 * 1024);
+  });
+});
+
+describe("a body of a limited size", () => {
+  it("may be as large as the limit", async () => {
+    expect(await postLimited({ body: jsonOfSize(maxBytes) })).toHaveProperty("name");
+  });
+
+  it("is refused one byte later", async () => {
+    expect(await postLimited({ body: jsonOfSize(maxBytes + 1) })).toEqual(tooLarge);
+  });
+
+  it("is refused as soon as too much of it has come", async () => {
+    const endless = (async function* () {
+      for (;;) yield Buffer.alloc(100, 0x20);
+    })();
+    expect(await postLimited({ body: endless })).toEqual(tooLarge);
+  });
+
+  it("is refused by its content-length before a byte of it", async () => {
+    const headers = { "content-length": String(maxBytes + 1) };
+    expect(await postLimited({ body: stalled(), headers })).toEqual(tooLarge);
+  });
+
+  it("is limited as a raw one too", async () => {
+    const raw = { post: "/v1", body: "raw" };
+    expect(await postLimited({ body: Buffer.alloc(maxBytes) }, raw)).toHaveProperty("raw");
+    expect(await postLimited({ body: Buffer.alloc(maxBytes + 1) }, raw)).toEqual(tooLarge);
+  });
+
+  it("is 4 MiB at most by default", async () => {
+    expect(await post({ body: jsonOfSize(4 * 1024 * 1024) })).toHaveProperty("name");
+    expect(await post({ body: jsonOfSize(4 * 1024 * 1024 + 1) })).toEqual(tooLarge);
+  });
+});
+
+describe("a body that does not come", () => {
+  const tooSlow = { status: 408, code: "DEADLINE_EXCEEDED", reason: "REQUEST_TOO_SLOW", fields: [] };
+  const rules: [what: string, rule: RuledRpc][] = [
+    ["whole", rule],
+    ["as a field", { post: "/v1", body: "nested" }],
+    ["raw", { post: "/v1", body: "raw" }],
+    ["where none may be", { post: "/v1" }],
+  ];
+  for (const [what, slow] of rules) {
+    it(`ends in a refusal in time: ${what}`, async () => {
+      const { transcoder, calls } = serveRules([slow], {}, { maxReceiveMs: 20 });
+      expect(refusalOf(await send(transcoder, "POST /v1", { body: stalled("") }))).toEqual(tooSlow);
+      expect(calls).toEqual([]);
+    });
+  }
+
+  it("ends when the caller's deadline passes", async () => {
+    const parts = { body: stalled("{"), headers: { "grpc-timeout": "20m" } };
+    const answer = await send(serveRules([rule]).transcoder, "POST /v1", parts);
+    expect(refusalOf(answer)).toEqual({
+      status: 504,
+      code: "DEADLINE_EXCEEDED",
+      reason: "DEADLINE_EXCEEDED",
+      fields: [],
+    });
+  });
+
+  it("ends when the caller goes away", async () => {
+    const caller = new AbortController();
+    const answer = send(serveRules([rule]).transcoder, "POST /v1", {
+      body: stalled("{"),
+      signal: caller.signal,
+    });
+    caller.abort();
+    expect(refusalOf(await answer)).toEqual({
+      status: 499,
+      code: "CANCELLED",
+      reason: "CALL_CANCELED",
+      fields: [],
+    });
+  });
+
+  it("ends when the server shuts down", async () => {
+    const shutdown = new AbortController();
+    const { transcoder } = serveRules([rule], {}, { shutdownSignal: shutdown.signal });
+    const answer = send(transcoder, "POST /v1", { body: stalled("{") });
+    shutdown.abort();
+    expect((await answer).status).toBeGreaterThanOrEqual(400);
+  });
+
+  it("breaks off with an error of the server's own", async () => {
+    const broken = (async function* () {
+      yield Buffer.from("{");
+      throw new Error("ECONNRESET");
+    })();
+    const answer = await send(serveRules([rule]).transcoder, "POST /v1", { body: broken });
+    expect(answer.status).toBeGreaterThanOrEqual(400);
+    expect(answer.text).not.toContain("ECONNRESET");
+  });
+});
+
+describe("a long upload", () => {
+  it("is not kept in memory once it has been read", { timeout: 30_000 }, async () => {
+    setFlagsFromString("--expose-gc");
+    const collectGarbage: () => void = runInNewContext("gc");
+    const chunkBytes = 64 * 1024;
+    const heldBytes: number[] = [];
+    const measure = () => {
+      collectGarbage();
+      heldBytes.push(process.memoryUsage().arrayBuffers);
+    };
+    const upload = (async function* () {
+      for (let sent = 0; sent <= 1000; sent += 1) {
+        if (sent % 1000 === 0) measure();
+        yield new Uint8Array(chunkBytes);
+        await new Promise(setImmediate);
+      }
+    })();
+    const transcoder = serveLibrary({
+      async writeFile(requests) {
+        let totalSize = 0;
+        for await (const request of requests) totalSize += request.cover?.data.length ?? 0;
+        return { totalSize };
+      },
+    });
+    const answer = await send(transcoder, "POST /v1/files/a", { body: upload });
+    expect(JSON.parse(answer.text)).toMatchObject({ totalSize: 1001 * chunkBytes });
+    const [before = 0, after = 0] = heldBytes;
+    expect(after - before).toBeLessThan(100 * chunkBytes);
+  });
+});

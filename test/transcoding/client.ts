@@ -1,0 +1,105 @@
+/** Calls a transcoder as an HTTP server would, and reads its answers. */
+import type { RestRequest, RestResponse, Transcoder } from "../../src/transcoding/transcoder.ts";
+
+/** What a request has besides its method and target; a string as body is sent as UTF-8 in one chunk. */
+export interface RequestParts {
+  readonly headers?: Record<string, string>;
+  readonly body?: string | Uint8Array | AsyncIterable<Uint8Array>;
+  readonly signal?: AbortSignal;
+}
+
+/** An answer, read to its end. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
+/** How a call was refused: what a program can act on. */
+export interface Refusal {
+  readonly status: number;
+  readonly code: string;
+  readonly reason: string;
+  /** The fields at fault, as google.rpc.BadRequest names them. */
+  readonly fields: readonly string[];
+}
+
+/** Makes a request of its first line, `GET /v1/things?pageSize=3`. */
+export function requestOf(line: string, { headers, body, signal }: RequestParts = {}): RestRequest {
+  const space = line.indexOf(" ");
+  return {
+    method: line.slice(0, space),
+    target: line.slice(space + 1),
+    headers: new Headers(headers),
+    body: body === undefined ? undefined : chunksOf(body),
+    signal: signal ?? new AbortController().signal,
+  };
+}
+
+function chunksOf(body: NonNullable<RequestParts["body"]>): AsyncIterable<Uint8Array> {
+  return typeof body === "string" || body instanceof Uint8Array ? chunked(body) : body;
+}
+
+/** Sends a body in pieces. */
+export async function* chunked(...pieces: (string | Uint8Array)[]): AsyncGenerator<Uint8Array> {
+  for (const piece of pieces) yield Buffer.from(piece);
+}
+
+/** Sends some pieces, and then nothing more, without an end. */
+export async function* stalled(...pieces: string[]): AsyncGenerator<Uint8Array> {
+  yield* chunked(...pieces);
+  await new Promise(() => {});
+}
+
+/** Calls and reads the answer to its end. */
+export async function send(transcoder: Transcoder, line: string, parts?: RequestParts): Promise<Answer> {
+  return readAnswer(await transcoder.handle(requestOf(line, parts)));
+}
+
+/** Reads an answer to its end. */
+export async function readAnswer({ status, headers, body }: RestResponse): Promise<Answer> {
+  if (body instanceof Uint8Array) return { status, headers, text: Buffer.from(body).toString() };
+  const pieces: Uint8Array[] = [];
+  for await (const piece of body) pieces.push(piece);
+  return { status, headers, text: Buffer.concat(pieces).toString() };
+}
+
+/** Reads an answer piece by piece. */
+export function piecesOf({ body }: RestResponse): AsyncIterator<Uint8Array> {
+  if (body instanceof Uint8Array) throw new Error(`the answer came whole: ${Buffer.from(body)}`);
+  return body[Symbol.asyncIterator]();
+}
+
+/** Reads the JSON of an answer that is expected to be an object. */
+export function jsonOf(answer: Answer): Record<string, unknown> {
+  return JSON.parse(answer.text);
+}
+
+/** The error body of the REST side, as `contract.md` has it. */
+interface ErrorBody {
+  readonly status: string;
+  readonly code: string;
+  readonly message: string;
+  readonly details: readonly {
+    readonly "@type": string;
+    readonly reason?: string;
+    readonly fieldViolations?: readonly { readonly field?: string }[];
+  }[];
+}
+
+/** Takes apart an answer that is expected to be an error. */
+export function refusalOf(answer: Answer): Refusal {
+  return { status: answer.status, ...errorOf(answer.text) };
+}
+
+/** Takes apart the JSON of an error, wherever it stands. */
+export function errorOf(text: string): Omit<Refusal, "status"> {
+  const { code, details }: ErrorBody = JSON.parse(text);
+  const detail = (name: string) =>
+    details.find((one) => one["@type"] === `type.googleapis.com/google.rpc.${name}`);
+  return {
+    code,
+    reason: detail("ErrorInfo")?.reason ?? "",
+    fields: detail("BadRequest")?.fieldViolations?.map(({ field }) => field ?? "") ?? [],
+  };
+}

@@ -1,0 +1,440 @@
+import { create } from "@bufbuild/protobuf";
+import { AnySchema, anyPack, DurationSchema } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { describe, expect, it } from "vitest";
+import { ErrorInfoSchema, RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { refuse } from "../../src/errors.ts";
+import { EverythingSchema, NestedSchema } from "../gen/testing/kinds_pb.ts";
+import { jsonOf, refusalOf, requestOf, send } from "./client.ts";
+import { serveLibrary } from "./library.ts";
+import { answered, serveRules } from "./rules.ts";
+
+describe("an answer is the JSON of its message", () => {
+  it("with every field that has no presence, also if it is zero", async () => {
+    const answer = await send(serveLibrary({ getBook: () => ({}) }), "GET /v1/books/a");
+    expect(jsonOf(answer)).toEqual({
+      name: "",
+      title: "",
+      pages: 0,
+      isbn: "0",
+      lent: false,
+      authors: [],
+      labels: {},
+    });
+  });
+
+  it("with what has presence if it is set, also to zero", async () => {
+    const transcoder = serveLibrary({
+      getBook: () => ({ subtitle: "", origin: { case: "donor", value: "" } }),
+    });
+    expect(jsonOf(await send(transcoder, "GET /v1/books/a"))).toMatchObject({ subtitle: "", donor: "" });
+  });
+
+  it("in the names and forms of ProtoJSON", async () => {
+    const answer = await answered({ get: "/v1" }, "GET /v1", {
+      displayName: "a",
+      renamed: "b",
+      int64Value: 9007199254740993n,
+      doubleValue: Number.NaN,
+      bytesValue: Uint8Array.of(251, 255),
+      color: 1,
+      timestamp: { seconds: 1n, nanos: 0 },
+      duration: { seconds: 1n, nanos: 500_000_000 },
+      struct: { a: null },
+      int32Wrapper: 0,
+      any: anyPack(NestedSchema, create(NestedSchema, { id: "x" })),
+    });
+    expect(jsonOf(answer)).toMatchObject({
+      displayName: "a",
+      "other-name": "b",
+      int64Value: "9007199254740993",
+      doubleValue: "NaN",
+      bytesValue: "+/8=",
+      color: "RED",
+      timestamp: "1970-01-01T00:00:01Z",
+      duration: "1.500s",
+      struct: { a: null },
+      int32Wrapper: 0,
+      any: { "@type": "type.googleapis.com/testing.Nested", id: "x" },
+    });
+  });
+
+  it("that is empty if the message is", async () => {
+    const answer = await send(serveLibrary({ deleteBook: () => ({}) }), "DELETE /v1/shelves/1/books/2");
+    expect(answer).toMatchObject({ status: 200, text: "{}" });
+  });
+
+  it("of as many bytes as content-length says", async () => {
+    const answer = await send(serveLibrary({ getBook: () => ({ title: "é🔑" }) }), "GET /v1/books/a");
+    expect(answer.headers.get("content-length")).toBe(String(Buffer.byteLength(answer.text)));
+    expect(answer.headers.get("content-type")).toBe("application/json");
+  });
+
+  it("or an error without internals if it can not be rendered", async () => {
+    const answer = await answered({ get: "/v1" }, "GET /v1", {
+      any: { typeUrl: "type.googleapis.com/no.Such", value: new Uint8Array() },
+    });
+    expect(refusalOf(answer)).toMatchObject({ status: 500, code: "INTERNAL", reason: "INTERNAL" });
+    expect(answer.text).not.toContain("no.Such");
+  });
+});
+
+describe("response_body makes one field the answer", () => {
+  const rows: [field: string, message: Record<string, unknown>, json: unknown][] = [
+    ["name", { name: "a", displayName: "b" }, "a"],
+    ["name", {}, ""],
+    ["display_name", { displayName: "a" }, "a"],
+    ["renamed", { renamed: "a" }, "a"],
+    ["int32_value", { int32Value: 5 }, 5],
+    ["int32_value", {}, 0],
+    ["int64_value", { int64Value: 5n }, "5"],
+    ["bool_value", {}, false],
+    ["bytes_value", { bytesValue: Uint8Array.of(1, 2) }, "AQI="],
+    ["color", { color: 1 }, "RED"],
+    ["color", {}, "COLOR_UNSPECIFIED"],
+    ["tags", { tags: ["a", "b"] }, ["a", "b"]],
+    ["tags", {}, []],
+    ["nesteds", { nesteds: [{ id: "a" }] }, [{ id: "a", longName: "", count: "0", tags: [], labels: {} }]],
+    ["labels", { labels: { a: "b" } }, { a: "b" }],
+    ["labels", {}, {}],
+    ["nested", { nested: { id: "a" } }, { id: "a", longName: "", count: "0", tags: [], labels: {} }],
+    ["nested", {}, null],
+    ["nickname", { nickname: "" }, ""],
+    ["nickname", {}, null],
+    ["text", { choice: { case: "text", value: "a" } }, "a"],
+    ["text", { choice: { case: "number", value: 1n } }, null],
+    ["timestamp", { timestamp: { seconds: 0n, nanos: 0 } }, "1970-01-01T00:00:00Z"],
+    ["value", { value: { kind: { case: "listValue", value: { values: [] } } } }, []],
+    ["struct", { struct: { a: 1 } }, { a: 1 }],
+    ["int64_wrapper", { int64Wrapper: 0n }, "0"],
+    ["int64_wrapper", {}, null],
+  ];
+  for (const [field, message, json] of rows) {
+    it(`${field}: ${JSON.stringify(json)}`, async () => {
+      const answer = await answered({ get: "/v1", responseBody: field }, "GET /v1", message);
+      expect(answer.status).toBe(200);
+      expect(JSON.parse(answer.text)).toEqual(json);
+    });
+  }
+
+  it("of this binding only", async () => {
+    const rule = { get: "/v1", responseBody: "name", additionalBindings: [{ get: "/v2" }] };
+    const { transcoder } = serveRules([rule], { name: "a" });
+    expect((await send(transcoder, "GET /v1")).text).toBe('"a"');
+    expect(jsonOf(await send(transcoder, "GET /v2"))).toMatchObject({ name: "a" });
+  });
+
+  it("raw, if the field is", async () => {
+    const rule = { get: "/v1", responseBody: "raw" };
+    const raw = { contentType: "text/csv", data: Buffer.from("a,b") };
+    const answer = await answered(rule, "GET /v1", { raw });
+    expect(answer).toMatchObject({ status: 200, text: "a,b" });
+    expect(answer.headers.get("content-type")).toBe("text/csv");
+  });
+
+  it("raw and empty, if the field is not set", async () => {
+    const answer = await answered({ get: "/v1", responseBody: "raw" }, "GET /v1", {});
+    expect(answer).toMatchObject({ status: 200, text: "" });
+  });
+});
+
+describe("a raw answer (google.api.HttpBody)", () => {
+  const cover = "GET /v1/shelves/1/books/2/cover";
+
+  it("has the bytes and the media type of the message, and no JSON", async () => {
+    const data = Buffer.from('<p>"é"</p>');
+    const transcoder = serveLibrary({ getCover: () => ({ contentType: "text/html; charset=utf-8", data }) });
+    const answer = await send(transcoder, cover);
+    expect(answer).toMatchObject({ status: 200, text: '<p>"é"</p>' });
+    expect(answer.headers.get("content-type")).toBe("text/html; charset=utf-8");
+    expect(answer.headers.get("content-length")).toBe(String(data.length));
+  });
+
+  it("without a media type is bytes", async () => {
+    const answer = await send(serveLibrary({ getCover: () => ({ data: Buffer.from("x") }) }), cover);
+    expect(answer.headers.get("content-type")).toBe("application/octet-stream");
+  });
+
+  it("may come from the request as it went in", async () => {
+    const transcoder = serveLibrary({ storeBlob: (request) => ({ cover: request }) });
+    const parts = { headers: { "content-type": "image/png" }, body: "png" };
+    const answer = await send(transcoder, "POST /v1/blobs", parts);
+    expect(answer).toMatchObject({ status: 200, text: "png" });
+    expect(answer.headers.get("content-type")).toBe("image/png");
+  });
+
+  it("that fails is an error in JSON", async () => {
+    const transcoder = serveLibrary({
+      getCover() {
+        throw refuse("FIELD_INVALID", "no cover");
+      },
+    });
+    const answer = await send(transcoder, cover, { headers: { accept: "image/png" } });
+    expect(refusalOf(answer)).toMatchObject({ status: 400, reason: "FIELD_INVALID" });
+    expect(answer.headers.get("content-type")).toBe("application/json");
+  });
+});
+
+describe("entity tags", () => {
+  const book = serveLibrary({ getBook: () => ({ title: "a" }), moveBook: () => ({ title: "a" }) });
+  const tagOf = async () => (await send(book, "GET /v1/books/a")).headers.get("etag") ?? "";
+
+  it("are the same for the same answer, and differ for another", async () => {
+    const other = await send(serveLibrary({ getBook: () => ({ title: "b" }) }), "GET /v1/books/a");
+    expect(await tagOf()).toMatch(/^"[!#-~]+"$/);
+    expect(await tagOf()).toBe(await tagOf());
+    expect(other.headers.get("etag")).not.toBe(await tagOf());
+  });
+
+  const matching: [what: string, header: (tag: string) => string][] = [
+    ["itself", (tag) => tag],
+    ["itself, weak", (tag) => `W/${tag}`],
+    ["a list", (tag) => `"x", ${tag}, W/"y"`],
+    ["a list without spaces", (tag) => `"x",${tag}`],
+    ["anything", () => "*"],
+    ["spaces around it", (tag) => `  ${tag}  `],
+  ];
+  for (const [what, header] of matching) {
+    it(`answer 304 without content if they are known: ${what}`, async () => {
+      const tag = await tagOf();
+      const answer = await send(book, "GET /v1/books/a", { headers: { "if-none-match": header(tag) } });
+      expect(answer).toMatchObject({ status: 304, text: "" });
+      expect(answer.headers.get("etag")).toBe(tag);
+      expect(answer.headers.get("cache-control")).toBeTruthy();
+      expect(answer.headers.get("content-type")).toBeNull();
+    });
+  }
+
+  const others: [what: string, header: (tag: string) => string][] = [
+    ["another", () => '"x"'],
+    ["without quotation marks", (tag) => tag.replaceAll('"', "")],
+    ["a part of it", (tag) => `${tag.slice(0, -2)}"`],
+    ["in other case", (tag) => `w/${tag}`],
+    ["nothing", () => ""],
+    ["an asterisk in quotation marks", () => '"*"'],
+  ];
+  for (const [what, header] of others) {
+    it(`answer 200 if they are not known: ${what}`, async () => {
+      const headers = { "if-none-match": header(await tagOf()) };
+      expect((await send(book, "GET /v1/books/a", { headers })).status).toBe(200);
+    });
+  }
+
+  it("work for HEAD as for GET", async () => {
+    const head = await send(book, "HEAD /v1/books/a");
+    expect(head.headers.get("etag")).toBe(await tagOf());
+    const headers = { "if-none-match": await tagOf() };
+    expect((await send(book, "HEAD /v1/books/a", { headers })).status).toBe(304);
+  });
+
+  it("are none for calls that change something", async () => {
+    const parts = { body: "{}", headers: { "if-none-match": "*" } };
+    const answer = await send(book, "POST /v1/shelves/1/books/2:move", parts);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("etag")).toBeNull();
+  });
+
+  it("are none for errors", async () => {
+    const answer = await send(serveLibrary({}), "GET /v1/books/a", { headers: { "if-none-match": "*" } });
+    expect(answer.status).toBe(501);
+    expect(answer.headers.get("etag")).toBeNull();
+    expect(answer.headers.get("cache-control")).toBe("no-store");
+  });
+
+  const own: [what: string, tag: string, ifNoneMatch: string, status: number][] = [
+    ["strong", '"v1"', '"v1"', 304],
+    ["strong, another", '"v2"', '"v1"', 200],
+    ["strong against weak", '"v1"', 'W/"v1"', 304],
+    ["weak against weak", 'W/"v1"', 'W/"v1"', 304],
+    ["weak against strong", 'W/"v1"', '"v1"', 304],
+    ["with a comma", '"a,b"', '"a,b"', 304],
+    ["with a comma, in a list", '"a,b"', '"x", "a,b"', 304],
+  ];
+  for (const [what, tag, ifNoneMatch, status] of own) {
+    it(`may come from the implementation: ${what} (RFC 9110, section 8.8.3.2)`, async () => {
+      const transcoder = serveLibrary({
+        getBook(_request, { responseHeader }) {
+          responseHeader.set("etag", tag);
+          return {};
+        },
+      });
+      const answer = await send(transcoder, "GET /v1/books/a", { headers: { "if-none-match": ifNoneMatch } });
+      expect(answer.status).toBe(status);
+      expect(answer.headers.get("etag")).toBe(tag);
+    });
+  }
+
+  it("leave cache-control to the implementation, if it says something", async () => {
+    const transcoder = serveLibrary({
+      getBook(_request, { responseHeader }) {
+        responseHeader.set("cache-control", "max-age=60");
+        return {};
+      },
+    });
+    expect((await send(transcoder, "GET /v1/books/a")).headers.get("cache-control")).toBe("max-age=60");
+  });
+});
+
+describe("HEAD", () => {
+  it("has the headers of GET, and no content", async () => {
+    const transcoder = serveLibrary({ getBook: () => ({ title: "a" }) });
+    const get = await send(transcoder, "GET /v1/books/a");
+    const head = await send(transcoder, "HEAD /v1/books/a");
+    expect(head).toMatchObject({ status: 200, text: "" });
+    expect([...head.headers]).toEqual([...get.headers]);
+    expect(head.headers.get("content-length")).toBe(String(get.text.length));
+  });
+
+  it("has the status of an error, and no content", async () => {
+    expect(await send(serveLibrary({}), "HEAD /v1/books/a")).toMatchObject({ status: 501, text: "" });
+    expect(await send(serveLibrary({}), "HEAD /nowhere")).toMatchObject({ status: 404, text: "" });
+  });
+
+  it("of a stream ends the stream", async () => {
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
+    const transcoder = serveLibrary({
+      async *watchBooks() {
+        try {
+          for (;;) yield { title: "a" };
+        } finally {
+          resolve();
+        }
+      },
+    });
+    const answer = await send(transcoder, "HEAD /v1/shelves/1/books:watch");
+    expect(answer).toMatchObject({ status: 200, text: "" });
+    await ended;
+  });
+});
+
+describe("an error", () => {
+  const failing = (error: unknown) =>
+    serveLibrary({
+      getBook() {
+        throw error;
+      },
+    });
+  const failure = async (error: unknown) => send(failing(error), "GET /v1/books/a");
+
+  it("has one form: status, code, message and details", async () => {
+    const answer = await failure(
+      refuse("KEY_INVALID", "the key is no key", { algorithm: "ML-DSA-65" }, [
+        { field: "publicKey", description: "is no key" },
+      ]),
+    );
+    expect(answer.status).toBe(400);
+    expect(answer.headers.get("content-type")).toBe("application/json");
+    expect(answer.headers.get("cache-control")).toBe("no-store");
+    expect(answer.headers.get("content-length")).toBe(String(Buffer.byteLength(answer.text)));
+    expect(jsonOf(answer)).toEqual({
+      status: "error",
+      code: "INVALID_ARGUMENT",
+      message: "the key is no key",
+      details: [
+        {
+          "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+          reason: "KEY_INVALID",
+          domain: "quantum-safe-playground",
+          metadata: { algorithm: "ML-DSA-65" },
+        },
+        {
+          "@type": "type.googleapis.com/google.rpc.BadRequest",
+          fieldViolations: [{ field: "publicKey", description: "is no key" }],
+        },
+      ],
+    });
+  });
+
+  // google/rpc/code.proto
+  const codes: [code: Code, name: string, status: number][] = [
+    [Code.Canceled, "CANCELLED", 499],
+    [Code.Unknown, "UNKNOWN", 500],
+    [Code.InvalidArgument, "INVALID_ARGUMENT", 400],
+    [Code.DeadlineExceeded, "DEADLINE_EXCEEDED", 504],
+    [Code.NotFound, "NOT_FOUND", 404],
+    [Code.AlreadyExists, "ALREADY_EXISTS", 409],
+    [Code.PermissionDenied, "PERMISSION_DENIED", 403],
+    [Code.ResourceExhausted, "RESOURCE_EXHAUSTED", 429],
+    [Code.FailedPrecondition, "FAILED_PRECONDITION", 400],
+    [Code.Aborted, "ABORTED", 409],
+    [Code.OutOfRange, "OUT_OF_RANGE", 400],
+    [Code.Unimplemented, "UNIMPLEMENTED", 501],
+    [Code.Internal, "INTERNAL", 500],
+    [Code.Unavailable, "UNAVAILABLE", 503],
+    [Code.DataLoss, "DATA_LOSS", 500],
+    [Code.Unauthenticated, "UNAUTHENTICATED", 401],
+  ];
+  for (const [code, name, status] of codes) {
+    it(`${name} is ${status}`, async () => {
+      const answer = await failure(new ConnectError("what happened", code));
+      expect(answer.status).toBe(status);
+      expect(jsonOf(answer)).toMatchObject({ status: "error", code: name, message: "what happened" });
+    });
+  }
+
+  it("carries the headers that the implementation gives it", async () => {
+    const error = new ConnectError("wait", Code.Unavailable, { "retry-after": "5" });
+    expect((await failure(error)).headers.get("retry-after")).toBe("5");
+  });
+
+  it("says how to authenticate, if that is what is missing", async () => {
+    const answer = await failure(refuse("TOKEN_MISSING", "no token"));
+    expect(answer.status).toBe(401);
+    expect(answer.headers.get("www-authenticate")).toBe("Bearer");
+  });
+
+  for (const thrown of [
+    new Error("password=x"),
+    new TypeError("password=x"),
+    "password=x",
+    undefined,
+    null,
+    5,
+  ]) {
+    it(`of the machine tells nothing of itself: ${String(thrown)}`, async () => {
+      const answer = await failure(thrown);
+      expect(refusalOf(answer)).toEqual({ status: 500, code: "INTERNAL", reason: "INTERNAL", fields: [] });
+      expect(answer.text).not.toContain("password");
+    });
+  }
+
+  const details: [what: string, error: ConnectError, rendered: unknown][] = [
+    [
+      "messages",
+      new ConnectError("a", Code.Unavailable, undefined, [{ desc: ErrorInfoSchema, value: { reason: "R" } }]),
+      { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: "R" },
+    ],
+    [
+      "messages with well-known types in them",
+      new ConnectError("a", Code.Unavailable, undefined, [
+        { desc: RetryInfoSchema, value: { retryDelay: { seconds: 5n } } },
+      ]),
+      { "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "5s" },
+    ],
+    [
+      "well-known types themselves, as ProtoJSON has them in an Any",
+      new ConnectError("a", Code.Unavailable, undefined, [{ desc: DurationSchema, value: { seconds: 5n } }]),
+      { "@type": "type.googleapis.com/google.protobuf.Duration", value: "5s" },
+    ],
+  ];
+  for (const [what, error, rendered] of details) {
+    it(`has details: ${what}`, async () => {
+      expect(jsonOf(await failure(error)).details).toEqual([rendered]);
+    });
+  }
+
+  it("is an answer even if its details can not be rendered", async () => {
+    const any = create(AnySchema, { typeUrl: "type.googleapis.com/no.Such" });
+    const error = new ConnectError("a", Code.NotFound, undefined, [
+      { desc: EverythingSchema, value: { any } },
+    ]);
+    const response = await failing(error).handle(requestOf("GET /v1/books/a"));
+    expect(response.status).toBeGreaterThanOrEqual(400);
+  });
+
+  it("that arose elsewhere has the same form", () => {
+    const response = serveLibrary({}).renderFailure(refuse("HTTP_INVALID", "no HTTP"));
+    expect(response.status).toBe(400);
+    expect(JSON.parse(String(response.body))).toMatchObject({ status: "error", code: "INVALID_ARGUMENT" });
+  });
+});

@@ -1,0 +1,437 @@
+import { describe, expect, it } from "vitest";
+import { send } from "./client.ts";
+import { invalid, notAllowed, notFound, outcome, type RuledRpc, received, serveRules } from "./rules.ts";
+
+describe("a template against a path", () => {
+  /** What the variable `name` was given; undefined: there is no such path. */
+  const rows: [template: string, path: string, name: string | undefined][] = [
+    // Single segments.
+    ["/v1/{name}", "/v1/a", "a"],
+    ["/v1/{name=*}", "/v1/a", "a"],
+    ["/v1/{name}", "/v1", undefined],
+    ["/v1/{name}", "/v1/", undefined],
+    ["/v1/{name}", "/v1//", undefined],
+    ["/v1/{name}", "/v1//a", undefined],
+    ["/v1/{name}", "//v1/a", undefined],
+    ["/v1/{name}", "/v1/a/", undefined],
+    ["/v1/{name}", "/v1/a/b", undefined],
+    ["/v1/{name}", "/V1/a", undefined],
+    ["/v1/{name}", "/v2/a", undefined],
+    ["/v1/{name}/x", "/v1//x", undefined],
+    ["/v1/{name}/x", "/v1/a/x/", undefined],
+    ["/v1/{name}/x", "/v1/a/X", undefined],
+    ["/{name}", "/a", "a"],
+    ["/{name}", "/", undefined],
+    // Dot segments are segments like any other: nothing resolves them behind the caller's back.
+    ["/v1/{name}", "/v1/..", ".."],
+    ["/v1/{name}", "/v1/.", "."],
+    ["/v1/{name}", "/v1/%2e%2e", ".."],
+    ["/v1/{name}", "/v1/x/../a", undefined],
+    ["/v1/{name=**}", "/v1/x/../a", "x/../a"],
+    ["/v1/{name=**}", "/v1/../../etc", "../../etc"],
+    // Decoding: everything in a single segment.
+    ["/v1/{name}", "/v1/a%20b", "a b"],
+    ["/v1/{name}", "/v1/a+b", "a+b"],
+    ["/v1/{name}", "/v1/a%2Bb", "a+b"],
+    ["/v1/{name}", "/v1/a%2Fb", "a/b"],
+    ["/v1/{name}", "/v1/a%2fb", "a/b"],
+    ["/v1/{name}", "/v1/%2F", "/"],
+    ["/v1/{name}", "/v1/a%252Fb", "a%2Fb"],
+    ["/v1/{name}", "/v1/100%25", "100%"],
+    ["/v1/{name}", "/v1/a%3Fb%23c", "a?b#c"],
+    ["/v1/{name}", "/v1/%C3%A9", "é"],
+    ["/v1/{name}", "/v1/%F0%9F%94%91", "🔑"],
+    ["/v1/{name}", "/v1/%c3%a9", "é"],
+    ["/v1/{name}", "/v1/a%00b", "a\u0000b"],
+    ["/v1/{name}", "/v1/a;b=c,d", "a;b=c,d"],
+    ["/v1/{name}", "/v1/-_.~!$&'()*@", "-_.~!$&'()*@"],
+    ["/v1/{name}", "/v1/*", "*"],
+    ["/v1/{name}", "/v1/**", "**"],
+    ["/v1/{name}", "/v1/{name}", "{name}"],
+    ["/v1/{name}", "/v1/__proto__", "__proto__"],
+    // Decoding: everything but slashes in several segments, also where the path happens to have one.
+    ["/v1/{name=**}", "/v1/a%2Fb", "a%2Fb"],
+    ["/v1/{name=**}", "/v1/a%2fb", "a%2fb"],
+    ["/v1/{name=**}", "/v1/a%2Fb/c%2Fd", "a%2Fb/c%2Fd"],
+    ["/v1/{name=**}", "/v1/a%20b%2Fc%3Ad", "a b%2Fc:d"],
+    ["/v1/{name=**}", "/v1/%C3%A9/%2F/%25", "é/%2F/%"],
+    ["/v1/{name=**}", "/v1/a%252Fb", "a%2Fb"],
+    ["/v1/{name=**}", "/v1/a%3Fb", "a?b"],
+    ["/v1/{name=x/*}", "/v1/x/a%2Fb", "x/a%2Fb"],
+    ["/v1/{name=x/*}", "/v1/x/a%20b", "x/a b"],
+    ["/v1/{name=*/*}", "/v1/a%2Fb/c", "a%2Fb/c"],
+    ["/v1/{name=x/y}", "/v1/x/y", "x/y"],
+    ["/v1/{name=x}", "/v1/x", "x"],
+    ["/v1/{name=x}", "/v1/y", undefined],
+    // An encoded slash does not divide segments.
+    ["/v1/{name=*/*}", "/v1/a%2Fb", undefined],
+    ["/v1/x/{name}", "/v1/x%2Fa", undefined],
+    ["/v1/{name}/x", "/v1/a%2Fx", undefined],
+    // Zero or more segments.
+    ["/v1/{name=**}", "/v1", ""],
+    ["/v1/{name=**}", "/v1/", ""],
+    ["/v1/{name=**}", "/v1/a", "a"],
+    ["/v1/{name=**}", "/v1/a/b/c", "a/b/c"],
+    ["/v1/{name=**}", "/v2/a", undefined],
+    ["/{name=**}", "/", ""],
+    ["/{name=**}", "/a/b", "a/b"],
+    ["/v1/{name=x/**}", "/v1/x", "x"],
+    ["/v1/{name=x/**}", "/v1/x/a/b", "x/a/b"],
+    ["/v1/{name=x/**}", "/v1", undefined],
+    ["/v1/{name=x/*/**}", "/v1/x", undefined],
+    ["/v1/{name=x/*/**}", "/v1/x/a", "x/a"],
+    ["/v1/{name=x/*/**}", "/v1/x/a/b/c", "x/a/b/c"],
+    ["/v1/{name}/**", "/v1/a", "a"],
+    ["/v1/{name}/**", "/v1/a/b/c", "a"],
+    // Literals compare decoded.
+    ["/v1/caf%C3%A9/{name}", "/v1/caf%C3%A9/a", "a"],
+    ["/v1/caf%C3%A9/{name}", "/v1/caf%c3%a9/a", "a"],
+    ["/v1/caf%C3%A9/{name}", "/v1/café/a", "a"],
+    ["/v1/a/{name}", "/v1/%61/a", "a"],
+    ["/%76%31/{name}", "/v1/a", "a"],
+    ["/v1/a%2Fb/{name}", "/v1/a%2Fb/c", "c"],
+    ["/v1/a%2Fb/{name}", "/v1/a/b/c", undefined],
+    ["/v1/a%3Ab/{name}", "/v1/a:b/c", "c"],
+    ["/v1/constructor/{name}", "/v1/constructor/a", "a"],
+    ["/v1/{name=messages/*}", "/v1/m%65ssages/a", "messages/a"],
+    // Verbs.
+    ["/v1/{name}:go", "/v1/a:go", "a"],
+    ["/v1/{name}:go", "/v1/a%3Ago", undefined],
+    ["/v1/{name}:go", "/v1/a", undefined],
+    ["/v1/{name}:go", "/v1/a:stop", undefined],
+    ["/v1/{name}:go", "/v1/a:Go", undefined],
+    ["/v1/{name}:go", "/v1/a:g%6F", "a"],
+    ["/v1/{name}:go", "/v1/a:b:go", "a:b"],
+    ["/v1/{name}:go", "/v1/a%3Ab:go", "a:b"],
+    ["/v1/{name}:go", "/v1/a:go:go", "a:go"],
+    ["/v1/{name}:go", "/v1/a:go/", undefined],
+    ["/v1/{name}:go", "/v1/:go", undefined],
+    ["/v1/{name}:go", "/v1/a:go?", "a"],
+    ["/v1/{name=**}:go", "/v1/a/b:go", "a/b"],
+    ["/v1/{name=**}:go", "/v1/a:b/c:go", "a:b/c"],
+    ["/v1/{name=**}:go", "/v1/a/b%3Ago", undefined],
+    ["/v1/{name=**}:go", "/v1:go", ""],
+    ["/v1/{name=x/*}:go", "/v1/x/a:go", "x/a"],
+    ["/v1/{name}/x:go", "/v1/a/x:go", "a"],
+    ["/v1/{name}/x:go", "/v1/a:go/x", undefined],
+    // Colons without verbs.
+    ["/v1/{name}", "/v1/a:b", "a:b"],
+    ["/v1/{name}", "/v1/a%3Ab", "a:b"],
+    ["/v1/{name}", "/v1/:", ":"],
+    ["/v1/{name}", "/v1/a:", "a:"],
+    ["/v1/{name}", "/v1/:a", ":a"],
+    ["/v1/{name}", "/v1/2026-11-21T08:00:00Z", "2026-11-21T08:00:00Z"],
+    ["/v1/{name}/x", "/v1/a:b/x", "a:b"],
+    ["/v1/{name=**}", "/v1/urn:a/urn:b", "urn:a/urn:b"],
+    // Forms of the target (RFC 9112, section 3.2).
+    ["/v1/{name}", "http://host/v1/a", "a"],
+    ["/v1/{name}", "https://user@host:8443/v1/a?", "a"],
+    ["/v1/{name}", "HTTP://host/v1/a", "a"],
+    ["/v1/{name}", "//host/v1/a", undefined],
+    ["/{name=**}", "http://host", ""],
+    ["/{name=**}", "//host/v1/a", "/host/v1/a"],
+  ];
+  for (const [template, path, name] of rows) {
+    const what = name === undefined ? "does not match" : `finds ${JSON.stringify(name)} in`;
+    it(`${template} ${what} ${path}`, async () => {
+      const expected = name === undefined ? notFound : name === "" ? {} : { name };
+      expect(await received({ get: template }, `GET ${path}`)).toEqual(expected);
+    });
+  }
+});
+
+describe("a path that is no percent-encoded UTF-8 is refused", () => {
+  const paths = [
+    "/v1/%",
+    "/v1/a%2",
+    "/v1/%zz",
+    "/v1/%u0041",
+    "/v1/%FF",
+    "/v1/%C0%AF",
+    "/v1/%ED%A0%80",
+    "/v1/%C3",
+  ];
+  for (const path of paths) {
+    for (const template of ["/v1/{name}", "/v1/{name=**}", "/v1/*", "/v1/{name}:go"]) {
+      it(`${path} for ${template}`, async () => {
+        expect(await received({ get: template }, `GET ${path}`)).toEqual(invalid("TARGET_INVALID"));
+      });
+    }
+  }
+});
+
+describe("several templates for one path", () => {
+  const literal = { rpc: "Literal", get: "/v1/x" };
+  const one = { rpc: "One", get: "/v1/{name}" };
+  const rest = { rpc: "Rest", get: "/v1/{name=**}" };
+  const verb = { rpc: "Verb", get: "/v1/{name}:go" };
+  const rows: [what: string, rules: RuledRpc[], path: string, rpc: string, name?: string][] = [
+    ["a literal goes before *", [one, literal], "/v1/x", "Literal"],
+    ["* serves what no literal does", [literal, one], "/v1/y", "One", "y"],
+    ["a literal goes before **", [rest, literal], "/v1/x", "Literal"],
+    ["* goes before **", [rest, one], "/v1/y", "One", "y"],
+    ["** serves several segments", [one, rest], "/v1/y/z", "Rest", "y/z"],
+    ["** serves no segment", [one, rest], "/v1", "Rest"],
+    ["** serves an empty segment", [one, rest], "/v1/", "Rest"],
+    ["nothing goes before ** of no segment", [rest, { rpc: "Bare", get: "/v1" }], "/v1", "Bare"],
+    ["a verb goes before none", [one, verb], "/v1/a:go", "Verb", "a"],
+    ["an unknown verb is no verb", [one, verb], "/v1/a:stop", "One", "a:stop"],
+    ["an encoded colon begins no verb", [one, verb], "/v1/a%3Ago", "One", "a:go"],
+    ["an empty segment has no verb", [one, verb], "/v1/:go", "One", ":go"],
+    [
+      "a verb goes before a literal with a colon",
+      [{ rpc: "Colon", get: "/v1/a%3Ago" }, verb],
+      "/v1/a:go",
+      "Verb",
+      "a",
+    ],
+    [
+      "a verb of ** goes before *",
+      [one, { rpc: "RestVerb", get: "/v1/{name=**}:go" }],
+      "/v1/a:go",
+      "RestVerb",
+      "a",
+    ],
+    [
+      "a verb of * goes before that of **",
+      [{ rpc: "RestVerb", get: "/v1/{name=**}:go" }, verb],
+      "/v1/a:go",
+      "Verb",
+      "a",
+    ],
+    ["an encoded literal is a literal", [one, literal], "/v1/%78", "Literal"],
+    ["a name of Object.prototype is no literal", [one, literal], "/v1/constructor", "One", "constructor"],
+    [
+      "a literal that leads nowhere is left for *",
+      [{ get: "/v1/x/y" }, { rpc: "Star", get: "/v1/{name}/z" }],
+      "/v1/x/z",
+      "Star",
+      "x",
+    ],
+    [
+      "two steps are taken back",
+      [{ get: "/v1/a/b/c" }, { get: "/v1/a/*/d" }, { rpc: "Far", get: "/v1/{name}/b/e" }],
+      "/v1/a/b/e",
+      "Far",
+      "a",
+    ],
+    [
+      "* that leads nowhere is left for **",
+      [{ get: "/v1/*/y" }, { rpc: "Rest", get: "/v1/{name=**}" }],
+      "/v1/x/z",
+      "Rest",
+      "x/z",
+    ],
+    [
+      "** of a shorter prefix serves what a longer one does not",
+      [{ get: "/v1/a/*/y" }, { rpc: "Rest", get: "/{name=**}" }],
+      "/v1/a/b/z",
+      "Rest",
+      "v1/a/b/z",
+    ],
+    [
+      "** of a longer prefix goes before that of a shorter one",
+      [{ get: "/v1/**" }, { rpc: "Long", get: "/v1/a/{name=**}" }],
+      "/v1/a/b/c",
+      "Long",
+      "b/c",
+    ],
+    [
+      "the first literal decides, not the number of literals",
+      [{ get: "/v1/*/y" }, { rpc: "First", get: "/v1/x/{name}" }],
+      "/v1/x/y",
+      "First",
+      "y",
+    ],
+  ];
+  for (const [what, rules, path, rpc, name] of rows) {
+    for (const [order, ordered] of [
+      ["declared so", rules],
+      ["declared the other way round", rules.toReversed()],
+    ] as const) {
+      it(`${what} (${order})`, async () => {
+        const named = ordered.map((rule, index) => ({ rpc: `Other${index}`, ...rule }));
+        const request = name === undefined ? {} : { name };
+        expect(await outcome(named, `GET ${path}`)).toEqual({ rpc, request });
+      });
+    }
+  }
+});
+
+describe("several methods for one path", () => {
+  const rows: [what: string, rules: RuledRpc[], line: string, rpc: string, name?: string][] = [
+    [
+      "a literal without the method is left for *",
+      [{ post: "/v1/x" }, { rpc: "Star", get: "/v1/{name}" }],
+      "GET /v1/x",
+      "Star",
+      "x",
+    ],
+    [
+      "* without the method is left for **",
+      [{ post: "/v1/*" }, { rpc: "Rest", get: "/v1/{name=**}" }],
+      "GET /v1/x",
+      "Rest",
+      "x",
+    ],
+    [
+      "a verb without the method is left for none",
+      [{ post: "/v1/*:go" }, { rpc: "Plain", get: "/v1/{name}" }],
+      "GET /v1/a:go",
+      "Plain",
+      "a:go",
+    ],
+    [
+      "a method goes before any method",
+      [{ custom: { kind: "*", path: "/v1/*" } }, { rpc: "Get", get: "/v1/{name}" }],
+      "GET /v1/a",
+      "Get",
+      "a",
+    ],
+    [
+      "any method serves the others",
+      [{ get: "/v1/*" }, { rpc: "Any", custom: { kind: "*", path: "/v1/{name}" } }],
+      "DELETE /v1/a",
+      "Any",
+      "a",
+    ],
+    [
+      "any method of a literal goes before a method of *",
+      [{ get: "/v1/*" }, { rpc: "Any", custom: { kind: "*", path: "/v1/x" } }],
+      "GET /v1/x",
+      "Any",
+    ],
+    [
+      "any method is any method",
+      [{ rpc: "Any", custom: { kind: "*", path: "/v1/{name}" } }],
+      "BREW /v1/a",
+      "Any",
+      "a",
+    ],
+    [
+      "any method is OPTIONS too",
+      [{ rpc: "Any", custom: { kind: "*", path: "/v1/{name}" } }],
+      "OPTIONS /v1/a",
+      "Any",
+      "a",
+    ],
+    [
+      "OPTIONS can be a method of its own",
+      [{ rpc: "Options", custom: { kind: "OPTIONS", path: "/v1/{name}" } }],
+      "OPTIONS /v1/a",
+      "Options",
+      "a",
+    ],
+    ["HEAD is GET", [{ rpc: "Get", get: "/v1/{name}" }, { post: "/v1/x" }], "HEAD /v1/x", "Get", "x"],
+    [
+      "HEAD can be a method of its own",
+      [{ get: "/v1/*" }, { rpc: "Head", custom: { kind: "HEAD", path: "/v1/{name}" } }],
+      "HEAD /v1/a",
+      "Head",
+      "a",
+    ],
+    [
+      "HEAD is the GET of the path rather than any method of it",
+      [{ rpc: "Get", get: "/v1/{name}" }, { custom: { kind: "*", path: "/v1/*" } }],
+      "HEAD /v1/a",
+      "Get",
+      "a",
+    ],
+    [
+      "HEAD is the GET of the path rather than any method of everything",
+      [{ rpc: "Get", get: "/v1/{name}" }, { custom: { kind: "*", path: "/**" } }],
+      "HEAD /v1/a",
+      "Get",
+      "a",
+    ],
+  ];
+  for (const [what, rules, line, rpc, name] of rows) {
+    it(what, async () => {
+      const named = rules.map((rule, index) => ({ rpc: `Other${index}`, ...rule }));
+      const { transcoder, calls } = serveRules(named);
+      expect((await send(transcoder, line)).status).toBe(200);
+      expect(calls).toEqual([{ rpc, request: name === undefined ? {} : { name } }]);
+    });
+  }
+
+  it("methods are told apart by case", async () => {
+    expect(await received({ get: "/v1/{name}" }, "get /v1/a")).toEqual(notAllowed);
+  });
+
+  const allows: [what: string, rules: RuledRpc[], line: string, allow: string][] = [
+    ["one method", [{ post: "/v1/x" }], "GET /v1/x", "OPTIONS, POST"],
+    ["GET and so HEAD", [{ get: "/v1/x" }], "POST /v1/x", "GET, HEAD, OPTIONS"],
+    ["a method of its own", [{ custom: { kind: "PURGE", path: "/v1/x" } }], "GET /v1/x", "OPTIONS, PURGE"],
+    [
+      "the methods of every template that fits",
+      [{ post: "/v1/x" }, { get: "/v1/{name}" }, { delete: "/v1/**" }],
+      "PUT /v1/x",
+      "DELETE, GET, HEAD, OPTIONS, POST",
+    ],
+    [
+      "no methods of templates that do not fit",
+      [{ post: "/v1/x" }, { get: "/v1/y" }, { put: "/v1/x/y" }, { delete: "/v1/x:go" }],
+      "GET /v1/x",
+      "OPTIONS, POST",
+    ],
+    [
+      "the methods with the verb and, as it may be no verb, without",
+      [{ post: "/v1/*:go" }, { get: "/v1/*" }],
+      "PUT /v1/a:go",
+      "GET, HEAD, OPTIONS, POST",
+    ],
+  ];
+  for (const [what, rules, line, allow] of allows) {
+    it(`${line} is refused and told: ${what}`, async () => {
+      const answer = await send(serveRules(rules).transcoder, line);
+      expect(answer.status).toBe(405);
+      expect(answer.headers.get("allow")).toBe(allow);
+    });
+    it(`OPTIONS is answered without a call: ${what}`, async () => {
+      const { transcoder, calls } = serveRules(rules);
+      const answer = await send(transcoder, `OPTIONS ${line.split(" ")[1]}`);
+      expect(answer.status).toBe(204);
+      expect(answer.headers.get("allow")).toBe(allow);
+      expect(calls).toEqual([]);
+    });
+  }
+
+  it("OPTIONS of an unknown path is refused", async () => {
+    expect(await received({ get: "/v1" }, "OPTIONS /v2")).toEqual(notFound);
+  });
+
+  it("OPTIONS * asks about the server (RFC 9110, section 9.3.7)", async () => {
+    const { transcoder, calls } = serveRules([{ get: "/{name=**}" }]);
+    const answer = await send(transcoder, "OPTIONS *");
+    expect(answer).toMatchObject({ status: 204, text: "" });
+    expect(calls).toEqual([]);
+  });
+
+  it("no other method has the target * (RFC 9112, section 3.2.4)", async () => {
+    const { transcoder, calls } = serveRules([{ get: "/{name=**}" }]);
+    expect((await send(transcoder, "GET *")).status).toBeGreaterThanOrEqual(400);
+    expect(calls).toEqual([]);
+  });
+
+  it("an RPC without a rule has no path", async () => {
+    expect(await received({ get: "/v1" }, "POST /testing.Ruled/Rpc1")).toEqual(notFound);
+  });
+});
+
+describe("many routes", () => {
+  it("are searched in time that does not explode with the wildcards among them", async () => {
+    const depth = 14;
+    const rules = Array.from({ length: 2 ** 8 }, (_, bits): RuledRpc => {
+      const segments = Array.from({ length: depth }, (_, at) => ((bits >> (at % 8)) & 1 ? "*" : "a"));
+      return { get: `/${segments.join("/")}/end${bits}` };
+    });
+    const { transcoder } = serveRules(rules);
+    const answer = await send(transcoder, `GET /${"a/".repeat(depth)}nowhere`);
+    expect(answer.status).toBe(404);
+  });
+
+  it("take a path of a thousand segments", async () => {
+    const path = Array.from({ length: 1000 }, (_, index) => `s${index}`).join("/");
+    expect(await received({ get: "/v1/{name=**}" }, `GET /v1/${path}`)).toEqual({ name: path });
+  });
+});

@@ -1,0 +1,227 @@
+import { describe, expect, it } from "vitest";
+import { HttpBodySchema } from "#gen/google/api/httpbody_pb.ts";
+import { createTranscoder } from "../../src/transcoding/transcoder.ts";
+import { NestedSchema } from "../gen/testing/kinds_pb.ts";
+import { send } from "./client.ts";
+import {
+  describeService,
+  implementUnary,
+  type Rule,
+  type RuledRpc,
+  received,
+  serveRules,
+  startRefusal,
+} from "./rules.ts";
+
+describe("a rule that could never work stops the start", () => {
+  const refused: [what: string, rule: Rule, named: string[]][] = [
+    ["a template outside the grammar", { get: "/v1/{name" }, ["column 10"]],
+    ["an empty template", { get: "" }, ["column 1"]],
+    ["a rule without method and path", {}, []],
+    ["a rule with nothing but a body", { body: "*" }, []],
+    ["a custom rule without a method", { custom: { kind: "", path: "/v1" } }, []],
+    ["a custom method that is no token", { custom: { kind: "BAD METHOD", path: "/v1" } }, ["BAD METHOD"]],
+    ["a custom rule without a path", { custom: { kind: "PURGE", path: "" } }, ["column 1"]],
+    ["a variable of an unknown field", { get: "/v1/{bogus}" }, ["bogus"]],
+    ["a variable of an unknown nested field", { get: "/v1/{nested.bogus}" }, ["bogus"]],
+    ["a variable by its JSON name", { get: "/v1/{displayName}" }, ["displayName"]],
+    ["a variable by its own JSON name", { get: "/v1/{other_name}" }, ["other_name"]],
+    ["a variable inside a scalar", { get: "/v1/{name.x}" }, ["name.x"]],
+    ["a variable inside an enum", { get: "/v1/{color.x}" }, ["color.x"]],
+    ["a repeated variable", { get: "/v1/{tags}" }, ["tags"]],
+    ["a repeated variable of a nested message", { get: "/v1/{nested.tags}" }, ["nested.tags"]],
+    ["a variable inside a repeated message", { get: "/v1/{nesteds.id}" }, ["nesteds.id"]],
+    ["a map variable", { get: "/v1/{labels}" }, ["labels"]],
+    ["a variable inside a map", { get: "/v1/{nested_by_number.id}" }, ["nested_by_number.id"]],
+    ["a message variable", { get: "/v1/{nested}" }, ["nested"]],
+    ["a message variable at the end of a path", { get: "/v1/{nested.child}" }, ["nested.child"]],
+    ["a variable of type Any", { get: "/v1/{any}" }, ["any"]],
+    ["a variable of type Empty", { get: "/v1/{empty}" }, ["empty"]],
+    ["a variable of type HttpBody", { get: "/v1/{raw}" }, ["raw"]],
+    ["a variable of type Struct", { get: "/v1/{struct}" }, ["struct"]],
+    ["a variable of type Value", { get: "/v1/{value}" }, ["value"]],
+    ["a variable of type ListValue", { get: "/v1/{list}" }, ["list"]],
+    ["one variable twice", { get: "/v1/{name}/{name}" }, ["name"]],
+    ["one nested variable twice", { get: "/v1/{nested.id}/{nested.id=x/*}" }, ["nested.id"]],
+    ["two variables of one oneof", { get: "/v1/{text}/{number}" }, ["text", "number"]],
+    ["two variables through one oneof", { get: "/v1/{text}/{part.id}" }, ["text", "part"]],
+    ["two variables of one nested oneof", { get: "/v1/{nested.first}/{nested.second}" }, ["first", "second"]],
+    ["a variable in a variable", { get: "/v1/{name={display_name}}" }, ["column"]],
+    ["anything after **", { get: "/v1/{name=**}/x" }, ["column"]],
+    ["an unknown body field", { post: "/v1", body: "bogus" }, ["bogus"]],
+    ["a body field below the top level", { post: "/v1", body: "nested.id" }, ["nested.id"]],
+    ["a body field by its JSON name", { post: "/v1", body: "displayName" }, ["displayName"]],
+    ["a body of GET", { get: "/v1", body: "*" }, ["GET"]],
+    ["a body field of GET", { get: "/v1", body: "nested" }, ["GET"]],
+    ["a body of HEAD", { custom: { kind: "HEAD", path: "/v1" }, body: "*" }, ["HEAD"]],
+    ["an unknown response_body", { get: "/v1", responseBody: "bogus" }, ["bogus"]],
+    ["a response_body below the top level", { get: "/v1", responseBody: "nested.id" }, ["nested.id"]],
+    ["a response_body of everything", { get: "/v1", responseBody: "*" }, ["*"]],
+    [
+      "additional bindings of additional bindings",
+      { get: "/v1", additionalBindings: [{ get: "/v2", additionalBindings: [{ get: "/v3" }] }] },
+      ["additional binding 1"],
+    ],
+    [
+      "an impossible additional binding",
+      { get: "/v1", additionalBindings: [{ get: "/v2" }, { get: "/v3/{bogus}" }] },
+      ["additional binding 2", "bogus"],
+    ],
+  ];
+  for (const [what, rule, named] of refused) {
+    it(`${what}, named`, () => {
+      const sentence = startRefusal([rule]);
+      for (const part of ["testing.Ruled1.Rpc1", ...named]) expect(sentence).toContain(part);
+    });
+  }
+
+  const primitive: [field: string, type: string][] = [
+    ["timestamp", "Timestamp"],
+    ["duration", "Duration"],
+    ["mask", "FieldMask"],
+    ["string_wrapper", "StringValue"],
+    ["int64_wrapper", "Int64Value"],
+  ];
+  for (const [field, type] of primitive) {
+    it(`a variable of type ${type}: http.proto allows "a primitive (non-message) type"`, () => {
+      expect(startRefusal([{ get: `/v1/{${field}}` }])).toContain(field);
+    });
+  }
+
+  it("a body field that the path has already taken", () => {
+    expect(startRefusal([{ post: "/v1/{name}", body: "name" }])).toContain("name");
+  });
+
+  it("a body field of the oneof that the path has already taken", () => {
+    expect(startRefusal([{ post: "/v1/{text}", body: "part" }])).toContain("text");
+  });
+});
+
+describe("two rules that match the same requests stop the start, with both places named", () => {
+  const conflicts: [what: string, one: Rule, other: Rule][] = [
+    ["the same literals", { get: "/v1/x" }, { get: "/v1/x" }],
+    ["variables of other names", { get: "/v1/{name}" }, { get: "/v1/{display_name}" }],
+    ["a variable and a wildcard", { get: "/v1/{name}" }, { get: "/v1/*" }],
+    ["a variable and its literals written out", { get: "/v1/{name=x/*}" }, { get: "/v1/x/{name}" }],
+    ["a variable of literals and literals", { get: "/v1/{name=x/y}" }, { get: "/v1/x/y" }],
+    ["two rests", { get: "/v1/{name=**}" }, { get: "/v1/**" }],
+    ["a rest under literals", { get: "/v1/{name=x/**}" }, { get: "/v1/x/{display_name=**}" }],
+    ["the same verb", { post: "/v1/{name}:go" }, { post: "/v1/*:go" }],
+    ["literals that only encoding tells apart", { get: "/v1/caf%C3%A9" }, { get: "/v1/caf%c3%a9" }],
+    ["literals of which one is encoded needlessly", { get: "/v1/%61" }, { get: "/v1/a" }],
+    ["verbs of which one is encoded needlessly", { get: "/v1:%61" }, { get: "/v1:a" }],
+    ["a method and the same as a custom method", { get: "/v1" }, { custom: { kind: "GET", path: "/v1" } }],
+    [
+      "any method twice",
+      { custom: { kind: "*", path: "/v1/{name}" } },
+      { custom: { kind: "*", path: "/v1/*" } },
+    ],
+    ["other bodies", { post: "/v1", body: "*" }, { post: "/v1" }],
+  ];
+  for (const [what, one, other] of conflicts) {
+    it(`${what}, in one service`, () => {
+      const sentence = startRefusal([one, other]);
+      expect(sentence).toContain("testing.Ruled1.Rpc1");
+      expect(sentence).toContain("testing.Ruled1.Rpc2");
+    });
+    it(`${what}, in two services`, () => {
+      const sentence = startRefusal([one], [other]);
+      expect(sentence).toContain("testing.Ruled1.Rpc1");
+      expect(sentence).toContain("testing.Ruled2.Rpc1");
+    });
+    it(`${what}, in one rule and its additional binding`, () => {
+      const sentence = startRefusal([{ ...one, additionalBindings: [other] }]);
+      expect(sentence).toContain("testing.Ruled1.Rpc1");
+      expect(sentence).toContain("testing.Ruled1.Rpc1, additional binding 1");
+    });
+  }
+});
+
+describe("rules that can be told apart start", () => {
+  const pairs: [what: string, one: Rule, other: Rule][] = [
+    ["other methods", { get: "/v1/{name}" }, { delete: "/v1/{name}" }],
+    ["a method and any method", { get: "/v1" }, { custom: { kind: "*", path: "/v1" } }],
+    ["GET and a HEAD of its own", { get: "/v1" }, { custom: { kind: "HEAD", path: "/v1" } }],
+    ["a literal and a variable", { get: "/v1/x" }, { get: "/v1/{name}" }],
+    ["one segment and the rest", { get: "/v1/*" }, { get: "/v1/**" }],
+    ["a verb and none", { get: "/v1/{name}:go" }, { get: "/v1/{name}" }],
+    ["other verbs", { get: "/v1/{name}:go" }, { get: "/v1/{name}:stop" }],
+    ["verbs in other case", { get: "/v1/{name}:go" }, { get: "/v1/{name}:Go" }],
+    ["a crossing of literals", { get: "/v1/x/*" }, { get: "/v1/*/x" }],
+    ["nothing and the rest", { get: "/v1" }, { get: "/v1/**" }],
+    ["an encoded slash and a slash", { get: "/v1/a%2Fb" }, { get: "/v1/a/b" }],
+  ];
+  for (const [what, one, other] of pairs) {
+    it(what, () => {
+      expect(startRefusal([one, other])).toBeUndefined();
+    });
+  }
+
+  const allowed: [what: string, rule: RuledRpc][] = [
+    ["a body of DELETE", { delete: "/v1", body: "*" }],
+    ["a body of any method", { custom: { kind: "*", path: "/v1" }, body: "*" }],
+    ["a variable under the body field", { patch: "/v1/{nested.id}", body: "nested" }],
+    ["a variable of a oneof", { get: "/v1/{part.id}/{part.long_name}" }],
+    ["a variable with presence", { get: "/v1/{nickname}/{optional_count}" }],
+    ["HttpBody as the whole request", { post: "/v1", body: "*", input: HttpBodySchema }],
+    ["the root", { get: "/" }],
+    ["a message of another type", { get: "/v1/{child.child.child.id}", input: NestedSchema }],
+  ];
+  for (const [what, rule] of allowed) {
+    it(what, () => {
+      expect(startRefusal([rule])).toBeUndefined();
+    });
+  }
+});
+
+describe("the routes of a transcoder", () => {
+  it("are listed in the order of their declaration, additional bindings after their rule", () => {
+    const { transcoder } = serveRules([
+      { get: "/v1/b", additionalBindings: [{ post: "/v1/c", body: "*" }] },
+      { custom: { kind: "PURGE", path: "/v1/a" } },
+    ]);
+    const lines = transcoder.routes.map(({ httpMethod, template }) => `${httpMethod} ${template.text}`);
+    expect(lines).toEqual(["GET /v1/b", "POST /v1/c", "PURGE /v1/a"]);
+  });
+
+  it("name their RPC and binding", () => {
+    const { transcoder } = serveRules([{ get: "/v1/b", additionalBindings: [{ get: "/v1/c" }] }]);
+    expect(transcoder.routes.map(({ origin }) => origin)).toEqual([
+      "testing.Ruled.Rpc1",
+      "testing.Ruled.Rpc1, additional binding 1",
+    ]);
+  });
+
+  it("come from every service", async () => {
+    const services = [
+      describeService([{ get: "/v1/one" }], "testing.One"),
+      describeService([{ get: "/v1/two" }], "testing.Two"),
+    ];
+    const transcoder = createTranscoder({
+      services: services.map((service) => implementUnary(service, () => () => ({}))),
+    });
+    expect((await send(transcoder, "GET /v1/one")).status).toBe(200);
+    expect((await send(transcoder, "GET /v1/two")).status).toBe(200);
+  });
+
+  it("are none without services, and everything is unknown then", async () => {
+    const transcoder = createTranscoder({ services: [] });
+    expect(transcoder.routes).toEqual([]);
+    expect((await send(transcoder, "GET /")).status).toBe(404);
+  });
+
+  it("serve a rule of each method", async () => {
+    const rules: Record<string, Rule> = {
+      GET: { get: "/v1/{name}" },
+      PUT: { put: "/v1/{name}" },
+      POST: { post: "/v1/{name}" },
+      DELETE: { delete: "/v1/{name}" },
+      PATCH: { patch: "/v1/{name}" },
+      PURGE: { custom: { kind: "PURGE", path: "/v1/{name}" } },
+      "X-METHOD": { custom: { kind: "X-METHOD", path: "/v1/{name}" } },
+    };
+    for (const [method, rule] of Object.entries(rules)) {
+      expect(await received(rule, `${method} /v1/a`)).toEqual({ name: "a" });
+    }
+  });
+});

@@ -1,0 +1,251 @@
+import { describe, expect, it } from "vitest";
+import { refuse } from "../../src/errors.ts";
+import { errorOf, piecesOf, refusalOf, requestOf, send } from "./client.ts";
+import { serveLibrary, untilAborted } from "./library.ts";
+import { invalid } from "./rules.ts";
+
+const watch = "GET /v1/shelves/1/books:watch";
+const ndjson = { accept: "application/x-ndjson" };
+const array = { accept: "application/json" };
+const events = { accept: "text/event-stream" };
+
+/** A stream of titles, broken off by an error if there is one. */
+function titled(titles: readonly string[], error?: Error) {
+  return serveLibrary({
+    async *watchBooks() {
+      for (const title of titles) yield { title };
+      if (error !== undefined) throw error;
+    },
+  });
+}
+
+/** The JSON of a book that has nothing but a title. */
+function bookText(title: string): string {
+  return JSON.stringify({ name: "", title, pages: 0, isbn: "0", lent: false, authors: [], labels: {} });
+}
+
+describe("a server stream", () => {
+  const forms: [what: string, headers: Record<string, string>, none: string, two: string][] = [
+    ["JSON lines", ndjson, "", `${bookText("a")}\n${bookText("b")}\n`],
+    ["one JSON array", array, "[]", `[${bookText("a")},${bookText("b")}]`],
+    ["server-sent events", events, "", `data: ${bookText("a")}\n\ndata: ${bookText("b")}\n\n`],
+  ];
+  for (const [what, headers, none, two] of forms) {
+    it(`is ${what}`, async () => {
+      const answer = await send(titled(["a", "b"]), watch, { headers });
+      expect(answer.status).toBe(200);
+      expect(answer.text.replaceAll(",\n", ",").replace("]\n", "]")).toBe(two);
+    });
+    it(`of nothing is ${what}`, async () => {
+      const answer = await send(titled([]), watch, { headers });
+      expect(answer.status).toBe(200);
+      expect(answer.text.trim()).toBe(none);
+    });
+    it(`that fails before its first message has the status of its error, for ${what}`, async () => {
+      const answer = await send(titled([], refuse("KEY_INVALID", "no")), watch, { headers });
+      expect(refusalOf(answer)).toEqual(invalid("KEY_INVALID"));
+      expect(answer.headers.get("content-type")).toBe("application/json");
+    });
+    it(`with a request that is wrong has the status of its error, for ${what}`, async () => {
+      const answer = await send(titled(["a"]), `${watch}?bogus=1`, { headers });
+      expect(refusalOf(answer)).toEqual(invalid("PARAMETER_UNKNOWN", "bogus"));
+    });
+  }
+
+  it("keeps line ends of its texts out of the lines", async () => {
+    const answer = await send(titled(["a\r\nb\u2028c"]), watch, { headers: events });
+    expect(answer.text.split("\n")).toHaveLength(3);
+    expect(JSON.parse(answer.text.slice("data: ".length))).toMatchObject({ title: "a\r\nb\u2028c" });
+  });
+
+  it("can be of one field of each message", async () => {
+    const answer = await send(titled(["a", "b"]), "GET /v1/shelves/1/titles:watch");
+    expect(answer.text).toBe('"a"\n"b"\n');
+  });
+
+  const late = refuse("KEY_INVALID", "too late");
+  it("of lines that fails later ends with a line of its error", async () => {
+    const answer = await send(titled(["a"], late), watch, { headers: ndjson });
+    const [first, second, ...rest] = answer.text.split("\n");
+    expect(first).toBe(bookText("a"));
+    expect(errorOf(second ?? "")).toEqual({ code: "INVALID_ARGUMENT", reason: "KEY_INVALID", fields: [] });
+    expect(rest).toEqual([""]);
+  });
+
+  it("in an array that fails later ends with an element of its error", async () => {
+    const answer = await send(titled(["a"], late), watch, { headers: array });
+    const [first, second, ...rest]: unknown[] = JSON.parse(answer.text);
+    expect(first).toEqual(JSON.parse(bookText("a")));
+    expect(second).toMatchObject({ status: "error", code: "INVALID_ARGUMENT" });
+    expect(rest).toEqual([]);
+  });
+
+  it("of events that fails later ends with an event named error", async () => {
+    const answer = await send(titled(["a"], late), watch, { headers: events });
+    const [first, second, ...rest] = answer.text.split("\n\n");
+    expect(first).toBe(`data: ${bookText("a")}`);
+    expect(second).toMatch(/^event: error\ndata: \{/);
+    expect(rest).toEqual([""]);
+  });
+
+  it("that fails by a fault of the machine tells nothing of it", async () => {
+    const answer = await send(titled(["a"], new Error("password=x")), watch);
+    expect(errorOf(answer.text.split("\n")[1] ?? "")).toMatchObject({ code: "INTERNAL", reason: "INTERNAL" });
+    expect(answer.text).not.toContain("password");
+  });
+
+  it("has the headers of the implementation, and its trailers at the end", async () => {
+    const transcoder = serveLibrary({
+      async *watchBooks(_request, { responseHeader, responseTrailer }) {
+        responseHeader.set("x-header", "1");
+        yield {};
+        responseTrailer.set("x-trailer", "2");
+      },
+    });
+    const response = await transcoder.handle(requestOf(watch));
+    expect(response.headers.get("x-header")).toBe("1");
+    const pieces = piecesOf(response);
+    for (let next = await pieces.next(); next.done !== true; ) next = await pieces.next();
+    expect(response.trailers?.get("x-trailer")).toBe("2");
+  });
+
+  it("is not to be kept by caches", async () => {
+    expect((await send(titled(["a"]), watch)).headers.get("cache-control")).toBe("no-store");
+  });
+
+  it("begins before it ends", async () => {
+    const { promise: read, resolve } = Promise.withResolvers<void>();
+    const transcoder = serveLibrary({
+      async *watchBooks() {
+        yield { title: "a" };
+        await read;
+        yield { title: "b" };
+      },
+    });
+    const pieces = piecesOf(await transcoder.handle(requestOf(watch)));
+    expect(Buffer.from((await pieces.next()).value).toString()).toBe(`${bookText("a")}\n`);
+    resolve();
+    expect(Buffer.from((await pieces.next()).value).toString()).toBe(`${bookText("b")}\n`);
+  });
+
+  it("that has nothing to say for a while has an answer all the same", async () => {
+    const caller = new AbortController();
+    const transcoder = serveLibrary({
+      async *watchBooks(_request, { signal }) {
+        await untilAborted(signal);
+        yield {};
+      },
+    });
+    const response = await transcoder.handle(requestOf(watch, { signal: caller.signal }));
+    expect(response.status).toBe(200);
+    caller.abort();
+    const last = await piecesOf(response).next();
+    expect(errorOf(Buffer.from(last.value).toString())).toMatchObject({ code: "CANCELLED" });
+  });
+
+  it("is made no faster than it is read", async () => {
+    let made = 0;
+    const transcoder = serveLibrary({
+      async *watchBooks() {
+        for (;;) {
+          made += 1;
+          yield { pages: made };
+        }
+      },
+    });
+    const pieces = piecesOf(await transcoder.handle(requestOf(watch)));
+    for (let read = 1; read <= 50; read += 1) {
+      await pieces.next();
+      await new Promise(setImmediate);
+      expect(made).toBeLessThanOrEqual(read + 1);
+    }
+    await pieces.return?.();
+  });
+
+  for (const [what, headers] of [
+    ["lines", ndjson],
+    ["an array", array],
+    ["events", events],
+  ] as const) {
+    it(`ends, and its generator with it, when its reader has had enough: ${what}`, async () => {
+      const { promise: ended, resolve } = Promise.withResolvers<void>();
+      const signals: AbortSignal[] = [];
+      const transcoder = serveLibrary({
+        async *watchBooks(_request, { signal }) {
+          signals.push(signal);
+          try {
+            for (;;) yield { title: "a" };
+          } finally {
+            resolve();
+          }
+        },
+      });
+      const pieces = piecesOf(await transcoder.handle(requestOf(watch, { headers })));
+      await pieces.next();
+      await pieces.return?.();
+      await ended;
+      expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
+    });
+  }
+
+  it("ends when its caller goes away while it waits", async () => {
+    const caller = new AbortController();
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
+    const transcoder = serveLibrary({
+      async *watchBooks(_request, { signal }) {
+        try {
+          yield { title: "a" };
+          await untilAborted(signal);
+        } finally {
+          resolve();
+        }
+      },
+    });
+    const pieces = piecesOf(await transcoder.handle(requestOf(watch, { signal: caller.signal })));
+    await pieces.next();
+    const second = pieces.next();
+    caller.abort();
+    await ended;
+    expect(errorOf(Buffer.from((await second).value).toString())).toMatchObject({ code: "CANCELLED" });
+    expect(await pieces.next()).toMatchObject({ done: true });
+  });
+});
+
+describe("a stream of raw bytes", () => {
+  it("is the bytes of its messages, with the media type of the first", async () => {
+    const transcoder = serveLibrary({
+      async *readFile({ path }) {
+        yield { contentType: "text/plain", data: Buffer.from(`${path}: `) };
+        yield { contentType: "ignored/x", data: Buffer.from("é") };
+      },
+    });
+    const answer = await send(transcoder, "GET /v1/files/a/b%2Fc");
+    expect(answer).toMatchObject({ status: 200, text: "a/b%2Fc: é" });
+    expect(answer.headers.get("content-type")).toBe("text/plain");
+  });
+
+  it("of nothing is nothing", async () => {
+    const answer = await send(serveLibrary({ async *readFile() {} }), "GET /v1/files");
+    expect(answer).toMatchObject({ status: 200, text: "" });
+  });
+
+  it("that fails before its first message has the status of its error", async () => {
+    const transcoder = serveLibrary({
+      // biome-ignore lint/correctness/useYield: it fails before it could
+      async *readFile() {
+        throw refuse("FIELD_INVALID", "no such file");
+      },
+    });
+    expect(refusalOf(await send(transcoder, "GET /v1/files/a"))).toMatchObject(invalid("FIELD_INVALID"));
+  });
+
+  it("that fails later is broken off, for an error would look like content", async () => {
+    const transcoder = serveLibrary({
+      async *readFile() {
+        yield { contentType: "text/plain", data: Buffer.from("a") };
+        throw new Error("disk");
+      },
+    });
+    await expect(send(transcoder, "GET /v1/files/a")).rejects.toThrow();
+  });
+});
