@@ -34,6 +34,7 @@ export const reasons = {
   MEDIA_TYPE_UNSUPPORTED: { code: Code.InvalidArgument, httpStatus: 415 },
   ENCODING_UNSUPPORTED: { code: Code.Unimplemented, httpStatus: 415 },
   ENCODING_INVALID: { code: Code.InvalidArgument },
+  ENCODING_MISSING: { code: Code.Internal },
   BODY_TOO_LARGE: { code: Code.ResourceExhausted, httpStatus: 413 },
   BODY_UNEXPECTED: { code: Code.InvalidArgument },
   BODY_INCOMPLETE: { code: Code.InvalidArgument },
@@ -125,6 +126,24 @@ export function reasonOf(error: ConnectError): ReasonName | undefined {
     if (info.domain === errorDomain && info.reason in reasons) return info.reason as ReasonName;
   }
   return undefined;
+}
+
+/**
+ * Explains an error that ended a call by its signal: Connect's deadline, and what Node says of a connection that
+ * its client broke off. An error that a handler made itself knows more, and stays as it is.
+ */
+export function explainAbort(error: ConnectError, signal: AbortSignal): ConnectError {
+  if (error !== signal.reason || reasonOf(error) !== undefined) return error;
+  switch (error.code) {
+    case Code.DeadlineExceeded:
+      return refuse("DEADLINE_EXCEEDED", "the call did not end within its deadline");
+    case Code.Canceled:
+    case Code.Aborted:
+    case Code.Internal:
+      return refuse("CALL_CANCELED", "the caller canceled the call");
+    default:
+      return error;
+  }
 }
 
 /** HTTP status of each gRPC code, as google/rpc/code.proto has it. */

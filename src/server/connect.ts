@@ -15,7 +15,7 @@ import {
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import { refuseBody, toConnectError } from "../errors.ts";
 import { type IncomingBody, withinTime } from "../transcoding/body.ts";
-import { decodeJsonText, parseJsonMessage, refuseUnsafeIntegers } from "../transcoding/json.ts";
+import { decodeJsonText, parseJsonMessage, refuseLooseValues } from "../transcoding/json.ts";
 import { readTimeout } from "../transcoding/timeout.ts";
 import { refuseMalformed } from "./interceptors/errors.ts";
 
@@ -61,7 +61,7 @@ function tighten(handler: UniversalHandler, limits: RequestLimits, registry: Reg
     clampTimeout(request.header);
     return isUnary
       ? handleUnary(handler, request, limits, registry)
-      : handler({ ...request, body: checkStream(handler, request, limits.maxBytes) });
+      : handler({ ...request, body: checkStream(handler, request, limits.maxBytes, registry) });
   };
   const { protocolNames, service, method, requestPath, allowedMethods, supportedContentType } = handler;
   return Object.assign(handle, {
@@ -99,7 +99,7 @@ async function handleUnary(
   registry: Registry,
 ): Promise<UniversalServerResponse> {
   const contextValues: ContextValues = request.contextValues ?? createContextValues();
-  const recording = record(handler, request, limits);
+  const recording = record(handler, request, limits, registry);
   const response = await handler({ ...request, contextValues, body: recording.body });
   if (contextValues.get(reachedKey)) return response;
   const refusal = await findFault(handler, request, recording.chunks, limits, registry);
@@ -112,6 +112,7 @@ function record(
   handler: UniversalHandler,
   request: UniversalServerRequest,
   limits: RequestLimits,
+  registry: Registry,
 ): Recording {
   const chunks: Uint8Array[] = [];
   const incoming = toIncoming(request);
@@ -123,7 +124,7 @@ function record(
     }
     if (isJson(request)) {
       const text = await readPlain(request, chunks, limits.maxBytes);
-      if (text !== undefined) refuseUnsafeIntegers(handler.method.input, decodeJsonText(text));
+      if (text !== undefined) refuseLooseValues(handler.method.input, decodeJsonText(text), registry);
     }
   }
   return { chunks, body: read() };
@@ -220,6 +221,7 @@ async function* checkStream(
   handler: UniversalHandler,
   request: UniversalServerRequest,
   maxBytes: number,
+  registry: Registry,
 ): AsyncGenerator<Uint8Array> {
   const incoming = toIncoming(request);
   if (incoming === undefined) return;
@@ -237,7 +239,7 @@ async function* checkStream(
       const message = rest.subarray(prefixBytes, end);
       const plain = (flags & compressedFlag) === 0 ? message : await decompress(message, encoding, maxBytes);
       if (plain !== undefined && (flags & endStreamFlag) === 0) {
-        refuseUnsafeIntegers(handler.method.input, decodeJsonText(plain));
+        refuseLooseValues(handler.method.input, decodeJsonText(plain), registry);
       }
       yield rest.subarray(0, end);
       rest = rest.subarray(end);

@@ -200,8 +200,9 @@ class GrpcUnaryCall implements HandlerContext {
 
   async #decompress(message: Uint8Array, compression: Compression | undefined): Promise<Uint8Array> {
     if (compression === undefined) {
+      // grpc/grpc, doc/compression.md, "Test cases", wants INTERNAL.
       throw refuse(
-        "ENCODING_INVALID",
+        "ENCODING_MISSING",
         "the message is marked as compressed, but grpc-encoding names no compression",
       );
     }

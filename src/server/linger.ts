@@ -16,13 +16,33 @@ export function discardRest(stream: http2.ServerHttp2Stream): void {
   stream.once("close", () => clearTimeout(timer));
 }
 
-/** Does so for a request of HTTP/2 that is going to be answered; in HTTP/1.1 Node does it itself. */
+/**
+ * Does so for a request that is going to be answered.
+ *
+ * In HTTP/1.1 the next request comes after what is left of this one. Node reads on by itself only if nobody has
+ * begun to; left half read, a connection would stand still until it is closed as idle.
+ */
 export function lingerAfterAnswer(req: NodeRequest, res: NodeResponse): void {
   const { stream } = req;
-  if (stream === undefined || stream.endAfterHeaders) return;
+  if (stream === undefined) {
+    res.once("finish", () => {
+      if (!req.complete) readOn(req);
+    });
+    return;
+  }
+  if (stream.endAfterHeaders) return;
   // Node resets a stream that is answered before anybody read from it.
   req.read(0);
   res.once("finish", () => {
     if (!req.complete) discardRest(stream);
   });
+}
+
+/** Not resume(): that has no effect while an iterator, even one that was left, listens for "readable". */
+function readOn(req: NodeRequest): void {
+  const discard = (): void => {
+    while (req.read() !== null);
+  };
+  req.on("readable", discard);
+  discard();
 }

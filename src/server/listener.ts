@@ -53,12 +53,16 @@ export function createListener(options: ListenerOptions): Listener {
       connectionsCheckingInterval: Math.min(options.maxHeaderMs, 1000),
       // Bodies are bounded where they are read; a stream may take as long as it likes.
       requestTimeout: 0,
+      // A request without one gets an answer that says so, of our form.
+      requireHostHeader: false,
     },
     (req, res) => {
       if (draining) res.setHeader("connection", "close");
       options.onRequest(req, res);
     },
   );
+  // RFC 9110, section 10.1.1, lets a server ignore what it does not know; Node answers for itself otherwise.
+  http1Server.on("checkExpectation", options.onRequest);
   http1Server.maxRequestsPerSocket = 0;
   http1Server.on("clientError", (error, socket) => answerBadRequest(error, socket, options));
   chooseProtocol(http1Server, http2Server, options.maxHeaderMs);
@@ -80,6 +84,7 @@ export function createListener(options: ListenerOptions): Listener {
       await closed;
     },
     destroy: () => {
+      http1Server.close();
       for (const session of sessions) session.destroy();
       http1Server.closeAllConnections();
     },
@@ -128,19 +133,26 @@ function chooseProtocol(http1Server: http.Server, http2Server: http2.Http2Server
     const onEarlyError = (): void => void socket.destroy();
     socket.once("error", onEarlyError);
     socket.setTimeout(maxHeaderMs, onEarlyError);
+    let seen = Buffer.alloc(0);
     const look = (): void => {
-      // read() gives all that is there; unshift() puts it back for the server that takes over.
       const chunk: Buffer | null = socket.read();
       if (chunk === null) return;
-      const isPrefix = chunk.length < preface.length && preface.subarray(0, chunk.length).equals(chunk);
-      socket.unshift(chunk);
-      if (isPrefix) return;
+      seen = Buffer.concat([seen, chunk]);
+      if (seen.length < preface.length && preface.subarray(0, seen.length).equals(seen)) return;
       socket.off("readable", look);
       socket.off("error", onEarlyError);
       socket.off("timeout", onEarlyError);
+      socket.off("end", onEarlyError);
       socket.setTimeout(0);
-      if (chunk.subarray(0, preface.length).equals(preface)) http2Server.emit("connection", socket);
-      else for (const accept of acceptHttp1) accept.call(http1Server, socket);
+      // Put back for the server that takes over.
+      socket.unshift(seen);
+      if (seen.subarray(0, preface.length).equals(preface)) {
+        // HTTP/1.1 lets a client stop sending and still read; a session of HTTP/2 ends with either side.
+        socket.allowHalfOpen = false;
+        http2Server.emit("connection", socket);
+      } else {
+        for (const accept of acceptHttp1) accept.call(http1Server, socket);
+      }
     };
     socket.on("readable", look);
     socket.once("end", onEarlyError);

@@ -5,10 +5,15 @@
  */
 import type { AddressInfo } from "node:net";
 import { createRegistry } from "@bufbuild/protobuf";
-import type { Interceptor, ServiceImplSpec } from "@connectrpc/connect";
+import type { ConnectError, Interceptor, ServiceImplSpec } from "@connectrpc/connect";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import { createValidateInterceptor } from "@connectrpc/validate";
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import Fastify, {
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+} from "fastify";
 import type { Logger } from "pino";
 import { refuse, refuseMetadata, toConnectError } from "../errors.ts";
 import { collectFiles } from "../transcoding/descriptors.ts";
@@ -133,11 +138,10 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       countMetadataBytes(headers) <= limits.maxMetadataBytes && grpcUnary(stream, headers),
     onRequest: (req, res) => {
       lingerAfterAnswer(req, res);
-      const bytes = countRawBytes(req);
-      if (bytes <= limits.maxMetadataBytes) return app.routing(req, res);
+      const refusal = checkHead(req, limits.maxMetadataBytes);
+      if (refusal === undefined) return app.routing(req, res);
       const protocol = protocolOf(req.headers, rpcPaths.has(req.url ?? ""));
-      const failure = renderFailureFor(protocol, refuseMetadata(bytes, limits.maxMetadataBytes), transcoder);
-      void writeResponse(res, failure);
+      void writeResponse(res, renderFailureFor(protocol, refusal, transcoder));
     },
   });
 
@@ -158,6 +162,16 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     },
     destroy: listener.destroy,
   };
+}
+
+/** Tells what is wrong with a request before anybody looks at what it asks for. */
+function checkHead(req: NodeRequest, maxMetadataBytes: number): ConnectError | undefined {
+  const bytes = countRawBytes(req);
+  if (bytes > maxMetadataBytes) return refuseMetadata(bytes, maxMetadataBytes);
+  // RFC 9112, section 3.2, and RFC 9113, section 8.3.1: whom a request is for is a must.
+  const authority = req.headers[":authority"]?.toString() ?? req.headers.host;
+  if (authority !== undefined && URL.canParse(`http://${authority}`)) return undefined;
+  return refuse("HTTP_INVALID", "the request does not say for which host it is, or that is no name of one");
 }
 
 /** HTTP/1.1 has the target outside of its headers; HTTP/2 has it among them. */
@@ -219,10 +233,17 @@ async function createApp(parts: AppParts): Promise<FastifyInstance> {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
   app.setNotFoundHandler(fallBack);
-  app.setErrorHandler(async (thrown, request, reply) => {
-    options.logger.error({ err: thrown, target: request.raw.url }, "request failed outside of any call");
+  app.setErrorHandler(async (thrown: FastifyError, request, reply) => {
     reply.hijack();
-    await writeResponse(reply.raw, transcoder.renderFailure(toConnectError(thrown)));
+    // The one thing that Fastify itself still reads of a request is its media type.
+    const isRefusal = thrown.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE";
+    const type = request.raw.headers["content-type"] ?? "";
+    const error = isRefusal
+      ? refuse("MEDIA_TYPE_UNSUPPORTED", `content-type "${type}" is no media type`, { contentType: type })
+      : toConnectError(thrown);
+    if (!isRefusal)
+      options.logger.error({ err: thrown, target: request.raw.url }, "request failed outside of any call");
+    await writeResponse(reply.raw, transcoder.renderFailure(error));
   });
 
   app.get("/livez", (_request, reply) => reply.type("text/plain").send("alive\n"));

@@ -1,7 +1,9 @@
 /** Reads request bodies: bounded in size and time, decompressed, checked for their media type. */
+import { Readable } from "node:stream";
 import { promisify } from "node:util";
-import { gunzip } from "node:zlib";
+import { createGunzip, gunzip } from "node:zlib";
 import { refuse, refuseBody } from "../errors.ts";
+import { createInterrupt } from "./interrupt.ts";
 
 const gunzipAsync = promisify(gunzip);
 
@@ -51,28 +53,45 @@ async function collect(body: IncomingBody, limits: BodyLimits): Promise<Uint8Arr
  * @throws REQUEST_TOO_SLOW, or why the signal aborted
  */
 export async function* withinTime(body: IncomingBody, maxReceiveMs?: number): AsyncGenerator<Uint8Array> {
-  const { promise: ended, reject: end } = Promise.withResolvers<never>();
-  ended.catch(() => {}); // It is raced below; when nothing races it any more, nobody is left to tell.
-  const onAbort = (): void => end(body.signal.reason);
+  const { race, interrupt } = createInterrupt();
+  const onAbort = (): void => interrupt(body.signal.reason);
   if (body.signal.aborted) onAbort();
   body.signal.addEventListener("abort", onAbort, { once: true });
   const timer =
-    maxReceiveMs === undefined
-      ? undefined
-      : setTimeout(() => {
-          const seconds = maxReceiveMs / 1000;
-          end(refuse("REQUEST_TOO_SLOW", `the request did not arrive whole within ${seconds} seconds`));
-        }, maxReceiveMs);
+    maxReceiveMs === undefined ? undefined : setTimeout(() => interrupt(tooSlow(maxReceiveMs)), maxReceiveMs);
   const iterator = body.chunks[Symbol.asyncIterator]();
   try {
     for (;;) {
-      const next = await Promise.race([iterator.next(), ended]);
+      const next = await race(iterator.next());
       if (next.done === true) return;
       yield next.value;
     }
   } finally {
     clearTimeout(timer);
     body.signal.removeEventListener("abort", onAbort);
+  }
+}
+
+function tooSlow(maxReceiveMs: number): Error {
+  return refuse("REQUEST_TOO_SLOW", `the request did not arrive whole within ${maxReceiveMs / 1000} seconds`);
+}
+
+/**
+ * Passes the chunks of a stream on as they arrive, decompressed. Nothing bounds the whole; whoever puts
+ * messages together bounds each.
+ *
+ * @throws ENCODING_UNSUPPORTED, ENCODING_INVALID
+ */
+export async function* readChunks(body: IncomingBody): AsyncGenerator<Uint8Array> {
+  if (!isCompressed(body.headers)) return yield* withinTime(body);
+  const source = Readable.from(withinTime(body), { objectMode: false });
+  const gunzip = createGunzip();
+  source.on("error", (error) => gunzip.destroy(error));
+  try {
+    for await (const chunk of source.pipe(gunzip)) yield chunk;
+  } catch (error) {
+    // An error of zlib has a code of its own; what the source threw goes on as it is.
+    throw error instanceof Error && "errno" in error ? invalidGzip() : error;
   }
 }
 
@@ -96,8 +115,12 @@ async function decompress(bytes: Uint8Array, maxBytes: number): Promise<Uint8Arr
     return await gunzipAsync(bytes, { maxOutputLength: maxBytes });
   } catch (error) {
     if (error instanceof RangeError) throw refuseBody(maxBytes);
-    throw refuse("ENCODING_INVALID", "the body is not the gzip data that content-encoding announces");
+    throw invalidGzip();
   }
+}
+
+function invalidGzip(): Error {
+  return refuse("ENCODING_INVALID", "the body is not the gzip data that content-encoding announces");
 }
 
 /** A media type without parameters, in lower case, and its charset. */

@@ -1,8 +1,9 @@
 /** Finds fields by the names that templates and query parameters use, and reads values out of text. */
 import type { DescEnum, DescField, DescMessage, JsonValue, Message, Registry } from "@bufbuild/protobuf";
-import { create, equals, fromJson, ScalarType } from "@bufbuild/protobuf";
+import { create, fromJsonString, ScalarType, toBinary } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
+import { whyNotStrictMessage, whyNotStrictScalar } from "./strict-values.ts";
 
 /** From a top-level field of the request to the field that is meant: all but the last are messages. */
 export type FieldPath = readonly [DescField, ...DescField[]];
@@ -50,7 +51,7 @@ export function resolveFieldPath(
     );
     if (field === undefined) return `${message.typeName} has no field "${name}"`;
     path.push(field);
-    message = field.fieldKind === "message" && !isTextual(field.message) ? field.message : undefined;
+    message = field.fieldKind === "message" && !isOpaque(field.message) ? field.message : undefined;
   }
   const [first, ...others] = path;
   return first === undefined ? "the name is empty" : [first, ...others];
@@ -59,6 +60,11 @@ export function resolveFieldPath(
 /** True for messages that a single text can stand for. */
 function isTextual(desc: DescMessage): boolean {
   return textMessages.has(desc.typeName) || jsonMessages.has(desc.typeName) || isWrapperDesc(desc);
+}
+
+/** True for messages whose fields can not be named: a text stands for the whole, or they hold anything. */
+function isOpaque(desc: DescMessage): boolean {
+  return isTextual(desc) || desc.typeName === "google.protobuf.Any";
 }
 
 /** Names the parts of a path as JSON does, joined with dots. */
@@ -72,22 +78,17 @@ export function leafOf(path: FieldPath): DescField {
 }
 
 /**
- * Tells why a field can not be a path variable or a query parameter; undefined if it can.
+ * Tells why a field can not be a path variable (google/api/http.proto: a single value of a primitive type) or
+ * a query parameter (the same, or several of them, or a well-known type that has a textual form).
  *
- * @param allowRepeated true for query parameters, which can stand more than once.
+ * @returns undefined if it can.
  */
-export function whyNotTextual(field: DescField, allowRepeated: boolean): string | undefined {
-  switch (field.fieldKind) {
-    case "map":
-      return "is a map";
-    case "message":
-      return isTextual(field.message) ? undefined : `is a message (${field.message.typeName})`;
-    case "list":
-      if (!allowRepeated) return "is repeated";
-      return field.listKind === "message" && !isTextual(field.message) ? "is a list of messages" : undefined;
-    default:
-      return undefined;
-  }
+export function whyNotTextual(field: DescField, where: "path" | "query"): string | undefined {
+  if (field.fieldKind === "map") return "is a map";
+  if (field.fieldKind === "list" && where === "path") return "is repeated";
+  if (field.message === undefined) return undefined;
+  if (where === "query" && isTextual(field.message)) return undefined;
+  return `is ${field.fieldKind === "list" ? "a list of messages" : "a message"} (${field.message.typeName})`;
 }
 
 /**
@@ -97,10 +98,10 @@ export function whyNotTextual(field: DescField, allowRepeated: boolean): string 
  * @throws FieldValueError
  */
 export function readFieldValue(field: DescField, texts: readonly string[], registry: Registry): Message {
-  const values = texts.map((text) => toJsonValue(field, text));
-  const json = { [field.jsonName]: field.fieldKind === "list" ? values : (values[0] ?? null) };
+  const values = texts.map((text) => toJsonText(field, text));
+  const value = field.fieldKind === "list" ? `[${values.join(",")}]` : (values[0] ?? "null");
   try {
-    return fromJson(field.parent, json, { registry });
+    return fromJsonString(field.parent, `{${JSON.stringify(field.jsonName)}:${value}}`, { registry });
   } catch (error) {
     throw new FieldValueError(explainJsonError(error));
   }
@@ -112,10 +113,26 @@ export function explainJsonError(error: unknown): string {
   return error.cause instanceof Error ? error.cause.message : error.message;
 }
 
+/** Writes the text of a path or query as the JSON of the field's type. @throws FieldValueError */
+function toJsonText(field: DescField, text: string): string {
+  if (field.message !== undefined && jsonMessages.has(field.message.typeName)) return requireJson(text);
+  return JSON.stringify(toJsonValue(field, text));
+}
+
+function requireJson(text: string): string {
+  try {
+    JSON.parse(text);
+    return text;
+  } catch {
+    throw new FieldValueError(`expected JSON, got "${text}"`);
+  }
+}
+
 function toJsonValue(field: DescField, text: string): JsonValue {
   if (field.enum !== undefined) return toEnumValue(field.enum, text);
-  if (field.message !== undefined) return toMessageValue(field.message, text);
-  return toScalarValue(field.scalar, text);
+  if (field.message === undefined) return toScalarValue(field.scalar, text);
+  if (isWrapperDesc(field.message)) return toScalarValue(field.message.fields[0].scalar, text);
+  return requireStrict(whyNotStrictMessage(field.message, text), text);
 }
 
 function toEnumValue(desc: DescEnum, text: string): JsonValue {
@@ -126,57 +143,75 @@ function toEnumValue(desc: DescEnum, text: string): JsonValue {
   );
 }
 
-function toMessageValue(desc: DescMessage, text: string): JsonValue {
-  if (isWrapperDesc(desc)) return toScalarValue(desc.fields[0].scalar, text);
-  if (!jsonMessages.has(desc.typeName)) return text;
-  try {
-    return JSON.parse(text) as JsonValue;
-  } catch {
-    throw new FieldValueError(`expected JSON, got "${text}"`);
-  }
-}
-
 function toScalarValue(scalar: ScalarType | undefined, text: string): JsonValue {
   switch (scalar) {
     case ScalarType.BOOL:
       if (text === "true") return true;
       if (text === "false") return false;
       throw new FieldValueError(`expected true or false, got "${text}"`);
-    case ScalarType.STRING:
-      return text;
-    case ScalarType.BYTES:
+    case ScalarType.BYTES: {
       // A plus sign that was not percent-encoded arrives as a space, which base64 does not have.
-      return text.replaceAll(" ", "+");
+      const base64 = text.replaceAll(" ", "+");
+      return requireStrict(whyNotStrictScalar(scalar, base64), base64);
+    }
     case ScalarType.DOUBLE:
     case ScalarType.FLOAT:
       if (/^(-?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|NaN|-?Infinity)$/.test(text)) return text;
       throw new FieldValueError(`expected a number, got "${text}"`);
+    case ScalarType.STRING:
+      return text;
     default:
       if (/^-?\d+$/.test(text)) return text;
       throw new FieldValueError(`expected an integer, got "${text}"`);
   }
 }
 
+function requireStrict(why: string | undefined, text: string): string {
+  if (why !== undefined) throw new FieldValueError(why);
+  return text;
+}
+
 /** What became of an attempt to set a field. */
 export type SetResult = "set" | "contradicts" | { readonly oneofTakenBy: DescField };
 
+/** Tells what a message has at a path; undefined where a message on the way is absent. */
+function parentOf(target: ReflectMessage, path: FieldPath): ReflectMessage | undefined {
+  let message = target;
+  for (const field of path.slice(0, -1)) {
+    if (!message.isSet(field)) return undefined;
+    message = message.get(field) as ReflectMessage;
+  }
+  return message;
+}
+
 /**
- * Sets a field of a message unless something else stands there already.
+ * Sets a field of a message, unless another value was given for it before.
  *
  * @param value a message of the field's parent type with the field set, as readFieldValue gives it.
+ * @param isGiven whether the field was given before, be it as a zero, which can not be seen in the message.
  */
-export function setField(target: ReflectMessage, path: FieldPath, value: Message): SetResult {
+export function setField(
+  target: ReflectMessage,
+  path: FieldPath,
+  value: Message,
+  isGiven: boolean,
+): SetResult {
+  const leaf = leafOf(path);
+  const parent = parentOf(target, path);
+  if (parent !== undefined && (isGiven || parent.isSet(leaf))) {
+    // By their bytes: NaN equals NaN, and a zero the lack of one.
+    const before = toBinary(leaf.parent, onlyField(parent, leaf));
+    return Buffer.compare(before, toBinary(leaf.parent, value)) === 0 ? "set" : "contradicts";
+  }
   let message = target;
   for (const field of path) {
     const taken = field.oneof && message.oneofCase(field.oneof);
     if (taken !== undefined && taken !== field) return { oneofTakenBy: taken };
-    if (field === leafOf(path)) break;
+    if (field === leaf) break;
     const child = message.get(field) as ReflectMessage;
     if (!message.isSet(field)) message.set(field, child);
     message = child;
   }
-  const leaf = leafOf(path);
-  if (message.isSet(leaf) && !equals(leaf.parent, onlyField(message, leaf), value)) return "contradicts";
   const source = reflect(leaf.parent, value);
   // A zero of a field without presence is not "set", and need not be.
   if (source.isSet(leaf)) message.set(leaf, source.get(leaf));
@@ -186,6 +221,6 @@ export function setField(target: ReflectMessage, path: FieldPath, value: Message
 /** Copies one field into an empty message of the same type, to compare it. */
 function onlyField(message: ReflectMessage, field: DescField): Message {
   const copy = reflect(field.parent, create(field.parent));
-  copy.set(field, message.get(field));
+  if (message.isSet(field)) copy.set(field, message.get(field));
   return copy.message;
 }

@@ -1,6 +1,6 @@
 /** Splits a body into the JSON texts of its messages, without parsing them: that is strict, and comes later. */
 import { refuseBody } from "../errors.ts";
-import { type IncomingBody, withinTime } from "./body.ts";
+import { type IncomingBody, readChunks } from "./body.ts";
 import { decodeJsonText, parseJsonValue } from "./json.ts";
 
 /**
@@ -9,16 +9,30 @@ import { decodeJsonText, parseJsonValue } from "./json.ts";
  * @throws BODY_TOO_LARGE for a line of more than maxBytes, JSON_INVALID for bytes that are not UTF-8
  */
 export async function* readLines(body: IncomingBody, maxBytes: number): AsyncGenerator<string> {
-  let rest = Buffer.alloc(0);
-  for await (const chunk of withinTime(body)) {
-    rest = Buffer.concat([rest, chunk]);
-    for (let end = rest.indexOf(0x0a); end >= 0; end = rest.indexOf(0x0a)) {
-      yield* nonBlank(rest.subarray(0, end));
-      rest = rest.subarray(end + 1);
+  // Pieces of the line that has not ended yet: put together once, so that many small pieces stay cheap.
+  let pieces: Uint8Array[] = [];
+  let size = 0;
+  const add = (piece: Uint8Array): void => {
+    size += piece.length;
+    if (size > maxBytes) throw refuseBody(maxBytes);
+    pieces.push(piece);
+  };
+  const take = (): Uint8Array => {
+    const line = Buffer.concat(pieces, size);
+    pieces = [];
+    size = 0;
+    return line;
+  };
+  for await (const chunk of readChunks(body)) {
+    let start = 0;
+    for (let end = chunk.indexOf(0x0a); end >= 0; end = chunk.indexOf(0x0a, start)) {
+      add(chunk.subarray(start, end));
+      yield* nonBlank(take());
+      start = end + 1;
     }
-    if (rest.length > maxBytes) throw refuseBody(maxBytes);
+    if (start < chunk.length) add(chunk.subarray(start));
   }
-  yield* nonBlank(rest);
+  yield* nonBlank(take());
 }
 
 function* nonBlank(line: Uint8Array): Generator<string> {

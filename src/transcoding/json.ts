@@ -1,14 +1,13 @@
 /** Reads request messages out of JSON, strictly, and says which field is at fault. */
-import type { DescField, DescMessage, JsonValue, MessageShape, Registry } from "@bufbuild/protobuf";
-import { fromJsonString, ScalarType } from "@bufbuild/protobuf";
-import { isFieldError } from "@bufbuild/protobuf/reflect";
-import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
+import type { DescMessage, JsonValue, MessageShape, Registry } from "@bufbuild/protobuf";
+import { fromJsonString } from "@bufbuild/protobuf";
 import { refuse, refuseField } from "../errors.ts";
 import { explainJsonError } from "./fields.ts";
+import { findFault, findLooseValue, findUnsafeInteger, UnsafeInteger } from "./json-faults.ts";
 
 /**
- * Reads a message out of JSON text. Unknown fields, duplicate fields and integers that JSON numbers can
- * not carry exactly are refused.
+ * Reads a message out of JSON text. Unknown fields, duplicate fields, values that ProtoJSON does not allow and
+ * integers that JSON numbers can not carry exactly are refused.
  *
  * @throws JSON_INVALID, FIELD_INVALID
  */
@@ -17,12 +16,39 @@ export function parseJsonMessage<Desc extends DescMessage>(
   text: string,
   registry: Registry,
 ): MessageShape<Desc> {
-  refuseUnsafeIntegers(schema, text);
+  let message: MessageShape<Desc>;
   try {
-    return fromJsonString(schema, text, { registry, ignoreUnknownFields: false });
+    message = fromJsonString(schema, text, { registry, ignoreUnknownFields: false });
   } catch (error) {
-    throw explain(error);
+    throw explain(schema, text, registry, error);
   }
+  refuseLooseValues(schema, text, registry);
+  return message;
+}
+
+/**
+ * Refuses what protobuf-es would take: values that are not strictly of their type, and integers beyond
+ * ±(2^53 − 1) that stand as bare numbers where an integer field wants them. JSON.parse rounds those to the
+ * nearest double, so 9007199254740993 would arrive as …992 and nobody would know. Written as a string they
+ * arrive exactly. Fields of type double keep what a double holds.
+ *
+ * @throws FIELD_INVALID naming the field
+ */
+export function refuseLooseValues(schema: DescMessage, text: string, registry: Registry): void {
+  let json: unknown;
+  try {
+    // 2^53 has 16 digits; exponents can make large integers of few digits.
+    json = /\d{16}|\d[eE]\+?\d/.test(text) ? JSON.parse(text, markUnsafeInteger) : JSON.parse(text);
+  } catch {
+    return; // Not JSON at all; whoever parses it in earnest says so better.
+  }
+  const fault = findUnsafeInteger(schema, json, registry) ?? findLooseValue(schema, json, registry);
+  if (fault !== undefined) throw refuseField(fault.field, fault.reason);
+}
+
+function markUnsafeInteger(_key: string, value: unknown, context?: { source?: string }): unknown {
+  if (typeof value !== "number" || !Number.isInteger(value) || Number.isSafeInteger(value)) return value;
+  return new UnsafeInteger(context?.source ?? String(value));
 }
 
 /** Decodes UTF-8 and refuses what is none. */
@@ -34,89 +60,6 @@ export function decodeJsonText(bytes: Uint8Array): string {
   }
 }
 
-function explain(error: unknown): Error {
-  const reason = explainJsonError(error);
-  const cause = error instanceof Error ? error.cause : undefined;
-  if (isFieldError(cause)) {
-    const field = cause.field();
-    return refuseField(field.kind === "field" ? field.jsonName : field.name, reason);
-  }
-  const unknownKey = /key "(.*)" is unknown$/s.exec(reason)?.[1];
-  if (unknownKey !== undefined) return refuseField(unknownKey, "there is no such field");
-  return refuse("JSON_INVALID", `the body is not the JSON of this request: ${reason}`);
-}
-
-/** Stands for a number that a double does not hold exactly. */
-class UnsafeInteger {
-  readonly source: string;
-  constructor(source: string) {
-    this.source = source;
-  }
-}
-
-/**
- * Refuses integers beyond ±(2^53 − 1) that stand as bare numbers where an integer field wants them.
- *
- * JSON.parse rounds them to the nearest double, so 9007199254740993 would arrive as …992 and nobody would
- * know. Written as a string they arrive exactly. Fields of type double keep what a double holds.
- *
- * @throws FIELD_INVALID naming the field
- */
-export function refuseUnsafeIntegers(schema: DescMessage, text: string): void {
-  // 2^53 has 16 digits; exponents can make large integers of few digits.
-  if (!/\d{16}|\d[eE]\+?\d/.test(text)) return;
-  let found = false;
-  const mark = (_key: string, value: unknown, context?: { source?: string }): unknown => {
-    if (typeof value !== "number" || !Number.isInteger(value) || Number.isSafeInteger(value)) return value;
-    found = true;
-    return new UnsafeInteger(context?.source ?? String(value));
-  };
-  let json: unknown;
-  try {
-    json = JSON.parse(text, mark);
-  } catch {
-    return; // Not JSON at all; whoever parses it in earnest says so better.
-  }
-  if (found) checkMessage(schema, json, "");
-}
-
-function checkMessage(desc: DescMessage, json: unknown, path: string): void {
-  if (isWrapperDesc(desc)) return checkScalar(desc.fields[0].scalar, json, path);
-  // Any, Struct, Value: what is in them has no declared integers.
-  if (desc.typeName.startsWith("google.protobuf.")) return;
-  if (typeof json !== "object" || json === null || Array.isArray(json)) return;
-  for (const [key, value] of Object.entries(json)) {
-    const field = desc.fields.find((candidate) => candidate.jsonName === key || candidate.name === key);
-    if (field !== undefined)
-      checkField(field, value, path === "" ? field.jsonName : `${path}.${field.jsonName}`);
-  }
-}
-
-function checkField(field: DescField, json: unknown, path: string): void {
-  const check = (value: unknown, at: string): void => {
-    if (field.message !== undefined) checkMessage(field.message, value, at);
-    else checkScalar(field.scalar, value, at);
-  };
-  if (field.fieldKind === "list" && Array.isArray(json)) {
-    json.forEach((item, index) => {
-      check(item, `${path}[${index}]`);
-    });
-  } else if (field.fieldKind === "map" && typeof json === "object" && json !== null) {
-    for (const [key, value] of Object.entries(json)) check(value, `${path}["${key}"]`);
-  } else {
-    check(json, path);
-  }
-}
-
-function checkScalar(scalar: ScalarType | undefined, json: unknown, path: string): void {
-  if (!(json instanceof UnsafeInteger)) return;
-  if (scalar === ScalarType.DOUBLE || scalar === ScalarType.FLOAT) return;
-  throw refuseField(
-    path,
-    `${json.source} is beyond 2^53 - 1 and would lose digits as a JSON number; write it as a string`,
-  );
-}
-
 /** Parses JSON that is not yet tied to a message type. @throws JSON_INVALID */
 export function parseJsonValue(text: string): JsonValue {
   try {
@@ -124,4 +67,21 @@ export function parseJsonValue(text: string): JsonValue {
   } catch (error) {
     throw refuse("JSON_INVALID", `the body is not JSON: ${explainJsonError(error)}`);
   }
+}
+
+function explain(schema: DescMessage, text: string, registry: Registry, error: unknown): Error {
+  const reason = explainJsonError(error);
+  let json: JsonValue;
+  try {
+    json = JSON.parse(text) as JsonValue;
+  } catch {
+    return refuse("JSON_INVALID", `the body is not JSON: ${reason}`);
+  }
+  const fault = findFault(schema, json, registry);
+  if (fault !== undefined) return refuseField(fault.field, fault.reason);
+  // The parsed value has no fault that the text has: a key that stands twice, of which one was dropped.
+  const duplicate = /"((?:[^"\\]|\\.)*)"/.exec(reason)?.[1];
+  if (duplicate !== undefined && /duplicate/i.test(reason))
+    return refuseField(duplicate, "stands more than once");
+  return refuse("JSON_INVALID", `the body is not the JSON of this request: ${reason}`);
 }

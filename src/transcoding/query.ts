@@ -65,7 +65,7 @@ function decode(text: string): string {
 function findField(desc: DescMessage, name: string): FieldPath {
   const path = resolveFieldPath(desc, name.split("."), true);
   if (typeof path === "string") throw refuseParameter(name, `${path}; ${listNames(desc)}`);
-  const why = whyNotTextual(leafOf(path), true);
+  const why = whyNotTextual(leafOf(path), "query");
   if (why !== undefined) throw refuseParameter(name, `the field ${why} and can not stand in a query`);
   return path;
 }

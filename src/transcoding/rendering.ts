@@ -1,9 +1,9 @@
 /** Turns messages and errors into the bodies of HTTP answers. */
 import { createHash } from "node:crypto";
-import type { DescField, DescMessage, Message, Registry } from "@bufbuild/protobuf";
+import type { DescField, DescMessage, JsonValue, Message, Registry } from "@bufbuild/protobuf";
 import { create, toJson } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
-import { anyPack } from "@bufbuild/protobuf/wkt";
+import { AnySchema, anyPack } from "@bufbuild/protobuf/wkt";
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { isHttpBody, type Route } from "./routes.ts";
 
@@ -107,18 +107,21 @@ function readRaw(desc: DescMessage, message: Message, field: DescField | undefin
 
 /** Renders the one error body of the REST side; details are Any messages in their JSON form. */
 export function renderError(error: ConnectError, registry: Registry): string {
-  const details = error.details.map((detail) => {
-    if (!("desc" in detail)) {
-      return {
-        "@type": `type.googleapis.com/${detail.type}`,
-        value: Buffer.from(detail.value).toString("base64"),
-      };
-    }
-    const packed = anyPack(detail.desc, create(detail.desc, detail.value));
-    const json = toJson(detail.desc, create(detail.desc, detail.value), { registry });
-    return { "@type": packed.typeUrl, ...(json as Record<string, unknown>) };
-  });
+  const details = error.details.map((detail) => renderDetail(detail, registry));
   return JSON.stringify({ status: "error", code: nameOf(error.code), message: error.rawMessage, details });
+}
+
+/** A detail of a type that is not known here is given as bytes: an error must not fail to be told. */
+function renderDetail(detail: ConnectError["details"][number], registry: Registry): JsonValue {
+  const packed =
+    "desc" in detail
+      ? anyPack(detail.desc, create(detail.desc, detail.value))
+      : create(AnySchema, { typeUrl: `type.googleapis.com/${detail.type}`, value: detail.value });
+  try {
+    return toJson(AnySchema, packed, { registry });
+  } catch {
+    return { "@type": packed.typeUrl, value: Buffer.from(packed.value).toString("base64") };
+  }
 }
 
 /** The name of a gRPC code as google/rpc/code.proto writes it. */
@@ -135,8 +138,11 @@ export function entityTagOf(bytes: Uint8Array): string {
 /** Tells whether an If-None-Match header covers a tag (weak comparison, RFC 9110, section 13.1.2). */
 export function matchesEntityTag(ifNoneMatch: string | null, tag: string): boolean {
   if (ifNoneMatch === null) return false;
-  return ifNoneMatch.split(",").some((candidate) => {
-    const text = candidate.trim();
-    return text === "*" || text.replace(/^W\//, "") === tag;
-  });
+  if (ifNoneMatch.trim() === "*") return true;
+  const opaque = tag.replace(/^W\//, "");
+  // Section 8.8.3: what stands between the quotes may hold commas.
+  for (const [, candidate] of ifNoneMatch.matchAll(/(?:^|,)\s*(?:W\/)?("[^"]*")\s*(?=,|$)/g)) {
+    if (candidate === opaque) return true;
+  }
+  return false;
 }

@@ -123,7 +123,8 @@ function match<R extends Routable>(root: Node<R>, httpMethod: string, path: Path
 function splitVerb(path: Path): { path: Path; verb: string } | undefined {
   const last = path.raw.at(-1);
   const colon = last?.lastIndexOf(":") ?? -1;
-  if (last === undefined || colon < 0) return undefined;
+  // A colon with nothing behind it is part of the segment.
+  if (last === undefined || colon < 0 || colon === last.length - 1) return undefined;
   const head = last.slice(0, colon);
   return {
     path: {
@@ -162,7 +163,9 @@ function finish<R>(node: Node<R>, verb: string, httpMethod: string, methods: Set
   const byMethod = node.routes.get(verb);
   if (byMethod === undefined) return undefined;
   for (const method of byMethod.keys()) methods.add(method);
-  return byMethod.get(httpMethod) ?? byMethod.get("*");
+  // RFC 9110, section 9.3.2: HEAD is GET without its content.
+  const fallback = httpMethod === "HEAD" ? byMethod.get("GET") : undefined;
+  return byMethod.get(httpMethod) ?? fallback ?? byMethod.get("*");
 }
 
 function captureVariables(template: Template, raw: readonly string[]): ReadonlyMap<Variable, string> {

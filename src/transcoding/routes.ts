@@ -4,7 +4,7 @@ import { getOption, hasOption } from "@bufbuild/protobuf";
 import type { MethodImplSpec, ServiceImplSpec } from "@connectrpc/connect";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import type { HttpRule } from "#gen/google/api/http_pb.ts";
-import { type FieldPath, resolveFieldPath, whyNotTextual } from "./fields.ts";
+import { type FieldPath, leafOf, resolveFieldPath, whyNotTextual } from "./fields.ts";
 import { parseTemplate, type Template, type Variable } from "./template.ts";
 
 /** Where the fields of a request come from besides its path. */
@@ -58,20 +58,14 @@ function compileRule(spec: MethodImplSpec, rule: HttpRule, origin: string): Rout
   const { httpMethod, path } = readPattern(rule, origin);
   const template = parse(path, origin);
   const { method } = spec;
-  const route = {
-    httpMethod,
-    template,
-    origin,
-    spec,
-    variables: template.variables.map((variable) => ({
-      variable,
-      path: resolveVariable(method, variable, origin),
-    })),
-    body: resolveBody(method, rule, httpMethod, origin),
-    responseField: resolveTopLevel(method.output, rule.responseBody, "response_body", origin),
-  };
-  refuseSharedOneof(route.variables, origin);
-  return route;
+  const variables = template.variables.map((variable) => ({
+    variable,
+    path: resolveVariable(method, variable, origin),
+  }));
+  const body = resolveBody(method, rule, httpMethod, origin);
+  refuseDoubleUse(variables, body, origin);
+  const responseField = resolveTopLevel(method.output, rule.responseBody, "response_body", origin);
+  return { httpMethod, template, origin, spec, variables, body, responseField };
 }
 
 function readPattern(rule: HttpRule, origin: string): { httpMethod: string; path: string } {
@@ -81,7 +75,7 @@ function readPattern(rule: HttpRule, origin: string): { httpMethod: string; path
   const { kind, path } = pattern.value;
   // RFC 9110, section 9.1: a method is a token; "*" is google/api/http.proto's word for any method.
   if (!/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(kind)) throw new Error(`${origin}: "${kind}" is no HTTP method`);
-  return { httpMethod: kind, path };
+  return { httpMethod: kind.toUpperCase(), path };
 }
 
 function parse(path: string, origin: string): Template {
@@ -96,7 +90,7 @@ function resolveVariable(method: DescMethod, variable: Variable, origin: string)
   const path = resolveFieldPath(method.input, variable.fieldPath, false);
   const name = variable.fieldPath.join(".");
   if (typeof path === "string") throw new Error(`${origin}: path variable "${name}": ${path}`);
-  const why = whyNotTextual(path[path.length - 1] as DescField, false);
+  const why = whyNotTextual(leafOf(path), "path");
   if (why !== undefined)
     throw new Error(`${origin}: path variable "${name}" ${why}; it must be a single plain value`);
   return path;
@@ -125,18 +119,21 @@ function resolveTopLevel(
   return field;
 }
 
-/** Two variables can not both be the one member of a oneof that is set. */
-function refuseSharedOneof(variables: Route["variables"], origin: string): void {
+/** What the path gives can not be given again by the body, nor can two members of one oneof be given. */
+function refuseDoubleUse(variables: Route["variables"], body: BodyRule, origin: string): void {
+  const bodyPath: FieldPath | undefined = body.kind === "field" ? [body.field] : undefined;
   const taken = new Map<string, DescField>();
-  for (const { path } of variables) {
+  for (const path of [...(bodyPath ? [bodyPath] : []), ...variables.map((variable) => variable.path)]) {
+    if (path.length === 1 && path[0] === bodyPath?.[0] && path !== bodyPath) {
+      throw new Error(`${origin}: the field "${path[0].name}" stands in the path and is the body as well`);
+    }
     let at = "";
     for (const field of path) {
       if (field.oneof !== undefined) {
         const key = `${at}/${field.oneof.name}`;
-        const other = taken.get(key);
-        if (other !== undefined && other !== field) {
-          throw new Error(`${origin}: path variables "${other.name}" and "${field.name}" are of one oneof`);
-        }
+        const other = taken.get(key) ?? field;
+        if (other !== field)
+          throw new Error(`${origin}: "${other.name}" and "${field.name}" are of one oneof`);
         taken.set(key, field);
       }
       at += `/${field.name}`;

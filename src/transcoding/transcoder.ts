@@ -11,7 +11,8 @@ import { createRegistry } from "@bufbuild/protobuf";
 import type { HandlerContext, Interceptor, ServiceImplSpec } from "@connectrpc/connect";
 import { type ConnectError, createHandlerContext } from "@connectrpc/connect";
 import { invokeUnaryImplementation, transformInvokeImplementation } from "@connectrpc/connect/protocol";
-import { httpStatusOf, refuse, toConnectError } from "../errors.ts";
+import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
+import { explainAbort, httpStatusOf, refuse, toConnectError } from "../errors.ts";
 import { readRequestMessages } from "./binding.ts";
 import type { BodyLimits, IncomingBody } from "./body.ts";
 import { collectFiles } from "./descriptors.ts";
@@ -108,18 +109,20 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
   const setup: Setup = {
     limits: { maxBytes: options.maxBytes ?? 4 * 1024 * 1024, maxReceiveMs: options.maxReceiveMs ?? 30_000 },
     interceptors: [...(options.interceptors ?? [])],
-    registry: createRegistry(...collectFiles(options.services.map((service) => service.service.file))),
+    registry: createRegistry(
+      ...collectFiles([
+        file_google_rpc_error_details,
+        ...options.services.map(({ service }) => service.file),
+      ]),
+    ),
     shutdownSignal: options.shutdownSignal,
   };
   const renderFailure = (error: ConnectError): RestResponse => failureResponse(error, setup.registry);
 
   const route = async (request: RestRequest): Promise<RestResponse> => {
     const { path, rawQuery } = splitTarget(request.target);
-    if (request.method === "OPTIONS" && path === "*") return emptyResponse(204, {});
-    const direct = router.match(request.method, path);
-    // RFC 9110, section 9.3.2: HEAD is GET without its content.
-    const match =
-      direct.route === undefined && request.method === "HEAD" ? router.match("GET", path) : direct;
+    if (path === "*") return answerAsterisk(request.method);
+    const match = router.match(request.method, path);
     if (match.route !== undefined) return runCall({ request, match, rawQuery, setup });
     const allow = allowedMethods(match.methods);
     if (allow === "") throw refuse("ROUTE_NOT_FOUND", `there is nothing at ${path}`, { path });
@@ -149,6 +152,12 @@ function splitTarget(target: string): { path: string; rawQuery: string } {
   return { path: path.startsWith("/") ? path : `/${path}`, rawQuery };
 }
 
+/** RFC 9112, section 3.2.4: the asterisk stands for the server itself, and for OPTIONS alone. */
+function answerAsterisk(method: string): RestResponse {
+  if (method === "OPTIONS") return emptyResponse(204, {});
+  throw refuse("TARGET_INVALID", `the target "*" is for OPTIONS, not for ${method}`);
+}
+
 function allowedMethods(methods: readonly string[]): string {
   if (methods.length === 0) return "";
   const all = new Set(methods);
@@ -173,6 +182,8 @@ async function runCall(call: Call): Promise<RestResponse> {
   if (streams) return runStream(call, context, input, renderer, format);
   try {
     return finishUnary(call, context, await invokeSingle(call, context, input), renderer);
+  } catch (thrown) {
+    throw explainAbort(toConnectError(thrown), context.signal);
   } finally {
     context.abort(finished);
   }
@@ -291,7 +302,8 @@ async function runStream(
         ? renderRawStream(output, first, renderer, context)
         : renderStream(output, first, renderer, format, context, call.setup.registry);
     return { status: 200, headers, body: pieces, trailers: context.responseTrailer };
-  } catch (error) {
+  } catch (thrown) {
+    const error = explainAbort(toConnectError(thrown), context.signal);
     context.abort(error);
     throw error;
   }
@@ -319,7 +331,8 @@ async function* renderStream(
     }
   } catch (thrown) {
     // The status has been sent: the error is the last thing in the body instead.
-    yield Buffer.from(format.error(renderError(toConnectError(thrown), registry), index));
+    const error = explainAbort(toConnectError(thrown), context.signal);
+    yield Buffer.from(format.error(renderError(error, registry), index));
   } finally {
     context.abort(finished);
     // Not awaited: a handler that waits for its next event would hold the end of the answer back.

@@ -1,6 +1,7 @@
 /** Ends calls whose time is over, also those whose handler does not look at its signal. */
 import type { Interceptor } from "@connectrpc/connect";
 import { refuse } from "../../errors.ts";
+import { createInterrupt } from "../../transcoding/interrupt.ts";
 
 /**
  * Races every call against its signal, and every unary call against a limit of our own.
@@ -39,11 +40,10 @@ interface Gate {
 
 function createGate(outer: AbortSignal, limitMs?: number): Gate {
   const controller = new AbortController();
-  const { promise: closed, reject: close } = Promise.withResolvers<never>();
-  closed.catch(() => {}); // Raced by the caller; an end that nobody waits for is nobody's failure.
+  const { race, interrupt } = createInterrupt();
   const end = (reason: unknown): void => {
     controller.abort(reason);
-    close(reason);
+    interrupt(reason);
   };
   const onAbort = (): void => end(outer.reason);
   if (outer.aborted) onAbort();
@@ -56,7 +56,7 @@ function createGate(outer: AbortSignal, limitMs?: number): Gate {
         }, limitMs);
   return {
     signal: controller.signal,
-    race: (promise) => Promise.race([promise, closed]),
+    race,
     release: () => {
       clearTimeout(timer);
       outer.removeEventListener("abort", onAbort);

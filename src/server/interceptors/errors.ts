@@ -5,13 +5,14 @@ import { pathFromViolationProto } from "@bufbuild/protovalidate";
 import { ViolationsSchema } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { Interceptor } from "@connectrpc/connect";
 import { Code, type ConnectError } from "@connectrpc/connect";
-import { type FieldViolation, reasonOf, refuse, toConnectError } from "../../errors.ts";
+import { explainAbort, type FieldViolation, reasonOf, refuse, toConnectError } from "../../errors.ts";
 import { mapStream } from "./streams.ts";
 
 /** Maps what handlers, the validator and Connect throw to refusals with a reason. */
 export function errorInterceptor(): Interceptor {
   return (next) => async (req) => {
-    const map = (thrown: unknown): ConnectError => explain(toConnectError(thrown), req.method.input);
+    const map = (thrown: unknown): ConnectError =>
+      explain(explainAbort(toConnectError(thrown), req.signal), req.method.input);
     try {
       if (!req.stream) return await next(req);
       const res = await next({ ...req, message: mapStream(req.message, { error: map }) });
@@ -37,15 +38,9 @@ function explain(error: ConnectError, input: DescMessage): ConnectError {
       violations,
     );
   }
-  switch (error.code) {
-    case Code.DeadlineExceeded:
-      return refuse("DEADLINE_EXCEEDED", "the call did not end within its deadline");
-    case Code.Internal:
-      // Connect says of bytes that are no message of the type: "parse binary: …".
-      return error.rawMessage.startsWith("parse binary") ? refuseMalformed(error.rawMessage) : error;
-    default:
-      return error;
-  }
+  // Connect says of bytes that are no message of the type: "parse binary: …".
+  const isMalformed = error.code === Code.Internal && error.rawMessage.startsWith("parse binary");
+  return isMalformed ? refuseMalformed(error.rawMessage) : error;
 }
 
 /** Refuses bytes that are no message of the request's type. */

@@ -1,0 +1,123 @@
+/** Makes request messages of bodies: JSON, a part of a message as JSON, raw bytes, or a stream of these. */
+import type { DescMessage, Message, Registry } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
+import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
+import { refuse } from "../errors.ts";
+import {
+  type BodyLimits,
+  type IncomingBody,
+  readBody,
+  readChunks,
+  requireMediaType,
+  withinTime,
+} from "./body.ts";
+import type { FieldPath } from "./fields.ts";
+import { decodeJsonText, parseJsonMessage, parseJsonValue } from "./json.ts";
+import { readLines, splitJsonArray } from "./json-stream.ts";
+import { isHttpBody, type Route } from "./routes.ts";
+
+const jsonType = "application/json";
+const lineTypes = ["application/x-ndjson", "application/ndjson", "application/jsonl"];
+
+/** A message as the body has it, and what the body says at all: a zero can not be seen in the message. */
+export interface BodyMessage {
+  readonly message: Message;
+  /** Tells whether a field was given by the body. */
+  readonly has: (path: FieldPath) => boolean;
+}
+
+/** Reads the message of a call that has one. */
+export async function readBodyMessage(
+  route: Route,
+  body: IncomingBody | undefined,
+  limits: BodyLimits,
+  registry: Registry,
+): Promise<BodyMessage> {
+  if (body === undefined) return emptyMessage(route);
+  if (route.body.kind === "none") {
+    await refuseContent(body, limits);
+    return emptyMessage(route);
+  }
+  if (takesRawBody(route)) return rawMessage(route, body.headers, await readBody(body, limits));
+  requireMediaType(body.headers, [jsonType]);
+  const bytes = await readBody(body, limits);
+  return bytes.length === 0 ? emptyMessage(route) : parseBodyMessage(route, decodeJsonText(bytes), registry);
+}
+
+/** @throws BODY_UNEXPECTED for a body that would be ignored: what it says must not be lost in silence. */
+async function refuseContent(body: IncomingBody, limits: BodyLimits): Promise<void> {
+  for await (const chunk of withinTime(body, limits.maxReceiveMs)) {
+    if (chunk.length > 0)
+      throw refuse("BODY_UNEXPECTED", "this call takes no body; put its fields into path and query");
+  }
+}
+
+function takesRawBody(route: Route): boolean {
+  if (route.body.kind === "all") return isHttpBody(route.spec.method.input);
+  return (
+    route.body.kind === "field" &&
+    route.body.field.fieldKind === "message" &&
+    isHttpBody(route.body.field.message)
+  );
+}
+
+/** Makes a request of raw bytes: the input is a google.api.HttpBody, or has one as its body field. */
+function rawMessage(route: Route, headers: Headers, data: Uint8Array): BodyMessage {
+  const { input } = route.spec.method;
+  const contentType = headers.get("content-type") ?? "application/octet-stream";
+  const message = reflect(input, create(input));
+  const bodyField = route.body.kind === "field" ? route.body.field : undefined;
+  const target = bodyField === undefined ? message : (message.get(bodyField) as ReflectMessage);
+  for (const field of target.fields) {
+    if (field.name === "content_type") target.set(field, contentType);
+    if (field.name === "data") target.set(field, data);
+  }
+  if (bodyField !== undefined) message.set(bodyField, target);
+  return { message: message.message, has: (path) => bodyField === undefined || path[0] === bodyField };
+}
+
+function emptyMessage(route: Route): BodyMessage {
+  return { message: create(route.spec.method.input), has: () => false };
+}
+
+function parseBodyMessage(route: Route, text: string, registry: Registry): BodyMessage {
+  const { input } = route.spec.method;
+  if (route.body.kind !== "field") return jsonMessage(input, text, registry);
+  // The text is checked to be one JSON value before it stands inside another: it can not break out.
+  parseJsonValue(text);
+  return jsonMessage(input, `{${JSON.stringify(route.body.field.jsonName)}:${text}}`, registry);
+}
+
+function jsonMessage(input: DescMessage, text: string, registry: Registry): BodyMessage {
+  return { message: parseJsonMessage(input, text, registry), has: (path) => hasJsonField(text, path) };
+}
+
+/** Tells whether a field stands in JSON text; null means that it is not given. */
+function hasJsonField(text: string, path: FieldPath): boolean {
+  let value: unknown = parseJsonValue(text);
+  for (const { jsonName, name } of path) {
+    if (typeof value !== "object" || value === null) return false;
+    const members = value as Readonly<Record<string, unknown>>;
+    value = members[jsonName] ?? members[name];
+  }
+  return value !== undefined && value !== null;
+}
+
+/** Reads the messages of a client stream: JSON lines, one JSON array, or the chunks of a raw body. */
+export async function* readBodyMessages(
+  route: Route,
+  body: IncomingBody | undefined,
+  limits: BodyLimits,
+  registry: Registry,
+): AsyncGenerator<BodyMessage> {
+  if (body === undefined) return;
+  if (route.body.kind === "none") return refuseContent(body, limits);
+  if (takesRawBody(route)) {
+    for await (const chunk of readChunks(body)) yield rawMessage(route, body.headers, chunk);
+    return;
+  }
+  const type = requireMediaType(body.headers, [jsonType, ...lineTypes]);
+  const texts =
+    type === jsonType ? splitJsonArray(await readBody(body, limits)) : readLines(body, limits.maxBytes);
+  for await (const text of texts) yield parseBodyMessage(route, text, registry);
+}

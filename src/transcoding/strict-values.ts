@@ -1,0 +1,50 @@
+/**
+ * What protobuf-es lets pass as a value in JSON although ProtoJSON does not: base64 with padding in the middle,
+ * numbers in hexadecimal, days that no month has.
+ */
+import { type DescMessage, ScalarType } from "@bufbuild/protobuf";
+
+/** Tells why a JSON string is no value of a scalar type; undefined if it may be one. */
+export function whyNotStrictScalar(scalar: ScalarType, text: string): string | undefined {
+  switch (scalar) {
+    case ScalarType.BYTES:
+      return isBase64(text) ? undefined : "invalid base64: expected the standard or the URL-safe alphabet";
+    case ScalarType.STRING:
+    case ScalarType.BOOL:
+      return undefined;
+    default:
+      if (/^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(text)) return undefined;
+      // Words such as NaN are left to the type they stand for.
+      return /^-?[A-Z][a-z]/.test(text) ? undefined : `expected a number, got "${text}"`;
+  }
+}
+
+/** RFC 4648, sections 4 and 5: with its padding or without any. */
+function isBase64(text: string): boolean {
+  if (!/^[A-Za-z0-9+/_-]*={0,2}$/.test(text)) return false;
+  return text.endsWith("=") ? text.length % 4 === 0 : text.length % 4 !== 1;
+}
+
+/** Tells why a JSON string is no value of a well-known message type; undefined if it may be one. */
+export function whyNotStrictMessage(desc: DescMessage, text: string): string | undefined {
+  switch (desc.typeName) {
+    case "google.protobuf.Timestamp":
+      return isTimestamp(text) ? undefined : `expected a time such as 2026-01-31T12:00:00Z, got "${text}"`;
+    case "google.protobuf.Duration":
+      return /^-?\d{1,12}(\.\d{1,9})?s$/.test(text)
+        ? undefined
+        : `expected seconds such as 1.5s, got "${text}"`;
+    default:
+      return undefined;
+  }
+}
+
+/** RFC 3339, section 5.6, with a day that its month has. */
+function isTimestamp(text: string): boolean {
+  const match = /^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/.exec(text);
+  if (match === null) return false;
+  const [year, month, day] = match.slice(1, 4).map(Number) as [number, number, number];
+  const date = new Date(Date.UTC(2000, month - 1, day));
+  date.setUTCFullYear(year, month - 1, day);
+  return date.getUTCMonth() === month - 1 && date.getUTCDate() === day;
+}

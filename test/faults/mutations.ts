@@ -1,0 +1,97 @@
+/** Requests that are almost right: made from good ones by a generator that a seed repeats. */
+
+/** Numbers that look random and repeat with their seed (mulberry32, by Tommy Ettinger, public domain). */
+export interface Random {
+  /** A whole number from 0 to before `end`. */
+  below(end: number): number;
+  pick<T>(items: readonly T[]): T;
+}
+
+/** Makes a generator. */
+export function createRandom(seed: number): Random {
+  let state = seed >>> 0;
+  const next = (): number => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return (mixed ^ (mixed >>> 14)) >>> 0;
+  };
+  const below = (end: number): number => next() % end;
+  return { below, pick: (items) => items[below(items.length)] as (typeof items)[number] };
+}
+
+/** Changes bytes in one to four places: flips, cuts, doubles, inserts, overwrites with what often breaks things. */
+export function mutate(random: Random, bytes: Uint8Array): Buffer {
+  let mutated = Buffer.from(bytes);
+  for (let times = 1 + random.below(4); times > 0; times -= 1) {
+    const at = random.below(mutated.length + 1);
+    const length = random.below(Math.min(16, mutated.length - at) + 1);
+    const head = mutated.subarray(0, at);
+    const tail = mutated.subarray(at + length);
+    switch (random.below(6)) {
+      case 0:
+        mutated = Buffer.from(mutated);
+        if (at < mutated.length) mutated[at] = (mutated[at] ?? 0) ^ (1 << random.below(8));
+        break;
+      case 1:
+        mutated = Buffer.concat([head, tail]);
+        break;
+      case 2:
+        mutated = Buffer.concat([head, mutated.subarray(at, at + length), mutated.subarray(at)]);
+        break;
+      case 3:
+        mutated = Buffer.concat([
+          head,
+          Buffer.from(Array.from({ length }, () => random.below(256))),
+          mutated.subarray(at),
+        ]);
+        break;
+      case 4:
+        mutated = Buffer.from(head);
+        break;
+      default:
+        mutated = Buffer.concat([head, Buffer.from(random.pick(awkwardTexts)), tail]);
+    }
+  }
+  return mutated;
+}
+
+/** Pieces of text that parsers stumble over. */
+const awkwardTexts = [
+  "\0",
+  "%",
+  "%2",
+  "%zz",
+  "%00",
+  "%2F",
+  "%C0%AF",
+  "..",
+  "//",
+  ":",
+  "{",
+  "}",
+  "[[[[[[[[",
+  '"',
+  "\\",
+  "\\ud800",
+  "null",
+  "true",
+  "-0",
+  "1e400",
+  "9007199254740993",
+  "99999999999999999999999999",
+  "__proto__",
+  "constructor",
+  "\r\n",
+  "\n\n",
+  "\r\nContent-Length: 5\r\n",
+  "Transfer-Encoding: chunked\r\n",
+  "\xff\xff\xff\xff",
+  "\u{1f600}",
+  "=",
+  "&&",
+  "a.b.c.d",
+  "application/grpc",
+  "gzip",
+  "*/*;q=x",
+];

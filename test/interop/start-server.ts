@@ -1,0 +1,89 @@
+/** Runs the real program, as an operator does. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+
+const main = join(import.meta.dirname, "../../src/main.ts");
+
+/** How the program is started. */
+export interface StartOptions {
+  readonly dataDir: string;
+  /** Flags beside --port 0 and --data-dir. */
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** How the program ended. */
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A program that serves. */
+export interface RunningServer {
+  readonly url: string;
+  /** "127.0.0.1:port", as gRPC clients want it. */
+  readonly authority: string;
+  readonly process: ChildProcess;
+  /** When the program has ended. */
+  readonly exit: Promise<Exit>;
+  /** Ends it, in order unless another signal is given. */
+  stop(signal?: NodeJS.Signals): Promise<Exit>;
+}
+
+/** Starts the program and waits for the line that says it is ready. */
+export async function startServer({ dataDir, args = [], env }: StartOptions): Promise<RunningServer> {
+  const { child, exit, output } = launch(["--port", "0", "--data-dir", dataDir, ...args], env);
+  const url = await Promise.race([
+    readUntil(child, () => /ready on (http:\S+)\n/.exec(output.stdout)?.[1]),
+    exit.then(({ code, stderr }) => {
+      throw new Error(`the program ended with ${code} before it was ready: ${stderr}`);
+    }),
+  ]);
+  return {
+    url,
+    authority: url.slice("http://".length),
+    process: child,
+    exit,
+    stop: (signal = "SIGTERM") => {
+      child.kill(signal);
+      return exit;
+    },
+  };
+}
+
+/** Runs the program to its end, with exactly these flags. */
+export function runToEnd(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<Exit> {
+  return launch(args, env).exit;
+}
+
+function launch(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("QSP_"));
+  const child = spawn(process.execPath, [main, ...args], {
+    env: { ...Object.fromEntries(inherited), ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const output = { stdout: "", stderr: "" };
+  child.stdout.on("data", (chunk) => {
+    output.stdout += chunk;
+  });
+  child.stderr.on("data", (chunk) => {
+    output.stderr += chunk;
+  });
+  const exit = once(child, "close").then(([code, signal]): Exit => ({ code, signal, ...output }));
+  return { child, exit, output };
+}
+
+function readUntil(child: ChildProcess, find: () => string | undefined): Promise<string> {
+  return new Promise((resolve) => {
+    const look = (): void => {
+      const found = find();
+      if (found === undefined) return;
+      child.stdout?.off("data", look);
+      resolve(found);
+    };
+    child.stdout?.on("data", look);
+  });
+}
