@@ -14,7 +14,7 @@ import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import { refuse, refuseBody, toConnectError } from "../errors.ts";
 import { parseGrpcTimeout } from "../transcoding/timeout.ts";
-import { refuseMalformed } from "./interceptors/errors.ts";
+import { refuseCompressed, refuseMalformed } from "./interceptors/errors.ts";
 import { discardRest } from "./linger.ts";
 import { toHeaders, toNodeHeaders } from "./metadata.ts";
 import type { StreamHandler } from "./node-http.ts";
@@ -200,11 +200,7 @@ class GrpcUnaryCall implements HandlerContext {
 
   async #decompress(message: Uint8Array, compression: Compression | undefined): Promise<Uint8Array> {
     if (compression === undefined) {
-      // grpc/grpc, doc/compression.md, "Test cases", wants INTERNAL.
-      throw refuse(
-        "ENCODING_MISSING",
-        "the message is marked as compressed, but grpc-encoding names no compression",
-      );
+      throw refuseCompressed();
     }
     try {
       return await compression.decompress(message, this.#options.maxBytes);

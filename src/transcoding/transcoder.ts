@@ -284,6 +284,7 @@ async function runStream(
     call.setup.interceptors,
   )(input)[Symbol.asyncIterator]();
   const first = output.next();
+  first.catch(() => {}); // Whoever writes the answer awaits it; a caller that has gone leaves it to nobody.
   try {
     // An error that comes at once still gets a status of its own.
     await Promise.race([first, wait(firstMessageGraceMs)]);

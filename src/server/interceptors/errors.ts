@@ -38,9 +38,13 @@ function explain(error: ConnectError, input: DescMessage): ConnectError {
       violations,
     );
   }
-  // Connect says of bytes that are no message of the type: "parse binary: …".
-  const isMalformed = error.code === Code.Internal && error.rawMessage.startsWith("parse binary");
-  return isMalformed ? refuseMalformed(error.rawMessage) : error;
+  return error.code === Code.Internal ? explainStream(error) : error;
+}
+
+/** What Connect says of a stream that it can not read: "parse binary: …", "received compressed envelope, …". */
+function explainStream(error: ConnectError): ConnectError {
+  if (error.rawMessage.startsWith("parse binary")) return refuseMalformed(error.rawMessage);
+  return error.rawMessage.startsWith("received compressed envelope") ? refuseCompressed() : error;
 }
 
 /** Refuses bytes that are no message of the request's type. */
@@ -49,6 +53,12 @@ export function refuseMalformed(reason: string): ConnectError {
     "MESSAGE_MALFORMED",
     `the request is not a message of its type: ${reason.replace("parse binary: ", "")}`,
   );
+}
+
+/** Refuses a message that is compressed nobody says how. */
+export function refuseCompressed(): ConnectError {
+  // grpc/grpc, doc/compression.md, "Test cases", wants INTERNAL.
+  return refuse("ENCODING_MISSING", "the message is marked as compressed, but no header says with what");
 }
 
 /** Reads the violations that @connectrpc/validate attaches, with fields named as in JSON. */

@@ -1,4 +1,5 @@
-/** Counts and logs every call, with its outcome. */
+/** Counts and logs every call, with its outcome, and gives it a name that the caller can quote. */
+import { randomBytes } from "node:crypto";
 import type { Interceptor } from "@connectrpc/connect";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
@@ -6,9 +7,14 @@ import { reasonOf } from "../../errors.ts";
 import type { Metrics } from "../metrics.ts";
 import { mapStream } from "./streams.ts";
 
+/** Names a call in the answer, its error and the log; a caller may choose the name. */
+const requestIdHeader = "x-request-id";
+
 /** Outermost of all: what it sees is what the caller gets. */
 export function observeInterceptor(metrics: Metrics, logger: Logger): Interceptor {
+  const nextRequestId = createRequestIds();
   return (next) => async (req) => {
+    const requestId = givenRequestId(req.header) ?? nextRequestId();
     const startedMs = performance.now();
     const method = `${req.service.typeName}/${req.method.name}`;
     metrics.callStarted(method);
@@ -16,33 +22,53 @@ export function observeInterceptor(metrics: Metrics, logger: Logger): Intercepto
       const durationMs = performance.now() - startedMs;
       const error = thrown === undefined ? undefined : ConnectError.from(thrown);
       metrics.callEnded(method, error?.code, durationMs);
-      logCall(logger, { method, header: req.header, durationMs, error });
+      logCall(logger, { method, requestId, header: req.header, durationMs, error });
     };
     try {
       const res = await next(req);
+      res.header.set(requestIdHeader, requestId);
       if (res.stream) return { ...res, message: mapStream(res.message, { end: finish }) };
       finish();
       return res;
     } catch (thrown) {
       finish(thrown);
+      if (thrown instanceof ConnectError) thrown.metadata.set(requestIdHeader, requestId);
       throw thrown;
     }
   };
 }
 
+/** Counts up from a random beginning, so that two servers, or two starts of one, do not give the same. */
+function createRequestIds(): () => string {
+  const prefix = randomBytes(6).toString("hex");
+  let count = 0;
+  return () => {
+    count += 1;
+    return `${prefix}-${count.toString(36)}`;
+  };
+}
+
+/** The name that the caller gives, if it is one that a log can hold. */
+function givenRequestId(header: Headers): string | undefined {
+  const given = header.get(requestIdHeader);
+  return given !== null && /^[\w.:-]{1,128}$/.test(given) ? given : undefined;
+}
+
 interface EndedCall {
   readonly method: string;
+  readonly requestId: string;
   readonly header: Headers;
   readonly durationMs: number;
   readonly error: ConnectError | undefined;
 }
 
 /** Writes one line a call: errors of ours with their cause, refusals with their reason, the rest for debugging. */
-function logCall(logger: Logger, { method, header, durationMs, error }: EndedCall): void {
-  const faulty = error !== undefined && isFault(error.code);
+function logCall(logger: Logger, { method, requestId, header, durationMs, error }: EndedCall): void {
+  const faulty = error !== undefined && isFault(error);
   if (!faulty && !logger.isLevelEnabled("debug")) return;
   const line = {
     method,
+    requestId,
     durationMs: Math.round(durationMs * 1000) / 1000,
     ...traceOf(header),
     ...(error && { code: Code[error.code], reason: reasonOf(error), message: error.rawMessage }),
@@ -51,9 +77,12 @@ function logCall(logger: Logger, { method, header, durationMs, error }: EndedCal
   else logger.debug(line, error ? "call refused" : "call ended");
 }
 
-/** True for what an operator should look at; the other codes are the caller's. */
-function isFault(code: Code): boolean {
-  return code === Code.Internal || code === Code.Unknown || code === Code.DataLoss;
+/** True for what an operator should look at; other codes, and other reasons of ours, are the caller's. */
+function isFault(error: ConnectError): boolean {
+  const { code } = error;
+  if (code !== Code.Internal && code !== Code.Unknown && code !== Code.DataLoss) return false;
+  const reason = reasonOf(error);
+  return reason === undefined || reason === "INTERNAL";
 }
 
 /** Takes the identifiers out of a W3C trace context (Trace Context, section 3.2). */
