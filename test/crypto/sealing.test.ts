@@ -1,0 +1,81 @@
+import { randomBytes } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { CryptoError } from "../../src/crypto/crypto-error.ts";
+import { masterKeyIdOf, openSecret, type SealedSecret, sealSecret } from "../../src/crypto/sealing.ts";
+
+const masterKey = randomBytes(32);
+const identity = "issuer_keys/k1/seed";
+const secret = Buffer.from("0123456789abcdef0123456789abcdef");
+
+function codeOf(act: () => unknown): string {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof CryptoError) return error.code;
+    throw error;
+  }
+  return "opened";
+}
+
+function flipBit(bytes: Uint8Array, index: number): Uint8Array {
+  const flipped = Buffer.from(bytes);
+  flipped[index] = (flipped[index] ?? 0) ^ 1;
+  return flipped;
+}
+
+describe("a sealed secret", () => {
+  const sealed = sealSecret(masterKey, identity, secret);
+
+  it("opens under the same master key for the same record", () => {
+    expect(Buffer.from(openSecret(masterKey, identity, sealed))).toEqual(secret);
+  });
+
+  it("has 60 bytes of wrapped data key, and 28 bytes more than the secret", () => {
+    expect(sealed.wrappedDataKey).toHaveLength(60);
+    expect(sealed.ciphertext).toHaveLength(secret.length + 28);
+  });
+
+  it("shows nothing of the secret, and is another each time", () => {
+    expect(Buffer.from(sealed.ciphertext).includes(secret.subarray(0, 8))).toBe(false);
+    expect(sealSecret(masterKey, identity, secret)).not.toEqual(sealed);
+  });
+
+  it("does not open under another master key", () => {
+    expect(codeOf(() => openSecret(randomBytes(32), identity, sealed))).toBe("SEAL_BROKEN");
+  });
+
+  it("does not open for another record", () => {
+    expect(codeOf(() => openSecret(masterKey, "issuer_keys/k2/seed", sealed))).toBe("SEAL_BROKEN");
+  });
+
+  it("does not open with the data key of another record", () => {
+    const other = sealSecret(masterKey, identity, secret);
+    const mixed: SealedSecret = { ...sealed, wrappedDataKey: other.wrappedDataKey };
+    expect(codeOf(() => openSecret(masterKey, identity, mixed))).toBe("SEAL_BROKEN");
+  });
+
+  it.each(["wrappedDataKey", "ciphertext"] as const)(
+    "does not open with any bit of its %s changed",
+    (part) => {
+      for (let index = 0; index < sealed[part].length; index += 1) {
+        const changed = { ...sealed, [part]: flipBit(sealed[part], index) };
+        expect(
+          codeOf(() => openSecret(masterKey, identity, changed)),
+          `byte ${index}`,
+        ).toBe("SEAL_BROKEN");
+      }
+    },
+  );
+
+  it.each([0, 11, 27])("does not open when cut to %i bytes", (length) => {
+    const changed = { ...sealed, ciphertext: sealed.ciphertext.subarray(0, length) };
+    expect(codeOf(() => openSecret(masterKey, identity, changed))).toBe("SEAL_BROKEN");
+  });
+});
+
+describe("masterKeyIdOf", () => {
+  it("names a key by 32 hexadecimal digits that differ from those of another", () => {
+    expect(masterKeyIdOf(masterKey)).toMatch(/^[0-9a-f]{32}$/);
+    expect(masterKeyIdOf(masterKey)).not.toBe(masterKeyIdOf(randomBytes(32)));
+  });
+});
