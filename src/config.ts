@@ -155,7 +155,11 @@ export function describeSettings(): string {
 }
 
 function text(name: string, fallback: string, placeholder: string, meaning: string): Setting<string> {
-  return { name, fallback, placeholder, meaning, read: (value) => value };
+  const read = (value: string): string => {
+    if (value === "" && fallback !== "") throw new ConfigError(`"" is empty; it must name something`);
+    return value;
+  };
+  return { name, fallback, placeholder, meaning, read };
 }
 
 function flag(name: string, meaning: string): Setting<boolean> {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 
-/** A directory of one test, or of one file with `afterAll` as the second argument; removed when it ends. */
+/** A directory of one test; or of one file with `afterAll`, given outside of any hook. It is removed at the end. */
 export function makeTemporaryDirectory(atEnd: (remove: () => void) => void = onTestFinished): string {
   const path = mkdtempSync(join(tmpdir(), "qsp-test-"));
   atEnd(() => rmSync(path, { recursive: true, force: true }));

@@ -45,6 +45,10 @@ const headroom = 8;
 export function createListener(options: ListenerOptions): Listener {
   let draining = false;
   const sessions = new Set<http2.ServerHttp2Session>();
+  /** Connections that have not shown which protocol they speak; neither server knows of them. */
+  const undecided = new Set<Socket>();
+  /** Answers of HTTP/1.1 that are not finished. */
+  const running = new Set<http.ServerResponse>();
   const http2Server = createHttp2Server(options, sessions);
   const http1Server = http.createServer(
     {
@@ -57,6 +61,12 @@ export function createListener(options: ListenerOptions): Listener {
       requireHostHeader: false,
     },
     (req, res) => {
+      running.add(res);
+      res.once("close", () => {
+        running.delete(res);
+        // After an answer whose headers were sent before, Node would wait for the next request.
+        if (draining) setImmediate(() => http1Server.closeIdleConnections());
+      });
       if (draining) res.setHeader("connection", "close");
       options.onRequest(req, res);
     },
@@ -65,7 +75,7 @@ export function createListener(options: ListenerOptions): Listener {
   http1Server.on("checkExpectation", options.onRequest);
   http1Server.maxRequestsPerSocket = 0;
   http1Server.on("clientError", (error, socket) => answerBadRequest(error, socket, options));
-  chooseProtocol(http1Server, http2Server, options.maxHeaderMs);
+  chooseProtocol(http1Server, http2Server, undecided, options.maxHeaderMs);
 
   return {
     listen: (port, host) =>
@@ -80,12 +90,15 @@ export function createListener(options: ListenerOptions): Listener {
       draining = true;
       const closed = new Promise<void>((resolve) => http1Server.close(() => resolve()));
       for (const session of sessions) session.close();
+      for (const res of running) if (!res.headersSent) res.setHeader("connection", "close");
+      for (const socket of undecided) socket.destroy();
       http1Server.closeIdleConnections();
       await closed;
     },
     destroy: () => {
       http1Server.close();
       for (const session of sessions) session.destroy();
+      for (const socket of undecided) socket.destroy();
       http1Server.closeAllConnections();
     },
   };
@@ -126,10 +139,18 @@ function createHttp2Server(
 }
 
 /** Reads the first bytes of every connection and gives it to the server that speaks its protocol. */
-function chooseProtocol(http1Server: http.Server, http2Server: http2.Http2Server, maxHeaderMs: number): void {
+function chooseProtocol(
+  http1Server: http.Server,
+  http2Server: http2.Http2Server,
+  undecided: Set<Socket>,
+  maxHeaderMs: number,
+): void {
   const acceptHttp1 = http1Server.listeners("connection");
   http1Server.removeAllListeners("connection");
   http1Server.on("connection", (socket: Socket) => {
+    undecided.add(socket);
+    const forget = (): void => void undecided.delete(socket);
+    socket.once("close", forget);
     const onEarlyError = (): void => void socket.destroy();
     socket.once("error", onEarlyError);
     socket.setTimeout(maxHeaderMs, onEarlyError);
@@ -143,6 +164,8 @@ function chooseProtocol(http1Server: http.Server, http2Server: http2.Http2Server
       socket.off("error", onEarlyError);
       socket.off("timeout", onEarlyError);
       socket.off("end", onEarlyError);
+      socket.off("close", forget);
+      forget();
       socket.setTimeout(0);
       // Put back for the server that takes over.
       socket.unshift(seen);

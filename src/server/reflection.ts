@@ -6,6 +6,7 @@ import { type DescEnum, type DescFile, type DescMessage, toBinary } from "@bufbu
 import { nestedTypes } from "@bufbuild/protobuf/reflect";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Code, createServiceImplSpec, type ServiceImplSpec } from "@connectrpc/connect";
+import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import {
   type ServerReflectionRequest,
   ServerReflection as ServerReflectionV1,
@@ -17,7 +18,10 @@ import { collectFiles } from "../transcoding/descriptors.ts";
 /** Makes both reflection services, describing the given ones, themselves, and all that these import. */
 export function createReflection(services: readonly ServiceImplSpec[]): ServiceImplSpec[] {
   const described = [...services.map(({ service }) => service), ServerReflectionV1, ServerReflectionV1alpha];
-  const index = createIndex(collectFiles(described.map((service) => service.file)));
+  const index = createIndex(
+    // No RPC names the details of errors; clients that show them ask for their types all the same.
+    collectFiles([...described.map((service) => service.file), file_google_rpc_error_details]),
+  );
   const names = described.map((service) => service.typeName).sort();
   async function* serverReflectionInfo(requests: AsyncIterable<Question>): AsyncGenerator<Answer> {
     const sent = new Set<DescFile>();

@@ -49,21 +49,30 @@ export function hasDatabase(dataDir: string): boolean {
  */
 export async function openDatabase(dataDir: string): Promise<Database> {
   const path = databasePath(dataDir);
-  let database: Database;
+  let database: Database | undefined;
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-    database = new Kysely<Schema>({ dialect: openSqlite(path) });
+    database = new Kysely<Schema>({ dialect: await openSqlite(path) });
+    await migrate(database);
+    return database;
   } catch (error) {
+    await database?.destroy();
+    if (messageOf(error).includes("previously executed migration")) {
+      throw new StorageError(
+        `the store ${path} was written by a newer version of this program; use that one`,
+      );
+    }
     throw new StorageError(`the store ${path} can not be opened: ${messageOf(error)}`);
   }
+}
+
+/** Takes the steps that are missing. Of several programs that start at once, one takes them while the others wait. */
+async function migrate(database: Database): Promise<void> {
   const provider = { getMigrations: async () => ({ ...migrations }) };
-  const { error } = await new Migrator({ db: database, provider }).migrateToLatest();
-  if (error === undefined) return database;
-  await database.destroy();
-  if (messageOf(error).includes("previously executed migration")) {
-    throw new StorageError(`the store ${path} was written by a newer version of this program; use that one`);
-  }
-  throw new StorageError(`the store ${path} can not be brought up to date: ${messageOf(error)}`);
+  await database.transaction().execute(async (transaction) => {
+    const { error } = await new Migrator({ db: transaction, provider }).migrateToLatest();
+    if (error !== undefined) throw error;
+  });
 }
 
 function messageOf(error: unknown): string {

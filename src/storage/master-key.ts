@@ -1,6 +1,6 @@
 /** Finds the key that wraps all data keys. */
 import { randomBytes } from "node:crypto";
-import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { linkSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { hasDatabase, StorageError } from "./database.ts";
 
@@ -14,7 +14,11 @@ const masterKeyBytes = 32;
  * @throws StorageError if the file is missing although there is a store, is no key, or others can read it.
  */
 export function loadMasterKey(dataDir: string, path = join(dataDir, "master.key")): Uint8Array {
-  const text = readIfExists(path) ?? makeFile(dataDir, path);
+  const isNew = !hasDatabase(dataDir);
+  const text = readIfExists(path) ?? (isNew ? makeFile(path) : undefined);
+  if (text === undefined) {
+    throw new StorageError(`the master key ${path} is missing, and without it the store can not be read`);
+  }
   if (!/^[0-9a-f]{64}\s*$/i.test(text)) {
     throw new StorageError(`${path} is no master key: expected ${masterKeyBytes * 2} hexadecimal digits`);
   }
@@ -34,19 +38,24 @@ function readIfExists(path: string): string | undefined {
   }
 }
 
-function makeFile(dataDir: string, path: string): string {
-  if (hasDatabase(dataDir)) {
-    throw new StorageError(`the master key ${path} is missing, and without it the store can not be read`);
-  }
-  const text = `${randomBytes(masterKeyBytes).toString("hex")}\n`;
+/** Makes the file; of several programs that start at once, one makes it and the others read that. */
+function makeFile(path: string): string | undefined {
+  const draft = `${path}.${randomBytes(8).toString("hex")}`;
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    // "wx": of two processes that start at once, one makes the file and the other reads it.
-    writeFileSync(path, text, { mode: 0o600, flag: "wx", flush: true });
-    return text;
+    writeFileSync(draft, `${randomBytes(masterKeyBytes).toString("hex")}\n`, {
+      mode: 0o600,
+      flag: "wx",
+      flush: true,
+    });
+    // A link appears with its whole content, and only if there is none yet.
+    linkSync(draft, path);
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "EEXIST")
-      return readFileSync(path, "utf8");
-    throw new StorageError(`${path} can not be written: ${error instanceof Error ? error.message : error}`);
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) {
+      throw new StorageError(`${path} can not be written: ${error instanceof Error ? error.message : error}`);
+    }
+  } finally {
+    rmSync(draft, { force: true });
   }
+  return readIfExists(path);
 }

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { CryptoError } from "../../src/crypto/crypto-error.ts";
 import { masterKeyIdOf, openSecret, type SealedSecret, sealSecret } from "../../src/crypto/sealing.ts";
+import { flipBit } from "./refusal.ts";
 
 const masterKey = randomBytes(32);
 const identity = "issuer_keys/k1/seed";
@@ -15,12 +16,6 @@ function codeOf(act: () => unknown): string {
     throw error;
   }
   return "opened";
-}
-
-function flipBit(bytes: Uint8Array, index: number): Uint8Array {
-  const flipped = Buffer.from(bytes);
-  flipped[index] = (flipped[index] ?? 0) ^ 1;
-  return flipped;
 }
 
 describe("a sealed secret", () => {

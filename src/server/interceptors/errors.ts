@@ -5,7 +5,7 @@ import { pathFromViolationProto } from "@bufbuild/protovalidate";
 import { ViolationsSchema } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { Interceptor } from "@connectrpc/connect";
 import { Code, type ConnectError } from "@connectrpc/connect";
-import { explainAbort, type FieldViolation, reasonOf, refuse, toConnectError } from "../../errors.ts";
+import { explainAbort, reasonOf, refuse, refuseBody, toConnectError } from "../../errors.ts";
 import { mapStream } from "./streams.ts";
 
 /** Maps what handlers, the validator and Connect throw to refusals with a reason. */
@@ -25,26 +25,34 @@ export function errorInterceptor(): Interceptor {
 
 function explain(error: ConnectError, input: DescMessage): ConnectError {
   if (reasonOf(error) !== undefined) return error;
-  const violations = readViolations(error, input);
-  if (violations.length > 0) {
-    const message = violations.map(({ field, description }) =>
-      field ? `${field}: ${description}` : description,
-    );
-    const fields = violations.map(({ field }) => field).filter(Boolean);
-    return refuse(
-      "FIELD_INVALID",
-      message.join("; "),
-      fields.length > 0 ? { field: fields.join(",") } : {},
-      violations,
-    );
-  }
-  return error.code === Code.Internal ? explainStream(error) : error;
+  const faults = readFaults(error, input);
+  return faults.length > 0 ? refuseFaults(faults) : explainStream(error);
+}
+
+/** What a rule found: the fields at fault, and one sentence about them. */
+interface RuleFault {
+  readonly fields: readonly string[];
+  readonly description: string;
+  readonly sentence: string;
+}
+
+function refuseFaults(faults: readonly RuleFault[]): ConnectError {
+  const fields = faults.flatMap((fault) => fault.fields);
+  const violations = faults.flatMap(({ fields, description }) =>
+    fields.map((field) => ({ field, description })),
+  );
+  const message = faults.map(({ sentence }) => sentence).join("; ");
+  return refuse("FIELD_INVALID", message, fields.length > 0 ? { field: fields.join(",") } : {}, violations);
 }
 
 /** What Connect says of a stream that it can not read: "parse binary: …", "received compressed envelope, …". */
 function explainStream(error: ConnectError): ConnectError {
-  if (error.rawMessage.startsWith("parse binary")) return refuseMalformed(error.rawMessage);
-  return error.rawMessage.startsWith("received compressed envelope") ? refuseCompressed() : error;
+  const { code, rawMessage } = error;
+  if (code === Code.Internal && rawMessage.startsWith("parse binary")) return refuseMalformed(rawMessage);
+  if (code === Code.Internal && rawMessage.startsWith("received compressed envelope"))
+    return refuseCompressed();
+  const maxBytes = /larger than configured readMaxBytes (\d+)/.exec(rawMessage)?.[1];
+  return code === Code.ResourceExhausted && maxBytes !== undefined ? refuseBody(Number(maxBytes)) : error;
 }
 
 /** Refuses bytes that are no message of the request's type. */
@@ -62,14 +70,20 @@ export function refuseCompressed(): ConnectError {
 }
 
 /** Reads the violations that @connectrpc/validate attaches, with fields named as in JSON. */
-function readViolations(error: ConnectError, input: DescMessage): FieldViolation[] {
-  return error.findDetails(ViolationsSchema).flatMap(({ violations }) =>
-    violations.map((violation) => {
-      const path = violation.field === undefined ? [] : pathFromViolationProto(input, violation.field);
-      const names = path.map((part) => describePart(part)).join("");
-      return { field: names.replace(/^\./, ""), description: violation.message };
-    }),
-  );
+function readFaults(error: ConnectError, input: DescMessage): RuleFault[] {
+  const violations = error.findDetails(ViolationsSchema).flatMap((detail) => detail.violations);
+  return violations.map(({ field, message: description }) => {
+    const path = field === undefined ? [] : pathFromViolationProto(input, field);
+    const name = path.map(describePart).join("").replace(/^\./, "");
+    // A rule over several fields belongs to none; its message names those that it is about.
+    if (name === "") return { fields: findNamed(input, description), description, sentence: description };
+    return { fields: [name], description, sentence: `${name}: ${description}` };
+  });
+}
+
+function findNamed(input: DescMessage, text: string): string[] {
+  const words = new Set(text.match(/\w+/g));
+  return input.fields.map(({ jsonName }) => jsonName).filter((name) => words.has(name));
 }
 
 function describePart(part: ReturnType<typeof pathFromViolationProto>[number]): string {

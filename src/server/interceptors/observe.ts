@@ -5,7 +5,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { reasonOf } from "../../errors.ts";
 import type { Metrics } from "../metrics.ts";
-import { mapStream } from "./streams.ts";
+import { endOnAbort, mapStream } from "./streams.ts";
 
 /** Names a call in the answer, its error and the log; a caller may choose the name. */
 const requestIdHeader = "x-request-id";
@@ -27,7 +27,8 @@ export function observeInterceptor(metrics: Metrics, logger: Logger): Intercepto
     try {
       const res = await next(req);
       res.header.set(requestIdHeader, requestId);
-      if (res.stream) return { ...res, message: mapStream(res.message, { end: finish }) };
+      if (res.stream)
+        return { ...res, message: endOnAbort(mapStream(res.message, { end: finish }), req.signal) };
       finish();
       return res;
     } catch (thrown) {

@@ -21,3 +21,12 @@ export async function* mapStream<T>(source: AsyncIterable<T>, mapping: StreamMap
     else mapping.end?.(failure.thrown);
   }
 }
+
+/**
+ * Ends a stream when its call is aborted, also while nobody asks for its next message: a reader that stalls and
+ * then goes would leave the handler waiting for good.
+ */
+export function endOnAbort<T>(source: AsyncGenerator<T>, signal: AbortSignal): AsyncIterable<T> {
+  signal.addEventListener("abort", () => void source.return(undefined).catch(() => {}), { once: true });
+  return source;
+}

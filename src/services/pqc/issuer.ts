@@ -58,8 +58,16 @@ export async function openIssuer({ provider, store, now }: IssuerParts): Promise
     await addFirstKey(provider, store, now());
     records = await store.listKeys(retiredTokensEndedAt);
   }
-  const publicKeys = new Map(records.map((record) => [record.keyId, importPublicKey(provider, record)]));
-  const jwks = [...publicKeys.values()].map((key) => toPublicJwk(provider, key));
+  const keys = records.map((record) => {
+    const publicKey = importPublicKey(provider, record);
+    return { record, publicKey, jwk: toPublicJwk(provider, publicKey) };
+  });
+  /** Keys that sign, and those whose last token has not ended. */
+  const listLiving = () =>
+    keys.filter(({ record }) => {
+      const { retiredAt } = record;
+      return retiredAt === undefined || retiredAt.getTime() + tokenLifetimeSeconds * 1000 > now().getTime();
+    });
   const signing = records.find((record) => record.retiredAt === undefined);
   if (signing === undefined) throw new Error("the store holds no key that signs tokens");
   const secretKey = await importSecretKey(provider, signing);
@@ -74,6 +82,7 @@ export async function openIssuer({ provider, store, now }: IssuerParts): Promise
       return { token, expiresAt: new Date(expiresAtSeconds * 1000) };
     },
     async check(token) {
+      const publicKeys = new Map(listLiving().map(({ record, publicKey }) => [record.keyId, publicKey]));
       const result = await verifyJwt(provider, publicKeys, token, now());
       if (!result.ok) return result;
       const { sub, iat, exp } = result.payload;
@@ -81,7 +90,7 @@ export async function openIssuer({ provider, store, now }: IssuerParts): Promise
       if (typeof iat !== "number") return { ok: false, reason: "MALFORMED", message: "iat must be a number" };
       return { ok: true, subject: sub, issuedAt: new Date(iat * 1000), expiresAt: new Date(exp * 1000) };
     },
-    publicJwks: () => jwks,
+    publicJwks: () => listLiving().map(({ jwk }) => jwk),
   };
 }
 

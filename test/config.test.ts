@@ -1,0 +1,241 @@
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { type Config, ConfigError, describeSettings, readConfig } from "../src/config.ts";
+import { runToEnd, startServer } from "./interop/start-server.ts";
+import { makeTemporaryDirectory } from "./temporary-directory.ts";
+
+/** Every setting: its key, flag and variable, its default, a good value and what it becomes, and bad ones. */
+const settings: readonly {
+  key: keyof Config;
+  flag: string;
+  variable: string;
+  fallback: unknown;
+  good: [text: string, value: unknown];
+  bad: string[];
+}[] = [
+  {
+    key: "host",
+    flag: "--host",
+    variable: "QSP_HOST",
+    fallback: "127.0.0.1",
+    good: ["::1", "::1"],
+    bad: ["0.0.0.0", "example.org", "::", ""],
+  },
+  {
+    key: "port",
+    flag: "--port",
+    variable: "QSP_PORT",
+    fallback: 8080,
+    good: ["0", 0],
+    bad: ["65536", "-1", "http", "80.5", "1e3", "0x50", " 80"],
+  },
+  {
+    key: "dataDir",
+    flag: "--data-dir",
+    variable: "QSP_DATA_DIR",
+    fallback: "./data",
+    good: ["/var/lib/qsp", "/var/lib/qsp"],
+    bad: [""],
+  },
+  {
+    key: "masterKeyFile",
+    flag: "--master-key-file",
+    variable: "QSP_MASTER_KEY_FILE",
+    fallback: "",
+    good: ["/etc/qsp.key", "/etc/qsp.key"],
+    bad: [],
+  },
+  {
+    key: "services",
+    flag: "--services",
+    variable: "QSP_SERVICES",
+    fallback: ["all"],
+    good: ["kms, iot", ["kms", "iot"]],
+    bad: ["kms,,iot", ","],
+  },
+  {
+    key: "auth",
+    flag: "--auth",
+    variable: "QSP_AUTH",
+    fallback: "open",
+    good: ["open", "open"],
+    bad: ["none", "OPEN"],
+  },
+  {
+    key: "cryptoProvider",
+    flag: "--crypto-provider",
+    variable: "QSP_CRYPTO_PROVIDER",
+    fallback: "openssl",
+    good: ["noble", "noble"],
+    bad: ["libsodium", "OpenSSL"],
+  },
+  {
+    key: "maxMetadataBytes",
+    flag: "--max-metadata-bytes",
+    variable: "QSP_MAX_METADATA_BYTES",
+    fallback: 16_384,
+    good: ["8192", 8192],
+    bad: ["1023", "1048577", "16k"],
+  },
+  {
+    key: "maxMessageBytes",
+    flag: "--max-message-bytes",
+    variable: "QSP_MAX_MESSAGE_BYTES",
+    fallback: 4_194_304,
+    good: ["1048576", 1_048_576],
+    bad: ["0", "4MiB"],
+  },
+  {
+    key: "maxCallMs",
+    flag: "--max-call-ms",
+    variable: "QSP_MAX_CALL_MS",
+    fallback: 30_000,
+    good: ["5000", 5000],
+    bad: ["0", "86400001", "5s"],
+  },
+  {
+    key: "maxDrainMs",
+    flag: "--max-drain-ms",
+    variable: "QSP_MAX_DRAIN_MS",
+    fallback: 30_000,
+    good: ["0", 0],
+    bad: ["-1", "86400001"],
+  },
+  {
+    key: "logLevel",
+    flag: "--log-level",
+    variable: "QSP_LOG_LEVEL",
+    fallback: "info",
+    good: ["silent", "silent"],
+    bad: ["verbose", "INFO"],
+  },
+];
+
+describe("the settings", () => {
+  it.each(settings)("$flag has its default", ({ key, fallback }) => {
+    expect(readConfig([], {})[key]).toEqual(fallback);
+  });
+
+  it.each(settings)("$flag is taken as a flag", ({ key, flag, good: [text, value] }) => {
+    expect(readConfig([flag, text], {})[key]).toEqual(value);
+    expect(readConfig([`${flag}=${text}`], {})[key]).toEqual(value);
+  });
+
+  it.each(settings)("$flag is taken as the variable $variable", ({ key, variable, good: [text, value] }) => {
+    expect(readConfig([], { [variable]: text })[key]).toEqual(value);
+  });
+
+  it.each(settings)("$flag goes before $variable", ({ key, flag, variable, good: [text, value] }) => {
+    expect(readConfig([flag, text], { [variable]: "bad value" })[key]).toEqual(value);
+  });
+
+  const bad = settings.flatMap(({ flag, variable, bad: texts }) =>
+    texts.map((text) => ({ flag, variable, text })),
+  );
+  it.each(bad)('$flag "$text" is refused with a sentence that names it', ({ flag, variable, text }) => {
+    expect(() => readConfig([`${flag}=${text}`], {})).toThrow(configError(flag));
+    // The rule about hosts is one of two settings together, and speaks of both as flags.
+    const name = flag === "--host" ? flag : variable;
+    expect(() => readConfig([], { [variable]: text })).toThrow(configError(name));
+  });
+
+  it.each(settings)("$flag and $variable stand in the help", ({ flag, variable }) => {
+    expect(describeSettings()).toMatch(new RegExp(`${flag} .*${variable} `));
+  });
+
+  it("are frozen", () => {
+    expect(Object.isFrozen(readConfig([], {}))).toBe(true);
+  });
+
+  it.each([["--prot", "80"], ["-p", "80"], ["--port"], ["serve"], ["--no-port"]])("refuse %s", (...args) => {
+    expect(() => readConfig(args, {})).toThrow(configError("--help"));
+  });
+
+  it("open the server to the network only if the operator says so in so many words", () => {
+    expect(() => readConfig(["--host", "0.0.0.0"], {})).toThrow(configError("--danger-open-to-network"));
+    const args = ["--host", "0.0.0.0", "--danger-open-to-network"];
+    expect(readConfig(args, {}).host).toBe("0.0.0.0");
+    expect(readConfig(["--host", "0.0.0.0"], { QSP_DANGER_OPEN_TO_NETWORK: "true" }).host).toBe("0.0.0.0");
+  });
+
+  it.each(["localhost", "127.0.0.1", "127.1.2.3", "::1"])("take the loopback host %s", (host) => {
+    expect(readConfig(["--host", host], {}).host).toBe(host);
+  });
+});
+
+describe("a start that can not be", { timeout: 30_000 }, () => {
+  const dataDir = makeTemporaryDirectory(afterAll);
+  // At once, for a start takes a while.
+  const start = (...args: string[]) => runToEnd(["--data-dir", dataDir, ...args]);
+
+  it.concurrent.each([
+    ["an unknown flag", ["--prot", "80"], /--prot/],
+    ["a bad value", ["--port", "http"], /--port/],
+    ["an unknown service", ["--services", "pqc,toaster"], /--services.*toaster.*pqc/],
+    ["a host that is no address of ours", ["--port", "0", "--host", "127.0.0.1.example.invalid"], /host/],
+    [
+      "an address of another machine",
+      ["--port", "0", "--host", "192.0.2.1", "--danger-open-to-network"],
+      /192\.0\.2\.1/,
+    ],
+    [
+      "a host name that does not exist",
+      ["--port", "0", "--host", "nobody.invalid", "--danger-open-to-network"],
+      /nobody\.invalid/,
+    ],
+  ])("ends with one sentence and exit code 2: %s", async (_what, args, sentence) => {
+    expect(await start(...args)).toMatchObject(refused(sentence));
+  });
+
+  it("ends with one sentence and exit code 2: a busy port", async () => {
+    const squatter = createServer().listen(0, "127.0.0.1");
+    await once(squatter, "listening");
+    onTestFinished(() => void squatter.close());
+    const address = squatter.address();
+    const port = typeof address === "object" ? String(address?.port) : "";
+    expect(await start("--port", port)).toMatchObject(refused(new RegExp(`port ${port} .*--port`)));
+  });
+
+  it("ends with one sentence and exit code 2: a bad variable", async () => {
+    const exit = await runToEnd(["--data-dir", dataDir], { QSP_PORT: "http" });
+    expect(exit).toMatchObject(refused(/QSP_PORT/));
+  });
+});
+
+describe("the program", { timeout: 30_000 }, () => {
+  it("prints its help and ends", async () => {
+    const { code, stdout, stderr } = await runToEnd(["--help"]);
+    expect([code, stderr]).toEqual([0, ""]);
+    for (const { flag } of settings) expect(stdout).toContain(`  ${flag} `);
+  });
+
+  it("says that it is ready in the last line of its start, with its address", async () => {
+    const server = await startServer({ dataDir: makeTemporaryDirectory() });
+    const { stdout } = await server.stop();
+    const lines = stdout.trim().split("\n");
+    expect(lines.at(-1)).toBe(`Quantum-Safe Playground is ready on ${server.url}`);
+  });
+
+  it("takes its settings from variables as well", async () => {
+    const dataDir = makeTemporaryDirectory();
+    const env = { QSP_CRYPTO_PROVIDER: "noble", QSP_LOG_LEVEL: "debug" };
+    const server = await startServer({ dataDir, env });
+    const health = await (await fetch(`${server.url}/api/health`)).text();
+    const { stderr } = await server.stop();
+    expect(health).toContain('"cryptoProvider":"@noble/post-quantum ');
+    expect(stderr).toContain('"method":"pqc.TokenService/GetHealth"');
+  });
+});
+
+function configError(name: string) {
+  return expect.objectContaining({
+    constructor: ConfigError,
+    message: expect.stringMatching(new RegExp(`^[^\\n]*${name}[^\\n]*$`)),
+  });
+}
+
+function refused(sentence: RegExp) {
+  const oneLine = new RegExp(`^qsp: [^\\n]*${sentence.source}[^\\n]*\\n$`);
+  return { code: 2, stdout: "", stderr: expect.stringMatching(oneLine) };
+}

@@ -1,0 +1,99 @@
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { type PqcServer, startPqcServer } from "./pqc-server.ts";
+
+const startMs = Date.UTC(2026, 0, 1, 12, 0, 0);
+const lifetimeMs = 3_600_000;
+
+describe("the issuing key", () => {
+  it("survives a restart, and so do its tokens", async () => {
+    const dataDir = makeTemporaryDirectory();
+    const [token, keys] = await visit(dataDir, startMs, async ({ tokens }) => [
+      (await tokens.issueToken({ username: "ada" })).token,
+      (await tokens.getJwks({})).keys,
+    ]);
+    const answers = await visit(dataDir, startMs + 1000, async ({ tokens }) => [
+      (await tokens.getJwks({})).keys,
+      (await tokens.verifyToken({ token })).valid,
+    ]);
+    expect(answers).toEqual([keys, true]);
+  });
+
+  it("is another one in another data directory", async () => {
+    const keyIdOf = async ({ tokens }: PqcServer) => (await tokens.getJwks({})).keys[0]?.kid;
+    const one = await visit(makeTemporaryDirectory(), startMs, keyIdOf);
+    const other = await visit(makeTemporaryDirectory(), startMs, keyIdOf);
+    expect(one).not.toBe(other);
+  });
+
+  it("is nowhere in the store but sealed", async () => {
+    const dataDir = makeTemporaryDirectory();
+    await visit(dataDir, startMs, async ({ tokens }) => tokens.getHealth({}));
+    const database = new DatabaseSync(join(dataDir, "qsp.db"));
+    onTestFinished(() => database.close());
+    const row = database.prepare("select * from issuer_keys").get() ?? {};
+    // 12 bytes of nonce, 32 of seed or key, 16 of tag.
+    expect(row.sealed_seed).toHaveLength(60);
+    expect(row.wrapped_data_key).toHaveLength(60);
+    const publicBytes = Object.values(row).filter(
+      (value) => value instanceof Uint8Array && value.length !== 60,
+    );
+    expect(publicBytes).toEqual([row.public_key]);
+  });
+
+  it("stays in the key set for 3600 seconds after it was retired, and its tokens stay valid", async () => {
+    const dataDir = makeTemporaryDirectory();
+    const { token, keys } = await visit(dataDir, startMs, async ({ tokens }) => ({
+      token: (await tokens.issueToken({ username: "ada" })).token,
+      keys: (await tokens.getJwks({})).keys,
+    }));
+    const database = new DatabaseSync(join(dataDir, "qsp.db"));
+    database.exec(`update issuer_keys set retired_at_ms = ${startMs + 1000}`);
+    database.close();
+
+    const [newKeys, answer, newToken] = await visit(dataDir, startMs + 2000, async ({ tokens }) => [
+      (await tokens.getJwks({})).keys,
+      await tokens.verifyToken({ token }),
+      (await tokens.issueToken({ username: "grace" })).token,
+    ]);
+    expect(newKeys).toHaveLength(2);
+    expect(newKeys[1]).toEqual(keys[0]);
+    expect(answer.valid).toBe(true);
+    expect(Buffer.from(newToken.split(".")[0] ?? "", "base64url").toString()).toContain(
+      newKeys[0]?.kid ?? "?",
+    );
+
+    const laterKeys = await visit(
+      dataDir,
+      startMs + 2000 + lifetimeMs,
+      async ({ tokens }) => (await tokens.getJwks({})).keys,
+    );
+    expect(laterKeys).toEqual([newKeys[0]]);
+  });
+
+  it("leaves the key set of a server that runs on, once no token of it can live", async () => {
+    const dataDir = makeTemporaryDirectory();
+    await visit(dataDir, startMs, async ({ tokens }) => tokens.getHealth({}));
+    const database = new DatabaseSync(join(dataDir, "qsp.db"));
+    database.exec(`update issuer_keys set retired_at_ms = ${startMs + 1000}`);
+    database.close();
+    let nowMs = startMs + 2000;
+    const server = await startPqcServer(dataDir, () => new Date(nowMs));
+    onTestFinished(() => server.close());
+    expect((await server.tokens.getJwks({})).keys).toHaveLength(2);
+    nowMs += lifetimeMs;
+    expect((await server.tokens.getJwks({})).keys).toHaveLength(1);
+  });
+});
+
+/** Opens a server on a data directory at a time, asks it something, and closes it. */
+async function visit<T>(dataDir: string, nowMs: number, ask: (server: PqcServer) => Promise<T>): Promise<T> {
+  const server = await startPqcServer(dataDir, () => new Date(nowMs));
+  try {
+    return await ask(server);
+  } finally {
+    await server.close();
+  }
+}

@@ -1,0 +1,60 @@
+/** The services of the package pqc behind a server of their own, with a clock that the test sets. */
+import { type Client, createClient, createServiceImplSpec } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { callerKey } from "../../src/server/interceptors/access.ts";
+import { authenticate } from "../../src/services/pqc/check-token.ts";
+import { openIssuer } from "../../src/services/pqc/issuer.ts";
+import { pqcService } from "../../src/services/pqc/pqc-service.ts";
+import { createIssuerStore } from "../../src/services/pqc/store.ts";
+import { tokenService } from "../../src/services/pqc/token-service.ts";
+import { openDatabase } from "../../src/storage/database.ts";
+import { loadMasterKey } from "../../src/storage/master-key.ts";
+import { serve } from "../server/serve.ts";
+
+/** Both services, and a client of each. */
+export interface PqcServer {
+  readonly pqc: Client<typeof PqcService>;
+  readonly tokens: Client<typeof TokenService>;
+  close(): Promise<void>;
+}
+
+/** Starts both services on the store of a data directory. */
+export async function startPqcServer(
+  dataDir: string,
+  now: () => Date = () => new Date(),
+): Promise<PqcServer> {
+  const masterKey = loadMasterKey(dataDir);
+  const database = await openDatabase(dataDir);
+  const provider = await createCryptoProvider("openssl");
+  const issuer = await openIssuer({ provider, store: createIssuerStore(database, masterKey), now });
+  const tokenParts = {
+    provider,
+    issuer,
+    callerOf: ({ values }: Parameters<Parameters<typeof tokenService>[0]["callerOf"]>[0]) => {
+      const caller = values.get(callerKey);
+      if (caller === undefined) throw new Error("the call was not authenticated");
+      return caller;
+    },
+  };
+  const { server, url } = await serve({
+    services: [
+      createServiceImplSpec<typeof PqcService>(PqcService, pqcService({ provider, issuer })),
+      createServiceImplSpec<typeof TokenService>(TokenService, tokenService(tokenParts)),
+    ],
+    access: { mode: "open", authenticate: (authorization) => authenticate(issuer, authorization) },
+  });
+  const transport = createConnectTransport({ baseUrl: url, httpVersion: "1.1" });
+  return {
+    pqc: createClient(PqcService, transport),
+    tokens: createClient(TokenService, transport),
+    async close() {
+      server.destroy();
+      await server.close();
+      await provider.close();
+      await database.destroy();
+    },
+  };
+}

@@ -1,0 +1,374 @@
+import { createPublicKey, decapsulate, generateKeyPairSync, verify } from "node:crypto";
+import { Code } from "@connectrpc/connect";
+import { ml_dsa44, ml_dsa65, ml_dsa87 } from "@noble/post-quantum/ml-dsa.js";
+import { ml_kem512, ml_kem768, ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { failureOf, refusal } from "../refusal.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { type PqcServer, startPqcServer } from "./pqc-server.ts";
+
+const data = Buffer.from("hello");
+
+const dataDir = makeTemporaryDirectory(afterAll);
+let server: PqcServer;
+let pqc: PqcServer["pqc"];
+beforeAll(async () => {
+  server = await startPqcServer(dataDir);
+  pqc = server.pqc;
+});
+afterAll(() => server.close());
+
+/** FIPS 204, table 2; FIPS 205, table 2: name, public key, secret key and signature in bytes, category. */
+const signatureSets = [
+  ["ML-DSA-44", 1312, 2560, 2420, 2],
+  ["ML-DSA-65", 1952, 4032, 3309, 3],
+  ["ML-DSA-87", 2592, 4896, 4627, 5],
+  ["SLH-DSA-SHA2-128s", 32, 64, 7856, 1],
+  ["SLH-DSA-SHA2-128f", 32, 64, 17088, 1],
+  ["SLH-DSA-SHA2-192s", 48, 96, 16224, 3],
+  ["SLH-DSA-SHA2-192f", 48, 96, 35664, 3],
+  ["SLH-DSA-SHA2-256s", 64, 128, 29792, 5],
+  ["SLH-DSA-SHA2-256f", 64, 128, 49856, 5],
+  ["SLH-DSA-SHAKE-128s", 32, 64, 7856, 1],
+  ["SLH-DSA-SHAKE-128f", 32, 64, 17088, 1],
+  ["SLH-DSA-SHAKE-192s", 48, 96, 16224, 3],
+  ["SLH-DSA-SHAKE-192f", 48, 96, 35664, 3],
+  ["SLH-DSA-SHAKE-256s", 64, 128, 29792, 5],
+  ["SLH-DSA-SHAKE-256f", 64, 128, 49856, 5],
+] as const;
+
+/** FIPS 203, tables 2 and 3: name, encapsulation key, decapsulation key and ciphertext in bytes, category. */
+const kemSets = [
+  ["ML-KEM-512", 800, 1632, 768, 1],
+  ["ML-KEM-768", 1184, 2400, 1088, 3],
+  ["ML-KEM-1024", 1568, 3168, 1568, 5],
+] as const;
+
+const nobleKems = { "ML-KEM-512": ml_kem512, "ML-KEM-768": ml_kem768, "ML-KEM-1024": ml_kem1024 };
+const nobleDsas = { "ML-DSA-44": ml_dsa44, "ML-DSA-65": ml_dsa65, "ML-DSA-87": ml_dsa87 };
+
+describe("PqcService.SignData", () => {
+  describe.concurrent.each(signatureSets)("with %s", (algorithm, publicKeyBytes, _secret, signatureBytes) => {
+    it("answers a signature and a key of the standard's sizes, which verify", {
+      timeout: 60_000,
+    }, async () => {
+      const answer = await pqc.signData({ data, algorithm });
+      expect(answer).toMatchObject({ status: "success", algorithm });
+      expect(answer.publicKey).toHaveLength(publicKeyBytes);
+      expect(answer.signature).toHaveLength(signatureBytes);
+      // Through the PEM and Node's own parser, so that both are checked.
+      expect(verify(null, data, createPublicKey(answer.publicKeyPem), answer.signature)).toBe(true);
+      const { publicKey, signature } = answer;
+      expect(await pqc.verifySignature({ data, algorithm, publicKey, signature })).toMatchObject({
+        status: "success",
+        valid: true,
+      });
+    });
+  });
+
+  it.each(Object.entries(nobleDsas))(
+    "makes a signature of %s that another library verifies",
+    async (algorithm, noble) => {
+      const { signature, publicKey } = await pqc.signData({ data, algorithm });
+      expect(noble.verify(signature, data, publicKey)).toBe(true);
+    },
+  );
+
+  it("signs with ML-DSA-65 if no algorithm is named", async () => {
+    expect((await pqc.signData({ data })).algorithm).toBe("ML-DSA-65");
+  });
+
+  it("makes a key pair of its own for every request", async () => {
+    const [one, other] = await Promise.all([pqc.signData({ data }), pqc.signData({ data })]);
+    expect(one.publicKey).not.toEqual(other.publicKey);
+    expect(one.signature).not.toEqual(other.signature);
+  });
+
+  it("signs a message of 3 MiB", async () => {
+    const large = new Uint8Array(3 * 1024 * 1024).fill(7);
+    const { signature, publicKey } = await pqc.signData({ data: large });
+    expect(ml_dsa65.verify(signature, large, publicKey)).toBe(true);
+  });
+
+  it("refuses a request without data", async () => {
+    expect(await refusal(pqc.signData({}))).toEqual(fieldInvalid("data"));
+  });
+
+  it.each(["RSA", "ml-dsa-65", "ML-KEM-768", "ECDSA-P256", "ML-DSA-65 ", "constructor"])(
+    "refuses the algorithm %j and lists the known ones",
+    async (algorithm) => {
+      const error = await failureOf(pqc.signData({ data, algorithm }));
+      expect(error.code).toBe(Code.InvalidArgument);
+      for (const [name] of signatureSets) expect(error.rawMessage).toContain(name);
+      expect(await refusal(pqc.signData({ data, algorithm }))).toEqual(fieldInvalid("algorithm"));
+    },
+  );
+});
+
+describe("PqcService.VerifySignature", () => {
+  let signed: { data: Uint8Array; signature: Uint8Array; publicKey: Uint8Array };
+  let publicKeyPem: string;
+  beforeAll(async () => {
+    const answer = await pqc.signData({ data });
+    signed = { data, signature: answer.signature, publicKey: answer.publicKey };
+    publicKeyPem = answer.publicKeyPem;
+  });
+
+  it("says true of a signature, with ML-DSA-65 if no algorithm is named", async () => {
+    expect(await pqc.verifySignature(signed)).toMatchObject({ status: "success", valid: true });
+  });
+
+  it("takes the public key as PEM", async () => {
+    const { signature } = signed;
+    expect((await pqc.verifySignature({ data, signature, publicKeyPem })).valid).toBe(true);
+  });
+
+  it("says true of a signature that another library made", async () => {
+    const { secretKey, publicKey } = ml_dsa87.keygen();
+    const signature = ml_dsa87.sign(data, secretKey);
+    const answer = await pqc.verifySignature({ data, signature, publicKey, algorithm: "ML-DSA-87" });
+    expect(answer.valid).toBe(true);
+  });
+
+  it("says false, and that the question was answered, of other data", async () => {
+    const answer = await pqc.verifySignature({ ...signed, data: Buffer.from("hallo") });
+    expect(answer).toMatchObject({ status: "success", valid: false });
+  });
+
+  it.each([0, 1654, 3308])("says false of a signature with byte %i changed", async (index) => {
+    const { signature } = signed;
+    const changed = Uint8Array.from(signature).with(index, (signature[index] ?? 0) ^ 1);
+    expect((await pqc.verifySignature({ ...signed, signature: changed })).valid).toBe(false);
+  });
+
+  it("says false with another public key", async () => {
+    const { publicKey } = await pqc.signData({ data });
+    expect((await pqc.verifySignature({ ...signed, publicKey })).valid).toBe(false);
+  });
+
+  it("says false of a signature of zeros", async () => {
+    expect((await pqc.verifySignature({ ...signed, signature: new Uint8Array(3309) })).valid).toBe(false);
+  });
+
+  it.each([3308, 3310, 1])("refuses a signature of %i bytes", async (length) => {
+    expect(await refusal(pqc.verifySignature({ ...signed, signature: new Uint8Array(length) }))).toEqual({
+      code: "InvalidArgument",
+      reason: "LENGTH_INVALID",
+      fields: ["signature"],
+    });
+  });
+
+  it.each([1951, 1953, 32])("refuses a public key of %i bytes", async (length) => {
+    expect(await refusal(pqc.verifySignature({ ...signed, publicKey: new Uint8Array(length) }))).toEqual(
+      keyInvalid("publicKey"),
+    );
+  });
+
+  it("refuses a public key of another algorithm", async () => {
+    const { publicKey } = await pqc.signData({ data, algorithm: "ML-DSA-44" });
+    expect(await refusal(pqc.verifySignature({ ...signed, publicKey }))).toEqual(keyInvalid("publicKey"));
+  });
+
+  it("refuses PEM of another algorithm", async () => {
+    const other = await pqc.signData({ data, algorithm: "ML-DSA-44" });
+    const { signature } = signed;
+    expect(await refusal(pqc.verifySignature({ data, signature, publicKeyPem: other.publicKeyPem }))).toEqual(
+      keyInvalid("publicKeyPem"),
+    );
+  });
+
+  it.each([
+    ["no PEM", "hello"],
+    ["a private key", generateKeyPairSync("ml-dsa-65").privateKey.export({ type: "pkcs8", format: "pem" })],
+    ["a broken body", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"],
+  ])("refuses %s as publicKeyPem", async (_what, pem) => {
+    const { signature } = signed;
+    expect(await refusal(pqc.verifySignature({ data, signature, publicKeyPem: String(pem) }))).toEqual(
+      keyInvalid("publicKeyPem"),
+    );
+  });
+
+  it.each(["data", "signature"] as const)("refuses a request without %s", async (field) => {
+    expect(await refusal(pqc.verifySignature({ ...signed, [field]: new Uint8Array() }))).toEqual(
+      fieldInvalid(field),
+    );
+  });
+
+  it("refuses a request with two public keys, and one with none, and names both fields", async () => {
+    const none = { data, signature: signed.signature };
+    for (const request of [{ ...signed, publicKeyPem }, none]) {
+      const error = await failureOf(pqc.verifySignature(request));
+      expect(await refusal(pqc.verifySignature(request))).toMatchObject({
+        code: "InvalidArgument",
+        reason: "FIELD_INVALID",
+      });
+      expect(error.rawMessage).toMatch(/publicKey\b.*publicKeyPem/);
+    }
+  });
+
+  it("refuses an unknown algorithm", async () => {
+    expect(await refusal(pqc.verifySignature({ ...signed, algorithm: "DSA" }))).toEqual(
+      fieldInvalid("algorithm"),
+    );
+  });
+});
+
+describe("PqcService.ExchangeKeys", () => {
+  describe.each(kemSets)("with %s", (algorithm, publicKeyBytes, secretKeyBytes, ciphertextBytes) => {
+    const noble = nobleKems[algorithm];
+
+    it("answers a pair and a ciphertext from which the same secret comes", async () => {
+      const answer = await pqc.exchangeKeys({ algorithm });
+      expect(answer).toMatchObject({ status: "success", algorithm, sharedSecretLength: 32 });
+      expect(answer.publicKey).toHaveLength(publicKeyBytes);
+      expect(answer.decapsulationKey).toHaveLength(secretKeyBytes);
+      expect(answer.encapsulatedKey).toHaveLength(ciphertextBytes);
+      expect(answer.sharedSecret).toHaveLength(32);
+      const recovered = noble.decapsulate(
+        answer.encapsulatedKey,
+        answer.decapsulationKey ?? new Uint8Array(),
+      );
+      expect(Buffer.from(recovered)).toEqual(Buffer.from(answer.sharedSecret));
+    });
+
+    it("encapsulates to the caller's raw key and keeps no secret key of it", async () => {
+      const { publicKey, secretKey } = noble.keygen();
+      const answer = await pqc.exchangeKeys({ algorithm, publicKey });
+      expect(answer.decapsulationKey).toBeUndefined();
+      expect(Buffer.from(answer.publicKey)).toEqual(Buffer.from(publicKey));
+      const recovered = noble.decapsulate(answer.encapsulatedKey, secretKey);
+      expect(Buffer.from(recovered)).toEqual(Buffer.from(answer.sharedSecret));
+    });
+
+    it("encapsulates to the caller's PEM key, and gives the same PEM back", async () => {
+      const { publicKey, privateKey } = makeNodePair(algorithm);
+      const publicKeyPem = publicKey.export({ type: "spki", format: "pem" }).toString();
+      const answer = await pqc.exchangeKeys({ algorithm, publicKeyPem });
+      expect(answer.publicKeyPem.trim()).toBe(publicKeyPem.trim());
+      expect(answer.decapsulationKey).toBeUndefined();
+      expect(decapsulate(privateKey, answer.encapsulatedKey)).toEqual(Buffer.from(answer.sharedSecret));
+    });
+
+    it("refuses a key that fails the modulus check of FIPS 203, section 7.2", async () => {
+      const publicKey = new Uint8Array(publicKeyBytes).fill(0xff);
+      expect(await refusal(pqc.exchangeKeys({ algorithm, publicKey }))).toEqual(keyInvalid("publicKey"));
+    });
+
+    it("refuses a key of an impossible length", async () => {
+      const publicKey = new Uint8Array(publicKeyBytes + 1);
+      expect(await refusal(pqc.exchangeKeys({ algorithm, publicKey }))).toEqual(keyInvalid("publicKey"));
+    });
+  });
+
+  it("uses ML-KEM-768 if no algorithm is named", async () => {
+    expect((await pqc.exchangeKeys({})).algorithm).toBe("ML-KEM-768");
+  });
+
+  it("makes another pair and another secret for every request", async () => {
+    const [one, other] = await Promise.all([pqc.exchangeKeys({}), pqc.exchangeKeys({})]);
+    expect(one.publicKey).not.toEqual(other.publicKey);
+    expect(one.sharedSecret).not.toEqual(other.sharedSecret);
+  });
+
+  it("makes another secret for every request to the same key", async () => {
+    const { publicKey } = ml_kem768.keygen();
+    const [one, other] = await Promise.all([
+      pqc.exchangeKeys({ publicKey }),
+      pqc.exchangeKeys({ publicKey }),
+    ]);
+    expect(one.sharedSecret).not.toEqual(other.sharedSecret);
+  });
+
+  it.each(["X25519", "ML-DSA-65", "ml-kem-768"])(
+    "refuses the algorithm %j and lists the known ones",
+    async (algorithm) => {
+      const error = await failureOf(pqc.exchangeKeys({ algorithm }));
+      for (const [name] of kemSets) expect(error.rawMessage).toContain(name);
+      expect(await refusal(pqc.exchangeKeys({ algorithm }))).toEqual(fieldInvalid("algorithm"));
+    },
+  );
+
+  it("refuses two public keys", async () => {
+    const { publicKey, publicKeyPem } = await pqc.exchangeKeys({});
+    expect(await refusal(pqc.exchangeKeys({ publicKey, publicKeyPem }))).toMatchObject({
+      code: "InvalidArgument",
+      reason: "FIELD_INVALID",
+    });
+  });
+
+  it("refuses PEM of a signature key", async () => {
+    const { publicKeyPem } = await pqc.signData({ data });
+    expect(await refusal(pqc.exchangeKeys({ publicKeyPem }))).toEqual(keyInvalid("publicKeyPem"));
+  });
+});
+
+describe("PqcService.GetAlgorithmInfo", () => {
+  const kems = kemSets.map(([name, publicKeyBytes, secretKeyBytes, ciphertextBytes, nistLevel]) => ({
+    name,
+    standard: "FIPS 203",
+    nistLevel,
+    category: "KEM",
+    publicKeyBytes,
+    secretKeyBytes,
+    ciphertextBytes,
+    sharedSecretBytes: 32,
+  }));
+  const signatures = signatureSets.map(
+    ([name, publicKeyBytes, secretKeyBytes, signatureBytes, nistLevel]) => ({
+      name,
+      standard: name.startsWith("ML-DSA") ? "FIPS 204" : "FIPS 205",
+      nistLevel,
+      category: "SIGNATURE",
+      publicKeyBytes,
+      secretKeyBytes,
+      signatureBytes,
+    }),
+  );
+
+  it.each([
+    ["", [...kems, ...signatures]],
+    ["ALL", [...kems, ...signatures]],
+    ["KEM", kems],
+    ["SIGNATURE", signatures],
+  ])("lists the sets of category %j as the standards have them, in order", async (category, expected) => {
+    const { status, algorithms } = await pqc.getAlgorithmInfo({ category });
+    expect(status).toBe("success");
+    expect(algorithms.map(({ $typeName, ...info }) => info)).toEqual(expected);
+  });
+
+  it.each(["kem", "HASH"])("refuses the category %j and lists the known ones", async (category) => {
+    const error = await failureOf(pqc.getAlgorithmInfo({ category }));
+    for (const name of ["ALL", "SIGNATURE", "KEM"]) expect(error.rawMessage).toContain(name);
+    expect(await refusal(pqc.getAlgorithmInfo({ category }))).toEqual(fieldInvalid("category"));
+  });
+});
+
+describe("PqcService.GetHealth", () => {
+  it("says UP, and what protects the gateway", async () => {
+    expect(await pqc.getHealth({})).toMatchObject({
+      status: "success",
+      serviceStatus: "UP",
+      transport: "X25519MLKEM768",
+      authentication: "ML-DSA-65 JWT",
+    });
+  });
+});
+
+function makeNodePair(algorithm: (typeof kemSets)[number][0]) {
+  switch (algorithm) {
+    case "ML-KEM-512":
+      return generateKeyPairSync("ml-kem-512");
+    case "ML-KEM-768":
+      return generateKeyPairSync("ml-kem-768");
+    case "ML-KEM-1024":
+      return generateKeyPairSync("ml-kem-1024");
+  }
+}
+
+function fieldInvalid(field: string) {
+  return { code: "InvalidArgument", reason: "FIELD_INVALID", fields: [field] };
+}
+
+function keyInvalid(field: string) {
+  return { code: "InvalidArgument", reason: "KEY_INVALID", fields: [field] };
+}

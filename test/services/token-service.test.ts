@@ -1,0 +1,351 @@
+import { createHash, createPublicKey } from "node:crypto";
+import type { CallOptions } from "@connectrpc/connect";
+import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { failureOf, refusal } from "../refusal.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { type PqcServer, startPqcServer } from "./pqc-server.ts";
+
+/** A whole second, so that times in tokens are what the clock says. */
+const startMs = Date.UTC(2026, 0, 1, 12, 0, 0);
+const lifetimeMs = 3_600_000;
+
+let nowMs = startMs;
+const dataDir = makeTemporaryDirectory(afterAll);
+let server: PqcServer;
+let pqc: PqcServer["pqc"];
+let tokens: PqcServer["tokens"];
+beforeAll(async () => {
+  server = await startPqcServer(dataDir, () => new Date(nowMs));
+  ({ pqc, tokens } = server);
+});
+afterAll(() => server.close());
+beforeEach(() => {
+  nowMs = startMs;
+});
+
+describe.each(["PqcService", "TokenService"] as const)("%s.IssueToken", (name) => {
+  const issue = (request: { username?: string; password?: string }) =>
+    name === "PqcService" ? pqc.issueToken(request) : tokens.issueToken(request);
+
+  it("gives a token of about 4,500 characters that ends in 3600 seconds", async () => {
+    const answer = await issue({ username: "ada" });
+    expect(answer.status).toBe("success");
+    expect(answer.token.length).toBeGreaterThan(4400);
+    expect(answer.token.length).toBeLessThan(4700);
+    expect(answer.expiresAt).toMatchObject({ seconds: BigInt((startMs + lifetimeMs) / 1000), nanos: 0 });
+  });
+
+  it("writes the header of the contract and nothing else", async () => {
+    const { header } = takeApart((await issue({ username: "ada" })).token);
+    const [key] = (await tokens.getJwks({})).keys;
+    const common = { alg: "ML-DSA-65", typ: "JWT", kid: key?.kid };
+    expect(header).toEqual(name === "PqcService" ? { ...common, use: "grpc" } : common);
+  });
+
+  it("writes sub, iat in whole seconds, and exp = iat + 3600, and nothing else", async () => {
+    nowMs = startMs + 999;
+    const { payload } = takeApart((await issue({ username: "Ada Lovelace ♥" })).token);
+    const iat = startMs / 1000;
+    expect(payload).toEqual({ sub: "Ada Lovelace ♥", iat, exp: iat + 3600 });
+  });
+
+  it("signs header.payload with ML-DSA-65, as another library sees it", async () => {
+    const { signed, signature } = takeApart((await issue({ username: "ada" })).token);
+    expect(ml_dsa65.verify(signature, signed, await issuerPublicKey())).toBe(true);
+  });
+
+  it("takes a username of 255 characters and any password while the server is open", async () => {
+    const username = "ü".repeat(255);
+    const { token } = await issue({ username, password: "secret" });
+    expect(takeApart(token).payload).toMatchObject({ sub: username });
+  });
+
+  it.each([
+    ["no username", {}, "username"],
+    ["a username of 256 characters", { username: "x".repeat(256) }, "username"],
+    ["a username with a line break", { username: "ada\nadmin" }, "username"],
+    ["a username with a NUL", { username: "ada\0" }, "username"],
+    ["a password of 1025 bytes", { username: "ada", password: "x".repeat(1025) }, "password"],
+  ])("refuses %s", async (_what, request, field) => {
+    expect(await refusal(issue(request))).toEqual({
+      code: "InvalidArgument",
+      reason: "FIELD_INVALID",
+      fields: [field],
+    });
+  });
+});
+
+describe.each(["PqcService", "TokenService"] as const)("%s.GetJwks", (name) => {
+  it("lists the issuing key as RFC 9964 has it, with its RFC 7638 thumbprint as kid", async () => {
+    const { status, keys } = await (name === "PqcService" ? pqc.getJwks({}) : tokens.getJwks({}));
+    expect(status).toBe("success");
+    expect(keys).toHaveLength(1);
+    const { $typeName, ...key } = keys[0] ?? {};
+    const { pub = "" } = keys[0] ?? {};
+    expect(Buffer.from(pub, "base64url")).toHaveLength(1952);
+    const canonical = `{"alg":"ML-DSA-65","kty":"AKP","pub":"${pub}"}`;
+    const kid = createHash("sha256").update(canonical).digest("base64url");
+    expect(key).toEqual({ kty: "AKP", alg: "ML-DSA-65", pub, kid, use: "sig" });
+  });
+});
+
+describe("TokenService.Hello", () => {
+  it("greets anyone", async () => {
+    const { status, message } = await tokens.hello({});
+    expect([status, message]).toEqual(["success", expect.stringMatching(/\S/)]);
+  });
+});
+
+describe("TokenService.GetHealth", () => {
+  it("says UP, and which implementation is active", async () => {
+    expect(await tokens.getHealth({})).toMatchObject({
+      status: "success",
+      serviceStatus: "UP",
+      cryptoProvider: `OpenSSL ${process.versions.openssl}`,
+      cryptoProviderActive: true,
+    });
+  });
+});
+
+describe("TokenService.VerifyToken, given a token", () => {
+  it.each(["PqcService", "TokenService"])(
+    "says true of one from %s, with its subject and end",
+    async (name) => {
+      const { token } = await (name === "PqcService" ? pqc : tokens).issueToken({ username: "ada" });
+      const answer = await tokens.verifyToken({ token });
+      expect(answer).toMatchObject({ status: "success", valid: true, subject: "ada" });
+      expect(answer.expiresAt?.seconds).toBe(BigInt((startMs + lifetimeMs) / 1000));
+      expect(answer.reason).toBeUndefined();
+    },
+  );
+
+  it("says true until the last moment, and false from the second in which it ends", async () => {
+    const { token } = await tokens.issueToken({ username: "ada" });
+    nowMs = startMs + lifetimeMs - 1;
+    expect((await tokens.verifyToken({ token })).valid).toBe(true);
+    nowMs = startMs + lifetimeMs;
+    expect(await tokens.verifyToken({ token })).toMatchObject(invalid(/expired/));
+  });
+
+  it("says false of one from the future", async () => {
+    nowMs = startMs + 60_000;
+    const { token } = await tokens.issueToken({ username: "ada" });
+    nowMs = startMs;
+    expect(await tokens.verifyToken({ token })).toMatchObject(invalid(/not valid before/));
+  });
+
+  it("tells of a token that is not valid neither subject nor end", async () => {
+    const answer = await tokens.verifyToken({ token: forge(await adasToken()) });
+    expect([answer.subject, answer.expiresAt]).toEqual([undefined, undefined]);
+  });
+
+  const bad: [what: string, make: () => Promise<string>, reason: RegExp][] = [
+    ["not a token", async () => "hello", /not a JWT/],
+    ["two parts", async () => (await adasToken()).split(".").slice(0, 2).join("."), /not a JWT/],
+    ["four parts", async () => `${await adasToken()}.AAAA`, /not a JWT/],
+    ["padded base64", async () => `${await adasToken()}=`, /not a JWT/],
+    ["a header that is no JSON", async () => withHeader("hello"), /header/],
+    ["another payload", async () => forge(await adasToken()), /signature/],
+    ["a changed signature", async () => damage(await adasToken()), /signature/],
+    ["a key of its own", async () => withKey(), /kid/],
+    ["alg none", async () => withHeader({ alg: "none", typ: "JWT" }), /alg/],
+    ["alg HS256", async () => withHeader({ alg: "HS256", typ: "JWT", kid: await issuerKeyId() }), /alg/],
+    [
+      "alg ML-DSA-44",
+      async () => withHeader({ alg: "ML-DSA-44", typ: "JWT", kid: await issuerKeyId() }),
+      /alg/,
+    ],
+    ["no kid", async () => withHeader({ alg: "ML-DSA-65", typ: "JWT" }), /kid/],
+    ["crit", async () => withHeader({ ...(await goodHeader()), crit: ["exp"] }), /crit/],
+    ["jwk", async () => withHeader({ ...(await goodHeader()), jwk: {} }), /jwk/],
+  ];
+  it.each(bad)("says false of %s, and why", async (_what, make, reason) => {
+    expect(await tokens.verifyToken({ token: await make() })).toMatchObject(invalid(reason));
+  });
+});
+
+describe("TokenService.VerifyToken, given a signature", () => {
+  const data = Buffer.from("hello");
+  const { publicKey, secretKey } = ml_dsa65.keygen();
+  const signature = ml_dsa65.sign(data, secretKey);
+
+  it("says true of one that verifies", async () => {
+    const answer = await tokens.verifyToken({ data, signature, publicKey });
+    expect(answer).toMatchObject({ status: "success", valid: true });
+    expect([answer.reason, answer.subject, answer.expiresAt]).toEqual([undefined, undefined, undefined]);
+  });
+
+  it("takes the public key as PEM", async () => {
+    const jwk = { kty: "AKP", alg: "ML-DSA-65", pub: Buffer.from(publicKey).toString("base64url") };
+    const publicKeyPem = createPublicKey({ key: jwk, format: "jwk" }).export({ type: "spki", format: "pem" });
+    const answer = await tokens.verifyToken({ data, signature, publicKeyPem: String(publicKeyPem) });
+    expect(answer.valid).toBe(true);
+  });
+
+  it("says false of one that does not, and why", async () => {
+    const answer = await tokens.verifyToken({ data: Buffer.from("hallo"), signature, publicKey });
+    expect(answer).toMatchObject(invalid(/signature/));
+  });
+
+  it("refuses a signature of an impossible length", async () => {
+    const short = signature.subarray(1);
+    expect(await refusal(tokens.verifyToken({ data, signature: short, publicKey }))).toEqual({
+      code: "InvalidArgument",
+      reason: "LENGTH_INVALID",
+      fields: ["signature"],
+    });
+  });
+
+  it("refuses a public key that can be none", async () => {
+    expect(await refusal(tokens.verifyToken({ data, signature, publicKey: data }))).toEqual({
+      code: "InvalidArgument",
+      reason: "KEY_INVALID",
+      fields: ["publicKey"],
+    });
+  });
+
+  it.each([
+    ["nothing", {}],
+    ["a token and a signature", { token: "x", data, signature, publicKey }],
+    ["data alone", { data }],
+    ["no public key", { data, signature }],
+    ["no data", { signature, publicKey }],
+    ["two public keys", { data, signature, publicKey, publicKeyPem: "x" }],
+  ])("refuses %s", async (_what, request) => {
+    expect(await refusal(tokens.verifyToken(request))).toMatchObject({
+      code: "InvalidArgument",
+      reason: "FIELD_INVALID",
+    });
+  });
+});
+
+describe.each(["getSecureData", "getCryptoInfo"] as const)("TokenService.%s", (method) => {
+  const call = (authorization?: string) =>
+    tokens[method]({}, authorization === undefined ? {} : withAuthorization(authorization));
+
+  it.each(["Bearer", "bearer", "BEARER", "Bearer "])("lets a valid token pass after %j", async (scheme) => {
+    expect((await call(`${scheme} ${await adasToken()}`)).status).toBe("success");
+  });
+
+  const bad: [what: string, reason: string, make: () => Promise<string | undefined>][] = [
+    ["no token", "TOKEN_MISSING", async () => undefined],
+    ["another scheme", "TOKEN_MALFORMED", async () => "Basic YWRhOmFkYQ=="],
+    ["the scheme alone", "TOKEN_MALFORMED", async () => "Bearer"],
+    ["a token without a scheme", "TOKEN_MALFORMED", adasToken],
+    ["two tokens", "TOKEN_MALFORMED", async () => `Bearer ${await adasToken()} ${await adasToken()}`],
+    ["no token in the form of one", "TOKEN_MALFORMED", async () => "Bearer hello"],
+    ["alg none", "TOKEN_MALFORMED", async () => `Bearer ${withHeader({ alg: "none", typ: "JWT" })}`],
+    ["a forged payload", "TOKEN_FORGED", async () => `Bearer ${forge(await adasToken())}`],
+    ["a forged signature", "TOKEN_FORGED", async () => `Bearer ${damage(await adasToken())}`],
+    ["an unknown key", "TOKEN_KEY_UNKNOWN", async () => `Bearer ${withKey()}`],
+    ["an expired token", "TOKEN_EXPIRED", expiredToken],
+  ];
+  it.each(bad)("refuses %s with %s, and says how to authenticate", async (_what, reason, make) => {
+    const error = await failureOf(call(await make()));
+    expect(await refusal(Promise.reject(error))).toEqual({ code: "Unauthenticated", reason });
+    expect(error.metadata.get("www-authenticate")).toBe("Bearer");
+    expect(error.rawMessage).toMatch(/\S/);
+  });
+});
+
+describe("TokenService.GetSecureData", () => {
+  it("tells the holder of a token what it says", async () => {
+    const answer = await tokens.getSecureData({}, withAuthorization(`Bearer ${await adasToken()}`));
+    expect(answer).toMatchObject({ status: "success", subject: "ada" });
+    expect(answer.issuedAt?.seconds).toBe(BigInt(startMs / 1000));
+    expect(answer.expiresAt?.seconds).toBe(BigInt((startMs + lifetimeMs) / 1000));
+    expect(answer.message).toContain("ada");
+  });
+
+  it("takes a token of PqcService as well", async () => {
+    const { token } = await pqc.issueToken({ username: "grace" });
+    const answer = await tokens.getSecureData({}, withAuthorization(`Bearer ${token}`));
+    expect(answer.subject).toBe("grace");
+  });
+});
+
+describe("TokenService.GetCryptoInfo", () => {
+  it("lists the same sets as GetAlgorithmInfo: 3 of ML-KEM, 3 of ML-DSA, 12 of SLH-DSA", async () => {
+    const { algorithms } = await tokens.getCryptoInfo({}, withAuthorization(`Bearer ${await adasToken()}`));
+    expect(algorithms).toEqual((await pqc.getAlgorithmInfo({})).algorithms);
+    expect(algorithms).toHaveLength(18);
+  });
+});
+
+function withAuthorization(authorization: string): CallOptions {
+  return { headers: { authorization } };
+}
+
+async function adasToken(): Promise<string> {
+  return (await tokens.issueToken({ username: "ada" })).token;
+}
+
+async function expiredToken(): Promise<string> {
+  const token = await adasToken();
+  nowMs = startMs + lifetimeMs;
+  return `Bearer ${token}`;
+}
+
+async function issuerPublicKey(): Promise<Uint8Array> {
+  return Buffer.from((await tokens.getJwks({})).keys[0]?.pub ?? "", "base64url");
+}
+
+async function issuerKeyId(): Promise<string> {
+  return (await tokens.getJwks({})).keys[0]?.kid ?? "";
+}
+
+async function goodHeader(): Promise<Record<string, unknown>> {
+  return { alg: "ML-DSA-65", typ: "JWT", kid: await issuerKeyId() };
+}
+
+function takeApart(token: string) {
+  const [header = "", payload = "", signature = ""] = token.split(".");
+  return {
+    header: JSON.parse(Buffer.from(header, "base64url").toString()),
+    payload: JSON.parse(Buffer.from(payload, "base64url").toString()),
+    signed: Buffer.from(`${header}.${payload}`),
+    signature: Buffer.from(signature, "base64url"),
+  };
+}
+
+/** The token with another subject, and the signature that it had. */
+function forge(token: string): string {
+  const [header, , signature] = token.split(".");
+  return [header, encode({ ...takeApart(token).payload, sub: "admin" }), signature].join(".");
+}
+
+/** The token with one bit of its signature changed. */
+function damage(token: string): string {
+  const { signature } = takeApart(token);
+  signature.writeUInt8(signature.readUInt8(100) ^ 1, 100);
+  return `${token.slice(0, token.lastIndexOf("."))}.${signature.toString("base64url")}`;
+}
+
+/** A token with a header of the caller's, signed with nothing. */
+function withHeader(header: unknown): string {
+  return `${encode(header)}.${encode(claims())}.${Buffer.alloc(3309).toString("base64url")}`;
+}
+
+/** A token that is good in all but the key: one that the issuer does not know. */
+function withKey(): string {
+  const { publicKey, secretKey } = ml_dsa65.keygen();
+  const pub = Buffer.from(publicKey).toString("base64url");
+  const kid = createHash("sha256")
+    .update(`{"alg":"ML-DSA-65","kty":"AKP","pub":"${pub}"}`)
+    .digest("base64url");
+  const signed = `${encode({ alg: "ML-DSA-65", typ: "JWT", kid })}.${encode(claims())}`;
+  return `${signed}.${Buffer.from(ml_dsa65.sign(Buffer.from(signed), secretKey)).toString("base64url")}`;
+}
+
+function claims() {
+  return { sub: "ada", iat: startMs / 1000, exp: startMs / 1000 + 3600 };
+}
+
+function encode(value: unknown): string {
+  return Buffer.from(typeof value === "string" ? value : JSON.stringify(value)).toString("base64url");
+}
+
+function invalid(reason: RegExp) {
+  return { status: "success", valid: false, reason: expect.stringMatching(reason) };
+}

@@ -1,0 +1,115 @@
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { openIssuer } from "../../src/services/pqc/issuer.ts";
+import { createIssuerStore } from "../../src/services/pqc/store.ts";
+import { openDatabase, StorageError } from "../../src/storage/database.ts";
+import { loadMasterKey } from "../../src/storage/master-key.ts";
+import { runToEnd } from "../interop/start-server.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+
+const digits = `${"0f".repeat(32)}\n`;
+
+describe("the master key", () => {
+  it("is made at the first start: 64 hexadecimal digits, readable by the owner alone", () => {
+    const dataDir = join(makeTemporaryDirectory(), "new", "directory");
+    const key = loadMasterKey(dataDir);
+    const path = join(dataDir, "master.key");
+    expect(readFileSync(path, "utf8")).toBe(`${Buffer.from(key).toString("hex")}\n`);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(statSync(dataDir).mode & 0o777).toBe(0o700);
+  });
+
+  it("is another one for another data directory, and the same at the next start", () => {
+    const [one, other] = [makeTemporaryDirectory(), makeTemporaryDirectory()];
+    expect(loadMasterKey(one)).not.toEqual(loadMasterKey(other));
+    expect(loadMasterKey(one)).toEqual(loadMasterKey(one));
+  });
+
+  it("comes from the operator's file, if one is named", () => {
+    const dataDir = makeTemporaryDirectory();
+    const path = writeKey(join(dataDir, "mine.key"), digits);
+    expect(Buffer.from(loadMasterKey(dataDir, path)).toString("hex")).toBe("0f".repeat(32));
+    expect(existsSync(join(dataDir, "master.key"))).toBe(false);
+  });
+
+  it.each([
+    ["empty", ""],
+    ["63 digits", "0".repeat(63)],
+    ["65 digits", "0".repeat(65)],
+    ["no digits", "x".repeat(64)],
+    ["32 bytes", "\u0001".repeat(32)],
+  ])("is refused with a sentence if the file is %s", (_what, content) => {
+    const dataDir = makeTemporaryDirectory();
+    writeKey(join(dataDir, "master.key"), content);
+    expect(() => loadMasterKey(dataDir)).toThrow(storageError(/master\.key is no master key/));
+  });
+
+  it.each([0o644, 0o640, 0o604, 0o660])("is refused with a sentence if its mode is %o", (mode) => {
+    const dataDir = makeTemporaryDirectory();
+    chmodSync(writeKey(join(dataDir, "master.key"), digits), mode);
+    expect(() => loadMasterKey(dataDir)).toThrow(storageError(/make its mode 0600/));
+  });
+
+  it("is refused with a sentence if the file is missing although there is a store", async () => {
+    const dataDir = makeTemporaryDirectory();
+    await makeStore(dataDir);
+    rmSync(join(dataDir, "master.key"));
+    expect(() => loadMasterKey(dataDir)).toThrow(storageError(/master key .* is missing/));
+    expect(existsSync(join(dataDir, "master.key"))).toBe(false);
+  });
+
+  it("is refused with a sentence if it is a directory", () => {
+    const dataDir = makeTemporaryDirectory();
+    mkdirSync(join(dataDir, "master.key"));
+    expect(() => loadMasterKey(dataDir)).toThrow(storageError(/can not be read/));
+  });
+});
+
+describe("a start of the program", { timeout: 30_000 }, () => {
+  it("with a wrong master key ends with one sentence and exit code 2", async () => {
+    const dataDir = makeTemporaryDirectory();
+    await makeStore(dataDir);
+    writeKey(join(dataDir, "master.key"), digits);
+    expect(await runToEnd(["--port", "0", "--data-dir", dataDir])).toMatchObject(refused(/master key/));
+  });
+
+  it("with a missing master key ends with one sentence and exit code 2", async () => {
+    const dataDir = makeTemporaryDirectory();
+    await makeStore(dataDir);
+    rmSync(join(dataDir, "master.key"));
+    expect(await runToEnd(["--port", "0", "--data-dir", dataDir])).toMatchObject(refused(/is missing/));
+  });
+
+  it("with a master key that all can read ends with one sentence and exit code 2", async () => {
+    const dataDir = makeTemporaryDirectory();
+    await makeStore(dataDir);
+    chmodSync(join(dataDir, "master.key"), 0o644);
+    expect(await runToEnd(["--port", "0", "--data-dir", dataDir])).toMatchObject(refused(/0600/));
+  });
+});
+
+/** Leaves a store with an issuing key in it. */
+async function makeStore(dataDir: string): Promise<void> {
+  const masterKey = loadMasterKey(dataDir);
+  const database = await openDatabase(dataDir);
+  const provider = await createCryptoProvider("openssl");
+  await openIssuer({ provider, store: createIssuerStore(database, masterKey), now: () => new Date() });
+  await provider.close();
+  await database.destroy();
+}
+
+function writeKey(path: string, content: string): string {
+  writeFileSync(path, content, { mode: 0o600 });
+  return path;
+}
+
+function storageError(message: RegExp) {
+  return expect.objectContaining({ constructor: StorageError, message: expect.stringMatching(message) });
+}
+
+function refused(sentence: RegExp) {
+  const oneLine = new RegExp(`^qsp: [^\\n]*${sentence.source}[^\\n]*\\n$`);
+  return { code: 2, stdout: "", stderr: expect.stringMatching(oneLine) };
+}

@@ -1,0 +1,26 @@
+/**
+ * Opens the store of a data directory and its issuer as src/app.ts does, when a byte arrives on standard input,
+ * and prints the key ids as JSON: node open-when-told.ts <data directory>
+ */
+import { once } from "node:events";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { openIssuer } from "../../src/services/pqc/issuer.ts";
+import { createIssuerStore } from "../../src/services/pqc/store.ts";
+import { openDatabase } from "../../src/storage/database.ts";
+import { loadMasterKey } from "../../src/storage/master-key.ts";
+
+const dataDir = process.argv[2] ?? "";
+const provider = await createCryptoProvider("openssl");
+process.stdout.write("waiting\n");
+await once(process.stdin, "data");
+process.stdin.pause();
+const masterKey = loadMasterKey(dataDir);
+const database = await openDatabase(dataDir);
+const issuer = await openIssuer({
+  provider,
+  store: createIssuerStore(database, masterKey),
+  now: () => new Date(),
+});
+process.stdout.write(JSON.stringify(issuer.publicJwks().map(({ kid }) => kid)));
+await database.destroy();
+await provider.close();

@@ -1,0 +1,36 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { describe, expect, it } from "vitest";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+
+const script = join(import.meta.dirname, "open-when-told.ts");
+
+describe("a new data directory", () => {
+  it.each(["first", "second", "third"])(
+    "opened by four programs at once has one issuing key and refuses none of them (%s try)",
+    { timeout: 30_000 },
+    async () => {
+      const dataDir = makeTemporaryDirectory();
+      const programs = await Promise.all(Array.from({ length: 4 }, () => startProgram(dataDir)));
+      const outcomes = await Promise.all(programs.map((open) => open()));
+      const [keyIds] = outcomes.map(({ keyIds }) => keyIds).filter(Boolean);
+      expect(outcomes).toEqual(Array(4).fill({ keyIds, failure: "" }));
+      expect(keyIds).toHaveLength(1);
+    },
+  );
+});
+
+/** Starts a program that will open the data directory; the answer makes it do so. */
+async function startProgram(dataDir: string) {
+  const child = spawn(process.execPath, [script, dataDir]);
+  const failure = text(child.stderr);
+  await once(child.stdout, "data");
+  return async (): Promise<{ keyIds: unknown; failure: string }> => {
+    child.stdin.end("go");
+    const output = await text(child.stdout);
+    const sentence = /^\w*Error: .*/m.exec(await failure)?.[0] ?? "";
+    return { keyIds: output === "" ? undefined : JSON.parse(output), failure: sentence };
+  };
+}
