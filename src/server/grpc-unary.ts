@@ -11,9 +11,9 @@ import type { HandlerContext, Interceptor, MethodImplSpec } from "@connectrpc/co
 import { type ConnectError, createContextValues } from "@connectrpc/connect";
 import { type Compression, compressedFlag, invokeUnaryImplementation } from "@connectrpc/connect/protocol";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
-import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import { refuse, refuseBody, toConnectError } from "../errors.ts";
 import { parseGrpcTimeout } from "../transcoding/timeout.ts";
+import { decompress, findCompression } from "./compression.ts";
 import { refuseCompressed, refuseMalformed } from "./interceptors/errors.ts";
 import { discardRest } from "./linger.ts";
 import { toHeaders, toNodeHeaders } from "./metadata.ts";
@@ -32,8 +32,6 @@ export interface GrpcUnaryOptions {
 
 type UnarySpec = MethodImplSpec & { kind: "unary" };
 
-const compressions: readonly Compression[] = [compressionGzip, compressionBrotli];
-const acceptEncoding = compressions.map((compression) => compression.name).join(",");
 const contentType = "application/grpc+proto";
 /** Flags (1 byte) and length (4 bytes, big-endian) before a message (gRPC over HTTP/2, "Length-Prefixed-Message"). */
 const prefixBytes = 5;
@@ -114,7 +112,7 @@ class GrpcUnaryCall implements HandlerContext {
     });
     try {
       this.#startTimer();
-      const compression = findCompression(this.#headers["grpc-encoding"]);
+      const compression = findCompression(this.#headers["grpc-encoding"]?.toString(), "grpc-accept-encoding");
       const request = await this.#receive(compression);
       this.#restartTimer();
       this.#respond(await invokeUnaryImplementation(this.#spec, this, request, this.#options.interceptors));
@@ -175,7 +173,7 @@ class GrpcUnaryCall implements HandlerContext {
     const message = bytes.subarray(prefixBytes, end);
     return parse(
       this.#spec,
-      (flags & compressedFlag) === 0 ? message : await this.#decompress(message, compression),
+      (flags & compressedFlag) === 0 ? message : await this.#expand(message, compression),
     );
   }
 
@@ -198,15 +196,11 @@ class GrpcUnaryCall implements HandlerContext {
     });
   }
 
-  async #decompress(message: Uint8Array, compression: Compression | undefined): Promise<Uint8Array> {
+  async #expand(message: Uint8Array, compression: Compression | undefined): Promise<Uint8Array> {
     if (compression === undefined) {
       throw refuseCompressed();
     }
-    try {
-      return await compression.decompress(message, this.#options.maxBytes);
-    } catch (error) {
-      throw toConnectError(error);
-    }
+    return decompress(compression, message, this.#options.maxBytes);
   }
 
   #respond(message: Message): void {
@@ -239,19 +233,6 @@ class GrpcUnaryCall implements HandlerContext {
     );
     if (!stream.readableEnded) discardRest(stream);
   }
-}
-
-/** @throws ENCODING_UNSUPPORTED (UNIMPLEMENTED, as gRPC's compression guide wants it) */
-function findCompression(encoding: string | string[] | undefined): Compression | undefined {
-  if (encoding === undefined || encoding === "identity") return undefined;
-  const found = compressions.find((compression) => compression.name === encoding);
-  if (found !== undefined) return found;
-  const error = refuse(
-    "ENCODING_UNSUPPORTED",
-    `grpc-encoding "${encoding}" is not supported; known are ${acceptEncoding}`,
-  );
-  error.metadata.set("grpc-accept-encoding", acceptEncoding);
-  throw error;
 }
 
 function parse(spec: UnarySpec, bytes: Uint8Array): Message {

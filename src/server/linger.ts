@@ -1,5 +1,6 @@
 /** Lets a peer read its answer although it has not finished its request. */
 import http2 from "node:http2";
+import { type IncomingBody, withinTime } from "../transcoding/body.ts";
 import type { NodeRequest, NodeResponse } from "./node-http.ts";
 
 /** Milliseconds that a connection or a stream stays open after its last answer. */
@@ -10,6 +11,8 @@ export const lingerMs = 2000;
  * (RFC 9113, section 8.1), but there are clients that then throw the answer away.
  */
 export function discardRest(stream: http2.ServerHttp2Stream): void {
+  // Whoever has read so far reads no more, and would hold back what is left.
+  stream.removeAllListeners("data");
   stream.resume();
   const timer = setTimeout(() => stream.close(http2.constants.NGHTTP2_NO_ERROR), lingerMs);
   timer.unref();
@@ -33,8 +36,10 @@ export function lingerAfterAnswer(req: NodeRequest, res: NodeResponse): void {
   if (stream.endAfterHeaders) return;
   // Node resets a stream that is answered before anybody read from it.
   req.read(0);
-  res.once("finish", () => {
-    if (!req.complete) discardRest(stream);
+  // Not the response's event of this name, which comes when the stream is closed; and a stream that holds bytes
+  // that nobody reads does not close, nor does its connection.
+  stream.once("finish", () => {
+    if (!stream.readableEnded) discardRest(stream);
   });
 }
 
@@ -45,4 +50,31 @@ function readOn(req: NodeRequest): void {
   };
   req.on("readable", discard);
   discard();
+}
+
+/**
+ * Passes on what is read of a request of HTTP/2. If that is not all that the request announced, the rest is taken
+ * in, for a while, before the answer goes out.
+ *
+ * connect-go ends a request short as soon as it sees the last message of the answer, a moment before Node says,
+ * in a frame of its own, that it was the last. A request shorter than announced is reset (RFC 9113, section
+ * 8.1.1), and the reset would take the answer with it.
+ */
+export async function* readWhole(
+  body: IncomingBody,
+  messages: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* messages;
+  } finally {
+    if (body.headers.has("content-length")) await discard(body);
+  }
+}
+
+async function discard(body: IncomingBody): Promise<void> {
+  try {
+    for await (const _chunk of withinTime(body, lingerMs));
+  } catch {
+    // Too slow, or gone: it gets its answer all the same, or needs none.
+  }
 }

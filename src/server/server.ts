@@ -18,7 +18,7 @@ import type { Logger } from "pino";
 import { refuse, refuseMetadata, toConnectError } from "../errors.ts";
 import { collectFiles } from "../transcoding/descriptors.ts";
 import { createTranscoder, type Transcoder } from "../transcoding/transcoder.ts";
-import { addServices, reachInterceptor, tightenHandlers } from "./connect.ts";
+import { addServices, reachInterceptor, requestGate, tightenHandlers } from "./connect.ts";
 import { protocolOf, renderFailureFor } from "./failures.ts";
 import { createGrpcUnaryHandler } from "./grpc-unary.ts";
 import { createHealthBoard, type HealthBoard } from "./health.ts";
@@ -263,13 +263,14 @@ async function createApp(parts: AppParts): Promise<FastifyInstance> {
     compressMinBytes,
     jsonOptions: { ignoreUnknownFields: false, alwaysEmitImplicit: true, registry },
     shutdownSignal: shutdown.signal,
+    requestGate,
     routes: (router) => {
       addServices(router, services);
-      tightenHandlers(
-        router,
-        { maxBytes: limits.maxMessageBytes, maxReceiveMs: limits.maxReceiveMs },
+      tightenHandlers(router, {
+        limits: { maxBytes: limits.maxMessageBytes, maxReceiveMs: limits.maxReceiveMs },
         registry,
-      );
+        renderFailure: transcoder.renderFailure,
+      });
     },
   });
   await app.ready();

@@ -1,0 +1,106 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { type RunningServer, startServer } from "./start-server.ts";
+import { isMissing, run } from "./tools.ts";
+
+const root = join(import.meta.dirname, "../..");
+const readme = readFileSync(join(root, "README.md"), "utf8");
+/** Where the README has its server. */
+const printedAuthority = "127.0.0.1:8080";
+
+const dataDir = makeTemporaryDirectory(afterAll);
+let server: RunningServer;
+beforeAll(async () => {
+  server = await startServer({ dataDir });
+});
+afterAll(() => server.stop());
+
+const hello = Buffer.from("hello").toString("base64");
+
+/** Commands of the README that call the server: lines of its console blocks, and the calls in its table. */
+const commands = [...readme.matchAll(/^\$ (.*)$|\| `((?:curl|grpcurl) [^`]*)` \|/gm)]
+  .map(([, line, call]) => line ?? call ?? "")
+  .filter((command) => command.includes(printedAuthority));
+
+describe("the README's commands, exactly as printed but for the port,", () => {
+  it("are there", () => {
+    expect(commands.length).toBeGreaterThan(6);
+  });
+
+  for (const command of commands) {
+    const program = command.split(" ")[0] ?? "";
+    const isSkipped = isMissing(program);
+    it.skipIf(isSkipped)(
+      isSkipped ? `${command} (needs ${program})` : command,
+      { timeout: 20_000 },
+      async () => {
+        const { code, stdout, stderr } = await run("sh", [
+          "-c",
+          command.replaceAll(printedAuthority, server.authority),
+        ]);
+        // npx may warn of the settings of the machine's npm, which are not ours.
+        const complaints = stderr.split("\n").filter((line) => line !== "" && !line.startsWith("npm warn"));
+        expect({ code, complaints }).toEqual({ code: 0, complaints: [] });
+        const isText = stdout.startsWith("grpc.");
+        expect(isText ? stdout.split("\n") : JSON.parse(stdout)).toMatchObject(expectedOf(command));
+      },
+    );
+  }
+});
+
+/** What a command prints, as far as it is always the same. */
+function expectedOf(command: string): object {
+  if (command.endsWith(" list")) return expect.arrayContaining(["pqc.PqcService", "pqc.TokenService"]);
+  return command.includes("Health/Check") ? { status: "SERVING" } : { status: "success" };
+}
+
+describe("the README", { timeout: 30_000 }, () => {
+  it("shows the start as the program prints it", async () => {
+    const { stdout } = await (await startServer({ dataDir: makeTemporaryDirectory() })).stop();
+    const ports = stdout.replaceAll(/127\.0\.0\.1:\d+/g, printedAuthority).trim();
+    expect(readme).toContain(ports);
+  });
+
+  it("shows the answer to its first call as the server gives it", async () => {
+    const shown = JSON.parse(/^\{"status":"success","algorithm":.*\}$/m.exec(readme)?.[0] ?? "null");
+    expect(Object.keys(await post("/api/grpc/sign", { data: hello }))).toEqual(Object.keys(shown));
+  });
+
+  it("shows an error as the server gives it", async () => {
+    const shown = JSON.parse(/^\{"status":"error".*\}$/m.exec(readme)?.[0].replace("[…]", "[]") ?? "null");
+    const { publicKey } = await post("/api/grpc/sign", { data: hello });
+    const { details, ...error } = await post("/api/grpc/verify", {
+      data: hello,
+      signature: hello,
+      publicKey,
+    });
+    expect({ ...error, details: [] }).toEqual(shown);
+    expect(details).toEqual([expect.anything(), expect.anything()]);
+  });
+
+  it.each(["npm start", "npm test", ...npmScriptsOf(readme)])(
+    "names a script that there is: %s",
+    (command) => {
+      const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+      expect(Object.keys(scripts)).toContain(command.replace(/^npm (run )?/, ""));
+    },
+  );
+
+  it("links to files that there are", () => {
+    const links = [...readme.matchAll(/\]\((?!https?:)([^)#]+)[^)]*\)/g)].map(([, path = ""]) => path);
+    expect(links.length).toBeGreaterThan(1);
+    for (const path of links) expect(() => readFileSync(join(root, path)), path).not.toThrow();
+  });
+});
+
+function npmScriptsOf(text: string): string[] {
+  return [...new Set([...text.matchAll(/\bnpm run [a-z]+/g)].map(([command]) => command))];
+}
+
+async function post(path: string, body: Record<string, unknown>): Promise<Record<string, unknown>> {
+  const headers = { "content-type": "application/json" };
+  const answer = await fetch(server.url + path, { method: "POST", headers, body: JSON.stringify(body) });
+  return (await answer.json()) as Record<string, unknown>;
+}

@@ -1,0 +1,187 @@
+import {
+  type Client,
+  ConnectError,
+  createClient,
+  createServiceImplSpec,
+  type ServiceImpl,
+} from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { pino } from "pino";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { Health } from "#gen/grpc/health/v1/health_pb.ts";
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { refuse } from "../../src/errors.ts";
+import { type AccessPolicy, callerKey, requireAccess } from "../../src/server/interceptors/access.ts";
+import { createServer } from "../../src/server/server.ts";
+import { Probe } from "../gen/probing/probe_pb.ts";
+import { Library } from "../gen/testing/library_pb.ts";
+import { refusal } from "../refusal.ts";
+import { jsonRefusalOf } from "./raw.ts";
+import { serve } from "./serve.ts";
+
+const data = Buffer.from("hello");
+const ada = { subject: "ada", issuedAt: new Date(0), expiresAt: new Date(0) };
+const withTicket = { headers: { authorization: "Ticket of ada" } };
+const missing = { code: "Unauthenticated", reason: "TOKEN_MISSING" };
+
+describe("requireAccess", () => {
+  it("lets pass what says who may call it", () => {
+    expect(() => requireAccess([...PqcService.methods, ...TokenService.methods])).not.toThrow();
+  });
+
+  it("lets pass reflection and health, which are not ours to annotate", () => {
+    expect(() => requireAccess(Health.methods)).not.toThrow();
+  });
+
+  it("names an RPC that does not say", () => {
+    expect(() => requireAccess(Probe.methods)).toThrow(/probing\.Probe\.Ask .*qsp\.access/);
+  });
+
+  it("is asked by a server that has a policy, and keeps it from starting", async () => {
+    const services = [createServiceImplSpec<typeof Library>(Library, {} as never)];
+    const access = policy("open");
+    const logger = pino({ level: "silent" });
+    await expect(createServer({ services, logger, access })).rejects.toThrow(/testing\.Library\.\w+/);
+  });
+});
+
+/** A PUBLIC call, one that is AUTHENTICATED, and one that wants a TOKEN. */
+const calls: Record<string, (clients: Clients, options?: typeof withTicket) => Promise<unknown>> = {
+  public: ({ tokens }, options) => tokens.hello({}, options),
+  authenticated: ({ pqc }, options) => pqc.signData({ data }, options),
+  token: ({ tokens }, options) => tokens.getSecureData({}, options),
+};
+
+describe.each([
+  ["open", "public", undefined],
+  ["open", "authenticated", undefined],
+  ["open", "token", missing],
+  ["token", "public", undefined],
+  ["token", "authenticated", missing],
+  ["token", "token", missing],
+] as const)("in mode %s, a call that is %s", (mode, kind, refused) => {
+  const call = calls[kind] ?? (() => Promise.reject());
+
+  it(refused === undefined ? "passes without a token" : "is refused without a token", async () => {
+    const clients = await serveFakes(policy(mode));
+    expect(await outcomeOf(call(clients))).toEqual(refused);
+  });
+
+  it("passes with a token", async () => {
+    const clients = await serveFakes(policy(mode));
+    expect(await outcomeOf(call(clients, withTicket))).toBeUndefined();
+  });
+});
+
+describe("a call that wants a token", () => {
+  it("tells its handler who calls", async () => {
+    const { tokens } = await serveFakes(policy("open"));
+    expect((await tokens.getSecureData({}, withTicket)).subject).toBe("ada");
+  });
+
+  it("is not looked at further without one: its message is not even validated", async () => {
+    const { pqc } = await serveFakes(policy("token"));
+    expect(await refusal(pqc.signData({}))).toEqual(missing);
+  });
+
+  it("is refused over REST with 401 and the way to authenticate", async () => {
+    const { url } = await serveFakes(policy("open"));
+    const answer = await fetch(`${url}/api/secure`);
+    expect(answer.status).toBe(401);
+    expect(answer.headers.get("www-authenticate")).toBe("Bearer");
+    expect(jsonRefusalOf(await answer.text())).toEqual({ code: "UNAUTHENTICATED", reason: "TOKEN_MISSING" });
+  });
+
+  it("is refused over Connect with 401 and the way to authenticate", async () => {
+    const { url } = await serveFakes(policy("open"));
+    const answer = await fetch(`${url}/pqc.TokenService/GetSecureData`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: "{}",
+    });
+    expect(answer.status).toBe(401);
+    expect(answer.headers.get("www-authenticate")).toBe("Bearer");
+    expect(jsonRefusalOf(await answer.text())).toEqual({ code: "unauthenticated", reason: "TOKEN_MISSING" });
+  });
+
+  it("takes a token over REST", async () => {
+    const { url } = await serveFakes(policy("open"));
+    expect((await fetch(`${url}/api/secure`, withTicket)).status).toBe(200);
+  });
+
+  it("fails as a fault of the server if the check itself fails", async () => {
+    const broken: AccessPolicy = {
+      mode: "open",
+      authenticate: async () => {
+        throw new Error("the store is gone");
+      },
+    };
+    const { tokens } = await serveFakes(broken);
+    expect(await refusal(tokens.getSecureData({}, withTicket))).toEqual({
+      code: "Internal",
+      reason: "INTERNAL",
+    });
+  });
+});
+
+describe("health and reflection", () => {
+  it.each(["open", "token"] as const)("are public in mode %s", async (mode) => {
+    const { health } = await serveFakes(policy(mode));
+    expect((await health.check({})).status).toBe(1);
+  });
+});
+
+interface Clients {
+  readonly url: string;
+  readonly pqc: Client<typeof PqcService>;
+  readonly tokens: Client<typeof TokenService>;
+  readonly health: Client<typeof Health>;
+}
+
+function policy(mode: AccessPolicy["mode"]): AccessPolicy {
+  return {
+    mode,
+    authenticate: async (authorization) => {
+      if (authorization === withTicket.headers.authorization) return ada;
+      throw refuse("TOKEN_MISSING", "no ticket");
+    },
+  };
+}
+
+/** Serves both services with handlers that answer next to nothing. */
+async function serveFakes(access: AccessPolicy): Promise<Clients> {
+  const pqc: Partial<ServiceImpl<typeof PqcService>> = { signData: () => ({}) };
+  const tokens: Partial<ServiceImpl<typeof TokenService>> = {
+    hello: () => ({}),
+    getSecureData: (_req, { values }) => ({ subject: values.get(callerKey)?.subject ?? "nobody" }),
+  };
+  const { server, url } = await serve({
+    services: [
+      createServiceImplSpec<typeof PqcService>(PqcService, pqc as ServiceImpl<typeof PqcService>),
+      createServiceImplSpec<typeof TokenService>(TokenService, tokens as ServiceImpl<typeof TokenService>),
+    ],
+    access,
+  });
+  const sessionManager = new Http2SessionManager(url);
+  onTestFinished(() => {
+    sessionManager.abort();
+    server.destroy();
+    return server.close();
+  });
+  const transport = createGrpcTransport({ baseUrl: url, sessionManager });
+  return {
+    url,
+    pqc: createClient(PqcService, transport),
+    tokens: createClient(TokenService, transport),
+    health: createClient(Health, transport),
+  };
+}
+
+/** How a call was refused; undefined if it was not. */
+function outcomeOf(call: Promise<unknown>) {
+  return call.then(
+    () => undefined,
+    (error) => refusal(Promise.reject(ConnectError.from(error))),
+  );
+}

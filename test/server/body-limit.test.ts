@@ -1,0 +1,188 @@
+import { once } from "node:events";
+import { gzipSync } from "node:zlib";
+import { beforeAll, describe, expect, it } from "vitest";
+import { refusal } from "../refusal.ts";
+import { connectProbe, protocols, startProbe } from "./probe.ts";
+import { connectHttp2, envelope, grpcStatusOf, jsonRefusalOf, request } from "./raw.ts";
+
+const maxBytes = 4 * 1024 * 1024;
+/** What a message has beside its data: its tags and lengths, or its JSON. */
+const roomBytes = 64;
+
+let url: string;
+beforeAll(async () => {
+  const probe = await startProbe({ ask: ({ data }) => ({ number: BigInt(data.length) }) });
+  url = probe.url;
+  return probe.end;
+});
+
+const exhausted = { code: "ResourceExhausted", reason: "BODY_TOO_LARGE" };
+
+describe.each(protocols)("a message over %s", (protocol) => {
+  // As JSON, four bytes stand for three.
+  const share = protocol.includes("JSON") ? 3 / 4 : 1;
+  const sized = (bytes: number) => ({ data: new Uint8Array(Math.floor(bytes * share)) });
+
+  it("passes just under 4 MiB", async () => {
+    const item = sized(maxBytes - roomBytes);
+    expect((await connectProbe(protocol, url).ask(item)).number).toBe(BigInt(item.data.length));
+  });
+
+  it.each([1, 4 * 1024 * 1024])(
+    "is refused at 4 MiB and %i bytes, and the server goes on",
+    async (excess) => {
+      const client = connectProbe(protocol, url);
+      expect(await refusal(client.ask(sized(maxBytes + excess)))).toEqual(exhausted);
+      expect((await client.ask({})).number).toBe(0n);
+    },
+  );
+
+  it("of a stream is refused over 4 MiB", async () => {
+    const client = connectProbe(protocol, url);
+    expect(await refusal(client.collect(stream(sized(maxBytes + 1))))).toEqual(exhausted);
+    expect(await refusal(drain(client.watch(sized(maxBytes + 1))))).toEqual(exhausted);
+  });
+
+  it("of a stream may be followed by others, to any total", async () => {
+    const million = { text: "x".repeat(1024 * 1024) };
+    const { text } = await connectProbe(protocol, url).collect(
+      stream(million, million, million, { text: "end" }),
+    );
+    expect(text).toHaveLength(3 * 1024 * 1024 + 3);
+  });
+});
+
+describe.each(["HTTP/1.1", "HTTP/2"])("a REST body over %s", (version) => {
+  const send = async (body: Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) => {
+    const type = { "content-type": "application/json", ...headers };
+    if (version === "HTTP/2") return request(connectHttp2(url), { ":path": "/probe/ask", ...type }, body);
+    const answer = await fetch(`${url}/probe/ask`, { method: "POST", headers: type, body });
+    return { status: answer.status, body: await answer.text() };
+  };
+  const sized = (bytes: number) => Buffer.from(`{"text":"${"x".repeat(bytes - 11)}"}`);
+
+  it("passes at 4 MiB", async () => {
+    expect((await send(sized(maxBytes))).status).toBe(200);
+  });
+
+  it.each([1, 4 * 1024 * 1024])("is refused with 413 at 4 MiB and %i bytes", async (excess) => {
+    const answer = await send(sized(maxBytes + excess));
+    expect([answer.status, jsonRefusalOf(answer.body)]).toEqual([
+      413,
+      { code: "RESOURCE_EXHAUSTED", reason: "BODY_TOO_LARGE" },
+    ]);
+  });
+
+  it("is refused with 413 if it is small and unpacks to more", async () => {
+    const answer = await send(gzipSync(sized(50 * 1024 * 1024)), { "content-encoding": "gzip" });
+    expect([answer.status, jsonRefusalOf(answer.body).reason]).toEqual([413, "BODY_TOO_LARGE"]);
+  });
+});
+
+describe.each([
+  ["REST", "/probe/ask", "application/json"],
+  ["Connect", "/probing.Probe/Ask", "application/proto"],
+  ["gRPC", "/probing.Probe/Ask", "application/grpc"],
+])("a stream of HTTP/2 with a refused body of 8 MiB, by %s,", (_name, path, type) => {
+  it("does not stay open: the server takes in the rest, or resets it", async () => {
+    const stream = connectHttp2(url).request({ ":method": "POST", ":path": path, "content-type": type });
+    stream.end(Buffer.alloc(2 * maxBytes, "x"));
+    stream.resume();
+    await once(stream, "close");
+    expect(stream.rstCode).toBe(0);
+  });
+});
+
+describe("a body that does not say how long it is", () => {
+  it("is refused with 413 over 4 MiB", async () => {
+    const answer = await fetch(`${url}/probe/ask`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: pieces(5 * 1024 * 1024),
+      duplex: "half",
+    } as RequestInit);
+    expect([answer.status, jsonRefusalOf(await answer.text()).reason]).toEqual([413, "BODY_TOO_LARGE"]);
+  });
+});
+
+describe("a message that is small and unpacks to more than 4 MiB", () => {
+  const bomb = gzipSync(Buffer.alloc(50 * 1024 * 1024));
+
+  it.each(["application/grpc", "application/grpc+json", "application/grpc-web"])(
+    "is refused over %s",
+    async (type) => {
+      for (const method of ["Ask", "Watch"]) {
+        const headers = {
+          ":path": `/probing.Probe/${method}`,
+          "content-type": type,
+          "grpc-encoding": "gzip",
+        };
+        const answer = await request(connectHttp2(url), headers, envelope(bomb, 1));
+        expect(grpcStatusOf(answer)).toEqual({ status: 8, reason: "BODY_TOO_LARGE" });
+      }
+    },
+  );
+
+  it("is refused over Connect", async () => {
+    const answer = await fetch(`${url}/probing.Probe/Ask`, {
+      method: "POST",
+      headers: { "content-type": "application/proto", "content-encoding": "gzip" },
+      body: bomb,
+    });
+    expect(jsonRefusalOf(await answer.text())).toEqual({
+      code: "resource_exhausted",
+      reason: "BODY_TOO_LARGE",
+    });
+  });
+
+  it("is refused in a Connect GET", async () => {
+    const small = gzipSync(Buffer.alloc(8 * 1024 * 1024));
+    const query = `connect=v1&encoding=proto&compression=gzip&base64=1&message=${small.toString("base64url")}`;
+    const answer = await fetch(`${url}/probing.Probe/Look?${query}`);
+    expect(jsonRefusalOf(await answer.text())).toEqual({
+      code: "resource_exhausted",
+      reason: "BODY_TOO_LARGE",
+    });
+  });
+});
+
+describe("a length that lies", () => {
+  it.each(["application/grpc", "application/grpc-web+proto", "application/connect+proto"])(
+    "of 4 GiB is refused over %s at once, without waiting for so much",
+    async (type) => {
+      const prefix = Buffer.from([0, 0xff, 0xff, 0xff, 0xff]);
+      const stream = connectHttp2(url).request({
+        ":method": "POST",
+        ":path": "/probing.Probe/Watch",
+        "content-type": type,
+      });
+      stream.write(prefix);
+      // The request is never ended.
+      const chunks: Buffer[] = [];
+      let status: unknown;
+      stream.on("response", (headers) => {
+        status = headers["grpc-status"];
+      });
+      stream.on("trailers", (trailers) => {
+        status = trailers["grpc-status"];
+      });
+      for await (const chunk of stream) chunks.push(chunk);
+      const said = `${status ?? ""}${Buffer.concat(chunks).toString("latin1")}`;
+      expect(said).toMatch(/^8|grpc-status: 8|resource_exhausted/);
+    },
+  );
+});
+
+async function* stream<T>(...items: T[]) {
+  yield* items;
+}
+
+async function* pieces(bytes: number) {
+  yield Buffer.from('{"text":"');
+  for (let sent = 0; sent < bytes; sent += 65_536) yield Buffer.alloc(65_536, "x");
+  yield Buffer.from('"}');
+}
+
+async function drain(items: AsyncIterable<unknown>): Promise<void> {
+  for await (const _item of items);
+}

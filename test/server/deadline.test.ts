@@ -1,0 +1,227 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { ConnectError } from "@connectrpc/connect";
+import { describe, expect, it } from "vitest";
+import { describeRefusal, refusal } from "../refusal.ts";
+import { connectProbe, type Protocol, protocols, serveProbe } from "./probe.ts";
+import { createQueue } from "./queue.ts";
+import { jsonRefusalOf } from "./raw.ts";
+
+const exceeded = { code: "DeadlineExceeded", reason: "DEADLINE_EXCEEDED" };
+const never = () => new Promise<never>(() => {});
+
+/** Sets a deadline as a header, so that the server alone keeps it: a client with `timeoutMs` has a timer too. */
+function deadline(protocol: Protocol, grpc: string, connect: string) {
+  return protocol.startsWith("Connect") ? { "connect-timeout-ms": connect } : { "grpc-timeout": grpc };
+}
+
+describe.each(protocols)("over %s", (protocol) => {
+  const short = { headers: deadline(protocol, "50m", "50") };
+
+  it("a handler that ignores its signal ends at the caller's deadline", async () => {
+    const { url } = await serveProbe({ ask: never });
+    expect(await refusal(connectProbe(protocol, url).ask({}, short))).toEqual(exceeded);
+  });
+
+  it("a handler that ignores its signal ends at the server's limit", async () => {
+    const { url } = await serveProbe({ ask: never }, { maxCallMs: 50 });
+    expect(await refusal(connectProbe(protocol, url).ask({}))).toEqual(exceeded);
+  });
+
+  it("the server's limit goes before a caller's longer deadline", async () => {
+    const { url } = await serveProbe({ ask: never }, { maxCallMs: 50 });
+    const long = { headers: deadline(protocol, "1H", "3600000") };
+    expect(await refusal(connectProbe(protocol, url).ask({}, long))).toEqual(exceeded);
+  });
+
+  it("the handler's signal is aborted at the deadline", async () => {
+    const aborted = Promise.withResolvers<void>();
+    const ask = (_item: unknown, { signal }: { signal: AbortSignal }) => {
+      signal.addEventListener("abort", () => aborted.resolve());
+      return never();
+    };
+    const { url } = await serveProbe({ ask });
+    expect(await refusal(connectProbe(protocol, url).ask({}, short))).toEqual(exceeded);
+    await aborted.promise;
+  });
+
+  it("a stream whose handler waits for ever fails at the deadline, after what came before", async () => {
+    const { url } = await serveProbe({
+      async *watch() {
+        yield { text: "one" };
+        await never();
+      },
+    });
+    expect(await readAll(connectProbe(protocol, url).watch({}, short))).toEqual([["one"], exceeded]);
+  });
+
+  it("a stream whose handler just stops at the deadline fails, and does not look complete", async () => {
+    const { url } = await serveProbe({
+      async *watch(_item, { signal }) {
+        yield { text: "one" };
+        await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      },
+    });
+    expect(await readAll(connectProbe(protocol, url).watch({}, short))).toEqual([["one"], exceeded]);
+  });
+
+  it("a stream without a deadline outlives the limit of unary calls", async () => {
+    const { url } = await serveProbe(
+      {
+        async *watch() {
+          yield { text: "one" };
+          await delay(60);
+          yield { text: "two" };
+        },
+      },
+      { maxCallMs: 20 },
+    );
+    expect(await readAll(connectProbe(protocol, url).watch({}))).toEqual([["one", "two"], undefined]);
+  });
+
+  it("a client stream that never ends fails at the deadline", async () => {
+    const { url } = await serveProbe();
+    const items = createQueue<{ text: string }>();
+    items.push({ text: "one" });
+    const call = connectProbe(protocol, url).collect(items, short);
+    expect(await refusal(call)).toEqual(exceeded);
+    items.end();
+  });
+
+  it.each([
+    ["99999999S", "9999999999"],
+    ["99999999H", "9999999999"],
+    ["2147484S", "2147483648"],
+  ])("a deadline of %s, or %s ms, does not fire at once, for calls of any kind", async (grpc, connect) => {
+    const { url } = await serveProbe({
+      async ask(item) {
+        await delay(20);
+        return item;
+      },
+      async *watch(item) {
+        await delay(20);
+        yield item;
+      },
+    });
+    const client = connectProbe(protocol, url);
+    const options = { headers: deadline(protocol, grpc, connect) };
+    expect((await client.ask({ text: "a" }, options)).text).toBe("a");
+    expect(await readAll(client.watch({ text: "a" }, options))).toEqual([["a"], undefined]);
+    expect((await client.collect(slowly("a", "b"), options)).text).toBe("ab");
+  });
+
+  it.each([
+    ["5", "soon"],
+    ["5X", "-5"],
+    ["-5S", "1.5"],
+    ["123456789S", "12345678901"],
+    ["1.5S", "0x10"],
+  ])("a malformed deadline, %j or %j, is refused", async (grpc, connect) => {
+    const { url } = await serveProbe();
+    const client = connectProbe(protocol, url);
+    const options = { headers: deadline(protocol, grpc, connect) };
+    const refused = { code: "InvalidArgument", reason: "TIMEOUT_INVALID" };
+    expect(await refusal(client.ask({}, options))).toEqual(refused);
+    expect(await readAll(client.watch({}, options))).toEqual([[], refused]);
+  });
+
+  it("a deadline of nothing is over at once", async () => {
+    const { url } = await serveProbe({ ask: never });
+    const options = { headers: deadline(protocol, "0S", "0") };
+    expect(await refusal(connectProbe(protocol, url).ask({}, options))).toEqual(exceeded);
+  });
+});
+
+describe.each(["gRPC", "gRPC with JSON", "Connect over HTTP/2"] as const)("over %s", (protocol) => {
+  it("a conversation in both directions fails at the deadline", async () => {
+    const { url } = await serveProbe();
+    const items = createQueue<{ text: string }>();
+    items.push({ text: "one" });
+    const options = { headers: deadline(protocol, "100m", "100") };
+    expect(await readAll(connectProbe(protocol, url).chat(items, options))).toEqual([["one"], exceeded]);
+    items.end();
+  });
+});
+
+describe.each([
+  ["grpc-timeout", "50m", "99999999S", "5X"],
+  ["connect-timeout-ms", "50", "9999999999", "soon"],
+])("over REST with %s", (header, short, long, malformed) => {
+  const body = { method: "POST", body: "{}" };
+
+  it("a handler that ignores its signal ends at the caller's deadline", async () => {
+    const { url } = await serveProbe({ ask: never });
+    const answer = await fetch(`${url}/probe/ask`, { ...body, headers: json({ [header]: short }) });
+    expect([answer.status, jsonRefusalOf(await answer.text())]).toEqual([
+      504,
+      { code: "DEADLINE_EXCEEDED", reason: "DEADLINE_EXCEEDED" },
+    ]);
+  });
+
+  it("a handler that ignores its signal ends at the server's limit", async () => {
+    const { url } = await serveProbe({ ask: never }, { maxCallMs: 50 });
+    const answer = await fetch(`${url}/probe/ask`, { ...body, headers: json({ [header]: long }) });
+    expect(answer.status).toBe(504);
+  });
+
+  it("a stream that the deadline cuts short says so", async () => {
+    const { url } = await serveProbe({
+      async *watch() {
+        yield { text: "one" };
+        await never();
+      },
+    });
+    const answer = await fetch(`${url}/probe/watch`, { headers: { [header]: short } });
+    const lines = (await answer.text()).trim().split("\n");
+    expect(JSON.parse(lines[0] ?? "")).toMatchObject({ text: "one" });
+    expect(lines).toHaveLength(2);
+    expect(lines[1]).toContain("DEADLINE_EXCEEDED");
+  });
+
+  it("a very long deadline does not fire at once", async () => {
+    const { url } = await serveProbe({
+      async ask(item) {
+        await delay(20);
+        return item;
+      },
+      async *watch(item) {
+        await delay(20);
+        yield item;
+      },
+    });
+    const answer = await fetch(`${url}/probe/ask`, { ...body, headers: json({ [header]: long }) });
+    expect(answer.status).toBe(200);
+    const stream = await fetch(`${url}/probe/watch?text=a`, { headers: { [header]: long } });
+    expect(await stream.text()).not.toContain("DEADLINE_EXCEEDED");
+  });
+
+  it("a malformed deadline is refused", async () => {
+    const { url } = await serveProbe();
+    const answer = await fetch(`${url}/probe/ask`, { ...body, headers: json({ [header]: malformed }) });
+    expect([answer.status, jsonRefusalOf(await answer.text())]).toEqual([
+      400,
+      { code: "INVALID_ARGUMENT", reason: "TIMEOUT_INVALID" },
+    ]);
+  });
+});
+
+function json(headers: Record<string, string>): Record<string, string> {
+  return { "content-type": "application/json", ...headers };
+}
+
+/** What a stream gave before it ended, and how it was refused, if it was. */
+async function readAll(items: AsyncIterable<{ text: string }>) {
+  const texts: string[] = [];
+  try {
+    for await (const { text } of items) texts.push(text);
+    return [texts, undefined];
+  } catch (error) {
+    return [texts, describeRefusal(ConnectError.from(error))];
+  }
+}
+
+async function* slowly(...texts: string[]) {
+  for (const text of texts) {
+    await delay(20);
+    yield { text };
+  }
+}

@@ -1,0 +1,326 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import http2 from "node:http2";
+import net from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { connectProbe, serveProbe } from "./probe.ts";
+import { createQueue } from "./queue.ts";
+import {
+  connectHttp2,
+  connectTcp,
+  envelope,
+  grpcStatusOf,
+  jsonRefusalOf,
+  readStream,
+  readToEnd,
+  request,
+} from "./raw.ts";
+import type { LocalServer } from "./serve.ts";
+
+/** How long the server waits for headers and bodies here. */
+const limits = { maxHeaderMs: 150, maxReceiveMs: 150 };
+
+const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+const emptySettings = frame(4, 0, 0, Buffer.alloc(0));
+
+let local: LocalServer;
+/** Another client, whose calls go on all the while. */
+let bystander: { stop(): Promise<number> };
+beforeEach(async () => {
+  local = await serveProbe({}, limits);
+  bystander = startBystander();
+});
+afterEach(async () => {
+  // No call of its failed, and there were some.
+  expect(await bystander.stop()).toBeGreaterThan(2);
+});
+
+describe("a connection that sends", () => {
+  it("nothing is closed after the time for headers", async () => {
+    expect(await readToEnd(connectTcp(local.port))).toBe("");
+  });
+
+  it.each(["P", "PR"])("%j and nothing more is closed after the time for headers", async (bytes) => {
+    const socket = connectTcp(local.port);
+    socket.write(bytes);
+    expect(await readToEnd(socket)).toBe("");
+  });
+
+  it("the preface of HTTP/2 byte by byte is served", async () => {
+    const socket = connectTcp(local.port);
+    socket.setNoDelay(true);
+    for (const byte of Buffer.concat([preface, emptySettings])) {
+      socket.write(Buffer.of(byte));
+      await delay(1);
+    }
+    const [chunk] = await once(socket, "data");
+    // The server's first frame is SETTINGS.
+    expect(chunk.readUInt8(3)).toBe(4);
+  });
+
+  it("half of its headers is answered with 408 after the time for headers", async () => {
+    const socket = connectTcp(local.port);
+    socket.write("GET /probe/look HTTP/1.1\r\nhost: x\r\nx-half: ");
+    const answer = await readToEnd(socket);
+    expect(answer).toMatch(/^HTTP\/1\.1 408 /);
+    expect(refusalIn(answer).reason).toBe("REQUEST_TOO_SLOW");
+  });
+
+  it("half of its body is answered with 408 after the time for bodies", async () => {
+    const socket = connectTcp(local.port);
+    socket.write(post("/probe/ask", 'content-length: 100\r\nconnection: close\r\n\r\n{"text":'));
+    const answer = await readToEnd(socket);
+    expect(answer).toMatch(/^HTTP\/1\.1 408 /);
+    expect(refusalIn(answer).reason).toBe("REQUEST_TOO_SLOW");
+  });
+
+  it("its body too slowly is answered with 408 after the time for bodies", async () => {
+    const socket = connectTcp(local.port);
+    socket.write(post("/probe/ask", "content-length: 100000\r\nconnection: close\r\n\r\n"));
+    const drip = setInterval(() => socket.write(" "), 5);
+    const answer = await readToEnd(socket);
+    clearInterval(drip);
+    expect(answer).toMatch(/^HTTP\/1\.1 408 /);
+  });
+
+  it.each([
+    ["random bytes", randomBytes(4096)],
+    ["a TLS handshake", Buffer.from("1603010200010001fc0303", "hex")],
+    ["no HTTP method", "HELLO\r\n\r\n"],
+    ["another version", "GET / HTTP/3.0\r\n\r\n"],
+    [
+      "two lengths",
+      "POST /probe/ask HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n{}",
+    ],
+    ["a length and chunks", post("/probe/ask", "content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n{}")],
+    ["a bad chunk", post("/probe/ask", "transfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n")],
+    ["a bare line feed in a header", "GET /probe/look HTTP/1.1\nhost: x\nx:\n\n\r\n\r\n"],
+  ])("%s is answered with 400, in the one error body, and closed", async (_what, bytes) => {
+    const socket = connectTcp(local.port);
+    socket.write(bytes);
+    const answer = await readToEnd(socket);
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+    expect(refusalIn(answer)).toEqual({ code: "INVALID_ARGUMENT", reason: "HTTP_INVALID" });
+  });
+
+  it.each([
+    ["PRI and then nonsense", "PRI * HTTP/2.0\r\n\r\nnonsense, and more of it\r\n\r\n"],
+    ["PRI as a method", "PRI / HTTP/1.1\r\nhost: x\r\n\r\n"],
+    ["HTTP/2 without SETTINGS", Buffer.concat([preface, frame(0, 0, 1, Buffer.from("x"))])],
+    [
+      "a frame larger than allowed",
+      Buffer.concat([preface, emptySettings, frame(0, 0, 1, Buffer.alloc(20_000))]),
+    ],
+    [
+      "a frame of a stream that is not open",
+      Buffer.concat([preface, emptySettings, frame(0, 0, 7, Buffer.from("x"))]),
+    ],
+    [
+      "headers that are no HPACK",
+      Buffer.concat([preface, emptySettings, frame(1, 5, 1, Buffer.alloc(50, 0xff))]),
+    ],
+    ["SETTINGS of 5 bytes", Buffer.concat([preface, frame(4, 0, 0, Buffer.alloc(5))])],
+    ["WINDOW_UPDATE of nothing", Buffer.concat([preface, emptySettings, frame(8, 0, 0, Buffer.alloc(4))])],
+    ["random frames", Buffer.concat([preface, emptySettings, randomBytes(4096)])],
+  ])("%s is closed", { timeout: 4000 }, async (_what, bytes) => {
+    const socket = connectTcp(local.port);
+    socket.write(bytes);
+    expect(await readToEnd(socket)).not.toMatch(/^HTTP\/1\.1 2/);
+  });
+});
+
+describe("a call over HTTP/2 that", () => {
+  it.each(["application/grpc", "application/grpc+json", "application/grpc-web+proto"])(
+    "never ends its request is refused after the time for bodies, with %s",
+    async (type) => {
+      const session = connectHttp2(local.url);
+      const stream = session.request({
+        ":method": "POST",
+        ":path": "/probing.Probe/Ask",
+        "content-type": type,
+      });
+      stream.write(envelope("{}").subarray(0, 6));
+      const answer = await readStream(stream);
+      expect(grpcStatusOf(answer)).toEqual({ status: 4, reason: "REQUEST_TOO_SLOW" });
+    },
+  );
+
+  it("never ends its request is refused after the time for bodies, over Connect", async () => {
+    const session = connectHttp2(local.url);
+    const headers = { ":method": "POST", ":path": "/probing.Probe/Ask", "content-type": "application/json" };
+    const stream = session.request(headers);
+    stream.write("{");
+    expect(jsonRefusalOf((await readStream(stream)).body)).toEqual({
+      code: "deadline_exceeded",
+      reason: "REQUEST_TOO_SLOW",
+    });
+  });
+
+  it("is a stream may take longer than that between two messages", async () => {
+    const items = createQueue<{ text: string }>();
+    const call = connectProbe("gRPC", local.url).collect(items);
+    items.push({ text: "a" });
+    await delay(2 * limits.maxReceiveMs);
+    items.push({ text: "b" });
+    items.end();
+    expect((await call).text).toBe("ab");
+  });
+
+  it("ends in the middle of a message is refused", async () => {
+    const session = connectHttp2(local.url);
+    for (const [type, method] of [
+      ["application/grpc", "Ask"],
+      ["application/grpc", "Watch"],
+      ["application/grpc-web+proto", "Ask"],
+    ] as const) {
+      const headers = { ":path": `/probing.Probe/${method}`, "content-type": type };
+      const answer = await request(session, headers, Buffer.from([0, 0, 0, 0, 9, 1, 2]));
+      expect([type, method, grpcStatusOf(answer).status]).toEqual([type, method, 3]);
+    }
+  });
+
+  it("is reset while it runs is told so, and the connection goes on", async () => {
+    const session = connectHttp2(local.url);
+    for (let count = 0; count < 50; count++) {
+      const headers = {
+        ":method": "POST",
+        ":path": "/probing.Probe/Chat",
+        "content-type": "application/grpc",
+      };
+      const stream = session.request(headers);
+      stream.on("error", () => {});
+      stream.write(envelope(""));
+      stream.close(http2.constants.NGHTTP2_CANCEL);
+      await once(stream, "close");
+    }
+    expect((await request(session, { ":path": "/probe/look" })).status).toBe(200);
+  });
+});
+
+describe("a flood of", () => {
+  it("streams that are reset at once", async () => {
+    const session = connectHttp2(local.url);
+    await once(session, "remoteSettings");
+    const headers = { ":method": "POST", ":path": "/probing.Probe/Ask", "content-type": "application/grpc" };
+    const streams = [];
+    for (let count = 0; count < 5000 && !session.destroyed; count++) {
+      const stream = session.request(headers);
+      stream.on("error", () => {});
+      stream.close(http2.constants.NGHTTP2_CANCEL);
+      streams.push(new Promise((resolve) => stream.on("close", resolve)));
+      if (count % 500 === 0) await delay(1);
+    }
+    await Promise.all(streams);
+    await expectServed();
+  });
+
+  it("PING frames", async () => {
+    const socket = connectTcp(local.port);
+    socket.write(Buffer.concat([preface, emptySettings]));
+    const ping = frame(6, 0, 0, Buffer.alloc(8));
+    socket.write(Buffer.concat(Array(20_000).fill(ping)));
+    socket.resume();
+    await expectServed();
+  });
+
+  it("SETTINGS frames", async () => {
+    const socket = connectTcp(local.port);
+    socket.write(Buffer.concat([preface, ...Array(20_000).fill(emptySettings)]));
+    socket.resume();
+    await expectServed();
+  });
+
+  it("connections", async () => {
+    const sockets = Array.from({ length: 300 }, () => connectTcp(local.port));
+    await Promise.all(sockets.map((socket) => once(socket, "connect")));
+    await expectServed();
+  });
+
+  it("connections that are reset", async () => {
+    for (let count = 0; count < 300; count++) {
+      const socket = net.connect(local.port, "127.0.0.1");
+      socket.on("error", () => {});
+      await once(socket, "connect");
+      socket.write(count % 2 === 0 ? post("/probe/ask", "content-length: 5\r\n\r\n{") : preface);
+      socket.resetAndDestroy();
+    }
+    await expectServed();
+  });
+});
+
+describe.each([
+  ["gRPC", "POST", "/probing.Probe/Watch", "application/grpc"],
+  ["gRPC-Web", "POST", "/probing.Probe/Watch", "application/grpc-web+proto"],
+  ["Connect", "POST", "/probing.Probe/Watch", "application/connect+proto"],
+  ["REST", "GET", "/probe/watch", undefined],
+])("a reader of %s that does not read", (_name, method, path, type) => {
+  it("is written no more than its window, and when it goes the handler ends", async () => {
+    let made = 0;
+    const ended = Promise.withResolvers<void>();
+    const { url } = await serveProbe({
+      async *watch() {
+        try {
+          for (; made < 1000; made++) yield { data: new Uint8Array(1024 * 1024) };
+        } finally {
+          ended.resolve();
+        }
+      },
+    });
+    const headers = { ":method": method, ":path": path, ...(type && { "content-type": type }) };
+    const stream = connectHttp2(url).request(headers);
+    stream.end(type && envelope(""));
+    await once(stream, "response");
+    await delay(100);
+    expect(made).toBeLessThan(20);
+    stream.close(http2.constants.NGHTTP2_CANCEL);
+    await ended.promise;
+  });
+});
+
+async function expectServed(): Promise<void> {
+  expect((await fetch(`${local.url}/probe/look?text=a`)).status).toBe(200);
+  expect(await connectProbe("gRPC", local.url).ask({ text: "b" })).toMatchObject({ text: "b" });
+}
+
+/** Calls again and again on a connection of its own; a call that fails or takes long is thrown at the end. */
+function startBystander(): { stop(): Promise<number> } {
+  const client = connectProbe("gRPC", local.url);
+  let isStopped = false;
+  const run = async () => {
+    let count = 0;
+    for (; !isStopped || count < 3; count++) {
+      expect(await client.ask({ text: "still here" }, { timeoutMs: 3000 })).toMatchObject({
+        text: "still here",
+      });
+      await delay(5);
+    }
+    return count;
+  };
+  const running = run();
+  running.catch(() => {}); // Thrown by stop.
+  return {
+    stop: () => {
+      isStopped = true;
+      return running;
+    },
+  };
+}
+
+/** A frame (RFC 9113, section 4.1). */
+function frame(type: number, flags: number, streamId: number, payload: Buffer): Buffer {
+  const header = Buffer.alloc(9);
+  header.writeUIntBE(payload.length, 0, 3);
+  header.writeUInt8(type, 3);
+  header.writeUInt8(flags, 4);
+  header.writeUInt32BE(streamId, 5);
+  return Buffer.concat([header, payload]);
+}
+
+function post(path: string, rest: string): string {
+  return `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${rest}`;
+}
+
+function refusalIn(answer: string) {
+  return jsonRefusalOf(answer.slice(answer.indexOf("\r\n\r\n") + 4));
+}

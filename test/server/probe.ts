@@ -1,0 +1,98 @@
+/** A server of the service probing.Probe, which does what the test wants, and clients over every protocol. */
+import { type Client, createClient, createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+  Http2SessionManager,
+} from "@connectrpc/connect-node";
+import { onTestFinished } from "vitest";
+import type { ServerLimits } from "../../src/server/server.ts";
+import { Probe } from "../gen/probing/probe_pb.ts";
+import { type LocalServer, serve } from "./serve.ts";
+
+/** What the test wants of the calls; those that it leaves out give back what they are given. */
+export type ProbeBehaviour = Partial<ServiceImpl<typeof Probe>>;
+
+const echo: ServiceImpl<typeof Probe> = {
+  ask: (item) => item,
+  look: (item) => item,
+  async *watch(item) {
+    yield item;
+  },
+  async collect(items) {
+    let text = "";
+    for await (const item of items) text += item.text;
+    return { text };
+  },
+  async *chat(items) {
+    yield* items;
+  },
+};
+
+/** Serves until the test has finished. */
+export async function serveProbe(
+  behaviour: ProbeBehaviour = {},
+  limits: Partial<ServerLimits> = {},
+): Promise<LocalServer> {
+  const { end, ...local } = await startProbe(behaviour, limits);
+  onTestFinished(end);
+  return local;
+}
+
+/** Serves until it is ended. */
+export async function startProbe(
+  behaviour: ProbeBehaviour = {},
+  limits: Partial<ServerLimits> = {},
+): Promise<LocalServer & { end(): Promise<void> }> {
+  const implementation = { ...echo, ...behaviour };
+  const local = await serve({
+    services: [createServiceImplSpec<typeof Probe>(Probe, implementation)],
+    limits: { maxDrainMs: 0, ...limits },
+  });
+  const end = (): Promise<void> => {
+    local.server.destroy();
+    return local.server.close();
+  };
+  return { ...local, end };
+}
+
+/** The protocols in all their forms. Only those over HTTP/2 can talk both ways at once. */
+export const protocols = [
+  "gRPC",
+  "gRPC with JSON",
+  "gRPC-Web over HTTP/1.1",
+  "gRPC-Web over HTTP/2",
+  "Connect over HTTP/1.1",
+  "Connect over HTTP/2",
+  "Connect with JSON",
+] as const;
+
+/** Names a protocol. */
+export type Protocol = (typeof protocols)[number];
+
+/** A client over a connection of its own, which closes with the test. */
+export function connectProbe(protocol: Protocol, baseUrl: string): Client<typeof Probe> {
+  const sessionManager = new Http2SessionManager(baseUrl);
+  onTestFinished(() => sessionManager.abort());
+  const options = { baseUrl, sessionManager };
+  switch (protocol) {
+    case "gRPC":
+      return createClient(Probe, createGrpcTransport(options));
+    case "gRPC with JSON":
+      return createClient(Probe, createGrpcTransport({ ...options, useBinaryFormat: false }));
+    case "gRPC-Web over HTTP/1.1":
+      return createClient(Probe, createGrpcWebTransport({ baseUrl, httpVersion: "1.1" }));
+    case "gRPC-Web over HTTP/2":
+      return createClient(Probe, createGrpcWebTransport({ ...options, httpVersion: "2" }));
+    case "Connect over HTTP/1.1":
+      return createClient(Probe, createConnectTransport({ baseUrl, httpVersion: "1.1" }));
+    case "Connect over HTTP/2":
+      return createClient(Probe, createConnectTransport({ ...options, httpVersion: "2" }));
+    case "Connect with JSON":
+      return createClient(
+        Probe,
+        createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: false }),
+      );
+  }
+}

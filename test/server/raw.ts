@@ -1,0 +1,140 @@
+/** Requests written by hand, for what no client would send. */
+import http2 from "node:http2";
+import net from "node:net";
+import { fromBinary } from "@bufbuild/protobuf";
+import { onTestFinished } from "vitest";
+import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { StatusSchema } from "#gen/google/rpc/status_pb.ts";
+
+/** An answer, read to its end. */
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly trailers: Readonly<Record<string, unknown>>;
+  readonly body: Buffer;
+}
+
+/** An HTTP/2 connection without TLS, which closes with the test. */
+export function connectHttp2(url: string): http2.ClientHttp2Session {
+  // Node's own limit for what it sends, 64 KiB, is lower than what the tests send.
+  const session = http2.connect(url, { maxSendHeaderBlockLength: 1024 * 1024 });
+  session.on("error", () => {}); // Every stream on it fails, and is told so.
+  onTestFinished(() => session.destroy());
+  return session;
+}
+
+/** Sends a request on a connection and reads the answer; a stream that is reset rejects. */
+export function request(
+  session: http2.ClientHttp2Session,
+  headers: http2.OutgoingHttpHeaders,
+  body?: Uint8Array | string,
+): Promise<RawAnswer> {
+  return readStream(openStream(session, headers, body));
+}
+
+function openStream(
+  session: http2.ClientHttp2Session,
+  headers: http2.OutgoingHttpHeaders,
+  body?: Uint8Array | string,
+): http2.ClientHttp2Stream {
+  const stream = session.request({ ":method": body === undefined ? "GET" : "POST", ...headers });
+  stream.end(body);
+  return stream;
+}
+
+/** Reads an answer to its end. */
+export function readStream(stream: http2.ClientHttp2Stream): Promise<RawAnswer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let headers: http2.IncomingHttpHeaders & http2.IncomingHttpStatusHeader = {};
+    let trailers: http2.IncomingHttpHeaders = {};
+    stream.on("response", (received) => {
+      headers = received;
+    });
+    stream.on("trailers", (received) => {
+      trailers = received;
+    });
+    stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+    stream.on("error", reject);
+    stream.on("close", () => reject(new Error(`closed without an answer (${stream.rstCode})`)));
+    // Not at "close": a server may answer long before it has read the request.
+    stream.on("end", () => {
+      const { ":status": status } = headers;
+      if (status !== undefined) resolve({ status, headers, trailers, body: Buffer.concat(chunks) });
+    });
+  });
+}
+
+/** Puts flags and length before a message, as gRPC does. */
+export function envelope(message: Uint8Array | string, flags = 0): Buffer {
+  const bytes = Buffer.from(message);
+  const prefix = Buffer.alloc(5);
+  prefix.writeUInt8(flags, 0);
+  prefix.writeUInt32BE(bytes.length, 1);
+  return Buffer.concat([prefix, bytes]);
+}
+
+/** The gRPC status of an answer: of its trailers or, where there is no message, of its headers. */
+export function grpcStatusOf(answer: RawAnswer): { status: number; reason: string | undefined } {
+  const all: Record<string, unknown> = { ...answer.headers, ...answer.trailers, ...readWebTrailers(answer) };
+  const details = String(all["grpc-status-details-bin"] ?? "");
+  const any = fromBinary(StatusSchema, Buffer.from(details, "base64")).details.find(({ typeUrl }) =>
+    typeUrl.endsWith("/google.rpc.ErrorInfo"),
+  );
+  return {
+    status: Number(all["grpc-status"]),
+    reason: any && fromBinary(ErrorInfoSchema, any.value).reason,
+  };
+}
+
+/** gRPC-Web has its trailers in the body, behind the messages. */
+function readWebTrailers({ headers, body }: RawAnswer): Record<string, string> {
+  if (!String(headers["content-type"]).startsWith("application/grpc-web")) return {};
+  let rest = body;
+  while (rest.length > 0 && (rest.readUInt8(0) & 0x80) === 0) rest = rest.subarray(5 + rest.readUInt32BE(1));
+  const lines = rest.subarray(5).toString().split("\r\n").filter(Boolean);
+  return Object.fromEntries(
+    lines.map((line) => [
+      line.slice(0, line.indexOf(":")).toLowerCase(),
+      line.slice(line.indexOf(":") + 1).trim(),
+    ]),
+  );
+}
+
+/** The refusal in the JSON of a REST answer or of a Connect answer. */
+export function jsonRefusalOf(body: Uint8Array | string): { code: string; reason: string | undefined } {
+  const { code, details = [] } = JSON.parse(Buffer.from(body).toString());
+  for (const detail of details) {
+    if (detail.reason !== undefined) return { code, reason: detail.reason };
+    if (detail.type === ErrorInfoSchema.typeName) {
+      return { code, reason: fromBinary(ErrorInfoSchema, Buffer.from(detail.value, "base64")).reason };
+    }
+  }
+  return { code, reason: undefined };
+}
+
+/** Opens a TCP connection, which closes with the test. */
+export function connectTcp(port: number): net.Socket {
+  const socket = net.connect(port, "127.0.0.1");
+  socket.on("error", () => {}); // The other side may reset it; who reads sees the end.
+  onTestFinished(() => void socket.destroy());
+  return socket;
+}
+
+/** Sends bytes and reads whatever comes until the server ends the connection. */
+export async function exchangeBytes(port: number, bytes: Uint8Array | string): Promise<string> {
+  const socket = connectTcp(port);
+  socket.write(bytes);
+  return readToEnd(socket);
+}
+
+/** Reads until the connection ends, in whatever way. */
+export function readToEnd(socket: net.Socket): Promise<string> {
+  return new Promise((resolve) => {
+    let text = "";
+    socket.on("data", (chunk) => {
+      text += chunk.toString("latin1");
+    });
+    socket.on("close", () => resolve(text));
+  });
+}

@@ -1,0 +1,316 @@
+import { once } from "node:events";
+import type http2 from "node:http2";
+import net from "node:net";
+import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { HealthCheckRequestSchema, HealthCheckResponseSchema } from "#gen/grpc/health/v1/health_pb.ts";
+import { ServerReflectionRequestSchema } from "#gen/grpc/reflection/v1/reflection_pb.ts";
+import { SignDataRequestSchema } from "#gen/pqc/pqc_service_pb.ts";
+import { type RunningServer, startServer } from "../interop/start-server.ts";
+import { refusal } from "../refusal.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { connectProbe, protocols, serveProbe } from "./probe.ts";
+import { createQueue } from "./queue.ts";
+import { connectHttp2, connectTcp, envelope, readStream, readToEnd, request } from "./raw.ts";
+
+const post =
+  "POST /probe/ask HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\ncontent-type: application/json\r\n\r\n{}";
+const serving = 1;
+const notServing = 2;
+
+describe("the program, told to stop,", { timeout: 30_000 }, () => {
+  it("says so, lets running calls finish, takes no new ones, and ends with 0", {
+    timeout: 30_000,
+  }, async () => {
+    const server = await start();
+    const session = connectHttp2(server.url);
+    const goaway = once(session, "goaway");
+    const otherGoaway = once(await openSession(server.url), "goaway");
+    // Takes a second or so.
+    const signature = readStream(openSigning(session));
+    const conversation = await openReflection(session);
+    const watch = await openWatch(session);
+
+    server.process.kill("SIGTERM");
+    const [code] = await goaway;
+    expect(code).toBe(0);
+    await otherGoaway;
+    expect(await watch.next()).toBe(notServing);
+    expect(await watch.next()).toBeUndefined();
+    expect(await refusedConnection(server.authority)).toBe("ECONNREFUSED");
+
+    expect(await conversation.ask()).toBeGreaterThan(0);
+    conversation.end();
+    expect((await conversation.answer).trailers["grpc-status"]).toBe("0");
+    const { status, trailers, body } = await signature;
+    expect([status, trailers["grpc-status"]]).toEqual([200, "0"]);
+    expect(body.length).toBeGreaterThan(16_224);
+    expect(await server.exit).toMatchObject({ code: 0, signal: null });
+  });
+
+  it.each(["SIGTERM", "SIGINT"] as const)(
+    "by %s ends with 0 although connections are idle",
+    async (signal) => {
+      const server = await start();
+      const idle = connectTcp(portOf(server));
+      idle.write("GET /api/hello HTTP/1.1\r\nhost: x\r\n\r\n");
+      await once(idle, "data");
+      const closed = readToEnd(idle);
+      const watch = await openWatch(await openSession(server.url));
+      const rest = Promise.all([watch.next(), watch.next()]);
+      expect(await server.stop(signal)).toMatchObject({ code: 0, signal: null });
+      await closed;
+      expect(await rest).toEqual([notServing, undefined]);
+    },
+  );
+
+  it("a second time ends at once", async () => {
+    const server = await start();
+    const session = await openSession(server.url);
+    const goaway = once(session, "goaway");
+    await openReflection(session);
+    server.process.kill("SIGTERM");
+    await goaway;
+    const { code } = await server.stop("SIGTERM");
+    expect(code).toBe(1);
+  });
+
+  it("breaks off what outlasts the limit, and ends with 0", async () => {
+    const server = await start("--max-drain-ms", "100");
+    const session = await openSession(server.url);
+    const conversation = await openReflection(session);
+    expect(await server.stop()).toMatchObject({ code: 0, signal: null });
+    expect((await conversation.answer).trailers["grpc-status"]).toBe("14");
+  });
+});
+
+describe.each(protocols)("a server that stops, over %s,", (protocol) => {
+  it("lets a call finish", async () => {
+    const { entered, leave, ask } = makeGate();
+    const { server, url } = await serveProbe({ ask }, { maxDrainMs: 5000 });
+    const call = connectProbe(protocol, url).ask({});
+    await entered;
+    const closed = server.close();
+    leave();
+    expect((await call).text).toBe("left");
+    await closed;
+  });
+
+  it("lets a stream finish", async () => {
+    const gate = makeGate();
+    const { server, url } = await serveProbe(
+      {
+        async *watch() {
+          yield { text: "one" };
+          yield await gate.ask();
+        },
+      },
+      { maxDrainMs: 5000 },
+    );
+    const texts: string[] = [];
+    const reading = (async () => {
+      for await (const { text } of connectProbe(protocol, url).watch({})) texts.push(text);
+    })();
+    await gate.entered;
+    const closed = server.close();
+    gate.leave();
+    await reading;
+    expect(texts).toEqual(["one", "left"]);
+    await closed;
+  });
+
+  it("breaks off a call that outlasts the limit, and says that it may be tried again", async () => {
+    const gate = makeGate();
+    const { server, url } = await serveProbe({ ask: gate.ask }, { maxDrainMs: 20 });
+    const call = refusal(connectProbe(protocol, url).ask({}));
+    await gate.entered;
+    const closed = server.close();
+    expect(await call).toEqual({ code: "Unavailable", reason: "SHUTTING_DOWN" });
+    await closed;
+  });
+});
+
+describe("a server that stops", () => {
+  it("refuses new calls of a client that it told to go away", async () => {
+    const gate = makeGate();
+    const { server, url } = await serveProbe({ ask: gate.ask }, { maxDrainMs: 5000 });
+    const session = connectHttp2(url);
+    const goaway = once(session, "goaway");
+    const headers = { ":method": "POST", ":path": "/probing.Probe/Ask", "content-type": "application/grpc" };
+    const stream = session.request(headers);
+    const running = readStream(stream);
+    stream.end(envelope(""));
+    await gate.entered;
+    const closed = server.close();
+    await goaway;
+    await expect(request(session, { ":path": "/probe/look" })).rejects.toThrow(/GOAWAY/);
+    gate.leave();
+    expect((await running).trailers["grpc-status"]).toBe("0");
+    await closed;
+  });
+
+  it("tells a client of HTTP/1.1 that its connection ends with the answer", async () => {
+    const gate = makeGate();
+    const { server, port } = await serveProbe({ ask: gate.ask }, { maxDrainMs: 5000 });
+    const socket = connectTcp(port);
+    socket.write(post);
+    const answer = readToEnd(socket);
+    await gate.entered;
+    const closed = server.close();
+    gate.leave();
+    expect(await answer).toMatch(/^HTTP\/1\.1 200 .*\r\nconnection: close\r\n/is);
+    await closed;
+  });
+
+  it("does not wait for a client that has sent nothing yet", async () => {
+    const { server, port } = await serveProbe({}, { maxHeaderMs: 60_000, maxDrainMs: 60_000 });
+    const silent = connectTcp(port);
+    await once(silent, "connect");
+    await expectConnection(port);
+    const closed = readToEnd(silent);
+    await server.close();
+    await closed;
+  });
+
+  it("does not wait for a client of HTTP/1.1 that keeps its connection after the answer", async () => {
+    const gate = makeGate();
+    const { server, port } = await serveProbe({ ask: gate.ask }, { maxDrainMs: 60_000 });
+    const socket = connectTcp(port);
+    socket.write(post);
+    await gate.entered;
+    const closed = server.close();
+    gate.leave();
+    await once(socket, "data");
+    await Promise.all([closed, readToEnd(socket)]);
+  });
+
+  it("can be told so twice", async () => {
+    const { server } = await serveProbe();
+    await Promise.all([server.close(), server.close()]);
+  });
+
+  it.each(protocols)("ends at once if it is destroyed, and tells its clients, over %s", async (protocol) => {
+    const gate = makeGate();
+    const { server, url } = await serveProbe({ ask: gate.ask }, { maxDrainMs: 60_000 });
+    const call = refusal(connectProbe(protocol, url).ask({}));
+    await gate.entered;
+    server.destroy();
+    expect((await call).code).toMatch(/^(Unavailable|Canceled|Aborted|Internal)$/);
+    await server.close();
+  });
+
+  it("ends at once if it is destroyed, also where a client has sent nothing yet", async () => {
+    const { server, port } = await serveProbe({}, { maxHeaderMs: 60_000, maxDrainMs: 60_000 });
+    const silent = connectTcp(port);
+    await once(silent, "connect");
+    await expectConnection(port);
+    server.destroy();
+    await Promise.all([server.close(), readToEnd(silent)]);
+  });
+
+  it("lets a client stream finish", async () => {
+    const { server, url } = await serveProbe({}, { maxDrainMs: 5000 });
+    const items = createQueue<{ text: string }>();
+    const answers = connectProbe("gRPC", url).chat(items)[Symbol.asyncIterator]();
+    items.push({ text: "one" });
+    await answers.next();
+    const closed = server.close();
+    items.push({ text: "two" });
+    expect((await answers.next()).value).toMatchObject({ text: "two" });
+    items.end();
+    expect((await answers.next()).done).toBe(true);
+    await closed;
+  });
+});
+
+/** A handler that says when it was entered, and answers when it may leave. */
+function makeGate() {
+  const entered = Promise.withResolvers<void>();
+  const left = Promise.withResolvers<void>();
+  const ask = async () => {
+    entered.resolve();
+    await left.promise;
+    return { text: "left" };
+  };
+  return { entered: entered.promise, leave: () => left.resolve(), ask };
+}
+
+async function start(...args: string[]): Promise<RunningServer> {
+  const server = await startServer({ dataDir: makeTemporaryDirectory(), args });
+  onTestFinished(async () => void (await server.stop("SIGKILL")));
+  return server;
+}
+
+function portOf({ authority }: RunningServer): number {
+  return Number(authority.split(":").at(-1));
+}
+
+async function openSession(url: string): Promise<http2.ClientHttp2Session> {
+  const session = connectHttp2(url);
+  await once(session, "remoteSettings");
+  return session;
+}
+
+function openCall(session: http2.ClientHttp2Session, path: string): http2.ClientHttp2Stream {
+  return session.request({ ":method": "POST", ":path": path, "content-type": "application/grpc" });
+}
+
+function openSigning(session: http2.ClientHttp2Session): http2.ClientHttp2Stream {
+  const stream = openCall(session, "/pqc.PqcService/SignData");
+  stream.end(encode(SignDataRequestSchema, { data: Buffer.from("hello"), algorithm: "SLH-DSA-SHAKE-192s" }));
+  return stream;
+}
+
+/** Watches the server's health, and has seen that it serves. */
+async function openWatch(session: http2.ClientHttp2Session) {
+  const stream = openCall(session, "/grpc.health.v1.Health/Watch");
+  stream.end(encode(HealthCheckRequestSchema, {}));
+  const chunks = stream[Symbol.asyncIterator]();
+  const next = async (): Promise<number | undefined> => {
+    const chunk = await chunks.next();
+    return chunk.done ? undefined : fromBinary(HealthCheckResponseSchema, chunk.value.subarray(5)).status;
+  };
+  expect(await next()).toBe(serving);
+  return { next };
+}
+
+/** Opens a stream in both directions, on which one question has been answered. */
+async function openReflection(session: http2.ClientHttp2Session) {
+  const stream = openCall(session, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo");
+  const answer = readStream(stream);
+  const ask = async (): Promise<number> => {
+    const chunk = once(stream, "data");
+    const messageRequest = { case: "listServices", value: "" } as const;
+    stream.write(encode(ServerReflectionRequestSchema, { messageRequest }));
+    return (await chunk)[0].length;
+  };
+  await ask();
+  return { ask, answer, end: () => void stream.end() };
+}
+
+function encode<
+  Desc extends
+    | typeof HealthCheckRequestSchema
+    | typeof ServerReflectionRequestSchema
+    | typeof SignDataRequestSchema,
+>(desc: Desc, init: MessageInitShape<Desc>): Buffer {
+  return envelope(toBinary(desc, create(desc, init) as never));
+}
+
+/** Connections are accepted in order: once this one is served, the server knows of those before it. */
+async function expectConnection(port: number): Promise<void> {
+  expect((await fetch(`http://127.0.0.1:${port}/livez`)).status).toBe(200);
+}
+
+/** The error code with which a new connection fails; undefined if it does not. */
+function refusedConnection(authority: string): Promise<string | undefined> {
+  const [host, port] = authority.split(":");
+  const socket = net.connect(Number(port), host);
+  return new Promise((resolve) => {
+    socket.on("connect", () => {
+      socket.destroy();
+      resolve(undefined);
+    });
+    socket.on("error", (error: NodeJS.ErrnoException) => resolve(error.code));
+  });
+}
