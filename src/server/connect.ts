@@ -135,6 +135,8 @@ function explainStatus(
   { renderFailure }: TightenOptions,
 ): UniversalServerResponse {
   const { headers, body } = renderFailure(describeStatus(handler, request, status));
+  // Not the bare media type: by that, clients of Connect tell an error of their own form.
+  headers.set("content-type", "application/json; charset=utf-8");
   return { status, header: headers, body: body instanceof Uint8Array ? createAsyncIterable([body]) : body };
 }
 

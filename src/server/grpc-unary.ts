@@ -187,8 +187,11 @@ class GrpcUnaryCall implements HandlerContext {
       signal.addEventListener("abort", () => reject(signal.reason), { once: true });
       stream.on("data", (chunk: Buffer) => {
         size += chunk.length;
-        if (size > limit) reject(refuseBody(this.#options.maxBytes));
-        else chunks.push(chunk);
+        chunks.push(chunk);
+        // The prefix says how long the message is going to be; there is no need to wait for it.
+        const isPrefixNew = size >= prefixBytes && size - chunk.length < prefixBytes;
+        const announced = isPrefixNew ? prefixBytes + Buffer.concat(chunks).readUInt32BE(1) : size;
+        if (Math.max(size, announced) > limit) reject(refuseBody(this.#options.maxBytes));
       });
       stream.on("end", () =>
         resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size)),

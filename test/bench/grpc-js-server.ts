@@ -3,6 +3,7 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import grpc from "@grpc/grpc-js";
 import {
   HealthCheckRequestSchema,
+  type HealthCheckResponse,
   HealthCheckResponse_ServingStatus,
   HealthCheckResponseSchema,
 } from "#gen/grpc/health/v1/health_pb.ts";
@@ -17,7 +18,8 @@ server.addService(
       requestDeserialize: (bytes: Buffer) => fromBinary(HealthCheckRequestSchema, bytes),
       requestSerialize: () => Buffer.alloc(0),
       responseDeserialize: () => undefined,
-      responseSerialize: (message: never) => Buffer.from(toBinary(HealthCheckResponseSchema, message)),
+      responseSerialize: (message: HealthCheckResponse) =>
+        Buffer.from(toBinary(HealthCheckResponseSchema, message)),
     },
   },
   {

@@ -1,6 +1,7 @@
 import { once } from "node:events";
+import http from "node:http";
 import { gzipSync } from "node:zlib";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { refusal } from "../refusal.ts";
 import { connectProbe, protocols, startProbe } from "./probe.ts";
 import { connectHttp2, envelope, grpcStatusOf, jsonRefusalOf, request } from "./raw.ts";
@@ -105,6 +106,27 @@ describe("a body that does not say how long it is", () => {
   });
 });
 
+describe("a connection of HTTP/1.1 whose request was refused half read", () => {
+  it.each(["/probe/ask", "/probing.Probe/Ask"])("takes its next request, after %s", async (path) => {
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(() => agent.destroy());
+    const post = (bytes: number): Promise<{ status: number; port: number }> =>
+      new Promise((resolve, reject) => {
+        const headers = { "content-type": "application/json", "transfer-encoding": "chunked" };
+        const sent = http.request(`${url}${path}`, { method: "POST", agent, headers }, (answer) => {
+          const port = answer.socket.localPort ?? 0;
+          answer.on("end", () => resolve({ status: answer.statusCode ?? 0, port })).resume();
+        });
+        sent.on("error", reject);
+        sent.end(JSON.stringify({ data: "A".repeat(bytes) }));
+      });
+    const refused = await post(5 * 1024 * 1024);
+    const next = await post(4);
+    expect([refused.status >= 400, next.status]).toEqual([true, 200]);
+    expect(next.port).toBe(refused.port);
+  });
+});
+
 describe("a message that is small and unpacks to more than 4 MiB", () => {
   const bomb = gzipSync(Buffer.alloc(50 * 1024 * 1024));
 
@@ -147,13 +169,18 @@ describe("a message that is small and unpacks to more than 4 MiB", () => {
 });
 
 describe("a length that lies", () => {
-  it.each(["application/grpc", "application/grpc-web+proto", "application/connect+proto"])(
-    "of 4 GiB is refused over %s at once, without waiting for so much",
-    async (type) => {
+  it.each([
+    ["application/grpc", "Ask"],
+    ["application/grpc", "Watch"],
+    ["application/grpc-web+proto", "Watch"],
+    ["application/connect+proto", "Watch"],
+  ])(
+    "of 4 GiB is refused over %s, calling %s, at once, without waiting for so much",
+    async (type, method) => {
       const prefix = Buffer.from([0, 0xff, 0xff, 0xff, 0xff]);
       const stream = connectHttp2(url).request({
         ":method": "POST",
-        ":path": "/probing.Probe/Watch",
+        ":path": `/probing.Probe/${method}`,
         "content-type": type,
       });
       stream.write(prefix);

@@ -1,0 +1,107 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { isMissing, run } from "./tools.ts";
+
+const root = join(import.meta.dirname, "../..");
+const suite = "connectconformance";
+
+/**
+ * The one thing in which the suite and our contract differ, in the words of the suite.
+ *
+ * The contract wants a google.rpc.ErrorInfo among the details of every error. The suite wants no details that
+ * its handler did not make, and cannot resolve the type of ours (connectrpc/conformance, results.go, checkError,
+ * has it as an open question whether to be more lenient). Code, message, headers and trailers count all the same.
+ */
+const errorInfoComplaints = [
+  /^actual error contain 1 details; expecting 0$/,
+  /^connect error JSON: details\[0\]: could not check debug data because message type "google\.rpc\.ErrorInfo" could not be resolved: /,
+];
+
+/** The suites whose errors the server makes by itself: their test cases alone may differ in that thing. */
+const serverErrors = /^(Timeouts|Server Message Size|((Connect|gRPC|gRPC-Web) )?Unexpected Requests)\//;
+
+/** What a run of the suite came to. */
+interface Outcome {
+  readonly total: number;
+  readonly passed: number;
+  /** Test cases that differ in nothing but the ErrorInfo. */
+  readonly errorInfoOnly: readonly string[];
+  /** The other failures, with what the suite says of them. */
+  readonly failures: readonly string[];
+}
+
+/** Reads what the suite prints: "FAILED: name:" with indented complaints, and the counts at the end. */
+function readOutcome(output: string): Outcome {
+  const [, total = "0", passed = "0"] = /^Total cases: (\d+)\n(\d+) passed, \d+ failed$/m.exec(output) ?? [];
+  const failed = [...output.matchAll(/^FAILED: (.*):\n((?:\t.*\n)*)/gm)].map(([, name = "", text = ""]) => ({
+    name,
+    complaints: text.split("\n").flatMap((line) => line.replace(/^[\t;\s]+/, "") || []),
+  }));
+  const isErrorInfoOnly = ({ name, complaints }: (typeof failed)[number]): boolean =>
+    serverErrors.test(name) &&
+    complaints.length > 0 &&
+    complaints.every((complaint) => errorInfoComplaints.some((pattern) => pattern.test(complaint)));
+  return {
+    total: Number(total),
+    passed: Number(passed),
+    errorInfoOnly: failed.filter(isErrorInfoOnly).map(({ name }) => name),
+    failures: failed
+      .filter((failure) => !isErrorInfoOnly(failure))
+      .map(({ name, complaints }) => [name, ...complaints].join("\n  ")),
+  };
+}
+
+/** Builds the descriptors of the suite's protos, which come with the Go module of the same version. */
+async function buildDescriptorSet(path: string): Promise<void> {
+  const version = (await run(suite, ["--version"])).stdout.trim().split(" ")[1];
+  const module = await run("go", ["mod", "download", "-json", `connectrpc.com/conformance@${version}`]);
+  const { Dir: directory } = JSON.parse(module.stdout) as { Dir?: string };
+  if (directory === undefined) throw new Error(`go has no protos of ${suite} ${version}: ${module.stdout}`);
+  const buf = join(root, "node_modules/@bufbuild/buf/bin/buf");
+  const built = await run(process.execPath, [buf, "build", join(directory, "proto"), "--output", path]);
+  if (built.code !== 0) throw new Error(`buf cannot build the protos of ${suite}: ${built.stderr}`);
+}
+
+describe.skipIf(isMissing(suite) || isMissing("go"))("Connect's conformance suite, in server mode", () => {
+  const directory = makeTemporaryDirectory(afterAll);
+  const descriptorSet = join(directory, "conformance.binpb");
+
+  beforeAll(() => buildDescriptorSet(descriptorSet), 60_000);
+
+  it.each([
+    // [protocol, test cases of v1.0.5]
+    ["PROTOCOL_CONNECT", 1122],
+    ["PROTOCOL_GRPC", 688],
+    ["PROTOCOL_GRPC_WEB", 898],
+  ])("passes for %s, over HTTP/1.1 and HTTP/2", { timeout: 300_000 }, async (protocol, total) => {
+    const features = {
+      protocols: [protocol],
+      versions: ["HTTP_VERSION_1", "HTTP_VERSION_2"],
+      codecs: ["CODEC_PROTO", "CODEC_JSON"],
+      compressions: ["COMPRESSION_IDENTITY", "COMPRESSION_GZIP", "COMPRESSION_BR"],
+      // TLS ends before the server does its work, at Envoy.
+      supportsTls: false,
+      // Connect for Node answers with 505: HTTP/1.1 does not promise that both sides may speak at once.
+      supportsHalfDuplexBidiOverHttp1: false,
+      supportsConnectGet: true,
+      supportsMessageReceiveLimit: true,
+    };
+    const config = join(directory, `${protocol}.yaml`);
+    writeFileSync(config, JSON.stringify({ features }));
+    const server = [process.execPath, join(import.meta.dirname, "conformance-server.ts"), descriptorSet];
+
+    const { stdout, stderr } = await run(suite, ["--mode", "server", "--conf", config, "--", ...server]);
+
+    const outcome = readOutcome(stdout);
+    const { passed, errorInfoOnly } = outcome;
+    console.log(
+      `${protocol}: ${outcome.total} test cases, ${passed} passed, ${errorInfoOnly.length} differ by our ErrorInfo alone`,
+    );
+    // A server that does not start fails them all: the first few say as much.
+    expect(outcome.failures.slice(0, 10), stderr).toEqual([]);
+    expect(outcome.total, stderr).toBe(total);
+    expect(passed + errorInfoOnly.length).toBe(total);
+  });
+});
