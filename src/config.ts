@@ -11,7 +11,7 @@ interface Setting<T> {
   readonly fallback: string;
   readonly meaning: string;
   /** Stands in the help for the value; without it the setting is a switch. */
-  readonly placeholder?: string;
+  readonly valueName?: string;
   /** @throws ConfigError saying what would be right */
   read(text: string): T;
 }
@@ -109,7 +109,7 @@ function readFlags(args: readonly string[]): Readonly<Record<string, string | bo
   const options = Object.fromEntries(
     Object.values(settings).map((setting): [string, { type: "string" | "boolean" }] => [
       setting.name,
-      { type: setting.placeholder === undefined ? "boolean" : "string" },
+      { type: setting.valueName === undefined ? "boolean" : "string" },
     ]),
   );
   try {
@@ -146,20 +146,20 @@ function variableOf(name: string): string {
 /** The settings as `--help` shows them. */
 export function describeSettings(): string {
   return Object.values(settings)
-    .map(({ name, placeholder, fallback, meaning }) => {
-      const usage = placeholder === undefined ? `--${name}` : `--${name} <${placeholder}>`;
-      const suffix = fallback === "" || placeholder === undefined ? "" : ` (${fallback})`;
+    .map(({ name, valueName, fallback, meaning }) => {
+      const usage = valueName === undefined ? `--${name}` : `--${name} <${valueName}>`;
+      const suffix = fallback === "" || valueName === undefined ? "" : ` (${fallback})`;
       return `  ${usage.padEnd(32)} ${variableOf(name).padEnd(28)} ${meaning}${suffix}`;
     })
     .join("\n");
 }
 
-function text(name: string, fallback: string, placeholder: string, meaning: string): Setting<string> {
+function text(name: string, fallback: string, valueName: string, meaning: string): Setting<string> {
   const read = (value: string): string => {
     if (value === "" && fallback !== "") throw new ConfigError(`"" is empty; it must name something`);
     return value;
   };
-  return { name, fallback, placeholder, meaning, read };
+  return { name, fallback, valueName, meaning, read };
 }
 
 function flag(name: string, meaning: string): Setting<boolean> {
@@ -177,7 +177,7 @@ function integer(name: string, fallback: string, min: number, max: number, meani
     if (/^\d+$/.test(value) && number >= min && number <= max) return number;
     throw new ConfigError(`"${value}" is not a whole number from ${min} to ${max}`);
   };
-  return { name, fallback, placeholder: "number", meaning, read };
+  return { name, fallback, valueName: "number", meaning, read };
 }
 
 function oneOf<const T extends string>(
@@ -191,7 +191,7 @@ function oneOf<const T extends string>(
     if (known !== undefined) return known;
     throw new ConfigError(`"${value}" is not known; known are ${values.join(", ")}`);
   };
-  return { name, fallback, placeholder: values.length > 4 ? "level" : values.join("|"), meaning, read };
+  return { name, fallback, valueName: values.length > 4 ? "level" : values.join("|"), meaning, read };
 }
 
 function list(name: string, fallback: string, meaning: string): Setting<readonly string[]> {
@@ -200,5 +200,5 @@ function list(name: string, fallback: string, meaning: string): Setting<readonly
     if (names.some((part) => part === "")) throw new ConfigError(`"${value}" has an empty name`);
     return names;
   };
-  return { name, fallback, placeholder: "names", meaning, read };
+  return { name, fallback, valueName: "names", meaning, read };
 }

@@ -18,7 +18,7 @@ import {
   type UniversalServerResponse,
 } from "@connectrpc/connect/protocol";
 import { refuse, toConnectError } from "../errors.ts";
-import type { RestResponse } from "../transcoding/transcoder.ts";
+import type { RestResponse } from "../transcoding/http.ts";
 import { readWhole } from "./linger.ts";
 import {
   checkHead,

@@ -4,7 +4,8 @@ import type { ConnectError } from "@connectrpc/connect";
 import { errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { httpStatusOf } from "../errors.ts";
-import type { RestResponse, Transcoder } from "../transcoding/transcoder.ts";
+import type { RestResponse } from "../transcoding/http.ts";
+import type { Transcoder } from "../transcoding/transcoder.ts";
 
 /** The protocols that a request can speak. */
 export type Protocol = "grpc" | "grpc-web" | "connect" | "rest";

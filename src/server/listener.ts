@@ -9,7 +9,7 @@ import http2 from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { refuse, refuseMetadata } from "../errors.ts";
-import type { RestResponse } from "../transcoding/transcoder.ts";
+import type { RestResponse } from "../transcoding/http.ts";
 import { lingerMs } from "./linger.ts";
 import type { RequestHandler, StreamHandler } from "./node-http.ts";
 

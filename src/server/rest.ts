@@ -1,7 +1,8 @@
 /** Connects the transcoder to Node's requests and responses, of HTTP/1.1 and HTTP/2 alike. */
 
 import { refuse } from "../errors.ts";
-import type { RestResponse, Transcoder } from "../transcoding/transcoder.ts";
+import type { RestResponse } from "../transcoding/http.ts";
+import type { Transcoder } from "../transcoding/transcoder.ts";
 import { toHeaders, toNodeHeaders } from "./metadata.ts";
 import type { NodeRequest, NodeResponse } from "./node-http.ts";
 

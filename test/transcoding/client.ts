@@ -1,5 +1,6 @@
 /** Calls a transcoder as an HTTP server would, and reads its answers. */
-import type { RestRequest, RestResponse, Transcoder } from "../../src/transcoding/transcoder.ts";
+import type { RestRequest, RestResponse } from "../../src/transcoding/http.ts";
+import type { Transcoder } from "../../src/transcoding/transcoder.ts";
 
 /** What a request has besides its method and target; a string as body is sent as UTF-8 in one chunk. */
 export interface RequestParts {

@@ -1,0 +1,46 @@
+/** What belongs to one call on its way through. */
+import type { Registry } from "@bufbuild/protobuf";
+import { createHandlerContext, type Interceptor } from "@connectrpc/connect";
+import type { BodyLimits } from "./body.ts";
+import type { RestRequest } from "./http.ts";
+import type { RouteMatch } from "./router.ts";
+import type { Route } from "./routes.ts";
+import { readTimeout } from "./timeout.ts";
+
+/** Everything about one server that its calls share. */
+export interface Setup {
+  readonly limits: BodyLimits;
+  readonly interceptors: Interceptor[];
+  readonly registry: Registry;
+  readonly shutdownSignal: AbortSignal | undefined;
+}
+
+/** One call on its way through. */
+export interface Call {
+  readonly request: RestRequest;
+  readonly match: RouteMatch<Route>;
+  readonly rawQuery: string;
+  readonly setup: Setup;
+}
+
+/** Shared by all calls that end well: an abort without a reason would build an error with a stack. */
+export const finished = new Error("the call has ended");
+
+/** A HandlerContext that can be ended. */
+export type CallContext = ReturnType<typeof createHandlerContext>;
+
+/** Makes the context of a call, with the deadline that its caller sets. @throws TIMEOUT_INVALID */
+export function createContext({ request, match, setup }: Call): CallContext {
+  const timeoutMs = readTimeout(request.headers);
+  return createHandlerContext({
+    service: match.route.spec.method.parent,
+    method: match.route.spec.method,
+    protocolName: "rest",
+    requestMethod: request.method,
+    url: request.target,
+    requestHeader: request.headers,
+    requestSignal: request.signal,
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(setup.shutdownSignal === undefined ? {} : { shutdownSignal: setup.shutdownSignal }),
+  });
+}

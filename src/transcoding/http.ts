@@ -1,0 +1,63 @@
+/** The small HTTP that the transcoder speaks; src/server/rest.ts connects it to sockets. */
+import type { Registry } from "@bufbuild/protobuf";
+import type { ConnectError } from "@connectrpc/connect";
+import { httpStatusOf } from "../errors.ts";
+import { renderError } from "./rendering.ts";
+
+/** An HTTP request, as any server has it. */
+export interface RestRequest {
+  /** The method in upper case. */
+  readonly method: string;
+  /** The raw request target: path and query, not decoded, not normalised. */
+  readonly target: string;
+  readonly headers: Headers;
+  /** Undefined if the request has no body. */
+  readonly body: AsyncIterable<Uint8Array> | undefined;
+  /** Aborts when the caller goes away. */
+  readonly signal: AbortSignal;
+}
+
+/** An HTTP response. The body is whole, or arrives piece by piece. */
+export interface RestResponse {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Uint8Array | AsyncIterable<Uint8Array>;
+  /** Set by the RPC as its trailers; to be read when a streamed body has ended. */
+  readonly trailers?: Headers;
+}
+
+/** Takes path and query out of a target in origin, absolute or asterisk form (RFC 9112, section 3.2). */
+export function splitTarget(target: string): { path: string; rawQuery: string } {
+  const origin = target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, "").replace(/#.*$/s, "");
+  const mark = origin.indexOf("?");
+  const path = mark < 0 ? origin : origin.slice(0, mark);
+  const rawQuery = mark < 0 ? "" : origin.slice(mark + 1);
+  if (path === "*") return { path, rawQuery };
+  return { path: path.startsWith("/") ? path : `/${path}`, rawQuery };
+}
+
+/** Answers with an error. */
+export function failureResponse(error: ConnectError, registry: Registry): RestResponse {
+  const body = Buffer.from(renderError(error, registry));
+  const headers = new Headers(error.metadata);
+  headers.set("content-type", "application/json");
+  headers.set("content-length", String(body.length));
+  headers.set("cache-control", "no-store");
+  return { status: httpStatusOf(error), headers, body };
+}
+
+/** Answers without a body. */
+export function emptyResponse(status: number, headers: Record<string, string>): RestResponse {
+  return { status, headers: new Headers(headers), body: new Uint8Array() };
+}
+
+/** Takes the body off, as HEAD wants it. */
+export function withoutContent(response: RestResponse): RestResponse {
+  if (!(response.body instanceof Uint8Array)) closeStream(response.body).catch(() => {});
+  return { ...response, body: new Uint8Array() };
+}
+
+/** Ends a stream that nobody is going to read. */
+async function closeStream(body: AsyncIterable<Uint8Array>): Promise<void> {
+  for await (const _piece of body) return;
+}

@@ -1,0 +1,99 @@
+/** Answers a call that streams: JSON lines, a JSON array, server-sent events, or raw bytes. */
+import type { Message, Registry } from "@bufbuild/protobuf";
+import { transformInvokeImplementation } from "@connectrpc/connect/protocol";
+import { explainAbort, toConnectError } from "../errors.ts";
+import { type Call, type CallContext, finished } from "./call-context.ts";
+import type { RestResponse } from "./http.ts";
+import { type Renderer, renderError, type StreamFormat } from "./rendering.ts";
+
+/** How long an answer may be held back for its first message, so that an early error keeps its status. */
+const firstMessageGraceMs = 250;
+
+/** Begins the answer; its body goes on as the RPC does. */
+export async function answerStream(
+  call: Call,
+  context: CallContext,
+  input: AsyncIterable<Message>,
+  renderer: Renderer,
+  format: StreamFormat | undefined,
+): Promise<RestResponse> {
+  const { spec } = call.match.route;
+  const output = transformInvokeImplementation(
+    spec,
+    context,
+    call.setup.interceptors,
+  )(input)[Symbol.asyncIterator]();
+  const first = output.next();
+  first.catch(() => {}); // Whoever writes the answer awaits it; a caller that has gone leaves it to nobody.
+  try {
+    // An error that comes at once still gets a status of its own.
+    await Promise.race([first, wait(firstMessageGraceMs)]);
+    const rawType = renderer.raw
+      ? await first.then((next) => next.done !== true && renderer.toRaw(next.value))
+      : false;
+    const headers = new Headers(context.responseHeader);
+    headers.set(
+      "content-type",
+      format?.mediaType ?? (rawType ? rawType.contentType : "application/octet-stream"),
+    );
+    headers.set("cache-control", "no-store");
+    headers.set("vary", "accept");
+    const pieces =
+      format === undefined
+        ? renderRawStream(output, first, renderer, context)
+        : renderStream(output, first, renderer, format, context, call.setup.registry);
+    return { status: 200, headers, body: pieces, trailers: context.responseTrailer };
+  } catch (thrown) {
+    const error = explainAbort(toConnectError(thrown), context.signal);
+    context.abort(error);
+    throw error;
+  }
+}
+
+/** Waits, without keeping the process alive. */
+function wait(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds).unref());
+}
+
+async function* renderStream(
+  output: AsyncIterator<Message>,
+  first: Promise<IteratorResult<Message>>,
+  renderer: Renderer,
+  format: StreamFormat,
+  context: CallContext,
+  registry: Registry,
+): AsyncGenerator<Uint8Array> {
+  let index = 0;
+  try {
+    if (format.open !== "") yield Buffer.from(format.open);
+    for (let next = await first; next.done !== true; next = await output.next()) {
+      yield Buffer.from(format.message(renderer.toJsonText(next.value), index));
+      index += 1;
+    }
+  } catch (thrown) {
+    // The status has been sent: the error is the last thing in the body instead.
+    const error = explainAbort(toConnectError(thrown), context.signal);
+    yield Buffer.from(format.error(renderError(error, registry), index));
+  } finally {
+    context.abort(finished);
+    // Not awaited: a handler that waits for its next event would hold the end of the answer back.
+    void output.return?.()?.catch(() => {});
+  }
+  if (format.close !== "") yield Buffer.from(format.close);
+}
+
+/** Passes raw bytes on; an error breaks the connection off, for there is no place in the bytes to tell it. */
+async function* renderRawStream(
+  output: AsyncIterator<Message>,
+  first: Promise<IteratorResult<Message>>,
+  renderer: Renderer,
+  context: CallContext,
+): AsyncGenerator<Uint8Array> {
+  try {
+    for (let next = await first; next.done !== true; next = await output.next())
+      yield renderer.toRaw(next.value).data;
+  } finally {
+    context.abort(finished);
+    void output.return?.()?.catch(() => {});
+  }
+}
