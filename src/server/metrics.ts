@@ -37,12 +37,26 @@ export function createMetrics(): Metrics {
     buckets: durationBuckets,
     registers: [registry],
   });
+  // Looking a series up by its labels costs more than counting; RPCs are few and known.
+  const seriesOf = new Map<
+    string,
+    { running: Gauge.Internal<"method">; duration: Histogram.Internal<"method"> }
+  >();
+  const findSeries = (method: string) => {
+    let series = seriesOf.get(method);
+    if (series === undefined) {
+      series = { running: running.labels(method), duration: duration.labels(method) };
+      seriesOf.set(method, series);
+    }
+    return series;
+  };
   return {
-    callStarted: (method) => running.inc({ method }),
+    callStarted: (method) => findSeries(method).running.inc(),
     callEnded: (method, code, durationMs) => {
-      running.dec({ method });
+      const series = findSeries(method);
+      series.running.dec();
+      series.duration.observe(durationMs / 1000);
       ended.inc({ method, code: code === undefined ? "OK" : Code[code] });
-      duration.observe({ method }, durationMs / 1000);
     },
     expose: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
   };
