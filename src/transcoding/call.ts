@@ -7,6 +7,7 @@ import { readRequestMessages } from "./binding.ts";
 import type { IncomingBody } from "./body.ts";
 import { type Call, createContext, finished } from "./call-context.ts";
 import type { RestRequest, RestResponse } from "./http.ts";
+import { raceSignal } from "./interrupt.ts";
 import { chooseMediaType } from "./negotiation.ts";
 import {
   createRenderer,
@@ -34,7 +35,8 @@ export async function runCall(call: Call): Promise<RestResponse> {
   );
   if (streams) return answerStream(call, context, input, renderer, format);
   try {
-    return finishUnary(call, context, await invokeSingle(call, context, input), renderer);
+    const message = await raceSignal(invokeSingle(call, context, input), context.signal);
+    return finishUnary(call, context, message, renderer);
   } catch (thrown) {
     throw explainAbort(toConnectError(thrown), context.signal);
   } finally {

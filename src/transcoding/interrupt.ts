@@ -28,3 +28,12 @@ export function createInterrupt(): Interrupt {
       }),
   };
 }
+
+/** Waits for a promise, or for the end of a call: whoever does not look at its signal does not hold it back. */
+export function raceSignal<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { race, interrupt } = createInterrupt();
+  const onAbort = (): void => interrupt(signal.reason);
+  if (signal.aborted) onAbort();
+  signal.addEventListener("abort", onAbort, { once: true });
+  return race(promise).finally(() => signal.removeEventListener("abort", onAbort));
+}

@@ -4,6 +4,7 @@ import { transformInvokeImplementation } from "@connectrpc/connect/protocol";
 import { explainAbort, toConnectError } from "../errors.ts";
 import { type Call, type CallContext, finished } from "./call-context.ts";
 import type { RestResponse } from "./http.ts";
+import { raceSignal } from "./interrupt.ts";
 import { type Renderer, renderError, type StreamFormat } from "./rendering.ts";
 
 /** How long an answer may be held back for its first message, so that an early error keeps its status. */
@@ -23,7 +24,7 @@ export async function answerStream(
     context,
     call.setup.interceptors,
   )(input)[Symbol.asyncIterator]();
-  const first = output.next();
+  const first = raceSignal(output.next(), context.signal);
   first.catch(() => {}); // Whoever writes the answer awaits it; a caller that has gone leaves it to nobody.
   try {
     // An error that comes at once still gets a status of its own.
@@ -66,7 +67,7 @@ async function* renderStream(
   let index = 0;
   try {
     if (format.open !== "") yield Buffer.from(format.open);
-    for (let next = await first; next.done !== true; next = await output.next()) {
+    for (let next = await first; next.done !== true; next = await raceSignal(output.next(), context.signal)) {
       yield Buffer.from(format.message(renderer.toJsonText(next.value), index));
       index += 1;
     }
@@ -90,7 +91,7 @@ async function* renderRawStream(
   context: CallContext,
 ): AsyncGenerator<Uint8Array> {
   try {
-    for (let next = await first; next.done !== true; next = await output.next())
+    for (let next = await first; next.done !== true; next = await raceSignal(output.next(), context.signal))
       yield renderer.toRaw(next.value).data;
   } finally {
     context.abort(finished);
