@@ -6,7 +6,7 @@ import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { type Config, ConfigError } from "./config.ts";
 import { createCryptoProvider } from "./crypto/create-provider.ts";
 import type { CryptoProvider } from "./crypto/provider.ts";
-import { callerKey } from "./server/interceptors/access.ts";
+import { callerOf } from "./server/interceptors/access.ts";
 import { createServer, type Server } from "./server/server.ts";
 import { authenticate } from "./services/pqc/check-token.ts";
 import { type Issuer, openIssuer } from "./services/pqc/issuer.ts";
@@ -33,18 +33,7 @@ interface Parts {
 const packages: Readonly<Record<string, (parts: Parts) => ServiceImplSpec[]>> = {
   pqc: ({ provider, issuer }) => [
     createServiceImplSpec<typeof PqcService>(PqcService, pqcService({ provider, issuer })),
-    createServiceImplSpec<typeof TokenService>(
-      TokenService,
-      tokenService({
-        provider,
-        issuer,
-        callerOf: ({ values }) => {
-          const caller = values.get(callerKey);
-          if (caller === undefined) throw new Error("the call was not authenticated");
-          return caller;
-        },
-      }),
-    ),
+    createServiceImplSpec<typeof TokenService>(TokenService, tokenService({ provider, issuer, callerOf })),
   ],
 };
 

@@ -19,7 +19,6 @@ let scratch: string;
 
 beforeAll(() => {
   scratch = mkdtempSync(join(tmpdir(), "qsp-generated-"));
-  run("src/setup/protos.ts");
 });
 
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));

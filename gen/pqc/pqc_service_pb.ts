@@ -465,7 +465,7 @@ export type PqcServiceGetHealthResponse = Message<"pqc.PqcServiceGetHealthRespon
   status: string;
 
   /**
-   * Is "UP" if the service can sign tokens, "DOWN" otherwise.
+   * Is "UP" if the service just signed and verified with the key of its tokens, "DOWN" otherwise.
    *
    * @generated from field: string service_status = 2;
    */

@@ -93,7 +93,7 @@ export type TokenServiceGetHealthResponse = Message<"pqc.TokenServiceGetHealthRe
   status: string;
 
   /**
-   * Is "UP" if the service can sign tokens, "DOWN" otherwise.
+   * Is "UP" if the service just signed and verified with the key of its tokens, "DOWN" otherwise.
    *
    * @generated from field: string service_status = 2;
    */
@@ -107,7 +107,7 @@ export type TokenServiceGetHealthResponse = Message<"pqc.TokenServiceGetHealthRe
   cryptoProvider: string;
 
   /**
-   * Is true once the implementation passed its self-test at start.
+   * Is true if the implementation just signed and verified; it also passed its self-test at start.
    *
    * @generated from field: bool crypto_provider_active = 4;
    */

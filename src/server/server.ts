@@ -17,6 +17,7 @@ import Fastify, {
 import type { Logger } from "pino";
 import { refuse, refuseMetadata, toConnectError } from "../errors.ts";
 import { collectFiles } from "../transcoding/descriptors.ts";
+import type { Route } from "../transcoding/routes.ts";
 import { createTranscoder, type Transcoder } from "../transcoding/transcoder.ts";
 import { addServices, reachInterceptor, requestGate, tightenHandlers } from "./connect.ts";
 import { protocolOf, renderFailureFor } from "./failures.ts";
@@ -246,6 +247,9 @@ async function createApp(parts: AppParts): Promise<FastifyInstance> {
     await writeResponse(reply.raw, transcoder.renderFailure(error));
   });
 
+  if (!transcoder.routes.some(matchesRoot)) {
+    app.get("/", (_request, reply) => reply.type("text/plain").send(listRoutes(transcoder.routes)));
+  }
   app.get("/livez", (_request, reply) => reply.type("text/plain").send("alive\n"));
   app.get("/readyz", (_request, reply) =>
     reply
@@ -275,4 +279,18 @@ async function createApp(parts: AppParts): Promise<FastifyInstance> {
   });
   await app.ready();
   return app;
+}
+
+/** Tells whether a route of an RPC has the path "/". */
+function matchesRoot({ template }: Route): boolean {
+  const [first] = template.segments;
+  return first === undefined || first.kind === "rest";
+}
+
+/** What somebody sees who opens the server's address in a browser: every REST call and its RPC. */
+function listRoutes(routes: readonly Route[]): string {
+  const lines = routes.map(
+    ({ httpMethod, template, origin }) => `${httpMethod.padEnd(6)} ${template.text.padEnd(40)} ${origin}`,
+  );
+  return `REST calls, and the RPCs that they are:\n\n${lines.join("\n")}\n`;
 }

@@ -1,5 +1,6 @@
 /**
  * Collects the protos of others into node_modules/.proto, where buf.yaml expects them: `node src/setup/protos.ts`.
+ * The npm scripts that need them, tests among them, run it first.
  *
  * All come from installed packages, so generation needs neither copies in this repository nor buf's registry.
  */

@@ -97,3 +97,19 @@ async function visit<T>(dataDir: string, nowMs: number, ask: (server: PqcServer)
     await server.close();
   }
 }
+
+describe("the health of both services", () => {
+  it("is DOWN when nothing can be signed", async () => {
+    const server = await startPqcServer(makeTemporaryDirectory());
+    try {
+      await server.provider.close();
+      expect(await server.pqc.getHealth({})).toMatchObject({ status: "success", serviceStatus: "DOWN" });
+      expect(await server.tokens.getHealth({})).toMatchObject({
+        serviceStatus: "DOWN",
+        cryptoProviderActive: false,
+      });
+    } finally {
+      await server.close();
+    }
+  });
+});

@@ -4,7 +4,8 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { callerKey } from "../../src/server/interceptors/access.ts";
+import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { callerOf } from "../../src/server/interceptors/access.ts";
 import { authenticate } from "../../src/services/pqc/check-token.ts";
 import { openIssuer } from "../../src/services/pqc/issuer.ts";
 import { pqcService } from "../../src/services/pqc/pqc-service.ts";
@@ -18,6 +19,7 @@ import { serve } from "../server/serve.ts";
 export interface PqcServer {
   readonly pqc: Client<typeof PqcService>;
   readonly tokens: Client<typeof TokenService>;
+  readonly provider: CryptoProvider;
   close(): Promise<void>;
 }
 
@@ -30,19 +32,10 @@ export async function startPqcServer(
   const database = await openDatabase(dataDir);
   const provider = await createCryptoProvider("openssl");
   const issuer = await openIssuer({ provider, store: createIssuerStore(database, masterKey), now });
-  const tokenParts = {
-    provider,
-    issuer,
-    callerOf: ({ values }: Parameters<Parameters<typeof tokenService>[0]["callerOf"]>[0]) => {
-      const caller = values.get(callerKey);
-      if (caller === undefined) throw new Error("the call was not authenticated");
-      return caller;
-    },
-  };
   const { server, url } = await serve({
     services: [
       createServiceImplSpec<typeof PqcService>(PqcService, pqcService({ provider, issuer })),
-      createServiceImplSpec<typeof TokenService>(TokenService, tokenService(tokenParts)),
+      createServiceImplSpec<typeof TokenService>(TokenService, tokenService({ provider, issuer, callerOf })),
     ],
     access: { mode: "open", authenticate: (authorization) => authenticate(issuer, authorization) },
   });
@@ -50,6 +43,7 @@ export async function startPqcServer(
   return {
     pqc: createClient(PqcService, transport),
     tokens: createClient(TokenService, transport),
+    provider,
     async close() {
       server.destroy();
       await server.close();

@@ -1,6 +1,6 @@
 /** Lets a call through only if its caller may make it, as the RPC's option `qsp.access` says. */
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
-import type { Interceptor } from "@connectrpc/connect";
+import type { HandlerContext, Interceptor } from "@connectrpc/connect";
 import { createContextKey } from "@connectrpc/connect";
 import { Access, access } from "#gen/qsp/access_pb.ts";
 
@@ -21,6 +21,13 @@ export interface AccessPolicy {
 
 /** Where handlers find the caller; undefined if the call needed no token. */
 export const callerKey = createContextKey<Caller | undefined>(undefined, { description: "caller" });
+
+/** Tells who makes a call that wants a token. @throws Error for one that does not, which is a bug */
+export function callerOf({ values }: Pick<HandlerContext, "values">): Caller {
+  const caller = values.get(callerKey);
+  if (caller === undefined) throw new Error("the call was not authenticated");
+  return caller;
+}
 
 /**
  * Authenticates the caller of every call that wants it.

@@ -39,6 +39,8 @@ export interface Issuer {
    */
   issue(subject: string, header?: Readonly<Record<string, string>>): Promise<IssuedToken>;
   check(token: string): Promise<TokenCheck>;
+  /** Tells whether tokens can be signed and verified now, by doing both with the key that signs them. */
+  isWorking(): Promise<boolean>;
   /** The public keys that verify tokens which may still live; the one that signs first. */
   publicJwks(): readonly PublicJwk[];
 }
@@ -89,6 +91,16 @@ export async function openIssuer({ provider, store, now }: IssuerParts): Promise
       // Every token of ours says when it was issued; one that does not was not made by this issuer.
       if (typeof iat !== "number") return { ok: false, reason: "MALFORMED", message: "iat must be a number" };
       return { ok: true, subject: sub, issuedAt: new Date(iat * 1000), expiresAt: new Date(exp * 1000) };
+    },
+    async isWorking() {
+      const message = new TextEncoder().encode("is the issuer working?");
+      try {
+        const signature = await provider.sign(secretKey, message);
+        return await provider.verify(secretKey.publicKey, message, signature);
+      } catch {
+        // Why not is for the calls that need it to say; this one is asked whether.
+        return false;
+      }
     },
     publicJwks: () => listLiving().map(({ jwk }) => jwk),
   };

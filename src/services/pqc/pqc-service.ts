@@ -30,8 +30,8 @@ export function pqcService({ provider, issuer }: PqcServiceParts): ServiceImpl<t
       return { token, expiresAt: timestampFromDate(expiresAt) };
     },
     getJwks: () => ({ keys: [...issuer.publicJwks()] }),
-    getHealth: () => ({
-      serviceStatus: "UP",
+    getHealth: async () => ({
+      serviceStatus: (await issuer.isWorking()) ? "UP" : "DOWN",
       transport: "X25519MLKEM768",
       authentication: "ML-DSA-65 JWT",
     }),

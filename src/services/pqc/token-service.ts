@@ -20,11 +20,14 @@ export function tokenService(parts: TokenServiceParts): ServiceImpl<typeof Token
   const { provider, issuer, callerOf } = parts;
   return {
     hello: () => ({ message: "Hello from the Quantum-Safe Playground" }),
-    getHealth: () => ({
-      serviceStatus: "UP",
-      cryptoProvider: provider.version,
-      cryptoProviderActive: true,
-    }),
+    getHealth: async () => {
+      const isWorking = await issuer.isWorking();
+      return {
+        serviceStatus: isWorking ? "UP" : "DOWN",
+        cryptoProvider: provider.version,
+        cryptoProviderActive: isWorking,
+      };
+    },
     issueToken: async ({ username }) => {
       const { token, expiresAt } = await issuer.issue(username);
       return { token, expiresAt: timestampFromDate(expiresAt) };
