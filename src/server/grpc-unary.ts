@@ -28,6 +28,8 @@ export interface GrpcUnaryOptions {
   /** Milliseconds for a request to arrive whole. */
   readonly maxReceiveMs: number;
   readonly shutdownSignal: AbortSignal;
+  /** Learns of every error that a caller is given. */
+  readonly onError: (error: ConnectError) => void;
 }
 
 type UnarySpec = MethodImplSpec & { kind: "unary" };
@@ -69,6 +71,9 @@ class GrpcUnaryCall implements HandlerContext {
   readonly responseHeader = new Headers();
   readonly responseTrailer = new Headers();
   readonly values = createContextValues();
+  // Own properties, as all of a context: Connect copies it for the handler, and would leave getters out.
+  readonly signal: AbortSignal;
+  readonly url: string;
   readonly #controller = new AbortController();
   readonly #stream: ServerHttp2Stream;
   readonly #headers: IncomingHttpHeaders;
@@ -90,14 +95,8 @@ class GrpcUnaryCall implements HandlerContext {
     this.method = spec.method;
     this.service = spec.method.parent;
     this.requestHeader = toHeaders(headers);
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  get url(): string {
-    return `${this.#headers[":scheme"] ?? "http"}://${this.#headers[":authority"] ?? ""}${this.#headers[":path"]}`;
+    this.signal = this.#controller.signal;
+    this.url = `${headers[":scheme"] ?? "http"}://${headers[":authority"] ?? ""}${headers[":path"]}`;
   }
 
   timeoutMs = (): number | undefined => this.#endsAtMs && this.#endsAtMs - performance.now();
@@ -117,7 +116,9 @@ class GrpcUnaryCall implements HandlerContext {
       this.#restartTimer();
       this.#respond(await invokeUnaryImplementation(this.#spec, this, request, this.#options.interceptors));
     } catch (thrown) {
-      this.#fail(toConnectError(thrown));
+      const error = toConnectError(thrown);
+      this.#options.onError(error);
+      this.#fail(error);
     } finally {
       clearTimeout(this.#timer);
       this.#options.shutdownSignal.removeEventListener("abort", onShutdown);
@@ -200,9 +201,7 @@ class GrpcUnaryCall implements HandlerContext {
   }
 
   async #expand(message: Uint8Array, compression: Compression | undefined): Promise<Uint8Array> {
-    if (compression === undefined) {
-      throw refuseCompressed();
-    }
+    if (compression === undefined) throw refuseCompressed();
     return decompress(compression, message, this.#options.maxBytes);
   }
 

@@ -26,7 +26,7 @@ import { createHealthBoard, type HealthBoard } from "./health.ts";
 import { type AccessPolicy, accessInterceptor, requireAccess } from "./interceptors/access.ts";
 import { deadlineInterceptor } from "./interceptors/deadline.ts";
 import { errorInterceptor } from "./interceptors/errors.ts";
-import { observeInterceptor } from "./interceptors/observe.ts";
+import { logUnobserved, observeInterceptor } from "./interceptors/observe.ts";
 import { statusInterceptor } from "./interceptors/status.ts";
 import { lingerAfterAnswer } from "./linger.ts";
 import { createListener } from "./listener.ts";
@@ -112,6 +112,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     maxBytes: limits.maxMessageBytes,
     maxReceiveMs: limits.maxReceiveMs,
     shutdownSignal: shutdown.signal,
+    onError: (error) => logUnobserved(options.logger, error),
   });
   const app = await createApp({
     services,
@@ -129,6 +130,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     maxBytes: limits.maxMessageBytes,
     maxReceiveMs: limits.maxReceiveMs,
     shutdownSignal: shutdown.signal,
+    onError: (error) => logUnobserved(options.logger, error),
   });
   const rpcPaths = new Set(specs.map(({ method }) => `/${method.parent.typeName}/${method.name}`));
   const listener = createListener({

@@ -36,6 +36,8 @@ export interface TranscoderOptions {
   readonly maxReceiveMs?: number;
   /** Aborts the signals of all running calls. */
   readonly shutdownSignal?: AbortSignal;
+  /** Learns of every error that a caller is given instead of an answer. */
+  readonly onError?: (error: ConnectError) => void;
 }
 
 /** Answers REST requests. */
@@ -86,7 +88,11 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
     routes,
     renderFailure,
     async handle(request) {
-      const response = await route(request).catch((thrown: unknown) => renderFailure(toConnectError(thrown)));
+      const response = await route(request).catch((thrown: unknown) => {
+        const error = toConnectError(thrown);
+        options.onError?.(error);
+        return renderFailure(error);
+      });
       return request.method === "HEAD" ? withoutContent(response) : response;
     },
   };

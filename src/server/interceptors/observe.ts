@@ -78,6 +78,15 @@ function logCall(logger: Logger, { method, requestId, header, durationMs, error 
   else logger.debug(line, error ? "call refused" : "call ended");
 }
 
+/**
+ * Logs an error of ours that arose after a call had passed its interceptors, as when its answer can not be
+ * written; those that passed them are logged there.
+ */
+export function logUnobserved(logger: Logger, error: ConnectError): void {
+  if (error.metadata.has(requestIdHeader) || !isFault(error)) return;
+  logger.error({ code: Code[error.code], err: error.cause ?? error }, "call failed outside of its handler");
+}
+
 /** True for what an operator should look at; other codes, and other reasons of ours, are the caller's. */
 function isFault(error: ConnectError): boolean {
   const { code } = error;

@@ -1,0 +1,98 @@
+import { Writable } from "node:stream";
+import { createServiceImplSpec } from "@connectrpc/connect";
+import { pino } from "pino";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { createServer } from "../../src/server/server.ts";
+import { Probe } from "../gen/probing/probe_pb.ts";
+import { failureOf, refusal } from "../refusal.ts";
+import { connectProbe, type ProbeBehaviour, protocols, serveProbe } from "./probe.ts";
+
+/** Serves with a log that the test reads. */
+async function serveLogging(behaviour: ProbeBehaviour, level: pino.Level) {
+  const lines: Record<string, unknown>[] = [];
+  const sink = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      lines.push(JSON.parse(chunk.toString()) as Record<string, unknown>);
+      done();
+    },
+  });
+  const server = await createServer({
+    services: [createServiceImplSpec<typeof Probe>(Probe, behaviour)],
+    logger: pino({ level }, sink),
+  });
+  onTestFinished(() => server.destroy());
+  const { port } = await server.listen(0, "127.0.0.1");
+  return { lines, url: `http://127.0.0.1:${port}` };
+}
+
+describe.each(protocols)("over %s", (protocol) => {
+  it("a handler sees the call's address, headers and deadline", async () => {
+    let seen: unknown[] = [];
+    const { url } = await serveProbe({
+      ask(_request, { url: target, requestHeader, timeoutMs, signal }) {
+        const leftMs = timeoutMs() ?? 0;
+        seen = [
+          new URL(target).pathname,
+          requestHeader.get("traceparent"),
+          leftMs > 0 && leftMs <= 5000,
+          signal.aborted,
+        ];
+        return {};
+      },
+    });
+    const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    await connectProbe(protocol, url).ask({}, { headers: { traceparent }, timeoutMs: 5000 });
+    expect(seen).toEqual(["/probing.Probe/Ask", traceparent, true, false]);
+  });
+
+  it("a fault is logged with the name that its caller is given, and told nothing else", async () => {
+    const { url, lines } = await serveLogging(
+      {
+        ask() {
+          throw new Error("the disk is on fire");
+        },
+      },
+      "error",
+    );
+    const error = await failureOf(
+      connectProbe(protocol, url).ask({}, { headers: { "x-request-id": "mine-1" } }),
+    );
+    expect(error.rawMessage).toBe("internal error");
+    expect(error.metadata.get("x-request-id")).toBe("mine-1");
+    expect(lines).toEqual([
+      expect.objectContaining({
+        method: "probing.Probe/Ask",
+        requestId: "mine-1",
+        reason: "INTERNAL",
+        err: expect.objectContaining({ message: "the disk is on fire" }),
+      }),
+    ]);
+  });
+});
+
+describe("an answer that can not be written", () => {
+  it("is a fault, and logged", async () => {
+    const { url, lines } = await serveLogging({ ask: () => ({ number: 2n ** 70n }) }, "error");
+    expect(await refusal(connectProbe("gRPC", url).ask({}))).toEqual({
+      code: "Internal",
+      reason: "INTERNAL",
+    });
+    expect(lines).toEqual([expect.objectContaining({ msg: "call failed outside of its handler" })]);
+  });
+});
+
+describe("a call that is refused or answered", () => {
+  it("is in the log for debugging alone, with its trace", async () => {
+    const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const { url, lines } = await serveLogging({ ask: () => ({}) }, "debug");
+    const answer = await fetch(`${url}/probe/ask`, { method: "POST", headers: { traceparent } });
+    expect(lines).toEqual([
+      expect.objectContaining({
+        level: 20,
+        method: "probing.Probe/Ask",
+        traceId: "0af7651916cd43dd8448eb211c80319c",
+        requestId: answer.headers.get("x-request-id"),
+      }),
+    ]);
+  });
+});
