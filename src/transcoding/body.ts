@@ -2,6 +2,7 @@
 import { Readable } from "node:stream";
 import { promisify } from "node:util";
 import { createGunzip, gunzip } from "node:zlib";
+import { ConnectError } from "@connectrpc/connect";
 import { refuse, refuseBody } from "../errors.ts";
 import { createInterrupt } from "./interrupt.ts";
 
@@ -50,7 +51,7 @@ async function collect(body: IncomingBody, limits: BodyLimits): Promise<Uint8Arr
 /**
  * Passes chunks on until the signal aborts or, if given, the time is over.
  *
- * @throws REQUEST_TOO_SLOW, or why the signal aborted
+ * @throws REQUEST_TOO_SLOW, CALL_CANCELED, or why the signal aborted
  */
 export async function* withinTime(body: IncomingBody, maxReceiveMs?: number): AsyncGenerator<Uint8Array> {
   const { race, interrupt } = createInterrupt();
@@ -62,7 +63,7 @@ export async function* withinTime(body: IncomingBody, maxReceiveMs?: number): As
   const iterator = body.chunks[Symbol.asyncIterator]();
   try {
     for (;;) {
-      const next = await race(iterator.next());
+      const next = await race(iterator.next().catch(explainBreak));
       if (next.done === true) return;
       yield next.value;
     }
@@ -70,6 +71,12 @@ export async function* withinTime(body: IncomingBody, maxReceiveMs?: number): As
     clearTimeout(timer);
     body.signal.removeEventListener("abort", onAbort);
   }
+}
+
+/** What Node throws while a body arrives says that its connection is gone. */
+function explainBreak(thrown: unknown): never {
+  if (thrown instanceof ConnectError) throw thrown;
+  throw refuse("CALL_CANCELED", "the caller broke off before its request was whole");
 }
 
 function tooSlow(maxReceiveMs: number): Error {

@@ -132,7 +132,8 @@ beforeAll(async () => {
 afterAll(async () => {
   const { stderr } = await server.stop();
   // Calls that failed for a fault of ours are logged; refusals are not.
-  expect(stderr).not.toMatch(/"level":[56]0/);
+  const faults = stderr.split("\n").filter((line) => /"level":[56]0/.test(line));
+  expect(faults.slice(0, 5)).toEqual([]);
 });
 
 /** Changes one part of a request; header names and values stay such that a client can send them at all. */
