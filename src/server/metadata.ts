@@ -3,10 +3,10 @@ import type { IncomingHttpHeaders } from "node:http";
 
 /**
  * Counts the bytes of all names and values, as Envoy does: what one of the two lets pass, the other does too.
- * Pseudo-headers of HTTP/2 count; `target` stands for them in HTTP/1.1.
+ * Pseudo-headers of HTTP/2 count.
  */
-export function countMetadataBytes(headers: Readonly<IncomingHttpHeaders>, target = ""): number {
-  let bytes = target.length;
+export function countMetadataBytes(headers: Readonly<IncomingHttpHeaders>): number {
+  let bytes = 0;
   for (const name in headers) {
     const value = headers[name];
     if (value === undefined) continue;

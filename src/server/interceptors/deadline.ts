@@ -1,7 +1,7 @@
 /** Ends calls whose time is over, also those whose handler does not look at its signal. */
 import type { Interceptor } from "@connectrpc/connect";
 import { refuse } from "../../errors.ts";
-import { createInterrupt } from "../../transcoding/interrupt.ts";
+import { createInterrupt, raceSignal } from "../../transcoding/interrupt.ts";
 
 /**
  * Races every call against its signal, and every unary call against a limit of our own.
@@ -14,13 +14,8 @@ import { createInterrupt } from "../../transcoding/interrupt.ts";
 export function deadlineInterceptor(limitMs: number): Interceptor {
   return (next) => async (req) => {
     if (req.stream) {
-      const gate = createGate(req.signal);
-      try {
-        const res = await gate.race(next(req));
-        return res.stream ? { ...res, message: untilAborted(res.message, req.signal) } : res;
-      } finally {
-        gate.release();
-      }
+      const res = await raceSignal(next(req), req.signal);
+      return res.stream ? { ...res, message: untilAborted(res.message, req.signal) } : res;
     }
     const gate = createGate(req.signal, limitMs);
     try {
@@ -38,7 +33,7 @@ interface Gate {
   release(): void;
 }
 
-function createGate(outer: AbortSignal, limitMs?: number): Gate {
+function createGate(outer: AbortSignal, limitMs: number): Gate {
   const controller = new AbortController();
   const { race, interrupt } = createInterrupt();
   const end = (reason: unknown): void => {
@@ -48,12 +43,9 @@ function createGate(outer: AbortSignal, limitMs?: number): Gate {
   const onAbort = (): void => end(outer.reason);
   if (outer.aborted) onAbort();
   else outer.addEventListener("abort", onAbort, { once: true });
-  const timer =
-    limitMs === undefined
-      ? undefined
-      : setTimeout(() => {
-          end(refuse("DEADLINE_EXCEEDED", `the call did not end within ${limitMs / 1000} seconds`));
-        }, limitMs);
+  const timer = setTimeout(() => {
+    end(refuse("DEADLINE_EXCEEDED", `the call did not end within ${limitMs / 1000} seconds`));
+  }, limitMs);
   return {
     signal: controller.signal,
     race,
@@ -65,17 +57,15 @@ function createGate(outer: AbortSignal, limitMs?: number): Gate {
 }
 
 async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
-  const gate = createGate(signal);
   const iterator = source[Symbol.asyncIterator]();
   try {
     for (;;) {
-      const next = await gate.race(iterator.next());
+      const next = await raceSignal(iterator.next(), signal);
       signal.throwIfAborted();
       if (next.done === true) return;
       yield next.value;
     }
   } finally {
-    gate.release();
     // Not awaited: a handler that waits for something else would hold the end back.
     void iterator.return?.()?.catch(() => {});
   }

@@ -2,7 +2,7 @@ import { isSignatureAlgorithm, type SignatureAlgorithm } from "../../crypto/algo
 import type { CryptoProvider } from "../../crypto/provider.ts";
 
 /** The signature algorithm of requests that name none. */
-export const defaultSignatureAlgorithm: SignatureAlgorithm = "ML-DSA-65";
+const defaultSignatureAlgorithm: SignatureAlgorithm = "ML-DSA-65";
 
 /** A signature, and the public key of the pair that was made for it. */
 export interface OneTimeSignature {
