@@ -14,7 +14,23 @@ export function wipe(...secrets: (Uint8Array | undefined)[]): void {
   for (const secret of secrets) secret?.fill(0);
 }
 
+/** Overwrites all bytes in the fields of a plain object, at any depth. */
+export function wipeDeep(value: unknown): void {
+  if (value instanceof Uint8Array) wipe(value);
+  else if (typeof value === "object" && value !== null) Object.values(value).forEach(wipeDeep);
+}
+
 /** Copies bytes. `slice` will not do: that of a Buffer returns a view. */
 export function copyBytes(bytes: Uint8Array): Uint8Array {
   return Uint8Array.from(bytes);
+}
+
+/**
+ * Copies a plain object with all bytes in its fields, at any depth. `structuredClone` will not do:
+ * of a view it copies the whole buffer, and shared memory it does not copy.
+ */
+export function copyDeep(value: unknown): unknown {
+  if (value instanceof Uint8Array) return copyBytes(value);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, copyDeep(field)]));
 }

@@ -2,6 +2,7 @@ import {
   type Algorithm,
   algorithms,
   isKemAlgorithm,
+  isMlDsaAlgorithm,
   isSignatureAlgorithm,
   kemAlgorithms,
   type SignatureAlgorithm,
@@ -14,12 +15,14 @@ import { checkPointForm, checkScalar } from "./ecdsa.ts";
 import type { Engine, SecretKeyForm } from "./engine.ts";
 import { decodePublicKeyPem, decodeSecretKeyPem } from "./key-encoding.ts";
 import { EnginePublicKey, EngineSecretKey } from "./keys.ts";
+import { muBytes, startMu } from "./ml-dsa.ts";
 import { checkDecapsulationKey, checkEncapsulationKey } from "./ml-kem.ts";
 import type {
   CryptoProvider,
   EcdsaEncoding,
   Encapsulation,
   KeyPair,
+  MuHash,
   ProviderName,
   PublicKey,
   PublicKeyMaterial,
@@ -87,6 +90,22 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
     if (!isSignatureAlgorithm(algorithm)) throw wrongUse(algorithm, "sign");
     checkBytes("message", message);
     return this.#engine.sign(algorithm, handle, message, checkSignatureOptions(algorithm, options));
+  }
+
+  startMu(publicKey: PublicKey, options?: Pick<SignatureOptions, "context">): MuHash {
+    const handle = this.#openPublicKey(publicKey);
+    const { algorithm } = publicKey;
+    if (!isMlDsaAlgorithm(algorithm)) throw wrongUse(algorithm, "use mu");
+    const { context = new Uint8Array() } = checkSignatureOptions(algorithm, options);
+    return startMu(this.#engine.startShake256, this.#engine.exportPublicKey(handle), context);
+  }
+
+  async signMu(secretKey: SecretKey, mu: Uint8Array): Promise<Uint8Array> {
+    const handle = this.#openSecretKey(secretKey);
+    const { algorithm } = secretKey;
+    if (!isMlDsaAlgorithm(algorithm)) throw wrongUse(algorithm, "use mu");
+    checkLength("INVALID_ARGUMENT", "mu", mu, muBytes);
+    return this.#engine.signMu(algorithm, handle, mu);
   }
 
   async verify(

@@ -1,6 +1,6 @@
 import { CheckedProvider } from "./checked-provider.ts";
 import { createNobleEngine } from "./noble/engine.ts";
-import { opensslEngine } from "./openssl/engine.ts";
+import { createOpenSslEngine } from "./openssl/engine.ts";
 import type { CryptoProvider, ProviderName } from "./provider.ts";
 import { testProvider } from "./self-test.ts";
 
@@ -11,7 +11,9 @@ import { testProvider } from "./self-test.ts";
  */
 export async function createCryptoProvider(name: ProviderName): Promise<CryptoProvider> {
   const provider =
-    name === "openssl" ? new CheckedProvider(opensslEngine) : new CheckedProvider(createNobleEngine());
+    name === "openssl"
+      ? new CheckedProvider(createOpenSslEngine())
+      : new CheckedProvider(createNobleEngine());
   try {
     await testProvider(provider);
     return provider;

@@ -1,4 +1,4 @@
-import type { Algorithm, KemAlgorithm, SignatureAlgorithm } from "./algorithms.ts";
+import type { Algorithm, KemAlgorithm, MlDsaAlgorithm, SignatureAlgorithm } from "./algorithms.ts";
 import type { EcdsaEncoding, Encapsulation, ProviderName } from "./provider.ts";
 
 /**
@@ -10,11 +10,20 @@ export type SecretKeyForm =
   | { readonly kind: "raw"; readonly raw: Uint8Array }
   | { readonly kind: "both"; readonly seed: Uint8Array; readonly raw: Uint8Array };
 
+/** A secret key in whichever one form is at hand. */
+export type SeedOrRaw = Exclude<SecretKeyForm, { kind: "both" }>;
+
 /** Signature options after the checks: every option has its value. */
 export interface CheckedSignatureOptions {
   /** Undefined where it would be empty. */
   readonly context: Uint8Array | undefined;
   readonly ecdsaEncoding: EcdsaEncoding;
+}
+
+/** A hash that takes its input in pieces, keeps none of them, and ends with one `digest`. */
+export interface IncrementalHash {
+  update(chunk: Uint8Array): void;
+  digest(): Uint8Array;
 }
 
 /**
@@ -46,6 +55,7 @@ export interface Engine<PublicHandle, SecretHandle> {
     message: Uint8Array,
     options: CheckedSignatureOptions,
   ): Promise<Uint8Array>;
+  signMu(algorithm: MlDsaAlgorithm, secretKey: SecretHandle, mu: Uint8Array): Promise<Uint8Array>;
   verify(
     algorithm: SignatureAlgorithm,
     publicKey: PublicHandle,
@@ -57,5 +67,7 @@ export interface Engine<PublicHandle, SecretHandle> {
   decapsulate(algorithm: KemAlgorithm, secretKey: SecretHandle, ciphertext: Uint8Array): Promise<Uint8Array>;
 
   sha256(message: Uint8Array): Uint8Array;
+  /** SHAKE256 (FIPS 202, section 6.2). */
+  startShake256(outputBytes: number): IncrementalHash;
   close(): Promise<void>;
 }

@@ -90,6 +90,27 @@ export interface Encapsulation {
 }
 
 /**
+ * Computes μ, the message representative of ML-DSA, as the message arrives. The memory it takes is
+ * that of one hash state, however long the message. Works on the calling thread; may be dropped.
+ */
+export interface MuHash {
+  /**
+   * Takes the next bytes of the message, which the caller may overwrite afterwards.
+   *
+   * @throws INVALID_ARGUMENT; CLOSED after `digest`
+   */
+  update(chunk: Uint8Array): void;
+
+  /**
+   * Ends the message.
+   *
+   * @returns μ, 64 bytes, for `signMu`.
+   * @throws CLOSED when called again
+   */
+  digest(): Uint8Array;
+}
+
+/**
  * Post-quantum cryptography behind one interface. Whatever the library underneath does with bad
  * input, all providers answer alike: bad key material is refused at import (INVALID_KEY), other bad
  * input at the call (INVALID_ARGUMENT), and `verify` answers false to any signature that is wrong.
@@ -135,6 +156,32 @@ export interface CryptoProvider {
    * @throws INVALID_ARGUMENT, CLOSED
    */
   sign(secretKey: SecretKey, message: Uint8Array, options?: SignatureOptions): Promise<Uint8Array>;
+
+  /**
+   * Starts μ of a message that need not be in memory, or not where the secret key is (FIPS 204,
+   * section 6.2: another module may compute it). What `signMu` makes of it is the plain signature
+   * of that message and context, which every verifier of ML-DSA accepts.
+   *
+   * @param publicKey that of the key which will sign: its hash is part of μ.
+   * @param options.context as for `sign`; 0 to 255 bytes.
+   * @throws INVALID_ARGUMENT, also for keys that are not ML-DSA; CLOSED
+   */
+  startMu(publicKey: PublicKey, options?: Pick<SignatureOptions, "context">): MuHash;
+
+  /**
+   * Signs a μ that was computed elsewhere (FIPS 204, algorithm 7 from line 7 on), hedged like `sign`.
+   * OpenSSL's library can do so from 3.5 on, but node:crypto has no option for it: with both
+   * providers it is @noble/post-quantum that signs, on a worker thread.
+   *
+   * The trap: μ shows neither the message nor its context nor its key. Whoever may call this may
+   * sign anything under any context, in the pre-hashed form of FIPS 204, section 5.4, too; and μ of
+   * another public key gives, without an error, a signature that nobody will accept.
+   *
+   * @param mu 64 bytes, as `MuHash.digest` returns them; copied before the call returns its promise.
+   * @returns `signatureBytes` bytes.
+   * @throws INVALID_ARGUMENT, also for keys that are not ML-DSA; CLOSED
+   */
+  signMu(secretKey: SecretKey, mu: Uint8Array): Promise<Uint8Array>;
 
   /**
    * Verifies a signature (FIPS 204, section 5.3; FIPS 205, section 10.3; FIPS 186-5, section 6.4.2).

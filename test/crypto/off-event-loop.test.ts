@@ -21,6 +21,14 @@ describe.each(["openssl", "noble"] as const)("%s works beside the event loop", (
     expect(turns).toBeGreaterThan(100);
   });
 
+  it("while 64 external mus are signed", async () => {
+    const { secretKey } = await provider.generateKeyPair("ML-DSA-65");
+    const turns = await countTurns(() =>
+      Array.from({ length: 64 }, () => provider.signMu(secretKey, new Uint8Array(64))),
+    );
+    expect(turns).toBeGreaterThan(100);
+  });
+
   it("while 64 key pairs are made", async () => {
     const turns = await countTurns(() =>
       Array.from({ length: 64 }, () => provider.generateKeyPair("ML-DSA-87")),
@@ -51,14 +59,23 @@ describe.each(["openssl", "noble"] as const)("%s works beside the event loop", (
 });
 
 describe("the workers of noble", () => {
-  it("do not keep a process alive that forgets to close the provider", async () => {
-    const source = new URL("../../src/crypto/create-provider.ts", import.meta.url);
-    const script = `import { createCryptoProvider } from "${source}";
-      await createCryptoProvider("noble");
+  it.each(["openssl", "noble"])(
+    "do not keep a process alive that forgets to close the provider %s",
+    async (name) => {
+      const source = new URL("../../src/crypto/create-provider.ts", import.meta.url);
+      const script = `import { createCryptoProvider } from "${source}";
+      const provider = await createCryptoProvider("${name}");
+      const { secretKey } = await provider.generateKeyPair("ML-DSA-44");
+      await provider.signMu(secretKey, new Uint8Array(64));
       console.log("done");`;
-    const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script]);
-    expect(stdout).toBe("done\n");
-  });
+      const { stdout } = await promisify(execFile)(process.execPath, [
+        "--input-type=module",
+        "--eval",
+        script,
+      ]);
+      expect(stdout).toBe("done\n");
+    },
+  );
 
   it("answer more calls than there are workers, each with its own result", async () => {
     const pool = new WorkerPool(2);

@@ -1,9 +1,10 @@
-import { type Algorithm, algorithms } from "../../src/crypto/algorithms.ts";
+import { type Algorithm, algorithms, isMlDsaAlgorithm } from "../../src/crypto/algorithms.ts";
 import { decodeBase64url } from "../../src/crypto/base64url.ts";
 import { CryptoError } from "../../src/crypto/crypto-error.ts";
 import { importPublicJwk } from "../../src/crypto/jwk.ts";
 import { verifyJwt } from "../../src/crypto/jwt.ts";
-import type { CryptoProvider, SecretKeyMaterial } from "../../src/crypto/provider.ts";
+import { mlDsa } from "../../src/crypto/noble/parameter-sets.ts";
+import type { CryptoProvider, PublicKey, SecretKeyMaterial } from "../../src/crypto/provider.ts";
 import { bytesOf, textOf, type Vector } from "./vector-files.ts";
 
 /**
@@ -87,24 +88,30 @@ async function checkVerification(
   vector: Vector,
 ): Promise<Outcome> {
   if (!isPure(vector)) return "no interface";
-  const valid = await refusedAs(false, async () => {
+  const valid = await refusedAs<boolean | string>(false, async () => {
     const material =
       "spki" in vector ? { pem: toPem(textOf(vector, "spki")) } : { raw: bytesOf(vector, "pk") };
     const publicKey = provider.importPublicKey(algorithm, material);
-    return provider.verify(publicKey, bytesOf(vector, "msg"), bytesOf(vector, "sig"), optionsOf(vector));
+    const signature = bytesOf(vector, "sig");
+    const valid = await provider.verify(publicKey, bytesOf(vector, "msg"), signature, optionsOf(vector));
+    if (!isMlDsaAlgorithm(algorithm)) return valid;
+    if (valid === verifyMu(publicKey, muOf(provider, publicKey, vector), signature)) return valid;
+    return "our mu says otherwise";
   });
   return compare(vector.expect, [[valid, vector.expect]]);
 }
 
 /**
  * Signing is hedged, so the expected signature cannot come out again. It is verified instead under
- * the public key that we derive from the secret key, and so is a signature of our own.
+ * the public key that we derive from the secret key, and so is a signature of our own, with ML-DSA
+ * also one over a μ of our own.
  */
 async function checkSigning(
   provider: CryptoProvider,
   algorithm: Algorithm,
   vector: Vector,
 ): Promise<Outcome> {
+  if ("mu" in vector) return checkMuSigning(provider, algorithm, vector);
   if (!isPure(vector)) return "no interface";
   const valid = await refusedAs(false, async () => {
     const secretKey = await provider.importSecretKey(algorithm, secretMaterialOf(vector));
@@ -113,10 +120,30 @@ async function checkSigning(
     const expected = bytesOf(vector, "sig");
     const isSlow = provider.name === "noble" && algorithm.startsWith("SLH-DSA");
     const own = isSlow ? expected : await provider.sign(secretKey, message, optionsOf(vector));
-    const checks = [expected, own].map((signature) =>
+    const overMu = isMlDsaAlgorithm(algorithm)
+      ? await provider.signMu(secretKey, muOf(provider, secretKey.publicKey, vector))
+      : expected;
+    const checks = [expected, own, overMu].map((signature) =>
       provider.verify(secretKey.publicKey, message, signature, optionsOf(vector)),
     );
     return (await Promise.all(checks)).every(Boolean);
+  });
+  return compare(vector.expect, [[valid, vector.expect]]);
+}
+
+/** The same for a test that gives μ instead of the message. */
+async function checkMuSigning(
+  provider: CryptoProvider,
+  algorithm: Algorithm,
+  vector: Vector,
+): Promise<Outcome> {
+  const valid = await refusedAs(false, async () => {
+    const secretKey = await provider.importSecretKey(algorithm, secretMaterialOf(vector));
+    const { publicKey } = secretKey;
+    if ("pk" in vector && publicKey.exportRaw().toHex() !== vector.pk) return false;
+    const mu = bytesOf(vector, "mu");
+    const signatures = [bytesOf(vector, "sig"), await provider.signMu(secretKey, mu)];
+    return signatures.every((signature) => verifyMu(publicKey, mu, signature));
   });
   return compare(vector.expect, [[valid, vector.expect]]);
 }
@@ -210,6 +237,20 @@ async function checkToken(provider: CryptoProvider, _algorithm: Algorithm, vecto
   const reason = verification.ok ? "accepted" : verification.reason;
   if (reason !== "WRONG_ALGORITHM" && reason !== "MALFORMED") return `differs: ${reason}`;
   return vector.expect ? "refuses" : "agrees";
+}
+
+/** μ of the message and context of a test, as the provider computes it. */
+function muOf(provider: CryptoProvider, publicKey: PublicKey, vector: Vector): Uint8Array {
+  const mu = provider.startMu(publicKey, optionsOf(vector));
+  mu.update(bytesOf(vector, "msg"));
+  return mu.digest();
+}
+
+/** Verifies a signature over μ with the noble library itself: `CryptoProvider` does not verify over μ. */
+function verifyMu(publicKey: PublicKey, mu: Uint8Array, signature: Uint8Array): boolean {
+  if (!isMlDsaAlgorithm(publicKey.algorithm)) throw new TypeError(`${publicKey.algorithm} has no mu`);
+  const { internal } = mlDsa[publicKey.algorithm];
+  return internal.verify(signature, mu, publicKey.exportRaw(), { externalMu: true });
 }
 
 /** Whether a signature test is of the pure, external interface: no pre-hash, no μ from outside. */

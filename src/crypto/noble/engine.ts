@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
 import { p256 } from "@noble/curves/nist.js";
 import { sha256 } from "@noble/hashes/sha2.js";
+import { shake256 } from "@noble/hashes/sha3.js";
 import { copyBytes, wipe } from "../bytes.ts";
 import { CryptoError } from "../crypto-error.ts";
 import type { Engine } from "../engine.ts";
@@ -38,6 +39,8 @@ export function createNobleEngine(): Engine<Uint8Array, NobleKeyPair> {
 
     sign: (algorithm, { raw }, message, options) =>
       pool.run("sign", { algorithm, secretKey: raw, message, ...options }),
+    signMu: (algorithm, { raw }, mu) =>
+      pool.run("signMu", { algorithm, secretKey: { kind: "raw", raw }, mu }),
     verify: (algorithm, publicKey, message, signature, options) =>
       pool.run("verify", { algorithm, publicKey, message, signature, ...options }),
     encapsulate: (algorithm, publicKey) => pool.run("encapsulate", { algorithm, publicKey }),
@@ -45,6 +48,7 @@ export function createNobleEngine(): Engine<Uint8Array, NobleKeyPair> {
       pool.run("decapsulate", { algorithm, secretKey: raw, ciphertext }),
 
     sha256,
+    startShake256: (outputBytes) => shake256.create({ dkLen: outputBytes }),
     close: () => pool.close(),
   };
 }

@@ -11,11 +11,11 @@ import {
 } from "../algorithms.ts";
 import { copyBytes, equalBytes, wipe } from "../bytes.ts";
 import { CryptoError } from "../crypto-error.ts";
-import type { CheckedSignatureOptions, SecretKeyForm } from "../engine.ts";
+import type { CheckedSignatureOptions, SecretKeyForm, SeedOrRaw } from "../engine.ts";
 import { encapsulationKeyOf } from "../ml-kem.ts";
 import type { Encapsulation } from "../provider.ts";
 import { deriveMlDsaPublicKey } from "./ml-dsa-key.ts";
-import { mlDsa, mlKem, slhDsa } from "./parameter-sets.ts";
+import { expandSeed, mlDsa, mlKem, slhDsa } from "./parameter-sets.ts";
 
 /** A key pair as plain bytes; the secret key is in the expanded form. */
 export interface NobleKeyPair {
@@ -35,6 +35,12 @@ interface VerifyInput extends CheckedSignatureOptions {
   readonly publicKey: Uint8Array;
   readonly message: Uint8Array;
   readonly signature: Uint8Array;
+}
+
+interface SignMuInput {
+  readonly algorithm: MlDsaAlgorithm;
+  readonly secretKey: SeedOrRaw;
+  readonly mu: Uint8Array;
 }
 
 /**
@@ -72,6 +78,17 @@ export const operations = {
     // extraEntropy: hedged nonces; lowS: false, because FIPS 186-5 knows no such rule.
     const format = nobleFormat(ecdsaEncoding);
     return p256.sign(message, secretKey, { format, lowS: false, extraEntropy: true });
+  },
+
+  /** Takes a seed too, because to expand it takes 0.4 to 3 ms. */
+  signMu({ algorithm, secretKey, mu }: SignMuInput): Uint8Array {
+    const expanded = secretKey.kind === "seed" ? expandSeed(algorithm, secretKey.seed) : secretKey.raw;
+    try {
+      // Without extraEntropy the library draws the 32 bytes of the hedged form (FIPS 204, section 3.4).
+      return mlDsa[algorithm].internal.sign(mu, expanded, { externalMu: true });
+    } finally {
+      wipe(expanded);
+    }
   },
 
   verify({ algorithm, publicKey, message, signature, context, ecdsaEncoding }: VerifyInput): boolean {

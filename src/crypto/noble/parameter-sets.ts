@@ -1,4 +1,4 @@
-import { ml_dsa44, ml_dsa65, ml_dsa87 } from "@noble/post-quantum/ml-dsa.js";
+import { type DSA, ml_dsa44, ml_dsa65, ml_dsa87 } from "@noble/post-quantum/ml-dsa.js";
 import { ml_kem512, ml_kem768, ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import {
   slh_dsa_sha2_128f,
@@ -17,7 +17,7 @@ import {
 import type { KEM, Signer } from "@noble/post-quantum/utils.js";
 import type { KemAlgorithm, MlDsaAlgorithm, SlhDsaAlgorithm } from "../algorithms.ts";
 
-export const mlDsa: Readonly<Record<MlDsaAlgorithm, Signer>> = {
+export const mlDsa: Readonly<Record<MlDsaAlgorithm, DSA>> = {
   "ML-DSA-44": ml_dsa44,
   "ML-DSA-65": ml_dsa65,
   "ML-DSA-87": ml_dsa87,

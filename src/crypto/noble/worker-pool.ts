@@ -1,4 +1,5 @@
 import { Worker } from "node:worker_threads";
+import { copyDeep, wipeDeep } from "../bytes.ts";
 import { CryptoError, type CryptoErrorCode } from "../crypto-error.ts";
 import type { Operations } from "./operations.ts";
 
@@ -35,6 +36,8 @@ export class WorkerPool {
   }
 
   /**
+   * Copies the input before it returns, so that the caller may change or wipe it while the job waits.
+   *
    * @throws what the operation throws; CLOSED when the pool is or gets closed.
    */
   run<Name extends keyof Operations>(
@@ -45,7 +48,7 @@ export class WorkerPool {
       if (this.#closed) return reject(closedError());
       // The worker runs the operation of this name, so the result has this type.
       const settle = (result: unknown) => resolve(result as ReturnType<Operations[Name]>);
-      this.#queue.push({ operation, input, resolve: settle, reject });
+      this.#queue.push({ operation, input: copyDeep(input), resolve: settle, reject });
       this.#dispatch();
     });
   }
@@ -53,7 +56,9 @@ export class WorkerPool {
   /** Stops all workers at once and rejects whatever they and the queue still had. */
   async close(): Promise<void> {
     this.#closed = true;
-    const unfinished = [...this.#jobs.values(), ...this.#queue.splice(0)];
+    const waiting = this.#queue.splice(0);
+    for (const job of waiting) wipeDeep(job.input);
+    const unfinished = [...this.#jobs.values(), ...waiting];
     const workers = [...this.#jobs.keys()];
     this.#jobs.clear();
     for (const job of unfinished) job?.reject(closedError());
@@ -67,6 +72,7 @@ export class WorkerPool {
     this.#jobs.set(worker, job);
     worker.ref();
     worker.postMessage({ operation: job.operation, input: job.input } satisfies WorkerRequest);
+    wipeDeep(job.input);
   }
 
   #startWorker(): Worker | undefined {
@@ -106,5 +112,5 @@ export class WorkerPool {
 }
 
 function closedError(): CryptoError {
-  return new CryptoError("CLOSED", "the noble provider is closed");
+  return new CryptoError("CLOSED", "the provider is closed");
 }

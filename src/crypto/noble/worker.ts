@@ -1,5 +1,5 @@
 import { parentPort } from "node:worker_threads";
-import { wipe } from "../bytes.ts";
+import { wipeDeep } from "../bytes.ts";
 import { CryptoError } from "../crypto-error.ts";
 import { operations } from "./operations.ts";
 import type { WorkerReply, WorkerRequest } from "./worker-pool.ts";
@@ -24,9 +24,4 @@ function answer(operation: WorkerRequest["operation"], input: unknown): WorkerRe
     if (error instanceof CryptoError) return { ok: false, code: error.code, message: error.message };
     return { ok: false, code: undefined, message: String(error) };
   }
-}
-
-function wipeDeep(value: unknown): void {
-  if (value instanceof Uint8Array) wipe(value);
-  else if (typeof value === "object" && value !== null) Object.values(value).forEach(wipeDeep);
 }

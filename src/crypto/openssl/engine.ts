@@ -1,4 +1,5 @@
 import {
+  createHash,
   decapsulate,
   encapsulate,
   hash,
@@ -8,12 +9,21 @@ import {
   type VerifyKeyObjectInput,
   verify,
 } from "node:crypto";
-import { type Algorithm, algorithms, isKemAlgorithm, isMlDsaAlgorithm } from "../algorithms.ts";
+import { availableParallelism } from "node:os";
+import {
+  type Algorithm,
+  algorithms,
+  isKemAlgorithm,
+  isMlDsaAlgorithm,
+  type KemAlgorithm,
+  type MlDsaAlgorithm,
+} from "../algorithms.ts";
 import { copyBytes, equalBytes, wipe } from "../bytes.ts";
 import { CryptoError } from "../crypto-error.ts";
-import type { CheckedSignatureOptions, Engine } from "../engine.ts";
+import type { CheckedSignatureOptions, Engine, IncrementalHash, SeedOrRaw } from "../engine.ts";
 import { decodePkcs8 } from "../key-encoding.ts";
 import { expandSeed } from "../noble/parameter-sets.ts";
+import { WorkerPool } from "../noble/worker-pool.ts";
 import type { Encapsulation } from "../provider.ts";
 import { type OpenSslSecretKey, parsePublicKey, parseSecretKey, startKeyGeneration } from "./key-objects.ts";
 
@@ -22,66 +32,106 @@ import { type OpenSslSecretKey, parsePublicKey, parseSecretKey, startKeyGenerati
  * run in libuv's thread pool, whose size is UV_THREADPOOL_SIZE (default 4; one thread for each
  * core gives the best latency). Parsing a key runs on the calling thread and takes as long as
  * generating one, 0.2 ms for ML-DSA-65: keep parsed keys.
+ *
+ * What node:crypto cannot do, signing μ, the noble library does on worker threads, which start with
+ * the first such call.
  */
-export const opensslEngine: Engine<KeyObject, OpenSslSecretKey> = Object.freeze({
-  name: "openssl",
-  version: `OpenSSL ${process.versions.openssl}`,
+export function createOpenSslEngine(): Engine<KeyObject, OpenSslSecretKey> {
+  const noblePool = new WorkerPool(availableParallelism());
+  return {
+    name: "openssl",
+    version: `OpenSSL ${process.versions.openssl}`,
 
-  generateKeyPair(algorithm) {
-    const hasSeed = algorithms[algorithm].seedBytes !== undefined;
-    return new Promise<OpenSslSecretKey>((resolve, reject) => {
-      startKeyGeneration(algorithm, (error, publicKey, secretKey) => {
-        if (error) reject(error);
-        else resolve({ secretKey, publicKey, hasSeed });
+    generateKeyPair(algorithm) {
+      const hasSeed = algorithms[algorithm].seedBytes !== undefined;
+      return new Promise<OpenSslSecretKey>((resolve, reject) => {
+        startKeyGeneration(algorithm, (error, publicKey, secretKey) => {
+          if (error) reject(error);
+          else resolve({ secretKey, publicKey, hasSeed });
+        });
       });
-    });
-  },
+    },
 
-  importPublicKey: parsePublicKey,
+    importPublicKey: parsePublicKey,
 
-  async importSecretKey(algorithm, form) {
-    const parsed = parseSecretKey(algorithm, form);
-    if (form.kind !== "raw" || (await halvesFit(algorithm, parsed))) return parsed;
-    throw new CryptoError("INVALID_KEY", `the ${algorithm} secret key does not fit the public key inside it`);
-  },
+    async importSecretKey(algorithm, form) {
+      const parsed = parseSecretKey(algorithm, form);
+      if (form.kind !== "raw" || (await halvesFit(algorithm, parsed))) return parsed;
+      throw new CryptoError(
+        "INVALID_KEY",
+        `the ${algorithm} secret key does not fit the public key inside it`,
+      );
+    },
 
-  publicHalf: (secretKey) => secretKey.publicKey,
-  exportPublicKey: (publicKey) => plainBytes(publicKey.export({ format: "raw-public" })),
+    publicHalf: (secretKey) => secretKey.publicKey,
+    exportPublicKey: (publicKey) => plainBytes(publicKey.export({ format: "raw-public" })),
 
-  exportSecretKey(algorithm, { secretKey, hasSeed }) {
-    if (!isMlDsaAlgorithm(algorithm) && !isKemAlgorithm(algorithm)) {
-      return plainBytes(secretKey.export({ format: "raw-private" }));
-    }
-    const secret = hasSeed
-      ? secretKey.export({ format: "raw-seed" })
-      : secretKey.export({ format: "der", type: "pkcs8" });
-    try {
-      if (hasSeed) return expandSeed(algorithm, secret);
-      const raw = decodePkcs8(algorithm, secret)?.raw;
-      if (raw === undefined) throw new Error(`OpenSSL exports ${algorithm} in an unknown form`);
-      return copyBytes(raw);
-    } finally {
-      wipe(secret);
-    }
-  },
+    exportSecretKey(algorithm, key) {
+      if (!isMlDsaAlgorithm(algorithm) && !isKemAlgorithm(algorithm)) {
+        return plainBytes(key.secretKey.export({ format: "raw-private" }));
+      }
+      const exported = exportLatticeKey(algorithm, key);
+      if (exported.kind === "raw") return exported.raw;
+      try {
+        return expandSeed(algorithm, exported.seed);
+      } finally {
+        wipe(exported.seed);
+      }
+    },
 
-  exportSeed(_algorithm, { secretKey, hasSeed }) {
-    return hasSeed ? plainBytes(secretKey.export({ format: "raw-seed" })) : undefined;
-  },
+    exportSeed(_algorithm, { secretKey, hasSeed }) {
+      return hasSeed ? plainBytes(secretKey.export({ format: "raw-seed" })) : undefined;
+    },
 
-  /** OpenSSL wipes a key when the last KeyObject that refers to it is collected. */
-  eraseSecretKey() {},
+    /** OpenSSL wipes a key when the last KeyObject that refers to it is collected. */
+    eraseSecretKey() {},
 
-  sign: (algorithm, { secretKey }, message, options) =>
-    signWith(digestOf(algorithm), message, toNodeOptions(secretKey, options)),
-  verify: (algorithm, publicKey, message, signature, options) =>
-    verifyWith(digestOf(algorithm), message, toNodeOptions(publicKey, options), signature),
-  encapsulate: (_algorithm, publicKey) => encapsulateTo(publicKey),
-  decapsulate: (_algorithm, { secretKey }, ciphertext) => decapsulateWith(secretKey, ciphertext),
+    sign: (algorithm, { secretKey }, message, options) =>
+      signWith(digestOf(algorithm), message, toNodeOptions(secretKey, options)),
+    async signMu(algorithm, key, mu) {
+      const secretKey = exportLatticeKey(algorithm, key);
+      try {
+        return await noblePool.run("signMu", { algorithm, secretKey, mu });
+      } finally {
+        wipe(secretKey.kind === "seed" ? secretKey.seed : secretKey.raw);
+      }
+    },
+    verify: (algorithm, publicKey, message, signature, options) =>
+      verifyWith(digestOf(algorithm), message, toNodeOptions(publicKey, options), signature),
+    encapsulate: (_algorithm, publicKey) => encapsulateTo(publicKey),
+    decapsulate: (_algorithm, { secretKey }, ciphertext) => decapsulateWith(secretKey, ciphertext),
 
-  sha256: (message) => plainBytes(hash("sha256", message, "buffer")),
-  async close() {},
-} satisfies Engine<KeyObject, OpenSslSecretKey>);
+    sha256: (message) => plainBytes(hash("sha256", message, "buffer")),
+    startShake256,
+    close: () => noblePool.close(),
+  };
+}
+
+/** Exports the form that OpenSSL can: the seed, or the expanded key where there is none. The caller wipes it. */
+function exportLatticeKey(
+  algorithm: MlDsaAlgorithm | KemAlgorithm,
+  { secretKey, hasSeed }: OpenSslSecretKey,
+): SeedOrRaw {
+  if (hasSeed) return { kind: "seed", seed: plainBytes(secretKey.export({ format: "raw-seed" })) };
+  const pkcs8 = secretKey.export({ format: "der", type: "pkcs8" });
+  try {
+    const raw = decodePkcs8(algorithm, pkcs8)?.raw;
+    if (raw === undefined) throw new Error(`OpenSSL exports ${algorithm} in an unknown form`);
+    return { kind: "raw", raw: copyBytes(raw) };
+  } finally {
+    wipe(pkcs8);
+  }
+}
+
+function startShake256(outputBytes: number): IncrementalHash {
+  const hash = createHash("shake256", { outputLength: outputBytes });
+  return {
+    update(chunk) {
+      hash.update(chunk);
+    },
+    digest: () => plainBytes(hash.digest()),
+  };
+}
 
 /**
  * Checks that a secret key and the public key inside it belong together, where OpenSSL does not do

@@ -1,0 +1,53 @@
+import { checkBytes } from "./checks.ts";
+import { CryptoError } from "./crypto-error.ts";
+import type { Engine, IncrementalHash } from "./engine.ts";
+import type { MuHash } from "./provider.ts";
+
+/** Length of μ, and of tr inside it, in bytes (FIPS 204, algorithm 7, line 6, and algorithm 6, line 9). */
+export const muBytes = 64;
+
+/**
+ * Starts μ = H(tr ‖ M′, 64), which is all that ML-DSA signs of a message (FIPS 204, algorithm 7, line 6).
+ *
+ * @param publicKey raw; tr = H(publicKey, 64).
+ * @param context 0 to 255 bytes.
+ */
+export function startMu(
+  startShake256: Engine<unknown, unknown>["startShake256"],
+  publicKey: Uint8Array,
+  context: Uint8Array,
+): MuHash {
+  const tr = startShake256(muBytes);
+  tr.update(publicKey);
+  const mu = startShake256(muBytes);
+  mu.update(tr.digest());
+  // FIPS 204, algorithm 2, line 10: M′ = 0 ‖ |ctx| ‖ ctx ‖ M; a 1 in front would make it HashML-DSA.
+  mu.update(Uint8Array.of(0, context.length));
+  mu.update(context);
+  return new CheckedMuHash(mu);
+}
+
+/** The libraries differ in what they do with strings and after the digest. */
+class CheckedMuHash implements MuHash {
+  #hash: IncrementalHash | undefined;
+
+  constructor(hash: IncrementalHash) {
+    this.#hash = hash;
+  }
+
+  update(chunk: Uint8Array): void {
+    checkBytes("chunk", chunk);
+    this.#open().update(chunk);
+  }
+
+  digest(): Uint8Array {
+    const hash = this.#open();
+    this.#hash = undefined;
+    return hash.digest();
+  }
+
+  #open(): IncrementalHash {
+    if (this.#hash === undefined) throw new CryptoError("CLOSED", "mu has been digested; start another");
+    return this.#hash;
+  }
+}

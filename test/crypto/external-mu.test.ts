@@ -1,0 +1,263 @@
+import { createHash } from "node:crypto";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Algorithm, mlDsaNames, signatureAlgorithms } from "../../src/crypto/algorithms.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { WorkerPool } from "../../src/crypto/noble/worker-pool.ts";
+import type { CryptoProvider, KeyPair, PublicKey, SignatureOptions } from "../../src/crypto/provider.ts";
+import { flipBit, refusal } from "./refusal.ts";
+
+const message = Uint8Array.from({ length: 1000 }, (_, i) => i % 251);
+const context = Uint8Array.of(1, 2, 3);
+
+const messages: Record<string, readonly Uint8Array[]> = {
+  "in one chunk": [message],
+  // SHAKE256 absorbs 136 bytes at a time (FIPS 202, section 6.2): chunks end before, at and after that.
+  "in many chunks": [0, 1, 20, 136, 137, 700].map((start, i, starts) => message.slice(start, starts[i + 1])),
+  "that is empty, without a chunk": [],
+  "that is empty, in an empty chunk": [new Uint8Array()],
+};
+const contexts: Record<string, Pick<SignatureOptions, "context">> = {
+  "without a context": {},
+  "with an empty context": { context: new Uint8Array() },
+  "with a context": { context },
+  "with the longest context": { context: new Uint8Array(255).fill(9) },
+};
+const cases = mlDsaNames.flatMap((algorithm) =>
+  Object.entries(messages).flatMap(([shape, chunks]) =>
+    Object.entries(contexts).map(([binding, options]) => ({ algorithm, shape, chunks, binding, options })),
+  ),
+);
+
+/** Lets a row pass what the types forbid, as a JavaScript caller can. */
+const untyped = (value: unknown) => value as never;
+
+describe.each(["openssl", "noble"] as const)("an external mu of %s", (name) => {
+  let provider: CryptoProvider;
+  let other: CryptoProvider;
+  const keyPairs = new Map<Algorithm, KeyPair>();
+
+  beforeAll(async () => {
+    provider = await createCryptoProvider(name);
+    other = await createCryptoProvider(name === "openssl" ? "noble" : "openssl");
+    for (const algorithm of [...mlDsaNames, "SLH-DSA-SHA2-128f", "ML-KEM-512", "ECDSA-P256"] as const)
+      keyPairs.set(algorithm, await provider.generateKeyPair(algorithm));
+  }, 30_000);
+  afterAll(() => Promise.all([provider.close(), other.close()]));
+
+  function keys(algorithm: Algorithm): KeyPair {
+    const keyPair = keyPairs.get(algorithm);
+    if (keyPair === undefined) throw new Error(`no key pair of ${algorithm}`);
+    return keyPair;
+  }
+
+  function muOf(publicKey: PublicKey, chunks: readonly Uint8Array[], options?: SignatureOptions): Uint8Array {
+    const mu = provider.startMu(publicKey, options);
+    for (const chunk of chunks) mu.update(chunk);
+    return mu.digest();
+  }
+
+  it.each(cases)(
+    "of $algorithm signs a message $shape, $binding, like sign",
+    async ({ algorithm, chunks, options }) => {
+      const { publicKey, secretKey } = keys(algorithm);
+      const signature = await provider.signMu(secretKey, muOf(publicKey, chunks, options));
+      expect(signature).toHaveLength(signatureAlgorithms[algorithm].signatureBytes);
+      const whole = Buffer.concat(chunks);
+      const otherPublicKey = other.importPublicKey(algorithm, { raw: publicKey.exportRaw() });
+      expect(await provider.verify(publicKey, whole, signature, options)).toBe(true);
+      expect(await other.verify(otherPublicKey, whole, signature, options)).toBe(true);
+      expect(await provider.verify(publicKey, whole, signature, { context: Uint8Array.of(7) })).toBe(false);
+      expect(await provider.verify(publicKey, Uint8Array.of(...whole, 0), signature, options)).toBe(false);
+    },
+  );
+
+  it.each(mlDsaNames)("of %s is SHAKE256(tr ‖ 0 ‖ |ctx| ‖ ctx ‖ M)", (algorithm) => {
+    const { publicKey } = keys(algorithm);
+    const shake256 = (...parts: Uint8Array[]) =>
+      createHash("shake256", { outputLength: 64 }).update(Buffer.concat(parts)).digest("hex");
+    const tr = Buffer.from(shake256(publicKey.exportRaw()), "hex");
+    const expected = shake256(tr, Uint8Array.of(0, 3), context, message);
+    expect(muOf(publicKey, [message], { context }).toHex()).toBe(expected);
+    expect(muOf(publicKey, [message])).not.toEqual(muOf(publicKey, [message], { context }));
+  });
+
+  it.each(mlDsaNames)("signs with a key of %s that has no seed", async (algorithm) => {
+    const { publicKey, secretKey } = keys(algorithm);
+    const expanded = await provider.importSecretKey(algorithm, { raw: secretKey.exportRaw() });
+    expect(expanded.exportSeed()).toBeUndefined();
+    for (let i = 0; i < 2; i++) {
+      const signature = await provider.signMu(expanded, muOf(publicKey, [message]));
+      expect(await provider.verify(publicKey, message, signature)).toBe(true);
+    }
+  });
+
+  it("signs one mu differently each time", async () => {
+    const { publicKey, secretKey } = keys("ML-DSA-65");
+    const mu = muOf(publicKey, [message]);
+    const signatures = await Promise.all([provider.signMu(secretKey, mu), provider.signMu(secretKey, mu)]);
+    expect(signatures[0]).not.toEqual(signatures[1]);
+  });
+
+  it("of another key gives a signature that does not verify", async () => {
+    const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-44");
+    const signature = await provider.signMu(secretKey, muOf(keys("ML-DSA-44").publicKey, [message]));
+    expect(await provider.verify(publicKey, message, signature)).toBe(false);
+    expect(await provider.verify(keys("ML-DSA-44").publicKey, message, signature)).toBe(false);
+  });
+
+  it("keeps no chunk and no context that the caller overwrites", () => {
+    const { publicKey } = keys("ML-DSA-44");
+    const changingContext = Uint8Array.from(context);
+    const chunk = new Uint8Array(100);
+    const mu = provider.startMu(publicKey, { context: changingContext });
+    changingContext.fill(0);
+    for (let start = 0; start < message.length; start += chunk.length) {
+      chunk.set(message.subarray(start, start + chunk.length));
+      mu.update(chunk);
+      chunk.fill(0);
+    }
+    expect(mu.digest()).toEqual(muOf(publicKey, [message], { context }));
+  });
+
+  it("is signed out of memory that threads share, and left there", async () => {
+    const { publicKey, secretKey } = keys("ML-DSA-44");
+    const mu = muOf(publicKey, [message]);
+    const shared = new Uint8Array(new SharedArrayBuffer(64));
+    shared.set(mu);
+    const signature = await provider.signMu(secretKey, shared);
+    expect(await provider.verify(publicKey, message, signature)).toBe(true);
+    expect(Array.from(shared)).toEqual(Array.from(mu));
+  });
+
+  it("is signed as it was at the call, with the key as it was, however many wait for a thread", async () => {
+    const { publicKey, secretKey } = keys("ML-DSA-65");
+    const imports = Array.from({ length: 20 }, () =>
+      provider.importSecretKey("ML-DSA-65", { raw: secretKey.exportRaw() }),
+    );
+    const signings = (await Promise.all(imports)).map((imported) => {
+      const mu = muOf(publicKey, [message]);
+      const signing = provider.signMu(imported, mu);
+      mu.fill(0);
+      imported.erase();
+      return signing;
+    });
+    const answers = (await Promise.all(signings)).map((each) => provider.verify(publicKey, message, each));
+    expect(new Set(await Promise.all(answers))).toEqual(new Set([true]));
+  });
+
+  it("of 64 MiB in chunks of 64 KiB takes no more memory", { timeout: 60_000 }, async () => {
+    setFlagsFromString("--expose-gc");
+    const collectGarbage: () => void = runInNewContext("gc");
+    const usedBytes = () => {
+      // V8 frees array buffers beside the program; a second collection waits for the first one's.
+      collectGarbage();
+      collectGarbage();
+      const { heapUsed, arrayBuffers } = process.memoryUsage();
+      return heapUsed + arrayBuffers;
+    };
+    const { publicKey, secretKey } = keys("ML-DSA-65");
+    const large = new Uint8Array(64 * 1024 * 1024).fill(5);
+    const mu = provider.startMu(publicKey);
+    const before = usedBytes();
+    for (let start = 0; start < large.length; start += 65_536) mu.update(large.slice(start, start + 65_536));
+    expect(usedBytes() - before).toBeLessThan(4 * 1024 * 1024);
+    const signature = await provider.signMu(secretKey, mu.digest());
+    const verifier = name === "openssl" ? provider : other;
+    const verifierKey = verifier.importPublicKey("ML-DSA-65", { raw: publicKey.exportRaw() });
+    expect(await verifier.verify(verifierKey, large, signature)).toBe(true);
+    expect(await verifier.verify(verifierKey, flipBit(large, 0), signature)).toBe(false);
+  });
+
+  describe("is refused", () => {
+    it.each([0, 1, 32, 63, 65, 128])("when it has %i bytes", async (length) => {
+      const { secretKey } = keys("ML-DSA-44");
+      expect(await refusal(() => provider.signMu(secretKey, new Uint8Array(length)))).toBe(
+        "INVALID_ARGUMENT",
+      );
+    });
+
+    it.each([undefined, null, "a".repeat(64), Array(64).fill(0)])("when it is %j", async (mu) => {
+      const { secretKey } = keys("ML-DSA-44");
+      expect(await refusal(() => provider.signMu(secretKey, untyped(mu)))).toBe("INVALID_ARGUMENT");
+    });
+
+    it.each(["SLH-DSA-SHA2-128f", "ML-KEM-512", "ECDSA-P256"] as const)(
+      "for keys of %s",
+      async (algorithm) => {
+        const { publicKey, secretKey } = keys(algorithm);
+        expect(await refusal(() => provider.startMu(publicKey))).toBe("INVALID_ARGUMENT");
+        expect(await refusal(() => provider.signMu(secretKey, new Uint8Array(64)))).toBe("INVALID_ARGUMENT");
+      },
+    );
+
+    it("for keys of the other provider, and for what is no key", async () => {
+      const foreign = await other.generateKeyPair("ML-DSA-44");
+      const mu = new Uint8Array(64);
+      expect(await refusal(() => provider.startMu(foreign.publicKey))).toBe("INVALID_ARGUMENT");
+      expect(await refusal(() => provider.signMu(foreign.secretKey, mu))).toBe("INVALID_ARGUMENT");
+      expect(await refusal(() => provider.startMu(untyped({})))).toBe("INVALID_ARGUMENT");
+      expect(await refusal(() => provider.signMu(untyped({}), mu))).toBe("INVALID_ARGUMENT");
+    });
+
+    const badOptions: Record<string, unknown> = {
+      "a context of 256 bytes": { context: new Uint8Array(256) },
+      "a context that is text": { context: "text" },
+      "an option of ECDSA": { ecdsaEncoding: "der" },
+      "an unknown option": { contxt: context },
+      "options that are text": "context",
+    };
+    it.each(Object.entries(badOptions))("with %s", async (_name, options) => {
+      const { publicKey } = keys("ML-DSA-44");
+      expect(await refusal(() => provider.startMu(publicKey, untyped(options)))).toBe("INVALID_ARGUMENT");
+    });
+
+    it.each(["text", undefined, null, 5, [1, 2], new ArrayBuffer(8)])("with the chunk %j", async (chunk) => {
+      const mu = provider.startMu(keys("ML-DSA-44").publicKey);
+      expect(await refusal(() => mu.update(untyped(chunk)))).toBe("INVALID_ARGUMENT");
+      mu.update(message);
+      expect(mu.digest()).toEqual(muOf(keys("ML-DSA-44").publicKey, [message]));
+    });
+
+    it("after its digest", async () => {
+      const mu = provider.startMu(keys("ML-DSA-44").publicKey);
+      mu.digest();
+      expect(await refusal(() => mu.update(message))).toBe("CLOSED");
+      expect(await refusal(() => mu.digest())).toBe("CLOSED");
+    });
+
+    it("by an erased key, whose public half still starts one", async () => {
+      const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-44");
+      secretKey.erase();
+      expect(await refusal(() => provider.signMu(secretKey, muOf(publicKey, [message])))).toBe("CLOSED");
+    });
+
+    it("by a closed provider, and rejected where it had not been signed yet", async () => {
+      const closing = await createCryptoProvider(name);
+      const { publicKey, secretKey } = await closing.generateKeyPair("ML-DSA-44");
+      const mu = new Uint8Array(64);
+      await closing.signMu(secretKey, mu);
+      const unfinished = Array.from({ length: 20 }, () => refusal(() => closing.signMu(secretKey, mu)));
+      await closing.close();
+      expect(new Set(await Promise.all(unfinished))).toEqual(new Set(["CLOSED"]));
+      expect(await refusal(() => closing.startMu(publicKey))).toBe("CLOSED");
+      expect(await refusal(() => closing.signMu(secretKey, mu))).toBe("CLOSED");
+    });
+  });
+});
+
+describe("a job that waits for a worker of noble", () => {
+  it("keeps its input as it was at the call", async () => {
+    const pool = new WorkerPool(1);
+    const algorithm = "ML-DSA-44";
+    const seeds = [1, 2, 3].map((value) => new Uint8Array(32).fill(value));
+    const jobs = seeds.map((seed) =>
+      pool.run("importSecretKey", { algorithm, form: { kind: "seed", seed } }),
+    );
+    for (const seed of seeds) seed.fill(0);
+    const imported = await Promise.all(jobs);
+    expect(imported.map(({ seed }) => seed?.[0])).toEqual([1, 2, 3]);
+    await pool.close();
+  });
+});
