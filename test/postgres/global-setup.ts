@@ -1,0 +1,43 @@
+/** One PostgreSQL server for a whole run of vitest; test files ask for its databases with shared.ts. */
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { TestProject } from "vitest/node";
+import { findPostgres, type PostgresServer, startPostgres } from "./postgres-server.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** Where a POST creates a database and answers with its URL; absent when PostgreSQL is not installed. */
+    postgresDesk?: string;
+  }
+}
+
+/**
+ * Opens a desk in this process that gives out databases. The server starts when the first file asks there, and only
+ * who asks waits: started here, it would make a run of a few quick tests wait until it can be stopped again. Returns
+ * what ends it all.
+ */
+export async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
+  if (findPostgres() === undefined) return undefined;
+  let starting: Promise<PostgresServer> | undefined;
+  const desk = createServer(async (_request, response) => {
+    try {
+      starting ??= startPostgres({ durable: false });
+      const postgres = await starting;
+      response.end(await postgres.createDatabase());
+    } catch (error) {
+      response.writeHead(500).end(String(error));
+    }
+  });
+  desk.listen(0, "127.0.0.1");
+  await once(desk, "listening");
+  const { port } = desk.address() as AddressInfo;
+  project.provide("postgresDesk", `http://127.0.0.1:${port}`);
+
+  return async () => {
+    desk.close();
+    desk.closeAllConnections();
+    const postgres = await starting?.catch(() => undefined); // Who asked was told.
+    await postgres?.close();
+  };
+}
