@@ -1,20 +1,34 @@
 /** Where all parts meet: opens the store, makes the services, and a server that serves them. */
-import { createServiceImplSpec, type ServiceImplSpec } from "@connectrpc/connect";
+import {
+  type ConnectError,
+  createServiceImplSpec,
+  type HandlerContext,
+  type ServiceImplSpec,
+} from "@connectrpc/connect";
 import type { Logger } from "pino";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { type Config, ConfigError } from "./config.ts";
 import { createCryptoProvider } from "./crypto/create-provider.ts";
 import type { CryptoProvider } from "./crypto/provider.ts";
-import { callerOf } from "./server/interceptors/access.ts";
+import { refuse } from "./errors.ts";
+import { callerKey, callerOf } from "./server/interceptors/access.ts";
+import { repeatableOf } from "./server/interceptors/idempotency.ts";
 import { createServer, type Server } from "./server/server.ts";
+import { createKeyCache } from "./services/kms/key-cache.ts";
+import { kmsService } from "./services/kms/kms-service.ts";
+import { createKmsStore } from "./services/kms/store.ts";
 import { authenticate } from "./services/pqc/check-token.ts";
 import { type Issuer, openIssuer } from "./services/pqc/issuer.ts";
 import { pqcService } from "./services/pqc/pqc-service.ts";
 import { createIssuerStore } from "./services/pqc/store.ts";
 import { tokenService } from "./services/pqc/token-service.ts";
-import { type Database, openDatabase } from "./storage/database.ts";
-import { loadMasterKey } from "./storage/master-key.ts";
+import { type DatabaseLocation, sqliteIn } from "./storage/database.ts";
+import { type MasterKeySource, masterKeyIn } from "./storage/master-key.ts";
+import { OnceConflict } from "./storage/once.ts";
+import { openStore, type Store } from "./storage/store.ts";
+import { StoreFailure } from "./storage/store-error.ts";
 
 /** A server with everything that it holds open. */
 export interface App {
@@ -26,15 +40,33 @@ export interface App {
 /** What services are made of. */
 interface Parts {
   readonly provider: CryptoProvider;
+  readonly store: Store;
   readonly issuer: Issuer;
 }
 
+/** A package's services, and what they hold open. */
+interface PackageServices {
+  readonly services: readonly ServiceImplSpec[];
+  close?(): Promise<void>;
+}
+
 /** The services of each package. A new service is one line here. */
-const packages: Readonly<Record<string, (parts: Parts) => ServiceImplSpec[]>> = {
-  pqc: ({ provider, issuer }) => [
-    createServiceImplSpec<typeof PqcService>(PqcService, pqcService({ provider, issuer })),
-    createServiceImplSpec<typeof TokenService>(TokenService, tokenService({ provider, issuer, callerOf })),
-  ],
+const packages: Readonly<Record<string, (parts: Parts) => PackageServices>> = {
+  pqc: ({ provider, issuer }) => ({
+    services: [
+      createServiceImplSpec<typeof PqcService>(PqcService, pqcService({ provider, issuer })),
+      createServiceImplSpec<typeof TokenService>(TokenService, tokenService({ provider, issuer, callerOf })),
+    ],
+  }),
+  kms: ({ provider, store }) => {
+    const keys = createKmsStore(store);
+    const cache = createKeyCache({ provider, keys });
+    const service = kmsService({ provider, store, keys, cache, userOf, repeatableOf });
+    return {
+      services: [createServiceImplSpec<typeof KmsService>(KmsService, service)],
+      close: cache.close,
+    };
+  },
 };
 
 /**
@@ -44,21 +76,18 @@ const packages: Readonly<Record<string, (parts: Parts) => ServiceImplSpec[]>> = 
  */
 export async function createApp(config: Config, logger: Logger): Promise<App> {
   const chosen = choosePackages(config.services);
-  const masterKey = loadMasterKey(
-    config.dataDir,
-    config.masterKeyFile === "" ? undefined : config.masterKeyFile,
-  );
-  const database: Database = await openDatabase(config.dataDir);
   const provider = await createCryptoProvider(config.cryptoProvider);
-  const issuer = await openIssuer({
-    provider,
-    store: createIssuerStore(database, masterKey),
-    now: () => new Date(),
+  const store = await openStore({ ...storeSettings(config), provider }).catch(async (error: unknown) => {
+    await provider.close();
+    throw error;
   });
+  const issuer = await openIssuer({ provider, store: createIssuerStore(store), now: () => new Date() });
+  const made = chosen.map((make) => make({ provider, store, issuer }));
   const server = await createServer({
-    services: chosen.flatMap((make) => make({ provider, issuer })),
+    services: made.flatMap(({ services }) => services),
     logger,
     access: { mode: config.auth, authenticate: (authorization) => authenticate(issuer, authorization) },
+    explainFailure,
     limits: {
       maxMetadataBytes: config.maxMetadataBytes,
       maxMessageBytes: config.maxMessageBytes,
@@ -70,13 +99,52 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
     server,
     async close() {
       await server.close();
+      for (const { close } of made) await close?.();
+      await store.close();
       await provider.close();
-      await database.destroy();
     },
   };
 }
 
-function choosePackages(names: readonly string[]): ((parts: Parts) => ServiceImplSpec[])[] {
+/** Where the store is, and what opens it. */
+export function storeSettings(config: Config): { location: DatabaseLocation; masterKey: MasterKeySource } {
+  const { databaseUrl, dataDir, masterKey, masterKeyNext, masterKeyFile } = config;
+  const location: DatabaseLocation =
+    databaseUrl === "" ? sqliteIn(dataDir) : { kind: "postgres", url: databaseUrl };
+  if (masterKey !== "") {
+    const next = masterKeyNext === "" ? undefined : masterKeyNext;
+    return { location, masterKey: { kind: "values", current: masterKey, next } };
+  }
+  return {
+    location,
+    masterKey: masterKeyFile === "" ? masterKeyIn(dataDir) : { kind: "file", path: masterKeyFile },
+  };
+}
+
+/** Who is told to have done something: the subject of a token where one was needed, else the system. */
+export function userOf({ values }: Pick<HandlerContext, "values">): string {
+  return values.get(callerKey)?.subject ?? "system";
+}
+
+/** Makes refusals of what the store throws; the cause is for the log. */
+export function explainFailure(thrown: unknown): ConnectError | undefined {
+  if (thrown instanceof OnceConflict) {
+    const { idempotencyKey, message } = thrown;
+    return refuse("IDEMPOTENCY_KEY_REUSED", message, { idempotencyKey });
+  }
+  if (!(thrown instanceof StoreFailure)) return undefined;
+  const error = refuse(storeReasons[thrown.code], thrown.message);
+  error.cause = thrown.cause;
+  return error;
+}
+
+const storeReasons = {
+  UNAVAILABLE: "STORE_UNAVAILABLE",
+  FULL: "STORE_FULL",
+  CORRUPT: "STORE_DAMAGED",
+} as const;
+
+function choosePackages(names: readonly string[]): ((parts: Parts) => PackageServices)[] {
   const known = Object.keys(packages);
   return (names.includes("all") ? known : names).map((name) => {
     const make = Object.hasOwn(packages, name) ? packages[name] : undefined;

@@ -6,6 +6,8 @@ export class ConfigError extends Error {}
 
 /** One setting. Its flag is `--name`, its variable QSP_NAME. */
 interface Setting<T> {
+  /** Has no flag: everybody on the machine can read the flags of a program. */
+  readonly isSecret?: boolean;
   readonly name: string;
   /** The default as a person would type it; empty for none. */
   readonly fallback: string;
@@ -27,12 +29,18 @@ const settings = {
     "Allows an address other than loopback while anyone may call without a token.",
   ),
   dataDir: text("data-dir", "./data", "directory", "Where the store and the master key are."),
+  databaseUrl: postgresUrl(
+    "database-url",
+    "PostgreSQL 15 or newer, as postgres://user:password@host/database; by default a file in the data directory.",
+  ),
   masterKeyFile: text(
     "master-key-file",
     "",
     "file",
     "The key that seals all others, 64 hexadecimal digits; by default master.key in the data directory.",
   ),
+  masterKey: secret("master-key", "The key itself, instead of a file."),
+  masterKeyNext: secret("master-key-next", "The key that it is being changed to; see qsp master-key rotate."),
   services: list("services", "all", "Which services to run, by package: all, or names joined by commas."),
   auth: oneOf(
     "auth",
@@ -96,6 +104,8 @@ export function readConfig(args: readonly string[], env: NodeJS.ProcessEnv): Con
   const flags = readFlags(args);
   const entries = Object.entries(settings).map(([key, setting]) => [key, readSetting(setting, flags, env)]);
   const config = Object.freeze(Object.fromEntries(entries)) as Config;
+  if (config.masterKey !== "" && config.masterKeyFile !== "")
+    throw new ConfigError("give --master-key-file or QSP_MASTER_KEY, not both");
   if (config.auth === "open" && !loopbackHosts.test(config.host) && !config.openToNetwork) {
     throw new ConfigError(
       `--host ${config.host} would let anyone on the network call without a token; ` +
@@ -107,10 +117,12 @@ export function readConfig(args: readonly string[], env: NodeJS.ProcessEnv): Con
 
 function readFlags(args: readonly string[]): Readonly<Record<string, string | boolean | undefined>> {
   const options = Object.fromEntries(
-    Object.values(settings).map((setting): [string, { type: "string" | "boolean" }] => [
-      setting.name,
-      { type: setting.valueName === undefined ? "boolean" : "string" },
-    ]),
+    listSettings()
+      .filter(({ isSecret }) => isSecret !== true)
+      .map((setting): [string, { type: "string" | "boolean" }] => [
+        setting.name,
+        { type: setting.valueName === undefined ? "boolean" : "string" },
+      ]),
   );
   try {
     return parseArgs({ args: [...args], options, allowPositionals: false }).values;
@@ -143,11 +155,16 @@ function variableOf(name: string): string {
   return `QSP_${name.replaceAll("-", "_").toUpperCase()}`;
 }
 
+function listSettings(): readonly Setting<unknown>[] {
+  return Object.values(settings);
+}
+
 /** The settings as `--help` shows them. */
 export function describeSettings(): string {
-  return Object.values(settings)
-    .map(({ name, valueName, fallback, meaning }) => {
-      const usage = valueName === undefined ? `--${name}` : `--${name} <${valueName}>`;
+  return listSettings()
+    .map(({ name, valueName, fallback, meaning, isSecret }) => {
+      const flag = isSecret === true ? "" : `--${name}`;
+      const usage = valueName === undefined || flag === "" ? flag : `${flag} <${valueName}>`;
       const suffix = fallback === "" || valueName === undefined ? "" : ` (${fallback})`;
       return `  ${usage.padEnd(32)} ${variableOf(name).padEnd(28)} ${meaning}${suffix}`;
     })
@@ -160,6 +177,25 @@ function text(name: string, fallback: string, valueName: string, meaning: string
     return value;
   };
   return { name, fallback, valueName, meaning, read };
+}
+
+/** A value that is no flag, and that no message repeats. */
+function secret(name: string, meaning: string): Setting<string> {
+  const read = (value: string): string => {
+    if (value === "" || /^[0-9a-f]{64}$/i.test(value)) return value;
+    throw new ConfigError("is no key: expected 64 hexadecimal digits");
+  };
+  return { name, fallback: "", valueName: "digits", meaning, read, isSecret: true };
+}
+
+function postgresUrl(name: string, meaning: string): Setting<string> {
+  const read = (value: string): string => {
+    // What is wrong is not repeated: it may hold a password.
+    const isUrl = /^postgres(ql)?:\/\//.test(value) && URL.canParse(value);
+    if (value === "" || isUrl) return value;
+    throw new ConfigError("is no URL such as postgres://user:password@host/database");
+  };
+  return { name, fallback: "", valueName: "url", meaning, read };
 }
 
 function flag(name: string, meaning: string): Setting<boolean> {

@@ -48,6 +48,17 @@ export const reasons = {
   FIELD_INVALID: { code: Code.InvalidArgument },
   KEY_INVALID: { code: Code.InvalidArgument },
   LENGTH_INVALID: { code: Code.InvalidArgument },
+  IDEMPOTENCY_KEY_INVALID: { code: Code.InvalidArgument },
+  IDEMPOTENCY_KEY_REUSED: { code: Code.AlreadyExists },
+  // What is the matter with a key.
+  KEY_NOT_FOUND: { code: Code.NotFound },
+  KEY_STATE_REFUSES: { code: Code.FailedPrecondition },
+  KEY_USAGE_REFUSES: { code: Code.FailedPrecondition },
+  KEY_DAMAGED: { code: Code.DataLoss },
+  // What is the matter with the store.
+  STORE_UNAVAILABLE: { code: Code.Unavailable },
+  STORE_FULL: { code: Code.ResourceExhausted },
+  STORE_DAMAGED: { code: Code.DataLoss },
   // Who the caller is.
   TOKEN_MISSING: { code: Code.Unauthenticated },
   TOKEN_MALFORMED: { code: Code.Unauthenticated },

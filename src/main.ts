@@ -8,14 +8,19 @@ import { type Config, ConfigError, describeSettings, readConfig } from "./config
 // Signing runs in libuv's pool. As many threads as cores give the most signatures a second; more only queue
 // in the kernel. libuv reads this when the pool is first used, so it stands before everything that is loaded.
 process.env.UV_THREADPOOL_SIZE ??= String(os.availableParallelism());
-const { createApp } = await import("./app.ts");
+const { createApp, storeSettings } = await import("./app.ts");
+const { describeCommands, readCommandLine } = await import("./commands/commands.ts");
 
 /** Exit code for what the operator can mend: a bad setting, a busy port, a store that can not be opened. */
 const refusedToStart = 2;
 
 const help = `Usage: npm start -- [settings]
+       npm run qsp -- <command> [settings]
 
 Serves post-quantum cryptography over gRPC, gRPC-Web, Connect and REST, on one port.
+
+Commands for the operator of a store:
+${describeCommands()}
 
 Settings, as flags or as variables:
 ${describeSettings()}
@@ -28,7 +33,13 @@ async function main(): Promise<void> {
     process.stdout.write(help);
     return;
   }
-  const config = readConfig(args, process.env);
+  const line = readCommandLine(args);
+  const config = readConfig(line?.flags ?? args, process.env);
+  if (line) {
+    const { command, operands } = line;
+    process.exitCode = await command.run({ operands, config, ...storeSettings(config) });
+    return;
+  }
   const logger = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
   const app = await createApp(config, logger);
   for (const { httpMethod, template, origin } of app.server.transcoder.routes) {

@@ -26,14 +26,14 @@ export type Jwk = Message<"pqc.Jwk"> & {
   kty: string;
 
   /**
-   * Is always "ML-DSA-65".
+   * Names the algorithm: "ML-DSA-65" for the keys of tokens, "ML-DSA-44" or "ML-DSA-87" for others.
    *
    * @generated from field: string alg = 2;
    */
   alg: string;
 
   /**
-   * Holds the raw FIPS 204 public key, 1952 bytes, as base64url without padding.
+   * Holds the raw FIPS 204 public key, 1952 bytes for ML-DSA-65, as base64url without padding.
    *
    * @generated from field: string pub = 3;
    */

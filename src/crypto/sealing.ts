@@ -38,8 +38,8 @@ export function sealSecret(masterKey: Uint8Array, identity: string, secret: Uint
   try {
     return {
       masterKeyId: masterKeyIdOf(masterKey),
-      wrappedDataKey: encrypt(masterKey, `${identity}/data-key`, dataKey),
-      ciphertext: encrypt(dataKey, identity, secret),
+      wrappedDataKey: sealBytes(masterKey, `${identity}/data-key`, dataKey),
+      ciphertext: sealBytes(dataKey, identity, secret),
     };
   } finally {
     wipe(dataKey);
@@ -52,22 +52,47 @@ export function sealSecret(masterKey: Uint8Array, identity: string, secret: Uint
  * @throws SEAL_BROKEN for another master key, another identity or any changed bit; they look the same.
  */
 export function openSecret(masterKey: Uint8Array, identity: string, sealed: SealedSecret): Uint8Array {
-  const dataKey = decrypt(masterKey, `${identity}/data-key`, sealed.wrappedDataKey);
+  const dataKey = openBytes(masterKey, `${identity}/data-key`, sealed.wrappedDataKey);
   try {
-    return decrypt(dataKey, identity, sealed.ciphertext);
+    return openBytes(dataKey, identity, sealed.ciphertext);
   } finally {
     wipe(dataKey);
   }
 }
 
-function encrypt(key: Uint8Array, identity: string, plaintext: Uint8Array): Uint8Array {
+/**
+ * Makes a new master key able to open a secret, and the old one not; the ciphertext stays.
+ *
+ * @throws SEAL_BROKEN as openSecret does.
+ */
+export function rewrapSecret(
+  oldMasterKey: Uint8Array,
+  newMasterKey: Uint8Array,
+  identity: string,
+  sealed: SealedSecret,
+): SealedSecret {
+  const dataKey = openBytes(oldMasterKey, `${identity}/data-key`, sealed.wrappedDataKey);
+  try {
+    return {
+      masterKeyId: masterKeyIdOf(newMasterKey),
+      wrappedDataKey: sealBytes(newMasterKey, `${identity}/data-key`, dataKey),
+      ciphertext: sealed.ciphertext,
+    };
+  } finally {
+    wipe(dataKey);
+  }
+}
+
+/** Encrypts bytes under a key that belongs to one purpose; the same identity opens them. */
+export function sealBytes(key: Uint8Array, identity: string, plaintext: Uint8Array): Uint8Array {
   const nonce = randomBytes(nonceBytes);
   const cipher = createCipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes });
   cipher.setAAD(Buffer.from(identity));
   return Buffer.concat([nonce, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
 }
 
-function decrypt(key: Uint8Array, identity: string, blob: Uint8Array): Uint8Array {
+/** Opens what sealBytes sealed. @throws SEAL_BROKEN */
+export function openBytes(key: Uint8Array, identity: string, blob: Uint8Array): Uint8Array {
   try {
     const end = blob.length - tagBytes;
     const nonce = blob.subarray(0, nonceBytes);

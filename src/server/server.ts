@@ -25,7 +25,8 @@ import { createGrpcUnaryHandler } from "./grpc-unary.ts";
 import { createHealthBoard, type HealthBoard } from "./health.ts";
 import { type AccessPolicy, accessInterceptor, requireAccess } from "./interceptors/access.ts";
 import { deadlineInterceptor } from "./interceptors/deadline.ts";
-import { errorInterceptor } from "./interceptors/errors.ts";
+import { type ExplainFailure, errorInterceptor } from "./interceptors/errors.ts";
+import { idempotencyInterceptor } from "./interceptors/idempotency.ts";
 import { logUnobserved, observeInterceptor } from "./interceptors/observe.ts";
 import { statusInterceptor } from "./interceptors/status.ts";
 import { lingerAfterAnswer } from "./linger.ts";
@@ -60,6 +61,8 @@ export interface ServerOptions {
   /** Who may call what; without it every RPC is public and need not say so. */
   readonly access?: AccessPolicy;
   readonly limits?: Partial<ServerLimits>;
+  /** Knows failures of what the services are built on. */
+  readonly explainFailure?: ExplainFailure;
 }
 
 /** A server of services. */
@@ -189,11 +192,12 @@ function createInterceptors(options: ServerOptions, metrics: Metrics, limits: Se
   return [
     reachInterceptor,
     observeInterceptor(metrics, options.logger),
-    errorInterceptor(),
+    errorInterceptor(options.explainFailure),
     statusInterceptor(),
     deadlineInterceptor(limits.maxCallMs),
     ...(options.access ? [accessInterceptor(options.access)] : []),
     createValidateInterceptor(),
+    idempotencyInterceptor(),
   ];
 }
 

@@ -1,80 +1,126 @@
 /** Opens the database, and brings it to the schema that this program knows. */
 import { existsSync, mkdirSync } from "node:fs";
-import { join } from "node:path";
-import { Kysely } from "kysely";
-import { Migrator } from "kysely/migration";
-import { migrations } from "./migrations.ts";
-import { openSqlite } from "./sqlite.ts";
+import { dirname, join } from "node:path";
+import { Kysely, sql } from "kysely";
+import { DEFAULT_MIGRATION_TABLE, Migrator } from "kysely/migration";
+import { type Connection, type DatabaseKind, kyselyDialect, type WriteConnection } from "./connection.ts";
+import { createMigrations } from "./migrations.ts";
+import { checkPostgresVersion, openPostgresReader, openPostgresWriter } from "./postgres.ts";
+import type { Schema } from "./schema.ts";
+import { openSqliteReader, openSqliteWriter } from "./sqlite.ts";
+import { messageOf, StorageError, StoreFailure } from "./store-error.ts";
 
-/** A key that signs, or has signed, tokens. Times are milliseconds since 1970, UTC. */
-export interface IssuerKeysTable {
-  /** The RFC 7638 thumbprint of the public key. */
-  key_id: string;
-  algorithm: string;
-  public_key: Uint8Array;
-  /** Which master key wrapped the data key. */
-  master_key_id: string;
-  wrapped_data_key: Uint8Array;
-  sealed_seed: Uint8Array;
-  created_at_ms: number;
-  /** When it stopped signing; null for the one that signs. */
-  retired_at_ms: number | null;
+/** Where a database is: in a data directory (SQLite), or at a URL (PostgreSQL). */
+export type DatabaseLocation =
+  | { readonly kind: "sqlite"; readonly path: string }
+  | { readonly kind: "postgres"; readonly url: string };
+
+/** Builds queries that read; they see what was committed before each of them. */
+export type Reader = Kysely<Schema>;
+
+/** A database of ours, open. */
+export interface Database {
+  readonly kind: DatabaseKind;
+  /** Names it for the operator, without a password. */
+  readonly name: string;
+  readonly reader: Reader;
+  /** What `reader` runs on. */
+  readonly readConnection: Connection;
+  /** Builds the queries of the transaction that was begun on `writeConnection`. */
+  readonly writer: Kysely<Schema>;
+  readonly writeConnection: WriteConnection;
+  close(): Promise<void>;
 }
 
-/** Every table. */
-export interface Schema {
-  issuer_keys: IssuerKeysTable;
+/** The embedded store of a data directory. */
+export function sqliteIn(dataDir: string): DatabaseLocation {
+  return { kind: "sqlite", path: join(dataDir, "qsp.db") };
 }
 
-/** The database of a server. `destroy()` closes it. */
-export type Database = Kysely<Schema>;
-
-/** Says why a store can not be used, in a sentence for the operator. */
-export class StorageError extends Error {}
-
-/** The file of the embedded store in a data directory. */
-function databasePath(dataDir: string): string {
-  return join(dataDir, "qsp.db");
-}
-
-/** Tells whether a data directory holds a store already. */
-export function hasDatabase(dataDir: string): boolean {
-  return existsSync(databasePath(dataDir));
-}
+/** Whether a store that is not there, or of an older version, is made what this program needs, or refused. */
+export type OpenMode = "create" | "existing";
 
 /**
- * Opens the embedded store of a data directory and makes both where they are missing.
+ * Opens a database.
  *
- * @throws StorageError if it can not be opened, or was written by a newer version.
+ * @throws StorageError if it can not be opened, or was written by a newer version; for the mode "existing" also if
+ *   there is none, or one of an older version.
  */
-export async function openDatabase(dataDir: string): Promise<Database> {
-  const path = databasePath(dataDir);
-  let database: Database | undefined;
+export async function openDatabase(location: DatabaseLocation, mode: OpenMode = "create"): Promise<Database> {
+  const database = connect(location);
   try {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-    database = new Kysely<Schema>({ dialect: await openSqlite(path) });
-    await migrate(database);
+    if (location.kind === "postgres") await checkPostgresVersion(database.writeConnection);
+    else if (mode === "create") mkdirSync(dirname(location.path), { recursive: true, mode: 0o700 });
+    else if (!existsSync(location.path)) throw new StorageError(`there is no store ${location.path}`);
+    await (mode === "create" ? migrate(database) : requireSchema(database));
     return database;
   } catch (error) {
-    await database?.destroy();
+    await database.close();
+    if (error instanceof StorageError) throw error;
     if (messageOf(error).includes("previously executed migration")) {
       throw new StorageError(
-        `the store ${path} was written by a newer version of this program; use that one`,
+        `the store ${database.name} was written by a newer version of this program; use that one`,
       );
     }
-    throw new StorageError(`the store ${path} can not be opened: ${messageOf(error)}`);
+    const cause = error instanceof StoreFailure ? error.cause : error;
+    throw new StorageError(`the store ${database.name} can not be opened: ${describe(cause)}`);
   }
 }
 
+function connect(location: DatabaseLocation): Database {
+  const { kind } = location;
+  const [readConnection, writeConnection] =
+    location.kind === "sqlite"
+      ? [openSqliteReader(location.path), openSqliteWriter(location.path)]
+      : [openPostgresReader(location.url), openPostgresWriter(location.url)];
+  const reader = new Kysely<Schema>({ dialect: kyselyDialect(kind, readConnection) });
+  const writer = new Kysely<Schema>({ dialect: kyselyDialect(kind, writeConnection) });
+  return {
+    kind,
+    name: location.kind === "sqlite" ? location.path : nameOf(location.url),
+    reader,
+    readConnection,
+    writer,
+    writeConnection,
+    async close() {
+      await Promise.all([readConnection.close(), writeConnection.close()]);
+    },
+  };
+}
+
+/** Host, port and database of a URL; never its password. */
+function nameOf(url: string): string {
+  const { host, pathname } = new URL(url);
+  return `postgres://${host}${pathname}`;
+}
+
 /** Takes the steps that are missing. Of several programs that start at once, one takes them while the others wait. */
-async function migrate(database: Database): Promise<void> {
-  const provider = { getMigrations: async () => ({ ...migrations }) };
-  await database.transaction().execute(async (transaction) => {
+async function migrate({ kind, writer }: Database): Promise<void> {
+  const provider = { getMigrations: async () => ({ ...createMigrations(kind) }) };
+  await writer.transaction().execute(async (transaction) => {
     const { error } = await new Migrator({ db: transaction, provider }).migrateToLatest();
     if (error !== undefined) throw error;
   });
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+/** Refuses a store that is not of this very version. */
+async function requireSchema({ kind, name, reader }: Database): Promise<void> {
+  const tables = await reader.introspection.getTables({ withInternalKyselyTables: true });
+  if (!tables.some((table) => table.name === DEFAULT_MIGRATION_TABLE))
+    throw new StorageError(`there is no store in ${name}`);
+  const { rows } = await sql<{
+    name: string;
+  }>`select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`.execute(reader);
+  const known = Object.keys(createMigrations(kind));
+  const taken = new Set(rows.map((row) => row.name));
+  if ([...taken].some((step) => !known.includes(step)))
+    throw new StorageError(`the store ${name} was written by a newer version of this program; use that one`);
+  if (known.some((step) => !taken.has(step)))
+    throw new StorageError(`the store ${name} is of an older version; start the server on it once`);
+}
+
+/** Node says of a name with several addresses that all failed, and leaves the message empty. */
+function describe(cause: unknown): string {
+  if (cause instanceof AggregateError) return cause.errors.map(messageOf).join("; ");
+  return messageOf(cause);
 }

@@ -1,32 +1,89 @@
-/** Finds the key that wraps all data keys. */
+/** Finds the keys that wrap all data keys: the master key, and the next one while it is being changed. */
 import { randomBytes } from "node:crypto";
 import { linkSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { hasDatabase, StorageError } from "./database.ts";
+import { masterKeyIdOf } from "../crypto/sealing.ts";
+import { messageOf, StorageError } from "./store-error.ts";
 
 /** Bytes of the master key, for AES-256. */
 const masterKeyBytes = 32;
 
+/** Where master keys come from: a file, or values that the operator's environment holds. */
+export type MasterKeySource =
+  | { readonly kind: "file"; readonly path: string }
+  | { readonly kind: "values"; readonly current: string; readonly next: string | undefined };
+
+/** The master keys that are at hand. */
+export interface Keyring {
+  /** The key of an id. Reads the files again if there is none: a rotation may have brought it. */
+  find(masterKeyId: string): Uint8Array | undefined;
+  /** The key of the source itself, which seals a new store. */
+  readonly current: Uint8Array;
+}
+
+/** The master key of a data directory. */
+export function masterKeyIn(dataDir: string): MasterKeySource {
+  return { kind: "file", path: join(dataDir, "master.key") };
+}
+
+/** Where the next master key lies from the beginning of a rotation to its end. */
+export function nextKeyPath(path: string): string {
+  return `${path}.next`;
+}
+
 /**
- * Reads the master key from a file of 64 hexadecimal digits; at the first start it makes one, of mode 0600.
+ * Reads the master keys of a source. A file holds 64 hexadecimal digits and is its owner's alone.
  *
- * @param path the operator's file; by default `master.key` in the data directory.
- * @throws StorageError if the file is missing although there is a store, is no key, or others can read it.
+ * @param mayCreate makes the file, of mode 0600, where it is missing; only right for a store that is new.
+ * @throws StorageError if there is none, it is no key, or others can read it.
  */
-export function loadMasterKey(dataDir: string, path = join(dataDir, "master.key")): Uint8Array {
-  const isNew = !hasDatabase(dataDir);
-  const text = readIfExists(path) ?? (isNew ? makeFile(path) : undefined);
-  if (text === undefined) {
-    throw new StorageError(`the master key ${path} is missing, and without it the store can not be read`);
-  }
-  if (!/^[0-9a-f]{64}\s*$/i.test(text)) {
-    throw new StorageError(`${path} is no master key: expected ${masterKeyBytes * 2} hexadecimal digits`);
-  }
+export function openKeyring(source: MasterKeySource, mayCreate: boolean): Keyring {
+  const current = readCurrent(source, mayCreate);
+  const known = new Map([[masterKeyIdOf(current), current]]);
+  const learn = (key: Uint8Array | undefined): void => {
+    if (key !== undefined) known.set(masterKeyIdOf(key), key);
+  };
+  learn(readNext(source));
+  return {
+    current,
+    find(masterKeyId) {
+      if (!known.has(masterKeyId) && source.kind === "file") {
+        learn(readKeyFile(source.path));
+        learn(readNext(source));
+      }
+      return known.get(masterKeyId);
+    },
+  };
+}
+
+function readCurrent(source: MasterKeySource, mayCreate: boolean): Uint8Array {
+  if (source.kind === "values") return parseKey(source.current, "QSP_MASTER_KEY");
+  const key = readKeyFile(source.path) ?? (mayCreate ? createKeyFile(source.path) : undefined);
+  if (key !== undefined) return key;
+  throw new StorageError(
+    `the master key ${source.path} is missing, and without it the store can not be read`,
+  );
+}
+
+function readNext(source: MasterKeySource): Uint8Array | undefined {
+  if (source.kind === "file") return readKeyFile(nextKeyPath(source.path));
+  return source.next === undefined ? undefined : parseKey(source.next, "QSP_MASTER_KEY_NEXT");
+}
+
+/** Reads a master key. @returns undefined if there is no such file */
+export function readKeyFile(path: string): Uint8Array | undefined {
+  const text = readIfExists(path);
+  if (text === undefined) return undefined;
+  const key = parseKey(text, path);
   // Windows has no such bits; there the file has the access list of its directory.
-  if (process.platform !== "win32" && (statSync(path).mode & 0o077) !== 0) {
+  if (process.platform !== "win32" && (statSync(path).mode & 0o077) !== 0)
     throw new StorageError(`${path} can be read by others than its owner; make its mode 0600`);
-  }
-  return Buffer.from(text.trim(), "hex");
+  return key;
+}
+
+function parseKey(text: string, source: string): Uint8Array {
+  if (/^[0-9a-f]{64}\s*$/i.test(text)) return Buffer.from(text.trim(), "hex");
+  throw new StorageError(`${source} is no master key: expected ${masterKeyBytes * 2} hexadecimal digits`);
 }
 
 function readIfExists(path: string): string | undefined {
@@ -34,12 +91,12 @@ function readIfExists(path: string): string | undefined {
     return readFileSync(path, "utf8");
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
-    throw new StorageError(`${path} can not be read: ${error instanceof Error ? error.message : error}`);
+    throw new StorageError(`${path} can not be read: ${messageOf(error)}`);
   }
 }
 
-/** Makes the file; of several programs that start at once, one makes it and the others read that. */
-function makeFile(path: string): string | undefined {
+/** Makes a master key; of several programs that start at once, one makes it and the others read that. */
+export function createKeyFile(path: string): Uint8Array | undefined {
   const draft = `${path}.${randomBytes(8).toString("hex")}`;
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -51,11 +108,10 @@ function makeFile(path: string): string | undefined {
     // A link appears with its whole content, and only if there is none yet.
     linkSync(draft, path);
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) {
-      throw new StorageError(`${path} can not be written: ${error instanceof Error ? error.message : error}`);
-    }
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST"))
+      throw new StorageError(`${path} can not be written: ${messageOf(error)}`);
   } finally {
     rmSync(draft, { force: true });
   }
-  return readIfExists(path);
+  return readKeyFile(path);
 }

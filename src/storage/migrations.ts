@@ -1,22 +1,126 @@
 /** The steps from an empty database to the present schema. A step that was shipped never changes. */
-import type { Kysely } from "kysely";
+import { type Kysely, sql } from "kysely";
 import type { Migration } from "kysely/migration";
+import type { DatabaseKind } from "./connection.ts";
 
 /** Name to step; they run in the order of their names, each once. */
-export const migrations: Readonly<Record<string, Migration>> = {
-  "0001-issuer-keys": {
-    async up(db: Kysely<unknown>): Promise<void> {
-      await db.schema
-        .createTable("issuer_keys")
-        .addColumn("key_id", "text", (column) => column.primaryKey())
-        .addColumn("algorithm", "text", (column) => column.notNull())
-        .addColumn("public_key", "blob", (column) => column.notNull())
-        .addColumn("master_key_id", "text", (column) => column.notNull())
-        .addColumn("wrapped_data_key", "blob", (column) => column.notNull())
-        .addColumn("sealed_seed", "blob", (column) => column.notNull())
-        .addColumn("created_at_ms", "integer", (column) => column.notNull())
-        .addColumn("retired_at_ms", "integer")
-        .execute();
+export function createMigrations(kind: DatabaseKind): Readonly<Record<string, Migration>> {
+  const bytes = kind === "sqlite" ? sql`blob` : sql`bytea`;
+  // SQLite's integers have up to 64 bits; PostgreSQL's have 32.
+  const integer = kind === "sqlite" ? sql`integer` : sql`bigint`;
+  return {
+    "0001-issuer-keys": {
+      async up(db: Kysely<unknown>): Promise<void> {
+        await db.schema
+          .createTable("issuer_keys")
+          .addColumn("key_id", "text", (column) => column.primaryKey())
+          .addColumn("algorithm", "text", (column) => column.notNull())
+          .addColumn("public_key", bytes, (column) => column.notNull())
+          .addColumn("master_key_id", "text", (column) => column.notNull())
+          .addColumn("wrapped_data_key", bytes, (column) => column.notNull())
+          .addColumn("sealed_seed", bytes, (column) => column.notNull())
+          .addColumn("created_at_ms", integer, (column) => column.notNull())
+          .addColumn("retired_at_ms", integer)
+          .execute();
+      },
     },
-  },
-};
+    "0002-sealed-secrets": {
+      async up(db: Kysely<unknown>): Promise<void> {
+        await db.schema
+          .createTable("sealed_secrets")
+          .addColumn("identity", "text", (column) => column.primaryKey())
+          .addColumn("master_key_id", "text", (column) => column.notNull())
+          .addColumn("wrapped_data_key", bytes, (column) => column.notNull())
+          .addColumn("ciphertext", bytes, (column) => column.notNull())
+          .execute();
+        await createIndex(db, "sealed_secrets", ["master_key_id", "identity"]);
+        await sql`insert into sealed_secrets (identity, master_key_id, wrapped_data_key, ciphertext)
+          select 'issuer_keys/' || key_id || '/seed', master_key_id, wrapped_data_key, sealed_seed
+          from issuer_keys`.execute(db);
+        for (const column of ["master_key_id", "wrapped_data_key", "sealed_seed"])
+          await db.schema.alterTable("issuer_keys").dropColumn(column).execute();
+      },
+    },
+    "0003-audit": {
+      async up(db: Kysely<unknown>): Promise<void> {
+        await db.schema
+          .createTable("audit_entries")
+          .addColumn("sequence", integer, (column) => column.primaryKey())
+          .addColumn("key_id", "text", (column) => column.notNull())
+          .addColumn("operation", "text", (column) => column.notNull())
+          .addColumn("user_name", "text", (column) => column.notNull())
+          .addColumn("occurred_at_ms", integer, (column) => column.notNull())
+          .addColumn("outcome", "text", (column) => column.notNull())
+          .addColumn("details", "text", (column) => column.notNull())
+          .addColumn("entry_hash", "text", (column) => column.notNull())
+          .addColumn("entry_tag", "text", (column) => column.notNull())
+          .execute();
+        await createIndex(db, "audit_entries", ["key_id", "sequence"]);
+        await db.schema
+          .createTable("audit_head")
+          .addColumn("id", integer, (column) => column.primaryKey())
+          .addColumn("sequence", integer, (column) => column.notNull())
+          .addColumn("entry_hash", "text", (column) => column.notNull())
+          .addColumn("head_tag", "text", (column) => column.notNull())
+          .execute();
+        await db.schema
+          .createTable("audit_checkpoints")
+          .addColumn("sequence", integer, (column) => column.primaryKey())
+          .addColumn("entry_hash", "text", (column) => column.notNull())
+          .addColumn("signed_at_ms", integer, (column) => column.notNull())
+          .addColumn("signature", bytes, (column) => column.notNull())
+          .execute();
+      },
+    },
+    "0004-idempotent-answers": {
+      async up(db: Kysely<unknown>): Promise<void> {
+        await db.schema
+          .createTable("idempotent_answers")
+          .addColumn("user_name", "text", (column) => column.notNull())
+          .addColumn("idempotency_key", "text", (column) => column.notNull())
+          .addColumn("request_hash", "text", (column) => column.notNull())
+          .addColumn("sealed_answer", bytes, (column) => column.notNull())
+          .addColumn("answered_at_ms", integer, (column) => column.notNull())
+          .addPrimaryKeyConstraint("idempotent_answers_key", ["user_name", "idempotency_key"])
+          .execute();
+        await createIndex(db, "idempotent_answers", ["answered_at_ms"]);
+      },
+    },
+    "0005-kms-keys": {
+      async up(db: Kysely<unknown>): Promise<void> {
+        await db.schema
+          .createTable("kms_keys")
+          .addColumn("position", integer, (column) => column.primaryKey())
+          .addColumn("key_id", "text", (column) => column.notNull().unique())
+          .addColumn("alias", "text", (column) => column.notNull())
+          .addColumn("algorithm", "text", (column) => column.notNull())
+          .addColumn("key_usage", "text", (column) => column.notNull())
+          .addColumn("key_state", "text", (column) => column.notNull())
+          .addColumn("public_key", bytes, (column) => column.notNull())
+          .addColumn("owner", "text", (column) => column.notNull())
+          .addColumn("created_at_ms", integer, (column) => column.notNull())
+          .addColumn("record_tag", "text", (column) => column.notNull())
+          .execute();
+        await createIndex(db, "kms_keys", ["owner", "position"]);
+        await createIndex(db, "kms_keys", ["key_state", "position"]);
+        await createIndex(db, "kms_keys", ["algorithm", "position"]);
+        await db.schema
+          .createTable("kms_key_counts")
+          .addColumn("owner", "text", (column) => column.notNull())
+          .addColumn("algorithm", "text", (column) => column.notNull())
+          .addColumn("key_state", "text", (column) => column.notNull())
+          .addColumn("key_count", integer, (column) => column.notNull())
+          .addPrimaryKeyConstraint("kms_key_counts_key", ["owner", "algorithm", "key_state"])
+          .execute();
+      },
+    },
+  };
+}
+
+async function createIndex(db: Kysely<unknown>, table: string, columns: string[]): Promise<void> {
+  await db.schema
+    .createIndex(`${table}_by_${columns.join("_")}`)
+    .on(table)
+    .columns(columns)
+    .execute();
+}

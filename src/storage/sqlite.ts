@@ -1,65 +1,113 @@
-/** Lets Kysely use the SQLite that Node brings (node:sqlite). */
-import { DatabaseSync, type SQLInputValue } from "node:sqlite";
-import { setTimeout } from "node:timers/promises";
-import { SqliteAdapter, type SqliteDatabase, SqliteDialect, type SqliteStatement } from "kysely";
+/** SQLite (node:sqlite) on threads of its own, so that the event loop never waits for the disk. */
+import { Worker } from "node:worker_threads";
+import {
+  type Connection,
+  type Statement,
+  type StatementResult,
+  statement,
+  type WriteConnection,
+} from "./connection.ts";
+import type { SqliteReply, SqliteRequest, SqliteThreadOptions } from "./sqlite-thread.ts";
+import { StoreFailure, type StoreFailureCode } from "./store-error.ts";
 
-/**
- * Opens a file as a Kysely dialect. A commit is on the disk when it returns: write-ahead log, and a sync of
- * it at every commit (https://sqlite.org/pragma.html#pragma_synchronous).
- */
-export async function openSqlite(path: string): Promise<SqliteDialect> {
-  const database = new DatabaseSync(path, { timeout: busyMs });
-  await enterWriteAheadLog(database);
-  database.exec("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON");
-  return new TransactionalSqliteDialect({ database: adapt(database) });
+/** Opens a file for reading, beside whoever writes. */
+export function openSqliteReader(path: string): Connection {
+  return openThread({ path, readOnly: true });
 }
 
-/** SQLite undoes changes of the schema with their transaction, as it does all others; Kysely does not count on it. */
-class TransactionalSqliteDialect extends SqliteDialect {
-  override createAdapter(): SqliteAdapter {
-    return new (class extends SqliteAdapter {
-      override get supportsTransactionalDdl(): boolean {
-        return true;
-      }
-    })();
-  }
-}
-
-/** Milliseconds to wait for another program that writes. */
-const busyMs = 5000;
-/** SQLITE_BUSY (https://sqlite.org/rescode.html#busy). */
-const busyCode = 5;
-
-/** The change of the journal does not wait for its turn as everything else does, so it is tried again. */
-async function enterWriteAheadLog(database: DatabaseSync): Promise<void> {
-  const endMs = performance.now() + busyMs;
-  for (;;) {
-    try {
-      database.exec("PRAGMA journal_mode = WAL");
-      return;
-    } catch (error) {
-      const isBusy = error instanceof Error && "errcode" in error && error.errcode === busyCode;
-      if (!isBusy || performance.now() > endMs) throw error;
-      await setTimeout(20);
-    }
-  }
-}
-
-/** Kysely was made for better-sqlite3, which takes parameters as one array and tells readers from writers. */
-function adapt(database: DatabaseSync): SqliteDatabase {
+/** Opens a file for writing, and makes it where it is missing. */
+export function openSqliteWriter(path: string): WriteConnection {
+  const thread = openThread({ path, readOnly: false });
   return {
-    close: () => database.close(),
-    prepare: (sql): SqliteStatement => {
-      // A transaction that reads before it writes could not go on where another wrote in between: each waits for
-      // its turn before it begins.
-      const statement = database.prepare(sql === "begin" ? "begin immediate" : sql);
-      const spread = (parameters: readonly unknown[]) => parameters as readonly SQLInputValue[];
-      return {
-        reader: statement.columns().length > 0,
-        all: (parameters) => statement.all(...spread(parameters)),
-        run: (parameters) => statement.run(...spread(parameters)),
-        iterate: (parameters) => statement.iterate(...spread(parameters)),
-      };
+    run: thread.run,
+    close: thread.close,
+    async begin(first) {
+      // Immediate: a transaction that reads before it writes could not go on where another wrote in between.
+      const [, ...results] = await thread.run([statement("begin immediate"), ...first]);
+      return results;
+    },
+    async commit(last) {
+      await thread.run([...last, statement("commit")]);
+    },
+    async rollback() {
+      // SQLite may have undone it already, as it does when the disk is full.
+      await thread.run([statement("rollback")]).catch(() => {});
     },
   };
+}
+
+interface Waiting {
+  resolve(results: StatementResult[]): void;
+  reject(error: Error): void;
+}
+
+/** Starts a thread; it keeps the process alive only while it works. */
+function openThread(options: SqliteThreadOptions): Connection {
+  const worker = new Worker(new URL("./sqlite-thread.ts", import.meta.url), {
+    name: options.readOnly ? "sqlite reader" : "sqlite writer",
+    workerData: options,
+    execArgv: [],
+  });
+  worker.unref();
+  const waiting = new Map<number, Waiting>();
+  let lastId = 0;
+  let ended: Error | undefined;
+  const end = (reason: Error): void => {
+    ended ??= reason;
+    for (const { reject } of waiting.values()) reject(new StoreFailure("UNAVAILABLE", reason));
+    waiting.clear();
+  };
+  worker.on("message", (reply: SqliteReply) => {
+    const asker = waiting.get(reply.id);
+    waiting.delete(reply.id);
+    if (waiting.size === 0) worker.unref();
+    if (reply.ok) asker?.resolve([...reply.results]);
+    else asker?.reject(toFailure(reply));
+  });
+  worker.on("error", end);
+  worker.on("exit", (code) => end(new Error(`the thread of the store ended with code ${code}`)));
+  return {
+    run(statements) {
+      return new Promise((resolve, reject) => {
+        if (ended) return reject(new StoreFailure("UNAVAILABLE", ended));
+        lastId += 1;
+        if (waiting.size === 0) worker.ref();
+        waiting.set(lastId, { resolve, reject });
+        worker.postMessage({ id: lastId, statements: statements.map(toMessage) } satisfies SqliteRequest);
+      });
+    },
+    async close() {
+      end(new Error("the store is closed"));
+      await worker.terminate();
+    },
+  };
+}
+
+/** A view into a larger buffer would take all of that buffer with it. */
+function toMessage({ sql, parameters }: Statement): Statement {
+  const isView = (value: unknown): value is Uint8Array =>
+    value instanceof Uint8Array && value.byteLength !== value.buffer.byteLength;
+  return { sql, parameters: parameters.map((value) => (isView(value) ? Uint8Array.from(value) : value)) };
+}
+
+/** SQLITE_IOERR_SHMSIZE: no room for the index of the log (https://sqlite.org/rescode.html). */
+const noRoomForIndex = 4874;
+
+/** Which primary result codes are the database's fault, and not the statement's. */
+const failureCodes: Readonly<Record<number, StoreFailureCode>> = {
+  5: "UNAVAILABLE", // SQLITE_BUSY
+  6: "UNAVAILABLE", // SQLITE_LOCKED
+  7: "UNAVAILABLE", // SQLITE_NOMEM
+  8: "UNAVAILABLE", // SQLITE_READONLY
+  10: "UNAVAILABLE", // SQLITE_IOERR
+  11: "CORRUPT", // SQLITE_CORRUPT
+  13: "FULL", // SQLITE_FULL
+  14: "UNAVAILABLE", // SQLITE_CANTOPEN
+  26: "CORRUPT", // SQLITE_NOTADB
+};
+
+function toFailure({ message, resultCode = 0 }: Extract<SqliteReply, { ok: false }>): Error {
+  const error = new Error(message);
+  const code = resultCode === noRoomForIndex ? "FULL" : failureCodes[resultCode & 0xff];
+  return code === undefined ? error : new StoreFailure(code, error);
 }

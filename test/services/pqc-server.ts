@@ -11,9 +11,8 @@ import { openIssuer } from "../../src/services/pqc/issuer.ts";
 import { pqcService } from "../../src/services/pqc/pqc-service.ts";
 import { createIssuerStore } from "../../src/services/pqc/store.ts";
 import { tokenService } from "../../src/services/pqc/token-service.ts";
-import { openDatabase } from "../../src/storage/database.ts";
-import { loadMasterKey } from "../../src/storage/master-key.ts";
 import { serve } from "../server/serve.ts";
+import { openTestStore } from "../storage/open-store.ts";
 
 /** Both services, and a client of each. */
 export interface PqcServer {
@@ -28,10 +27,9 @@ export async function startPqcServer(
   dataDir: string,
   now: () => Date = () => new Date(),
 ): Promise<PqcServer> {
-  const masterKey = loadMasterKey(dataDir);
-  const database = await openDatabase(dataDir);
   const provider = await createCryptoProvider("openssl");
-  const issuer = await openIssuer({ provider, store: createIssuerStore(database, masterKey), now });
+  const store = await openTestStore(dataDir, provider);
+  const issuer = await openIssuer({ provider, store: createIssuerStore(store), now });
   const { server, url } = await serve({
     services: [
       createServiceImplSpec<typeof PqcService>(PqcService, pqcService({ provider, issuer })),
@@ -47,8 +45,8 @@ export async function startPqcServer(
     async close() {
       server.destroy();
       await server.close();
+      await store.close();
       await provider.close();
-      await database.destroy();
     },
   };
 }

@@ -2,19 +2,18 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, write
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { openIssuer } from "../../src/services/pqc/issuer.ts";
-import { createIssuerStore } from "../../src/services/pqc/store.ts";
-import { openDatabase, StorageError } from "../../src/storage/database.ts";
-import { loadMasterKey } from "../../src/storage/master-key.ts";
+import { type MasterKeySource, masterKeyIn, openKeyring } from "../../src/storage/master-key.ts";
+import { StorageError } from "../../src/storage/store-error.ts";
 import { runToEnd } from "../interop/start-server.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { openTestStore } from "./open-store.ts";
 
 const digits = `${"0f".repeat(32)}\n`;
 
 describe("the master key", () => {
   it("is made at the first start: 64 hexadecimal digits, readable by the owner alone", () => {
     const dataDir = join(makeTemporaryDirectory(), "new", "directory");
-    const key = loadMasterKey(dataDir);
+    const key = loadMasterKey(masterKeyIn(dataDir));
     const path = join(dataDir, "master.key");
     expect(readFileSync(path, "utf8")).toBe(`${Buffer.from(key).toString("hex")}\n`);
     expect(statSync(path).mode & 0o777).toBe(0o600);
@@ -23,14 +22,14 @@ describe("the master key", () => {
 
   it("is another one for another data directory, and the same at the next start", () => {
     const [one, other] = [makeTemporaryDirectory(), makeTemporaryDirectory()];
-    expect(loadMasterKey(one)).not.toEqual(loadMasterKey(other));
-    expect(loadMasterKey(one)).toEqual(loadMasterKey(one));
+    expect(loadMasterKey(masterKeyIn(one))).not.toEqual(loadMasterKey(masterKeyIn(other)));
+    expect(loadMasterKey(masterKeyIn(one))).toEqual(loadMasterKey(masterKeyIn(one)));
   });
 
   it("comes from the operator's file, if one is named", () => {
     const dataDir = makeTemporaryDirectory();
     const path = writeKey(join(dataDir, "mine.key"), digits);
-    expect(Buffer.from(loadMasterKey(dataDir, path)).toString("hex")).toBe("0f".repeat(32));
+    expect(Buffer.from(loadMasterKey({ kind: "file", path })).toString("hex")).toBe("0f".repeat(32));
     expect(existsSync(join(dataDir, "master.key"))).toBe(false);
   });
 
@@ -43,27 +42,25 @@ describe("the master key", () => {
   ])("is refused with a sentence if the file is %s", (_what, content) => {
     const dataDir = makeTemporaryDirectory();
     writeKey(join(dataDir, "master.key"), content);
-    expect(() => loadMasterKey(dataDir)).toThrow(storageError(/master\.key is no master key/));
+    expect(() => loadMasterKey(masterKeyIn(dataDir))).toThrow(storageError(/master\.key is no master key/));
   });
 
   it.each([0o644, 0o640, 0o604, 0o660])("is refused with a sentence if its mode is %o", (mode) => {
     const dataDir = makeTemporaryDirectory();
     chmodSync(writeKey(join(dataDir, "master.key"), digits), mode);
-    expect(() => loadMasterKey(dataDir)).toThrow(storageError(/make its mode 0600/));
+    expect(() => loadMasterKey(masterKeyIn(dataDir))).toThrow(storageError(/make its mode 0600/));
   });
 
   it("is refused with a sentence if the file is missing although there is a store", async () => {
     const dataDir = makeTemporaryDirectory();
-    await makeStore(dataDir);
-    rmSync(join(dataDir, "master.key"));
-    expect(() => loadMasterKey(dataDir)).toThrow(storageError(/master key .* is missing/));
+    expect(() => openKeyring(masterKeyIn(dataDir), false)).toThrow(storageError(/master key .* is missing/));
     expect(existsSync(join(dataDir, "master.key"))).toBe(false);
   });
 
   it("is refused with a sentence if it is a directory", () => {
     const dataDir = makeTemporaryDirectory();
     mkdirSync(join(dataDir, "master.key"));
-    expect(() => loadMasterKey(dataDir)).toThrow(storageError(/can not be read/));
+    expect(() => loadMasterKey(masterKeyIn(dataDir))).toThrow(storageError(/can not be read/));
   });
 });
 
@@ -90,14 +87,16 @@ describe("a start of the program", { timeout: 30_000 }, () => {
   });
 });
 
-/** Leaves a store with an issuing key in it. */
+/** Reads the master key as a start on a new store does. */
+function loadMasterKey(source: MasterKeySource): Uint8Array {
+  return openKeyring(source, true).current;
+}
+
+/** Leaves a store with a sealed secret in it. */
 async function makeStore(dataDir: string): Promise<void> {
-  const masterKey = loadMasterKey(dataDir);
-  const database = await openDatabase(dataDir);
   const provider = await createCryptoProvider("openssl");
-  await openIssuer({ provider, store: createIssuerStore(database, masterKey), now: () => new Date() });
+  await (await openTestStore(dataDir, provider)).close();
   await provider.close();
-  await database.destroy();
 }
 
 function writeKey(path: string, content: string): string {

@@ -6,21 +6,15 @@ import { once } from "node:events";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { openIssuer } from "../../src/services/pqc/issuer.ts";
 import { createIssuerStore } from "../../src/services/pqc/store.ts";
-import { openDatabase } from "../../src/storage/database.ts";
-import { loadMasterKey } from "../../src/storage/master-key.ts";
+import { openTestStore } from "./open-store.ts";
 
 const dataDir = process.argv[2] ?? "";
 const provider = await createCryptoProvider("openssl");
 process.stdout.write("waiting\n");
 await once(process.stdin, "data");
 process.stdin.pause();
-const masterKey = loadMasterKey(dataDir);
-const database = await openDatabase(dataDir);
-const issuer = await openIssuer({
-  provider,
-  store: createIssuerStore(database, masterKey),
-  now: () => new Date(),
-});
+const store = await openTestStore(dataDir, provider);
+const issuer = await openIssuer({ provider, store: createIssuerStore(store), now: () => new Date() });
 process.stdout.write(JSON.stringify(issuer.publicJwks().map(({ kid }) => kid)));
-await database.destroy();
+await store.close();
 await provider.close();

@@ -8,11 +8,14 @@ import { Code, type ConnectError } from "@connectrpc/connect";
 import { explainAbort, reasonOf, refuse, refuseBody, toConnectError } from "../../errors.ts";
 import { mapStream } from "./streams.ts";
 
+/** Makes a refusal of what a handler threw; undefined if it does not know it. */
+export type ExplainFailure = (thrown: unknown) => ConnectError | undefined;
+
 /** Maps what handlers, the validator and Connect throw to refusals with a reason. */
-export function errorInterceptor(): Interceptor {
+export function errorInterceptor(explainFailure: ExplainFailure = () => undefined): Interceptor {
   return (next) => async (req) => {
     const map = (thrown: unknown): ConnectError =>
-      explain(explainAbort(toConnectError(thrown), req.signal), req.method.input);
+      explain(explainAbort(explainFailure(thrown) ?? toConnectError(thrown), req.signal), req.method.input);
     try {
       if (!req.stream) return await next(req);
       const res = await next({ ...req, message: mapStream(req.message, { error: map }) });

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Interceptor } from "@connectrpc/connect";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
-import { reasonOf } from "../../errors.ts";
+import { type ReasonName, reasonOf } from "../../errors.ts";
 import type { Metrics } from "../metrics.ts";
 import { endOnAbort, mapStream } from "./streams.ts";
 
@@ -87,12 +87,19 @@ export function logUnobserved(logger: Logger, error: ConnectError): void {
   logger.error({ code: Code[error.code], err: error.cause ?? error }, "call failed outside of its handler");
 }
 
-/** True for what an operator should look at; other codes, and other reasons of ours, are the caller's. */
+/** Reasons of ours that an operator should look at; the others are the caller's. */
+const faultReasons: readonly (ReasonName | undefined)[] = [
+  "INTERNAL",
+  "KEY_DAMAGED",
+  "STORE_UNAVAILABLE",
+  "STORE_FULL",
+  "STORE_DAMAGED",
+];
+
 function isFault(error: ConnectError): boolean {
-  const { code } = error;
-  if (code !== Code.Internal && code !== Code.Unknown && code !== Code.DataLoss) return false;
   const reason = reasonOf(error);
-  return reason === undefined || reason === "INTERNAL";
+  if (reason !== undefined) return faultReasons.includes(reason);
+  return [Code.Internal, Code.Unknown, Code.DataLoss].includes(error.code);
 }
 
 /** Takes the identifiers out of a W3C trace context (Trace Context, section 3.2). */

@@ -72,7 +72,7 @@ export async function openIssuer({ provider, store, now }: IssuerParts): Promise
     });
   const signing = records.find((record) => record.retiredAt === undefined);
   if (signing === undefined) throw new Error("the store holds no key that signs tokens");
-  const secretKey = await importSecretKey(provider, signing);
+  const secretKey = await importSecretKey(provider, store, signing.keyId);
 
   return {
     async issue(subject, header = {}) {
@@ -122,8 +122,13 @@ function importPublicKey(provider: CryptoProvider, record: IssuerKeyRecord): Pub
   return provider.importPublicKey("ML-DSA-65", { raw: record.publicKey });
 }
 
-async function importSecretKey(provider: CryptoProvider, record: IssuerKeyRecord): Promise<SecretKey> {
-  const seed = record.openSeed();
+async function importSecretKey(
+  provider: CryptoProvider,
+  store: IssuerStore,
+  keyId: string,
+): Promise<SecretKey> {
+  const seed = await store.openSeed(keyId);
+  if (seed === undefined) throw new Error(`the store holds no seed of the issuing key ${keyId}`);
   try {
     return await provider.importSecretKey("ML-DSA-65", { seed });
   } finally {

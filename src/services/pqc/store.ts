@@ -1,7 +1,7 @@
 /** What the token issuer keeps: the keys that sign tokens, their seeds sealed. */
 import type { PublicKey } from "../../crypto/provider.ts";
-import { openSecret, type SealedSecret, sealSecret } from "../../crypto/sealing.ts";
-import type { Database, IssuerKeysTable } from "../../storage/database.ts";
+import type { IssuerKeysTable } from "../../storage/schema.ts";
+import type { Store } from "../../storage/store.ts";
 
 /** A key of the issuer, as it is kept. */
 export interface IssuerKeyRecord {
@@ -11,8 +11,6 @@ export interface IssuerKeyRecord {
   readonly createdAt: Date;
   /** When it stopped signing; undefined for the one that signs. */
   readonly retiredAt: Date | undefined;
-  /** Opens the 32-byte seed; the caller wipes it. */
-  openSeed(): Uint8Array;
 }
 
 /** A key to be kept. */
@@ -28,13 +26,15 @@ export interface IssuerStore {
   listKeys(notRetiredBefore: Date): Promise<IssuerKeyRecord[]>;
   /** Keeps a key unless there is one that signs; of several callers at once, one wins. */
   addFirstKey(key: NewIssuerKey, now: Date): Promise<void>;
+  /** Opens the 32-byte seed of a key; the caller wipes it. @throws SEAL_BROKEN (CryptoError) */
+  openSeed(keyId: string): Promise<Uint8Array | undefined>;
 }
 
-/** Makes the store on a database. */
-export function createIssuerStore(database: Database, masterKey: Uint8Array): IssuerStore {
+/** Makes the issuer's store on the store of all. */
+export function createIssuerStore(store: Store): IssuerStore {
   return {
     async listKeys(notRetiredBefore) {
-      const rows = await database
+      const rows = await store.reader
         .selectFrom("issuer_keys")
         .selectAll()
         .where((row) =>
@@ -42,32 +42,29 @@ export function createIssuerStore(database: Database, masterKey: Uint8Array): Is
         )
         .orderBy("created_at_ms", "desc")
         .execute();
-      return rows.map((row) => toRecord(row, masterKey));
+      return rows.map(toRecord);
     },
-    async addFirstKey(key, now) {
-      const sealed = sealSecret(masterKey, identityOf(key.keyId), key.seed);
-      await database.transaction().execute(async (transaction) => {
-        const signing = await transaction
+    addFirstKey: ({ keyId, publicKey, seed }, now) =>
+      store.write(async ({ db, putSecret }) => {
+        const signing = await db
           .selectFrom("issuer_keys")
           .select("key_id")
           .where("retired_at_ms", "is", null)
           .executeTakeFirst();
         if (signing !== undefined) return;
-        await transaction
+        await putSecret(identityOf(keyId), seed);
+        await db
           .insertInto("issuer_keys")
           .values({
-            key_id: key.keyId,
-            algorithm: key.publicKey.algorithm,
-            public_key: key.publicKey.exportRaw(),
-            master_key_id: sealed.masterKeyId,
-            wrapped_data_key: sealed.wrappedDataKey,
-            sealed_seed: sealed.ciphertext,
+            key_id: keyId,
+            algorithm: publicKey.algorithm,
+            public_key: publicKey.exportRaw(),
             created_at_ms: now.getTime(),
             retired_at_ms: null,
           })
           .execute();
-      });
-    },
+      }),
+    openSeed: (keyId) => store.readSecret(identityOf(keyId)),
   };
 }
 
@@ -75,17 +72,11 @@ function identityOf(keyId: string): string {
   return `issuer_keys/${keyId}/seed`;
 }
 
-function toRecord(row: IssuerKeysTable, masterKey: Uint8Array): IssuerKeyRecord {
-  const sealed: SealedSecret = {
-    masterKeyId: row.master_key_id,
-    wrappedDataKey: row.wrapped_data_key,
-    ciphertext: row.sealed_seed,
-  };
+function toRecord(row: IssuerKeysTable): IssuerKeyRecord {
   return {
     keyId: row.key_id,
     publicKey: row.public_key,
     createdAt: new Date(row.created_at_ms),
     retiredAt: row.retired_at_ms === null ? undefined : new Date(row.retired_at_ms),
-    openSeed: () => openSecret(masterKey, identityOf(row.key_id), sealed),
   };
 }

@@ -1,0 +1,93 @@
+import { randomUUID } from "node:crypto";
+import { wipe } from "../../crypto/bytes.ts";
+import type { CryptoProvider, KeyPair } from "../../crypto/provider.ts";
+import { refuseField } from "../../errors.ts";
+import type { OnceCall } from "../../storage/once.ts";
+import type { Store } from "../../storage/store.ts";
+import { hasSeed } from "./key-cache.ts";
+import { isKeyAlgorithm, type KeyAlgorithm, type KeyRecord, usageOf } from "./record.ts";
+import { keyRecordCodec } from "./record-message.ts";
+import { insertKey } from "./store.ts";
+
+/** What making keys needs. */
+export interface CreateParts {
+  readonly provider: CryptoProvider;
+  readonly store: Store;
+  readonly now: () => Date;
+}
+
+/** What a key is to be like; empty for what is left out. */
+export interface CreateOrder {
+  readonly alias: string;
+  readonly algorithm: string;
+  readonly usage: string;
+  readonly user: string;
+  readonly once: OnceCall | undefined;
+}
+
+/**
+ * Makes a key and keeps its secret half sealed.
+ *
+ * @throws FIELD_INVALID if the algorithm is not for the usage, IDEMPOTENCY_KEY_REUSED
+ */
+export async function createKey(parts: CreateParts, order: CreateOrder): Promise<KeyRecord> {
+  const { store } = parts;
+  const algorithm = chooseAlgorithm(order);
+  const before = await store.findAnswer(order.once, keyRecordCodec);
+  if (before !== undefined) return before;
+  return withNewKey(parts, { algorithm, alias: order.alias, owner: order.user }, (record, secret) =>
+    store.writeOnce(order.once, keyRecordCodec, async (transaction) => {
+      await insertKey(store, transaction, record, secret);
+      transaction.audit({
+        keyId: record.keyId,
+        operation: "CREATE",
+        user: order.user,
+        outcome: "OK",
+        details: `algorithm=${algorithm}, usage=${record.usage}`,
+      });
+      return record;
+    }),
+  );
+}
+
+function chooseAlgorithm({ algorithm, usage }: CreateOrder): KeyAlgorithm {
+  const name = algorithm || (usage === "KEM" ? "ML-KEM-768" : "ML-DSA-65");
+  if (!isKeyAlgorithm(name)) throw refuseField("algorithm", `"${name}" is not known`);
+  const right = usageOf(name);
+  if (usage === "" || usage === right) return name;
+  throw refuseField("usage", `"${usage}" is not what ${name} is for; leave it out or say "${right}"`);
+}
+
+/** Makes a key pair, lends its record and its secret half, and wipes the latter. */
+export async function withNewKey<T>(
+  { provider, now }: CreateParts,
+  { algorithm, alias, owner }: { algorithm: KeyAlgorithm; alias: string; owner: string },
+  use: (record: KeyRecord, secret: Uint8Array) => Promise<T>,
+): Promise<T> {
+  const pair = await provider.generateKeyPair(algorithm);
+  const secret = exportSecret(pair);
+  const keyId = `key-${randomUUID()}`;
+  const record: KeyRecord = {
+    keyId,
+    alias: alias || keyId,
+    algorithm,
+    usage: usageOf(algorithm),
+    state: "ACTIVE",
+    publicKey: pair.publicKey.exportRaw(),
+    owner,
+    createdAt: now(),
+  };
+  try {
+    return await use(record, secret);
+  } finally {
+    wipe(secret);
+    pair.secretKey.erase();
+  }
+}
+
+function exportSecret({ secretKey }: KeyPair): Uint8Array {
+  if (!hasSeed({ algorithm: secretKey.algorithm as KeyAlgorithm })) return secretKey.exportRaw();
+  const seed = secretKey.exportSeed();
+  if (seed === undefined) throw new Error(`a new ${secretKey.algorithm} key has a seed`);
+  return seed;
+}

@@ -1,0 +1,177 @@
+/**
+ * Keeps keys parsed while they are in use. What it holds may be old: each use is checked against the store in the
+ * transaction that records it, so an old key never gives an answer.
+ */
+import type { ConnectError } from "@connectrpc/connect";
+import { equalBytes, wipe } from "../../crypto/bytes.ts";
+import { CryptoError } from "../../crypto/crypto-error.ts";
+import type { CryptoProvider, PublicKey, SecretKey } from "../../crypto/provider.ts";
+import { refuse } from "../../errors.ts";
+import { usageOf } from "./record.ts";
+import type { KmsStore, StoredKey } from "./store.ts";
+
+/** A key ready for use. */
+export interface CachedKey extends StoredKey {
+  /** @throws KEY_DAMAGED */
+  publicKey(): PublicKey;
+  /** Opened and parsed at the first use. @throws KEY_DAMAGED; undefined if the store holds it no more */
+  secretKey(): Promise<SecretKey | undefined>;
+}
+
+/** Parsed keys. */
+export interface KeyCache {
+  /** @returns undefined if there is no such key */
+  find(keyId: string): Promise<CachedKey | undefined>;
+  /** Forgets a key that was changed, and erases its secret half. */
+  forget(keyId: string): void;
+  close(): Promise<void>;
+}
+
+/** Keys to keep; one takes some 10 KB. */
+const maxKeys = 2000;
+/** Milliseconds between looks for keys that other replicas retired, to erase them here too. */
+const lookMs = 1000;
+
+/** What a cache is made of. */
+export interface KeyCacheParts {
+  readonly provider: CryptoProvider;
+  readonly keys: KmsStore;
+}
+
+/** Makes a cache. */
+export function createKeyCache({ provider, keys }: KeyCacheParts): KeyCache {
+  /** The least recently used first. */
+  const cached = new Map<string, Promise<OpenKey | undefined>>();
+
+  const load = async (keyId: string): Promise<OpenKey | undefined> => {
+    const stored = await keys.find(keyId);
+    return stored && new OpenKey(provider, keys, stored);
+  };
+  const forget = (keyId: string): void => {
+    const found = cached.get(keyId);
+    cached.delete(keyId);
+    found?.then((key) => key?.erase()).catch(() => {});
+  };
+  const stopLooking = forgetRetired(keys, forget);
+
+  return {
+    async find(keyId) {
+      const known = cached.get(keyId) ?? load(keyId);
+      cached.delete(keyId);
+      cached.set(keyId, known);
+      const [oldest] = cached.keys();
+      if (cached.size > maxKeys && oldest !== undefined) forget(oldest);
+      try {
+        const key = await known;
+        // Only what is there and whole is worth keeping.
+        if (key === undefined || !key.isIntact) cached.delete(keyId);
+        return key;
+      } catch (error) {
+        cached.delete(keyId);
+        throw error;
+      }
+    },
+    forget,
+    async close() {
+      stopLooking();
+      for (const keyId of [...cached.keys()]) forget(keyId);
+    },
+  };
+}
+
+/** Forgets keys that other replicas rotated or destroyed. @returns stops it */
+function forgetRetired(keys: KmsStore, forget: (keyId: string) => void): () => void {
+  let seen: number | undefined;
+  let isLooking = false;
+  const look = async (): Promise<void> => {
+    if (isLooking) return;
+    isLooking = true;
+    try {
+      const newest = await keys.newestEntry();
+      const retired = seen === undefined ? [] : await keys.listRetired(seen, newest);
+      for (const keyId of retired) forget(keyId);
+      seen = newest;
+    } catch {
+      // A store that can not be read now will be at the next look; nothing is signed meanwhile.
+    } finally {
+      isLooking = false;
+    }
+  };
+  void look();
+  const timer = setInterval(() => void look(), lookMs);
+  timer.unref();
+  return () => clearInterval(timer);
+}
+
+class OpenKey implements CachedKey {
+  readonly record: StoredKey["record"];
+  readonly tag: string;
+  readonly isIntact: boolean;
+  readonly #provider: CryptoProvider;
+  readonly #keys: KmsStore;
+  #publicKey: PublicKey | undefined;
+  #secretKey: Promise<SecretKey | undefined> | undefined;
+
+  constructor(provider: CryptoProvider, keys: KmsStore, { record, tag, isIntact }: StoredKey) {
+    this.#provider = provider;
+    this.#keys = keys;
+    this.record = record;
+    this.tag = tag;
+    this.isIntact = isIntact;
+  }
+
+  publicKey(): PublicKey {
+    const { algorithm, publicKey: raw } = this.record;
+    this.#publicKey ??= this.#provider.importPublicKey(algorithm, { raw });
+    return this.#publicKey;
+  }
+
+  secretKey(): Promise<SecretKey | undefined> {
+    this.#secretKey ??= this.#open();
+    return this.#secretKey;
+  }
+
+  erase(): void {
+    this.#secretKey?.then((secretKey) => secretKey?.erase()).catch(() => {});
+  }
+
+  async #open(): Promise<SecretKey | undefined> {
+    const { keyId, algorithm, publicKey } = this.record;
+    const secret = await explainDamage(keyId, () => this.#keys.openSecret(keyId));
+    if (secret === undefined) return undefined;
+    try {
+      const secretKey = await explainDamage(keyId, () =>
+        this.#provider.importSecretKey(algorithm, hasSeed(this.record) ? { seed: secret } : { raw: secret }),
+      );
+      if (equalBytes(secretKey.publicKey.exportRaw(), publicKey)) return secretKey;
+      throw refuseDamaged(keyId);
+    } finally {
+      wipe(secret);
+    }
+  }
+}
+
+/** ML-DSA and ML-KEM keys are kept as seeds; SLH-DSA has none. */
+export function hasSeed({ algorithm }: Pick<StoredKey["record"], "algorithm">): boolean {
+  return usageOf(algorithm) === "KEM" || algorithm.startsWith("ML-DSA");
+}
+
+async function explainDamage<T>(keyId: string, open: () => Promise<T>): Promise<T> {
+  try {
+    return await open();
+  } catch (error) {
+    if (error instanceof CryptoError && error.code !== "CLOSED") throw refuseDamaged(keyId, error);
+    throw error;
+  }
+}
+
+/** Refuses a key whose record or secret half is not as it was written. */
+export function refuseDamaged(keyId: string, cause?: unknown): ConnectError {
+  const error = refuse(
+    "KEY_DAMAGED",
+    `the stored key ${keyId} is not as it was written and can not be used; restore it from a backup`,
+    { keyId },
+  );
+  error.cause = cause;
+  return error;
+}

@@ -1,0 +1,131 @@
+/** kms.KmsService: unpack, call, pack. */
+import { Code, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import type { KmsService } from "#gen/kms/kms_service_pb.ts";
+import type { CryptoProvider } from "../../crypto/provider.ts";
+import { reasonOf, refuseField } from "../../errors.ts";
+import type { OnceCall } from "../../storage/once.ts";
+import { readPageRequest } from "../../storage/pages.ts";
+import type { Store } from "../../storage/store.ts";
+import { StoreFailure } from "../../storage/store-error.ts";
+import { listAudit, packCheckpoint, packEntry, watchAudit } from "./audit.ts";
+import { createKey } from "./create.ts";
+import { decapsulate, encapsulate } from "./encapsulate.ts";
+import { type KeyCache, refuseDamaged } from "./key-cache.ts";
+import { packListed, packRecord, packWithJwk } from "./record-message.ts";
+import { destroyKey, rotateKey } from "./rotate.ts";
+import { type BatchItem, sign, signBatch, signStream } from "./sign.ts";
+import { type KmsStore, keyListName } from "./store.ts";
+import { refuseUnknown } from "./use.ts";
+import { verify } from "./verify.ts";
+
+/** What the service needs. */
+export interface KmsServiceParts {
+  readonly provider: CryptoProvider;
+  readonly store: Store;
+  readonly keys: KmsStore;
+  readonly cache: KeyCache;
+  /** Names who makes a call, for the audit log. */
+  readonly userOf: (context: HandlerContext) => string;
+  /** Tells under which idempotency key a call came. */
+  readonly repeatableOf: (context: HandlerContext) => Omit<OnceCall, "user"> | undefined;
+  readonly now?: () => Date;
+}
+
+/** Makes the implementation. */
+export function kmsService(given: KmsServiceParts): ServiceImpl<typeof KmsService> {
+  const parts = { now: () => new Date(), ...given };
+  const { provider, store, keys, userOf } = parts;
+  const onceOf = (context: HandlerContext): OnceCall | undefined => {
+    const repeatable = parts.repeatableOf(context);
+    return repeatable && { ...repeatable, user: userOf(context) };
+  };
+  return {
+    createKey: async ({ alias, algorithm, usage }, context) => {
+      const order = { alias, algorithm, usage, user: userOf(context), once: onceOf(context) };
+      return { result: packRecord(await createKey(parts, order)) };
+    },
+    getKey: async ({ keyId }) => {
+      const key = await keys.find(keyId);
+      if (key === undefined) throw refuseUnknown(keyId);
+      if (!key.isIntact) throw refuseDamaged(keyId);
+      return { result: packWithJwk(provider, key.record) };
+    },
+    listKeys: async ({ status: state, algorithm, pageSize, pageToken }) => {
+      const filter = { state, algorithm };
+      const page = readPageRequest(pageSize, pageToken, keyListName(filter));
+      if (page === undefined)
+        throw refuseField("pageToken", "is not one of this list; take the nextPageToken of its page");
+      const { rows, nextPageToken } = await keys.list(page, filter);
+      return { keys: rows.map(packListed), nextPageToken, totalSize: await keys.count(filter) };
+    },
+    rotateKey: async ({ keyId }, context) => {
+      const order = { keyId, user: userOf(context), once: onceOf(context) };
+      return { newKey: packRecord(await rotateKey(parts, order)) };
+    },
+    destroyKey: async ({ keyId }, context) => {
+      const order = { keyId, user: userOf(context), once: onceOf(context) };
+      return { keyId: await destroyKey(parts, order), newStatus: "DESTROYED" };
+    },
+    sign: async ({ keyId, data, context: binding, mu }, context) => ({
+      result: await sign(parts, { keyId, data, context: binding, mu, user: userOf(context) }),
+    }),
+    signStream: async (requests, context) => ({
+      result: await signStream(parts, partsOf(requests), userOf(context)),
+    }),
+    batchSign: async ({ keyId, data, context: binding }, context) => {
+      const user = userOf(context);
+      const { items, ...about } = await signBatch(parts, {
+        keyId,
+        data,
+        context: binding,
+        user,
+        signal: context.signal,
+      });
+      return { results: items.map(packItem), ...about };
+    },
+    verify: async ({ keyId, data, signature, context: binding }, context) => ({
+      result: await verify(parts, { keyId, data, signature, context: binding, user: userOf(context) }),
+    }),
+    encapsulate: async ({ keyId }, context) => ({
+      result: await encapsulate(parts, { keyId, user: userOf(context) }),
+    }),
+    decapsulate: async ({ keyId, ciphertext }, context) => ({
+      result: await decapsulate(parts, { keyId, ciphertext, user: userOf(context) }),
+    }),
+    getAuditLog: async (query) => {
+      const { rows, nextPageToken, totalSize } = await listAudit(store, query);
+      return { auditLog: rows.map(packEntry), nextPageToken, totalSize };
+    },
+    async *watchAuditLog({ keyId, afterSequence }, { signal }) {
+      for await (const entry of watchAudit(store, keyId, afterSequence, signal))
+        yield { entry: packEntry(entry) };
+    },
+    verifyAuditLog: async (_req, { signal }) => {
+      const { checkpoint, firstBrokenSequence, ...found } = await store.verifyAudit({ signal });
+      return {
+        ...found,
+        ...(firstBrokenSequence !== undefined && { firstBrokenSequence }),
+        ...(checkpoint && { checkpoint: packCheckpoint(store, checkpoint) }),
+      };
+    },
+    getHealth: async () => {
+      try {
+        return { serviceStatus: "UP", keyCount: await keys.count({ state: "", algorithm: "" }) };
+      } catch (error) {
+        if (error instanceof StoreFailure) return { serviceStatus: "DOWN" };
+        throw error;
+      }
+    },
+  };
+}
+
+async function* partsOf<Part>(requests: AsyncIterable<{ readonly part: Part }>): AsyncGenerator<Part> {
+  for await (const { part } of requests) yield part;
+}
+
+function packItem(item: BatchItem) {
+  if ("signature" in item) return item;
+  const { code, rawMessage } = item.error;
+  const name = Code[code].replace(/(?<!^)([A-Z])/g, "_$1").toUpperCase();
+  return { error: { code: name, reason: reasonOf(item.error) ?? "", message: rawMessage } };
+}

@@ -1,0 +1,52 @@
+/** Turns records into messages. */
+import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { KeyRecordSchema } from "#gen/kms/key_pb.ts";
+import { isMlDsaAlgorithm } from "../../crypto/algorithms.ts";
+import { toPublicJwk } from "../../crypto/jwk.ts";
+import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
+import type { CryptoProvider } from "../../crypto/provider.ts";
+import type { AnswerCodec } from "../../storage/store.ts";
+import { isKeyAlgorithm, type KeyRecord, type KeyState, usageOf } from "./record.ts";
+
+type RecordMessage = MessageInitShape<typeof KeyRecordSchema>;
+
+/** A record as lists have it: without its public key. */
+export function packListed({ keyId, alias, algorithm, usage, state, createdAt }: KeyRecord): RecordMessage {
+  return { keyId, alias, algorithm, usage, status: state, createdAt: timestampFromDate(createdAt) };
+}
+
+/** A record with its public key. */
+export function packRecord(record: KeyRecord): RecordMessage {
+  const { algorithm, publicKey } = record;
+  return { ...packListed(record), publicKey, publicKeyPem: encodePublicKeyPem(algorithm, publicKey) };
+}
+
+/** A record with its public key, also as JWK where a standard defines one. */
+export function packWithJwk(provider: CryptoProvider, record: KeyRecord): RecordMessage {
+  const { algorithm, publicKey } = record;
+  if (!isMlDsaAlgorithm(algorithm)) return packRecord(record);
+  const publicJwk = toPublicJwk(provider, provider.importPublicKey(algorithm, { raw: publicKey }));
+  return { ...packRecord(record), publicJwk: { ...publicJwk, $typeName: "pqc.Jwk" } };
+}
+
+/** How a record is kept as an answer. The owner is whoever asks again, and not part of it. */
+export const keyRecordCodec: AnswerCodec<KeyRecord> = {
+  encode: (record) => toBinary(KeyRecordSchema, create(KeyRecordSchema, packRecord(record))),
+  decode: (bytes) => {
+    const { keyId, alias, algorithm, status, createdAt, publicKey } = fromBinary(KeyRecordSchema, bytes);
+    if (!isKeyAlgorithm(algorithm) || createdAt === undefined || publicKey === undefined)
+      throw new Error("an answer that was kept is none of ours");
+    return {
+      keyId,
+      alias,
+      algorithm,
+      usage: usageOf(algorithm),
+      // It was made by this very codec.
+      state: status as KeyState,
+      publicKey,
+      owner: "",
+      createdAt: timestampDate(createdAt),
+    };
+  },
+};

@@ -1,0 +1,148 @@
+import type { ConnectError } from "@connectrpc/connect";
+import { reasonOf } from "../../errors.ts";
+import type { OnceCall } from "../../storage/once.ts";
+import type { AnswerCodec, WriteTransaction } from "../../storage/store.ts";
+import { type CreateParts, withNewKey } from "./create.ts";
+import { type KeyCache, refuseDamaged } from "./key-cache.ts";
+import type { KeyRecord } from "./record.ts";
+import { keyRecordCodec } from "./record-message.ts";
+import { changeState, findForChange, insertKey, type KmsStore, type StoredKey } from "./store.ts";
+import { describeRefusal, recordingRefusal, refuseState, refuseUnknown } from "./use.ts";
+
+/** What changes of keys need. */
+export interface ChangeParts extends CreateParts {
+  readonly keys: KmsStore;
+  readonly cache: KeyCache;
+}
+
+/** Which key is to be changed, and by whom. */
+export interface ChangeOrder {
+  readonly keyId: string;
+  readonly user: string;
+  readonly once: OnceCall | undefined;
+}
+
+/** What a change came to: its answer, or why it was refused; either has its entry in the audit log. */
+type Changed<Answer> = { readonly answer: Answer } | { readonly refusal: ConnectError };
+
+/**
+ * Replaces an ACTIVE key by a new one of the same algorithm. Of callers that race, one wins.
+ *
+ * @returns the new key.
+ * @throws KEY_NOT_FOUND, KEY_STATE_REFUSES, KEY_DAMAGED, IDEMPOTENCY_KEY_REUSED
+ */
+export async function rotateKey(parts: ChangeParts, order: ChangeOrder): Promise<KeyRecord> {
+  const { store, keys, cache } = parts;
+  const { keyId, user, once } = order;
+  const before = await store.findAnswer(once, keyRecordCodec);
+  if (before !== undefined) return before;
+  // To know what to make; what decides is read again in the transaction.
+  const old = await recordingRefusal(parts, { keyId, user, operation: "ROTATE" }, async () => {
+    const found = await keys.find(keyId);
+    if (found === undefined) throw refuseUnknown(keyId);
+    if (!found.isIntact) throw refuseDamaged(keyId);
+    if (found.record.state !== "ACTIVE") throw refuseState(keyId, found.record.state, "ROTATE");
+    return found.record;
+  });
+  const wanted = { algorithm: old.algorithm, alias: `${old.alias}-rotated`, owner: old.owner };
+  const changed = await withNewKey(parts, wanted, (record, secret) =>
+    store.writeOnce(once, codecOf(keyRecordCodec), async (transaction) => {
+      const { refusal, key } = await findChangeable(parts, transaction, order, "ROTATE");
+      if (refusal) return { refusal };
+      await changeState(store, transaction, key.record, "ROTATED");
+      transaction.audit({
+        keyId,
+        operation: "ROTATE",
+        user,
+        outcome: "OK",
+        details: `newKeyId=${record.keyId}`,
+      });
+      await insertKey(store, transaction, record, secret);
+      transaction.audit({
+        keyId: record.keyId,
+        operation: "CREATE",
+        user,
+        outcome: "OK",
+        details: `algorithm=${record.algorithm}, usage=${record.usage}, rotatedFrom=${keyId}`,
+      });
+      return { answer: record };
+    }),
+  );
+  cache.forget(keyId);
+  return answerOf(changed);
+}
+
+/**
+ * Destroys an ACTIVE or ROTATED key: its secret half is erased for good.
+ *
+ * @returns its keyId.
+ * @throws KEY_NOT_FOUND, KEY_STATE_REFUSES, IDEMPOTENCY_KEY_REUSED
+ */
+export async function destroyKey(parts: ChangeParts, order: ChangeOrder): Promise<string> {
+  const { store, cache } = parts;
+  const { keyId, user, once } = order;
+  const changed = await store.writeOnce(once, codecOf(keyIdCodec), async (transaction) => {
+    const { refusal, key } = await findChangeable(parts, transaction, order, "DESTROY");
+    if (refusal) return { refusal };
+    await changeState(store, transaction, key.record, "DESTROYED");
+    transaction.audit({
+      keyId,
+      operation: "DESTROY",
+      user,
+      outcome: "OK",
+      details: `stateBefore=${key.record.state}`,
+    });
+    return { answer: keyId };
+  });
+  cache.forget(keyId);
+  return answerOf(changed);
+}
+
+/** Finds a key that is to be changed within the transaction; a refusal goes into its audit entries. */
+async function findChangeable(
+  { store }: ChangeParts,
+  transaction: WriteTransaction,
+  { keyId, user }: ChangeOrder,
+  operation: "ROTATE" | "DESTROY",
+): Promise<{ refusal: ConnectError; key?: never } | { refusal?: never; key: StoredKey }> {
+  const key = await findForChange(store, transaction, keyId);
+  const refusal = refuseChange(key, keyId, operation);
+  if (key !== undefined && refusal === undefined) return { key };
+  const error = refusal ?? refuseUnknown(keyId);
+  const details = describeRefusal(reasonOf(error) ?? "INTERNAL");
+  transaction.audit({ keyId, operation, user, outcome: "REFUSED", details });
+  return { refusal: error };
+}
+
+function refuseChange(
+  key: StoredKey | undefined,
+  keyId: string,
+  operation: "ROTATE" | "DESTROY",
+): ConnectError | undefined {
+  if (key === undefined) return refuseUnknown(keyId);
+  const { state } = key.record;
+  if (operation === "DESTROY") {
+    // A key that was tampered with can still be got rid of.
+    return state === "DESTROYED" && key.isIntact ? refuseState(keyId, state, operation) : undefined;
+  }
+  if (!key.isIntact) return refuseDamaged(keyId);
+  return state === "ACTIVE" ? undefined : refuseState(keyId, state, operation);
+}
+
+function answerOf<Answer>(changed: Changed<Answer>): Answer {
+  if ("refusal" in changed) throw changed.refusal;
+  return changed.answer;
+}
+
+/** Refusals are not kept: who tries again may find that they are over. */
+function codecOf<Answer>({ encode, decode }: AnswerCodec<Answer>): AnswerCodec<Changed<Answer>> {
+  return {
+    encode: (changed) => ("answer" in changed ? encode(changed.answer) : undefined),
+    decode: (bytes) => ({ answer: decode(bytes) }),
+  };
+}
+
+const keyIdCodec: AnswerCodec<string> = {
+  encode: (keyId) => new TextEncoder().encode(keyId),
+  decode: (bytes) => new TextDecoder().decode(bytes),
+};

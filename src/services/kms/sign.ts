@@ -1,0 +1,178 @@
+import { isMlDsaAlgorithm } from "../../crypto/algorithms.ts";
+import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
+import { refuse, refuseField } from "../../errors.ts";
+import type { CachedKey } from "./key-cache.ts";
+import { findUsable, openSecretKey, recordingRefusal, type UseOrder, type UseParts, useKey } from "./use.ts";
+
+/** What signing needs. */
+export interface SignParts extends UseParts {
+  readonly provider: CryptoProvider;
+}
+
+/** A signature, and what made it. */
+export interface Signed {
+  readonly signature: Uint8Array;
+  readonly keyId: string;
+  readonly algorithm: string;
+}
+
+/** What is to be signed: data, or the mu of data that stays with the caller. */
+export interface SignOrder {
+  readonly keyId: string;
+  readonly user: string;
+  readonly data: Uint8Array;
+  /** 0 to 255 bytes. */
+  readonly context: Uint8Array;
+  /** 64 bytes, or none. */
+  readonly mu: Uint8Array;
+}
+
+function signOrder({ keyId, user }: Pick<SignOrder, "keyId" | "user">): UseOrder {
+  return { keyId, user, operation: "SIGN", states: ["ACTIVE"], usage: "SIGN" };
+}
+
+/**
+ * Signs with a stored key (FIPS 204, section 5.2; FIPS 205, section 10.2; pure, hedged).
+ *
+ * @throws as useKey does; KEY_USAGE_REFUSES also for mu with a key that is not one of ML-DSA
+ */
+export function sign(parts: SignParts, { data, context, mu, ...who }: SignOrder): Promise<Signed> {
+  const order = signOrder(who);
+  return useKey(parts, order, async (key) => {
+    if (mu.length > 0) checkTakesMu(key);
+    const secretKey = await openSecretKey(parts, key, order);
+    const signature =
+      mu.length > 0
+        ? await parts.provider.signMu(secretKey, mu)
+        : await parts.provider.sign(secretKey, data, { context });
+    return { result: toSigned(key, signature), details: [mu.length > 0 ? "input=mu" : "input=data"] };
+  });
+}
+
+/** One message of a batch: its signature, or what is wrong with it. */
+export type BatchItem =
+  | { readonly signature: Uint8Array }
+  | { readonly error: ReturnType<typeof refuseField> };
+
+/** Signatures in the order of the messages. */
+export interface BatchSigned {
+  readonly items: readonly BatchItem[];
+  readonly keyId: string;
+  readonly algorithm: string;
+}
+
+/** Signatures of one batch to compute at a time, so that others get their turn in between. */
+const batchInFlight = 8;
+
+/**
+ * Signs several messages with one key; each signature has an audit entry of its own, and all are recorded at once.
+ *
+ * @throws as useKey does
+ */
+export function signBatch(
+  parts: SignParts,
+  input: {
+    keyId: string;
+    user: string;
+    data: readonly Uint8Array[];
+    context: Uint8Array;
+    signal: AbortSignal;
+  },
+): Promise<BatchSigned> {
+  const { data, context, signal } = input;
+  const order = signOrder(input);
+  return useKey(parts, order, async (key) => {
+    const secretKey = await openSecretKey(parts, key, order);
+    const items = new Array<BatchItem>(data.length);
+    let next = 0;
+    const signSome = async (): Promise<void> => {
+      for (let i = next++; i < data.length; i = next++) {
+        signal.throwIfAborted();
+        const message = data[i] ?? new Uint8Array();
+        items[i] =
+          message.length === 0
+            ? { error: refuseField(`data[${i}]`, "is empty; give at least 1 byte") }
+            : { signature: await parts.provider.sign(secretKey, message, { context }) };
+      }
+    };
+    await Promise.all(Array.from({ length: batchInFlight }, signSome));
+    const details = items.map((item, i) =>
+      "signature" in item ? `input=data, batchItem=${i + 1}/${items.length}` : "",
+    );
+    const { keyId, algorithm } = key.record;
+    return { result: { items, keyId, algorithm }, details: details.filter((text) => text !== "") };
+  });
+}
+
+/** One part of a message that is signed as it arrives. */
+export type SignPart =
+  | { readonly case: "header"; readonly value: { readonly keyId: string; readonly context: Uint8Array } }
+  | { readonly case: "chunk"; readonly value: Uint8Array }
+  | { readonly case: undefined; readonly value?: undefined };
+
+/**
+ * Signs a message as it arrives, in constant memory: mu is computed on the way (FIPS 204, algorithm 7, line 6), and
+ * the signature is that of the whole message.
+ *
+ * @throws as useKey does; FIELD_INVALID if the parts are not a header and then at least 1 byte
+ */
+export async function signStream(
+  parts: SignParts,
+  stream: AsyncIterable<SignPart>,
+  user: string,
+): Promise<Signed> {
+  const iterator = stream[Symbol.asyncIterator]();
+  const first = await iterator.next();
+  if (first.done === true || first.value.case !== "header")
+    throw refuseField("header", "is missing; the first message of the stream is the header");
+  const { keyId, context } = first.value.value;
+  const order = signOrder({ keyId, user });
+  const publicKey = await recordingRefusal(parts, order, async () => {
+    const key = await findUsable(parts.cache, order);
+    checkTakesMu(key);
+    return key.publicKey();
+  });
+  const { mu, bytes } = await computeMu(parts.provider, publicKey, context, iterator);
+  return useKey(parts, order, async (key) => {
+    const secretKey = await openSecretKey(parts, key, order);
+    const signature = await parts.provider.signMu(secretKey, mu);
+    return { result: toSigned(key, signature), details: [`input=stream, bytes=${bytes}`] };
+  });
+}
+
+async function computeMu(
+  provider: CryptoProvider,
+  publicKey: PublicKey,
+  context: Uint8Array,
+  parts: AsyncIterator<SignPart>,
+): Promise<{ mu: Uint8Array; bytes: number }> {
+  const hash = provider.startMu(publicKey, { context });
+  let bytes = 0;
+  for (;;) {
+    const { done, value: part } = await parts.next();
+    if (done === true) break;
+    if (part.case !== "chunk")
+      throw refuseField("header", "comes twice; after the first message come chunks");
+    hash.update(part.value);
+    bytes += part.value.length;
+  }
+  if (bytes === 0) throw refuseField("chunk", "is missing; give at least 1 byte of the message");
+  return { mu: hash.digest(), bytes };
+}
+
+/** Only ML-DSA has a mu; SLH-DSA reads a message twice (FIPS 205, algorithm 19). */
+function checkTakesMu({ record: { keyId, algorithm } }: CachedKey): void {
+  if (isMlDsaAlgorithm(algorithm)) return;
+  throw refuse(
+    "KEY_USAGE_REFUSES",
+    `key ${keyId} is one of ${algorithm}; mu and streams take one of ML-DSA`,
+    {
+      keyId,
+      algorithm,
+    },
+  );
+}
+
+function toSigned({ record: { keyId, algorithm } }: CachedKey, signature: Uint8Array): Signed {
+  return { signature, keyId, algorithm };
+}

@@ -1,0 +1,254 @@
+/** What the key service keeps: records, their sealed secret halves, and what was done with them. */
+import { sql } from "kysely";
+import { readHead } from "../../storage/audit-log.ts";
+import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
+import type { KmsKeysTable } from "../../storage/schema.ts";
+import type { Store, WriteTransaction } from "../../storage/store.ts";
+import type { KeyAlgorithm, KeyRecord, KeyState, KeyUsage } from "./record.ts";
+
+/** What the audit log can say that was done. */
+export type Operation = "CREATE" | "SIGN" | "VERIFY" | "ROTATE" | "DESTROY" | "ENCAPSULATE" | "DECAPSULATE";
+
+/** A key as it was read, with the tag that its next use is checked against. */
+export interface StoredKey {
+  readonly record: KeyRecord;
+  readonly tag: string;
+  /** False if somebody changed the record behind our back. */
+  readonly isIntact: boolean;
+}
+
+/** One thing that was done, or refused. */
+export interface KeyEvent {
+  readonly keyId: string;
+  readonly operation: Operation;
+  readonly user: string;
+  readonly outcome: "OK" | "REFUSED";
+  readonly details: string;
+}
+
+/** A use of a key that is to be recorded if the key is still the one that was used. */
+export interface KeyUse {
+  readonly tag: string;
+  /** One entry each. */
+  readonly events: readonly KeyEvent[];
+}
+
+/** Filters of a list of keys; empty for all. */
+export interface KeyFilter {
+  readonly state: string;
+  readonly algorithm: string;
+}
+
+/** The keys of the service. */
+export interface KmsStore {
+  find(keyId: string): Promise<StoredKey | undefined>;
+  list(request: PageRequest, filter: KeyFilter): Promise<Page<KeyRecord>>;
+  count(filter: KeyFilter): Promise<number>;
+  /** Opens the secret half: the seed, for SLH-DSA the whole key. The caller wipes it. @throws SEAL_BROKEN */
+  openSecret(keyId: string): Promise<Uint8Array | undefined>;
+  /**
+   * Records uses, unless the key was changed since it was read; uses of one moment share a transaction.
+   *
+   * @returns false if it was changed; then nothing is recorded.
+   */
+  recordUse(use: KeyUse): Promise<boolean>;
+  /** Records what was refused. */
+  recordRefusal(event: KeyEvent): Promise<void>;
+  /** The number of the newest entry of the audit log. */
+  newestEntry(): Promise<number>;
+  /** Keys that were rotated or destroyed, by whomever, after one entry of the audit log and up to another. */
+  listRetired(after: number, last: number): Promise<string[]>;
+}
+
+/** Names the sealed secret half of a key. */
+function secretIdentityOf(keyId: string): string {
+  return `kms_keys/${keyId}/secret-key`;
+}
+
+/** Names a list of keys, for page tokens. */
+export function keyListName({ state, algorithm }: KeyFilter): string {
+  return `kms_keys ${state} ${algorithm}`;
+}
+
+/** Makes the store of the key service on the store of all. */
+export function createKmsStore(store: Store): KmsStore {
+  const recordUses = store.batch(async ({ db, audit }, uses: readonly KeyUse[]) => {
+    const keyIds = [...new Set(uses.flatMap(({ events }) => events.map(({ keyId }) => keyId)))];
+    const rows = await db
+      .selectFrom("kms_keys")
+      .select(["key_id", "record_tag"])
+      .where("key_id", "in", keyIds)
+      .execute();
+    const tags = new Map(rows.map((row) => [row.key_id, row.record_tag]));
+    return uses.map(({ tag, events }) => {
+      if (events.some(({ keyId }) => tags.get(keyId) !== tag)) return false;
+      for (const event of events) audit(event);
+      return true;
+    });
+  });
+  const recordRefusals = store.batch(async ({ audit }, events: readonly KeyEvent[]) =>
+    events.map((event) => audit(event)),
+  );
+  return {
+    async find(keyId) {
+      const row = await store.reader
+        .selectFrom("kms_keys")
+        .selectAll()
+        .where("key_id", "=", keyId)
+        .executeTakeFirst();
+      return row && readRow(store, row);
+    },
+
+    async list(request, filter) {
+      let query = store.reader.selectFrom("kms_keys").selectAll().where("position", ">", request.after);
+      if (filter.state !== "") query = query.where("key_state", "=", filter.state);
+      if (filter.algorithm !== "") query = query.where("algorithm", "=", filter.algorithm);
+      const rows = await query
+        .orderBy("position")
+        .limit(request.limit + 1)
+        .execute();
+      const { rows: page, nextPageToken } = cutPage(
+        rows,
+        request,
+        keyListName(filter),
+        ({ position }) => position,
+      );
+      return { rows: page.map(toRecord), nextPageToken };
+    },
+
+    async count({ state, algorithm }) {
+      let query = store.reader
+        .selectFrom("kms_key_counts")
+        .select((row) => row.fn.sum<number | null>("key_count").as("count"));
+      if (state !== "") query = query.where("key_state", "=", state);
+      if (algorithm !== "") query = query.where("algorithm", "=", algorithm);
+      return Number((await query.executeTakeFirstOrThrow()).count ?? 0);
+    },
+
+    openSecret: (keyId) => store.readSecret(secretIdentityOf(keyId)),
+    recordUse: (use) => recordUses(use),
+    recordRefusal: (event) => recordRefusals(event),
+
+    newestEntry: async () => (await readHead(store.reader)).sequence,
+
+    async listRetired(after, last) {
+      const rows = await store.reader
+        .selectFrom("audit_entries")
+        .select("key_id")
+        .where("sequence", ">", after)
+        .where("sequence", "<=", last)
+        .where("operation", "in", ["ROTATE", "DESTROY"] satisfies Operation[])
+        .execute();
+      return rows.map((row) => row.key_id);
+    },
+  };
+}
+
+/** Reads a key within a transaction. */
+export async function findForChange(
+  store: Store,
+  { db }: WriteTransaction,
+  keyId: string,
+): Promise<StoredKey | undefined> {
+  const row = await db.selectFrom("kms_keys").selectAll().where("key_id", "=", keyId).executeTakeFirst();
+  return row && readRow(store, row);
+}
+
+/** Keeps a new key, within a transaction. @param secret sealed; the caller wipes it */
+export async function insertKey(
+  store: Store,
+  { db, putSecret }: WriteTransaction,
+  record: KeyRecord,
+  secret: Uint8Array,
+): Promise<void> {
+  const { newest } = await db
+    .selectFrom("kms_keys")
+    .select((row) => row.fn.max("position").as("newest"))
+    .executeTakeFirstOrThrow();
+  await db
+    .insertInto("kms_keys")
+    .values({
+      position: (newest ?? 0) + 1,
+      key_id: record.keyId,
+      alias: record.alias,
+      algorithm: record.algorithm,
+      key_usage: record.usage,
+      key_state: record.state,
+      public_key: record.publicKey,
+      owner: record.owner,
+      created_at_ms: record.createdAt.getTime(),
+      record_tag: store.tagRecord(fieldsOf(record)),
+    })
+    .execute();
+  await countKey(db, record, 1);
+  await putSecret(secretIdentityOf(record.keyId), secret);
+}
+
+/** Moves a key on in its life, within a transaction. What is destroyed loses its secret half. */
+export async function changeState(
+  store: Store,
+  { db, eraseSecret }: WriteTransaction,
+  record: KeyRecord,
+  state: KeyState,
+): Promise<void> {
+  const changed = { ...record, state };
+  await db
+    .updateTable("kms_keys")
+    .set({ key_state: state, record_tag: store.tagRecord(fieldsOf(changed)) })
+    .where("key_id", "=", record.keyId)
+    .execute();
+  await countKey(db, record, -1);
+  await countKey(db, changed, 1);
+  if (state === "DESTROYED") await eraseSecret(secretIdentityOf(record.keyId));
+}
+
+async function countKey(db: WriteTransaction["db"], record: KeyRecord, change: number): Promise<void> {
+  await db
+    .insertInto("kms_key_counts")
+    .values({
+      owner: record.owner,
+      algorithm: record.algorithm,
+      key_state: record.state,
+      key_count: change,
+    })
+    .onConflict((conflict) =>
+      conflict
+        .columns(["owner", "algorithm", "key_state"])
+        .doUpdateSet({ key_count: sql`kms_key_counts.key_count + ${change}` }),
+    )
+    .execute();
+}
+
+/** All that a record's tag binds; in this order for the life of a store. */
+function fieldsOf(record: KeyRecord): (string | number | Uint8Array)[] {
+  return [
+    "kms_keys",
+    record.keyId,
+    record.alias,
+    record.algorithm,
+    record.usage,
+    record.state,
+    record.publicKey,
+    record.owner,
+    record.createdAt.getTime(),
+  ];
+}
+
+function readRow(store: Store, row: KmsKeysTable): StoredKey {
+  const record = toRecord(row);
+  return { record, tag: row.record_tag, isIntact: store.isTagged(fieldsOf(record), row.record_tag) };
+}
+
+function toRecord(row: KmsKeysTable): KeyRecord {
+  return {
+    keyId: row.key_id,
+    alias: row.alias,
+    // What the record's tag vouches for.
+    algorithm: row.algorithm as KeyAlgorithm,
+    usage: row.key_usage as KeyUsage,
+    state: row.key_state as KeyState,
+    publicKey: row.public_key,
+    owner: row.owner,
+    createdAt: new Date(row.created_at_ms),
+  };
+}

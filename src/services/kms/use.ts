@@ -1,0 +1,131 @@
+/** The way of every use of a key: find it, see whether it may, use it, and record that before anybody is answered. */
+import { ConnectError } from "@connectrpc/connect";
+import type { SecretKey } from "../../crypto/provider.ts";
+import { reasonOf, refuse } from "../../errors.ts";
+import { type CachedKey, type KeyCache, refuseDamaged } from "./key-cache.ts";
+import type { KeyState, KeyUsage } from "./record.ts";
+import type { KeyEvent, KmsStore, Operation } from "./store.ts";
+
+/** What the uses of keys need. */
+export interface UseParts {
+  readonly keys: KmsStore;
+  readonly cache: KeyCache;
+}
+
+/** A use of a key. */
+export interface UseOrder {
+  readonly keyId: string;
+  readonly user: string;
+  readonly operation: Operation;
+  /** The states that allow it. */
+  readonly states: readonly KeyState[];
+  /** What the key must be for. */
+  readonly usage: KeyUsage;
+}
+
+/** What came of using a key. */
+export interface UseOutcome<Result> {
+  readonly result: Result;
+  /** What the audit log says of it; one entry each. */
+  readonly details: readonly string[];
+}
+
+/**
+ * Uses a key. The result is given back only once its audit entry is on the disk, and only if the key was still in a
+ * state that allows the use at that moment: a rotation that was answered before goes before.
+ *
+ * @param work computes the result; what it throws as a refusal is recorded as one.
+ * @throws KEY_NOT_FOUND, KEY_STATE_REFUSES, KEY_USAGE_REFUSES, KEY_DAMAGED, and what the work throws
+ */
+export async function useKey<Result>(
+  parts: UseParts,
+  order: UseOrder,
+  work: (key: CachedKey) => Promise<UseOutcome<Result>>,
+): Promise<Result> {
+  const { keys, cache } = parts;
+  const { keyId, operation, user } = order;
+  const outcome = await recordingRefusal(parts, order, async () => work(await findUsable(cache, order)));
+  for (;;) {
+    const key = await recordingRefusal(parts, order, () => findUsable(cache, order));
+    const events = outcome.details.map(
+      (details): KeyEvent => ({ keyId, operation, user, outcome: "OK", details }),
+    );
+    if (await keys.recordUse({ tag: key.tag, events })) return outcome.result;
+    // Somebody changed the key meanwhile. Perhaps its new state allows the use as well; states only go on, so
+    // this ends.
+    cache.forget(keyId);
+  }
+}
+
+/** Finds a key and sees whether it may be used. Throws what `useKey` does, and records nothing. */
+export async function findUsable(
+  cache: KeyCache,
+  { keyId, states, usage, operation }: UseOrder,
+): Promise<CachedKey> {
+  const key = await cache.find(keyId);
+  if (key === undefined) throw refuseUnknown(keyId);
+  if (!key.isIntact) throw refuseDamaged(keyId);
+  const { state, usage: actual, algorithm } = key.record;
+  if (!states.includes(state)) throw refuseState(keyId, state, operation);
+  if (actual === usage) return key;
+  throw refuse(
+    "KEY_USAGE_REFUSES",
+    `key ${keyId} is one of ${algorithm}, which is for ${actual}; ${operation} takes one that is for ${usage}`,
+    { keyId, algorithm, usage: actual, operation },
+  );
+}
+
+/** Opens the secret half of a key that was found. */
+export async function openSecretKey(
+  { cache }: UseParts,
+  key: CachedKey,
+  order: UseOrder,
+): Promise<SecretKey> {
+  const secretKey = await key.secretKey();
+  if (secretKey !== undefined) return secretKey;
+  // Either it was destroyed since the record was read, or its secret half was taken away.
+  cache.forget(order.keyId);
+  await findUsable(cache, order);
+  throw refuseDamaged(order.keyId);
+}
+
+/** Runs something, and puts an entry into the audit log if it refuses. */
+export async function recordingRefusal<T>(
+  { keys }: Pick<UseParts, "keys">,
+  { keyId, user, operation }: Pick<UseOrder, "keyId" | "user" | "operation">,
+  call: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    const reason = error instanceof ConnectError ? reasonOf(error) : undefined;
+    if (reason !== undefined)
+      await keys.recordRefusal({
+        keyId,
+        operation,
+        user,
+        outcome: "REFUSED",
+        details: describeRefusal(reason),
+      });
+    throw error;
+  }
+}
+
+/** What the audit log says of a refusal. */
+export function describeRefusal(reason: string): string {
+  return `reason=${reason}`;
+}
+
+/** Refuses a key that is not there. */
+export function refuseUnknown(keyId: string): ConnectError {
+  return refuse("KEY_NOT_FOUND", `key ${keyId} does not exist`, { keyId });
+}
+
+/** Refuses a key that is in no state for an operation. */
+export function refuseState(keyId: string, state: KeyState, operation: Operation): ConnectError {
+  return refuse("KEY_STATE_REFUSES", `key ${keyId} is ${state}, which refuses ${operation}`, {
+    keyId,
+    state,
+    operation,
+  });
+}

@@ -1,0 +1,48 @@
+import { isSignatureAlgorithm, signatureAlgorithms } from "../../crypto/algorithms.ts";
+import { refuseField } from "../../errors.ts";
+import type { SignParts } from "./sign.ts";
+import { useKey } from "./use.ts";
+
+/** What is to be verified. */
+export interface VerifyOrder {
+  readonly keyId: string;
+  readonly user: string;
+  readonly data: Uint8Array;
+  readonly signature: Uint8Array;
+  /** 0 to 255 bytes. */
+  readonly context: Uint8Array;
+}
+
+/** The outcome, and the key that it is about. */
+export interface Verified {
+  readonly valid: boolean;
+  readonly keyId: string;
+  readonly algorithm: string;
+}
+
+/**
+ * Tells whether a stored key made a signature (FIPS 204, section 5.3; FIPS 205, section 10.3; pure).
+ *
+ * @throws as useKey does; LENGTH_INVALID for a signature of a length that the algorithm does not have
+ */
+export function verify(parts: SignParts, order: VerifyOrder): Promise<Verified> {
+  const { keyId, user, data, signature, context } = order;
+  const use = { keyId, user, operation: "VERIFY", states: ["ACTIVE", "ROTATED"], usage: "SIGN" } as const;
+  return useKey(parts, use, async (key) => {
+    const { algorithm } = key.record;
+    checkLength(algorithm, signature);
+    const valid = await parts.provider.verify(key.publicKey(), data, signature, { context });
+    return { result: { valid, keyId, algorithm }, details: [`valid=${valid}`] };
+  });
+}
+
+function checkLength(algorithm: string, signature: Uint8Array): void {
+  if (!isSignatureAlgorithm(algorithm) || algorithm === "ECDSA-P256") return;
+  const { signatureBytes } = signatureAlgorithms[algorithm];
+  if (signature.length === signatureBytes) return;
+  throw refuseField(
+    "signature",
+    `is ${signature.length} bytes; a signature of ${algorithm} has ${signatureBytes}`,
+    "LENGTH_INVALID",
+  );
+}

@@ -1,0 +1,85 @@
+/**
+ * The chain of audit entries: what is hashed, and how.
+ *
+ * The hash of an entry covers its content and the hash of the entry before it, so no entry can be changed,
+ * removed or moved without changing all that follow. A tag binds each hash to a key that the database holds
+ * only sealed, so whoever can write to the database can not write a chain of his own.
+ */
+import { createHmac, hash } from "node:crypto";
+
+/** What a service wants to be remembered. */
+export interface NewAuditEntry {
+  /** The key that it is about, as the caller named it. */
+  readonly keyId: string;
+  /** Such as CREATE or SIGN. */
+  readonly operation: string;
+  /** Who did it: the subject of a token, or "system". */
+  readonly user: string;
+  readonly outcome: "OK" | "REFUSED";
+  /** Public values only. */
+  readonly details: string;
+}
+
+/** An entry in its place. */
+export interface AuditEntry extends NewAuditEntry {
+  /** Counts from 1 without gaps. */
+  readonly sequence: number;
+  readonly timestamp: Date;
+  /** SHA-256, 64 lower-case hexadecimal digits. */
+  readonly entryHash: string;
+}
+
+/** Where a chain ends. */
+export interface AuditHead {
+  /** 0 for the empty chain. */
+  readonly sequence: number;
+  readonly entryHash: string;
+}
+
+/** The end of a chain without entries, and what the first entry has before it. */
+export const emptyChain: AuditHead = { sequence: 0, entryHash: "0".repeat(64) };
+
+/**
+ * Hashes an entry: SHA-256 of the UTF-8 of its RFC 8785 canonical JSON, with these members and no others.
+ * The timestamp has milliseconds and ends in Z; the sequence is a number, all else are strings.
+ */
+export function hashEntry(entry: Omit<AuditEntry, "entryHash">, previousHash: string): string {
+  const { details, keyId, operation, outcome, sequence, timestamp, user } = entry;
+  // RFC 8785, section 3.2.3: members in the order of their names. For strings and whole numbers, JSON.stringify
+  // writes what section 3.2.2 wants.
+  const canonical = {
+    details,
+    keyId,
+    operation,
+    outcome,
+    previousHash,
+    sequence,
+    timestamp: timestamp.toISOString(),
+    user,
+  };
+  return hash("sha256", JSON.stringify(canonical), "hex");
+}
+
+/** The tag of an entry's hash. */
+export function tagEntry(tagKey: Uint8Array, entryHash: string): string {
+  return createHmac("sha256", tagKey).update(`audit entry ${entryHash}`).digest("hex");
+}
+
+/** The tag of the end of a chain: it tells when the last entries were cut off. */
+export function tagHead(tagKey: Uint8Array, { sequence, entryHash }: AuditHead): string {
+  return createHmac("sha256", tagKey).update(`audit head ${sequence} ${entryHash}`).digest("hex");
+}
+
+/** What a checkpoint says: where the chain was, and when. */
+export interface AuditCheckpoint extends AuditHead {
+  readonly signedAt: Date;
+}
+
+/**
+ * What a checkpoint's signature is over: the UTF-8 of this RFC 8785 canonical JSON. ML-DSA-65, empty context.
+ */
+export function checkpointMessage({ entryHash, sequence, signedAt }: AuditCheckpoint): Uint8Array {
+  const purpose = "audit checkpoint";
+  const canonical = { entryHash, purpose, sequence, signedAt: signedAt.toISOString() };
+  return new TextEncoder().encode(JSON.stringify(canonical));
+}

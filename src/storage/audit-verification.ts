@@ -1,0 +1,211 @@
+/** Verifies the audit chain from its first entry to its end, and against its checkpoints. */
+import { setImmediate } from "node:timers/promises";
+import {
+  type AuditCheckpoint,
+  type AuditEntry,
+  type AuditHead,
+  emptyChain,
+  hashEntry,
+  tagEntry,
+  tagHead,
+} from "./audit-chain.ts";
+import { readEntryRows, toEntry } from "./audit-log.ts";
+import type { Reader } from "./database.ts";
+import { equalTags } from "./record-tag.ts";
+import type { AuditCheckpointsTable, AuditEntriesTable } from "./schema.ts";
+
+/** A checkpoint with its signature. */
+export interface SignedCheckpoint extends AuditCheckpoint {
+  /** ML-DSA-65 over checkpointMessage. */
+  readonly signature: Uint8Array;
+}
+
+/** What verification found. */
+export interface AuditVerification {
+  readonly valid: boolean;
+  /** Entries that the log holds. */
+  readonly entries: number;
+  /** Hash of the last of them; 64 zeros if there is none. */
+  readonly head: string;
+  /** The first entry that is not as it was written, or is missing; undefined if the log is valid. */
+  readonly firstBrokenSequence: number | undefined;
+  /** What is wrong with it, for a person; empty if the log is valid. */
+  readonly reason: string;
+  /** The newest checkpoint that agrees with the log. */
+  readonly checkpoint: SignedCheckpoint | undefined;
+}
+
+/** What verification needs. */
+export interface AuditVerificationParts {
+  readonly db: Reader;
+  /** RootKeys.audit */
+  readonly tagKey: Uint8Array;
+  readonly verifyCheckpoint: (checkpoint: SignedCheckpoint) => Promise<boolean>;
+  /** A checkpoint that was kept outside of the store; the log must still agree with it. */
+  readonly outside?: SignedCheckpoint | undefined;
+  /** Called now and then with the entries that were checked, and all that there are. */
+  readonly onProgress?: (checked: number, total: number) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Entries to read at once. */
+const chunkRows = 1000;
+
+/** Something that is wrong with the log, and where. */
+interface Fault {
+  readonly sequence: number;
+  readonly reason: string;
+}
+
+/** Verifies the log as it is when this begins; what is written meanwhile is left for the next time. */
+export async function verifyAuditLog(parts: AuditVerificationParts): Promise<AuditVerification> {
+  const { stated, isTrue, lastRow } = await readEnds(parts);
+  const end = Math.max(stated.sequence, lastRow);
+  const walk = await walkChain(parts, end, await readCheckpoints(parts, end));
+  const fault = walk.fault ?? findFaultOfEnd(walk, stated, isTrue);
+  return {
+    valid: fault === undefined,
+    entries: walk.entries,
+    head: walk.last.entryHash,
+    firstBrokenSequence: fault?.sequence,
+    reason: fault?.reason ?? "",
+    checkpoint: walk.checkpoint,
+  };
+}
+
+/** Where the log says that it ends, whether that is true to its tag, and where its rows end. */
+interface Ends {
+  readonly stated: AuditHead;
+  readonly isTrue: boolean;
+  readonly lastRow: number;
+}
+
+/** One statement, so that both are of one moment. */
+async function readEnds({ db, tagKey }: AuditVerificationParts): Promise<Ends> {
+  const { last_row, ...head } = await db
+    .selectFrom((from) =>
+      from
+        .selectFrom("audit_entries")
+        .select((row) => row.fn.max("sequence").as("last_row"))
+        .as("entries"),
+    )
+    .leftJoin("audit_head", (join) => join.onTrue())
+    .selectAll()
+    .executeTakeFirstOrThrow();
+  const lastRow = last_row ?? 0;
+  // Before the first entry there is no head.
+  if (head.sequence === null) return { stated: emptyChain, isTrue: lastRow === 0, lastRow };
+  const stated: AuditHead = { sequence: head.sequence, entryHash: head.entry_hash ?? "" };
+  return { stated, isTrue: equalTags(head.head_tag ?? "", tagHead(tagKey, stated)), lastRow };
+}
+
+/** A chain without a fault may yet have lost its last entries, or have too many. */
+function findFaultOfEnd({ last, checkpoint }: Walk, stated: AuditHead, isTrue: boolean): Fault | undefined {
+  if (!isTrue) {
+    const trusted = checkpoint?.sequence ?? 0;
+    return { sequence: trusted + 1, reason: "the end of the log was changed; entries may be missing" };
+  }
+  if (last.sequence < stated.sequence) return { sequence: last.sequence + 1, reason: "the entry is missing" };
+  if (last.sequence > stated.sequence)
+    return { sequence: stated.sequence + 1, reason: "the entry is beyond the end of the log" };
+  return undefined;
+}
+
+interface Walk {
+  readonly entries: number;
+  readonly last: AuditHead;
+  readonly fault: Fault | undefined;
+  readonly checkpoint: SignedCheckpoint | undefined;
+}
+
+/** Follows the chain; counts on to its end after the first fault, but looks for no second one. */
+async function walkChain(
+  parts: AuditVerificationParts,
+  end: number,
+  checkpoints: readonly SignedCheckpoint[],
+): Promise<Walk> {
+  let entries = 0;
+  let position = 0;
+  let last = emptyChain;
+  let fault: Fault | undefined;
+  let checkpoint: SignedCheckpoint | undefined;
+  const waiting = [...checkpoints];
+  for (;;) {
+    parts.signal?.throwIfAborted();
+    const rows = await readEntryRows(parts.db, position, chunkRows, end);
+    for (const row of rows) {
+      entries += 1;
+      fault ??= checkRow(row, last, parts.tagKey);
+      last = { sequence: row.sequence, entryHash: row.entry_hash };
+      while (fault === undefined && waiting[0] !== undefined && waiting[0].sequence <= row.sequence) {
+        const due = waiting.shift() as SignedCheckpoint;
+        fault = await checkCheckpoint(parts, due, last);
+        if (fault === undefined) checkpoint = due;
+      }
+    }
+    position = rows.at(-1)?.sequence ?? position;
+    parts.onProgress?.(entries, Math.max(end, entries));
+    if (rows.length < chunkRows) break;
+    await setImmediate();
+  }
+  if (fault === undefined && waiting[0] !== undefined)
+    fault = {
+      sequence: last.sequence + 1,
+      reason: "the entry is missing: a signed checkpoint is beyond the end",
+    };
+  return { entries, last, fault, checkpoint };
+}
+
+function checkRow(row: AuditEntriesTable, previous: AuditHead, tagKey: Uint8Array): Fault | undefined {
+  const expected = previous.sequence + 1;
+  if (row.sequence !== expected) return { sequence: expected, reason: "the entry is missing" };
+  if (hashOf(toEntry(row), previous.entryHash) !== row.entry_hash)
+    return { sequence: expected, reason: "the entry is not as it was written" };
+  if (!equalTags(row.entry_tag, tagEntry(tagKey, row.entry_hash)))
+    return { sequence: expected, reason: "the entry was not written by this program" };
+  return undefined;
+}
+
+/** A changed time may be none that a date can hold. */
+function hashOf(entry: AuditEntry, previousHash: string): string {
+  return Number.isNaN(entry.timestamp.getTime()) ? "" : hashEntry(entry, previousHash);
+}
+
+async function checkCheckpoint(
+  { verifyCheckpoint }: AuditVerificationParts,
+  checkpoint: SignedCheckpoint,
+  head: AuditHead,
+): Promise<Fault | undefined> {
+  const { sequence, entryHash } = checkpoint;
+  if (!(await verifyCheckpoint(checkpoint)))
+    return { sequence, reason: `the checkpoint at entry ${sequence} has no valid signature` };
+  if (sequence === head.sequence && entryHash === head.entryHash) return undefined;
+  return { sequence, reason: "the log is not the one that a signed checkpoint saw" };
+}
+
+/** Checkpoints in their order, also those beyond the end: they tell that it was cut off. */
+async function readCheckpoints(
+  { db, outside }: AuditVerificationParts,
+  end: number,
+): Promise<SignedCheckpoint[]> {
+  const rows = await db.selectFrom("audit_checkpoints").selectAll().orderBy("sequence").execute();
+  // A checkpoint of entries that were written after we looked where the end is says nothing of a cut.
+  const now = rows.some(({ sequence }) => sequence > end) ? await readEnd(db) : end;
+  const inside = rows.map(toCheckpoint).filter(({ sequence }) => sequence <= end || sequence > now);
+  return [...inside, ...(outside ? [outside] : [])].sort((a, b) => a.sequence - b.sequence);
+}
+
+async function readEnd(db: Reader): Promise<number> {
+  const row = await db.selectFrom("audit_head").select("sequence").where("id", "=", 1).executeTakeFirst();
+  return row?.sequence ?? 0;
+}
+
+/** A checkpoint out of its row. */
+export function toCheckpoint(row: AuditCheckpointsTable): SignedCheckpoint {
+  return {
+    sequence: row.sequence,
+    entryHash: row.entry_hash,
+    signedAt: new Date(row.signed_at_ms),
+    signature: row.signature,
+  };
+}

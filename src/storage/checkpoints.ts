@@ -1,0 +1,77 @@
+/** Signs where the audit chain is, with ML-DSA-65, so that others can hold the store to it. */
+import { wipe } from "../crypto/bytes.ts";
+import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
+import { type AuditHead, checkpointMessage } from "./audit-chain.ts";
+import type { SignedCheckpoint } from "./audit-verification.ts";
+import type { Database } from "./database.ts";
+import type { Vault } from "./vault.ts";
+
+const algorithm = "ML-DSA-65";
+const signingIdentity = "store/audit-signing-key";
+
+/** Of each span of so many entries the newest checkpoint is kept; it covers those before it. */
+const spanEntries = 10_000;
+
+/** Signs and verifies checkpoints with the store's own key. */
+export interface CheckpointSigner {
+  readonly publicKey: PublicKey;
+  sign(head: AuditHead, now: Date): Promise<SignedCheckpoint>;
+  verify(checkpoint: SignedCheckpoint): Promise<boolean>;
+}
+
+/** Opens the store's signing key, and makes it in a new store. */
+export async function openCheckpointSigner(
+  { writer }: Database,
+  vault: Vault,
+  provider: CryptoProvider,
+): Promise<CheckpointSigner> {
+  const { secretKey: fresh } = await provider.generateKeyPair(algorithm);
+  const seed = await writer.transaction().execute(async (transaction) => {
+    const known = await vault.read(transaction, signingIdentity);
+    if (known !== undefined) return known;
+    const made = fresh.exportSeed();
+    if (made === undefined) throw new Error(`a fresh ${algorithm} key has a seed`);
+    await vault.put(transaction, signingIdentity, made);
+    return made;
+  });
+  fresh.erase();
+  try {
+    const secretKey = await provider.importSecretKey(algorithm, { seed });
+    const { publicKey } = secretKey;
+    return {
+      publicKey,
+      async sign(head, now) {
+        const checkpoint = { ...head, signedAt: now };
+        return { ...checkpoint, signature: await provider.sign(secretKey, checkpointMessage(checkpoint)) };
+      },
+      verify: async (checkpoint) =>
+        !Number.isNaN(checkpoint.signedAt.getTime()) &&
+        provider.verify(publicKey, checkpointMessage(checkpoint), checkpoint.signature),
+    };
+  } finally {
+    wipe(seed);
+  }
+}
+
+/** Keeps a checkpoint, within a transaction, and lets go of those that it covers and that are close before it. */
+export async function keepCheckpoint(
+  db: Database["writer"],
+  { sequence, entryHash, signedAt, signature }: SignedCheckpoint,
+): Promise<void> {
+  const newer = await db
+    .selectFrom("audit_checkpoints")
+    .select("sequence")
+    .where("sequence", ">=", sequence)
+    .limit(1)
+    .executeTakeFirst();
+  // Another program was there first.
+  if (newer !== undefined) return;
+  await db
+    .deleteFrom("audit_checkpoints")
+    .where("sequence", ">", sequence - 1 - ((sequence - 1) % spanEntries))
+    .execute();
+  await db
+    .insertInto("audit_checkpoints")
+    .values({ sequence, entry_hash: entryHash, signed_at_ms: signedAt.getTime(), signature })
+    .execute();
+}

@@ -1,0 +1,83 @@
+/** Copies a store from one database to another, of whichever kind. */
+import { type Kysely, sql } from "kysely";
+import type { Database } from "./database.ts";
+import { type Schema, tables } from "./schema.ts";
+import { StorageError } from "./store-error.ts";
+
+/** Rows to copy at once; 11 values each, and SQLite takes 32,766. */
+const chunkRows = 500;
+
+/** Told now and then of the rows that were copied, and all that there are. */
+export type CopyProgress = (copied: number, total: number) => void;
+
+/**
+ * Copies all rows, as they are at one moment, in one transaction.
+ *
+ * @throws StorageError if there is a store already where they are to go
+ */
+export async function copyStore(source: Database, target: Database, onProgress: CopyProgress): Promise<void> {
+  await inSnapshot(source, async (reader) => {
+    const total = await countRows(reader);
+    let copied = 0;
+    await target.writer.transaction().execute(async (writer) => {
+      if ((await countRows(writer)) > 0) throw new StorageError(`there is a store already in ${target.name}`);
+      for (const table of Object.keys(tables) as (keyof Schema)[]) {
+        for await (const rows of readChunks(reader, table)) {
+          // The rows come from the table of the same name.
+          await writer
+            .insertInto(table)
+            .values(rows as never)
+            .execute();
+          copied += rows.length;
+          onProgress(copied, total);
+        }
+      }
+    });
+  });
+}
+
+/** Runs work that sees one moment of a database, whatever is written meanwhile. */
+async function inSnapshot(
+  { kind, reader, readConnection, writer, writeConnection }: Database,
+  work: (db: Kysely<Schema>) => Promise<void>,
+): Promise<void> {
+  // PostgreSQL's readers are a pool; its one writer can read in a transaction too.
+  const [connection, db] = kind === "sqlite" ? [readConnection, reader] : [writeConnection, writer];
+  const begin = kind === "sqlite" ? "begin" : "begin isolation level repeatable read read only";
+  await connection.run([{ sql: begin, parameters: [] }]);
+  try {
+    await work(db);
+  } finally {
+    await connection.run([{ sql: "rollback", parameters: [] }]);
+  }
+}
+
+async function countRows(db: Kysely<Schema>): Promise<number> {
+  let total = 0;
+  for (const table of Object.keys(tables) as (keyof Schema)[]) {
+    const { count } = await db
+      .selectFrom(table)
+      .select((row) => row.fn.countAll<number>().as("count"))
+      .executeTakeFirstOrThrow();
+    total += count;
+  }
+  return total;
+}
+
+/** Reads a table in the order of its key, some rows at a time. */
+async function* readChunks(
+  db: Kysely<Schema>,
+  table: keyof Schema,
+): AsyncGenerator<readonly Record<string, unknown>[]> {
+  const key: readonly string[] = tables[table];
+  const columns = sql.join(key.map((name) => sql.ref(name)));
+  let last: Record<string, unknown> | undefined;
+  for (;;) {
+    const after = last && sql`where (${columns}) > (${sql.join(key.map((name) => last?.[name]))})`;
+    const { rows } = await sql<Record<string, unknown>>`
+      select * from ${sql.table(table)} ${after ?? sql``} order by ${columns} limit ${chunkRows}`.execute(db);
+    if (rows.length > 0) yield rows;
+    if (rows.length < chunkRows) return;
+    last = rows.at(-1);
+  }
+}

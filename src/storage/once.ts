@@ -1,0 +1,80 @@
+/** Does what a caller asks for once, however often he asks with the same idempotency key. */
+import type { Kysely } from "kysely";
+import { openBytes, sealBytes } from "../crypto/sealing.ts";
+import type { Schema } from "./schema.ts";
+
+/** A call that may be repeated. */
+export interface OnceCall {
+  /** Who calls; two users' keys have nothing to do with each other. */
+  readonly user: string;
+  /** The caller's name for it: 1 to 255 printable ASCII characters. */
+  readonly idempotencyKey: string;
+  /** Of the call's name and its request: another one under the same key is refused. */
+  readonly requestHash: string;
+}
+
+/** The idempotency key was used for another request. */
+export class OnceConflict extends Error {
+  readonly idempotencyKey: string;
+
+  constructor(idempotencyKey: string) {
+    super(`the idempotency key ${idempotencyKey} was used for another request`);
+    this.idempotencyKey = idempotencyKey;
+  }
+}
+
+/** Milliseconds that an answer is kept: 24 hours. */
+const keptMs = 24 * 3600 * 1000;
+
+/**
+ * Finds the answer that was given before.
+ *
+ * @param sealKey RootKeys.answers
+ * @throws OnceConflict
+ */
+export async function findAnswer(
+  db: Kysely<Schema>,
+  sealKey: Uint8Array,
+  call: OnceCall,
+  now: Date,
+): Promise<Uint8Array | undefined> {
+  const row = await db
+    .selectFrom("idempotent_answers")
+    .selectAll()
+    .where("user_name", "=", call.user)
+    .where("idempotency_key", "=", call.idempotencyKey)
+    .where("answered_at_ms", ">", now.getTime() - keptMs)
+    .executeTakeFirst();
+  if (row === undefined) return undefined;
+  if (row.request_hash !== call.requestHash) throw new OnceConflict(call.idempotencyKey);
+  return openBytes(sealKey, identityOf(call), row.sealed_answer);
+}
+
+/** Keeps an answer for whoever asks again, within the transaction of what it tells of. */
+export async function keepAnswer(
+  db: Kysely<Schema>,
+  sealKey: Uint8Array,
+  call: OnceCall,
+  answer: Uint8Array,
+  now: Date,
+): Promise<void> {
+  // What is too old goes here, so nobody has to come by and clean.
+  await db
+    .deleteFrom("idempotent_answers")
+    .where("answered_at_ms", "<=", now.getTime() - keptMs)
+    .execute();
+  await db
+    .insertInto("idempotent_answers")
+    .values({
+      user_name: call.user,
+      idempotency_key: call.idempotencyKey,
+      request_hash: call.requestHash,
+      sealed_answer: sealBytes(sealKey, identityOf(call), answer),
+      answered_at_ms: now.getTime(),
+    })
+    .execute();
+}
+
+function identityOf({ user, idempotencyKey, requestHash }: OnceCall): string {
+  return `idempotent_answers/${JSON.stringify([user, idempotencyKey, requestHash])}`;
+}

@@ -1,0 +1,54 @@
+/** Pages of lists. A page token says after which row the next page begins, so rows that come meanwhile move nothing. */
+import { hash } from "node:crypto";
+
+/** Rows of a page, if the caller names no number; also the most that he may name. */
+export const maxPageSize = 1000;
+
+/** What to read for a page. */
+export interface PageRequest {
+  /** Rows to give. */
+  readonly limit: number;
+  /** Only rows after this position; 0 for the first page. */
+  readonly after: number;
+}
+
+/** A page of rows. */
+export interface Page<Row> {
+  readonly rows: readonly Row[];
+  /** Begins the next page; empty on the last one. */
+  readonly nextPageToken: string;
+}
+
+/**
+ * Reads what a caller asks for.
+ *
+ * @param list names the list with its filters: a token of one list is none of another.
+ * @returns undefined if the token is not one of this list.
+ */
+export function readPageRequest(pageSize: number, pageToken: string, list: string): PageRequest | undefined {
+  const limit = pageSize === 0 ? maxPageSize : pageSize;
+  if (pageToken === "") return { limit, after: 0 };
+  const after = Number(/^([1-9]\d{0,15})\./.exec(Buffer.from(pageToken, "base64url").toString())?.[1]);
+  return pageToken === writeToken(after, list) ? { limit, after } : undefined;
+}
+
+/**
+ * Cuts a page out of rows that were read with one more than the limit.
+ *
+ * @param positionOf tells the position of a row, by which the list is ordered.
+ */
+export function cutPage<Row>(
+  rows: readonly Row[],
+  { limit }: PageRequest,
+  list: string,
+  positionOf: (row: Row) => number,
+): Page<Row> {
+  const page = rows.slice(0, limit);
+  const last = page.at(-1);
+  const isLast = rows.length <= limit || last === undefined;
+  return { rows: page, nextPageToken: isLast ? "" : writeToken(positionOf(last), list) };
+}
+
+function writeToken(after: number, list: string): string {
+  return Buffer.from(`${after}.${hash("sha256", list, "hex").slice(0, 16)}`).toString("base64url");
+}

@@ -1,0 +1,223 @@
+/** PostgreSQL 15 or newer: one connection that writes, a pool of others that read. */
+import pg from "pg";
+import {
+  type Connection,
+  type Statement,
+  type StatementResult,
+  statement,
+  type WriteConnection,
+} from "./connection.ts";
+import { messageOf, StorageError, StoreFailure, type StoreFailureCode } from "./store-error.ts";
+
+/** Oldest major version whose behaviour we test. */
+const oldestVersion = 15;
+/** Milliseconds to wait for a connection. */
+const connectMs = 5000;
+/** Milliseconds for the server to answer a statement; the server's own limits are shorter. */
+const answerMs = 35_000;
+/** Connections for reading. */
+const readers = 4;
+/** Names the lock that whoever writes holds: an arbitrary number, the same in every version of this program. */
+const writeLock = 5_202_611;
+
+/** What a session is set to: what is committed is on the disk, and nobody who hangs holds up the others. */
+const sessionSettings = [
+  "set synchronous_commit = on",
+  "set lock_timeout = '10s'",
+  "set statement_timeout = '30s'",
+  "set idle_in_transaction_session_timeout = '10s'",
+  "set client_min_messages = warning",
+].join("; ");
+
+/** Refuses a server that is too old. @throws StorageError */
+export async function checkPostgresVersion(connection: Connection): Promise<void> {
+  const [result] = await connection.run([
+    statement("select current_setting('server_version_num') as version"),
+  ]);
+  const [{ version } = { version: "0" }] = (result?.rows ?? []) as { version: string }[];
+  const major = Math.floor(Number(version) / 10_000);
+  if (major < oldestVersion)
+    throw new StorageError(
+      `the database is PostgreSQL ${major}; ${oldestVersion} is the oldest that will do`,
+    );
+}
+
+/** Opens a pool for reading. */
+export function openPostgresReader(url: string): Connection {
+  const pool = new pg.Pool({ ...clientConfig(url), max: readers, connectionTimeoutMillis: connectMs });
+  // An idle connection that breaks is replaced when it is needed.
+  pool.on("error", () => {});
+  pool.on("connect", (client) => void client.query(sessionSettings).catch(() => {}));
+  return {
+    run: (statements) =>
+      explaining(async () => {
+        const client = await pool.connect();
+        let broken = true;
+        try {
+          const results = await runAll(client, statements);
+          broken = false;
+          return results;
+        } catch (error) {
+          broken = isFailure(error);
+          throw error;
+        } finally {
+          client.release(broken);
+        }
+      }),
+    close: () => pool.end(),
+  };
+}
+
+/** Opens the connection that writes; it comes back by itself when it was lost. */
+export function openPostgresWriter(url: string): WriteConnection {
+  let client: pg.Client | undefined;
+  let closed = false;
+
+  const giveUp = (): void => {
+    client?.end().catch(() => {});
+    client = undefined;
+  };
+  const connect = async (): Promise<pg.Client> => {
+    if (closed) throw new StoreFailure("UNAVAILABLE", new Error("the store is closed"));
+    if (client) return client;
+    const fresh = new pg.Client({ ...clientConfig(url), connectionTimeoutMillis: connectMs });
+    fresh.on("error", () => {
+      if (client === fresh) client = undefined;
+    });
+    await fresh.connect();
+    await fresh.query(sessionSettings);
+    client = fresh;
+    return fresh;
+  };
+  const run = (statements: readonly Statement[]): Promise<StatementResult[]> =>
+    explaining(async () => runAll(await connect(), statements));
+  /** In a transaction only the connection that began it will do. */
+  const runOn = (held: pg.Client | undefined, statements: readonly Statement[]): Promise<StatementResult[]> =>
+    explaining(async () => {
+      if (held === undefined || held !== client)
+        throw new StoreFailure("UNAVAILABLE", new Error("the connection was lost in a transaction"));
+      return runAll(held, statements);
+    });
+  let inTransaction: pg.Client | undefined;
+
+  const begin = async (first: readonly Statement[]): Promise<StatementResult[]> => {
+    const held = await connect();
+    inTransaction = held;
+    // Read committed: what others wrote before our turn came is seen by every statement after it.
+    await held.query(`begin; select pg_advisory_xact_lock(${writeLock})`);
+    return runAll(held, first);
+  };
+
+  return {
+    run: (statements) => (inTransaction ? runOn(inTransaction, statements) : run(statements)),
+    begin: (first) =>
+      explaining(async () => {
+        const wasOpen = client !== undefined;
+        try {
+          return await begin(first);
+        } catch (error) {
+          giveUp();
+          inTransaction = undefined;
+          // A connection may have died of age, or with a server that is back: a fresh one tells.
+          if (!wasOpen || !isFailure(error)) throw error;
+          return await begin(first).catch((again: unknown) => {
+            giveUp();
+            inTransaction = undefined;
+            throw again;
+          });
+        }
+      }),
+    async commit(last) {
+      const held = inTransaction;
+      try {
+        const results = await runOn(held, [...last, statement("commit")]);
+        if (results.at(-1)?.rows[0] === "ROLLBACK") throw new Error("the transaction had failed");
+      } finally {
+        inTransaction = undefined;
+      }
+    },
+    async rollback() {
+      const held = inTransaction;
+      inTransaction = undefined;
+      if (held === undefined || held !== client) return;
+      await held.query("rollback").catch(giveUp);
+    },
+    async close() {
+      closed = true;
+      await client?.end().catch(() => {});
+      client = undefined;
+    },
+  };
+}
+
+async function runAll(
+  client: pg.Client | pg.PoolClient,
+  statements: readonly Statement[],
+): Promise<StatementResult[]> {
+  const results: StatementResult[] = [];
+  for (const { sql, parameters } of statements) {
+    const { command, rowCount, rows } = await client.query(sql, [...parameters]);
+    if (command === "ROLLBACK" || command === "COMMIT") results.push({ rows: [command] });
+    else results.push({ rows, changedRows: isChange(command) ? (rowCount ?? 0) : undefined });
+  }
+  return results;
+}
+
+function isChange(command: string): boolean {
+  return command === "INSERT" || command === "UPDATE" || command === "DELETE";
+}
+
+function clientConfig(url: string): pg.ClientConfig {
+  return {
+    connectionString: url,
+    application_name: "quantum-safe-playground",
+    keepAlive: true,
+    query_timeout: answerMs,
+    types: { getTypeParser: getTypeParser as pg.CustomTypesConfig["getTypeParser"] },
+  };
+}
+
+/** Object identifier of the type int8 (pg_type.oid). */
+const int8 = 20;
+
+/** Whole numbers of ours stay below 2^53; pg would give those of 64 bits as strings. */
+function getTypeParser(oid: number, format?: "text" | "binary"): unknown {
+  if (oid === int8 && format !== "binary") return Number;
+  return pg.types.getTypeParser(oid, format as "text");
+}
+
+/** Calls something, and tells a failure of the database from one of the statement. */
+async function explaining<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    if (error instanceof StoreFailure) throw error;
+    const code = failureCodeOf(error);
+    throw code === undefined ? error : new StoreFailure(code, error);
+  }
+}
+
+function isFailure(error: unknown): boolean {
+  return error instanceof StoreFailure || failureCodeOf(error) !== undefined;
+}
+
+/** SQLSTATEs (PostgreSQL manual, appendix A), whole or by class, that are the database's fault. */
+const failureStates: readonly (readonly [RegExp, StoreFailureCode])[] = [
+  [/^53100$/, "FULL"], // disk_full
+  [/^XX00[12]$/, "CORRUPT"], // data_corrupted, index_corrupted
+  [/^(08|53|57|58|40)/, "UNAVAILABLE"], // connection, resources, operator, system, rollback
+  [/^(25006|25P03|55P03|28)/, "UNAVAILABLE"], // read only, idle for too long, lock not to be had, log-in refused
+  [/^3D000$/, "UNAVAILABLE"], // no such database
+];
+
+/** What pg and Node say when a connection fails; pg's own errors have no code. */
+const connectionTrouble =
+  /^(ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)|Connection terminated|Query read timeout|timeout e|Client (was closed|has encountered a connection error)|not queryable|Cannot use a pool after/;
+
+function failureCodeOf(error: unknown): StoreFailureCode | undefined {
+  // Node tries every address of a name, and says together why each failed.
+  if (error instanceof AggregateError) return "UNAVAILABLE";
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  for (const [pattern, failure] of failureStates) if (pattern.test(code)) return failure;
+  return connectionTrouble.test(code) || connectionTrouble.test(messageOf(error)) ? "UNAVAILABLE" : undefined;
+}

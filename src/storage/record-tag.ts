@@ -1,0 +1,24 @@
+/** Tags that tell when somebody changed a record behind our back. */
+import { createHmac, timingSafeEqual } from "node:crypto";
+
+/**
+ * Binds the fields of a record to each other: HMAC-SHA-256 in hexadecimal.
+ *
+ * @param key RootKeys.records
+ * @param fields in an order of the caller's; the first should name the kind of record.
+ */
+export function tagRecord(key: Uint8Array, fields: readonly (string | number | Uint8Array)[]): string {
+  const mac = createHmac("sha256", key);
+  for (const field of fields) {
+    const bytes = field instanceof Uint8Array ? field : Buffer.from(String(field));
+    // The length before each field keeps ("ab", "c") and ("a", "bc") apart.
+    mac.update(`${bytes.length}:`).update(bytes);
+  }
+  return mac.digest("hex");
+}
+
+/** Compares two tags without telling where they differ. */
+export function equalTags(left: string, right: string): boolean {
+  const [a, b] = [Buffer.from(left), Buffer.from(right)];
+  return a.length === b.length && timingSafeEqual(a, b);
+}

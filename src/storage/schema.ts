@@ -1,0 +1,111 @@
+/** Every table. Times are milliseconds since 1970, UTC; hashes and tags are lower-case hexadecimal. */
+
+/** A secret that only the master key opens: see crypto/sealing.ts. */
+export interface SealedSecretsTable {
+  /** Names the record that it belongs to, such as "kms_keys/<key_id>/seed"; bound to the ciphertext. */
+  identity: string;
+  /** Which master key wrapped the data key. */
+  master_key_id: string;
+  wrapped_data_key: Uint8Array;
+  ciphertext: Uint8Array;
+}
+
+/** What happened to a key. The rows form a hash chain: see audit-chain.ts. */
+export interface AuditEntriesTable {
+  /** Counts from 1 without gaps. */
+  sequence: number;
+  key_id: string;
+  operation: string;
+  user_name: string;
+  occurred_at_ms: number;
+  outcome: string;
+  details: string;
+  entry_hash: string;
+  /** Binds entry_hash to a key that the database does not hold in the clear. */
+  entry_tag: string;
+}
+
+/** Where the chain ends. One row. */
+export interface AuditHeadTable {
+  id: number;
+  sequence: number;
+  entry_hash: string;
+  head_tag: string;
+}
+
+/** Signed statements of where the chain was. */
+export interface AuditCheckpointsTable {
+  sequence: number;
+  entry_hash: string;
+  signed_at_ms: number;
+  signature: Uint8Array;
+}
+
+/** Answers that were given to calls with an idempotency key. */
+export interface IdempotentAnswersTable {
+  user_name: string;
+  idempotency_key: string;
+  request_hash: string;
+  /** Sealed: an answer may hold what is told only once. */
+  sealed_answer: Uint8Array;
+  answered_at_ms: number;
+}
+
+/** A key that signs, or has signed, tokens. */
+export interface IssuerKeysTable {
+  /** The RFC 7638 thumbprint of the public key. */
+  key_id: string;
+  algorithm: string;
+  public_key: Uint8Array;
+  created_at_ms: number;
+  /** When it stopped signing; null for the one that signs. */
+  retired_at_ms: number | null;
+}
+
+/** A key of the key service. */
+export interface KmsKeysTable {
+  /** Counts from 1 in the order of creation. */
+  position: number;
+  key_id: string;
+  alias: string;
+  algorithm: string;
+  key_usage: string;
+  key_state: string;
+  public_key: Uint8Array;
+  owner: string;
+  created_at_ms: number;
+  /** Binds all other columns to each other. */
+  record_tag: string;
+}
+
+/** How many keys there are of each kind, so that nobody has to count them. */
+export interface KmsKeyCountsTable {
+  owner: string;
+  algorithm: string;
+  key_state: string;
+  key_count: number;
+}
+
+/** All tables by name. */
+export interface Schema {
+  sealed_secrets: SealedSecretsTable;
+  audit_entries: AuditEntriesTable;
+  audit_head: AuditHeadTable;
+  audit_checkpoints: AuditCheckpointsTable;
+  idempotent_answers: IdempotentAnswersTable;
+  issuer_keys: IssuerKeysTable;
+  kms_keys: KmsKeysTable;
+  kms_key_counts: KmsKeyCountsTable;
+}
+
+/** The tables, each after those that it builds on, with the columns that order its rows. */
+export const tables = {
+  sealed_secrets: ["identity"],
+  audit_entries: ["sequence"],
+  audit_head: ["id"],
+  audit_checkpoints: ["sequence"],
+  idempotent_answers: ["user_name", "idempotency_key"],
+  issuer_keys: ["key_id"],
+  kms_keys: ["position"],
+  kms_key_counts: ["owner", "algorithm", "key_state"],
+} as const satisfies { readonly [Table in keyof Schema]: readonly (keyof Schema[Table])[] };

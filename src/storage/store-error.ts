@@ -1,0 +1,34 @@
+/** What can be wrong with a store. */
+
+/** Says why a store can not be used, in a sentence for the operator. Ends a start or a command. */
+export class StorageError extends Error {}
+
+/** Why a store that was in use did not do what it was asked. */
+export type StoreFailureCode =
+  /** It can not be reached or is busy; what was to be written may or may not be there. */
+  | "UNAVAILABLE"
+  /** The disk is full; nothing was written. */
+  | "FULL"
+  /** The database says of itself that it is damaged. */
+  | "CORRUPT";
+
+/** A failure of the database, not of the call that met it. Its cause is for the log alone. */
+export class StoreFailure extends Error {
+  readonly code: StoreFailureCode;
+
+  constructor(code: StoreFailureCode, cause: unknown) {
+    super(sentences[code], { cause });
+    this.code = code;
+  }
+}
+
+const sentences: Readonly<Record<StoreFailureCode, string>> = {
+  UNAVAILABLE: "the store can not be reached now; try again",
+  FULL: "the store's disk is full; nothing was changed",
+  CORRUPT: "the store's database is damaged",
+};
+
+/** The message of whatever was thrown. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}

@@ -1,0 +1,237 @@
+/**
+ * The store: what all services keep their records, secrets and audit entries in.
+ *
+ * Reading goes straight to the database. Writing goes through one transaction at a time, of all programs that
+ * share the database, and calls of one moment share it: see group-commit.ts.
+ */
+import type { Kysely } from "kysely";
+import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
+import type { NewAuditEntry } from "./audit-chain.ts";
+import { createAuditChain, readHead } from "./audit-log.ts";
+import { type AuditVerification, type AuditVerificationParts, verifyAuditLog } from "./audit-verification.ts";
+import { type CheckpointSigner, keepCheckpoint, openCheckpointSigner } from "./checkpoints.ts";
+import {
+  type Database,
+  type DatabaseLocation,
+  type OpenMode,
+  openDatabase,
+  type Reader,
+} from "./database.ts";
+import { type BatchWork, createGroupCommit } from "./group-commit.ts";
+import type { MasterKeySource } from "./master-key.ts";
+import { findAnswer, keepAnswer, type OnceCall } from "./once.ts";
+import { equalTags, tagRecord } from "./record-tag.ts";
+import { unlock } from "./root-keys.ts";
+import type { Schema } from "./schema.ts";
+import { StoreFailure } from "./store-error.ts";
+
+/** What work that writes is given. All of it happens, or nothing. */
+export interface WriteTransaction {
+  /** Reads and writes; no other program writes meanwhile. */
+  readonly db: Kysely<Schema>;
+  /** Keeps a secret sealed; the caller wipes it. */
+  putSecret(identity: string, secret: Uint8Array): Promise<void>;
+  eraseSecret(identity: string): Promise<void>;
+  /** Puts an entry into the audit log. */
+  audit(entry: NewAuditEntry): void;
+}
+
+/** How an answer is kept for a caller who asks again. */
+export interface AnswerCodec<Answer> {
+  /** @returns undefined for what is not to be kept */
+  encode(answer: Answer): Uint8Array | undefined;
+  decode(bytes: Uint8Array): Answer;
+}
+
+/** An open store. */
+export interface Store {
+  /** Builds queries that read; each sees what was committed before it. */
+  readonly reader: Reader;
+  /**
+   * Runs work in a transaction that it shares with others; what it wrote is on the disk when this returns. The work
+   * may run twice, so it must do nothing but write. It reads through its transaction alone.
+   *
+   * @throws StoreFailure if the database is at fault; then nothing was written, or it is not known.
+   */
+  write<Output>(work: (transaction: WriteTransaction) => Promise<Output>): Promise<Output>;
+  /** Makes a function whose calls of one moment are served by one run of the work; else as `write`. */
+  batch<Input, Output>(work: BatchWork<WriteTransaction, Input, Output>): (input: Input) => Promise<Output>;
+  /** Finds the answer that a call with this idempotency key was given before. @throws OnceConflict */
+  findAnswer<Answer>(call: OnceCall | undefined, codec: AnswerCodec<Answer>): Promise<Answer | undefined>;
+  /** Runs work that writes as `write` does, but once for each idempotency key. @throws OnceConflict */
+  writeOnce<Answer>(
+    call: OnceCall | undefined,
+    codec: AnswerCodec<Answer>,
+    work: (transaction: WriteTransaction) => Promise<Answer>,
+  ): Promise<Answer>;
+  /**
+   * Opens a secret. The caller wipes it.
+   *
+   * @throws SEAL_BROKEN (CryptoError) if it was changed or belongs to another record.
+   */
+  readSecret(identity: string): Promise<Uint8Array | undefined>;
+  /** Binds the fields of a record to each other; the first names its kind. */
+  tagRecord(fields: readonly (string | number | Uint8Array)[]): string;
+  /** Tells whether a record is as it was tagged. */
+  isTagged(fields: readonly (string | number | Uint8Array)[], tag: string): boolean;
+  /** Verifies the audit log, and signs a checkpoint of it if it is valid. */
+  verifyAudit(
+    options?: Pick<AuditVerificationParts, "signal" | "onProgress" | "outside">,
+  ): Promise<AuditVerification>;
+  /** Verifies the signatures of checkpoints. */
+  readonly checkpointKey: PublicKey;
+  /** Calls back after each transaction of this program that put entries into the audit log. @returns stops it */
+  onAudit(listener: () => void): () => void;
+  /** Lets what runs finish, signs a last checkpoint, and closes the database. */
+  close(): Promise<void>;
+}
+
+/** What a store is opened with. */
+export interface StoreOptions {
+  readonly location: DatabaseLocation;
+  readonly masterKey: MasterKeySource;
+  readonly provider: CryptoProvider;
+  readonly now?: () => Date;
+  /** "existing" refuses a store that is not there already. */
+  readonly mode?: OpenMode;
+}
+
+/** Milliseconds from the first entry that no checkpoint covers to the checkpoint. */
+const checkpointAfterMs = 1000;
+
+/** Opens a store, and makes what is missing of it. @throws StorageError with a sentence for the operator */
+export async function openStore({
+  location,
+  masterKey,
+  provider,
+  now = () => new Date(),
+  mode = "create",
+}: StoreOptions): Promise<Store> {
+  const database = await openDatabase(location, mode);
+  try {
+    const { vault, keys } = await unlock(database, masterKey);
+    const signer = await openCheckpointSigner(database, vault, provider);
+    return createStore({ database, vault, keys, signer, now });
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+/** What a store is made of. */
+interface StoreParts extends Omit<Awaited<ReturnType<typeof unlock>>, "keyring"> {
+  readonly database: Database;
+  readonly signer: CheckpointSigner;
+  readonly now: () => Date;
+}
+
+function createStore({ database, vault, keys, signer, now }: StoreParts): Store {
+  const { reader, writer, writeConnection } = database;
+  const chain = createAuditChain(writer, keys.audit);
+  const listeners = new Set<() => void>();
+
+  /** One transaction, from its turn to the disk. */
+  const transact = async (work: (transaction: WriteTransaction) => Promise<void>): Promise<void> => {
+    let lastStatements = 0;
+    try {
+      const [head] = await writeConnection.begin([chain.readHead]);
+      const pending = chain.start(head?.rows ?? [], now);
+      await work({
+        db: writer,
+        putSecret: (identity, secret) => vault.put(writer, identity, secret),
+        eraseSecret: (identity) => vault.erase(writer, identity),
+        audit: pending.append,
+      });
+      const last = pending.finish();
+      lastStatements = last.length;
+      await writeConnection.commit(last);
+    } catch (error) {
+      await writeConnection.rollback();
+      throw error;
+    }
+    if (lastStatements === 0) return;
+    checkpointer.entriesWritten();
+    for (const listener of listeners) listener();
+  };
+  const group = createGroupCommit(transact, (error) => error instanceof StoreFailure);
+  const checkpointer = createCheckpointer(reader, signer, group.run, now);
+
+  const store: Store = {
+    reader,
+    write: group.run,
+    batch: group.batch,
+    checkpointKey: signer.publicKey,
+    async findAnswer(call, codec) {
+      const found = call && (await findAnswer(reader, keys.answers, call, now()));
+      return found && codec.decode(found);
+    },
+    writeOnce: (call, codec, work) =>
+      group.run(async (transaction) => {
+        if (call === undefined) return work(transaction);
+        const found = await findAnswer(transaction.db, keys.answers, call, now());
+        if (found !== undefined) return codec.decode(found);
+        const answer = await work(transaction);
+        const encoded = codec.encode(answer);
+        if (encoded !== undefined) await keepAnswer(transaction.db, keys.answers, call, encoded, now());
+        return answer;
+      }),
+    readSecret: (identity) => vault.read(reader, identity),
+    tagRecord: (fields) => tagRecord(keys.records, fields),
+    isTagged: (fields, tag) => equalTags(tag, tagRecord(keys.records, fields)),
+    async verifyAudit(options) {
+      const parts = { db: reader, tagKey: keys.audit, verifyCheckpoint: signer.verify, ...options };
+      const found = await verifyAuditLog(parts);
+      if (!found.valid || found.entries === 0 || found.checkpoint?.entryHash === found.head) return found;
+      // What was just verified can be vouched for.
+      const checkpoint = await signer.sign({ sequence: found.entries, entryHash: found.head }, now());
+      await group.run(({ db }) => keepCheckpoint(db, checkpoint));
+      return { ...found, checkpoint };
+    },
+    onAudit(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    async close() {
+      await checkpointer.close();
+      await group.drain();
+      await database.close();
+    },
+  };
+  return store;
+}
+
+/** Signs a checkpoint some time after entries were written, and at the end. */
+function createCheckpointer(
+  reader: Reader,
+  signer: CheckpointSigner,
+  write: Store["write"],
+  now: () => Date,
+) {
+  let timer: NodeJS.Timeout | undefined;
+  let signing: Promise<void> = Promise.resolve();
+  const sign = async (): Promise<void> => {
+    const head = await readHead(reader);
+    if (head.sequence === 0) return;
+    const checkpoint = await signer.sign(head, now());
+    await write(({ db }) => keepCheckpoint(db, checkpoint));
+  };
+  const schedule = (): void => {
+    timer = setTimeout(() => {
+      timer = undefined;
+      // A store that can not be written now will be written again, and then signed.
+      signing = sign().catch(() => {});
+    }, checkpointAfterMs);
+    timer.unref();
+  };
+  return {
+    entriesWritten(): void {
+      if (timer === undefined) schedule();
+    },
+    async close(): Promise<void> {
+      const wasDue = timer !== undefined;
+      clearTimeout(timer);
+      await signing;
+      if (wasDue) await sign().catch(() => {});
+    },
+  };
+}

@@ -1,0 +1,81 @@
+/** Keeps secrets sealed: what the database holds of them, only the master key opens. */
+import type { Kysely } from "kysely";
+import { CryptoError } from "../crypto/crypto-error.ts";
+import { openSecret, type SealedSecret, sealSecret } from "../crypto/sealing.ts";
+import type { Keyring } from "./master-key.ts";
+import type { Schema } from "./schema.ts";
+import { StoreFailure } from "./store-error.ts";
+
+/** Names the secret that all keys of the store itself are derived from; it tells which master key is in use. */
+export const rootIdentity = "store/root-key";
+
+/** Sealed secrets by the identity of what they belong to, such as "kms_keys/<key_id>/seed". */
+export interface Vault {
+  /**
+   * Opens a secret. The caller wipes it.
+   *
+   * @returns undefined if there is none.
+   * @throws SEAL_BROKEN (CryptoError) if it was changed, or belongs to another record or master key.
+   */
+  read(db: Kysely<Schema>, identity: string): Promise<Uint8Array | undefined>;
+  /** Keeps a secret, within a transaction. The caller wipes it. */
+  put(db: Kysely<Schema>, identity: string, secret: Uint8Array): Promise<void>;
+  /** Erases a secret, within a transaction. */
+  erase(db: Kysely<Schema>, identity: string): Promise<void>;
+}
+
+/** Makes a vault over the master keys that are at hand. */
+export function createVault(keyring: Keyring): Vault {
+  return {
+    async read(db, identity) {
+      const row = await db
+        .selectFrom("sealed_secrets")
+        .selectAll()
+        .where("identity", "=", identity)
+        .executeTakeFirst();
+      if (row === undefined) return undefined;
+      const masterKey = keyring.find(row.master_key_id);
+      if (masterKey === undefined) {
+        const problem = `${identity} is sealed under master key ${row.master_key_id}, which is not at hand`;
+        throw new CryptoError("SEAL_BROKEN", problem);
+      }
+      const sealed: SealedSecret = {
+        masterKeyId: row.master_key_id,
+        wrappedDataKey: row.wrapped_data_key,
+        ciphertext: row.ciphertext,
+      };
+      return openSecret(masterKey, identity, sealed);
+    },
+
+    async put(db, identity, secret) {
+      const sealed = sealSecret(await masterKeyInUse(db, keyring), identity, secret);
+      await db
+        .insertInto("sealed_secrets")
+        .values({
+          identity,
+          master_key_id: sealed.masterKeyId,
+          wrapped_data_key: sealed.wrappedDataKey,
+          ciphertext: sealed.ciphertext,
+        })
+        .execute();
+    },
+
+    async erase(db, identity) {
+      await db.deleteFrom("sealed_secrets").where("identity", "=", identity).execute();
+    },
+  };
+}
+
+/** The one that the root is sealed under: a rotation that runs has moved that first. */
+async function masterKeyInUse(db: Kysely<Schema>, keyring: Keyring): Promise<Uint8Array> {
+  const root = await db
+    .selectFrom("sealed_secrets")
+    .select("master_key_id")
+    .where("identity", "=", rootIdentity)
+    .executeTakeFirst();
+  if (root === undefined) return keyring.current;
+  const masterKey = keyring.find(root.master_key_id);
+  if (masterKey !== undefined) return masterKey;
+  const problem = `the store's master key was changed to ${root.master_key_id}, which this program does not have`;
+  throw new StoreFailure("UNAVAILABLE", new Error(problem));
+}
