@@ -1,11 +1,12 @@
-/** Key pair and signature by the provider alone, 64 in flight: `node raw-provider.ts <in flight> <ms>`. */
+/** The provider alone: `node raw-provider.ts <pair-and-sign | sign> <in flight> <ms>`. */
 import os from "node:os";
 
 process.env.UV_THREADPOOL_SIZE ??= String(os.availableParallelism());
 const { createCryptoProvider } = await import("../../src/crypto/create-provider.ts");
 
-const inFlight = Number(process.argv[2]);
-const measureMs = Number(process.argv[3]);
+const what = process.argv[2];
+const inFlight = Number(process.argv[3]);
+const measureMs = Number(process.argv[4]);
 const provider = await createCryptoProvider("openssl");
 const message = Buffer.alloc(32, 1);
 const warmUpMs = 1000;
@@ -13,11 +14,18 @@ const measureFromMs = performance.now() + warmUpMs;
 const endMs = measureFromMs + measureMs;
 let calls = 0;
 
+const stored = await provider.generateKeyPair("ML-DSA-65");
+
+async function work(): Promise<void> {
+  if (what === "sign") return void (await provider.sign(stored.secretKey, message));
+  const { secretKey, publicKey } = await provider.generateKeyPair("ML-DSA-65");
+  await provider.sign(secretKey, message);
+  publicKey.exportRaw();
+}
+
 async function worker(): Promise<void> {
   for (;;) {
-    const { secretKey, publicKey } = await provider.generateKeyPair("ML-DSA-65");
-    await provider.sign(secretKey, message);
-    publicKey.exportRaw();
+    await work();
     const nowMs = performance.now();
     if (nowMs > endMs) return;
     if (nowMs > measureFromMs) calls += 1;

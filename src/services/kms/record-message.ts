@@ -7,12 +7,12 @@ import { toPublicJwk } from "../../crypto/jwk.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import type { AnswerCodec } from "../../storage/store.ts";
-import { isKeyAlgorithm, type KeyRecord, type KeyState, usageOf } from "./record.ts";
+import { isKeyAlgorithm, type KeyRecord, type KeyState, type ListedKey, usageOf } from "./record.ts";
 
 type RecordMessage = MessageInitShape<typeof KeyRecordSchema>;
 
 /** A record as lists have it: without its public key. */
-export function packListed({ keyId, alias, algorithm, usage, state, createdAt }: KeyRecord): RecordMessage {
+export function packListed({ keyId, alias, algorithm, usage, state, createdAt }: ListedKey): RecordMessage {
   return { keyId, alias, algorithm, usage, status: state, createdAt: timestampFromDate(createdAt) };
 }
 

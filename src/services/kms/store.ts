@@ -4,7 +4,7 @@ import { readHead } from "../../storage/audit-log.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import type { KmsKeysTable } from "../../storage/schema.ts";
 import type { Store, WriteTransaction } from "../../storage/store.ts";
-import type { KeyAlgorithm, KeyRecord, KeyState, KeyUsage } from "./record.ts";
+import type { KeyAlgorithm, KeyRecord, KeyState, KeyUsage, ListedKey } from "./record.ts";
 
 /** What the audit log can say that was done. */
 export type Operation = "CREATE" | "SIGN" | "VERIFY" | "ROTATE" | "DESTROY" | "ENCAPSULATE" | "DECAPSULATE";
@@ -42,7 +42,7 @@ export interface KeyFilter {
 /** The keys of the service. */
 export interface KmsStore {
   find(keyId: string): Promise<StoredKey | undefined>;
-  list(request: PageRequest, filter: KeyFilter): Promise<Page<KeyRecord>>;
+  list(request: PageRequest, filter: KeyFilter): Promise<Page<ListedKey>>;
   count(filter: KeyFilter): Promise<number>;
   /** Opens the secret half: the seed, for SLH-DSA the whole key. The caller wipes it. @throws SEAL_BROKEN */
   openSecret(keyId: string): Promise<Uint8Array | undefined>;
@@ -100,7 +100,10 @@ export function createKmsStore(store: Store): KmsStore {
     },
 
     async list(request, filter) {
-      let query = store.reader.selectFrom("kms_keys").selectAll().where("position", ">", request.after);
+      let query = store.reader
+        .selectFrom("kms_keys")
+        .select(listedColumns)
+        .where("position", ">", request.after);
       if (filter.state !== "") query = query.where("key_state", "=", filter.state);
       if (filter.algorithm !== "") query = query.where("algorithm", "=", filter.algorithm);
       const rows = await query
@@ -113,7 +116,7 @@ export function createKmsStore(store: Store): KmsStore {
         keyListName(filter),
         ({ position }) => position,
       );
-      return { rows: page.map(toRecord), nextPageToken };
+      return { rows: page.map(toListed), nextPageToken };
     },
 
     async count({ state, algorithm }) {
@@ -240,6 +243,22 @@ function readRow(store: Store, row: KmsKeysTable): StoredKey {
 }
 
 function toRecord(row: KmsKeysTable): KeyRecord {
+  return { ...toListed(row), publicKey: row.public_key };
+}
+
+/** A list has a thousand keys on a page, and public keys of up to 2592 bytes are not in it. */
+const listedColumns = [
+  "position",
+  "key_id",
+  "alias",
+  "algorithm",
+  "key_usage",
+  "key_state",
+  "owner",
+  "created_at_ms",
+] as const satisfies readonly (keyof KmsKeysTable)[];
+
+function toListed(row: Pick<KmsKeysTable, (typeof listedColumns)[number]>): ListedKey {
   return {
     keyId: row.key_id,
     alias: row.alias,
@@ -247,7 +266,6 @@ function toRecord(row: KmsKeysTable): KeyRecord {
     algorithm: row.algorithm as KeyAlgorithm,
     usage: row.key_usage as KeyUsage,
     state: row.key_state as KeyState,
-    publicKey: row.public_key,
     owner: row.owner,
     createdAt: new Date(row.created_at_ms),
   };

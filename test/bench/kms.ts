@@ -1,0 +1,97 @@
+/** What keeping keys costs: signing with them, the audit log on the disk, and long lists. */
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { BatchSignRequestSchema, SignRequestSchema } from "#gen/kms/kms_service_pb.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { sqliteIn } from "../../src/storage/database.ts";
+import { masterKeyIn } from "../../src/storage/master-key.ts";
+import { openStore } from "../../src/storage/store.ts";
+import { type Child, compare, grpc, load, rawProvider, start } from "./tools.ts";
+
+/** Keys of the long list. */
+const listedKeys = 1_000_000;
+
+export async function measureKms(app: Child, dataDir: string): Promise<void> {
+  const { result } = await post(app, "/api/kms/create-key", { alias: "bench" });
+  const data = Buffer.alloc(32, 1);
+  const signRequest = grpc(
+    "/kms.KmsService/Sign",
+    toBinary(SignRequestSchema, create(SignRequestSchema, { keyId: result.keyId, data })),
+  );
+  const sign = async (): Promise<number> => (await load(app.url, signRequest)).callsPerSecond;
+  await compare(
+    "Sign with a stored key over gRPC, audit entry on the disk, against the provider's signature",
+    "reach 0.7",
+    sign,
+    () => rawProvider("sign"),
+  );
+  const { p50Ms, p99Ms } = await load(app.url, signRequest);
+  const alone = await load(app.url, { ...signRequest, inFlight: 1 });
+  console.log(`  one call of these: p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms`);
+  console.log(`  a caller alone: p50 ${alone.p50Ms.toFixed(1)} ms, p99 ${alone.p99Ms.toFixed(1)} ms`);
+
+  const batchOf = 100;
+  const batch = create(BatchSignRequestSchema, { keyId: result.keyId, data: Array(batchOf).fill(data) });
+  const batchRequest = grpc("/kms.KmsService/BatchSign", toBinary(BatchSignRequestSchema, batch));
+  await compare(
+    `BatchSign of ${batchOf} against ${batchOf} Signs, in signatures`,
+    "no target",
+    async () => (await load(app.url, { ...batchRequest, inFlight: 4 })).callsPerSecond * batchOf,
+    sign,
+  );
+  await measureList(join(dataDir, "list"));
+}
+
+async function measureList(dataDir: string): Promise<void> {
+  process.stderr.write(`making a list of ${listedKeys.toLocaleString("en")} keys `);
+  await fillList(dataDir);
+  process.stderr.write("\r\x1b[K");
+  const app = await start("app-server.ts", dataDir);
+  try {
+    let pageToken = "";
+    for (let page = 1; page < 1000; page += 1) {
+      const answer = await get(app, `/api/kms/keys?pageToken=${pageToken}`);
+      pageToken = answer.nextPageToken;
+    }
+    const read = (token: string) => async (): Promise<number> =>
+      (await load(app.url, { path: `/api/kms/keys?pageToken=${token}`, method: "GET", inFlight: 4 }))
+        .callsPerSecond;
+    await compare(
+      `ListKeys, page 1 against page 1,000 of ${listedKeys.toLocaleString("en")} keys`,
+      "stay between 0.67 and 1.5",
+      read(""),
+      read(pageToken),
+    );
+  } finally {
+    app.tell("stop");
+  }
+}
+
+/** Rows of the size of real ones; nobody signs with them. */
+async function fillList(dataDir: string): Promise<void> {
+  const provider = await createCryptoProvider("openssl");
+  const location = sqliteIn(dataDir);
+  await (await openStore({ location, masterKey: masterKeyIn(dataDir), provider })).close();
+  await provider.close();
+  if (location.kind !== "sqlite") throw new Error("the list is made in SQLite");
+  const database = new DatabaseSync(location.path);
+  database.exec("pragma synchronous = off; begin");
+  database.exec(`
+    with recursive counter(n) as (select 1 union all select n + 1 from counter where n < ${listedKeys})
+    insert into kms_keys select n, 'key-' || lower(hex(randomblob(16))), 'bench', 'ML-DSA-65', 'SIGN', 'ACTIVE',
+      zeroblob(1952), 'system', n, lower(hex(randomblob(32))) from counter`);
+  database.exec(`insert into kms_key_counts values ('system', 'ML-DSA-65', 'ACTIVE', ${listedKeys}); commit`);
+  database.close();
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the answers are those of the service that is measured
+async function post(app: Child, path: string, body: unknown): Promise<any> {
+  const headers = { "content-type": "application/json" };
+  return (await fetch(app.url + path, { method: "POST", headers, body: JSON.stringify(body) })).json();
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: as above
+async function get(app: Child, path: string): Promise<any> {
+  return (await fetch(app.url + path)).json();
+}
