@@ -15,6 +15,7 @@ import type { CryptoProvider } from "./crypto/provider.ts";
 import { refuse } from "./errors.ts";
 import { callerKey, callerOf } from "./server/interceptors/access.ts";
 import { repeatableOf } from "./server/interceptors/idempotency.ts";
+import { createMetrics } from "./server/metrics.ts";
 import { createServer, type Server } from "./server/server.ts";
 import { createKeyCache } from "./services/kms/key-cache.ts";
 import { kmsService } from "./services/kms/kms-service.ts";
@@ -76,8 +77,10 @@ const packages: Readonly<Record<string, (parts: Parts) => PackageServices>> = {
  */
 export async function createApp(config: Config, logger: Logger): Promise<App> {
   const chosen = choosePackages(config.services);
+  const metrics = createMetrics();
   const provider = await createCryptoProvider(config.cryptoProvider);
-  const store = await openStore({ ...storeSettings(config), provider }).catch(async (error: unknown) => {
+  const opening = openStore({ ...storeSettings(config), provider, onCommit: metrics.storeCommitted });
+  const store = await opening.catch(async (error: unknown) => {
     await provider.close();
     throw error;
   });
@@ -88,6 +91,7 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
     logger,
     access: { mode: config.auth, authenticate: (authorization) => authenticate(issuer, authorization) },
     explainFailure,
+    metrics,
     limits: {
       maxMetadataBytes: config.maxMetadataBytes,
       maxMessageBytes: config.maxMessageBytes,

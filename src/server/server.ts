@@ -61,6 +61,8 @@ export interface ServerOptions {
   /** Who may call what; without it every RPC is public and need not say so. */
   readonly access?: AccessPolicy;
   readonly limits?: Partial<ServerLimits>;
+  /** Where calls are counted; its own if left out. */
+  readonly metrics?: Metrics;
   /** Knows failures of what the services are built on. */
   readonly explainFailure?: ExplainFailure;
 }
@@ -107,7 +109,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   const specs = services.flatMap(({ methods }) => Object.values(methods));
   if (options.access) requireAccess(specs.map(({ method }) => method));
 
-  const metrics = createMetrics();
+  const metrics = options.metrics ?? createMetrics();
   const interceptors = createInterceptors(options, metrics, limits);
   const transcoder = createTranscoder({
     services,

@@ -3,8 +3,15 @@
  * wait for the disk. Nobody is answered before the transaction is on the disk.
  */
 
-/** Runs work in a transaction of its own: commits it when the work is done, undoes it if it fails. */
-export type Transact<Transaction> = (work: (transaction: Transaction) => Promise<void>) => Promise<void>;
+/**
+ * Runs work in a transaction of its own: commits it when the work is done, undoes it if it fails.
+ *
+ * @param calls that the work is for
+ */
+export type Transact<Transaction> = (
+  work: (transaction: Transaction) => Promise<void>,
+  calls: number,
+) => Promise<void>;
 
 /** Work for several callers at once: one result for each input, in the same order. */
 export type BatchWork<Transaction, Input, Output> = (
@@ -100,7 +107,7 @@ export function createGroupCommit<Transaction>(
           answers.push(() => resolve(outputs[i]));
         });
       }
-    });
+    }, group.length);
     return answers;
   };
 

@@ -17,13 +17,13 @@ import {
   openDatabase,
   type Reader,
 } from "./database.ts";
-import { type BatchWork, createGroupCommit } from "./group-commit.ts";
+import { type BatchWork, createGroupCommit, type Transact } from "./group-commit.ts";
 import type { MasterKeySource } from "./master-key.ts";
 import { findAnswer, keepAnswer, type OnceCall } from "./once.ts";
 import { equalTags, tagRecord } from "./record-tag.ts";
 import { unlock } from "./root-keys.ts";
 import type { Schema } from "./schema.ts";
-import { StoreFailure } from "./store-error.ts";
+import { messageOf, StorageError, StoreFailure } from "./store-error.ts";
 
 /** What work that writes is given. All of it happens, or nothing. */
 export interface WriteTransaction {
@@ -92,6 +92,8 @@ export interface StoreOptions {
   readonly masterKey: MasterKeySource;
   readonly provider: CryptoProvider;
   readonly now?: () => Date;
+  /** Told of each transaction: how long it took from its turn to the disk, and how many calls shared it. */
+  readonly onCommit?: (durationMs: number, calls: number) => void;
   /** "existing" refuses a store that is not there already. */
   readonly mode?: OpenMode;
 }
@@ -105,16 +107,18 @@ export async function openStore({
   masterKey,
   provider,
   now = () => new Date(),
+  onCommit = () => {},
   mode = "create",
 }: StoreOptions): Promise<Store> {
   const database = await openDatabase(location, mode);
   try {
     const { vault, keys } = await unlock(database, masterKey);
     const signer = await openCheckpointSigner(database, vault, provider);
-    return createStore({ database, vault, keys, signer, now });
+    return createStore({ database, vault, keys, signer, now, onCommit });
   } catch (error) {
     await database.close();
-    throw error;
+    if (!(error instanceof StoreFailure)) throw error;
+    throw new StorageError(`the store ${database.name} can not be used: ${messageOf(error.cause)}`);
   }
 }
 
@@ -123,15 +127,17 @@ interface StoreParts extends Omit<Awaited<ReturnType<typeof unlock>>, "keyring">
   readonly database: Database;
   readonly signer: CheckpointSigner;
   readonly now: () => Date;
+  readonly onCommit: NonNullable<StoreOptions["onCommit"]>;
 }
 
-function createStore({ database, vault, keys, signer, now }: StoreParts): Store {
+function createStore({ database, vault, keys, signer, now, onCommit }: StoreParts): Store {
   const { reader, writer, writeConnection } = database;
   const chain = createAuditChain(writer, keys.audit);
   const listeners = new Set<() => void>();
 
   /** One transaction, from its turn to the disk. */
-  const transact = async (work: (transaction: WriteTransaction) => Promise<void>): Promise<void> => {
+  const transact: Transact<WriteTransaction> = async (work, calls) => {
+    const startedMs = performance.now();
     let lastStatements = 0;
     try {
       const [head] = await writeConnection.begin([chain.readHead]);
@@ -149,6 +155,7 @@ function createStore({ database, vault, keys, signer, now }: StoreParts): Store 
       await writeConnection.rollback();
       throw error;
     }
+    onCommit(performance.now() - startedMs, calls);
     if (lastStatements === 0) return;
     checkpointer.entriesWritten();
     for (const listener of listeners) listener();
@@ -184,7 +191,8 @@ function createStore({ database, vault, keys, signer, now }: StoreParts): Store 
       if (!found.valid || found.entries === 0 || found.checkpoint?.entryHash === found.head) return found;
       // What was just verified can be vouched for.
       const checkpoint = await signer.sign({ sequence: found.entries, entryHash: found.head }, now());
-      await group.run(({ db }) => keepCheckpoint(db, checkpoint));
+      // Whoever asked can keep it, also while the store can not.
+      await group.run(({ db }) => keepCheckpoint(db, checkpoint)).catch(() => {});
       return { ...found, checkpoint };
     },
     onAudit(listener) {

@@ -20,9 +20,18 @@ afterAll(() => server.stop());
 const hello = Buffer.from("hello").toString("base64");
 
 /** Commands of the README that call the server: lines of its console blocks, and the calls in its table. */
-const commands = [...readme.matchAll(/^\$ (.*)$|\| `((?:curl|grpcurl) [^`]*)` \|/gm)]
-  .map(([, line, call]) => line ?? call ?? "")
+const commands = [...readme.matchAll(/^```console\n(.*?)^```$|\| `((?:curl|grpcurl) [^`]*)` \|/gms)]
+  .flatMap(([, block, call = ""]) => (block === undefined ? [call] : readBlock(block)))
   .filter((command) => command.includes(printedAuthority));
+
+/** The commands of a block, each after the variables that the block sets before it. */
+function readBlock(block: string): string[] {
+  const lines = [...block.matchAll(/^\$ (.*)$/gm)].map(([, line = ""]) => line);
+  const isAssignment = (line: string): boolean => /^\w+=\$\(/.test(line);
+  return lines.flatMap((line, i) =>
+    isAssignment(line) ? [] : [[...lines.slice(0, i).filter(isAssignment), line].join("\n")],
+  );
+}
 
 describe("the README's commands, exactly as printed but for the port,", () => {
   it("are there", () => {
@@ -30,7 +39,7 @@ describe("the README's commands, exactly as printed but for the port,", () => {
   });
 
   for (const command of commands) {
-    const program = command.split(" ")[0] ?? "";
+    const program = (command.split("\n").at(-1) ?? "").split(" ")[0] ?? "";
     const isSkipped = isMissing(program);
     it.skipIf(isSkipped)(
       isSkipped ? `${command} (needs ${program})` : command,
@@ -55,6 +64,25 @@ function expectedOf(command: string): object {
   if (command.endsWith(" list")) return expect.arrayContaining(["pqc.PqcService", "pqc.TokenService"]);
   return command.includes("Health/Check") ? { status: "SERVING" } : { status: "success" };
 }
+
+describe("the operator's commands of the README, as printed but for the files,", { timeout: 60_000 }, () => {
+  const printed = [...readme.matchAll(/^\$ (npx qsp .*?)\s*(#.*)?$/gm)].map(([, command = ""]) => command);
+
+  it("run one after another while the server runs", async () => {
+    const files = makeTemporaryDirectory();
+    const own = printed.map((command) =>
+      command
+        .replace("./restored", join(files, "restored"))
+        .replace("store.backup", join(files, "store.backup")),
+    );
+    expect(printed).toHaveLength(4);
+    for (const command of own) {
+      const { code, stdout } = await run("sh", ["-c", `QSP_DATA_DIR=${dataDir} ${command}`]);
+      expect([command, code, stdout]).toEqual([command, 0, expect.stringMatching(/^\S.*\.\n/)]);
+    }
+    expect(await post("/api/kms/create-key", {})).toMatchObject({ status: "success" });
+  });
+});
 
 describe("the README", { timeout: 30_000 }, () => {
   it("shows the start as the program prints it", async () => {
