@@ -20,6 +20,7 @@ const mayImport: Record<string, RegExp> = {
   cli: /^(gen|crypto)$/,
   console: /^gen$/,
   setup: /^$/,
+  qsp: /^setup$/,
 };
 
 /** The room of a path: its first part under src, without an ending; each service is a room of its own. */

@@ -4,6 +4,7 @@ import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
 import { type AuditHead, checkpointMessage } from "./audit-chain.ts";
 import type { SignedCheckpoint } from "./audit-verification.ts";
 import type { Database } from "./database.ts";
+import { lendSecret } from "./sealed-keys.ts";
 import type { Vault } from "./vault.ts";
 
 const algorithm = "ML-DSA-65";
@@ -29,12 +30,11 @@ export async function openCheckpointSigner(
   const seed = await writer.transaction().execute(async (transaction) => {
     const known = await vault.read(transaction, signingIdentity);
     if (known !== undefined) return known;
-    const made = fresh.exportSeed();
-    if (made === undefined) throw new Error(`a fresh ${algorithm} key has a seed`);
-    await vault.put(transaction, signingIdentity, made);
-    return made;
+    await lendSecret(fresh, (made) => vault.put(transaction, signingIdentity, made));
+    return vault.read(transaction, signingIdentity);
   });
   fresh.erase();
+  if (seed === undefined) throw new Error("a secret that was just put in is not there");
   try {
     const secretKey = await provider.importSecretKey(algorithm, { seed });
     const { publicKey } = secretKey;

@@ -105,12 +105,9 @@ export function createMigrations(kind: DatabaseKind): Readonly<Record<string, Mi
         await createIndex(db, "kms_keys", ["key_state", "position"]);
         await createIndex(db, "kms_keys", ["algorithm", "position"]);
         await db.schema
-          .createTable("kms_key_counts")
-          .addColumn("owner", "text", (column) => column.notNull())
-          .addColumn("algorithm", "text", (column) => column.notNull())
-          .addColumn("key_state", "text", (column) => column.notNull())
-          .addColumn("key_count", integer, (column) => column.notNull())
-          .addPrimaryKeyConstraint("kms_key_counts_key", ["owner", "algorithm", "key_state"])
+          .createTable("list_counts")
+          .addColumn("list_name", "text", (column) => column.primaryKey())
+          .addColumn("row_count", integer, (column) => column.notNull())
           .execute();
       },
     },

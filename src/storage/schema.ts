@@ -78,12 +78,11 @@ export interface KmsKeysTable {
   record_tag: string;
 }
 
-/** How many keys there are of each kind, so that nobody has to count them. */
-export interface KmsKeyCountsTable {
-  owner: string;
-  algorithm: string;
-  key_state: string;
-  key_count: number;
+/** How many rows a list has; see list-counts.ts. */
+export interface ListCountsTable {
+  /** The list with its filters. */
+  list_name: string;
+  row_count: number;
 }
 
 /** All tables by name. */
@@ -95,7 +94,7 @@ export interface Schema {
   idempotent_answers: IdempotentAnswersTable;
   issuer_keys: IssuerKeysTable;
   kms_keys: KmsKeysTable;
-  kms_key_counts: KmsKeyCountsTable;
+  list_counts: ListCountsTable;
 }
 
 /** The tables, each after those that it builds on, with the columns that order its rows. */
@@ -107,5 +106,5 @@ export const tables = {
   idempotent_answers: ["user_name", "idempotency_key"],
   issuer_keys: ["key_id"],
   kms_keys: ["position"],
-  kms_key_counts: ["owner", "algorithm", "key_state"],
+  list_counts: ["list_name"],
 } as const satisfies { readonly [Table in keyof Schema]: readonly (keyof Schema[Table])[] };

@@ -81,7 +81,7 @@ async function fillList(dataDir: string): Promise<void> {
     with recursive counter(n) as (select 1 union all select n + 1 from counter where n < ${listedKeys})
     insert into kms_keys select n, 'key-' || lower(hex(randomblob(16))), 'bench', 'ML-DSA-65', 'SIGN', 'ACTIVE',
       zeroblob(1952), 'system', n, lower(hex(randomblob(32))) from counter`);
-  database.exec(`insert into kms_key_counts values ('system', 'ML-DSA-65', 'ACTIVE', ${listedKeys}); commit`);
+  database.exec(`insert into list_counts values ('kms_keys', ${listedKeys}); commit`);
   database.close();
 }
 

@@ -1,10 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { wipe } from "../../crypto/bytes.ts";
-import type { CryptoProvider, KeyPair } from "../../crypto/provider.ts";
+import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuseField } from "../../errors.ts";
 import type { OnceCall } from "../../storage/once.ts";
+import { lendSecret } from "../../storage/sealed-keys.ts";
 import type { Store } from "../../storage/store.ts";
-import { hasSeed } from "./key-cache.ts";
 import { isKeyAlgorithm, type KeyAlgorithm, type KeyRecord, usageOf } from "./record.ts";
 import { keyRecordCodec } from "./record-message.ts";
 import { insertKey } from "./store.ts";
@@ -64,8 +63,7 @@ export async function withNewKey<T>(
   { algorithm, alias, owner }: { algorithm: KeyAlgorithm; alias: string; owner: string },
   use: (record: KeyRecord, secret: Uint8Array) => Promise<T>,
 ): Promise<T> {
-  const pair = await provider.generateKeyPair(algorithm);
-  const secret = exportSecret(pair);
+  const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
   const keyId = `key-${randomUUID()}`;
   const record: KeyRecord = {
     keyId,
@@ -73,21 +71,13 @@ export async function withNewKey<T>(
     algorithm,
     usage: usageOf(algorithm),
     state: "ACTIVE",
-    publicKey: pair.publicKey.exportRaw(),
+    publicKey: publicKey.exportRaw(),
     owner,
     createdAt: now(),
   };
   try {
-    return await use(record, secret);
+    return await lendSecret(secretKey, (secret) => use(record, secret));
   } finally {
-    wipe(secret);
-    pair.secretKey.erase();
+    secretKey.erase();
   }
-}
-
-function exportSecret({ secretKey }: KeyPair): Uint8Array {
-  if (!hasSeed({ algorithm: secretKey.algorithm as KeyAlgorithm })) return secretKey.exportRaw();
-  const seed = secretKey.exportSeed();
-  if (seed === undefined) throw new Error(`a new ${secretKey.algorithm} key has a seed`);
-  return seed;
 }

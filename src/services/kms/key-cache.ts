@@ -3,11 +3,10 @@
  * transaction that records it, so an old key never gives an answer.
  */
 import type { ConnectError } from "@connectrpc/connect";
-import { equalBytes, wipe } from "../../crypto/bytes.ts";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
-import { usageOf } from "./record.ts";
+import { importSealedKey } from "../../storage/sealed-keys.ts";
 import type { KmsStore, StoredKey } from "./store.ts";
 
 /** A key ready for use. */
@@ -137,31 +136,13 @@ class OpenKey implements CachedKey {
 
   async #open(): Promise<SecretKey | undefined> {
     const { keyId, algorithm, publicKey } = this.record;
-    const secret = await explainDamage(keyId, () => this.#keys.openSecret(keyId));
-    if (secret === undefined) return undefined;
     try {
-      const secretKey = await explainDamage(keyId, () =>
-        this.#provider.importSecretKey(algorithm, hasSeed(this.record) ? { seed: secret } : { raw: secret }),
-      );
-      if (equalBytes(secretKey.publicKey.exportRaw(), publicKey)) return secretKey;
-      throw refuseDamaged(keyId);
-    } finally {
-      wipe(secret);
+      const secret = await this.#keys.openSecret(keyId);
+      return secret && (await importSealedKey(this.#provider, algorithm, secret, publicKey));
+    } catch (error) {
+      if (error instanceof CryptoError && error.code !== "CLOSED") throw refuseDamaged(keyId, error);
+      throw error;
     }
-  }
-}
-
-/** ML-DSA and ML-KEM keys are kept as seeds; SLH-DSA has none. */
-export function hasSeed({ algorithm }: Pick<StoredKey["record"], "algorithm">): boolean {
-  return usageOf(algorithm) === "KEM" || algorithm.startsWith("ML-DSA");
-}
-
-async function explainDamage<T>(keyId: string, open: () => Promise<T>): Promise<T> {
-  try {
-    return await open();
-  } catch (error) {
-    if (error instanceof CryptoError && error.code !== "CLOSED") throw refuseDamaged(keyId, error);
-    throw error;
   }
 }
 

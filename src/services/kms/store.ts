@@ -1,6 +1,6 @@
 /** What the key service keeps: records, their sealed secret halves, and what was done with them. */
-import { sql } from "kysely";
 import { readHead } from "../../storage/audit-log.ts";
+import { changeCounts, readCount } from "../../storage/list-counts.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import type { KmsKeysTable } from "../../storage/schema.ts";
 import type { Store, WriteTransaction } from "../../storage/store.ts";
@@ -67,7 +67,8 @@ function secretIdentityOf(keyId: string): string {
 
 /** Names a list of keys, for page tokens. */
 export function keyListName({ state, algorithm }: KeyFilter): string {
-  return `kms_keys ${state} ${algorithm}`;
+  const filters = [state && `state=${state}`, algorithm && `algorithm=${algorithm}`];
+  return ["kms_keys", ...filters.filter((text) => text !== "")].join(" ");
 }
 
 /** Makes the store of the key service on the store of all. */
@@ -119,14 +120,7 @@ export function createKmsStore(store: Store): KmsStore {
       return { rows: page.map(toListed), nextPageToken };
     },
 
-    async count({ state, algorithm }) {
-      let query = store.reader
-        .selectFrom("kms_key_counts")
-        .select((row) => row.fn.sum<number | null>("key_count").as("count"));
-      if (state !== "") query = query.where("key_state", "=", state);
-      if (algorithm !== "") query = query.where("algorithm", "=", algorithm);
-      return Number((await query.executeTakeFirstOrThrow()).count ?? 0);
-    },
+    count: (filter) => readCount(store.reader, keyListName(filter)),
 
     openSecret: (keyId) => store.readSecret(secretIdentityOf(keyId)),
     recordUse: (use) => recordUses(use),
@@ -183,7 +177,7 @@ export async function insertKey(
       record_tag: store.tagRecord(fieldsOf(record)),
     })
     .execute();
-  await countKey(db, record, 1);
+  await changeCounts(db, listsOf(record), 1);
   await putSecret(secretIdentityOf(record.keyId), secret);
 }
 
@@ -200,26 +194,16 @@ export async function changeState(
     .set({ key_state: state, record_tag: store.tagRecord(fieldsOf(changed)) })
     .where("key_id", "=", record.keyId)
     .execute();
-  await countKey(db, record, -1);
-  await countKey(db, changed, 1);
+  await changeCounts(db, listsOf(record), -1);
+  await changeCounts(db, listsOf(changed), 1);
   if (state === "DESTROYED") await eraseSecret(secretIdentityOf(record.keyId));
 }
 
-async function countKey(db: WriteTransaction["db"], record: KeyRecord, change: number): Promise<void> {
-  await db
-    .insertInto("kms_key_counts")
-    .values({
-      owner: record.owner,
-      algorithm: record.algorithm,
-      key_state: record.state,
-      key_count: change,
-    })
-    .onConflict((conflict) =>
-      conflict
-        .columns(["owner", "algorithm", "key_state"])
-        .doUpdateSet({ key_count: sql`kms_key_counts.key_count + ${change}` }),
-    )
-    .execute();
+/** The lists that a key is in: all, those of its state, of its algorithm, and of both. */
+function listsOf({ state, algorithm }: KeyRecord): string[] {
+  return ["", state].flatMap((one) =>
+    ["", algorithm].map((other) => keyListName({ state: one, algorithm: other })),
+  );
 }
 
 /** All that a record's tag binds; in this order for the life of a store. */

@@ -1,8 +1,8 @@
 /** Issues and checks the server's tokens: ML-DSA-65 JWTs (RFC 9964), with a key that survives a restart. */
-import { wipe } from "../../crypto/bytes.ts";
 import { type PublicJwk, toPublicJwk } from "../../crypto/jwk.ts";
 import { type JwtVerification, signJwt, verifyJwt } from "../../crypto/jwt.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../../crypto/provider.ts";
+import { importSealedKey, lendSecret } from "../../storage/sealed-keys.ts";
 import type { IssuerKeyRecord, IssuerStore } from "./store.ts";
 
 /** Seconds that a token is valid. */
@@ -72,7 +72,7 @@ export async function openIssuer({ provider, store, now }: IssuerParts): Promise
     });
   const signing = records.find((record) => record.retiredAt === undefined);
   if (signing === undefined) throw new Error("the store holds no key that signs tokens");
-  const secretKey = await importSecretKey(provider, store, signing.keyId);
+  const secretKey = await importSecretKey(provider, store, signing);
 
   return {
     async issue(subject, header = {}) {
@@ -108,12 +108,10 @@ export async function openIssuer({ provider, store, now }: IssuerParts): Promise
 
 async function addFirstKey(provider: CryptoProvider, store: IssuerStore, now: Date): Promise<void> {
   const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-65");
-  const seed = secretKey.exportSeed();
-  if (seed === undefined) throw new Error("a new ML-DSA key has no seed");
+  const { kid: keyId } = toPublicJwk(provider, publicKey);
   try {
-    await store.addFirstKey({ keyId: toPublicJwk(provider, publicKey).kid, publicKey, seed }, now);
+    await lendSecret(secretKey, (seed) => store.addFirstKey({ keyId, publicKey, seed }, now));
   } finally {
-    wipe(seed);
     secretKey.erase();
   }
 }
@@ -125,13 +123,9 @@ function importPublicKey(provider: CryptoProvider, record: IssuerKeyRecord): Pub
 async function importSecretKey(
   provider: CryptoProvider,
   store: IssuerStore,
-  keyId: string,
+  { keyId, publicKey }: IssuerKeyRecord,
 ): Promise<SecretKey> {
   const seed = await store.openSeed(keyId);
   if (seed === undefined) throw new Error(`the store holds no seed of the issuing key ${keyId}`);
-  try {
-    return await provider.importSecretKey("ML-DSA-65", { seed });
-  } finally {
-    wipe(seed);
-  }
+  return importSealedKey(provider, "ML-DSA-65", seed, publicKey);
 }

@@ -1,0 +1,34 @@
+/** Counts of the rows of lists, kept with the rows, so that nobody has to scan a list to know how long it is. */
+import { type Kysely, sql } from "kysely";
+import type { Reader } from "./database.ts";
+import type { Schema } from "./schema.ts";
+
+/**
+ * Adds to the counts of lists, within the transaction that changes them.
+ *
+ * @param lists each list, with its filters, that the row is in; none twice
+ * @param change 1 for a row that came, -1 for one that went
+ */
+export async function changeCounts(
+  db: Kysely<Schema>,
+  lists: readonly string[],
+  change: 1 | -1,
+): Promise<void> {
+  await db
+    .insertInto("list_counts")
+    .values(lists.map((list) => ({ list_name: list, row_count: change })))
+    .onConflict((conflict) =>
+      conflict.column("list_name").doUpdateSet({ row_count: sql`list_counts.row_count + ${change}` }),
+    )
+    .execute();
+}
+
+/** Tells how many rows a list has. */
+export async function readCount(db: Reader, list: string): Promise<number> {
+  const row = await db
+    .selectFrom("list_counts")
+    .select("row_count")
+    .where("list_name", "=", list)
+    .executeTakeFirst();
+  return row?.row_count ?? 0;
+}

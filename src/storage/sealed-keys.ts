@@ -1,0 +1,48 @@
+/** Secret keys in the store: sealed as the shortest form that makes them again. */
+import { type Algorithm, algorithms } from "../crypto/algorithms.ts";
+import { equalBytes, wipe } from "../crypto/bytes.ts";
+import { CryptoError } from "../crypto/crypto-error.ts";
+import type { CryptoProvider, SecretKey } from "../crypto/provider.ts";
+
+/** Lends the bytes of a secret key that are to be sealed, and wipes them: the seed, or the whole key where it has none. */
+export async function lendSecret<T>(
+  secretKey: SecretKey,
+  use: (secret: Uint8Array) => Promise<T>,
+): Promise<T> {
+  const secret = hasSeed(secretKey.algorithm) ? secretKey.exportSeed() : secretKey.exportRaw();
+  if (secret === undefined) throw new Error(`a new ${secretKey.algorithm} key has a seed`);
+  try {
+    return await use(secret);
+  } finally {
+    wipe(secret);
+  }
+}
+
+/**
+ * Makes a secret key of bytes that were sealed, and wipes them.
+ *
+ * @param publicKey raw; the secret key must be its other half.
+ * @throws SEAL_BROKEN, INVALID_KEY (CryptoError)
+ */
+export async function importSealedKey(
+  provider: CryptoProvider,
+  algorithm: Algorithm,
+  secret: Uint8Array,
+  publicKey: Uint8Array,
+): Promise<SecretKey> {
+  try {
+    const secretKey = await provider.importSecretKey(
+      algorithm,
+      hasSeed(algorithm) ? { seed: secret } : { raw: secret },
+    );
+    if (equalBytes(secretKey.publicKey.exportRaw(), publicKey)) return secretKey;
+    secretKey.erase();
+    throw new CryptoError("SEAL_BROKEN", `a sealed ${algorithm} key is not the one of its public key`);
+  } finally {
+    wipe(secret);
+  }
+}
+
+function hasSeed(algorithm: Algorithm): boolean {
+  return algorithms[algorithm].seedBytes !== undefined;
+}
