@@ -80,8 +80,10 @@ export interface Store {
   ): Promise<AuditVerification>;
   /** Verifies the signatures of checkpoints. */
   readonly checkpointKey: PublicKey;
-  /** Calls back after each transaction of this program that put entries into the audit log. @returns stops it */
-  onAudit(listener: () => void): () => void;
+  /** Calls back after each transaction of this program. @returns stops it */
+  onWrite(listener: () => void): () => void;
+  /** Reads something, or tells that the database can not be read now. @returns undefined then */
+  ifReachable<T>(read: () => Promise<T>): Promise<T | undefined>;
   /** Lets what runs finish, signs a last checkpoint, and closes the database. */
   close(): Promise<void>;
 }
@@ -138,7 +140,7 @@ function createStore({ database, vault, keys, signer, now, onCommit }: StorePart
   /** One transaction, from its turn to the disk. */
   const transact: Transact<WriteTransaction> = async (work, calls) => {
     const startedMs = performance.now();
-    let lastStatements = 0;
+    let hasEntries = false;
     try {
       const [head] = await writeConnection.begin([chain.readHead]);
       const pending = chain.start(head?.rows ?? [], now);
@@ -149,16 +151,15 @@ function createStore({ database, vault, keys, signer, now, onCommit }: StorePart
         audit: pending.append,
       });
       const last = pending.finish();
-      lastStatements = last.length;
+      hasEntries = last.length > 0;
       await writeConnection.commit(last);
     } catch (error) {
       await writeConnection.rollback();
       throw error;
     }
     onCommit(performance.now() - startedMs, calls);
-    if (lastStatements === 0) return;
-    checkpointer.entriesWritten();
     for (const listener of listeners) listener();
+    if (hasEntries) checkpointer.entriesWritten();
   };
   const group = createGroupCommit(transact, (error) => error instanceof StoreFailure);
   const checkpointer = createCheckpointer(reader, signer, group.run, now);
@@ -195,9 +196,17 @@ function createStore({ database, vault, keys, signer, now, onCommit }: StorePart
       await group.run(({ db }) => keepCheckpoint(db, checkpoint)).catch(() => {});
       return { ...found, checkpoint };
     },
-    onAudit(listener) {
+    onWrite(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
+    },
+    async ifReachable(read) {
+      try {
+        return await read();
+      } catch (error) {
+        if (error instanceof StoreFailure) return undefined;
+        throw error;
+      }
     },
     async close() {
       await checkpointer.close();

@@ -2,33 +2,23 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { AuditCheckpointSchema, AuditEntrySchema } from "#gen/kms/audit_pb.ts";
-import { refuseField } from "../../errors.ts";
+import { type PageFields, readPage } from "../../fields.ts";
 import { type AuditEntry, checkpointMessage } from "../../storage/audit-chain.ts";
 import { auditListName, listAuditEntries, readEntries, readHead } from "../../storage/audit-log.ts";
 import type { SignedCheckpoint } from "../../storage/audit-verification.ts";
-import { readPageRequest } from "../../storage/pages.ts";
+import { follow } from "../../storage/follow.ts";
 import type { Store } from "../../storage/store.ts";
 
 /** Which entries to list. */
-export interface AuditQuery {
+export interface AuditQuery extends PageFields {
   /** Only those of this key; all if it is empty. */
   readonly keyId: string;
-  readonly pageSize: number;
-  readonly pageToken: string;
 }
 
 /** Lists entries, oldest first. @throws FIELD_INVALID for a page token of another list */
-export async function listAudit(store: Store, { keyId, pageSize, pageToken }: AuditQuery) {
-  const page = readPageRequest(pageSize, pageToken, auditListName(keyId));
-  if (page === undefined)
-    throw refuseField("pageToken", "is not one of this list; take the nextPageToken of its page");
-  return listAuditEntries(store.reader, page, keyId);
+export function listAudit(store: Store, query: AuditQuery) {
+  return listAuditEntries(store.reader, readPage(query, auditListName(query.keyId)), query.keyId);
 }
-
-/** Entries to read at once for a watcher. */
-const watchRows = 500;
-/** Milliseconds between looks for entries of other replicas; those of this one are told at once. */
-const lookMs = 500;
 
 /**
  * Gives entries as they come, in their order and each once.
@@ -41,49 +31,14 @@ export async function* watchAudit(
   after: number | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<AuditEntry> {
-  const bell = createBell();
-  const stopListening = store.onAudit(bell.ring);
-  try {
-    let last = after ?? (await readHead(store.reader)).sequence;
-    while (!signal.aborted) {
-      const entries = await readEntries(store.reader, last, watchRows, keyId);
-      for (const entry of entries) {
-        last = entry.sequence;
-        yield entry;
-      }
-      if (entries.length < watchRows) await bell.wait(lookMs, signal);
-    }
-  } finally {
-    stopListening();
-  }
-}
-
-/** Something to wait for that may have happened already. */
-function createBell() {
-  let hasRung = false;
-  let wake: (() => void) | undefined;
-  const ring = (): void => {
-    hasRung = true;
-    wake?.();
-  };
-  return {
-    ring,
-    async wait(limitMs: number, signal: AbortSignal): Promise<void> {
-      if (!hasRung && !signal.aborted) {
-        await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, limitMs);
-          wake = () => {
-            clearTimeout(timer);
-            resolve();
-          };
-          signal.addEventListener("abort", wake, { once: true });
-        });
-        if (wake) signal.removeEventListener("abort", wake);
-        wake = undefined;
-      }
-      hasRung = false;
-    },
-  };
+  const first = after ?? (await readHead(store.reader)).sequence;
+  yield* follow({
+    after: first,
+    read: (last, limit) => readEntries(store.reader, last, limit, keyId),
+    positionOf: ({ sequence }) => sequence,
+    onWrite: store.onWrite,
+    signal,
+  });
 }
 
 /** An entry as a message. */

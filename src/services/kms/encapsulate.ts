@@ -1,6 +1,6 @@
-import { isKemAlgorithm, kemAlgorithms } from "../../crypto/algorithms.ts";
+import type { KemAlgorithm } from "../../crypto/algorithms.ts";
 import type { Encapsulation } from "../../crypto/provider.ts";
-import { refuseField } from "../../errors.ts";
+import { checkCiphertextLength } from "../../fields.ts";
 import type { SignParts } from "./sign.ts";
 import { openSecretKey, type UseOrder, useKey } from "./use.ts";
 
@@ -45,20 +45,10 @@ export function decapsulate(
   const use: UseOrder = { ...who, operation: "DECAPSULATE", states: ["ACTIVE", "ROTATED"], usage: "KEM" };
   return useKey(parts, use, async (key) => {
     const { algorithm } = key.record;
-    checkLength(algorithm, ciphertext);
+    // useKey let ML-KEM keys through only.
+    checkCiphertextLength(algorithm as KemAlgorithm, ciphertext);
     const secretKey = await openSecretKey(parts, key, use);
     const sharedSecret = await parts.provider.decapsulate(secretKey, ciphertext);
     return { result: { sharedSecret, keyId, algorithm }, details: [`algorithm=${algorithm}`] };
   });
-}
-
-function checkLength(algorithm: string, ciphertext: Uint8Array): void {
-  if (!isKemAlgorithm(algorithm as never)) return;
-  const { ciphertextBytes } = kemAlgorithms[algorithm as keyof typeof kemAlgorithms];
-  if (ciphertext.length === ciphertextBytes) return;
-  throw refuseField(
-    "ciphertext",
-    `is ${ciphertext.length} bytes; a ciphertext of ${algorithm} has ${ciphertextBytes}`,
-    "LENGTH_INVALID",
-  );
 }

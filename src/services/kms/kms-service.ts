@@ -2,11 +2,10 @@
 import { Code, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import type { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { reasonOf, refuseField } from "../../errors.ts";
+import { reasonOf } from "../../errors.ts";
+import { readPage } from "../../fields.ts";
 import type { OnceCall } from "../../storage/once.ts";
-import { readPageRequest } from "../../storage/pages.ts";
 import type { Store } from "../../storage/store.ts";
-import { StoreFailure } from "../../storage/store-error.ts";
 import { listAudit, packCheckpoint, packEntry, watchAudit } from "./audit.ts";
 import { createKey } from "./create.ts";
 import { decapsulate, encapsulate } from "./encapsulate.ts";
@@ -50,11 +49,9 @@ export function kmsService(given: KmsServiceParts): ServiceImpl<typeof KmsServic
       if (!key.isIntact) throw refuseDamaged(keyId);
       return { result: packWithJwk(provider, key.record) };
     },
-    listKeys: async ({ status: state, algorithm, pageSize, pageToken }) => {
+    listKeys: async ({ status: state, algorithm, ...fields }) => {
       const filter = { state, algorithm };
-      const page = readPageRequest(pageSize, pageToken, keyListName(filter));
-      if (page === undefined)
-        throw refuseField("pageToken", "is not one of this list; take the nextPageToken of its page");
+      const page = readPage(fields, keyListName(filter));
       const { rows, nextPageToken } = await keys.list(page, filter);
       return { keys: rows.map(packListed), nextPageToken, totalSize: await keys.count(filter) };
     },
@@ -109,12 +106,8 @@ export function kmsService(given: KmsServiceParts): ServiceImpl<typeof KmsServic
       };
     },
     getHealth: async () => {
-      try {
-        return { serviceStatus: "UP", keyCount: await keys.count({ state: "", algorithm: "" }) };
-      } catch (error) {
-        if (error instanceof StoreFailure) return { serviceStatus: "DOWN" };
-        throw error;
-      }
+      const keyCount = await store.ifReachable(() => keys.count({ state: "", algorithm: "" }));
+      return keyCount === undefined ? { serviceStatus: "DOWN" } : { serviceStatus: "UP", keyCount };
     },
   };
 }

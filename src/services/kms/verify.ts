@@ -1,5 +1,5 @@
-import { isSignatureAlgorithm, signatureAlgorithms } from "../../crypto/algorithms.ts";
-import { refuseField } from "../../errors.ts";
+import type { PostQuantumSignatureAlgorithm } from "../../crypto/algorithms.ts";
+import { checkSignatureLength } from "../../fields.ts";
 import type { SignParts } from "./sign.ts";
 import { useKey } from "./use.ts";
 
@@ -30,19 +30,9 @@ export function verify(parts: SignParts, order: VerifyOrder): Promise<Verified> 
   const use = { keyId, user, operation: "VERIFY", states: ["ACTIVE", "ROTATED"], usage: "SIGN" } as const;
   return useKey(parts, use, async (key) => {
     const { algorithm } = key.record;
-    checkLength(algorithm, signature);
+    // useKey let keys for signing through only.
+    checkSignatureLength(algorithm as PostQuantumSignatureAlgorithm, signature);
     const valid = await parts.provider.verify(key.publicKey(), data, signature, { context });
     return { result: { valid, keyId, algorithm }, details: [`valid=${valid}`] };
   });
-}
-
-function checkLength(algorithm: string, signature: Uint8Array): void {
-  if (!isSignatureAlgorithm(algorithm) || algorithm === "ECDSA-P256") return;
-  const { signatureBytes } = signatureAlgorithms[algorithm];
-  if (signature.length === signatureBytes) return;
-  throw refuseField(
-    "signature",
-    `is ${signature.length} bytes; a signature of ${algorithm} has ${signatureBytes}`,
-    "LENGTH_INVALID",
-  );
 }

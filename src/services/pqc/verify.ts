@@ -1,7 +1,5 @@
-import { signatureAlgorithms } from "../../crypto/algorithms.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { refuseField } from "../../errors.ts";
-import { type PublicKeyFields, readPublicKey } from "./keys.ts";
+import { checkSignatureLength, type PublicKeyFields, readPublicKey } from "../../fields.ts";
 import { toSignatureAlgorithm } from "./sign.ts";
 
 /** What is to be verified. */
@@ -20,13 +18,6 @@ export interface VerifyInput extends PublicKeyFields {
 export async function verify(provider: CryptoProvider, input: VerifyInput): Promise<boolean> {
   const algorithm = toSignatureAlgorithm(input.algorithm);
   const publicKey = readPublicKey(provider, algorithm, input);
-  const { signatureBytes } = signatureAlgorithms[algorithm];
-  if (input.signature.length !== signatureBytes) {
-    throw refuseField(
-      "signature",
-      `is ${input.signature.length} bytes; a signature of ${algorithm} has ${signatureBytes}`,
-      "LENGTH_INVALID",
-    );
-  }
+  checkSignatureLength(algorithm, input.signature);
   return provider.verify(publicKey, input.data, input.signature);
 }
