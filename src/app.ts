@@ -27,7 +27,7 @@ import { createIssuerStore } from "./services/pqc/store.ts";
 import { tokenService } from "./services/pqc/token-service.ts";
 import { type DatabaseLocation, sqliteIn } from "./storage/database.ts";
 import { type MasterKeySource, masterKeyIn } from "./storage/master-key.ts";
-import { OnceConflict } from "./storage/once.ts";
+import { type OnceCall, OnceConflict } from "./storage/once.ts";
 import { openStore, type Store } from "./storage/store.ts";
 import { StoreFailure } from "./storage/store-error.ts";
 
@@ -62,7 +62,7 @@ const packages: Readonly<Record<string, (parts: Parts) => PackageServices>> = {
   kms: ({ provider, store }) => {
     const keys = createKmsStore(store);
     const cache = createKeyCache({ provider, keys });
-    const service = kmsService({ provider, store, keys, cache, userOf, repeatableOf });
+    const service = kmsService({ provider, store, keys, cache, userOf, onceOf });
     return {
       services: [createServiceImplSpec<typeof KmsService>(KmsService, service)],
       close: cache.close,
@@ -128,6 +128,12 @@ export function storeSettings(config: Config): { location: DatabaseLocation; mas
 /** Who is told to have done something: the subject of a token where one was needed, else the system. */
 export function userOf({ values }: Pick<HandlerContext, "values">): string {
   return values.get(callerKey)?.subject ?? "system";
+}
+
+/** Under which idempotency key a call came, if it has one; each user has keys of his own. */
+export function onceOf(context: Pick<HandlerContext, "values">): OnceCall | undefined {
+  const repeatable = repeatableOf(context);
+  return repeatable && { ...repeatable, user: userOf(context) };
 }
 
 /** Makes refusals of what the store throws; the cause is for the log. */

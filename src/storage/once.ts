@@ -1,4 +1,5 @@
 /** Does what a caller asks for once, however often he asks with the same idempotency key. */
+import { create, type DescMessage, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import type { Kysely } from "kysely";
 import { openBytes, sealBytes } from "../crypto/sealing.ts";
 import type { Schema } from "./schema.ts";
@@ -21,6 +22,23 @@ export class OnceConflict extends Error {
     super(`the idempotency key ${idempotencyKey} was used for another request`);
     this.idempotencyKey = idempotencyKey;
   }
+}
+
+/** How an answer is kept for a caller who asks again. */
+export interface AnswerCodec<Answer> {
+  /** @returns undefined for what is not to be kept */
+  encode(answer: Answer): Uint8Array | undefined;
+  decode(bytes: Uint8Array): Answer;
+}
+
+/** Keeps answers that are messages. */
+export function messageCodec<Schema extends DescMessage>(
+  schema: Schema,
+): AnswerCodec<MessageInitShape<Schema>> {
+  return {
+    encode: (answer) => toBinary(schema, create(schema, answer)),
+    decode: (bytes) => fromBinary(schema, bytes) as MessageInitShape<Schema>,
+  };
 }
 
 /** Milliseconds that an answer is kept: 24 hours. */

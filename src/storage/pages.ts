@@ -32,20 +32,30 @@ export function readPageRequest(pageSize: number, pageToken: string, list: strin
   return pageToken === writeToken(after, list) ? { limit, after } : undefined;
 }
 
+/** Bytes of a page at most; many clients take no message above 4 MiB. */
+const maxPageBytes = 3 * 1024 * 1024;
+
 /**
- * Cuts a page out of rows that were read with one more than the limit.
+ * Cuts a page out of rows that were read with one more than the limit. It ends early where it would be too large.
  *
  * @param positionOf tells the position of a row, by which the list is ordered.
+ * @param bytesOf tells how large a row is about; for rows of which a thousand may be too many.
  */
 export function cutPage<Row>(
   rows: readonly Row[],
   { limit }: PageRequest,
   list: string,
   positionOf: (row: Row) => number,
+  bytesOf: (row: Row) => number = () => 0,
 ): Page<Row> {
-  const page = rows.slice(0, limit);
+  let bytes = 0;
+  const tooLarge = rows.findIndex((row, i) => {
+    bytes += bytesOf(row);
+    return i > 0 && bytes > maxPageBytes;
+  });
+  const page = rows.slice(0, tooLarge < 0 ? limit : Math.min(limit, tooLarge));
   const last = page.at(-1);
-  const isLast = rows.length <= limit || last === undefined;
+  const isLast = page.length === rows.length || last === undefined;
   return { rows: page, nextPageToken: isLast ? "" : writeToken(positionOf(last), list) };
 }
 

@@ -19,7 +19,7 @@ import {
 } from "./database.ts";
 import { type BatchWork, createGroupCommit, type Transact } from "./group-commit.ts";
 import type { MasterKeySource } from "./master-key.ts";
-import { findAnswer, keepAnswer, type OnceCall } from "./once.ts";
+import { type AnswerCodec, findAnswer, keepAnswer, type OnceCall } from "./once.ts";
 import { equalTags, tagRecord } from "./record-tag.ts";
 import { unlock } from "./root-keys.ts";
 import type { Schema } from "./schema.ts";
@@ -34,13 +34,6 @@ export interface WriteTransaction {
   eraseSecret(identity: string): Promise<void>;
   /** Puts an entry into the audit log. */
   audit(entry: NewAuditEntry): void;
-}
-
-/** How an answer is kept for a caller who asks again. */
-export interface AnswerCodec<Answer> {
-  /** @returns undefined for what is not to be kept */
-  encode(answer: Answer): Uint8Array | undefined;
-  decode(bytes: Uint8Array): Answer;
 }
 
 /** An open store. */

@@ -25,19 +25,15 @@ export interface KmsServiceParts {
   readonly cache: KeyCache;
   /** Names who makes a call, for the audit log. */
   readonly userOf: (context: HandlerContext) => string;
-  /** Tells under which idempotency key a call came. */
-  readonly repeatableOf: (context: HandlerContext) => Omit<OnceCall, "user"> | undefined;
+  /** Tells under which idempotency key a call came, if it has one. */
+  readonly onceOf: (context: HandlerContext) => OnceCall | undefined;
   readonly now?: () => Date;
 }
 
 /** Makes the implementation. */
 export function kmsService(given: KmsServiceParts): ServiceImpl<typeof KmsService> {
   const parts = { now: () => new Date(), ...given };
-  const { provider, store, keys, userOf } = parts;
-  const onceOf = (context: HandlerContext): OnceCall | undefined => {
-    const repeatable = parts.repeatableOf(context);
-    return repeatable && { ...repeatable, user: userOf(context) };
-  };
+  const { provider, store, keys, userOf, onceOf } = parts;
   return {
     createKey: async ({ alias, algorithm, usage }, context) => {
       const order = { alias, algorithm, usage, user: userOf(context), once: onceOf(context) };

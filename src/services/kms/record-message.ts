@@ -6,7 +6,7 @@ import { isMlDsaAlgorithm } from "../../crypto/algorithms.ts";
 import { toPublicJwk } from "../../crypto/jwk.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import type { AnswerCodec } from "../../storage/store.ts";
+import type { AnswerCodec } from "../../storage/once.ts";
 import { isKeyAlgorithm, type KeyRecord, type KeyState, type ListedKey, usageOf } from "./record.ts";
 
 type RecordMessage = MessageInitShape<typeof KeyRecordSchema>;

@@ -1,7 +1,7 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { reasonOf } from "../../errors.ts";
-import type { OnceCall } from "../../storage/once.ts";
-import type { AnswerCodec, WriteTransaction } from "../../storage/store.ts";
+import type { AnswerCodec, OnceCall } from "../../storage/once.ts";
+import type { WriteTransaction } from "../../storage/store.ts";
 import { type CreateParts, withNewKey } from "./create.ts";
 import { type KeyCache, refuseDamaged } from "./key-cache.ts";
 import type { KeyRecord } from "./record.ts";

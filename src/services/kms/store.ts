@@ -2,6 +2,7 @@
 import { readHead } from "../../storage/audit-log.ts";
 import { changeCounts, readCount } from "../../storage/list-counts.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
+import { nextPosition } from "../../storage/positions.ts";
 import type { KmsKeysTable } from "../../storage/schema.ts";
 import type { Store, WriteTransaction } from "../../storage/store.ts";
 import type { KeyAlgorithm, KeyRecord, KeyState, KeyUsage, ListedKey } from "./record.ts";
@@ -158,14 +159,10 @@ export async function insertKey(
   record: KeyRecord,
   secret: Uint8Array,
 ): Promise<void> {
-  const { newest } = await db
-    .selectFrom("kms_keys")
-    .select((row) => row.fn.max("position").as("newest"))
-    .executeTakeFirstOrThrow();
   await db
     .insertInto("kms_keys")
     .values({
-      position: (newest ?? 0) + 1,
+      position: await nextPosition(db, "kms_keys"),
       key_id: record.keyId,
       alias: record.alias,
       algorithm: record.algorithm,
