@@ -6,9 +6,12 @@ import {
   type ServiceImplSpec,
 } from "@connectrpc/connect";
 import type { Logger } from "pino";
+import { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { NftService } from "#gen/nft/nft_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { type Config, ConfigError } from "./config.ts";
 import { createCryptoProvider } from "./crypto/create-provider.ts";
 import type { CryptoProvider } from "./crypto/provider.ts";
@@ -17,19 +20,25 @@ import { callerKey, callerOf } from "./server/interceptors/access.ts";
 import { repeatableOf } from "./server/interceptors/idempotency.ts";
 import { createMetrics } from "./server/metrics.ts";
 import { createServer, type Server } from "./server/server.ts";
+import { dappService } from "./services/dapp/dapp-service.ts";
+import { createDappStore } from "./services/dapp/store.ts";
 import { createKeyCache } from "./services/kms/key-cache.ts";
 import { kmsService } from "./services/kms/kms-service.ts";
 import { createKmsStore } from "./services/kms/store.ts";
+import { nftService } from "./services/nft/nft-service.ts";
+import { createNftStore } from "./services/nft/store.ts";
 import { authenticate } from "./services/pqc/check-token.ts";
 import { type Issuer, openIssuer } from "./services/pqc/issuer.ts";
 import { pqcService } from "./services/pqc/pqc-service.ts";
 import { createIssuerStore } from "./services/pqc/store.ts";
 import { tokenService } from "./services/pqc/token-service.ts";
+import { createWalletStore } from "./services/wallet/store.ts";
+import { walletService } from "./services/wallet/wallet-service.ts";
 import { type DatabaseLocation, sqliteIn } from "./storage/database.ts";
 import { type MasterKeySource, masterKeyIn } from "./storage/master-key.ts";
 import { type OnceCall, OnceConflict } from "./storage/once.ts";
 import { openStore, type Store } from "./storage/store.ts";
-import { StoreFailure } from "./storage/store-error.ts";
+import { RecordDamaged, StoreFailure } from "./storage/store-error.ts";
 
 /** A server with everything that it holds open. */
 export interface App {
@@ -43,6 +52,9 @@ interface Parts {
   readonly provider: CryptoProvider;
   readonly store: Store;
   readonly issuer: Issuer;
+  readonly userOf: typeof userOf;
+  readonly onceOf: typeof onceOf;
+  readonly now: () => Date;
 }
 
 /** A package's services, and what they hold open. */
@@ -59,14 +71,26 @@ const packages: Readonly<Record<string, (parts: Parts) => PackageServices>> = {
       createServiceImplSpec<typeof TokenService>(TokenService, tokenService({ provider, issuer, callerOf })),
     ],
   }),
-  kms: ({ provider, store }) => {
-    const keys = createKmsStore(store);
-    const cache = createKeyCache({ provider, keys });
-    const service = kmsService({ provider, store, keys, cache, userOf, onceOf });
+  kms: (parts) => {
+    const keys = createKmsStore(parts.store);
+    const cache = createKeyCache({ provider: parts.provider, keys });
+    const service = kmsService({ ...parts, keys, cache });
     return {
       services: [createServiceImplSpec<typeof KmsService>(KmsService, service)],
       close: cache.close,
     };
+  },
+  dapp: (parts) => {
+    const service = dappService({ ...parts, contracts: createDappStore(parts.store) });
+    return { services: [createServiceImplSpec<typeof DappService>(DappService, service)] };
+  },
+  wallet: (parts) => {
+    const service = walletService({ ...parts, wallets: createWalletStore(parts.store) });
+    return { services: [createServiceImplSpec<typeof WalletService>(WalletService, service)] };
+  },
+  nft: (parts) => {
+    const service = nftService({ ...parts, tokens: createNftStore(parts.store) });
+    return { services: [createServiceImplSpec<typeof NftService>(NftService, service)] };
   },
 };
 
@@ -77,6 +101,7 @@ const packages: Readonly<Record<string, (parts: Parts) => PackageServices>> = {
  */
 export async function createApp(config: Config, logger: Logger): Promise<App> {
   const chosen = choosePackages(config.services);
+  const now = (): Date => new Date();
   const metrics = createMetrics();
   const provider = await createCryptoProvider(config.cryptoProvider);
   const opening = openStore({ ...storeSettings(config), provider, onCommit: metrics.storeCommitted });
@@ -84,8 +109,8 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
     await provider.close();
     throw error;
   });
-  const issuer = await openIssuer({ provider, store: createIssuerStore(store), now: () => new Date() });
-  const made = chosen.map((make) => make({ provider, store, issuer }));
+  const issuer = await openIssuer({ provider, store: createIssuerStore(store), now });
+  const made = chosen.map((make) => make({ provider, store, issuer, userOf, onceOf, now }));
   const server = await createServer({
     services: made.flatMap(({ services }) => services),
     logger,
@@ -141,6 +166,11 @@ export function explainFailure(thrown: unknown): ConnectError | undefined {
   if (thrown instanceof OnceConflict) {
     const { idempotencyKey, message } = thrown;
     return refuse("IDEMPOTENCY_KEY_REUSED", message, { idempotencyKey });
+  }
+  if (thrown instanceof RecordDamaged) {
+    const error = refuse("RECORD_DAMAGED", thrown.message, { record: thrown.record });
+    error.cause = thrown.cause;
+    return error;
   }
   if (!(thrown instanceof StoreFailure)) return undefined;
   const error = refuse(storeReasons[thrown.code], thrown.message);

@@ -111,6 +111,67 @@ export function createMigrations(kind: DatabaseKind): Readonly<Record<string, Mi
           .execute();
       },
     },
+    "0006-wallets": {
+      async up(db: Kysely<unknown>): Promise<void> {
+        await db.schema
+          .createTable("wallets")
+          .addColumn("position", integer, (column) => column.primaryKey())
+          .addColumn("wallet_id", "text", (column) => column.notNull().unique())
+          .addColumn("label", "text", (column) => column.notNull())
+          .addColumn("address", "text", (column) => column.notNull().unique())
+          .addColumn("public_key", bytes, (column) => column.notNull())
+          .addColumn("owner", "text", (column) => column.notNull())
+          .addColumn("created_at_ms", integer, (column) => column.notNull())
+          .addColumn("record_tag", "text", (column) => column.notNull())
+          .execute();
+      },
+    },
+    "0007-nft": {
+      async up(db: Kysely<unknown>): Promise<void> {
+        await db.schema
+          .createTable("nft_tokens")
+          .addColumn("position", integer, (column) => column.primaryKey())
+          .addColumn("token_id", "text", (column) => column.notNull().unique())
+          .addColumn("name", "text", (column) => column.notNull())
+          .addColumn("description", "text", (column) => column.notNull())
+          .addColumn("artwork_uri", "text", (column) => column.notNull())
+          .addColumn("metadata_hash", "text", (column) => column.notNull())
+          .addColumn("creator_address", "text", (column) => column.notNull())
+          .addColumn("creator_public_key", bytes, (column) => column.notNull())
+          .addColumn("creator_signature", bytes, (column) => column.notNull())
+          .addColumn("current_owner", "text", (column) => column.notNull())
+          .addColumn("transfer_count", integer, (column) => column.notNull())
+          .addColumn("minted_at_ms", integer, (column) => column.notNull())
+          .addColumn("record_tag", "text", (column) => column.notNull())
+          .execute();
+        await createIndex(db, "nft_tokens", ["current_owner", "position"]);
+        await db.schema
+          .createTable("nft_transfers")
+          .addColumn("token_id", "text", (column) => column.notNull())
+          .addColumn("transfer_index", integer, (column) => column.notNull())
+          .addColumn("from_address", "text", (column) => column.notNull())
+          .addColumn("to_address", "text", (column) => column.notNull())
+          .addColumn("transferred_at_ms", integer, (column) => column.notNull())
+          .addColumn("record_tag", "text", (column) => column.notNull())
+          .addPrimaryKeyConstraint("nft_transfers_key", ["token_id", "transfer_index"])
+          .execute();
+      },
+    },
+    "0008-dapp-contracts": {
+      async up(db: Kysely<unknown>): Promise<void> {
+        await db.schema
+          .createTable("dapp_contracts")
+          .addColumn("position", integer, (column) => column.primaryKey())
+          .addColumn("contract_id", "text", (column) => column.notNull().unique())
+          .addColumn("name", "text", (column) => column.notNull())
+          .addColumn("code_hash", "text", (column) => column.notNull())
+          .addColumn("signature", bytes, (column) => column.notNull())
+          .addColumn("public_key", bytes, (column) => column.notNull())
+          .addColumn("owner", "text", (column) => column.notNull())
+          .addColumn("deployed_at_ms", integer, (column) => column.notNull())
+          .execute();
+      },
+    },
   };
 }
 

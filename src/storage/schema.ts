@@ -85,6 +85,59 @@ export interface ListCountsTable {
   row_count: number;
 }
 
+/** A wallet. */
+export interface WalletsTable {
+  position: number;
+  wallet_id: string;
+  label: string;
+  address: string;
+  public_key: Uint8Array;
+  owner: string;
+  created_at_ms: number;
+  record_tag: string;
+}
+
+/** A token, and who has it now. */
+export interface NftTokensTable {
+  position: number;
+  token_id: string;
+  name: string;
+  description: string;
+  artwork_uri: string;
+  metadata_hash: string;
+  creator_address: string;
+  creator_public_key: Uint8Array;
+  creator_signature: Uint8Array;
+  current_owner: string;
+  /** How many rows nft_transfers has of it. */
+  transfer_count: number;
+  minted_at_ms: number;
+  record_tag: string;
+}
+
+/** One change of a token's owner. */
+export interface NftTransfersTable {
+  token_id: string;
+  /** Counts the token's transfers from 1. */
+  transfer_index: number;
+  from_address: string;
+  to_address: string;
+  transferred_at_ms: number;
+  record_tag: string;
+}
+
+/** A contract whose hash was signed. */
+export interface DappContractsTable {
+  position: number;
+  contract_id: string;
+  name: string;
+  code_hash: string;
+  signature: Uint8Array;
+  public_key: Uint8Array;
+  owner: string;
+  deployed_at_ms: number;
+}
+
 /** All tables by name. */
 export interface Schema {
   sealed_secrets: SealedSecretsTable;
@@ -95,6 +148,10 @@ export interface Schema {
   issuer_keys: IssuerKeysTable;
   kms_keys: KmsKeysTable;
   list_counts: ListCountsTable;
+  wallets: WalletsTable;
+  nft_tokens: NftTokensTable;
+  nft_transfers: NftTransfersTable;
+  dapp_contracts: DappContractsTable;
 }
 
 /** The tables, each after those that it builds on, with the columns that order its rows. */
@@ -107,4 +164,8 @@ export const tables = {
   issuer_keys: ["key_id"],
   kms_keys: ["position"],
   list_counts: ["list_name"],
+  wallets: ["position"],
+  nft_tokens: ["position"],
+  nft_transfers: ["token_id", "transfer_index"],
+  dapp_contracts: ["position"],
 } as const satisfies { readonly [Table in keyof Schema]: readonly (keyof Schema[Table])[] };

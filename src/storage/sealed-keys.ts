@@ -3,6 +3,8 @@ import { type Algorithm, algorithms } from "../crypto/algorithms.ts";
 import { equalBytes, wipe } from "../crypto/bytes.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
 import type { CryptoProvider, SecretKey } from "../crypto/provider.ts";
+import type { Store } from "./store.ts";
+import { RecordDamaged } from "./store-error.ts";
 
 /** Lends the bytes of a secret key that are to be sealed, and wipes them: the seed, or the whole key where it has none. */
 export async function lendSecret<T>(
@@ -41,6 +43,52 @@ export async function importSealedKey(
   } finally {
     wipe(secret);
   }
+}
+
+/** A secret key that is kept sealed, as its record knows it. */
+export interface SealedKey {
+  /** Names the record for a person, such as "wallet wallet-…". */
+  readonly record: string;
+  /** Names the secret in the vault. */
+  readonly identity: string;
+  readonly algorithm: Algorithm;
+  /** Raw. */
+  readonly publicKey: Uint8Array;
+}
+
+/**
+ * Lends a secret key that is kept sealed, and erases it.
+ *
+ * @throws RecordDamaged if it is gone, changed, or another one
+ */
+export async function withSealedKey<T>(
+  store: Pick<Store, "readSecret">,
+  provider: CryptoProvider,
+  key: SealedKey,
+  use: (secretKey: SecretKey) => Promise<T>,
+): Promise<T> {
+  const secretKey = await openSealedKey(store, provider, key);
+  try {
+    return await use(secretKey);
+  } finally {
+    secretKey.erase();
+  }
+}
+
+/** Opens a secret key that is kept sealed, for whoever keeps it open. @throws RecordDamaged */
+export async function openSealedKey(
+  store: Pick<Store, "readSecret">,
+  provider: CryptoProvider,
+  { record, identity, algorithm, publicKey }: SealedKey,
+): Promise<SecretKey> {
+  try {
+    const secret = await store.readSecret(identity);
+    if (secret !== undefined) return await importSealedKey(provider, algorithm, secret, publicKey);
+  } catch (error) {
+    if (error instanceof CryptoError && error.code !== "CLOSED") throw new RecordDamaged(record, error);
+    throw error;
+  }
+  throw new RecordDamaged(record);
 }
 
 function hasSeed(algorithm: Algorithm): boolean {

@@ -28,6 +28,19 @@ const sentences: Readonly<Record<StoreFailureCode, string>> = {
   CORRUPT: "the store's database is damaged",
 };
 
+/** A record, or the secret of one, is not as it was written: somebody changed it behind our back. */
+export class RecordDamaged extends Error {
+  /** Names it for a person, such as "wallet wallet-…". */
+  readonly record: string;
+
+  constructor(record: string, cause?: unknown) {
+    super(`the stored ${record} is not as it was written and can not be used; restore it from a backup`, {
+      cause,
+    });
+    this.record = record;
+  }
+}
+
 /** The message of whatever was thrown. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);

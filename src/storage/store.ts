@@ -23,7 +23,7 @@ import { type AnswerCodec, findAnswer, keepAnswer, type OnceCall } from "./once.
 import { equalTags, tagRecord } from "./record-tag.ts";
 import { unlock } from "./root-keys.ts";
 import type { Schema } from "./schema.ts";
-import { messageOf, StorageError, StoreFailure } from "./store-error.ts";
+import { messageOf, RecordDamaged, StorageError, StoreFailure } from "./store-error.ts";
 
 /** What work that writes is given. All of it happens, or nothing. */
 export interface WriteTransaction {
@@ -58,6 +58,19 @@ export interface Store {
     work: (transaction: WriteTransaction) => Promise<Answer>,
   ): Promise<Answer>;
   /**
+   * Does what `work` does once for each idempotency key: gives the first answer again, or lets it prepare what takes
+   * time and then write with the function that it is given.
+   *
+   * @throws OnceConflict
+   */
+  once<Answer>(
+    call: OnceCall | undefined,
+    codec: AnswerCodec<Answer>,
+    work: (
+      write: (change: (transaction: WriteTransaction) => Promise<Answer>) => Promise<Answer>,
+    ) => Promise<Answer>,
+  ): Promise<Answer>;
+  /**
    * Opens a secret. The caller wipes it.
    *
    * @throws SEAL_BROKEN (CryptoError) if it was changed or belongs to another record.
@@ -67,6 +80,8 @@ export interface Store {
   tagRecord(fields: readonly (string | number | Uint8Array)[]): string;
   /** Tells whether a record is as it was tagged. */
   isTagged(fields: readonly (string | number | Uint8Array)[], tag: string): boolean;
+  /** @throws RecordDamaged, naming it as `record`, if a record is not as it was tagged. */
+  requireTagged(record: string, fields: readonly (string | number | Uint8Array)[], tag: string): void;
   /** Verifies the audit log, and signs a checkpoint of it if it is valid. */
   verifyAudit(
     options?: Pick<AuditVerificationParts, "signal" | "onProgress" | "outside">,
@@ -176,9 +191,16 @@ function createStore({ database, vault, keys, signer, now, onCommit }: StorePart
         if (encoded !== undefined) await keepAnswer(transaction.db, keys.answers, call, encoded, now());
         return answer;
       }),
+    async once(call, codec, work) {
+      const before = await store.findAnswer(call, codec);
+      return before ?? (await work((change) => store.writeOnce(call, codec, change)));
+    },
     readSecret: (identity) => vault.read(reader, identity),
     tagRecord: (fields) => tagRecord(keys.records, fields),
     isTagged: (fields, tag) => equalTags(tag, tagRecord(keys.records, fields)),
+    requireTagged(record, fields, tag) {
+      if (!store.isTagged(fields, tag)) throw new RecordDamaged(record);
+    },
     async verifyAudit(options) {
       const parts = { db: reader, tagKey: keys.audit, verifyCheckpoint: signer.verify, ...options };
       const found = await verifyAuditLog(parts);

@@ -91,6 +91,7 @@ export function logUnobserved(logger: Logger, error: ConnectError): void {
 const faultReasons: readonly (ReasonName | undefined)[] = [
   "INTERNAL",
   "KEY_DAMAGED",
+  "RECORD_DAMAGED",
   "STORE_UNAVAILABLE",
   "STORE_FULL",
   "STORE_DAMAGED",

@@ -1,0 +1,124 @@
+/**
+ * Composite signatures id-MLDSA65-ECDSA-P256-SHA512, 1.3.6.1.5.5.7.6.45 (draft-ietf-lamps-pq-composite-sigs-19): one
+ * signature that is valid only if both of its halves are.
+ *
+ * The trap: the ECDSA half is malleable, so the signature as a whole is unforgeable but not unique (EUF-CMA, section
+ * 9); never name anything by its bytes. A key of one of the halves must not sign by itself (section 9.3).
+ */
+import { createHash } from "node:crypto";
+import { signatureAlgorithms } from "./algorithms.ts";
+import { CryptoError } from "./crypto-error.ts";
+import type { CryptoProvider, PublicKey, SecretKey } from "./provider.ts";
+
+const mldsa = "ML-DSA-65";
+const ecdsa = "ECDSA-P256";
+const encoder = new TextEncoder();
+/** Section 3.2: what every composite signature begins with. */
+const prefix = encoder.encode("CompositeAlgorithmSignatures2025");
+/** Section 6: names the algorithm in what is signed. */
+const label = encoder.encode("COMPSIG-MLDSA65-ECDSA-P256-SHA512");
+
+const { publicKeyBytes: mldsaKeyBytes, signatureBytes: mldsaSignatureBytes } = signatureAlgorithms[mldsa];
+const { publicKeyBytes: pointBytes } = signatureAlgorithms[ecdsa];
+
+/** Bytes of a composite public key: the ML-DSA one and an uncompressed point. */
+export const compositeKeyBytes = mldsaKeyBytes + pointBytes;
+/** Bytes of the shortest signature whose ML-DSA half is whole; DER varies in length. */
+export const shortestCompositeBytes = mldsaSignatureBytes + 1;
+
+/** Both halves of a composite key. */
+interface Halves<Key> {
+  readonly mldsa: Key;
+  readonly ecdsa: Key;
+}
+
+/** A composite key pair. */
+export interface CompositeKeyPair {
+  readonly publicKey: Halves<PublicKey>;
+  readonly secretKey: Halves<SecretKey>;
+}
+
+/** Which half of a composite signature verified; it is valid only if both are. */
+export interface CompositeVerification {
+  readonly mldsaValid: boolean;
+  readonly ecdsaValid: boolean;
+}
+
+/** Makes a key pair for composite signatures alone. */
+export async function generateCompositeKeyPair(provider: CryptoProvider): Promise<CompositeKeyPair> {
+  const [first, second] = await Promise.all([
+    provider.generateKeyPair(mldsa),
+    provider.generateKeyPair(ecdsa),
+  ]);
+  return {
+    publicKey: { mldsa: first.publicKey, ecdsa: second.publicKey },
+    secretKey: { mldsa: first.secretKey, ecdsa: second.secretKey },
+  };
+}
+
+/** Section 4.1: the ML-DSA public key, then the uncompressed point; `compositeKeyBytes` long. */
+export function exportCompositePublicKey({ publicKey }: Pick<CompositeKeyPair, "publicKey">): Uint8Array {
+  return Buffer.concat([publicKey.mldsa.exportRaw(), publicKey.ecdsa.exportRaw()]);
+}
+
+/** Reads a composite public key. @throws INVALID_KEY */
+export function importCompositePublicKey(
+  provider: CryptoProvider,
+  raw: Uint8Array,
+): CompositeKeyPair["publicKey"] {
+  if (raw.length !== compositeKeyBytes) {
+    const problem = `a composite public key has ${compositeKeyBytes} bytes, not ${raw.length}`;
+    throw new CryptoError("INVALID_KEY", problem);
+  }
+  return {
+    mldsa: provider.importPublicKey(mldsa, { raw: raw.subarray(0, mldsaKeyBytes) }),
+    ecdsa: provider.importPublicKey(ecdsa, { raw: raw.subarray(mldsaKeyBytes) }),
+  };
+}
+
+/**
+ * Signs (section 3.2).
+ *
+ * @param context 0 to 255 bytes.
+ * @returns the ML-DSA signature, then the ECDSA one in DER.
+ */
+export async function signComposite(
+  provider: CryptoProvider,
+  { secretKey }: Pick<CompositeKeyPair, "secretKey">,
+  message: Uint8Array,
+  context: Uint8Array = new Uint8Array(),
+): Promise<Uint8Array> {
+  const representative = representMessage(message, context);
+  const halves = await Promise.all([
+    provider.sign(secretKey.mldsa, representative, { context: label }),
+    provider.sign(secretKey.ecdsa, representative),
+  ]);
+  return Buffer.concat(halves);
+}
+
+/** Verifies (section 3.3), and tells of each half apart. A signature that is too short is valid in neither. */
+export async function verifyComposite(
+  provider: CryptoProvider,
+  publicKey: CompositeKeyPair["publicKey"],
+  message: Uint8Array,
+  signature: Uint8Array,
+  context: Uint8Array = new Uint8Array(),
+): Promise<CompositeVerification> {
+  if (signature.length < shortestCompositeBytes) return { mldsaValid: false, ecdsaValid: false };
+  const representative = representMessage(message, context);
+  const [mldsaValid, ecdsaValid] = await Promise.all([
+    provider.verify(publicKey.mldsa, representative, signature.subarray(0, mldsaSignatureBytes), {
+      context: label,
+    }),
+    provider.verify(publicKey.ecdsa, representative, signature.subarray(mldsaSignatureBytes)),
+  ]);
+  return { mldsaValid, ecdsaValid };
+}
+
+/** Section 3.2, step 2: M' = Prefix ‖ Label ‖ len(ctx) ‖ ctx ‖ PH(M), with SHA-512. */
+function representMessage(message: Uint8Array, context: Uint8Array): Uint8Array {
+  if (context.length > 255)
+    throw new CryptoError("INVALID_ARGUMENT", `context is ${context.length} bytes; the limit is 255`);
+  const digest = createHash("sha512").update(message).digest();
+  return Buffer.concat([prefix, label, Uint8Array.of(context.length), context, digest]);
+}

@@ -1,0 +1,63 @@
+/** dapp.DappService: unpack, call, pack. */
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { DappService } from "#gen/dapp/dapp_service_pb.ts";
+import type { SignatureAlgorithm } from "../../crypto/algorithms.ts";
+import type { CryptoProvider } from "../../crypto/provider.ts";
+import { readPage } from "../../fields.ts";
+import type { OnceCall } from "../../storage/once.ts";
+import { type DappParts, deployContract } from "./deploy.ts";
+import { dualSign } from "./dual-sign.ts";
+import { dualVerify } from "./dual-verify.ts";
+import { contractList } from "./store.ts";
+
+/** What the service needs. */
+export interface DappServiceParts extends DappParts {
+  /** Names who makes a call. */
+  readonly userOf: (context: HandlerContext) => string;
+  /** Tells under which idempotency key a call came, if it has one. */
+  readonly onceOf: (context: HandlerContext) => OnceCall | undefined;
+}
+
+/** Makes the implementation. */
+export function dappService(parts: DappServiceParts): ServiceImpl<typeof DappService> {
+  const { provider, store, contracts, userOf, onceOf } = parts;
+  return {
+    deployContract: ({ code, name }, context) =>
+      deployContract(parts, { code, name, owner: userOf(context), once: onceOf(context) }),
+    dualSign: ({ data }) => dualSign(provider, data),
+    dualVerify: async (req) => {
+      const { ecdsaValid, mldsaValid } = await dualVerify(provider, req);
+      return { ecdsaValid, mldsaValid, bothValid: ecdsaValid && mldsaValid };
+    },
+    listContracts: async (fields) => {
+      const { rows, nextPageToken } = await contracts.list(readPage(fields, contractList));
+      const pack = ({ deployedAt, owner: _, ...contract }: (typeof rows)[number]) => ({
+        ...contract,
+        deployedAt: timestampFromDate(deployedAt),
+      });
+      return { contracts: rows.map(pack), nextPageToken, totalSize: await contracts.count() };
+    },
+    getHealth: async () => {
+      const [count, ecdsaAvailable, mlDsa65Available] = await Promise.all([
+        store.ifReachable(contracts.count),
+        isWorking(provider, "ECDSA-P256"),
+        isWorking(provider, "ML-DSA-65"),
+      ]);
+      const isUp = count !== undefined && ecdsaAvailable && mlDsa65Available;
+      return { serviceStatus: isUp ? "UP" : "DOWN", ecdsaAvailable, mlDsa65Available };
+    },
+  };
+}
+
+/** Tells whether an algorithm works, by signing and verifying with it. */
+async function isWorking(provider: CryptoProvider, algorithm: SignatureAlgorithm): Promise<boolean> {
+  const message = new TextEncoder().encode("is it working?");
+  try {
+    const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
+    return await provider.verify(publicKey, message, await provider.sign(secretKey, message));
+  } catch {
+    // Why not is for the calls that need it to say; this one is asked whether.
+    return false;
+  }
+}

@@ -1,0 +1,56 @@
+import { hash, randomUUID } from "node:crypto";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { DeployContractResponseSchema } from "#gen/dapp/dapp_service_pb.ts";
+import type { CryptoProvider } from "../../crypto/provider.ts";
+import { messageCodec, type OnceCall } from "../../storage/once.ts";
+import type { Store } from "../../storage/store.ts";
+import type { Contract, DappStore } from "./store.ts";
+
+/** What the verbs of the service need. */
+export interface DappParts {
+  readonly provider: CryptoProvider;
+  readonly store: Store;
+  readonly contracts: DappStore;
+  readonly now: () => Date;
+}
+
+/** A contract to be deployed. */
+export interface DeployOrder {
+  readonly code: string;
+  readonly name: string;
+  readonly owner: string;
+  readonly once: OnceCall | undefined;
+}
+
+/**
+ * Signs the 32 bytes of the SHA-256 hash of a contract's code, with a key pair made for it (FIPS 204, section 5.2,
+ * pure, empty context), and keeps hash and signature.
+ *
+ * @throws IDEMPOTENCY_KEY_REUSED
+ */
+export function deployContract(
+  { provider, store, contracts, now }: DappParts,
+  { code, name, owner, once }: DeployOrder,
+): Promise<MessageInitShape<typeof DeployContractResponseSchema>> {
+  return store.once(once, messageCodec(DeployContractResponseSchema), async (write) => {
+    const codeHash = hash("sha256", code, "hex");
+    const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-65");
+    const signature = await provider.sign(secretKey, Buffer.from(codeHash, "hex"));
+    secretKey.erase();
+    const contract: Contract = {
+      contractId: `contract-${randomUUID()}`,
+      name,
+      codeHash,
+      signature,
+      publicKey: publicKey.exportRaw(),
+      owner,
+      deployedAt: now(),
+    };
+    return write(async (transaction) => {
+      await contracts.insert(transaction, contract);
+      const { owner: _, deployedAt, ...shown } = contract;
+      return { ...shown, deployedAt: timestampFromDate(deployedAt), publicKeyPem: publicKey.toPem() };
+    });
+  });
+}

@@ -1,0 +1,88 @@
+import { importCompositePublicKey, shortestCompositeBytes, verifyComposite } from "../../crypto/composite.ts";
+import { CryptoError } from "../../crypto/crypto-error.ts";
+import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
+import { refuseField } from "../../errors.ts";
+import { checkSignatureLength, readPublicKey } from "../../fields.ts";
+
+/** What is to be verified: two signatures with their keys, or a composite. */
+export interface DualVerifyOrder {
+  readonly data: Uint8Array;
+  readonly ecdsaSignature: Uint8Array;
+  readonly mldsaSignature: Uint8Array;
+  readonly ecdsaPublicKey: Uint8Array;
+  readonly mldsaPublicKey: Uint8Array;
+  readonly ecdsaPublicKeyPem: string;
+  readonly mldsaPublicKeyPem: string;
+  readonly compositeSignature: Uint8Array;
+  readonly compositePublicKey: Uint8Array;
+}
+
+/** Which side verified. */
+export interface DualVerified {
+  readonly ecdsaValid: boolean;
+  readonly mldsaValid: boolean;
+}
+
+/** Bytes of r and s in IEEE P1363. */
+const p1363Bytes = 64;
+/** Bytes of the shortest and the longest DER SEQUENCE of two integers of P-256 (X.690, section 8.3). */
+const shortestDerBytes = 8;
+const longestDerBytes = 72;
+
+/**
+ * Verifies two signatures of the same data, and tells of each apart.
+ *
+ * @throws KEY_INVALID, LENGTH_INVALID naming the field
+ */
+export async function dualVerify(provider: CryptoProvider, order: DualVerifyOrder): Promise<DualVerified> {
+  if (order.compositeSignature.length > 0) return verifyAsComposite(provider, order);
+  const { data, ecdsaSignature, mldsaSignature } = order;
+  const ecdsaFields = { publicKey: order.ecdsaPublicKey, publicKeyPem: order.ecdsaPublicKeyPem };
+  const mldsaFields = { publicKey: order.mldsaPublicKey, publicKeyPem: order.mldsaPublicKeyPem };
+  const ecdsaKey = readPublicKey(provider, "ECDSA-P256", ecdsaFields, "ecdsa");
+  const mldsaKey = readPublicKey(provider, "ML-DSA-65", mldsaFields, "mldsa");
+  checkEcdsaLength(ecdsaSignature);
+  checkSignatureLength("ML-DSA-65", mldsaSignature, "mldsaSignature");
+  const [ecdsaValid, mldsaValid] = await Promise.all([
+    verifyEcdsa(provider, ecdsaKey, data, ecdsaSignature),
+    provider.verify(mldsaKey, data, mldsaSignature),
+  ]);
+  return { ecdsaValid, mldsaValid };
+}
+
+async function verifyAsComposite(provider: CryptoProvider, order: DualVerifyOrder): Promise<DualVerified> {
+  const { data, compositeSignature, compositePublicKey } = order;
+  const publicKey = readCompositeKey(provider, compositePublicKey);
+  if (compositeSignature.length < shortestCompositeBytes) {
+    const problem = `is ${compositeSignature.length} bytes; a composite signature has at least ${shortestCompositeBytes}`;
+    throw refuseField("compositeSignature", problem, "LENGTH_INVALID");
+  }
+  return verifyComposite(provider, publicKey, data, compositeSignature);
+}
+
+function readCompositeKey(provider: CryptoProvider, raw: Uint8Array) {
+  try {
+    return importCompositePublicKey(provider, raw);
+  } catch (error) {
+    if (error instanceof CryptoError) throw refuseField("compositePublicKey", error.message, "KEY_INVALID");
+    throw error;
+  }
+}
+
+function checkEcdsaLength({ length }: Uint8Array): void {
+  if (length === p1363Bytes || (length >= shortestDerBytes && length <= longestDerBytes)) return;
+  const problem = `is ${length} bytes; a signature of ECDSA-P256 has ${p1363Bytes}, or in DER ${shortestDerBytes} to ${longestDerBytes}`;
+  throw refuseField("ecdsaSignature", problem, "LENGTH_INVALID");
+}
+
+/** 64 bytes may be either form: r and s, or a DER SEQUENCE with short integers. */
+async function verifyEcdsa(
+  provider: CryptoProvider,
+  publicKey: PublicKey,
+  data: Uint8Array,
+  signature: Uint8Array,
+): Promise<boolean> {
+  if (await provider.verify(publicKey, data, signature)) return true;
+  const isP1363 = signature.length === p1363Bytes;
+  return isP1363 && provider.verify(publicKey, data, signature, { ecdsaEncoding: "ieee-p1363" });
+}

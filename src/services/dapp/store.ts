@@ -1,0 +1,79 @@
+/** What the contract service keeps: hashes of contracts with their signatures. */
+import { changeCounts, readCount } from "../../storage/list-counts.ts";
+import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
+import { nextPosition } from "../../storage/positions.ts";
+import type { DappContractsTable } from "../../storage/schema.ts";
+import type { Store, WriteTransaction } from "../../storage/store.ts";
+
+/** A contract; its signature vouches for its hash. */
+export interface Contract {
+  readonly contractId: string;
+  readonly name: string;
+  /** SHA-256 of the code; 64 lower-case hexadecimal digits. */
+  readonly codeHash: string;
+  /** Raw ML-DSA-65 over the 32 bytes of the hash. */
+  readonly signature: Uint8Array;
+  /** Raw ML-DSA-65. */
+  readonly publicKey: Uint8Array;
+  /** Who deployed it. */
+  readonly owner: string;
+  readonly deployedAt: Date;
+}
+
+/** Names the list of all contracts, for page tokens and counts. */
+export const contractList = "dapp_contracts";
+
+/** The contracts of the service. */
+export interface DappStore {
+  list(request: PageRequest): Promise<Page<Contract>>;
+  count(): Promise<number>;
+  /** Keeps a contract, within a transaction. */
+  insert(transaction: WriteTransaction, contract: Contract): Promise<void>;
+}
+
+/** Makes the store of the service on the store of all. */
+export function createDappStore(store: Store): DappStore {
+  return {
+    async list(request) {
+      const rows = await store.reader
+        .selectFrom("dapp_contracts")
+        .selectAll()
+        .where("position", ">", request.after)
+        .orderBy("position")
+        .limit(request.limit + 1)
+        .execute();
+      const bytesOf = (row: DappContractsTable): number => row.signature.length + row.public_key.length;
+      const page = cutPage(rows, request, contractList, ({ position }) => position, bytesOf);
+      return { ...page, rows: page.rows.map(toContract) };
+    },
+    count: () => readCount(store.reader, contractList),
+    async insert({ db }, contract) {
+      await db
+        .insertInto("dapp_contracts")
+        .values({
+          position: await nextPosition(db, "dapp_contracts"),
+          contract_id: contract.contractId,
+          name: contract.name,
+          code_hash: contract.codeHash,
+          signature: contract.signature,
+          public_key: contract.publicKey,
+          owner: contract.owner,
+          deployed_at_ms: contract.deployedAt.getTime(),
+        })
+        .execute();
+      await changeCounts(db, [contractList], 1);
+    },
+  };
+}
+
+function toContract(row: DappContractsTable): Contract {
+  return {
+    contractId: row.contract_id,
+    name: row.name,
+    codeHash: row.code_hash,
+    signature: row.signature,
+    publicKey: row.public_key,
+    owner: row.owner,
+    deployedAt: new Date(row.deployed_at_ms),
+  };
+}

@@ -1,0 +1,65 @@
+import { randomUUID } from "node:crypto";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { MintResponseSchema } from "#gen/nft/nft_service_pb.ts";
+import { addressOf } from "../../crypto/address.ts";
+import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
+import type { CryptoProvider } from "../../crypto/provider.ts";
+import { messageCodec, type OnceCall } from "../../storage/once.ts";
+import type { Store } from "../../storage/store.ts";
+import { hashMetadata, type Metadata } from "./metadata.ts";
+import type { NftStore, Token } from "./store.ts";
+
+/** The algorithm of all creators' keys. */
+export const creatorAlgorithm = "ML-DSA-65";
+
+/** What the verbs of the service need. */
+export interface NftParts {
+  readonly provider: CryptoProvider;
+  readonly store: Store;
+  readonly tokens: NftStore;
+  readonly now: () => Date;
+}
+
+/**
+ * Mints a token: signs the 32 bytes of its metadata hash with a key pair made for it (FIPS 204, section 5.2, pure,
+ * empty context), and lets go of the secret key.
+ *
+ * @throws IDEMPOTENCY_KEY_REUSED
+ */
+export function mint(
+  { provider, store, tokens, now }: NftParts,
+  metadata: Metadata,
+  once: OnceCall | undefined,
+): Promise<MessageInitShape<typeof MintResponseSchema>> {
+  return store.once(once, messageCodec(MintResponseSchema), async (write) => {
+    const metadataHash = hashMetadata(metadata);
+    const { publicKey, secretKey } = await provider.generateKeyPair(creatorAlgorithm);
+    const creatorPublicKey = publicKey.exportRaw();
+    const creatorSignature = await provider.sign(secretKey, Buffer.from(metadataHash, "hex"));
+    secretKey.erase();
+    const creatorAddress = addressOf(creatorPublicKey);
+    const token: Token = {
+      tokenId: `token-${randomUUID()}`,
+      metadata,
+      metadataHash,
+      creatorAddress,
+      creatorPublicKey,
+      creatorSignature,
+      currentOwner: creatorAddress,
+      transferCount: 0,
+      mintedAt: now(),
+    };
+    return write(async (transaction) => {
+      await tokens.insert(transaction, token);
+      return {
+        tokenId: token.tokenId,
+        creatorAddress,
+        signature: creatorSignature,
+        creatorPublicKey,
+        creatorPublicKeyPem: encodePublicKeyPem(creatorAlgorithm, creatorPublicKey),
+        metadataHash,
+        owner: creatorAddress,
+      };
+    });
+  });
+}

@@ -1,0 +1,222 @@
+/** What the token service keeps: tokens, and how each went from owner to owner. */
+import { changeCounts, readCount } from "../../storage/list-counts.ts";
+import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
+import { nextPosition } from "../../storage/positions.ts";
+import type { NftTokensTable, NftTransfersTable } from "../../storage/schema.ts";
+import type { Store, WriteTransaction } from "../../storage/store.ts";
+import type { Metadata } from "./metadata.ts";
+
+/** A token. */
+export interface Token {
+  readonly tokenId: string;
+  readonly metadata: Metadata;
+  /** 64 lower-case hexadecimal digits. */
+  readonly metadataHash: string;
+  readonly creatorAddress: string;
+  /** Raw ML-DSA-65, 1952 bytes. */
+  readonly creatorPublicKey: Uint8Array;
+  /** Raw ML-DSA-65 over the 32 bytes of the metadata hash. */
+  readonly creatorSignature: Uint8Array;
+  readonly currentOwner: string;
+  readonly transferCount: number;
+  readonly mintedAt: Date;
+}
+
+/** A token as it was read. */
+export interface StoredToken {
+  readonly token: Token;
+  /** False if somebody changed it behind our back. */
+  readonly isIntact: boolean;
+}
+
+/** One change of a token's owner. */
+export interface Transfer {
+  readonly tokenId: string;
+  /** Counts the token's transfers from 1. */
+  readonly index: number;
+  readonly fromAddress: string;
+  readonly toAddress: string;
+  readonly timestamp: Date;
+}
+
+/** A transfer as it was read. */
+export interface StoredTransfer {
+  readonly transfer: Transfer;
+  readonly isIntact: boolean;
+}
+
+/** Names the list of an owner's tokens, or of all, for page tokens and counts. */
+export function tokenList(owner: string): string {
+  return owner === "" ? "nft_tokens" : `nft_tokens owner=${owner}`;
+}
+
+/** Names the list of a token's transfers, for page tokens. */
+export function transferList(tokenId: string): string {
+  return `nft_transfers tokenId=${tokenId}`;
+}
+
+/** The tokens of the service. */
+export interface NftStore {
+  find(tokenId: string): Promise<StoredToken | undefined>;
+  /** @param owner only tokens of this address; all if it is empty */
+  list(
+    request: PageRequest,
+    owner: string,
+  ): Promise<Page<Pick<Token, "tokenId" | "currentOwner"> & { name: string }>>;
+  count(owner: string): Promise<number>;
+  listTransfers(request: PageRequest, tokenId: string): Promise<Page<StoredTransfer>>;
+  /** Keeps a new token, within a transaction. */
+  insert(transaction: WriteTransaction, token: Token): Promise<void>;
+  /** Reads a token within a transaction. */
+  findForChange(transaction: WriteTransaction, tokenId: string): Promise<StoredToken | undefined>;
+  /** Gives a token to another owner, within a transaction. */
+  transfer(transaction: WriteTransaction, token: Token, toAddress: string, now: Date): Promise<Transfer>;
+}
+
+/** Makes the store of the service on the store of all. */
+export function createNftStore(store: Store): NftStore {
+  const read = async (db: WriteTransaction["db"], tokenId: string): Promise<StoredToken | undefined> => {
+    const row = await db
+      .selectFrom("nft_tokens")
+      .selectAll()
+      .where("token_id", "=", tokenId)
+      .executeTakeFirst();
+    const token = row && toToken(row);
+    return token && { token, isIntact: store.isTagged(fieldsOfToken(token), row.record_tag) };
+  };
+  return {
+    find: (tokenId) => read(store.reader, tokenId),
+    findForChange: ({ db }, tokenId) => read(db, tokenId),
+    async list(request, owner) {
+      let query = store.reader
+        .selectFrom("nft_tokens")
+        .select(["position", "token_id", "name", "current_owner"])
+        .where("position", ">", request.after);
+      if (owner !== "") query = query.where("current_owner", "=", owner);
+      const rows = await query
+        .orderBy("position")
+        .limit(request.limit + 1)
+        .execute();
+      const page = cutPage(rows, request, tokenList(owner), ({ position }) => position);
+      const pack = (row: (typeof rows)[number]) => ({
+        tokenId: row.token_id,
+        name: row.name,
+        currentOwner: row.current_owner,
+      });
+      return { ...page, rows: page.rows.map(pack) };
+    },
+    count: (owner) => readCount(store.reader, tokenList(owner)),
+    async listTransfers(request, tokenId) {
+      const rows = await store.reader
+        .selectFrom("nft_transfers")
+        .selectAll()
+        .where("token_id", "=", tokenId)
+        .where("transfer_index", ">", request.after)
+        .orderBy("transfer_index")
+        .limit(request.limit + 1)
+        .execute();
+      const page = cutPage(rows, request, transferList(tokenId), (row) => row.transfer_index);
+      const pack = (row: NftTransfersTable): StoredTransfer => {
+        const transfer = toTransfer(row);
+        return { transfer, isIntact: store.isTagged(fieldsOfTransfer(transfer), row.record_tag) };
+      };
+      return { ...page, rows: page.rows.map(pack) };
+    },
+    async insert({ db }, token) {
+      await db
+        .insertInto("nft_tokens")
+        .values({
+          position: await nextPosition(db, "nft_tokens"),
+          token_id: token.tokenId,
+          name: token.metadata.name,
+          description: token.metadata.description,
+          artwork_uri: token.metadata.artworkUri,
+          metadata_hash: token.metadataHash,
+          creator_address: token.creatorAddress,
+          creator_public_key: token.creatorPublicKey,
+          creator_signature: token.creatorSignature,
+          current_owner: token.currentOwner,
+          transfer_count: token.transferCount,
+          minted_at_ms: token.mintedAt.getTime(),
+          record_tag: store.tagRecord(fieldsOfToken(token)),
+        })
+        .execute();
+      await changeCounts(db, [tokenList(""), tokenList(token.currentOwner)], 1);
+    },
+    async transfer({ db }, token, toAddress, now) {
+      const index = token.transferCount + 1;
+      const { tokenId, currentOwner: fromAddress } = token;
+      const transfer: Transfer = { tokenId, index, fromAddress, toAddress, timestamp: now };
+      await db
+        .insertInto("nft_transfers")
+        .values({
+          token_id: tokenId,
+          transfer_index: index,
+          from_address: fromAddress,
+          to_address: toAddress,
+          transferred_at_ms: now.getTime(),
+          record_tag: store.tagRecord(fieldsOfTransfer(transfer)),
+        })
+        .execute();
+      const changed = { ...token, currentOwner: toAddress, transferCount: index };
+      await db
+        .updateTable("nft_tokens")
+        .set({
+          current_owner: toAddress,
+          transfer_count: index,
+          record_tag: store.tagRecord(fieldsOfToken(changed)),
+        })
+        .where("token_id", "=", tokenId)
+        .execute();
+      await changeCounts(db, [tokenList(fromAddress)], -1);
+      await changeCounts(db, [tokenList(toAddress)], 1);
+      return transfer;
+    },
+  };
+}
+
+/** All that a token's tag binds; in this order for the life of a store. */
+function fieldsOfToken(token: Token): (string | number | Uint8Array)[] {
+  const { name, description, artworkUri } = token.metadata;
+  return [
+    "nft_tokens",
+    token.tokenId,
+    ...[name, description, artworkUri],
+    token.metadataHash,
+    token.creatorAddress,
+    token.creatorPublicKey,
+    token.creatorSignature,
+    token.currentOwner,
+    token.transferCount,
+    token.mintedAt.getTime(),
+  ];
+}
+
+/** All that a transfer's tag binds; in this order for the life of a store. */
+function fieldsOfTransfer({ tokenId, index, fromAddress, toAddress, timestamp }: Transfer) {
+  return ["nft_transfers", tokenId, index, fromAddress, toAddress, timestamp.getTime()];
+}
+
+function toToken(row: NftTokensTable): Token {
+  return {
+    tokenId: row.token_id,
+    metadata: { name: row.name, description: row.description, artworkUri: row.artwork_uri },
+    metadataHash: row.metadata_hash,
+    creatorAddress: row.creator_address,
+    creatorPublicKey: row.creator_public_key,
+    creatorSignature: row.creator_signature,
+    currentOwner: row.current_owner,
+    transferCount: row.transfer_count,
+    mintedAt: new Date(row.minted_at_ms),
+  };
+}
+
+function toTransfer(row: NftTransfersTable): Transfer {
+  return {
+    tokenId: row.token_id,
+    index: row.transfer_index,
+    fromAddress: row.from_address,
+    toAddress: row.to_address,
+    timestamp: new Date(row.transferred_at_ms),
+  };
+}

@@ -1,0 +1,65 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { type TokenTransferSchema, TransferResponseSchema } from "#gen/nft/nft_service_pb.ts";
+import { refuse } from "../../errors.ts";
+import { messageCodec, type OnceCall } from "../../storage/once.ts";
+import { RecordDamaged } from "../../storage/store-error.ts";
+import type { NftParts } from "./mint.ts";
+import type { StoredToken, Transfer } from "./store.ts";
+
+/** Which token goes to whom. */
+export interface TransferOrder {
+  readonly tokenId: string;
+  readonly newOwner: string;
+  /** The address that must own it; anyone if it is empty. */
+  readonly fromOwner: string;
+  readonly once: OnceCall | undefined;
+}
+
+/**
+ * Gives a token to another owner.
+ *
+ * @throws TOKEN_NOT_FOUND, OWNER_MISMATCH, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED
+ */
+export function transfer(
+  { store, tokens, now }: NftParts,
+  { tokenId, newOwner, fromOwner, once }: TransferOrder,
+): Promise<MessageInitShape<typeof TransferResponseSchema>> {
+  return store.once(once, messageCodec(TransferResponseSchema), (write) =>
+    write(async (transaction) => {
+      const { token, isIntact } = requireToken(await tokens.findForChange(transaction, tokenId), tokenId);
+      if (!isIntact) throw new RecordDamaged(`token ${tokenId}`);
+      if (fromOwner !== "" && fromOwner !== token.currentOwner)
+        throw refuseOwner(tokenId, fromOwner, token.currentOwner);
+      const done = await tokens.transfer(transaction, token, newOwner, now());
+      return { transfer: packTransfer(done), currentOwner: newOwner };
+    }),
+  );
+}
+
+/** @throws TOKEN_NOT_FOUND */
+export function requireToken(token: StoredToken | undefined, tokenId: string): StoredToken {
+  if (token !== undefined) return token;
+  throw refuse("TOKEN_NOT_FOUND", `token ${tokenId} does not exist`, { tokenId });
+}
+
+function refuseOwner(tokenId: string, fromOwner: string, currentOwner: string): Error {
+  return refuse(
+    "OWNER_MISMATCH",
+    `fromOwner: token ${tokenId} belongs to ${currentOwner}, not to ${fromOwner}`,
+    {
+      tokenId,
+      fromOwner,
+      currentOwner,
+    },
+  );
+}
+
+/** A transfer as a message. */
+export function packTransfer({
+  fromAddress,
+  toAddress,
+  timestamp,
+}: Transfer): MessageInitShape<typeof TokenTransferSchema> {
+  return { fromAddress, toAddress, timestamp: timestampFromDate(timestamp) };
+}

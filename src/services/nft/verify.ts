@@ -1,0 +1,72 @@
+import { addressOf } from "../../crypto/address.ts";
+import { checkSignatureLength, readPublicKey } from "../../fields.ts";
+import { hashMetadata } from "./metadata.ts";
+import { creatorAlgorithm, type NftParts } from "./mint.ts";
+import type { StoredToken } from "./store.ts";
+import { requireToken } from "./transfer.ts";
+
+/** What is to be verified: a token of this service, or a signature with all that belongs to it. */
+export interface VerifyOrder {
+  readonly tokenId: string;
+  readonly metadataHash: string;
+  readonly creatorSignature: Uint8Array;
+  readonly creatorPublicKey: Uint8Array;
+  readonly creatorPublicKeyPem: string;
+}
+
+/** What is not as it was. */
+export type Fault = "SIGNATURE" | "METADATA" | "CREATOR" | "HISTORY" | "RECORD";
+
+/** Transfers to read at once. */
+const chunkRows = 1000;
+
+/**
+ * Verifies what a creator signed.
+ *
+ * @returns what is not as it was; undefined if all is.
+ * @throws TOKEN_NOT_FOUND, KEY_INVALID, LENGTH_INVALID
+ */
+export async function verify(parts: NftParts, order: VerifyOrder): Promise<Fault | undefined> {
+  if (order.tokenId !== "")
+    return verifyToken(parts, requireToken(await parts.tokens.find(order.tokenId), order.tokenId));
+  const { creatorPublicKey, creatorPublicKeyPem, creatorSignature, metadataHash } = order;
+  const fields = { publicKey: creatorPublicKey, publicKeyPem: creatorPublicKeyPem };
+  const publicKey = readPublicKey(parts.provider, creatorAlgorithm, fields, "creator");
+  checkSignatureLength(creatorAlgorithm, creatorSignature, "creatorSignature");
+  const hash = Buffer.from(metadataHash, "hex");
+  return (await parts.provider.verify(publicKey, hash, creatorSignature)) ? undefined : "SIGNATURE";
+}
+
+async function verifyToken(parts: NftParts, { token, isIntact }: StoredToken): Promise<Fault | undefined> {
+  const { provider } = parts;
+  if (hashMetadata(token.metadata) !== token.metadataHash) return "METADATA";
+  if (addressOf(token.creatorPublicKey) !== token.creatorAddress) return "CREATOR";
+  const publicKey = provider.importPublicKey(creatorAlgorithm, { raw: token.creatorPublicKey });
+  const isSigned = await provider.verify(
+    publicKey,
+    Buffer.from(token.metadataHash, "hex"),
+    token.creatorSignature,
+  );
+  if (!isSigned) return "SIGNATURE";
+  if (!(await isHistoryWhole(parts, token))) return "HISTORY";
+  return isIntact ? undefined : "RECORD";
+}
+
+/** Follows the token from its creator to the owner that it had when it was read. */
+async function isHistoryWhole({ tokens }: NftParts, token: StoredToken["token"]): Promise<boolean> {
+  let owner = token.creatorAddress;
+  let index = 0;
+  while (index < token.transferCount) {
+    const limit = Math.min(chunkRows, token.transferCount - index);
+    const { rows } = await tokens.listTransfers({ limit, after: index }, token.tokenId);
+    if (rows.length === 0) return false;
+    for (const { transfer, isIntact } of rows) {
+      index += 1;
+      if (!isIntact || transfer.index !== index || transfer.fromAddress !== owner) return false;
+      owner = transfer.toAddress;
+    }
+  }
+  // What came after the token was read is none of its history yet, but it must be real.
+  const { rows: later } = await tokens.listTransfers({ limit: 1, after: index }, token.tokenId);
+  return owner === token.currentOwner && later.every(({ isIntact }) => isIntact);
+}

@@ -1,0 +1,61 @@
+import { randomUUID } from "node:crypto";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { CreateWalletResponseSchema } from "#gen/wallet/wallet_service_pb.ts";
+import { addressOf } from "../../crypto/address.ts";
+import type { CryptoProvider } from "../../crypto/provider.ts";
+import { messageCodec, type OnceCall } from "../../storage/once.ts";
+import { lendSecret } from "../../storage/sealed-keys.ts";
+import type { Store } from "../../storage/store.ts";
+import { type Wallet, type WalletStore, walletAlgorithm } from "./store.ts";
+
+/** What making wallets needs. */
+export interface CreateParts {
+  readonly provider: CryptoProvider;
+  readonly store: Store;
+  readonly wallets: WalletStore;
+  readonly now: () => Date;
+}
+
+/** What a wallet is to be like. */
+export interface CreateOrder {
+  readonly label: string;
+  readonly owner: string;
+  readonly once: OnceCall | undefined;
+}
+
+/**
+ * Makes a wallet and keeps its secret key sealed.
+ *
+ * @throws IDEMPOTENCY_KEY_REUSED
+ */
+export function createWallet(
+  { provider, store, wallets, now }: CreateParts,
+  { label, owner, once }: CreateOrder,
+): Promise<MessageInitShape<typeof CreateWalletResponseSchema>> {
+  return store.once(once, messageCodec(CreateWalletResponseSchema), async (write) => {
+    const { publicKey: key, secretKey } = await provider.generateKeyPair(walletAlgorithm);
+    const publicKey = key.exportRaw();
+    const wallet: Wallet = {
+      walletId: `wallet-${randomUUID()}`,
+      label,
+      address: addressOf(publicKey),
+      publicKey,
+      owner,
+      createdAt: now(),
+    };
+    try {
+      return await lendSecret(secretKey, (secret) =>
+        write(async (transaction) => {
+          await wallets.insert(transaction, wallet, secret);
+          const { walletId, address, createdAt } = wallet;
+          const algorithm = walletAlgorithm;
+          const shown = { walletId, address, publicKey, algorithm, label, publicKeyPem: key.toPem() };
+          return { ...shown, createdAt: timestampFromDate(createdAt) };
+        }),
+      );
+    } finally {
+      secretKey.erase();
+    }
+  });
+}

@@ -1,0 +1,24 @@
+import type { CryptoProvider } from "../../crypto/provider.ts";
+import { refuse } from "../../errors.ts";
+import { withSealedKey } from "../../storage/sealed-keys.ts";
+import type { Store } from "../../storage/store.ts";
+import { sealedKeyOf, type Wallet, type WalletStore } from "./store.ts";
+
+/**
+ * Signs a transaction with a wallet's key (FIPS 204, section 5.2, pure, empty context).
+ *
+ * @throws WALLET_NOT_FOUND, RECORD_DAMAGED
+ */
+export async function signTransaction(
+  { provider, store, wallets }: { provider: CryptoProvider; store: Store; wallets: WalletStore },
+  walletId: string,
+  data: Uint8Array,
+): Promise<{ wallet: Wallet; signature: Uint8Array }> {
+  const wallet = await wallets.find(walletId);
+  if (wallet === undefined)
+    throw refuse("WALLET_NOT_FOUND", `wallet ${walletId} does not exist`, { walletId });
+  const signature = await withSealedKey(store, provider, sealedKeyOf(wallet), (secretKey) =>
+    provider.sign(secretKey, data),
+  );
+  return { wallet, signature };
+}

@@ -1,0 +1,102 @@
+/** What the wallet service keeps: wallets, their secret keys sealed. */
+import { changeCounts, readCount } from "../../storage/list-counts.ts";
+import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
+import { nextPosition } from "../../storage/positions.ts";
+import type { WalletsTable } from "../../storage/schema.ts";
+import type { SealedKey } from "../../storage/sealed-keys.ts";
+import type { Store, WriteTransaction } from "../../storage/store.ts";
+
+/** The algorithm of all wallets. */
+export const walletAlgorithm = "ML-DSA-65";
+
+/** A wallet without its secret key. */
+export interface Wallet {
+  readonly walletId: string;
+  readonly label: string;
+  readonly address: string;
+  /** Raw. */
+  readonly publicKey: Uint8Array;
+  /** Who made it. */
+  readonly owner: string;
+  readonly createdAt: Date;
+}
+
+/** Names the list of all wallets, for page tokens and counts. */
+export const walletList = "wallets";
+
+/** The wallets of the service. */
+export interface WalletStore {
+  /** @throws RecordDamaged */
+  find(walletId: string): Promise<Wallet | undefined>;
+  list(request: PageRequest): Promise<Page<Wallet>>;
+  count(): Promise<number>;
+  /** Keeps a wallet, within a transaction. */
+  insert(transaction: WriteTransaction, wallet: Wallet, secret: Uint8Array): Promise<void>;
+}
+
+/** Names a wallet's sealed secret key. */
+export function sealedKeyOf({ walletId, publicKey }: Wallet): SealedKey {
+  const identity = `wallets/${walletId}/secret-key`;
+  return { record: `wallet ${walletId}`, identity, algorithm: walletAlgorithm, publicKey };
+}
+
+/** Makes the store of the service on the store of all. */
+export function createWalletStore(store: Store): WalletStore {
+  return {
+    async find(walletId) {
+      const row = await store.reader
+        .selectFrom("wallets")
+        .selectAll()
+        .where("wallet_id", "=", walletId)
+        .executeTakeFirst();
+      const wallet = row && toWallet(row);
+      if (wallet) store.requireTagged(`wallet ${walletId}`, fieldsOf(wallet), row.record_tag);
+      return wallet;
+    },
+    async list(request) {
+      const rows = await store.reader
+        .selectFrom("wallets")
+        .selectAll()
+        .where("position", ">", request.after)
+        .orderBy("position")
+        .limit(request.limit + 1)
+        .execute();
+      const page = cutPage(rows, request, walletList, ({ position }) => position);
+      return { ...page, rows: page.rows.map(toWallet) };
+    },
+    count: () => readCount(store.reader, walletList),
+    async insert({ db, putSecret }, wallet, secret) {
+      await db
+        .insertInto("wallets")
+        .values({
+          position: await nextPosition(db, "wallets"),
+          wallet_id: wallet.walletId,
+          label: wallet.label,
+          address: wallet.address,
+          public_key: wallet.publicKey,
+          owner: wallet.owner,
+          created_at_ms: wallet.createdAt.getTime(),
+          record_tag: store.tagRecord(fieldsOf(wallet)),
+        })
+        .execute();
+      await changeCounts(db, [walletList], 1);
+      await putSecret(sealedKeyOf(wallet).identity, secret);
+    },
+  };
+}
+
+/** All that a wallet's tag binds; in this order for the life of a store. */
+function fieldsOf({ walletId, label, address, publicKey, owner, createdAt }: Wallet) {
+  return ["wallets", walletId, label, address, publicKey, owner, createdAt.getTime()];
+}
+
+function toWallet(row: WalletsTable): Wallet {
+  return {
+    walletId: row.wallet_id,
+    label: row.label,
+    address: row.address,
+    publicKey: row.public_key,
+    owner: row.owner,
+    createdAt: new Date(row.created_at_ms),
+  };
+}

@@ -1,0 +1,71 @@
+/** wallet.WalletService: unpack, call, pack. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { WalletSchema, WalletService } from "#gen/wallet/wallet_service_pb.ts";
+import { addressOf } from "../../crypto/address.ts";
+import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
+import type { CryptoProvider } from "../../crypto/provider.ts";
+import { checkSignatureLength, readPage, readPublicKey } from "../../fields.ts";
+import type { OnceCall } from "../../storage/once.ts";
+import type { Store } from "../../storage/store.ts";
+import { createWallet } from "./create.ts";
+import { signTransaction } from "./sign.ts";
+import { type Wallet, type WalletStore, walletAlgorithm, walletList } from "./store.ts";
+
+/** What the service needs. */
+export interface WalletServiceParts {
+  readonly provider: CryptoProvider;
+  readonly store: Store;
+  readonly wallets: WalletStore;
+  /** Names who makes a call. */
+  readonly userOf: (context: HandlerContext) => string;
+  /** Tells under which idempotency key a call came, if it has one. */
+  readonly onceOf: (context: HandlerContext) => OnceCall | undefined;
+  readonly now: () => Date;
+}
+
+/** Makes the implementation. */
+export function walletService(parts: WalletServiceParts): ServiceImpl<typeof WalletService> {
+  const { provider, store, wallets, userOf, onceOf } = parts;
+  return {
+    createWallet: ({ label }, context) =>
+      createWallet(parts, { label, owner: userOf(context), once: onceOf(context) }),
+    signTransaction: async ({ walletId, data }) => {
+      const { wallet, signature } = await signTransaction(parts, walletId, data);
+      const { publicKey, address } = wallet;
+      return { signature, publicKey, address, publicKeyPem: encodePublicKeyPem(walletAlgorithm, publicKey) };
+    },
+    verifyTransaction: async ({ data, signature, ...fields }) => {
+      const publicKey = readPublicKey(provider, walletAlgorithm, fields);
+      checkSignatureLength(walletAlgorithm, signature);
+      const valid = await provider.verify(publicKey, data, signature);
+      return { valid, address: addressOf(publicKey.exportRaw()) };
+    },
+    listWallets: async (fields) => {
+      const { rows, nextPageToken } = await wallets.list(readPage(fields, walletList));
+      return { wallets: rows.map(pack), nextPageToken, totalSize: await wallets.count() };
+    },
+    getHealth: async () => {
+      const walletCount = await store.ifReachable(wallets.count);
+      return walletCount === undefined ? { serviceStatus: "DOWN" } : { serviceStatus: "UP", walletCount };
+    },
+  };
+}
+
+function pack({
+  walletId,
+  address,
+  publicKey,
+  label,
+  createdAt,
+}: Wallet): MessageInitShape<typeof WalletSchema> {
+  return {
+    walletId,
+    address,
+    publicKey,
+    label,
+    algorithm: walletAlgorithm,
+    createdAt: timestampFromDate(createdAt),
+  };
+}
