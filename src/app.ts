@@ -6,7 +6,9 @@ import {
   type ServiceImplSpec,
 } from "@connectrpc/connect";
 import type { Logger } from "pino";
+import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
+import { DefiService } from "#gen/defi/defi_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
@@ -20,8 +22,12 @@ import { callerKey, callerOf } from "./server/interceptors/access.ts";
 import { repeatableOf } from "./server/interceptors/idempotency.ts";
 import { createMetrics } from "./server/metrics.ts";
 import { createServer, type Server } from "./server/server.ts";
+import { blockchainService } from "./services/blockchain/blockchain-service.ts";
+import { createChainStore } from "./services/blockchain/store.ts";
 import { dappService } from "./services/dapp/dapp-service.ts";
 import { createDappStore } from "./services/dapp/store.ts";
+import { defiService } from "./services/defi/defi-service.ts";
+import { createDefiStore } from "./services/defi/store.ts";
 import { createKeyCache } from "./services/kms/key-cache.ts";
 import { kmsService } from "./services/kms/kms-service.ts";
 import { createKmsStore } from "./services/kms/store.ts";
@@ -37,6 +43,7 @@ import { walletService } from "./services/wallet/wallet-service.ts";
 import { type DatabaseLocation, sqliteIn } from "./storage/database.ts";
 import { type MasterKeySource, masterKeyIn } from "./storage/master-key.ts";
 import { type OnceCall, OnceConflict } from "./storage/once.ts";
+import { createOpenKeys } from "./storage/sealed-keys.ts";
 import { openStore, type Store } from "./storage/store.ts";
 import { RecordDamaged, StoreFailure } from "./storage/store-error.ts";
 
@@ -87,6 +94,18 @@ const packages: Readonly<Record<string, (parts: Parts) => PackageServices>> = {
   wallet: (parts) => {
     const service = walletService({ ...parts, wallets: createWalletStore(parts.store) });
     return { services: [createServiceImplSpec<typeof WalletService>(WalletService, service)] };
+  },
+  defi: (parts) => {
+    const service = defiService({ ...parts, governance: createDefiStore(parts.store) });
+    return { services: [createServiceImplSpec<typeof DefiService>(DefiService, service)] };
+  },
+  blockchain: (parts) => {
+    const openKeys = createOpenKeys(parts.store, parts.provider);
+    const service = blockchainService({ ...parts, chain: createChainStore(parts.store), openKeys });
+    return {
+      services: [createServiceImplSpec<typeof BlockchainService>(BlockchainService, service)],
+      close: async () => openKeys.close(),
+    };
   },
   nft: (parts) => {
     const service = nftService({ ...parts, tokens: createNftStore(parts.store) });

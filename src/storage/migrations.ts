@@ -172,6 +172,93 @@ export function createMigrations(kind: DatabaseKind): Readonly<Record<string, Mi
           .execute();
       },
     },
+    "0009-defi": {
+      async up(db: Kysely<unknown>): Promise<void> {
+        await db.schema
+          .createTable("defi_wallets")
+          .addColumn("position", integer, (column) => column.primaryKey())
+          .addColumn("wallet_id", "text", (column) => column.notNull().unique())
+          .addColumn("threshold", integer, (column) => column.notNull())
+          .addColumn("signers", "text", (column) => column.notNull())
+          .addColumn("owner", "text", (column) => column.notNull())
+          .addColumn("created_at_ms", integer, (column) => column.notNull())
+          .addColumn("record_tag", "text", (column) => column.notNull())
+          .execute();
+        await db.schema
+          .createTable("defi_signers")
+          .addColumn("wallet_id", "text", (column) => column.notNull())
+          .addColumn("address", "text", (column) => column.notNull())
+          .addColumn("public_key", bytes, (column) => column.notNull())
+          .addColumn("is_kept", integer, (column) => column.notNull())
+          .addColumn("record_tag", "text", (column) => column.notNull())
+          .addPrimaryKeyConstraint("defi_signers_key", ["wallet_id", "address"])
+          .execute();
+        await db.schema
+          .createTable("defi_proposals")
+          .addColumn("position", integer, (column) => column.primaryKey())
+          .addColumn("proposal_id", "text", (column) => column.notNull().unique())
+          .addColumn("wallet_id", "text", (column) => column.notNull())
+          .addColumn("data", bytes, (column) => column.notNull())
+          .addColumn("title", "text", (column) => column.notNull())
+          .addColumn("threshold", integer, (column) => column.notNull())
+          .addColumn("proposal_status", "text", (column) => column.notNull())
+          .addColumn("signed_by", "text", (column) => column.notNull())
+          .addColumn("owner", "text", (column) => column.notNull())
+          .addColumn("created_at_ms", integer, (column) => column.notNull())
+          .addColumn("expires_at_ms", integer)
+          .addColumn("executed_at_ms", integer)
+          .addColumn("record_tag", "text", (column) => column.notNull())
+          .execute();
+        await createIndex(db, "defi_proposals", ["wallet_id", "position"]);
+        await createIndex(db, "defi_proposals", ["proposal_status", "position"]);
+        await db.schema
+          .createTable("defi_signatures")
+          .addColumn("proposal_id", "text", (column) => column.notNull())
+          .addColumn("signer", "text", (column) => column.notNull())
+          .addColumn("signature", bytes, (column) => column.notNull())
+          .addPrimaryKeyConstraint("defi_signatures_key", ["proposal_id", "signer"])
+          .execute();
+      },
+    },
+    "0010-blockchain": {
+      async up(db: Kysely<unknown>): Promise<void> {
+        await db.schema
+          .createTable("blockchain_validators")
+          .addColumn("position", integer, (column) => column.primaryKey())
+          .addColumn("address", "text", (column) => column.notNull().unique())
+          .addColumn("name", "text", (column) => column.notNull())
+          .addColumn("public_key", bytes, (column) => column.notNull())
+          .addColumn("owner", "text", (column) => column.notNull())
+          .addColumn("created_at_ms", integer, (column) => column.notNull())
+          .addColumn("record_tag", "text", (column) => column.notNull())
+          .execute();
+        await db.schema
+          .createTable("blockchain_blocks")
+          .addColumn("block_index", integer, (column) => column.primaryKey())
+          .addColumn("prev_hash", "text", (column) => column.notNull())
+          .addColumn("data", bytes, (column) => column.notNull())
+          .addColumn("timestamp_ms", integer, (column) => column.notNull())
+          .addColumn("block_hash", "text", (column) => column.notNull())
+          .addColumn("signature", bytes, (column) => column.notNull())
+          .addColumn("validator_address", "text", (column) => column.notNull())
+          .execute();
+        await db.schema
+          .createTable("blockchain_head")
+          .addColumn("id", integer, (column) => column.primaryKey())
+          .addColumn("chain_length", integer, (column) => column.notNull())
+          .addColumn("head_hash", "text", (column) => column.notNull())
+          .addColumn("record_tag", "text", (column) => column.notNull())
+          .execute();
+        await db.schema
+          .createTable("blockchain_peers")
+          .addColumn("position", integer, (column) => column.primaryKey())
+          .addColumn("address", "text", (column) => column.notNull().unique())
+          .addColumn("is_connected", integer, (column) => column.notNull())
+          .addColumn("height", integer)
+          .addColumn("last_seen_at_ms", integer)
+          .execute();
+      },
+    },
   };
 }
 

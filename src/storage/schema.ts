@@ -138,6 +138,94 @@ export interface DappContractsTable {
   deployed_at_ms: number;
 }
 
+/** A wallet that several signers govern. */
+export interface DefiWalletsTable {
+  position: number;
+  wallet_id: string;
+  threshold: number;
+  /** JSON: the addresses of the signers. */
+  signers: string;
+  owner: string;
+  created_at_ms: number;
+  record_tag: string;
+}
+
+/** A signer of a wallet. */
+export interface DefiSignersTable {
+  wallet_id: string;
+  address: string;
+  public_key: Uint8Array;
+  /** 1 if the service keeps the secret key sealed, 0 if the signer keeps it. */
+  is_kept: number;
+  record_tag: string;
+}
+
+/** A proposal to a wallet's signers. */
+export interface DefiProposalsTable {
+  position: number;
+  proposal_id: string;
+  wallet_id: string;
+  data: Uint8Array;
+  title: string;
+  threshold: number;
+  proposal_status: string;
+  /** JSON: the addresses of those who signed, in their order. */
+  signed_by: string;
+  owner: string;
+  created_at_ms: number;
+  expires_at_ms: number | null;
+  executed_at_ms: number | null;
+  record_tag: string;
+}
+
+/** A signer's signature of a proposal. */
+export interface DefiSignaturesTable {
+  proposal_id: string;
+  signer: string;
+  signature: Uint8Array;
+}
+
+/** A validator of the chain. */
+export interface BlockchainValidatorsTable {
+  position: number;
+  address: string;
+  name: string;
+  public_key: Uint8Array;
+  owner: string;
+  created_at_ms: number;
+  record_tag: string;
+}
+
+/** A block. */
+export interface BlockchainBlocksTable {
+  /** Counts from 0. */
+  block_index: number;
+  prev_hash: string;
+  data: Uint8Array;
+  timestamp_ms: number;
+  block_hash: string;
+  signature: Uint8Array;
+  validator_address: string;
+}
+
+/** Where the chain ends. One row. */
+export interface BlockchainHeadTable {
+  id: number;
+  chain_length: number;
+  head_hash: string;
+  record_tag: string;
+}
+
+/** Another server of the chain. */
+export interface BlockchainPeersTable {
+  position: number;
+  address: string;
+  /** 1 if it answered when it was last called. */
+  is_connected: number;
+  height: number | null;
+  last_seen_at_ms: number | null;
+}
+
 /** All tables by name. */
 export interface Schema {
   sealed_secrets: SealedSecretsTable;
@@ -152,6 +240,14 @@ export interface Schema {
   nft_tokens: NftTokensTable;
   nft_transfers: NftTransfersTable;
   dapp_contracts: DappContractsTable;
+  defi_wallets: DefiWalletsTable;
+  defi_signers: DefiSignersTable;
+  defi_proposals: DefiProposalsTable;
+  defi_signatures: DefiSignaturesTable;
+  blockchain_validators: BlockchainValidatorsTable;
+  blockchain_blocks: BlockchainBlocksTable;
+  blockchain_head: BlockchainHeadTable;
+  blockchain_peers: BlockchainPeersTable;
 }
 
 /** The tables, each after those that it builds on, with the columns that order its rows. */
@@ -168,4 +264,12 @@ export const tables = {
   nft_tokens: ["position"],
   nft_transfers: ["token_id", "transfer_index"],
   dapp_contracts: ["position"],
+  defi_wallets: ["position"],
+  defi_signers: ["wallet_id", "address"],
+  defi_proposals: ["position"],
+  defi_signatures: ["proposal_id", "signer"],
+  blockchain_validators: ["position"],
+  blockchain_blocks: ["block_index"],
+  blockchain_head: ["id"],
+  blockchain_peers: ["position"],
 } as const satisfies { readonly [Table in keyof Schema]: readonly (keyof Schema[Table])[] };

@@ -91,6 +91,47 @@ export async function openSealedKey(
   throw new RecordDamaged(record);
 }
 
+/** Secret keys that are kept open while they are in use. */
+export interface OpenKeys {
+  /** @throws RecordDamaged */
+  find(key: SealedKey): Promise<SecretKey>;
+  /** Erases all. */
+  close(): void;
+}
+
+/** @param maxKeys to keep open; the one that was used least recently goes first */
+export function createOpenKeys(
+  store: Pick<Store, "readSecret">,
+  provider: CryptoProvider,
+  maxKeys = 1000,
+): OpenKeys {
+  const open = new Map<string, Promise<SecretKey>>();
+  const close = (identity: string): void => {
+    const found = open.get(identity);
+    open.delete(identity);
+    found?.then((secretKey) => secretKey.erase()).catch(() => {});
+  };
+  return {
+    async find(key) {
+      const { identity } = key;
+      const found = open.get(identity) ?? openSealedKey(store, provider, key);
+      open.delete(identity);
+      open.set(identity, found);
+      const [oldest] = open.keys();
+      if (open.size > maxKeys && oldest !== undefined) close(oldest);
+      try {
+        return await found;
+      } catch (error) {
+        open.delete(identity);
+        throw error;
+      }
+    },
+    close() {
+      for (const identity of [...open.keys()]) close(identity);
+    },
+  };
+}
+
 function hasSeed(algorithm: Algorithm): boolean {
   return algorithms[algorithm].seedBytes !== undefined;
 }

@@ -34,6 +34,20 @@ export interface WriteTransaction {
   eraseSecret(identity: string): Promise<void>;
   /** Puts an entry into the audit log. */
   audit(entry: NewAuditEntry): void;
+  /**
+   * Does work once for each idempotency key: gives the first answer again, or keeps the one that work comes to.
+   *
+   * @throws OnceConflict
+   */
+  once<Answer>(
+    call: OnceCall | undefined,
+    codec: AnswerCodec<Answer>,
+    work: () => Promise<Answer>,
+  ): Promise<Answer>;
+  /** The first half of `once`, for work on several calls. @throws OnceConflict */
+  findAnswer<Answer>(call: OnceCall | undefined, codec: AnswerCodec<Answer>): Promise<Answer | undefined>;
+  /** The second half of `once`. */
+  keepAnswer<Answer>(call: OnceCall | undefined, codec: AnswerCodec<Answer>, answer: Answer): Promise<void>;
 }
 
 /** An open store. */
@@ -145,6 +159,23 @@ function createStore({ database, vault, keys, signer, now, onCommit }: StorePart
   const chain = createAuditChain(writer, keys.audit);
   const listeners = new Set<() => void>();
 
+  const answers: Pick<WriteTransaction, "once" | "findAnswer" | "keepAnswer"> = {
+    async findAnswer(call, codec) {
+      const found = call && (await findAnswer(writer, keys.answers, call, now()));
+      return found && codec.decode(found);
+    },
+    async keepAnswer(call, codec, answer) {
+      const encoded = codec.encode(answer);
+      if (call && encoded) await keepAnswer(writer, keys.answers, call, encoded, now());
+    },
+    async once(call, codec, work) {
+      const before = await answers.findAnswer(call, codec);
+      if (before !== undefined) return before;
+      const answer = await work();
+      await answers.keepAnswer(call, codec, answer);
+      return answer;
+    },
+  };
   /** One transaction, from its turn to the disk. */
   const transact: Transact<WriteTransaction> = async (work, calls) => {
     const startedMs = performance.now();
@@ -157,6 +188,7 @@ function createStore({ database, vault, keys, signer, now, onCommit }: StorePart
         putSecret: (identity, secret) => vault.put(writer, identity, secret),
         eraseSecret: (identity) => vault.erase(writer, identity),
         audit: pending.append,
+        ...answers,
       });
       const last = pending.finish();
       hasEntries = last.length > 0;
@@ -182,15 +214,7 @@ function createStore({ database, vault, keys, signer, now, onCommit }: StorePart
       return found && codec.decode(found);
     },
     writeOnce: (call, codec, work) =>
-      group.run(async (transaction) => {
-        if (call === undefined) return work(transaction);
-        const found = await findAnswer(transaction.db, keys.answers, call, now());
-        if (found !== undefined) return codec.decode(found);
-        const answer = await work(transaction);
-        const encoded = codec.encode(answer);
-        if (encoded !== undefined) await keepAnswer(transaction.db, keys.answers, call, encoded, now());
-        return answer;
-      }),
+      group.run((transaction) => transaction.once(call, codec, () => work(transaction))),
     async once(call, codec, work) {
       const before = await store.findAnswer(call, codec);
       return before ?? (await work((change) => store.writeOnce(call, codec, change)));

@@ -1,0 +1,103 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { AddBlockResponseSchema } from "#gen/blockchain/blockchain_service_pb.ts";
+import type { SecretKey } from "../../crypto/provider.ts";
+import { refuse } from "../../errors.ts";
+import { messageCodec, type OnceCall } from "../../storage/once.ts";
+import type { OpenKeys } from "../../storage/sealed-keys.ts";
+import type { WriteTransaction } from "../../storage/store.ts";
+import { type Block, type BlockContent, hashBlock, packBlock } from "./block.ts";
+import type { ChainParts } from "./register-node.ts";
+import { sealedKeyOf } from "./store.ts";
+
+/** What a block is to be about, and whose. */
+export interface AddBlockOrder {
+  readonly data: Uint8Array;
+  /** The first validator if it is empty. */
+  readonly validatorAddress: string;
+  readonly once: OnceCall | undefined;
+}
+
+/** Appends a block, signed by a validator. */
+export type AddBlock = (order: AddBlockOrder) => Promise<MessageInitShape<typeof AddBlockResponseSchema>>;
+
+/** A block that waits for its place. */
+interface Waiting {
+  readonly data: Uint8Array;
+  readonly validatorAddress: string;
+  readonly secretKey: SecretKey;
+  readonly once: OnceCall | undefined;
+}
+
+type Answer = MessageInitShape<typeof AddBlockResponseSchema>;
+const codec = messageCodec(AddBlockResponseSchema);
+
+/**
+ * Makes the function that appends blocks. Blocks of one moment get their places together, within the one transaction
+ * that writes: what a block follows is known only there. Their hashes are computed one after another, their
+ * signatures side by side.
+ *
+ * The function throws VALIDATOR_MISSING, VALIDATOR_NOT_FOUND, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED.
+ */
+export function createAddBlock(parts: ChainParts, keys: OpenKeys): AddBlock {
+  const { store, chain } = parts;
+  const append = store.batch((transaction, waiting: readonly Waiting[]) =>
+    appendAll(parts, transaction, waiting),
+  );
+  return async ({ data, validatorAddress, once }) => {
+    const validator = await chain.findValidator(validatorAddress);
+    if (validator === undefined) throw refuseValidator(validatorAddress);
+    const secretKey = await keys.find(sealedKeyOf(validator));
+    return append({ data, validatorAddress: validator.address, secretKey, once });
+  };
+}
+
+async function appendAll(
+  parts: ChainParts,
+  transaction: WriteTransaction,
+  waiting: readonly Waiting[],
+): Promise<Answer[]> {
+  const { chain, now } = parts;
+  const head = await chain.readHeadForChange(transaction);
+  const answers: (Answer | undefined)[] = [];
+  const placed: {
+    content: BlockContent;
+    blockHash: string;
+    secretKey: SecretKey;
+    once: OnceCall | undefined;
+  }[] = [];
+  let { headHash: prevHash } = head;
+  for (const { data, validatorAddress, secretKey, once } of waiting) {
+    const before = await transaction.findAnswer(once, codec);
+    answers.push(before);
+    if (before !== undefined) continue;
+    const content = {
+      index: head.length + placed.length,
+      prevHash,
+      data,
+      timestamp: now(),
+      validatorAddress,
+    };
+    prevHash = hashBlock(content);
+    placed.push({ content, blockHash: prevHash, secretKey, once });
+  }
+  const blocks = await Promise.all(
+    placed.map(async ({ content, blockHash, secretKey }): Promise<Block> => {
+      const signature = await parts.provider.sign(secretKey, Buffer.from(blockHash, "hex"));
+      return { ...content, blockHash, signature };
+    }),
+  );
+  await chain.append(transaction, head, blocks);
+  const fresh = blocks.values();
+  const all = answers.map((before): Answer => before ?? { block: packBlock(fresh.next().value as Block) });
+  for (const [i, { once }] of waiting.entries()) {
+    const answer = all[i];
+    if (answers[i] === undefined && answer) await transaction.keepAnswer(once, codec, answer);
+  }
+  return all;
+}
+
+function refuseValidator(validatorAddress: string): Error {
+  return validatorAddress === ""
+    ? refuse("VALIDATOR_MISSING", "there is no validator yet; register one with RegisterNode")
+    : refuse("VALIDATOR_NOT_FOUND", `validator ${validatorAddress} does not exist`, { validatorAddress });
+}

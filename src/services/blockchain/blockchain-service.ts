@@ -1,0 +1,77 @@
+/** blockchain.BlockchainService: unpack, call, pack. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { BlockchainService, PeerSchema } from "#gen/blockchain/blockchain_service_pb.ts";
+import { readPage } from "../../fields.ts";
+import { follow } from "../../storage/follow.ts";
+import type { OnceCall } from "../../storage/once.ts";
+import type { OpenKeys } from "../../storage/sealed-keys.ts";
+import { createAddBlock } from "./add-block.ts";
+import { packBlock } from "./block.ts";
+import { connectPeer } from "./connect-peer.ts";
+import { type ChainParts, registerNode } from "./register-node.ts";
+import { blockList, type Peer, peerList } from "./store.ts";
+import { verifyChain } from "./verify-chain.ts";
+
+/** What the service needs. */
+export interface BlockchainServiceParts extends ChainParts {
+  /** The validators' secret keys. */
+  readonly openKeys: OpenKeys;
+  /** Names who makes a call. */
+  readonly userOf: (context: HandlerContext) => string;
+  /** Tells under which idempotency key a call came, if it has one. */
+  readonly onceOf: (context: HandlerContext) => OnceCall | undefined;
+}
+
+/** Makes the implementation. */
+export function blockchainService(parts: BlockchainServiceParts): ServiceImpl<typeof BlockchainService> {
+  const { store, chain, openKeys, userOf, onceOf } = parts;
+  const addBlock = createAddBlock(parts, openKeys);
+  return {
+    registerNode: ({ name }, context) =>
+      registerNode(parts, { name, owner: userOf(context), once: onceOf(context) }),
+    addBlock: ({ data, validatorAddress }, context) =>
+      addBlock({ data, validatorAddress: validatorAddress.toLowerCase(), once: onceOf(context) }),
+    getChain: async (fields) => {
+      const { rows, nextPageToken } = await chain.listBlocks(readPage(fields, blockList));
+      const { length, headHash } = await chain.readHead();
+      return { blocks: rows.map(packBlock), length, headHash, nextPageToken, totalSize: length };
+    },
+    verifyChain: async (_req, { signal }) => {
+      const { firstInvalidIndex, ...found } = await verifyChain(parts, signal);
+      return { ...found, ...(firstInvalidIndex !== undefined && { firstInvalidIndex }) };
+    },
+    connectPeer: async ({ address }) => ({ peer: packPeer(await connectPeer(parts, address)) }),
+    listPeers: async (fields) => {
+      const { rows, nextPageToken } = await chain.listPeers(readPage(fields, peerList));
+      return { peers: rows.map(packPeer), nextPageToken, totalSize: await chain.countPeers() };
+    },
+    getHealth: async () => {
+      const head = await store.ifReachable(chain.readHead);
+      return head === undefined
+        ? { serviceStatus: "DOWN" }
+        : { serviceStatus: "UP", chainLength: head.length };
+    },
+    async *watchBlocks({ fromIndex }, { signal }) {
+      const blocks = follow({
+        after: fromIndex,
+        read: chain.readBlocks,
+        // Positions count from 1, so "after 0" begins with genesis.
+        positionOf: ({ index }) => index + 1,
+        onWrite: store.onWrite,
+        signal,
+      });
+      for await (const block of blocks) yield { block: packBlock(block) };
+    },
+  };
+}
+
+function packPeer({ address, isConnected, height, lastSeenAt }: Peer): MessageInitShape<typeof PeerSchema> {
+  return {
+    address,
+    peerStatus: isConnected ? "CONNECTED" : "UNREACHABLE",
+    ...(height !== undefined && { height }),
+    ...(lastSeenAt && { lastSeenAt: timestampFromDate(lastSeenAt) }),
+  };
+}

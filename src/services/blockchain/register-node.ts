@@ -1,0 +1,43 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { RegisterNodeResponseSchema } from "#gen/blockchain/blockchain_service_pb.ts";
+import { addressOf } from "../../crypto/address.ts";
+import type { CryptoProvider } from "../../crypto/provider.ts";
+import { messageCodec, type OnceCall } from "../../storage/once.ts";
+import { lendSecret } from "../../storage/sealed-keys.ts";
+import type { Store } from "../../storage/store.ts";
+import { validatorAlgorithm } from "./block.ts";
+import type { ChainStore, Validator } from "./store.ts";
+
+/** What the verbs of the service need. */
+export interface ChainParts {
+  readonly provider: CryptoProvider;
+  readonly store: Store;
+  readonly chain: ChainStore;
+  readonly now: () => Date;
+}
+
+/** Makes a validator and keeps its secret key sealed. @throws IDEMPOTENCY_KEY_REUSED */
+export function registerNode(
+  { provider, store, chain, now }: ChainParts,
+  {
+    name,
+    owner,
+    once,
+  }: { readonly name: string; readonly owner: string; readonly once: OnceCall | undefined },
+): Promise<MessageInitShape<typeof RegisterNodeResponseSchema>> {
+  return store.once(once, messageCodec(RegisterNodeResponseSchema), async (write) => {
+    const { publicKey: key, secretKey } = await provider.generateKeyPair(validatorAlgorithm);
+    const publicKey = key.exportRaw();
+    const validator: Validator = { address: addressOf(publicKey), name, publicKey, owner, createdAt: now() };
+    try {
+      return await lendSecret(secretKey, (secret) =>
+        write(async (transaction) => {
+          await chain.insertValidator(transaction, validator, secret);
+          return { validatorAddress: validator.address, publicKey, publicKeyPem: key.toPem() };
+        }),
+      );
+    } finally {
+      secretKey.erase();
+    }
+  });
+}

@@ -1,0 +1,245 @@
+/** What the chain service keeps: validators, blocks, where the chain ends, and peers. */
+import { changeCounts, readCount } from "../../storage/list-counts.ts";
+import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
+import { nextPosition } from "../../storage/positions.ts";
+import type {
+  BlockchainBlocksTable,
+  BlockchainPeersTable,
+  BlockchainValidatorsTable,
+} from "../../storage/schema.ts";
+import type { SealedKey } from "../../storage/sealed-keys.ts";
+import type { Store, WriteTransaction } from "../../storage/store.ts";
+import { type Block, genesis, validatorAlgorithm } from "./block.ts";
+
+/** A validator without its secret key. */
+export interface Validator {
+  readonly address: string;
+  readonly name: string;
+  /** Raw. */
+  readonly publicKey: Uint8Array;
+  /** Who registered it. */
+  readonly owner: string;
+  readonly createdAt: Date;
+}
+
+/** Where the chain ends. */
+export interface ChainHead {
+  /** Blocks, genesis included. */
+  readonly length: number;
+  readonly headHash: string;
+}
+
+/** Another server of the chain. */
+export interface Peer {
+  readonly address: string;
+  readonly isConnected: boolean;
+  readonly height: number | undefined;
+  readonly lastSeenAt: Date | undefined;
+}
+
+/** Names of lists, for page tokens and counts. */
+export const blockList = "blockchain_blocks";
+export const peerList = "blockchain_peers";
+
+/** Names a validator's sealed secret key. */
+export function sealedKeyOf({ address, publicKey }: Validator): SealedKey {
+  const identity = `blockchain_validators/${address}/secret-key`;
+  return { record: `validator ${address}`, identity, algorithm: validatorAlgorithm, publicKey };
+}
+
+/** The chain of the service; what was changed behind our back throws RecordDamaged, but for blocks. */
+export interface ChainStore {
+  /** @param address the first validator if it is empty */
+  findValidator(address: string): Promise<Validator | undefined>;
+  insertValidator(transaction: WriteTransaction, validator: Validator, secret: Uint8Array): Promise<void>;
+
+  /** The end of the chain; that of a new one is genesis. */
+  readHead(): Promise<ChainHead>;
+  /** The same within a transaction. */
+  readHeadForChange(transaction: WriteTransaction): Promise<ChainHead>;
+  /** Appends blocks that follow the head, within a transaction. */
+  append(transaction: WriteTransaction, head: ChainHead, blocks: readonly Block[]): Promise<void>;
+  /** Blocks from an index on, in their order; the page is cut where it would be too large. */
+  listBlocks(request: PageRequest): Promise<Page<Block>>;
+  /** Reads blocks from an index on, as they are stored. */
+  readBlocks(fromIndex: number, limit: number): Promise<Block[]>;
+
+  listPeers(request: PageRequest): Promise<Page<Peer>>;
+  countPeers(): Promise<number>;
+  findPeer(address: string): Promise<Peer | undefined>;
+  /** Keeps what is known of a peer, within a transaction. */
+  savePeer(transaction: WriteTransaction, peer: Peer): Promise<void>;
+}
+
+const headId = 1;
+
+/** Makes the store of the service on the store of all. */
+export function createChainStore(store: Store): ChainStore {
+  const readHead = async (db: WriteTransaction["db"]): Promise<ChainHead> => {
+    const row = await db
+      .selectFrom("blockchain_head")
+      .selectAll()
+      .where("id", "=", headId)
+      .executeTakeFirst();
+    if (row === undefined) return { length: 1, headHash: genesis.blockHash };
+    const head = { length: row.chain_length, headHash: row.head_hash };
+    store.requireTagged("end of the chain", fieldsOfHead(head), row.record_tag);
+    return head;
+  };
+  const readBlocks = async (fromIndex: number, limit: number): Promise<Block[]> => {
+    const stored = await store.reader
+      .selectFrom("blockchain_blocks")
+      .selectAll()
+      .where("block_index", ">=", Math.max(fromIndex, 1))
+      .orderBy("block_index")
+      .limit(limit)
+      .execute();
+    const blocks = stored.map(toBlock);
+    // Genesis is the same in every chain, so it is not stored.
+    return fromIndex <= 0 ? [genesis, ...blocks].slice(0, limit) : blocks;
+  };
+  return {
+    async findValidator(address) {
+      let query = store.reader.selectFrom("blockchain_validators").selectAll();
+      query = address === "" ? query.orderBy("position").limit(1) : query.where("address", "=", address);
+      const row = await query.executeTakeFirst();
+      const validator = row && toValidator(row);
+      if (validator)
+        store.requireTagged(`validator ${row.address}`, fieldsOfValidator(validator), row.record_tag);
+      return validator;
+    },
+    async insertValidator({ db, putSecret }, validator, secret) {
+      await db
+        .insertInto("blockchain_validators")
+        .values({
+          position: await nextPosition(db, "blockchain_validators"),
+          address: validator.address,
+          name: validator.name,
+          public_key: validator.publicKey,
+          owner: validator.owner,
+          created_at_ms: validator.createdAt.getTime(),
+          record_tag: store.tagRecord(fieldsOfValidator(validator)),
+        })
+        .execute();
+      await putSecret(sealedKeyOf(validator).identity, secret);
+    },
+
+    readHead: () => readHead(store.reader),
+    readHeadForChange: ({ db }) => readHead(db),
+    async append({ db }, head, blocks) {
+      const last = blocks.at(-1);
+      if (last === undefined) return;
+      await db.insertInto("blockchain_blocks").values(blocks.map(toRow)).execute();
+      const moved = { length: head.length + blocks.length, headHash: last.blockHash };
+      const row = {
+        chain_length: moved.length,
+        head_hash: moved.headHash,
+        record_tag: store.tagRecord(fieldsOfHead(moved)),
+      };
+      await db
+        .insertInto("blockchain_head")
+        .values({ id: headId, ...row })
+        .onConflict((conflict) => conflict.column("id").doUpdateSet(row))
+        .execute();
+    },
+    async listBlocks(request) {
+      // Positions of a list count from 1, indexes from 0.
+      const rows = await readBlocks(request.after, request.limit + 1);
+      const bytesOf = ({ data, signature }: Block): number => data.length + signature.length + 200;
+      return cutPage(rows, request, blockList, ({ index }) => index + 1, bytesOf);
+    },
+    readBlocks,
+
+    async listPeers(request) {
+      const rows = await store.reader
+        .selectFrom("blockchain_peers")
+        .selectAll()
+        .where("position", ">", request.after)
+        .orderBy("position")
+        .limit(request.limit + 1)
+        .execute();
+      const page = cutPage(rows, request, peerList, ({ position }) => position);
+      return { ...page, rows: page.rows.map(toPeer) };
+    },
+    countPeers: () => readCount(store.reader, peerList),
+    async findPeer(address) {
+      const row = await store.reader
+        .selectFrom("blockchain_peers")
+        .selectAll()
+        .where("address", "=", address)
+        .executeTakeFirst();
+      return row && toPeer(row);
+    },
+    async savePeer({ db }, { address, isConnected, height, lastSeenAt }) {
+      const state = {
+        is_connected: isConnected ? 1 : 0,
+        height: height ?? null,
+        last_seen_at_ms: lastSeenAt?.getTime() ?? null,
+      };
+      const { numUpdatedRows } = await db
+        .updateTable("blockchain_peers")
+        .set(state)
+        .where("address", "=", address)
+        .executeTakeFirstOrThrow();
+      if (numUpdatedRows > 0n) return;
+      const position = await nextPosition(db, "blockchain_peers");
+      await db
+        .insertInto("blockchain_peers")
+        .values({ position, address, ...state })
+        .execute();
+      await changeCounts(db, [peerList], 1);
+    },
+  };
+}
+
+/** All that a validator's tag binds; in this order for the life of a store. So is that of the head. */
+function fieldsOfValidator({ address, name, publicKey, owner, createdAt }: Validator) {
+  return ["blockchain_validators", address, name, publicKey, owner, createdAt.getTime()];
+}
+
+function fieldsOfHead({ length, headHash }: ChainHead) {
+  return ["blockchain_head", length, headHash];
+}
+
+function toValidator(row: BlockchainValidatorsTable): Validator {
+  return {
+    address: row.address,
+    name: row.name,
+    publicKey: row.public_key,
+    owner: row.owner,
+    createdAt: new Date(row.created_at_ms),
+  };
+}
+
+function toRow(block: Block): BlockchainBlocksTable {
+  return {
+    block_index: block.index,
+    prev_hash: block.prevHash,
+    data: block.data,
+    timestamp_ms: block.timestamp.getTime(),
+    block_hash: block.blockHash,
+    signature: block.signature,
+    validator_address: block.validatorAddress,
+  };
+}
+
+function toBlock(row: BlockchainBlocksTable): Block {
+  return {
+    index: row.block_index,
+    prevHash: row.prev_hash,
+    data: row.data,
+    timestamp: new Date(row.timestamp_ms),
+    blockHash: row.block_hash,
+    signature: row.signature,
+    validatorAddress: row.validator_address,
+  };
+}
+
+function toPeer(row: BlockchainPeersTable): Peer {
+  return {
+    address: row.address,
+    isConnected: row.is_connected === 1,
+    height: row.height ?? undefined,
+    lastSeenAt: row.last_seen_at_ms === null ? undefined : new Date(row.last_seen_at_ms),
+  };
+}

@@ -1,0 +1,89 @@
+import { randomUUID } from "node:crypto";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { CreateMultisigResponseSchema } from "#gen/defi/defi_service_pb.ts";
+import { addressOf } from "../../crypto/address.ts";
+import { CryptoError } from "../../crypto/crypto-error.ts";
+import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
+import { refuseField } from "../../errors.ts";
+import { messageCodec, type OnceCall } from "../../storage/once.ts";
+import { lendSecret } from "../../storage/sealed-keys.ts";
+import type { Store } from "../../storage/store.ts";
+import { type DefiStore, type MultisigWallet, signerAlgorithm } from "./store.ts";
+
+/** What the verbs of the service need. */
+export interface DefiParts {
+  readonly provider: CryptoProvider;
+  readonly store: Store;
+  readonly governance: DefiStore;
+  readonly now: () => Date;
+}
+
+/** A wallet to be made: of so many new signers, or of signers who keep their own keys. */
+export interface CreateMultisigOrder {
+  readonly signerCount: number;
+  readonly threshold: number;
+  readonly signerPublicKeys: readonly Uint8Array[];
+  readonly owner: string;
+  readonly once: OnceCall | undefined;
+}
+
+/** A signer before it belongs to a wallet; without a secret key it keeps that itself. */
+interface NewSigner {
+  readonly address: string;
+  readonly publicKey: Uint8Array;
+  readonly secretKey?: SecretKey;
+}
+
+/**
+ * Makes a wallet of signers.
+ *
+ * @throws KEY_INVALID naming the public key, IDEMPOTENCY_KEY_REUSED
+ */
+export function createMultisig(
+  { provider, store, governance, now }: DefiParts,
+  { signerCount, threshold, signerPublicKeys, owner, once }: CreateMultisigOrder,
+): Promise<MessageInitShape<typeof CreateMultisigResponseSchema>> {
+  const own = signerPublicKeys.map((raw, i) => readSigner(provider, raw, i));
+  return store.once(once, messageCodec(CreateMultisigResponseSchema), async (write) => {
+    const signers = own.length > 0 ? own : await makeSigners(provider, signerCount);
+    const wallet: MultisigWallet = {
+      walletId: `multisig-${randomUUID()}`,
+      threshold,
+      signers: signers.map(({ address }) => address),
+      owner,
+      createdAt: now(),
+    };
+    try {
+      return await write(async (transaction) => {
+        await governance.insertWallet(transaction, wallet);
+        for (const { address, publicKey, secretKey } of signers) {
+          const signer = { walletId: wallet.walletId, address, publicKey, isKept: secretKey !== undefined };
+          if (secretKey === undefined) await governance.insertSigner(transaction, signer);
+          else await lendSecret(secretKey, (secret) => governance.insertSigner(transaction, signer, secret));
+        }
+        return { walletId: wallet.walletId, signers: [...wallet.signers], threshold };
+      });
+    } finally {
+      for (const { secretKey } of signers) secretKey?.erase();
+    }
+  });
+}
+
+function readSigner(provider: CryptoProvider, raw: Uint8Array, i: number): NewSigner {
+  try {
+    const publicKey = provider.importPublicKey(signerAlgorithm, { raw }).exportRaw();
+    return { address: addressOf(publicKey), publicKey };
+  } catch (error) {
+    if (!(error instanceof CryptoError)) throw error;
+    throw refuseField(`signerPublicKeys[${i}]`, error.message, "KEY_INVALID");
+  }
+}
+
+function makeSigners(provider: CryptoProvider, count: number): Promise<NewSigner[]> {
+  const make = async (): Promise<NewSigner> => {
+    const pair = await provider.generateKeyPair(signerAlgorithm);
+    const publicKey = pair.publicKey.exportRaw();
+    return { address: addressOf(publicKey), publicKey, secretKey: pair.secretKey };
+  };
+  return Promise.all(Array.from({ length: count }, make));
+}

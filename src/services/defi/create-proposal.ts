@@ -1,0 +1,45 @@
+import { randomUUID } from "node:crypto";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { CreateProposalResponseSchema } from "#gen/defi/defi_service_pb.ts";
+import { refuse } from "../../errors.ts";
+import { messageCodec, type OnceCall } from "../../storage/once.ts";
+import type { DefiParts } from "./create-multisig.ts";
+import { packProposal } from "./proposal.ts";
+import type { Proposal } from "./store.ts";
+
+/** What is proposed, and to whom. */
+export interface CreateProposalOrder {
+  readonly walletId: string;
+  readonly data: Uint8Array;
+  readonly title: string;
+  readonly expiresAt: Date | undefined;
+  readonly owner: string;
+  readonly once: OnceCall | undefined;
+}
+
+/** Proposes something to a wallet's signers. @throws WALLET_NOT_FOUND, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED */
+export async function createProposal(
+  { store, governance, now }: DefiParts,
+  { once, ...wanted }: CreateProposalOrder,
+): Promise<MessageInitShape<typeof CreateProposalResponseSchema>> {
+  const { walletId } = wanted;
+  // Wallets never change, so reading it outside of the transaction will do.
+  const wallet = await governance.findWallet(walletId);
+  if (wallet === undefined)
+    throw refuse("WALLET_NOT_FOUND", `wallet ${walletId} does not exist`, { walletId });
+  return store.once(once, messageCodec(CreateProposalResponseSchema), (write) =>
+    write(async (transaction) => {
+      const proposal: Proposal = {
+        ...wanted,
+        proposalId: `proposal-${randomUUID()}`,
+        threshold: wallet.threshold,
+        status: "PENDING",
+        signedBy: [],
+        createdAt: now(),
+        executedAt: undefined,
+      };
+      await governance.insertProposal(transaction, proposal);
+      return { proposal: packProposal(proposal) };
+    }),
+  );
+}

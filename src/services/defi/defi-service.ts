@@ -1,0 +1,70 @@
+/** defi.DefiService: unpack, call, pack. */
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { DefiService } from "#gen/defi/defi_service_pb.ts";
+import { readPage } from "../../fields.ts";
+import type { OnceCall } from "../../storage/once.ts";
+import { createMultisig, type DefiParts } from "./create-multisig.ts";
+import { createProposal } from "./create-proposal.ts";
+import { executeProposal } from "./execute-proposal.ts";
+import { packProposal } from "./proposal.ts";
+import { signProposal } from "./sign-proposal.ts";
+import { proposalList, walletList } from "./store.ts";
+
+/** What the service needs. */
+export interface DefiServiceParts extends DefiParts {
+  /** Names who makes a call. */
+  readonly userOf: (context: HandlerContext) => string;
+  /** Tells under which idempotency key a call came, if it has one. */
+  readonly onceOf: (context: HandlerContext) => OnceCall | undefined;
+}
+
+/** Makes the implementation. */
+export function defiService(parts: DefiServiceParts): ServiceImpl<typeof DefiService> {
+  const { store, governance, userOf, onceOf } = parts;
+  return {
+    createMultisig: ({ signerCount, threshold, signerPublicKeys }, context) => {
+      const who = { owner: userOf(context), once: onceOf(context) };
+      return createMultisig(parts, { signerCount, threshold, signerPublicKeys, ...who });
+    },
+    createProposal: ({ walletId, data, title, expiresAt }, context) =>
+      createProposal(parts, {
+        walletId,
+        data,
+        title,
+        expiresAt: expiresAt && timestampDate(expiresAt),
+        owner: userOf(context),
+        once: onceOf(context),
+      }),
+    signProposal: ({ proposalId, signer, signature }, context) =>
+      signProposal(parts, { proposalId, signer: signer.toLowerCase(), signature, once: onceOf(context) }),
+    executeProposal: ({ proposalId }, context) =>
+      executeProposal(parts, { proposalId, once: onceOf(context) }),
+    listWallets: async (fields) => {
+      const { rows, nextPageToken } = await governance.listWallets(readPage(fields, walletList));
+      const wallets = rows.map(({ walletId, signers, threshold }) => ({
+        walletId,
+        signers: [...signers],
+        threshold,
+      }));
+      return { wallets, nextPageToken, totalSize: await governance.countWallets() };
+    },
+    listProposals: async ({ walletId, proposalStatus: status, ...fields }) => {
+      const filter = { walletId, status };
+      const { rows, nextPageToken } = await governance.listProposals(
+        readPage(fields, proposalList(filter)),
+        filter,
+      );
+      const totalSize = await governance.countProposals(filter);
+      return { proposals: rows.map(packProposal), nextPageToken, totalSize };
+    },
+    getHealth: async () => {
+      const counts = await store.ifReachable(() =>
+        Promise.all([governance.countWallets(), governance.countProposals({ walletId: "", status: "" })]),
+      );
+      if (counts === undefined) return { serviceStatus: "DOWN" };
+      const [walletCount, proposalCount] = counts;
+      return { serviceStatus: "UP", walletCount, proposalCount };
+    },
+  };
+}

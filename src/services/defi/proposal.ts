@@ -1,0 +1,65 @@
+/** What proposals are to those who see them: what is signed, whether they still count, and how they are shown. */
+import { hash } from "node:crypto";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import canonicalize from "canonicalize";
+import type { ProposalSchema } from "#gen/defi/defi_service_pb.ts";
+import { refuse } from "../../errors.ts";
+import type { Proposal } from "./store.ts";
+
+/** What signers sign: 32 bytes, as DefiService in the proto says. */
+export function signingHashOf(proposal: Proposal): Uint8Array {
+  const { proposalId, walletId, data, title, threshold, createdAt, expiresAt } = proposal;
+  const canonical = canonicalize({
+    createdAt: createdAt.toISOString(),
+    data: Buffer.from(data).toString("base64"),
+    expiresAt: expiresAt?.toISOString() ?? "",
+    proposalId,
+    purpose: "defi proposal",
+    threshold,
+    title,
+    walletId,
+  });
+  return hash("sha256", canonical ?? "", "buffer");
+}
+
+/** @throws PROPOSAL_NOT_FOUND, PROPOSAL_EXECUTED, PROPOSAL_EXPIRED */
+export function requirePending(proposal: Proposal | undefined, proposalId: string, now: Date): Proposal {
+  if (proposal === undefined)
+    throw refuse("PROPOSAL_NOT_FOUND", `proposal ${proposalId} does not exist`, { proposalId });
+  const { status, executedAt, expiresAt } = proposal;
+  if (status === "EXECUTED") {
+    const at = executedAt?.toISOString() ?? "";
+    throw refuse("PROPOSAL_EXECUTED", `proposal ${proposalId} was executed at ${at}`, {
+      proposalId,
+      executedAt: at,
+    });
+  }
+  if (expiresAt !== undefined && expiresAt <= now) {
+    const at = expiresAt.toISOString();
+    throw refuse("PROPOSAL_EXPIRED", `proposal ${proposalId} expired at ${at}`, {
+      proposalId,
+      expiresAt: at,
+    });
+  }
+  return proposal;
+}
+
+/** A proposal as a message. */
+export function packProposal(proposal: Proposal): MessageInitShape<typeof ProposalSchema> {
+  const { proposalId, walletId, data, title, threshold, status, signedBy, createdAt } = proposal;
+  return {
+    proposalId,
+    walletId,
+    data,
+    title,
+    threshold,
+    proposalStatus: status,
+    signatureCount: signedBy.length,
+    signedBy: [...signedBy],
+    signingHash: signingHashOf(proposal),
+    createdAt: timestampFromDate(createdAt),
+    ...(proposal.expiresAt && { expiresAt: timestampFromDate(proposal.expiresAt) }),
+    ...(proposal.executedAt && { executedAt: timestampFromDate(proposal.executedAt) }),
+  };
+}

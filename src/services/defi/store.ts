@@ -1,0 +1,355 @@
+/** What the governance service keeps: wallets with their signers, proposals, and the signatures of these. */
+import { changeCounts, readCount } from "../../storage/list-counts.ts";
+import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
+import { nextPosition } from "../../storage/positions.ts";
+import type { DefiProposalsTable, DefiSignersTable, DefiWalletsTable } from "../../storage/schema.ts";
+import type { SealedKey } from "../../storage/sealed-keys.ts";
+import type { Store, WriteTransaction } from "../../storage/store.ts";
+
+/** The algorithm of all signers. */
+export const signerAlgorithm = "ML-DSA-65";
+
+/** A wallet that several signers govern. */
+export interface MultisigWallet {
+  readonly walletId: string;
+  readonly threshold: number;
+  /** Addresses. */
+  readonly signers: readonly string[];
+  /** Who made it. */
+  readonly owner: string;
+  readonly createdAt: Date;
+}
+
+/** A signer of a wallet. */
+export interface Signer {
+  readonly walletId: string;
+  readonly address: string;
+  /** Raw. */
+  readonly publicKey: Uint8Array;
+  /** Whether the service keeps the secret key; else the signer does. */
+  readonly isKept: boolean;
+}
+
+/** A proposal. */
+export interface Proposal {
+  readonly proposalId: string;
+  readonly walletId: string;
+  readonly data: Uint8Array;
+  readonly title: string;
+  readonly threshold: number;
+  readonly status: "PENDING" | "EXECUTED";
+  /** Addresses of those who signed, in their order. */
+  readonly signedBy: readonly string[];
+  /** Who proposed it. */
+  readonly owner: string;
+  readonly createdAt: Date;
+  readonly expiresAt: Date | undefined;
+  readonly executedAt: Date | undefined;
+}
+
+/** Filters of a list of proposals; empty for all. */
+export interface ProposalFilter {
+  readonly walletId: string;
+  readonly status: string;
+}
+
+/** Names the list of all wallets, for page tokens and counts. */
+export const walletList = "defi_wallets";
+
+/** Names a list of proposals, for page tokens and counts. */
+export function proposalList({ walletId, status }: ProposalFilter): string {
+  const filters = [walletId && `walletId=${walletId}`, status && `status=${status}`];
+  return ["defi_proposals", ...filters.filter((text) => text !== "")].join(" ");
+}
+
+/** Names a signer's sealed secret key. */
+export function sealedKeyOf({ walletId, address, publicKey }: Signer): SealedKey {
+  const identity = `defi_signers/${walletId}/${address}/secret-key`;
+  return {
+    record: `signer ${address} of wallet ${walletId}`,
+    identity,
+    algorithm: signerAlgorithm,
+    publicKey,
+  };
+}
+
+/** The wallets and proposals of the service; what was changed behind our back throws RecordDamaged. */
+export interface DefiStore {
+  findWallet(walletId: string): Promise<MultisigWallet | undefined>;
+  findSigner(walletId: string, address: string): Promise<Signer | undefined>;
+  listWallets(request: PageRequest): Promise<Page<MultisigWallet>>;
+  countWallets(): Promise<number>;
+  /** Keeps a wallet, within a transaction. */
+  insertWallet(transaction: WriteTransaction, wallet: MultisigWallet): Promise<void>;
+  /** Keeps a signer, within a transaction. @param secret of one whose key the service keeps */
+  insertSigner(transaction: WriteTransaction, signer: Signer, secret?: Uint8Array): Promise<void>;
+
+  findProposal(proposalId: string): Promise<Proposal | undefined>;
+  /** Reads a proposal within a transaction. */
+  findForChange(transaction: WriteTransaction, proposalId: string): Promise<Proposal | undefined>;
+  listProposals(request: PageRequest, filter: ProposalFilter): Promise<Page<Proposal>>;
+  countProposals(filter: ProposalFilter): Promise<number>;
+  /** Keeps a proposal, within a transaction. */
+  insertProposal(transaction: WriteTransaction, proposal: Proposal): Promise<void>;
+  /** Adds a signature to a proposal, within a transaction. @returns the proposal with it */
+  addSignature(
+    transaction: WriteTransaction,
+    proposal: Proposal,
+    signer: string,
+    signature: Uint8Array,
+  ): Promise<Proposal>;
+  /** Marks a proposal as executed, within a transaction. @returns the proposal as it is then */
+  markExecuted(transaction: WriteTransaction, proposal: Proposal, now: Date): Promise<Proposal>;
+  /** The signatures of a proposal by the signers' addresses. */
+  readSignatures(proposalId: string): Promise<ReadonlyMap<string, Uint8Array>>;
+}
+
+/** Makes the store of the service on the store of all. */
+export function createDefiStore(store: Store): DefiStore {
+  const readProposal = async (
+    db: WriteTransaction["db"],
+    proposalId: string,
+  ): Promise<Proposal | undefined> => {
+    const row = await db
+      .selectFrom("defi_proposals")
+      .selectAll()
+      .where("proposal_id", "=", proposalId)
+      .executeTakeFirst();
+    const proposal = row && toProposal(row);
+    if (proposal) store.requireTagged(`proposal ${proposalId}`, fieldsOfProposal(proposal), row.record_tag);
+    return proposal;
+  };
+  const update = async ({ db }: WriteTransaction, changed: Proposal): Promise<void> => {
+    await db
+      .updateTable("defi_proposals")
+      .set({
+        signed_by: JSON.stringify(changed.signedBy),
+        proposal_status: changed.status,
+        executed_at_ms: changed.executedAt?.getTime() ?? null,
+        record_tag: store.tagRecord(fieldsOfProposal(changed)),
+      })
+      .where("proposal_id", "=", changed.proposalId)
+      .execute();
+  };
+  return {
+    async findWallet(walletId) {
+      const row = await store.reader
+        .selectFrom("defi_wallets")
+        .selectAll()
+        .where("wallet_id", "=", walletId)
+        .executeTakeFirst();
+      const wallet = row && toWallet(row);
+      if (wallet) store.requireTagged(`wallet ${walletId}`, fieldsOfWallet(wallet), row.record_tag);
+      return wallet;
+    },
+    async findSigner(walletId, address) {
+      const row = await store.reader
+        .selectFrom("defi_signers")
+        .selectAll()
+        .where("wallet_id", "=", walletId)
+        .where("address", "=", address)
+        .executeTakeFirst();
+      const signer = row && toSigner(row);
+      if (signer) {
+        const record = `signer ${address} of wallet ${walletId}`;
+        store.requireTagged(record, fieldsOfSigner(signer), row.record_tag);
+      }
+      return signer;
+    },
+    async listWallets(request) {
+      const rows = await store.reader
+        .selectFrom("defi_wallets")
+        .selectAll()
+        .where("position", ">", request.after)
+        .orderBy("position")
+        .limit(request.limit + 1)
+        .execute();
+      const page = cutPage(
+        rows,
+        request,
+        walletList,
+        ({ position }) => position,
+        (row) => row.signers.length,
+      );
+      return { ...page, rows: page.rows.map(toWallet) };
+    },
+    countWallets: () => readCount(store.reader, walletList),
+    async insertWallet({ db }, wallet) {
+      await db
+        .insertInto("defi_wallets")
+        .values({
+          position: await nextPosition(db, "defi_wallets"),
+          wallet_id: wallet.walletId,
+          threshold: wallet.threshold,
+          signers: JSON.stringify(wallet.signers),
+          owner: wallet.owner,
+          created_at_ms: wallet.createdAt.getTime(),
+          record_tag: store.tagRecord(fieldsOfWallet(wallet)),
+        })
+        .execute();
+      await changeCounts(db, [walletList], 1);
+    },
+    async insertSigner({ db, putSecret }, signer, secret) {
+      await db
+        .insertInto("defi_signers")
+        .values({
+          wallet_id: signer.walletId,
+          address: signer.address,
+          public_key: signer.publicKey,
+          is_kept: signer.isKept ? 1 : 0,
+          record_tag: store.tagRecord(fieldsOfSigner(signer)),
+        })
+        .execute();
+      if (secret !== undefined) await putSecret(sealedKeyOf(signer).identity, secret);
+    },
+
+    findProposal: (proposalId) => readProposal(store.reader, proposalId),
+    findForChange: ({ db }, proposalId) => readProposal(db, proposalId),
+    async listProposals(request, filter) {
+      let query = store.reader.selectFrom("defi_proposals").selectAll().where("position", ">", request.after);
+      if (filter.walletId !== "") query = query.where("wallet_id", "=", filter.walletId);
+      if (filter.status !== "") query = query.where("proposal_status", "=", filter.status);
+      const rows = await query
+        .orderBy("position")
+        // A thousand of the largest would be 64 MiB in memory for a page of 3.
+        .limit(Math.min(request.limit, maxProposalRows) + 1)
+        .execute();
+      const bytesOf = (row: DefiProposalsTable): number => row.data.length + row.signed_by.length;
+      const limit = Math.min(request.limit, maxProposalRows);
+      const page = cutPage(
+        rows,
+        { ...request, limit },
+        proposalList(filter),
+        ({ position }) => position,
+        bytesOf,
+      );
+      return { ...page, rows: page.rows.map(toProposal) };
+    },
+    countProposals: (filter) => readCount(store.reader, proposalList(filter)),
+    async insertProposal({ db }, proposal) {
+      await db
+        .insertInto("defi_proposals")
+        .values({
+          position: await nextPosition(db, "defi_proposals"),
+          proposal_id: proposal.proposalId,
+          wallet_id: proposal.walletId,
+          data: proposal.data,
+          title: proposal.title,
+          threshold: proposal.threshold,
+          proposal_status: proposal.status,
+          signed_by: JSON.stringify(proposal.signedBy),
+          owner: proposal.owner,
+          created_at_ms: proposal.createdAt.getTime(),
+          expires_at_ms: proposal.expiresAt?.getTime() ?? null,
+          executed_at_ms: null,
+          record_tag: store.tagRecord(fieldsOfProposal(proposal)),
+        })
+        .execute();
+      await changeCounts(db, [...listsOf(proposal, ""), ...listsOf(proposal, proposal.status)], 1);
+    },
+    async addSignature(transaction, proposal, signer, signature) {
+      const { proposalId } = proposal;
+      await transaction.db
+        .insertInto("defi_signatures")
+        .values({ proposal_id: proposalId, signer, signature })
+        .execute();
+      const changed = { ...proposal, signedBy: [...proposal.signedBy, signer] };
+      await update(transaction, changed);
+      return changed;
+    },
+    async markExecuted(transaction, proposal, now) {
+      const changed: Proposal = { ...proposal, status: "EXECUTED", executedAt: now };
+      await update(transaction, changed);
+      await changeCounts(transaction.db, listsOf(proposal, proposal.status), -1);
+      await changeCounts(transaction.db, listsOf(changed, changed.status), 1);
+      return changed;
+    },
+    async readSignatures(proposalId) {
+      const rows = await store.reader
+        .selectFrom("defi_signatures")
+        .selectAll()
+        .where("proposal_id", "=", proposalId)
+        .execute();
+      return new Map(rows.map(({ signer, signature }) => [signer, signature]));
+    },
+  };
+}
+
+/** Proposals to read at once; each may hold 64 KiB. */
+const maxProposalRows = 100;
+
+/** The lists of a status that a proposal is in: of all wallets, and of its own. */
+function listsOf({ walletId }: Proposal, status: string): string[] {
+  return [proposalList({ walletId: "", status }), proposalList({ walletId, status })];
+}
+
+/** All that a wallet's tag binds; in this order for the life of a store. So are those below. */
+function fieldsOfWallet({ walletId, threshold, signers, owner, createdAt }: MultisigWallet) {
+  return ["defi_wallets", walletId, threshold, JSON.stringify(signers), owner, createdAt.getTime()];
+}
+
+function fieldsOfSigner({ walletId, address, publicKey, isKept }: Signer) {
+  return ["defi_signers", walletId, address, publicKey, isKept ? 1 : 0];
+}
+
+function fieldsOfProposal(proposal: Proposal): (string | number | Uint8Array)[] {
+  return [
+    "defi_proposals",
+    proposal.proposalId,
+    proposal.walletId,
+    proposal.data,
+    proposal.title,
+    proposal.threshold,
+    proposal.status,
+    JSON.stringify(proposal.signedBy),
+    proposal.owner,
+    proposal.createdAt.getTime(),
+    proposal.expiresAt?.getTime() ?? "",
+    proposal.executedAt?.getTime() ?? "",
+  ];
+}
+
+function toWallet(row: DefiWalletsTable): MultisigWallet {
+  return {
+    walletId: row.wallet_id,
+    threshold: row.threshold,
+    signers: readAddresses(row.signers),
+    owner: row.owner,
+    createdAt: new Date(row.created_at_ms),
+  };
+}
+
+function toSigner(row: DefiSignersTable): Signer {
+  return {
+    walletId: row.wallet_id,
+    address: row.address,
+    publicKey: row.public_key,
+    isKept: row.is_kept === 1,
+  };
+}
+
+function toProposal(row: DefiProposalsTable): Proposal {
+  return {
+    proposalId: row.proposal_id,
+    walletId: row.wallet_id,
+    data: row.data,
+    title: row.title,
+    threshold: row.threshold,
+    status: row.proposal_status === "EXECUTED" ? "EXECUTED" : "PENDING",
+    signedBy: readAddresses(row.signed_by),
+    owner: row.owner,
+    createdAt: new Date(row.created_at_ms),
+    expiresAt: row.expires_at_ms === null ? undefined : new Date(row.expires_at_ms),
+    executedAt: row.executed_at_ms === null ? undefined : new Date(row.executed_at_ms),
+  };
+}
+
+/** What was changed behind our back may be no JSON; its tag tells then. */
+function readAddresses(json: string): string[] {
+  try {
+    const parsed: unknown = JSON.parse(json);
+    return Array.isArray(parsed) ? parsed.map(String) : [];
+  } catch {
+    return [];
+  }
+}
