@@ -9,6 +9,7 @@ import type { Logger } from "pino";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
+import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
@@ -28,6 +29,8 @@ import { dappService } from "./services/dapp/dapp-service.ts";
 import { createDappStore } from "./services/dapp/store.ts";
 import { defiService } from "./services/defi/defi-service.ts";
 import { createDefiStore } from "./services/defi/store.ts";
+import { iotService } from "./services/iot/iot-service.ts";
+import { createIotStore } from "./services/iot/store.ts";
 import { createKeyCache } from "./services/kms/key-cache.ts";
 import { kmsService } from "./services/kms/kms-service.ts";
 import { createKmsStore } from "./services/kms/store.ts";
@@ -86,6 +89,11 @@ const packages: Readonly<Record<string, (parts: Parts) => PackageServices>> = {
       services: [createServiceImplSpec<typeof KmsService>(KmsService, service)],
       close: cache.close,
     };
+  },
+  iot: (parts) => {
+    const issueToken = (deviceId: string) => parts.issuer.issue(deviceId, { use: "iot" });
+    const service = iotService({ ...parts, devices: createIotStore(parts.store), issueToken });
+    return { services: [createServiceImplSpec<typeof IotService>(IotService, service)] };
   },
   dapp: (parts) => {
     const service = dappService({ ...parts, contracts: createDappStore(parts.store) });

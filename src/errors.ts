@@ -70,6 +70,9 @@ export const reasons = {
   SIGNATURE_INVALID: { code: Code.InvalidArgument },
   VALIDATOR_MISSING: { code: Code.FailedPrecondition },
   VALIDATOR_NOT_FOUND: { code: Code.NotFound },
+  DEVICE_NOT_FOUND: { code: Code.NotFound },
+  DEVICE_NOT_SIMULATED: { code: Code.FailedPrecondition },
+  VENDOR_MISSING: { code: Code.FailedPrecondition },
   // What is the matter with the store.
   STORE_UNAVAILABLE: { code: Code.Unavailable },
   STORE_FULL: { code: Code.ResourceExhausted },

@@ -259,6 +259,36 @@ export function createMigrations(kind: DatabaseKind): Readonly<Record<string, Mi
           .execute();
       },
     },
+    "0011-iot": {
+      async up(db: Kysely<unknown>): Promise<void> {
+        await db.schema
+          .createTable("iot_devices")
+          .addColumn("position", integer, (column) => column.primaryKey())
+          .addColumn("device_id", "text", (column) => column.notNull().unique())
+          .addColumn("device_name", "text", (column) => column.notNull())
+          .addColumn("device_type", "text", (column) => column.notNull())
+          .addColumn("public_key", bytes, (column) => column.notNull())
+          .addColumn("is_simulated", integer, (column) => column.notNull())
+          .addColumn("vendor_public_key", bytes, (column) => column.notNull())
+          .addColumn("owner", "text", (column) => column.notNull())
+          .addColumn("registered_at_ms", integer, (column) => column.notNull())
+          .addColumn("record_tag", "text", (column) => column.notNull())
+          .addColumn("last_seen_at_ms", integer)
+          .addColumn("last_sequence", integer)
+          .addColumn("firmware_version", integer)
+          .addColumn("firmware_hash", "text")
+          .addColumn("state_tag", "text", (column) => column.notNull())
+          .execute();
+        await db.schema
+          .createTable("iot_challenges")
+          .addColumn("challenge_hash", "text", (column) => column.primaryKey())
+          .addColumn("device_id", "text", (column) => column.notNull())
+          .addColumn("expires_at_ms", integer, (column) => column.notNull())
+          .addColumn("used_at_ms", integer)
+          .execute();
+        await createIndex(db, "iot_challenges", ["expires_at_ms"]);
+      },
+    },
   };
 }
 

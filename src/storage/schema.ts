@@ -226,6 +226,37 @@ export interface BlockchainPeersTable {
   last_seen_at_ms: number | null;
 }
 
+/** A device, and what it last did. */
+export interface IotDevicesTable {
+  position: number;
+  device_id: string;
+  device_name: string;
+  device_type: string;
+  public_key: Uint8Array;
+  /** 1 if the service keeps the secret key sealed. */
+  is_simulated: number;
+  /** Empty if no vendor is pinned. */
+  vendor_public_key: Uint8Array;
+  owner: string;
+  registered_at_ms: number;
+  record_tag: string;
+  last_seen_at_ms: number | null;
+  last_sequence: number | null;
+  firmware_version: number | null;
+  firmware_hash: string | null;
+  /** Binds the sequence and the firmware to the device. */
+  state_tag: string;
+}
+
+/** A challenge that a device was given. */
+export interface IotChallengesTable {
+  /** SHA-256 of it: who reads the database can not answer for the device. */
+  challenge_hash: string;
+  device_id: string;
+  expires_at_ms: number;
+  used_at_ms: number | null;
+}
+
 /** All tables by name. */
 export interface Schema {
   sealed_secrets: SealedSecretsTable;
@@ -248,6 +279,8 @@ export interface Schema {
   blockchain_blocks: BlockchainBlocksTable;
   blockchain_head: BlockchainHeadTable;
   blockchain_peers: BlockchainPeersTable;
+  iot_devices: IotDevicesTable;
+  iot_challenges: IotChallengesTable;
 }
 
 /** The tables, each after those that it builds on, with the columns that order its rows. */
@@ -272,4 +305,6 @@ export const tables = {
   blockchain_blocks: ["block_index"],
   blockchain_head: ["id"],
   blockchain_peers: ["position"],
+  iot_devices: ["position"],
+  iot_challenges: ["challenge_hash"],
 } as const satisfies { readonly [Table in keyof Schema]: readonly (keyof Schema[Table])[] };

@@ -2,8 +2,7 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { DappService } from "#gen/dapp/dapp_service_pb.ts";
-import type { SignatureAlgorithm } from "../../crypto/algorithms.ts";
-import type { CryptoProvider } from "../../crypto/provider.ts";
+import { canSign } from "../../crypto/can-sign.ts";
 import { readPage } from "../../fields.ts";
 import type { OnceCall } from "../../storage/once.ts";
 import { type DappParts, deployContract } from "./deploy.ts";
@@ -41,23 +40,11 @@ export function dappService(parts: DappServiceParts): ServiceImpl<typeof DappSer
     getHealth: async () => {
       const [count, ecdsaAvailable, mlDsa65Available] = await Promise.all([
         store.ifReachable(contracts.count),
-        isWorking(provider, "ECDSA-P256"),
-        isWorking(provider, "ML-DSA-65"),
+        canSign(provider, "ECDSA-P256"),
+        canSign(provider, "ML-DSA-65"),
       ]);
       const isUp = count !== undefined && ecdsaAvailable && mlDsa65Available;
       return { serviceStatus: isUp ? "UP" : "DOWN", ecdsaAvailable, mlDsa65Available };
     },
   };
-}
-
-/** Tells whether an algorithm works, by signing and verifying with it. */
-async function isWorking(provider: CryptoProvider, algorithm: SignatureAlgorithm): Promise<boolean> {
-  const message = new TextEncoder().encode("is it working?");
-  try {
-    const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
-    return await provider.verify(publicKey, message, await provider.sign(secretKey, message));
-  } catch {
-    // Why not is for the calls that need it to say; this one is asked whether.
-    return false;
-  }
 }

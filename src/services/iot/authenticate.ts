@@ -1,0 +1,67 @@
+import { randomBytes } from "node:crypto";
+import { checkSignatureLength } from "../../fields.ts";
+import { type IotParts, requireDevice } from "./register.ts";
+import { deviceAlgorithm } from "./store.ts";
+
+/** Bytes of a challenge. */
+const challengeBytes = 32;
+/** Milliseconds that a challenge lives. */
+const challengeMs = 60_000;
+
+/** Gives a device a challenge. @throws DEVICE_NOT_FOUND */
+export async function issueChallenge(
+  { store, devices, now }: IotParts,
+  deviceId: string,
+): Promise<{ challenge: Uint8Array; expiresAt: Date }> {
+  await requireDevice(devices, deviceId);
+  const challenge = new Uint8Array(randomBytes(challengeBytes));
+  const expiresAt = new Date(now().getTime() + challengeMs);
+  await store.write((transaction) => devices.insertChallenge(transaction, challenge, deviceId, expiresAt));
+  return { challenge, expiresAt };
+}
+
+/** Why a device is not authenticated. */
+export type AuthenticationFault =
+  | "CHALLENGE_UNKNOWN"
+  | "CHALLENGE_FOREIGN"
+  | "CHALLENGE_EXPIRED"
+  | "CHALLENGE_USED"
+  | "SIGNATURE_INVALID";
+
+/** What a device answers to its challenge. */
+export interface AuthenticateOrder {
+  readonly deviceId: string;
+  readonly challenge: Uint8Array;
+  readonly signature: Uint8Array;
+}
+
+/**
+ * Checks a device's signature over its challenge, and uses the challenge up; of callers that race, one is
+ * authenticated.
+ *
+ * @returns what is wrong; undefined if the device is authenticated.
+ * @throws DEVICE_NOT_FOUND, LENGTH_INVALID, RECORD_DAMAGED
+ */
+export async function authenticateDevice(
+  { provider, store, devices, now }: IotParts,
+  { deviceId, challenge, signature }: AuthenticateOrder,
+): Promise<AuthenticationFault | undefined> {
+  const device = await requireDevice(devices, deviceId);
+  checkSignatureLength(deviceAlgorithm, signature);
+  const publicKey = provider.importPublicKey(deviceAlgorithm, { raw: device.publicKey });
+  const isSigned = await provider.verify(publicKey, challenge, signature);
+  return store.write(async (transaction) => {
+    const found = await devices.findChallenge(transaction, challenge);
+    if (found === undefined) return "CHALLENGE_UNKNOWN";
+    // Another device's challenge stays that device's to use.
+    if (found.deviceId !== deviceId) return "CHALLENGE_FOREIGN";
+    if (found.isUsed) return "CHALLENGE_USED";
+    const at = now();
+    if (found.expiresAt <= at) return "CHALLENGE_EXPIRED";
+    await devices.useChallenge(transaction, challenge, at);
+    if (!isSigned) return "SIGNATURE_INVALID";
+    const state = await devices.readState(transaction, deviceId);
+    if (state) await devices.saveState(transaction, deviceId, { ...state, lastSeenAt: at });
+    return undefined;
+  });
+}

@@ -1,0 +1,122 @@
+import { createHash } from "node:crypto";
+import { equalBytes } from "../../crypto/bytes.ts";
+import { refuse, refuseField } from "../../errors.ts";
+import { checkSignatureLength } from "../../fields.ts";
+import { type IotParts, readVendorKey, requireDevice } from "./register.ts";
+import { type Device, vendorAlgorithm } from "./store.ts";
+
+/** Whose firmware it is, and for which device. */
+export interface FirmwareHeader {
+  readonly signature: Uint8Array;
+  readonly vendorPublicKey: Uint8Array;
+  readonly vendorPublicKeyPem: string;
+  /** Empty if it is for none that we know. */
+  readonly deviceId: string;
+  readonly version?: number | undefined;
+}
+
+/** What became of firmware. */
+export interface FirmwareVerdict {
+  readonly result: "FIRMWARE_ACCEPTED" | "FIRMWARE_REJECTED";
+  /** SHA-256; 64 lower-case hexadecimal digits. */
+  readonly firmwareHash: string;
+  readonly reason: "" | "SIGNATURE_INVALID" | "VENDOR_MISMATCH" | "VERSION_ROLLBACK";
+}
+
+/**
+ * Checks firmware: the vendor's signature over the 32 bytes of its hash, the pinned vendor, and that its version is
+ * not below the installed one; then remembers it for its device.
+ *
+ * @throws DEVICE_NOT_FOUND, VENDOR_MISSING, KEY_INVALID, LENGTH_INVALID, RECORD_DAMAGED
+ */
+export async function updateFirmware(
+  parts: IotParts,
+  header: FirmwareHeader,
+  firmware: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+): Promise<FirmwareVerdict> {
+  const { provider, devices } = parts;
+  // Before the image, which may take long to come.
+  const device = header.deviceId === "" ? undefined : await requireDevice(devices, header.deviceId);
+  const given = readVendorKey(provider, header);
+  const vendorKey = given ?? pinnedKeyOf(device);
+  checkSignatureLength(vendorAlgorithm, header.signature);
+  const digest = await hashFirmware(firmware);
+  const firmwareHash = digest.toString("hex");
+  const reject = (reason: FirmwareVerdict["reason"]): FirmwareVerdict => ({
+    result: "FIRMWARE_REJECTED",
+    firmwareHash,
+    reason,
+  });
+  const isPinned = device !== undefined && device.vendorPublicKey.length > 0;
+  if (isPinned && !equalBytes(vendorKey, device.vendorPublicKey)) return reject("VENDOR_MISMATCH");
+  const publicKey = provider.importPublicKey(vendorAlgorithm, { raw: vendorKey });
+  if (!(await provider.verify(publicKey, digest, header.signature))) return reject("SIGNATURE_INVALID");
+  if (device && !(await install(parts, device, firmwareHash, header.version)))
+    return reject("VERSION_ROLLBACK");
+  return { result: "FIRMWARE_ACCEPTED", firmwareHash, reason: "" };
+}
+
+function pinnedKeyOf(device: Device | undefined): Uint8Array {
+  if (device !== undefined && device.vendorPublicKey.length > 0) return device.vendorPublicKey;
+  throw refuse("VENDOR_MISSING", "no vendor is pinned for the device; give vendorPublicKey", {
+    deviceId: device?.deviceId ?? "",
+  });
+}
+
+async function hashFirmware(firmware: Iterable<Uint8Array> | AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const hash = createHash("sha256");
+  let bytes = 0;
+  for await (const chunk of firmware) {
+    hash.update(chunk);
+    bytes += chunk.length;
+  }
+  if (bytes === 0) throw refuseField("firmware", "is missing; give at least 1 byte of the image");
+  return hash.digest();
+}
+
+/** @returns false if the version is below the installed one */
+function install(
+  { store, devices }: IotParts,
+  { deviceId }: Device,
+  firmwareHash: string,
+  version: number | undefined,
+): Promise<boolean> {
+  return store.write(async (transaction) => {
+    const state = await devices.readState(transaction, deviceId);
+    if (state === undefined) throw new Error("a device that was found is gone");
+    const { firmwareVersion: installed } = state;
+    if (version !== undefined && installed !== undefined && version < installed) return false;
+    await devices.saveState(transaction, deviceId, {
+      ...state,
+      firmwareHash,
+      firmwareVersion: version ?? installed,
+    });
+    return true;
+  });
+}
+
+/** One part of firmware that comes as a stream. */
+export type FirmwarePart =
+  | { readonly case: "header"; readonly value: FirmwareHeader }
+  | { readonly case: "chunk"; readonly value: Uint8Array }
+  | { readonly case: undefined; readonly value?: undefined };
+
+/** Checks firmware as it arrives, in constant memory. Throws as updateFirmware does, and FIELD_INVALID. */
+export async function updateFirmwareStream(
+  parts: IotParts,
+  stream: AsyncIterable<FirmwarePart>,
+): Promise<FirmwareVerdict> {
+  const iterator = stream[Symbol.asyncIterator]();
+  const first = await iterator.next();
+  if (first.done === true || first.value.case !== "header")
+    throw refuseField("header", "is missing; the first message of the stream is the header");
+  return updateFirmware(parts, first.value.value, chunksOf(iterator));
+}
+
+async function* chunksOf(iterator: AsyncIterator<FirmwarePart>): AsyncGenerator<Uint8Array> {
+  for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) {
+    if (next.value.case !== "chunk")
+      throw refuseField("header", "comes twice; after the first message come chunks");
+    yield next.value.value;
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * Works on items as they come, several at a time, and gives the results in the order of the items, each as soon as it
+ * and those before it are there.
+ *
+ * @param limit items to work on at a time; the source waits while there are as many.
+ */
+export async function* inOrder<Item, Result>(
+  source: AsyncIterable<Item>,
+  limit: number,
+  work: (item: Item) => Promise<Result>,
+): AsyncGenerator<Result> {
+  const results: Promise<Result>[] = [];
+  const changed = createSignal();
+  let isOver = false;
+  let failure: { error: unknown } | undefined;
+  const read = async (): Promise<void> => {
+    for await (const item of source) {
+      const result = work(item);
+      // It is awaited in its turn; until then its failure is nobody's.
+      result.catch(() => {});
+      results.push(result);
+      changed.tell();
+      while (results.length >= limit && !isOver) await changed.wait();
+      if (isOver) return;
+    }
+  };
+  const reading = read()
+    .catch((error: unknown) => {
+      failure = { error };
+    })
+    .finally(() => {
+      isOver = true;
+      changed.tell();
+    });
+  try {
+    for (;;) {
+      const next = results[0];
+      if (next !== undefined) {
+        yield await next;
+        results.shift();
+        changed.tell();
+      } else if (isOver) break;
+      else await changed.wait();
+    }
+    await reading;
+    if (failure) throw failure.error;
+  } finally {
+    isOver = true;
+    changed.tell();
+  }
+}
+
+/** Something that several can wait for, again and again. */
+function createSignal() {
+  let tell = (): void => {};
+  let next = new Promise<void>((resolve) => {
+    tell = resolve;
+  });
+  return {
+    wait: () => next,
+    tell(): void {
+      tell();
+      next = new Promise<void>((resolve) => {
+        tell = resolve;
+      });
+    },
+  };
+}

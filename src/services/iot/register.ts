@@ -1,0 +1,105 @@
+import { randomUUID } from "node:crypto";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { RegisterDeviceResponseSchema } from "#gen/iot/iot_service_pb.ts";
+import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
+import { refuse } from "../../errors.ts";
+import { type PublicKeyFields, readPublicKey } from "../../fields.ts";
+import { messageCodec, type OnceCall } from "../../storage/once.ts";
+import { lendSecret } from "../../storage/sealed-keys.ts";
+import type { Store } from "../../storage/store.ts";
+import { type Device, deviceAlgorithm, type IotStore, vendorAlgorithm } from "./store.ts";
+
+/** What the verbs of the service need. */
+export interface IotParts {
+  readonly provider: CryptoProvider;
+  readonly store: Store;
+  readonly devices: IotStore;
+  readonly now: () => Date;
+}
+
+/** A device to be registered. */
+export interface RegisterOrder extends PublicKeyFields {
+  readonly deviceName: string;
+  readonly deviceType: string;
+  readonly simulated: boolean;
+  readonly vendorPublicKey: Uint8Array;
+  readonly vendorPublicKeyPem: string;
+  readonly owner: string;
+  readonly once: OnceCall | undefined;
+}
+
+type Answer = MessageInitShape<typeof RegisterDeviceResponseSchema>;
+
+/**
+ * Registers a device. The seed of a pair that is made here is told once, unless the device is simulated; then it is
+ * kept sealed.
+ *
+ * @throws KEY_INVALID, IDEMPOTENCY_KEY_REUSED
+ */
+export function registerDevice(parts: IotParts, order: RegisterOrder): Promise<Answer> {
+  const { provider, store, devices, now } = parts;
+  const own = hasKey(order) ? readPublicKey(provider, deviceAlgorithm, order) : undefined;
+  const vendorPublicKey = readVendorKey(provider, order) ?? new Uint8Array();
+  const { deviceName, deviceType, simulated: isSimulated, owner, once } = order;
+  return store.once(once, messageCodec(RegisterDeviceResponseSchema), async (write) => {
+    const pair = own ? undefined : await provider.generateKeyPair(deviceAlgorithm);
+    const publicKey = own ?? pair?.publicKey;
+    if (publicKey === undefined) throw new Error("a device has a public key");
+    const device: Device = {
+      deviceId: `device-${randomUUID()}`,
+      deviceName,
+      deviceType,
+      publicKey: publicKey.exportRaw(),
+      isSimulated,
+      vendorPublicKey,
+      owner,
+      registeredAt: now(),
+    };
+    return withSeed(pair?.secretKey, (seed) =>
+      write(async (transaction) => {
+        await devices.insert(transaction, device, isSimulated ? seed : undefined);
+        return {
+          deviceId: device.deviceId,
+          publicKey: device.publicKey,
+          publicKeyPem: publicKey.toPem(),
+          algorithm: deviceAlgorithm,
+          registrationStatus: "REGISTERED",
+          // A copy: the seed is wiped before the answer is written.
+          ...(seed && !isSimulated && { privateKey: Uint8Array.from(seed) }),
+        };
+      }),
+    );
+  });
+}
+
+async function withSeed(
+  secretKey: SecretKey | undefined,
+  use: (seed: Uint8Array | undefined) => Promise<Answer>,
+): Promise<Answer> {
+  if (secretKey === undefined) return use(undefined);
+  try {
+    return await lendSecret(secretKey, use);
+  } finally {
+    secretKey.erase();
+  }
+}
+
+function hasKey({ publicKey, publicKeyPem }: PublicKeyFields): boolean {
+  return publicKey.length > 0 || publicKeyPem !== "";
+}
+
+/** The raw public key of a firmware vendor, if the request has one. @throws KEY_INVALID */
+export function readVendorKey(
+  provider: CryptoProvider,
+  { vendorPublicKey, vendorPublicKeyPem }: Pick<RegisterOrder, "vendorPublicKey" | "vendorPublicKeyPem">,
+): Uint8Array | undefined {
+  const fields = { publicKey: vendorPublicKey, publicKeyPem: vendorPublicKeyPem };
+  return hasKey(fields) ? readPublicKey(provider, vendorAlgorithm, fields, "vendor").exportRaw() : undefined;
+}
+
+/** @throws DEVICE_NOT_FOUND */
+export async function requireDevice(devices: IotStore, deviceId: string): Promise<Device> {
+  const device = await devices.find(deviceId);
+  if (device !== undefined) return device;
+  throw refuse("DEVICE_NOT_FOUND", `device ${deviceId} does not exist`, { deviceId });
+}

@@ -1,0 +1,282 @@
+/** What the device service keeps: devices with what they last did, and challenges. */
+import { hash } from "node:crypto";
+import { changeCounts, readCount } from "../../storage/list-counts.ts";
+import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
+import { nextPosition } from "../../storage/positions.ts";
+import type { IotDevicesTable } from "../../storage/schema.ts";
+import type { SealedKey } from "../../storage/sealed-keys.ts";
+import type { Store, WriteTransaction } from "../../storage/store.ts";
+
+/** The algorithms of devices and of firmware vendors. */
+export const deviceAlgorithm = "ML-DSA-44";
+export const vendorAlgorithm = "ML-DSA-87";
+
+/** A device, as it was registered. */
+export interface Device {
+  readonly deviceId: string;
+  readonly deviceName: string;
+  readonly deviceType: string;
+  /** Raw ML-DSA-44. */
+  readonly publicKey: Uint8Array;
+  /** Whether the service can sign as the device. */
+  readonly isSimulated: boolean;
+  /** Raw ML-DSA-87; empty if no vendor is pinned. */
+  readonly vendorPublicKey: Uint8Array;
+  /** Who registered it. */
+  readonly owner: string;
+  readonly registeredAt: Date;
+}
+
+/** What a device last did. */
+export interface DeviceState {
+  readonly lastSeenAt: Date | undefined;
+  readonly lastSequence: number | undefined;
+  readonly firmwareVersion: number | undefined;
+  /** 64 lower-case hexadecimal digits. */
+  readonly firmwareHash: string | undefined;
+}
+
+/** A challenge as it is kept. */
+export interface StoredChallenge {
+  readonly deviceId: string;
+  readonly expiresAt: Date;
+  readonly isUsed: boolean;
+}
+
+/** A reading that verified. */
+export interface AcceptedReading {
+  readonly deviceId: string;
+  /** Must be above the last one of the device; none to be checked if it is undefined. */
+  readonly sequence: number | undefined;
+  readonly receivedAt: Date;
+}
+
+/** Names the list of all devices, for page tokens and counts. */
+export const deviceList = "iot_devices";
+
+/** Names a simulated device's sealed secret key. */
+export function sealedKeyOf({ deviceId, publicKey }: Device): SealedKey {
+  const identity = `iot_devices/${deviceId}/secret-key`;
+  return { record: `device ${deviceId}`, identity, algorithm: deviceAlgorithm, publicKey };
+}
+
+/** The devices of the service; what was changed behind our back throws RecordDamaged. */
+export interface IotStore {
+  find(deviceId: string): Promise<Device | undefined>;
+  list(request: PageRequest): Promise<Page<Device & DeviceState>>;
+  count(): Promise<number>;
+  /** Keeps a device, within a transaction. @param secret of a simulated one */
+  insert(transaction: WriteTransaction, device: Device, secret: Uint8Array | undefined): Promise<void>;
+  /** Reads what a device last did, within a transaction. */
+  readState(transaction: WriteTransaction, deviceId: string): Promise<DeviceState | undefined>;
+  /** Remembers what a device did, within a transaction. */
+  saveState(transaction: WriteTransaction, deviceId: string, state: DeviceState): Promise<void>;
+
+  /** Keeps a challenge, within a transaction, and lets go of those that are long dead. */
+  insertChallenge(
+    transaction: WriteTransaction,
+    challenge: Uint8Array,
+    deviceId: string,
+    expiresAt: Date,
+  ): Promise<void>;
+  /** Reads a challenge within a transaction. */
+  findChallenge(transaction: WriteTransaction, challenge: Uint8Array): Promise<StoredChallenge | undefined>;
+  /** Uses a challenge up, within a transaction. */
+  useChallenge(transaction: WriteTransaction, challenge: Uint8Array, now: Date): Promise<void>;
+
+  /** Accepts a reading; those of one moment share a transaction. @returns false if its sequence is an old one */
+  acceptReading(reading: AcceptedReading): Promise<boolean>;
+}
+
+/** Milliseconds after its death that a challenge is remembered, so that its late user learns why it is refused. */
+const rememberedMs = 3600 * 1000;
+
+/** Makes the store of the service on the store of all. */
+export function createIotStore(store: Store): IotStore {
+  const read = async (db: WriteTransaction["db"], deviceIds: readonly string[]): Promise<IotDevicesTable[]> =>
+    db
+      .selectFrom("iot_devices")
+      .selectAll()
+      .where("device_id", "in", [...deviceIds])
+      .execute();
+  const toCheckedState = (row: IotDevicesTable): DeviceState => {
+    const state = toState(row);
+    store.requireTagged(
+      `state of device ${row.device_id}`,
+      fieldsOfState(row.device_id, state),
+      row.state_tag,
+    );
+    return state;
+  };
+  const saveState = async ({ db }: WriteTransaction, deviceId: string, state: DeviceState): Promise<void> => {
+    await db
+      .updateTable("iot_devices")
+      .set({ ...toStateRow(state), state_tag: store.tagRecord(fieldsOfState(deviceId, state)) })
+      .where("device_id", "=", deviceId)
+      .execute();
+  };
+  const acceptReadings = store.batch(async (transaction, readings: readonly AcceptedReading[]) => {
+    const rows = await read(transaction.db, [...new Set(readings.map(({ deviceId }) => deviceId))]);
+    const states = new Map(rows.map((row) => [row.device_id, toCheckedState(row)]));
+    const verdicts = readings.map(({ deviceId, sequence, receivedAt }) => {
+      const state = states.get(deviceId);
+      if (state === undefined) return false;
+      if (sequence !== undefined && sequence <= (state.lastSequence ?? -1)) return false;
+      states.set(deviceId, {
+        ...state,
+        lastSeenAt: receivedAt,
+        lastSequence: sequence ?? state.lastSequence,
+      });
+      return true;
+    });
+    const changed = new Set(readings.filter((_, i) => verdicts[i]).map(({ deviceId }) => deviceId));
+    for (const deviceId of changed) {
+      const state = states.get(deviceId);
+      if (state) await saveState(transaction, deviceId, state);
+    }
+    return verdicts;
+  });
+  return {
+    async find(deviceId) {
+      const [row] = await read(store.reader, [deviceId]);
+      const device = row && toDevice(row);
+      if (device) store.requireTagged(`device ${deviceId}`, fieldsOf(device), row.record_tag);
+      return device;
+    },
+    async list(request) {
+      const rows = await store.reader
+        .selectFrom("iot_devices")
+        .selectAll()
+        .where("position", ">", request.after)
+        .orderBy("position")
+        .limit(request.limit + 1)
+        .execute();
+      const page = cutPage(rows, request, deviceList, ({ position }) => position);
+      return { ...page, rows: page.rows.map((row) => ({ ...toDevice(row), ...toState(row) })) };
+    },
+    count: () => readCount(store.reader, deviceList),
+    async insert({ db, putSecret }, device, secret) {
+      const state: DeviceState = {
+        lastSeenAt: undefined,
+        lastSequence: undefined,
+        firmwareVersion: undefined,
+        firmwareHash: undefined,
+      };
+      await db
+        .insertInto("iot_devices")
+        .values({
+          position: await nextPosition(db, "iot_devices"),
+          device_id: device.deviceId,
+          device_name: device.deviceName,
+          device_type: device.deviceType,
+          public_key: device.publicKey,
+          is_simulated: device.isSimulated ? 1 : 0,
+          vendor_public_key: device.vendorPublicKey,
+          owner: device.owner,
+          registered_at_ms: device.registeredAt.getTime(),
+          record_tag: store.tagRecord(fieldsOf(device)),
+          ...toStateRow(state),
+          state_tag: store.tagRecord(fieldsOfState(device.deviceId, state)),
+        })
+        .execute();
+      await changeCounts(db, [deviceList], 1);
+      if (secret !== undefined) await putSecret(sealedKeyOf(device).identity, secret);
+    },
+    async readState({ db }, deviceId) {
+      const [row] = await read(db, [deviceId]);
+      return row && toCheckedState(row);
+    },
+    saveState,
+
+    async insertChallenge({ db }, challenge, deviceId, expiresAt) {
+      const longDeadMs = expiresAt.getTime() - rememberedMs;
+      await db.deleteFrom("iot_challenges").where("expires_at_ms", "<", longDeadMs).execute();
+      await db
+        .insertInto("iot_challenges")
+        .values({
+          challenge_hash: hashOf(challenge),
+          device_id: deviceId,
+          expires_at_ms: expiresAt.getTime(),
+          used_at_ms: null,
+        })
+        .execute();
+    },
+    async findChallenge({ db }, challenge) {
+      const row = await db
+        .selectFrom("iot_challenges")
+        .selectAll()
+        .where("challenge_hash", "=", hashOf(challenge))
+        .executeTakeFirst();
+      return (
+        row && {
+          deviceId: row.device_id,
+          expiresAt: new Date(row.expires_at_ms),
+          isUsed: row.used_at_ms !== null,
+        }
+      );
+    },
+    async useChallenge({ db }, challenge, now) {
+      await db
+        .updateTable("iot_challenges")
+        .set({ used_at_ms: now.getTime() })
+        .where("challenge_hash", "=", hashOf(challenge))
+        .execute();
+    },
+
+    acceptReading: (reading) => acceptReadings(reading),
+  };
+}
+
+function hashOf(challenge: Uint8Array): string {
+  return hash("sha256", challenge, "hex");
+}
+
+/** All that a device's tag binds; in this order for the life of a store. So does that of its state. */
+function fieldsOf(device: Device): (string | number | Uint8Array)[] {
+  return [
+    "iot_devices",
+    device.deviceId,
+    device.deviceName,
+    device.deviceType,
+    device.publicKey,
+    device.isSimulated ? 1 : 0,
+    device.vendorPublicKey,
+    device.owner,
+    device.registeredAt.getTime(),
+  ];
+}
+
+function fieldsOfState(deviceId: string, { lastSequence, firmwareVersion, firmwareHash }: DeviceState) {
+  return ["iot_devices state", deviceId, lastSequence ?? "", firmwareVersion ?? "", firmwareHash ?? ""];
+}
+
+function toStateRow({ lastSeenAt, lastSequence, firmwareVersion, firmwareHash }: DeviceState) {
+  return {
+    last_seen_at_ms: lastSeenAt?.getTime() ?? null,
+    last_sequence: lastSequence ?? null,
+    firmware_version: firmwareVersion ?? null,
+    firmware_hash: firmwareHash ?? null,
+  };
+}
+
+function toDevice(row: IotDevicesTable): Device {
+  return {
+    deviceId: row.device_id,
+    deviceName: row.device_name,
+    deviceType: row.device_type,
+    publicKey: row.public_key,
+    isSimulated: row.is_simulated === 1,
+    vendorPublicKey: row.vendor_public_key,
+    owner: row.owner,
+    registeredAt: new Date(row.registered_at_ms),
+  };
+}
+
+function toState(row: IotDevicesTable): DeviceState {
+  return {
+    lastSeenAt: row.last_seen_at_ms === null ? undefined : new Date(row.last_seen_at_ms),
+    lastSequence: row.last_sequence ?? undefined,
+    firmwareVersion: row.firmware_version ?? undefined,
+    firmwareHash: row.firmware_hash ?? undefined,
+  };
+}

@@ -1,0 +1,104 @@
+import { ConnectError } from "@connectrpc/connect";
+import type { PublicKey } from "../../crypto/provider.ts";
+import { reasonOf } from "../../errors.ts";
+import { checkSignatureLength } from "../../fields.ts";
+import { inOrder } from "./in-order.ts";
+import { type IotParts, requireDevice } from "./register.ts";
+import { deviceAlgorithm } from "./store.ts";
+
+/** A reading of a device. */
+export interface Reading {
+  readonly deviceId: string;
+  readonly telemetry: Uint8Array;
+  readonly signature: Uint8Array;
+  readonly sequence: number | undefined;
+}
+
+/** What became of a reading. */
+export interface ReadingVerdict {
+  /** Empty if the reading is verified. */
+  readonly reason: string;
+  readonly receivedAt: Date;
+}
+
+/** Checks readings. */
+export interface ReadingChecks {
+  /**
+   * Checks a reading: its signature over the telemetry, or over the 8 bytes of the sequence (big-endian) and the
+   * telemetry; then its sequence against the last that was accepted.
+   *
+   * @throws DEVICE_NOT_FOUND, LENGTH_INVALID, RECORD_DAMAGED
+   */
+  check(reading: Reading): Promise<ReadingVerdict>;
+  /**
+   * Checks readings as they come: signatures side by side, sequences in their order.
+   *
+   * @returns one verdict each, in their order; a reading of an unknown device gets one too.
+   */
+  checkStream(readings: AsyncIterable<Reading>): AsyncGenerator<ReadingVerdict>;
+}
+
+/** Readings of a stream that are checked at a time. */
+const streamInFlight = 64;
+/** Public keys to keep parsed. */
+const maxKeys = 10_000;
+
+/** Makes the checks of one service. */
+export function createReadingChecks(parts: IotParts): ReadingChecks {
+  const { provider, devices, now } = parts;
+  const keys = new Map<string, PublicKey>();
+
+  const findKey = async (deviceId: string): Promise<PublicKey> => {
+    const known = keys.get(deviceId);
+    if (known) return known;
+    // A device's key never changes.
+    const { publicKey: raw } = await requireDevice(devices, deviceId);
+    const publicKey = provider.importPublicKey(deviceAlgorithm, { raw });
+    if (keys.size >= maxKeys) keys.clear();
+    keys.set(deviceId, publicKey);
+    return publicKey;
+  };
+  const isSigned = async ({ deviceId, telemetry, signature, sequence }: Reading): Promise<boolean> => {
+    const publicKey = await findKey(deviceId);
+    checkSignatureLength(deviceAlgorithm, signature);
+    return provider.verify(publicKey, signedBytes(telemetry, sequence), signature);
+  };
+  const accept = async ({ deviceId, sequence }: Reading, receivedAt: Date): Promise<ReadingVerdict> => {
+    const isNew = await devices.acceptReading({ deviceId, sequence, receivedAt });
+    return { reason: isNew ? "" : "SEQUENCE_OLD", receivedAt };
+  };
+  const refused = (reason: string): ReadingVerdict => ({ reason, receivedAt: now() });
+
+  return {
+    async check(reading) {
+      return (await isSigned(reading)) ? accept(reading, now()) : refused("SIGNATURE_INVALID");
+    },
+    checkStream(readings) {
+      /** Settles once the reading before has its place in the order of sequences. */
+      let placed: Promise<unknown> = Promise.resolve();
+      return inOrder(readings, streamInFlight, (reading) => {
+        const place = Promise.all([isSigned(reading), placed]).then(([isValid]) => ({
+          // The store takes readings in the order in which it is asked.
+          verdict: isValid ? accept(reading, now()) : refused("SIGNATURE_INVALID"),
+        }));
+        placed = place.catch(() => {});
+        return place.then(({ verdict }) => verdict).catch(answerRefusal);
+      });
+    },
+  };
+
+  function answerRefusal(error: unknown): ReadingVerdict {
+    const reason = error instanceof ConnectError ? reasonOf(error) : undefined;
+    if (reason === "DEVICE_NOT_FOUND" || reason === "LENGTH_INVALID") return refused(reason);
+    throw error;
+  }
+}
+
+/** What a device signs of a reading. */
+function signedBytes(telemetry: Uint8Array, sequence: number | undefined): Uint8Array {
+  if (sequence === undefined) return telemetry;
+  const bytes = Buffer.alloc(8 + telemetry.length);
+  bytes.writeBigUInt64BE(BigInt(sequence));
+  bytes.set(telemetry, 8);
+  return bytes;
+}
