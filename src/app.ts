@@ -14,6 +14,7 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { type Config, ConfigError } from "./config.ts";
 import { createCryptoProvider } from "./crypto/create-provider.ts";
@@ -41,6 +42,9 @@ import { type Issuer, openIssuer } from "./services/pqc/issuer.ts";
 import { pqcService } from "./services/pqc/pqc-service.ts";
 import { createIssuerStore } from "./services/pqc/store.ts";
 import { tokenService } from "./services/pqc/token-service.ts";
+import { openGateway } from "./services/vpn/gateway.ts";
+import { createVpnStore } from "./services/vpn/store.ts";
+import { vpnService } from "./services/vpn/vpn-service.ts";
 import { createWalletStore } from "./services/wallet/store.ts";
 import { walletService } from "./services/wallet/wallet-service.ts";
 import { type DatabaseLocation, sqliteIn } from "./storage/database.ts";
@@ -73,8 +77,11 @@ interface PackageServices {
   close?(): Promise<void>;
 }
 
+/** Makes a package's services. */
+type MakeServices = (parts: Parts) => PackageServices | Promise<PackageServices>;
+
 /** The services of each package. A new service is one line here. */
-const packages: Readonly<Record<string, (parts: Parts) => PackageServices>> = {
+const packages: Readonly<Record<string, MakeServices>> = {
   pqc: ({ provider, issuer }) => ({
     services: [
       createServiceImplSpec<typeof PqcService>(PqcService, pqcService({ provider, issuer })),
@@ -94,6 +101,14 @@ const packages: Readonly<Record<string, (parts: Parts) => PackageServices>> = {
     const issueToken = (deviceId: string) => parts.issuer.issue(deviceId, { use: "iot" });
     const service = iotService({ ...parts, devices: createIotStore(parts.store), issueToken });
     return { services: [createServiceImplSpec<typeof IotService>(IotService, service)] };
+  },
+  vpn: async (parts) => {
+    const gateway = await openGateway(parts.store, parts.provider);
+    const service = vpnService({ ...parts, gateway, tunnels: createVpnStore(parts.store) });
+    return {
+      services: [createServiceImplSpec<typeof VpnService>(VpnService, service)],
+      close: async () => gateway.close(),
+    };
   },
   dapp: (parts) => {
     const service = dappService({ ...parts, contracts: createDappStore(parts.store) });
@@ -137,7 +152,8 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
     throw error;
   });
   const issuer = await openIssuer({ provider, store: createIssuerStore(store), now });
-  const made = chosen.map((make) => make({ provider, store, issuer, userOf, onceOf, now }));
+  const parts = { provider, store, issuer, userOf, onceOf, now };
+  const made = await Promise.all(chosen.map((make) => make(parts)));
   const server = await createServer({
     services: made.flatMap(({ services }) => services),
     logger,
@@ -211,7 +227,7 @@ const storeReasons = {
   CORRUPT: "STORE_DAMAGED",
 } as const;
 
-function choosePackages(names: readonly string[]): ((parts: Parts) => PackageServices)[] {
+function choosePackages(names: readonly string[]): MakeServices[] {
   const known = Object.keys(packages);
   return (names.includes("all") ? known : names).map((name) => {
     const make = Object.hasOwn(packages, name) ? packages[name] : undefined;

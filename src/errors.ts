@@ -73,6 +73,12 @@ export const reasons = {
   DEVICE_NOT_FOUND: { code: Code.NotFound },
   DEVICE_NOT_SIMULATED: { code: Code.FailedPrecondition },
   VENDOR_MISSING: { code: Code.FailedPrecondition },
+  TUNNEL_NOT_FOUND: { code: Code.NotFound },
+  ADDRESS_POOL_EMPTY: { code: Code.ResourceExhausted },
+  SESSION_MISSING: { code: Code.FailedPrecondition },
+  REKEY_NEEDED: { code: Code.FailedPrecondition },
+  PACKET_INVALID: { code: Code.InvalidArgument },
+  PACKET_REPLAYED: { code: Code.AlreadyExists },
   // What is the matter with the store.
   STORE_UNAVAILABLE: { code: Code.Unavailable },
   STORE_FULL: { code: Code.ResourceExhausted },
@@ -194,6 +200,11 @@ const httpStatuses: Readonly<Record<Code, number>> = {
   [Code.DataLoss]: 500,
   [Code.Unauthenticated]: 401,
 };
+
+/** The name of an error's gRPC code, as google/rpc/code.proto spells it: "NOT_FOUND". */
+export function codeNameOf({ code }: ConnectError): string {
+  return Code[code].replace(/(?<!^)([A-Z])/g, "_$1").toUpperCase();
+}
 
 /** Tells the HTTP status of a failed REST call. */
 export function httpStatusOf(error: ConnectError): number {

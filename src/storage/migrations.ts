@@ -289,6 +289,22 @@ export function createMigrations(kind: DatabaseKind): Readonly<Record<string, Mi
         await createIndex(db, "iot_challenges", ["expires_at_ms"]);
       },
     },
+    "0012-vpn": {
+      async up(db: Kysely<unknown>): Promise<void> {
+        await db.schema
+          .createTable("vpn_tunnels")
+          .addColumn("position", integer, (column) => column.primaryKey())
+          .addColumn("tunnel_id", "text", (column) => column.notNull().unique())
+          .addColumn("peer_name", "text", (column) => column.notNull())
+          .addColumn("address_number", integer, (column) => column.notNull().unique())
+          .addColumn("public_key", bytes, (column) => column.notNull())
+          .addColumn("is_kept", integer, (column) => column.notNull())
+          .addColumn("owner", "text", (column) => column.notNull())
+          .addColumn("created_at_ms", integer, (column) => column.notNull())
+          .addColumn("record_tag", "text", (column) => column.notNull())
+          .execute();
+      },
+    },
   };
 }
 

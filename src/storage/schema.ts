@@ -257,6 +257,21 @@ export interface IotChallengesTable {
   used_at_ms: number | null;
 }
 
+/** A tunnel of the private network. */
+export interface VpnTunnelsTable {
+  position: number;
+  tunnel_id: string;
+  peer_name: string;
+  /** The last 16 bits of its address, 10.8.0.0 being 0. */
+  address_number: number;
+  public_key: Uint8Array;
+  /** 1 if the gateway made the peer's pair and keeps its secret key sealed. */
+  is_kept: number;
+  owner: string;
+  created_at_ms: number;
+  record_tag: string;
+}
+
 /** All tables by name. */
 export interface Schema {
   sealed_secrets: SealedSecretsTable;
@@ -281,6 +296,7 @@ export interface Schema {
   blockchain_peers: BlockchainPeersTable;
   iot_devices: IotDevicesTable;
   iot_challenges: IotChallengesTable;
+  vpn_tunnels: VpnTunnelsTable;
 }
 
 /** The tables, each after those that it builds on, with the columns that order its rows. */
@@ -307,4 +323,5 @@ export const tables = {
   blockchain_peers: ["position"],
   iot_devices: ["position"],
   iot_challenges: ["challenge_hash"],
+  vpn_tunnels: ["position"],
 } as const satisfies { readonly [Table in keyof Schema]: readonly (keyof Schema[Table])[] };

@@ -23,21 +23,21 @@ export async function lendSecret<T>(
 /**
  * Makes a secret key of bytes that were sealed, and wipes them.
  *
- * @param publicKey raw; the secret key must be its other half.
+ * @param publicKey raw; if it is given, the secret key must be its other half.
  * @throws SEAL_BROKEN, INVALID_KEY (CryptoError)
  */
 export async function importSealedKey(
   provider: CryptoProvider,
   algorithm: Algorithm,
   secret: Uint8Array,
-  publicKey: Uint8Array,
+  publicKey?: Uint8Array,
 ): Promise<SecretKey> {
   try {
     const secretKey = await provider.importSecretKey(
       algorithm,
       hasSeed(algorithm) ? { seed: secret } : { raw: secret },
     );
-    if (equalBytes(secretKey.publicKey.exportRaw(), publicKey)) return secretKey;
+    if (publicKey === undefined || equalBytes(secretKey.publicKey.exportRaw(), publicKey)) return secretKey;
     secretKey.erase();
     throw new CryptoError("SEAL_BROKEN", `a sealed ${algorithm} key is not the one of its public key`);
   } finally {
@@ -84,6 +84,38 @@ export async function openSealedKey(
   try {
     const secret = await store.readSecret(identity);
     if (secret !== undefined) return await importSealedKey(provider, algorithm, secret, publicKey);
+  } catch (error) {
+    if (error instanceof CryptoError && error.code !== "CLOSED") throw new RecordDamaged(record, error);
+    throw error;
+  }
+  throw new RecordDamaged(record);
+}
+
+/**
+ * Opens a secret key of the service itself, and makes it in a new store; of several programs that start at once, one
+ * makes it.
+ *
+ * @throws RecordDamaged if it was changed
+ */
+export async function openOrMakeKey(
+  store: Pick<Store, "readSecret" | "write">,
+  provider: CryptoProvider,
+  { record, identity, algorithm }: Omit<SealedKey, "publicKey">,
+): Promise<SecretKey> {
+  try {
+    let secret = await store.readSecret(identity);
+    if (secret === undefined) {
+      const { secretKey } = await provider.generateKeyPair(algorithm);
+      await lendSecret(secretKey, (fresh) =>
+        store.write(async (transaction) => {
+          if ((await transaction.readSecret(identity)) === undefined)
+            await transaction.putSecret(identity, fresh);
+        }),
+      );
+      secretKey.erase();
+      secret = await store.readSecret(identity);
+    }
+    if (secret !== undefined) return await importSealedKey(provider, algorithm, secret);
   } catch (error) {
     if (error instanceof CryptoError && error.code !== "CLOSED") throw new RecordDamaged(record, error);
     throw error;

@@ -29,6 +29,8 @@ import { messageOf, RecordDamaged, StorageError, StoreFailure } from "./store-er
 export interface WriteTransaction {
   /** Reads and writes; no other program writes meanwhile. */
   readonly db: Kysely<Schema>;
+  /** Opens a secret; the caller wipes it. @throws SEAL_BROKEN (CryptoError) */
+  readSecret(identity: string): Promise<Uint8Array | undefined>;
   /** Keeps a secret sealed; the caller wipes it. */
   putSecret(identity: string, secret: Uint8Array): Promise<void>;
   eraseSecret(identity: string): Promise<void>;
@@ -185,6 +187,7 @@ function createStore({ database, vault, keys, signer, now, onCommit }: StorePart
       const pending = chain.start(head?.rows ?? [], now);
       await work({
         db: writer,
+        readSecret: (identity) => vault.read(writer, identity),
         putSecret: (identity, secret) => vault.put(writer, identity, secret),
         eraseSecret: (identity) => vault.erase(writer, identity),
         audit: pending.append,

@@ -37,7 +37,7 @@ export async function* inOrder<Item, Result>(
       const next = results[0];
       if (next !== undefined) {
         yield await next;
-        results.shift();
+        void results.shift();
         changed.tell();
       } else if (isOver) break;
       else await changed.wait();

@@ -81,7 +81,7 @@ export function createReadingChecks(parts: IotParts): ReadingChecks {
           // The store takes readings in the order in which it is asked.
           verdict: isValid ? accept(reading, now()) : refused("SIGNATURE_INVALID"),
         }));
-        placed = place.catch(() => {});
+        placed = Promise.allSettled([place, placed]);
         return place.then(({ verdict }) => verdict).catch(answerRefusal);
       });
     },

@@ -1,8 +1,8 @@
 /** kms.KmsService: unpack, call, pack. */
-import { Code, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { reasonOf } from "../../errors.ts";
+import { codeNameOf, reasonOf } from "../../errors.ts";
 import { readPage } from "../../fields.ts";
 import type { OnceCall } from "../../storage/once.ts";
 import type { Store } from "../../storage/store.ts";
@@ -114,7 +114,6 @@ async function* partsOf<Part>(requests: AsyncIterable<{ readonly part: Part }>):
 
 function packItem(item: BatchItem) {
   if ("signature" in item) return item;
-  const { code, rawMessage } = item.error;
-  const name = Code[code].replace(/(?<!^)([A-Z])/g, "_$1").toUpperCase();
-  return { error: { code: name, reason: reasonOf(item.error) ?? "", message: rawMessage } };
+  const { error } = item;
+  return { error: { code: codeNameOf(error), reason: reasonOf(error) ?? "", message: error.rawMessage } };
 }

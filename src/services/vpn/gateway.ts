@@ -1,0 +1,72 @@
+/** The gateway: its own keys, and the sessions that it holds. */
+import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
+import { openOrMakeKey } from "../../storage/sealed-keys.ts";
+import type { Store } from "../../storage/store.ts";
+import type { Session } from "./session.ts";
+import { identityAlgorithm, kemAlgorithm } from "./store.ts";
+
+/** What a tunnel has in the memory of this server. */
+export interface LiveTunnel {
+  session: Session;
+  packetCount: number;
+  byteCount: number;
+  rekeyCount: number;
+}
+
+/** The gateway of one server. */
+export interface Gateway {
+  /** ML-KEM-1024. */
+  readonly kemKey: SecretKey;
+  /** ML-DSA-65. */
+  readonly identityKey: SecretKey;
+  /** Tunnels with a session here, by their tunnelId. */
+  readonly live: ReadonlyMap<string, LiveTunnel>;
+  /** Gives a tunnel a new session and overwrites the key of the one before. @param isRekey counts it */
+  establish(tunnelId: string, session: Session, isRekey: boolean): LiveTunnel;
+  /** Overwrites a tunnel's session key and forgets it. */
+  forget(tunnelId: string): void;
+  /** Overwrites all keys. */
+  close(): void;
+}
+
+/** Opens the gateway's keys, and makes them in a new store. @throws RecordDamaged */
+export async function openGateway(store: Store, provider: CryptoProvider): Promise<Gateway> {
+  const kemKey = await openOrMakeKey(store, provider, {
+    record: "key exchange key of the gateway",
+    identity: "vpn/gateway/kem-key",
+    algorithm: kemAlgorithm,
+  });
+  const identityKey = await openOrMakeKey(store, provider, {
+    record: "identity of the gateway",
+    identity: "vpn/gateway/identity-key",
+    algorithm: identityAlgorithm,
+  });
+  const live = new Map<string, LiveTunnel>();
+  const forget = (tunnelId: string): void => {
+    live.get(tunnelId)?.session.close();
+    live.delete(tunnelId);
+  };
+  return {
+    kemKey,
+    identityKey,
+    live,
+    establish(tunnelId, session, isRekey) {
+      const before = live.get(tunnelId);
+      before?.session.close();
+      const tunnel = {
+        session,
+        packetCount: before?.packetCount ?? 0,
+        byteCount: before?.byteCount ?? 0,
+        rekeyCount: (before?.rekeyCount ?? 0) + (isRekey ? 1 : 0),
+      };
+      live.set(tunnelId, tunnel);
+      return tunnel;
+    },
+    forget,
+    close() {
+      for (const tunnelId of [...live.keys()]) forget(tunnelId);
+      kemKey.erase();
+      identityKey.erase();
+    },
+  };
+}

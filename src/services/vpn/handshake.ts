@@ -1,0 +1,78 @@
+import { hash } from "node:crypto";
+import { equalBytes, wipe } from "../../crypto/bytes.ts";
+import { checkCiphertextLength } from "../../fields.ts";
+import { withSealedKey } from "../../storage/sealed-keys.ts";
+import type { LiveTunnel } from "./gateway.ts";
+import { requireTunnel, type VpnParts } from "./register-peer.ts";
+import { Session } from "./session.ts";
+import { kemAlgorithm, sealedKeyOf, type Tunnel } from "./store.ts";
+
+/** The gateway's half of a new session key. */
+export interface Handshake {
+  readonly ciphertext: Uint8Array;
+  /** tunnelId:base64(ciphertext):hex(SHA-256(peer public key)). */
+  readonly transcript: string;
+  /** ML-DSA-65 over the UTF-8 of the transcript. */
+  readonly signature: Uint8Array;
+  /** HMAC-SHA-256 of the transcript under a key derived from the session key. */
+  readonly keyConfirmation: Uint8Array;
+  /** Whether the gateway came to the same secret as the peer; undefined for a peer that keeps its own key. */
+  readonly sharedSecretMatch: boolean | undefined;
+  readonly tunnel: LiveTunnel;
+}
+
+/**
+ * Agrees on a session key with ML-KEM-1024 (FIPS 203) and puts it in place of the one before.
+ *
+ * @param given the ciphertext of a peer that encapsulated to the gateway's key; else the gateway does, to the peer's.
+ * @throws TUNNEL_NOT_FOUND, LENGTH_INVALID, RECORD_DAMAGED
+ */
+export async function agreeOnKey(
+  parts: VpnParts,
+  tunnelId: string,
+  given: Uint8Array,
+  isRekey: boolean,
+): Promise<Handshake> {
+  const { provider, gateway } = parts;
+  const peer = await requireTunnel(parts, tunnelId);
+  if (given.length > 0) checkCiphertextLength(kemAlgorithm, given);
+  const { ciphertext, sharedSecret, sharedSecretMatch } =
+    given.length > 0 ? await takeCiphertext(parts, given) : await encapsulateTo(parts, peer);
+  const transcript = transcriptOf(tunnelId, ciphertext, peer);
+  const signature = await provider.sign(gateway.identityKey, new TextEncoder().encode(transcript));
+  const session = new Session(sharedSecret);
+  const keyConfirmation = session.confirm(transcript);
+  const tunnel = gateway.establish(tunnelId, session, isRekey);
+  return { ciphertext, transcript, signature, keyConfirmation, sharedSecretMatch, tunnel };
+}
+
+interface AgreedSecret {
+  readonly ciphertext: Uint8Array;
+  readonly sharedSecret: Uint8Array;
+  readonly sharedSecretMatch: boolean | undefined;
+}
+
+async function takeCiphertext(
+  { provider, gateway }: VpnParts,
+  ciphertext: Uint8Array,
+): Promise<AgreedSecret> {
+  // FIPS 203, section 6.3: of a ciphertext for another key this makes another secret; keyConfirmation tells.
+  const sharedSecret = await provider.decapsulate(gateway.kemKey, ciphertext);
+  return { ciphertext, sharedSecret, sharedSecretMatch: undefined };
+}
+
+async function encapsulateTo({ provider, store }: VpnParts, peer: Tunnel): Promise<AgreedSecret> {
+  const publicKey = provider.importPublicKey(kemAlgorithm, { raw: peer.publicKey });
+  const { ciphertext, sharedSecret } = await provider.encapsulate(publicKey);
+  if (!peer.isKept) return { ciphertext, sharedSecret, sharedSecretMatch: undefined };
+  const peersSecret = await withSealedKey(store, provider, sealedKeyOf(peer), (secretKey) =>
+    provider.decapsulate(secretKey, ciphertext),
+  );
+  const sharedSecretMatch = equalBytes(sharedSecret, peersSecret);
+  wipe(peersSecret);
+  return { ciphertext, sharedSecret, sharedSecretMatch };
+}
+
+function transcriptOf(tunnelId: string, ciphertext: Uint8Array, { publicKey }: Tunnel): string {
+  return `${tunnelId}:${Buffer.from(ciphertext).toString("base64")}:${hash("sha256", publicKey, "hex")}`;
+}

@@ -1,0 +1,98 @@
+import { randomUUID } from "node:crypto";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { RegisterPeerResponseSchema } from "#gen/vpn/vpn_service_pb.ts";
+import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
+import { refuse } from "../../errors.ts";
+import { type PublicKeyFields, readPublicKey } from "../../fields.ts";
+import { messageCodec, type OnceCall } from "../../storage/once.ts";
+import { lendSecret } from "../../storage/sealed-keys.ts";
+import type { Store } from "../../storage/store.ts";
+import type { Gateway } from "./gateway.ts";
+import { addressOf, kemAlgorithm, type Tunnel, type VpnStore } from "./store.ts";
+
+/** What the verbs of the service need. */
+export interface VpnParts {
+  readonly provider: CryptoProvider;
+  readonly store: Store;
+  readonly tunnels: VpnStore;
+  readonly gateway: Gateway;
+  readonly now: () => Date;
+}
+
+/** A peer to be registered. */
+export interface RegisterPeerOrder extends PublicKeyFields {
+  readonly peerName: string;
+  readonly owner: string;
+  readonly once: OnceCall | undefined;
+}
+
+type Answer = MessageInitShape<typeof RegisterPeerResponseSchema>;
+
+/**
+ * Registers a peer and gives it an address.
+ *
+ * @throws KEY_INVALID, ADDRESS_POOL_EMPTY, IDEMPOTENCY_KEY_REUSED
+ */
+export function registerPeer(parts: VpnParts, order: RegisterPeerOrder): Promise<Answer> {
+  const { provider, store, tunnels, now } = parts;
+  const { peerName, owner, once } = order;
+  const isOwn = order.publicKey.length > 0 || order.publicKeyPem !== "";
+  const own = isOwn ? readPublicKey(provider, kemAlgorithm, order) : undefined;
+  return store.once(once, messageCodec(RegisterPeerResponseSchema), async (write) => {
+    const pair = own ? undefined : await provider.generateKeyPair(kemAlgorithm);
+    const publicKey = own ?? pair?.publicKey;
+    if (publicKey === undefined) throw new Error("a peer has a public key");
+    const privateKey = pair?.secretKey.exportRaw();
+    return withSecret(pair?.secretKey, (secret) =>
+      write(async (transaction) => {
+        const addressNumber = await tunnels.findFreeAddress(transaction);
+        if (addressNumber === undefined)
+          throw refuse("ADDRESS_POOL_EMPTY", "no address is left; disconnect tunnels that are not used");
+        const tunnel: Tunnel = {
+          tunnelId: `tunnel-${randomUUID()}`,
+          peerName,
+          addressNumber,
+          publicKey: publicKey.exportRaw(),
+          isKept: pair !== undefined,
+          owner,
+          createdAt: now(),
+        };
+        await tunnels.insert(transaction, tunnel, secret);
+        return {
+          tunnelId: tunnel.tunnelId,
+          assignedIp: addressOf(tunnel),
+          publicKey: tunnel.publicKey,
+          publicKeyPem: publicKey.toPem(),
+          ...(privateKey && { privateKey }),
+        };
+      }),
+    );
+  });
+}
+
+async function withSecret(
+  secretKey: SecretKey | undefined,
+  use: (secret: Uint8Array | undefined) => Promise<Answer>,
+): Promise<Answer> {
+  if (secretKey === undefined) return use(undefined);
+  try {
+    return await lendSecret(secretKey, use);
+  } finally {
+    secretKey.erase();
+  }
+}
+
+/** @throws TUNNEL_NOT_FOUND */
+export async function requireTunnel(
+  { tunnels }: Pick<VpnParts, "tunnels">,
+  tunnelId: string,
+): Promise<Tunnel> {
+  const tunnel = await tunnels.find(tunnelId);
+  if (tunnel !== undefined) return tunnel;
+  throw refuseTunnel(tunnelId);
+}
+
+/** Refuses a tunnel that is not there. */
+export function refuseTunnel(tunnelId: string): Error {
+  return refuse("TUNNEL_NOT_FOUND", `tunnel ${tunnelId} does not exist`, { tunnelId });
+}

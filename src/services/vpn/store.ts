@@ -1,0 +1,153 @@
+/** What the gateway keeps: tunnels with their addresses. Session keys are not among it. */
+import { sql } from "kysely";
+import { changeCounts, readCount } from "../../storage/list-counts.ts";
+import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
+import { nextPosition } from "../../storage/positions.ts";
+import type { VpnTunnelsTable } from "../../storage/schema.ts";
+import type { SealedKey } from "../../storage/sealed-keys.ts";
+import type { Store, WriteTransaction } from "../../storage/store.ts";
+
+/** The algorithms of the gateway. */
+export const kemAlgorithm = "ML-KEM-1024";
+export const identityAlgorithm = "ML-DSA-65";
+
+/** A tunnel. */
+export interface Tunnel {
+  readonly tunnelId: string;
+  readonly peerName: string;
+  /** The last 16 bits of its address. */
+  readonly addressNumber: number;
+  /** Raw ML-KEM-1024. */
+  readonly publicKey: Uint8Array;
+  /** Whether the gateway made the peer's pair, and keeps its secret key. */
+  readonly isKept: boolean;
+  /** Who registered it. */
+  readonly owner: string;
+  readonly createdAt: Date;
+}
+
+/** Names the list of all tunnels, for page tokens and counts. */
+export const tunnelList = "vpn_tunnels";
+
+/** Names the sealed secret key of a peer whose pair the gateway made. */
+export function sealedKeyOf({ tunnelId, publicKey }: Tunnel): SealedKey {
+  const identity = `vpn_tunnels/${tunnelId}/secret-key`;
+  return { record: `tunnel ${tunnelId}`, identity, algorithm: kemAlgorithm, publicKey };
+}
+
+/** The gateway is 10.8.0.1; the first and the last address of the network are nobody's. */
+const firstAddress = 2;
+const lastAddress = 0xfffe;
+
+/** An address in 10.8.0.0/16. */
+export function addressOf({ addressNumber }: Tunnel): string {
+  return `10.8.${addressNumber >> 8}.${addressNumber & 0xff}`;
+}
+
+/** The tunnels of the gateway; what was changed behind our back throws RecordDamaged. */
+export interface VpnStore {
+  find(tunnelId: string): Promise<Tunnel | undefined>;
+  list(request: PageRequest): Promise<Page<Tunnel>>;
+  count(): Promise<number>;
+  /** Finds an address that nobody has, within a transaction. @returns undefined if there is none */
+  findFreeAddress(transaction: WriteTransaction): Promise<number | undefined>;
+  /** Keeps a tunnel, within a transaction. @param secret of a pair that the gateway made */
+  insert(transaction: WriteTransaction, tunnel: Tunnel, secret: Uint8Array | undefined): Promise<void>;
+  /** Lets go of a tunnel and its address, within a transaction. @returns false if there is none */
+  remove(transaction: WriteTransaction, tunnelId: string): Promise<boolean>;
+}
+
+/** Makes the store of the service on the store of all. */
+export function createVpnStore(store: Store): VpnStore {
+  return {
+    async find(tunnelId) {
+      const row = await store.reader
+        .selectFrom("vpn_tunnels")
+        .selectAll()
+        .where("tunnel_id", "=", tunnelId)
+        .executeTakeFirst();
+      const tunnel = row && toTunnel(row);
+      if (tunnel) store.requireTagged(`tunnel ${tunnelId}`, fieldsOf(tunnel), row.record_tag);
+      return tunnel;
+    },
+    async list(request) {
+      const rows = await store.reader
+        .selectFrom("vpn_tunnels")
+        .selectAll()
+        .where("position", ">", request.after)
+        .orderBy("position")
+        .limit(request.limit + 1)
+        .execute();
+      const page = cutPage(rows, request, tunnelList, ({ position }) => position);
+      return { ...page, rows: page.rows.map(toTunnel) };
+    },
+    count: () => readCount(store.reader, tunnelList),
+    async findFreeAddress({ db }) {
+      // The address after one that is taken, or the first: the lowest of these that nobody has.
+      const { rows } = await sql<{ free: number | null }>`
+        select min(candidate) as free
+        from (
+          select ${firstAddress} as candidate
+          union all
+          select address_number + 1 from vpn_tunnels where address_number < ${lastAddress}
+        ) as candidates
+        where candidate not in (select address_number from vpn_tunnels)`.execute(db);
+      return rows[0]?.free ?? undefined;
+    },
+    async insert({ db, putSecret }, tunnel, secret) {
+      await db
+        .insertInto("vpn_tunnels")
+        .values({
+          position: await nextPosition(db, "vpn_tunnels"),
+          tunnel_id: tunnel.tunnelId,
+          peer_name: tunnel.peerName,
+          address_number: tunnel.addressNumber,
+          public_key: tunnel.publicKey,
+          is_kept: tunnel.isKept ? 1 : 0,
+          owner: tunnel.owner,
+          created_at_ms: tunnel.createdAt.getTime(),
+          record_tag: store.tagRecord(fieldsOf(tunnel)),
+        })
+        .execute();
+      await changeCounts(db, [tunnelList], 1);
+      if (secret !== undefined) await putSecret(sealedKeyOf(tunnel).identity, secret);
+    },
+    async remove({ db, eraseSecret }, tunnelId) {
+      const { numDeletedRows } = await db
+        .deleteFrom("vpn_tunnels")
+        .where("tunnel_id", "=", tunnelId)
+        .executeTakeFirstOrThrow();
+      if (numDeletedRows === 0n) return false;
+      await changeCounts(db, [tunnelList], -1);
+      await eraseSecret(`vpn_tunnels/${tunnelId}/secret-key`);
+      return true;
+    },
+  };
+}
+
+/** All that a tunnel's tag binds; in this order for the life of a store. */
+function fieldsOf(tunnel: Tunnel): (string | number | Uint8Array)[] {
+  const { tunnelId, peerName, addressNumber, publicKey, isKept, owner, createdAt } = tunnel;
+  return [
+    "vpn_tunnels",
+    tunnelId,
+    peerName,
+    addressNumber,
+    publicKey,
+    isKept ? 1 : 0,
+    owner,
+    createdAt.getTime(),
+  ];
+}
+
+function toTunnel(row: VpnTunnelsTable): Tunnel {
+  return {
+    tunnelId: row.tunnel_id,
+    peerName: row.peer_name,
+    addressNumber: row.address_number,
+    publicKey: row.public_key,
+    isKept: row.is_kept === 1,
+    owner: row.owner,
+    createdAt: new Date(row.created_at_ms),
+  };
+}

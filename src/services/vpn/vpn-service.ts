@@ -1,0 +1,138 @@
+/** vpn.VpnService: unpack, call, pack. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import type {
+  SendPacketResponseSchema,
+  TunnelRequest,
+  TunnelResponseSchema,
+  VpnService,
+} from "#gen/vpn/vpn_service_pb.ts";
+import { codeNameOf, reasonOf } from "../../errors.ts";
+import { checkSignatureLength, readPage, readPublicKey } from "../../fields.ts";
+import type { OnceCall } from "../../storage/once.ts";
+import type { Gateway } from "./gateway.ts";
+import { agreeOnKey } from "./handshake.ts";
+import { receivePacket, refuseWithoutSession, type SentPacket, sendPacket } from "./packets.ts";
+import { refuseTunnel, registerPeer, type VpnParts } from "./register-peer.ts";
+import { packetOverhead } from "./session.ts";
+import { addressOf, identityAlgorithm, kemAlgorithm, type Tunnel, tunnelList } from "./store.ts";
+
+/** What the service needs. */
+export interface VpnServiceParts extends VpnParts {
+  /** Names who makes a call. */
+  readonly userOf: (context: HandlerContext) => string;
+  /** Tells under which idempotency key a call came, if it has one. */
+  readonly onceOf: (context: HandlerContext) => OnceCall | undefined;
+}
+
+/** Makes the implementation. */
+export function vpnService(parts: VpnServiceParts): ServiceImpl<typeof VpnService> {
+  const { provider, store, tunnels, gateway, userOf, onceOf } = parts;
+  const { publicKey: kemKey } = gateway.kemKey;
+  const { publicKey: identityKey } = gateway.identityKey;
+  return {
+    getGatewayInfo: () => ({
+      kemPublicKey: kemKey.exportRaw(),
+      kemPublicKeyPem: kemKey.toPem(),
+      kemAlgorithm,
+      identityPublicKey: identityKey.exportRaw(),
+      identityPublicKeyPem: identityKey.toPem(),
+      identityAlgorithm,
+    }),
+    registerPeer: (req, context) =>
+      registerPeer(parts, { ...req, owner: userOf(context), once: onceOf(context) }),
+    handshake: async ({ tunnelId, ciphertext }) => {
+      const { tunnel: _, sharedSecretMatch, ...shown } = await agreeOnKey(parts, tunnelId, ciphertext, false);
+      return {
+        ...shown,
+        ...(sharedSecretMatch !== undefined && { sharedSecretMatch }),
+        gatewayIdentityPublicKey: identityKey.exportRaw(),
+        gatewayIdentityPublicKeyPem: identityKey.toPem(),
+      };
+    },
+    verifyHandshake: async ({ signature, transcript, ...fields }) => {
+      const { gatewayIdentityPublicKey: publicKey, gatewayIdentityPublicKeyPem: publicKeyPem } = fields;
+      const isOwn = publicKey.length === 0 && publicKeyPem === "";
+      const key = isOwn
+        ? identityKey
+        : readPublicKey(provider, identityAlgorithm, { publicKey, publicKeyPem }, "gatewayIdentity");
+      checkSignatureLength(identityAlgorithm, signature);
+      return { valid: await provider.verify(key, new TextEncoder().encode(transcript), signature) };
+    },
+    sendPacket: async (req) => packSent(await sendPacket(parts, req)),
+    receivePacket: async (req) => ({ data: await receivePacket(parts, req) }),
+    rekey: async ({ tunnelId, ciphertext }) => {
+      if (!gateway.live.has(tunnelId)) await refuseWithoutSession(parts, tunnelId);
+      const { tunnel, sharedSecretMatch, ...shown } = await agreeOnKey(parts, tunnelId, ciphertext, true);
+      return {
+        ...shown,
+        rekeyCount: tunnel.rekeyCount,
+        ...(sharedSecretMatch !== undefined && { sharedSecretMatch }),
+      };
+    },
+    disconnect: async ({ tunnelId }) => {
+      const isRemoved = await store.write((transaction) => tunnels.remove(transaction, tunnelId));
+      gateway.forget(tunnelId);
+      if (!isRemoved) throw refuseTunnel(tunnelId);
+      return { tunnelId, tunnelStatus: "REMOVED" };
+    },
+    listTunnels: async (fields) => {
+      const { rows, nextPageToken } = await tunnels.list(readPage(fields, tunnelList));
+      const totalSize = await tunnels.count();
+      return { tunnels: rows.map((tunnel) => packTunnel(gateway, tunnel)), nextPageToken, totalSize };
+    },
+    getHealth: async () => {
+      const activePeerCount = await store.ifReachable(tunnels.count);
+      const sessionCount = gateway.live.size;
+      return activePeerCount === undefined
+        ? { serviceStatus: "DOWN", sessionCount }
+        : { serviceStatus: "UP", activePeerCount, sessionCount };
+    },
+    async *tunnel(requests) {
+      for await (const request of requests) yield { result: await answerPacket(parts, request) };
+    },
+  };
+}
+
+type TunnelResult = NonNullable<MessageInitShape<typeof TunnelResponseSchema>["result"]>;
+
+/** What is wrong with one packet is its answer; the stream goes on. */
+async function answerPacket(parts: VpnParts, { packet }: TunnelRequest): Promise<TunnelResult> {
+  try {
+    if (packet.case === "send")
+      return {
+        case: "sent",
+        value: { status: "success", ...packSent(await sendPacket(parts, packet.value)) },
+      };
+    if (packet.case === "receive")
+      return {
+        case: "received",
+        value: { status: "success", data: await receivePacket(parts, packet.value) },
+      };
+  } catch (error) {
+    const reason = error instanceof ConnectError ? reasonOf(error) : undefined;
+    if (!(error instanceof ConnectError) || reason === undefined) throw error;
+    return { case: "error", value: { code: codeNameOf(error), reason, message: error.rawMessage } };
+  }
+  throw new Error("the proto's rules see to it that each request has a packet");
+}
+
+function packSent({
+  packet,
+  plaintextBytes,
+}: SentPacket): MessageInitShape<typeof SendPacketResponseSchema> & object {
+  return { packet, plaintextBytes, ciphertextBytes: packet.length, gcmOverhead: packetOverhead };
+}
+
+function packTunnel({ live }: Gateway, tunnel: Tunnel) {
+  const { packetCount = 0, byteCount = 0, rekeyCount = 0 } = live.get(tunnel.tunnelId) ?? {};
+  return {
+    tunnelId: tunnel.tunnelId,
+    peerName: tunnel.peerName,
+    assignedIp: addressOf(tunnel),
+    sessionStatus: live.has(tunnel.tunnelId) ? "ESTABLISHED" : "REGISTERED",
+    packetCount,
+    byteCount,
+    rekeyCount,
+  };
+}
