@@ -60,11 +60,19 @@ describe.each([
   it("lists the services in order, reflection and health among them", async () => {
     const { messageResponse } = await open()({ case: "listServices", value: "*" });
     expect(messageResponse.value.service.map(({ name }: { name: string }) => name)).toEqual([
+      "blockchain.BlockchainService",
+      "dapp.DappService",
+      "defi.DefiService",
       "grpc.health.v1.Health",
       "grpc.reflection.v1.ServerReflection",
       "grpc.reflection.v1alpha.ServerReflection",
+      "iot.IotService",
+      "kms.KmsService",
+      "nft.NftService",
       "pqc.PqcService",
       "pqc.TokenService",
+      "vpn.VpnService",
+      "wallet.WalletService",
     ]);
   });
 
