@@ -13,7 +13,7 @@ const gone = refuse("CALL_CANCELED", "the caller has gone");
 export async function serveRest(transcoder: Transcoder, req: NodeRequest, res: NodeResponse): Promise<void> {
   const controller = new AbortController();
   res.once("close", () => {
-    if (!res.writableFinished) controller.abort(gone);
+    if (!res.writableEnded) controller.abort(gone);
   });
   const response = await transcoder.handle({
     method: req.method ?? "GET",

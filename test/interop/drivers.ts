@@ -1,5 +1,5 @@
-/** Clients that the project did not write, each behind one function. */
-import { type DescMethodUnary, fromBinary, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
+/** Clients that the project did not write, each behind one interface. */
+import { fromBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import {
   createConnectTransport,
@@ -7,23 +7,22 @@ import {
   createGrpcWebTransport,
 } from "@connectrpc/connect-node";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
-import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import { TokenService } from "#gen/pqc/token_service_pb.ts";
-import { callGrpcJs } from "./grpc-js.ts";
-import type { Row } from "./rows.ts";
-import { run } from "./tools.ts";
-
-/** What a call came to: an answer as JSON, or a refusal. */
-export type Outcome =
-  | { readonly answer: unknown }
-  | { readonly refusal: { readonly code: string; readonly reason: string | undefined } };
+import { type Call, headersOf, type Outcome, toJsonTexts, toRest } from "./calls.ts";
+import { callConnect, watchConnect } from "./connect-node.ts";
+import { callGrpcJs, watchGrpcJs } from "./grpc-js.ts";
+import { follow, run } from "./tools.ts";
 
 /** A client. */
 export interface Driver {
   readonly name: string;
   /** The program that it needs on the machine. */
   readonly program?: string;
-  call(url: string, row: Row, token: string): Promise<Outcome>;
+  /** Whether it can make calls that send a stream. */
+  readonly sendsStreams: boolean;
+  /** Makes a call that has one answer. */
+  call(url: string, call: Call, token?: string): Promise<Outcome>;
+  /** Makes a call that is answered with a stream, and gives its messages as they come, until the signal ends it. */
+  watch(url: string, call: Call, signal?: AbortSignal): AsyncGenerator<unknown>;
 }
 
 interface StatusDetail {
@@ -32,89 +31,97 @@ interface StatusDetail {
 }
 
 function curl(name: string, flags: readonly string[]): Driver {
+  const toArgs = (url: string, call: Call, token: string): { args: string[]; body: string } => {
+    const { method, url: target, body } = toRest(url, call);
+    const bodyFlags = ["--header", "content-type: application/json", "--data-binary", "@-"];
+    return {
+      args: [
+        ...["--silent", "--request", method, ...flags, ...headerFlags("--header", headersOf(call, token))],
+        ...(body === undefined ? [] : bodyFlags),
+        target,
+      ],
+      body: body ?? "",
+    };
+  };
   return {
     name,
     program: "curl",
-    async call(url, { rest, request, withToken }, token) {
-      const [method = "", path = ""] = rest.split(" ");
-      const isGet = method === "GET";
-      const query = new URLSearchParams(request as Record<string, string>);
-      const target = isGet && query.size > 0 ? `${url}${path}?${query}` : `${url}${path}`;
-      const { stdout } = await run(
-        "curl",
-        [
-          ...["--silent", "--request", method, "--write-out", "\n%{http_code}", ...flags],
-          ...(withToken ? ["--header", `authorization: Bearer ${token}`] : []),
-          ...(isGet ? [] : ["--header", "content-type: application/json", "--data-binary", "@-"]),
-          target,
-        ],
-        isGet ? "" : JSON.stringify(request),
-      );
+    sendsStreams: false,
+    async call(url, call, token = "") {
+      const { args, body } = toArgs(url, call, token);
+      const { stdout } = await run("curl", ["--write-out", "\n%{http_code}", ...args], body);
       const end = stdout.lastIndexOf("\n");
-      const body = JSON.parse(stdout.slice(0, end));
-      if (stdout.slice(end + 1) === "200") return { answer: body };
-      const reason = body.details.find((detail: StatusDetail) => detail.reason)?.reason;
-      return { refusal: { code: body.code, reason } };
+      const answer = JSON.parse(stdout.slice(0, end));
+      if (stdout.slice(end + 1) === "200") return { answer };
+      const reason = answer.details.find((detail: StatusDetail) => detail.reason)?.reason;
+      return { refusal: { code: answer.code, reason } };
+    },
+    watch(url, call, signal) {
+      const { args, body } = toArgs(url, call, "");
+      return follow("curl", ["--no-buffer", ...args], body, signal);
     },
   };
+}
+
+function headerFlags(flag: string, headers: Readonly<Record<string, string>>): string[] {
+  return Object.entries(headers).flatMap(([name, value]) => [flag, `${name}: ${value}`]);
 }
 
 const grpcurl: Driver = {
   name: "grpcurl, knowing nothing but the address",
   program: "grpcurl",
-  async call(url, { service, method, request, withToken }, token) {
+  sendsStreams: true,
+  async call(url, call, token = "") {
     const { code, stdout, stderr } = await run(
       "grpcurl",
-      [
-        ...["-plaintext", "-emit-defaults", "-format-error", "-d", "@"],
-        ...(withToken ? ["-H", `authorization: Bearer ${token}`] : []),
-        ...[url.slice("http://".length), `${service}/${method}`],
-      ],
-      JSON.stringify(request),
+      ["-format-error", ...toGrpcurlArgs(url, call, token)],
+      toJsonTexts(call),
     );
     if (code === 0) return { answer: JSON.parse(stdout) };
     const status = JSON.parse(stderr.slice(stderr.indexOf("{")));
     const reason = status.details.find((detail: StatusDetail) => detail.reason)?.reason;
     return { refusal: { code: nameOf(status.code), reason } };
   },
+  watch: (url, call, signal) => follow("grpcurl", toGrpcurlArgs(url, call, ""), toJsonTexts(call), signal),
 };
 
+function toGrpcurlArgs(url: string, call: Call, token: string): string[] {
+  return [
+    ...["-plaintext", "-emit-defaults", "-d", "@", ...headerFlags("-H", headersOf(call, token))],
+    ...[url.slice("http://".length), `${call.service}/${call.method}`],
+  ];
+}
+
 function bufCurl(protocol: "grpc" | "grpcweb" | "connect"): Driver {
+  const toArgs = (url: string, call: Call, token: string): string[] => [
+    ...["curl", "--http2-prior-knowledge", "--emit-defaults", "--protocol", protocol, "--data", "@-"],
+    ...headerFlags("--header", headersOf(call, token)),
+    `${url}/${call.service}/${call.method}`,
+  ];
   return {
     name: `buf curl over ${protocol}, knowing nothing but the address`,
     program: "buf",
-    async call(url, { service, method, request, withToken }, token) {
-      const { code, stdout, stderr } = await run(
-        "buf",
-        [
-          ...["curl", "--http2-prior-knowledge", "--emit-defaults", "--protocol", protocol, "--data", "@-"],
-          ...(withToken ? ["--header", `authorization: Bearer ${token}`] : []),
-          `${url}/${service}/${method}`,
-        ],
-        JSON.stringify(request),
-      );
+    sendsStreams: true,
+    async call(url, call, token = "") {
+      const { code, stdout, stderr } = await run("buf", toArgs(url, call, token), toJsonTexts(call));
       if (code === 0) return { answer: JSON.parse(stdout) };
       const error = JSON.parse(stderr.slice(stderr.indexOf("{")));
       const info = error.details.find((detail: StatusDetail) => detail.type === ErrorInfoSchema.typeName);
       const reason = info && fromBinary(ErrorInfoSchema, Buffer.from(info.value, "base64")).reason;
       return { refusal: { code: error.code.toUpperCase(), reason } };
     },
+    watch: (url, call, signal) => follow("buf", toArgs(url, call, ""), toJsonTexts(call), signal),
   };
 }
 
-/** Generated clients of Connect; each call over a transport of its own, so that nothing is left open. */
+/** Each call goes over a transport of its own, so that nothing is left open. */
 function connectNode(name: string, createTransport: (url: string) => Transport): Driver {
   return {
     name: `@connectrpc/connect-node, ${name}`,
-    async call(url, { service, method, request, withToken }, token) {
-      const desc = [PqcService, TokenService]
-        .find(({ typeName }) => typeName === service)
-        ?.methods.find((candidate) => candidate.name === method) as DescMethodUnary;
-      const header = withToken ? { authorization: `Bearer ${token}` } : undefined;
+    sendsStreams: true,
+    async call(url, call, token = "") {
       try {
-        const message = fromJson(desc.input, request as JsonValue);
-        const response = await createTransport(url).unary(desc, undefined, undefined, header, message);
-        return { answer: toJson(desc.output, response.message, { alwaysEmitImplicit: true }) };
+        return { answer: await callConnect(createTransport(url), call, headersOf(call, token)) };
       } catch (thrown) {
         const error = ConnectError.from(thrown);
         return {
@@ -122,17 +129,21 @@ function connectNode(name: string, createTransport: (url: string) => Transport):
         };
       }
     },
+    watch: (url, call, signal) => watchConnect(createTransport(url), call, headersOf(call, ""), signal),
   };
 }
 
 const grpcJs: Driver = {
   name: "@grpc/grpc-js, with what reflection says",
-  async call(url, { service, method, request, withToken }, token) {
-    const metadata = withToken ? { authorization: `Bearer ${token}` } : {};
-    const outcome = await callGrpcJs(url.slice("http://".length), service, method, request, metadata);
+  sendsStreams: true,
+  async call(url, call, token = "") {
+    const headers = headersOf(call, token);
+    const outcome = await callGrpcJs(url.slice("http://".length), { ...call, headers });
     if ("answer" in outcome) return outcome;
     return { refusal: { code: nameOf(outcome.code), reason: outcome.reason } };
   },
+  watch: (url, call, signal) =>
+    watchGrpcJs(url.slice("http://".length), { ...call, headers: headersOf(call, "") }, signal),
 };
 
 /** INVALID_ARGUMENT of 3. */

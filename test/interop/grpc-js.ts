@@ -12,55 +12,100 @@ import {
   toJson,
 } from "@bufbuild/protobuf";
 import { type FileDescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
-import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
+import { Client, credentials, Metadata, type requestCallback, type ServiceError } from "@grpc/grpc-js";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { StatusSchema } from "#gen/google/rpc/status_pb.ts";
 import {
   ServerReflectionRequestSchema,
   ServerReflectionResponseSchema,
 } from "#gen/grpc/reflection/v1/reflection_pb.ts";
+import type { JsonRequest } from "./calls.ts";
 
 /** What a call came to; a refusal has the number of its code. */
 export type GrpcJsOutcome =
   | { readonly answer: unknown }
   | { readonly code: number; readonly reason: string | undefined };
 
-/** Makes a unary call with a request and an answer in JSON. */
-export async function callGrpcJs(
-  authority: string,
-  service: string,
-  method: string,
-  request: Readonly<Record<string, unknown>>,
-  headers: Readonly<Record<string, string>>,
-): Promise<GrpcJsOutcome> {
+/** A call as gRPC has it. */
+export interface GrpcJsCall {
+  readonly service: string;
+  readonly method: string;
+  /** One request; a list of them for a client stream. */
+  readonly request: JsonRequest | readonly JsonRequest[];
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Makes a call that has one answer, with requests and answer in JSON. */
+export async function callGrpcJs(authority: string, call: GrpcJsCall): Promise<GrpcJsOutcome> {
   const client = new Client(authority, credentials.createInsecure());
   try {
-    const files = await askReflection(client, service);
-    const desc = findMethod(files, service, method);
-    const metadata = new Metadata();
-    for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
-    return await callUnary(client, desc, request, metadata);
+    const desc = findMethod(await askReflection(client, call.service), call.service, call.method);
+    return await callMethod(client, desc, call);
   } finally {
     client.close();
   }
 }
 
-function callUnary(
+function callMethod(
   client: Client,
   desc: DescMethod,
-  request: Readonly<Record<string, unknown>>,
-  metadata: Metadata,
+  { request, headers }: GrpcJsCall,
 ): Promise<GrpcJsOutcome> {
   return new Promise((resolve) => {
-    client.makeUnaryRequest(
-      `/${desc.parent.typeName}/${desc.name}`,
-      encoderOf(desc.input),
-      (bytes) => toJson(desc.output, fromBinary(desc.output, bytes), { alwaysEmitImplicit: true }),
-      create(desc.input, fromJson(desc.input, request as JsonValue)),
-      metadata,
-      (error, answer) => resolve(error === null ? { answer } : { code: error.code, reason: reasonOf(error) }),
-    );
+    const answer: requestCallback<unknown> = (error, message) =>
+      resolve(error === null ? { answer: message } : { code: error.code, reason: reasonOf(error) });
+    const [path, encode, decode] = [pathOf(desc), encoderOf(desc.input), decoderOf(desc)];
+    const metadata = toMetadata(headers);
+    if (desc.methodKind === "unary") {
+      client.makeUnaryRequest(
+        path,
+        encode,
+        decode,
+        fromJson(desc.input, request as JsonValue),
+        metadata,
+        answer,
+      );
+      return;
+    }
+    const call = client.makeClientStreamRequest(path, encode, decode, metadata, answer);
+    for (const message of request as readonly JsonRequest[])
+      call.write(fromJson(desc.input, message as JsonValue));
+    call.end();
   });
+}
+
+/** Makes a call that is answered with a stream, until the signal ends it. */
+export async function* watchGrpcJs(
+  authority: string,
+  { service, method, request, headers }: GrpcJsCall,
+  signal?: AbortSignal,
+): AsyncGenerator<unknown> {
+  const client = new Client(authority, credentials.createInsecure());
+  signal?.addEventListener("abort", () => client.close(), { once: true });
+  const desc = findMethod(await askReflection(client, service), service, method);
+  const call = client.makeServerStreamRequest(
+    pathOf(desc),
+    encoderOf(desc.input),
+    decoderOf(desc),
+    fromJson(desc.input, request as JsonValue),
+    toMetadata(headers),
+  );
+  signal?.addEventListener("abort", () => call.cancel(), { once: true });
+  yield* call;
+}
+
+function pathOf({ parent, name }: DescMethod): string {
+  return `/${parent.typeName}/${name}`;
+}
+
+function decoderOf({ output }: DescMethod): (bytes: Buffer) => unknown {
+  return (bytes) => toJson(output, fromBinary(output, bytes), { alwaysEmitImplicit: true });
+}
+
+function toMetadata(headers: Readonly<Record<string, string>>): Metadata {
+  const metadata = new Metadata();
+  for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
+  return metadata;
 }
 
 /** Takes google.rpc.ErrorInfo out of the trailer that holds the status in full. */

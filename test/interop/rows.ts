@@ -1,17 +1,14 @@
 /** Every row of pqc.PqcService and pqc.TokenService of the contract: a call, and what it answers. */
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
+import type { Call, JsonRequest } from "./calls.ts";
 
 /** One call of the table. */
-export interface Row {
+export interface Row extends Call {
   readonly title: string;
   readonly service: "pqc.PqcService" | "pqc.TokenService";
-  readonly method: string;
-  /** The REST method and path, written down from the contract and not read from the protos. */
   readonly rest: string;
-  readonly request: Readonly<Record<string, unknown>>;
-  /** Whether the call carries a token of the server. */
-  readonly withToken?: boolean;
+  readonly request: JsonRequest;
   /** The answer as JSON, with what differs from call to call replaced: see `settle`. */
   readonly answer?: unknown;
   /** The refusal, for calls that are refused. */

@@ -1,0 +1,112 @@
+/** Clients of the key service that look like ours while foreign programs make their calls. */
+import { isDeepStrictEqual } from "node:util";
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  type DescService,
+  fromJson,
+  type JsonValue,
+  type MessageInitShape,
+  type MessageShape,
+  toJson,
+} from "@bufbuild/protobuf";
+import { type Client, Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
+import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import type { Call, JsonRequest, Outcome } from "./calls.ts";
+import { type Driver, nameOf } from "./drivers.ts";
+
+/** A client of the key service. */
+export type KmsClient = Client<typeof KmsService>;
+
+/** The REST calls of the contract; SignStream has none. */
+const restCalls: Readonly<Record<string, string>> = {
+  CreateKey: "POST /api/kms/create-key",
+  Sign: "POST /api/kms/sign",
+  Verify: "POST /api/kms/verify",
+  RotateKey: "POST /api/kms/rotate-key",
+  ListKeys: "GET /api/kms/keys",
+  GetAuditLog: "GET /api/kms/audit",
+  DestroyKey: "DELETE /api/kms/key/{keyId}",
+  GetHealth: "GET /api/kms/health",
+  GetKey: "GET /api/kms/key/{keyId}",
+  BatchSign: "POST /api/kms/batch-sign",
+  Encapsulate: "POST /api/kms/encapsulate",
+  Decapsulate: "POST /api/kms/decapsulate",
+  VerifyAuditLog: "POST /api/kms/verify-audit",
+  WatchAuditLog: "GET /api/kms/audit/watch",
+};
+
+/**
+ * Makes a client whose calls a driver makes. Every answer must be "success" and in the canonical form of ProtoJSON,
+ * with all fields without presence in it.
+ *
+ * @param nextUrl names the server of each call.
+ */
+export function createForeignClient(driver: Driver, nextUrl: () => string): KmsClient {
+  const transport: Transport = {
+    async unary(method, _signal, _timeoutMs, header, input) {
+      const call = toCall(method, toRequest(method.input, input), header);
+      const outcome = await driver.call(nextUrl(), call);
+      return { ...noHeaders(method), method, stream: false, message: readOutcome(method.output, outcome) };
+    },
+    async stream(method, signal, _timeoutMs, header, input) {
+      const requests = await Array.fromAsync(input, (message) => toRequest(method.input, message));
+      const message =
+        method.methodKind === "client_streaming"
+          ? send(method.output, driver.call(nextUrl(), toCall(method, requests, header)))
+          : receive(method.output, driver.watch(nextUrl(), toCall(method, requests[0], header), signal));
+      return { ...noHeaders(method), method, stream: true, message };
+    },
+  };
+  return createClient(KmsService, transport);
+}
+
+function toRequest<Desc extends DescMessage>(desc: Desc, message: MessageInitShape<Desc>): JsonRequest {
+  return toJson(desc, create(desc, message)) as JsonRequest;
+}
+
+function toCall(
+  method: DescMethod,
+  request: Call["request"] = {},
+  header?: ConstructorParameters<typeof Headers>[0],
+): Call {
+  const { name, parent } = method;
+  const rest = restCalls[name];
+  const headers = Object.fromEntries(new Headers(header));
+  return { service: parent.typeName, method: name, request, headers, ...(rest !== undefined && { rest }) };
+}
+
+function noHeaders({ parent }: DescMethod): { service: DescService; header: Headers; trailer: Headers } {
+  return { service: parent, header: new Headers(), trailer: new Headers() };
+}
+
+async function* send<Desc extends DescMessage>(desc: Desc, outcome: Promise<Outcome>) {
+  yield readOutcome(desc, await outcome);
+}
+
+async function* receive<Desc extends DescMessage>(desc: Desc, answers: AsyncIterable<unknown>) {
+  for await (const answer of answers) yield readAnswer(desc, answer);
+}
+
+function readOutcome<Desc extends DescMessage>(desc: Desc, outcome: Outcome): MessageShape<Desc> {
+  if ("answer" in outcome) return readAnswer(desc, outcome.answer);
+  const { code, reason = "" } = outcome.refusal;
+  const details = [{ desc: ErrorInfoSchema, value: { reason } }];
+  throw new ConnectError("as the driver says", codes.get(code) ?? Code.Unknown, undefined, details);
+}
+
+/** Codes by their names in JSON. */
+const codes = new Map(
+  Object.values(Code)
+    .filter((code) => typeof code === "number")
+    .map((code) => [nameOf(code), code]),
+);
+
+function readAnswer<Desc extends DescMessage>(desc: Desc, answer: unknown): MessageShape<Desc> {
+  const message = fromJson(desc, answer as JsonValue);
+  const canonical = { ...(toJson(desc, message, { alwaysEmitImplicit: true }) as object), status: "success" };
+  if (isDeepStrictEqual(answer, canonical)) return message;
+  throw new Error(`${JSON.stringify(answer)} is not canonical; that would be ${JSON.stringify(canonical)}`);
+}
