@@ -23,6 +23,24 @@ export async function changeCounts(
     .execute();
 }
 
+/**
+ * Sets the counts of a list with all its filters, within a transaction.
+ *
+ * @param list its name, with which the names of its filtered lists begin
+ */
+export async function resetCounts(
+  db: Kysely<Schema>,
+  list: string,
+  counts: ReadonlyMap<string, number>,
+): Promise<void> {
+  const rows = [...counts].map(([list_name, row_count]) => ({ list_name, row_count }));
+  await db
+    .deleteFrom("list_counts")
+    .where((row) => row.or([row("list_name", "=", list), row("list_name", "like", `${list} %`)]))
+    .execute();
+  if (rows.length > 0) await db.insertInto("list_counts").values(rows).execute();
+}
+
 /** Tells how many rows a list has. */
 export async function readCount(db: Reader, list: string): Promise<number> {
   const row = await db

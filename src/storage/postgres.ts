@@ -128,13 +128,9 @@ export function openPostgresWriter(url: string): WriteConnection {
         }
       }),
     async commit(last) {
-      const held = inTransaction;
-      try {
-        const results = await runOn(held, [...last, statement("commit")]);
-        if (results.at(-1)?.rows[0] === "ROLLBACK") throw new Error("the transaction had failed");
-      } finally {
-        inTransaction = undefined;
-      }
+      const results = await runOn(inTransaction, [...last, statement("commit")]);
+      inTransaction = undefined;
+      if (results.at(-1)?.rows[0] === "ROLLBACK") throw new Error("the transaction had failed");
     },
     async rollback() {
       const held = inTransaction;

@@ -126,7 +126,11 @@ class OpenKey implements CachedKey {
   }
 
   secretKey(): Promise<SecretKey | undefined> {
-    this.#secretKey ??= this.#open();
+    this.#secretKey ??= this.#open().catch((error: unknown) => {
+      // The store may be there again, or the key repaired, the next time.
+      this.#secretKey = undefined;
+      throw error;
+    });
     return this.#secretKey;
   }
 

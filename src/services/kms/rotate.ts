@@ -49,7 +49,7 @@ export async function rotateKey(parts: ChangeParts, order: ChangeOrder): Promise
     store.writeOnce(once, codecOf(keyRecordCodec), async (transaction) => {
       const { refusal, key } = await findChangeable(parts, transaction, order, "ROTATE");
       if (refusal) return { refusal };
-      await changeState(store, transaction, key.record, "ROTATED");
+      await changeState(store, transaction, key, "ROTATED");
       transaction.audit({
         keyId,
         operation: "ROTATE",
@@ -84,7 +84,7 @@ export async function destroyKey(parts: ChangeParts, order: ChangeOrder): Promis
   const changed = await store.writeOnce(once, codecOf(keyIdCodec), async (transaction) => {
     const { refusal, key } = await findChangeable(parts, transaction, order, "DESTROY");
     if (refusal) return { refusal };
-    await changeState(store, transaction, key.record, "DESTROYED");
+    await changeState(store, transaction, key, "DESTROYED");
     transaction.audit({
       keyId,
       operation: "DESTROY",

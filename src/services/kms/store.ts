@@ -1,6 +1,6 @@
 /** What the key service keeps: records, their sealed secret halves, and what was done with them. */
 import { readHead } from "../../storage/audit-log.ts";
-import { changeCounts, readCount } from "../../storage/list-counts.ts";
+import { changeCounts, readCount, resetCounts } from "../../storage/list-counts.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
 import type { KmsKeysTable } from "../../storage/schema.ts";
@@ -29,6 +29,7 @@ export interface KeyEvent {
 
 /** A use of a key that is to be recorded if the key is still the one that was used. */
 export interface KeyUse {
+  readonly keyId: string;
   readonly tag: string;
   /** One entry each. */
   readonly events: readonly KeyEvent[];
@@ -75,15 +76,12 @@ export function keyListName({ state, algorithm }: KeyFilter): string {
 /** Makes the store of the key service on the store of all. */
 export function createKmsStore(store: Store): KmsStore {
   const recordUses = store.batch(async ({ db, audit }, uses: readonly KeyUse[]) => {
-    const keyIds = [...new Set(uses.flatMap(({ events }) => events.map(({ keyId }) => keyId)))];
-    const rows = await db
-      .selectFrom("kms_keys")
-      .select(["key_id", "record_tag"])
-      .where("key_id", "in", keyIds)
-      .execute();
-    const tags = new Map(rows.map((row) => [row.key_id, row.record_tag]));
-    return uses.map(({ tag, events }) => {
-      if (events.some(({ keyId }) => tags.get(keyId) !== tag)) return false;
+    const keyIds = [...new Set(uses.map(({ keyId }) => keyId))];
+    const rows = await db.selectFrom("kms_keys").selectAll().where("key_id", "in", keyIds).execute();
+    const keys = new Map(rows.map((row) => [row.key_id, readRow(store, row)]));
+    return uses.map(({ keyId, tag, events }) => {
+      const key = keys.get(keyId);
+      if (key === undefined || !key.isIntact || key.tag !== tag) return false;
       for (const event of events) audit(event);
       return true;
     });
@@ -178,26 +176,44 @@ export async function insertKey(
   await putSecret(secretIdentityOf(record.keyId), secret);
 }
 
-/** Moves a key on in its life, within a transaction. What is destroyed loses its secret half. */
+/**
+ * Moves a key on in its life, within a transaction. What is destroyed loses its secret half. A record that somebody
+ * changed stays marked as changed.
+ */
 export async function changeState(
   store: Store,
   { db, eraseSecret }: WriteTransaction,
-  record: KeyRecord,
+  { record, tag, isIntact }: StoredKey,
   state: KeyState,
 ): Promise<void> {
   const changed = { ...record, state };
   await db
     .updateTable("kms_keys")
-    .set({ key_state: state, record_tag: store.tagRecord(fieldsOf(changed)) })
+    .set({ key_state: state, record_tag: isIntact ? store.tagRecord(fieldsOf(changed)) : tag })
     .where("key_id", "=", record.keyId)
     .execute();
-  await changeCounts(db, listsOf(record), -1);
-  await changeCounts(db, listsOf(changed), 1);
+  if (isIntact) {
+    await changeCounts(db, listsOf(record), -1);
+    await changeCounts(db, listsOf(changed), 1);
+  } else await recount(db);
   if (state === "DESTROYED") await eraseSecret(secretIdentityOf(record.keyId));
 }
 
+/** Counts all keys anew: in which lists a changed record was before it was changed, nobody knows. */
+async function recount(db: WriteTransaction["db"]): Promise<void> {
+  const groups = await db
+    .selectFrom("kms_keys")
+    .select(["key_state", "algorithm", (row) => row.fn.countAll<number>().as("count")])
+    .groupBy(["key_state", "algorithm"])
+    .execute();
+  const counts = new Map<string, number>();
+  for (const { key_state: state, algorithm, count } of groups)
+    for (const list of listsOf({ state, algorithm })) counts.set(list, (counts.get(list) ?? 0) + count);
+  await resetCounts(db, keyListName({ state: "", algorithm: "" }), counts);
+}
+
 /** The lists that a key is in: all, those of its state, of its algorithm, and of both. */
-function listsOf({ state, algorithm }: KeyRecord): string[] {
+function listsOf({ state, algorithm }: KeyFilter): string[] {
   return ["", state].flatMap((one) =>
     ["", algorithm].map((other) => keyListName({ state: one, algorithm: other })),
   );

@@ -1,5 +1,6 @@
 /** The way of every use of a key: find it, see whether it may, use it, and record that before anybody is answered. */
 import { ConnectError } from "@connectrpc/connect";
+import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { SecretKey } from "../../crypto/provider.ts";
 import { reasonOf, refuse } from "../../errors.ts";
 import { type CachedKey, type KeyCache, refuseDamaged } from "./key-cache.ts";
@@ -44,13 +45,21 @@ export async function useKey<Result>(
 ): Promise<Result> {
   const { keys, cache } = parts;
   const { keyId, operation, user } = order;
-  const outcome = await recordingRefusal(parts, order, async () => work(await findUsable(cache, order)));
+  const outcome = await recordingRefusal(parts, order, async () => {
+    try {
+      return await work(await findUsable(cache, order));
+    } catch (error) {
+      // Its secret half was erased under the work: it was changed meanwhile, or others needed its place.
+      if (!(error instanceof CryptoError && error.code === "CLOSED")) throw error;
+      return work(await findUsable(cache, order));
+    }
+  });
   for (;;) {
     const key = await recordingRefusal(parts, order, () => findUsable(cache, order));
     const events = outcome.details.map(
       (details): KeyEvent => ({ keyId, operation, user, outcome: "OK", details }),
     );
-    if (await keys.recordUse({ tag: key.tag, events })) return outcome.result;
+    if (await keys.recordUse({ keyId, tag: key.tag, events })) return outcome.result;
     // Somebody changed the key meanwhile. Perhaps its new state allows the use as well; states only go on, so
     // this ends.
     cache.forget(keyId);

@@ -1,0 +1,230 @@
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import type { Kysely } from "kysely";
+import { expect, it } from "vitest";
+import type { Schema } from "../../../src/storage/schema.ts";
+import { refusal } from "../../refusal.ts";
+import {
+  bytesOf,
+  createKey,
+  describeKms,
+  type KmsClient,
+  present,
+  readAudit,
+  readDeeds,
+} from "./kms-server.ts";
+
+const data = bytesOf("attack at dawn");
+const internal = { code: "Internal", reason: "INTERNAL" };
+
+async function* streamOf(keyId: string) {
+  yield { part: { case: "header", value: { keyId } } } as const;
+  yield { part: { case: "chunk", value: data } } as const;
+}
+
+/** Does with keys whatever can be done with them; gives what of it must not be told. */
+async function useEverything(kms: KmsClient) {
+  const { keyId } = await createKey(kms);
+  const context = bytesOf("a context that is nobody's business");
+  const signature = present((await kms.sign({ keyId, data, context })).result).signature;
+  const streamed = present((await kms.signStream(streamOf(keyId))).result).signature;
+  const { results } = await kms.batchSign({ keyId, data: [data] });
+  await kms.verify({ keyId, data, signature, context });
+  await kms.verify({ keyId, data, signature });
+  const newKeyId = present((await kms.rotateKey({ keyId })).newKey).keyId;
+  await kms.destroyKey({ keyId });
+  const kem = await createKey(kms, { algorithm: "ML-KEM-512" });
+  const { ciphertext, sharedSecret } = present((await kms.encapsulate({ keyId: kem.keyId })).result);
+  await kms.decapsulate({ keyId: kem.keyId, ciphertext });
+  const batched = present(results[0]?.signature);
+  const untold = { data, context, signature, streamed, batched, ciphertext, sharedSecret };
+  return { keyId, newKeyId, kemKeyId: kem.keyId, untold };
+}
+
+describeKms("the audit log", (start, shared) => {
+  it("has an entry for everything that was done with a key, in its order", async () => {
+    const { kms } = await start();
+    const { keyId, newKeyId, kemKeyId } = await useEverything(kms);
+    const entries = await readAudit(kms);
+    const deeds = entries.map((entry) => `${entry.keyId} ${entry.operation} ${entry.details}`);
+    expect(deeds).toEqual([
+      `${keyId} CREATE algorithm=ML-DSA-44, usage=SIGN`,
+      `${keyId} SIGN input=data`,
+      `${keyId} SIGN input=stream, bytes=${data.length}`,
+      `${keyId} SIGN input=data, batchItem=1/1`,
+      `${keyId} VERIFY valid=true`,
+      `${keyId} VERIFY valid=false`,
+      `${keyId} ROTATE newKeyId=${newKeyId}`,
+      `${newKeyId} CREATE algorithm=ML-DSA-44, usage=SIGN, rotatedFrom=${keyId}`,
+      `${keyId} DESTROY stateBefore=ROTATED`,
+      `${kemKeyId} CREATE algorithm=ML-KEM-512, usage=KEM`,
+      `${kemKeyId} ENCAPSULATE algorithm=ML-KEM-512`,
+      `${kemKeyId} DECAPSULATE algorithm=ML-KEM-512`,
+    ]);
+    expect(new Set(entries.map(({ outcome }) => outcome))).toEqual(new Set(["OK"]));
+    expect(new Set(entries.map(({ user }) => user))).toEqual(new Set(["system"]));
+  });
+
+  it("has nothing in it of what was signed, verified or kept secret", async () => {
+    const { kms, rest } = await start();
+    const { keyId, untold } = await useEverything(kms);
+    const { text } = await rest("GET /api/kms/audit");
+    expect(text).toContain(keyId);
+    const told = Object.entries(untold).filter(([, bytes]) => {
+      const beginning = Buffer.from(bytes).subarray(0, 12);
+      return (["utf8", "base64", "hex"] as const).some((form) => text.includes(beginning.toString(form)));
+    });
+    expect(told).toEqual([]);
+  });
+
+  it("tells when, to the millisecond", async () => {
+    const { kms } = await start({ now: () => new Date("2026-03-04T05:06:07.089Z") });
+    await createKey(kms);
+    const [entry] = await readAudit(kms);
+    expect(timestampDate(present(entry?.timestamp)).toISOString()).toBe("2026-03-04T05:06:07.089Z");
+  });
+
+  it("names the subject of the token as user where the server wants tokens", async () => {
+    const { kms } = await start({ auth: "token" });
+    const as = (subject: string) => ({ headers: { authorization: `Bearer ${subject}` } });
+    const { keyId } = present((await kms.createKey({ algorithm: "ML-DSA-44" }, as("ada"))).result);
+    await kms.sign({ keyId, data }, as("grace"));
+    await kms.destroyKey({ keyId }, as("ada"));
+    await refusal(kms.sign({ keyId, data }, as("mallory")));
+    const { auditLog } = await kms.getAuditLog({}, as("auditor"));
+    expect(auditLog.map(({ user, operation }) => [user, operation])).toEqual([
+      ["ada", "CREATE"],
+      ["grace", "SIGN"],
+      ["ada", "DESTROY"],
+      ["mallory", "SIGN"],
+    ]);
+  });
+
+  it("has no entry for what only reads", async () => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms);
+    await kms.getKey({ keyId });
+    await kms.listKeys({});
+    await kms.getAuditLog({ keyId });
+    await kms.verifyAuditLog({});
+    await kms.getHealth({});
+    for await (const _ of kms.watchAuditLog({ keyId, afterSequence: 0 })) break;
+    expect(await readDeeds(kms, keyId)).toEqual(["CREATE OK algorithm=ML-DSA-44, usage=SIGN"]);
+  });
+
+  it("has an entry for an attempt with a length that the algorithm does not have", async () => {
+    const { kms } = await shared();
+    const signing = await createKey(kms);
+    const kem = await createKey(kms, { algorithm: "ML-KEM-512" });
+    const wrong = bytesOf("too short");
+    await refusal(kms.verify({ keyId: signing.keyId, data, signature: wrong }));
+    await refusal(kms.decapsulate({ keyId: kem.keyId, ciphertext: wrong }));
+    expect((await readDeeds(kms, signing.keyId)).at(-1)).toBe("VERIFY REFUSED reason=LENGTH_INVALID");
+    expect((await readDeeds(kms, kem.keyId)).at(-1)).toBe("DECAPSULATE REFUSED reason=LENGTH_INVALID");
+  });
+
+  it.each(["rotate", "destroy"] as const)("has an entry for each caller who races to %s", async (change) => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms);
+    const race = () => (change === "rotate" ? kms.rotateKey({ keyId }) : kms.destroyKey({ keyId }));
+    await Promise.allSettled(Array.from({ length: 10 }, race));
+    const operation = change.toUpperCase();
+    const deeds = (await readDeeds(kms, keyId)).slice(1);
+    expect(deeds.filter((deed) => deed.startsWith(`${operation} OK`))).toHaveLength(1);
+    const lost = `${operation} REFUSED reason=KEY_STATE_REFUSES`;
+    expect(deeds.filter((deed) => deed === lost)).toHaveLength(9);
+    expect(deeds).toHaveLength(10);
+  });
+
+  it("names the key as the caller did, although there is none", async () => {
+    const { kms } = await shared();
+    const keyId = `no "key" \\ of ours: 🔑`;
+    await refusal(kms.sign({ keyId, data }));
+    const [entry] = await readAudit(kms, keyId);
+    expect(entry).toMatchObject({ keyId, operation: "SIGN", outcome: "REFUSED", user: "system" });
+  });
+
+  it("counts its entries from 1 without gaps, also of callers who come at once", async () => {
+    const { kms } = await start();
+    const keys = await Promise.all(Array.from({ length: 10 }, () => createKey(kms)));
+    const calls = keys.flatMap(({ keyId }) => [
+      ...Array.from({ length: 5 }, () => kms.sign({ keyId, data })),
+      refusal(kms.encapsulate({ keyId })),
+    ]);
+    await Promise.all(calls);
+    const entries = await readAudit(kms);
+    expect(entries.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 70 }, (_, i) => i + 1));
+    const times = entries.map(({ timestamp }) => timestampDate(present(timestamp)).getTime());
+    expect(times).toEqual(times.toSorted((one, other) => one - other));
+  });
+
+  it("goes on where it was after a restart", async () => {
+    const first = await start();
+    const { keyId } = await createKey(first.kms);
+    const before = await readAudit(first.kms);
+    await first.close();
+    const second = await start({ database: first.database });
+    await second.kms.sign({ keyId, data });
+    const after = await readAudit(second.kms);
+    expect(after.slice(0, before.length)).toEqual(before);
+    expect(after.at(-1)).toMatchObject({ sequence: before.length + 1, operation: "SIGN" });
+    expect((await second.kms.verifyAuditLog({})).valid).toBe(true);
+  });
+});
+
+describeKms("a server that can not write its audit log", (start) => {
+  it("answers nothing, and changes nothing, until it can again", async () => {
+    const { kms, tamper } = await start();
+    const signing = await createKey(kms);
+    const { keyId } = signing;
+    const kem = await createKey(kms, { algorithm: "ML-KEM-512" });
+    const { ciphertext } = present((await kms.encapsulate({ keyId: kem.keyId })).result);
+    const signature = present((await kms.sign({ keyId, data })).result).signature;
+    await tamper((db) => db.schema.alterTable("audit_entries").renameTo("elsewhere").execute());
+    const calls = [
+      kms.createKey({}),
+      kms.sign({ keyId, data }),
+      kms.batchSign({ keyId, data: [data] }),
+      kms.signStream(streamOf(keyId)),
+      kms.verify({ keyId, data, signature }),
+      kms.encapsulate({ keyId: kem.keyId }),
+      kms.decapsulate({ keyId: kem.keyId, ciphertext }),
+      kms.rotateKey({ keyId }),
+      kms.destroyKey({ keyId }),
+      kms.sign({ keyId: "key-no", data }),
+    ];
+    expect(await Promise.all(calls.map(refusal))).toEqual(calls.map(() => internal));
+    await tamper(bringBack);
+    expect((await kms.getKey({ keyId })).result).toMatchObject({ ...signing, status: "ACTIVE" });
+    expect(await kms.getHealth({})).toMatchObject({ keyCount: 2 });
+    expect(await kms.sign({ keyId, data })).toMatchObject({ status: "success" });
+    expect(await kms.verifyAuditLog({})).toMatchObject({ valid: true, entries: 5 });
+  });
+
+  it("answers the first call after it can again", async () => {
+    const { kms, tamper } = await start();
+    const { keyId } = await createKey(kms);
+    await tamper((db) => db.schema.alterTable("audit_entries").renameTo("elsewhere").execute());
+    expect(await refusal(kms.sign({ keyId, data }))).toEqual(internal);
+    await tamper(bringBack);
+    expect(await kms.sign({ keyId, data })).toMatchObject({ status: "success" });
+  });
+
+  it("refuses whatever needs an entry where somebody changed the end of the log", async () => {
+    const { kms, tamper } = await start();
+    const { keyId } = await createKey(kms);
+    await tamper((db) =>
+      db
+        .updateTable("audit_head")
+        .set({ head_tag: "0".repeat(64) })
+        .execute(),
+    );
+    const damaged = { code: "DataLoss", reason: "STORE_DAMAGED" };
+    const calls = [kms.createKey({}), kms.sign({ keyId, data }), kms.destroyKey({ keyId })];
+    expect(await Promise.all(calls.map(refusal))).toEqual(calls.map(() => damaged));
+  });
+});
+
+function bringBack(db: Kysely<Schema>): Promise<void> {
+  const elsewhere = "elsewhere" as "audit_entries";
+  return db.schema.alterTable(elsewhere).renameTo("audit_entries").execute();
+}

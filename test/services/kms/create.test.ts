@@ -1,0 +1,147 @@
+import { createPublicKey } from "node:crypto";
+import { expect, it } from "vitest";
+import { describeRefusal, failureOf, refusal } from "../../refusal.ts";
+import { createKey, describeKms, present } from "./kms-server.ts";
+
+/** Raw public keys in bytes: FIPS 204, table 2; FIPS 205, table 2; FIPS 203, table 3. */
+const publicKeyBytes = {
+  "ML-DSA-44": 1312,
+  "ML-DSA-65": 1952,
+  "ML-DSA-87": 2592,
+  "SLH-DSA-SHA2-128s": 32,
+  "SLH-DSA-SHA2-128f": 32,
+  "SLH-DSA-SHA2-192s": 48,
+  "SLH-DSA-SHA2-192f": 48,
+  "SLH-DSA-SHA2-256s": 64,
+  "SLH-DSA-SHA2-256f": 64,
+  "SLH-DSA-SHAKE-128s": 32,
+  "SLH-DSA-SHAKE-128f": 32,
+  "SLH-DSA-SHAKE-192s": 48,
+  "SLH-DSA-SHAKE-192f": 48,
+  "SLH-DSA-SHAKE-256s": 64,
+  "SLH-DSA-SHAKE-256f": 64,
+  "ML-KEM-512": 800,
+  "ML-KEM-768": 1184,
+  "ML-KEM-1024": 1568,
+};
+const keyIdForm = /^key-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+const invalid = (...fields: string[]) => ({ code: "InvalidArgument", reason: "FIELD_INVALID", fields });
+
+describeKms("KmsService.CreateKey", (_start, shared) => {
+  it.each(Object.entries(publicKeyBytes))(
+    "makes a key of %s with a raw public key of %i bytes, which its PEM holds too",
+    async (algorithm, bytes) => {
+      const { kms } = await shared();
+      const key = await createKey(kms, { algorithm });
+      const outside = createPublicKey(present(key.publicKeyPem));
+      expect(key).toMatchObject({ algorithm, usage: algorithm.startsWith("ML-KEM") ? "KEM" : "SIGN" });
+      expect(key.publicKey).toHaveLength(bytes);
+      expect(outside.asymmetricKeyType).toBe(algorithm.toLowerCase());
+      expect(new Uint8Array(outside.export({ format: "raw-public" }))).toEqual(key.publicKey);
+    },
+  );
+
+  it("tells of the new key all but its secret half and its JWK", async () => {
+    const { kms } = await shared();
+    const before = Date.now();
+    const { status, result } = await kms.createKey({ alias: "till 7", algorithm: "ML-DSA-65" });
+    const { createdAt, ...rest } = present(result);
+    expect(status).toBe("success");
+    expect(rest).toEqual({
+      $typeName: "kms.KeyRecord",
+      keyId: expect.stringMatching(keyIdForm),
+      alias: "till 7",
+      algorithm: "ML-DSA-65",
+      usage: "SIGN",
+      status: "ACTIVE",
+      publicKey: expect.any(Uint8Array),
+      publicKeyPem: expect.stringMatching(/^-----BEGIN PUBLIC KEY-----\n/),
+    });
+    const createdMs = Number(present(createdAt).seconds) * 1000 + present(createdAt).nanos / 1e6;
+    expect(createdMs).toBeGreaterThanOrEqual(before);
+    expect(createdMs).toBeLessThanOrEqual(Date.now());
+  });
+
+  it.each([
+    { usage: "", algorithm: "", made: "ML-DSA-65", madeFor: "SIGN" },
+    { usage: "SIGN", algorithm: "", made: "ML-DSA-65", madeFor: "SIGN" },
+    { usage: "KEM", algorithm: "", made: "ML-KEM-768", madeFor: "KEM" },
+    { usage: "", algorithm: "ML-KEM-512", made: "ML-KEM-512", madeFor: "KEM" },
+    { usage: "KEM", algorithm: "ML-KEM-1024", made: "ML-KEM-1024", madeFor: "KEM" },
+    { usage: "SIGN", algorithm: "ML-DSA-87", made: "ML-DSA-87", madeFor: "SIGN" },
+  ])("makes $made for $madeFor of the usage '$usage' and the algorithm '$algorithm'", async (row) => {
+    const { kms } = await shared();
+    const { usage, algorithm, made, madeFor } = row;
+    const { result } = await kms.createKey({ usage, algorithm });
+    expect(result).toMatchObject({ algorithm: made, usage: madeFor });
+  });
+
+  it.each([
+    { usage: "KEM", algorithm: "ML-DSA-65" },
+    { usage: "KEM", algorithm: "SLH-DSA-SHAKE-128f" },
+    { usage: "SIGN", algorithm: "ML-KEM-768" },
+    { usage: "BOTH", algorithm: "" },
+    { usage: "sign", algorithm: "" },
+  ])("refuses the usage $usage for the algorithm '$algorithm'", async (wanted) => {
+    const { kms } = await shared();
+    expect(await refusal(kms.createKey(wanted))).toEqual(invalid("usage"));
+  });
+
+  it.each(["ML-DSA-66", "ml-dsa-65", "ECDSA-P256", "RSA", " ML-DSA-65"])(
+    "refuses the algorithm '%s' and lists those that there are",
+    async (algorithm) => {
+      const { kms } = await shared();
+      const failure = await failureOf(kms.createKey({ algorithm }));
+      expect(describeRefusal(failure)).toEqual(invalid("algorithm"));
+      const unlisted = Object.keys(publicKeyBytes).filter((known) => !failure.rawMessage.includes(known));
+      expect(unlisted).toEqual([]);
+    },
+  );
+
+  it("gives each key an id of its own, and that as alias where there is none", async () => {
+    const { kms } = await shared();
+    const [one, other] = [await createKey(kms), await createKey(kms)];
+    expect(one.keyId).toMatch(keyIdForm);
+    expect(one.alias).toBe(one.keyId);
+    expect(other.keyId).not.toBe(one.keyId);
+    expect(other.publicKey).not.toEqual(one.publicKey);
+  });
+
+  it.each([
+    ["255 characters", "a".repeat(255)],
+    ["255 characters outside of the basic plane", "🔑".repeat(255)],
+    ["letters of all kinds", "Schlüssel — 鍵 'x'; drop table kms_keys; --"],
+  ])("takes an alias of %s and gives it back as it was", async (_what, alias) => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms, { alias });
+    expect((await kms.getKey({ keyId })).result?.alias).toBe(alias);
+  });
+
+  it("takes an alias that another key has", async () => {
+    const { kms } = await shared();
+    const [one, other] = [await createKey(kms, { alias: "twin" }), await createKey(kms, { alias: "twin" })];
+    expect([one.alias, other.alias]).toEqual(["twin", "twin"]);
+    expect(one.keyId).not.toBe(other.keyId);
+  });
+
+  it.each([
+    ["256 characters", "a".repeat(256)],
+    ["a line end", "a\nb"],
+    ["a null character", "a\u0000b"],
+    ["an escape character", "\u001b[31m"],
+    ["a delete character", "a\u007f"],
+    ["a control character of Latin-1", "a\u0085b"],
+  ])("refuses an alias with %s", async (_what, alias) => {
+    const { kms } = await shared();
+    expect(await refusal(kms.createKey({ alias }))).toEqual(invalid("alias"));
+  });
+
+  it("makes nothing of what it refuses", async () => {
+    const { kms } = await shared();
+    const before = await kms.getHealth({});
+    await refusal(kms.createKey({ usage: "KEM", algorithm: "ML-DSA-65" }));
+    await refusal(kms.createKey({ alias: "a\nb" }));
+    expect((await kms.getHealth({})).keyCount).toBe(before.keyCount);
+  });
+});

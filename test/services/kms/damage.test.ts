@@ -1,0 +1,283 @@
+import type { Kysely } from "kysely";
+import { describe, expect, it } from "vitest";
+import type { Schema } from "../../../src/storage/schema.ts";
+import { describeRefusal, failureOf } from "../../refusal.ts";
+import {
+  bytesOf,
+  createKey,
+  describeKms,
+  type KmsClient,
+  type KmsServer,
+  present,
+  readDeeds,
+} from "./kms-server.ts";
+
+const data = bytesOf("hello");
+
+/** A key of each kind, in use, beside another of its kind. */
+interface Keys {
+  readonly signing: string;
+  readonly kem: string;
+  readonly otherSigning: string;
+  readonly otherKem: string;
+  readonly signature: Uint8Array;
+  readonly ciphertext: Uint8Array;
+}
+
+type Call = (kms: KmsClient, keys: Keys) => Promise<unknown>;
+type Change = (db: Kysely<Schema>, keyId: string, otherKeyId: string) => Promise<unknown>;
+
+async function* streamOf(keyId: string) {
+  yield { part: { case: "header", value: { keyId } } } as const;
+  yield { part: { case: "chunk", value: data } } as const;
+}
+
+/** What needs the secret half. */
+const secretCalls: Record<string, Call> = {
+  Sign: (kms, { signing }) => kms.sign({ keyId: signing, data }),
+  SignStream: (kms, { signing }) => kms.signStream(streamOf(signing)),
+  BatchSign: (kms, { signing }) => kms.batchSign({ keyId: signing, data: [data] }),
+  Decapsulate: (kms, { kem, ciphertext }) => kms.decapsulate({ keyId: kem, ciphertext }),
+};
+/** What needs the record alone. */
+const publicCalls: Record<string, Call> = {
+  Verify: (kms, { signing, signature }) => kms.verify({ keyId: signing, data, signature }),
+  Encapsulate: (kms, { kem }) => kms.encapsulate({ keyId: kem }),
+  "GetKey of one that signs": (kms, { signing }) => kms.getKey({ keyId: signing }),
+  "GetKey of one of ML-KEM": (kms, { kem }) => kms.getKey({ keyId: kem }),
+  "RotateKey of one that signs": (kms, { signing }) => kms.rotateKey({ keyId: signing }),
+  "RotateKey of one of ML-KEM": (kms, { kem }) => kms.rotateKey({ keyId: kem }),
+};
+
+async function makeKeys(kms: KmsClient, { inUse = false } = {}): Promise<Keys> {
+  const make = async (algorithm: string) => (await createKey(kms, { algorithm })).keyId;
+  const [otherSigning, otherKem] = [await make("ML-DSA-44"), await make("ML-KEM-512")];
+  const { signature } = present((await kms.sign({ keyId: otherSigning, data })).result);
+  const { ciphertext } = present((await kms.encapsulate({ keyId: otherKem })).result);
+  const [signing, kem] = [await make("ML-DSA-44"), await make("ML-KEM-512")];
+  const keys = { signing, kem, otherSigning, otherKem, signature, ciphertext };
+  const uses = inUse ? [...Object.values(secretCalls), publicCalls.Verify, publicCalls.Encapsulate] : [];
+  for (const use of uses) await use?.(kms, keys);
+  return keys;
+}
+
+/** Changes both keys behind the back of the service. */
+function damage({ tamper }: KmsServer, keys: Keys, change: Change): Promise<void> {
+  return tamper(async (db) => {
+    await change(db, keys.signing, keys.otherSigning);
+    await change(db, keys.kem, keys.otherKem);
+  });
+}
+
+/** How each call is refused, or that it is answered. */
+async function outcomesOf(kms: KmsClient, keys: Keys, calls: Record<string, Call>) {
+  const outcomes: Record<string, string> = {};
+  for (const [name, call] of Object.entries(calls))
+    outcomes[name] = await call(kms, keys).then(
+      () => "answered",
+      (error) => Object.values(describeRefusal(error)).join(" "),
+    );
+  return outcomes;
+}
+
+function allOf(outcome: string, calls: Record<string, Call>): Record<string, string> {
+  return Object.fromEntries(Object.keys(calls).map((name) => [name, outcome]));
+}
+
+/** The keys beside those that were changed. */
+const others = ({ otherSigning, otherKem, ...keys }: Keys): Keys => ({
+  ...keys,
+  signing: otherSigning,
+  kem: otherKem,
+  otherSigning,
+  otherKem,
+});
+
+const damaged = "DataLoss KEY_DAMAGED";
+
+const record =
+  (set: object): Change =>
+  (db, keyId) =>
+    db.updateTable("kms_keys").set(set).where("key_id", "=", keyId).execute();
+
+const readRecord = (db: Kysely<Schema>, keyId: string) =>
+  db.selectFrom("kms_keys").selectAll().where("key_id", "=", keyId).executeTakeFirstOrThrow();
+
+const flip = (bytes: Uint8Array) => Uint8Array.from(bytes, (byte, i) => (i === 20 ? byte ^ 1 : byte));
+
+const recordChanges: [what: string, change: Change][] = [
+  ["alias", record({ alias: "mine" })],
+  ["algorithm", record({ algorithm: "ML-DSA-87" })],
+  ["algorithm, to one that there is not,", record({ algorithm: "RSA" })],
+  ["usage", record({ key_usage: "BOTH" })],
+  ["state", record({ key_state: "ROTATED" })],
+  ["state, to one that there is not,", record({ key_state: "LOST" })],
+  ["owner", record({ owner: "mallory" })],
+  ["time of creation", record({ created_at_ms: 1 })],
+  ["tag", record({ record_tag: "0".repeat(64) })],
+  [
+    "public key",
+    async (db, keyId) => {
+      const { public_key } = await readRecord(db, keyId);
+      return record({ public_key: flip(public_key) })(db, keyId, "");
+    },
+  ],
+  [
+    "public key and tag, to those of another key,",
+    async (db, keyId, otherKeyId) => {
+      const { public_key, record_tag } = await readRecord(db, otherKeyId);
+      return record({ public_key, record_tag })(db, keyId, otherKeyId);
+    },
+  ],
+];
+
+const identityOf = (keyId: string) => `kms_keys/${keyId}/secret-key`;
+
+const readSecret = (db: Kysely<Schema>, keyId: string) =>
+  db
+    .selectFrom("sealed_secrets")
+    .selectAll()
+    .where("identity", "=", identityOf(keyId))
+    .executeTakeFirstOrThrow();
+
+type Secret = Schema["sealed_secrets"];
+
+const secret =
+  (changeOf: (row: Secret, otherRow: Secret) => Partial<Secret>): Change =>
+  async (db, keyId, otherKeyId) => {
+    const set = changeOf(await readSecret(db, keyId), await readSecret(db, otherKeyId));
+    return db.updateTable("sealed_secrets").set(set).where("identity", "=", identityOf(keyId)).execute();
+  };
+
+const secretChanges: [what: string, change: Change][] = [
+  ["had a bit of its ciphertext changed", secret(({ ciphertext }) => ({ ciphertext: flip(ciphertext) }))],
+  ["had its ciphertext cut", secret(({ ciphertext }) => ({ ciphertext: ciphertext.subarray(0, 27) }))],
+  ["has no ciphertext left", secret(() => ({ ciphertext: new Uint8Array() }))],
+  [
+    "had a bit of its wrapped data key changed",
+    secret((row) => ({ wrapped_data_key: flip(row.wrapped_data_key) })),
+  ],
+  ["is said to be under another master key", secret(() => ({ master_key_id: "0".repeat(16) }))],
+  ["was copied from another key", secret((_row, { identity: _, ...otherRow }) => otherRow)],
+  [
+    "was deleted",
+    (db, keyId) => db.deleteFrom("sealed_secrets").where("identity", "=", identityOf(keyId)).execute(),
+  ],
+];
+
+describeKms("a key with a record that somebody changed in the database", (_start, shared) => {
+  const everyCall = { ...secretCalls, ...publicCalls };
+  describe.each([
+    ["before it was used", false],
+    ["while it was in use", true],
+  ])("%s", (_when, inUse) => {
+    it.each(recordChanges)(
+      "is refused by every call that needs it: its %s was changed",
+      async (_what, change) => {
+        const server = await shared();
+        const keys = await makeKeys(server.kms, { inUse });
+        await damage(server, keys, change);
+        expect(await outcomesOf(server.kms, keys, everyCall)).toEqual(allOf(damaged, everyCall));
+        expect(await outcomesOf(server.kms, others(keys), everyCall)).toEqual(allOf("answered", everyCall));
+      },
+    );
+  });
+
+  it.each(["rotate", "destroy"] as const)("does not come back: ACTIVE again after %s", async (retire) => {
+    const server = await shared();
+    const keys = await makeKeys(server.kms, { inUse: true });
+    for (const keyId of [keys.signing, keys.kem])
+      await (retire === "rotate" ? server.kms.rotateKey({ keyId }) : server.kms.destroyKey({ keyId }));
+    await damage(server, keys, record({ key_state: "ACTIVE" }));
+    expect(await outcomesOf(server.kms, keys, everyCall)).toEqual(allOf(damaged, everyCall));
+  });
+
+  it("is refused with a sentence that names the key, and has an entry in the audit log", async () => {
+    const { kms, tamper } = await shared();
+    const { keyId } = await createKey(kms);
+    await tamper((db) => record({ alias: "mine" })(db, keyId, ""));
+    const failure = await failureOf(kms.sign({ keyId, data }));
+    expect(failure.rawMessage).toContain(keyId);
+    expect(failure.rawMessage).not.toMatch(/tag|hmac|mine|select|sql|kms_keys/i);
+    expect((await readDeeds(kms, keyId)).slice(1)).toEqual(["SIGN REFUSED reason=KEY_DAMAGED"]);
+  });
+
+  it("works again once it is as it was", async () => {
+    const { kms, tamper } = await shared();
+    const { keyId, alias } = await createKey(kms);
+    await tamper((db) => record({ alias: "mine" })(db, keyId, ""));
+    await failureOf(kms.sign({ keyId, data }));
+    await tamper((db) => record({ alias })(db, keyId, ""));
+    expect(await kms.sign({ keyId, data })).toMatchObject({ status: "success" });
+  });
+
+  it.each(recordChanges)("can be destroyed, for good: its %s was changed", async (_what, change) => {
+    const server = await shared();
+    const keys = await makeKeys(server.kms);
+    await damage(server, keys, change);
+    for (const keyId of [keys.signing, keys.kem])
+      expect(await server.kms.destroyKey({ keyId })).toMatchObject({ newStatus: "DESTROYED" });
+    const left = await server.store.reader
+      .selectFrom("sealed_secrets")
+      .select("identity")
+      .where("identity", "in", [identityOf(keys.signing), identityOf(keys.kem)])
+      .execute();
+    expect(left).toEqual([]);
+    expect(Object.values(await outcomesOf(server.kms, keys, secretCalls))).not.toContain("answered");
+  });
+});
+
+describeKms("a store with a key whose state somebody changed", (start) => {
+  it("still lists and counts its keys after the key was destroyed", async () => {
+    const { kms, tamper } = await start();
+    const { keyId } = await createKey(kms);
+    await tamper((db) => record({ key_state: "ROTATED" })(db, keyId, ""));
+    await kms.destroyKey({ keyId });
+    const lists = ["ACTIVE", "ROTATED", "DESTROYED"].map((status) => kms.listKeys({ status }));
+    expect((await Promise.all(lists)).map(({ totalSize }) => totalSize)).toEqual([0, 0, 1]);
+  });
+});
+
+describeKms("a key with a sealed secret half that somebody changed", (_start, shared) => {
+  it.each(secretChanges)("is refused by every call that needs that half: it %s", async (_what, change) => {
+    const server = await shared();
+    const keys = await makeKeys(server.kms);
+    await damage(server, keys, change);
+    expect(await outcomesOf(server.kms, keys, secretCalls)).toEqual(allOf(damaged, secretCalls));
+    expect(await outcomesOf(server.kms, keys, publicCalls)).toEqual(allOf("answered", publicCalls));
+    const everyCall = { ...secretCalls, ...publicCalls };
+    expect(await outcomesOf(server.kms, others(keys), everyCall)).toEqual(allOf("answered", everyCall));
+  });
+
+  it.each(secretChanges)("can be destroyed: it %s", async (_what, change) => {
+    const server = await shared();
+    const keys = await makeKeys(server.kms);
+    await damage(server, keys, change);
+    const { status } = await server.kms.destroyKey({ keyId: keys.signing });
+    expect(status).toBe("success");
+  });
+
+  it("is refused with a sentence that names the key, and has an entry in the audit log", async () => {
+    const server = await shared();
+    const keys = await makeKeys(server.kms);
+    await damage(
+      server,
+      keys,
+      secret(({ ciphertext }) => ({ ciphertext: flip(ciphertext) })),
+    );
+    const failure = await failureOf(server.kms.sign({ keyId: keys.signing, data }));
+    expect(failure.rawMessage).toContain(keys.signing);
+    expect(failure.rawMessage).not.toMatch(/seal|cipher|gcm|auth|master|data key|kms_keys/i);
+    expect((await readDeeds(server.kms, keys.signing)).slice(1)).toEqual(["SIGN REFUSED reason=KEY_DAMAGED"]);
+  });
+
+  it("works again once it is as it was", async () => {
+    const server = await shared();
+    const keys = await makeKeys(server.kms);
+    const change = secret(({ ciphertext }) => ({ ciphertext: flip(ciphertext) }));
+    await damage(server, keys, change);
+    expect(await outcomesOf(server.kms, keys, secretCalls)).toEqual(allOf(damaged, secretCalls));
+    await damage(server, keys, change);
+    expect(await outcomesOf(server.kms, keys, secretCalls)).toEqual(allOf("answered", secretCalls));
+  });
+});

@@ -1,0 +1,266 @@
+import { type DescMessage, type MessageShape, toBinary } from "@bufbuild/protobuf";
+import { describe, expect, it } from "vitest";
+import {
+  CreateKeyResponseSchema,
+  DestroyKeyResponseSchema,
+  RotateKeyResponseSchema,
+} from "#gen/kms/kms_service_pb.ts";
+import { refusal } from "../../refusal.ts";
+import {
+  bytesOf,
+  createKey,
+  describeKms,
+  describeReplicas,
+  type KmsServer,
+  present,
+  readDeeds,
+  restRefusal,
+} from "./kms-server.ts";
+
+const reused = { code: "AlreadyExists", reason: "IDEMPOTENCY_KEY_REUSED" };
+const hour = 3_600_000;
+
+const under = (idempotencyKey: string) => ({ headers: { "idempotency-key": idempotencyKey } });
+
+let names = 0;
+/** A name that no other test has used. */
+function freshName(): string {
+  names += 1;
+  return `order ${names}`;
+}
+
+function bytesOfAnswer<Schema extends DescMessage>(schema: Schema, answer: MessageShape<Schema>): string {
+  return Buffer.from(toBinary(schema, answer)).toString("hex");
+}
+
+describeKms("an Idempotency-Key", (start, shared) => {
+  describe.each([
+    ["gRPC", "kms"],
+    ["Connect", "connect"],
+  ] as const)("over %s", (_protocol, client) => {
+    it("of CreateKey gives the first answer again, and makes no second key", async () => {
+      const { kms, [client]: caller } = await shared();
+      const order = under(freshName());
+      const request = { alias: "till 7", algorithm: "ML-DSA-44" };
+      const [first, again] = [await caller.createKey(request, order), await caller.createKey(request, order)];
+      const [one, other] = [first, again].map((answer) => bytesOfAnswer(CreateKeyResponseSchema, answer));
+      expect(other).toBe(one);
+      const { keyId } = present(first.result);
+      expect(await readDeeds(kms, keyId)).toEqual(["CREATE OK algorithm=ML-DSA-44, usage=SIGN"]);
+      const { keys } = await kms.listKeys({});
+      expect(keys.filter((key) => key.keyId === keyId)).toHaveLength(1);
+    });
+
+    it("of RotateKey gives the first answer again, and rotates once", async () => {
+      const { kms, [client]: caller } = await shared();
+      const order = under(freshName());
+      const { keyId } = await createKey(kms);
+      const [first, again] = [
+        await caller.rotateKey({ keyId }, order),
+        await caller.rotateKey({ keyId }, order),
+      ];
+      const [one, other] = [first, again].map((answer) => bytesOfAnswer(RotateKeyResponseSchema, answer));
+      expect(other).toBe(one);
+      const newKeyId = present(first.newKey).keyId;
+      expect((await readDeeds(kms, keyId)).slice(1)).toEqual([`ROTATE OK newKeyId=${newKeyId}`]);
+      expect(await readDeeds(kms, newKeyId)).toHaveLength(1);
+    });
+
+    it("of DestroyKey gives the first answer again, and destroys once", async () => {
+      const { kms, [client]: caller } = await shared();
+      const order = under(freshName());
+      const { keyId } = await createKey(kms);
+      const first = await caller.destroyKey({ keyId }, order);
+      const again = await caller.destroyKey({ keyId }, order);
+      const [one, other] = [first, again].map((answer) => bytesOfAnswer(DestroyKeyResponseSchema, answer));
+      expect(other).toBe(one);
+      expect((await readDeeds(kms, keyId)).slice(1)).toEqual(["DESTROY OK stateBefore=ACTIVE"]);
+    });
+  });
+
+  it("over REST gives the very same text again", async () => {
+    const { rest } = await shared();
+    const twice = async (line: string, body?: object) => {
+      const order = { "idempotency-key": freshName() };
+      return [await rest(line, body, order), await rest(line, body, order)].map(({ text }) => text);
+    };
+    const [created, createdAgain] = await twice("POST /api/kms/create-key", { algorithm: "ML-DSA-44" });
+    expect(createdAgain).toBe(created);
+    const { keyId } = JSON.parse(created ?? "").result;
+    const [rotated, rotatedAgain] = await twice("POST /api/kms/rotate-key", { keyId });
+    expect(rotatedAgain).toBe(rotated);
+    expect(JSON.parse(rotated ?? "").status).toBe("success");
+    const [destroyed, destroyedAgain] = await twice(`DELETE /api/kms/key/${keyId}`);
+    expect(destroyedAgain).toBe(destroyed);
+    expect(JSON.parse(destroyed ?? "").status).toBe("success");
+  });
+
+  it("is one and the same over all protocols", async () => {
+    const { kms, connect, rest } = await shared();
+    const name = freshName();
+    const request = { alias: "till 7", algorithm: "ML-KEM-512", usage: "KEM" };
+    const first = await kms.createKey(request, under(name));
+    expect(await connect.createKey(request, under(name))).toEqual(first);
+    const { json } = await rest("POST /api/kms/create-key", request, { "idempotency-key": name });
+    expect(json).toMatchObject({ result: { keyId: present(first.result).keyId } });
+  });
+
+  it("gives the answer as it was, although the key has changed since", async () => {
+    const { kms } = await shared();
+    const order = under(freshName());
+    const first = await kms.createKey({ algorithm: "ML-DSA-44" }, order);
+    await kms.destroyKey({ keyId: present(first.result).keyId });
+    expect(await kms.createKey({ algorithm: "ML-DSA-44" }, order)).toEqual(first);
+  });
+
+  it("survives a restart", async () => {
+    const before = await start();
+    const first = await before.kms.createKey({}, under("order"));
+    await before.close();
+    const after = await start({ database: before.database });
+    expect(await after.kms.createKey({}, under("order"))).toEqual(first);
+  });
+
+  it("is for 24 hours, and free again from then on", async () => {
+    const server = await start();
+    await server.close();
+    const at = async (ms: number) => {
+      const { kms, close } = await start({ database: server.database, now: () => new Date(ms) });
+      const { result } = await kms.createKey({}, under("order"));
+      await close();
+      return present(result).keyId;
+    };
+    const beginMs = Date.UTC(2026, 0, 1);
+    const first = await at(beginMs);
+    expect(await at(beginMs + 24 * hour - 1)).toBe(first);
+    const second = await at(beginMs + 24 * hour);
+    expect(second).not.toBe(first);
+    expect(await at(beginMs + 48 * hour - 1)).toBe(second);
+  });
+
+  it("is each user's own", async () => {
+    const { kms } = await start({ auth: "token" });
+    const as = (user: string) => ({
+      headers: { authorization: `Bearer ${user}`, "idempotency-key": "order" },
+    });
+    const ofAda = await kms.createKey({}, as("ada"));
+    expect(present((await kms.createKey({}, as("bob"))).result).keyId).not.toBe(present(ofAda.result).keyId);
+    expect(await kms.createKey({}, as("ada"))).toEqual(ofAda);
+  });
+
+  it("refuses another request under the same key, and remembers the first", async () => {
+    const { kms, rest } = await shared();
+    const name = freshName();
+    const first = await kms.createKey({ alias: "one" }, under(name));
+    const { keyId } = present(first.result);
+    expect(await refusal(kms.createKey({ alias: "other" }, under(name)))).toEqual(reused);
+    expect(await refusal(kms.rotateKey({ keyId }, under(name)))).toEqual(reused);
+    expect(await refusal(kms.destroyKey({ keyId }, under(name)))).toEqual(reused);
+    const answer = await rest("POST /api/kms/create-key", { alias: "other" }, { "idempotency-key": name });
+    expect(restRefusal(answer)).toMatchObject({
+      status: 409,
+      code: "ALREADY_EXISTS",
+      reason: "IDEMPOTENCY_KEY_REUSED",
+    });
+    expect(await kms.createKey({ alias: "one" }, under(name))).toEqual(first);
+    expect((await kms.getKey({ keyId })).result?.status).toBe("ACTIVE");
+  });
+
+  it("tells an empty request of DestroyKey from one of RotateKey with the same keyId", async () => {
+    const { kms } = await shared();
+    const name = freshName();
+    const { keyId } = await createKey(kms);
+    await kms.rotateKey({ keyId }, under(name));
+    expect(await refusal(kms.destroyKey({ keyId }, under(name)))).toEqual(reused);
+  });
+
+  it.each(["a", "a".repeat(255), "~!@ #{}", "550e8400-e29b-41d4-a716-446655440000"])(
+    "may be %j",
+    async (name) => {
+      const { kms } = await start();
+      const first = await kms.createKey({}, under(name));
+      expect(await kms.createKey({}, under(name))).toEqual(first);
+    },
+  );
+
+  it.each([
+    ["256 characters", "a".repeat(256)],
+    ["none", ""],
+    ["letters outside of ASCII", "caf\u00e9"],
+    ["a control character", "a\tb"],
+  ])("is refused with %s", async (_what, name) => {
+    const { kms, rest } = await shared();
+    const { keyCount } = await kms.getHealth({});
+    const answer = await rest("POST /api/kms/create-key", {}, { "idempotency-key": name });
+    expect(restRefusal(answer)).toEqual({
+      status: 400,
+      code: "INVALID_ARGUMENT",
+      reason: "IDEMPOTENCY_KEY_INVALID",
+      fields: ["idempotency-key"],
+    });
+    expect((await kms.getHealth({})).keyCount).toBe(keyCount);
+  });
+
+  it("of 256 characters is refused over gRPC and Connect too", async () => {
+    const { kms, connect } = await shared();
+    const invalid = {
+      code: "InvalidArgument",
+      reason: "IDEMPOTENCY_KEY_INVALID",
+      fields: ["idempotency-key"],
+    };
+    expect(await refusal(kms.createKey({}, under("a".repeat(256))))).toEqual(invalid);
+    expect(await refusal(connect.createKey({}, under("a".repeat(256))))).toEqual(invalid);
+  });
+
+  it("of 20 callers at once makes one key", async () => {
+    const { kms } = await start();
+    const calls = Array.from({ length: 20 }, () => kms.createKey({}, under("order")));
+    const answers = await Promise.all(calls);
+    expect(answers).toEqual(Array(20).fill(answers[0]));
+    expect((await kms.getHealth({})).keyCount).toBe(1);
+    expect(await readDeeds(kms)).toHaveLength(1);
+  });
+
+  it("of 20 callers at once rotates a key once, for all of them", async () => {
+    const { kms } = await shared();
+    const order = under(freshName());
+    const { keyId } = await createKey(kms);
+    const answers = await Promise.all(Array.from({ length: 20 }, () => kms.rotateKey({ keyId }, order)));
+    expect(answers).toEqual(Array(20).fill(answers[0]));
+    expect((await readDeeds(kms, keyId)).filter((deed) => deed.startsWith("ROTATE"))).toHaveLength(1);
+  });
+
+  it("does not remember what was refused", async () => {
+    const { kms } = await shared();
+    const name = freshName();
+    const { keyId } = await createKey(kms);
+    await kms.destroyKey({ keyId });
+    const refused = { code: "FailedPrecondition", reason: "KEY_STATE_REFUSES" };
+    expect(await refusal(kms.destroyKey({ keyId }, under(name)))).toEqual(refused);
+    expect(await refusal(kms.rotateKey({ keyId }, under(name)))).toEqual(refused);
+    expect(await refusal(kms.rotateKey({ keyId: "key-no" }, under(name)))).toMatchObject({
+      code: "NotFound",
+    });
+    expect((await kms.createKey({}, under(name))).status).toBe("success");
+  });
+
+  it("has no bearing on what only reads or uses keys", async () => {
+    const { kms } = await shared();
+    const order = under(freshName());
+    const { keyId } = present((await kms.createKey({}, order)).result);
+    expect((await kms.getKey({ keyId }, order)).result?.keyId).toBe(keyId);
+    expect((await kms.sign({ keyId, data: bytesOf("x") }, order)).status).toBe("success");
+  });
+});
+
+describeReplicas("an Idempotency-Key", (startTwo) => {
+  it("makes one key for callers of both at once", async () => {
+    const servers: KmsServer[] = await startTwo();
+    const calls = servers.flatMap(({ kms }) =>
+      Array.from({ length: 10 }, () => kms.createKey({}, under("order"))),
+    );
+    const answers = await Promise.all(calls);
+    expect(answers).toEqual(Array(20).fill(answers[0]));
+    expect((await present(servers[0]).kms.getHealth({})).keyCount).toBe(1);
+  });
+});

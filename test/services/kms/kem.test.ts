@@ -1,0 +1,100 @@
+import { createPublicKey, encapsulate } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { refusal } from "../../refusal.ts";
+import { createKey, describeKms, present } from "./kms-server.ts";
+
+/** Ciphertexts in bytes: FIPS 203, table 3. */
+const ciphertextBytes = { "ML-KEM-512": 768, "ML-KEM-768": 1088, "ML-KEM-1024": 1568 };
+
+describeKms("KmsService.Encapsulate and Decapsulate", (_start, shared) => {
+  describe.each(Object.entries(ciphertextBytes))("with a key of %s", (algorithm, bytes) => {
+    it("agree on a secret of 32 bytes", async () => {
+      const { kms } = await shared();
+      const { keyId } = await createKey(kms, { algorithm });
+      const sent = await kms.encapsulate({ keyId });
+      const { ciphertext, sharedSecret } = present(sent.result);
+      const received = await kms.decapsulate({ keyId, ciphertext });
+      expect([sent.status, received.status]).toEqual(["success", "success"]);
+      expect(ciphertext).toHaveLength(bytes);
+      expect(sharedSecret).toHaveLength(32);
+      expect({ ...sent.result }).toMatchObject({ keyId, algorithm });
+      const about = { $typeName: "kms.DecapsulateResult", keyId, algorithm };
+      expect({ ...received.result }).toEqual({ ...about, sharedSecret });
+    });
+
+    it("agree with a stranger who has the public key alone", async () => {
+      const { kms } = await shared();
+      const { keyId, publicKeyPem } = await createKey(kms, { algorithm });
+      const { ciphertext, sharedKey } = encapsulate(createPublicKey(present(publicKeyPem)));
+      const { result } = await kms.decapsulate({ keyId, ciphertext });
+      expect(result?.sharedSecret).toEqual(new Uint8Array(sharedKey));
+    });
+
+    it("make another secret each time", async () => {
+      const { kms } = await shared();
+      const { keyId } = await createKey(kms, { algorithm });
+      const [one, other] = [await kms.encapsulate({ keyId }), await kms.encapsulate({ keyId })];
+      expect(one.result?.sharedSecret).not.toEqual(other.result?.sharedSecret);
+      expect(one.result?.ciphertext).not.toEqual(other.result?.ciphertext);
+    });
+
+    it("give another secret, always the same, for a ciphertext that was changed", async () => {
+      const { kms } = await shared();
+      const { keyId } = await createKey(kms, { algorithm });
+      const { ciphertext, sharedSecret } = present((await kms.encapsulate({ keyId })).result);
+      const changed = ciphertext.map((byte, i) => (i === 5 ? byte ^ 1 : byte));
+      const [one, again] = [
+        await kms.decapsulate({ keyId, ciphertext: changed }),
+        await kms.decapsulate({ keyId, ciphertext: changed }),
+      ];
+      expect(one.result?.sharedSecret).toHaveLength(32);
+      expect(one.result?.sharedSecret).not.toEqual(sharedSecret);
+      expect(again.result?.sharedSecret).toEqual(one.result?.sharedSecret);
+    });
+
+    it("give another secret for a ciphertext that is for another key", async () => {
+      const { kms } = await shared();
+      const [{ keyId }, other] = [await createKey(kms, { algorithm }), await createKey(kms, { algorithm })];
+      const { ciphertext, sharedSecret } = present((await kms.encapsulate({ keyId })).result);
+      const { result } = await kms.decapsulate({ keyId: other.keyId, ciphertext });
+      expect(result?.sharedSecret).toHaveLength(32);
+      expect(result?.sharedSecret).not.toEqual(sharedSecret);
+    });
+
+    it.each([bytes - 1, bytes + 1, 1])("refuse a ciphertext of %i bytes", async (length) => {
+      const { kms } = await shared();
+      const { keyId } = await createKey(kms, { algorithm });
+      const lengthInvalid = { code: "InvalidArgument", reason: "LENGTH_INVALID", fields: ["ciphertext"] };
+      const call = kms.decapsulate({ keyId, ciphertext: new Uint8Array(length).fill(1) });
+      expect(await refusal(call)).toEqual(lengthInvalid);
+    });
+
+    it("still recover, once the key is rotated, what was made for it before", async () => {
+      const { kms } = await shared();
+      const { keyId } = await createKey(kms, { algorithm });
+      const { ciphertext, sharedSecret } = present((await kms.encapsulate({ keyId })).result);
+      const newKeyId = present((await kms.rotateKey({ keyId })).newKey).keyId;
+      const old = await kms.decapsulate({ keyId, ciphertext });
+      const fresh = await kms.decapsulate({ keyId: newKeyId, ciphertext });
+      expect(old.result?.sharedSecret).toEqual(sharedSecret);
+      expect(fresh.result?.sharedSecret).not.toEqual(sharedSecret);
+    });
+  });
+
+  it.each([
+    ["no keyId", { keyId: "" }, "keyId"],
+    ["no ciphertext", { ciphertext: new Uint8Array() }, "ciphertext"],
+  ])("refuse %s", async (_what, change, field) => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms, { algorithm: "ML-KEM-512" });
+    const request = { keyId, ciphertext: new Uint8Array(768), ...change };
+    const invalid = { code: "InvalidArgument", reason: "FIELD_INVALID", fields: [field] };
+    expect(await refusal(kms.decapsulate(request))).toEqual(invalid);
+  });
+
+  it("refuse an empty keyId before they make a secret", async () => {
+    const { kms } = await shared();
+    const invalid = { code: "InvalidArgument", reason: "FIELD_INVALID", fields: ["keyId"] };
+    expect(await refusal(kms.encapsulate({ keyId: "" }))).toEqual(invalid);
+  });
+});

@@ -1,0 +1,214 @@
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { calculateJwkThumbprint, importJWK } from "jose";
+import { expect, it } from "vitest";
+import { refusal } from "../../refusal.ts";
+import { bytesOf, createKey, describeKms, type KmsClient, present } from "./kms-server.ts";
+
+const notFound = { code: "NotFound", reason: "KEY_NOT_FOUND" };
+const stateRefuses = { code: "FailedPrecondition", reason: "KEY_STATE_REFUSES" };
+const unknown = "key-00000000-0000-4000-8000-000000000000";
+
+async function statusOf(kms: KmsClient, keyId: string): Promise<string | undefined> {
+  return (await kms.getKey({ keyId })).result?.status;
+}
+
+describeKms("KmsService.GetKey", (_start, shared) => {
+  it.each(["ML-DSA-44", "SLH-DSA-SHA2-128f", "ML-KEM-512"])(
+    "tells of a key of %s what CreateKey told",
+    async (algorithm) => {
+      const { kms } = await shared();
+      const { result } = await kms.createKey({ algorithm, alias: "till 7" });
+      const answer = await kms.getKey({ keyId: present(result).keyId });
+      expect(answer.status).toBe("success");
+      expect({ ...answer.result, publicJwk: undefined }).toEqual({ ...result, publicJwk: undefined });
+    },
+  );
+
+  it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"])(
+    "gives a JWK of a key of %s that jose takes, with its RFC 7638 thumbprint as kid",
+    async (algorithm) => {
+      const { kms } = await shared();
+      const { keyId, publicKey } = await createKey(kms, { algorithm });
+      const { $typeName: _, ...jwk } = present((await kms.getKey({ keyId })).result?.publicJwk);
+      expect(jwk).toMatchObject({ kty: "AKP", alg: algorithm });
+      expect(Buffer.from(present(jwk.pub), "base64url")).toEqual(Buffer.from(present(publicKey)));
+      expect(jwk.kid).toBe(await calculateJwkThumbprint(jwk));
+      expect(await importJWK(jwk)).toMatchObject({ type: "public" });
+    },
+  );
+
+  it.each(["SLH-DSA-SHA2-128f", "ML-KEM-768"])("gives no JWK of a key of %s", async (algorithm) => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms, { algorithm });
+    expect((await kms.getKey({ keyId })).result?.publicJwk).toBeUndefined();
+  });
+
+  it("still describes a key that is destroyed", async () => {
+    const { kms } = await shared();
+    const key = await createKey(kms);
+    await kms.destroyKey({ keyId: key.keyId });
+    const { result } = await kms.getKey({ keyId: key.keyId });
+    expect(result).toMatchObject({ ...key, status: "DESTROYED" });
+  });
+
+  it.each(["", "a\nb", "a".repeat(256)])("refuses the keyId %j", async (keyId) => {
+    const { kms } = await shared();
+    const invalid = { code: "InvalidArgument", reason: "FIELD_INVALID", fields: ["keyId"] };
+    expect(await refusal(kms.getKey({ keyId }))).toEqual(invalid);
+  });
+
+  it.each([unknown, "nonsense", "' or 1=1 --", "%", "a".repeat(255), "🔑"])(
+    "does not find the keyId %j",
+    async (keyId) => {
+      const { kms } = await shared();
+      expect(await refusal(kms.getKey({ keyId }))).toEqual(notFound);
+    },
+  );
+});
+
+describeKms("KmsService.RotateKey", (_start, shared) => {
+  it.each(["ML-DSA-65", "SLH-DSA-SHAKE-128f", "ML-KEM-768"])(
+    "makes a new ACTIVE key of %s in place of the old one, which is ROTATED then",
+    async (algorithm) => {
+      const { kms } = await shared();
+      const old = await createKey(kms, { algorithm, alias: "till" });
+      const { status, newKey } = await kms.rotateKey({ keyId: old.keyId });
+      expect(status).toBe("success");
+      expect(newKey).toMatchObject({
+        alias: "till-rotated",
+        algorithm,
+        usage: old.usage,
+        status: "ACTIVE",
+        publicKey: expect.any(Uint8Array),
+        publicKeyPem: expect.stringContaining("PUBLIC KEY"),
+      });
+      const { keyId, publicKey, createdAt } = present(newKey);
+      expect(keyId).toMatch(/^key-[0-9a-f-]{36}$/);
+      expect(keyId).not.toBe(old.keyId);
+      expect(publicKey).not.toEqual(old.publicKey);
+      expect(timestampDate(present(createdAt)).getTime()).toBeGreaterThanOrEqual(
+        timestampDate(present(old.createdAt)).getTime(),
+      );
+      expect((await kms.getKey({ keyId })).result).toMatchObject(present(newKey));
+      expect((await kms.getKey({ keyId: old.keyId })).result).toMatchObject({ ...old, status: "ROTATED" });
+    },
+  );
+
+  it("puts -rotated behind the alias each time", async () => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms, { alias: "till" });
+    const second = present((await kms.rotateKey({ keyId })).newKey);
+    const third = present((await kms.rotateKey({ keyId: second.keyId })).newKey);
+    expect([second.alias, third.alias]).toEqual(["till-rotated", "till-rotated-rotated"]);
+    expect(await statusOf(kms, second.keyId)).toBe("ROTATED");
+  });
+
+  it("puts -rotated behind an alias of 255 characters too", async () => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms, { alias: "a".repeat(255) });
+    expect((await kms.rotateKey({ keyId })).newKey?.alias).toBe(`${"a".repeat(255)}-rotated`);
+  });
+
+  it("puts -rotated behind the keyId where that is the alias", async () => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms);
+    expect((await kms.rotateKey({ keyId })).newKey?.alias).toBe(`${keyId}-rotated`);
+  });
+
+  it("refuses a key that was rotated before, and makes no other", async () => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms);
+    await kms.rotateKey({ keyId });
+    const { keyCount } = await kms.getHealth({});
+    expect(await refusal(kms.rotateKey({ keyId }))).toEqual(stateRefuses);
+    expect((await kms.getHealth({})).keyCount).toBe(keyCount);
+  });
+
+  it("lets one of 20 callers win who race for a key", async () => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms, { alias: "race" });
+    const calls = Array.from({ length: 20 }, () => kms.rotateKey({ keyId }));
+    const outcomes = await Promise.allSettled(calls);
+    const winners = outcomes.filter(({ status }) => status === "fulfilled");
+    expect(winners).toHaveLength(1);
+    const losers = calls.filter((_call, i) => outcomes[i]?.status === "rejected");
+    expect(await Promise.all(losers.map(refusal))).toEqual(Array(19).fill(stateRefuses));
+  });
+});
+
+describeKms("KmsService.DestroyKey", (_start, shared) => {
+  it.each(["ACTIVE", "ROTATED"])("destroys a key that is %s", async (state) => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms);
+    if (state === "ROTATED") await kms.rotateKey({ keyId });
+    expect(await statusOf(kms, keyId)).toBe(state);
+    const answer = await kms.destroyKey({ keyId });
+    expect({ ...answer }).toEqual({
+      $typeName: "kms.DestroyKeyResponse",
+      status: "success",
+      keyId,
+      newStatus: "DESTROYED",
+    });
+    expect(await statusOf(kms, keyId)).toBe("DESTROYED");
+  });
+
+  it("refuses a key that was destroyed before", async () => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms);
+    await kms.destroyKey({ keyId });
+    expect(await refusal(kms.destroyKey({ keyId }))).toEqual(stateRefuses);
+  });
+
+  it("erases the sealed secret half of this key, and of no other", async () => {
+    const { kms, store } = await shared();
+    const [key, other] = [await createKey(kms), await createKey(kms)];
+    const countSecrets = async ({ keyId }: { keyId: string }) =>
+      (
+        await store.reader
+          .selectFrom("sealed_secrets")
+          .select("identity")
+          .where("identity", "like", `%${keyId}%`)
+          .execute()
+      ).length;
+    expect(await countSecrets(key)).toBe(1);
+    await kms.destroyKey({ keyId: key.keyId });
+    expect(await countSecrets(key)).toBe(0);
+    expect(await countSecrets(other)).toBe(1);
+    expect((await kms.sign({ keyId: other.keyId, data: bytesOf("x") })).status).toBe("success");
+  });
+
+  it("leaves the key that came in its place alone", async () => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms);
+    const newKey = present((await kms.rotateKey({ keyId })).newKey);
+    await kms.destroyKey({ keyId });
+    expect((await kms.sign({ keyId: newKey.keyId, data: bytesOf("x") })).status).toBe("success");
+  });
+
+  it("lets one of 20 callers win who race for a key", async () => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms);
+    const calls = Array.from({ length: 20 }, () => kms.destroyKey({ keyId }));
+    const outcomes = await Promise.allSettled(calls);
+    const losers = calls.filter((_call, i) => outcomes[i]?.status === "rejected");
+    expect(await Promise.all(losers.map(refusal))).toEqual(Array(19).fill(stateRefuses));
+  });
+});
+
+describeKms("KmsService.GetHealth", (start) => {
+  it("counts the keys that there are, destroyed ones included", async () => {
+    const { kms } = await start();
+    const up = { $typeName: "kms.KmsServiceGetHealthResponse", status: "success", serviceStatus: "UP" };
+    expect({ ...(await kms.getHealth({})) }).toEqual({ ...up, keyCount: 0 });
+    const { keyId } = await createKey(kms);
+    await createKey(kms, { algorithm: "ML-KEM-512" });
+    await kms.rotateKey({ keyId });
+    await kms.destroyKey({ keyId });
+    expect({ ...(await kms.getHealth({})) }).toEqual({ ...up, keyCount: 3 });
+  });
+
+  it("needs no token where others do", async () => {
+    const { kms } = await start({ auth: "token" });
+    expect((await kms.getHealth({})).serviceStatus).toBe("UP");
+  });
+});

@@ -1,0 +1,251 @@
+import { expect, it } from "vitest";
+import type { AuditEntry } from "#gen/kms/audit_pb.ts";
+import type { KeyRecord } from "#gen/kms/key_pb.ts";
+import { refusal } from "../../refusal.ts";
+import { bytesOf, createKey, describeKms, type KmsClient, present } from "./kms-server.ts";
+
+const invalid = (field: string) => ({ code: "InvalidArgument", reason: "FIELD_INVALID", fields: [field] });
+
+type KeyQuery = Parameters<KmsClient["listKeys"]>[0];
+
+/** Reads a list page by page; `between` runs after each page. */
+async function readPages(
+  kms: KmsClient,
+  query: KeyQuery,
+  between: () => Promise<unknown> = async () => {},
+): Promise<KeyRecord[][]> {
+  const pages: KeyRecord[][] = [];
+  let pageToken = "";
+  do {
+    const page = await kms.listKeys({ ...query, pageToken });
+    pages.push(page.keys);
+    pageToken = page.nextPageToken;
+    await between();
+  } while (pageToken !== "");
+  return pages;
+}
+
+const idsOf = (keys: readonly { keyId: string }[]) => keys.map(({ keyId }) => keyId);
+
+/** Makes two keys of ML-DSA-44 and one of ML-KEM-512, rotates the second, and destroys the third. */
+async function makeKeys(kms: KmsClient) {
+  const first = await createKey(kms, { alias: "first" });
+  const second = await createKey(kms, { alias: "second" });
+  const third = await createKey(kms, { alias: "third", algorithm: "ML-KEM-512" });
+  const fourth = present((await kms.rotateKey({ keyId: second.keyId })).newKey);
+  await kms.destroyKey({ keyId: third.keyId });
+  return [first, second, third, fourth].map(({ keyId }) => keyId) as [string, string, string, string];
+}
+
+describeKms("KmsService.ListKeys", (start, shared) => {
+  it("of a new store is empty", async () => {
+    const { kms } = await start();
+    const { $typeName: _, ...answer } = await kms.listKeys({});
+    expect(answer).toEqual({ status: "success", keys: [], nextPageToken: "", totalSize: 0 });
+  });
+
+  it("lists keys in the order of their creation, without their public halves", async () => {
+    const { kms } = await start();
+    const ids = await makeKeys(kms);
+    const { status, keys, nextPageToken, totalSize } = await kms.listKeys({});
+    expect([status, nextPageToken, totalSize]).toEqual(["success", "", 4]);
+    expect(idsOf(keys)).toEqual(ids);
+    expect(
+      keys.map(({ alias, algorithm, usage, status: state }) => [alias, algorithm, usage, state]),
+    ).toEqual([
+      ["first", "ML-DSA-44", "SIGN", "ACTIVE"],
+      ["second", "ML-DSA-44", "SIGN", "ROTATED"],
+      ["third", "ML-KEM-512", "KEM", "DESTROYED"],
+      ["second-rotated", "ML-DSA-44", "SIGN", "ACTIVE"],
+    ]);
+    const halves = keys.flatMap((key) => [key.publicKey, key.publicKeyPem, key.publicJwk]);
+    expect(halves).toEqual(Array(12).fill(undefined));
+    const { result } = await kms.getKey({ keyId: ids[1] });
+    expect(keys[1]?.createdAt).toEqual(present(result).createdAt);
+  });
+
+  it.each([
+    { pageSize: 1, sizes: [1, 1, 1, 1, 1] },
+    { pageSize: 2, sizes: [2, 2, 1] },
+    { pageSize: 5, sizes: [5] },
+    { pageSize: 1000, sizes: [5] },
+  ])("gives pages of $pageSize", async ({ pageSize, sizes }) => {
+    const { kms } = await start();
+    const made = await Promise.all(Array.from({ length: 5 }, () => createKey(kms)));
+    const pages = await readPages(kms, { pageSize });
+    expect(pages.map(({ length }) => length)).toEqual(sizes);
+    expect(idsOf(pages.flat()).toSorted()).toEqual(idsOf(made).toSorted());
+    expect(idsOf(pages.flat())).toEqual(idsOf((await kms.listKeys({})).keys));
+  });
+
+  it("gives each key once while others are made and change, and those that are made at the end", async () => {
+    const { kms } = await start();
+    const made = [await createKey(kms), await createKey(kms), await createKey(kms)];
+    const later: KeyRecord[] = [];
+    const pages = await readPages(kms, { pageSize: 1 }, async () => {
+      if (later.length < 2) later.push(await createKey(kms));
+      else await kms.destroyKey({ keyId: present(made[0]).keyId }).catch(() => {});
+    });
+    expect(idsOf(pages.flat())).toEqual(idsOf([...made, ...later]));
+  });
+
+  it("counts the whole list on every page", async () => {
+    const { kms } = await start();
+    await makeKeys(kms);
+    const first = await kms.listKeys({ algorithm: "ML-DSA-44", pageSize: 1 });
+    const second = await kms.listKeys({
+      algorithm: "ML-DSA-44",
+      pageSize: 1,
+      pageToken: first.nextPageToken,
+    });
+    expect([first.totalSize, second.totalSize]).toEqual([3, 3]);
+  });
+
+  it("gives at most 1,000 keys on a page, and so many where no size is named", {
+    timeout: 60_000,
+  }, async () => {
+    const { kms } = await start();
+    for (let made = 0; made < 1001; made += 91)
+      await Promise.all(Array.from({ length: 91 }, () => createKey(kms, { algorithm: "ML-KEM-512" })));
+    const pages = await readPages(kms, {});
+    expect(pages.map(({ length }) => length)).toEqual([1000, 1]);
+    expect(new Set(idsOf(pages.flat())).size).toBe(1001);
+  });
+
+  it.each([
+    ["a page size of 1001", { pageSize: 1001 }, "pageSize"],
+    ["a page size of -1", { pageSize: -1 }, "pageSize"],
+    ["a page token that is none", { pageToken: "nonsense" }, "pageToken"],
+    ["a page token of 256 characters", { pageToken: "a".repeat(256) }, "pageToken"],
+    ["a status that there is not", { status: "LOST" }, "status"],
+    ["a status in small letters", { status: "active" }, "status"],
+    ["an algorithm that there is not", { algorithm: "RSA" }, "algorithm"],
+  ])("refuses %s", async (_what, query, field) => {
+    const { kms } = await shared();
+    expect(await refusal(kms.listKeys(query))).toEqual(invalid(field));
+  });
+
+  it.each([
+    ["another status", { status: "DESTROYED", pageSize: 1 }],
+    ["another algorithm", { status: "ACTIVE", algorithm: "ML-DSA-44", pageSize: 1 }],
+    ["no filter", { pageSize: 1 }],
+  ])("refuses a page token of the same list with %s", async (_what, query) => {
+    const { kms } = await shared();
+    await createKey(kms);
+    await createKey(kms);
+    const { nextPageToken } = await kms.listKeys({ status: "ACTIVE", pageSize: 1 });
+    expect(nextPageToken).not.toBe("");
+    const call = kms.listKeys({ ...query, pageToken: nextPageToken });
+    expect(await refusal(call)).toEqual(invalid("pageToken"));
+  });
+
+  it("takes a page token again, and with another page size", async () => {
+    const { kms } = await start();
+    const [, second, third] = await makeKeys(kms);
+    const { nextPageToken: pageToken } = await kms.listKeys({ pageSize: 1 });
+    const [one, two] = [
+      await kms.listKeys({ pageSize: 1, pageToken }),
+      await kms.listKeys({ pageSize: 2, pageToken }),
+    ];
+    expect([idsOf(one.keys), idsOf(two.keys)]).toEqual([[second], [second, third]]);
+  });
+});
+
+const filters: [filter: { status?: string; algorithm?: string }, positions: number[]][] = [
+  [{ status: "ACTIVE" }, [0, 3]],
+  [{ status: "ROTATED" }, [1]],
+  [{ status: "DESTROYED" }, [2]],
+  [{ algorithm: "ML-DSA-44" }, [0, 1, 3]],
+  [{ algorithm: "ML-KEM-512" }, [2]],
+  [{ algorithm: "ML-DSA-87" }, []],
+  [{ status: "ACTIVE", algorithm: "ML-DSA-44" }, [0, 3]],
+  [{ status: "DESTROYED", algorithm: "ML-DSA-44" }, []],
+];
+
+describeKms("KmsService.ListKeys", (_start, shared) => {
+  let making: Promise<readonly string[]> | undefined;
+  it.each(filters)("gives only keys of %o, and counts them", async (filter, positions) => {
+    const { kms } = await shared();
+    making ??= makeKeys(kms);
+    const ids = await making;
+    const { keys, totalSize } = await kms.listKeys(filter);
+    expect(idsOf(keys)).toEqual(positions.map((position) => ids[position]));
+    expect(totalSize).toBe(positions.length);
+  });
+});
+
+describeKms("KmsService.GetAuditLog", (start, shared) => {
+  async function fillLog(kms: KmsClient): Promise<[string, string]> {
+    const [{ keyId }, other] = [await createKey(kms), await createKey(kms)];
+    for (let i = 0; i < 3; i += 1) {
+      await kms.sign({ keyId, data: bytesOf("x") });
+      await kms.sign({ keyId: other.keyId, data: bytesOf("x") });
+    }
+    return [keyId, other.keyId];
+  }
+
+  it("of a new store is empty", async () => {
+    const { kms } = await start();
+    const { $typeName: _, ...answer } = await kms.getAuditLog({});
+    expect(answer).toEqual({ status: "success", auditLog: [], nextPageToken: "", totalSize: 0 });
+  });
+
+  it.each([1, 3, 8])("gives pages of %i, oldest first, while more is written", async (pageSize) => {
+    const { kms } = await start();
+    const [keyId] = await fillLog(kms);
+    const entries: AuditEntry[] = [];
+    let pageToken = "";
+    for (let i = 0; i < 8 / pageSize; i += 1) {
+      const page = await kms.getAuditLog({ pageSize, pageToken });
+      expect(page.auditLog.length).toBe(Math.min(pageSize, 8 + i - entries.length));
+      expect(page.totalSize).toBe(8 + i);
+      entries.push(...page.auditLog);
+      pageToken = page.nextPageToken;
+      await kms.sign({ keyId, data: bytesOf("x") });
+    }
+    expect(entries.map(({ sequence }) => sequence)).toEqual(
+      Array.from({ length: entries.length }, (_, i) => i + 1),
+    );
+  });
+
+  it("gives only entries of one key, and counts them", async () => {
+    const { kms } = await start();
+    const [keyId, other] = await fillLog(kms);
+    const { auditLog, totalSize } = await kms.getAuditLog({ keyId, pageSize: 2 });
+    expect([idsOf(auditLog), totalSize]).toEqual([[keyId, keyId], 4]);
+    expect((await kms.getAuditLog({ keyId: other })).auditLog.map(({ sequence }) => sequence)).toEqual([
+      2, 4, 6, 8,
+    ]);
+    expect(await kms.getAuditLog({ keyId: "key-no" })).toMatchObject({ auditLog: [], totalSize: 0 });
+  });
+
+  it("gives at most 1,000 entries on a page, and so many where no size is named", async () => {
+    const { kms } = await start();
+    const { keyId } = await createKey(kms);
+    await kms.batchSign({ keyId, data: Array.from({ length: 1000 }, () => bytesOf("x")) });
+    const first = await kms.getAuditLog({});
+    const second = await kms.getAuditLog({ pageToken: first.nextPageToken });
+    expect([first.auditLog.length, second.auditLog.length]).toEqual([1000, 1]);
+    expect([first.totalSize, second.nextPageToken]).toEqual([1001, ""]);
+  });
+
+  it.each([
+    ["a page size of 1001", { pageSize: 1001 }, "pageSize"],
+    ["a page size of -1", { pageSize: -1 }, "pageSize"],
+    ["a page token that is none", { pageToken: "MQ" }, "pageToken"],
+    ["a keyId of 256 characters", { keyId: "a".repeat(256) }, "keyId"],
+  ])("refuses %s", async (_what, query, field) => {
+    const { kms } = await shared();
+    expect(await refusal(kms.getAuditLog(query))).toEqual(invalid(field));
+  });
+
+  it("refuses a page token of another key's entries, and of the list of keys", async () => {
+    const { kms } = await shared();
+    const [keyId, other] = await fillLog(kms);
+    const { nextPageToken: ofOne } = await kms.getAuditLog({ keyId, pageSize: 1 });
+    const { nextPageToken: ofKeys } = await kms.listKeys({ pageSize: 1 });
+    expect(await refusal(kms.getAuditLog({ keyId: other, pageToken: ofOne }))).toEqual(invalid("pageToken"));
+    expect(await refusal(kms.getAuditLog({ pageToken: ofOne }))).toEqual(invalid("pageToken"));
+    expect(await refusal(kms.getAuditLog({ pageToken: ofKeys }))).toEqual(invalid("pageToken"));
+  });
+});

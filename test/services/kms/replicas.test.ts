@@ -1,0 +1,171 @@
+import { describe, expect, it } from "vitest";
+import { refusal } from "../../refusal.ts";
+import {
+  bytesOf,
+  createKey,
+  describeKms,
+  describeReplicas,
+  type KmsClient,
+  type KmsServer,
+  present,
+  readAudit,
+  readDeeds,
+  verifiesOutside,
+} from "./kms-server.ts";
+
+const data = bytesOf("hello");
+const stateRefuses = { code: "FailedPrecondition", reason: "KEY_STATE_REFUSES" };
+const changes = ["rotate", "destroy"] as const;
+
+function retire(kms: KmsClient, keyId: string, change: (typeof changes)[number]): Promise<unknown> {
+  return change === "rotate" ? kms.rotateKey({ keyId }) : kms.destroyKey({ keyId });
+}
+
+/** How many calls were answered, and how the others were refused. */
+async function outcomesOf(calls: readonly Promise<unknown>[]) {
+  const settled = await Promise.allSettled(calls);
+  const refused = calls.filter((_call, i) => settled[i]?.status === "rejected");
+  return { answered: calls.length - refused.length, refusals: await Promise.all(refused.map(refusal)) };
+}
+
+/** Signs without end from several callers at once, until each is refused; gives how. */
+async function signUntilRefused(clients: readonly KmsClient[], keyId: string) {
+  const sign = async (kms: KmsClient): Promise<unknown> => {
+    for (;;) {
+      const outcome = await kms.sign({ keyId, data }).then(
+        () => undefined,
+        (error: unknown) => refusal(Promise.reject(error)),
+      );
+      if (outcome !== undefined) return outcome;
+    }
+  };
+  return Promise.all(clients.map(sign));
+}
+
+/** The operations on a key, from the one that retired it on. */
+async function deedsFrom(kms: KmsClient, keyId: string, change: string): Promise<string[]> {
+  const deeds = await readDeeds(kms, keyId);
+  return deeds.slice(deeds.findIndex((deed) => deed.startsWith(`${change.toUpperCase()} OK`)) + 1);
+}
+
+describeKms("a key that is retired while others sign with it", (_start, shared) => {
+  it.each(changes)("signs until then, and refuses each from then on: %s", async (change) => {
+    const { kms } = await shared();
+    for (let round = 0; round < 10; round += 1) {
+      const { keyId } = await createKey(kms);
+      await kms.sign({ keyId, data });
+      const refusals = signUntilRefused(Array(8).fill(kms), keyId);
+      await kms.sign({ keyId, data });
+      await retire(kms, keyId, change);
+      expect(await refusals).toEqual(Array(8).fill(stateRefuses));
+      const later = await deedsFrom(kms, keyId, change);
+      expect(later).toEqual(Array(8).fill("SIGN REFUSED reason=KEY_STATE_REFUSES"));
+    }
+  });
+});
+
+describeReplicas("replicas", (startTwo) => {
+  const start = async () => (await startTwo()) as [KmsServer, KmsServer];
+
+  it("know each other's keys at once", async () => {
+    const [here, there] = await start();
+    const key = await createKey(here.kms, { alias: "till" });
+    const { result } = await there.kms.sign({ keyId: key.keyId, data });
+    const { signature } = present(result);
+    expect(verifiesOutside(key, data, signature)).toBe(true);
+    expect((await here.kms.verify({ keyId: key.keyId, data, signature })).result?.valid).toBe(true);
+    expect((await there.kms.getKey({ keyId: key.keyId })).result).toMatchObject(key);
+    expect((await there.kms.listKeys({})).keys.map(({ keyId }) => keyId)).toEqual([key.keyId]);
+    expect((await there.kms.getHealth({})).keyCount).toBe(1);
+  });
+
+  it("agree on secrets", async () => {
+    const [here, there] = await start();
+    const { keyId } = await createKey(here.kms, { algorithm: "ML-KEM-768" });
+    const { ciphertext, sharedSecret } = present((await here.kms.encapsulate({ keyId })).result);
+    expect((await there.kms.decapsulate({ keyId, ciphertext })).result?.sharedSecret).toEqual(sharedSecret);
+  });
+
+  describe.each(changes)("that %s a key,", (change) => {
+    it("refuse it everywhere once one of them has answered, 50 times over", async () => {
+      const [here, there] = await start();
+      const outcomes: unknown[] = [];
+      for (let round = 0; round < 50; round += 1) {
+        const { keyId } = await createKey(here.kms);
+        await there.kms.sign({ keyId, data });
+        await retire(here.kms, keyId, change);
+        outcomes.push(await refusal(there.kms.sign({ keyId, data })));
+      }
+      expect(outcomes).toEqual(Array(50).fill(stateRefuses));
+    });
+
+    it("refuse it everywhere for each of its uses", async () => {
+      const [here, there] = await start();
+      const signing = await createKey(here.kms);
+      const kem = await createKey(here.kms, { algorithm: "ML-KEM-512" });
+      const { signature } = present((await there.kms.sign({ keyId: signing.keyId, data })).result);
+      const { ciphertext } = present((await there.kms.encapsulate({ keyId: kem.keyId })).result);
+      await there.kms.decapsulate({ keyId: kem.keyId, ciphertext });
+      for (const { keyId } of [signing, kem]) await retire(here.kms, keyId, change);
+      const refused = [
+        there.kms.sign({ keyId: signing.keyId, data }),
+        there.kms.batchSign({ keyId: signing.keyId, data: [data] }),
+        there.kms.encapsulate({ keyId: kem.keyId }),
+        there.kms.rotateKey({ keyId: signing.keyId }),
+      ];
+      expect(await outcomesOf(refused)).toEqual({ answered: 0, refusals: Array(4).fill(stateRefuses) });
+      const kept = [
+        there.kms.verify({ keyId: signing.keyId, data, signature }),
+        there.kms.decapsulate({ keyId: kem.keyId, ciphertext }),
+      ];
+      const answered = change === "rotate" ? 2 : 0;
+      expect(await outcomesOf(kept)).toEqual({
+        answered,
+        refusals: Array(2 - answered).fill(stateRefuses),
+      });
+    });
+
+    it("sign until then, and no more from then on", async () => {
+      const [here, there] = await start();
+      for (let round = 0; round < 10; round += 1) {
+        const { keyId } = await createKey(here.kms);
+        const clients = [...Array(6).fill(there.kms), here.kms, here.kms];
+        const refusals = signUntilRefused(clients, keyId);
+        await there.kms.sign({ keyId, data });
+        await retire(here.kms, keyId, change);
+        expect(await refusals).toEqual(Array(8).fill(stateRefuses));
+        const later = await deedsFrom(here.kms, keyId, change);
+        expect(later).toEqual(Array(8).fill("SIGN REFUSED reason=KEY_STATE_REFUSES"));
+      }
+    });
+
+    it("let one of 64 callers win who race, 32 on each of two", async () => {
+      const [here, there] = await start();
+      const { keyId } = await createKey(here.kms);
+      const calls = Array.from({ length: 32 }, () => [here, there])
+        .flat()
+        .map(({ kms }) => retire(kms, keyId, change));
+      expect(await outcomesOf(calls)).toEqual({ answered: 1, refusals: Array(63).fill(stateRefuses) });
+      expect((await here.kms.getHealth({})).keyCount).toBe(change === "rotate" ? 2 : 1);
+      const deeds = (await readDeeds(there.kms, keyId)).slice(1);
+      expect(deeds.filter((deed) => deed.startsWith(`${change.toUpperCase()} OK`))).toHaveLength(1);
+      expect(deeds.filter((deed) => deed.includes(" REFUSED "))).toHaveLength(63);
+    });
+  });
+
+  it("write one audit log", async () => {
+    const [here, there] = await start();
+    const keys = await Promise.all([createKey(here.kms), createKey(there.kms)]);
+    const calls = [here, there].flatMap(({ kms }) =>
+      keys.flatMap(({ keyId }) => Array.from({ length: 20 }, () => kms.sign({ keyId, data }))),
+    );
+    await Promise.all(calls);
+    const entries = await readAudit(here.kms);
+    expect(entries.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 82 }, (_, i) => i + 1));
+    expect(await readAudit(there.kms)).toEqual(entries);
+    const [one, other] = [await here.kms.verifyAuditLog({}), await there.kms.verifyAuditLog({})];
+    expect(one).toMatchObject({ valid: true, entries: 82, head: entries.at(-1)?.entryHash });
+    expect(other).toMatchObject({ valid: true, entries: 82, head: one.head });
+    expect(other.checkpoint?.publicKey).toEqual(one.checkpoint?.publicKey);
+  });
+});

@@ -1,0 +1,201 @@
+import { randomFillSync } from "node:crypto";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { KmsService, type SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
+import { startServer } from "../../interop/start-server.ts";
+import { refusal } from "../../refusal.ts";
+import { makeTemporaryDirectory } from "../../temporary-directory.ts";
+import {
+  bytesOf,
+  createKey,
+  describeKms,
+  type KmsClient,
+  present,
+  readDeeds,
+  verifiesOutside,
+} from "./kms-server.ts";
+
+type Part = MessageInitShape<typeof SignStreamRequestSchema>;
+
+const mebibyte = 1024 * 1024;
+
+const header = (keyId: string, binding = new Uint8Array()): Part => ({
+  part: { case: "header", value: { keyId, context: binding } },
+});
+const chunk = (value: Uint8Array<ArrayBuffer>): Part => ({ part: { case: "chunk", value } });
+
+async function* partsOf(...parts: Part[]): AsyncGenerator<Part> {
+  yield* parts;
+}
+
+/** Sends parts, and then nothing more, without an end, until the test is over. */
+async function* stalled(...parts: Part[]): AsyncGenerator<Part> {
+  yield* parts;
+  await new Promise<void>((resolve) => onTestFinished(() => resolve()));
+}
+
+/** Cuts a message into chunks of the sizes, which repeat. */
+function cut(message: Uint8Array<ArrayBuffer>, sizes: readonly number[]): Part[] {
+  const parts: Part[] = [];
+  for (let at = 0, i = 0; at < message.length; i += 1) {
+    const size = sizes[i % sizes.length] ?? 0;
+    parts.push(chunk(message.subarray(at, at + size)));
+    at += size;
+  }
+  return parts;
+}
+
+async function signParts(kms: KmsClient, ...parts: Part[]): Promise<Uint8Array> {
+  return present((await kms.signStream(partsOf(...parts))).result).signature;
+}
+
+const invalid = (...fields: string[]) => ({ code: "InvalidArgument", reason: "FIELD_INVALID", fields });
+const usageRefuses = { code: "FailedPrecondition", reason: "KEY_USAGE_REFUSES" };
+const stateRefuses = { code: "FailedPrecondition", reason: "KEY_STATE_REFUSES" };
+
+describeKms("KmsService.SignStream", (_start, shared) => {
+  it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"])(
+    "gives the plain signature of all bytes together, with a key of %s",
+    async (algorithm) => {
+      const { kms } = await shared();
+      const key = await createKey(kms, { algorithm });
+      const message = randomFillSync(new Uint8Array(10_000));
+      const parts = partsOf(header(key.keyId), ...cut(message, [1000]));
+      const { status, result } = await kms.signStream(parts);
+      expect(status).toBe("success");
+      expect(result).toMatchObject({ keyId: key.keyId, algorithm });
+      expect(verifiesOutside(key, message, present(result).signature)).toBe(true);
+    },
+  );
+
+  it.each([
+    ["1 byte", [1]],
+    ["0 to 4096 bytes", [0, 1, 135, 136, 137, 0, 0, 4096]],
+    ["all its bytes", [9999]],
+  ])("signs a message in chunks of %s", async (_what, sizes) => {
+    const { kms } = await shared();
+    const key = await createKey(kms);
+    const message = randomFillSync(new Uint8Array(2000));
+    const signature = await signParts(kms, header(key.keyId), ...cut(message, sizes), chunk(bytesOf("")));
+    expect(verifiesOutside(key, message, signature)).toBe(true);
+  });
+
+  it.each([
+    ["without a context", new Uint8Array()],
+    ["with a context of 255 bytes", new Uint8Array(255).fill(3)],
+  ])("signs 16 MiB %s", async (_what, binding) => {
+    const { kms } = await shared();
+    const key = await createKey(kms);
+    const message = randomFillSync(new Uint8Array(16 * mebibyte));
+    const chunks = cut(message, [mebibyte, 0, 100, 3 * mebibyte]);
+    const signature = await signParts(kms, header(key.keyId, binding), ...chunks);
+    expect(verifiesOutside(key, message, signature, binding)).toBe(true);
+    expect(verifiesOutside(key, message, signature, bytesOf("another"))).toBe(false);
+    expect(await readDeeds(kms, key.keyId)).toEqual([
+      "CREATE OK algorithm=ML-DSA-44, usage=SIGN",
+      `SIGN OK input=stream, bytes=${16 * mebibyte}`,
+    ]);
+  });
+
+  it("works over Connect too", async () => {
+    const { kms, connect } = await shared();
+    const key = await createKey(kms);
+    const signature = await signParts(connect, header(key.keyId), chunk(bytesOf("a")), chunk(bytesOf("b")));
+    expect(verifiesOutside(key, bytesOf("ab"), signature)).toBe(true);
+  });
+
+  const data = chunk(bytesOf("data"));
+  const badStreams: [what: string, parts: (keyId: string) => Part[], fields: string[]][] = [
+    ["nothing at all", () => [], ["header"]],
+    ["no header", () => [data], ["header"]],
+    ["a header after a chunk", (keyId) => [data, header(keyId)], ["header"]],
+    ["two headers", (keyId) => [header(keyId), data, header(keyId), data], ["header"]],
+    ["a header alone", (keyId) => [header(keyId)], ["chunk"]],
+    ["only empty chunks", (keyId) => [header(keyId), chunk(bytesOf("")), chunk(bytesOf(""))], ["chunk"]],
+    ["a message without a part", (keyId) => [header(keyId), {}], ["part"]],
+    ["a header without a keyId", () => [header(""), data], ["header.keyId"]],
+    ["a context of 256 bytes", (keyId) => [header(keyId, new Uint8Array(256)), data], ["header.context"]],
+  ];
+  it.each(badStreams)("refuses %s, and signs nothing", async (_what, parts, fields) => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms);
+    expect(await refusal(kms.signStream(partsOf(...parts(keyId))))).toEqual(invalid(...fields));
+    expect((await readDeeds(kms, keyId)).filter((deed) => deed.startsWith("SIGN OK"))).toEqual([]);
+  });
+
+  it("refuses a chunk of more than 4 MiB", async () => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms);
+    const large = chunk(new Uint8Array(4 * mebibyte + 1));
+    const call = kms.signStream(partsOf(header(keyId), large));
+    expect(await refusal(call)).toEqual({ code: "ResourceExhausted", reason: "BODY_TOO_LARGE" });
+  });
+
+  it.each(["SLH-DSA-SHA2-128f", "ML-KEM-512"])("refuses a key of %s as soon as it is named", async (name) => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms, { algorithm: name });
+    expect(await refusal(kms.signStream(stalled(header(keyId))))).toEqual(usageRefuses);
+    expect((await readDeeds(kms, keyId)).slice(1)).toEqual(["SIGN REFUSED reason=KEY_USAGE_REFUSES"]);
+  });
+
+  it("refuses a key that is not there, or no more, as soon as it is named", async () => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms);
+    await kms.destroyKey({ keyId });
+    expect(await refusal(kms.signStream(stalled(header(keyId))))).toEqual(stateRefuses);
+    const notFound = { code: "NotFound", reason: "KEY_NOT_FOUND" };
+    expect(await refusal(kms.signStream(stalled(header("key-no"))))).toEqual(notFound);
+  });
+
+  it.each(["rotate", "destroy"] as const)(
+    "refuses at its end a key that somebody else comes to %s while it runs",
+    async (change) => {
+      const { kms } = await shared();
+      const { keyId } = await createKey(kms);
+      await kms.sign({ keyId, data: bytesOf("so that it is in use") });
+      async function* parts(): AsyncGenerator<Part> {
+        yield header(keyId);
+        yield data;
+        await (change === "rotate" ? kms.rotateKey({ keyId }) : kms.destroyKey({ keyId }));
+        yield data;
+      }
+      expect(await refusal(kms.signStream(parts()))).toEqual(stateRefuses);
+      expect((await readDeeds(kms, keyId)).at(-1)).toBe("SIGN REFUSED reason=KEY_STATE_REFUSES");
+    },
+  );
+});
+
+describe("KmsService.SignStream in the program", () => {
+  it("signs 256 MiB with less than 64 MiB more memory than 32 MiB take", { timeout: 60_000 }, async () => {
+    const server = await startServer({ dataDir: makeTemporaryDirectory() });
+    onTestFinished(async () => void (await server.stop("SIGKILL")));
+    const kms = createClient(KmsService, createGrpcTransport({ baseUrl: server.url }));
+    const { keyId } = await createKey(kms);
+    const piece = randomFillSync(new Uint8Array(mebibyte));
+    const peakOf = async (pieces: number): Promise<number> => {
+      let peak = 0;
+      async function* parts(): AsyncGenerator<Part> {
+        yield header(keyId);
+        for (let i = 0; i < pieces; i += 1) {
+          yield chunk(piece);
+          if (i % 4 === 0) peak = Math.max(peak, await readResidentBytes(server.url));
+        }
+      }
+      await kms.signStream(parts());
+      return Math.max(peak, await readResidentBytes(server.url));
+    };
+    const few = await peakOf(32);
+    const many = await peakOf(256);
+    expect(many - few).toBeLessThan(64 * mebibyte);
+    expect((await readDeeds(kms, keyId)).at(-1)).toBe(`SIGN OK input=stream, bytes=${256 * mebibyte}`);
+  });
+});
+
+async function readResidentBytes(url: string): Promise<number> {
+  const metrics = await (await fetch(`${url}/metrics`)).text();
+  const bytes = Number(/^process_resident_memory_bytes (\S+)$/m.exec(metrics)?.[1]);
+  if (Number.isNaN(bytes)) throw new Error("the program does not say how much memory it has");
+  return bytes;
+}

@@ -1,0 +1,234 @@
+import { expect, it, vi } from "vitest";
+import type { AuditEntry } from "#gen/kms/audit_pb.ts";
+import { refusal } from "../../refusal.ts";
+import {
+  bytesOf,
+  createKey,
+  describeKms,
+  describeReplicas,
+  type KmsClient,
+  type KmsServer,
+  present,
+  readAudit,
+} from "./kms-server.ts";
+
+const data = bytesOf("hello");
+const shuttingDown = { code: "Unavailable", reason: "SHUTTING_DOWN" };
+
+/** Watches, and gives entries one at a time. */
+function watch(kms: KmsClient, request: Parameters<KmsClient["watchAuditLog"]>[0], signal?: AbortSignal) {
+  const answers = kms.watchAuditLog(request, signal ? { signal } : {})[Symbol.asyncIterator]();
+  const next = async (): Promise<AuditEntry> => {
+    const { value, done } = await answers.next();
+    if (done) throw new Error("the watch ended");
+    expect(value.status).toBe("success");
+    return present(value.entry);
+  };
+  const take = async (count: number): Promise<AuditEntry[]> => {
+    const entries: AuditEntry[] = [];
+    while (entries.length < count) entries.push(await next());
+    return entries;
+  };
+  return { next, take };
+}
+
+/** Counts the watchers that a server has. */
+function countWatchers({ store }: KmsServer): { readonly now: number } {
+  const count = { now: 0 };
+  const { onWrite } = store;
+  Object.assign(store, {
+    onWrite(listener: () => void) {
+      count.now += 1;
+      const stop = onWrite(listener);
+      return () => {
+        count.now -= 1;
+        stop();
+      };
+    },
+  });
+  return count;
+}
+
+async function signTimes(kms: KmsClient, keyId: string, times: number): Promise<void> {
+  for (let i = 0; i < times; i += 1) await kms.sign({ keyId, data });
+}
+
+describeKms("KmsService.WatchAuditLog", (start, shared) => {
+  it("gives with afterSequence 0 all that there is, and then what comes, each once and in order", async () => {
+    const { kms } = await start();
+    const { keyId } = await createKey(kms);
+    await signTimes(kms, keyId, 4);
+    const { take } = watch(kms, { afterSequence: 0 });
+    const old = await take(5);
+    expect(old).toEqual(await readAudit(kms));
+    await Promise.all(Array.from({ length: 20 }, () => kms.sign({ keyId, data })));
+    const fresh = await take(20);
+    expect(fresh.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 20 }, (_, i) => i + 6));
+    expect([...old, ...fresh]).toEqual(await readAudit(kms));
+  });
+
+  it("gives what is after an entry", async () => {
+    const { kms } = await start();
+    const { keyId } = await createKey(kms);
+    await signTimes(kms, keyId, 4);
+    const { take } = watch(kms, { afterSequence: 3 });
+    expect((await take(2)).map(({ sequence }) => sequence)).toEqual([4, 5]);
+  });
+
+  it("gives only what comes after the call where it is not told where to begin", async () => {
+    const { kms } = await start();
+    const { keyId } = await createKey(kms);
+    await signTimes(kms, keyId, 3);
+    const first = watch(kms, {}).take(3);
+    let isThere = false;
+    void first.finally(() => {
+      isThere = true;
+    });
+    // The call does not tell when it has begun, so there is something new until it has seen some of it.
+    while (!isThere) await kms.sign({ keyId, data });
+    const sequences = (await first).map(({ sequence }) => sequence);
+    const [begin = 0] = sequences;
+    expect(begin).toBeGreaterThan(4);
+    expect(sequences).toEqual([begin, begin + 1, begin + 2]);
+  });
+
+  it("gives only entries of one key where it is told which", async () => {
+    const { kms } = await shared();
+    const [mine, other] = [await createKey(kms), await createKey(kms)];
+    const { take } = watch(kms, { keyId: mine.keyId, afterSequence: 0 });
+    expect((await take(1)).map(({ operation }) => operation)).toEqual(["CREATE"]);
+    await signTimes(kms, other.keyId, 2);
+    await kms.sign({ keyId: mine.keyId, data });
+    await refusal(kms.encapsulate({ keyId: mine.keyId }));
+    await signTimes(kms, other.keyId, 1);
+    await kms.destroyKey({ keyId: mine.keyId });
+    const entries = await take(3);
+    expect(entries.map(({ keyId }) => keyId)).toEqual(Array(3).fill(mine.keyId));
+    expect(entries.map(({ operation, outcome }) => `${operation} ${outcome}`)).toEqual([
+      "SIGN OK",
+      "ENCAPSULATE REFUSED",
+      "DESTROY OK",
+    ]);
+  });
+
+  it("gives a log of more than 1,000 entries whole", async () => {
+    const { kms } = await start();
+    const { keyId } = await createKey(kms);
+    await kms.batchSign({ keyId, data: Array.from({ length: 1000 }, () => data) });
+    await kms.batchSign({ keyId, data: Array.from({ length: 200 }, () => data) });
+    const entries = await watch(kms, { afterSequence: 0 }).take(1201);
+    expect(entries.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 1201 }, (_, i) => i + 1));
+  });
+
+  it("gives several watchers the same", async () => {
+    const { kms, connect } = await start();
+    const watchers = [kms, connect, kms].map((client) => watch(client, { afterSequence: 0 }));
+    const { keyId } = await createKey(kms);
+    await signTimes(kms, keyId, 5);
+    const seen = await Promise.all(watchers.map(({ take }) => take(6)));
+    expect(seen).toEqual(Array(3).fill(await readAudit(kms)));
+  });
+
+  it("is newline-delimited JSON over REST", async () => {
+    const { kms, url } = await start();
+    const { keyId } = await createKey(kms);
+    const response = await fetch(`${url}/api/kms/audit/watch?keyId=${keyId}&afterSequence=0`);
+    expect(response.status).toBe(200);
+    expect(response.headers.get("content-type")).toMatch(/^application\/x-ndjson\b/);
+    const lines = linesOf(response);
+    await kms.sign({ keyId, data });
+    const seen = [await lines.next(), await lines.next()].map(({ value }) => JSON.parse(value ?? ""));
+    await lines.return(undefined);
+    const entries = await readAudit(kms, keyId);
+    expect(seen).toEqual(
+      entries.map(({ sequence, entryHash, operation, details }) => ({
+        status: "success",
+        entry: {
+          keyId,
+          operation,
+          user: "system",
+          timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+          details,
+          sequence,
+          outcome: "OK",
+          entryHash,
+        },
+      })),
+    );
+  });
+
+  it.each(["kms", "connect"] as const)("ends when its caller goes (%s)", async (client) => {
+    const server = await start();
+    const watchers = countWatchers(server);
+    const caller = new AbortController();
+    const { keyId } = await createKey(server.kms);
+    const { next } = watch(server[client], { keyId, afterSequence: 0 }, caller.signal);
+    await next();
+    expect(watchers.now).toBe(1);
+    const waiting = refusal(next());
+    caller.abort();
+    expect(await waiting).toMatchObject({ code: "Canceled" });
+    await vi.waitFor(() => expect(watchers.now).toBe(0), { timeout: 5000 });
+  });
+
+  it("ends when its caller over REST goes", async () => {
+    const server = await start();
+    const watchers = countWatchers(server);
+    const caller = new AbortController();
+    await createKey(server.kms);
+    const url = `${server.url}/api/kms/audit/watch?afterSequence=0`;
+    const lines = linesOf(await fetch(url, { signal: caller.signal }));
+    await lines.next();
+    expect(watchers.now).toBe(1);
+    caller.abort();
+    await vi.waitFor(() => expect(watchers.now).toBe(0), { timeout: 5000 });
+  });
+
+  it.each(["kms", "connect"] as const)("is broken off by a server that stops (%s)", async (client) => {
+    const server = await start({ limits: { maxDrainMs: 50 } });
+    const watchers = countWatchers(server);
+    const { keyId } = await createKey(server.kms);
+    const { next } = watch(server[client], { keyId, afterSequence: 0 });
+    await next();
+    const waiting = refusal(next());
+    await server.server.close();
+    expect(await waiting).toEqual(shuttingDown);
+    expect(watchers.now).toBe(0);
+  });
+
+  it.each([-1, 0.5, 2 ** 53, Number.NaN])("refuses to begin after %d", async (afterSequence) => {
+    const { kms } = await shared();
+    const invalid = { code: "InvalidArgument", reason: "FIELD_INVALID", fields: ["afterSequence"] };
+    await createKey(kms);
+    expect(await refusal(watch(kms, { afterSequence }).next())).toEqual(invalid);
+  });
+});
+
+describeReplicas("KmsService.WatchAuditLog", (startTwo) => {
+  it("gives what other replicas write too, each once and in order", { timeout: 30_000 }, async () => {
+    const [here, there] = (await startTwo()) as [KmsServer, KmsServer];
+    const { keyId } = await createKey(there.kms);
+    const { take } = watch(here.kms, { afterSequence: 0 });
+    await take(1);
+    await signTimes(there.kms, keyId, 2);
+    expect((await take(2)).map(({ sequence }) => sequence)).toEqual([2, 3]);
+    const both = [here, there].flatMap(({ kms }) =>
+      Array.from({ length: 20 }, () => kms.sign({ keyId, data })),
+    );
+    await Promise.all(both);
+    expect((await take(40)).map(({ sequence }) => sequence)).toEqual(
+      Array.from({ length: 40 }, (_, i) => i + 4),
+    );
+  });
+});
+
+/** Reads lines as they arrive. */
+async function* linesOf({ body }: Response): AsyncGenerator<string> {
+  let text = "";
+  for await (const bytes of present(body ?? undefined)) {
+    text += Buffer.from(bytes).toString();
+    const lines = text.split("\n");
+    text = lines.pop() ?? "";
+    yield* lines;
+  }
+}
