@@ -60,7 +60,7 @@ interface Fault {
 /** Verifies the log as it is when this begins; what is written meanwhile is left for the next time. */
 export async function verifyAuditLog(parts: AuditVerificationParts): Promise<AuditVerification> {
   const { stated, isTrue, lastRow } = await readEnds(parts);
-  const end = Math.max(stated.sequence, lastRow);
+  const end = Math.min(Math.max(stated.sequence, lastRow), Number.MAX_SAFE_INTEGER);
   const walk = await walkChain(parts, end, await readCheckpoints(parts, end));
   const fault = walk.fault ?? findFaultOfEnd(walk, stated, isTrue);
   return {
@@ -101,11 +101,14 @@ async function readEnds({ db, tagKey }: AuditVerificationParts): Promise<Ends> {
 
 /** A chain without a fault may yet have lost its last entries, or have too many. */
 function findFaultOfEnd({ last, checkpoint }: Walk, stated: AuditHead, isTrue: boolean): Fault | undefined {
-  if (!isTrue) {
-    const trusted = checkpoint?.sequence ?? 0;
-    return { sequence: trusted + 1, reason: "the end of the log was changed; entries may be missing" };
-  }
+  // The entries that are there were written by this program, as their tags say.
+  if (!isTrue)
+    return { sequence: last.sequence + 1, reason: "the end of the log was changed; entries are missing" };
   if (last.sequence < stated.sequence) return { sequence: last.sequence + 1, reason: "the entry is missing" };
+  if (last.sequence === stated.sequence && last.entryHash !== stated.entryHash) {
+    const reason = "the end of the log is that of another history";
+    return { sequence: (checkpoint?.sequence ?? 0) + 1, reason };
+  }
   if (last.sequence > stated.sequence)
     return { sequence: stated.sequence + 1, reason: "the entry is beyond the end of the log" };
   return undefined;
@@ -125,7 +128,8 @@ async function walkChain(
   checkpoints: readonly SignedCheckpoint[],
 ): Promise<Walk> {
   let entries = 0;
-  let position = 0;
+  // An entry before the first is one too many.
+  let position = Number.MIN_SAFE_INTEGER;
   let last = emptyChain;
   let fault: Fault | undefined;
   let checkpoint: SignedCheckpoint | undefined;
@@ -158,6 +162,7 @@ async function walkChain(
 
 function checkRow(row: AuditEntriesTable, previous: AuditHead, tagKey: Uint8Array): Fault | undefined {
   const expected = previous.sequence + 1;
+  if (row.sequence < expected) return { sequence: expected, reason: "there is an entry before the first" };
   if (row.sequence !== expected) return { sequence: expected, reason: "the entry is missing" };
   if (hashOf(toEntry(row), previous.entryHash) !== row.entry_hash)
     return { sequence: expected, reason: "the entry is not as it was written" };

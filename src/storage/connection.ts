@@ -42,8 +42,12 @@ export interface Connection {
 
 /** A connection with the one transaction that may write at a time, of all programs that use the database. */
 export interface WriteConnection extends Connection {
-  /** Begins it, waits for its turn, and runs the first statements of it. */
-  begin(first: readonly Statement[]): Promise<StatementResult[]>;
+  /**
+   * Begins it, waits for its turn, and runs the first statements of it.
+   *
+   * @param how begins another kind of transaction with these words (PostgreSQL).
+   */
+  begin(first: readonly Statement[], how?: string): Promise<StatementResult[]>;
   /** Runs its last statements and ends it; what it wrote is on the disk then. */
   commit(last: readonly Statement[]): Promise<void>;
   /** Undoes it. Never fails: a connection that can not is given up. */

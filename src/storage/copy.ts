@@ -1,5 +1,6 @@
 /** Copies a store from one database to another, of whichever kind. */
 import { type Kysely, sql } from "kysely";
+import { statement } from "./connection.ts";
 import type { Database } from "./database.ts";
 import { type Schema, tables } from "./schema.ts";
 import { StorageError } from "./store-error.ts";
@@ -41,14 +42,20 @@ async function inSnapshot(
   { kind, reader, readConnection, writer, writeConnection }: Database,
   work: (db: Kysely<Schema>) => Promise<void>,
 ): Promise<void> {
-  // PostgreSQL's readers are a pool; its one writer can read in a transaction too.
-  const [connection, db] = kind === "sqlite" ? [readConnection, reader] : [writeConnection, writer];
-  const begin = kind === "sqlite" ? "begin" : "begin isolation level repeatable read read only";
-  await connection.run([{ sql: begin, parameters: [] }]);
+  if (kind === "sqlite") {
+    await readConnection.run([statement("begin")]);
+    try {
+      return await work(reader);
+    } finally {
+      await readConnection.run([statement("rollback")]);
+    }
+  }
+  // PostgreSQL's readers are a pool; its one writer can read in a transaction too, and does not go on in another.
+  await writeConnection.begin([], "begin isolation level repeatable read read only");
   try {
-    await work(db);
+    await work(writer);
   } finally {
-    await connection.run([{ sql: "rollback", parameters: [] }]);
+    await writeConnection.rollback();
   }
 }
 

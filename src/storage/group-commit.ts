@@ -64,21 +64,24 @@ export function createGroupCommit<Transaction>(
   const submit = (work: Waiting["work"], input: unknown): Promise<unknown> =>
     new Promise((resolve, reject) => {
       queue.push({ work, input, resolve, reject });
-      running ??= commitAll().finally(() => {
-        running = undefined;
-      });
+      running ??= commitAll();
     });
 
   const commitAll = async (): Promise<void> => {
-    // Whoever calls in the same turn of the event loop comes along.
-    await Promise.resolve();
-    while (queue.length > 0) {
-      if (lastSize > 1 && queue.length < maxGroup)
-        await new Promise((resolve) => setTimeout(resolve, gatherMs));
-      const group = queue.slice(0, maxGroup);
-      queue = queue.slice(maxGroup);
-      lastSize = group.length;
-      await commit(group);
+    try {
+      // Whoever calls in the same turn of the event loop comes along.
+      await Promise.resolve();
+      while (queue.length > 0) {
+        if (lastSize > 1 && queue.length < maxGroup)
+          await new Promise((resolve) => setTimeout(resolve, gatherMs));
+        const group = queue.slice(0, maxGroup);
+        queue = queue.slice(maxGroup);
+        lastSize = group.length;
+        await commit(group);
+      }
+    } finally {
+      // At once after the look at the queue: who asks a moment later begins anew.
+      running = undefined;
     }
   };
 

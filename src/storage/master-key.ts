@@ -48,8 +48,9 @@ export function openKeyring(source: MasterKeySource, mayCreate: boolean): Keyrin
     current,
     find(masterKeyId) {
       if (!known.has(masterKeyId) && source.kind === "file") {
-        learn(readKeyFile(source.path));
+        // In this order: a rotation that ends between the two looks moves the next key to where we look then.
         learn(readNext(source));
+        learn(readKeyFile(source.path));
       }
       return known.get(masterKeyId);
     },

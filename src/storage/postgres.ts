@@ -100,27 +100,27 @@ export function openPostgresWriter(url: string): WriteConnection {
     });
   let inTransaction: pg.Client | undefined;
 
-  const begin = async (first: readonly Statement[]): Promise<StatementResult[]> => {
+  const begin = async (first: readonly Statement[], how?: string): Promise<StatementResult[]> => {
     const held = await connect();
     inTransaction = held;
     // Read committed: what others wrote before our turn came is seen by every statement after it.
-    await held.query(`begin; select pg_advisory_xact_lock(${writeLock})`);
+    await held.query(how ?? `begin; select pg_advisory_xact_lock(${writeLock})`);
     return runAll(held, first);
   };
 
   return {
     run: (statements) => (inTransaction ? runOn(inTransaction, statements) : run(statements)),
-    begin: (first) =>
+    begin: (first, how) =>
       explaining(async () => {
         const wasOpen = client !== undefined;
         try {
-          return await begin(first);
+          return await begin(first, how);
         } catch (error) {
           giveUp();
           inTransaction = undefined;
           // A connection may have died of age, or with a server that is back: a fresh one tells.
           if (!wasOpen || !isFailure(error)) throw error;
-          return await begin(first).catch((again: unknown) => {
+          return await begin(first, how).catch((again: unknown) => {
             giveUp();
             inTransaction = undefined;
             throw again;

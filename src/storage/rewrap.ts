@@ -40,8 +40,9 @@ export async function rewrapStore(
   source: MasterKeySource,
   onProgress: (moved: number, total: number) => void,
 ): Promise<Rewrapped> {
-  const next = findNextKey(source);
   const keyring = openKeyring(source, false);
+  await requireRoot(database, keyring);
+  const next = findNextKey(source);
   const masterKeyId = masterKeyIdOf(next);
   if (masterKeyId === masterKeyIdOf(keyring.current))
     throw new StorageError("the next master key is the present one");
@@ -59,8 +60,32 @@ export async function rewrapStore(
     if (chunk.last === undefined) break;
     after = chunk.last;
   }
-  if (source.kind === "file") replaceFile(nextKeyPath(source.path), source.path);
+  if (source.kind === "file") await finish(database, source.path, next);
   return { moved, damaged, masterKeyId };
+}
+
+async function requireRoot({ name, reader }: Database, keyring: Keyring): Promise<void> {
+  const root = await reader
+    .selectFrom("sealed_secrets")
+    .selectAll()
+    .where("identity", "=", rootIdentity)
+    .executeTakeFirst();
+  if (root === undefined)
+    throw new StorageError(`the store ${name} was never used; start the server on it once`);
+  if (keyring.find(root.master_key_id) === undefined)
+    throw new StorageError(`the master key is not the one that the store ${name} was sealed with`);
+}
+
+/** Within the one transaction that may write, so that of two rotations one puts its key in place. */
+async function finish({ writer }: Database, path: string, next: Uint8Array): Promise<void> {
+  await writer.transaction().execute(async () => {
+    const waiting = readKeyFile(nextKeyPath(path));
+    if (waiting !== undefined && masterKeyIdOf(waiting) === masterKeyIdOf(next))
+      return replaceFile(nextKeyPath(path), path);
+    const present = readKeyFile(path);
+    if (present === undefined || masterKeyIdOf(present) !== masterKeyIdOf(next))
+      throw new StorageError(`another rotation of ${path} runs; run this again`);
+  });
 }
 
 function findNextKey(source: MasterKeySource): Uint8Array {

@@ -78,7 +78,7 @@ function execute(opened: DatabaseSync, { sql, parameters }: Statement): Statemen
   const ready = prepare(opened, sql);
   // What SQLite does not take, it refuses by itself.
   const values = parameters as readonly SQLInputValue[];
-  if (ready.columns().length > 0) return { rows: ready.all(...values) };
+  if (ready.columns().length > 0) return { rows: readRows(ready, values) };
   return { rows: [], changedRows: Number(ready.run(...values).changes) };
 }
 
@@ -90,4 +90,23 @@ function prepare(opened: DatabaseSync, sql: string): StatementSync {
     prepared.set(sql, ready);
   }
   return ready;
+}
+
+/** Whole numbers of ours stay below 2^53; of one that somebody made larger we need to know only that. */
+function readRows(ready: StatementSync, values: readonly SQLInputValue[]): readonly unknown[] {
+  try {
+    return ready.all(...values);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ERR_OUT_OF_RANGE")) throw error;
+    ready.setReadBigInts(true);
+    try {
+      const toNumber = ([name, value]: [string, unknown]) => [
+        name,
+        typeof value === "bigint" ? Number(value) : value,
+      ];
+      return ready.all(...values).map((row) => Object.fromEntries(Object.entries(row).map(toNumber)));
+    } finally {
+      ready.setReadBigInts(false);
+    }
+  }
 }

@@ -195,7 +195,10 @@ function createStore({ database, vault, keys, signer, now, onCommit }: StorePart
       });
       const last = pending.finish();
       hasEntries = last.length > 0;
-      await writeConnection.commit(last);
+      await writeConnection.commit(last).catch((error: unknown) => {
+        // What is written last is the audit log's alone: if it does not fit, somebody changed the log.
+        throw error instanceof StoreFailure ? error : new StoreFailure("CORRUPT", error);
+      });
     } catch (error) {
       await writeConnection.rollback();
       throw error;
@@ -251,6 +254,7 @@ function createStore({ database, vault, keys, signer, now, onCommit }: StorePart
       }
     },
     async close() {
+      await group.drain();
       await checkpointer.close();
       await group.drain();
       await database.close();

@@ -1,0 +1,252 @@
+import { verify } from "node:crypto";
+import canonicalize from "canonicalize";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { checkpointMessage } from "../../src/storage/audit-chain.ts";
+import type { AuditVerification, SignedCheckpoint } from "../../src/storage/audit-verification.ts";
+import type { Store } from "../../src/storage/store.ts";
+import {
+  type AuditedPlace,
+  describeOnBoth,
+  hashOfRow,
+  readEntryRows,
+  verdict,
+  writeEntries,
+} from "./audited-store.ts";
+
+const genesis = "0".repeat(64);
+
+/** The checkpoints that the store keeps. */
+async function readCheckpoints({ sql }: AuditedPlace): Promise<SignedCheckpoint[]> {
+  const rows = await sql("select * from audit_checkpoints order by sequence");
+  return rows.map((row) => ({
+    sequence: Number(row.sequence),
+    entryHash: String(row.entry_hash),
+    signedAt: new Date(Number(row.signed_at_ms)),
+    signature: row.signature as Uint8Array,
+  }));
+}
+
+/** Verifies a checkpoint as somebody outside would, with what the server says of it. */
+function isSigned({ checkpointKey }: Store, checkpoint: SignedCheckpoint): boolean {
+  return verify(null, checkpointMessage(checkpoint), checkpointKey.toPem(), checkpoint.signature);
+}
+
+/** The signature of the checkpoint that verification gave. */
+async function signatureOf(verification: Promise<AuditVerification>): Promise<string> {
+  return Buffer.from((await verification).checkpoint?.signature ?? []).toString("hex");
+}
+
+/** What of the rows does not follow from those before them. */
+async function findGaps(place: AuditedPlace): Promise<unknown[]> {
+  const rows = await readEntryRows(place);
+  return rows.filter((row, i) => {
+    const previousHash = rows[i - 1]?.entry_hash ?? genesis;
+    return row.sequence !== i + 1 || row.entry_hash !== hashOfRow(row, previousHash);
+  });
+}
+
+describeOnBoth("the audit chain", (makePlace) => {
+  it("begins with an entry whose previous hash is 64 zeros", async () => {
+    const place = await makePlace();
+    await writeEntries(await place.open(), 1);
+    const [first] = await readEntryRows(place);
+    expect(first).toMatchObject({ sequence: 1, entry_hash: first && hashOfRow(first, genesis) });
+  });
+
+  it("hashes each entry with the one before it, over transactions and starts", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    await writeEntries(store, 3);
+    await writeEntries(store, 130);
+    await store.close();
+    await writeEntries(await place.open(), 2);
+    expect(await readEntryRows(place)).toHaveLength(135);
+    expect(await findGaps(place)).toEqual([]);
+  });
+
+  it("hashes quotes, controls and characters beyond ASCII as RFC 8785 writes them", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    const text = 'a "quote", \\ / \u007f \t \u001f é € 😀 \u2028 e\u0301';
+    await store.write(async ({ audit }) => {
+      audit({ keyId: text, operation: text, user: text, outcome: "REFUSED", details: text });
+    });
+    expect(await readEntryRows(place)).toMatchObject([{ key_id: text, user_name: text, details: text }]);
+    expect(await findGaps(place)).toEqual([]);
+    expect(await store.verifyAudit()).toMatchObject({ valid: true, entries: 1 });
+  });
+
+  it("has no entry of work that failed, and no gap after it", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    await writeEntries(store, 2);
+    const failing = store.write(async ({ audit }) => {
+      audit({ keyId: "lost", operation: "SIGN", user: "ada", outcome: "OK", details: "" });
+      throw new Error("changed our mind");
+    });
+    await expect(failing).rejects.toThrow("changed our mind");
+    await writeEntries(store, 1);
+    expect((await readEntryRows(place)).map(({ key_id }) => key_id)).toEqual(["key-1", "key-2", "key-1"]);
+    expect(await findGaps(place)).toEqual([]);
+  });
+
+  it("is one chain without gaps when two programs write 100 entries each at once", async () => {
+    const place = await makePlace();
+    const stores = [await place.open(), await place.open()];
+    const writeOneByOne = async (store: Store, i: number): Promise<void> => {
+      for (let n = 0; n < 100; n++) await writeEntries(store, 1, `program-${i}`);
+    };
+    await Promise.all(stores.map(writeOneByOne));
+
+    const users = (await readEntryRows(place)).map(({ user_name }) => user_name);
+    expect(users.sort()).toEqual([...Array(100).fill("program-0"), ...Array(100).fill("program-1")]);
+    expect(await findGaps(place)).toEqual([]);
+    for (const store of stores)
+      expect(await store.verifyAudit()).toMatchObject({ valid: true, entries: 200 });
+  });
+
+  it("is valid without entries, and then has no checkpoint", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    const found = await store.verifyAudit();
+    expect(found).toMatchObject({ valid: true, entries: 0, head: genesis, reason: "" });
+    expect(found.checkpoint).toBeUndefined();
+    await store.close();
+    expect(await readCheckpoints(place)).toEqual([]);
+  });
+});
+
+describeOnBoth("checkpoints of the audit chain", (makePlace) => {
+  it("sign RFC 8785 JSON of entryHash, purpose, sequence and signedAt", async () => {
+    const store = await (await makePlace()).open();
+    await writeEntries(store, 2);
+    const { checkpoint } = await store.verifyAudit();
+    if (checkpoint === undefined) throw new Error("no checkpoint");
+    const { sequence, entryHash, signedAt } = checkpoint;
+    const statement = { sequence, purpose: "audit checkpoint", signedAt: signedAt.toISOString(), entryHash };
+    expect(new TextDecoder().decode(checkpointMessage(checkpoint))).toBe(canonicalize(statement));
+    expect(isSigned(store, checkpoint)).toBe(true);
+  });
+
+  it("are signed with ML-DSA-65 over what they say: another sequence has no valid signature", async () => {
+    const store = await (await makePlace()).open();
+    await writeEntries(store, 2);
+    const { checkpoint } = await store.verifyAudit();
+    if (checkpoint === undefined) throw new Error("no checkpoint");
+    expect(checkpoint.signature).toHaveLength(3309);
+    expect(store.checkpointKey).toMatchObject({ algorithm: "ML-DSA-65" });
+    expect(isSigned(store, { ...checkpoint, sequence: 1 })).toBe(false);
+  });
+
+  it("cover the head after a verification", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    await writeEntries(store, 4);
+    const found = await store.verifyAudit();
+    const last = (await readEntryRows(place)).at(-1);
+    expect(found.checkpoint).toMatchObject({ sequence: 4, entryHash: last?.entry_hash });
+    expect(found.head).toBe(last?.entry_hash);
+    expect(await readCheckpoints(place)).toMatchObject([{ sequence: 4, entryHash: last?.entry_hash }]);
+  });
+
+  it("cover the head after the store was closed", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    await writeEntries(store, 4);
+    await store.close();
+    const last = (await readEntryRows(place)).at(-1);
+    const checkpoints = await readCheckpoints(place);
+    expect(checkpoints).toMatchObject([{ sequence: 4, entryHash: last?.entry_hash }]);
+    expect(checkpoints.map((checkpoint) => isSigned(store, checkpoint))).toEqual([true]);
+  });
+
+  it("are signed within seconds of an entry, while the store stays open", async () => {
+    const place = await makePlace();
+    await writeEntries(await place.open(), 3);
+    await expect.poll(() => readCheckpoints(place), { timeout: 20_000 }).toMatchObject([{ sequence: 3 }]);
+  });
+
+  it("are verified with the same key after the next start", async () => {
+    const place = await makePlace();
+    const first = await place.open();
+    await first.close();
+    const second = await place.open();
+    expect(second.checkpointKey.toPem()).toBe(first.checkpointKey.toPem());
+  });
+
+  it("are not signed again for a head that one covers", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    await writeEntries(store, 1);
+    const first = await signatureOf(store.verifyAudit());
+    expect(await signatureOf(store.verifyAudit())).toBe(first);
+  });
+});
+
+describeOnBoth("verifying a log of 20,000 entries", (makePlace) => {
+  let place: AuditedPlace;
+  let store: Store;
+  beforeAll(async () => {
+    place = await makePlace(afterAll);
+    store = await place.open(afterAll);
+    for (const count of [10_000, 5000, 5000]) {
+      await writeEntries(store, count);
+      await store.verifyAudit();
+    }
+  }, 60_000);
+
+  it("reports progress that grows to the total", async () => {
+    const shown: (readonly [number, number])[] = [];
+    await store.verifyAudit({ onProgress: (checked, total) => shown.push([checked, total]) });
+    const checked = shown.map(([count]) => count);
+    expect(checked).toEqual(checked.toSorted((a, b) => a - b));
+    expect(new Set(checked).size).toBeGreaterThan(10);
+    expect(checked[0]).toBeLessThan(20_000);
+    expect(checked.at(-1)).toBe(20_000);
+    expect(new Set(shown.map(([, total]) => total))).toEqual(new Set([20_000]));
+  });
+
+  it("ends early when its signal aborts", async () => {
+    const abort = new AbortController();
+    const shown: number[] = [];
+    const verification = store.verifyAudit({
+      signal: abort.signal,
+      onProgress(checked) {
+        shown.push(checked);
+        abort.abort();
+      },
+    });
+    await expect(verification).rejects.toMatchObject({ name: "AbortError" });
+    expect(shown).toHaveLength(1);
+  });
+
+  it("reads nothing when its signal was aborted before", async () => {
+    const shown: number[] = [];
+    const options = { signal: AbortSignal.abort(), onProgress: (checked: number) => shown.push(checked) };
+    await expect(store.verifyAudit(options)).rejects.toMatchObject({ name: "AbortError" });
+    expect(shown).toEqual([]);
+  });
+
+  it("finds the newest checkpoint of each 10,000 entries kept", async () => {
+    const kept = await readCheckpoints(place);
+    expect(kept.map(({ sequence }) => sequence)).toEqual([10_000, 20_000]);
+    expect(kept.map((checkpoint) => isSigned(store, checkpoint))).toEqual([true, true]);
+  });
+});
+
+describeOnBoth("verifying while entries are written", (makePlace) => {
+  it("says what the log was when it began", async () => {
+    const store = await (await makePlace()).open();
+    await writeEntries(store, 2500);
+    const writing: Promise<void>[] = [];
+    const found = await store.verifyAudit({ onProgress: () => writing.push(writeEntries(store, 10)) });
+    await Promise.all(writing);
+    expect(verdict(found)).toEqual({
+      valid: true,
+      entries: 2500,
+      firstBrokenSequence: undefined,
+      checkpointAt: 2500,
+    });
+    expect(verdict(await store.verifyAudit())).toMatchObject({ valid: true, entries: 2530 });
+  });
+});

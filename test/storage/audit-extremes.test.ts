@@ -1,0 +1,23 @@
+import { expect, it } from "vitest";
+import { writeEntries } from "./entries.ts";
+import { describeStores } from "./on-both.ts";
+
+/** The largest whole number that both databases hold; no JavaScript number is equal to it. */
+const largest = 2n ** 63n - 1n;
+
+describeStores("verification of a log whose numbers somebody made too large for JavaScript", (makePlace) => {
+  it.each([
+    ["an entry's time", 4, `update audit_entries set occurred_at_ms = ${largest} where sequence = 4`],
+    ["an entry's sequence", 4, `update audit_entries set sequence = ${largest} where sequence = 4`],
+    ["the head's sequence", 9, `update audit_head set sequence = ${largest}`],
+    ["a checkpoint's time", 8, `update audit_checkpoints set signed_at_ms = ${largest}`],
+    ["a checkpoint's sequence", 9, `update audit_checkpoints set sequence = ${largest}`],
+  ])("names the first that is broken, and does not fail: %s", async (_what, broken, change) => {
+    const place = await makePlace();
+    const store = await place.open();
+    await writeEntries(store, 8);
+    await store.verifyAudit();
+    await place.query(change);
+    expect(await store.verifyAudit()).toMatchObject({ valid: false, firstBrokenSequence: broken });
+  });
+});

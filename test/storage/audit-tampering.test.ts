@@ -1,0 +1,366 @@
+/**
+ * What verification says of a log that somebody changed straight in the database.
+ *
+ * The log of each test has 8 entries and a checkpoint at entry 5: what it is like within a second of its last entries.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { SignedCheckpoint } from "../../src/storage/audit-verification.ts";
+import type { AuditEntriesTable } from "../../src/storage/schema.ts";
+import type { Store } from "../../src/storage/store.ts";
+import { StoreFailure } from "../../src/storage/store-error.ts";
+import {
+  type AuditCopy,
+  type AuditedPlace,
+  copyLog,
+  describeOnBoth,
+  hashOfRow,
+  insertEntry,
+  readEntryRows,
+  restoreLog,
+  verdict,
+  writeEntries,
+} from "./audited-store.ts";
+
+/** How a write is refused when the end of the log is not what it was. */
+const corrupt = { constructor: StoreFailure, code: "CORRUPT" };
+
+const valid = { valid: true, entries: 8, firstBrokenSequence: undefined };
+
+/** What verification says when an entry up to the checkpoint is the first that is broken. */
+const brokenAt = (firstBrokenSequence: number) => ({
+  valid: false,
+  firstBrokenSequence,
+  checkpointAt: undefined,
+});
+/** What it says when that entry comes after the checkpoint. */
+const brokenAfterCheckpoint = (firstBrokenSequence: number) => ({
+  ...brokenAt(firstBrokenSequence),
+  checkpointAt: 5,
+});
+
+/** Another value for each column of an entry beside its sequence. */
+const edits: readonly (readonly [column: keyof AuditEntriesTable, value: string | number])[] = [
+  ["key_id", "key-4"],
+  ["operation", "VERIFY"],
+  ["user_name", "eve"],
+  ["occurred_at_ms", 1_000_000_000_000],
+  ["outcome", "REFUSED"],
+  ["details", "bytes=4"],
+  ["entry_hash", "ab".repeat(32)],
+  ["entry_tag", "ab".repeat(32)],
+];
+
+/** Those whose change changes the hash. */
+const hashedEdits = edits.filter(([column]) => !["entry_hash", "entry_tag"].includes(column));
+
+describeOnBoth("verifying a log that was tampered with", (makePlace) => {
+  let place: AuditedPlace;
+  let store: Store;
+  /** The log as it was after its first 5 entries. */
+  let older: AuditCopy;
+  /** The log after all 8, and the checkpoint that was signed then. */
+  let newer: AuditCopy;
+  let outside: SignedCheckpoint;
+
+  beforeAll(async () => {
+    place = await makePlace(afterAll);
+    const writing = await place.open(afterAll);
+    await writeEntries(writing, 5);
+    await writing.verifyAudit();
+    older = await copyLog(place);
+    await writeEntries(writing, 3);
+    const { checkpoint } = await writing.verifyAudit();
+    if (checkpoint === undefined) throw new Error("no checkpoint");
+    outside = checkpoint;
+    await writing.close();
+    newer = await copyLog(place);
+    store = await place.open(afterAll);
+  }, 60_000);
+
+  beforeEach(() => restoreLog(place, { ...newer, audit_checkpoints: older.audit_checkpoints }));
+
+  const verifyLog = async () => verdict(await store.verifyAudit());
+
+  /** Changes columns of an entry. */
+  const edit = async (sequence: number, changes: Partial<AuditEntriesTable>): Promise<void> => {
+    const columns = Object.keys(changes).map((column, i) => `${column} = $${i + 2}`);
+    const text = `update audit_entries set ${columns.join()} where sequence = $1`;
+    await place.sql(text, [sequence, ...Object.values(changes)]);
+  };
+
+  /** Makes the hashes of entries right again, as far as that needs no key. */
+  const rehash = async (first: number, last: number): Promise<void> => {
+    const rows = await readEntryRows(place);
+    let previous = rows[first - 2]?.entry_hash ?? "0".repeat(64);
+    for (const row of rows.slice(first - 1, last)) {
+      previous = hashOfRow(row, previous);
+      await edit(row.sequence, { entry_hash: previous });
+    }
+  };
+
+  const remove = (where: string) => place.sql(`delete from audit_entries where ${where}`);
+
+  it("finds it valid before", async () => {
+    expect(await verifyLog()).toEqual({ ...valid, checkpointAt: 8 });
+  });
+
+  describe("an entry that was edited", () => {
+    for (const [column, value] of edits) {
+      it(`is named when its ${column} was changed`, async () => {
+        await edit(3, { [column]: value });
+        expect(await verifyLog()).toEqual({ ...brokenAt(3), entries: 8 });
+      });
+    }
+
+    it("is named when its sequence was changed to one beyond the end", async () => {
+      await edit(3, { sequence: 9 });
+      expect(await verifyLog()).toMatchObject(brokenAt(3));
+    });
+
+    it("is named when its occurred_at_ms is none that a date can hold", async () => {
+      await edit(3, { occurred_at_ms: 8_640_000_000_000_001 });
+      expect(await verifyLog()).toMatchObject(brokenAt(3));
+    });
+
+    for (const [column, value] of hashedEdits) {
+      it(`is named when its ${column} was changed and its hash recomputed`, async () => {
+        await edit(3, { [column]: value });
+        await rehash(3, 3);
+        expect(await verifyLog()).toMatchObject(brokenAt(3));
+      });
+    }
+
+    it("is named when the hashes of the rest of the chain were recomputed too", async () => {
+      await edit(3, { user_name: "eve" });
+      await rehash(3, 8);
+      const last = (await readEntryRows(place)).at(-1);
+      await place.sql("update audit_head set entry_hash = $1", [last?.entry_hash ?? ""]);
+      expect(await verifyLog()).toMatchObject(brokenAt(3));
+    });
+
+    it("is named when it is the last, after the checkpoint", async () => {
+      await edit(8, { details: "" });
+      expect(await verifyLog()).toMatchObject(brokenAfterCheckpoint(8));
+    });
+
+    it("is the first of several that is named", async () => {
+      await edit(7, { user_name: "eve" });
+      await edit(2, { user_name: "eve" });
+      expect(await verifyLog()).toMatchObject(brokenAt(2));
+    });
+  });
+
+  describe("an entry that was removed", () => {
+    it("is named when it is in the middle", async () => {
+      await remove("sequence = 4");
+      expect(await verifyLog()).toEqual({ ...brokenAt(4), entries: 7 });
+    });
+
+    it("is named when it is the first", async () => {
+      await remove("sequence = 1");
+      expect(await verifyLog()).toEqual({ ...brokenAt(1), entries: 7 });
+    });
+
+    it("is named when it is the last", async () => {
+      await remove("sequence = 8");
+      expect(await verifyLog()).toEqual({ ...brokenAfterCheckpoint(8), entries: 7 });
+    });
+
+    it("is named when those after it were renumbered to close the gap", async () => {
+      await remove("sequence = 6");
+      await edit(7, { sequence: 6 });
+      await edit(8, { sequence: 7 });
+      await rehash(6, 7);
+      expect(await verifyLog()).toMatchObject(brokenAfterCheckpoint(6));
+    });
+
+    it("is named when a made-up head claims that it never was", async () => {
+      const [, , , , , , seventh] = newer.audit_entries;
+      await remove("sequence = 8");
+      await place.sql("update audit_head set sequence = 7, entry_hash = $1", [seventh?.entry_hash ?? ""]);
+      expect(await verifyLog()).toMatchObject(brokenAfterCheckpoint(8));
+    });
+
+    it("is named when an older head was put back, by the checkpoint that saw it", async () => {
+      await restoreLog(place, { ...older, audit_checkpoints: newer.audit_checkpoints });
+      expect(await verifyLog()).toEqual({ ...brokenAt(6), entries: 5 });
+    });
+
+    it("is named when all entries and the head are gone and a checkpoint is not", async () => {
+      await restoreLog(place, { audit_entries: [], audit_head: [] });
+      expect(await verifyLog()).toEqual({ ...brokenAt(1), entries: 0 });
+    });
+
+    it("is named when all entries are gone and the head is not", async () => {
+      await restoreLog(place, { audit_entries: [], audit_checkpoints: [] });
+      expect(await verifyLog()).toEqual({ ...brokenAt(1), entries: 0 });
+    });
+  });
+
+  describe("an entry that was moved or added", () => {
+    it("is named when it changed places with the next", async () => {
+      await edit(3, { sequence: 9 });
+      await edit(4, { sequence: 3 });
+      await edit(9, { sequence: 4 });
+      expect(await verifyLog()).toEqual({ ...brokenAt(3), entries: 8 });
+    });
+
+    it("is named when it was copied to beyond the end", async () => {
+      const last = newer.audit_entries.at(-1) as AuditEntriesTable;
+      await insertEntry(place, { ...last, sequence: 9 });
+      expect(await verifyLog()).toEqual({ ...brokenAfterCheckpoint(9), entries: 9 });
+    });
+
+    it("is named when it continues the chain beyond the end with a right hash", async () => {
+      const last = newer.audit_entries.at(-1) as AuditEntriesTable;
+      await insertEntry(place, { ...last, sequence: 9 });
+      await rehash(9, 9);
+      expect(await verifyLog()).toEqual({ ...brokenAfterCheckpoint(9), entries: 9 });
+    });
+
+    it("is named when it is beyond the end that an older head states", async () => {
+      await restoreLog(place, { audit_head: older.audit_head });
+      expect(await verifyLog()).toEqual({ ...brokenAfterCheckpoint(9), entries: 8 });
+    });
+
+    it("is noticed when it was put before the first", async () => {
+      const [first] = newer.audit_entries as [AuditEntriesTable];
+      await insertEntry(place, { ...first, sequence: 0, user_name: "eve" });
+      expect(await verifyLog()).toMatchObject({ valid: false });
+    });
+  });
+
+  describe("the head", () => {
+    const changes = {
+      sequence: "sequence = 7",
+      entry_hash: `entry_hash = '${"ab".repeat(32)}'`,
+      head_tag: `head_tag = '${"ab".repeat(32)}'`,
+    };
+    for (const [column, change] of Object.entries(changes)) {
+      it(`leaves open what came after the last genuine entry when its ${column} was changed, and nothing is written then`, async () => {
+        await place.sql(`update audit_head set ${change}`);
+        expect(await verifyLog()).toEqual({ ...brokenAfterCheckpoint(9), entries: 8 });
+        await expect(writeEntries(store, 1)).rejects.toMatchObject(corrupt);
+        expect(await readEntryRows(place)).toHaveLength(8);
+      });
+    }
+
+    it("leaves open what came after the last genuine entry when it was removed, and nothing is written then", async () => {
+      await restoreLog(place, { audit_head: [] });
+      expect(await verifyLog()).toEqual({ ...brokenAfterCheckpoint(9), entries: 8 });
+      await expect(writeEntries(store, 1)).rejects.toThrow();
+      expect(await readEntryRows(place)).toEqual(newer.audit_entries);
+    });
+
+    it("tells who writes that the database is damaged when it was removed", async () => {
+      await restoreLog(place, { audit_head: [] });
+      await expect(writeEntries(store, 1)).rejects.toMatchObject(corrupt);
+    });
+
+    it("leaves that open also when the checkpoints were removed with it", async () => {
+      await restoreLog(place, { audit_head: [], audit_checkpoints: [] });
+      expect(await verifyLog()).toEqual({ ...brokenAt(9), entries: 8 });
+    });
+
+    it("is noticed when it is that of another history of the same length", async () => {
+      await restoreLog(place, older);
+      const other = await place.open();
+      await writeEntries(other, 3, "eve");
+      await other.close();
+      const { audit_head } = await copyLog(place);
+      await restoreLog(place, { ...newer, audit_head, audit_checkpoints: older.audit_checkpoints });
+      expect(await verifyLog()).toMatchObject({ valid: false });
+    });
+  });
+
+  describe("a checkpoint", () => {
+    const changes = {
+      entry_hash: `entry_hash = '${"ab".repeat(32)}'`,
+      signed_at_ms: "signed_at_ms = signed_at_ms + 1",
+      "signed_at_ms (to none that a date can hold)": "signed_at_ms = 8640000000000001",
+    };
+    for (const [column, change] of Object.entries(changes)) {
+      it(`breaks the entry that it covers when its ${column} was changed`, async () => {
+        await place.sql(`update audit_checkpoints set ${change}`);
+        expect(await verifyLog()).toEqual({ ...brokenAt(5), entries: 8 });
+      });
+    }
+
+    const signatures = {
+      "one bit of its signature was changed": (signature: Uint8Array) =>
+        signature.map((byte, i) => (i === 1000 ? byte ^ 1 : byte)),
+      "its signature was cut short": (signature: Uint8Array) => signature.slice(0, 100),
+      "its signature was emptied": () => new Uint8Array(),
+    };
+    for (const [what, change] of Object.entries(signatures)) {
+      it(`breaks the entry that it covers when ${what}`, async () => {
+        const [checkpoint] = older.audit_checkpoints;
+        const signature = change(Uint8Array.from(checkpoint?.signature ?? []));
+        await place.sql("update audit_checkpoints set signature = $1", [signature]);
+        expect(await verifyLog()).toEqual({ ...brokenAt(5), entries: 8 });
+      });
+    }
+
+    it("breaks the entry that it was moved to", async () => {
+      await place.sql("update audit_checkpoints set sequence = 4");
+      expect(await verifyLog()).toEqual({ ...brokenAt(4), entries: 8 });
+    });
+
+    it("is not missed by a log that lost it, until one is signed anew", async () => {
+      await restoreLog(place, { audit_checkpoints: [] });
+      expect(await verifyLog()).toEqual({ ...valid, checkpointAt: 8 });
+    });
+  });
+
+  describe("an older copy of the whole log", () => {
+    it("is valid by itself", async () => {
+      await restoreLog(place, older);
+      expect(await verifyLog()).toEqual({ ...valid, entries: 5, checkpointAt: 5 });
+    });
+
+    it("is noticed with a checkpoint that was kept elsewhere: the first entry after it is missing", async () => {
+      await restoreLog(place, older);
+      const found = verdict(await store.verifyAudit({ outside }));
+      expect(found).toEqual({ ...brokenAfterCheckpoint(6), entries: 5 });
+    });
+
+    it("is noticed with a checkpoint that was kept elsewhere when it is empty", async () => {
+      await restoreLog(place, { audit_entries: [], audit_head: [], audit_checkpoints: [] });
+      expect(await verifyLog()).toEqual({ ...valid, entries: 0, checkpointAt: undefined });
+      expect(verdict(await store.verifyAudit({ outside }))).toEqual({ ...brokenAt(1), entries: 0 });
+    });
+
+    it("is noticed with a checkpoint that was kept elsewhere when other entries came after it", async () => {
+      await restoreLog(place, older);
+      const other = await place.open();
+      await writeEntries(other, 6, "eve");
+      await other.close();
+      expect(await verifyLog()).toEqual({ ...valid, entries: 11, checkpointAt: 11 });
+      expect(verdict(await store.verifyAudit({ outside }))).toMatchObject(brokenAt(8));
+    });
+  });
+
+  describe("a checkpoint that was kept elsewhere", () => {
+    it("agrees with the log that it was signed of, and with a longer one", async () => {
+      expect(verdict(await store.verifyAudit({ outside }))).toEqual({ ...valid, checkpointAt: 8 });
+      const other = await place.open();
+      await writeEntries(other, 2);
+      await other.close();
+      const found = verdict(await store.verifyAudit({ outside }));
+      expect(found).toEqual({ ...valid, entries: 10, checkpointAt: 10 });
+    });
+
+    const forgeries: Readonly<Record<string, Partial<SignedCheckpoint>>> = {
+      "whose hash was changed": { entryHash: "ab".repeat(32) },
+      "whose time was changed": { signedAt: new Date(0) },
+      "whose signature is all zeros": { signature: new Uint8Array(3309) },
+      "whose signature is of another length": { signature: new Uint8Array(10) },
+    };
+    for (const [what, change] of Object.entries(forgeries)) {
+      it(`and ${what} breaks the entry that it covers`, async () => {
+        const found = verdict(await store.verifyAudit({ outside: { ...outside, ...change } }));
+        expect(found).toEqual({ ...brokenAfterCheckpoint(8), entries: 8 });
+      });
+    }
+  });
+});

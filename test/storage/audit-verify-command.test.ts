@@ -1,0 +1,214 @@
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { auditVerify as auditVerifyCommand } from "../../src/commands/audit-verify.ts";
+import { readCommandLine } from "../../src/commands/commands.ts";
+import { ConfigError, readConfig } from "../../src/config.ts";
+import type { SignedCheckpoint } from "../../src/storage/audit-verification.ts";
+import { sqliteIn } from "../../src/storage/database.ts";
+import { masterKeyIn } from "../../src/storage/master-key.ts";
+import { runToEnd, startServer } from "../interop/start-server.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import {
+  type AuditedPlace,
+  copyLog,
+  describeOnBoth,
+  makeSqlitePlace,
+  restoreLog,
+  writeEntries,
+} from "./audited-store.ts";
+
+/** Makes a store with a log; its newest checkpoint covers it. */
+async function fillLog(place: AuditedPlace, count: number): Promise<SignedCheckpoint> {
+  const store = await place.open();
+  await writeEntries(store, count);
+  const { checkpoint } = await store.verifyAudit();
+  await store.close();
+  if (checkpoint === undefined) throw new Error("no checkpoint");
+  return checkpoint;
+}
+
+const auditVerify = ({ flags }: AuditedPlace, ...operands: string[]) =>
+  runToEnd(["audit", "verify", ...operands, ...flags]);
+
+/** Runs the command in this process, where it takes less time. */
+const auditVerifyWith = (dataDir: string, file: string): Promise<number> =>
+  auditVerifyCommand.run({
+    operands: [file],
+    config: readConfig([], {}),
+    location: sqliteIn(dataDir),
+    masterKey: masterKeyIn(dataDir),
+  });
+
+/** Keeps something in a file as somebody outside would. */
+function keep(content: unknown): string {
+  const path = join(makeTemporaryDirectory(), "checkpoint.json");
+  writeFileSync(path, typeof content === "string" ? content : JSON.stringify(content));
+  return path;
+}
+
+/** A checkpoint in the JSON of the REST interface. */
+function toJson({ sequence, entryHash, signedAt, signature }: SignedCheckpoint) {
+  return {
+    sequence,
+    entryHash,
+    signedAt: signedAt.toISOString(),
+    signature: Buffer.from(signature).toString("base64"),
+  };
+}
+
+/** One sentence on standard output that names all of these. */
+const sentence = (...words: string[]) =>
+  expect.stringMatching(new RegExp(`^[^\\n]*${words.join("[^\\n]*")}[^\\n]*\\n$`));
+
+describeOnBoth("audit verify", (makePlace) => {
+  it("ends with 0 and one sentence when the log is valid", async () => {
+    const place = await makePlace();
+    const { entryHash } = await fillLog(place, 3);
+    const { code, stdout } = await auditVerify(place);
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: sentence("valid", "3 entries", entryHash, "entry 3"),
+    });
+  });
+
+  it("ends with 1 and names the first broken entry when the log was tampered with", async () => {
+    const place = await makePlace();
+    await fillLog(place, 7);
+    await place.sql("update audit_entries set user_name = 'eve' where sequence in (4, 6)");
+    const { code, stdout } = await auditVerify(place);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: sentence("broken at entry 4:", "7 entries") });
+  });
+
+  it("refuses a place without a store, and makes none", async () => {
+    const place = await makePlace();
+    expect(await auditVerify(place)).toMatchObject({
+      code: 2,
+      stdout: "",
+      stderr: sentence("qsp: ", "no store"),
+    });
+    expect(readdirSync(place.dataDir)).toEqual([]);
+    expect(await place.tableNames()).toEqual([]);
+  });
+});
+
+describeOnBoth("audit verify with a checkpoint that was kept elsewhere", (makePlace) => {
+  it("ends with 0 when the log agrees with it", async () => {
+    const place = await makePlace();
+    const checkpoint = await fillLog(place, 2);
+    await fillLog(place, 2);
+    const { code, stdout } = await auditVerify(place, keep(toJson(checkpoint)));
+    expect({ code, stdout }).toEqual({ code: 0, stdout: sentence("valid", "4 entries") });
+  });
+
+  it("ends with 1 and names the first missing entry when it is of a longer log", async () => {
+    const place = await makePlace();
+    await fillLog(place, 2);
+    const shorter = await copyLog(place);
+    const checkpoint = await fillLog(place, 2);
+    await restoreLog(place, shorter);
+    const { code, stdout } = await auditVerify(place, keep(toJson(checkpoint)));
+    expect({ code, stdout }).toEqual({ code: 1, stdout: sentence("broken at entry 3:", "2 entries") });
+  });
+});
+
+describe("audit verify in a data directory", { timeout: 60_000 }, () => {
+  it("signs a checkpoint of what it found valid", async () => {
+    const place = await makeSqlitePlace();
+    await fillLog(place, 3);
+    await place.sql("delete from audit_checkpoints");
+    expect(await auditVerify(place)).toMatchObject({ code: 0 });
+    expect((await copyLog(place)).audit_checkpoints).toMatchObject([{ sequence: 3 }]);
+  });
+
+  it("tells on standard error how far it is", async () => {
+    const place = await makeSqlitePlace();
+    await fillLog(place, 1500);
+    expect((await auditVerify(place)).stderr).toContain("1,500 of 1,500");
+  });
+
+  it("leaves a log that was tampered with as it is", async () => {
+    const place = await makeSqlitePlace();
+    await fillLog(place, 3);
+    await place.sql("delete from audit_entries where sequence = 3");
+    const before = await copyLog(place);
+    expect(await auditVerify(place)).toMatchObject({ code: 1 });
+    expect(await copyLog(place)).toEqual(before);
+  });
+
+  it("refuses a store whose master key is gone, and makes no other", async () => {
+    const place = await makeSqlitePlace();
+    await fillLog(place, 1);
+    const elsewhere = makeTemporaryDirectory();
+    const masterKeyFile = join(elsewhere, "master.key");
+    const { code, stdout } = await runToEnd([
+      "audit",
+      "verify",
+      ...place.flags,
+      "--master-key-file",
+      masterKeyFile,
+    ]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(readdirSync(elsewhere)).toEqual([]);
+  });
+
+  it("takes as CHECKPOINT-FILE the answer of VerifyAuditLog as REST gives it", async () => {
+    const dataDir = makeTemporaryDirectory();
+    const server = await startServer({ dataDir, args: ["--log-level", "error"] });
+    const post = (path: string, body: unknown) =>
+      fetch(`${server.url}${path}`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(body),
+      });
+    await post("/api/kms/create-key", { alias: "kept", algorithm: "ML-DSA-65" });
+    const answer = await (await post("/api/kms/verify-audit", {})).text();
+    await server.stop();
+    expect(JSON.parse(answer)).toMatchObject({ valid: true, checkpoint: { sequence: 1 } });
+
+    const { code, stdout } = await runToEnd(["audit", "verify", keep(answer), "--data-dir", dataDir]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: sentence("valid", "1 entries") });
+  });
+
+  const whole = {
+    sequence: 1,
+    entryHash: "00".repeat(32),
+    signedAt: "2026-01-01T00:00:00.000Z",
+    signature: "",
+  };
+  const bad: Readonly<Record<string, unknown>> = {
+    "no JSON": "valid: true",
+    "nothing in it": "",
+    "a JSON null": null,
+    "an answer without a checkpoint": { valid: true, entries: 0 },
+    "a sequence that is no number": { ...whole, sequence: "one" },
+    "a time that is none": { ...whole, signedAt: "yesterday" },
+    "no hash": { ...whole, entryHash: undefined },
+    "no signature": { ...whole, signature: undefined },
+  };
+  for (const [what, content] of Object.entries(bad)) {
+    it(`refuses a CHECKPOINT-FILE with ${what}, and opens no store`, async () => {
+      const dataDir = join(makeTemporaryDirectory(), "none");
+      await expect(auditVerifyWith(dataDir, keep(content))).rejects.toThrow(ConfigError);
+      expect(existsSync(dataDir)).toBe(false);
+    });
+  }
+
+  it("ends with 2 and one sentence when the CHECKPOINT-FILE is no JSON", async () => {
+    const dataDir = join(makeTemporaryDirectory(), "none");
+    const path = keep("valid: true");
+    const { code, stdout, stderr } = await runToEnd(["audit", "verify", path, "--data-dir", dataDir]);
+    expect({ code, stdout, stderr }).toEqual({ code: 2, stdout: "", stderr: sentence("qsp: ", path) });
+    expect(existsSync(dataDir)).toBe(false);
+  });
+
+  it("refuses a CHECKPOINT-FILE that is not there, and opens no store", async () => {
+    const dataDir = join(makeTemporaryDirectory(), "none");
+    await expect(auditVerifyWith(dataDir, `${dataDir}.json`)).rejects.toThrow(ConfigError);
+    expect(existsSync(dataDir)).toBe(false);
+  });
+
+  it("refuses a second CHECKPOINT-FILE", () => {
+    expect(() => readCommandLine(["audit", "verify", "a.json", "b.json"])).toThrow(ConfigError);
+  });
+});

@@ -1,0 +1,31 @@
+import { expect, it } from "vitest";
+import { StoreFailure } from "../../src/storage/store-error.ts";
+import { addRow, readRowNames, writeEntries } from "./entries.ts";
+import { describeStores } from "./on-both.ts";
+
+describeStores("closing a store", (makePlace) => {
+  it("lets writes finish that were asked for before, and answers them", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    const names = Array.from({ length: 20 }, (_, i) => `row ${i}`).sort();
+    const writes = names.map((name) => store.write((transaction) => addRow(transaction, name)));
+    await store.close();
+    await Promise.all(writes);
+    expect(await readRowNames(place)).toEqual(names);
+  });
+
+  it("signs a checkpoint that covers what was still being written", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    const written = writeEntries(store, 5);
+    await store.close();
+    await written;
+    expect(await place.query("select sequence from audit_checkpoints")).toEqual([{ sequence: 5 }]);
+  });
+
+  it("refuses writes from then on", async () => {
+    const store = await (await makePlace()).open();
+    await store.close();
+    await expect(writeEntries(store, 1)).rejects.toBeInstanceOf(StoreFailure);
+  });
+});

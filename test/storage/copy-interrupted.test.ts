@@ -1,0 +1,53 @@
+import pg from "pg";
+import { expect, it, onTestFinished } from "vitest";
+import { copyStore } from "../../src/storage/copy.ts";
+import { type Database, type DatabaseLocation, openDatabase } from "../../src/storage/database.ts";
+import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
+
+describePostgres("a copy of a store whose connection breaks", () => {
+  it("fails, and does not go on with what was written since", { timeout: 60_000 }, async () => {
+    const [sourceUrl, targetUrl] = [await freshDatabaseUrl(), await freshDatabaseUrl()];
+    const source = await open({ kind: "postgres", url: sourceUrl });
+    const target = await open({ kind: "postgres", url: targetUrl });
+    const [watcher, holder] = [await connect(sourceUrl), await connect(targetUrl)];
+    await watcher.query("insert into list_counts values ('a', 1)");
+    await watcher.query(
+      "insert into wallets select n, n, '', n, '', '', 0, '' from generate_series(1, 3) as n",
+    );
+
+    // The copy stops within its first table that has rows, and its connection goes away meanwhile.
+    await holder.query("begin; lock table list_counts");
+    const copied = copyStore(source, target, () => {});
+    const outcome = copied.then(
+      () => "copied",
+      () => "failed",
+    );
+    await expect.poll(() => countWaiting(holder), { timeout: 20_000 }).toBe(1);
+    await watcher.query(`select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and state = 'idle in transaction'`);
+    await watcher.query("delete from wallets");
+    await holder.query("commit");
+    expect(await outcome).toBe("failed");
+    expect((await holder.query("select * from list_counts")).rows).toEqual([]);
+  });
+});
+
+async function open(location: DatabaseLocation): Promise<Database> {
+  const database = await openDatabase(location);
+  onTestFinished(() => database.close());
+  return database;
+}
+
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  return client;
+}
+
+/** Counts the sessions of a database that wait for a lock. */
+async function countWaiting(client: pg.Client): Promise<number> {
+  const { rows } = await client.query(`select count(*)::int as waiting from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'`);
+  return rows[0].waiting;
+}

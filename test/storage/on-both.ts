@@ -1,0 +1,119 @@
+/** Tests of what must hold for a store in SQLite and for one in PostgreSQL. */
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import pg from "pg";
+import { describe, onTestFinished } from "vitest";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { type DatabaseLocation, sqliteIn } from "../../src/storage/database.ts";
+import type { MasterKeySource } from "../../src/storage/master-key.ts";
+import { openStore, type Store, type StoreOptions } from "../../src/storage/store.ts";
+import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+
+/** Milliseconds for one test; many start programs, on machines that have other work. */
+const timeout = 60_000;
+
+/** What a column can hold. */
+export type Value = string | number | Uint8Array | null;
+/** A row, bytes as plain Uint8Array and whole numbers as numbers. */
+export type Row = Record<string, Value>;
+
+/** Where one test keeps its store; gone when the test ends. */
+export interface Place {
+  readonly location: DatabaseLocation;
+  /** Of the test alone; holds the master key, and for SQLite the store. */
+  readonly directory: string;
+  readonly keyFile: string;
+  readonly masterKey: MasterKeySource;
+  /** The settings that point the real program here. */
+  readonly settings: readonly string[];
+  /** Opens the store as one program does; each call is another program. It is closed at the end at the latest. */
+  open(options?: Partial<StoreOptions>): Promise<Store>;
+  /** Runs one statement straight in the database, past the store. Placeholders are $1, $2 and so on. */
+  query(sql: string, values?: readonly Value[]): Promise<Row[]>;
+}
+
+/** Makes a place where nothing is yet. */
+export type MakePlace = () => Promise<Place>;
+
+/** Describes tests that run twice: in SQLite and in PostgreSQL. */
+export function describeStores(name: string, define: (makePlace: MakePlace) => void): void {
+  describe(name, { timeout }, () => {
+    describe("in SQLite", () => define(makeSqlitePlace));
+    describePostgres("in PostgreSQL", () => define(makePostgresPlace));
+  });
+}
+
+async function makeSqlitePlace(): Promise<Place> {
+  const directory = makeTemporaryDirectory();
+  const location = sqliteIn(directory);
+  const path = join(directory, "qsp.db");
+  const query: Place["query"] = async (sql, values) => querySqlite(path, sql, values);
+  return makePlace({ directory, location, settings: [], query });
+}
+
+async function makePostgresPlace(): Promise<Place> {
+  const directory = makeTemporaryDirectory();
+  const url = await freshDatabaseUrl();
+  const client = new pg.Client({ connectionString: url, types: { getTypeParser } });
+  await client.connect();
+  onTestFinished(() => client.end());
+  const query: Place["query"] = async (sql, values = []) =>
+    (await client.query(sql, [...values])).rows.map(toPlainRow);
+  const settings = ["--database-url", url];
+  return makePlace({ directory, location: { kind: "postgres", url }, settings, query });
+}
+
+function makePlace({
+  directory,
+  location,
+  settings,
+  query,
+}: Pick<Place, "directory" | "location" | "settings" | "query">): Place {
+  const keyFile = join(directory, "master.key");
+  const masterKey: MasterKeySource = { kind: "file", path: keyFile };
+  return {
+    location,
+    directory,
+    keyFile,
+    masterKey,
+    settings: ["--data-dir", directory, ...settings],
+    query,
+    async open(options) {
+      const provider = await createCryptoProvider("openssl");
+      onTestFinished(() => provider.close());
+      const store = await openStore({ location, masterKey, provider, ...options });
+      let closing: Promise<void> | undefined;
+      const close = (): Promise<void> => {
+        closing ??= store.close();
+        return closing;
+      };
+      onTestFinished(close);
+      return { ...store, close };
+    },
+  };
+}
+
+/** Runs one statement in a SQLite file. */
+function querySqlite(path: string, sql: string, values: readonly Value[] = []): Row[] {
+  const database = new DatabaseSync(path, { timeout: 5000 });
+  try {
+    const named = Object.fromEntries(values.map((value, i) => [`$${i + 1}`, value]));
+    return database.prepare(sql).all(named).map(toPlainRow);
+  } finally {
+    database.close();
+  }
+}
+
+/** Object identifier of the type int8 (pg_type.oid). */
+const int8 = 20;
+
+/** pg gives whole numbers of 64 bits as strings. */
+const getTypeParser: typeof pg.types.getTypeParser = (oid: number, format?: unknown) =>
+  oid === int8 ? Number : pg.types.getTypeParser(oid, format as "text");
+
+/** A row with bytes as both databases give them. */
+function toPlainRow(row: Record<string, unknown>): Row {
+  const plain = (value: unknown) => (value instanceof Uint8Array ? Uint8Array.from(value) : value);
+  return Object.fromEntries(Object.entries(row).map(([name, value]) => [name, plain(value) as Value]));
+}

@@ -1,0 +1,94 @@
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { expect, it, onTestFinished } from "vitest";
+import { openDatabase } from "../../src/storage/database.ts";
+import { rewrapStore } from "../../src/storage/rewrap.ts";
+import { StorageError } from "../../src/storage/store-error.ts";
+import { describeStores, type Place } from "./on-both.ts";
+
+describeStores("two rotations of the master key at once", (makePlace) => {
+  it("both end in order when the other is done first, with all secrets under the key that is there", async () => {
+    const place = await leaveSecret(await makePlace());
+    const { keyFile } = place;
+    const isDone = onceAtEnd(() => renameSync(`${keyFile}.next`, keyFile));
+    const failure = await failureOf(rotate(place, isDone));
+    expect([undefined, StorageError]).toContain(failure?.constructor);
+    expect(await readSecret(place)).toBe("secret");
+  });
+
+  it("lose no key when the other is done and a third has begun", async () => {
+    const place = await leaveSecret(await makePlace());
+    const { keyFile } = place;
+    const third = `${"0f".repeat(32)}\n`;
+    let second = "";
+    const isDone = onceAtEnd(() => {
+      second = readFileSync(`${keyFile}.next`, "utf8");
+      renameSync(`${keyFile}.next`, keyFile);
+      writeFileSync(`${keyFile}.next`, third, { mode: 0o600 });
+    });
+    await failureOf(rotate(place, isDone));
+    expect(readFileSync(keyFile, "utf8")).toBe(second);
+    expect(await readSecret(place)).toBe("secret");
+  });
+
+  it("leave all secrets readable when they run side by side", async () => {
+    const place = await leaveSecret(await makePlace());
+    const outcomes = await Promise.all([failureOf(rotate(place)), failureOf(rotate(place))]);
+    expect(outcomes.filter((failure) => failure && !(failure instanceof StorageError))).toEqual([]);
+    expect(await readSecret(place)).toBe("secret");
+  });
+});
+
+describeStores("a rotation that is refused", (makePlace) => {
+  it("leaves no key behind when the master key is missing", async () => {
+    const place = await leaveSecret(await makePlace());
+    rmSync(place.keyFile);
+    expect(await failureOf(rotate(place))).toBeInstanceOf(StorageError);
+    expect(readdirSync(place.directory).filter((name) => name.startsWith("master.key"))).toEqual([]);
+  });
+
+  it("leaves no key behind when the master key is that of another store", async () => {
+    const place = await leaveSecret(await makePlace());
+    writeFileSync(place.keyFile, "ab".repeat(32), { mode: 0o600 });
+    expect(await failureOf(rotate(place))).toBeInstanceOf(StorageError);
+    expect(existsSync(`${place.keyFile}.next`)).toBe(false);
+  });
+});
+
+async function leaveSecret(place: Place): Promise<Place> {
+  const store = await place.open();
+  await store.write(({ putSecret }) => putSecret("tests/1", Buffer.from("secret")));
+  await store.close();
+  return place;
+}
+
+/** The secret, as the next program that opens the store reads it. */
+async function readSecret(place: Place): Promise<string> {
+  const store = await place.open();
+  return Buffer.from((await store.readSecret("tests/1")) ?? "").toString();
+}
+
+async function rotate(
+  place: Place,
+  onProgress: (moved: number, total: number) => void = () => {},
+): Promise<void> {
+  const database = await openDatabase(place.location, "existing");
+  onTestFinished(() => database.close());
+  await rewrapStore(database, place.masterKey, onProgress);
+}
+
+/** Does something at the first moment when a rotation has moved all secrets, and has yet to put its key in place. */
+function onceAtEnd(act: () => void): (moved: number, total: number) => void {
+  let isDone = false;
+  return (moved, total) => {
+    if (isDone || moved < total) return;
+    isDone = true;
+    act();
+  };
+}
+
+async function failureOf(call: Promise<unknown>): Promise<Error | undefined> {
+  return call.then(
+    () => undefined,
+    (error: Error) => error,
+  );
+}

@@ -1,0 +1,303 @@
+import { randomBytes } from "node:crypto";
+import { rmSync, writeFileSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { toPublicJwk } from "../../src/crypto/jwk.ts";
+import { sealSecret } from "../../src/crypto/sealing.ts";
+import { openIssuer } from "../../src/services/pqc/issuer.ts";
+import { createIssuerStore } from "../../src/services/pqc/store.ts";
+import type { Store } from "../../src/storage/store.ts";
+import { StorageError } from "../../src/storage/store-error.ts";
+import { describeStores, type MakeSite, makeSqliteSite, type Site, type Value } from "./stores.ts";
+
+const first = "things/1/seed";
+const second = "things/2/seed";
+const sealBroken = { code: "SEAL_BROKEN" };
+
+describeStores("a secret", (makeSite) => {
+  it("is given back as it was put, after reopening too", async () => {
+    const site = await makeSite();
+    const store = await site.open();
+    await put(store, { [first]: "alpha" });
+    expect(await read(store, first)).toBe("alpha");
+    await store.close();
+    expect(await read(await site.open(), first)).toBe("alpha");
+  });
+
+  it.each([0, 1, 4096])("of %i bytes is given back", async (length) => {
+    const store = await (await makeSite()).open();
+    const secret = randomBytes(length);
+    await store.write(({ putSecret }) => putSecret(first, secret));
+    expect(Buffer.from((await store.readSecret(first)) ?? [])).toEqual(secret);
+    expect(await store.readSecret(first)).toBeDefined();
+  });
+
+  it("can be read in the transaction that puts it", async () => {
+    const store = await (await makeSite()).open();
+    const found = await store.write(async ({ putSecret, readSecret }) => {
+      await putSecret(first, Buffer.from("alpha"));
+      return readSecret(first);
+    });
+    expect(Buffer.from(found ?? []).toString()).toBe("alpha");
+  });
+
+  it("is not in the clear in the database", async () => {
+    const { sql } = await openWithSecrets(makeSite);
+    const rows = await sql("select * from sealed_secrets where identity = $1", [first]);
+    const bytes = rows.flatMap((row) => Object.values(row)).filter((value) => value instanceof Uint8Array);
+    expect(bytes).toHaveLength(2);
+    expect(bytes.some((value) => Buffer.from(value).includes("alpha"))).toBe(false);
+  });
+
+  it("is sealed under a data key of its own", async () => {
+    const { sql } = await openWithSecrets(makeSite, { [first]: "same", [second]: "same" });
+    const rows = await sql(
+      "select wrapped_data_key, ciphertext from sealed_secrets where identity like 'things/%'",
+    );
+    const values = rows.flatMap((row) => Object.values(row)).map(hexOf);
+    expect(new Set(values).size).toBe(4);
+  });
+
+  it("is not replaced by another of the same identity", async () => {
+    const { store } = await openWithSecrets(makeSite);
+    await expect(put(store, { [first]: "gamma" })).rejects.toThrow();
+    expect(await read(store, first)).toBe("alpha");
+  });
+
+  it("that was erased is gone, and its neighbour is not", async () => {
+    const { site, store, sql } = await openWithSecrets(makeSite);
+    await store.write(({ eraseSecret }) => eraseSecret(first));
+    expect(await store.readSecret(first)).toBeUndefined();
+    expect(await sql("select identity from sealed_secrets where identity like 'things/%'")).toEqual([
+      { identity: second },
+    ]);
+    expect(await read(await site.open(), second)).toBe("beta");
+  });
+
+  it("that never was is undefined", async () => {
+    const { store } = await openWithSecrets(makeSite);
+    expect(await store.readSecret("things/3/seed")).toBeUndefined();
+  });
+});
+
+describeStores("a secret that was tampered with", (makeSite) => {
+  it("does not open where another's row was copied over it", async () => {
+    const { store, sql } = await openWithSecrets(makeSite);
+    await sql(
+      `update sealed_secrets set
+         wrapped_data_key = (select wrapped_data_key from sealed_secrets where identity = $1),
+         ciphertext = (select ciphertext from sealed_secrets where identity = $1)
+       where identity = $2`,
+      [second, first],
+    );
+    await expect(store.readSecret(first)).rejects.toMatchObject(sealBroken);
+    expect(await read(store, second)).toBe("beta");
+  });
+
+  it("does not open under another identity", async () => {
+    const { store, sql } = await openWithSecrets(makeSite);
+    await sql("update sealed_secrets set identity = 'things/3/seed' where identity = $1", [first]);
+    await expect(store.readSecret("things/3/seed")).rejects.toMatchObject(sealBroken);
+  });
+
+  it.each([
+    { what: "the nonce of its ciphertext", column: "ciphertext", change: flipBitAt(0) },
+    { what: "its ciphertext", column: "ciphertext", change: flipBitAt(12) },
+    { what: "the tag of its ciphertext", column: "ciphertext", change: flipBitAt(-1) },
+    { what: "the nonce of its data key", column: "wrapped_data_key", change: flipBitAt(0) },
+    { what: "its data key", column: "wrapped_data_key", change: flipBitAt(12) },
+    { what: "the tag of its data key", column: "wrapped_data_key", change: flipBitAt(-1) },
+    { what: "its master key id", column: "master_key_id", change: flipDigit },
+  ])("does not open with one bit of $what flipped, and its neighbour does", async ({ column, change }) => {
+    const { site, store } = await openWithSecrets(makeSite);
+    await tamper(site, column, change);
+    await expect(store.readSecret(first)).rejects.toMatchObject(sealBroken);
+    expect(await read(store, second)).toBe("beta");
+    await expect((await site.open()).readSecret(first)).rejects.toMatchObject(sealBroken);
+  });
+
+  it.each([
+    { what: "no ciphertext", column: "ciphertext", change: () => new Uint8Array() },
+    { what: "a ciphertext cut short", column: "ciphertext", change: withoutLastByte },
+    { what: "no data key", column: "wrapped_data_key", change: () => new Uint8Array() },
+    { what: "a data key cut short", column: "wrapped_data_key", change: withoutLastByte },
+  ])("does not open with $what", async ({ column, change }) => {
+    const { site, store } = await openWithSecrets(makeSite);
+    await tamper(site, column, change);
+    await expect(store.readSecret(first)).rejects.toMatchObject(sealBroken);
+  });
+});
+
+describeStores("a store", (makeSite) => {
+  it("is refused with a wrong master key, which changes nothing", async () => {
+    const site = await leaveWithSecrets(makeSite);
+    const wrong = { kind: "values", current: "ab".repeat(32), next: undefined } as const;
+    await expect(site.open({ masterKey: wrong })).rejects.toThrow(wrongMasterKey);
+    expect(await read(await site.open(), first)).toBe("alpha");
+  });
+
+  it("is refused without its master key, and none is made", async () => {
+    const site = await leaveWithSecrets(makeSite);
+    rmSync(site.keyFile);
+    await expect(site.open()).rejects.toThrow(storageError(/is missing/));
+    await expect(site.open()).rejects.toThrow(storageError(/is missing/));
+  });
+
+  it("is refused when its root key was changed", async () => {
+    const site = await leaveWithSecrets(makeSite);
+    await tamper(site, "ciphertext", flipBitAt(12), "store/root-key");
+    await expect(site.open()).rejects.toThrow(wrongMasterKey);
+  });
+});
+
+describe("a store of the first version", { timeout: 60_000 }, () => {
+  it("opens, and its issuing key goes on signing", async () => {
+    const { site, keyId } = await leaveFirstVersion();
+    const issuer = await openIssuerOf(await site.open());
+    expect(issuer.publicJwks().map(({ kid }) => kid)).toEqual([keyId]);
+    const { token } = await issuer.issue("ada");
+    expect(JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString()).kid).toBe(keyId);
+    expect(await issuer.check(token)).toMatchObject({ ok: true, subject: "ada" });
+  });
+
+  it("opens again and again", async () => {
+    const { site, keyId } = await leaveFirstVersion();
+    await (await site.open()).close();
+    const issuer = await openIssuerOf(await site.open());
+    expect(issuer.publicJwks().map(({ kid }) => kid)).toEqual([keyId]);
+  });
+
+  it("is refused with another master key, and still opens with its own", async () => {
+    const { site, keyId } = await leaveFirstVersion();
+    const wrong = { kind: "values", current: "ab".repeat(32), next: undefined } as const;
+    await expect(site.open({ masterKey: wrong })).rejects.toThrow(wrongMasterKey);
+    const issuer = await openIssuerOf(await site.open());
+    expect(issuer.publicJwks().map(({ kid }) => kid)).toEqual([keyId]);
+  });
+
+  it("is refused without its master key", async () => {
+    const { site } = await leaveFirstVersion();
+    rmSync(site.keyFile);
+    await expect(site.open()).rejects.toThrow(storageError(/is missing/));
+  });
+});
+
+const wrongMasterKey = storageError(/master key is not the one/);
+
+function storageError(message: RegExp) {
+  return expect.objectContaining({ constructor: StorageError, message: expect.stringMatching(message) });
+}
+
+async function openWithSecrets(
+  makeSite: MakeSite,
+  secrets: Readonly<Record<string, string>> = { [first]: "alpha", [second]: "beta" },
+) {
+  const site = await makeSite();
+  const store = await site.open();
+  await put(store, secrets);
+  return { site, store, sql: site.sql };
+}
+
+async function leaveWithSecrets(makeSite: MakeSite): Promise<Site> {
+  const { site, store } = await openWithSecrets(makeSite);
+  await store.close();
+  return site;
+}
+
+async function put(store: Store, secrets: Readonly<Record<string, string>>): Promise<void> {
+  await store.write(async ({ putSecret }) => {
+    for (const [identity, secret] of Object.entries(secrets)) await putSecret(identity, Buffer.from(secret));
+  });
+}
+
+async function read(store: Store, identity: string): Promise<string | undefined> {
+  const secret = await store.readSecret(identity);
+  return secret && Buffer.from(secret).toString();
+}
+
+/** Changes a column of a sealed secret straight in the database. */
+async function tamper(
+  { sql }: Site,
+  column: string,
+  change: (value: Value | undefined) => Value,
+  identity: string = first,
+): Promise<void> {
+  const [row] = await sql(`select ${column} from sealed_secrets where identity = $1`, [identity]);
+  const values = [change(row?.[column]), identity];
+  await sql(`update sealed_secrets set ${column} = $1 where identity = $2`, values);
+}
+
+/** @param position from the end, if it is below 0 */
+function flipBitAt(position: number) {
+  return (value: Value | undefined): Uint8Array => {
+    const bytes = bytesOf(value);
+    return bytes.with(position, (bytes.at(position) ?? 0) ^ 1);
+  };
+}
+
+function flipDigit(value: Value | undefined): string {
+  const [digit = "", ...others] = String(value);
+  return [(Number.parseInt(digit, 16) ^ 1).toString(16), ...others].join("");
+}
+
+function withoutLastByte(value: Value | undefined): Uint8Array {
+  return bytesOf(value).slice(0, -1);
+}
+
+function bytesOf(value: Value | undefined): Uint8Array {
+  if (value instanceof Uint8Array) return value;
+  throw new Error(`expected bytes, found ${value}`);
+}
+
+function hexOf(value: Value): string {
+  return Buffer.from(bytesOf(value)).toString("hex");
+}
+
+/** Makes a SQLite store as the first version left it: one table, and one issuing key in it. */
+async function leaveFirstVersion(): Promise<{ site: Site; keyId: string }> {
+  const site = await makeSqliteSite();
+  if (site.location.kind !== "sqlite") throw new Error("the first version knew SQLite alone");
+  const masterKey = randomBytes(32);
+  writeFileSync(site.keyFile, `${masterKey.toString("hex")}\n`, { mode: 0o600 });
+  const provider = await createCryptoProvider("openssl");
+  const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-65");
+  const { kid: keyId } = toPublicJwk(provider, publicKey);
+  const sealed = sealSecret(
+    masterKey,
+    `issuer_keys/${keyId}/seed`,
+    secretKey.exportSeed() ?? new Uint8Array(),
+  );
+  const publicBytes = publicKey.exportRaw();
+  await provider.close();
+
+  const database = new DatabaseSync(site.location.path);
+  database.exec(`
+    create table kysely_migration (name varchar(255) not null primary key, timestamp varchar(255) not null);
+    create table kysely_migration_lock
+      (id varchar(255) not null primary key, is_locked integer default 0 not null);
+    insert into kysely_migration_lock values ('migration_lock', 0);
+    insert into kysely_migration values ('0001-issuer-keys', '2026-01-01T00:00:00.000Z');
+    create table issuer_keys (
+      key_id text primary key, algorithm text not null, public_key blob not null, master_key_id text not null,
+      wrapped_data_key blob not null, sealed_seed blob not null, created_at_ms integer not null,
+      retired_at_ms integer)`);
+  database
+    .prepare("insert into issuer_keys values (?, 'ML-DSA-65', ?, ?, ?, ?, ?, null)")
+    .run(
+      keyId,
+      publicBytes,
+      sealed.masterKeyId,
+      sealed.wrappedDataKey,
+      sealed.ciphertext,
+      Date.UTC(2026, 0, 1),
+    );
+  database.close();
+  return { site, keyId };
+}
+
+async function openIssuerOf(store: Store) {
+  const provider = await createCryptoProvider("openssl");
+  onTestFinished(() => provider.close());
+  return openIssuer({ provider, store: createIssuerStore(store), now: () => new Date() });
+}

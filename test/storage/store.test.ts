@@ -1,0 +1,365 @@
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { type AnswerCodec, type OnceCall, OnceConflict } from "../../src/storage/once.ts";
+import type { Store, WriteTransaction } from "../../src/storage/store.ts";
+import { StoreFailure } from "../../src/storage/store-error.ts";
+import { describeStores, makeSqliteSite, type Row, readAllRows, type Site } from "./stores.ts";
+
+const hourMs = 3600 * 1000;
+
+describeStores("writes", (makeSite) => {
+  it("of one moment share a few transactions, and are all there after reopening", async () => {
+    const site = await makeSite();
+    const groups: number[] = [];
+    const store = await site.open({ onCommit: (_durationMs, calls) => groups.push(calls) });
+    const names = Array.from({ length: 100 }, (_, i) => `list-${i}`);
+    await Promise.all(names.map((name) => store.write(adding(name))));
+    await store.close();
+    expect(groups.reduce((sum, calls) => sum + calls)).toBe(100);
+    expect(groups.length).toBeLessThanOrEqual(5);
+    expect(await listNames(await site.open())).toEqual(names.toSorted());
+  });
+
+  it("that violate a unique key fail alone, and for a reason of the statement", async () => {
+    const store = await (await makeSite()).open();
+    const calls = ["a", "b", "a", "c"].map((name) => store.write(adding(name)));
+    const outcomes = await Promise.allSettled(calls);
+    const isFulfilled = { status: "fulfilled" };
+    expect(outcomes).toMatchObject([isFulfilled, isFulfilled, { status: "rejected" }, isFulfilled]);
+    await expect(calls[2]).rejects.not.toBeInstanceOf(StoreFailure);
+    expect(await listNames(store)).toEqual(["a", "b", "c"]);
+  });
+
+  it("that fail leave nothing: no row, no secret, no audit entry, no answer", async () => {
+    const site = await makeSite();
+    const store = await site.open();
+    const before = await readAllRows(site);
+    const failing = store.writeOnce(callOf(), textCodec, async (transaction) => {
+      await adding("a")(transaction);
+      await transaction.putSecret("things/1/seed", Buffer.from("secret"));
+      transaction.audit({ keyId: "1", operation: "CREATE", user: "ada", outcome: "OK", details: "" });
+      throw new Error("changed my mind");
+    });
+    await expect(failing).rejects.toThrow("changed my mind");
+    expect(await readAllRows(site)).toEqual(before);
+  });
+
+  it("are seen by a reader as soon as they return, also by that of another program", async () => {
+    const site = await makeSite();
+    const [store, other] = [await site.open(), await site.open()];
+    await store.write(adding("a"));
+    expect(await listNames(store)).toEqual(["a"]);
+    expect(await listNames(other)).toEqual(["a"]);
+  });
+
+  it("wait their turn while another program writes, and hold up no timer meanwhile", async () => {
+    const site = await makeSite();
+    const [store, other] = [await site.open(), await site.open()];
+    const [begun, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const holding = other.write(async (transaction) => {
+      await adding("first")(transaction);
+      begun.resolve();
+      await release.promise;
+    });
+    await begun.promise;
+    const writing = watch(store.write(adding("second")));
+    await timersFired(20);
+    expect(writing.isSettled()).toBe(false);
+    release.resolve();
+    await Promise.all([holding, writing.promise]);
+    expect(await listNames(store)).toEqual(["first", "second"]);
+  });
+
+  it("from two programs at once lose nothing", async () => {
+    const site = await makeSite();
+    const stores = [await site.open(), await site.open()];
+    const increments = Array.from({ length: 40 }, (_, i) => stores[i % 2]?.write(counting("a")));
+    await Promise.all(increments);
+    expect(await site.sql("select row_count from list_counts")).toEqual([{ row_count: 40 }]);
+  });
+
+  it("that were asked for before the store was closed are on the disk when that returns", async () => {
+    const site = await makeSite();
+    const store = await site.open();
+    const calls = ["a", "b"].map((name) => store.write(adding(name)));
+    await store.close();
+    expect(await listNamesIn(site)).toEqual(["a", "b"]);
+    await Promise.all(calls);
+  });
+
+  it("into a store that is closed fail as those into one that can not be reached", async () => {
+    const store = await (await makeSite()).open();
+    await store.close();
+    await expect(store.write(adding("a"))).rejects.toMatchObject({
+      constructor: StoreFailure,
+      code: "UNAVAILABLE",
+    });
+  });
+
+  it("call listeners back once they are on the disk, until a listener is stopped", async () => {
+    const site = await makeSite();
+    const store = await site.open();
+    const heard: Promise<string[]>[] = [];
+    const stop = store.onWrite(() => heard.push(listNamesIn(site)));
+    await store.write(adding("a"));
+    stop();
+    await store.write(adding("b"));
+    expect(await Promise.all(heard)).toEqual([expect.arrayContaining(["a"])]);
+  });
+});
+
+describe("a write", () => {
+  it("waits for whoever holds SQLite's write lock without holding the event loop", async () => {
+    const site = await makeSqliteSite();
+    const store = await site.open();
+    const outsider = lockSqlite(site);
+    const writing = watch(store.write(adding("a")));
+    await timersFired(20);
+    expect(writing.isSettled()).toBe(false);
+    outsider.exec("commit");
+    await writing.promise;
+    expect(await listNames(store)).toEqual(["a"]);
+  });
+
+  it("does not hold up reading while it waits", async () => {
+    const site = await makeSqliteSite();
+    const store = await site.open();
+    await store.write(adding("a"));
+    const outsider = lockSqlite(site);
+    const writing = watch(store.write(adding("b")));
+    expect(await listNames(store)).toEqual(["a"]);
+    expect(writing.isSettled()).toBe(false);
+    outsider.exec("commit");
+    await writing.promise;
+  });
+});
+
+describeStores("once", (makeSite) => {
+  it("gives the first answer to the same request under the same key", async () => {
+    const store = await (await makeSite()).open();
+    expect(await ask(store, callOf(), "first")).toBe("first");
+    expect(await ask(store, callOf(), "second")).toBe("first");
+    expect(await listNames(store)).toEqual(["first"]);
+  });
+
+  it("gives it after reopening too, and to another program", async () => {
+    const site = await makeSite();
+    const store = await site.open();
+    await ask(store, callOf(), "first");
+    expect(await ask(await site.open(), callOf(), "second")).toBe("first");
+    await store.close();
+    expect(await ask(await site.open(), callOf(), "third")).toBe("first");
+    expect(await listNamesIn(site)).toEqual(["first"]);
+  });
+
+  it("refuses another request under the same key, and does not do it", async () => {
+    const store = await (await makeSite()).open();
+    await ask(store, callOf({ requestHash: "aa" }), "first");
+    const other = ask(store, callOf({ requestHash: "bb" }), "second");
+    await expect(other).rejects.toThrow(new OnceConflict("key-1"));
+    await expect(other).rejects.toBeInstanceOf(OnceConflict);
+    expect(await listNames(store)).toEqual(["first"]);
+  });
+
+  it("refuses another request that comes at the same moment", async () => {
+    const store = await (await makeSite()).open();
+    const calls = ["aa", "bb"].map((requestHash) => ask(store, callOf({ requestHash }), requestHash));
+    const outcomes = await Promise.allSettled(calls);
+    const answers = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
+    const refusals = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
+    expect(refusals).toEqual([expect.any(OnceConflict)]);
+    expect(await listNames(store)).toEqual(answers);
+  });
+
+  it.each([
+    ["another user", { user: "grace" }],
+    ["another key", { idempotencyKey: "key-2" }],
+  ])("has nothing to do with %s", async (_who, change) => {
+    const store = await (await makeSite()).open();
+    await ask(store, callOf(), "first");
+    expect(await ask(store, callOf(change), "second")).toBe("second");
+    expect(await ask(store, callOf(), "third")).toBe("first");
+  });
+
+  it("does what has no key each time", async () => {
+    const store = await (await makeSite()).open();
+    expect(await ask(store, undefined, "first")).toBe("first");
+    expect(await ask(store, undefined, "second")).toBe("second");
+  });
+
+  it("does it once for 20 calls at once", async () => {
+    const store = await (await makeSite()).open();
+    const answers = await Promise.all(numbered(20).map((n) => ask(store, callOf(), `answer-${n}`)));
+    expect(new Set(answers).size).toBe(1);
+    expect(await listNames(store)).toEqual([answers[0]]);
+  });
+
+  it("does it once for 20 calls at once, of two programs", async () => {
+    const site = await makeSite();
+    const stores = [await site.open(), await site.open()] as const;
+    const answers = await Promise.all(
+      numbered(20).map((n) => ask(n % 2 === 0 ? stores[0] : stores[1], callOf(), `answer-${n}`)),
+    );
+    expect(new Set(answers).size).toBe(1);
+    expect(await listNamesIn(site)).toEqual([answers[0]]);
+  });
+
+  it("does it again where it failed before", async () => {
+    const store = await (await makeSite()).open();
+    const failing = store.once(callOf(), textCodec, async () => {
+      throw new Error("not now");
+    });
+    await expect(failing).rejects.toThrow("not now");
+    expect(await ask(store, callOf(), "second")).toBe("second");
+  });
+
+  it("keeps an answer for 24 hours, and then does it again", async () => {
+    const clock = { ms: Date.UTC(2026, 0, 1) };
+    const store = await (await makeSite()).open({ now: () => new Date(clock.ms) });
+    await ask(store, callOf(), "first");
+    clock.ms += 24 * hourMs - 1;
+    expect(await ask(store, callOf(), "second")).toBe("first");
+    clock.ms += 1;
+    expect(await ask(store, callOf({ requestHash: "bb" }), "third")).toBe("third");
+    expect(await ask(store, callOf({ requestHash: "bb" }), "fourth")).toBe("third");
+  });
+
+  it("removes answers that are too old when it keeps another one", async () => {
+    const clock = { ms: Date.UTC(2026, 0, 1) };
+    const site = await makeSite();
+    const store = await site.open({ now: () => new Date(clock.ms) });
+    await ask(store, callOf({ idempotencyKey: "old" }), "first");
+    clock.ms += 24 * hourMs;
+    await ask(store, callOf({ idempotencyKey: "new" }), "second");
+    expect(await site.sql("select idempotency_key from idempotent_answers")).toEqual([
+      { idempotency_key: "new" },
+    ]);
+  });
+
+  it("does not keep an answer whose encoding is undefined", async () => {
+    const site = await makeSite();
+    const store = await site.open();
+    const forgetful: AnswerCodec<string> = { ...textCodec, encode: () => undefined };
+    expect(await ask(store, callOf(), "first", forgetful)).toBe("first");
+    expect(await site.sql("select * from idempotent_answers")).toEqual([]);
+    expect(await ask(store, callOf(), "second", forgetful)).toBe("second");
+  });
+
+  it("keeps no answer in the clear", async () => {
+    const site = await makeSite();
+    const store = await site.open();
+    const answer = "what is told only once";
+    await store.once(callOf(), textCodec, (write) => write(async () => answer));
+    const kept = await site.sql("select * from idempotent_answers");
+    expect(kept).toHaveLength(1);
+    expect(textOf(kept)).not.toContain(answer);
+  });
+
+  it("does not open an answer that was moved to another call", async () => {
+    const site = await makeSite();
+    const store = await site.open();
+    await ask(store, callOf(), "first");
+    await site.sql("update idempotent_answers set user_name = 'grace'");
+    await expect(ask(store, callOf({ user: "grace" }), "second")).rejects.toMatchObject({
+      code: "SEAL_BROKEN",
+    });
+  });
+});
+
+const textCodec: AnswerCodec<string> = {
+  encode: (answer) => Buffer.from(answer),
+  decode: (bytes) => Buffer.from(bytes).toString(),
+};
+
+function callOf(change: Partial<OnceCall> = {}): OnceCall {
+  return { user: "ada", idempotencyKey: "key-1", requestHash: "aa", ...change };
+}
+
+/** Does something once; its effect is a row of this name, and so is its answer. */
+function ask(store: Store, call: OnceCall | undefined, name: string, codec = textCodec): Promise<string> {
+  return store.once(call, codec, (write) =>
+    write(async (transaction) => {
+      await adding(name)(transaction);
+      return name;
+    }),
+  );
+}
+
+/** Work that adds a row; a name can be there once. */
+function adding(name: string) {
+  return async ({ db }: WriteTransaction): Promise<void> => {
+    await db.insertInto("list_counts").values({ list_name: name, row_count: 0 }).execute();
+  };
+}
+
+/** Work that reads a number and writes the next one. */
+function counting(name: string) {
+  return async ({ db }: WriteTransaction): Promise<void> => {
+    const found = await db
+      .selectFrom("list_counts")
+      .select("row_count")
+      .where("list_name", "=", name)
+      .executeTakeFirst();
+    if (found === undefined)
+      await db.insertInto("list_counts").values({ list_name: name, row_count: 1 }).execute();
+    else
+      await db
+        .updateTable("list_counts")
+        .set({ row_count: found.row_count + 1 })
+        .where("list_name", "=", name)
+        .execute();
+  };
+}
+
+async function listNames({ reader }: Store): Promise<string[]> {
+  const rows = await reader.selectFrom("list_counts").select("list_name").execute();
+  return rows.map(({ list_name }) => list_name).sort();
+}
+
+async function listNamesIn({ sql }: Site): Promise<string[]> {
+  const rows = await sql("select list_name from list_counts");
+  return rows.map(({ list_name }) => String(list_name)).sort();
+}
+
+/** Holds the write lock from another connection until it commits. */
+function lockSqlite({ location }: Site): DatabaseSync {
+  if (location.kind !== "sqlite") throw new Error("this is about SQLite");
+  const outsider = new DatabaseSync(location.path);
+  onTestFinished(() => outsider.close());
+  outsider.exec("begin immediate");
+  return outsider;
+}
+
+function watch<T>(promise: Promise<T>): { promise: Promise<T>; isSettled(): boolean } {
+  let settled = false;
+  const watched = promise.finally(() => {
+    settled = true;
+  });
+  // Whoever waits for it is told of a failure.
+  watched.catch(() => {});
+  return { promise: watched, isSettled: () => settled };
+}
+
+/** When a timer of 5 milliseconds fired so many times. */
+function timersFired(count: number): Promise<void> {
+  return new Promise((resolve) => {
+    let fired = 0;
+    const timer = setInterval(() => {
+      fired += 1;
+      if (fired < count) return;
+      clearInterval(timer);
+      resolve();
+    }, 5);
+  });
+}
+
+function textOf(rows: readonly Row[]): string {
+  return rows
+    .flatMap((row) => Object.values(row))
+    .map((value) => (value instanceof Uint8Array ? Buffer.from(value).toString("latin1") : String(value)))
+    .join("\n");
+}
+
+function numbered(count: number): number[] {
+  return Array.from({ length: count }, (_, i) => i);
+}
