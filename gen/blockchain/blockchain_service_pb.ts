@@ -627,7 +627,7 @@ export const WatchBlocksResponseSchema: GenMessage<WatchBlocksResponse> = /*@__P
 export const BlockchainService: GenService<{
   /**
    * Makes a validator and keeps its secret key sealed. With an Idempotency-Key a retry gives the first answer again;
-   * so does AddBlock.
+   * so do AddBlock and ConnectPeer.
    *
    * @generated from rpc blockchain.BlockchainService.RegisterNode
    */

@@ -223,7 +223,16 @@ function createStore({ database, vault, keys, signer, now, onCommit }: StorePart
       group.run((transaction) => transaction.once(call, codec, () => work(transaction))),
     async once(call, codec, work) {
       const before = await store.findAnswer(call, codec);
-      return before ?? (await work((change) => store.writeOnce(call, codec, change)));
+      if (before !== undefined) return before;
+      try {
+        return await work((change) => store.writeOnce(call, codec, change));
+      } catch (error) {
+        if (call === undefined || error instanceof StoreFailure) throw error;
+        // Another call with this key may have been first, and changed what this one then met.
+        const meanwhile = await store.findAnswer(call, codec);
+        if (meanwhile !== undefined) return meanwhile;
+        throw error;
+      }
     },
     readSecret: (identity) => vault.read(reader, identity),
     tagRecord: (fields) => tagRecord(keys.records, fields),

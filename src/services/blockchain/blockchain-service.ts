@@ -1,17 +1,15 @@
 /** blockchain.BlockchainService: unpack, call, pack. */
-import type { MessageInitShape } from "@bufbuild/protobuf";
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import type { BlockchainService, PeerSchema } from "#gen/blockchain/blockchain_service_pb.ts";
+import type { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { readPage } from "../../fields.ts";
 import { follow } from "../../storage/follow.ts";
 import type { OnceCall } from "../../storage/once.ts";
 import type { OpenKeys } from "../../storage/sealed-keys.ts";
 import { createAddBlock } from "./add-block.ts";
 import { packBlock } from "./block.ts";
-import { connectPeer } from "./connect-peer.ts";
+import { connectPeer, packPeer } from "./connect-peer.ts";
 import { type ChainParts, registerNode } from "./register-node.ts";
-import { blockList, type Peer, peerList } from "./store.ts";
+import { blockList, peerList } from "./store.ts";
 import { verifyChain } from "./verify-chain.ts";
 
 /** What the service needs. */
@@ -42,7 +40,7 @@ export function blockchainService(parts: BlockchainServiceParts): ServiceImpl<ty
       const { firstInvalidIndex, ...found } = await verifyChain(parts, signal);
       return { ...found, ...(firstInvalidIndex !== undefined && { firstInvalidIndex }) };
     },
-    connectPeer: async ({ address }) => ({ peer: packPeer(await connectPeer(parts, address)) }),
+    connectPeer: ({ address }, context) => connectPeer(parts, { address, once: onceOf(context) }),
     listPeers: async (fields) => {
       const { rows, nextPageToken } = await chain.listPeers(readPage(fields, peerList));
       return { peers: rows.map(packPeer), nextPageToken, totalSize: await chain.countPeers() };
@@ -64,14 +62,5 @@ export function blockchainService(parts: BlockchainServiceParts): ServiceImpl<ty
       });
       for await (const block of blocks) yield { block: packBlock(block) };
     },
-  };
-}
-
-function packPeer({ address, isConnected, height, lastSeenAt }: Peer): MessageInitShape<typeof PeerSchema> {
-  return {
-    address,
-    peerStatus: isConnected ? "CONNECTED" : "UNREACHABLE",
-    ...(height !== undefined && { height }),
-    ...(lastSeenAt && { lastSeenAt: timestampFromDate(lastSeenAt) }),
   };
 }

@@ -1,27 +1,59 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
-import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import {
+  BlockchainService,
+  ConnectPeerResponseSchema,
+  type PeerSchema,
+} from "#gen/blockchain/blockchain_service_pb.ts";
+import { messageCodec, type OnceCall } from "../../storage/once.ts";
 import type { ChainParts } from "./register-node.ts";
 import type { Peer } from "./store.ts";
 
 /** Milliseconds that a peer has to answer. */
 const peerMs = 3000;
 
-/** Calls another server of the service over gRPC, and remembers how far its chain is. */
-export async function connectPeer({ store, chain, now }: ChainParts, address: string): Promise<Peer> {
-  const height = await askHeight(address);
-  const before = await chain.findPeer(address);
-  const peer: Peer =
-    height === undefined
-      ? { address, isConnected: false, height: before?.height, lastSeenAt: before?.lastSeenAt }
-      : { address, isConnected: true, height, lastSeenAt: now() };
-  await store.write((transaction) => chain.savePeer(transaction, peer));
-  return peer;
+/** Calls another server of the service over gRPC, and remembers how far its chain is. @throws IDEMPOTENCY_KEY_REUSED */
+export function connectPeer(
+  { store, chain, now }: ChainParts,
+  { address, once }: { readonly address: string; readonly once: OnceCall | undefined },
+): Promise<MessageInitShape<typeof ConnectPeerResponseSchema>> {
+  return store.once(once, messageCodec(ConnectPeerResponseSchema), async (write) => {
+    const height = await askHeight(address);
+    const at = now();
+    return write(async (transaction) => {
+      const before = await chain.findPeer(transaction, address);
+      const peer: Peer =
+        height === undefined
+          ? { address, isConnected: false, height: before?.height, lastSeenAt: before?.lastSeenAt }
+          : { address, isConnected: true, height, lastSeenAt: at };
+      await chain.savePeer(transaction, peer);
+      return { peer: packPeer(peer) };
+    });
+  });
+}
+
+/** A peer as a message. */
+export function packPeer({
+  address,
+  isConnected,
+  height,
+  lastSeenAt,
+}: Peer): MessageInitShape<typeof PeerSchema> {
+  return {
+    address,
+    peerStatus: isConnected ? "CONNECTED" : "UNREACHABLE",
+    ...(height !== undefined && { height }),
+    ...(lastSeenAt && { lastSeenAt: timestampFromDate(lastSeenAt) }),
+  };
 }
 
 /** @returns undefined if nobody answers, or somebody who is no such server */
 async function askHeight(address: string): Promise<number | undefined> {
-  const transport = createGrpcTransport({ baseUrl: `http://${address}`, readMaxBytes: 65_536 });
+  const baseUrl = `http://${address}`;
+  const sessionManager = new Http2SessionManager(baseUrl);
+  const transport = createGrpcTransport({ baseUrl, sessionManager, readMaxBytes: 65_536 });
   try {
     const { chainLength } = await createClient(BlockchainService, transport).getHealth(
       {},
@@ -30,5 +62,7 @@ async function askHeight(address: string): Promise<number | undefined> {
     return chainLength;
   } catch {
     return undefined;
+  } finally {
+    sessionManager.abort();
   }
 }

@@ -9,6 +9,7 @@ import type {
 } from "../../storage/schema.ts";
 import type { SealedKey } from "../../storage/sealed-keys.ts";
 import type { Store, WriteTransaction } from "../../storage/store.ts";
+import { RecordDamaged } from "../../storage/store-error.ts";
 import { type Block, genesis, validatorAlgorithm } from "./block.ts";
 
 /** A validator without its secret key. */
@@ -66,7 +67,8 @@ export interface ChainStore {
 
   listPeers(request: PageRequest): Promise<Page<Peer>>;
   countPeers(): Promise<number>;
-  findPeer(address: string): Promise<Peer | undefined>;
+  /** Reads a peer within a transaction. */
+  findPeer(transaction: WriteTransaction, address: string): Promise<Peer | undefined>;
   /** Keeps what is known of a peer, within a transaction. */
   savePeer(transaction: WriteTransaction, peer: Peer): Promise<void>;
 }
@@ -81,7 +83,15 @@ export function createChainStore(store: Store): ChainStore {
       .selectAll()
       .where("id", "=", headId)
       .executeTakeFirst();
-    if (row === undefined) return { length: 1, headHash: genesis.blockHash };
+    if (row === undefined) {
+      const block = await db
+        .selectFrom("blockchain_blocks")
+        .select("block_index")
+        .limit(1)
+        .executeTakeFirst();
+      if (block !== undefined) throw new RecordDamaged("end of the chain");
+      return { length: 1, headHash: genesis.blockHash };
+    }
     const head = { length: row.chain_length, headHash: row.head_hash };
     store.requireTagged("end of the chain", fieldsOfHead(head), row.record_tag);
     return head;
@@ -162,8 +172,8 @@ export function createChainStore(store: Store): ChainStore {
       return { ...page, rows: page.rows.map(toPeer) };
     },
     countPeers: () => readCount(store.reader, peerList),
-    async findPeer(address) {
-      const row = await store.reader
+    async findPeer({ db }, address) {
+      const row = await db
         .selectFrom("blockchain_peers")
         .selectAll()
         .where("address", "=", address)

@@ -2,6 +2,7 @@ import type { PublicKey } from "../../crypto/provider.ts";
 import { RecordDamaged } from "../../storage/store-error.ts";
 import { type Block, genesis, hashBlock, validatorAlgorithm } from "./block.ts";
 import type { ChainParts } from "./register-node.ts";
+import type { ChainHead, ChainStore } from "./store.ts";
 
 /** What can be wrong with a block. */
 export type ChainFault = "INDEX" | "LINK" | "HASH" | "VALIDATOR" | "SIGNATURE" | "END";
@@ -55,12 +56,19 @@ export async function verifyChain(parts: ChainParts, signal: AbortSignal): Promi
   if (!fault && head && checked < head.length) fault = { index: checked, reason: "END" };
   if (!fault && head && previous.blockHash !== head.headHash)
     fault = { index: previous.index, reason: "END" };
+  if (!fault && head && (await hasMore(chain, head))) fault = { index: head.length, reason: "END" };
   return {
     valid: fault === undefined,
     blocksChecked: fault ? fault.index : checked,
     firstInvalidIndex: fault?.index,
     reason: fault?.reason ?? "",
   };
+}
+
+/** Tells whether there is a block beyond the end; one that was appended meanwhile has moved the end. */
+async function hasMore(chain: ChainStore, head: ChainHead): Promise<boolean> {
+  const [block] = await chain.readBlocks(head.length, 1);
+  return block !== undefined && (await chain.readHead()).length === head.length;
 }
 
 function checkContent(block: Block, previous: Block, index: number): ChainFault | undefined {

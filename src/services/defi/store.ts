@@ -211,18 +211,10 @@ export function createDefiStore(store: Store): DefiStore {
       if (filter.status !== "") query = query.where("proposal_status", "=", filter.status);
       const rows = await query
         .orderBy("position")
-        // A thousand of the largest would be 64 MiB in memory for a page of 3.
-        .limit(Math.min(request.limit, maxProposalRows) + 1)
+        .limit(request.limit + 1)
         .execute();
       const bytesOf = (row: DefiProposalsTable): number => row.data.length + row.signed_by.length;
-      const limit = Math.min(request.limit, maxProposalRows);
-      const page = cutPage(
-        rows,
-        { ...request, limit },
-        proposalList(filter),
-        ({ position }) => position,
-        bytesOf,
-      );
+      const page = cutPage(rows, request, proposalList(filter), ({ position }) => position, bytesOf);
       return { ...page, rows: page.rows.map(toProposal) };
     },
     countProposals: (filter) => readCount(store.reader, proposalList(filter)),
@@ -274,9 +266,6 @@ export function createDefiStore(store: Store): DefiStore {
     },
   };
 }
-
-/** Proposals to read at once; each may hold 64 KiB. */
-const maxProposalRows = 100;
 
 /** The lists of a status that a proposal is in: of all wallets, and of its own. */
 function listsOf({ walletId }: Proposal, status: string): string[] {

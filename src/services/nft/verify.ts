@@ -1,4 +1,6 @@
 import { addressOf } from "../../crypto/address.ts";
+import { CryptoError } from "../../crypto/crypto-error.ts";
+import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
 import { checkSignatureLength, readPublicKey } from "../../fields.ts";
 import { hashMetadata } from "./metadata.ts";
 import { creatorAlgorithm, type NftParts } from "./mint.ts";
@@ -41,7 +43,8 @@ async function verifyToken(parts: NftParts, { token, isIntact }: StoredToken): P
   const { provider } = parts;
   if (hashMetadata(token.metadata) !== token.metadataHash) return "METADATA";
   if (addressOf(token.creatorPublicKey) !== token.creatorAddress) return "CREATOR";
-  const publicKey = provider.importPublicKey(creatorAlgorithm, { raw: token.creatorPublicKey });
+  const publicKey = importCreatorKey(provider, token.creatorPublicKey);
+  if (publicKey === undefined) return "CREATOR";
   const isSigned = await provider.verify(
     publicKey,
     Buffer.from(token.metadataHash, "hex"),
@@ -50,6 +53,16 @@ async function verifyToken(parts: NftParts, { token, isIntact }: StoredToken): P
   if (!isSigned) return "SIGNATURE";
   if (!(await isHistoryWhole(parts, token))) return "HISTORY";
   return isIntact ? undefined : "RECORD";
+}
+
+/** What was changed behind our back may be no key. */
+function importCreatorKey(provider: CryptoProvider, raw: Uint8Array): PublicKey | undefined {
+  try {
+    return provider.importPublicKey(creatorAlgorithm, { raw });
+  } catch (error) {
+    if (error instanceof CryptoError && error.code === "INVALID_KEY") return undefined;
+    throw error;
+  }
 }
 
 /** Follows the token from its creator to the owner that it had when it was read. */

@@ -1,0 +1,139 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  type CompositeKeyPair,
+  exportCompositePublicKey,
+  generateCompositeKeyPair,
+  importCompositePublicKey,
+  signComposite,
+  verifyComposite,
+} from "../../src/crypto/composite.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { readVectorFile, textOf, vectorsFolder } from "../vectors/vector-files.ts";
+import { flipBit, refusal } from "./refusal.ts";
+
+const message = new TextEncoder().encode("a message");
+const context = Uint8Array.of(1, 2, 3);
+const both = { mldsaValid: true, ecdsaValid: true };
+const neither = { mldsaValid: false, ecdsaValid: false };
+const mldsaSignatureBytes = 3309;
+
+describe.each(["openssl", "noble"] as const)("composite signatures of %s", (name) => {
+  let provider: CryptoProvider;
+  let keyPair: CompositeKeyPair;
+  beforeAll(async () => {
+    provider = await createCryptoProvider(name);
+    keyPair = await generateCompositeKeyPair(provider);
+  });
+  afterAll(() => provider.close());
+
+  const verdictOn = (signature: Uint8Array, usedContext?: Uint8Array) =>
+    verifyComposite(provider, keyPair.publicKey, message, signature, usedContext);
+
+  it.each([
+    ["no context", new Uint8Array()],
+    ["a context", context],
+    ["a context of 255 bytes", new Uint8Array(255).fill(7)],
+  ])("verify with %s, and with no other", async (_what, used) => {
+    const signature = await signComposite(provider, keyPair, message, used);
+    expect(await verdictOn(signature, used)).toEqual(both);
+    expect(await verdictOn(signature, Uint8Array.of(9))).toEqual(neither);
+  });
+
+  it("have no context unless one is given", async () => {
+    const signature = await signComposite(provider, keyPair, message);
+    expect(await verdictOn(signature)).toEqual(both);
+    expect(await verdictOn(signature, new Uint8Array())).toEqual(both);
+  });
+
+  it("do not verify for another message", async () => {
+    const signature = await signComposite(provider, keyPair, message);
+    const other = verifyComposite(provider, keyPair.publicKey, Uint8Array.of(1), signature);
+    expect(await other).toEqual(neither);
+  });
+
+  it.each([
+    ["first byte", 0, { mldsaValid: false, ecdsaValid: true }],
+    ["last byte of ML-DSA", mldsaSignatureBytes - 1, { mldsaValid: false, ecdsaValid: true }],
+    ["first byte of ECDSA", mldsaSignatureBytes, { mldsaValid: true, ecdsaValid: false }],
+    ["r", mldsaSignatureBytes + 20, { mldsaValid: true, ecdsaValid: false }],
+  ])("tell apart which half was changed: in its %s", async (_where, at, expected) => {
+    const signature = await signComposite(provider, keyPair, message);
+    expect(await verdictOn(flipBit(signature, at))).toEqual(expected);
+  });
+
+  it("do not verify with a byte more", async () => {
+    const signature = await signComposite(provider, keyPair, message);
+    const longer = Buffer.concat([signature, Uint8Array.of(0)]);
+    expect(await verdictOn(longer)).toEqual({ mldsaValid: true, ecdsaValid: false });
+  });
+
+  it("do not verify with a byte less", async () => {
+    const signature = await signComposite(provider, keyPair, message);
+    expect(await verdictOn(signature.subarray(0, -1))).toEqual({ mldsaValid: true, ecdsaValid: false });
+  });
+
+  it.each([0, 1, 3308, 3309])("are valid in neither half when they have %i bytes", async (length) => {
+    const signature = await signComposite(provider, keyPair, message);
+    expect(await verdictOn(signature.subarray(0, length))).toEqual(neither);
+  });
+
+  it("do not verify with the halves of two keys", async () => {
+    const signature = await signComposite(provider, keyPair, message);
+    const other = await generateCompositeKeyPair(provider);
+    const mixed = { mldsa: keyPair.publicKey.mldsa, ecdsa: other.publicKey.ecdsa };
+    const verdict = await verifyComposite(provider, mixed, message, signature);
+    expect(verdict).toEqual({ mldsaValid: true, ecdsaValid: false });
+  });
+
+  it("refuse a context of 256 bytes", async () => {
+    const tooLong = new Uint8Array(256);
+    const signature = new Uint8Array(3380);
+    expect(await refusal(() => signComposite(provider, keyPair, message, tooLong))).toBe("INVALID_ARGUMENT");
+    expect(await refusal(() => verdictOn(signature, tooLong))).toBe("INVALID_ARGUMENT");
+  });
+
+  it("have public keys of 2017 bytes, the ML-DSA key and then the point, that import as they are", async () => {
+    const raw = exportCompositePublicKey(keyPair);
+    expect(raw).toHaveLength(2017);
+    expect(raw.subarray(0, 1952)).toEqual(Buffer.from(keyPair.publicKey.mldsa.exportRaw()));
+    expect(raw.subarray(1952)).toEqual(Buffer.from(keyPair.publicKey.ecdsa.exportRaw()));
+    const publicKey = importCompositePublicKey(provider, raw);
+    const signature = await signComposite(provider, keyPair, message);
+    expect(await verifyComposite(provider, publicKey, message, signature)).toEqual(both);
+  });
+
+  it.each([
+    ["a byte less", (raw: Uint8Array) => raw.subarray(0, -1)],
+    ["a byte more", (raw: Uint8Array) => Buffer.concat([raw, Uint8Array.of(0)])],
+    ["a point that is not on the curve", (raw: Uint8Array) => flipBit(raw, 2016)],
+    ["a compressed point", (raw: Uint8Array) => flipBit(raw, 1952, 6)],
+  ])("refuse a public key with %s", async (_what, change) => {
+    const raw = change(exportCompositePublicKey(keyPair));
+    expect(await refusal(() => importCompositePublicKey(provider, raw))).toBe("INVALID_KEY");
+  });
+});
+
+const isSkipped = vectorsFolder === undefined && process.env.QSP_TEST_REQUIRE_ALL !== "1";
+const needed = isSkipped ? ": skipped, QSP_TEST_VECTORS names no folder" : "";
+
+describe.skipIf(isSkipped)(`the official example of id-MLDSA65-ECDSA-P256-SHA512${needed}`, () => {
+  const readExample = (field: string) => {
+    const { vectors } = readVectorFile(vectorsFolder ?? "", "composite_mldsa.json");
+    const example = vectors.find(({ id }) => id === "id-MLDSA65-ECDSA-P256-SHA512");
+    return Buffer.from(textOf(example ?? { id: field, expect: true }, field), "base64");
+  };
+
+  it.each(["openssl", "noble"] as const)("verifies with %s, and with no context", async (name) => {
+    const provider = await createCryptoProvider(name);
+    try {
+      const [raw, text, signature] = [readExample("pk"), readExample("m"), readExample("s")];
+      const publicKey = importCompositePublicKey(provider, raw);
+      expect(await verifyComposite(provider, publicKey, text, signature)).toEqual(both);
+      expect(await verifyComposite(provider, publicKey, text, signature, context)).toEqual(neither);
+      expect(await verifyComposite(provider, publicKey, message, signature)).toEqual(neither);
+    } finally {
+      await provider.close();
+    }
+  });
+});

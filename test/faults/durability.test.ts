@@ -1,0 +1,71 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { isMissing } from "../interop/tools.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { present } from "./evidence.ts";
+import { endAfterAll, type KmsClient, startKmsServer } from "./kms-server.ts";
+import { type Trace, traceSyncs } from "./strace.ts";
+
+const calls = 10;
+const data = Buffer.from("message");
+
+const title = isMissing("strace") ? "needs strace, which is not installed" : "on SQLite";
+describe.skipIf(isMissing("strace"))(`an answer of the key service, ${title}`, () => {
+  const atEnd = endAfterAll();
+  let log: string;
+  let kms: KmsClient;
+  let trace: Trace;
+  beforeAll(async () => {
+    const dataDir = makeTemporaryDirectory(atEnd);
+    const server = await startKmsServer({ dataDir }, atEnd);
+    log = `${dataDir}/qsp.db-wal`;
+    kms = server.kms;
+    trace = await traceSyncs(present(server.process.pid), makeTemporaryDirectory(atEnd), atEnd);
+  }, 30_000);
+
+  /** Syncs of the write-ahead log while a call is made. */
+  const countSyncs = async (call: () => Promise<unknown>): Promise<number> => {
+    const before = trace.countSyncs(log);
+    await call();
+    return trace.countSyncs(log) - before;
+  };
+  /** The same for calls that follow each other, each with a key of its own. */
+  const countSyncsOfEach = async (call: (keyId: string) => Promise<unknown>): Promise<number[]> => {
+    const counts: number[] = [];
+    for (let i = 0; i < calls; i += 1) {
+      const keyId = await createKey();
+      counts.push(await countSyncs(() => call(keyId)));
+    }
+    return counts;
+  };
+  const createKey = async (): Promise<string> =>
+    present((await kms.createKey({ algorithm: "ML-DSA-44" })).result).keyId;
+
+  const writing: [string, (keyId: string) => Promise<unknown>][] = [
+    ["CreateKey", createKey],
+    ["RotateKey", (keyId) => kms.rotateKey({ keyId })],
+    ["DestroyKey", (keyId) => kms.destroyKey({ keyId })],
+    ["Sign", (keyId) => kms.sign({ keyId, data })],
+    ["BatchSign", (keyId) => kms.batchSign({ keyId, data: [data, data] })],
+    ["Verify", (keyId) => kms.verify({ keyId, data, signature: Buffer.alloc(2420) })],
+    ["a Sign that is refused", () => kms.sign({ keyId: "key-unknown", data }).catch(() => {})],
+  ];
+  it.each(writing)("comes after a sync of the log: %s", async (_rpc, call) => {
+    expect(Math.min(...(await countSyncsOfEach(call)))).toBeGreaterThanOrEqual(1);
+  });
+
+  it("needs no sync if it tells what is there: GetKey", async () => {
+    expect(Math.min(...(await countSyncsOfEach((keyId) => kms.getKey({ keyId }))))).toBe(0);
+  });
+
+  it("comes after a sync that it may share with others who call at the same time", async () => {
+    const keyId = await createKey();
+    const callers = 64;
+    let each: number[] = [];
+    const all = await countSyncs(async () => {
+      const answers = Array.from({ length: callers }, () => countSyncs(() => kms.sign({ keyId, data })));
+      each = await Promise.all(answers);
+    });
+    expect(Math.min(...each)).toBeGreaterThanOrEqual(1);
+    expect(all).toBeLessThan(callers);
+  });
+});

@@ -1,0 +1,127 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync, watch } from "node:fs";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { createEvidence, type Evidence, type Failure } from "./evidence.ts";
+import { findContradictions } from "./judge.ts";
+import { type KmsServer, startKmsServer } from "./kms-server.ts";
+import { startLoad } from "./load.ts";
+import { createRandom, type Random } from "./mutations.ts";
+
+/** Times that the program is killed; QSP_TEST_KILLS=100 for a long run. */
+const kills = Number(process.env.QSP_TEST_KILLS ?? 15);
+const fewKills = Math.ceil(kills / 3);
+const seed = Number(process.env.QSP_TEST_SEED ?? 20261122);
+/** Milliseconds that a start may take; on a machine that is busy with other things as many times the first start. */
+const maxStartMs = 5000;
+const maxStartTimes = 4;
+const timeoutOf = (times: number): number => 60_000 + times * 15_000;
+
+describe(`the program, killed with -9 at random moments under load (seed ${seed})`, () => {
+  it(`keeps all that it acknowledged over ${kills} kills, on SQLite`, {
+    timeout: timeoutOf(kills),
+  }, async () => {
+    expect(await killAgainAndAgain(kills, [])).toEqual({ contradictions: [], ...everythingHappened });
+  });
+
+  it(`leaves a store that the next start opens, ${fewKills} times killed while it makes one`, {
+    timeout: timeoutOf(fewKills),
+  }, async () => {
+    const random = createRandom(seed);
+    for (let kill = 1; kill <= fewKills; kill += 1) {
+      const dataDir = makeTemporaryDirectory();
+      await killAfterChanges(dataDir, 1 + random.below(changesOfAStart));
+      const server = await startKmsServer({ dataDir });
+      expect(await server.kms.createKey({})).toMatchObject({ status: "success" });
+      expect(await server.kms.verifyAuditLog({})).toMatchObject({ valid: true, entries: 1 });
+      await server.stop("SIGKILL");
+    }
+  });
+});
+
+describePostgres(`the program, killed with -9 at random moments under load (seed ${seed})`, () => {
+  it(`keeps all that it acknowledged over ${fewKills} kills, on PostgreSQL`, {
+    timeout: timeoutOf(fewKills),
+  }, async () => {
+    const databaseUrl = await freshDatabaseUrl();
+    const outcome = await killAgainAndAgain(fewKills, ["--database-url", databaseUrl]);
+    expect(outcome).toEqual({ contradictions: [], ...everythingHappened });
+  });
+});
+
+/** What a load must have come to, to prove anything. */
+const everythingHappened = { created: true, signed: true, verified: true, rotated: true, destroyed: true };
+
+/** Tells what was wrong after the first kill after which something was, and what was acknowledged in all. */
+async function killAgainAndAgain(times: number, args: readonly string[]) {
+  const dataDir = makeTemporaryDirectory();
+  const evidence = createEvidence();
+  const random = createRandom(seed);
+  let contradictions: string[] = [];
+  let server = await startKmsServer({ dataDir, args });
+  const limitMs = Math.max(maxStartMs, maxStartTimes * server.startedInMs);
+  for (let kill = 1; kill <= times && contradictions.length === 0; kill += 1) {
+    contradictions = await useUntilKilled(server, evidence, random);
+    server = await startKmsServer({ dataDir, args });
+    const { startedInMs } = server;
+    if (startedInMs > limitMs) contradictions.push(`the start took ${startedInMs} ms`);
+    contradictions.push(...(await findContradictions(evidence, server.kms)));
+    if (contradictions.length > 0) contradictions.unshift(`after kill ${kill}:`);
+  }
+  await server.stop("SIGKILL");
+  const keys = [...evidence.keys.values()];
+  return {
+    contradictions,
+    created: keys.length > 0,
+    signed: keys.some(({ signatures }) => signatures.least > 0),
+    verified: keys.some(({ verifications }) => verifications.least > 0),
+    rotated: keys.some(({ rotated }) => rotated === "yes"),
+    destroyed: keys.some(({ destroyed }) => destroyed === "yes"),
+  };
+}
+
+/** @returns what went wrong before it was killed */
+async function useUntilKilled(server: KmsServer, evidence: Evidence, random: Random): Promise<string[]> {
+  const load = startLoad({ evidence, servers: [server], random });
+  await load.answers(1 + random.below(400));
+  // Not the moment of an answer, which is that after a commit, but any.
+  await setTimeout(random.below(20));
+  const killedMs = performance.now();
+  const exit = server.stop("SIGKILL");
+  await load.stop();
+  const { stderr } = await exit;
+  const early = evidence.failures.splice(0).filter(({ endedMs }) => endedMs < killedMs);
+  return [...early.map(describeFailure), ...stderr.split("\n").filter((line) => line.includes('"level":50'))];
+}
+
+function describeFailure({ rpc, code, reason }: Failure): string {
+  return `${rpc} failed with ${code} ${reason} before the kill`;
+}
+
+/** Changes that a first start makes in its data directory, as inotify counts them; about as many. */
+const changesOfAStart = 42;
+
+/** Kills a first start as soon as it has made so many changes. */
+async function killAfterChanges(dataDir: string, changes: number): Promise<void> {
+  const watcher = watch(dataDir);
+  let seen = 0;
+  const enough = new Promise<void>((resolve) => {
+    watcher.on("change", () => {
+      seen += 1;
+      if (seen === changes) resolve();
+    });
+  });
+  const main = join(import.meta.dirname, "../../src/main.ts");
+  const child = spawn(process.execPath, [main, "--port", "0", "--data-dir", dataDir], { stdio: "pipe" });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  // On another system it may make fewer; then it is killed when it is ready.
+  await Promise.race([enough, once(child.stdout, "data")]);
+  child.kill("SIGKILL");
+  await once(child, "close");
+  watcher.close();
+  expect(readdirSync(dataDir)).not.toEqual([]);
+}

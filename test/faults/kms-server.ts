@@ -1,0 +1,45 @@
+/** The real program with a client of its key service. */
+import { type Client, createClient } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { afterAll, onTestFinished } from "vitest";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { type RunningServer, type StartOptions, startServer } from "../interop/start-server.ts";
+
+/** A client of the key service, over gRPC. */
+export type KmsClient = Client<typeof KmsService>;
+
+/** A program that serves the key service. */
+export interface KmsServer extends RunningServer {
+  readonly kms: KmsClient;
+  /** Milliseconds from its start to the line that says it is ready. */
+  readonly startedInMs: number;
+}
+
+/** What runs something at the end of a test; a test that runs beside others gives its own. */
+export type AtEnd = (end: () => Promise<void> | void) => void;
+
+/** For what a `beforeAll` opens: ends it after all tests of the suite that calls this, the last first. */
+export function endAfterAll(): AtEnd {
+  const ends: (() => Promise<void> | void)[] = [];
+  afterAll(async () => {
+    for (const end of ends) await end();
+  });
+  return (end) => void ends.unshift(end);
+}
+
+/** Starts the program; it is killed at the end of the test, if it still runs then. */
+export async function startKmsServer(
+  options: StartOptions,
+  atEnd: AtEnd = onTestFinished,
+): Promise<KmsServer> {
+  const startedMs = performance.now();
+  const server = await startServer(options);
+  atEnd(async () => {
+    await server.stop("SIGKILL");
+  });
+  const startedInMs = performance.now() - startedMs;
+  const sessionManager = new Http2SessionManager(server.url);
+  void server.exit.then(() => sessionManager.abort());
+  const kms = createClient(KmsService, createGrpcTransport({ baseUrl: server.url, sessionManager }));
+  return { ...server, kms, startedInMs };
+}

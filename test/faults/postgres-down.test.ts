@@ -1,0 +1,291 @@
+import { setTimeout } from "node:timers/promises";
+import pg from "pg";
+import { describe, type ExpectStatic, expect, it, onTestFinished, vi } from "vitest";
+import { runToEnd } from "../interop/start-server.ts";
+import { startPostgres } from "../postgres/postgres-server.ts";
+import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
+import { describeRefusal, failureOf, refusal } from "../refusal.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { createEvidence, createWitness, type Evidence, type Failure, present } from "./evidence.ts";
+import { findContradictions } from "./judge.ts";
+import { type AtEnd, type KmsClient, type KmsServer, startKmsServer } from "./kms-server.ts";
+import { startLoad } from "./load.ts";
+import { createRandom } from "./mutations.ts";
+
+const timeout = 120_000;
+/** In the URL of every store here; PostgreSQL itself lets everyone in. */
+const password = "correct-horse-battery-staple";
+const unavailable = { code: "Unavailable", reason: "STORE_UNAVAILABLE" };
+/** Milliseconds after which nobody may still wait for an answer. */
+const maxWaitMs = 12_000;
+/** The number of the lock that whoever writes holds: src/storage/postgres.ts. */
+const writeLock = 5_202_611;
+const data = Buffer.from("message");
+
+/** A store in PostgreSQL, a program on it, and what is known of it. */
+interface Replica {
+  readonly server: KmsServer;
+  readonly evidence: Evidence;
+}
+
+describePostgres("a server whose PostgreSQL stops under load and comes back", () => {
+  it.each(["fast", "immediate"] as const)(
+    "answers UNAVAILABLE meanwhile and loses nothing, without a restart of its own (stop %s)",
+    { timeout },
+    async (mode) => {
+      const postgres = await startPostgres();
+      onTestFinished(() => postgres.close());
+      const replica = await startReplica(await postgres.createDatabase(), onTestFinished);
+      const { failures } = replica.evidence;
+      const load = startLoadOn(replica);
+      await load.answers(100);
+      await postgres.stop(mode);
+      await vi.waitUntil(() => failures.length >= 100, timeout);
+      expect(await replica.server.kms.getHealth({})).toMatchObject({ serviceStatus: "DOWN" });
+      await postgres.start();
+      const readyMs = performance.now();
+      await load.answers(200);
+      await load.stop();
+      expect(kindsOf(failures)).toEqual([unavailable]);
+      expect(replica.evidence.longestMs).toBeLessThan(maxWaitMs);
+      expect(failures.filter(({ startedMs }) => startedMs > readyMs)).toEqual([]);
+      await expectKept(replica, expect);
+    },
+  );
+});
+
+describePostgres("a server whose PostgreSQL is down", () => {
+  it("answers every call with UNAVAILABLE at once, and the first call after it is back", {
+    timeout,
+  }, async () => {
+    const postgres = await startPostgres();
+    onTestFinished(() => postgres.close());
+    const databaseUrl = await postgres.createDatabase();
+    const { server } = await startReplica(databaseUrl, onTestFinished);
+    const keyId = present((await server.kms.createKey({})).result).keyId;
+    const watched = failureOf(watch(server.kms));
+    await postgres.stop();
+
+    const startedMs = performance.now();
+    const outcomes = await Promise.all(
+      callsOf(server.kms, keyId).map(async ([rpc, call]) => [rpc, await refusal(call)]),
+    );
+    expect(Object.fromEntries(outcomes)).toEqual(
+      Object.fromEntries(outcomes.map(([rpc]) => [rpc, unavailable])),
+    );
+    expect(describeRefusal(await watched)).toEqual(unavailable);
+    expect(await server.kms.getHealth({})).toMatchObject({ serviceStatus: "DOWN" });
+    expect(await restOutcome(server, "/api/kms/keys")).toEqual(restUnavailable);
+    expect(await restOutcome(server, "/api/kms/create-key", "{}")).toEqual(restUnavailable);
+    expect(performance.now() - startedMs).toBeLessThan(maxWaitMs);
+
+    await postgres.start();
+    expect(await server.kms.sign({ keyId, data })).toMatchObject({ status: "success" });
+    expect(await server.kms.getHealth({})).toMatchObject({ serviceStatus: "UP" });
+  });
+
+  it("refuses to start in one line, without the password of the URL", { timeout }, async () => {
+    const postgres = await startPostgres({ durable: false });
+    onTestFinished(() => postgres.close());
+    const databaseUrl = withPassword(await postgres.createDatabase());
+    await postgres.stop();
+    const dataDir = makeTemporaryDirectory();
+    const flags = ["--port", "0", "--data-dir", dataDir, "--database-url", databaseUrl];
+    const { code, stdout, stderr } = await runToEnd(flags);
+    expect({ code, stdout, stderr }).toEqual({
+      code: 2,
+      stdout: "",
+      stderr: expect.stringMatching(/^qsp: .*\n$/),
+    });
+    expect(stderr).not.toContain(password);
+  });
+});
+
+describePostgres("a server that shares its PostgreSQL with others", () => {
+  describe.concurrent("of one database", () => {
+    it("answers right or with UNAVAILABLE while its sessions are terminated under load, and goes on", {
+      timeout,
+    }, async (test) => {
+      const databaseUrl = await freshDatabaseUrl();
+      const replica = await startReplica(databaseUrl, test.onTestFinished);
+      const { failures } = replica.evidence;
+      const operator = await connect(databaseUrl, test.onTestFinished);
+      const load = startLoadOn(replica);
+      await load.answers(50);
+      for (let times = 0; times < 60; times += 1) {
+        await operator.query(`select pg_terminate_backend(pid) from (${sessions}) as theirs`);
+        await load.answers(1 + (times % 7));
+      }
+      const lastMs = performance.now();
+      await load.answers(200);
+      await load.stop();
+      test.expect(failures.length).toBeGreaterThan(0);
+      test.expect(kindsOf(failures)).toEqual([unavailable]);
+      test.expect(failures.filter(({ startedMs }) => startedMs > lastMs).length).toBeLessThanOrEqual(1);
+      await expectKept(replica, test.expect);
+    });
+
+    it("waits while another program holds the write lock for 2 seconds, and then succeeds", {
+      timeout,
+    }, async (test) => {
+      const databaseUrl = await freshDatabaseUrl();
+      const replica = await startReplica(databaseUrl, test.onTestFinished);
+      const witness = createWitness(replica.evidence, replica.server.kms);
+      const unlock = await holdWriteLock(databaseUrl, test.onTestFinished);
+      const startedMs = performance.now();
+      const order = (i: number) => witness.create({ alias: `order ${i}`, algorithm: "ML-DSA-44" });
+      const answers = Promise.all(Array.from({ length: 32 }, (_, i) => order(i)));
+      await setTimeout(2000);
+      await unlock();
+      test.expect(await answers).toEqual(Array(32).fill(true));
+      test.expect(performance.now() - startedMs).toBeGreaterThanOrEqual(2000);
+      await expectKept(replica, test.expect);
+    });
+
+    it("answers UNAVAILABLE within 12 seconds while another program holds the write lock for 15", {
+      timeout,
+    }, async (test) => {
+      const databaseUrl = await freshDatabaseUrl();
+      const replica = await startReplica(databaseUrl, test.onTestFinished);
+      const { failures } = replica.evidence;
+      const load = startLoadOn(replica);
+      await load.answers(50);
+      const unlock = await holdWriteLock(databaseUrl, test.onTestFinished);
+      await setTimeout(15_000);
+      await unlock();
+      await load.answers(100);
+      await load.stop();
+      test.expect(kindsOf(failures)).toEqual([unavailable]);
+      test.expect(replica.evidence.longestMs).toBeLessThan(maxWaitMs);
+      await expectKept(replica, test.expect);
+    });
+
+    it("goes on within 12 seconds when another replica stands still in the middle of its transaction", {
+      timeout,
+    }, async (test) => {
+      const databaseUrl = await freshDatabaseUrl();
+      const still = await startReplica(databaseUrl, test.onTestFinished);
+      const lively = await startReplica(databaseUrl, test.onTestFinished);
+      const operator = await connect(databaseUrl, test.onTestFinished);
+      const load = startLoadOn(still);
+      await load.answers(50);
+      await stopInTransaction(still.server, operator);
+
+      const witness = createWitness(still.evidence, lively.server.kms);
+      const startedMs = performance.now();
+      test.expect(await witness.create({ alias: "from the other", algorithm: "ML-DSA-44" })).toBe(true);
+      test.expect(performance.now() - startedMs).toBeLessThan(maxWaitMs);
+
+      still.server.process.kill("SIGCONT");
+      await load.answers(100);
+      await load.stop();
+      const others = kindsOf(still.evidence.failures).filter(
+        (kind) => JSON.stringify(kind) !== JSON.stringify(unavailable),
+      );
+      test.expect(others).toEqual([]);
+      await expectKept(still, test.expect);
+    });
+  });
+});
+
+/** All replicas of a store have the same. */
+const env = { QSP_MASTER_KEY: "5a".repeat(32) };
+
+async function startReplica(databaseUrl: string, atEnd: AtEnd): Promise<Replica> {
+  const dataDir = makeTemporaryDirectory(atEnd);
+  const args = ["--database-url", withPassword(databaseUrl)];
+  const server = await startKmsServer({ dataDir, args, env }, atEnd);
+  return { server, evidence: createEvidence() };
+}
+
+function withPassword(databaseUrl: string): string {
+  const url = new URL(databaseUrl);
+  url.password = password;
+  return url.href;
+}
+
+function startLoadOn({ server, evidence }: Replica) {
+  return startLoad({ evidence, servers: [server], random: createRandom(20261124) });
+}
+
+function kindsOf(failures: readonly Failure[]): unknown[] {
+  const kinds = new Set(failures.map(({ code, reason }) => JSON.stringify({ code, reason })));
+  return [...kinds].map((kind) => JSON.parse(kind));
+}
+
+/** The store has all that it acknowledged, and what the program logged tells nothing of it. */
+async function expectKept({ server, evidence }: Replica, expect: ExpectStatic): Promise<void> {
+  expect(await findContradictions(evidence, server.kms)).toEqual([]);
+  const { stderr } = await server.stop();
+  expect(stderr).not.toContain(password);
+  // What callers name their keys goes to the database as all else does: as a parameter of a statement.
+  expect([...evidence.orders.keys()].filter((alias) => stderr.includes(alias))).toEqual([]);
+}
+
+/** The sessions of the program in this database. */
+const sessions = `select pid, state from pg_stat_activity where datname = current_database()
+  and application_name = 'quantum-safe-playground'`;
+
+async function connect(databaseUrl: string, atEnd: AtEnd): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  atEnd(() => client.end());
+  return client;
+}
+
+/** Takes the lock that whoever writes takes. @returns gives it back */
+async function holdWriteLock(databaseUrl: string, atEnd: AtEnd): Promise<() => Promise<unknown>> {
+  const client = await connect(databaseUrl, atEnd);
+  await client.query(`begin; select pg_advisory_xact_lock(${writeLock})`);
+  return () => client.query("rollback");
+}
+
+/** Stops a program under load, again and again, until it stands still between two statements of a transaction. */
+async function stopInTransaction({ process }: KmsServer, operator: pg.Client): Promise<void> {
+  for (let attempt = 0; attempt < 200; attempt += 1) {
+    process.kill("SIGSTOP");
+    const states = await settledStates(operator);
+    if (states.includes("idle in transaction")) return;
+    process.kill("SIGCONT");
+    await setTimeout(attempt % 10);
+  }
+  throw new Error("the program could not be stopped in the middle of a transaction");
+}
+
+/** The states of the program's sessions when the last of its statements has ended. */
+async function settledStates(operator: pg.Client): Promise<string[]> {
+  for (;;) {
+    const { rows } = await operator.query<{ state: string }>(sessions);
+    const states = rows.map(({ state }) => state);
+    if (!states.includes("active")) return states;
+  }
+}
+
+async function watch(kms: KmsClient): Promise<void> {
+  for await (const _ of kms.watchAuditLog({ afterSequence: 0 }));
+}
+
+function callsOf(kms: KmsClient, keyId: string): [string, Promise<unknown>][] {
+  return [
+    ["GetKey", kms.getKey({ keyId })],
+    ["ListKeys", kms.listKeys({})],
+    ["GetAuditLog", kms.getAuditLog({})],
+    ["VerifyAuditLog", kms.verifyAuditLog({})],
+    ["CreateKey", kms.createKey({})],
+    ["CreateKey, repeatable", kms.createKey({}, { headers: { "idempotency-key": "1" } })],
+    ["RotateKey", kms.rotateKey({ keyId })],
+    ["DestroyKey", kms.destroyKey({ keyId })],
+    ["Sign", kms.sign({ keyId, data })],
+    ["BatchSign", kms.batchSign({ keyId, data: [data] })],
+    ["Verify", kms.verify({ keyId, data, signature: Buffer.alloc(3309) })],
+  ];
+}
+
+const restUnavailable = { status: 503, code: "UNAVAILABLE", reason: "STORE_UNAVAILABLE" };
+
+async function restOutcome({ url }: KmsServer, path: string, body?: string) {
+  const headers = { "content-type": "application/json" };
+  const response = await fetch(url + path, body === undefined ? {} : { method: "POST", headers, body });
+  const answer = (await response.json()) as { code: string; details: { reason: string }[] };
+  return { status: response.status, code: answer.code, reason: answer.details[0]?.reason };
+}

@@ -1,0 +1,241 @@
+import { setTimeout } from "node:timers/promises";
+import { ConnectError } from "@connectrpc/connect";
+import { describe, expect, it, vi } from "vitest";
+import type { AuditEntry } from "#gen/kms/audit_pb.ts";
+import type { KeyRecord } from "#gen/kms/key_pb.ts";
+import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
+import { describeRefusal, refusal } from "../refusal.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { present } from "./evidence.ts";
+import { findLateUses, readAudit } from "./judge.ts";
+import { type KmsClient, startKmsServer } from "./kms-server.ts";
+import { createRandom, type Random } from "./mutations.ts";
+
+/** Keys that are raced for in each test; QSP_TEST_RACES=200 for a long run. */
+const rounds = Number(process.env.QSP_TEST_RACES ?? 12);
+const seed = Number(process.env.QSP_TEST_SEED ?? 20261125);
+/** Calls that are repeated in each test, of each kind. */
+const repeats = Math.ceil(rounds / 2);
+const timeout = 60_000 + rounds * 3000;
+const callers = 64;
+const data = Buffer.from("message");
+
+describe("one program on SQLite", () => {
+  defineRaces(async () => {
+    const { kms } = await startKmsServer({ dataDir: makeTemporaryDirectory() });
+    return [kms];
+  });
+});
+
+describe("two programs on one SQLite data directory", () => {
+  defineRaces(async () => {
+    const dataDir = makeTemporaryDirectory();
+    const [one, other] = [await startKmsServer({ dataDir }), await startKmsServer({ dataDir })];
+    return [one.kms, other.kms];
+  });
+});
+
+describePostgres("two programs on one PostgreSQL", () => {
+  defineRaces(async () => {
+    const args = ["--database-url", await freshDatabaseUrl()];
+    const env = { QSP_MASTER_KEY: "5a".repeat(32) };
+    const start = () => startKmsServer({ dataDir: makeTemporaryDirectory(), args, env });
+    const [one, other] = [await start(), await start()];
+    return [one.kms, other.kms];
+  });
+});
+
+function defineRaces(start: () => Promise<KmsClient[]>): void {
+  it(`serve ${callers} callers who sign with, rotate and destroy one key at once in one order (${rounds} keys)`, {
+    timeout,
+  }, async () => {
+    expect(await race(await start())).toEqual(fairRaces);
+  });
+
+  it(`give ${callers} callers who repeat one creation, rotation or destruction one answer (${repeats} times)`, {
+    timeout,
+  }, async () => {
+    expect(await repeatAtOnce(await start())).toEqual([]);
+  });
+
+  it("refuse a batch whose key is rotated or destroyed while it is signed, without a signature", {
+    timeout,
+  }, async () => {
+    const clients = await start();
+    const [kms, other] = [clients[0], clients.at(-1)] as [KmsClient, KmsClient];
+    for (const retire of [other.rotateKey, other.destroyKey]) {
+      const { keyId } = present((await kms.createKey({ algorithm: "ML-DSA-65" })).result);
+      const batch = refusal(kms.batchSign({ keyId, data: Array(500).fill(data) }));
+      await retire({ keyId });
+      expect(await batch).toEqual({ code: "FailedPrecondition", reason: "KEY_STATE_REFUSES" });
+      expect((await readAudit(kms, keyId)).filter(({ outcome }) => outcome === "OK")).toHaveLength(2);
+    }
+  });
+}
+
+/** Milliseconds over which those who repeat a call come: some before it is done, some while, some after. */
+const repeatWithinMs = 20;
+
+/** Callers make one and the same call. @returns what they were answered where that was not one and the same */
+async function repeatAtOnce(clients: readonly KmsClient[]): Promise<string[]> {
+  const random = createRandom(seed);
+  const [kms] = clients as [KmsClient];
+  const differing: string[] = [];
+  for (let round = 0; round < repeats; round += 1) {
+    const { keyId } = present((await kms.createKey({ algorithm: "ML-DSA-44" })).result);
+    const calls: ((kms: KmsClient, options: { headers: Record<string, string> }) => Promise<KeyAnswer>)[] = [
+      (client, options) => client.createKey({ alias: keyId, algorithm: "ML-DSA-44" }, options),
+      (client, options) => client.rotateKey({ keyId }, options),
+      (client, options) => client.destroyKey({ keyId }, options),
+    ];
+    for (const [i, call] of calls.entries()) {
+      const options = { headers: { "idempotency-key": `${keyId} ${i}` } };
+      const answers = Array.from({ length: callers }, async (_, caller) => {
+        await setTimeout(random.below(repeatWithinMs));
+        const answer = call(clients[caller % clients.length] as KmsClient, options);
+        return answer.then(describeAnswer, (error) => describeRefusal(ConnectError.from(error)).reason);
+      });
+      const kinds = new Set(await Promise.all(answers));
+      if (kinds.size !== 1) differing.push([...kinds].join(" or "));
+    }
+  }
+  return differing;
+}
+
+/** Whatever names a key. */
+interface KeyAnswer {
+  readonly result?: KeyRecord | undefined;
+  readonly newKey?: KeyRecord | undefined;
+  readonly keyId?: string;
+}
+
+function describeAnswer(answer: KeyAnswer): string {
+  return `key ${(answer.result ?? answer.newKey ?? answer).keyId}`;
+}
+
+/** What races must have come to: no rule was broken, and there was something to break. */
+const fairRaces = { faults: [], wereClose: true, wereWonBy: ["DESTROY", "ROTATE"] };
+
+/** Runs races for one key after another, and tells what they came to. */
+async function race(clients: readonly KmsClient[]): Promise<unknown> {
+  const random = createRandom(seed);
+  const faults: string[] = [];
+  const wereWonBy = new Set<string>();
+  let close = 0;
+  const [kms] = clients as [KmsClient];
+  for (let round = 0; round < rounds; round += 1) {
+    const { keyId } = present((await kms.createKey({ algorithm: "ML-DSA-44" })).result);
+    const calls = await runOut(clients, keyId, random);
+    const entries = await readAudit(kms, keyId);
+    faults.push(...findFaults(calls, entries), ...findLateUses(entries));
+    const signing = calls.filter(({ signatures }) => signatures > 0);
+    if (signing.some(isOk) && signing.some((call) => !isOk(call))) close += 1;
+    for (const winner of entries.filter((entry) => entry.outcome === "OK" && isChange(entry.operation)))
+      wereWonBy.add(winner.operation);
+  }
+  const { valid } = await kms.verifyAuditLog({});
+  if (!valid) faults.push("the audit log is not valid");
+  return { faults, wereClose: close === rounds, wereWonBy: [...wereWonBy].sort() };
+}
+
+/** How a call was answered, and when. */
+interface Call {
+  readonly operation: "SIGN" | "ROTATE" | "DESTROY";
+  /** Signatures that it asked for. */
+  readonly signatures: number;
+  readonly startedMs: number;
+  readonly answeredMs: number;
+  /** Why it was refused; undefined if it was not. */
+  readonly reason: string | undefined;
+}
+
+const isOk = ({ reason }: Call): boolean => reason === undefined;
+const isChange = (operation: string): boolean => operation === "ROTATE" || operation === "DESTROY";
+
+/** Callers who try to rotate or to destroy; the others sign. */
+const changers = 8;
+
+/** Lets callers race until all that sign were refused twice. */
+async function runOut(clients: readonly KmsClient[], keyId: string, random: Random): Promise<Call[]> {
+  const calls: Call[] = [];
+  const make = async (call: Pick<Call, "operation" | "signatures">, answer: Promise<unknown>) => {
+    const startedMs = performance.now();
+    const reason = await answer.then(
+      () => undefined,
+      (error: unknown) => describeRefusal(ConnectError.from(error)).reason ?? String(error),
+    );
+    calls.push({ ...call, startedMs, answeredMs: performance.now(), reason });
+    return reason;
+  };
+  const sign = (kms: KmsClient) =>
+    random.below(4) === 0
+      ? make({ operation: "SIGN", signatures: 3 }, kms.batchSign({ keyId, data: [data, data, data] }))
+      : make({ operation: "SIGN", signatures: 1 }, kms.sign({ keyId, data }));
+  const rotate = (kms: KmsClient) => make({ operation: "ROTATE", signatures: 0 }, kms.rotateKey({ keyId }));
+  const destroy = (kms: KmsClient) =>
+    make({ operation: "DESTROY", signatures: 0 }, kms.destroyKey({ keyId }));
+
+  const signUntilRefused = async (kms: KmsClient): Promise<void> => {
+    while ((await sign(kms)) === undefined);
+    // Certainly after the change was answered, perhaps by the other program.
+    await sign(kms);
+  };
+  const change = random.pick([[rotate], [destroy], [rotate, destroy]]);
+  const changeSoon = async (kms: KmsClient): Promise<void> => {
+    const signatures = 20 + random.below(40);
+    await vi.waitUntil(() => calls.length >= signatures, { interval: 1, timeout });
+    await random.pick(change)(kms);
+  };
+  const race = Array.from({ length: callers }, (_, i) => {
+    const kms = clients[i % clients.length] as KmsClient;
+    return i < changers ? changeSoon(kms) : signUntilRefused(kms);
+  });
+  await Promise.all(race);
+  return calls;
+}
+
+/** Holds the answers of one race to each other, and to the audit log of its key. */
+function findFaults(calls: readonly Call[], entries: readonly AuditEntry[]): string[] {
+  const changes = calls.filter(({ operation }) => isChange(operation));
+  const succeeded = changes.filter(isOk).map(({ operation }) => operation);
+  // A key that was rotated can still be destroyed, but nothing happens to it twice or after that.
+  const possible = changes.some(({ operation }) => operation === "DESTROY")
+    ? ["DESTROY", "DESTROY,ROTATE"]
+    : ["ROTATE"];
+  const changedMs = Math.min(...changes.filter(isOk).map(({ answeredMs }) => answeredMs));
+  const late = calls.filter((call) => call.operation === "SIGN" && isOk(call) && call.startedMs > changedMs);
+  const unexpected = calls.filter(({ reason }) => reason !== undefined && reason !== "KEY_STATE_REFUSES");
+  const told = countCalls(calls);
+  const logged = countEntries(entries);
+  return [
+    ...unexpected.map(({ operation, reason }) => `${operation} was answered ${reason}`),
+    ...late.map(({ startedMs }) => `a key signed in a call made ${startedMs - changedMs} ms after its end`),
+    ...(possible.includes(succeeded.sort().join()) ? [] : [`what succeeded is ${succeeded}`]),
+    ...(told === logged ? [] : [`callers were told ${told}, and the log says ${logged}`]),
+  ];
+}
+
+/** Every call has one entry, but a batch one for each signature. */
+function countCalls(calls: readonly Call[]): string {
+  return count(
+    calls.flatMap((call) =>
+      isOk(call)
+        ? Array(Math.max(1, call.signatures)).fill(`${call.operation} OK`)
+        : [`${call.operation} REFUSED`],
+    ),
+  );
+}
+
+function countEntries(entries: readonly AuditEntry[]): string {
+  const ofCalls = entries.filter(({ operation }) => operation !== "CREATE");
+  return count(ofCalls.map(({ operation, outcome }) => `${operation} ${outcome}`));
+}
+
+function count(kinds: readonly string[]): string {
+  const counts = new Map<string, number>();
+  for (const kind of kinds) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  return [...counts]
+    .map(([kind, times]) => `${kind}: ${times}`)
+    .sort()
+    .join(", ");
+}

@@ -1,0 +1,296 @@
+import { randomBytes } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { inspect } from "node:util";
+import { beforeAll, describe, expect, it } from "vitest";
+import { mlDsaNames, mlKemNames, slhDsaNames } from "../../src/crypto/algorithms.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { type RunningServer, runToEnd, startServer } from "../interop/start-server.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { present } from "./evidence.ts";
+import { type AtEnd, endAfterAll } from "./kms-server.ts";
+import { findSecrets, type Haystack, type Secret } from "./secrets.ts";
+import { openSecrets, readSealed, withStore } from "./store-secrets.ts";
+
+describe("findSecrets", () => {
+  const secret = { name: "secret", bytes: randomBytes(96) };
+  const forms: [string, (bytes: Buffer) => string | Buffer][] = [
+    ["raw bytes", (bytes) => bytes],
+    ["hexadecimal", (bytes) => bytes.toString("hex")],
+    ["upper-case hexadecimal", (bytes) => bytes.toString("hex").toUpperCase()],
+    ["base64", (bytes) => bytes.toString("base64")],
+    ["base64url", (bytes) => bytes.toString("base64url")],
+    ["a Buffer in JSON", (bytes) => JSON.stringify(bytes)],
+    ["a Uint8Array in JSON", (bytes) => JSON.stringify(new Uint8Array(bytes))],
+    ["a Uint8Array in JSON in JSON", (bytes) => JSON.stringify(JSON.stringify(new Uint8Array(bytes)))],
+    ["a Buffer as Node prints it", (bytes) => inspect(bytes, { maxArrayLength: null })],
+    ["a Uint8Array as Node prints it", (bytes) => inspect(new Uint8Array(bytes), { maxArrayLength: null })],
+  ];
+  describe.each(forms)("finds a secret as %s", (_form, write) => {
+    it.each([0, 1, 2, 3, 4, 5])("%s bytes after the beginning of other bytes", (before) => {
+      const bytes = write(Buffer.concat([randomBytes(before), secret.bytes, randomBytes(7)]));
+      expect(findSecrets([{ name: "log", bytes: Buffer.from(bytes) }], [secret])).toEqual(["secret in log"]);
+    });
+    it.each([0, 15, 33, 48])("of which only 48 bytes from %s on are there", (from) => {
+      const bytes = Buffer.from(write(secret.bytes.subarray(from, from + 48)));
+      expect(findSecrets([{ name: "log", bytes }], [secret])).toEqual(["secret in log"]);
+    });
+  });
+  it("finds nothing in other bytes", () => {
+    expect(findSecrets([{ name: "log", bytes: randomBytes(100_000) }], [secret])).toEqual([]);
+  });
+});
+
+/** All that a server left behind, and what should not be there. */
+interface Remains {
+  /** The data directory while the server ran. */
+  readonly whileRunning: readonly Haystack[];
+  readonly afterStop: readonly Haystack[];
+  /** Made while the server ran. */
+  readonly backup: readonly Haystack[];
+  readonly output: readonly Haystack[];
+  readonly answers: readonly Haystack[];
+  readonly masterKey: Secret;
+  /** All that the store seals: seeds, and the keys that they make. */
+  readonly sealed: readonly Secret[];
+  /** What callers sign and agree on, and their tokens. */
+  readonly ofCallers: readonly Secret[];
+  readonly publicKeys: readonly Secret[];
+  /** What the database held of keys that were destroyed: of no use without the master key. */
+  readonly blobsOfDestroyed: readonly Secret[];
+  readonly blobsOfKept: readonly Secret[];
+}
+
+describe("a server that logs everything, makes keys of all kinds, uses, rotates and destroys them", () => {
+  const atEnd = endAfterAll();
+  let remains: Remains;
+  beforeAll(async () => {
+    remains = await leaveRemains(makeTemporaryDirectory(atEnd), makeTemporaryDirectory(atEnd), atEnd);
+  }, 120_000);
+
+  it.each(["whileRunning", "afterStop", "backup", "output", "answers"] as const)(
+    "has no secret of its store in the clear (%s)",
+    (where) => {
+      expect(findSecrets(remains[where], remains.sealed)).toEqual([]);
+    },
+  );
+
+  it("has its master key in one file alone", () => {
+    const { whileRunning, afterStop, backup, output, answers, masterKey } = remains;
+    const anywhere = [...whileRunning, ...afterStop, ...backup, ...output, ...answers];
+    expect(findSecrets(anywhere, [masterKey])).toEqual(["master key in master.key"]);
+  });
+
+  it.each(["whileRunning", "afterStop", "backup", "output"] as const)(
+    "keeps nothing of what callers sign and agree on, nor their tokens (%s)",
+    (where) => {
+      expect(findSecrets(remains[where], remains.ofCallers)).toEqual([]);
+    },
+  );
+
+  it.each(["afterStop", "backup"] as const)(
+    "erases what is sealed of keys that are destroyed (%s)",
+    (where) => {
+      expect(findSecrets(remains[where], remains.blobsOfDestroyed)).toEqual([]);
+    },
+  );
+
+  it.each(["whileRunning", "afterStop", "backup"] as const)(
+    "was looked through where its records are (%s)",
+    (where) => {
+      const records = [...remains.publicKeys, ...remains.blobsOfKept];
+      expect(namesOf(findSecrets(remains[where], records))).toEqual(namesOf(records.map(({ name }) => name)));
+    },
+  );
+
+  it("was looked through where its answers are", () => {
+    const told = [...remains.publicKeys, ...remains.ofCallers.filter(({ name }) => name !== "message")];
+    expect(namesOf(findSecrets(remains.answers, told))).toEqual(namesOf(told.map(({ name }) => name)));
+  });
+
+  it("was looked through where its log is", () => {
+    const log = remains.output.map(({ bytes }) => Buffer.from(bytes).toString()).join("");
+    expect(log).toContain('"reason":"KEY_DAMAGED"');
+    expect(log).toContain("kms.KmsService/Decapsulate");
+  });
+});
+
+function namesOf(found: readonly string[]): string[] {
+  return [...new Set(found.map((name) => name.replace(/ in .*/, "")))].sort();
+}
+
+async function leaveRemains(dataDir: string, otherDir: string, atEnd: AtEnd): Promise<Remains> {
+  const provider = await createCryptoProvider("openssl");
+  const server = await startServer({ dataDir, args: ["--log-level", "trace"] });
+  atEnd(async () => void (await server.stop("SIGKILL")));
+  const caller = createCaller(server);
+  const kept = await createKeys(caller, "kept");
+  const destroyed = await createKeys(caller, "destroyed");
+  const before = await withStore(dataDir, provider, async (store) => ({
+    secrets: await openSecrets(store, provider),
+    sealed: await readSealed(store),
+  }));
+
+  for (const key of [...kept, ...destroyed]) await useKey(caller, key);
+  for (const { keyId } of kept) await caller.post("rotate-key", { keyId });
+  for (const { keyId } of destroyed) await caller.send("DELETE", `/api/kms/key/${keyId}`);
+  await provokeRefusals(caller, dataDir, provider, present(destroyed[0]));
+  const after = await withStore(dataDir, provider, (store) => openSecrets(store, provider));
+
+  const backupFile = join(otherDir, "backup");
+  const { code, stdout, stderr } = await runToEnd(["backup", backupFile, "--data-dir", dataDir]);
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+  const whileRunning = readDirectory(dataDir);
+  const exit = await server.stop();
+  await provider.close();
+
+  const blobsOf = (keys: readonly CreatedKey[]): Secret[] =>
+    before.sealed
+      .filter(({ identity }) => keys.some(({ keyId }) => identity.includes(keyId)))
+      .flatMap(({ identity, blobs }) => blobs.map((bytes, i) => ({ name: `${identity} blob ${i}`, bytes })));
+  return {
+    whileRunning,
+    afterStop: readDirectory(dataDir),
+    backup: readDirectory(otherDir),
+    output: Object.entries({ ...exit, stdoutOfBackup: stdout, stderrOfBackup: stderr }).map(toHaystack),
+    answers: caller.answers.map((text, i) => toHaystack([`answer ${i}`, text])),
+    masterKey: {
+      name: "master key",
+      bytes: Buffer.from(readFileSync(join(dataDir, "master.key"), "utf8"), "hex"),
+    },
+    sealed: [...new Map([...before.secrets, ...after].map((secret) => [secret.name, secret])).values()],
+    ofCallers: [{ name: "message", bytes: message }, ...caller.secrets],
+    publicKeys: kept.map(({ alias, publicKey }) => ({
+      name: alias,
+      bytes: Buffer.from(publicKey, "base64"),
+    })),
+    blobsOfDestroyed: blobsOf(destroyed),
+    blobsOfKept: blobsOf(kept),
+  };
+}
+
+function toHaystack([name, text]: [string, unknown]): Haystack {
+  return { name, bytes: Buffer.from(String(text)) };
+}
+
+function readDirectory(path: string): Haystack[] {
+  return readdirSync(path).map((name) => ({ name, bytes: readFileSync(join(path, name)) }));
+}
+
+/** What the server said of a key. */
+interface CreatedKey {
+  readonly keyId: string;
+  readonly alias: string;
+  readonly algorithm: string;
+  readonly usage: string;
+  readonly publicKey: string;
+}
+
+/** Calls over REST, and keeps what comes back. */
+interface Caller {
+  readonly answers: string[];
+  /** What it was told and nobody else should know. */
+  readonly secrets: Secret[];
+  send(method: string, path: string, body?: string, headers?: Record<string, string>): Promise<Answer>;
+  /** To the key service, as JSON. */
+  post(path: string, body: object, headers?: Record<string, string>): Promise<Answer>;
+}
+
+/** The members of answers that are used here. */
+interface Answer {
+  readonly result: CreatedKey & {
+    readonly signature: string;
+    readonly ciphertext: string;
+    readonly sharedSecret: string;
+  };
+  readonly token: string;
+}
+
+function createCaller({ url }: RunningServer): Caller {
+  const answers: string[] = [];
+  const send: Caller["send"] = async (method, path, body, headers = {}) => {
+    const init = body === undefined ? {} : { body };
+    const response = await fetch(url + path, {
+      method,
+      headers: { "content-type": "application/json", ...headers },
+      ...init,
+    });
+    const text = await response.text();
+    answers.push(text, JSON.stringify([...response.headers]));
+    return JSON.parse(text);
+  };
+  return {
+    answers,
+    secrets: [],
+    send,
+    post: (path, body, headers) => send("POST", `/api/kms/${path}`, JSON.stringify(body), headers),
+  };
+}
+
+const algorithms = [...mlDsaNames, ...slhDsaNames, ...mlKemNames];
+const message = randomBytes(64);
+const data = message.toString("base64");
+
+/** One of each algorithm; the answers are kept for who asks again. */
+async function createKeys({ post }: Caller, name: string): Promise<CreatedKey[]> {
+  const keys = await Promise.all(
+    algorithms.map((algorithm) => {
+      const alias = `${name} ${algorithm}`;
+      return post("create-key", { alias, algorithm }, { "idempotency-key": alias });
+    }),
+  );
+  return keys.map(({ result }) => result);
+}
+
+async function useKey(
+  { post, secrets }: Caller,
+  { keyId, alias, usage, algorithm }: CreatedKey,
+): Promise<void> {
+  if (usage === "KEM") {
+    const { result } = await post("encapsulate", { keyId });
+    secrets.push({ name: `shared secret of ${alias}`, bytes: Buffer.from(result.sharedSecret, "base64") });
+    await post("decapsulate", { keyId, ciphertext: result.ciphertext });
+    return;
+  }
+  // The "s" sets take seconds.
+  if (algorithm.endsWith("s")) return;
+  const { result } = await post("sign", { keyId, data });
+  await post("verify", { keyId, data, signature: result.signature });
+  await post("batch-sign", { keyId, data: [data, data] });
+}
+
+/** Makes the server log what goes wrong. */
+async function provokeRefusals(
+  { send, post, secrets }: Caller,
+  dataDir: string,
+  provider: CryptoProvider,
+  destroyed: CreatedKey,
+): Promise<void> {
+  const { keyId } = destroyed;
+  await post("sign", { keyId, data });
+  await post("sign", { keyId: "key-unknown", data });
+  await post("sign", { keyId, data, unknown: data });
+  await send("POST", "/api/kms/sign", `{"data":"${data}"`);
+  const { token } = await send("POST", "/api/auth/token", JSON.stringify({ username: "ada" }));
+  secrets.push({ name: "token", bytes: Buffer.from(token) });
+  await send("GET", "/api/secure", undefined, { authorization: `Bearer ${token}` });
+  await send("GET", "/api/secure", undefined, { authorization: `Bearer ${token.slice(0, -8)}AAAAAAAA` });
+  const { keyId: damagedKeyId } = (await post("create-key", {})).result;
+  await damageKey(damagedKeyId, dataDir, provider);
+  await post("sign", { keyId: damagedKeyId, data });
+  // What is in the store can be opened again after this.
+  await send("DELETE", `/api/kms/key/${damagedKeyId}`);
+}
+
+function damageKey(keyId: string, dataDir: string, provider: CryptoProvider): Promise<unknown> {
+  return withStore(dataDir, provider, (store) =>
+    store.write(({ db }) =>
+      db
+        .updateTable("sealed_secrets")
+        .set({ ciphertext: randomBytes(60) })
+        .where("identity", "like", `%${keyId}%`)
+        .execute(),
+    ),
+  );
+}

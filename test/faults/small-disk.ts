@@ -1,0 +1,67 @@
+/** Disks that are soon full. */
+import { execFileSync } from "node:child_process";
+import { closeSync, mkdtempSync, openSync, rmdirSync, rmSync, writeSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, onTestFinished } from "vitest";
+import type { AtEnd } from "./kms-server.ts";
+
+/** Describes tests that need disks of their own: skipped by name as those of programs in interop/tools.ts are. */
+export function describeSmallDisks(name: string, define: () => void): void {
+  const isSkipped = process.env.QSP_TEST_REQUIRE_ALL !== "1" && !canMount();
+  describe.skipIf(isSkipped)(isSkipped ? `${name}: needs Linux and the right to mount` : name, define);
+}
+
+function canMount(): boolean {
+  try {
+    unmount(mount("64k"));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A directory of one test, or of one file with `afterAll`, that holds so much and no more. @param size as mount has it, such as "2m" */
+export function makeSmallDisk(size: string, atEnd: AtEnd = onTestFinished): string {
+  const path = mount(size);
+  atEnd(() => unmount(path));
+  return path;
+}
+
+function mount(size: string): string {
+  const path = mkdtempSync(join(tmpdir(), "qsp-test-disk-"));
+  try {
+    const options = `size=${size},mode=0700`;
+    execFileSync("mount", ["-t", "tmpfs", "-o", options, "qsp-test", path], { stdio: "pipe" });
+  } catch (error) {
+    rmdirSync(path);
+    throw error;
+  }
+  return path;
+}
+
+/** Lazily: a program that was just killed may still hold a file. */
+function unmount(path: string): void {
+  execFileSync("umount", ["--lazy", path], { stdio: "pipe" });
+  rmdirSync(path);
+}
+
+/** A file that is none of the program's. */
+export interface ForeignFile {
+  remove(): void;
+}
+
+/** Writes a foreign file of at most so many bytes; it ends where the disk does. */
+export function writeForeignFile(directory: string, maxBytes = Number.MAX_SAFE_INTEGER): ForeignFile {
+  const path = join(directory, "foreign");
+  const file = openSync(path, "w");
+  const block = Buffer.alloc(4096, 1);
+  try {
+    for (let bytes = 0; bytes < maxBytes; bytes += block.length) writeSync(file, block);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ENOSPC")) throw error;
+  } finally {
+    closeSync(file);
+  }
+  return { remove: () => rmSync(path) };
+}

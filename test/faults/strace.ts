@@ -1,0 +1,50 @@
+/** Counts what a program asks of its disk, with strace (https://strace.io). */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { AtEnd } from "./kms-server.ts";
+
+/** A program that is watched. */
+export interface Trace {
+  /** Syncs, of files whose path ends so, that have succeeded so far. */
+  countSyncs(ending: string): number;
+}
+
+/** Watches all threads of a program until the end. @param directory takes what strace writes */
+export async function traceSyncs(pid: number, directory: string, atEnd: AtEnd): Promise<Trace> {
+  const file = join(directory, "trace");
+  // -f: all threads; -y: paths of files. A line is written before the program goes on.
+  const flags = ["-f", "-y", "-e", "trace=fsync,fdatasync", "-o", file, "-p", String(pid)];
+  const strace = spawn("strace", flags, { stdio: ["ignore", "ignore", "pipe"] });
+  await once(strace, "spawn");
+  const ended = once(strace, "close");
+  atEnd(async () => {
+    strace.kill("SIGINT");
+    await ended;
+  });
+  const said: string[] = [];
+  for await (const line of createInterface({ input: strace.stderr })) {
+    said.push(line);
+    if (line.includes(`Process ${pid} attached`)) break;
+  }
+  if (!said.at(-1)?.includes("attached")) throw new Error(`strace can not attach: ${said.join("; ")}`);
+  return {
+    countSyncs: (ending) =>
+      findSyncedPaths(readFileSync(file, "utf8")).filter((path) => path.endsWith(ending)).length,
+  };
+}
+
+/** Paths of syncs that have succeeded; where threads run at once, a call and its result are two lines. */
+function findSyncedPaths(trace: string): string[] {
+  const unfinished = new Map<string, string>();
+  const paths: string[] = [];
+  for (const line of trace.split("\n")) {
+    const [, thread = "", rest = ""] = /^(\d+) +(.*)$/.exec(line) ?? [];
+    const path = /^f(?:data)?sync\(\d+<(.*)>/.exec(rest)?.[1];
+    if (path !== undefined && rest.endsWith("<unfinished ...>")) unfinished.set(thread, path);
+    else if (/= 0$/.test(rest)) paths.push(path ?? unfinished.get(thread) ?? "");
+  }
+  return paths;
+}

@@ -1,0 +1,242 @@
+import type { Kysely } from "kysely";
+import { expect, it } from "vitest";
+import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
+import type { Schema } from "../../src/storage/schema.ts";
+import { refusal } from "../refusal.ts";
+import { addBlocks, hashOutside, readChain } from "./chain.ts";
+import { bytesOf, damaged, describeService, flip, present, type ServiceServer } from "./service-server.ts";
+
+type Db = Kysely<Schema>;
+type BlockRow = Schema["blockchain_blocks"];
+type Change = (db: Db) => Promise<unknown>;
+
+const readBlock = (db: Db, index: number): Promise<BlockRow> =>
+  db.selectFrom("blockchain_blocks").selectAll().where("block_index", "=", index).executeTakeFirstOrThrow();
+const block =
+  (index: number, changeOf: (row: BlockRow, next: BlockRow) => Partial<BlockRow>): Change =>
+  async (db) => {
+    const set = changeOf(await readBlock(db, index), await readBlock(db, index < 5 ? index + 1 : 4));
+    await db.updateTable("blockchain_blocks").set(set).where("block_index", "=", index).execute();
+  };
+const without =
+  (...indexes: number[]): Change =>
+  (db) =>
+    db.deleteFrom("blockchain_blocks").where("block_index", "in", indexes).execute();
+const head =
+  (set: Partial<Schema["blockchain_head"]>): Change =>
+  (db) =>
+    db.updateTable("blockchain_head").set(set).execute();
+const headBackTo =
+  (index: number): Change =>
+  async (db) => {
+    const { block_hash } = await readBlock(db, index);
+    await head({ chain_length: index + 1, head_hash: block_hash })(db);
+  };
+const validator =
+  (changeOf: (row: Schema["blockchain_validators"]) => Partial<Schema["blockchain_validators"]>): Change =>
+  async (db) => {
+    const row = await db.selectFrom("blockchain_validators").selectAll().executeTakeFirstOrThrow();
+    await db.updateTable("blockchain_validators").set(changeOf(row)).execute();
+  };
+const all =
+  (...changes: Change[]): Change =>
+  async (db) => {
+    for (const change of changes) await change(db);
+  };
+/** Data and hash of a block, so that they fit each other again. */
+const rehashed =
+  (index: number): Change =>
+  async (db) => {
+    const row = await readBlock(db, index);
+    const { prev_hash, validator_address, timestamp_ms } = row;
+    const data = bytesOf("forged");
+    const blockHash = hashOutside({
+      ...{ $typeName: "blockchain.Block", index, prevHash: prev_hash, data, blockHash: "" },
+      ...{ signature: row.signature, validatorAddress: validator_address },
+      timestamp: {
+        $typeName: "google.protobuf.Timestamp",
+        seconds: BigInt(Math.floor(timestamp_ms / 1000)),
+        nanos: (timestamp_ms % 1000) * 1_000_000,
+      },
+    });
+    await block(index, () => ({ data, block_hash: blockHash }))(db);
+  };
+/** A sixth block that nobody added. */
+const forgedEnd: Change = async (db) => {
+  const last = await readBlock(db, 5);
+  await db
+    .insertInto("blockchain_blocks")
+    .values({ ...last, block_index: 6, prev_hash: last.block_hash })
+    .execute();
+  await rehashed(6)(db);
+};
+
+/** A chain of genesis and blocks 1 to 5. */
+async function chainOfSix({ client }: ServiceServer<typeof BlockchainService>): Promise<void> {
+  if ((await client.getHealth({})).chainLength === 6) return;
+  await client.registerNode({});
+  await addBlocks(client, 5);
+}
+
+/** Keeps three tables aside, and puts them back. */
+async function keepTables(db: Db): Promise<Change> {
+  const blocks = await db.selectFrom("blockchain_blocks").selectAll().execute();
+  const heads = await db.selectFrom("blockchain_head").selectAll().execute();
+  const validators = await db.selectFrom("blockchain_validators").selectAll().execute();
+  return async (again) => {
+    await again.deleteFrom("blockchain_blocks").execute();
+    await again.deleteFrom("blockchain_head").execute();
+    await again.deleteFrom("blockchain_validators").execute();
+    await again.insertInto("blockchain_blocks").values(blocks).execute();
+    await again.insertInto("blockchain_head").values(heads).execute();
+    await again.insertInto("blockchain_validators").values(validators).execute();
+  };
+}
+
+const isWhole = { valid: true, blocksChecked: 6, reason: "" };
+
+describeService("BlockchainService.VerifyChain", BlockchainService, (start, shared) => {
+  it.each<[reason: string, index: number, what: string, change: Change]>([
+    ["HASH", 3, "data of a block", block(3, () => ({ data: bytesOf("forged") }))],
+    ["HASH", 5, "data of the last block", block(5, () => ({ data: bytesOf("forged") }))],
+    ["HASH", 1, "data of the first block", block(1, () => ({ data: new Uint8Array() }))],
+    ["LINK", 3, "prev_hash", block(3, () => ({ prev_hash: "0".repeat(64) }))],
+    ["LINK", 3, "prev_hash, to what is no hash,", block(3, () => ({ prev_hash: "?" }))],
+    ["HASH", 3, "block_hash", block(3, () => ({ block_hash: "0".repeat(64) }))],
+    ["HASH", 5, "block_hash of the last block", block(5, () => ({ block_hash: "?" }))],
+    ["HASH", 3, "timestamp", block(3, ({ timestamp_ms }) => ({ timestamp_ms: timestamp_ms + 1 }))],
+    ["HASH", 3, "timestamp, to one before 1970,", block(3, () => ({ timestamp_ms: -1 }))],
+    ["HASH", 3, "validator_address", block(3, () => ({ validator_address: `0x${"0".repeat(40)}` }))],
+    ["HASH", 3, "validator_address, to none,", block(3, () => ({ validator_address: "" }))],
+    ["SIGNATURE", 3, "signature", block(3, ({ signature }) => ({ signature: flip(signature) }))],
+    ["SIGNATURE", 3, "signature, to another block's,", block(3, (_, { signature }) => ({ signature }))],
+    ["SIGNATURE", 5, "signature, to none,", block(5, () => ({ signature: new Uint8Array() }))],
+    ["SIGNATURE", 3, "data and block_hash, which fit each other,", rehashed(3)],
+    ["SIGNATURE", 5, "last block's data and block_hash, which fit each other,", rehashed(5)],
+    [
+      "SIGNATURE",
+      2,
+      "blocks at two places, of which the first counts,",
+      all(
+        block(2, ({ signature }) => ({ signature: flip(signature) })),
+        block(4, () => ({ data: bytesOf("forged") })),
+      ),
+    ],
+    ["INDEX", 3, "block in the middle, which is gone,", without(3)],
+    ["INDEX", 1, "first block, which is gone,", without(1)],
+    ["END", 5, "last block, which is gone,", without(5)],
+    ["END", 4, "last two blocks, which are gone,", without(4, 5)],
+    ["END", 5, "last block, which is gone, and the head, set back,", all(headBackTo(4), without(5))],
+    ["END", 1, "blocks, which are all gone,", without(1, 2, 3, 4, 5)],
+    ["END", 6, "head, one further,", head({ chain_length: 7 })],
+    ["END", 6, "head's hash", head({ head_hash: "0".repeat(64) })],
+    ["END", 6, "head, set back while the blocks stay,", headBackTo(4)],
+    ["END", 6, "head, which is gone,", (db) => db.deleteFrom("blockchain_head").execute()],
+    ["END", 6, "end: one block more", forgedEnd],
+    ["VALIDATOR", 1, "validator's key", validator((row) => ({ public_key: flip(row.public_key) }))],
+    ["VALIDATOR", 1, "validator's key, to none,", validator(() => ({ public_key: new Uint8Array() }))],
+    ["VALIDATOR", 1, "validator, who is gone,", (db) => db.deleteFrom("blockchain_validators").execute()],
+  ])("says %s of block %i: somebody changed the %s", async (reason, index, _what, change) => {
+    const server = await shared();
+    await chainOfSix(server);
+    let putBack: Change = async () => {};
+    await server.tamper(async (db) => {
+      putBack = await keepTables(db);
+      await change(db);
+    });
+    try {
+      const { valid, firstInvalidIndex, blocksChecked, reason: given } = await server.client.verifyChain({});
+      const found = { valid, firstInvalidIndex, blocksChecked, reason: given };
+      expect(found).toEqual({ valid: false, firstInvalidIndex: index, blocksChecked: index, reason });
+    } finally {
+      await server.tamper(putBack);
+    }
+    expect(await server.client.verifyChain({})).toMatchObject(isWhole);
+  });
+
+  it("says END of a last block that was replaced by another which the validator signed in its place", async () => {
+    const server = await start();
+    await chainOfSix(server);
+    const { client, tamper } = server;
+    let putBack: Change = async () => {};
+    await tamper(async (db) => {
+      putBack = await keepTables(db);
+    });
+    const [signedFirst] = await addBlocks(client, 1);
+    let replaced: BlockRow | undefined;
+    await tamper(async (db) => {
+      replaced = await readBlock(db, 6);
+      await putBack(db);
+    });
+    const { block: signedLater } = await client.addBlock({ data: bytesOf("another") });
+    expect(signedLater?.prevHash).toBe(signedFirst?.prevHash);
+    await tamper(block(6, () => present(replaced)));
+    expect(await client.verifyChain({})).toMatchObject({
+      ...{ valid: false, firstInvalidIndex: 6, blocksChecked: 6, reason: "END" },
+    });
+  });
+
+  it("verifies a chain of more than one read, and finds the one block that is wrong", async () => {
+    const { client, tamper } = await start();
+    await client.registerNode({});
+    await Promise.all(Array.from({ length: 620 }, (_, i) => client.addBlock({ data: bytesOf(`${i}`) })));
+    expect(await client.verifyChain({})).toMatchObject({ valid: true, blocksChecked: 621 });
+    await tamper(block(610, ({ signature }) => ({ signature: flip(signature) })));
+    expect(await client.verifyChain({})).toMatchObject({
+      ...{ valid: false, firstInvalidIndex: 610, blocksChecked: 610, reason: "SIGNATURE" },
+    });
+  });
+
+  it("verifies the chain as it was when it began, while blocks come", async () => {
+    const { client } = await start();
+    await client.registerNode({});
+    const adding = Promise.all(Array.from({ length: 60 }, () => client.addBlock({ data: bytesOf("x") })));
+    const verdicts = await Promise.all(Array.from({ length: 10 }, () => client.verifyChain({})));
+    await adding;
+    expect(verdicts.map(({ valid, reason }) => [valid, reason])).toEqual(Array(10).fill([true, ""]));
+  });
+});
+
+describeService("BlockchainService.AddBlock", BlockchainService, (start) => {
+  it.each<[string, Change]>([
+    ["validator's key", validator((row) => ({ public_key: flip(row.public_key) }))],
+    ["validator's name", validator(() => ({ name: "mine" }))],
+    [
+      "validator's sealed key",
+      async (db) => {
+        const rows = db.selectFrom("sealed_secrets").selectAll();
+        const row = await rows.where("identity", "like", "blockchain_validators/%").executeTakeFirstOrThrow();
+        const update = db.updateTable("sealed_secrets").set({ ciphertext: flip(row.ciphertext) });
+        await update.where("identity", "=", row.identity).execute();
+      },
+    ],
+    ["head", head({ chain_length: 1 })],
+  ])("adds nothing when somebody changed the %s", async (_what, change) => {
+    const server = await start();
+    await chainOfSix(server);
+    await server.close();
+    const { client, tamper } = await start(server.database);
+    await tamper(change);
+    expect(await refusal(client.addBlock({ data: bytesOf("x") }))).toEqual(damaged);
+    await tamper(async (db) => {
+      const rows = await db.selectFrom("blockchain_blocks").select("block_index").execute();
+      expect(rows).toHaveLength(5);
+    });
+  });
+
+  it("signs with every other validator when one was changed", async () => {
+    const { client, tamper } = await start();
+    const [one, other] = [await client.registerNode({}), await client.registerNode({})];
+    await tamper((db) =>
+      db
+        .updateTable("blockchain_validators")
+        .set({ name: "mine" })
+        .where("address", "=", one.validatorAddress)
+        .execute(),
+    );
+    const add = (validatorAddress: string) => client.addBlock({ data: bytesOf("x"), validatorAddress });
+    expect(await refusal(add(one.validatorAddress))).toEqual(damaged);
+    expect(present((await add(other.validatorAddress)).block).index).toBe(1);
+    expect(await readChain(client)).toHaveLength(2);
+  });
+});

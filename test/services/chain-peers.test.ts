@@ -1,0 +1,95 @@
+import { once } from "node:events";
+import { connect, createServer, type Socket } from "node:net";
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
+import { refusal } from "../refusal.ts";
+import { addBlocks } from "./chain.ts";
+import { describeService, freshOrder, present, readPages, reused } from "./service-server.ts";
+
+/** A port of this machine where nobody listens. */
+async function closedPort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  return typeof address === "object" && address ? address.port : 0;
+}
+
+/** Stands before a server, and counts the connections that it has open. */
+async function countingGate(port: number) {
+  const open = new Set<Socket>();
+  const gate = createServer((socket) => {
+    open.add(socket);
+    const onward = connect(port, "127.0.0.1");
+    for (const end of [socket, onward]) end.on("error", () => {});
+    socket.on("close", () => open.delete(socket));
+    socket.on("close", () => onward.destroy());
+    onward.on("close", () => socket.destroy());
+    socket.pipe(onward).pipe(socket);
+  }).listen(0, "127.0.0.1");
+  await once(gate, "listening");
+  onTestFinished(() => {
+    for (const socket of open) socket.destroy();
+    gate.close();
+  });
+  const address = gate.address();
+  return { open, address: `127.0.0.1:${typeof address === "object" ? address?.port : ""}` };
+}
+
+describeService("BlockchainService.ConnectPeer", BlockchainService, (start, shared) => {
+  it("remembers how far a peer's chain is, and when it was seen", async () => {
+    const [{ client }, peer] = [await start(), await start()];
+    await peer.client.registerNode({});
+    await addBlocks(peer.client, 2);
+    const before = Date.now();
+    const first = present((await client.connectPeer({ address: peer.authority })).peer);
+    expect(first).toMatchObject({ peerStatus: "CONNECTED", height: 3 });
+    expect(timestampDate(present(first.lastSeenAt)).getTime()).toBeGreaterThanOrEqual(before);
+    await addBlocks(peer.client, 1);
+    expect((await client.connectPeer({ address: peer.authority })).peer?.height).toBe(4);
+    await peer.close();
+    const { peer: gone } = await client.connectPeer({ address: peer.authority });
+    expect(gone).toMatchObject({ peerStatus: "UNREACHABLE", height: 4 });
+    expect(gone?.lastSeenAt).toBeDefined();
+    expect(await client.listPeers({})).toMatchObject({ peers: [gone], totalSize: 1 });
+  });
+
+  it("answers UNREACHABLE for a port where nobody listens", async () => {
+    const { client } = await shared();
+    const address = `127.0.0.1:${await closedPort()}`;
+    const { status, peer } = await client.connectPeer({ address });
+    expect([status, peer?.address, peer?.peerStatus]).toEqual(["success", address, "UNREACHABLE"]);
+    expect([peer?.height, peer?.lastSeenAt]).toEqual([undefined, undefined]);
+  });
+
+  it("lists peers in the order of their first connection, page by page", async () => {
+    const { client } = await start();
+    const addresses: string[] = [];
+    for (let i = 0; i < 3; i += 1) addresses.push(`127.0.0.1:${await closedPort()}`);
+    for (const address of [...addresses, ...addresses.toReversed()]) await client.connectPeer({ address });
+    const pages = await readPages(
+      (pageToken) => client.listPeers({ pageSize: 2, pageToken }),
+      ({ peers }) => peers.map(({ address }) => address),
+    );
+    expect(pages).toEqual({ rows: [...new Set(addresses)], sizes: [2, 1], totals: [3] });
+  });
+
+  it("leaves no connection to the peer open", async () => {
+    const [{ client }, peer] = [await start(), await start()];
+    const gate = await countingGate(Number(peer.authority.split(":")[1]));
+    expect((await client.connectPeer({ address: gate.address })).peer?.peerStatus).toBe("CONNECTED");
+    await vi.waitFor(() => expect(gate.open.size).toBe(0), { timeout: 2000 });
+  });
+
+  it("of one Idempotency-Key gives the first answer again", async () => {
+    const [{ client }, peer] = [await start(), await start()];
+    const order = freshOrder();
+    const first = await client.connectPeer({ address: peer.authority }, order);
+    await peer.client.registerNode({});
+    await addBlocks(peer.client, 1);
+    expect(await client.connectPeer({ address: peer.authority }, order)).toEqual(first);
+    expect(await refusal(client.connectPeer({ address: "127.0.0.1:1" }, order))).toEqual(reused);
+  });
+});

@@ -1,0 +1,128 @@
+import { createInterface } from "node:readline";
+import { Readable } from "node:stream";
+import type { ReadableStream } from "node:stream/web";
+import { expect, it, onTestFinished } from "vitest";
+import { type Block, BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
+import { refusal } from "../refusal.ts";
+import { addBlocks, type ChainClient, readChain } from "./chain.ts";
+import { bytesOf, describeReplicas, describeService, invalid, present } from "./service-server.ts";
+
+const from = (index: number, count: number) => Array.from({ length: count }, (_, i) => index + i);
+const indexesOf = (blocks: readonly { index: number }[]) => blocks.map(({ index }) => index);
+
+/** Watches until the test ends, and gives so many blocks at a time. */
+function watch(client: ChainClient, fromIndex?: number) {
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const request = fromIndex === undefined ? {} : { fromIndex };
+  const answers = client.watchBlocks(request, { signal: stop.signal })[Symbol.asyncIterator]();
+  return async (count: number): Promise<Block[]> => {
+    const blocks: Block[] = [];
+    while (blocks.length < count) {
+      const { value, done } = await answers.next();
+      if (done) throw new Error("the watch ended");
+      expect(value.status).toBe("success");
+      blocks.push(present(value.block));
+    }
+    return blocks;
+  };
+}
+
+/** The same over REST, as lines of JSON. */
+async function watchLines(url: string) {
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const response = await fetch(url, { signal: stop.signal });
+  const body = Readable.fromWeb(present(response.body ?? undefined) as ReadableStream);
+  body.on("error", () => {});
+  const lines = createInterface(body)[Symbol.asyncIterator]();
+  const take = async (count: number) => {
+    const values: { status: string; block: { index: number; blockHash: string } }[] = [];
+    while (values.length < count) values.push(JSON.parse((await lines.next()).value ?? ""));
+    return values;
+  };
+  return { status: response.status, type: response.headers.get("content-type"), take };
+}
+
+describeService("BlockchainService.WatchBlocks", BlockchainService, (start, shared) => {
+  it.each([
+    ["genesis, if it is not told where to begin", undefined, 0],
+    ["index 0", 0, 0],
+    ["index 2", 2, 2],
+  ])(
+    "gives blocks from %s on, and then as they come, each once and in order",
+    async (_what, given, begin) => {
+      const { client } = await start();
+      await client.registerNode({});
+      await addBlocks(client, 4);
+      const take = watch(client, given);
+      const old = await take(5 - begin);
+      expect(indexesOf(old)).toEqual(from(begin, 5 - begin));
+      const fresh = take(50);
+      await Promise.all(from(0, 50).map((i) => client.addBlock({ data: bytesOf(`${i}`) })));
+      const blocks = [...old, ...(await fresh)];
+      expect(indexesOf(blocks)).toEqual(from(begin, 55 - begin));
+      expect(blocks).toEqual((await readChain(client)).slice(begin));
+    },
+  );
+
+  it("waits for a block that is not there yet", async () => {
+    const { client } = await start();
+    await client.registerNode({});
+    const take = watch(client, 3);
+    const waiting = take(1);
+    const added = await addBlocks(client, 3);
+    expect(await waiting).toEqual(added.slice(2));
+  });
+
+  it("gives the same to all who watch", async () => {
+    const { client } = await start();
+    await client.registerNode({});
+    const watchers = from(0, 5).map(() => watch(client, 0)(11));
+    await Promise.all(from(0, 10).map((i) => client.addBlock({ data: bytesOf(`${i}`) })));
+    expect(await Promise.all(watchers)).toEqual(Array(5).fill(await readChain(client)));
+  });
+
+  it("is newline-delimited JSON over REST", async () => {
+    const { client, url } = await start();
+    await client.registerNode({});
+    await addBlocks(client, 3);
+    const { status, type, take } = await watchLines(`${url}/api/blockchain/chain/watch?fromIndex=2`);
+    expect([status, type]).toEqual([200, "application/x-ndjson"]);
+    const old = await take(2);
+    const fresh = take(50);
+    await Promise.all(from(0, 50).map((i) => client.addBlock({ data: bytesOf(`${i}`) })));
+    const lines = [...old, ...(await fresh)];
+    expect(new Set(lines.map((line) => line.status))).toEqual(new Set(["success"]));
+    const hashes = (await readChain(client)).slice(2).map(({ blockHash }) => blockHash);
+    expect(lines.map(({ block }) => block.blockHash)).toEqual(hashes);
+    expect(indexesOf(lines.map(({ block }) => block))).toEqual(from(2, 52));
+  });
+
+  it.each([
+    ["below 0", -1],
+    ["that is no number", Number.NaN],
+    ["above 2^53 - 1", 2 ** 53],
+    ["that is not whole", 2.5],
+  ])("refuses an index %s", async (_what, fromIndex) => {
+    const { client } = await shared();
+    const stop = new AbortController();
+    onTestFinished(() => stop.abort());
+    const answers = client.watchBlocks({ fromIndex }, { signal: stop.signal, timeoutMs: 2000 });
+    expect(await refusal(answers[Symbol.asyncIterator]().next())).toEqual(invalid("fromIndex"));
+  });
+});
+
+describeReplicas("BlockchainService.WatchBlocks", BlockchainService, (startTwo) => {
+  it("gives blocks that were added through another replica", async () => {
+    const [here, there] = await startTwo();
+    await here.client.registerNode({});
+    const take = watch(here.client, 0);
+    await take(1);
+    const fresh = take(20);
+    await Promise.all(
+      from(0, 20).map((i) => (i % 2 ? here : there).client.addBlock({ data: bytesOf(`${i}`) })),
+    );
+    expect(await fresh).toEqual((await readChain(here.client)).slice(1));
+  });
+});

@@ -1,0 +1,52 @@
+/** What tests of the chain share: blocks made, read, and hashed again outside of the service. */
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import type { Client } from "@connectrpc/connect";
+import type { Block, BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
+import { bytesOf, present, sha256 } from "./service-server.ts";
+
+export type ChainClient = Client<typeof BlockchainService>;
+
+export const zeros = "0".repeat(64);
+/** SHA-256 of genesis as the proto fixes it: 8 zeros, 32 zeros, 8 zeros, 20 zeros, "genesis". */
+export const genesisHash = sha256(new Uint8Array(68), "genesis");
+
+/** Adds so many blocks one after another; gives them. */
+export async function addBlocks(client: ChainClient, count: number): Promise<Block[]> {
+  const blocks: Block[] = [];
+  for (let i = 0; i < count; i += 1)
+    blocks.push(present((await client.addBlock({ data: bytesOf(`block ${i}`) })).block));
+  return blocks;
+}
+
+/** Reads the whole chain in small pages. */
+export async function readChain(client: ChainClient): Promise<Block[]> {
+  const blocks: Block[] = [];
+  let pageToken = "";
+  do {
+    const page = await client.getChain({ pageSize: 40, pageToken });
+    blocks.push(...page.blocks);
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "");
+  return blocks;
+}
+
+/** The hash of a block, byte for byte as the proto says. */
+export function hashOutside(block: Block): string {
+  const number = (value: number | bigint) => {
+    const bytes = Buffer.alloc(8);
+    bytes.writeBigUInt64BE(BigInt(value));
+    return bytes;
+  };
+  const at = timestampDate(present(block.timestamp)).getTime();
+  const address = Buffer.from(block.validatorAddress.slice(2), "hex");
+  const prevHash = Buffer.from(block.prevHash, "hex");
+  return sha256(number(block.index), prevHash, number(at), address, block.data);
+}
+
+/** The indexes of blocks that do not follow the one before them, or have another hash. */
+export function brokenIndexes(blocks: readonly Block[]): number[] {
+  return blocks.flatMap((block, i) => {
+    const isLinked = block.prevHash === (i === 0 ? zeros : blocks[i - 1]?.blockHash);
+    return block.index === i && isLinked && block.blockHash === hashOutside(block) ? [] : [i];
+  });
+}

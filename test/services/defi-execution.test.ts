@@ -1,0 +1,219 @@
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import type { Kysely } from "kysely";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { DefiService } from "#gen/defi/defi_service_pb.ts";
+import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
+import type { Schema } from "../../src/storage/schema.ts";
+import { failureOf, refusal } from "../refusal.ts";
+import { type Proposed, propose, readProposal } from "./proposals.ts";
+import {
+  bytesOf,
+  damaged,
+  describeReplicas,
+  describeService,
+  flip,
+  freshOrder,
+  outcomesOf,
+  present,
+  reused,
+} from "./service-server.ts";
+
+const executedAlready = { code: "FailedPrecondition", reason: "PROPOSAL_EXECUTED" };
+const expired = { code: "FailedPrecondition", reason: "PROPOSAL_EXPIRED" };
+const tooFew = { code: "FailedPrecondition", reason: "THRESHOLD_NOT_REACHED" };
+const hour = 3_600_000;
+
+describeService("DefiService.ExecuteProposal", DefiService, (_start, shared) => {
+  it("executes once enough signed, and tells when", async () => {
+    const { client } = await shared();
+    const { proposalId, signers } = await propose(client, { signed: 2 });
+    const { proposal, executed, executedAt } = await client.executeProposal({ proposalId });
+    expect(executed).toBe(true);
+    expect(proposal).toMatchObject({ proposalStatus: "EXECUTED", signedBy: signers.slice(0, 2) });
+    expect(proposal?.executedAt).toEqual(executedAt);
+    expect(await readProposal(client, proposalId)).toEqual(proposal);
+  });
+
+  it("refuses below the threshold, names both numbers, and leaves the proposal PENDING", async () => {
+    const { client } = await shared();
+    const { proposalId, signers } = await propose(client, { signerCount: 9, threshold: 7, signed: 4 });
+    expect(await refusal(client.executeProposal({ proposalId }))).toEqual(tooFew);
+    const failure = await failureOf(client.executeProposal({ proposalId }));
+    expect(failure.findDetails(ErrorInfoSchema)[0]?.metadata).toMatchObject({
+      ...{ signatureCount: "4", threshold: "7" },
+    });
+    expect(failure.rawMessage).toMatch(/\b4\b.*\b7\b/);
+    expect((await readProposal(client, proposalId)).proposalStatus).toBe("PENDING");
+    for (const signer of signers.slice(4, 7)) await client.signProposal({ proposalId, signer });
+    expect((await client.executeProposal({ proposalId })).executed).toBe(true);
+  });
+
+  it("executes no second time, and takes no signature afterwards", async () => {
+    const { client } = await shared();
+    const { proposalId, signers } = await propose(client, { signed: 2 });
+    await client.executeProposal({ proposalId });
+    expect(await refusal(client.executeProposal({ proposalId }))).toEqual(executedAlready);
+    const late = client.signProposal({ proposalId, signer: signers[2] ?? "" });
+    expect(await refusal(late)).toEqual(executedAlready);
+    expect((await readProposal(client, proposalId)).signatureCount).toBe(2);
+  });
+
+  it("takes no signature and does not execute once the proposal expired", async () => {
+    const { client } = await shared();
+    const expiresAt = new Date(Date.now() + hour);
+    const { proposalId, signers } = await propose(client, { signed: 2, expiresAt });
+    expect(timestampDate(present((await readProposal(client, proposalId)).expiresAt))).toEqual(expiresAt);
+    onTestFinished(() => void vi.useRealTimers());
+    vi.setSystemTime(expiresAt);
+    const late = client.signProposal({ proposalId, signer: signers[2] ?? "" });
+    expect(await refusal(late)).toEqual(expired);
+    expect(await refusal(client.executeProposal({ proposalId }))).toEqual(expired);
+    vi.setSystemTime(expiresAt.getTime() - 10_000);
+    expect((await client.executeProposal({ proposalId })).executed).toBe(true);
+  });
+
+  it("lets one of 64 win who race", async () => {
+    const { client } = await shared();
+    const { proposalId } = await propose(client, { signed: 2 });
+    const calls = Array.from({ length: 64 }, () => client.executeProposal({ proposalId }));
+    expect(await outcomesOf(calls)).toEqual({ answered: 1, refusals: Array(63).fill(executedAlready) });
+    const { totalSize, proposals } = await client.listProposals({ proposalStatus: "EXECUTED" });
+    expect(totalSize).toBe(proposals.length);
+  });
+
+  it("refuses an unknown proposal", async () => {
+    const { client } = await shared();
+    const call = client.executeProposal({ proposalId: "proposal-x" });
+    expect(await refusal(call)).toEqual({ code: "NotFound", reason: "PROPOSAL_NOT_FOUND" });
+  });
+
+  it("of one Idempotency-Key gives the first answer again", async () => {
+    const { client } = await shared();
+    const { proposalId } = await propose(client, { signed: 2 });
+    const order = freshOrder();
+    const first = await client.executeProposal({ proposalId }, order);
+    expect(await client.executeProposal({ proposalId }, order)).toEqual(first);
+    const other = await propose(client, { signed: 2 });
+    const call = client.executeProposal({ proposalId: other.proposalId }, order);
+    expect(await refusal(call)).toEqual(reused);
+  });
+
+  it("of one Idempotency-Key executes for all of 20 callers at once, ten times over", async () => {
+    const { client } = await shared();
+    const outcomes: unknown[] = [];
+    for (let round = 0; round < 10; round += 1) {
+      const { proposalId } = await propose(client, { signerCount: 1, threshold: 1, signed: 1 });
+      const order = freshOrder();
+      const calls = Array.from({ length: 20 }, () => client.executeProposal({ proposalId }, order));
+      outcomes.push(await outcomesOf(calls));
+    }
+    expect(outcomes).toEqual(Array(10).fill({ answered: 20, refusals: [] }));
+  });
+});
+
+describeReplicas("DefiService.ExecuteProposal", DefiService, (startTwo) => {
+  it("lets one of 64 win who race, 32 on each of two", async () => {
+    const [here, there] = await startTwo();
+    const { proposalId } = await propose(here.client, { signed: 2 });
+    const calls = Array.from({ length: 64 }, (_, i) =>
+      (i % 2 ? here : there).client.executeProposal({ proposalId }),
+    );
+    expect(await outcomesOf(calls)).toEqual({ answered: 1, refusals: Array(63).fill(executedAlready) });
+  });
+});
+
+type Change = (db: Kysely<Schema>, proposed: Proposed) => Promise<unknown>;
+
+const proposalRow =
+  (
+    changeOf: (row: Schema["defi_proposals"], proposed: Proposed) => Partial<Schema["defi_proposals"]>,
+  ): Change =>
+  async (db, proposed) => {
+    const rows = db.selectFrom("defi_proposals").selectAll();
+    const row = await rows.where("proposal_id", "=", proposed.proposalId).executeTakeFirstOrThrow();
+    const update = db.updateTable("defi_proposals").set(changeOf(row, proposed));
+    await update.where("proposal_id", "=", proposed.proposalId).execute();
+  };
+const signatureRow =
+  (changeOf: (signature: Uint8Array) => Uint8Array): Change =>
+  async (db, { proposalId, signers }) => {
+    const [signer = ""] = signers;
+    const rows = db.selectFrom("defi_signatures").selectAll().where("proposal_id", "=", proposalId);
+    const { signature } = await rows.where("signer", "=", signer).executeTakeFirstOrThrow();
+    const update = db.updateTable("defi_signatures").set({ signature: changeOf(signature) });
+    await update.where("proposal_id", "=", proposalId).where("signer", "=", signer).execute();
+  };
+
+describeService("a proposal that somebody changed in the database", DefiService, (_start, shared) => {
+  it.each<[string, Change]>([
+    ["a stored signature", signatureRow((signature) => flip(signature))],
+    ["a stored signature, which is empty,", signatureRow(() => new Uint8Array())],
+    [
+      "a stored signature, which is gone,",
+      (db, { proposalId, signers }) =>
+        db
+          .deleteFrom("defi_signatures")
+          .where("proposal_id", "=", proposalId)
+          .where("signer", "=", signers[0] ?? "")
+          .execute(),
+    ],
+    ["data", proposalRow(() => ({ data: bytesOf("pay 500 to mallory") }))],
+    ["title", proposalRow(() => ({ title: "x" }))],
+    ["threshold", proposalRow(() => ({ threshold: 1 }))],
+    ["signed_by, by one more,", proposalRow((_, { signers }) => ({ signed_by: JSON.stringify(signers) }))],
+    [
+      "signed_by, to one twice,",
+      proposalRow((_, { signers: [one] }) => ({ signed_by: JSON.stringify([one, one]) })),
+    ],
+    ["signed_by, to no JSON,", proposalRow(() => ({ signed_by: "?" }))],
+    ["wallet", proposalRow(() => ({ wallet_id: "multisig-x" }))],
+    ["end", proposalRow(() => ({ expires_at_ms: Date.now() + hour }))],
+    ["time", proposalRow(() => ({ created_at_ms: 1 }))],
+    [
+      "signer's public key",
+      async (db, { signers }) => {
+        const [signer = "", other = ""] = signers;
+        const rows = db.selectFrom("defi_signers").selectAll();
+        const { public_key } = await rows.where("address", "=", other).executeTakeFirstOrThrow();
+        await db.updateTable("defi_signers").set({ public_key }).where("address", "=", signer).execute();
+      },
+    ],
+    [
+      "signer, who is gone,",
+      (db, { signers }) =>
+        db
+          .deleteFrom("defi_signers")
+          .where("address", "=", signers[0] ?? "")
+          .execute(),
+    ],
+  ])("does not execute: its %s was changed", async (_what, change) => {
+    const { client, tamper } = await shared();
+    const [one, other] = [await propose(client, { signed: 2 }), await propose(client, { signed: 2 })];
+    await tamper((db) => change(db, one));
+    expect(await refusal(client.executeProposal({ proposalId: one.proposalId }))).toEqual(damaged);
+    expect((await client.executeProposal({ proposalId: other.proposalId })).executed).toBe(true);
+  });
+
+  it("is not made PENDING again", async () => {
+    const { client, tamper } = await shared();
+    const proposed = await propose(client, { signed: 2 });
+    await client.executeProposal({ proposalId: proposed.proposalId });
+    await tamper((db) => proposalRow(() => ({ proposal_status: "PENDING" }))(db, proposed));
+    expect(await refusal(client.executeProposal({ proposalId: proposed.proposalId }))).toEqual(damaged);
+  });
+
+  it("takes no signature with a signer whose sealed key was changed", async () => {
+    const { client, tamper } = await shared();
+    const { proposalId, signers } = await propose(client);
+    const [one = "", other = ""] = signers;
+    await tamper(async (db) => {
+      const rows = db.selectFrom("sealed_secrets").selectAll();
+      const row = await rows.where("identity", "like", `%/${one}/secret-key`).executeTakeFirstOrThrow();
+      const update = db.updateTable("sealed_secrets").set({ ciphertext: flip(row.ciphertext) });
+      await update.where("identity", "=", row.identity).execute();
+    });
+    expect(await refusal(client.signProposal({ proposalId, signer: one }))).toEqual(damaged);
+    const { proposal } = await client.signProposal({ proposalId, signer: other });
+    expect(proposal?.signedBy).toEqual([other]);
+  });
+});

@@ -1,0 +1,170 @@
+import { sign } from "node:crypto";
+import { expect, it } from "vitest";
+import { DefiService } from "#gen/defi/defi_service_pb.ts";
+import { refusal } from "../refusal.ts";
+import { data, type Owner, propose, proposeToOwners, readProposal } from "./proposals.ts";
+import {
+  describeReplicas,
+  describeService,
+  flip,
+  freshOrder,
+  invalid,
+  outcomesOf,
+  reused,
+  verifiesOutside,
+} from "./service-server.ts";
+
+const counted = { code: "AlreadyExists", reason: "SIGNER_COUNTED" };
+const stranger = { code: "PermissionDenied", reason: "SIGNER_UNKNOWN" };
+const notSigned = { code: "InvalidArgument", reason: "SIGNATURE_INVALID" };
+
+describeService("DefiService.SignProposal", DefiService, (start, shared) => {
+  it("signs for a signer whose key the service keeps: the signing hash", async () => {
+    const { client, tamper } = await shared();
+    const { proposalId, signers, signingHash } = await propose(client);
+    const [signer = ""] = signers;
+    const { proposal } = await client.signProposal({ proposalId, signer });
+    expect(proposal).toMatchObject({ signatureCount: 1, signedBy: [signer], proposalStatus: "PENDING" });
+    await tamper(async (db) => {
+      const row = db
+        .selectFrom("defi_signatures")
+        .innerJoin("defi_signers", (join) =>
+          join.onRef("defi_signers.address", "=", "defi_signatures.signer"),
+        );
+      const { public_key, signature } = await row
+        .select(["public_key", "signature"])
+        .where("proposal_id", "=", proposalId)
+        .executeTakeFirstOrThrow();
+      expect(verifiesOutside(public_key, signingHash, signature)).toBe(true);
+    });
+  });
+
+  it("takes the signature that a signer made with its own key", async () => {
+    const { client } = await shared();
+    const { proposalId, signingHash, owners } = await proposeToOwners(client);
+    for (const { privateKey, signer } of owners)
+      await client.signProposal({ proposalId, signer, signature: sign(null, signingHash, privateKey) });
+    const { proposal, executed } = await client.executeProposal({ proposalId });
+    expect([executed, proposal?.signedBy]).toEqual([true, owners.map(({ signer }) => signer)]);
+  });
+
+  it("takes a signer's address in upper case", async () => {
+    const { client } = await shared();
+    const { proposalId, signers } = await propose(client);
+    const [signer = ""] = signers;
+    const upper = `0x${signer.slice(2).toUpperCase()}`;
+    const { proposal } = await client.signProposal({ proposalId, signer: upper });
+    expect(proposal?.signedBy).toEqual([signer]);
+  });
+
+  it("refuses a signer with its own key who gives no signature", async () => {
+    const { client } = await shared();
+    const { proposalId, owners } = await proposeToOwners(client);
+    const call = client.signProposal({ proposalId, signer: owners[0].signer });
+    expect(await refusal(call)).toEqual({ code: "FailedPrecondition", reason: "SIGNATURE_MISSING" });
+    expect(await readProposal(client, proposalId)).toMatchObject({ signatureCount: 0, signedBy: [] });
+  });
+
+  it.each([
+    [
+      "of other bytes",
+      (hash: Uint8Array, [{ privateKey }]: [Owner, Owner]) => sign(null, flip(hash), privateKey),
+    ],
+    [
+      "of another signer",
+      (hash: Uint8Array, owners: [Owner, Owner]) => sign(null, hash, owners[1].privateKey),
+    ],
+    ["of the data", (_: Uint8Array, [{ privateKey }]: [Owner, Owner]) => sign(null, data, privateKey)],
+    ["of nothing", () => new Uint8Array(3309)],
+  ])("refuses a signature %s, and does not count it", async (_what, make) => {
+    const { client } = await shared();
+    const { proposalId, signingHash, owners } = await proposeToOwners(client);
+    const signature = make(signingHash, owners);
+    const call = client.signProposal({ proposalId, signer: owners[0].signer, signature });
+    expect(await refusal(call)).toEqual(notSigned);
+    expect(await readProposal(client, proposalId)).toMatchObject({ signatureCount: 0, signedBy: [] });
+  });
+
+  it("refuses a stranger, also one who signs for another wallet", async () => {
+    const { client } = await shared();
+    const { proposalId } = await propose(client);
+    const other = await propose(client);
+    for (const signer of [`0x${"0".repeat(40)}`, other.signers[0] ?? ""])
+      expect(await refusal(client.signProposal({ proposalId, signer }))).toEqual(stranger);
+    expect((await readProposal(client, proposalId)).signatureCount).toBe(0);
+  });
+
+  it("counts a signer once", async () => {
+    const { client } = await shared();
+    const { proposalId, signers } = await propose(client, { signed: 1 });
+    const call = client.signProposal({ proposalId, signer: signers[0] ?? "" });
+    expect(await refusal(call)).toEqual(counted);
+    expect((await readProposal(client, proposalId)).signedBy).toEqual(signers.slice(0, 1));
+  });
+
+  it("counts one of 64 who race for one signer", async () => {
+    const { client } = await shared();
+    const { proposalId, signers } = await propose(client);
+    const signer = signers[0] ?? "";
+    const calls = Array.from({ length: 64 }, () => client.signProposal({ proposalId, signer }));
+    expect(await outcomesOf(calls)).toEqual({ answered: 1, refusals: Array(63).fill(counted) });
+    expect(await readProposal(client, proposalId)).toMatchObject({ signatureCount: 1, signedBy: [signer] });
+  });
+
+  it("counts all signers who race", async () => {
+    const { client } = await shared();
+    const { proposalId, signers } = await propose(client, { signerCount: 20, threshold: 20 });
+    await Promise.all(signers.map((signer) => client.signProposal({ proposalId, signer })));
+    const { signedBy, signatureCount } = await readProposal(client, proposalId);
+    expect(signatureCount).toBe(20);
+    expect(signedBy.toSorted()).toEqual(signers.toSorted());
+    expect((await client.executeProposal({ proposalId })).executed).toBe(true);
+  });
+
+  it.each([
+    ["an unknown proposal", {}, { code: "NotFound", reason: "PROPOSAL_NOT_FOUND" }],
+    ["no proposal", { proposalId: "" }, invalid("proposalId")],
+    ["no signer", { signer: "" }, invalid("signer")],
+    ["a signature of 3308 bytes", { signature: new Uint8Array(3308) }, invalid("signature")],
+  ])("refuses %s", async (_what, change, expected) => {
+    const { client } = await shared();
+    const request = { proposalId: "proposal-x", signer: `0x${"0".repeat(40)}`, ...change };
+    expect(await refusal(client.signProposal(request))).toEqual(expected);
+  });
+
+  it("of one Idempotency-Key counts once, and gives the first answer again", async () => {
+    const { client } = await start();
+    const { proposalId, signers } = await propose(client);
+    const [one = "", other = ""] = signers;
+    const order = freshOrder();
+    const first = await client.signProposal({ proposalId, signer: one }, order);
+    expect(await client.signProposal({ proposalId, signer: one }, order)).toEqual(first);
+    expect(await refusal(client.signProposal({ proposalId, signer: other }, order))).toEqual(reused);
+    expect((await readProposal(client, proposalId)).signedBy).toEqual([one]);
+  });
+
+  it("of one Idempotency-Key counts for all of 20 callers at once, ten times over", async () => {
+    const { client } = await shared();
+    const outcomes: unknown[] = [];
+    for (let round = 0; round < 10; round += 1) {
+      const { proposalId, signers } = await propose(client, { signerCount: 1, threshold: 1 });
+      const order = freshOrder();
+      const signer = signers[0] ?? "";
+      const calls = Array.from({ length: 20 }, () => client.signProposal({ proposalId, signer }, order));
+      outcomes.push(await outcomesOf(calls));
+    }
+    expect(outcomes).toEqual(Array(10).fill({ answered: 20, refusals: [] }));
+  });
+});
+
+describeReplicas("DefiService.SignProposal", DefiService, (startTwo) => {
+  it("counts one of 64 signatures of one signer, 32 on each of two", async () => {
+    const [here, there] = await startTwo();
+    const { proposalId, signers } = await propose(here.client);
+    const signer = signers[0] ?? "";
+    const calls = Array.from({ length: 64 }, (_, i) =>
+      (i % 2 ? here : there).client.signProposal({ proposalId, signer }),
+    );
+    expect(await outcomesOf(calls)).toEqual({ answered: 1, refusals: Array(63).fill(counted) });
+  });
+});

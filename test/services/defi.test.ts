@@ -1,0 +1,278 @@
+import { generateKeyPairSync } from "node:crypto";
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { expect, it } from "vitest";
+import { DefiService } from "#gen/defi/defi_service_pb.ts";
+import { refusal } from "../refusal.ts";
+import {
+  addressOf,
+  anAddress,
+  anId,
+  aTime,
+  base64Of,
+  bytesOf,
+  countRepeated,
+  describeService,
+  freshOrder,
+  invalid,
+  present,
+  readPages,
+  restRefusal,
+  reused,
+  sha256,
+  wrongKey,
+} from "./service-server.ts";
+
+const data = bytesOf("pay 5 to bob");
+const fieldInvalid = { code: "InvalidArgument", reason: "FIELD_INVALID" };
+const noWallet = { code: "NotFound", reason: "WALLET_NOT_FOUND" };
+
+/** The raw public key of a signer who keeps its own secret key. */
+function ownKey(): Buffer {
+  const { publicKey } = generateKeyPairSync("ml-dsa-65");
+  return publicKey.export({ format: "der", type: "spki" }).subarray(-1952);
+}
+
+describeService("DefiService over REST", DefiService, (start, shared) => {
+  it("does all that a proposal goes through", async () => {
+    const { rest } = await start();
+    const { json: wallet } = await rest("POST /api/defi/create-multisig", { signerCount: 2, threshold: 1 });
+    expect(wallet).toEqual({
+      status: "success",
+      walletId: anId("multisig"),
+      signers: [anAddress, anAddress],
+      threshold: 1,
+    });
+    const { walletId } = wallet;
+    const [signer] = wallet.signers as string[];
+    const request = { walletId, data: data.toBase64(), title: "payment" };
+    const { json: created } = await rest("POST /api/defi/create-proposal", request);
+    const pending = {
+      ...{ proposalId: anId("proposal"), ...request, signatureCount: 0, threshold: 1 },
+      ...{ proposalStatus: "PENDING", createdAt: aTime, signingHash: base64Of(32), signedBy: [] },
+    };
+    expect(created).toEqual({ status: "success", proposal: pending });
+    const { proposalId } = created.proposal as { proposalId: string };
+    const { json: signed } = await rest("POST /api/defi/sign-proposal", { proposalId, signer });
+    const withOne = { ...(created.proposal as object), signatureCount: 1, signedBy: [signer] };
+    expect(signed).toEqual({ status: "success", proposal: withOne });
+    const { json: executed } = await rest("POST /api/defi/execute-proposal", { proposalId });
+    const done = { ...withOne, proposalStatus: "EXECUTED", executedAt: aTime };
+    expect(executed).toEqual({ status: "success", proposal: done, executed: true, executedAt: aTime });
+    const { json: wallets } = await rest("GET /api/defi/wallets");
+    const { status: _, ...listed } = wallet;
+    expect(wallets).toEqual({ status: "success", wallets: [listed], nextPageToken: "", totalSize: 1 });
+    const { json: proposals } = await rest(
+      `GET /api/defi/proposals?walletId=${walletId}&proposalStatus=EXECUTED`,
+    );
+    expect(proposals).toEqual({ status: "success", proposals: [done], nextPageToken: "", totalSize: 1 });
+    const { json: health } = await rest("GET /api/defi/health");
+    expect(health).toEqual({ status: "success", serviceStatus: "UP", walletCount: 1, proposalCount: 1 });
+  });
+
+  it.each([
+    ["POST /api/defi/create-multisig", { signerCount: 101, threshold: 1 }, "signerCount"],
+    ["POST /api/defi/create-multisig", { signerCount: "x", threshold: 1 }, "signerCount"],
+    ["POST /api/defi/create-multisig", { signers: 1, threshold: 1 }, "signers"],
+    ["POST /api/defi/create-proposal", { walletId: "x" }, "data"],
+    ["POST /api/defi/sign-proposal", { proposalId: "x", signer: "bob" }, "signer"],
+    ["POST /api/defi/execute-proposal", {}, "proposalId"],
+    ["GET /api/defi/proposals?proposalStatus=OPEN", undefined, "proposalStatus"],
+    ["GET /api/defi/wallets?pageSize=1001", undefined, "pageSize"],
+  ])("%s refuses %j: it names %s", async (line, body, field) => {
+    const { rest } = await shared();
+    const answer = restRefusal(await rest(line, body));
+    expect(answer).toMatchObject({ status: 400, code: "INVALID_ARGUMENT", fields: [field] });
+  });
+
+  it.each([
+    ["POST /api/defi/create-proposal", { walletId: "x", data: "eA==" }, "WALLET_NOT_FOUND"],
+    ["POST /api/defi/execute-proposal", { proposalId: "x" }, "PROPOSAL_NOT_FOUND"],
+    [
+      "POST /api/defi/sign-proposal",
+      { proposalId: "x", signer: `0x${"0".repeat(40)}` },
+      "PROPOSAL_NOT_FOUND",
+    ],
+  ])("%s answers 404 for what is unknown", async (line, body, reason) => {
+    const { rest } = await shared();
+    expect(restRefusal(await rest(line, body))).toMatchObject({ status: 404, code: "NOT_FOUND", reason });
+  });
+});
+
+describeService("DefiService.CreateMultisig", DefiService, (start, shared) => {
+  it.each([
+    [1, 1],
+    [3, 2],
+    [100, 100],
+  ])("makes %i signers of whom %i must sign", async (signerCount, threshold) => {
+    const { client } = await shared();
+    const wallet = await client.createMultisig({ signerCount, threshold });
+    expect(wallet.threshold).toBe(threshold);
+    expect(new Set(wallet.signers).size).toBe(signerCount);
+  });
+
+  it("takes the public keys of signers, whose addresses it gives in their order", async () => {
+    const { client } = await shared();
+    const signerPublicKeys = [ownKey(), ownKey()];
+    const { signers } = await client.createMultisig({ signerPublicKeys, threshold: 2 });
+    expect(signers).toEqual(signerPublicKeys.map(addressOf));
+  });
+
+  const key = ownKey();
+  it.each([
+    ["a threshold of 0", { signerCount: 3, threshold: 0 }, fieldInvalid],
+    ["a threshold below 0", { signerCount: 3, threshold: -1 }, fieldInvalid],
+    ["a threshold above signerCount", { signerCount: 3, threshold: 4 }, fieldInvalid],
+    ["101 signers", { signerCount: 101, threshold: 1 }, invalid("signerCount")],
+    ["101 signers of whom 101 must sign", { signerCount: 101, threshold: 101 }, fieldInvalid],
+    ["no signers", { threshold: 1 }, fieldInvalid],
+    ["signerCount and keys", { signerCount: 1, signerPublicKeys: [key], threshold: 1 }, fieldInvalid],
+    ["a threshold above the number of keys", { signerPublicKeys: [key], threshold: 2 }, fieldInvalid],
+    ["one key twice", { signerPublicKeys: [key, key], threshold: 1 }, invalid("signerPublicKeys")],
+    [
+      "a key that is too short",
+      { signerPublicKeys: [key, key.subarray(1)], threshold: 1 },
+      wrongKey("signerPublicKeys[1]"),
+    ],
+    [
+      "101 keys",
+      { signerPublicKeys: Array.from({ length: 101 }, (_, i) => Buffer.alloc(1952, i)), threshold: 1 },
+      invalid("signerPublicKeys"),
+    ],
+  ])("refuses %s", async (_what, request, expected) => {
+    const { client } = await shared();
+    expect(await refusal(client.createMultisig(request))).toMatchObject(expected);
+  });
+
+  it("of one Idempotency-Key makes one wallet, also for 20 callers at once, and refuses another request", async () => {
+    const { client } = await start();
+    const request = { signerCount: 2, threshold: 1 };
+    const counts = await countRepeated((order) => client.createMultisig(request, order));
+    expect(counts).toEqual({ distinctOfTwo: 1, distinctOf20: 1 });
+    expect((await client.getHealth({})).walletCount).toBe(2);
+    const order = freshOrder();
+    await client.createMultisig(request, order);
+    expect(await refusal(client.createMultisig({ ...request, threshold: 2 }, order))).toEqual(reused);
+  });
+});
+
+describeService("DefiService.CreateProposal", DefiService, (start, shared) => {
+  const inAnHour = { seconds: BigInt(Math.floor(Date.now() / 1000) + 3600), nanos: 120_000_000 };
+
+  it.each([
+    ["a title and an end", { title: 'ж "a" \\ \u2028', expiresAt: inAnHour }],
+    ["neither", {}],
+    ["a title that is a number", { title: "7" }],
+  ])("gives the hash that signers sign: of a proposal with %s", async (_what, more) => {
+    const { client } = await shared();
+    const { walletId } = await client.createMultisig({ signerCount: 3, threshold: 2 });
+    const request = { walletId, data: Buffer.from([0, 0xff, 0x3e, 0x3f]), ...more };
+    const proposal = present((await client.createProposal(request)).proposal);
+    const createdAt = timestampDate(present(proposal.createdAt)).toISOString();
+    const expiresAt = proposal.expiresAt ? timestampDate(proposal.expiresAt).toISOString() : "";
+    expect(proposal.expiresAt).toEqual("expiresAt" in more ? expect.objectContaining(inAnHour) : undefined);
+    const members = [
+      `"createdAt":"${createdAt}"`,
+      `"data":"AP8+Pw=="`,
+      `"expiresAt":"${expiresAt}"`,
+      `"proposalId":"${proposal.proposalId}"`,
+      `"purpose":"defi proposal"`,
+      `"threshold":2`,
+      `"title":${JSON.stringify(proposal.title)}`,
+      `"walletId":"${walletId}"`,
+    ];
+    expect(Buffer.from(proposal.signingHash).toString("hex")).toBe(sha256(`{${members.join()}}`));
+  });
+
+  it.each([
+    ["an unknown wallet", { walletId: "multisig-x" }, noWallet],
+    ["no wallet", { walletId: "" }, invalid("walletId")],
+    ["no data", { data: new Uint8Array() }, invalid("data")],
+    ["more than 64 KiB", { data: new Uint8Array(65_537) }, invalid("data")],
+    ["a title of 256 characters", { title: "a".repeat(256) }, invalid("title")],
+    ["an end that is past", { expiresAt: { seconds: 1n } }, invalid("expiresAt")],
+  ])("refuses %s", async (_what, change, expected) => {
+    const { client } = await shared();
+    const request = { walletId: "multisig-x", data, ...change };
+    expect(await refusal(client.createProposal(request))).toEqual(expected);
+  });
+
+  it("takes 64 KiB", async () => {
+    const { client } = await shared();
+    const { walletId } = await client.createMultisig({ signerCount: 1, threshold: 1 });
+    const largest = Buffer.alloc(65_536, 7);
+    const { proposal } = await client.createProposal({ walletId, data: largest });
+    expect(Buffer.from(present(proposal).data).equals(largest)).toBe(true);
+  });
+
+  it("of one Idempotency-Key proposes once, also for 20 callers at once, and refuses another request", async () => {
+    const { client } = await start();
+    const { walletId } = await client.createMultisig({ signerCount: 1, threshold: 1 });
+    const counts = await countRepeated((order) => client.createProposal({ walletId, data }, order));
+    expect(counts).toEqual({ distinctOfTwo: 1, distinctOf20: 1 });
+    expect((await client.getHealth({})).proposalCount).toBe(2);
+    const order = freshOrder();
+    await client.createProposal({ walletId, data }, order);
+    const other = client.createProposal({ walletId, data, title: "x" }, order);
+    expect(await refusal(other)).toEqual(reused);
+  });
+});
+
+describeService("DefiService lists", DefiService, (start) => {
+  it("give wallets and proposals in the order of their creation, page by page, with filters", async () => {
+    const { client } = await start();
+    const make = async () => (await client.createMultisig({ signerCount: 1, threshold: 1 })).walletId;
+    const walletIds = [await make(), await make(), await make()];
+    const wallets = await readPages(
+      (pageToken) => client.listWallets({ pageSize: 2, pageToken }),
+      (page) => page.wallets.map(({ walletId }) => walletId),
+    );
+    expect(wallets).toEqual({ rows: walletIds, sizes: [2, 1], totals: [3] });
+    const ids: string[] = [];
+    const [one = "", other = ""] = walletIds;
+    for (const walletId of [one, other, one, one, other])
+      ids.push(present((await client.createProposal({ walletId, data })).proposal).proposalId);
+    const { signers } = present((await client.listWallets({})).wallets[0]);
+    const [first = "", second, third = "", fourth, fifth] = ids;
+    for (const proposalId of [first, third]) {
+      await client.signProposal({ proposalId, signer: signers[0] ?? "" });
+      await client.executeProposal({ proposalId });
+    }
+    const read = (filter: { walletId?: string; proposalStatus?: string }) =>
+      readPages(
+        (pageToken) => client.listProposals({ ...filter, pageSize: 2, pageToken }),
+        ({ proposals }) => proposals.map(({ proposalId }) => proposalId),
+      );
+    const list = (...rows: unknown[]) => ({ rows, totals: [rows.length] });
+    expect(await read({})).toMatchObject({ ...list(...ids), sizes: [2, 2, 1] });
+    expect(await read({ walletId: one })).toMatchObject(list(first, third, fourth));
+    expect(await read({ proposalStatus: "PENDING" })).toMatchObject(list(second, fourth, fifth));
+    expect(await read({ proposalStatus: "EXECUTED" })).toMatchObject(list(first, third));
+    expect(await read({ walletId: one, proposalStatus: "PENDING" })).toMatchObject(list(fourth));
+    expect(await read({ walletId: other, proposalStatus: "EXECUTED" })).toMatchObject(list());
+    const { nextPageToken } = await client.listProposals({ pageSize: 1 });
+    const foreign = client.listProposals({ walletId: one, pageToken: nextPageToken });
+    expect(await refusal(foreign)).toEqual(invalid("pageToken"));
+    expect(await refusal(client.listWallets({ pageToken: nextPageToken }))).toEqual(invalid("pageToken"));
+  });
+
+  it("give 150 small proposals in one page, as pages have 1000 unless they would be too large", async () => {
+    const { client } = await start();
+    const { walletId } = await client.createMultisig({ signerCount: 1, threshold: 1 });
+    await Promise.all(Array.from({ length: 150 }, () => client.createProposal({ walletId, data })));
+    const { proposals, nextPageToken } = await client.listProposals({});
+    expect([proposals.length, nextPageToken]).toEqual([150, ""]);
+  });
+
+  it("end a page where it would be larger than 3 MiB", async () => {
+    const { client } = await start();
+    const { walletId } = await client.createMultisig({ signerCount: 1, threshold: 1 });
+    const largest = Buffer.alloc(65_536, 7);
+    const calls = Array.from({ length: 60 }, () => client.createProposal({ walletId, data: largest }));
+    await Promise.all(calls);
+    const { sizes, totals, rows } = await readPages(
+      (pageToken) => client.listProposals({ pageToken }),
+      ({ proposals }) => proposals.map(({ proposalId }) => proposalId),
+    );
+    expect([sizes, totals, new Set(rows).size]).toEqual([[47, 13], [60], 60]);
+  });
+});

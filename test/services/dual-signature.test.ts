@@ -1,0 +1,226 @@
+import { createPublicKey, type KeyObject, verify } from "node:crypto";
+import type { Client } from "@connectrpc/connect";
+import { expect, it } from "vitest";
+import { DappService } from "#gen/dapp/dapp_service_pb.ts";
+import { refusal } from "../refusal.ts";
+import { bytesOf, describeService, flip, verifiesOutside, wrongKey, wrongLength } from "./service-server.ts";
+
+const data = bytesOf("attack at dawn");
+const fieldInvalid = { code: "InvalidArgument", reason: "FIELD_INVALID" };
+
+type Pair = Awaited<ReturnType<typeof signPair>>;
+
+async function dualSign(client: Client<typeof DappService>) {
+  const { $typeName: _, status: __, ...signed } = await client.dualSign({ data });
+  return signed;
+}
+
+async function signPair(client: Client<typeof DappService>) {
+  const { ecdsaSignature, mldsaSignature, ecdsaPublicKey, mldsaPublicKey } = await dualSign(client);
+  return { data, ecdsaSignature, mldsaSignature, ecdsaPublicKey, mldsaPublicKey };
+}
+
+async function signAsComposite(client: Client<typeof DappService>) {
+  const { compositeSignature, compositePublicKey } = await dualSign(client);
+  return { data, compositeSignature, compositePublicKey };
+}
+
+/** The SubjectPublicKeyInfo of a point of P-256 up to the point (RFC 5480). */
+const p256Spki = Buffer.from("3059301306072a8648ce3d020106082a8648ce3d030107034200", "hex");
+
+function p256Key(point: Uint8Array): KeyObject {
+  return createPublicKey({ key: Buffer.concat([p256Spki, point]), format: "der", type: "spki" });
+}
+
+/** The order of P-256 (FIPS 186-5, SP 800-186). */
+const order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
+
+/** r and s of a DER SEQUENCE of two INTEGERs. */
+function numbersOf(der: Uint8Array): [bigint, bigint] {
+  const bytes = Buffer.from(der);
+  const rBytes = bytes.readUInt8(3);
+  const r = bytes.subarray(4, 4 + rBytes);
+  const s = bytes.subarray(4 + rBytes + 2);
+  return [BigInt(`0x${r.toString("hex")}`), BigInt(`0x${s.toString("hex")}`)];
+}
+
+function derOf(...numbers: [bigint, bigint]): Buffer {
+  const integers = numbers.map((number) => {
+    const hex = number.toString(16);
+    const even = hex.length % 2 ? `0${hex}` : hex;
+    const bytes = Buffer.from(Number.parseInt(even.slice(0, 2), 16) >= 0x80 ? `00${even}` : even, "hex");
+    return Buffer.concat([Buffer.of(2, bytes.length), bytes]);
+  });
+  const content = Buffer.concat(integers);
+  return Buffer.concat([Buffer.of(0x30, content.length), content]);
+}
+
+const p1363Of = (...numbers: [bigint, bigint]) =>
+  Buffer.from(numbers.map((number) => number.toString(16).padStart(64, "0")).join(""), "hex");
+
+const low = (s: bigint) => (s > order / 2n ? order - s : s);
+const high = (s: bigint) => order - low(s);
+
+describeService("DappService.DualSign", DappService, (_start, shared) => {
+  it("signs with ECDSA and ML-DSA-65 what verifies outside, with raw keys and with PEM", async () => {
+    const { client } = await shared();
+    const signed = await dualSign(client);
+    const { ecdsaSignature, mldsaSignature, ecdsaPublicKey, mldsaPublicKey } = signed;
+    expect([ecdsaPublicKey.length, ecdsaPublicKey[0]]).toEqual([65, 4]);
+    expect(verify("sha256", data, p256Key(ecdsaPublicKey), ecdsaSignature)).toBe(true);
+    expect(verify("sha256", data, createPublicKey(signed.ecdsaPublicKeyPem), ecdsaSignature)).toBe(true);
+    expect(verifiesOutside(mldsaPublicKey, data, mldsaSignature)).toBe(true);
+    expect(verifiesOutside(signed.mldsaPublicKeyPem, data, mldsaSignature)).toBe(true);
+  });
+
+  it("makes all keys anew, and those of the composite for it alone", async () => {
+    const { client } = await shared();
+    const all = [await dualSign(client), await dualSign(client)].flatMap((signed) => [
+      signed.mldsaPublicKey,
+      signed.compositePublicKey.subarray(0, 1952),
+      signed.ecdsaPublicKey,
+      signed.compositePublicKey.subarray(1952),
+    ]);
+    expect(new Set(all.map((key) => Buffer.from(key).toString("hex"))).size).toBe(8);
+  });
+
+  it("refuses no data", async () => {
+    const { client } = await shared();
+    expect(await refusal(client.dualSign({}))).toEqual({ ...fieldInvalid, fields: ["data"] });
+  });
+});
+
+describeService("DappService.DualVerify", DappService, (_start, shared) => {
+  it.each([
+    ["DER with a low s", (r: bigint, s: bigint) => derOf(r, low(s))],
+    ["DER with a high s", (r: bigint, s: bigint) => derOf(r, high(s))],
+    ["64 bytes with a low s", (r: bigint, s: bigint) => p1363Of(r, low(s))],
+    ["64 bytes with a high s", (r: bigint, s: bigint) => p1363Of(r, high(s))],
+  ])("takes an ECDSA signature as %s", async (_form, encode) => {
+    const { client } = await shared();
+    const pair = await signPair(client);
+    const ecdsaSignature = encode(...numbersOf(pair.ecdsaSignature));
+    expect(await client.dualVerify({ ...pair, ecdsaSignature })).toMatchObject({
+      ...{ ecdsaValid: true, mldsaValid: true, bothValid: true },
+    });
+  });
+
+  it("takes both keys as PEM", async () => {
+    const { client } = await shared();
+    const { ecdsaSignature, mldsaSignature, ecdsaPublicKeyPem, mldsaPublicKeyPem } = await dualSign(client);
+    const request = { data, ecdsaSignature, mldsaSignature, ecdsaPublicKeyPem, mldsaPublicKeyPem };
+    expect(await client.dualVerify(request)).toMatchObject({ bothValid: true });
+  });
+
+  const changed: [
+    what: string,
+    ecdsa: boolean,
+    mldsa: boolean,
+    change: (one: Pair, other: Pair) => object,
+  ][] = [
+    ["data", false, false, () => ({ data: bytesOf("attack at noon") })],
+    ["ECDSA signature", false, true, ({ ecdsaSignature }) => ({ ecdsaSignature: flip(ecdsaSignature) })],
+    ["ECDSA signature, r and s of 0,", false, true, () => ({ ecdsaSignature: new Uint8Array(64) })],
+    ["ECDSA signature, no DER,", false, true, () => ({ ecdsaSignature: new Uint8Array(70) })],
+    ["ECDSA key", false, true, (_, { ecdsaPublicKey }) => ({ ecdsaPublicKey })],
+    ["ML-DSA signature", true, false, ({ mldsaSignature }) => ({ mldsaSignature: flip(mldsaSignature) })],
+    ["ML-DSA key", true, false, (_, { mldsaPublicKey }) => ({ mldsaPublicKey })],
+  ];
+  it.each(changed)(
+    "with another %s says ecdsaValid %s, mldsaValid %s",
+    async (_what, ecdsa, mldsa, change) => {
+      const { client } = await shared();
+      const [one, other] = [await signPair(client), await signPair(client)];
+      const answer = await client.dualVerify({ ...one, ...change(one, other) });
+      expect(answer).toMatchObject({ ecdsaValid: ecdsa, mldsaValid: mldsa, bothValid: false });
+    },
+  );
+
+  it.each([
+    ["a short ML-DSA signature", { mldsaSignature: new Uint8Array(3308) }, wrongLength("mldsaSignature")],
+    ["an ECDSA signature of 7 bytes", { ecdsaSignature: new Uint8Array(7) }, wrongLength("ecdsaSignature")],
+    ["an ECDSA signature of 73 bytes", { ecdsaSignature: new Uint8Array(73) }, wrongLength("ecdsaSignature")],
+    ["a point of 64 bytes", { ecdsaPublicKey: new Uint8Array(64) }, wrongKey("ecdsaPublicKey")],
+    [
+      "a point that is on no curve",
+      { ecdsaPublicKey: new Uint8Array(65).fill(4) },
+      wrongKey("ecdsaPublicKey"),
+    ],
+    ["a short ML-DSA key", { mldsaPublicKey: new Uint8Array(1951) }, wrongKey("mldsaPublicKey")],
+    [
+      "what is no PEM",
+      { mldsaPublicKey: new Uint8Array(), mldsaPublicKeyPem: "x" },
+      wrongKey("mldsaPublicKeyPem"),
+    ],
+    ["no data", { data: new Uint8Array() }, { ...fieldInvalid, fields: ["data"] }],
+    ["two ECDSA keys", { ecdsaPublicKeyPem: "x" }, fieldInvalid],
+    ["two ML-DSA keys", { mldsaPublicKeyPem: "x" }, fieldInvalid],
+    ["no ECDSA key", { ecdsaPublicKey: new Uint8Array() }, fieldInvalid],
+    ["no ML-DSA signature", { mldsaSignature: new Uint8Array() }, fieldInvalid],
+    ["no ECDSA signature", { ecdsaSignature: new Uint8Array() }, fieldInvalid],
+    ["a composite signature too", { compositeSignature: new Uint8Array(3380) }, fieldInvalid],
+    ["a composite key too", { compositePublicKey: new Uint8Array(2017) }, fieldInvalid],
+  ])("refuses %s", async (_what, change, expected) => {
+    const { client } = await shared();
+    expect(await refusal(client.dualVerify({ ...(await signPair(client)), ...change }))).toMatchObject(
+      expected,
+    );
+  });
+});
+
+describeService("DappService.DualVerify of a composite", DappService, (_start, shared) => {
+  it("verifies", async () => {
+    const { client } = await shared();
+    const request = await signAsComposite(client);
+    expect(request.compositePublicKey).toHaveLength(2017);
+    expect(await client.dualVerify(request)).toMatchObject({
+      ...{ ecdsaValid: true, mldsaValid: true, bothValid: true },
+    });
+  });
+
+  it.each([
+    ["ML-DSA half", 20, { ecdsaValid: true, mldsaValid: false, bothValid: false }],
+    ["ECDSA half", 3309 + 20, { ecdsaValid: false, mldsaValid: true, bothValid: false }],
+  ])("tells that the %s was changed", async (_half, at, expected) => {
+    const { client } = await shared();
+    const request = await signAsComposite(client);
+    const compositeSignature = flip(request.compositeSignature, at);
+    expect(await client.dualVerify({ ...request, compositeSignature })).toMatchObject(expected);
+  });
+
+  it.each([
+    ["other data", { data: bytesOf("x") }],
+    ["halves of nothing", { compositeSignature: new Uint8Array(3380) }],
+  ])("says that neither half is valid for %s", async (_what, change) => {
+    const { client } = await shared();
+    const answer = await client.dualVerify({ ...(await signAsComposite(client)), ...change });
+    expect(answer).toMatchObject({ ecdsaValid: false, mldsaValid: false, bothValid: false });
+  });
+
+  it("is not the two signatures side by side", async () => {
+    const { client } = await shared();
+    const { mldsaSignature, ecdsaSignature, mldsaPublicKey, ecdsaPublicKey } = await dualSign(client);
+    const compositeSignature = Buffer.concat([mldsaSignature, ecdsaSignature]);
+    const compositePublicKey = Buffer.concat([mldsaPublicKey, ecdsaPublicKey]);
+    const answer = await client.dualVerify({ data, compositeSignature, compositePublicKey });
+    expect(answer).toMatchObject({ ecdsaValid: false, mldsaValid: false, bothValid: false });
+  });
+
+  it.each([
+    [
+      "a signature of 3309 bytes",
+      { compositeSignature: new Uint8Array(3309) },
+      wrongLength("compositeSignature"),
+    ],
+    ["a key of 2016 bytes", { compositePublicKey: new Uint8Array(2016) }, wrongKey("compositePublicKey")],
+    ["a key without a point", { compositePublicKey: new Uint8Array(2017) }, wrongKey("compositePublicKey")],
+    ["no signature", { compositeSignature: new Uint8Array() }, fieldInvalid],
+    ["no key", { compositePublicKey: new Uint8Array() }, fieldInvalid],
+    ["an ECDSA key too", { ecdsaPublicKeyPem: "x" }, fieldInvalid],
+    ["an ML-DSA signature too", { mldsaSignature: new Uint8Array(3309) }, fieldInvalid],
+  ])("refuses %s", async (_what, change, expected) => {
+    const { client } = await shared();
+    const request = { ...(await signAsComposite(client)), ...change };
+    expect(await refusal(client.dualVerify(request))).toMatchObject(expected);
+  });
+});

@@ -1,0 +1,380 @@
+import { createHash, randomFillSync } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type {
+  StreamTelemetryRequestSchema,
+  UpdateFirmwareStreamRequestSchema,
+} from "#gen/iot/iot_service_pb.ts";
+import { startServer } from "../interop/start-server.ts";
+import { failureOf, refusal } from "../refusal.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import {
+  bytesOf,
+  connectTo,
+  createOutgoing,
+  describeApp,
+  describeReplicas,
+  flipBit,
+  type IotClient,
+  makeSigner,
+  present,
+  type Signer,
+  sha256,
+} from "./devices-and-tunnels.ts";
+
+type Part = MessageInitShape<typeof UpdateFirmwareStreamRequestSchema>;
+type Header = Extract<NonNullable<Part["part"]>, { case: "header" }>["value"];
+type ReadingRequest = MessageInitShape<typeof StreamTelemetryRequestSchema>;
+
+const mebibyte = 1024 * 1024;
+const noSuchDevice = "device-00000000-0000-4000-8000-000000000000";
+const vendor = makeSigner("ml-dsa-87");
+const invalid = (reason: string, ...fields: string[]) => ({ code: "InvalidArgument", reason, fields });
+
+const header = (value: Header): Part => ({ part: { case: "header", value } });
+const chunk = (value: Uint8Array<ArrayBuffer>): Part => ({ part: { case: "chunk", value } });
+
+async function* streamOf<Item>(...items: Item[]): AsyncGenerator<Item> {
+  yield* items;
+}
+
+/** Sends items, and then nothing more, without an end, until the test is over. */
+async function* stalled<Item>(...items: Item[]): AsyncGenerator<Item> {
+  yield* items;
+  await new Promise<void>((resolve) => onTestFinished(() => resolve()));
+}
+
+/** An image of so many chunks of 1 MiB, all alike. */
+function imageOf(mebibytes: number) {
+  const one = new Uint8Array(mebibyte);
+  randomFillSync(one);
+  const hash = createHash("sha256");
+  for (let i = 0; i < mebibytes; i++) hash.update(one);
+  const digest = hash.digest();
+  return {
+    firmwareHash: digest.toString("hex"),
+    async *stream(value: Header = {}): AsyncGenerator<Part> {
+      yield header({ vendorPublicKey: vendor.publicKey, signature: vendor.sign(digest), ...value });
+      for (let i = 0; i < mebibytes; i++) yield chunk(one);
+    },
+  };
+}
+
+const image = bytesOf("firmware, version 7");
+/** The header of the small image. */
+const headerOf = (value: Header = {}, { publicKey, sign }: Signer = vendor): Part =>
+  header({ vendorPublicKey: publicKey, signature: sign(Buffer.from(sha256(image), "hex")), ...value });
+
+async function registerPinned({ registerDevice }: IotClient): Promise<string> {
+  return (await registerDevice({ vendorPublicKey: vendor.publicKey })).deviceId;
+}
+
+async function findListed({ listDevices }: IotClient, deviceId: string) {
+  const { devices } = await listDevices({});
+  return present(devices.find((device) => device.deviceId === deviceId));
+}
+
+describeApp("iot.IotService.UpdateFirmwareStream", (_start, shared) => {
+  const accepted = { status: "success", result: "FIRMWARE_ACCEPTED", reason: "" };
+  const rejected = { status: "success", result: "FIRMWARE_REJECTED" };
+
+  it.each([
+    ["in one chunk", [image]],
+    ["byte by byte", [...image].map((byte) => Uint8Array.of(byte))],
+    ["with empty chunks between", [image.subarray(0, 5), new Uint8Array(), image.subarray(5)]],
+  ])("takes an image %s and answers with the hash of the whole", async (_how, chunks) => {
+    const { iot } = await shared();
+    const answer = await iot.updateFirmwareStream(streamOf(headerOf(), ...chunks.map(chunk)));
+    expect(answer).toMatchObject({ ...accepted, firmwareHash: sha256(image) });
+  });
+
+  it("takes an image over Connect and HTTP/1.1", async () => {
+    const { connectIot } = await shared();
+    const answer = await connectIot.updateFirmwareStream(streamOf(headerOf(), chunk(image)));
+    expect(answer).toMatchObject({ ...accepted, firmwareHash: sha256(image) });
+  });
+
+  it("rejects an image that was changed", async () => {
+    const { iot } = await shared();
+    const changed = flipBit(image, 3);
+    expect(await iot.updateFirmwareStream(streamOf(headerOf(), chunk(changed)))).toMatchObject({
+      ...rejected,
+      reason: "SIGNATURE_INVALID",
+      firmwareHash: sha256(changed),
+    });
+  });
+
+  it("installs for a device, with its pinned vendor, and rejects a rollback and another vendor", async () => {
+    const { iot } = await shared();
+    const deviceId = await registerPinned(iot);
+    const update = (part: Part) => iot.updateFirmwareStream(streamOf(part, chunk(image)));
+    const keyless = { vendorPublicKey: new Uint8Array() };
+    expect(await update(headerOf({ ...keyless, deviceId, version: 5 }))).toMatchObject(accepted);
+    expect(await update(headerOf({ deviceId, version: 4 }))).toMatchObject({
+      ...rejected,
+      reason: "VERSION_ROLLBACK",
+    });
+    expect(await update(headerOf({ deviceId, version: 6 }, makeSigner("ml-dsa-87")))).toMatchObject({
+      ...rejected,
+      reason: "VENDOR_MISMATCH",
+    });
+    const listed = await findListed(iot, deviceId);
+    expect(listed).toMatchObject({ firmwareVersion: 5, firmwareHash: sha256(image) });
+  });
+
+  it.each<[string, Part[], string, string]>([
+    ["a stream without messages", [], "FIELD_INVALID", "header"],
+    ["a chunk before the header", [chunk(image), headerOf()], "FIELD_INVALID", "header"],
+    ["a second header", [headerOf(), chunk(image), headerOf()], "FIELD_INVALID", "header"],
+    ["a header without an image", [headerOf()], "FIELD_INVALID", "firmware"],
+    ["an image of no bytes", [headerOf(), chunk(new Uint8Array())], "FIELD_INVALID", "firmware"],
+    [
+      "a key of another length",
+      [headerOf({ vendorPublicKey: new Uint8Array(7) }), chunk(image)],
+      "KEY_INVALID",
+      "vendorPublicKey",
+    ],
+    [
+      "a signature of another length",
+      [headerOf({ signature: new Uint8Array(7) }), chunk(image)],
+      "LENGTH_INVALID",
+      "signature",
+    ],
+  ])("refuses %s", async (_what, parts, reason, field) => {
+    const { iot } = await shared();
+    expect(await refusal(iot.updateFirmwareStream(streamOf(...parts)))).toEqual(invalid(reason, field));
+  });
+
+  it.each<[string, Part]>([
+    ["a version without a device", headerOf({ version: 1 })],
+    ["neither a key nor a device", headerOf({ vendorPublicKey: new Uint8Array() })],
+    ["a message that is neither header nor chunk", {}],
+  ])("refuses %s", async (_what, part) => {
+    const { iot } = await shared();
+    expect(await refusal(iot.updateFirmwareStream(streamOf(part, chunk(image))))).toMatchObject({
+      code: "InvalidArgument",
+    });
+  });
+
+  it("refuses a device that is not there, and one without a vendor, before the image comes", async () => {
+    const { iot } = await shared();
+    const unknown = iot.updateFirmwareStream(stalled(headerOf({ deviceId: noSuchDevice })));
+    expect(await refusal(unknown)).toEqual({ code: "NotFound", reason: "DEVICE_NOT_FOUND" });
+    const { deviceId } = await iot.registerDevice({});
+    const keyless = headerOf({ deviceId, vendorPublicKey: new Uint8Array() });
+    expect(await refusal(iot.updateFirmwareStream(stalled(keyless)))).toEqual({
+      code: "FailedPrecondition",
+      reason: "VENDOR_MISSING",
+    });
+  });
+
+  it("refuses a chunk above the limit of a message", async () => {
+    const { iot } = await shared();
+    const large = iot.updateFirmwareStream(streamOf(headerOf(), chunk(new Uint8Array(5 * mebibyte))));
+    expect(await refusal(large)).toMatchObject({ code: "ResourceExhausted", reason: "BODY_TOO_LARGE" });
+  });
+
+  it("does not install what came of an image when the connection of its sender breaks", async () => {
+    const { iot, url } = await shared();
+    const [broken, whole] = [await registerPinned(iot), await registerPinned(iot)];
+    const sender = connectTo(url);
+    const parts = async function* () {
+      yield headerOf({ deviceId: broken });
+      yield chunk(image);
+      // The server has the whole image now; only its end is missing.
+      await sender.iot.getHealth({});
+      sender.disconnect();
+      await new Promise<void>((resolve) => onTestFinished(() => resolve()));
+    };
+    await failureOf(sender.iot.updateFirmwareStream(parts()));
+    // Whoever began later and is done leaves the other no time.
+    await iot.updateFirmwareStream(streamOf(headerOf({ deviceId: whole }), chunk(image)));
+    expect((await findListed(iot, whole)).firmwareHash).toBe(sha256(image));
+    expect((await findListed(iot, broken)).firmwareHash).toBeUndefined();
+  });
+});
+
+describe("iot.IotService.UpdateFirmwareStream of large images", { timeout: 60_000 }, () => {
+  async function start() {
+    const { process: child, url, stop } = await startServer({ dataDir: makeTemporaryDirectory() });
+    const clients = connectTo(url);
+    onTestFinished(async () => {
+      clients.disconnect();
+      await stop("SIGKILL");
+    });
+    return { ...clients, pid: present(child.pid) };
+  }
+
+  it("takes 64 MiB", async () => {
+    const { iot } = await start();
+    const { stream, firmwareHash } = imageOf(64);
+    const deviceId = await registerPinned(iot);
+    const answer = await iot.updateFirmwareStream(stream({ deviceId, version: 1 }));
+    expect(answer).toMatchObject({ result: "FIRMWARE_ACCEPTED", firmwareHash });
+    expect(await findListed(iot, deviceId)).toMatchObject({ firmwareVersion: 1, firmwareHash });
+  });
+
+  /** Bytes of memory that a process has now, and that it had at most (proc(5), /proc/pid/status). */
+  function memoryOf(pid: number) {
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    const read = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1]) * 1024;
+    return { nowBytes: read("VmRSS"), mostBytes: read("VmHWM") };
+  }
+
+  it.runIf(process.platform === "linux")("needs less than 100 MiB more for 256 MiB", async () => {
+    const { iot, pid } = await start();
+    // So that what any first stream needs is there.
+    await iot.updateFirmwareStream(imageOf(8).stream());
+    const before = memoryOf(pid);
+    const { stream, firmwareHash } = imageOf(256);
+    const answer = await iot.updateFirmwareStream(stream());
+    expect(answer).toMatchObject({ result: "FIRMWARE_ACCEPTED", firmwareHash });
+    const grownBytes = memoryOf(pid).mostBytes - before.nowBytes;
+    expect(grownBytes / mebibyte).toBeLessThan(100);
+  });
+});
+
+/** A device that keeps its own key. */
+async function registerOwn(iot: IotClient) {
+  const signer = makeSigner("ml-dsa-44");
+  const { deviceId } = await iot.registerDevice({ publicKey: signer.publicKey });
+  /** A reading; the signature covers the 8 bytes of the sequence, if there is one. */
+  const reading = (sequence?: number, change: object = {}): ReadingRequest => {
+    const telemetry = bytesOf(`{"celsius":21.5,"of":${sequence}}`);
+    const prefix = Buffer.alloc(sequence === undefined ? 0 : 8);
+    if (sequence !== undefined) prefix.writeBigUInt64BE(BigInt(sequence));
+    const signature = signer.sign(Buffer.concat([prefix, telemetry]));
+    const counted = sequence === undefined ? {} : { sequence };
+    return { reading: { deviceId, telemetry, signature, ...counted, ...change } };
+  };
+  return { deviceId, reading };
+}
+
+async function reasonsOf(answers: AsyncIterable<{ reason: string; verified: boolean }>): Promise<string[]> {
+  const reasons: string[] = [];
+  for await (const { reason, verified } of answers) reasons.push(verified ? "verified" : reason);
+  return reasons;
+}
+
+const tampered = { telemetry: bytesOf("something else") };
+
+describeApp("iot.IotService.StreamTelemetry", (_start, shared) => {
+  it("answers each reading before the next is sent", async () => {
+    const { iot } = await shared();
+    const { reading } = await registerOwn(iot);
+    const outgoing = createOutgoing<ReadingRequest>();
+    const answers = iot.streamTelemetry(outgoing)[Symbol.asyncIterator]();
+    const beforeMs = Date.now();
+    for (const [sequence, expected] of [
+      [1, { verified: true, reason: "" }],
+      [1, { verified: false, reason: "SEQUENCE_OLD" }],
+      [2, { verified: true, reason: "" }],
+    ] as const) {
+      outgoing.send(reading(sequence));
+      const { value } = await answers.next();
+      expect(value).toMatchObject({ status: "success", ...expected });
+      const receivedMs = timestampDate(value.receivedAt).getTime();
+      expect(receivedMs).toBeGreaterThanOrEqual(beforeMs);
+      expect(receivedMs).toBeLessThanOrEqual(Date.now());
+    }
+    outgoing.end();
+    expect((await answers.next()).done).toBe(true);
+  });
+
+  it("answers 500 readings that are sent without waiting, each in its place", async () => {
+    const { iot } = await shared();
+    const { deviceId, reading } = await registerOwn(iot);
+    const readings: ReadingRequest[] = [];
+    const expected: string[] = [];
+    for (let i = 1; i <= 500; i++) {
+      const kind = i % 10;
+      readings.push(kind === 3 ? reading(i, tampered) : reading(kind === 7 ? i - 1 : i));
+      expected.push(kind === 3 ? "SIGNATURE_INVALID" : kind === 7 ? "SEQUENCE_OLD" : "verified");
+    }
+    expect(await reasonsOf(iot.streamTelemetry(streamOf(...readings)))).toEqual(expected);
+    expect((await findListed(iot, deviceId)).lastSeenAt).toBeDefined();
+  });
+
+  it("answers a device that is not there and a signature of another length in place, and goes on", async () => {
+    const { iot } = await shared();
+    const [one, two] = [await registerOwn(iot), await registerOwn(iot)];
+    const answers = iot.streamTelemetry(
+      streamOf(
+        one.reading(1),
+        one.reading(2, { deviceId: noSuchDevice }),
+        two.reading(1),
+        one.reading(2, { signature: new Uint8Array(2419) }),
+        one.reading(2, { deviceId: two.deviceId }),
+        one.reading(2),
+        two.reading(),
+      ),
+    );
+    expect(await reasonsOf(answers)).toEqual([
+      "verified",
+      "DEVICE_NOT_FOUND",
+      "verified",
+      "LENGTH_INVALID",
+      "SIGNATURE_INVALID",
+      "verified",
+      "verified",
+    ]);
+  });
+
+  it("ends with the end of a stream that had no reading", async () => {
+    const { iot } = await shared();
+    expect(await reasonsOf(iot.streamTelemetry(streamOf<ReadingRequest>()))).toEqual([]);
+  });
+
+  it("answers what came before a request that is malformed, and then refuses", async () => {
+    const { iot } = await shared();
+    const { reading } = await registerOwn(iot);
+    const outgoing = createOutgoing<ReadingRequest>();
+    const answers = iot.streamTelemetry(outgoing)[Symbol.asyncIterator]();
+    outgoing.send(reading(1));
+    expect((await answers.next()).value).toMatchObject({ verified: true });
+    outgoing.send(reading(2, { sequence: 2.5 }));
+    expect(await refusal(answers.next())).toEqual(invalid("FIELD_INVALID", "reading.sequence"));
+  });
+
+  it("ends with RECORD_DAMAGED at a device whose last sequence was set back", async () => {
+    const { iot, tamper } = await shared();
+    const { deviceId, reading } = await registerOwn(iot);
+    await reasonsOf(iot.streamTelemetry(streamOf(reading(9))));
+    await tamper((db) =>
+      db.updateTable("iot_devices").set({ last_sequence: 1 }).where("device_id", "=", deviceId).execute(),
+    );
+    expect(await refusal(reasonsOf(iot.streamTelemetry(streamOf(reading(5)))))).toEqual({
+      code: "DataLoss",
+      reason: "RECORD_DAMAGED",
+    });
+  });
+
+  it("accepts each sequence once when three streams race with the same readings", async () => {
+    const { iot } = await shared();
+    const { reading } = await registerOwn(iot);
+    await expectEachOnce(reading, [iot, iot, iot]);
+  });
+});
+
+/** Streams the same readings to several; of each sequence one at most is verified, and the highest is. */
+async function expectEachOnce(reading: (sequence: number) => ReadingRequest, iots: IotClient[]) {
+  const readings = Array.from({ length: 50 }, (_, i) => reading(i));
+  const outcomes = await Promise.all(
+    iots.map(({ streamTelemetry }) => reasonsOf(streamTelemetry(streamOf(...readings)))),
+  );
+  const timesVerified = readings.map(
+    (_, i) => outcomes.filter((reasons) => reasons[i] === "verified").length,
+  );
+  expect(Math.max(...timesVerified)).toBe(1);
+  expect(timesVerified.at(-1)).toBe(1);
+}
+
+describeReplicas("two servers of iot.IotService.StreamTelemetry", (startTwo) => {
+  it("accept each sequence once when a stream to each races with the same readings", async () => {
+    const iots = (await startTwo()).map(({ iot }) => iot);
+    const { reading } = await registerOwn(present(iots[0]));
+    await expectEachOnce(reading, iots);
+  });
+});

@@ -1,0 +1,292 @@
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import type { Client } from "@connectrpc/connect";
+import type { Kysely } from "kysely";
+import { expect, it } from "vitest";
+import { NftService } from "#gen/nft/nft_service_pb.ts";
+import type { Schema } from "../../src/storage/schema.ts";
+import { refusal } from "../refusal.ts";
+import {
+  addressOf,
+  countRepeated,
+  damaged,
+  describeReplicas,
+  describeService,
+  flip,
+  freshOrder,
+  invalid,
+  outcomesOf,
+  readPages,
+  reused,
+} from "./service-server.ts";
+
+type NftClient = Client<typeof NftService>;
+
+const metadata = { name: "Dawn", description: "oil on canvas", artworkUri: "ipfs://bafy" };
+const mismatch = { code: "FailedPrecondition", reason: "OWNER_MISMATCH" };
+const address = (i: number) => `0x${i.toString(16).padStart(40, "0")}`;
+const addresses = Array.from({ length: 64 }, (_, i) => address(i + 1));
+
+/** The history of a token as pairs of addresses, read in pages of 7. */
+async function historyOf(client: NftClient, tokenId: string): Promise<[string, string][]> {
+  const { rows } = await readPages(
+    (pageToken) => client.getHistory({ tokenId, pageSize: 7, pageToken }),
+    ({ history }) => history.map(({ fromAddress, toAddress }): [string, string] => [fromAddress, toAddress]),
+  );
+  return rows;
+}
+
+/** A token that went from its creator to 1, 2 and 3. */
+async function travelled(client: NftClient) {
+  const minted = await client.mint(metadata);
+  for (const newOwner of addresses.slice(0, 3)) await client.transfer({ tokenId: minted.tokenId, newOwner });
+  return minted;
+}
+
+describeService("NftService.Transfer", NftService, (start, shared) => {
+  it("gives the token to another owner, and remembers from whom to whom, oldest first", async () => {
+    const { client } = await shared();
+    const { tokenId, creatorAddress } = await travelled(client);
+    expect((await client.getToken({ tokenId })).currentOwner).toBe(address(3));
+    const { history, totalSize, nextPageToken } = await client.getHistory({ tokenId });
+    expect(history.map(({ fromAddress, toAddress }) => [fromAddress, toAddress])).toEqual([
+      [creatorAddress, address(1)],
+      [address(1), address(2)],
+      [address(2), address(3)],
+    ]);
+    expect([totalSize, nextPageToken]).toEqual([3, ""]);
+    const times = history.map(({ timestamp }) => timestamp && timestampDate(timestamp).getTime());
+    expect(times).toEqual(times.toSorted());
+  });
+
+  it("leaves what the creator signed as it was", async () => {
+    const { client } = await shared();
+    const { tokenId, signature, metadataHash, creatorAddress } = await travelled(client);
+    const token = await client.getToken({ tokenId });
+    expect(token).toMatchObject({ metadataHash, creatorAddress, creatorSignature: signature });
+    expect(await client.verify({ tokenId })).toMatchObject({ valid: true, reason: "" });
+  });
+
+  it("has no history before the first transfer", async () => {
+    const { client } = await shared();
+    const { tokenId } = await client.mint(metadata);
+    expect(await client.getHistory({ tokenId })).toMatchObject({ history: [], totalSize: 0 });
+  });
+
+  it("gives a history page by page", async () => {
+    const { client } = await shared();
+    const { tokenId } = await travelled(client);
+    const pages = await readPages(
+      (pageToken) => client.getHistory({ tokenId, pageSize: 2, pageToken }),
+      ({ history }) => history.map(({ toAddress }) => toAddress),
+    );
+    expect(pages).toEqual({ rows: addresses.slice(0, 3), sizes: [2, 1], totals: [3] });
+  });
+
+  it("takes addresses in upper case, and keeps them in lower case", async () => {
+    const { client } = await shared();
+    const { tokenId } = await client.mint(metadata);
+    const upper = `0x${"AB".repeat(20)}`;
+    const { currentOwner, transfer } = await client.transfer({ tokenId, newOwner: upper });
+    expect([currentOwner, transfer?.toAddress]).toEqual([upper.toLowerCase(), upper.toLowerCase()]);
+    const back = await client.transfer({ tokenId, fromOwner: upper, newOwner: address(1) });
+    expect(back.transfer?.fromAddress).toBe(upper.toLowerCase());
+  });
+
+  it("gives a token to its own owner", async () => {
+    const { client } = await shared();
+    const { tokenId, owner } = await client.mint(metadata);
+    await client.transfer({ tokenId, newOwner: owner });
+    expect(await historyOf(client, tokenId)).toEqual([[owner, owner]]);
+    expect(await client.verify({ tokenId })).toMatchObject({ valid: true });
+    expect(await client.listTokens({ owner })).toMatchObject({ totalSize: 1, tokens: [{ tokenId }] });
+  });
+
+  it("refuses when fromOwner is not the owner, and changes nothing", async () => {
+    const { client } = await shared();
+    const { tokenId, owner } = await client.mint(metadata);
+    const call = client.transfer({ tokenId, fromOwner: address(9), newOwner: address(1) });
+    expect(await refusal(call)).toEqual(mismatch);
+    expect((await client.getToken({ tokenId })).currentOwner).toBe(owner);
+    expect(await historyOf(client, tokenId)).toEqual([]);
+  });
+
+  it.each([
+    ["an unknown token", { tokenId: "token-x" }, { code: "NotFound", reason: "TOKEN_NOT_FOUND" }],
+    ["no token", { tokenId: "" }, invalid("tokenId")],
+    ["no new owner", { newOwner: "" }, invalid("newOwner")],
+    ["39 digits", { newOwner: `0x${"a".repeat(39)}` }, invalid("newOwner")],
+    ["41 digits", { newOwner: `0x${"a".repeat(41)}` }, invalid("newOwner")],
+    ["no 0x", { newOwner: "a".repeat(42) }, invalid("newOwner")],
+    ["0X", { newOwner: `0X${"a".repeat(40)}` }, invalid("newOwner")],
+    ["a line break at the end", { newOwner: `0x${"a".repeat(40)}\n` }, invalid("newOwner")],
+    ["a fromOwner that is no address", { fromOwner: "bob" }, invalid("fromOwner")],
+  ])("refuses %s", async (_what, change, expected) => {
+    const { client } = await shared();
+    const request = { tokenId: "token-x", newOwner: address(1), ...change };
+    expect(await refusal(client.transfer(request))).toEqual(expected);
+  });
+
+  it("lets one of 64 callers win who race with fromOwner", async () => {
+    const { client } = await shared();
+    const { tokenId, owner } = await client.mint(metadata);
+    const calls = addresses.map((newOwner) => client.transfer({ tokenId, fromOwner: owner, newOwner }));
+    expect(await outcomesOf(calls)).toEqual({ answered: 1, refusals: Array(63).fill(mismatch) });
+    const { currentOwner } = await client.getToken({ tokenId });
+    expect(await historyOf(client, tokenId)).toEqual([[owner, currentOwner]]);
+    expect(await client.verify({ tokenId })).toMatchObject({ valid: true });
+  });
+
+  it("makes a history without gaps of 64 callers who race without fromOwner", async () => {
+    const { client } = await shared();
+    const { tokenId, owner } = await client.mint(metadata);
+    await Promise.all(addresses.map((newOwner) => client.transfer({ tokenId, newOwner })));
+    const history = await historyOf(client, tokenId);
+    expect(history.map(([, to]) => to).toSorted()).toEqual(addresses);
+    expect(history.map(([from]) => from)).toEqual([owner, ...history.slice(0, -1).map(([, to]) => to)]);
+    expect((await client.getToken({ tokenId })).currentOwner).toBe(history.at(-1)?.[1]);
+    expect(await client.verify({ tokenId })).toMatchObject({ valid: true });
+  });
+
+  it("of one Idempotency-Key happens once, also for 20 callers at once", async () => {
+    const { client } = await start();
+    const { tokenId } = await client.mint(metadata);
+    const counts = await countRepeated((order) => client.transfer({ tokenId, newOwner: address(1) }, order));
+    expect(counts).toEqual({ distinctOfTwo: 1, distinctOf20: 1 });
+    expect(await historyOf(client, tokenId)).toHaveLength(2);
+    const order = freshOrder();
+    await client.transfer({ tokenId, newOwner: address(1) }, order);
+    expect(await refusal(client.transfer({ tokenId, newOwner: address(2) }, order))).toEqual(reused);
+  });
+});
+
+describeReplicas("NftService.Transfer", NftService, (startTwo) => {
+  it("lets one of 64 callers of both win who race with fromOwner", async () => {
+    const [here, there] = await startTwo();
+    const { tokenId, owner } = await here.client.mint(metadata);
+    const calls = addresses.map((newOwner, i) =>
+      (i % 2 ? here : there).client.transfer({ tokenId, fromOwner: owner, newOwner }),
+    );
+    expect(await outcomesOf(calls)).toEqual({ answered: 1, refusals: Array(63).fill(mismatch) });
+    expect(await historyOf(here.client, tokenId)).toHaveLength(1);
+  });
+});
+
+type Change = (db: Kysely<Schema>, tokenId: string, otherId: string) => Promise<unknown>;
+
+const token =
+  (
+    changeOf: (row: Schema["nft_tokens"], other: Schema["nft_tokens"]) => Partial<Schema["nft_tokens"]>,
+  ): Change =>
+  async (db, tokenId, otherId) => {
+    const read = (id: string) =>
+      db.selectFrom("nft_tokens").selectAll().where("token_id", "=", id).executeTakeFirstOrThrow();
+    const set = changeOf(await read(tokenId), await read(otherId));
+    await db.updateTable("nft_tokens").set(set).where("token_id", "=", tokenId).execute();
+  };
+const transferRow =
+  (index: number, set: Partial<Schema["nft_transfers"]>): Change =>
+  (db, tokenId) =>
+    db
+      .updateTable("nft_transfers")
+      .set(set)
+      .where("token_id", "=", tokenId)
+      .where("transfer_index", "=", index)
+      .execute();
+const without =
+  (index: number): Change =>
+  (db, tokenId) =>
+    db
+      .deleteFrom("nft_transfers")
+      .where("token_id", "=", tokenId)
+      .where("transfer_index", "=", index)
+      .execute();
+const inserted =
+  (set: Partial<Schema["nft_transfers"]>): Change =>
+  async (db, tokenId) => {
+    const rows = db.selectFrom("nft_transfers").selectAll().where("token_id", "=", tokenId);
+    const last = await rows.orderBy("transfer_index", "desc").executeTakeFirstOrThrow();
+    await db
+      .insertInto("nft_transfers")
+      .values({ ...last, transfer_index: 4, ...set })
+      .execute();
+  };
+const both =
+  (...changes: Change[]): Change =>
+  async (...where) => {
+    for (const change of changes) await change(...where);
+  };
+
+const changes: [reason: string, what: string, change: Change][] = [
+  ["METADATA", "name", token(() => ({ name: "Dusk" }))],
+  ["METADATA", "description", token(() => ({ description: "" }))],
+  ["METADATA", "artwork URI", token(() => ({ artwork_uri: "x" }))],
+  ["METADATA", "hash", token(() => ({ metadata_hash: "0".repeat(64) }))],
+  ["CREATOR", "creator's address", token(() => ({ creator_address: address(1) }))],
+  ["CREATOR", "creator's key", token((row) => ({ creator_public_key: flip(row.creator_public_key) }))],
+  [
+    "SIGNATURE",
+    "creator's key and address, to those of another token,",
+    token((_, { creator_address, creator_public_key }) => ({ creator_address, creator_public_key })),
+  ],
+  ["SIGNATURE", "signature", token((row) => ({ creator_signature: flip(row.creator_signature) }))],
+  ["SIGNATURE", "signature, which is empty,", token(() => ({ creator_signature: new Uint8Array() }))],
+  [
+    "CREATOR",
+    "creator's key, which has a length of no key, with its address",
+    token(() => ({
+      creator_public_key: new Uint8Array(5),
+      creator_address: addressOf(new Uint8Array(5)),
+    })),
+  ],
+  ["HISTORY", "owner", token(() => ({ current_owner: address(9) }))],
+  ["HISTORY", "count of transfers, up,", token(() => ({ transfer_count: 4 }))],
+  ["HISTORY", "count of transfers, down,", token(() => ({ transfer_count: 2 }))],
+  [
+    "RECORD",
+    "last transfer, which is undone as if it had never been,",
+    both(
+      token(() => ({ transfer_count: 2, current_owner: address(2) })),
+      without(3),
+    ),
+  ],
+  ["RECORD", "time of minting", token(() => ({ minted_at_ms: 1 }))],
+  ["RECORD", "tag", token(() => ({ record_tag: "0".repeat(64) }))],
+  ["HISTORY", "history: whom the second transfer was to", transferRow(2, { to_address: address(9) })],
+  ["HISTORY", "history: whom the second transfer was from", transferRow(2, { from_address: address(9) })],
+  ["HISTORY", "history: when the second transfer was", transferRow(2, { transferred_at_ms: 1 })],
+  ["HISTORY", "history: a transfer's tag", transferRow(2, { record_tag: "" })],
+  [
+    "HISTORY",
+    "history: whom the last transfer was to, and the owner",
+    both(
+      transferRow(3, { to_address: address(9) }),
+      token(() => ({ current_owner: address(9) })),
+    ),
+  ],
+  ["HISTORY", "history: the first transfer is gone", without(1)],
+  ["HISTORY", "history: the second transfer is gone", without(2)],
+  ["HISTORY", "history: the last transfer is gone", without(3)],
+  ["HISTORY", "history: one more at its end", inserted({ from_address: address(3), to_address: address(9) })],
+  ["HISTORY", "history: its last transfer twice", inserted({})],
+  ["HISTORY", "history: one more after a gap", inserted({ transfer_index: 6, from_address: address(3) })],
+];
+
+describeService("a token that somebody changed in the database", NftService, (_start, shared) => {
+  it.each(changes)("is not valid for %s: its %s was changed", async (reason, _what, change) => {
+    const { client, tamper } = await shared();
+    const [one, other] = [await travelled(client), await travelled(client)];
+    await tamper((db) => change(db, one.tokenId, other.tokenId));
+    const { valid, reason: given } = await client.verify({ tokenId: one.tokenId });
+    expect([valid, given]).toEqual([false, reason]);
+    expect(await client.verify({ tokenId: other.tokenId })).toMatchObject({ valid: true, reason: "" });
+  });
+
+  it("goes to nobody any more if its record was changed", async () => {
+    const { client, tamper } = await shared();
+    const [one, other] = [await travelled(client), await travelled(client)];
+    await tamper((db) => token(() => ({ current_owner: address(9) }))(db, one.tokenId, other.tokenId));
+    const call = client.transfer({ tokenId: one.tokenId, fromOwner: address(9), newOwner: address(8) });
+    expect(await refusal(call)).toEqual(damaged);
+    await client.transfer({ tokenId: other.tokenId, newOwner: address(8) });
+  });
+});

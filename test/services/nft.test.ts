@@ -1,0 +1,278 @@
+import { expect, it } from "vitest";
+import { NftService } from "#gen/nft/nft_service_pb.ts";
+import { refusal } from "../refusal.ts";
+import {
+  addressOf,
+  aHash,
+  anAddress,
+  anId,
+  aPem,
+  aTime,
+  base64Of,
+  countRepeated,
+  describeService,
+  flip,
+  freshOrder,
+  invalid,
+  readPages,
+  restRefusal,
+  reused,
+  sha256,
+  verifiesOutside,
+  wrongKey,
+  wrongLength,
+} from "./service-server.ts";
+
+const metadata = { name: "Dawn", description: "oil on canvas", artworkUri: "ipfs://bafy" };
+const unknown = { code: "NotFound", reason: "TOKEN_NOT_FOUND" };
+const bob = `0x${"b0".repeat(20)}`;
+
+describeService("NftService over REST", NftService, (start, shared) => {
+  it("POST /api/nft/mint mints, GET /api/nft/{tokenId} shows", async () => {
+    const { rest } = await shared();
+    const { status, json } = await rest("POST /api/nft/mint", metadata);
+    expect(status).toBe(200);
+    expect(json).toEqual({
+      status: "success",
+      tokenId: anId("token"),
+      creatorAddress: anAddress,
+      signature: base64Of(3309),
+      creatorPublicKey: base64Of(1952),
+      creatorPublicKeyPem: aPem,
+      metadataHash: aHash,
+      owner: json.creatorAddress,
+    });
+    const { tokenId, creatorAddress, creatorPublicKey, creatorPublicKeyPem, metadataHash } = json;
+    expect((await rest(`GET /api/nft/${tokenId}`)).json).toEqual({
+      ...{ status: "success", tokenId, metadata, metadataHash, currentOwner: creatorAddress },
+      ...{ creatorAddress, creatorPublicKey, creatorPublicKeyPem, creatorSignature: json.signature },
+      algorithm: "ML-DSA-65",
+      mintedAt: aTime,
+    });
+  });
+
+  it("POST /api/nft/transfer transfers, GET /api/nft/history/{tokenId} remembers", async () => {
+    const { rest } = await shared();
+    const { tokenId, creatorAddress } = (await rest("POST /api/nft/mint", metadata)).json;
+    const { json } = await rest("POST /api/nft/transfer", { tokenId, newOwner: bob });
+    const transfer = { fromAddress: creatorAddress, toAddress: bob, timestamp: aTime };
+    expect(json).toEqual({ status: "success", transfer, currentOwner: bob });
+    expect((await rest(`GET /api/nft/history/${tokenId}`)).json).toEqual({
+      ...{ status: "success", history: [json.transfer], nextPageToken: "", totalSize: 1 },
+    });
+  });
+
+  it("POST /api/nft/verify verifies the creator's signature, or a token by its id", async () => {
+    const { rest } = await shared();
+    const minted = (await rest("POST /api/nft/mint", metadata)).json;
+    const { tokenId, metadataHash, signature: creatorSignature, creatorPublicKey } = minted;
+    const valid = { status: "success", valid: true, reason: "" };
+    const request = { metadataHash, creatorSignature, creatorPublicKey };
+    expect((await rest("POST /api/nft/verify", request)).json).toEqual(valid);
+    expect((await rest("POST /api/nft/verify", { tokenId })).json).toEqual(valid);
+    const other = { ...request, metadataHash: "0".repeat(64) };
+    expect((await rest("POST /api/nft/verify", other)).json).toEqual({
+      ...{ status: "success", valid: false, reason: "SIGNATURE" },
+    });
+  });
+
+  it("GET /api/nft/list lists, also an owner's, and GET /api/nft/health counts", async () => {
+    const { rest } = await start();
+    const { tokenId, owner } = (await rest("POST /api/nft/mint", metadata)).json;
+    const token = { tokenId, name: "Dawn", currentOwner: owner };
+    const list = { status: "success", tokens: [token], nextPageToken: "", totalSize: 1 };
+    expect((await rest("GET /api/nft/list")).json).toEqual(list);
+    expect((await rest(`GET /api/nft/list?owner=${owner}`)).json).toEqual(list);
+    const none = { ...list, tokens: [], totalSize: 0 };
+    expect((await rest(`GET /api/nft/list?owner=${bob}`)).json).toEqual(none);
+    const health = { status: "success", serviceStatus: "UP", tokenCount: 1 };
+    expect((await rest("GET /api/nft/health")).json).toEqual(health);
+  });
+
+  it.each(["GET /api/nft/token-x", "GET /api/nft/history/token-x"])("%s is not found", async (line) => {
+    const { rest } = await shared();
+    const answer = restRefusal(await rest(line));
+    expect(answer).toMatchObject({ status: 404, code: "NOT_FOUND", reason: "TOKEN_NOT_FOUND" });
+  });
+
+  it.each([
+    ["POST /api/nft/mint", { name: "x", uri: "y" }, "uri"],
+    ["POST /api/nft/mint", { description: "x" }, "name"],
+    ["POST /api/nft/transfer", { tokenId: "token-x", newOwner: "bob" }, "newOwner"],
+    ["GET /api/nft/list?owner=bob", undefined, "owner"],
+  ])("%s refuses %j: it names %s", async (line, body, field) => {
+    const { rest } = await shared();
+    const answer = restRefusal(await rest(line, body));
+    expect(answer).toMatchObject({ status: 400, code: "INVALID_ARGUMENT", fields: [field] });
+  });
+});
+
+describeService("NftService.Mint", NftService, (start, shared) => {
+  /** What is hashed, as RFC 8785 has it: written by hand, not by a library. */
+  it.each([
+    ["plain text", metadata, '{"artworkUri":"ipfs://bafy","description":"oil on canvas","name":"Dawn"}'],
+    [
+      "quotes, backslashes and slashes",
+      { name: '"a" \\ /', description: "", artworkUri: "" },
+      String.raw`{"artworkUri":"","description":"","name":"\"a\" \\ /"}`,
+    ],
+    [
+      "control characters, in the short form where there is one, else in lower-case hexadecimal",
+      { name: "n", description: "\b\t\n\f\r\u0001\u001f\u007f", artworkUri: "" },
+      `${String.raw`{"artworkUri":"","description":"\b\t\n\f\r\u0001\u001f`}\u007f","name":"n"}`,
+    ],
+    [
+      "letters outside of ASCII, which stay as they are",
+      { name: "Ω é e\u0301 \u2028 €", description: "\u{1f30c} ж", artworkUri: "https://x/ö" },
+      '{"artworkUri":"https://x/ö","description":"\u{1f30c} ж","name":"Ω é e\u0301 \u2028 €"}',
+    ],
+  ])("hashes the RFC 8785 form of %s", async (_what, given, canonical) => {
+    const { client } = await shared();
+    const { metadataHash, tokenId } = await client.mint(given);
+    expect(metadataHash).toBe(sha256(canonical));
+    const token = await client.getToken({ tokenId });
+    expect(token.metadataHash).toBe(metadataHash);
+    expect(token.metadata).toMatchObject(given);
+    expect(await client.verify({ tokenId })).toMatchObject({ valid: true, reason: "" });
+  });
+
+  it("signs the 32 bytes of the hash, with a key pair made for this mint", async () => {
+    const { client } = await shared();
+    const [one, other] = [await client.mint(metadata), await client.mint(metadata)];
+    const hash = Buffer.from(one.metadataHash, "hex");
+    expect(verifiesOutside(one.creatorPublicKey, hash, one.signature)).toBe(true);
+    expect(verifiesOutside(one.creatorPublicKeyPem, hash, one.signature)).toBe(true);
+    expect(verifiesOutside(one.creatorPublicKey, Buffer.from(one.metadataHash), one.signature)).toBe(false);
+    expect(verifiesOutside(other.creatorPublicKey, hash, one.signature)).toBe(false);
+    expect(one.creatorAddress).toBe(addressOf(one.creatorPublicKey));
+    expect(one.owner).toBe(one.creatorAddress);
+  });
+
+  it.each([
+    ["no name", { name: "" }, "name"],
+    ["a name of 256 characters", { name: "a".repeat(256) }, "name"],
+    ["a line break in the name", { name: "a\nb" }, "name"],
+    ["a description of 10,001 characters", { description: "a".repeat(10_001) }, "description"],
+    ["NUL in the description", { description: "a\0" }, "description"],
+    ["a URI of 2,001 characters", { artworkUri: "a".repeat(2001) }, "artworkUri"],
+    ["a line break in the URI", { artworkUri: "a\n" }, "artworkUri"],
+  ])("refuses %s", async (_what, change, field) => {
+    const { client } = await shared();
+    expect(await refusal(client.mint({ ...metadata, ...change }))).toEqual(invalid(field));
+  });
+
+  it("takes the largest of all", async () => {
+    const { client } = await shared();
+    const largest = {
+      ...{ name: "ж".repeat(255), description: "ж".repeat(10_000), artworkUri: "ж".repeat(2000) },
+    };
+    const { tokenId } = await client.mint(largest);
+    expect((await client.getToken({ tokenId })).metadata).toMatchObject(largest);
+  });
+
+  it("of one Idempotency-Key mints once, also for 20 callers at once, and refuses another request", async () => {
+    const { client } = await start();
+    const counts = await countRepeated((order) => client.mint(metadata, order));
+    expect(counts).toEqual({ distinctOfTwo: 1, distinctOf20: 1 });
+    expect((await client.getHealth({})).tokenCount).toBe(2);
+    const order = freshOrder();
+    await client.mint(metadata, order);
+    expect(await refusal(client.mint({ name: "other" }, order))).toEqual(reused);
+  });
+});
+
+describeService("NftService.Verify", NftService, (_start, shared) => {
+  /** What verifies, with some of it changed. */
+  async function request(client: Awaited<ReturnType<typeof shared>>["client"], change: object = {}) {
+    const { signature: creatorSignature, metadataHash, creatorPublicKey } = await client.mint(metadata);
+    return { metadataHash, creatorSignature, creatorPublicKey, ...change };
+  }
+
+  it("takes the key as PEM, and the hash in upper case", async () => {
+    const { client } = await shared();
+    const { signature, metadataHash, creatorPublicKeyPem } = await client.mint(metadata);
+    const whole = {
+      metadataHash: metadataHash.toUpperCase(),
+      creatorSignature: signature,
+      creatorPublicKeyPem,
+    };
+    expect(await client.verify(whole)).toMatchObject({ valid: true, reason: "" });
+  });
+
+  it("says that a changed signature is not valid", async () => {
+    const { client } = await shared();
+    const whole = await request(client);
+    const changed = { ...whole, creatorSignature: flip(whole.creatorSignature) };
+    expect(await client.verify(changed)).toMatchObject({ valid: false, reason: "SIGNATURE" });
+  });
+
+  it.each([
+    ["an unknown token", { tokenId: "token-x" }, unknown],
+    ["nothing", {}, { code: "InvalidArgument", reason: "FIELD_INVALID" }],
+  ])("refuses %s", async (_what, whole, expected) => {
+    const { client } = await shared();
+    expect(await refusal(client.verify(whole))).toMatchObject(expected);
+  });
+
+  it.each([
+    ["a token and a signature", { tokenId: "token-x" }, { reason: "FIELD_INVALID" }],
+    ["two keys", { creatorPublicKeyPem: "x" }, { reason: "FIELD_INVALID" }],
+    ["no hash", { metadataHash: "" }, { reason: "FIELD_INVALID" }],
+    ["a hash of 63 digits", { metadataHash: "0".repeat(63) }, invalid("metadataHash")],
+    ["a hash that is no hexadecimal", { metadataHash: "g".repeat(64) }, invalid("metadataHash")],
+    ["a short signature", { creatorSignature: new Uint8Array(3308) }, wrongLength("creatorSignature")],
+    ["a short key", { creatorPublicKey: new Uint8Array(1951) }, wrongKey("creatorPublicKey")],
+    [
+      "what is no PEM",
+      { creatorPublicKey: new Uint8Array(), creatorPublicKeyPem: "x" },
+      wrongKey("creatorPublicKeyPem"),
+    ],
+  ])("refuses %s", async (_what, change, expected) => {
+    const { client } = await shared();
+    const call = client.verify(await request(client, change));
+    expect(await refusal(call)).toMatchObject({ code: "InvalidArgument", ...expected });
+  });
+});
+
+describeService("NftService.ListTokens", NftService, (start, shared) => {
+  it("lists in the order of minting, page by page, and an owner's by his address in either case", async () => {
+    const { client } = await start();
+    const ids: string[] = [];
+    for (let i = 0; i < 5; i += 1) ids.push((await client.mint(metadata)).tokenId);
+    const [first = "", , third = "", , fifth = ""] = ids;
+    for (const tokenId of [fifth, first, third]) await client.transfer({ tokenId, newOwner: bob });
+    const read = (owner: string) =>
+      readPages(
+        (pageToken) => client.listTokens({ owner, pageSize: 2, pageToken }),
+        ({ tokens }) => tokens.map(({ tokenId }) => tokenId),
+      );
+    expect(await read("")).toEqual({ rows: ids, sizes: [2, 2, 1], totals: [5] });
+    const ofBob = { rows: [first, third, fifth], sizes: [2, 1], totals: [3] };
+    expect(await read(bob)).toEqual(ofBob);
+    expect(await read(`0x${"B0".repeat(20)}`)).toEqual(ofBob);
+    await client.transfer({ tokenId: third, newOwner: `0x${"a".repeat(40)}` });
+    expect(await read(bob)).toEqual({ rows: [first, fifth], sizes: [2], totals: [2] });
+  });
+
+  it("refuses the page token of another owner's list, and of a history", async () => {
+    const { client } = await start();
+    const { tokenId } = await client.mint(metadata);
+    await client.mint(metadata);
+    for (const newOwner of [bob, `0x${"a".repeat(40)}`]) await client.transfer({ tokenId, newOwner });
+    const { nextPageToken } = await client.listTokens({ pageSize: 1 });
+    expect(nextPageToken).not.toBe("");
+    const wrong = invalid("pageToken");
+    expect(await refusal(client.listTokens({ owner: bob, pageToken: nextPageToken }))).toEqual(wrong);
+    const history = await client.getHistory({ tokenId, pageSize: 1 });
+    expect(history.nextPageToken).not.toBe("");
+    expect(await refusal(client.listTokens({ pageToken: history.nextPageToken }))).toEqual(wrong);
+    expect(await refusal(client.getHistory({ tokenId, pageToken: nextPageToken }))).toEqual(wrong);
+  });
+
+  it("refuses pages of more than 1000", async () => {
+    const { client } = await shared();
+    expect(await refusal(client.listTokens({ pageSize: 1001 }))).toEqual(invalid("pageSize"));
+    const call = client.getHistory({ tokenId: "token-x", pageSize: 1001 });
+    expect(await refusal(call)).toEqual(invalid("pageSize"));
+  });
+});

@@ -1,0 +1,75 @@
+/** Peers of the gateway, who know nothing of it but what the proto says: node:crypto alone. */
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  createPublicKey,
+  decapsulate,
+  encapsulate,
+  generateKeyPairSync,
+  hkdfSync,
+  randomBytes,
+} from "node:crypto";
+import { rawOf, type VpnClient } from "./devices-and-tunnels.ts";
+
+/** Somebody with an ML-KEM-1024 key of his own. */
+export interface Peer {
+  readonly publicKey: Uint8Array<ArrayBuffer>;
+  readonly publicKeyPem: string;
+  decapsulate(ciphertext: Uint8Array): Uint8Array<ArrayBuffer>;
+}
+
+/** Makes a key pair outside of the gateway. */
+export function makePeer(): Peer {
+  const { publicKey, privateKey } = generateKeyPairSync("ml-kem-1024");
+  return {
+    publicKey: rawOf(publicKey),
+    publicKeyPem: publicKey.export({ format: "pem", type: "spki" }).toString(),
+    decapsulate: (ciphertext) => Uint8Array.from(decapsulate(privateKey, ciphertext)),
+  };
+}
+
+/** A session key, and the ciphertext that brings it to the gateway. */
+export async function encapsulateTo(vpn: VpnClient) {
+  const { kemPublicKeyPem } = await vpn.getGatewayInfo({});
+  const { sharedKey, ciphertext } = encapsulate(createPublicKey(kemPublicKeyPem));
+  return { sessionKey: Uint8Array.from(sharedKey), ciphertext: Uint8Array.from(ciphertext) };
+}
+
+/** A peer whose tunnel has a session. */
+export interface Connected extends Peer {
+  readonly tunnelId: string;
+  readonly sessionKey: Uint8Array<ArrayBuffer>;
+}
+
+/** Registers a peer with a key of its own, and makes a handshake. */
+export async function connectPeer(vpn: VpnClient, peerName = ""): Promise<Connected> {
+  const peer = makePeer();
+  const { tunnelId } = await vpn.registerPeer({ peerName, publicKey: peer.publicKey });
+  const { ciphertext } = await vpn.handshake({ tunnelId });
+  return { ...peer, tunnelId, sessionKey: peer.decapsulate(ciphertext) };
+}
+
+/** Makes a packet: 12 bytes of initialization vector, ciphertext, 16 bytes of tag (AES-256-GCM). */
+export function sealAsPeer(
+  sessionKey: Uint8Array,
+  data: Uint8Array,
+  iv: Uint8Array = randomBytes(12),
+): Uint8Array<ArrayBuffer> {
+  const cipher = createCipheriv("aes-256-gcm", sessionKey, iv);
+  return Uint8Array.from(Buffer.concat([iv, cipher.update(data), cipher.final(), cipher.getAuthTag()]));
+}
+
+/** Opens a packet. @throws Error if it is not genuine */
+export function openAsPeer(sessionKey: Uint8Array, packet: Uint8Array): Uint8Array<ArrayBuffer> {
+  const decipher = createDecipheriv("aes-256-gcm", sessionKey, packet.subarray(0, 12));
+  decipher.setAuthTag(packet.subarray(-16));
+  return Uint8Array.from(Buffer.concat([decipher.update(packet.subarray(12, -16)), decipher.final()]));
+}
+
+/** What a peer computes to tell that both sides have the same session key (proto/vpn, key_confirmation). */
+export function confirmAsPeer(sessionKey: Uint8Array, transcript: string): Uint8Array<ArrayBuffer> {
+  const info = "quantum-safe-playground vpn key confirmation";
+  const key = Buffer.from(hkdfSync("sha256", sessionKey, "", info, 32));
+  return Uint8Array.from(createHmac("sha256", key).update(transcript).digest());
+}

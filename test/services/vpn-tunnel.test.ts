@@ -1,0 +1,434 @@
+import { randomBytes } from "node:crypto";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { expect, it } from "vitest";
+import type { TunnelRequestSchema, TunnelResponse } from "#gen/vpn/vpn_service_pb.ts";
+import { refusal } from "../refusal.ts";
+import {
+  base64,
+  bytesOf,
+  createOutgoing,
+  describeApp,
+  flipBit,
+  present,
+  restRefusal,
+  type VpnClient,
+} from "./devices-and-tunnels.ts";
+import { confirmAsPeer, connectPeer, encapsulateTo, makePeer, openAsPeer, sealAsPeer } from "./vpn-peer.ts";
+
+type Request = MessageInitShape<typeof TunnelRequestSchema>;
+
+const noSuchTunnel = "tunnel-00000000-0000-4000-8000-000000000000";
+const notFound = { code: "NotFound", reason: "TUNNEL_NOT_FOUND" };
+const sessionMissing = { code: "FailedPrecondition", reason: "SESSION_MISSING" };
+const packetInvalid = { code: "InvalidArgument", reason: "PACKET_INVALID" };
+const packetReplayed = { code: "AlreadyExists", reason: "PACKET_REPLAYED" };
+const invalid = (...fields: string[]) => ({ code: "InvalidArgument", reason: "FIELD_INVALID", fields });
+
+const data = bytesOf("the quick brown fox");
+
+async function readCounts(vpn: VpnClient, tunnelId: string) {
+  const { tunnels } = await vpn.listTunnels({});
+  const { packetCount, byteCount, rekeyCount } = present(
+    tunnels.find((tunnel) => tunnel.tunnelId === tunnelId),
+  );
+  return { packetCount, byteCount, rekeyCount };
+}
+
+/** Registers a peer that makes no handshake. */
+async function registerSilent(vpn: VpnClient): Promise<string> {
+  return (await vpn.registerPeer({ publicKey: makePeer().publicKey })).tunnelId;
+}
+
+describeApp("vpn.VpnService.SendPacket", (_start, shared) => {
+  it("seals data so that the peer opens it", async () => {
+    const { vpn } = await shared();
+    const { tunnelId, sessionKey } = await connectPeer(vpn);
+    const { packet, ...sizes } = await vpn.sendPacket({ tunnelId, data });
+    expect(sizes).toMatchObject({
+      status: "success",
+      plaintextBytes: data.length,
+      ciphertextBytes: data.length + 28,
+      gcmOverhead: 28,
+    });
+    expect(packet).toHaveLength(data.length + 28);
+    expect(openAsPeer(sessionKey, packet)).toEqual(data);
+    expect(() => openAsPeer(sessionKey, flipBit(packet, 20))).toThrow();
+  });
+
+  it.each([1, 65_536])("seals %d random bytes, others each time, under another vector", async (size) => {
+    const { vpn } = await shared();
+    const { tunnelId, sessionKey } = await connectPeer(vpn);
+    const packets = [];
+    for (let i = 0; i < 2; i++) packets.push(await vpn.sendPacket({ tunnelId, size }));
+    expect(packets).toMatchObject([{ plaintextBytes: size }, { ciphertextBytes: size + 28 }]);
+    expect(packets.map(({ packet }) => openAsPeer(sessionKey, packet).length)).toEqual([size, size]);
+    expect(new Set(packets.map(({ packet }) => base64(packet.subarray(0, 12)))).size).toBe(2);
+    const contents = packets.map(({ packet }) => base64(openAsPeer(sessionKey, packet)));
+    expect(size === 1 || contents[0] !== contents[1]).toBe(true);
+  });
+
+  it("seals 65536 bytes of data", async () => {
+    const { vpn } = await shared();
+    const { tunnelId, sessionKey } = await connectPeer(vpn);
+    const large = Uint8Array.from(randomBytes(65_536));
+    const { packet } = await vpn.sendPacket({ tunnelId, data: large });
+    expect(Buffer.from(openAsPeer(sessionKey, packet)).equals(large)).toBe(true);
+  });
+
+  it("seals after a handshake that the peer's ciphertext made", async () => {
+    const { vpn } = await shared();
+    const tunnelId = await registerSilent(vpn);
+    const { sessionKey, ciphertext } = await encapsulateTo(vpn);
+    await vpn.handshake({ tunnelId, ciphertext });
+    const { packet } = await vpn.sendPacket({ tunnelId, data });
+    expect(openAsPeer(sessionKey, packet)).toEqual(data);
+  });
+
+  it.each([
+    ["65537 bytes of data", { data: new Uint8Array(65_537) }, "data"],
+    ["a size of 65537", { size: 65_537 }, "size"],
+    ["a size below 0", { size: -1 }, "size"],
+  ])("refuses %s", async (_what, request, field) => {
+    const { vpn } = await shared();
+    const { tunnelId } = await connectPeer(vpn);
+    expect(await refusal(vpn.sendPacket({ tunnelId, ...request }))).toMatchObject({
+      code: "InvalidArgument",
+      fields: expect.arrayContaining([field]),
+    });
+  });
+
+  it.each([
+    ["neither data nor size", {}],
+    ["data and size", { data, size: 1 }],
+  ])("refuses %s", async (_what, request) => {
+    const { vpn } = await shared();
+    const { tunnelId } = await connectPeer(vpn);
+    expect(await refusal(vpn.sendPacket({ tunnelId, ...request }))).toMatchObject({
+      code: "InvalidArgument",
+    });
+  });
+
+  it("refuses a tunnel that is not there, and one without a handshake", async () => {
+    const { vpn } = await shared();
+    expect(await refusal(vpn.sendPacket({ tunnelId: noSuchTunnel, data }))).toEqual(notFound);
+    const tunnelId = await registerSilent(vpn);
+    expect(await refusal(vpn.sendPacket({ tunnelId, data }))).toEqual(sessionMissing);
+  });
+
+  it("counts 200 packets of both directions that come at once, exactly, and none that was refused", async () => {
+    const { vpn } = await shared();
+    const { tunnelId, sessionKey } = await connectPeer(vpn);
+    const sends = Array.from({ length: 100 }, (_, i) => vpn.sendPacket({ tunnelId, size: i + 1 }));
+    const receives = Array.from({ length: 100 }, () =>
+      vpn.receivePacket({ tunnelId, packet: sealAsPeer(sessionKey, data) }),
+    );
+    const noise = Array.from({ length: 20 }, () =>
+      refusal(vpn.receivePacket({ tunnelId, packet: Uint8Array.from(randomBytes(64)) })),
+    );
+    await Promise.all([...sends, ...receives, ...noise]);
+    expect(await readCounts(vpn, tunnelId)).toEqual({
+      packetCount: 200,
+      byteCount: 5050 + 100 * data.length,
+      rekeyCount: 0,
+    });
+  });
+
+  it("answers over REST, and so does ReceivePacket", async () => {
+    const { vpn, rest } = await shared();
+    const { tunnelId, sessionKey } = await connectPeer(vpn);
+    const sent = await rest("POST /api/vpn/send-packet", { tunnelId, size: 100 });
+    expect(sent.json).toEqual({
+      status: "success",
+      plaintextBytes: 100,
+      ciphertextBytes: 128,
+      gcmOverhead: 28,
+      packet: expect.any(String),
+    });
+    expect(openAsPeer(sessionKey, Buffer.from(String(sent.json.packet), "base64"))).toHaveLength(100);
+    const order = { tunnelId, packet: base64(sealAsPeer(sessionKey, data)) };
+    const received = await rest("POST /api/vpn/receive-packet", order);
+    expect(received.json).toEqual({ status: "success", data: base64(data) });
+    expect(restRefusal(await rest("POST /api/vpn/receive-packet", order))).toMatchObject({
+      status: 409,
+      code: "ALREADY_EXISTS",
+      reason: "PACKET_REPLAYED",
+    });
+  });
+});
+
+describeApp("vpn.VpnService.ReceivePacket", (_start, shared) => {
+  it.each([1, data.length, 65_536])("opens a packet of the peer with %d bytes", async (size) => {
+    const { vpn } = await shared();
+    const { tunnelId, sessionKey } = await connectPeer(vpn);
+    const sent = Uint8Array.from(randomBytes(size));
+    const answer = await vpn.receivePacket({ tunnelId, packet: sealAsPeer(sessionKey, sent) });
+    expect(answer.status).toBe("success");
+    expect(Buffer.from(answer.data).equals(sent)).toBe(true);
+  });
+
+  it.each([
+    ["vector", 0],
+    ["ciphertext", 12],
+    ["tag", -1],
+  ])("refuses a packet whose %s was changed, and takes the genuine one after it", async (_part, at) => {
+    const { vpn } = await shared();
+    const { tunnelId, sessionKey } = await connectPeer(vpn);
+    const packet = sealAsPeer(sessionKey, data);
+    const changed = flipBit(packet, at < 0 ? packet.length + at : at);
+    expect(await refusal(vpn.receivePacket({ tunnelId, packet: changed }))).toEqual(packetInvalid);
+    expect(await vpn.receivePacket({ tunnelId, packet })).toMatchObject({ status: "success" });
+  });
+
+  it("refuses a packet that lost its last byte, and one of another tunnel", async () => {
+    const { vpn } = await shared();
+    const [one, two] = [await connectPeer(vpn), await connectPeer(vpn)];
+    const packet = sealAsPeer(one.sessionKey, data);
+    const { tunnelId } = one;
+    expect(await refusal(vpn.receivePacket({ tunnelId, packet: packet.subarray(0, -1) }))).toEqual(
+      packetInvalid,
+    );
+    expect(await refusal(vpn.receivePacket({ tunnelId: two.tunnelId, packet }))).toEqual(packetInvalid);
+  });
+
+  it("takes a packet once, also when 32 callers bring it at once", async () => {
+    const { vpn } = await shared();
+    const { tunnelId, sessionKey } = await connectPeer(vpn);
+    const packet = sealAsPeer(sessionKey, data);
+    const calls = Array.from({ length: 32 }, () =>
+      vpn.receivePacket({ tunnelId, packet }).then(
+        () => "opened",
+        () => "refused",
+      ),
+    );
+    const outcomes = await Promise.all(calls);
+    expect(outcomes.filter((outcome) => outcome === "opened")).toHaveLength(1);
+    expect(await refusal(vpn.receivePacket({ tunnelId, packet }))).toEqual(packetReplayed);
+  });
+
+  it("takes packets in any order", async () => {
+    const { vpn } = await shared();
+    const { tunnelId, sessionKey } = await connectPeer(vpn);
+    const packets = Array.from({ length: 5 }, (_, i) => sealAsPeer(sessionKey, Uint8Array.of(i)));
+    const opened = [];
+    for (const i of [4, 0, 3, 1, 2])
+      opened.push(...(await vpn.receivePacket({ tunnelId, packet: present(packets[i]) })).data);
+    expect(opened).toEqual([4, 0, 3, 1, 2]);
+  });
+
+  it.each(["rekey", "handshake"] as const)("refuses packets under the key before a %s", async (verb) => {
+    const { vpn } = await shared();
+    const { tunnelId, sessionKey, decapsulate } = await connectPeer(vpn);
+    const [late, replayed] = [sealAsPeer(sessionKey, data), sealAsPeer(sessionKey, data)];
+    await vpn.receivePacket({ tunnelId, packet: replayed });
+    const fresh = decapsulate((await vpn[verb]({ tunnelId })).ciphertext);
+    expect(await refusal(vpn.receivePacket({ tunnelId, packet: late }))).toEqual(packetInvalid);
+    expect(await refusal(vpn.receivePacket({ tunnelId, packet: replayed }))).toEqual(packetInvalid);
+    const { packet } = await vpn.sendPacket({ tunnelId, data });
+    expect(() => openAsPeer(sessionKey, packet)).toThrow();
+    expect(openAsPeer(fresh, packet)).toEqual(data);
+    expect((await vpn.receivePacket({ tunnelId, packet: sealAsPeer(fresh, data) })).data).toHaveLength(
+      data.length,
+    );
+  });
+
+  it("refuses a tunnel that is not there, and one without a handshake", async () => {
+    const { vpn } = await shared();
+    const packet = sealAsPeer(randomBytes(32), data);
+    expect(await refusal(vpn.receivePacket({ tunnelId: noSuchTunnel, packet }))).toEqual(notFound);
+    const tunnelId = await registerSilent(vpn);
+    expect(await refusal(vpn.receivePacket({ tunnelId, packet }))).toEqual(sessionMissing);
+  });
+
+  it.each([28, 65_565])("refuses a packet of %d bytes", async (length) => {
+    const { vpn } = await shared();
+    const { tunnelId } = await connectPeer(vpn);
+    const packet = new Uint8Array(length);
+    expect(await refusal(vpn.receivePacket({ tunnelId, packet }))).toEqual(invalid("packet"));
+  });
+});
+
+describeApp("vpn.VpnService.Rekey", (_start, shared) => {
+  it("counts, and confirms the new key in a signed transcript", async () => {
+    const { vpn } = await shared();
+    const { tunnelId, decapsulate } = await connectPeer(vpn);
+    await vpn.sendPacket({ tunnelId, size: 10 });
+    for (const rekeyCount of [1, 2]) {
+      const { signature, transcript, ...answer } = await vpn.rekey({ tunnelId });
+      expect(answer).toMatchObject({ status: "success", rekeyCount });
+      expect(answer.sharedSecretMatch).toBeUndefined();
+      expect(transcript.startsWith(`${tunnelId}:${base64(answer.ciphertext)}:`)).toBe(true);
+      const expected = confirmAsPeer(decapsulate(answer.ciphertext), transcript);
+      expect(Uint8Array.from(answer.keyConfirmation)).toEqual(expected);
+      expect(await vpn.verifyHandshake({ signature, transcript })).toMatchObject({ valid: true });
+    }
+    expect(await readCounts(vpn, tunnelId)).toEqual({ packetCount: 1, byteCount: 10, rekeyCount: 2 });
+  });
+
+  it("tells that both sides agree where the gateway made the pair", async () => {
+    const { vpn, rest } = await shared();
+    const { tunnelId } = await vpn.registerPeer({});
+    await vpn.handshake({ tunnelId });
+    const { json } = await rest("POST /api/vpn/rekey", { tunnelId });
+    expect(json).toMatchObject({ status: "success", rekeyCount: 1, sharedSecretMatch: true });
+  });
+
+  it("takes the ciphertext of a peer that encapsulated to the gateway", async () => {
+    const { vpn } = await shared();
+    const { tunnelId } = await connectPeer(vpn);
+    const { sessionKey, ciphertext } = await encapsulateTo(vpn);
+    await vpn.rekey({ tunnelId, ciphertext });
+    const { packet } = await vpn.sendPacket({ tunnelId, data });
+    expect(openAsPeer(sessionKey, packet)).toEqual(data);
+  });
+
+  it("refuses a tunnel that is not there, and one without a handshake", async () => {
+    const { vpn } = await shared();
+    expect(await refusal(vpn.rekey({ tunnelId: noSuchTunnel }))).toEqual(notFound);
+    expect(await refusal(vpn.rekey({ tunnelId: await registerSilent(vpn) }))).toEqual(sessionMissing);
+  });
+
+  it("keeps the session when it is refused", async () => {
+    const { vpn } = await shared();
+    const { tunnelId, sessionKey } = await connectPeer(vpn);
+    expect(await refusal(vpn.rekey({ tunnelId, ciphertext: new Uint8Array(1) }))).toMatchObject({
+      reason: "LENGTH_INVALID",
+    });
+    const { packet } = await vpn.sendPacket({ tunnelId, data });
+    expect(openAsPeer(sessionKey, packet)).toEqual(data);
+  });
+});
+
+const sendOf = (tunnelId: string, sent = data): Request => ({
+  packet: { case: "send", value: { tunnelId, data: sent } },
+});
+const receiveOf = (tunnelId: string, packet: Uint8Array<ArrayBuffer>): Request => ({
+  packet: { case: "receive", value: { tunnelId, packet } },
+});
+
+async function* streamOf<Item>(...items: Item[]): AsyncGenerator<Item> {
+  yield* items;
+}
+
+/** What came of each packet: its bytes as the peer or the caller has them in the end, or why not. */
+async function outcomesOf(answers: AsyncIterable<TunnelResponse>, sessionKey: Uint8Array): Promise<string[]> {
+  const outcomes: string[] = [];
+  for await (const { status, result } of answers) {
+    expect(status).toBe("success");
+    outcomes.push(describeResult(result, sessionKey));
+  }
+  return outcomes;
+}
+
+function describeResult({ case: kind, value }: TunnelResponse["result"], sessionKey: Uint8Array): string {
+  if (kind === "sent") return `sent ${Buffer.from(openAsPeer(sessionKey, value.packet))}`;
+  if (kind === "received") return `received ${Buffer.from(value.data)}`;
+  return kind === "error" ? `${value.code} ${value.reason}` : "nothing";
+}
+
+describeApp("vpn.VpnService.Tunnel", (_start, shared) => {
+  it("answers each packet before the next is sent", async () => {
+    const { vpn } = await shared();
+    const { tunnelId, sessionKey } = await connectPeer(vpn);
+    const outgoing = createOutgoing<Request>();
+    const answers = vpn.tunnel(outgoing)[Symbol.asyncIterator]();
+    const exchange = async (request: Request) => {
+      outgoing.send(request);
+      const { value } = await answers.next();
+      return describeResult(present(value).result, sessionKey);
+    };
+    expect(await exchange(sendOf(tunnelId, bytesOf("ping")))).toBe("sent ping");
+    expect(await exchange(receiveOf(tunnelId, sealAsPeer(sessionKey, bytesOf("pong"))))).toBe(
+      "received pong",
+    );
+    outgoing.end();
+    expect((await answers.next()).done).toBe(true);
+    expect(await readCounts(vpn, tunnelId)).toMatchObject({ packetCount: 2, byteCount: 8 });
+  });
+
+  it("answers 300 packets that are sent without waiting in their order", async () => {
+    const { vpn } = await shared();
+    const { tunnelId, sessionKey } = await connectPeer(vpn);
+    const numbered = Array.from({ length: 300 }, (_, i) => bytesOf(String(i)));
+    const requests = numbered.map((sent, i) =>
+      i % 2 ? sendOf(tunnelId, sent) : receiveOf(tunnelId, sealAsPeer(sessionKey, sent)),
+    );
+    expect(await outcomesOf(vpn.tunnel(streamOf(...requests)), sessionKey)).toEqual(
+      numbered.map((_, i) => `${i % 2 ? "sent" : "received"} ${i}`),
+    );
+  });
+
+  it("answers what is wrong with a packet in its place, and goes on", async () => {
+    const { vpn } = await shared();
+    const { tunnelId, sessionKey } = await connectPeer(vpn);
+    const silent = await registerSilent(vpn);
+    const packet = sealAsPeer(sessionKey, data);
+    const requests = [
+      sendOf(tunnelId),
+      receiveOf(tunnelId, flipBit(packet, 15)),
+      receiveOf(tunnelId, packet),
+      receiveOf(tunnelId, packet),
+      sendOf(noSuchTunnel),
+      sendOf(silent),
+      receiveOf(silent, packet),
+      sendOf(tunnelId),
+    ];
+    const text = "the quick brown fox";
+    expect(await outcomesOf(vpn.tunnel(streamOf(...requests)), sessionKey)).toEqual([
+      `sent ${text}`,
+      "INVALID_ARGUMENT PACKET_INVALID",
+      `received ${text}`,
+      "ALREADY_EXISTS PACKET_REPLAYED",
+      "NOT_FOUND TUNNEL_NOT_FOUND",
+      "FAILED_PRECONDITION SESSION_MISSING",
+      "FAILED_PRECONDITION SESSION_MISSING",
+      `sent ${text}`,
+    ]);
+  });
+
+  it("answers NOT_FOUND in place for a tunnel that is disconnected meanwhile, and goes on with another", async () => {
+    const { vpn } = await shared();
+    const [gone, other] = [await connectPeer(vpn), await connectPeer(vpn)];
+    const outgoing = createOutgoing<Request>();
+    const answers = vpn.tunnel(outgoing)[Symbol.asyncIterator]();
+    const exchange = async ({ tunnelId, sessionKey }: typeof gone) => {
+      outgoing.send(sendOf(tunnelId));
+      return describeResult(present((await answers.next()).value).result, sessionKey);
+    };
+    expect(await exchange(gone)).toMatch(/^sent/);
+    await vpn.disconnect({ tunnelId: gone.tunnelId });
+    expect(await exchange(gone)).toBe("NOT_FOUND TUNNEL_NOT_FOUND");
+    expect(await exchange(other)).toMatch(/^sent/);
+    outgoing.end();
+    expect((await answers.next()).done).toBe(true);
+  });
+
+  it("uses the new key from a rekey on, within the same stream", async () => {
+    const { vpn } = await shared();
+    const { tunnelId, sessionKey, decapsulate } = await connectPeer(vpn);
+    const outgoing = createOutgoing<Request>();
+    const answers = vpn.tunnel(outgoing)[Symbol.asyncIterator]();
+    outgoing.send(sendOf(tunnelId));
+    await answers.next();
+    const fresh = decapsulate((await vpn.rekey({ tunnelId })).ciphertext);
+    outgoing.send(receiveOf(tunnelId, sealAsPeer(sessionKey, data)));
+    outgoing.send(sendOf(tunnelId));
+    const results = [await answers.next(), await answers.next()];
+    expect(results.map(({ value }) => describeResult(present(value).result, fresh))).toEqual([
+      "INVALID_ARGUMENT PACKET_INVALID",
+      "sent the quick brown fox",
+    ]);
+    outgoing.end();
+    expect((await answers.next()).done).toBe(true);
+  });
+
+  it("refuses a request that is malformed, after what came before it was answered", async () => {
+    const { vpn } = await shared();
+    const { tunnelId } = await connectPeer(vpn);
+    const outgoing = createOutgoing<Request>();
+    const answers = vpn.tunnel(outgoing)[Symbol.asyncIterator]();
+    outgoing.send(sendOf(tunnelId));
+    expect((await answers.next()).value).toMatchObject({ result: { case: "sent" } });
+    outgoing.send(receiveOf(tunnelId, new Uint8Array(28)));
+    expect(await refusal(answers.next())).toEqual(invalid("receive.packet"));
+  });
+});

@@ -1,0 +1,666 @@
+import { randomBytes } from "node:crypto";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { toBinary } from "@bufbuild/protobuf";
+import { createClient, createRouterTransport } from "@connectrpc/connect";
+import { ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
+import { sql } from "kysely";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { RegisterPeerResponseSchema, VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { openGateway } from "../../src/services/vpn/gateway.ts";
+import { createVpnStore } from "../../src/services/vpn/store.ts";
+import { vpnService } from "../../src/services/vpn/vpn-service.ts";
+import { sqliteIn } from "../../src/storage/database.ts";
+import { masterKeyIn } from "../../src/storage/master-key.ts";
+import { tables } from "../../src/storage/schema.ts";
+import { openStore } from "../../src/storage/store.ts";
+import { refusal } from "../refusal.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import {
+  base64,
+  bytesOf,
+  describeApp,
+  describeReplicas,
+  flipBit,
+  makeSigner,
+  present,
+  restRefusal,
+  sha256,
+  type TestApp,
+  type VpnClient,
+  verifiesOutside,
+} from "./devices-and-tunnels.ts";
+import { confirmAsPeer, connectPeer, encapsulateTo, makePeer, openAsPeer, sealAsPeer } from "./vpn-peer.ts";
+
+const noSuchTunnel = "tunnel-00000000-0000-4000-8000-000000000000";
+const notFound = { code: "NotFound", reason: "TUNNEL_NOT_FOUND" };
+const invalid = (reason: string, ...fields: string[]) => ({ code: "InvalidArgument", reason, fields });
+const damaged = { code: "DataLoss", reason: "RECORD_DAMAGED" };
+const sessionMissing = { code: "FailedPrecondition", reason: "SESSION_MISSING" };
+
+/** Registers a peer whose pair the gateway makes. */
+const registerMade = (vpn: VpnClient, peerName = "") => vpn.registerPeer({ peerName });
+
+async function listAll(vpn: VpnClient) {
+  return (await vpn.listTunnels({})).tunnels;
+}
+
+async function findListed(vpn: VpnClient, tunnelId: string) {
+  return present((await listAll(vpn)).find((tunnel) => tunnel.tunnelId === tunnelId));
+}
+
+describeApp("vpn.VpnService.GetGatewayInfo", (start, shared) => {
+  it("tells both public keys, raw and as PEM", async () => {
+    const { vpn } = await shared();
+    const info = await vpn.getGatewayInfo({});
+    expect(info).toMatchObject({
+      status: "success",
+      kemAlgorithm: "ML-KEM-1024",
+      identityAlgorithm: "ML-DSA-65",
+    });
+    expect(info.kemPublicKey).toHaveLength(1568);
+    expect(info.identityPublicKey).toHaveLength(1952);
+    const tailOf = (pem: string) => Buffer.from(pem.replace(/-----.*?-----|\s/g, ""), "base64");
+    expect(tailOf(info.kemPublicKeyPem).subarray(-1568).equals(info.kemPublicKey)).toBe(true);
+    expect(tailOf(info.identityPublicKeyPem).subarray(-1952).equals(info.identityPublicKey)).toBe(true);
+  });
+
+  it("tells the same after a restart, and others in another store", async () => {
+    const first = await start();
+    const before = await first.vpn.getGatewayInfo({});
+    await first.close();
+    const again = await start(first.config);
+    expect(await again.vpn.getGatewayInfo({})).toEqual(before);
+    const other = await (await start()).vpn.getGatewayInfo({});
+    expect(other.kemPublicKey).not.toEqual(before.kemPublicKey);
+    expect(other.identityPublicKey).not.toEqual(before.identityPublicKey);
+  });
+
+  it("answers over REST", async () => {
+    const { rest, vpn } = await shared();
+    const info = await vpn.getGatewayInfo({});
+    expect((await rest("GET /api/vpn/gateway-info")).json).toEqual({
+      status: "success",
+      kemPublicKey: base64(info.kemPublicKey),
+      identityPublicKey: base64(info.identityPublicKey),
+      kemAlgorithm: "ML-KEM-1024",
+      identityAlgorithm: "ML-DSA-65",
+      kemPublicKeyPem: info.kemPublicKeyPem,
+      identityPublicKeyPem: info.identityPublicKeyPem,
+    });
+  });
+});
+
+describeApp("vpn.VpnService.RegisterPeer", (start, shared) => {
+  it.each(["publicKey", "publicKeyPem"] as const)(
+    "takes a peer's own %s, and tells no private key",
+    async (field) => {
+      const { vpn } = await shared();
+      const peer = makePeer();
+      const answer = await vpn.registerPeer({ peerName: "laptop", [field]: peer[field] });
+      expect(answer).toMatchObject({
+        status: "success",
+        tunnelId: expect.stringMatching(/^tunnel-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/),
+        assignedIp: expect.stringMatching(/^10\.8\.\d+\.\d+$/),
+        publicKeyPem: peer.publicKeyPem,
+      });
+      expect(Uint8Array.from(answer.publicKey)).toEqual(peer.publicKey);
+      expect(answer.privateKey).toBeUndefined();
+    },
+  );
+
+  it("makes a pair whose raw decapsulation key opens what is encapsulated to its public key", async () => {
+    const { vpn } = await shared();
+    const { publicKey, privateKey } = await registerMade(vpn);
+    const secretKey = present(privateKey);
+    expect(secretKey).toHaveLength(3168);
+    const { cipherText, sharedSecret } = ml_kem1024.encapsulate(Uint8Array.from(publicKey));
+    expect(ml_kem1024.decapsulate(cipherText, Uint8Array.from(secretKey))).toEqual(sharedSecret);
+  });
+
+  it("gives addresses from 10.8.0.2 on, and the lowest that was given back first", async () => {
+    const { vpn } = await start();
+    const { publicKey } = makePeer();
+    const peers = [];
+    for (let i = 0; i < 4; i++) peers.push(await vpn.registerPeer({ publicKey }));
+    expect(peers.map(({ assignedIp }) => assignedIp)).toEqual([
+      "10.8.0.2",
+      "10.8.0.3",
+      "10.8.0.4",
+      "10.8.0.5",
+    ]);
+    for (const i of [2, 0]) await vpn.disconnect({ tunnelId: present(peers[i]).tunnelId });
+    const later = [];
+    for (let i = 0; i < 3; i++) later.push((await vpn.registerPeer({ publicKey })).assignedIp);
+    expect(later).toEqual(["10.8.0.2", "10.8.0.4", "10.8.0.6"]);
+  });
+
+  it("gives 64 peers that register at once 64 addresses", async () => {
+    const { vpn } = await start();
+    const { publicKey } = makePeer();
+    const peers = await Promise.all(Array.from({ length: 64 }, () => vpn.registerPeer({ publicKey })));
+    const numbers = peers.map(({ assignedIp }) => Number(assignedIp.replace("10.8.0.", "")));
+    expect(numbers.sort((a, b) => a - b)).toEqual(Array.from({ length: 64 }, (_, i) => i + 2));
+    expect((await vpn.listTunnels({})).totalSize).toBe(64);
+  });
+
+  it("gives the last address of the network but one last, and then refuses until one is given back", async () => {
+    const { vpn, tamper } = await start();
+    const { publicKey } = makePeer();
+    await tamper((db) =>
+      sql`
+        insert into vpn_tunnels (position, tunnel_id, peer_name, address_number, public_key, is_kept, owner,
+          created_at_ms, record_tag)
+        with recursive numbers(n) as (select 2 union all select n + 1 from numbers where n < 65533)
+        select n, 'tunnel-' || n, '', n, ${Buffer.alloc(1)}, 0, '', 0, '' from numbers`.execute(db),
+    );
+    const last = await vpn.registerPeer({ publicKey });
+    expect(last.assignedIp).toBe("10.8.255.254");
+    expect(await refusal(vpn.registerPeer({ publicKey }))).toEqual({
+      code: "ResourceExhausted",
+      reason: "ADDRESS_POOL_EMPTY",
+    });
+    await vpn.disconnect({ tunnelId: "tunnel-256" });
+    expect((await vpn.registerPeer({ publicKey })).assignedIp).toBe("10.8.1.0");
+  });
+
+  const peer = makePeer();
+  // FIPS 203, section 7.2: each 12 bits of an encapsulation key are below 3329.
+  const overModulus = Uint8Array.from(peer.publicKey).fill(0xff, 0, 3);
+  it.each([
+    ["a key one byte short", { publicKey: peer.publicKey.subarray(1) }, "KEY_INVALID", "publicKey"],
+    ["a key with numbers above the modulus", { publicKey: overModulus }, "KEY_INVALID", "publicKey"],
+    [
+      "a PEM of another algorithm",
+      { publicKeyPem: makeSigner("ml-dsa-44").publicKeyPem },
+      "KEY_INVALID",
+      "publicKeyPem",
+    ],
+    ["a name with a control character", { peerName: "a\u0000b" }, "FIELD_INVALID", "peerName"],
+    ["a name of 256 characters", { peerName: "a".repeat(256) }, "FIELD_INVALID", "peerName"],
+  ])("refuses %s", async (_what, request, reason, field) => {
+    const { vpn } = await shared();
+    expect(await refusal(vpn.registerPeer(request))).toEqual(invalid(reason, field));
+  });
+
+  it("refuses a key raw and as PEM at once", async () => {
+    const { vpn } = await shared();
+    const { publicKey, publicKeyPem } = peer;
+    expect(await refusal(vpn.registerPeer({ publicKey, publicKeyPem }))).toMatchObject({
+      code: "InvalidArgument",
+    });
+  });
+
+  it("gives a retry with the same Idempotency-Key the same tunnel and the same private key", async () => {
+    const { vpn } = await shared();
+    const order = { headers: { "idempotency-key": randomBytes(16).toString("hex") } };
+    const request = { peerName: "retried" };
+    const answers = [await vpn.registerPeer(request, order), await vpn.registerPeer(request, order)];
+    const [one, two] = answers.map((answer) => toBinary(RegisterPeerResponseSchema, answer));
+    expect(two).toEqual(one);
+    expect(answers[1]?.privateKey).toHaveLength(3168);
+    const named = (await listAll(vpn)).filter(({ peerName }) => peerName === "retried");
+    expect(named).toHaveLength(1);
+    expect(await refusal(vpn.registerPeer({ peerName: "another" }, order))).toEqual({
+      code: "AlreadyExists",
+      reason: "IDEMPOTENCY_KEY_REUSED",
+    });
+  });
+});
+
+describeApp("vpn.VpnService.Handshake", (_start, shared) => {
+  /** What must hold of any handshake, told with nothing but the proto. */
+  function expectGenuine(
+    { transcript, ciphertext, signature, ...answer }: Awaited<ReturnType<VpnClient["handshake"]>>,
+    tunnelId: string,
+    peerPublicKey: Uint8Array,
+    sessionKey: Uint8Array,
+  ): void {
+    expect(transcript).toBe(`${tunnelId}:${base64(ciphertext)}:${sha256(peerPublicKey)}`);
+    expect(signature).toHaveLength(3309);
+    expect(verifiesOutside(answer.gatewayIdentityPublicKeyPem, bytesOf(transcript), signature)).toBe(true);
+    expect(Uint8Array.from(answer.keyConfirmation)).toEqual(confirmAsPeer(sessionKey, transcript));
+  }
+
+  it("encapsulates to a peer that keeps its own key", async () => {
+    const { vpn } = await shared();
+    const { publicKey, decapsulate } = makePeer();
+    const { tunnelId } = await vpn.registerPeer({ publicKey });
+    const answer = await vpn.handshake({ tunnelId });
+    expect(answer.status).toBe("success");
+    expect(answer.sharedSecretMatch).toBeUndefined();
+    expectGenuine(answer, tunnelId, publicKey, decapsulate(answer.ciphertext));
+    const info = await vpn.getGatewayInfo({});
+    expect(answer.gatewayIdentityPublicKey).toEqual(info.identityPublicKey);
+  });
+
+  it("encapsulates to a peer whose pair it made, and tells that both sides agree", async () => {
+    const { vpn } = await shared();
+    const { tunnelId, publicKey, privateKey } = await registerMade(vpn);
+    const answer = await vpn.handshake({ tunnelId });
+    expect(answer.sharedSecretMatch).toBe(true);
+    const sessionKey = ml_kem1024.decapsulate(
+      Uint8Array.from(answer.ciphertext),
+      Uint8Array.from(present(privateKey)),
+    );
+    expectGenuine(answer, tunnelId, publicKey, sessionKey);
+  });
+
+  it("takes the ciphertext of a peer that encapsulated to the gateway", async () => {
+    const { vpn } = await shared();
+    const { publicKey } = makePeer();
+    const { tunnelId } = await vpn.registerPeer({ publicKey });
+    const { sessionKey, ciphertext } = await encapsulateTo(vpn);
+    const answer = await vpn.handshake({ tunnelId, ciphertext });
+    expect(Uint8Array.from(answer.ciphertext)).toEqual(ciphertext);
+    expect(answer.sharedSecretMatch).toBeUndefined();
+    expectGenuine(answer, tunnelId, publicKey, sessionKey);
+  });
+
+  it("confirms another key for a ciphertext that was changed on its way", async () => {
+    const { vpn } = await shared();
+    const { tunnelId } = await vpn.registerPeer({ publicKey: makePeer().publicKey });
+    const { sessionKey, ciphertext } = await encapsulateTo(vpn);
+    const answer = await vpn.handshake({ tunnelId, ciphertext: flipBit(ciphertext) });
+    const expected = confirmAsPeer(sessionKey, answer.transcript);
+    expect(Uint8Array.from(answer.keyConfirmation)).not.toEqual(expected);
+  });
+
+  it("makes another session key each time", async () => {
+    const { vpn } = await shared();
+    const { tunnelId } = await registerMade(vpn);
+    const answers = [await vpn.handshake({ tunnelId }), await vpn.handshake({ tunnelId })];
+    expect(new Set(answers.map(({ ciphertext }) => base64(ciphertext))).size).toBe(2);
+  });
+
+  it("refuses a tunnel that is not there, and a ciphertext of another length", async () => {
+    const { vpn } = await shared();
+    expect(await refusal(vpn.handshake({ tunnelId: noSuchTunnel }))).toEqual(notFound);
+    const { tunnelId } = await registerMade(vpn);
+    expect(await refusal(vpn.handshake({ tunnelId, ciphertext: new Uint8Array(1567) }))).toEqual(
+      invalid("LENGTH_INVALID", "ciphertext"),
+    );
+    expect(await findListed(vpn, tunnelId)).toMatchObject({ sessionStatus: "REGISTERED" });
+  });
+
+  it("answers over REST, with sharedSecretMatch only where the gateway made the pair", async () => {
+    const { rest } = await shared();
+    const made = await rest("POST /api/vpn/register-peer", { peerName: "over REST" });
+    expect(made.json).toEqual({
+      status: "success",
+      tunnelId: expect.any(String),
+      assignedIp: expect.stringMatching(/^10\.8\./),
+      publicKey: expect.any(String),
+      publicKeyPem: expect.stringContaining("BEGIN PUBLIC KEY"),
+      privateKey: expect.any(String),
+    });
+    const answer = await rest("POST /api/vpn/handshake", { tunnelId: made.json.tunnelId });
+    const shown = {
+      status: "success",
+      signature: expect.any(String),
+      transcript: expect.stringContaining(String(made.json.tunnelId)),
+      gatewayIdentityPublicKey: expect.any(String),
+      gatewayIdentityPublicKeyPem: expect.any(String),
+      ciphertext: expect.any(String),
+      keyConfirmation: expect.any(String),
+    };
+    expect(answer.json).toEqual({ ...shown, sharedSecretMatch: true });
+    const own = await rest("POST /api/vpn/register-peer", { publicKey: base64(makePeer().publicKey) });
+    const other = await rest("POST /api/vpn/handshake", { tunnelId: own.json.tunnelId });
+    expect(other.json).toEqual({ ...shown, transcript: expect.any(String) });
+  });
+});
+
+describe("vpn.VpnService.Handshake, while the gateway still signs the transcript,", () => {
+  /** The service on SQLite, with a gateway that signs when it is told to. */
+  async function startSlow() {
+    const dataDir = makeTemporaryDirectory();
+    const provider = await createCryptoProvider("openssl");
+    const store = await openStore({ location: sqliteIn(dataDir), masterKey: masterKeyIn(dataDir), provider });
+    const gateway = await openGateway(store, provider);
+    onTestFinished(async () => {
+      gateway.close();
+      await store.close();
+      await provider.close();
+    });
+    const [isSigning, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const sign: CryptoProvider["sign"] = async (...order) => {
+      isSigning.resolve();
+      await goOn.promise;
+      return provider.sign(...order);
+    };
+    const slowProvider = new Proxy(provider, {
+      get(target, name) {
+        const member = Reflect.get(target, name);
+        if (name === "sign") return sign;
+        return typeof member === "function" ? member.bind(target) : member;
+      },
+    });
+    const parts = {
+      provider: slowProvider,
+      store,
+      gateway,
+      tunnels: createVpnStore(store),
+      now: () => new Date(),
+    };
+    const transport = createRouterTransport(({ service }) => {
+      service(VpnService, vpnService({ ...parts, userOf: () => "system", onceOf: () => undefined }));
+    });
+    return { vpn: createClient(VpnService, transport), isSigning: isSigning.promise, goOn: goOn.resolve };
+  }
+
+  it.each(["its own", "a made"])(
+    "leaves no session of a tunnel with %s key that is disconnected",
+    async (kind) => {
+      const { vpn, isSigning, goOn } = await startSlow();
+      const request = kind === "its own" ? { publicKey: makePeer().publicKey } : {};
+      const { tunnelId } = await vpn.registerPeer(request);
+      const handshake = vpn.handshake({ tunnelId }).catch(() => {});
+      await isSigning;
+      const disconnect = vpn.disconnect({ tunnelId });
+      // Whether the one waits for the other is not said here.
+      await Promise.race([disconnect, setTimeout(500)]);
+      goOn();
+      await Promise.all([handshake, disconnect]);
+      expect(await refusal(vpn.sendPacket({ tunnelId, size: 1 }))).toEqual(notFound);
+      expect(await vpn.getHealth({})).toMatchObject({ activePeerCount: 0, sessionCount: 0 });
+    },
+  );
+});
+
+describeApp("vpn.VpnService.VerifyHandshake", (_start, shared) => {
+  async function handshake(vpn: VpnClient) {
+    const { tunnelId } = await registerMade(vpn);
+    return vpn.handshake({ tunnelId });
+  }
+
+  it("is true for what the gateway signed, with its key given raw, as PEM, or left out", async () => {
+    const { vpn } = await shared();
+    const { signature, transcript, ...keys } = await handshake(vpn);
+    const { gatewayIdentityPublicKey, gatewayIdentityPublicKeyPem } = keys;
+    for (const key of [{}, { gatewayIdentityPublicKey }, { gatewayIdentityPublicKeyPem }])
+      expect(await vpn.verifyHandshake({ signature, transcript, ...key })).toMatchObject({
+        status: "success",
+        valid: true,
+      });
+  });
+
+  it("is false for another transcript, signature or key", async () => {
+    const { vpn } = await shared();
+    const { signature, transcript } = await handshake(vpn);
+    const { publicKey: gatewayIdentityPublicKey } = makeSigner("ml-dsa-65");
+    for (const request of [
+      { signature, transcript: `${transcript}0` },
+      { signature: flipBit(signature), transcript },
+      { signature, transcript, gatewayIdentityPublicKey },
+    ])
+      expect(await vpn.verifyHandshake(request)).toMatchObject({ status: "success", valid: false });
+  });
+
+  it("is true over REST", async () => {
+    const { vpn, rest } = await shared();
+    const { signature, transcript } = await handshake(vpn);
+    const body = { signature: base64(signature), transcript };
+    expect((await rest("POST /api/vpn/verify-handshake", body)).json).toEqual({
+      status: "success",
+      valid: true,
+    });
+  });
+
+  const signature = new Uint8Array(3309);
+  const transcript = "tunnel:ciphertext:hash";
+  it.each([
+    [
+      "a signature of another length",
+      { signature: new Uint8Array(3308), transcript },
+      "LENGTH_INVALID",
+      "signature",
+    ],
+    ["no signature", { transcript }, "FIELD_INVALID", "signature"],
+    ["no transcript", { signature }, "FIELD_INVALID", "transcript"],
+    [
+      "a key of another length",
+      { signature, transcript, gatewayIdentityPublicKey: new Uint8Array(1951) },
+      "KEY_INVALID",
+      "gatewayIdentityPublicKey",
+    ],
+  ])("refuses %s", async (_what, request, reason, field) => {
+    const { vpn } = await shared();
+    expect(await refusal(vpn.verifyHandshake(request))).toEqual(invalid(reason, field));
+  });
+});
+
+describeApp("vpn.VpnService.Disconnect", (_start, shared) => {
+  it("ends a tunnel: it is NOT_FOUND to every call from then on", async () => {
+    const { vpn } = await shared();
+    const { tunnelId, sessionKey } = await connectPeer(vpn);
+    expect(await vpn.disconnect({ tunnelId })).toMatchObject({
+      status: "success",
+      tunnelId,
+      tunnelStatus: "REMOVED",
+    });
+    const packet = sealAsPeer(sessionKey, bytesOf("late"));
+    const calls = [
+      vpn.handshake({ tunnelId }),
+      vpn.sendPacket({ tunnelId, size: 1 }),
+      vpn.receivePacket({ tunnelId, packet }),
+      vpn.rekey({ tunnelId }),
+      vpn.disconnect({ tunnelId }),
+    ];
+    expect(await Promise.all(calls.map(refusal))).toEqual(calls.map(() => notFound));
+    expect((await listAll(vpn)).map((tunnel) => tunnel.tunnelId)).not.toContain(tunnelId);
+  });
+
+  it("erases the sealed key of a peer whose pair the gateway made", async () => {
+    const { vpn, tamper } = await shared();
+    const { tunnelId } = await registerMade(vpn);
+    const countSecrets = () =>
+      tamper(async (db) => {
+        const rows = await db.selectFrom("sealed_secrets").select("identity").execute();
+        return rows.filter(({ identity }) => identity.includes(tunnelId)).length;
+      });
+    expect(await countSecrets()).toBe(1);
+    await vpn.disconnect({ tunnelId });
+    expect(await countSecrets()).toBe(0);
+  });
+
+  it("answers over REST", async () => {
+    const { vpn, rest } = await shared();
+    const { tunnelId } = await registerMade(vpn);
+    const removed = await rest("POST /api/vpn/disconnect", { tunnelId });
+    expect(removed.json).toEqual({ status: "success", tunnelId, tunnelStatus: "REMOVED" });
+    expect(restRefusal(await rest("POST /api/vpn/disconnect", { tunnelId }))).toMatchObject({
+      status: 404,
+      code: "NOT_FOUND",
+      reason: "TUNNEL_NOT_FOUND",
+    });
+  });
+});
+
+describeApp("vpn.VpnService.ListTunnels and GetHealth", (start) => {
+  it("lists tunnels in pages, in the order of their registration", async () => {
+    const { vpn } = await start();
+    const { publicKey } = makePeer();
+    for (let i = 0; i < 5; i++) await vpn.registerPeer({ peerName: `peer ${i}`, publicKey });
+    const pages = [await vpn.listTunnels({ pageSize: 2 })];
+    for (let page = pages[0]; page?.nextPageToken; pages.push(page))
+      page = await vpn.listTunnels({ pageSize: 2, pageToken: page.nextPageToken });
+    expect(pages.map(({ tunnels }) => tunnels.map(({ peerName }) => peerName))).toEqual([
+      ["peer 0", "peer 1"],
+      ["peer 2", "peer 3"],
+      ["peer 4"],
+    ]);
+    expect(pages.map(({ totalSize }) => totalSize)).toEqual([5, 5, 5]);
+    expect(await refusal(vpn.listTunnels({ pageToken: "x" }))).toEqual(invalid("FIELD_INVALID", "pageToken"));
+    expect(await refusal(vpn.listTunnels({ pageSize: 1001 }))).toEqual(invalid("FIELD_INVALID", "pageSize"));
+  });
+
+  it("tells over REST who has a session, with counts as numbers", async () => {
+    const { vpn, rest } = await start();
+    const { tunnelId } = await connectPeer(vpn, "laptop");
+    await vpn.rekey({ tunnelId });
+    await vpn.sendPacket({ tunnelId, size: 100 });
+    await vpn.registerPeer({ publicKey: makePeer().publicKey });
+    const { json } = await rest("GET /api/vpn/tunnels");
+    const none = { packetCount: 0, byteCount: 0, rekeyCount: 0 };
+    const [laptop, silent] = [
+      { peerName: "laptop", assignedIp: "10.8.0.2", sessionStatus: "ESTABLISHED" },
+      { peerName: "", assignedIp: "10.8.0.3", sessionStatus: "REGISTERED" },
+    ];
+    expect(json).toEqual({
+      status: "success",
+      tunnels: [
+        { tunnelId, ...laptop, packetCount: 1, byteCount: 100, rekeyCount: 1 },
+        { tunnelId: expect.any(String), ...silent, ...none },
+      ],
+      nextPageToken: "",
+      totalSize: 2,
+    });
+    const up = { status: "success", serviceStatus: "UP", activePeerCount: 2, sessionCount: 1 };
+    expect((await rest("GET /api/vpn/health")).json).toEqual(up);
+    await vpn.disconnect({ tunnelId });
+    expect(await vpn.getHealth({})).toMatchObject({ activePeerCount: 1, sessionCount: 0 });
+  });
+
+  it("has tunnels but no sessions after a restart, until there is another handshake", async () => {
+    const first = await start();
+    const { tunnelId, sessionKey, decapsulate } = await connectPeer(first.vpn);
+    await first.vpn.sendPacket({ tunnelId, size: 100 });
+    const before = await findListed(first.vpn, tunnelId);
+    await first.close();
+    const { vpn } = await start(first.config);
+    expect(await listAll(vpn)).toMatchObject([
+      { tunnelId, assignedIp: before.assignedIp, sessionStatus: "REGISTERED", packetCount: 0 },
+    ]);
+    expect(await refusal(vpn.sendPacket({ tunnelId, size: 1 }))).toEqual(sessionMissing);
+    const packet = sealAsPeer(sessionKey, bytesOf("old"));
+    expect(await refusal(vpn.receivePacket({ tunnelId, packet }))).toEqual(sessionMissing);
+    expect(await refusal(vpn.rekey({ tunnelId }))).toEqual(sessionMissing);
+    const { ciphertext } = await vpn.handshake({ tunnelId });
+    const sent = await vpn.sendPacket({ tunnelId, data: bytesOf("again") });
+    expect(openAsPeer(decapsulate(ciphertext), sent.packet)).toEqual(bytesOf("again"));
+  });
+});
+
+describeApp("a tunnel whose record was changed behind the back of vpn.VpnService", (_start, shared) => {
+  it("is refused if it was the peer's public key, and others are not", async () => {
+    const { vpn, tamper } = await shared();
+    const [hurt, sound] = [await registerMade(vpn), await registerMade(vpn)];
+    const { publicKey } = makePeer();
+    await tamper((db) =>
+      db
+        .updateTable("vpn_tunnels")
+        .set({ public_key: publicKey, is_kept: 0 })
+        .where("tunnel_id", "=", hurt.tunnelId)
+        .execute(),
+    );
+    expect(await refusal(vpn.handshake({ tunnelId: hurt.tunnelId }))).toEqual(damaged);
+    expect(await vpn.handshake({ tunnelId: sound.tunnelId })).toMatchObject({ sharedSecretMatch: true });
+  });
+
+  it("is refused a handshake if its sealed key was changed, and others are not", async () => {
+    const { vpn, tamper } = await shared();
+    const [hurt, sound] = [await registerMade(vpn), await registerMade(vpn)];
+    await tamper(async (db) => {
+      const secrets = db.selectFrom("sealed_secrets").selectAll();
+      const rows = (await secrets.execute()).filter(({ identity }) => identity.includes(hurt.tunnelId));
+      const { identity, ciphertext } = present(rows[0]);
+      await db
+        .updateTable("sealed_secrets")
+        .set({ ciphertext: flipBit(ciphertext) })
+        .where("identity", "=", identity)
+        .execute();
+    });
+    expect(await refusal(vpn.handshake({ tunnelId: hurt.tunnelId }))).toEqual(damaged);
+    expect(await findListed(vpn, hurt.tunnelId)).toMatchObject({ sessionStatus: "REGISTERED" });
+    expect(await vpn.handshake({ tunnelId: sound.tunnelId })).toMatchObject({ sharedSecretMatch: true });
+  });
+});
+
+describeApp("the store of vpn.VpnService", (start) => {
+  /** All that the database holds, and all files of the data directory: as they are, and bytes as bytes. */
+  async function readEverything({ tamper, config }: TestApp): Promise<Buffer> {
+    const cells = await tamper(async (db) => {
+      const found: unknown[] = [];
+      for (const table of Object.keys(tables)) {
+        const { rows } = await sql<Record<string, unknown>>`select * from ${sql.table(table)}`.execute(db);
+        found.push(...rows.flatMap((row) => Object.values(row)));
+      }
+      return found;
+    });
+    const files = globSync("**/*", { cwd: config.dataDir, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => readFileSync(join(entry.parentPath, entry.name)));
+    return Buffer.concat([
+      ...files,
+      ...cells.map((cell) => Buffer.from(cell instanceof Uint8Array ? cell : String(cell))),
+    ]);
+  }
+
+  const formsOf = (bytes: Uint8Array) => [
+    Buffer.from(bytes),
+    ...(["hex", "base64", "base64url"] as const).map((form) =>
+      Buffer.from(Buffer.from(bytes).toString(form)),
+    ),
+  ];
+
+  it("holds no session key: not after a handshake, a rekey, packets, or the end", async () => {
+    const app = await start();
+    const { vpn } = app;
+    const peer = await connectPeer(vpn);
+    const { tunnelId } = peer;
+    const rekeyed = peer.decapsulate((await vpn.rekey({ tunnelId })).ciphertext);
+    const made = await registerMade(vpn);
+    const { ciphertext } = await vpn.handshake({ tunnelId: made.tunnelId });
+    const secretKey = Uint8Array.from(present(made.privateKey));
+    const third = ml_kem1024.decapsulate(Uint8Array.from(ciphertext), secretKey);
+    await vpn.sendPacket({ tunnelId, size: 100 });
+    const held = [await readEverything(app)];
+    await app.close();
+    held.push(await readEverything(app));
+    for (const everything of held) {
+      expect(everything.includes(peer.publicKey), "what is kept is found").toBe(true);
+      const secrets = [peer.sessionKey, rekeyed, third, secretKey].flatMap(formsOf);
+      expect(secrets.filter((secret) => everything.includes(secret))).toEqual([]);
+    }
+  });
+});
+
+describeReplicas("two servers of vpn.VpnService", (startTwo) => {
+  async function startBoth() {
+    const [one, two] = await startTwo();
+    return { one: present(one).vpn, two: present(two).vpn };
+  }
+
+  it("are one gateway: they have the same keys", async () => {
+    const { one, two } = await startBoth();
+    expect(await two.getGatewayInfo({})).toEqual(await one.getGatewayInfo({}));
+  });
+
+  it("give 32 peers that register with either at once 32 addresses", async () => {
+    const { one, two } = await startBoth();
+    const { publicKey } = makePeer();
+    const calls = Array.from({ length: 32 }, (_, i) => (i % 2 ? one : two).registerPeer({ publicKey }));
+    const addresses = (await Promise.all(calls)).map(({ assignedIp }) => assignedIp);
+    expect(new Set(addresses).size).toBe(32);
+  });
+
+  it("have sessions of their own: a handshake with one is none with the other", async () => {
+    const { one, two } = await startBoth();
+    const { tunnelId } = await connectPeer(one);
+    expect(await refusal(two.sendPacket({ tunnelId, size: 1 }))).toEqual(sessionMissing);
+    expect(await listAll(two)).toMatchObject([{ tunnelId, sessionStatus: "REGISTERED" }]);
+    expect(await listAll(one)).toMatchObject([{ tunnelId, sessionStatus: "ESTABLISHED" }]);
+  });
+
+  it("know no tunnel any more that was disconnected at the other, also one with a session", async () => {
+    const { one, two } = await startBoth();
+    const { tunnelId } = await connectPeer(one);
+    await two.disconnect({ tunnelId });
+    expect(await refusal(one.sendPacket({ tunnelId, size: 1 }))).toEqual(notFound);
+    expect(await one.getHealth({})).toMatchObject({ activePeerCount: 0, sessionCount: 0 });
+  });
+});
