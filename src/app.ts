@@ -103,8 +103,9 @@ const packages: Readonly<Record<string, MakeServices>> = {
     return { services: [createServiceImplSpec<typeof IotService>(IotService, service)] };
   },
   vpn: async (parts) => {
-    const gateway = await openGateway(parts.store, parts.provider);
-    const service = vpnService({ ...parts, gateway, tunnels: createVpnStore(parts.store) });
+    const tunnels = createVpnStore(parts.store);
+    const gateway = await openGateway(parts.store, parts.provider, tunnels);
+    const service = vpnService({ ...parts, gateway, tunnels });
     return {
       services: [createServiceImplSpec<typeof VpnService>(VpnService, service)],
       close: async () => gateway.close(),

@@ -675,7 +675,7 @@ export type Device = Message<"iot.Device"> & {
   deviceId: string;
 
   /**
-   * Holds the device's raw ML-DSA-44 public key, 1312 bytes.
+   * Holds the device's raw ML-DSA-44 public key, 1312 bytes; empty if the stored device is damaged.
    *
    * @generated from field: bytes public_key = 2;
    */
@@ -689,7 +689,7 @@ export type Device = Message<"iot.Device"> & {
   algorithm: string;
 
   /**
-   * Is always "REGISTERED".
+   * Is "REGISTERED", or "DAMAGED" if somebody changed the stored device; then nothing else of it can be relied on.
    *
    * @generated from field: string registration_status = 4;
    */

@@ -1053,7 +1053,8 @@ export const VpnService: GenService<{
     output: typeof RekeyResponseSchema;
   },
   /**
-   * Ends a tunnel: overwrites its session key and gives its address back. Fails with TUNNEL_NOT_FOUND.
+   * Ends a tunnel: overwrites its session key and gives its address back; another server that has a session of it does
+   * so within two seconds. Fails with TUNNEL_NOT_FOUND.
    *
    * @generated from rpc vpn.VpnService.Disconnect
    */

@@ -6,7 +6,7 @@ import { toBinary } from "@bufbuild/protobuf";
 import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import { sql } from "kysely";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { RegisterPeerResponseSchema, VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
@@ -320,7 +320,7 @@ describe("vpn.VpnService.Handshake, while the gateway still signs the transcript
     const dataDir = makeTemporaryDirectory();
     const provider = await createCryptoProvider("openssl");
     const store = await openStore({ location: sqliteIn(dataDir), masterKey: masterKeyIn(dataDir), provider });
-    const gateway = await openGateway(store, provider);
+    const gateway = await openGateway(store, provider, createVpnStore(store));
     onTestFinished(async () => {
       gateway.close();
       await store.close();
@@ -660,7 +660,8 @@ describeReplicas("two servers of vpn.VpnService", (startTwo) => {
     const { one, two } = await startBoth();
     const { tunnelId } = await connectPeer(one);
     await two.disconnect({ tunnelId });
+    const health = { activePeerCount: 0, sessionCount: 0 };
+    await vi.waitFor(async () => expect(await one.getHealth({})).toMatchObject(health), { timeout: 10_000 });
     expect(await refusal(one.sendPacket({ tunnelId, size: 1 }))).toEqual(notFound);
-    expect(await one.getHealth({})).toMatchObject({ activePeerCount: 0, sessionCount: 0 });
   });
 });

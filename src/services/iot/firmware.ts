@@ -33,6 +33,7 @@ export async function updateFirmware(
   parts: IotParts,
   header: FirmwareHeader,
   firmware: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
 ): Promise<FirmwareVerdict> {
   const { provider, devices } = parts;
   // Before the image, which may take long to come.
@@ -51,6 +52,8 @@ export async function updateFirmware(
   if (isPinned && !equalBytes(vendorKey, device.vendorPublicKey)) return reject("VENDOR_MISMATCH");
   const publicKey = provider.importPublicKey(vendorAlgorithm, { raw: vendorKey });
   if (!(await provider.verify(publicKey, digest, header.signature))) return reject("SIGNATURE_INVALID");
+  // Who has gone does not want it any more.
+  signal.throwIfAborted();
   if (device && !(await install(parts, device, firmwareHash, header.version)))
     return reject("VERSION_ROLLBACK");
   return { result: "FIRMWARE_ACCEPTED", firmwareHash, reason: "" };
@@ -105,12 +108,13 @@ export type FirmwarePart =
 export async function updateFirmwareStream(
   parts: IotParts,
   stream: AsyncIterable<FirmwarePart>,
+  signal: AbortSignal,
 ): Promise<FirmwareVerdict> {
   const iterator = stream[Symbol.asyncIterator]();
   const first = await iterator.next();
   if (first.done === true || first.value.case !== "header")
     throw refuseField("header", "is missing; the first message of the stream is the header");
-  return updateFirmware(parts, first.value.value, chunksOf(iterator));
+  return updateFirmware(parts, first.value.value, chunksOf(iterator), signal);
 }
 
 async function* chunksOf(iterator: AsyncIterator<FirmwarePart>): AsyncGenerator<Uint8Array> {

@@ -10,7 +10,7 @@ import { authenticateDevice, issueChallenge } from "./authenticate.ts";
 import { updateFirmware, updateFirmwareStream } from "./firmware.ts";
 import { type IotParts, registerDevice } from "./register.ts";
 import { simulatedSign } from "./simulated-sign.ts";
-import { type Device, type DeviceState, deviceAlgorithm, deviceList, vendorAlgorithm } from "./store.ts";
+import { deviceAlgorithm, deviceList, type ListedDevice, vendorAlgorithm } from "./store.ts";
 import { createReadingChecks, type Reading, type ReadingVerdict } from "./telemetry.ts";
 
 /** What the service needs. */
@@ -44,8 +44,9 @@ export function iotService(parts: IotServiceParts): ServiceImpl<typeof IotServic
     async *streamTelemetry(requests) {
       for await (const verdict of readings.checkStream(readingsOf(requests))) yield packVerdict(verdict);
     },
-    updateFirmware: ({ firmware, ...header }) => updateFirmware(parts, header, [firmware]),
-    updateFirmwareStream: (requests) => updateFirmwareStream(parts, partsOf(requests)),
+    updateFirmware: ({ firmware, ...header }, { signal }) =>
+      updateFirmware(parts, header, [firmware], signal),
+    updateFirmwareStream: (requests, { signal }) => updateFirmwareStream(parts, partsOf(requests), signal),
     listDevices: async (fields) => {
       const { rows, nextPageToken } = await devices.list(readPage(fields, deviceList));
       return { devices: rows.map(packDevice), nextPageToken, totalSize: await devices.count() };
@@ -87,15 +88,15 @@ function packVerdict({ reason, receivedAt }: ReadingVerdict) {
   return { verified: reason === "", reason, receivedAt: timestampFromDate(receivedAt) };
 }
 
-function packDevice(device: Device & DeviceState): MessageInitShape<typeof DeviceSchema> {
+function packDevice(device: ListedDevice): MessageInitShape<typeof DeviceSchema> {
   const { lastSeenAt, firmwareVersion, firmwareHash } = device;
   return {
     deviceId: device.deviceId,
     deviceName: device.deviceName,
     deviceType: device.deviceType,
-    publicKey: device.publicKey,
+    publicKey: device.isIntact ? device.publicKey : new Uint8Array(),
     algorithm: deviceAlgorithm,
-    registrationStatus: "REGISTERED",
+    registrationStatus: device.isIntact ? "REGISTERED" : "DAMAGED",
     simulated: device.isSimulated,
     registeredAt: timestampFromDate(device.registeredAt),
     ...(lastSeenAt && { lastSeenAt: timestampFromDate(lastSeenAt) }),

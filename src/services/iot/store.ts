@@ -36,6 +36,12 @@ export interface DeviceState {
   readonly firmwareHash: string | undefined;
 }
 
+/** A device as lists have it. */
+export interface ListedDevice extends Device, DeviceState {
+  /** False if somebody changed it behind our back. */
+  readonly isIntact: boolean;
+}
+
 /** A challenge as it is kept. */
 export interface StoredChallenge {
   readonly deviceId: string;
@@ -63,7 +69,7 @@ export function sealedKeyOf({ deviceId, publicKey }: Device): SealedKey {
 /** The devices of the service; what was changed behind our back throws RecordDamaged. */
 export interface IotStore {
   find(deviceId: string): Promise<Device | undefined>;
-  list(request: PageRequest): Promise<Page<Device & DeviceState>>;
+  list(request: PageRequest): Promise<Page<ListedDevice>>;
   count(): Promise<number>;
   /** Keeps a device, within a transaction. @param secret of a simulated one */
   insert(transaction: WriteTransaction, device: Device, secret: Uint8Array | undefined): Promise<void>;
@@ -152,7 +158,14 @@ export function createIotStore(store: Store): IotStore {
         .limit(request.limit + 1)
         .execute();
       const page = cutPage(rows, request, deviceList, ({ position }) => position);
-      return { ...page, rows: page.rows.map((row) => ({ ...toDevice(row), ...toState(row) })) };
+      const pack = (row: IotDevicesTable): ListedDevice => {
+        const [device, state] = [toDevice(row), toState(row)];
+        const isIntact =
+          store.isTagged(fieldsOf(device), row.record_tag) &&
+          store.isTagged(fieldsOfState(device.deviceId, state), row.state_tag);
+        return { ...device, ...state, isIntact };
+      };
+      return { ...page, rows: page.rows.map(pack) };
     },
     count: () => readCount(store.reader, deviceList),
     async insert({ db, putSecret }, device, secret) {

@@ -6,6 +6,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
+import { repeat } from "../../storage/repeat.ts";
 import { importSealedKey } from "../../storage/sealed-keys.ts";
 import type { KmsStore, StoredKey } from "./store.ts";
 
@@ -81,25 +82,14 @@ export function createKeyCache({ provider, keys }: KeyCacheParts): KeyCache {
 /** Forgets keys that other replicas rotated or destroyed. @returns stops it */
 function forgetRetired(keys: KmsStore, forget: (keyId: string) => void): () => void {
   let seen: number | undefined;
-  let isLooking = false;
   const look = async (): Promise<void> => {
-    if (isLooking) return;
-    isLooking = true;
-    try {
-      const newest = await keys.newestEntry();
-      const retired = seen === undefined ? [] : await keys.listRetired(seen, newest);
-      for (const keyId of retired) forget(keyId);
-      seen = newest;
-    } catch {
-      // A store that can not be read now will be at the next look; nothing is signed meanwhile.
-    } finally {
-      isLooking = false;
-    }
+    const newest = await keys.newestEntry();
+    const retired = seen === undefined ? [] : await keys.listRetired(seen, newest);
+    for (const keyId of retired) forget(keyId);
+    seen = newest;
   };
-  void look();
-  const timer = setInterval(() => void look(), lookMs);
-  timer.unref();
-  return () => clearInterval(timer);
+  void look().catch(() => {});
+  return repeat(lookMs, look);
 }
 
 class OpenKey implements CachedKey {

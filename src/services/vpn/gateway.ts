@@ -1,9 +1,10 @@
 /** The gateway: its own keys, and the sessions that it holds. */
 import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
+import { repeat } from "../../storage/repeat.ts";
 import { openOrMakeKey } from "../../storage/sealed-keys.ts";
 import type { Store } from "../../storage/store.ts";
 import type { Session } from "./session.ts";
-import { identityAlgorithm, kemAlgorithm } from "./store.ts";
+import { identityAlgorithm, kemAlgorithm, type VpnStore } from "./store.ts";
 
 /** What a tunnel has in the memory of this server. */
 export interface LiveTunnel {
@@ -29,8 +30,15 @@ export interface Gateway {
   close(): void;
 }
 
+/** Milliseconds between looks for tunnels that were disconnected through another server. */
+const lookMs = 1000;
+
 /** Opens the gateway's keys, and makes them in a new store. @throws RecordDamaged */
-export async function openGateway(store: Store, provider: CryptoProvider): Promise<Gateway> {
+export async function openGateway(
+  store: Store,
+  provider: CryptoProvider,
+  tunnels: Pick<VpnStore, "findMissing">,
+): Promise<Gateway> {
   const kemKey = await openOrMakeKey(store, provider, {
     record: "key exchange key of the gateway",
     identity: "vpn/gateway/kem-key",
@@ -46,6 +54,10 @@ export async function openGateway(store: Store, provider: CryptoProvider): Promi
     live.get(tunnelId)?.session.close();
     live.delete(tunnelId);
   };
+  const stopLooking = repeat(lookMs, async () => {
+    if (live.size === 0) return;
+    for (const tunnelId of await tunnels.findMissing([...live.keys()])) forget(tunnelId);
+  });
   return {
     kemKey,
     identityKey,
@@ -64,6 +76,7 @@ export async function openGateway(store: Store, provider: CryptoProvider): Promi
     },
     forget,
     close() {
+      stopLooking();
       for (const tunnelId of [...live.keys()]) forget(tunnelId);
       kemKey.erase();
       identityKey.erase();

@@ -38,12 +38,28 @@ export async function agreeOnKey(
   if (given.length > 0) checkCiphertextLength(kemAlgorithm, given);
   const { ciphertext, sharedSecret, sharedSecretMatch } =
     given.length > 0 ? await takeCiphertext(parts, given) : await encapsulateTo(parts, peer);
-  const transcript = transcriptOf(tunnelId, ciphertext, peer);
-  const signature = await provider.sign(gateway.identityKey, new TextEncoder().encode(transcript));
   const session = new Session(sharedSecret);
-  const keyConfirmation = session.confirm(transcript);
-  const tunnel = gateway.establish(tunnelId, session, isRekey);
-  return { ciphertext, transcript, signature, keyConfirmation, sharedSecretMatch, tunnel };
+  try {
+    const transcript = transcriptOf(tunnelId, ciphertext, peer);
+    const signature = await provider.sign(gateway.identityKey, new TextEncoder().encode(transcript));
+    const keyConfirmation = session.confirm(transcript);
+    const tunnel = gateway.establish(tunnelId, session, isRekey);
+    await requireStillThere(parts, tunnelId);
+    return { ciphertext, transcript, signature, keyConfirmation, sharedSecretMatch, tunnel };
+  } catch (error) {
+    session.close();
+    throw error;
+  }
+}
+
+/** A tunnel that was disconnected while the key was agreed on must not come back. @throws TUNNEL_NOT_FOUND */
+async function requireStillThere(parts: VpnParts, tunnelId: string): Promise<void> {
+  try {
+    await requireTunnel(parts, tunnelId);
+  } catch (error) {
+    parts.gateway.forget(tunnelId);
+    throw error;
+  }
 }
 
 interface AgreedSecret {

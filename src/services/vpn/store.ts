@@ -47,6 +47,8 @@ export function addressOf({ addressNumber }: Tunnel): string {
 /** The tunnels of the gateway; what was changed behind our back throws RecordDamaged. */
 export interface VpnStore {
   find(tunnelId: string): Promise<Tunnel | undefined>;
+  /** Tells which of these tunnels are there no more. */
+  findMissing(tunnelIds: readonly string[]): Promise<string[]>;
   list(request: PageRequest): Promise<Page<Tunnel>>;
   count(): Promise<number>;
   /** Finds an address that nobody has, within a transaction. @returns undefined if there is none */
@@ -69,6 +71,19 @@ export function createVpnStore(store: Store): VpnStore {
       const tunnel = row && toTunnel(row);
       if (tunnel) store.requireTagged(`tunnel ${tunnelId}`, fieldsOf(tunnel), row.record_tag);
       return tunnel;
+    },
+    async findMissing(tunnelIds) {
+      const found = new Set<string>();
+      for (let i = 0; i < tunnelIds.length; i += lookedUpAtOnce) {
+        const some = tunnelIds.slice(i, i + lookedUpAtOnce);
+        const rows = await store.reader
+          .selectFrom("vpn_tunnels")
+          .select("tunnel_id")
+          .where("tunnel_id", "in", some)
+          .execute();
+        for (const row of rows) found.add(row.tunnel_id);
+      }
+      return tunnelIds.filter((tunnelId) => !found.has(tunnelId));
     },
     async list(request) {
       const rows = await store.reader
@@ -124,6 +139,9 @@ export function createVpnStore(store: Store): VpnStore {
     },
   };
 }
+
+/** SQLite takes 32,766 values in a statement. */
+const lookedUpAtOnce = 1000;
 
 /** All that a tunnel's tag binds; in this order for the life of a store. */
 function fieldsOf(tunnel: Tunnel): (string | number | Uint8Array)[] {
