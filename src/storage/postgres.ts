@@ -47,7 +47,11 @@ export function openPostgresReader(url: string): Connection {
   const pool = new pg.Pool({ ...clientConfig(url), max: readers, connectionTimeoutMillis: connectMs });
   // An idle connection that breaks is replaced when it is needed.
   pool.on("error", () => {});
-  pool.on("connect", (client) => void client.query(sessionSettings).catch(() => {}));
+  pool.on("connect", (client) => {
+    // One that breaks in use fails what it runs; the pool listens to idle ones only.
+    client.on("error", () => {});
+    void client.query(sessionSettings).catch(() => {});
+  });
   return {
     run: (statements) =>
       explaining(async () => {
@@ -119,7 +123,7 @@ export function openPostgresWriter(url: string): WriteConnection {
           giveUp();
           inTransaction = undefined;
           // A connection may have died of age, or with a server that is back: a fresh one tells.
-          if (!wasOpen || !isFailure(error)) throw error;
+          if (!wasOpen || !isLoss(error)) throw error;
           return await begin(first, how).catch((again: unknown) => {
             giveUp();
             inTransaction = undefined;
@@ -191,6 +195,13 @@ async function explaining<T>(call: () => Promise<T>): Promise<T> {
     const code = failureCodeOf(error);
     throw code === undefined ? error : new StoreFailure(code, error);
   }
+}
+
+/** Tells a connection that is gone from a server that says no. */
+function isLoss(error: unknown): boolean {
+  const cause = error instanceof StoreFailure ? error.cause : error;
+  const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+  return /^(08|57P)/.test(code) || connectionTrouble.test(code) || connectionTrouble.test(messageOf(cause));
 }
 
 function isFailure(error: unknown): boolean {

@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { inspect } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
 import { mlDsaNames, mlKemNames, slhDsaNames } from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
@@ -12,35 +11,6 @@ import { present } from "./evidence.ts";
 import { type AtEnd, endAfterAll } from "./kms-server.ts";
 import { findSecrets, type Haystack, type Secret } from "./secrets.ts";
 import { openSecrets, readSealed, withStore } from "./store-secrets.ts";
-
-describe("findSecrets", () => {
-  const secret = { name: "secret", bytes: randomBytes(96) };
-  const forms: [string, (bytes: Buffer) => string | Buffer][] = [
-    ["raw bytes", (bytes) => bytes],
-    ["hexadecimal", (bytes) => bytes.toString("hex")],
-    ["upper-case hexadecimal", (bytes) => bytes.toString("hex").toUpperCase()],
-    ["base64", (bytes) => bytes.toString("base64")],
-    ["base64url", (bytes) => bytes.toString("base64url")],
-    ["a Buffer in JSON", (bytes) => JSON.stringify(bytes)],
-    ["a Uint8Array in JSON", (bytes) => JSON.stringify(new Uint8Array(bytes))],
-    ["a Uint8Array in JSON in JSON", (bytes) => JSON.stringify(JSON.stringify(new Uint8Array(bytes)))],
-    ["a Buffer as Node prints it", (bytes) => inspect(bytes, { maxArrayLength: null })],
-    ["a Uint8Array as Node prints it", (bytes) => inspect(new Uint8Array(bytes), { maxArrayLength: null })],
-  ];
-  describe.each(forms)("finds a secret as %s", (_form, write) => {
-    it.each([0, 1, 2, 3, 4, 5])("%s bytes after the beginning of other bytes", (before) => {
-      const bytes = write(Buffer.concat([randomBytes(before), secret.bytes, randomBytes(7)]));
-      expect(findSecrets([{ name: "log", bytes: Buffer.from(bytes) }], [secret])).toEqual(["secret in log"]);
-    });
-    it.each([0, 15, 33, 48])("of which only 48 bytes from %s on are there", (from) => {
-      const bytes = Buffer.from(write(secret.bytes.subarray(from, from + 48)));
-      expect(findSecrets([{ name: "log", bytes }], [secret])).toEqual(["secret in log"]);
-    });
-  });
-  it("finds nothing in other bytes", () => {
-    expect(findSecrets([{ name: "log", bytes: randomBytes(100_000) }], [secret])).toEqual([]);
-  });
-});
 
 /** All that a server left behind, and what should not be there. */
 interface Remains {
@@ -113,6 +83,25 @@ describe("a server that logs everything, makes keys of all kinds, uses, rotates 
     const log = remains.output.map(({ bytes }) => Buffer.from(bytes).toString()).join("");
     expect(log).toContain('"reason":"KEY_DAMAGED"');
     expect(log).toContain("kms.KmsService/Decapsulate");
+  });
+});
+
+describe("a data directory", () => {
+  it("has no log beside its database, with what was erased since, once its program has closed it", {
+    timeout: 60_000,
+  }, async () => {
+    const dataDir = makeTemporaryDirectory();
+    const provider = await createCryptoProvider("openssl");
+    const logs: string[] = [];
+    // Threads end in whatever order they like: once would prove little.
+    for (let times = 0; times < 20; times += 1) {
+      await withStore(dataDir, provider, ({ write }) =>
+        write(({ putSecret }) => putSecret(`${times}`, message)),
+      );
+      logs.push(...readdirSync(dataDir).filter((name) => name.endsWith("-wal")));
+    }
+    await provider.close();
+    expect(logs).toEqual([]);
   });
 });
 

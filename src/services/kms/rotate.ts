@@ -32,44 +32,51 @@ type Changed<Answer> = { readonly answer: Answer } | { readonly refusal: Connect
  * @throws KEY_NOT_FOUND, KEY_STATE_REFUSES, KEY_DAMAGED, IDEMPOTENCY_KEY_REUSED
  */
 export async function rotateKey(parts: ChangeParts, order: ChangeOrder): Promise<KeyRecord> {
-  const { store, keys, cache } = parts;
+  const { store, cache } = parts;
   const { keyId, user, once } = order;
-  const before = await store.findAnswer(once, keyRecordCodec);
-  if (before !== undefined) return before;
-  // To know what to make; what decides is read again in the transaction.
-  const old = await recordingRefusal(parts, { keyId, user, operation: "ROTATE" }, async () => {
-    const found = await keys.find(keyId);
-    if (found === undefined) throw refuseUnknown(keyId);
-    if (!found.isIntact) throw refuseDamaged(keyId);
-    if (found.record.state !== "ACTIVE") throw refuseState(keyId, found.record.state, "ROTATE");
-    return found.record;
-  });
-  const wanted = { algorithm: old.algorithm, alias: `${old.alias}-rotated`, owner: old.owner };
-  const changed = await withNewKey(parts, wanted, (record, secret) =>
-    store.writeOnce(once, codecOf(keyRecordCodec), async (transaction) => {
-      const { refusal, key } = await findChangeable(parts, transaction, order, "ROTATE");
-      if (refusal) return { refusal };
-      await changeState(store, transaction, key, "ROTATED");
-      transaction.audit({
-        keyId,
-        operation: "ROTATE",
-        user,
-        outcome: "OK",
-        details: `newKeyId=${record.keyId}`,
-      });
-      await insertKey(store, transaction, record, secret);
-      transaction.audit({
-        keyId: record.keyId,
-        operation: "CREATE",
-        user,
-        outcome: "OK",
-        details: `algorithm=${record.algorithm}, usage=${record.usage}, rotatedFrom=${keyId}`,
-      });
-      return { answer: record };
+  const changed = await recordingRefusal(parts, { keyId, user, operation: "ROTATE" }, () =>
+    store.once(once, codecOf(keyRecordCodec), async (write) => {
+      const old = await findRotatable(parts, keyId);
+      const wanted = { algorithm: old.algorithm, alias: `${old.alias}-rotated`, owner: old.owner };
+      return withNewKey(parts, wanted, (record, secret) =>
+        write((transaction) => replaceKey(parts, transaction, order, record, secret)),
+      );
     }),
   );
   cache.forget(keyId);
   return answerOf(changed);
+}
+
+/** Looks which key is to be replaced, to know what to make; what decides is read again in the transaction. */
+async function findRotatable({ keys }: ChangeParts, keyId: string): Promise<KeyRecord> {
+  const found = await keys.find(keyId);
+  if (found === undefined) throw refuseUnknown(keyId);
+  if (!found.isIntact) throw refuseDamaged(keyId);
+  if (found.record.state !== "ACTIVE") throw refuseState(keyId, found.record.state, "ROTATE");
+  return found.record;
+}
+
+async function replaceKey(
+  parts: ChangeParts,
+  transaction: WriteTransaction,
+  order: ChangeOrder,
+  record: KeyRecord,
+  secret: Uint8Array,
+): Promise<Changed<KeyRecord>> {
+  const { keyId, user } = order;
+  const { refusal, key } = await findChangeable(parts, transaction, order, "ROTATE");
+  if (refusal) return { refusal };
+  await changeState(parts.store, transaction, key, "ROTATED");
+  transaction.audit({ keyId, operation: "ROTATE", user, outcome: "OK", details: `newKeyId=${record.keyId}` });
+  await insertKey(parts.store, transaction, record, secret);
+  transaction.audit({
+    keyId: record.keyId,
+    operation: "CREATE",
+    user,
+    outcome: "OK",
+    details: `algorithm=${record.algorithm}, usage=${record.usage}, rotatedFrom=${keyId}`,
+  });
+  return { answer: record };
 }
 
 /**

@@ -14,7 +14,7 @@ import {
 } from "./kms-server.ts";
 
 const data = bytesOf("attack at dawn");
-const internal = { code: "Internal", reason: "INTERNAL" };
+const damaged = { code: "DataLoss", reason: "STORE_DAMAGED" };
 
 async function* streamOf(keyId: string) {
   yield { part: { case: "header", value: { keyId } } } as const;
@@ -192,7 +192,7 @@ describeKms("a server that can not write its audit log", (start) => {
       kms.destroyKey({ keyId }),
       kms.sign({ keyId: "key-no", data }),
     ];
-    expect(await Promise.all(calls.map(refusal))).toEqual(calls.map(() => internal));
+    expect(await Promise.all(calls.map(refusal))).toEqual(calls.map(() => damaged));
     await tamper(bringBack);
     expect((await kms.getKey({ keyId })).result).toMatchObject({ ...signing, status: "ACTIVE" });
     expect(await kms.getHealth({})).toMatchObject({ keyCount: 2 });
@@ -204,7 +204,7 @@ describeKms("a server that can not write its audit log", (start) => {
     const { kms, tamper } = await start();
     const { keyId } = await createKey(kms);
     await tamper((db) => db.schema.alterTable("audit_entries").renameTo("elsewhere").execute());
-    expect(await refusal(kms.sign({ keyId, data }))).toEqual(internal);
+    expect(await refusal(kms.sign({ keyId, data }))).toEqual(damaged);
     await tamper(bringBack);
     expect(await kms.sign({ keyId, data })).toMatchObject({ status: "success" });
   });
