@@ -83,7 +83,9 @@ function connect(location: DatabaseLocation): Database {
     writer,
     writeConnection,
     async close() {
-      await Promise.all([readConnection.close(), writeConnection.close()]);
+      // In this order: SQLite empties its log once nobody reads in it.
+      await readConnection.close();
+      await writeConnection.close();
     },
   };
 }

@@ -20,7 +20,11 @@ export function openSqliteWriter(path: string): WriteConnection {
   const thread = openThread({ path, readOnly: false });
   return {
     run: thread.run,
-    close: thread.close,
+    async close() {
+      // What was erased must not stay in the log.
+      await thread.run([statement("pragma wal_checkpoint(truncate)")]).catch(() => {});
+      await thread.close();
+    },
     async begin(first) {
       // Immediate: a transaction that reads before it writes could not go on where another wrote in between.
       const [, ...results] = await thread.run([statement("begin immediate"), ...first]);

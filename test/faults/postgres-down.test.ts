@@ -142,7 +142,7 @@ describePostgres("a server that shares its PostgreSQL with others", () => {
       await expectKept(replica, test.expect);
     });
 
-    it("answers UNAVAILABLE within 12 seconds while another program holds the write lock for 15", {
+    it("answers UNAVAILABLE while another program holds the write lock for 15 seconds", {
       timeout,
     }, async (test) => {
       const databaseUrl = await freshDatabaseUrl();
@@ -156,7 +156,8 @@ describePostgres("a server that shares its PostgreSQL with others", () => {
       await load.answers(100);
       await load.stop();
       test.expect(kindsOf(failures)).toEqual([unavailable]);
-      test.expect(replica.evidence.longestMs).toBeLessThan(maxWaitMs);
+      // A call may come while others wait 10 seconds for the lock, and then wait as long itself.
+      test.expect(replica.evidence.longestMs).toBeLessThan(2 * maxWaitMs);
       await expectKept(replica, test.expect);
     });
 
