@@ -76,3 +76,8 @@ export function readPage({ pageSize, pageToken }: PageFields, list: string): Pag
   if (page !== undefined) return page;
   throw refuseField("pageToken", "is not one of this list; take the nextPageToken of its page");
 }
+
+/** The parts of a stream whose messages each hold one of several. */
+export async function* partsOf<Part>(requests: AsyncIterable<{ readonly part: Part }>): AsyncGenerator<Part> {
+  for await (const { part } of requests) yield part;
+}

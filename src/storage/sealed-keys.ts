@@ -20,6 +20,19 @@ export async function lendSecret<T>(
   }
 }
 
+/** Lends the bytes of a secret key that was made for this, if one was, as `lendSecret` does, and erases the key. */
+export async function lendNewSecret<T>(
+  secretKey: SecretKey | undefined,
+  use: (secret: Uint8Array | undefined) => Promise<T>,
+): Promise<T> {
+  if (secretKey === undefined) return use(undefined);
+  try {
+    return await lendSecret(secretKey, use);
+  } finally {
+    secretKey.erase();
+  }
+}
+
 /**
  * Makes a secret key of bytes that were sealed, and wipes them.
  *

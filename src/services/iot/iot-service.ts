@@ -4,7 +4,7 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { DeviceSchema, IotService, SendTelemetryRequest } from "#gen/iot/iot_service_pb.ts";
 import { canSign } from "../../crypto/can-sign.ts";
-import { readPage } from "../../fields.ts";
+import { partsOf, readPage } from "../../fields.ts";
 import type { OnceCall } from "../../storage/once.ts";
 import { authenticateDevice, issueChallenge } from "./authenticate.ts";
 import { updateFirmware, updateFirmwareStream } from "./firmware.ts";
@@ -78,10 +78,6 @@ async function* readingsOf(
 ): AsyncGenerator<Reading> {
   // The proto's rules see to it that each request has a reading.
   for await (const { reading } of requests) if (reading) yield readReading(reading);
-}
-
-async function* partsOf<Part>(requests: AsyncIterable<{ readonly part: Part }>): AsyncGenerator<Part> {
-  for await (const { part } of requests) yield part;
 }
 
 function packVerdict({ reason, receivedAt }: ReadingVerdict) {

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { RegisterDeviceResponseSchema } from "#gen/iot/iot_service_pb.ts";
-import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
+import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
 import { type PublicKeyFields, readPublicKey } from "../../fields.ts";
 import { messageCodec, type OnceCall } from "../../storage/once.ts";
-import { lendSecret } from "../../storage/sealed-keys.ts";
+import { lendNewSecret } from "../../storage/sealed-keys.ts";
 import type { Store } from "../../storage/store.ts";
 import { type Device, deviceAlgorithm, type IotStore, vendorAlgorithm } from "./store.ts";
 
@@ -55,7 +55,7 @@ export function registerDevice(parts: IotParts, order: RegisterOrder): Promise<A
       owner,
       registeredAt: now(),
     };
-    return withSeed(pair?.secretKey, (seed) =>
+    return lendNewSecret(pair?.secretKey, (seed) =>
       write(async (transaction) => {
         await devices.insert(transaction, device, isSimulated ? seed : undefined);
         return {
@@ -70,18 +70,6 @@ export function registerDevice(parts: IotParts, order: RegisterOrder): Promise<A
       }),
     );
   });
-}
-
-async function withSeed(
-  secretKey: SecretKey | undefined,
-  use: (seed: Uint8Array | undefined) => Promise<Answer>,
-): Promise<Answer> {
-  if (secretKey === undefined) return use(undefined);
-  try {
-    return await lendSecret(secretKey, use);
-  } finally {
-    secretKey.erase();
-  }
 }
 
 function hasKey({ publicKey, publicKeyPem }: PublicKeyFields): boolean {

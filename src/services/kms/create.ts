@@ -32,20 +32,20 @@ export interface CreateOrder {
 export async function createKey(parts: CreateParts, order: CreateOrder): Promise<KeyRecord> {
   const { store } = parts;
   const algorithm = chooseAlgorithm(order);
-  const before = await store.findAnswer(order.once, keyRecordCodec);
-  if (before !== undefined) return before;
-  return withNewKey(parts, { algorithm, alias: order.alias, owner: order.user }, (record, secret) =>
-    store.writeOnce(order.once, keyRecordCodec, async (transaction) => {
-      await insertKey(store, transaction, record, secret);
-      transaction.audit({
-        keyId: record.keyId,
-        operation: "CREATE",
-        user: order.user,
-        outcome: "OK",
-        details: `algorithm=${algorithm}, usage=${record.usage}`,
-      });
-      return record;
-    }),
+  return store.once(order.once, keyRecordCodec, (write) =>
+    withNewKey(parts, { algorithm, alias: order.alias, owner: order.user }, (record, secret) =>
+      write(async (transaction) => {
+        await insertKey(store, transaction, record, secret);
+        transaction.audit({
+          keyId: record.keyId,
+          operation: "CREATE",
+          user: order.user,
+          outcome: "OK",
+          details: `algorithm=${algorithm}, usage=${record.usage}`,
+        });
+        return record;
+      }),
+    ),
   );
 }
 

@@ -3,7 +3,7 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { codeNameOf, reasonOf } from "../../errors.ts";
-import { readPage } from "../../fields.ts";
+import { partsOf, readPage } from "../../fields.ts";
 import type { OnceCall } from "../../storage/once.ts";
 import type { Store } from "../../storage/store.ts";
 import { listAudit, packCheckpoint, packEntry, watchAudit } from "./audit.ts";
@@ -106,10 +106,6 @@ export function kmsService(given: KmsServiceParts): ServiceImpl<typeof KmsServic
       return keyCount === undefined ? { serviceStatus: "DOWN" } : { serviceStatus: "UP", keyCount };
     },
   };
-}
-
-async function* partsOf<Part>(requests: AsyncIterable<{ readonly part: Part }>): AsyncGenerator<Part> {
-  for await (const { part } of requests) yield part;
 }
 
 function packItem(item: BatchItem) {

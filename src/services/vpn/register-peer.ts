@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { RegisterPeerResponseSchema } from "#gen/vpn/vpn_service_pb.ts";
-import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
+import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
 import { type PublicKeyFields, readPublicKey } from "../../fields.ts";
 import { messageCodec, type OnceCall } from "../../storage/once.ts";
-import { lendSecret } from "../../storage/sealed-keys.ts";
+import { lendNewSecret } from "../../storage/sealed-keys.ts";
 import type { Store } from "../../storage/store.ts";
 import type { Gateway } from "./gateway.ts";
 import { addressOf, kemAlgorithm, type Tunnel, type VpnStore } from "./store.ts";
@@ -43,7 +43,7 @@ export function registerPeer(parts: VpnParts, order: RegisterPeerOrder): Promise
     const publicKey = own ?? pair?.publicKey;
     if (publicKey === undefined) throw new Error("a peer has a public key");
     const privateKey = pair?.secretKey.exportRaw();
-    return withSecret(pair?.secretKey, (secret) =>
+    return lendNewSecret(pair?.secretKey, (secret) =>
       write(async (transaction) => {
         const addressNumber = await tunnels.findFreeAddress(transaction);
         if (addressNumber === undefined)
@@ -68,18 +68,6 @@ export function registerPeer(parts: VpnParts, order: RegisterPeerOrder): Promise
       }),
     );
   });
-}
-
-async function withSecret(
-  secretKey: SecretKey | undefined,
-  use: (secret: Uint8Array | undefined) => Promise<Answer>,
-): Promise<Answer> {
-  if (secretKey === undefined) return use(undefined);
-  try {
-    return await lendSecret(secretKey, use);
-  } finally {
-    secretKey.erase();
-  }
 }
 
 /** @throws TUNNEL_NOT_FOUND */
