@@ -47,11 +47,10 @@ export type OpenMode = "create" | "existing";
  *   there is none, or one of an older version.
  */
 export async function openDatabase(location: DatabaseLocation, mode: OpenMode = "create"): Promise<Database> {
+  if (location.kind === "sqlite") preparePlace(location.path, mode);
   const database = connect(location);
   try {
     if (location.kind === "postgres") await checkPostgresVersion(database.writeConnection);
-    else if (mode === "create") mkdirSync(dirname(location.path), { recursive: true, mode: 0o700 });
-    else if (!existsSync(location.path)) throw new StorageError(`there is no store ${location.path}`);
     await (mode === "create" ? migrate(database) : requireSchema(database));
     return database;
   } catch (error) {
@@ -64,6 +63,19 @@ export async function openDatabase(location: DatabaseLocation, mode: OpenMode = 
     }
     const cause = error instanceof StoreFailure ? error.cause : error;
     throw new StorageError(`the store ${database.name} can not be opened: ${describe(cause)}`);
+  }
+}
+
+/** Before anything connects: to open a SQLite file that is not there makes it. */
+function preparePlace(path: string, mode: OpenMode): void {
+  if (mode === "existing") {
+    if (!existsSync(path)) throw new StorageError(`there is no store ${path}`);
+    return;
+  }
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new StorageError(`the store ${path} can not be opened: ${describe(error)}`);
   }
 }
 
