@@ -1,8 +1,9 @@
 /** What one client of the key service lives through, from its first key to the end of the audit log. */
+import type { Client } from "@connectrpc/connect";
 import { afterAll, beforeAll } from "vitest";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
-import type { KmsClient } from "./kms-client.ts";
+import type { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { tellOfAudit, tellOfHealth } from "./kms-story-audit.ts";
 import {
   tellOfDestroying,
@@ -13,6 +14,9 @@ import {
 } from "./kms-story-keys.ts";
 import { tellOfRefusals } from "./kms-story-refusals.ts";
 import { tellOfKems, tellOfSigning, tellOfVerifying } from "./kms-story-uses.ts";
+
+/** A client of the key service. */
+export type KmsClient = Client<typeof KmsService>;
 
 /** What a service holds when a story begins: other stories may have been told to it. */
 export interface Past {

@@ -1,4 +1,4 @@
-/** Clients of the key service that look like ours while foreign programs make their calls. */
+/** Clients of services that look like ours while foreign programs make their calls. */
 import { isDeepStrictEqual } from "node:util";
 import {
   create,
@@ -13,30 +13,9 @@ import {
 } from "@bufbuild/protobuf";
 import { type Client, Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
-import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { Call, JsonRequest, Outcome } from "./calls.ts";
 import { type Driver, nameOf } from "./drivers.ts";
-
-/** A client of the key service. */
-export type KmsClient = Client<typeof KmsService>;
-
-/** The REST calls of the contract; SignStream has none. */
-const restCalls: Readonly<Record<string, string>> = {
-  CreateKey: "POST /api/kms/create-key",
-  Sign: "POST /api/kms/sign",
-  Verify: "POST /api/kms/verify",
-  RotateKey: "POST /api/kms/rotate-key",
-  ListKeys: "GET /api/kms/keys",
-  GetAuditLog: "GET /api/kms/audit",
-  DestroyKey: "DELETE /api/kms/key/{keyId}",
-  GetHealth: "GET /api/kms/health",
-  GetKey: "GET /api/kms/key/{keyId}",
-  BatchSign: "POST /api/kms/batch-sign",
-  Encapsulate: "POST /api/kms/encapsulate",
-  Decapsulate: "POST /api/kms/decapsulate",
-  VerifyAuditLog: "POST /api/kms/verify-audit",
-  WatchAuditLog: "GET /api/kms/audit/watch",
-};
+import { restCalls } from "./rest-calls.ts";
 
 /**
  * Makes a client whose calls a driver makes. Every answer must be "success" and in the canonical form of ProtoJSON,
@@ -44,7 +23,11 @@ const restCalls: Readonly<Record<string, string>> = {
  *
  * @param nextUrl names the server of each call.
  */
-export function createForeignClient(driver: Driver, nextUrl: () => string): KmsClient {
+export function createForeignClient<Service extends DescService>(
+  service: Service,
+  driver: Driver,
+  nextUrl: () => string,
+): Client<Service> {
   const transport: Transport = {
     async unary(method, _signal, _timeoutMs, header, input) {
       const call = toCall(method, toRequest(method.input, input), header);
@@ -60,7 +43,7 @@ export function createForeignClient(driver: Driver, nextUrl: () => string): KmsC
       return { ...noHeaders(method), method, stream: true, message };
     },
   };
-  return createClient(KmsService, transport);
+  return createClient(service, transport);
 }
 
 function toRequest<Desc extends DescMessage>(desc: Desc, message: MessageInitShape<Desc>): JsonRequest {
@@ -73,7 +56,7 @@ function toCall(
   header?: ConstructorParameters<typeof Headers>[0],
 ): Call {
   const { name, parent } = method;
-  const rest = restCalls[name];
+  const rest = restCalls[`${parent.typeName}/${name}`];
   const headers = Object.fromEntries(new Headers(header));
   return { service: parent.typeName, method: name, request, headers, ...(rest !== undefined && { rest }) };
 }

@@ -1,0 +1,140 @@
+/** Tells a story, test by test, to a service that runs as its users run it, by foreign clients of all kinds. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { type Driver, drivers } from "./drivers.ts";
+import { type RunningServer, startServer } from "./start-server.ts";
+import { isMissing } from "./tools.ts";
+
+/** What a story is told with. */
+export interface Teller {
+  readonly driver: Driver;
+  /** The server of the next call: with several servers, another one than that of the call before. */
+  nextUrl(): string;
+}
+
+/** The clients of some stories. */
+export interface StoryClients {
+  readonly onSqlite: readonly Driver[];
+  readonly onPostgres: readonly Driver[];
+  /** With two servers on one PostgreSQL, each call to the other one than the call before. */
+  readonly onTwoServers: readonly Driver[];
+}
+
+/** A client of each protocol and of each family. */
+export const someDrivers = chooseDrivers([
+  "curl over HTTP/1.1",
+  "grpcurl, knowing nothing but the address",
+  "buf curl over grpcweb, knowing nothing but the address",
+  "@connectrpc/connect-node, Connect over HTTP/2",
+  "@grpc/grpc-js, with what reflection says",
+]);
+
+/** Of those that use two servers: REST, Connect and gRPC. */
+export const pairDrivers = chooseDrivers([
+  "curl over HTTP/1.1",
+  "@connectrpc/connect-node, Connect over HTTP/2",
+  "@connectrpc/connect-node, gRPC",
+]);
+
+function chooseDrivers(names: readonly string[]): readonly Driver[] {
+  return names.map((name) => {
+    const driver = drivers.find((one) => one.name === name);
+    if (driver === undefined) throw new Error(`there is no driver ${name}`);
+    return driver;
+  });
+}
+
+const timeout = 60_000;
+
+/**
+ * Tells a story by each of the clients, on SQLite, on PostgreSQL and with two servers on one PostgreSQL.
+ *
+ * Stories that one service hears go one after another, each in its order; the services are apart.
+ */
+export function tellEverywhere(title: string, clients: StoryClients, tell: (teller: Teller) => void): void {
+  describe(title, { concurrent: true, shuffle: false, timeout }, () => {
+    describe("on SQLite", () => {
+      tellStories(clients.onSqlite, tell, async (dataDir) => [await startServer({ dataDir })]);
+    });
+
+    describePostgres("on PostgreSQL", () => {
+      tellStories(clients.onPostgres, tell, async (dataDir) => {
+        const args = ["--database-url", await freshDatabaseUrl()];
+        return [await startServer({ dataDir, args })];
+      });
+    });
+
+    describePostgres(
+      "of two servers on one PostgreSQL, each call to the other one than the call before,",
+      () => {
+        tellStories(clients.onTwoServers, tell, async (dataDir) => {
+          const args = ["--database-url", await freshDatabaseUrl()];
+          return Promise.all([startServer({ dataDir, args }), startServer({ dataDir, args })]);
+        });
+      },
+    );
+  });
+}
+
+/** Tells the story of each client to the same servers. */
+function tellStories(
+  chosen: readonly Driver[],
+  tell: (teller: Teller) => void,
+  start: (dataDir: string) => Promise<readonly RunningServer[]>,
+): void {
+  const dataDir = makeTemporaryDirectory(afterAll);
+  let servers: readonly RunningServer[] = [];
+  beforeAll(async () => {
+    servers = await start(dataDir);
+  }, timeout);
+  afterAll(() => Promise.all(servers.map(({ stop }) => stop("SIGKILL"))));
+
+  let calls = 0;
+  const nextUrl = (): string => {
+    calls += 1;
+    const server = servers[calls % servers.length];
+    if (server === undefined) throw new Error("no server runs");
+    return server.url;
+  };
+
+  for (const driver of chosen) {
+    const { name, program = "node" } = driver;
+    const isSkipped = isMissing(program);
+    const title = isSkipped ? `for ${name}, which needs ${program}` : `for ${name}`;
+    describe.skipIf(isSkipped)(title, { concurrent: false }, () => {
+      let streamsBefore = 0;
+      beforeAll(async () => {
+        streamsBefore = await countStreams(servers);
+      });
+      describe("in a story", () => tell({ driver, nextUrl }));
+
+      it("ends the streams of callers who have gone", async () => {
+        await expect.poll(() => countStreams(servers), { timeout: 5000 }).toBe(streamsBefore);
+      });
+    });
+  }
+
+  it("ends in order after that, and has logged no fault", { concurrent: false }, async () => {
+    const exits = await Promise.all(servers.map(({ stop }) => stop()));
+    expect(exits.map(({ code }) => code)).toEqual(servers.map(() => 0));
+    expect(exits.flatMap(({ stderr }) => stderr.split("\n").filter(isFault))).toEqual([]);
+  });
+}
+
+/** Calls that follow something, or send a stream, and have not ended, as servers say themselves. */
+async function countStreams(servers: readonly RunningServer[]): Promise<number> {
+  const counts = servers.map(async ({ url }) => {
+    const metrics = await (await fetch(`${url}/metrics`)).text();
+    const running = metrics.matchAll(
+      /^qsp_calls_running\{method="[a-z]+\.\w+\/(?:Watch|\w*Stream|Tunnel)\w*"\} (\d+)$/gm,
+    );
+    return running.reduce((sum, [, count]) => sum + Number(count), 0);
+  });
+  return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
+}
+
+/** pino writes 50 for "error" and 60 for "fatal". */
+function isFault(line: string): boolean {
+  return /"level":[56]0/.test(line);
+}
