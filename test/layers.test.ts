@@ -13,7 +13,7 @@ const mayImport: Record<string, RegExp> = {
   errors: /^gen$/,
   crypto: /^$/,
   storage: /^crypto$/,
-  commands: /^(config|crypto|storage)$/,
+  commands: /^(config|crypto|storage)$|^services\//,
   fields: /^(errors|crypto|storage)$/,
   services: /^(gen|errors|fields|crypto|storage)$/,
   transcoding: /^(gen|errors)$/,

@@ -2,10 +2,11 @@
 import { ConfigError } from "../config.ts";
 import { auditVerify } from "./audit-verify.ts";
 import { backup, restore } from "./backup.ts";
+import { chainVerify } from "./chain-verify.ts";
 import type { Command } from "./command.ts";
 import { masterKeyRotate } from "./master-key-rotate.ts";
 
-const commands: readonly Command[] = [auditVerify, backup, restore, masterKeyRotate];
+const commands: readonly Command[] = [auditVerify, chainVerify, backup, restore, masterKeyRotate];
 
 /** A command that was asked for, with its operands and the settings after it. */
 export interface CommandLine {

@@ -37,7 +37,7 @@ export function blockchainService(parts: BlockchainServiceParts): ServiceImpl<ty
       return { blocks: rows.map(packBlock), length, headHash, nextPageToken, totalSize: length };
     },
     verifyChain: async (_req, { signal }) => {
-      const { firstInvalidIndex, ...found } = await verifyChain(parts, signal);
+      const { firstInvalidIndex, ...found } = await verifyChain(parts, { signal });
       return { ...found, ...(firstInvalidIndex !== undefined && { firstInvalidIndex }) };
     },
     connectPeer: ({ address }, context) => connectPeer(parts, { address, once: onceOf(context) }),

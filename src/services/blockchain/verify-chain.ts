@@ -15,41 +15,69 @@ export interface ChainVerification {
   readonly reason: ChainFault | "";
 }
 
+/** A block that is not as it should be. */
+interface Fault {
+  readonly index: number;
+  readonly reason: ChainFault;
+}
+
+/** What verification takes. */
+export interface VerifyChainOptions {
+  readonly signal?: AbortSignal;
+  /** Learns how many blocks have been checked, of how many. */
+  readonly onProgress?: (done: number, total: number) => void;
+}
+
 /** Blocks to read at once. */
 const chunkBlocks = 500;
-/** Signatures to verify at a time: enough to keep all cores busy while the next blocks are read. */
-const inFlight = 256;
 
 /**
  * Verifies the chain as it is when this begins, from genesis to its end: hashes and links one after another,
- * signatures side by side on all cores.
+ * signatures side by side on all cores, while the next blocks are read.
  */
-export async function verifyChain(parts: ChainParts, signal: AbortSignal): Promise<ChainVerification> {
+export async function verifyChain(
+  parts: Pick<ChainParts, "chain" | "provider">,
+  { signal, onProgress }: VerifyChainOptions = {},
+): Promise<ChainVerification> {
   const { chain } = parts;
   const head = await chain.readHead().catch((error: unknown) => {
     if (error instanceof RecordDamaged) return undefined;
     throw error;
   });
-  const signatures = createSignatureChecks(parts);
   const end = head?.length ?? Number.POSITIVE_INFINITY;
+  const read = (index: number): Promise<Block[]> =>
+    index < end ? chain.readBlocks(index, Math.min(chunkBlocks, end - index)) : Promise.resolve([]);
+  const findFalse = createSignatureCheck(parts);
+
   let previous: Block = genesis;
-  let fault: { index: number; reason: ChainFault } | undefined;
-  walk: for (let index = 1; index < end; ) {
-    const blocks = await chain.readBlocks(index, Math.min(chunkBlocks, end - index));
-    if (blocks.length === 0) break;
+  let fault: Fault | undefined;
+  // Signatures of the chunk before are verified while the next one is read and hashed.
+  let signatures: Promise<Fault | undefined> = Promise.resolve(undefined);
+  for (let index = 1; fault === undefined; ) {
+    const blocks = await read(index);
+    signal?.throwIfAborted();
+    const sound: Block[] = [];
+    let unsound: Fault | undefined;
     for (const block of blocks) {
-      signal.throwIfAborted();
       const reason = checkContent(block, previous, index);
-      if (reason) fault = { index, reason };
-      if (fault || signatures.fault) break walk;
-      await signatures.check(block);
+      if (reason) {
+        unsound = { index, reason };
+        break;
+      }
+      sound.push(block);
       previous = block;
       index += 1;
     }
+    fault = await signatures;
+    if (head && fault === undefined) onProgress?.(index - sound.length, head.length);
+    if (fault) break;
+    signatures = findFalse(sound);
+    if (unsound || blocks.length === 0) {
+      // A signature before it is the first fault, though it is found later.
+      fault = (await signatures) ?? unsound;
+      break;
+    }
   }
-  await signatures.finish();
-  // A signature before it is the first fault, though it was found later.
-  if (signatures.fault) fault = signatures.fault;
   // The hash of the last block is in the head, which is tagged.
   const checked = previous.index + 1;
   if (!fault && head === undefined) fault = { index: checked, reason: "END" };
@@ -86,30 +114,9 @@ function hashOf(block: Block): string {
   return isPossible ? hashBlock(block) : "";
 }
 
-/** Checks signatures side by side, and remembers the first block in the chain whose is wrong. */
-function createSignatureChecks({ provider, chain }: ChainParts) {
+/** Makes the check that verifies the signatures of blocks side by side, and names the first that is false. */
+function createSignatureCheck({ provider, chain }: Pick<ChainParts, "chain" | "provider">) {
   const validators = new Map<string, Promise<PublicKey | undefined>>();
-  const running = new Set<Promise<void>>();
-  const checks = {
-    fault: undefined as { index: number; reason: ChainFault } | undefined,
-    /** Begins to check a block; waits while too many are being checked. */
-    async check(block: Block): Promise<void> {
-      if (running.size >= inFlight) await Promise.race(running);
-      const run = checkOne(block).finally(() => running.delete(run));
-      running.add(run);
-    },
-    async finish(): Promise<void> {
-      await Promise.all(running);
-    },
-  };
-  const findKey = (address: string): Promise<PublicKey | undefined> => {
-    let found = validators.get(address);
-    if (found === undefined) {
-      found = loadKey(address);
-      validators.set(address, found);
-    }
-    return found;
-  };
   const loadKey = async (address: string): Promise<PublicKey | undefined> => {
     try {
       const validator = address === "" ? undefined : await chain.findValidator(address);
@@ -119,11 +126,21 @@ function createSignatureChecks({ provider, chain }: ChainParts) {
       throw error;
     }
   };
-  const checkOne = async ({ index, blockHash, signature, validatorAddress }: Block): Promise<void> => {
-    const publicKey = await findKey(validatorAddress);
-    const isValid = publicKey && (await provider.verify(publicKey, Buffer.from(blockHash, "hex"), signature));
-    if (isValid || (checks.fault && checks.fault.index < index)) return;
-    checks.fault = { index, reason: publicKey ? "SIGNATURE" : "VALIDATOR" };
+  const findKey = (address: string): Promise<PublicKey | undefined> => {
+    let found = validators.get(address);
+    if (found === undefined) {
+      found = loadKey(address);
+      validators.set(address, found);
+    }
+    return found;
   };
-  return checks;
+  const checkOne = async (block: Block): Promise<Fault | undefined> => {
+    const { index, blockHash, signature, validatorAddress } = block;
+    const publicKey = await findKey(validatorAddress);
+    if (publicKey === undefined) return { index, reason: "VALIDATOR" };
+    const isValid = await provider.verify(publicKey, Buffer.from(blockHash, "hex"), signature);
+    return isValid ? undefined : { index, reason: "SIGNATURE" };
+  };
+  return async (blocks: readonly Block[]): Promise<Fault | undefined> =>
+    (await Promise.all(blocks.map(checkOne))).find((fault) => fault !== undefined);
 }
