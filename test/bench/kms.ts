@@ -7,7 +7,7 @@ import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { sqliteIn } from "../../src/storage/database.ts";
 import { masterKeyIn } from "../../src/storage/master-key.ts";
 import { openStore } from "../../src/storage/store.ts";
-import { type Child, compare, grpc, load, rawProvider, start } from "./tools.ts";
+import { type Child, compare, grpc, load, post, rawProvider, start } from "./tools.ts";
 
 /** Keys of the long list. */
 const listedKeys = 1_000_000;
@@ -86,12 +86,6 @@ async function fillList(dataDir: string): Promise<void> {
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the answers are those of the service that is measured
-async function post(app: Child, path: string, body: unknown): Promise<any> {
-  const headers = { "content-type": "application/json" };
-  return (await fetch(app.url + path, { method: "POST", headers, body: JSON.stringify(body) })).json();
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: as above
 async function get(app: Child, path: string): Promise<any> {
   return (await fetch(app.url + path)).json();
 }

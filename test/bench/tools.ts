@@ -3,6 +3,8 @@ import { type ChildProcess, execFile, fork } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { LoadOrder, LoadResult } from "./load.ts";
+import type { RawWork } from "./raw-provider.ts";
+import type { StreamOrder } from "./stream-load.ts";
 
 /** Milliseconds of one measurement. */
 export const measureMs = Number(process.argv[2] ?? 4) * 1000;
@@ -45,14 +47,32 @@ export async function load(url: string, order: Partial<LoadOrder>): Promise<Load
   return JSON.parse(stdout) as LoadResult;
 }
 
-export function grpc(path: string, message: Uint8Array): Partial<LoadOrder> {
+/** Keeps a stream of calls going. @returns answers a second */
+export async function loadStream(
+  url: string,
+  path: string,
+  message: Uint8Array,
+  streams: number,
+): Promise<number> {
+  const frame = frameOf(message).toString("base64");
+  const order: StreamOrder = { url, path, frame, streams, inFlight, warmUpMs: 1000, measureMs };
+  const { stdout } = await run(process.execPath, [join(here, "stream-load.ts"), JSON.stringify(order)]);
+  return (JSON.parse(stdout) as { answersPerSecond: number }).answersPerSecond;
+}
+
+/** A message with the prefix that gRPC gives it. */
+function frameOf(message: Uint8Array): Buffer {
   const frame = Buffer.alloc(5 + message.length);
   frame.writeUInt32BE(message.length, 1);
   frame.set(message, 5);
+  return frame;
+}
+
+export function grpc(path: string, message: Uint8Array): Partial<LoadOrder> {
   return {
     path,
     headers: { "content-type": "application/grpc", te: "trailers" },
-    body: frame.toString("base64"),
+    body: frameOf(message).toString("base64"),
   };
 }
 
@@ -62,6 +82,15 @@ export function json(path: string, text: string): Partial<LoadOrder> {
     headers: { "content-type": "application/json" },
     body: Buffer.from(text).toString("base64"),
   };
+}
+
+/** Calls by REST with JSON, to set up what is measured. */
+// biome-ignore lint/suspicious/noExplicitAny: the answers are those of the service that is measured
+export async function post(app: Child, path: string, body: unknown): Promise<any> {
+  const headers = { "content-type": "application/json" };
+  const answer = await fetch(app.url + path, { method: "POST", headers, body: JSON.stringify(body) });
+  if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`);
+  return answer.json();
 }
 
 function median(values: readonly number[]): number {
@@ -89,7 +118,7 @@ export async function compare(
 }
 
 /** What the provider alone does, in a process of its own: see raw-provider.ts. @returns calls a second */
-export async function rawProvider(what: "pair-and-sign" | "sign"): Promise<number> {
+export async function rawProvider(what: RawWork): Promise<number> {
   const args = [join(here, "raw-provider.ts"), what, String(inFlight), String(measureMs)];
   const { stdout } = await run(process.execPath, args);
   return (JSON.parse(stdout) as { callsPerSecond: number }).callsPerSecond;

@@ -1,0 +1,25 @@
+/** What taking readings costs beside their signatures. */
+import { generateKeyPairSync, sign } from "node:crypto";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { SendTelemetryRequestSchema, StreamTelemetryRequestSchema } from "#gen/iot/iot_service_pb.ts";
+import { type Child, compare, grpc, load, loadStream, post, rawProvider } from "./tools.ts";
+
+export async function measureDevices(app: Child): Promise<void> {
+  const { publicKey, privateKey } = generateKeyPairSync("ml-dsa-44");
+  const raw = publicKey.export({ format: "raw-public" });
+  const { deviceId } = await post(app, "/api/iot/register-device", { publicKey: raw.toString("base64") });
+  const telemetry = Buffer.from('{"temperature":21.5}');
+  const reading = { deviceId, telemetry, signature: sign(null, telemetry, privateKey) };
+  const message = toBinary(StreamTelemetryRequestSchema, create(StreamTelemetryRequestSchema, { reading }));
+  const stream = (): Promise<number> => loadStream(app.url, "/iot.IotService/StreamTelemetry", message, 1);
+  await compare("Telemetry over one stream against the provider's verification", "reach 0.7", stream, () =>
+    rawProvider("verify ML-DSA-44"),
+  );
+  const unary = toBinary(SendTelemetryRequestSchema, create(SendTelemetryRequestSchema, reading));
+  await compare(
+    "Telemetry over one stream against unary calls",
+    "no target",
+    stream,
+    async () => (await load(app.url, grpc("/iot.IotService/SendTelemetry", unary))).callsPerSecond,
+  );
+}

@@ -1,0 +1,85 @@
+/**
+ * Keeps bidirectional gRPC streams going, from a process of its own: `node stream-load.ts '<StreamOrder as JSON>'`.
+ * Prints the answers a second as JSON.
+ */
+import { once } from "node:events";
+import http2 from "node:http2";
+
+/** What to do. */
+export interface StreamOrder {
+  readonly url: string;
+  readonly path: string;
+  /** The message to send again and again, in base64, with its 5-byte prefix. */
+  readonly frame: string;
+  readonly streams: number;
+  /** Messages of all streams that wait for their answer at any time. */
+  readonly inFlight: number;
+  readonly warmUpMs: number;
+  readonly measureMs: number;
+}
+
+async function run(order: StreamOrder): Promise<{ answersPerSecond: number }> {
+  const frame = Buffer.from(order.frame, "base64");
+  const measureFromMs = performance.now() + order.warmUpMs;
+  const endMs = measureFromMs + order.measureMs;
+  let answers = 0;
+
+  const follow = async (): Promise<void> => {
+    const session = http2.connect(order.url);
+    const headers = { "content-type": "application/grpc", te: "trailers" };
+    const stream = session.request({ ":method": "POST", ":path": order.path, ...headers });
+    let status = "none";
+    stream.on("trailers", (trailers) => {
+      status = String(trailers["grpc-status"]);
+    });
+    const send = (count: number): void => {
+      for (let i = 0; i < count; i += 1) stream.write(frame);
+    };
+    const count = createFrameCounter();
+    send(Math.ceil(order.inFlight / order.streams));
+    stream.on("data", (chunk: Buffer) => {
+      const arrived = count(chunk);
+      const nowMs = performance.now();
+      if (nowMs >= endMs) {
+        stream.end();
+        return;
+      }
+      if (nowMs >= measureFromMs) answers += arrived;
+      send(arrived);
+    });
+    await once(stream, "close");
+    session.close();
+    if (status !== "0") throw new Error(`${order.path} ended with grpc-status ${status}`);
+  };
+  await Promise.all(Array.from({ length: order.streams }, follow));
+  return { answersPerSecond: answers / (order.measureMs / 1000) };
+}
+
+/** Counts the messages that end in each chunk of a stream. */
+function createFrameCounter(): (chunk: Buffer) => number {
+  const prefix = Buffer.alloc(5);
+  let prefixBytes = 0;
+  let left = 0;
+  return (chunk) => {
+    let ended = 0;
+    for (let at = 0; at < chunk.length; ) {
+      if (left > 0) {
+        const taken = Math.min(left, chunk.length - at);
+        left -= taken;
+        at += taken;
+        if (left === 0) ended += 1;
+        continue;
+      }
+      prefix[prefixBytes] = chunk[at] as number;
+      prefixBytes += 1;
+      at += 1;
+      if (prefixBytes < prefix.length) continue;
+      prefixBytes = 0;
+      left = prefix.readUInt32BE(1);
+      if (left === 0) ended += 1;
+    }
+    return ended;
+  };
+}
+
+process.stdout.write(JSON.stringify(await run(JSON.parse(process.argv[2] ?? "{}") as StreamOrder)));
