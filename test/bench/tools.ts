@@ -47,6 +47,9 @@ export async function load(url: string, order: Partial<LoadOrder>): Promise<Load
   return JSON.parse(stdout) as LoadResult;
 }
 
+/** Messages of a stream that wait for their answer at any time. */
+const streamInFlight = 256;
+
 /** Keeps a stream of calls going. @returns answers a second */
 export async function loadStream(
   url: string,
@@ -55,7 +58,15 @@ export async function loadStream(
   streams: number,
 ): Promise<number> {
   const frame = frameOf(message).toString("base64");
-  const order: StreamOrder = { url, path, frame, streams, inFlight, warmUpMs: 1000, measureMs };
+  const order: StreamOrder = {
+    url,
+    path,
+    frame,
+    streams,
+    inFlight: streamInFlight,
+    warmUpMs: 1000,
+    measureMs,
+  };
   const { stdout } = await run(process.execPath, [join(here, "stream-load.ts"), JSON.stringify(order)]);
   return (JSON.parse(stdout) as { answersPerSecond: number }).answersPerSecond;
 }

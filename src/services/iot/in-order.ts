@@ -1,15 +1,23 @@
+/** How many items are held at a time: this many, or as many as have this size together. */
+export interface InOrderLimits<Item> {
+  readonly items: number;
+  readonly bytes: number;
+  readonly bytesOf: (item: Item) => number;
+}
+
 /**
  * Works on items as they come, several at a time, and gives the results in the order of the items, each as soon as it
  * and those before it are there.
  *
- * @param limit items to work on at a time; the source waits while there are as many.
+ * @param limits how much to hold at a time; the source waits while there is as much.
  */
 export async function* inOrder<Item, Result>(
   source: AsyncIterable<Item>,
-  limit: number,
+  limits: InOrderLimits<Item>,
   work: (item: Item) => Promise<Result>,
 ): AsyncGenerator<Result> {
-  const results: Promise<Result>[] = [];
+  const results: { readonly result: Promise<Result>; readonly bytes: number }[] = [];
+  let heldBytes = 0;
   const changed = createSignal();
   let isOver = false;
   let failure: { error: unknown } | undefined;
@@ -18,9 +26,11 @@ export async function* inOrder<Item, Result>(
       const result = work(item);
       // It is awaited in its turn; until then its failure is nobody's.
       result.catch(() => {});
-      results.push(result);
+      const bytes = limits.bytesOf(item);
+      results.push({ result, bytes });
+      heldBytes += bytes;
       changed.tell();
-      while (results.length >= limit && !isOver) await changed.wait();
+      while ((results.length >= limits.items || heldBytes >= limits.bytes) && !isOver) await changed.wait();
       if (isOver) return;
     }
   };
@@ -36,8 +46,9 @@ export async function* inOrder<Item, Result>(
     for (;;) {
       const next = results[0];
       if (next !== undefined) {
-        yield await next;
+        yield await next.result;
         void results.shift();
+        heldBytes -= next.bytes;
         changed.tell();
       } else if (isOver) break;
       else await changed.wait();

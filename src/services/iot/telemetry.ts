@@ -38,8 +38,12 @@ export interface ReadingChecks {
   checkStream(readings: AsyncIterable<Reading>): AsyncGenerator<ReadingVerdict>;
 }
 
-/** Readings of a stream that are checked at a time. */
-const streamInFlight = 64;
+/** Readings of a stream that are checked at a time: enough that a group of them shares the disk. */
+const streamLimits = {
+  items: 256,
+  bytes: 8 * 1024 * 1024,
+  bytesOf: ({ telemetry, signature }: Reading): number => telemetry.length + signature.length,
+};
 /** Public keys to keep parsed. */
 const maxKeys = 10_000;
 
@@ -76,7 +80,7 @@ export function createReadingChecks(parts: IotParts): ReadingChecks {
     checkStream(readings) {
       /** Settles once the reading before has its place in the order of sequences. */
       let placed: Promise<unknown> = Promise.resolve();
-      return inOrder(readings, streamInFlight, (reading) => {
+      return inOrder(readings, streamLimits, (reading) => {
         const place = Promise.all([isSigned(reading), placed]).then(([isValid]) => ({
           // The store takes readings in the order in which it is asked.
           verdict: isValid ? accept(reading, now()) : refused("SIGNATURE_INVALID"),
