@@ -11,12 +11,30 @@ import {
   toJson,
 } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
+import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
+import { DappService } from "#gen/dapp/dapp_service_pb.ts";
+import { DefiService } from "#gen/defi/defi_service_pb.ts";
+import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { NftService } from "#gen/nft/nft_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import type { Call, JsonRequest } from "./calls.ts";
 
-const services: readonly DescService[] = [PqcService, TokenService, KmsService];
+const services: readonly DescService[] = [
+  PqcService,
+  TokenService,
+  KmsService,
+  IotService,
+  VpnService,
+  DappService,
+  WalletService,
+  DefiService,
+  BlockchainService,
+  NftService,
+];
 
 /** Makes a call that has one answer, with requests and answer in JSON. @throws ConnectError */
 export async function callConnect(
