@@ -2,16 +2,27 @@
 import { ConfigError } from "../config.ts";
 import { auditVerify } from "./audit-verify.ts";
 import { backup, restore } from "./backup.ts";
+import { caInit, caIssue } from "./ca.ts";
 import { chainVerify } from "./chain-verify.ts";
-import type { Command } from "./command.ts";
+import type { Command, CommandOption } from "./command.ts";
 import { masterKeyRotate } from "./master-key-rotate.ts";
 
-const commands: readonly Command[] = [auditVerify, chainVerify, backup, restore, masterKeyRotate];
+const commands: readonly Command[] = [
+  auditVerify,
+  chainVerify,
+  backup,
+  restore,
+  masterKeyRotate,
+  caInit,
+  caIssue,
+];
 
 /** A command that was asked for, with its operands and the settings after it. */
 export interface CommandLine {
+  /** Knows its own options already. */
   readonly command: Command;
   readonly operands: readonly string[];
+  /** The settings. */
   readonly flags: readonly string[];
 }
 
@@ -31,17 +42,50 @@ export function readCommandLine(args: readonly string[]): CommandLine | undefine
     if (name.some((word, i) => words[i] !== word)) continue;
     const operands = words.slice(name.length);
     const least = command.operands.filter((operand) => !operand.startsWith("[")).length;
-    if (operands.length < least || operands.length > command.operands.length)
+    const most = command.operands.at(-1)?.endsWith("…") ? Number.POSITIVE_INFINITY : command.operands.length;
+    if (operands.length < least || operands.length > most)
       throw new ConfigError(`usage: qsp ${[...name, ...command.operands].join(" ")} [settings]`);
-    return { command, operands, flags };
+    const { options, settings } = takeOptions(command.options ?? [], flags);
+    return {
+      command: { ...command, run: (input) => command.run({ ...input, options }) },
+      operands,
+      flags: settings,
+    };
   }
   const known = commands.map(({ name }) => `"${name}"`).join(", ");
   throw new ConfigError(`"${words.join(" ")}" is no command; known are ${known}, and none at all to serve`);
 }
 
+/** Parts a command's own options from the settings, which all commands have. */
+function takeOptions(known: readonly CommandOption[], flags: readonly string[]) {
+  const options = Object.fromEntries(known.map(({ name, fallback }) => [name, fallback]));
+  const settings: string[] = [];
+  for (let i = 0; i < flags.length; i += 1) {
+    const flag = flags[i] ?? "";
+    const [, name, inline] = /^--([^=]+)(?:=(.*))?$/s.exec(flag) ?? [];
+    const option = known.find((candidate) => candidate.name === name);
+    if (option === undefined) {
+      settings.push(flag);
+      continue;
+    }
+    if (inline === undefined) i += 1;
+    const value = inline ?? flags[i];
+    if (value === undefined || (inline === undefined && value.startsWith("-")))
+      throw new ConfigError(`--${option.name} needs a value; say --${option.name} <${option.valueName}>`);
+    options[option.name] = value;
+  }
+  return { options, settings };
+}
+
 /** The commands as `--help` shows them. */
 export function describeCommands(): string {
   return commands
-    .map(({ name, operands, meaning }) => `  ${[name, ...operands].join(" ").padEnd(32)} ${meaning}`)
+    .flatMap(({ name, operands, meaning, options = [] }) => [
+      `  ${[name, ...operands].join(" ").padEnd(32)} ${meaning}`,
+      ...options.map(
+        (option) =>
+          `  ${`  --${option.name} <${option.valueName}>`.padEnd(32)} ${option.meaning} (${option.fallback})`,
+      ),
+    ])
     .join("\n");
 }

@@ -1,0 +1,43 @@
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
+
+/** Port of the gateway in envoy/envoy.yaml. */
+const gatewayPort = 8443;
+
+/** What clients are to trust. */
+interface Trust {
+  /** Paths of the certificates of the CA; the first is the one that every client takes. */
+  readonly certificates: readonly string[];
+  /** Of a server that they sign. */
+  readonly names?: readonly string[];
+}
+
+/** The lines that a client needs to trust the CA, to be pasted into a shell. */
+export function describeTrust({ certificates, names = [] }: Trust): string {
+  const [first = ""] = certificates;
+  const path = quote(first);
+  const host = hostOf(names);
+  return `Clients that trust it:
+
+  curl --cacert ${path} https://${host}:${gatewayPort}/readyz
+  grpcurl -cacert ${path} ${host}:${gatewayPort} list
+  NODE_EXTRA_CA_CERTS=${path} node client.js
+
+SHA-256 fingerprints, to compare with what a client was given:
+${certificates.map((each) => `  ${fingerprintOf(each)}  ${each}`).join("\n")}`;
+}
+
+function hostOf(names: readonly string[]): string {
+  const name = names.find((each) => !each.startsWith("*")) ?? names[0]?.replace("*", "www") ?? "localhost";
+  return isIP(name) === 6 ? `[${name}]` : name;
+}
+
+function fingerprintOf(path: string): string {
+  return new X509Certificate(readFileSync(path)).fingerprint256;
+}
+
+/** As one word of a POSIX shell. */
+function quote(path: string): string {
+  return /^[\w./:@-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,321 @@
+/**
+ * Certificates of a private CA (RFC 5280): ECDSA-P256 (RFC 5480 and 5758) for what clients take today, and
+ * ML-DSA-65 (RFC 9881) beside it. pkijs writes the ASN.1; node:crypto makes the keys and the signatures.
+ */
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  sign,
+  X509Certificate,
+} from "node:crypto";
+import { isIP } from "node:net";
+import { BitString, Integer, OctetString, Utf8String } from "asn1js";
+import {
+  AlgorithmIdentifier,
+  AltName,
+  AttributeTypeAndValue,
+  AuthorityKeyIdentifier,
+  BasicConstraints,
+  Certificate,
+  Extension,
+  ExtKeyUsage,
+  GeneralName,
+  PublicKeyInfo,
+  RelativeDistinguishedNames,
+  Time,
+} from "pkijs";
+import { CryptoError } from "./crypto-error.ts";
+import { encodePem } from "./pem.ts";
+
+/** What a certificate's key, and its CA's, are for. */
+export type CertificateAlgorithm = "ECDSA-P256" | "ML-DSA-65";
+
+/** A certificate and its key, each in PEM; the key is PKCS#8, and secret. */
+export interface CertificateAndKey {
+  readonly certificatePem: string;
+  readonly secretKeyPem: string;
+}
+
+/** A CA whose certificate and key belong together. */
+export interface Authority {
+  readonly certificate: X509Certificate;
+  readonly algorithm: CertificateAlgorithm;
+  readonly secretKey: KeyObject;
+}
+
+/** Whom a certificate is for, and how long. */
+export interface ServerCertificateInput {
+  /**
+   * Host names, `*.` and a host name, and IP addresses, at least one; all are in subjectAltName, and the first
+   * is the subject. The caller has checked them.
+   */
+  readonly names: readonly string[];
+  /** Days from now to its end; it ends with its CA if that is sooner. */
+  readonly days: number;
+  readonly now: Date;
+}
+
+/** Years that a CA lasts. */
+const authorityYears = 10;
+/** A certificate begins before it is made: the clocks of its readers differ from ours. */
+const backdatedMs = 10 * 60 * 1000;
+const dayMs = 24 * 60 * 60 * 1000;
+/** RFC 5280, section 4.1.2.2: at most 20; 128 random bits never meet again. */
+const serialNumberBytes = 16;
+/** RFC 7093, section 2, method 1. */
+const keyIdentifierBytes = 20;
+
+/** Object identifiers of RFC 5280. */
+const oids = {
+  commonName: "2.5.4.3",
+  subjectKeyIdentifier: "2.5.29.14",
+  keyUsage: "2.5.29.15",
+  subjectAltName: "2.5.29.17",
+  basicConstraints: "2.5.29.19",
+  authorityKeyIdentifier: "2.5.29.35",
+  extKeyUsage: "2.5.29.37",
+  serverAuth: "1.3.6.1.5.5.7.3.1",
+} as const;
+
+/** Tags of GeneralName (RFC 5280, section 4.2.1.6). */
+const generalNames = { dnsName: 2, ipAddress: 7 } as const;
+
+/** Bits of KeyUsage, from the left, and how many of the byte are not used (RFC 5280, section 4.2.1.3). */
+const keyUsages = {
+  authority: { bits: 0b0000_0110, unusedBits: 1 }, // keyCertSign, cRLSign
+  server: { bits: 0b1000_0000, unusedBits: 7 }, // digitalSignature
+} as const;
+
+/** How each kind signs. Neither AlgorithmIdentifier has parameters (RFC 5758, section 3.2; RFC 9881, section 2). */
+const kinds: Readonly<Record<CertificateAlgorithm, CertificateKind>> = {
+  "ECDSA-P256": {
+    signatureOid: "1.2.840.10045.4.3.2", // ecdsa-with-SHA256
+    digest: "sha256",
+    generate: () => generateKeyPairSync("ec", { namedCurve: "prime256v1" }).privateKey,
+    isKey: (key) => key.asymmetricKeyType === "ec" && key.asymmetricKeyDetails?.namedCurve === "prime256v1",
+  },
+  "ML-DSA-65": {
+    signatureOid: "2.16.840.1.101.3.4.3.18",
+    digest: null,
+    generate: () => generateKeyPairSync("ml-dsa-65").privateKey,
+    isKey: (key) => key.asymmetricKeyType === "ml-dsa-65",
+  },
+};
+
+interface CertificateKind {
+  readonly signatureOid: string;
+  /** What the message is hashed with first; null where the algorithm takes the message itself. */
+  readonly digest: "sha256" | null;
+  generate(): KeyObject;
+  isKey(key: KeyObject): boolean;
+}
+
+/** Makes a CA that signs itself and may sign servers, but no further CA; it lasts ten years. */
+export function createAuthority(algorithm: CertificateAlgorithm, now: Date): CertificateAndKey {
+  const secretKey = kinds[algorithm].generate();
+  const subjectPublicKey = publicKeyInfoOf(secretKey);
+  const keyIdentifier = keyIdentifierOf(subjectPublicKey);
+  const end = new Date(now);
+  end.setUTCFullYear(end.getUTCFullYear() + authorityYears);
+  // Part of its key identifier is in the name, so that a client can trust two CAs of ours.
+  const subject = nameOf(`Quantum-Safe Playground CA ${algorithm} ${keyIdentifier.toHex().slice(0, 8)}`);
+  const certificate = signCertificate({
+    subject,
+    issuer: subject,
+    subjectPublicKey,
+    validity: [new Date(now.getTime() - backdatedMs), end],
+    extensions: [
+      extension(
+        "basicConstraints",
+        true,
+        new BasicConstraints({ cA: true, pathLenConstraint: 0 }).toSchema(),
+      ),
+      keyUsage("authority"),
+      extension("subjectKeyIdentifier", false, new OctetString({ valueHex: keyIdentifier })),
+    ],
+    algorithm,
+    signingKey: secretKey,
+  });
+  return toPem(certificate, secretKey);
+}
+
+/**
+ * Reads a CA.
+ *
+ * @throws INVALID_KEY if it is no CA of ours, or its certificate and its key do not belong together
+ */
+export function openAuthority({ certificatePem, secretKeyPem }: CertificateAndKey): Authority {
+  const certificate = readOr(
+    "the CA certificate is no certificate in PEM",
+    () => new X509Certificate(certificatePem),
+  );
+  const secretKey = readOr("the CA key is no private key in PEM", () => createPrivateKey(secretKeyPem));
+  const algorithm = (["ECDSA-P256", "ML-DSA-65"] as const).find((name) => kinds[name].isKey(secretKey));
+  if (algorithm === undefined)
+    throw new CryptoError("INVALID_KEY", "the CA key is neither of ECDSA-P256 nor of ML-DSA-65");
+  if (!certificate.checkPrivateKey(secretKey))
+    throw new CryptoError("INVALID_KEY", `the CA key is not that of ${nameOfSubject(certificate)}`);
+  if (!certificate.ca || subjectKeyIdentifierOf(certificate) === undefined)
+    throw new CryptoError("INVALID_KEY", `${nameOfSubject(certificate)} is no CA, or names no key`);
+  return { certificate, algorithm, secretKey };
+}
+
+/**
+ * Makes a key of the CA's algorithm and a certificate for a server. It is for serverAuth alone: were it for
+ * clientAuth too, whoever takes a server's key could also be taken for a client.
+ *
+ * @throws INVALID_ARGUMENT if the CA has ended, or not begun
+ */
+export function issueServerCertificate(
+  { certificate: ca, algorithm, secretKey: signingKey }: Authority,
+  { names, days, now }: ServerCertificateInput,
+): CertificateAndKey {
+  if (now >= ca.validToDate)
+    throw new CryptoError(
+      "INVALID_ARGUMENT",
+      `the CA ${nameOfSubject(ca)} ended on ${ca.validToDate.toISOString()}; make a new one`,
+    );
+  if (now < ca.validFromDate) {
+    const begin = ca.validFromDate.toISOString();
+    throw new CryptoError(
+      "INVALID_ARGUMENT",
+      `the CA ${nameOfSubject(ca)} begins on ${begin}; is the clock right?`,
+    );
+  }
+  const secretKey = kinds[algorithm].generate();
+  const subjectPublicKey = publicKeyInfoOf(secretKey);
+  const keyIdentifier = new OctetString({ valueHex: keyIdentifierOf(subjectPublicKey) });
+  const authorityKeyIdentifier = new OctetString({
+    valueHex: subjectKeyIdentifierOf(ca) ?? new Uint8Array(),
+  });
+  const altNames = names.map(generalNameOf);
+  const end = Math.min(now.getTime() + days * dayMs, ca.validToDate.getTime());
+  const certificate = signCertificate({
+    subject: nameOf(names[0] ?? ""),
+    issuer: Certificate.fromBER(ca.raw).subject,
+    subjectPublicKey,
+    validity: [new Date(now.getTime() - backdatedMs), new Date(end)],
+    extensions: [
+      extension("basicConstraints", true, new BasicConstraints().toSchema()),
+      keyUsage("server"),
+      extension("extKeyUsage", false, new ExtKeyUsage({ keyPurposes: [oids.serverAuth] }).toSchema()),
+      extension("subjectAltName", false, new AltName({ altNames }).toSchema()),
+      extension("subjectKeyIdentifier", false, keyIdentifier),
+      extension(
+        "authorityKeyIdentifier",
+        false,
+        new AuthorityKeyIdentifier({ keyIdentifier: authorityKeyIdentifier }).toSchema(),
+      ),
+    ],
+    algorithm,
+    signingKey,
+  });
+  return toPem(certificate, secretKey);
+}
+
+interface CertificateContent {
+  readonly subject: RelativeDistinguishedNames;
+  readonly issuer: RelativeDistinguishedNames;
+  readonly subjectPublicKey: PublicKeyInfo;
+  /** First and last moment. */
+  readonly validity: readonly [Date, Date];
+  readonly extensions: Extension[];
+  readonly algorithm: CertificateAlgorithm;
+  readonly signingKey: KeyObject;
+}
+
+function signCertificate({ validity, algorithm, signingKey, ...content }: CertificateContent): Uint8Array {
+  const { signatureOid, digest } = kinds[algorithm];
+  const certificate = new Certificate();
+  certificate.version = 2; // Which says v3 (RFC 5280, section 4.1.2.1).
+  certificate.serialNumber = Integer.fromBigInt(BigInt(`0x${randomBytes(serialNumberBytes).toHex()}`));
+  certificate.issuer = content.issuer;
+  certificate.subject = content.subject;
+  certificate.notBefore = timeOf(validity[0]);
+  certificate.notAfter = timeOf(validity[1]);
+  certificate.subjectPublicKeyInfo = content.subjectPublicKey;
+  certificate.extensions = content.extensions;
+  certificate.signature = new AlgorithmIdentifier({ algorithmId: signatureOid });
+  certificate.signatureAlgorithm = new AlgorithmIdentifier({ algorithmId: signatureOid });
+  const toBeSigned = new Uint8Array(certificate.encodeTBS().toBER());
+  certificate.signatureValue = new BitString({ valueHex: sign(digest, toBeSigned, signingKey) });
+  return new Uint8Array(certificate.toSchema(true).toBER());
+}
+
+function toPem(certificate: Uint8Array, secretKey: KeyObject): CertificateAndKey {
+  return {
+    certificatePem: encodePem("CERTIFICATE", certificate),
+    secretKeyPem: String(secretKey.export({ type: "pkcs8", format: "pem" })),
+  };
+}
+
+function nameOf(commonName: string): RelativeDistinguishedNames {
+  const value = new Utf8String({ value: commonName });
+  return new RelativeDistinguishedNames({
+    typesAndValues: [new AttributeTypeAndValue({ type: oids.commonName, value })],
+  });
+}
+
+function generalNameOf(name: string): GeneralName {
+  if (isIP(name) === 0) return new GeneralName({ type: generalNames.dnsName, value: name });
+  const value = new OctetString({ valueHex: addressBytesOf(name) });
+  return new GeneralName({ type: generalNames.ipAddress, value });
+}
+
+/** On one line, as messages have it. */
+function nameOfSubject({ subject }: X509Certificate): string {
+  return (subject ?? "").replaceAll("\n", ", ");
+}
+
+/** 4 or 16 bytes. */
+function addressBytesOf(address: string): Uint8Array {
+  if (isIP(address) === 4) return Uint8Array.from(address.split("."), Number);
+  // As a URL has it, an IPv6 address is hexadecimal groups, with "::" for zeros at most once.
+  const [head = "", tail = ""] = new URL(`http://[${address}]`).hostname.slice(1, -1).split("::");
+  const [first, last] = [head, tail].map((part) => part.split(":").filter((group) => group !== ""));
+  const zeros = Array<string>(8 - (first?.length ?? 0) - (last?.length ?? 0)).fill("0");
+  const groups = [...(first ?? []), ...zeros, ...(last ?? [])];
+  return Uint8Array.fromHex(groups.map((group) => group.padStart(4, "0")).join(""));
+}
+
+/** UTCTime up to 2049, GeneralizedTime from then on (RFC 5280, section 4.1.2.5). */
+function timeOf(date: Date): Time {
+  return new Time({ type: date.getUTCFullYear() < 2050 ? 0 : 1, value: date });
+}
+
+function extension(name: keyof typeof oids, critical: boolean, value: { toBER(): ArrayBuffer }): Extension {
+  return new Extension({ extnID: oids[name], critical, extnValue: value.toBER() });
+}
+
+function keyUsage(of: keyof typeof keyUsages): Extension {
+  const { bits, unusedBits } = keyUsages[of];
+  return extension("keyUsage", true, new BitString({ valueHex: Uint8Array.of(bits), unusedBits }));
+}
+
+function publicKeyInfoOf(secretKey: KeyObject): PublicKeyInfo {
+  return PublicKeyInfo.fromBER(createPublicKey(secretKey).export({ type: "spki", format: "der" }));
+}
+
+function keyIdentifierOf({ subjectPublicKey }: PublicKeyInfo): Uint8Array {
+  const digest = createHash("sha256").update(subjectPublicKey.valueBlock.valueHexView).digest();
+  return digest.subarray(0, keyIdentifierBytes);
+}
+
+function subjectKeyIdentifierOf(certificate: X509Certificate): Uint8Array | undefined {
+  const { extensions = [] } = Certificate.fromBER(certificate.raw);
+  const value: unknown = extensions.find(({ extnID }) => extnID === oids.subjectKeyIdentifier)?.parsedValue;
+  return value instanceof OctetString ? value.valueBlock.valueHexView : undefined;
+}
+
+function readOr<T>(problem: string, read: () => T): T {
+  try {
+    return read();
+  } catch {
+    // What OpenSSL says of it helps nobody.
+    throw new CryptoError("INVALID_KEY", problem);
+  }
+}

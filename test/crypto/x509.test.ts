@@ -1,0 +1,296 @@
+import { createHash, createPublicKey, X509Certificate } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
+import { BitString, fromBER, Sequence } from "asn1js";
+import { Certificate } from "pkijs";
+import { describe, expect, it } from "vitest";
+import {
+  type CertificateAlgorithm,
+  type CertificateAndKey,
+  createAuthority,
+  issueServerCertificate,
+  openAuthority,
+  type ServerCertificateInput,
+} from "../../src/crypto/x509.ts";
+import { isMissing, run } from "../interop/tools.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { refusal } from "./refusal.ts";
+
+const now = new Date("2026-03-01T12:00:00.000Z");
+const algorithms: readonly CertificateAlgorithm[] = ["ECDSA-P256", "ML-DSA-65"];
+
+/** A CA and a server of it, as PEM. */
+function makeChain(algorithm: CertificateAlgorithm, input: Partial<ServerCertificateInput> = {}) {
+  const ca = createAuthority(algorithm, now);
+  return { ca, server: issueServer(ca, input) };
+}
+
+function issueServer(ca: CertificateAndKey, input: Partial<ServerCertificateInput> = {}): CertificateAndKey {
+  return issueServerCertificate(openAuthority(ca), { names: ["gateway.test"], days: 90, now, ...input });
+}
+
+function read({ certificatePem }: CertificateAndKey): X509Certificate {
+  return new X509Certificate(certificatePem);
+}
+
+/** Its validity in ISO 8601. */
+function validityOf(pair: CertificateAndKey): readonly string[] {
+  const { validFromDate, validToDate } = read(pair);
+  return [validFromDate, validToDate].map((date) => date.toISOString());
+}
+
+/** The three parts of a certificate, and those of tbsCertificate (RFC 5280, section 4.1). */
+function partsOf(pair: CertificateAndKey) {
+  const [tbs, signatureAlgorithm, signature] = childrenOf(fromBER(read(pair).raw).result);
+  const [, , tbsAlgorithm, , validity, , subjectPublicKeyInfo] = childrenOf(tbs);
+  const [keyAlgorithm, publicKey] = childrenOf(subjectPublicKeyInfo);
+  return {
+    tbs: bytesOf(tbs),
+    algorithmIdentifiers: [signatureAlgorithm, tbsAlgorithm, keyAlgorithm].map((part) =>
+      bytesOf(part).toHex(),
+    ),
+    signature: bitsOf(signature),
+    publicKey: bitsOf(publicKey),
+    timeTags: childrenOf(validity).map(({ idBlock }) => idBlock.tagNumber),
+  };
+}
+
+function childrenOf(part: unknown) {
+  if (part instanceof Sequence) return part.valueBlock.value;
+  throw new Error("not a SEQUENCE");
+}
+
+function bitsOf(part: unknown): Uint8Array {
+  if (part instanceof BitString && part.valueBlock.unusedBits === 0) return part.valueBlock.valueHexView;
+  throw new Error("not a BIT STRING of whole bytes");
+}
+
+function bytesOf(part: { toBER(): ArrayBuffer } | undefined): Uint8Array {
+  return new Uint8Array(part?.toBER() ?? new ArrayBuffer());
+}
+
+/** Extensions by object identifier: whether critical, and the bytes of the value. */
+function extensionsOf(pair: CertificateAndKey) {
+  const { extensions = [] } = Certificate.fromBER(read(pair).raw);
+  return Object.fromEntries(
+    extensions.map(({ extnID, critical, extnValue }) => [
+      extnID,
+      { critical, value: extnValue.valueBlock.valueHexView.toHex() },
+    ]),
+  );
+}
+
+/** The key identifier that RFC 7093, section 2, method 1 gives. */
+function keyIdentifierOf(pair: CertificateAndKey): string {
+  return createHash("sha256").update(partsOf(pair).publicKey).digest("hex").slice(0, 40);
+}
+
+/** Refused by `openAuthority`. */
+const refusalToOpen = (pair: CertificateAndKey) => refusal(() => openAuthority(pair));
+
+/** What openssl says of a chain at the time of these tests; 3.0 knows no ML-DSA. */
+async function verifyWithOpenssl({ ca, server }: { ca: CertificateAndKey; server: CertificateAndKey }) {
+  const directory = makeTemporaryDirectory();
+  const write = (name: string, pem: string): string => {
+    const path = join(directory, name);
+    writeFileSync(path, pem);
+    return path;
+  };
+  const caFile = write("ca.crt", ca.certificatePem);
+  const time = String(now.getTime() / 1000);
+  const flags = ["-x509_strict", "-purpose", "sslserver", "-attime", time, "-CAfile", caFile];
+  return run("openssl", ["verify", ...flags, write("server.crt", server.certificatePem)]);
+}
+
+describe.each(algorithms)("a CA of %s", (algorithm) => {
+  const ca = createAuthority(algorithm, now);
+
+  it("signs itself", () => {
+    const certificate = read(ca);
+    expect(certificate.checkIssued(certificate)).toBe(true);
+    expect(certificate.verify(certificate.publicKey)).toBe(true);
+  });
+
+  it("lasts ten years, from ten minutes before it was made", () => {
+    expect(validityOf(ca)).toEqual(["2026-03-01T11:50:00.000Z", "2036-03-01T12:00:00.000Z"]);
+  });
+
+  it("may sign servers and lists of revoked ones, no further CA, and names its key", () => {
+    expect(extensionsOf(ca)).toEqual({
+      "2.5.29.19": { critical: true, value: "30060101ff020100" }, // basicConstraints: cA, pathLen 0
+      "2.5.29.15": { critical: true, value: "03020106" }, // keyUsage: keyCertSign, cRLSign
+      "2.5.29.14": { critical: false, value: `0414${keyIdentifierOf(ca)}` }, // subjectKeyIdentifier
+    });
+  });
+
+  it("has a name that no other CA has", () => {
+    expect(read(ca).subject).toMatch(new RegExp(`^CN=Quantum-Safe Playground CA ${algorithm} [0-9a-f]{8}$`));
+    expect(read(ca).subject).not.toBe(read(createAuthority(algorithm, now)).subject);
+  });
+});
+
+describe.each(algorithms)("a server's certificate of %s", (algorithm) => {
+  it("is signed by its CA, and not by another", () => {
+    const { ca, server } = makeChain(algorithm);
+    expect(read(server).checkIssued(read(ca))).toBe(true);
+    expect(read(server).verify(read(ca).publicKey)).toBe(true);
+    expect(read(server).verify(read(createAuthority(algorithm, now)).publicKey)).toBe(false);
+  });
+
+  it("comes with its key", () => {
+    const { server } = makeChain(algorithm);
+    const publicKey = createPublicKey(server.secretKeyPem);
+    expect(read(server).publicKey.equals(publicKey)).toBe(true);
+  });
+
+  it("is for servers alone, and names its key and that of its CA", () => {
+    const { ca, server } = makeChain(algorithm, { names: ["a.test", "127.0.0.1"] });
+    expect(extensionsOf(server)).toEqual({
+      "2.5.29.19": { critical: true, value: "3000" }, // basicConstraints: no CA
+      "2.5.29.15": { critical: true, value: "03020780" }, // keyUsage: digitalSignature
+      "2.5.29.37": { critical: false, value: "300a06082b06010505070301" }, // extKeyUsage: serverAuth
+      "2.5.29.17": { critical: false, value: "300e8206612e7465737487047f000001" }, // subjectAltName
+      "2.5.29.14": { critical: false, value: `0414${keyIdentifierOf(server)}` },
+      "2.5.29.35": { critical: false, value: `30168014${keyIdentifierOf(ca)}` }, // authorityKeyIdentifier
+    });
+  });
+
+  it("lasts the days that were asked for, from ten minutes before it was made", () => {
+    const { server } = makeChain(algorithm, { days: 7 });
+    expect(validityOf(server)).toEqual(["2026-03-01T11:50:00.000Z", "2026-03-08T12:00:00.000Z"]);
+  });
+
+  it("ends with its CA where it would outlive it", () => {
+    const { ca } = makeChain(algorithm);
+    const late = issueServer(ca, { now: new Date("2036-02-28T00:00:00.000Z") });
+    expect(read(late).validToDate).toEqual(read(ca).validToDate);
+  });
+
+  it.each([
+    ["has ended", "2036-03-01T12:00:00.000Z"],
+    ["has not begun", "2026-03-01T11:49:59.000Z"],
+  ])("is refused by a CA that %s", async (_what, time) => {
+    const ca = createAuthority(algorithm, now);
+    expect(await refusal(() => issueServer(ca, { now: new Date(time) }))).toBe("INVALID_ARGUMENT");
+  });
+
+  it("has the first name as its subject", () => {
+    const { server } = makeChain(algorithm, { names: ["first.test", "second.test"] });
+    expect(read(server).subject).toBe("CN=first.test");
+  });
+
+  it("has another key and another positive serial number of 128 bits each time", () => {
+    const { ca } = makeChain(algorithm);
+    const servers = Array.from({ length: 20 }, () => issueServer(ca));
+    const numbers = servers.map((server) => read(server).serialNumber);
+    // A negative one would begin with a minus. 128 random bits begin with 40 zeros once in a million million.
+    for (const number of numbers) expect(number).toMatch(/^[0-9A-F]{23,32}$/);
+    expect(new Set(numbers).size).toBe(20);
+    expect(new Set(servers.map(keyIdentifierOf)).size).toBe(20);
+  });
+
+  it("tells years from 2050 on with four digits", () => {
+    const ca = createAuthority(algorithm, new Date("2045-01-01T00:00:00.000Z"));
+    expect(partsOf(ca).timeTags).toEqual([23, 24]); // UTCTime, GeneralizedTime
+    expect(validityOf(ca)[1]).toBe("2055-01-01T00:00:00.000Z");
+  });
+});
+
+describe("a certificate of ML-DSA-65", () => {
+  it("has the algorithm without parameters in all three places (RFC 9881, sections 2 and 4)", () => {
+    const identifier = "300b0609608648016503040312";
+    const { ca, server } = makeChain("ML-DSA-65");
+    expect(partsOf(ca).algorithmIdentifiers).toEqual([identifier, identifier, identifier]);
+    expect(partsOf(server).algorithmIdentifiers).toEqual([identifier, identifier, identifier]);
+  });
+
+  it("holds the raw public key of 1952 bytes and a signature of 3309 bytes", () => {
+    const { server } = makeChain("ML-DSA-65");
+    const { publicKey, signature } = partsOf(server);
+    expect([publicKey.length, signature.length]).toEqual([1952, 3309]);
+    // SubjectPublicKeyInfo in DER ends with it.
+    const info = createPublicKey(server.secretKeyPem).export({ type: "spki", format: "der" });
+    expect(publicKey.toHex()).toBe(info.subarray(-1952).toHex());
+  });
+
+  it("is signed without a context, as another implementation of FIPS 204 finds", () => {
+    const { ca, server } = makeChain("ML-DSA-65");
+    const { tbs, signature } = partsOf(server);
+    expect(ml_dsa65.verify(signature, tbs, partsOf(ca).publicKey)).toBe(true);
+  });
+});
+
+describe("a certificate of ECDSA-P256", () => {
+  it("has ecdsa-with-SHA256 without parameters, and the key with its curve (RFC 5758, 3.2; RFC 5480, 2.1.1)", () => {
+    const signature = "300a06082a8648ce3d040302";
+    const key = "301306072a8648ce3d020106082a8648ce3d030107";
+    expect(partsOf(makeChain("ECDSA-P256").server).algorithmIdentifiers).toEqual([signature, signature, key]);
+  });
+});
+
+describe("the names of a certificate", () => {
+  const addresses: Readonly<Record<string, string>> = {
+    "192.0.2.255": "8704c00002ff",
+    "::": `8710${"00".repeat(16)}`,
+    "::1": `8710${"00".repeat(15)}01`,
+    "2001:db8::": `871020010db8${"00".repeat(12)}`,
+    "2001:db8::a:0:b": "871020010db800000000 0000000a0000000b".replace(" ", ""),
+    "1:2:3:4:5:6:7:8": "871000010002000300040005000600070008",
+    "::ffff:192.0.2.1": "871000000000000000000000ffffc0000201",
+  };
+  it.each(Object.entries(addresses))("have the address %s in its bytes", (address, bytes) => {
+    const { server } = makeChain("ECDSA-P256", { names: [address] });
+    expect(extensionsOf(server)["2.5.29.17"]?.value).toBe(
+      `30${(bytes.length / 2).toString(16).padStart(2, "0")}${bytes}`,
+    );
+    expect(read(server).checkIP(address)).toBe(address);
+  });
+
+  it("fit the host names below a wildcard, one part deep", () => {
+    const { server } = makeChain("ECDSA-P256", { names: ["*.a.test"] });
+    const fits = ["b.a.test", "a.test", "c.b.a.test"].map((host) => read(server).checkHost(host));
+    expect(fits).toEqual(["*.a.test", undefined, undefined]);
+  });
+});
+
+describe("a CA that is read", () => {
+  it.each(algorithms)("is what was made, of %s", (algorithm) => {
+    expect(openAuthority(createAuthority(algorithm, now)).algorithm).toBe(algorithm);
+  });
+
+  const { ca, server } = makeChain("ECDSA-P256");
+  const other = createAuthority("ECDSA-P256", now);
+  const postQuantum = createAuthority("ML-DSA-65", now);
+  const bad: Readonly<Record<string, CertificateAndKey>> = {
+    "a certificate that is none": { ...ca, certificatePem: "no certificate" },
+    "a key that is none": { ...ca, secretKeyPem: "no key" },
+    "a public key for its key": {
+      ...ca,
+      secretKeyPem: String(createPublicKey(ca.secretKeyPem).export({ type: "spki", format: "pem" })),
+    },
+    "the key of another CA": { ...ca, secretKeyPem: other.secretKeyPem },
+    "a key of another algorithm": { ...ca, secretKeyPem: postQuantum.secretKeyPem },
+    "the certificate of a server": server,
+  };
+  it.each(Object.entries(bad))("is refused with %s", async (_what, pair) => {
+    expect(await refusalToOpen(pair)).toBe("INVALID_KEY");
+  });
+});
+
+const title = isMissing("openssl") ? "needs openssl, which is not installed" : "by openssl -x509_strict";
+describe.skipIf(isMissing("openssl"))(`a chain of ECDSA-P256 that is verified ${title}`, () => {
+  it("is in order", async () => {
+    const names = ["a.test", "*.a.test", "127.0.0.1", "::1"];
+    expect(await verifyWithOpenssl(makeChain("ECDSA-P256", { names }))).toMatchObject({
+      code: 0,
+      stderr: "",
+    });
+  });
+
+  it("is not when the server is of another CA", async () => {
+    const { server } = makeChain("ECDSA-P256");
+    const { ca } = makeChain("ECDSA-P256");
+    expect((await verifyWithOpenssl({ ca, server })).code).not.toBe(0);
+  });
+});
