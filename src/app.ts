@@ -20,6 +20,7 @@ import { type Config, ConfigError } from "./config.ts";
 import { createCryptoProvider } from "./crypto/create-provider.ts";
 import type { CryptoProvider } from "./crypto/provider.ts";
 import { refuse } from "./errors.ts";
+import { clientOf } from "./server/client-address.ts";
 import { callerKey, callerOf } from "./server/interceptors/access.ts";
 import { repeatableOf } from "./server/interceptors/idempotency.ts";
 import { createMetrics } from "./server/metrics.ts";
@@ -37,11 +38,14 @@ import { kmsService } from "./services/kms/kms-service.ts";
 import { createKmsStore } from "./services/kms/store.ts";
 import { nftService } from "./services/nft/nft-service.ts";
 import { createNftStore } from "./services/nft/store.ts";
-import { authenticate } from "./services/pqc/check-token.ts";
+import { createAttempts } from "./services/pqc/attempts.ts";
+import { authenticate, deviceUse } from "./services/pqc/check-token.ts";
 import { type Issuer, openIssuer } from "./services/pqc/issuer.ts";
+import { type LogIn, logInAnyone, logInUsers } from "./services/pqc/log-in.ts";
 import { pqcService } from "./services/pqc/pqc-service.ts";
 import { createIssuerStore } from "./services/pqc/store.ts";
 import { tokenService } from "./services/pqc/token-service.ts";
+import { createUserStore } from "./services/pqc/users.ts";
 import { openGateway } from "./services/vpn/gateway.ts";
 import { createVpnStore } from "./services/vpn/store.ts";
 import { vpnService } from "./services/vpn/vpn-service.ts";
@@ -50,6 +54,7 @@ import { walletService } from "./services/wallet/wallet-service.ts";
 import { type DatabaseLocation, sqliteIn } from "./storage/database.ts";
 import { type MasterKeySource, masterKeyIn } from "./storage/master-key.ts";
 import { type OnceCall, OnceConflict } from "./storage/once.ts";
+import { everybody, type Viewer } from "./storage/ownership.ts";
 import { createOpenKeys } from "./storage/sealed-keys.ts";
 import { openStore, type Store } from "./storage/store.ts";
 import { RecordDamaged, StoreFailure } from "./storage/store-error.ts";
@@ -66,7 +71,8 @@ interface Parts {
   readonly provider: CryptoProvider;
   readonly store: Store;
   readonly issuer: Issuer;
-  readonly userOf: typeof userOf;
+  readonly logIn: LogIn;
+  readonly viewerOf: typeof viewerOf;
   readonly onceOf: typeof onceOf;
   readonly now: () => Date;
 }
@@ -82,10 +88,13 @@ type MakeServices = (parts: Parts) => PackageServices | Promise<PackageServices>
 
 /** The services of each package. A new service is one line here. */
 const packages: Readonly<Record<string, MakeServices>> = {
-  pqc: ({ provider, issuer }) => ({
+  pqc: (parts) => ({
     services: [
-      createServiceImplSpec<typeof PqcService>(PqcService, pqcService({ provider, issuer })),
-      createServiceImplSpec<typeof TokenService>(TokenService, tokenService({ provider, issuer, callerOf })),
+      createServiceImplSpec<typeof PqcService>(PqcService, pqcService({ ...parts, clientOf })),
+      createServiceImplSpec<typeof TokenService>(
+        TokenService,
+        tokenService({ ...parts, callerOf, clientOf }),
+      ),
     ],
   }),
   kms: (parts) => {
@@ -98,7 +107,7 @@ const packages: Readonly<Record<string, MakeServices>> = {
     };
   },
   iot: (parts) => {
-    const issueToken = (deviceId: string) => parts.issuer.issue(deviceId, { use: "iot" });
+    const issueToken = (deviceId: string) => parts.issuer.issue(deviceId, { header: { use: deviceUse } });
     const service = iotService({ ...parts, devices: createIotStore(parts.store), issueToken });
     return { services: [createServiceImplSpec<typeof IotService>(IotService, service)] };
   },
@@ -153,12 +162,19 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
     throw error;
   });
   const issuer = await openIssuer({ provider, store: createIssuerStore(store), now });
-  const parts = { provider, store, issuer, userOf, onceOf, now };
+  const users = config.auth === "token" ? createUserStore(store) : undefined;
+  const logIn = users
+    ? logInUsers({ issuer, users, attempts: createAttempts(config.maxFailedLogins) })
+    : logInAnyone(issuer);
+  const parts = { provider, store, issuer, logIn, viewerOf, onceOf, now };
   const made = await Promise.all(chosen.map((make) => make(parts)));
   const server = await createServer({
     services: made.flatMap(({ services }) => services),
     logger,
-    access: { mode: config.auth, authenticate: (authorization) => authenticate(issuer, authorization) },
+    access: {
+      mode: config.auth,
+      authenticate: (authorization) => authenticate(issuer, authorization, users),
+    },
     explainFailure,
     metrics,
     limits: {
@@ -166,7 +182,11 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
       maxMessageBytes: config.maxMessageBytes,
       maxCallMs: config.maxCallMs,
       maxDrainMs: config.maxDrainMs,
+      maxCalls: config.maxCalls,
+      maxStreams: config.maxStreams,
+      maxCallsPerSecond: config.auth === "open" ? 0 : config.maxCallsPerSecond,
     },
+    trustedProxies: config.trustedProxies,
   });
   return {
     server,
@@ -194,15 +214,22 @@ export function storeSettings(config: Config): { location: DatabaseLocation; mas
   };
 }
 
-/** Who is told to have done something: the subject of a token where one was needed, else the system. */
-export function userOf({ values }: Pick<HandlerContext, "values">): string {
-  return values.get(callerKey)?.subject ?? "system";
+/**
+ * Who makes a call, as services know them. Where no token was asked for, that is the system, which sees everybody's
+ * records; so do administrators.
+ */
+export function viewerOf({ values }: Pick<HandlerContext, "values">): Viewer {
+  const caller = values.get(callerKey);
+  if (caller === undefined) return everybody;
+  const { subject: user, role } = caller;
+  if (role === "device") return { user, owner: user, deviceId: user };
+  return { user, owner: role === "admin" ? undefined : user };
 }
 
 /** Under which idempotency key a call came, if it has one; each user has keys of his own. */
 export function onceOf(context: Pick<HandlerContext, "values">): OnceCall | undefined {
   const repeatable = repeatableOf(context);
-  return repeatable && { ...repeatable, user: userOf(context) };
+  return repeatable && { ...repeatable, user: viewerOf(context).user };
 }
 
 /** Makes refusals of what the store throws; the cause is for the log. */

@@ -1,4 +1,5 @@
 /** Every setting of the server: its flag, its variable, its default, what it means, and what it may be. */
+import { isIP } from "node:net";
 import { parseArgs } from "node:util";
 
 /** Says what is wrong with a flag or a variable, in a sentence. */
@@ -45,8 +46,8 @@ const settings = {
   auth: oneOf(
     "auth",
     "open",
-    ["open"],
-    "Who may call: open lets anyone; tokens guard what always needs one.",
+    ["open", "token"],
+    "Who may call: open lets anyone, and tokens guard what always needs one; token lets users (qsp user add).",
   ),
   cryptoProvider: oneOf(
     "crypto-provider",
@@ -81,6 +82,26 @@ const settings = {
     0,
     86_400_000,
     "Milliseconds that running calls get when the server stops.",
+  ),
+  maxCalls: integer("max-calls", "1000", 1, 1_000_000, "Unary calls at a time; more are refused."),
+  maxStreams: integer("max-streams", "10000", 1, 1_000_000, "Streams at a time; more are refused."),
+  maxCallsPerSecond: integer(
+    "max-calls-per-second",
+    "500",
+    0,
+    1_000_000,
+    "Calls a second of each user or address, twice as many at once; 0 for any. Not with --auth open.",
+  ),
+  maxFailedLogins: integer(
+    "max-failed-logins",
+    "10",
+    1,
+    1_000_000,
+    "Log-ins that may fail in a minute, for each name and each address.",
+  ),
+  trustedProxies: networks(
+    "trusted-proxies",
+    "Proxies whose X-Forwarded-For is believed: addresses, networks as 10.0.0.0/8, joined by commas.",
   ),
   logLevel: oneOf(
     "log-level",
@@ -228,6 +249,23 @@ function oneOf<const T extends string>(
     throw new ConfigError(`"${value}" is not known; known are ${values.join(", ")}`);
   };
   return { name, fallback, valueName: values.length > 4 ? "level" : values.join("|"), meaning, read };
+}
+
+function networks(name: string, meaning: string): Setting<readonly string[]> {
+  const read = (value: string): readonly string[] => {
+    const parts = value === "" ? [] : value.split(",").map((part) => part.trim());
+    const wrong = parts.find((part) => !isNetwork(part));
+    if (wrong === undefined) return parts;
+    throw new ConfigError(`"${wrong}" is neither an address nor a network such as 10.0.0.0/8`);
+  };
+  return { name, fallback: "", valueName: "addresses", meaning, read };
+}
+
+function isNetwork(text: string): boolean {
+  const [address = "", prefix = "0", ...more] = text.split("/");
+  const version = isIP(address);
+  const most = version === 6 ? 128 : 32;
+  return version !== 0 && more.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= most;
 }
 
 function list(name: string, fallback: string, meaning: string): Setting<readonly string[]> {

@@ -5,11 +5,13 @@
  * and a google.rpc.ErrorInfo whose `reason` a program can switch on.
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
   type BadRequest_FieldViolationSchema,
   BadRequestSchema,
   ErrorInfoSchema,
+  RetryInfoSchema,
 } from "#gen/google/rpc/error_details_pb.ts";
 
 /** Says under which code a reason travels, and its HTTP status where google/rpc/code.proto is too coarse. */
@@ -89,6 +91,13 @@ export const reasons = {
   TOKEN_KEY_UNKNOWN: { code: Code.Unauthenticated },
   TOKEN_FORGED: { code: Code.Unauthenticated },
   TOKEN_EXPIRED: { code: Code.Unauthenticated },
+  TOKEN_REVOKED: { code: Code.Unauthenticated },
+  LOGIN_FAILED: { code: Code.Unauthenticated },
+  ROLE_MISSING: { code: Code.PermissionDenied },
+  // How much the caller, or all callers together, ask for.
+  LOGIN_LIMITED: { code: Code.ResourceExhausted },
+  RATE_LIMITED: { code: Code.ResourceExhausted },
+  SERVER_BUSY: { code: Code.ResourceExhausted },
   // How the call ended.
   DEADLINE_EXCEEDED: { code: Code.DeadlineExceeded },
   CALL_CANCELED: { code: Code.Canceled },
@@ -128,6 +137,24 @@ export function refuse(
   }
   // RFC 9110, section 15.5.2: a 401 says how to authenticate.
   if (code === Code.Unauthenticated) error.metadata.set("www-authenticate", "Bearer");
+  return error;
+}
+
+/**
+ * Refuses a call that may succeed later: with google.rpc.RetryInfo, and over HTTP with Retry-After.
+ *
+ * @param retryMs milliseconds after which to try again.
+ */
+export function refuseForNow(
+  reason: ReasonName,
+  message: string,
+  retryMs: number,
+  metadata: Record<string, string> = {},
+): ConnectError {
+  const error = refuse(reason, message, metadata);
+  error.details.push({ desc: RetryInfoSchema, value: { retryDelay: durationFromMs(Math.ceil(retryMs)) } });
+  // RFC 9110, section 10.2.3: whole seconds.
+  error.metadata.set("retry-after", String(Math.ceil(retryMs / 1000)));
   return error;
 }
 

@@ -14,10 +14,16 @@ import type { UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file qsp/access.proto.
  */
 export const file_qsp_access: GenFile = /*@__PURE__*/
-  fileDesc("ChBxc3AvYWNjZXNzLnByb3RvEgNxc3AqXwoGQWNjZXNzEhYKEkFDQ0VTU19VTlNQRUNJRklFRBAAEhEKDUFDQ0VTU19QVUJMSUMQARIYChRBQ0NFU1NfQVVUSEVOVElDQVRFRBACEhAKDEFDQ0VTU19UT0tFThADOkUKBmFjY2VzcxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKGWAyABKA4yCy5xc3AuQWNjZXNzUgZhY2Nlc3NiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("ChBxc3AvYWNjZXNzLnByb3RvEgNxc3AqmAEKBkFjY2VzcxIWChJBQ0NFU1NfVU5TUEVDSUZJRUQQABIRCg1BQ0NFU1NfUFVCTElDEAESGAoUQUNDRVNTX0FVVEhFTlRJQ0FURUQQAhIQCgxBQ0NFU1NfVE9LRU4QAxISCg5BQ0NFU1NfQVVESVRPUhAEEhAKDEFDQ0VTU19BRE1JThAFEhEKDUFDQ0VTU19ERVZJQ0UQBjpFCgZhY2Nlc3MSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxihlgMgASgOMgsucXNwLkFjY2Vzc1IGYWNjZXNzYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
  * Names who may call an RPC.
+ *
+ * While the server runs with `--auth open`, anyone may make every call but those marked ACCESS_TOKEN. With
+ * `--auth token`, each call but those marked ACCESS_PUBLIC wants a valid token, and fails with TOKEN_MISSING,
+ * TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_FORGED, TOKEN_EXPIRED or TOKEN_REVOKED (UNAUTHENTICATED, HTTP 401)
+ * without one, and with ROLE_MISSING (PERMISSION_DENIED, HTTP 403) with the token of somebody whose role is
+ * another. What a user made is that user's: to others but administrators it does not exist.
  *
  * @generated from enum qsp.Access
  */
@@ -37,23 +43,49 @@ export const Access = {
   PUBLIC: 1,
 
   /**
-   * Lets anyone call while the server runs with `--auth open`; wants a valid token otherwise.
+   * Lets every user call: of the role "user", "auditor" or "admin".
    *
    * @generated from enum value: ACCESS_AUTHENTICATED = 2;
    */
   AUTHENTICATED: 2,
 
   /**
-   * Wants a valid token always. Fails with TOKEN_MISSING, TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN,
-   * TOKEN_FORGED or TOKEN_EXPIRED (UNAUTHENTICATED, HTTP 401) without one.
+   * As ACCESS_AUTHENTICATED, but wants a valid token also while the server runs with `--auth open`.
    *
    * @generated from enum value: ACCESS_TOKEN = 3;
    */
   TOKEN: 3,
+
+  /**
+   * Lets users of the roles "auditor" and "admin" call.
+   *
+   * @generated from enum value: ACCESS_AUDITOR = 4;
+   */
+  AUDITOR: 4,
+
+  /**
+   * Lets users of the role "admin" call.
+   *
+   * @generated from enum value: ACCESS_ADMIN = 5;
+   */
+  ADMIN: 5,
+
+  /**
+   * As ACCESS_AUTHENTICATED, and lets a device call, as itself, with the token that it got by authenticating.
+   *
+   * @generated from enum value: ACCESS_DEVICE = 6;
+   */
+  DEVICE: 6,
 } as const;
 
 /**
  * Names who may call an RPC.
+ *
+ * While the server runs with `--auth open`, anyone may make every call but those marked ACCESS_TOKEN. With
+ * `--auth token`, each call but those marked ACCESS_PUBLIC wants a valid token, and fails with TOKEN_MISSING,
+ * TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_FORGED, TOKEN_EXPIRED or TOKEN_REVOKED (UNAUTHENTICATED, HTTP 401)
+ * without one, and with ROLE_MISSING (PERMISSION_DENIED, HTTP 403) with the token of somebody whose role is
+ * another. What a user made is that user's: to others but administrators it does not exist.
  *
  * @generated from enum qsp.Access
  */

@@ -13,6 +13,7 @@ import { type Compression, compressedFlag, invokeUnaryImplementation } from "@co
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { refuse, refuseBody, toConnectError } from "../errors.ts";
 import { parseGrpcTimeout } from "../transcoding/timeout.ts";
+import { clientKey, type ReadClient } from "./client-address.ts";
 import { decompress, findCompression } from "./compression.ts";
 import { refuseCompressed, refuseMalformed } from "./interceptors/errors.ts";
 import { discardRest } from "./linger.ts";
@@ -28,6 +29,7 @@ export interface GrpcUnaryOptions {
   /** Milliseconds for a request to arrive whole. */
   readonly maxReceiveMs: number;
   readonly shutdownSignal: AbortSignal;
+  readonly readClient: ReadClient;
   /** Learns of every error that a caller is given. */
   readonly onError: (error: ConnectError) => void;
 }
@@ -95,6 +97,8 @@ class GrpcUnaryCall implements HandlerContext {
     this.method = spec.method;
     this.service = spec.method.parent;
     this.requestHeader = toHeaders(headers);
+    const peer = stream.session?.socket?.remoteAddress;
+    this.values.set(clientKey, options.readClient(peer, headers["x-forwarded-for"]));
     this.signal = this.#controller.signal;
     this.url = `${headers[":scheme"] ?? "http"}://${headers[":authority"] ?? ""}${headers[":path"]}`;
   }

@@ -1,5 +1,6 @@
 /** Connects the transcoder to Node's requests and responses, of HTTP/1.1 and HTTP/2 alike. */
 
+import type { ContextValues } from "@connectrpc/connect";
 import { refuse } from "../errors.ts";
 import type { RestResponse } from "../transcoding/http.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
@@ -10,7 +11,12 @@ import type { NodeRequest, NodeResponse } from "./node-http.ts";
 const gone = refuse("CALL_CANCELED", "the caller has gone");
 
 /** Answers a request by REST. */
-export async function serveRest(transcoder: Transcoder, req: NodeRequest, res: NodeResponse): Promise<void> {
+export async function serveRest(
+  transcoder: Transcoder,
+  req: NodeRequest,
+  res: NodeResponse,
+  contextValues: ContextValues,
+): Promise<void> {
   const controller = new AbortController();
   res.once("close", () => {
     if (!res.writableEnded) controller.abort(gone);
@@ -20,6 +26,7 @@ export async function serveRest(transcoder: Transcoder, req: NodeRequest, res: N
     target: req.url ?? "/",
     headers: toHeaders(req.headers),
     body: hasBody(req) ? req : undefined,
+    contextValues,
     signal: controller.signal,
   });
   await writeResponse(res, response);

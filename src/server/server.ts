@@ -19,6 +19,7 @@ import { refuse, refuseMetadata, toConnectError } from "../errors.ts";
 import { collectFiles } from "../transcoding/descriptors.ts";
 import type { Route } from "../transcoding/routes.ts";
 import { createTranscoder, type Transcoder } from "../transcoding/transcoder.ts";
+import { contextOf, createReadClient, type ReadClient } from "./client-address.ts";
 import { addServices, reachInterceptor, requestGate, tightenHandlers } from "./connect.ts";
 import { protocolOf, renderFailureFor } from "./failures.ts";
 import { createGrpcUnaryHandler } from "./grpc-unary.ts";
@@ -27,6 +28,7 @@ import { type AccessPolicy, accessInterceptor, requireAccess } from "./intercept
 import { deadlineInterceptor } from "./interceptors/deadline.ts";
 import { type ExplainFailure, errorInterceptor } from "./interceptors/errors.ts";
 import { idempotencyInterceptor } from "./interceptors/idempotency.ts";
+import { concurrencyInterceptor, rateInterceptor } from "./interceptors/limits.ts";
 import { logUnobserved, observeInterceptor } from "./interceptors/observe.ts";
 import { statusInterceptor } from "./interceptors/status.ts";
 import { lingerAfterAnswer } from "./linger.ts";
@@ -51,6 +53,12 @@ export interface ServerLimits {
   readonly maxCallMs: number;
   /** Milliseconds that running calls have to finish when the server stops; 30,000 by default. */
   readonly maxDrainMs: number;
+  /** Unary calls at a time; 1000 by default. */
+  readonly maxCalls: number;
+  /** Streams at a time; 10,000 by default. */
+  readonly maxStreams: number;
+  /** Calls a second of each client; 0, the default, for no limit. */
+  readonly maxCallsPerSecond: number;
 }
 
 /** What a server is made of. */
@@ -61,6 +69,8 @@ export interface ServerOptions {
   /** Who may call what; without it every RPC is public and need not say so. */
   readonly access?: AccessPolicy;
   readonly limits?: Partial<ServerLimits>;
+  /** Proxies whose X-Forwarded-For is believed: addresses and networks. */
+  readonly trustedProxies?: readonly string[];
   /** Where calls are counted; its own if left out. */
   readonly metrics?: Metrics;
   /** Knows failures of what the services are built on. */
@@ -87,6 +97,9 @@ const defaultLimits: ServerLimits = {
   maxReceiveMs: 30_000,
   maxCallMs: 30_000,
   maxDrainMs: 30_000,
+  maxCalls: 1000,
+  maxStreams: 10_000,
+  maxCallsPerSecond: 0,
 };
 
 /**
@@ -110,6 +123,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   if (options.access) requireAccess(specs.map(({ method }) => method));
 
   const metrics = options.metrics ?? createMetrics();
+  const readClient = createReadClient(options.trustedProxies ?? []);
   const interceptors = createInterceptors(options, metrics, limits);
   const transcoder = createTranscoder({
     services,
@@ -127,6 +141,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     metrics,
     limits,
     shutdown,
+    readClient,
     options,
   });
   const grpcUnary = createGrpcUnaryHandler({
@@ -135,6 +150,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     maxBytes: limits.maxMessageBytes,
     maxReceiveMs: limits.maxReceiveMs,
     shutdownSignal: shutdown.signal,
+    readClient,
     onError: (error) => logUnobserved(options.logger, error),
   });
   const rpcPaths = new Set(specs.map(({ method }) => `/${method.parent.typeName}/${method.name}`));
@@ -196,8 +212,11 @@ function createInterceptors(options: ServerOptions, metrics: Metrics, limits: Se
     observeInterceptor(metrics, options.logger),
     errorInterceptor(options.explainFailure),
     statusInterceptor(),
+    concurrencyInterceptor(limits),
     deadlineInterceptor(limits.maxCallMs),
+    rateInterceptor(limits.maxCallsPerSecond, "address"),
     ...(options.access ? [accessInterceptor(options.access)] : []),
+    rateInterceptor(limits.maxCallsPerSecond, "subject"),
     createValidateInterceptor(),
     idempotencyInterceptor(),
   ];
@@ -212,11 +231,13 @@ interface AppParts {
   readonly metrics: Metrics;
   readonly limits: ServerLimits;
   readonly shutdown: AbortController;
+  readonly readClient: ReadClient;
   readonly options: ServerOptions;
 }
 
 async function createApp(parts: AppParts): Promise<FastifyInstance> {
-  const { services, interceptors, transcoder, health, metrics, limits, shutdown, options } = parts;
+  const { services, interceptors, transcoder, health, metrics, limits, shutdown, readClient, options } =
+    parts;
   const registry = createRegistry(...collectFiles(services.map(({ service }) => service.file)));
 
   // Whatever Fastify has no route for, or does not understand, the transcoder answers.
@@ -225,7 +246,7 @@ async function createApp(parts: AppParts): Promise<FastifyInstance> {
     const protocol = protocolOf(request.raw.headers, false);
     const { raw: req } = request;
     const { raw: res } = reply;
-    if (protocol === "rest") return serveRest(transcoder, req, res);
+    if (protocol === "rest") return serveRest(transcoder, req, res, contextOf(readClient, req));
     const error = refuse("RPC_NOT_FOUND", `there is no RPC ${request.raw.url}`, {
       path: request.raw.url ?? "",
     });
@@ -276,6 +297,7 @@ async function createApp(parts: AppParts): Promise<FastifyInstance> {
     jsonOptions: { ignoreUnknownFields: false, alwaysEmitImplicit: true, registry },
     shutdownSignal: shutdown.signal,
     requestGate,
+    contextValues: ({ raw }) => contextOf(readClient, raw),
     routes: (router) => {
       addServices(router, services);
       tightenHandlers(router, {

@@ -305,7 +305,66 @@ export function createMigrations(kind: DatabaseKind): Readonly<Record<string, Mi
           .execute();
       },
     },
+    "0013-owners": {
+      async up(db: Kysely<unknown>): Promise<void> {
+        await db.schema
+          .alterTable("nft_tokens")
+          .addColumn("minter", "text", (column) => column.notNull().defaultTo(""))
+          .execute();
+        await createIndex(db, "nft_tokens", ["minter", "position"]);
+        for (const table of ownedTables) {
+          // Step 5 made that of the keys.
+          if (table !== "kms_keys") await createIndex(db, table, ["owner", "position"]);
+          await countByOwner(db, table, []);
+        }
+        for (const columns of [["key_state"], ["algorithm"], ["key_state", "algorithm"]])
+          await countByOwner(db, "kms_keys", columns);
+        for (const columns of [["wallet_id"], ["proposal_status"], ["wallet_id", "proposal_status"]])
+          await countByOwner(db, "defi_proposals", columns);
+      },
+    },
+    "0014-users": {
+      async up(db: Kysely<unknown>): Promise<void> {
+        await db.schema
+          .createTable("users")
+          .addColumn("name", "text", (column) => column.primaryKey())
+          .addColumn("role", "text", (column) => column.notNull())
+          .addColumn("password_hash", "text", (column) => column.notNull())
+          .addColumn("generation", "text", (column) => column.notNull())
+          .addColumn("created_at_ms", integer, (column) => column.notNull())
+          .addColumn("record_tag", "text", (column) => column.notNull())
+          .execute();
+      },
+    },
   };
+}
+
+/** Tables of step 13 whose rows have an owner and a position. */
+const ownedTables = [
+  "kms_keys",
+  "wallets",
+  "dapp_contracts",
+  "defi_wallets",
+  "defi_proposals",
+  "iot_devices",
+  "vpn_tunnels",
+] as const;
+
+/** Names of filters in the names of lists, by their columns. */
+const filterNames: Readonly<Record<string, string>> = {
+  key_state: "state",
+  algorithm: "algorithm",
+  wallet_id: "walletId",
+  proposal_status: "status",
+};
+
+/** Counts the rows of each owner, for the lists that are filtered by these columns. */
+async function countByOwner(db: Kysely<unknown>, table: string, columns: readonly string[]): Promise<void> {
+  const filters = columns.flatMap((column) => [sql.lit(` ${filterNames[column]}=`), sql.ref(column)]);
+  const parts = [sql.lit(table), ...filters, sql.lit(" by="), sql.ref("owner")];
+  const name = sql.join(parts, sql` || `);
+  await sql`insert into list_counts (list_name, row_count)
+    select ${name}, count(*) from ${sql.table(table)} group by 1`.execute(db);
 }
 
 async function createIndex(db: Kysely<unknown>, table: string, columns: string[]): Promise<void> {

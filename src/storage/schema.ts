@@ -62,6 +62,18 @@ export interface IssuerKeysTable {
   retired_at_ms: number | null;
 }
 
+/** Somebody who may log in. */
+export interface UsersTable {
+  name: string;
+  role: string;
+  /** Of scrypt, with its parameters: see services/pqc/passwords.ts. */
+  password_hash: string;
+  /** Changes with the password; tokens of another generation are not accepted. */
+  generation: string;
+  created_at_ms: number;
+  record_tag: string;
+}
+
 /** A key of the key service. */
 export interface KmsKeysTable {
   /** Counts from 1 in the order of creation. */
@@ -111,6 +123,8 @@ export interface NftTokensTable {
   current_owner: string;
   /** How many rows nft_transfers has of it. */
   transfer_count: number;
+  /** The user who minted it; empty for one that was minted before tokens had one. */
+  minter: string;
   minted_at_ms: number;
   record_tag: string;
 }
@@ -280,6 +294,7 @@ export interface Schema {
   audit_checkpoints: AuditCheckpointsTable;
   idempotent_answers: IdempotentAnswersTable;
   issuer_keys: IssuerKeysTable;
+  users: UsersTable;
   kms_keys: KmsKeysTable;
   list_counts: ListCountsTable;
   wallets: WalletsTable;
@@ -307,6 +322,7 @@ export const tables = {
   audit_checkpoints: ["sequence"],
   idempotent_answers: ["user_name", "idempotency_key"],
   issuer_keys: ["key_id"],
+  users: ["name"],
   kms_keys: ["position"],
   list_counts: ["list_name"],
   wallets: ["position"],

@@ -40,6 +40,7 @@ export function createContext({ request, match, setup }: Call): CallContext {
     url: request.target,
     requestHeader: request.headers,
     requestSignal: request.signal,
+    ...(request.contextValues === undefined ? {} : { contextValues: request.contextValues }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(setup.shutdownSignal === undefined ? {} : { shutdownSignal: setup.shutdownSignal }),
   });

@@ -1,6 +1,6 @@
 /** The small HTTP that the transcoder speaks; src/server/rest.ts connects it to sockets. */
 import type { Registry } from "@bufbuild/protobuf";
-import type { ConnectError } from "@connectrpc/connect";
+import type { ConnectError, ContextValues } from "@connectrpc/connect";
 import { httpStatusOf } from "../errors.ts";
 import { renderError } from "./rendering.ts";
 
@@ -13,6 +13,8 @@ export interface RestRequest {
   readonly headers: Headers;
   /** Undefined if the request has no body. */
   readonly body: AsyncIterable<Uint8Array> | undefined;
+  /** What the server knows of the call before it begins. */
+  readonly contextValues?: ContextValues;
   /** Aborts when the caller goes away. */
   readonly signal: AbortSignal;
 }

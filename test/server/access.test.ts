@@ -21,7 +21,7 @@ import { jsonRefusalOf } from "./raw.ts";
 import { serve } from "./serve.ts";
 
 const data = Buffer.from("hello");
-const ada = { subject: "ada", issuedAt: new Date(0), expiresAt: new Date(0) };
+const ada = { role: "user" as const, subject: "ada", issuedAt: new Date(0), expiresAt: new Date(0) };
 const withTicket = { headers: { authorization: "Ticket of ada" } };
 const missing = { code: "Unauthenticated", reason: "TOKEN_MISSING" };
 

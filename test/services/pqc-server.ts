@@ -5,9 +5,11 @@ import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { clientOf } from "../../src/server/client-address.ts";
 import { callerOf } from "../../src/server/interceptors/access.ts";
 import { authenticate } from "../../src/services/pqc/check-token.ts";
 import { openIssuer } from "../../src/services/pqc/issuer.ts";
+import { logInAnyone } from "../../src/services/pqc/log-in.ts";
 import { pqcService } from "../../src/services/pqc/pqc-service.ts";
 import { createIssuerStore } from "../../src/services/pqc/store.ts";
 import { tokenService } from "../../src/services/pqc/token-service.ts";
@@ -30,10 +32,11 @@ export async function startPqcServer(
   const provider = await createCryptoProvider("openssl");
   const store = await openTestStore(dataDir, provider);
   const issuer = await openIssuer({ provider, store: createIssuerStore(store), now });
+  const parts = { provider, issuer, logIn: logInAnyone(issuer), clientOf };
   const { server, url } = await serve({
     services: [
-      createServiceImplSpec<typeof PqcService>(PqcService, pqcService({ provider, issuer })),
-      createServiceImplSpec<typeof TokenService>(TokenService, tokenService({ provider, issuer, callerOf })),
+      createServiceImplSpec<typeof PqcService>(PqcService, pqcService(parts)),
+      createServiceImplSpec<typeof TokenService>(TokenService, tokenService({ ...parts, callerOf })),
     ],
     access: { mode: "open", authenticate: (authorization) => authenticate(issuer, authorization) },
   });

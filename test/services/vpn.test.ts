@@ -15,6 +15,7 @@ import { createVpnStore } from "../../src/services/vpn/store.ts";
 import { vpnService } from "../../src/services/vpn/vpn-service.ts";
 import { sqliteIn } from "../../src/storage/database.ts";
 import { masterKeyIn } from "../../src/storage/master-key.ts";
+import { everybody } from "../../src/storage/ownership.ts";
 import { tables } from "../../src/storage/schema.ts";
 import { openStore } from "../../src/storage/store.ts";
 import { refusal } from "../refusal.ts";
@@ -347,7 +348,7 @@ describe("vpn.VpnService.Handshake, while the gateway still signs the transcript
       now: () => new Date(),
     };
     const transport = createRouterTransport(({ service }) => {
-      service(VpnService, vpnService({ ...parts, userOf: () => "system", onceOf: () => undefined }));
+      service(VpnService, vpnService({ ...parts, viewerOf: () => everybody, onceOf: () => undefined }));
     });
     return { vpn: createClient(VpnService, transport), isSigning: isSigning.promise, goOn: goOn.resolve };
   }

@@ -3,17 +3,22 @@ import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import type { HandlerContext, Interceptor } from "@connectrpc/connect";
 import { createContextKey } from "@connectrpc/connect";
 import { Access, access } from "#gen/qsp/access_pb.ts";
+import { refuse } from "../../errors.ts";
+
+/** What somebody may do. A device may do nothing but send its own readings. */
+export type Role = "user" | "auditor" | "admin" | "device";
 
 /** Who makes a call, as a valid token says. */
 export interface Caller {
   readonly subject: string;
+  readonly role: Role;
   readonly issuedAt: Date;
   readonly expiresAt: Date;
 }
 
 /** How a server finds out who calls. */
 export interface AccessPolicy {
-  /** Whether calls marked ACCESS_AUTHENTICATED want a token ("token") or not ("open"). */
+  /** Whether calls that are not for the public want a token ("token"), or only those marked ACCESS_TOKEN ("open"). */
   readonly mode: "open" | "token";
   /** Checks the `authorization` header. @throws a refusal with one of the TOKEN_… reasons */
   readonly authenticate: (authorization: string | null) => Promise<Caller>;
@@ -30,33 +35,60 @@ export function callerOf({ values }: Pick<HandlerContext, "values">): Caller {
 }
 
 /**
- * Authenticates the caller of every call that wants it.
+ * Authenticates the caller of every call that wants it, and sees whether the call is for somebody of that role.
  *
  * A call without the option is refused to be served: see requireAccess.
  */
 export function accessInterceptor(policy: AccessPolicy): Interceptor {
   return (next) => async (req) => {
-    if (needsToken(req.method, policy.mode)) {
-      req.contextValues.set(callerKey, await policy.authenticate(req.header.get("authorization")));
+    const roles = rolesFor(req.method, policy.mode);
+    if (roles !== undefined) {
+      const caller = await policy.authenticate(req.header.get("authorization"));
+      if (!roles.includes(caller.role)) throw refuseRole(req.method, caller.role, roles);
+      req.contextValues.set(callerKey, caller);
     }
     return next(req);
   };
 }
 
-function needsToken(method: DescMethod, mode: AccessPolicy["mode"]): boolean {
-  if (isInfrastructure(method)) return false;
-  switch (getOption(method, access)) {
+const users: readonly Role[] = ["user", "auditor", "admin"];
+
+/** Who may make a call; undefined if anyone may, with or without a token. */
+export function rolesFor(method: DescMethod, mode: AccessPolicy["mode"]): readonly Role[] | undefined {
+  if (isInfrastructure(method)) return undefined;
+  const stated = getOption(method, access);
+  if (stated === Access.TOKEN) return users;
+  if (mode === "open") return undefined;
+  switch (stated) {
     case Access.PUBLIC:
-      return false;
+      return undefined;
     case Access.AUTHENTICATED:
-      return mode === "token";
+      return users;
+    case Access.AUDITOR:
+      return ["auditor", "admin"];
+    case Access.ADMIN:
+      return ["admin"];
+    case Access.DEVICE:
+      return [...users, "device"];
     default:
-      return true;
+      return [];
   }
 }
 
+function refuseRole(method: DescMethod, role: Role, roles: readonly Role[]): Error {
+  const known = roles.join(" or ");
+  return refuse(
+    "ROLE_MISSING",
+    `${method.name} is for the role ${known}, and the token is of the role ${role}`,
+    {
+      role,
+      roles: roles.join(","),
+    },
+  );
+}
+
 /** Reflection and health (packages grpc.*) are not ours to annotate, and public. */
-function isInfrastructure(method: DescMethod): boolean {
+export function isInfrastructure(method: DescMethod): boolean {
   return method.parent.typeName.startsWith("grpc.");
 }
 

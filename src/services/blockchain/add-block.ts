@@ -3,6 +3,7 @@ import { AddBlockResponseSchema } from "#gen/blockchain/blockchain_service_pb.ts
 import type { SecretKey } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
 import { messageCodec, type OnceCall } from "../../storage/once.ts";
+import type { Viewer } from "../../storage/ownership.ts";
 import type { OpenKeys } from "../../storage/sealed-keys.ts";
 import type { WriteTransaction } from "../../storage/store.ts";
 import { type Block, type BlockContent, hashBlock, packBlock } from "./block.ts";
@@ -12,8 +13,9 @@ import { sealedKeyOf } from "./store.ts";
 /** What a block is to be about, and whose. */
 export interface AddBlockOrder {
   readonly data: Uint8Array;
-  /** The first validator if it is empty. */
+  /** The first validator of the viewer if it is empty. */
   readonly validatorAddress: string;
+  readonly viewer: Viewer;
   readonly once: OnceCall | undefined;
 }
 
@@ -43,8 +45,8 @@ export function createAddBlock(parts: ChainParts, keys: OpenKeys): AddBlock {
   const append = store.batch((transaction, waiting: readonly Waiting[]) =>
     appendAll(parts, transaction, waiting),
   );
-  return async ({ data, validatorAddress, once }) => {
-    const validator = await chain.findValidator(validatorAddress);
+  return async ({ data, validatorAddress, viewer, once }) => {
+    const validator = await chain.findValidator(validatorAddress, viewer);
     if (validator === undefined) throw refuseValidator(validatorAddress);
     const secretKey = await keys.find(sealedKeyOf(validator));
     return append({ data, validatorAddress: validator.address, secretKey, once });

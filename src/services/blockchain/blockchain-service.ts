@@ -4,6 +4,7 @@ import type { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts
 import { readPage } from "../../fields.ts";
 import { follow } from "../../storage/follow.ts";
 import type { OnceCall } from "../../storage/once.ts";
+import type { Viewer } from "../../storage/ownership.ts";
 import type { OpenKeys } from "../../storage/sealed-keys.ts";
 import { createAddBlock } from "./add-block.ts";
 import { packBlock } from "./block.ts";
@@ -16,21 +17,26 @@ import { verifyChain } from "./verify-chain.ts";
 export interface BlockchainServiceParts extends ChainParts {
   /** The validators' secret keys. */
   readonly openKeys: OpenKeys;
-  /** Names who makes a call. */
-  readonly userOf: (context: HandlerContext) => string;
+  /** Tells who makes a call. */
+  readonly viewerOf: (context: HandlerContext) => Viewer;
   /** Tells under which idempotency key a call came, if it has one. */
   readonly onceOf: (context: HandlerContext) => OnceCall | undefined;
 }
 
 /** Makes the implementation. */
 export function blockchainService(parts: BlockchainServiceParts): ServiceImpl<typeof BlockchainService> {
-  const { store, chain, openKeys, userOf, onceOf } = parts;
+  const { store, chain, openKeys, viewerOf, onceOf } = parts;
   const addBlock = createAddBlock(parts, openKeys);
   return {
     registerNode: ({ name }, context) =>
-      registerNode(parts, { name, owner: userOf(context), once: onceOf(context) }),
+      registerNode(parts, { name, owner: viewerOf(context).user, once: onceOf(context) }),
     addBlock: ({ data, validatorAddress }, context) =>
-      addBlock({ data, validatorAddress: validatorAddress.toLowerCase(), once: onceOf(context) }),
+      addBlock({
+        data,
+        validatorAddress: validatorAddress.toLowerCase(),
+        viewer: viewerOf(context),
+        once: onceOf(context),
+      }),
     getChain: async (fields) => {
       const { rows, nextPageToken } = await chain.listBlocks(readPage(fields, blockList));
       const { length, headHash } = await chain.readHead();

@@ -1,5 +1,6 @@
 /** What the chain service keeps: validators, blocks, where the chain ends, and peers. */
 import { changeCounts, readCount } from "../../storage/list-counts.ts";
+import { everybody, seenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
 import type {
@@ -50,8 +51,8 @@ export function sealedKeyOf({ address, publicKey }: Validator): SealedKey {
 
 /** The chain of the service; what was changed behind our back throws RecordDamaged, but for blocks. */
 export interface ChainStore {
-  /** @param address the first validator if it is empty */
-  findValidator(address: string): Promise<Validator | undefined>;
+  /** @param address the first validator of the viewer if it is empty */
+  findValidator(address: string, viewer?: Viewer): Promise<Validator | undefined>;
   insertValidator(transaction: WriteTransaction, validator: Validator, secret: Uint8Array): Promise<void>;
 
   /** The end of the chain; that of a new one is genesis. */
@@ -109,14 +110,15 @@ export function createChainStore(store: Store): ChainStore {
     return fromIndex <= 0 ? [genesis, ...blocks].slice(0, limit) : blocks;
   };
   return {
-    async findValidator(address) {
+    async findValidator(address, viewer = everybody) {
       let query = store.reader.selectFrom("blockchain_validators").selectAll();
+      if (viewer.owner !== undefined) query = query.where("owner", "=", viewer.owner);
       query = address === "" ? query.orderBy("position").limit(1) : query.where("address", "=", address);
       const row = await query.executeTakeFirst();
       const validator = row && toValidator(row);
       if (validator)
         store.requireTagged(`validator ${row.address}`, fieldsOfValidator(validator), row.record_tag);
-      return validator;
+      return seenBy(viewer, validator);
     },
     async insertValidator({ db, putSecret }, validator, secret) {
       await db

@@ -5,6 +5,7 @@ import type { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { canSign } from "../../crypto/can-sign.ts";
 import { readPage } from "../../fields.ts";
 import type { OnceCall } from "../../storage/once.ts";
+import { listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { type DappParts, deployContract } from "./deploy.ts";
 import { dualSign } from "./dual-sign.ts";
 import { dualVerify } from "./dual-verify.ts";
@@ -12,34 +13,36 @@ import { contractList } from "./store.ts";
 
 /** What the service needs. */
 export interface DappServiceParts extends DappParts {
-  /** Names who makes a call. */
-  readonly userOf: (context: HandlerContext) => string;
+  /** Tells who makes a call. */
+  readonly viewerOf: (context: HandlerContext) => Viewer;
   /** Tells under which idempotency key a call came, if it has one. */
   readonly onceOf: (context: HandlerContext) => OnceCall | undefined;
 }
 
 /** Makes the implementation. */
 export function dappService(parts: DappServiceParts): ServiceImpl<typeof DappService> {
-  const { provider, store, contracts, userOf, onceOf } = parts;
+  const { provider, store, contracts, viewerOf, onceOf } = parts;
   return {
     deployContract: ({ code, name }, context) =>
-      deployContract(parts, { code, name, owner: userOf(context), once: onceOf(context) }),
+      deployContract(parts, { code, name, owner: viewerOf(context).user, once: onceOf(context) }),
     dualSign: ({ data }) => dualSign(provider, data),
     dualVerify: async (req) => {
       const { ecdsaValid, mldsaValid } = await dualVerify(provider, req);
       return { ecdsaValid, mldsaValid, bothValid: ecdsaValid && mldsaValid };
     },
-    listContracts: async (fields) => {
-      const { rows, nextPageToken } = await contracts.list(readPage(fields, contractList));
+    listContracts: async (fields, context) => {
+      const viewer = viewerOf(context);
+      const page = readPage(fields, listSeenBy(viewer, contractList));
+      const { rows, nextPageToken } = await contracts.list(page, viewer);
       const pack = ({ deployedAt, owner: _, ...contract }: (typeof rows)[number]) => ({
         ...contract,
         deployedAt: timestampFromDate(deployedAt),
       });
-      return { contracts: rows.map(pack), nextPageToken, totalSize: await contracts.count() };
+      return { contracts: rows.map(pack), nextPageToken, totalSize: await contracts.count(viewer) };
     },
     getHealth: async () => {
       const [count, ecdsaAvailable, mlDsa65Available] = await Promise.all([
-        store.ifReachable(contracts.count),
+        store.ifReachable(() => contracts.count()),
         canSign(provider, "ECDSA-P256"),
         canSign(provider, "ML-DSA-65"),
       ]);

@@ -1,5 +1,6 @@
 /** What the contract service keeps: hashes of contracts with their signatures. */
 import { changeCounts, readCount } from "../../storage/list-counts.ts";
+import { countedLists, everybody, listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
 import type { DappContractsTable } from "../../storage/schema.ts";
@@ -25,8 +26,8 @@ export const contractList = "dapp_contracts";
 
 /** The contracts of the service. */
 export interface DappStore {
-  list(request: PageRequest): Promise<Page<Contract>>;
-  count(): Promise<number>;
+  list(request: PageRequest, viewer: Viewer): Promise<Page<Contract>>;
+  count(viewer?: Viewer): Promise<number>;
   /** Keeps a contract, within a transaction. */
   insert(transaction: WriteTransaction, contract: Contract): Promise<void>;
 }
@@ -34,19 +35,24 @@ export interface DappStore {
 /** Makes the store of the service on the store of all. */
 export function createDappStore(store: Store): DappStore {
   return {
-    async list(request) {
-      const rows = await store.reader
-        .selectFrom("dapp_contracts")
-        .selectAll()
-        .where("position", ">", request.after)
+    async list(request, viewer) {
+      let query = store.reader.selectFrom("dapp_contracts").selectAll().where("position", ">", request.after);
+      if (viewer.owner !== undefined) query = query.where("owner", "=", viewer.owner);
+      const rows = await query
         .orderBy("position")
         .limit(request.limit + 1)
         .execute();
       const bytesOf = (row: DappContractsTable): number => row.signature.length + row.public_key.length;
-      const page = cutPage(rows, request, contractList, ({ position }) => position, bytesOf);
+      const page = cutPage(
+        rows,
+        request,
+        listSeenBy(viewer, contractList),
+        ({ position }) => position,
+        bytesOf,
+      );
       return { ...page, rows: page.rows.map(toContract) };
     },
-    count: () => readCount(store.reader, contractList),
+    count: (viewer = everybody) => readCount(store.reader, listSeenBy(viewer, contractList)),
     async insert({ db }, contract) {
       await db
         .insertInto("dapp_contracts")
@@ -61,7 +67,7 @@ export function createDappStore(store: Store): DappStore {
           deployed_at_ms: contract.deployedAt.getTime(),
         })
         .execute();
-      await changeCounts(db, [contractList], 1);
+      await changeCounts(db, countedLists([contractList], contract), 1);
     },
   };
 }

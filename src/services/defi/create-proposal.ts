@@ -3,6 +3,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { CreateProposalResponseSchema } from "#gen/defi/defi_service_pb.ts";
 import { refuse } from "../../errors.ts";
 import { messageCodec, type OnceCall } from "../../storage/once.ts";
+import type { Viewer } from "../../storage/ownership.ts";
 import type { DefiParts } from "./create-multisig.ts";
 import { packProposal } from "./proposal.ts";
 import type { Proposal } from "./store.ts";
@@ -13,24 +14,25 @@ export interface CreateProposalOrder {
   readonly data: Uint8Array;
   readonly title: string;
   readonly expiresAt: Date | undefined;
-  readonly owner: string;
+  readonly viewer: Viewer;
   readonly once: OnceCall | undefined;
 }
 
 /** Proposes something to a wallet's signers. @throws WALLET_NOT_FOUND, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED */
 export async function createProposal(
   { store, governance, now }: DefiParts,
-  { once, ...wanted }: CreateProposalOrder,
+  { once, viewer, ...wanted }: CreateProposalOrder,
 ): Promise<MessageInitShape<typeof CreateProposalResponseSchema>> {
   const { walletId } = wanted;
   // Wallets never change, so reading it outside of the transaction will do.
-  const wallet = await governance.findWallet(walletId);
+  const wallet = await governance.findWallet(walletId, viewer);
   if (wallet === undefined)
     throw refuse("WALLET_NOT_FOUND", `wallet ${walletId} does not exist`, { walletId });
   return store.once(once, messageCodec(CreateProposalResponseSchema), (write) =>
     write(async (transaction) => {
       const proposal: Proposal = {
         ...wanted,
+        owner: wallet.owner,
         proposalId: `proposal-${randomUUID()}`,
         threshold: wallet.threshold,
         status: "PENDING",

@@ -4,6 +4,7 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { DefiService } from "#gen/defi/defi_service_pb.ts";
 import { readPage } from "../../fields.ts";
 import type { OnceCall } from "../../storage/once.ts";
+import { listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { createMultisig, type DefiParts } from "./create-multisig.ts";
 import { createProposal } from "./create-proposal.ts";
 import { executeProposal } from "./execute-proposal.ts";
@@ -13,18 +14,18 @@ import { proposalList, walletList } from "./store.ts";
 
 /** What the service needs. */
 export interface DefiServiceParts extends DefiParts {
-  /** Names who makes a call. */
-  readonly userOf: (context: HandlerContext) => string;
+  /** Tells who makes a call. */
+  readonly viewerOf: (context: HandlerContext) => Viewer;
   /** Tells under which idempotency key a call came, if it has one. */
   readonly onceOf: (context: HandlerContext) => OnceCall | undefined;
 }
 
 /** Makes the implementation. */
 export function defiService(parts: DefiServiceParts): ServiceImpl<typeof DefiService> {
-  const { store, governance, userOf, onceOf } = parts;
+  const { store, governance, viewerOf, onceOf } = parts;
   return {
     createMultisig: ({ signerCount, threshold, signerPublicKeys }, context) => {
-      const who = { owner: userOf(context), once: onceOf(context) };
+      const who = { owner: viewerOf(context).user, once: onceOf(context) };
       return createMultisig(parts, { signerCount, threshold, signerPublicKeys, ...who });
     },
     createProposal: ({ walletId, data, title, expiresAt }, context) =>
@@ -33,29 +34,36 @@ export function defiService(parts: DefiServiceParts): ServiceImpl<typeof DefiSer
         data,
         title,
         expiresAt: expiresAt && timestampDate(expiresAt),
-        owner: userOf(context),
+        viewer: viewerOf(context),
         once: onceOf(context),
       }),
     signProposal: ({ proposalId, signer, signature }, context) =>
-      signProposal(parts, { proposalId, signer: signer.toLowerCase(), signature, once: onceOf(context) }),
+      signProposal(parts, {
+        proposalId,
+        signer: signer.toLowerCase(),
+        signature,
+        viewer: viewerOf(context),
+        once: onceOf(context),
+      }),
     executeProposal: ({ proposalId }, context) =>
-      executeProposal(parts, { proposalId, once: onceOf(context) }),
-    listWallets: async (fields) => {
-      const { rows, nextPageToken } = await governance.listWallets(readPage(fields, walletList));
+      executeProposal(parts, { proposalId, viewer: viewerOf(context), once: onceOf(context) }),
+    listWallets: async (fields, context) => {
+      const viewer = viewerOf(context);
+      const page = readPage(fields, listSeenBy(viewer, walletList));
+      const { rows, nextPageToken } = await governance.listWallets(page, viewer);
       const wallets = rows.map(({ walletId, signers, threshold }) => ({
         walletId,
         signers: [...signers],
         threshold,
       }));
-      return { wallets, nextPageToken, totalSize: await governance.countWallets() };
+      return { wallets, nextPageToken, totalSize: await governance.countWallets(viewer) };
     },
-    listProposals: async ({ walletId, proposalStatus: status, ...fields }) => {
+    listProposals: async ({ walletId, proposalStatus: status, ...fields }, context) => {
       const filter = { walletId, status };
-      const { rows, nextPageToken } = await governance.listProposals(
-        readPage(fields, proposalList(filter)),
-        filter,
-      );
-      const totalSize = await governance.countProposals(filter);
+      const viewer = viewerOf(context);
+      const page = readPage(fields, listSeenBy(viewer, proposalList(filter)));
+      const { rows, nextPageToken } = await governance.listProposals(page, filter, viewer);
+      const totalSize = await governance.countProposals(filter, viewer);
       return { proposals: rows.map(packProposal), nextPageToken, totalSize };
     },
     getHealth: async () => {

@@ -3,11 +3,19 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { ExecuteProposalResponseSchema } from "#gen/defi/defi_service_pb.ts";
 import { refuse } from "../../errors.ts";
 import { messageCodec, type OnceCall } from "../../storage/once.ts";
+import type { Viewer } from "../../storage/ownership.ts";
 import { RecordDamaged } from "../../storage/store-error.ts";
 import type { DefiParts } from "./create-multisig.ts";
 import { packProposal, requirePending, signingHashOf } from "./proposal.ts";
 import { isSignedBy } from "./sign-proposal.ts";
 import type { Proposal } from "./store.ts";
+
+/** What is to be executed. */
+export interface ExecuteProposalOrder {
+  readonly proposalId: string;
+  readonly viewer: Viewer;
+  readonly once: OnceCall | undefined;
+}
 
 /**
  * Executes a proposal that enough signers signed; of callers that race, one does.
@@ -17,11 +25,12 @@ import type { Proposal } from "./store.ts";
  */
 export function executeProposal(
   parts: DefiParts,
-  { proposalId, once }: { readonly proposalId: string; readonly once: OnceCall | undefined },
+  { proposalId, viewer, once }: ExecuteProposalOrder,
 ): Promise<MessageInitShape<typeof ExecuteProposalResponseSchema>> {
   const { store, governance, now } = parts;
   return store.once(once, messageCodec(ExecuteProposalResponseSchema), async (write) => {
-    const proposal = requirePending(await governance.findProposal(proposalId), proposalId, now());
+    const found = await governance.findProposal(proposalId, viewer);
+    const proposal = requirePending(found, proposalId, now());
     requireThreshold(proposal);
     await verifySignatures(parts, proposal);
     return write(async (transaction) => {

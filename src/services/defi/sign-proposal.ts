@@ -3,6 +3,7 @@ import { SignProposalResponseSchema } from "#gen/defi/defi_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
 import { messageCodec, type OnceCall } from "../../storage/once.ts";
+import type { Viewer } from "../../storage/ownership.ts";
 import { withSealedKey } from "../../storage/sealed-keys.ts";
 import type { DefiParts } from "./create-multisig.ts";
 import { packProposal, requirePending, signingHashOf } from "./proposal.ts";
@@ -15,6 +16,7 @@ export interface SignProposalOrder {
   readonly signer: string;
   /** 3309 bytes of a signer who keeps its own key; else none. */
   readonly signature: Uint8Array;
+  readonly viewer: Viewer;
   readonly once: OnceCall | undefined;
 }
 
@@ -26,11 +28,12 @@ export interface SignProposalOrder {
  */
 export function signProposal(
   parts: DefiParts,
-  { proposalId, signer: address, signature: given, once }: SignProposalOrder,
+  { proposalId, signer: address, signature: given, viewer, once }: SignProposalOrder,
 ): Promise<MessageInitShape<typeof SignProposalResponseSchema>> {
   const { store, governance, now } = parts;
   return store.once(once, messageCodec(SignProposalResponseSchema), async (write) => {
-    const proposal = requirePending(await governance.findProposal(proposalId), proposalId, now());
+    const found = await governance.findProposal(proposalId, viewer);
+    const proposal = requirePending(found, proposalId, now());
     const signer = await governance.findSigner(proposal.walletId, address);
     if (signer === undefined) throw refuseStranger(proposal, address);
     refuseTwice(proposal, address);

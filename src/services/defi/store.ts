@@ -1,5 +1,6 @@
 /** What the governance service keeps: wallets with their signers, proposals, and the signatures of these. */
 import { changeCounts, readCount } from "../../storage/list-counts.ts";
+import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
 import type { DefiProposalsTable, DefiSignersTable, DefiWalletsTable } from "../../storage/schema.ts";
@@ -40,7 +41,7 @@ export interface Proposal {
   readonly status: "PENDING" | "EXECUTED";
   /** Addresses of those who signed, in their order. */
   readonly signedBy: readonly string[];
-  /** Who proposed it. */
+  /** Whose wallet it is about. */
   readonly owner: string;
   readonly createdAt: Date;
   readonly expiresAt: Date | undefined;
@@ -75,20 +76,20 @@ export function sealedKeyOf({ walletId, address, publicKey }: Signer): SealedKey
 
 /** The wallets and proposals of the service; what was changed behind our back throws RecordDamaged. */
 export interface DefiStore {
-  findWallet(walletId: string): Promise<MultisigWallet | undefined>;
+  findWallet(walletId: string, viewer: Viewer): Promise<MultisigWallet | undefined>;
   findSigner(walletId: string, address: string): Promise<Signer | undefined>;
-  listWallets(request: PageRequest): Promise<Page<MultisigWallet>>;
-  countWallets(): Promise<number>;
+  listWallets(request: PageRequest, viewer: Viewer): Promise<Page<MultisigWallet>>;
+  countWallets(viewer?: Viewer): Promise<number>;
   /** Keeps a wallet, within a transaction. */
   insertWallet(transaction: WriteTransaction, wallet: MultisigWallet): Promise<void>;
   /** Keeps a signer, within a transaction. @param secret of one whose key the service keeps */
   insertSigner(transaction: WriteTransaction, signer: Signer, secret?: Uint8Array): Promise<void>;
 
-  findProposal(proposalId: string): Promise<Proposal | undefined>;
+  findProposal(proposalId: string, viewer: Viewer): Promise<Proposal | undefined>;
   /** Reads a proposal within a transaction. */
   findForChange(transaction: WriteTransaction, proposalId: string): Promise<Proposal | undefined>;
-  listProposals(request: PageRequest, filter: ProposalFilter): Promise<Page<Proposal>>;
-  countProposals(filter: ProposalFilter): Promise<number>;
+  listProposals(request: PageRequest, filter: ProposalFilter, viewer: Viewer): Promise<Page<Proposal>>;
+  countProposals(filter: ProposalFilter, viewer?: Viewer): Promise<number>;
   /** Keeps a proposal, within a transaction. */
   insertProposal(transaction: WriteTransaction, proposal: Proposal): Promise<void>;
   /** Adds a signature to a proposal, within a transaction. @returns the proposal with it */
@@ -132,7 +133,7 @@ export function createDefiStore(store: Store): DefiStore {
       .execute();
   };
   return {
-    async findWallet(walletId) {
+    async findWallet(walletId, viewer) {
       const row = await store.reader
         .selectFrom("defi_wallets")
         .selectAll()
@@ -140,7 +141,7 @@ export function createDefiStore(store: Store): DefiStore {
         .executeTakeFirst();
       const wallet = row && toWallet(row);
       if (wallet) store.requireTagged(`wallet ${walletId}`, fieldsOfWallet(wallet), row.record_tag);
-      return wallet;
+      return seenBy(viewer, wallet);
     },
     async findSigner(walletId, address) {
       const row = await store.reader
@@ -156,24 +157,23 @@ export function createDefiStore(store: Store): DefiStore {
       }
       return signer;
     },
-    async listWallets(request) {
-      const rows = await store.reader
-        .selectFrom("defi_wallets")
-        .selectAll()
-        .where("position", ">", request.after)
+    async listWallets(request, viewer) {
+      let query = store.reader.selectFrom("defi_wallets").selectAll().where("position", ">", request.after);
+      if (viewer.owner !== undefined) query = query.where("owner", "=", viewer.owner);
+      const rows = await query
         .orderBy("position")
         .limit(request.limit + 1)
         .execute();
       const page = cutPage(
         rows,
         request,
-        walletList,
+        listSeenBy(viewer, walletList),
         ({ position }) => position,
         (row) => row.signers.length,
       );
       return { ...page, rows: page.rows.map(toWallet) };
     },
-    countWallets: () => readCount(store.reader, walletList),
+    countWallets: (viewer = everybody) => readCount(store.reader, listSeenBy(viewer, walletList)),
     async insertWallet({ db }, wallet) {
       await db
         .insertInto("defi_wallets")
@@ -187,7 +187,7 @@ export function createDefiStore(store: Store): DefiStore {
           record_tag: store.tagRecord(fieldsOfWallet(wallet)),
         })
         .execute();
-      await changeCounts(db, [walletList], 1);
+      await changeCounts(db, countedLists([walletList], wallet), 1);
     },
     async insertSigner({ db, putSecret }, signer, secret) {
       await db
@@ -203,10 +203,11 @@ export function createDefiStore(store: Store): DefiStore {
       if (secret !== undefined) await putSecret(sealedKeyOf(signer).identity, secret);
     },
 
-    findProposal: (proposalId) => readProposal(store.reader, proposalId),
+    findProposal: async (proposalId, viewer) => seenBy(viewer, await readProposal(store.reader, proposalId)),
     findForChange: ({ db }, proposalId) => readProposal(db, proposalId),
-    async listProposals(request, filter) {
+    async listProposals(request, filter, viewer) {
       let query = store.reader.selectFrom("defi_proposals").selectAll().where("position", ">", request.after);
+      if (viewer.owner !== undefined) query = query.where("owner", "=", viewer.owner);
       if (filter.walletId !== "") query = query.where("wallet_id", "=", filter.walletId);
       if (filter.status !== "") query = query.where("proposal_status", "=", filter.status);
       const rows = await query
@@ -214,10 +215,12 @@ export function createDefiStore(store: Store): DefiStore {
         .limit(request.limit + 1)
         .execute();
       const bytesOf = (row: DefiProposalsTable): number => row.data.length + row.signed_by.length;
-      const page = cutPage(rows, request, proposalList(filter), ({ position }) => position, bytesOf);
+      const list = listSeenBy(viewer, proposalList(filter));
+      const page = cutPage(rows, request, list, ({ position }) => position, bytesOf);
       return { ...page, rows: page.rows.map(toProposal) };
     },
-    countProposals: (filter) => readCount(store.reader, proposalList(filter)),
+    countProposals: (filter, viewer = everybody) =>
+      readCount(store.reader, listSeenBy(viewer, proposalList(filter))),
     async insertProposal({ db }, proposal) {
       await db
         .insertInto("defi_proposals")
@@ -268,8 +271,9 @@ export function createDefiStore(store: Store): DefiStore {
 }
 
 /** The lists of a status that a proposal is in: of all wallets, and of its own. */
-function listsOf({ walletId }: Proposal, status: string): string[] {
-  return [proposalList({ walletId: "", status }), proposalList({ walletId, status })];
+function listsOf(proposal: Proposal, status: string): string[] {
+  const { walletId } = proposal;
+  return countedLists([proposalList({ walletId: "", status }), proposalList({ walletId, status })], proposal);
 }
 
 /** All that a wallet's tag binds; in this order for the life of a store. So are those below. */

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { checkSignatureLength } from "../../fields.ts";
+import { everybody } from "../../storage/ownership.ts";
 import { type IotParts, requireDevice } from "./register.ts";
 import { deviceAlgorithm } from "./store.ts";
 
@@ -13,7 +14,7 @@ export async function issueChallenge(
   { store, devices, now }: IotParts,
   deviceId: string,
 ): Promise<{ challenge: Uint8Array; expiresAt: Date }> {
-  await requireDevice(devices, deviceId);
+  await requireDevice(devices, deviceId, everybody);
   const challenge = new Uint8Array(randomBytes(challengeBytes));
   const expiresAt = new Date(now().getTime() + challengeMs);
   await store.write((transaction) => devices.insertChallenge(transaction, challenge, deviceId, expiresAt));
@@ -46,7 +47,7 @@ export async function authenticateDevice(
   { provider, store, devices, now }: IotParts,
   { deviceId, challenge, signature }: AuthenticateOrder,
 ): Promise<AuthenticationFault | undefined> {
-  const device = await requireDevice(devices, deviceId);
+  const device = await requireDevice(devices, deviceId, everybody);
   checkSignatureLength(deviceAlgorithm, signature);
   const publicKey = provider.importPublicKey(deviceAlgorithm, { raw: device.publicKey });
   const isSigned = await provider.verify(publicKey, challenge, signature);

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { equalBytes } from "../../crypto/bytes.ts";
 import { refuse, refuseField } from "../../errors.ts";
 import { checkSignatureLength } from "../../fields.ts";
+import type { Viewer } from "../../storage/ownership.ts";
 import { type IotParts, readVendorKey, requireDevice } from "./register.ts";
 import { type Device, vendorAlgorithm } from "./store.ts";
 
@@ -13,6 +14,13 @@ export interface FirmwareHeader {
   /** Empty if it is for none that we know. */
   readonly deviceId: string;
   readonly version?: number | undefined;
+}
+
+/** Who sends firmware. */
+export interface FirmwareSender {
+  readonly viewer: Viewer;
+  /** Ends when the caller has gone. */
+  readonly signal: AbortSignal;
 }
 
 /** What became of firmware. */
@@ -33,11 +41,11 @@ export async function updateFirmware(
   parts: IotParts,
   header: FirmwareHeader,
   firmware: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
-  signal: AbortSignal,
+  { viewer, signal }: FirmwareSender,
 ): Promise<FirmwareVerdict> {
   const { provider, devices } = parts;
   // Before the image, which may take long to come.
-  const device = header.deviceId === "" ? undefined : await requireDevice(devices, header.deviceId);
+  const device = header.deviceId === "" ? undefined : await requireDevice(devices, header.deviceId, viewer);
   const given = readVendorKey(provider, header);
   const vendorKey = given ?? pinnedKeyOf(device);
   checkSignatureLength(vendorAlgorithm, header.signature);
@@ -108,13 +116,13 @@ export type FirmwarePart =
 export async function updateFirmwareStream(
   parts: IotParts,
   stream: AsyncIterable<FirmwarePart>,
-  signal: AbortSignal,
+  sender: FirmwareSender,
 ): Promise<FirmwareVerdict> {
   const iterator = stream[Symbol.asyncIterator]();
   const first = await iterator.next();
   if (first.done === true || first.value.case !== "header")
     throw refuseField("header", "is missing; the first message of the stream is the header");
-  return updateFirmware(parts, first.value.value, chunksOf(iterator), signal);
+  return updateFirmware(parts, first.value.value, chunksOf(iterator), sender);
 }
 
 async function* chunksOf(iterator: AsyncIterator<FirmwarePart>): AsyncGenerator<Uint8Array> {

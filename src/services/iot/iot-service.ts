@@ -6,6 +6,7 @@ import type { DeviceSchema, IotService, SendTelemetryRequest } from "#gen/iot/io
 import { canSign } from "../../crypto/can-sign.ts";
 import { partsOf, readPage } from "../../fields.ts";
 import type { OnceCall } from "../../storage/once.ts";
+import { listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { authenticateDevice, issueChallenge } from "./authenticate.ts";
 import { updateFirmware, updateFirmwareStream } from "./firmware.ts";
 import { type IotParts, registerDevice } from "./register.ts";
@@ -17,19 +18,20 @@ import { createReadingChecks, type Reading, type ReadingVerdict } from "./teleme
 export interface IotServiceParts extends IotParts {
   /** Issues a token to a device that proved who it is. */
   readonly issueToken: (deviceId: string) => Promise<{ token: string; expiresAt: Date }>;
-  /** Names who makes a call. */
-  readonly userOf: (context: HandlerContext) => string;
+  /** Tells who makes a call. */
+  readonly viewerOf: (context: HandlerContext) => Viewer;
   /** Tells under which idempotency key a call came, if it has one. */
   readonly onceOf: (context: HandlerContext) => OnceCall | undefined;
 }
 
 /** Makes the implementation. */
 export function iotService(parts: IotServiceParts): ServiceImpl<typeof IotService> {
-  const { provider, store, devices, issueToken, userOf, onceOf } = parts;
+  const { provider, store, devices, issueToken, viewerOf, onceOf } = parts;
   const readings = createReadingChecks(parts);
+  const senderOf = (context: HandlerContext) => ({ viewer: viewerOf(context), signal: context.signal });
   return {
     registerDevice: (req, context) =>
-      registerDevice(parts, { ...req, owner: userOf(context), once: onceOf(context) }),
+      registerDevice(parts, { ...req, owner: viewerOf(context).user, once: onceOf(context) }),
     issueChallenge: async ({ deviceId }) => {
       const { challenge, expiresAt } = await issueChallenge(parts, deviceId);
       return { challenge, expiresAt: timestampFromDate(expiresAt) };
@@ -40,21 +42,28 @@ export function iotService(parts: IotServiceParts): ServiceImpl<typeof IotServic
       const { token, expiresAt } = await issueToken(req.deviceId);
       return { authenticated: true, token, expiresAt: timestampFromDate(expiresAt) };
     },
-    sendTelemetry: async (req) => packVerdict(await readings.check(readReading(req))),
-    async *streamTelemetry(requests) {
-      for await (const verdict of readings.checkStream(readingsOf(requests))) yield packVerdict(verdict);
+    sendTelemetry: async (req, context) =>
+      packVerdict(await readings.check(readReading(req), viewerOf(context))),
+    async *streamTelemetry(requests, context) {
+      const verdicts = readings.checkStream(readingsOf(requests), viewerOf(context));
+      for await (const verdict of verdicts) yield packVerdict(verdict);
     },
-    updateFirmware: ({ firmware, ...header }, { signal }) =>
-      updateFirmware(parts, header, [firmware], signal),
-    updateFirmwareStream: (requests, { signal }) => updateFirmwareStream(parts, partsOf(requests), signal),
-    listDevices: async (fields) => {
-      const { rows, nextPageToken } = await devices.list(readPage(fields, deviceList));
-      return { devices: rows.map(packDevice), nextPageToken, totalSize: await devices.count() };
+    updateFirmware: ({ firmware, ...header }, context) =>
+      updateFirmware(parts, header, [firmware], senderOf(context)),
+    updateFirmwareStream: (requests, context) =>
+      updateFirmwareStream(parts, partsOf(requests), senderOf(context)),
+    listDevices: async (fields, context) => {
+      const viewer = viewerOf(context);
+      const page = readPage(fields, listSeenBy(viewer, deviceList));
+      const { rows, nextPageToken } = await devices.list(page, viewer);
+      return { devices: rows.map(packDevice), nextPageToken, totalSize: await devices.count(viewer) };
     },
-    simulatedSign: async ({ deviceId, data }) => ({ signature: await simulatedSign(parts, deviceId, data) }),
+    simulatedSign: async ({ deviceId, data }, context) => ({
+      signature: await simulatedSign(parts, deviceId, data, viewerOf(context)),
+    }),
     getHealth: async () => {
       const [deviceCount, mlDsa44Available, mlDsa87Available] = await Promise.all([
-        store.ifReachable(devices.count),
+        store.ifReachable(() => devices.count()),
         canSign(provider, deviceAlgorithm),
         canSign(provider, vendorAlgorithm),
       ]);

@@ -5,6 +5,7 @@ import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
 import { type PublicKeyFields, readPublicKey } from "../../fields.ts";
 import { messageCodec, type OnceCall } from "../../storage/once.ts";
+import { isSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { lendNewSecret } from "../../storage/sealed-keys.ts";
 import type { Store } from "../../storage/store.ts";
 import { type Device, deviceAlgorithm, type IotStore, vendorAlgorithm } from "./store.ts";
@@ -85,9 +86,19 @@ export function readVendorKey(
   return hasKey(fields) ? readPublicKey(provider, vendorAlgorithm, fields, "vendor").exportRaw() : undefined;
 }
 
-/** @throws DEVICE_NOT_FOUND */
-export async function requireDevice(devices: IotStore, deviceId: string): Promise<Device> {
+/** @throws DEVICE_NOT_FOUND, also for a device that is none of the viewer's */
+export async function requireDevice(devices: IotStore, deviceId: string, viewer: Viewer): Promise<Device> {
   const device = await devices.find(deviceId);
-  if (device !== undefined) return device;
-  throw refuse("DEVICE_NOT_FOUND", `device ${deviceId} does not exist`, { deviceId });
+  if (device !== undefined && mayActFor(viewer, device)) return device;
+  throw refuseDevice(deviceId);
+}
+
+/** Refuses a device that is not there. */
+export function refuseDevice(deviceId: string): Error {
+  return refuse("DEVICE_NOT_FOUND", `device ${deviceId} does not exist`, { deviceId });
+}
+
+/** Tells whether somebody may act for a device: its owner, or the device itself. */
+export function mayActFor(viewer: Viewer, device: Pick<Device, "deviceId" | "owner">): boolean {
+  return viewer.deviceId === undefined ? isSeenBy(viewer, device) : viewer.deviceId === device.deviceId;
 }

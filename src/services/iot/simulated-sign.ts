@@ -1,4 +1,5 @@
 import { refuse } from "../../errors.ts";
+import type { Viewer } from "../../storage/ownership.ts";
 import { withSealedKey } from "../../storage/sealed-keys.ts";
 import { type IotParts, requireDevice } from "./register.ts";
 import { sealedKeyOf } from "./store.ts";
@@ -12,8 +13,9 @@ export async function simulatedSign(
   { provider, store, devices }: IotParts,
   deviceId: string,
   data: Uint8Array,
+  viewer: Viewer,
 ): Promise<Uint8Array> {
-  const device = await requireDevice(devices, deviceId);
+  const device = await requireDevice(devices, deviceId, viewer);
   if (!device.isSimulated)
     throw refuse("DEVICE_NOT_SIMULATED", `device ${deviceId} keeps its own key; only the device can sign`, {
       deviceId,

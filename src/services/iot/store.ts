@@ -1,6 +1,7 @@
 /** What the device service keeps: devices with what they last did, and challenges. */
 import { hash } from "node:crypto";
 import { changeCounts, readCount } from "../../storage/list-counts.ts";
+import { countedLists, everybody, listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
 import type { IotDevicesTable } from "../../storage/schema.ts";
@@ -69,8 +70,8 @@ export function sealedKeyOf({ deviceId, publicKey }: Device): SealedKey {
 /** The devices of the service; what was changed behind our back throws RecordDamaged. */
 export interface IotStore {
   find(deviceId: string): Promise<Device | undefined>;
-  list(request: PageRequest): Promise<Page<ListedDevice>>;
-  count(): Promise<number>;
+  list(request: PageRequest, viewer: Viewer): Promise<Page<ListedDevice>>;
+  count(viewer?: Viewer): Promise<number>;
   /** Keeps a device, within a transaction. @param secret of a simulated one */
   insert(transaction: WriteTransaction, device: Device, secret: Uint8Array | undefined): Promise<void>;
   /** Reads what a device last did, within a transaction. */
@@ -149,15 +150,14 @@ export function createIotStore(store: Store): IotStore {
       if (device) store.requireTagged(`device ${deviceId}`, fieldsOf(device), row.record_tag);
       return device;
     },
-    async list(request) {
-      const rows = await store.reader
-        .selectFrom("iot_devices")
-        .selectAll()
-        .where("position", ">", request.after)
+    async list(request, viewer) {
+      let query = store.reader.selectFrom("iot_devices").selectAll().where("position", ">", request.after);
+      if (viewer.owner !== undefined) query = query.where("owner", "=", viewer.owner);
+      const rows = await query
         .orderBy("position")
         .limit(request.limit + 1)
         .execute();
-      const page = cutPage(rows, request, deviceList, ({ position }) => position);
+      const page = cutPage(rows, request, listSeenBy(viewer, deviceList), ({ position }) => position);
       const pack = (row: IotDevicesTable): ListedDevice => {
         const [device, state] = [toDevice(row), toState(row)];
         const isIntact =
@@ -167,7 +167,7 @@ export function createIotStore(store: Store): IotStore {
       };
       return { ...page, rows: page.rows.map(pack) };
     },
-    count: () => readCount(store.reader, deviceList),
+    count: (viewer = everybody) => readCount(store.reader, listSeenBy(viewer, deviceList)),
     async insert({ db, putSecret }, device, secret) {
       const state: DeviceState = {
         lastSeenAt: undefined,
@@ -192,7 +192,7 @@ export function createIotStore(store: Store): IotStore {
           state_tag: store.tagRecord(fieldsOfState(device.deviceId, state)),
         })
         .execute();
-      await changeCounts(db, [deviceList], 1);
+      await changeCounts(db, countedLists([deviceList], device), 1);
       if (secret !== undefined) await putSecret(sealedKeyOf(device).identity, secret);
     },
     async readState({ db }, deviceId) {

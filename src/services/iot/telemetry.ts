@@ -2,8 +2,9 @@ import { ConnectError } from "@connectrpc/connect";
 import type { PublicKey } from "../../crypto/provider.ts";
 import { reasonOf } from "../../errors.ts";
 import { checkSignatureLength } from "../../fields.ts";
+import type { Viewer } from "../../storage/ownership.ts";
 import { inOrder } from "./in-order.ts";
-import { type IotParts, requireDevice } from "./register.ts";
+import { type IotParts, mayActFor, refuseDevice, requireDevice } from "./register.ts";
 import { deviceAlgorithm } from "./store.ts";
 
 /** A reading of a device. */
@@ -29,13 +30,13 @@ export interface ReadingChecks {
    *
    * @throws DEVICE_NOT_FOUND, LENGTH_INVALID, RECORD_DAMAGED
    */
-  check(reading: Reading): Promise<ReadingVerdict>;
+  check(reading: Reading, viewer: Viewer): Promise<ReadingVerdict>;
   /**
    * Checks readings as they come: signatures side by side, sequences in their order.
    *
    * @returns one verdict each, in their order; a reading of an unknown device gets one too.
    */
-  checkStream(readings: AsyncIterable<Reading>): AsyncGenerator<ReadingVerdict>;
+  checkStream(readings: AsyncIterable<Reading>, viewer: Viewer): AsyncGenerator<ReadingVerdict>;
 }
 
 /** Readings of a stream that are checked at a time: enough that a group of them shares the disk. */
@@ -44,26 +45,38 @@ const streamLimits = {
   bytes: 8 * 1024 * 1024,
   bytesOf: ({ telemetry, signature }: Reading): number => telemetry.length + signature.length,
 };
-/** Public keys to keep parsed. */
-const maxKeys = 10_000;
+/** A device whose public key is kept parsed. */
+interface KnownDevice {
+  readonly deviceId: string;
+  readonly owner: string;
+  readonly publicKey: PublicKey;
+}
+
+/** Devices to keep. */
+const maxKnown = 10_000;
 
 /** Makes the checks of one service. */
 export function createReadingChecks(parts: IotParts): ReadingChecks {
   const { provider, devices, now } = parts;
-  const keys = new Map<string, PublicKey>();
+  const known = new Map<string, KnownDevice>();
 
-  const findKey = async (deviceId: string): Promise<PublicKey> => {
-    const known = keys.get(deviceId);
-    if (known) return known;
-    // A device's key never changes.
-    const { publicKey: raw } = await requireDevice(devices, deviceId);
-    const publicKey = provider.importPublicKey(deviceAlgorithm, { raw });
-    if (keys.size >= maxKeys) keys.clear();
-    keys.set(deviceId, publicKey);
-    return publicKey;
+  const findDevice = async (deviceId: string, viewer: Viewer): Promise<KnownDevice> => {
+    let device = known.get(deviceId);
+    if (device === undefined) {
+      // A device's key and its owner never change.
+      const { publicKey: raw, owner } = await requireDevice(devices, deviceId, viewer);
+      device = { deviceId, owner, publicKey: provider.importPublicKey(deviceAlgorithm, { raw }) };
+      if (known.size >= maxKnown) known.clear();
+      known.set(deviceId, device);
+    }
+    if (!mayActFor(viewer, device)) throw refuseDevice(deviceId);
+    return device;
   };
-  const isSigned = async ({ deviceId, telemetry, signature, sequence }: Reading): Promise<boolean> => {
-    const publicKey = await findKey(deviceId);
+  const isSigned = async (
+    { deviceId, telemetry, signature, sequence }: Reading,
+    viewer: Viewer,
+  ): Promise<boolean> => {
+    const { publicKey } = await findDevice(deviceId, viewer);
     checkSignatureLength(deviceAlgorithm, signature);
     return provider.verify(publicKey, signedBytes(telemetry, sequence), signature);
   };
@@ -74,14 +87,14 @@ export function createReadingChecks(parts: IotParts): ReadingChecks {
   const refused = (reason: string): ReadingVerdict => ({ reason, receivedAt: now() });
 
   return {
-    async check(reading) {
-      return (await isSigned(reading)) ? accept(reading, now()) : refused("SIGNATURE_INVALID");
+    async check(reading, viewer) {
+      return (await isSigned(reading, viewer)) ? accept(reading, now()) : refused("SIGNATURE_INVALID");
     },
-    checkStream(readings) {
+    checkStream(readings, viewer) {
       /** Settles once the reading before has its place in the order of sequences. */
       let placed: Promise<unknown> = Promise.resolve();
       return inOrder(readings, streamLimits, (reading) => {
-        const place = Promise.all([isSigned(reading), placed]).then(([isValid]) => ({
+        const place = Promise.all([isSigned(reading, viewer), placed]).then(([isValid]) => ({
           // The store takes readings in the order in which it is asked.
           verdict: isValid ? accept(reading, now()) : refused("SIGNATURE_INVALID"),
         }));

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuseField } from "../../errors.ts";
 import type { OnceCall } from "../../storage/once.ts";
+import type { Viewer } from "../../storage/ownership.ts";
 import { lendSecret } from "../../storage/sealed-keys.ts";
 import type { Store } from "../../storage/store.ts";
 import { isKeyAlgorithm, type KeyAlgorithm, type KeyRecord, usageOf } from "./record.ts";
@@ -20,7 +21,7 @@ export interface CreateOrder {
   readonly alias: string;
   readonly algorithm: string;
   readonly usage: string;
-  readonly user: string;
+  readonly viewer: Viewer;
   readonly once: OnceCall | undefined;
 }
 
@@ -31,15 +32,16 @@ export interface CreateOrder {
  */
 export async function createKey(parts: CreateParts, order: CreateOrder): Promise<KeyRecord> {
   const { store } = parts;
+  const { user } = order.viewer;
   const algorithm = chooseAlgorithm(order);
   return store.once(order.once, keyRecordCodec, (write) =>
-    withNewKey(parts, { algorithm, alias: order.alias, owner: order.user }, (record, secret) =>
+    withNewKey(parts, { algorithm, alias: order.alias, owner: user }, (record, secret) =>
       write(async (transaction) => {
         await insertKey(store, transaction, record, secret);
         transaction.audit({
           keyId: record.keyId,
           operation: "CREATE",
-          user: order.user,
+          user,
           outcome: "OK",
           details: `algorithm=${algorithm}, usage=${record.usage}`,
         });

@@ -1,13 +1,14 @@
 import type { KemAlgorithm } from "../../crypto/algorithms.ts";
 import type { Encapsulation } from "../../crypto/provider.ts";
 import { checkCiphertextLength } from "../../fields.ts";
+import type { Viewer } from "../../storage/ownership.ts";
 import type { SignParts } from "./sign.ts";
 import { openSecretKey, type UseOrder, useKey } from "./use.ts";
 
 /** Which key, and who uses it. */
 export interface EncapsulateOrder {
   readonly keyId: string;
-  readonly user: string;
+  readonly viewer: Viewer;
 }
 
 /** The key that something is about. */

@@ -5,6 +5,7 @@ import type { CryptoProvider } from "../../crypto/provider.ts";
 import { codeNameOf, reasonOf } from "../../errors.ts";
 import { partsOf, readPage } from "../../fields.ts";
 import type { OnceCall } from "../../storage/once.ts";
+import { isSeenBy, listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import type { Store } from "../../storage/store.ts";
 import { listAudit, packCheckpoint, packEntry, watchAudit } from "./audit.ts";
 import { createKey } from "./create.ts";
@@ -23,8 +24,8 @@ export interface KmsServiceParts {
   readonly store: Store;
   readonly keys: KmsStore;
   readonly cache: KeyCache;
-  /** Names who makes a call, for the audit log. */
-  readonly userOf: (context: HandlerContext) => string;
+  /** Tells who makes a call. */
+  readonly viewerOf: (context: HandlerContext) => Viewer;
   /** Tells under which idempotency key a call came, if it has one. */
   readonly onceOf: (context: HandlerContext) => OnceCall | undefined;
   readonly now?: () => Date;
@@ -33,57 +34,58 @@ export interface KmsServiceParts {
 /** Makes the implementation. */
 export function kmsService(given: KmsServiceParts): ServiceImpl<typeof KmsService> {
   const parts = { now: () => new Date(), ...given };
-  const { provider, store, keys, userOf, onceOf } = parts;
+  const { provider, store, keys, viewerOf, onceOf } = parts;
   return {
     createKey: async ({ alias, algorithm, usage }, context) => {
-      const order = { alias, algorithm, usage, user: userOf(context), once: onceOf(context) };
+      const order = { alias, algorithm, usage, viewer: viewerOf(context), once: onceOf(context) };
       return { result: packRecord(await createKey(parts, order)) };
     },
-    getKey: async ({ keyId }) => {
+    getKey: async ({ keyId }, context) => {
       const key = await keys.find(keyId);
-      if (key === undefined) throw refuseUnknown(keyId);
+      if (key === undefined || !isSeenBy(viewerOf(context), key.record)) throw refuseUnknown(keyId);
       if (!key.isIntact) throw refuseDamaged(keyId);
       return { result: packWithJwk(provider, key.record) };
     },
-    listKeys: async ({ status: state, algorithm, ...fields }) => {
+    listKeys: async ({ status: state, algorithm, ...fields }, context) => {
       const filter = { state, algorithm };
-      const page = readPage(fields, keyListName(filter));
-      const { rows, nextPageToken } = await keys.list(page, filter);
-      return { keys: rows.map(packListed), nextPageToken, totalSize: await keys.count(filter) };
+      const viewer = viewerOf(context);
+      const page = readPage(fields, listSeenBy(viewer, keyListName(filter)));
+      const { rows, nextPageToken } = await keys.list(page, filter, viewer);
+      return { keys: rows.map(packListed), nextPageToken, totalSize: await keys.count(filter, viewer) };
     },
     rotateKey: async ({ keyId }, context) => {
-      const order = { keyId, user: userOf(context), once: onceOf(context) };
+      const order = { keyId, viewer: viewerOf(context), once: onceOf(context) };
       return { newKey: packRecord(await rotateKey(parts, order)) };
     },
     destroyKey: async ({ keyId }, context) => {
-      const order = { keyId, user: userOf(context), once: onceOf(context) };
+      const order = { keyId, viewer: viewerOf(context), once: onceOf(context) };
       return { keyId: await destroyKey(parts, order), newStatus: "DESTROYED" };
     },
     sign: async ({ keyId, data, context: binding, mu }, context) => ({
-      result: await sign(parts, { keyId, data, context: binding, mu, user: userOf(context) }),
+      result: await sign(parts, { keyId, data, context: binding, mu, viewer: viewerOf(context) }),
     }),
     signStream: async (requests, context) => ({
-      result: await signStream(parts, partsOf(requests), userOf(context)),
+      result: await signStream(parts, partsOf(requests), viewerOf(context)),
     }),
     batchSign: async ({ keyId, data, context: binding }, context) => {
-      const user = userOf(context);
+      const viewer = viewerOf(context);
       const { items, ...about } = await signBatch(parts, {
         keyId,
         data,
         context: binding,
-        user,
+        viewer,
         signal: context.signal,
       });
       return { results: items.map(packItem), ...about };
     },
     verify: async ({ keyId, data, signature, context: binding }, context) => ({
-      result: await verify(parts, { keyId, data, signature, context: binding, user: userOf(context) }),
+      result: await verify(parts, { keyId, data, signature, context: binding, viewer: viewerOf(context) }),
     }),
     encapsulate: async ({ keyId }, context) => ({
-      result: await encapsulate(parts, { keyId, user: userOf(context) }),
+      result: await encapsulate(parts, { keyId, viewer: viewerOf(context) }),
     }),
     decapsulate: async ({ keyId, ciphertext }, context) => ({
-      result: await decapsulate(parts, { keyId, ciphertext, user: userOf(context) }),
+      result: await decapsulate(parts, { keyId, ciphertext, viewer: viewerOf(context) }),
     }),
     getAuditLog: async (query) => {
       const { rows, nextPageToken, totalSize } = await listAudit(store, query);

@@ -1,6 +1,7 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { reasonOf } from "../../errors.ts";
 import type { AnswerCodec, OnceCall } from "../../storage/once.ts";
+import { isSeenBy, type Viewer } from "../../storage/ownership.ts";
 import type { WriteTransaction } from "../../storage/store.ts";
 import { type CreateParts, withNewKey } from "./create.ts";
 import { type KeyCache, refuseDamaged } from "./key-cache.ts";
@@ -18,7 +19,7 @@ export interface ChangeParts extends CreateParts {
 /** Which key is to be changed, and by whom. */
 export interface ChangeOrder {
   readonly keyId: string;
-  readonly user: string;
+  readonly viewer: Viewer;
   readonly once: OnceCall | undefined;
 }
 
@@ -33,10 +34,10 @@ type Changed<Answer> = { readonly answer: Answer } | { readonly refusal: Connect
  */
 export async function rotateKey(parts: ChangeParts, order: ChangeOrder): Promise<KeyRecord> {
   const { store, cache } = parts;
-  const { keyId, user, once } = order;
-  const changed = await recordingRefusal(parts, { keyId, user, operation: "ROTATE" }, () =>
+  const { keyId, viewer, once } = order;
+  const changed = await recordingRefusal(parts, { keyId, viewer, operation: "ROTATE" }, () =>
     store.once(once, codecOf(keyRecordCodec), async (write) => {
-      const old = await findRotatable(parts, keyId);
+      const old = await findRotatable(parts, order);
       const wanted = { algorithm: old.algorithm, alias: `${old.alias}-rotated`, owner: old.owner };
       return withNewKey(parts, wanted, (record, secret) =>
         write((transaction) => replaceKey(parts, transaction, order, record, secret)),
@@ -48,9 +49,9 @@ export async function rotateKey(parts: ChangeParts, order: ChangeOrder): Promise
 }
 
 /** Looks which key is to be replaced, to know what to make; what decides is read again in the transaction. */
-async function findRotatable({ keys }: ChangeParts, keyId: string): Promise<KeyRecord> {
+async function findRotatable({ keys }: ChangeParts, { keyId, viewer }: ChangeOrder): Promise<KeyRecord> {
   const found = await keys.find(keyId);
-  if (found === undefined) throw refuseUnknown(keyId);
+  if (found === undefined || !isSeenBy(viewer, found.record)) throw refuseUnknown(keyId);
   if (!found.isIntact) throw refuseDamaged(keyId);
   if (found.record.state !== "ACTIVE") throw refuseState(keyId, found.record.state, "ROTATE");
   return found.record;
@@ -63,7 +64,10 @@ async function replaceKey(
   record: KeyRecord,
   secret: Uint8Array,
 ): Promise<Changed<KeyRecord>> {
-  const { keyId, user } = order;
+  const {
+    keyId,
+    viewer: { user },
+  } = order;
   const { refusal, key } = await findChangeable(parts, transaction, order, "ROTATE");
   if (refusal) return { refusal };
   await changeState(parts.store, transaction, key, "ROTATED");
@@ -87,7 +91,11 @@ async function replaceKey(
  */
 export async function destroyKey(parts: ChangeParts, order: ChangeOrder): Promise<string> {
   const { store, cache } = parts;
-  const { keyId, user, once } = order;
+  const {
+    keyId,
+    viewer: { user },
+    once,
+  } = order;
   const changed = await store.writeOnce(once, codecOf(keyIdCodec), async (transaction) => {
     const { refusal, key } = await findChangeable(parts, transaction, order, "DESTROY");
     if (refusal) return { refusal };
@@ -109,15 +117,16 @@ export async function destroyKey(parts: ChangeParts, order: ChangeOrder): Promis
 async function findChangeable(
   { store }: ChangeParts,
   transaction: WriteTransaction,
-  { keyId, user }: ChangeOrder,
+  { keyId, viewer }: ChangeOrder,
   operation: "ROTATE" | "DESTROY",
 ): Promise<{ refusal: ConnectError; key?: never } | { refusal?: never; key: StoredKey }> {
-  const key = await findForChange(store, transaction, keyId);
+  const found = await findForChange(store, transaction, keyId);
+  const key = found && isSeenBy(viewer, found.record) ? found : undefined;
   const refusal = refuseChange(key, keyId, operation);
   if (key !== undefined && refusal === undefined) return { key };
   const error = refusal ?? refuseUnknown(keyId);
   const details = describeRefusal(reasonOf(error) ?? "INTERNAL");
-  transaction.audit({ keyId, operation, user, outcome: "REFUSED", details });
+  transaction.audit({ keyId, operation, user: viewer.user, outcome: "REFUSED", details });
   return { refusal: error };
 }
 

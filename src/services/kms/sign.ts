@@ -1,6 +1,7 @@
 import { isMlDsaAlgorithm } from "../../crypto/algorithms.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
 import { refuse, refuseField } from "../../errors.ts";
+import type { Viewer } from "../../storage/ownership.ts";
 import type { CachedKey } from "./key-cache.ts";
 import { findUsable, openSecretKey, recordingRefusal, type UseOrder, type UseParts, useKey } from "./use.ts";
 
@@ -19,7 +20,7 @@ export interface Signed {
 /** What is to be signed: data, or the mu of data that stays with the caller. */
 export interface SignOrder {
   readonly keyId: string;
-  readonly user: string;
+  readonly viewer: Viewer;
   readonly data: Uint8Array;
   /** 0 to 255 bytes. */
   readonly context: Uint8Array;
@@ -27,8 +28,8 @@ export interface SignOrder {
   readonly mu: Uint8Array;
 }
 
-function signOrder({ keyId, user }: Pick<SignOrder, "keyId" | "user">): UseOrder {
-  return { keyId, user, operation: "SIGN", states: ["ACTIVE"], usage: "SIGN" };
+function signOrder({ keyId, viewer }: Pick<SignOrder, "keyId" | "viewer">): UseOrder {
+  return { keyId, viewer, operation: "SIGN", states: ["ACTIVE"], usage: "SIGN" };
 }
 
 /**
@@ -73,7 +74,7 @@ export function signBatch(
   parts: SignParts,
   input: {
     keyId: string;
-    user: string;
+    viewer: Viewer;
     data: readonly Uint8Array[];
     context: Uint8Array;
     signal: AbortSignal;
@@ -119,14 +120,14 @@ export type SignPart =
 export async function signStream(
   parts: SignParts,
   stream: AsyncIterable<SignPart>,
-  user: string,
+  viewer: Viewer,
 ): Promise<Signed> {
   const iterator = stream[Symbol.asyncIterator]();
   const first = await iterator.next();
   if (first.done === true || first.value.case !== "header")
     throw refuseField("header", "is missing; the first message of the stream is the header");
   const { keyId, context } = first.value.value;
-  const order = signOrder({ keyId, user });
+  const order = signOrder({ keyId, viewer });
   const publicKey = await recordingRefusal(parts, order, async () => {
     const key = await findUsable(parts.cache, order);
     checkTakesMu(key);

@@ -1,6 +1,7 @@
 /** What the key service keeps: records, their sealed secret halves, and what was done with them. */
 import { readHead } from "../../storage/audit-log.ts";
 import { changeCounts, readCount, resetCounts } from "../../storage/list-counts.ts";
+import { countedLists, everybody, listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
 import type { KmsKeysTable } from "../../storage/schema.ts";
@@ -44,8 +45,8 @@ export interface KeyFilter {
 /** The keys of the service. */
 export interface KmsStore {
   find(keyId: string): Promise<StoredKey | undefined>;
-  list(request: PageRequest, filter: KeyFilter): Promise<Page<ListedKey>>;
-  count(filter: KeyFilter): Promise<number>;
+  list(request: PageRequest, filter: KeyFilter, viewer: Viewer): Promise<Page<ListedKey>>;
+  count(filter: KeyFilter, viewer?: Viewer): Promise<number>;
   /** Opens the secret half: the seed, for SLH-DSA the whole key. The caller wipes it. @throws SEAL_BROKEN */
   openSecret(keyId: string): Promise<Uint8Array | undefined>;
   /**
@@ -99,11 +100,12 @@ export function createKmsStore(store: Store): KmsStore {
       return row && readRow(store, row);
     },
 
-    async list(request, filter) {
+    async list(request, filter, viewer) {
       let query = store.reader
         .selectFrom("kms_keys")
         .select(listedColumns)
         .where("position", ">", request.after);
+      if (viewer.owner !== undefined) query = query.where("owner", "=", viewer.owner);
       if (filter.state !== "") query = query.where("key_state", "=", filter.state);
       if (filter.algorithm !== "") query = query.where("algorithm", "=", filter.algorithm);
       const rows = await query
@@ -113,13 +115,13 @@ export function createKmsStore(store: Store): KmsStore {
       const { rows: page, nextPageToken } = cutPage(
         rows,
         request,
-        keyListName(filter),
+        listSeenBy(viewer, keyListName(filter)),
         ({ position }) => position,
       );
       return { rows: page.map(toListed), nextPageToken };
     },
 
-    count: (filter) => readCount(store.reader, keyListName(filter)),
+    count: (filter, viewer = everybody) => readCount(store.reader, listSeenBy(viewer, keyListName(filter))),
 
     openSecret: (keyId) => store.readSecret(secretIdentityOf(keyId)),
     recordUse: (use) => recordUses(use),
@@ -203,20 +205,22 @@ export async function changeState(
 async function recount(db: WriteTransaction["db"]): Promise<void> {
   const groups = await db
     .selectFrom("kms_keys")
-    .select(["key_state", "algorithm", (row) => row.fn.countAll<number>().as("count")])
-    .groupBy(["key_state", "algorithm"])
+    .select(["key_state", "algorithm", "owner", (row) => row.fn.countAll<number>().as("count")])
+    .groupBy(["key_state", "algorithm", "owner"])
     .execute();
   const counts = new Map<string, number>();
-  for (const { key_state: state, algorithm, count } of groups)
-    for (const list of listsOf({ state, algorithm })) counts.set(list, (counts.get(list) ?? 0) + count);
+  for (const { key_state: state, algorithm, owner, count } of groups)
+    for (const list of listsOf({ state, algorithm, owner }))
+      counts.set(list, (counts.get(list) ?? 0) + count);
   await resetCounts(db, keyListName({ state: "", algorithm: "" }), counts);
 }
 
-/** The lists that a key is in: all, those of its state, of its algorithm, and of both. */
-function listsOf({ state, algorithm }: KeyFilter): string[] {
-  return ["", state].flatMap((one) =>
+/** The lists that a key is in: all, those of its state, of its algorithm, and of both; each also of its owner. */
+function listsOf({ state, algorithm, owner }: KeyFilter & Pick<KeyRecord, "owner">): string[] {
+  const lists = ["", state].flatMap((one) =>
     ["", algorithm].map((other) => keyListName({ state: one, algorithm: other })),
   );
+  return countedLists(lists, { owner });
 }
 
 /** All that a record's tag binds; in this order for the life of a store. */

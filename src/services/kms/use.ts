@@ -3,6 +3,7 @@ import { ConnectError } from "@connectrpc/connect";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { SecretKey } from "../../crypto/provider.ts";
 import { reasonOf, refuse } from "../../errors.ts";
+import { isSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { type CachedKey, type KeyCache, refuseDamaged } from "./key-cache.ts";
 import type { KeyState, KeyUsage } from "./record.ts";
 import type { KeyEvent, KmsStore, Operation } from "./store.ts";
@@ -16,7 +17,7 @@ export interface UseParts {
 /** A use of a key. */
 export interface UseOrder {
   readonly keyId: string;
-  readonly user: string;
+  readonly viewer: Viewer;
   readonly operation: Operation;
   /** The states that allow it. */
   readonly states: readonly KeyState[];
@@ -44,7 +45,7 @@ export async function useKey<Result>(
   work: (key: CachedKey) => Promise<UseOutcome<Result>>,
 ): Promise<Result> {
   const { keys, cache } = parts;
-  const { keyId, operation, user } = order;
+  const { keyId, operation, viewer } = order;
   const outcome = await recordingRefusal(parts, order, async () => {
     try {
       return await work(await findUsable(cache, order));
@@ -57,7 +58,7 @@ export async function useKey<Result>(
   for (;;) {
     const key = await recordingRefusal(parts, order, () => findUsable(cache, order));
     const events = outcome.details.map(
-      (details): KeyEvent => ({ keyId, operation, user, outcome: "OK", details }),
+      (details): KeyEvent => ({ keyId, operation, user: viewer.user, outcome: "OK", details }),
     );
     if (await keys.recordUse({ keyId, tag: key.tag, events })) return outcome.result;
     // Somebody changed the key meanwhile. Perhaps its new state allows the use as well; states only go on, so
@@ -69,10 +70,10 @@ export async function useKey<Result>(
 /** Finds a key and sees whether it may be used. Throws what `useKey` does, and records nothing. */
 export async function findUsable(
   cache: KeyCache,
-  { keyId, states, usage, operation }: UseOrder,
+  { keyId, viewer, states, usage, operation }: UseOrder,
 ): Promise<CachedKey> {
   const key = await cache.find(keyId);
-  if (key === undefined) throw refuseUnknown(keyId);
+  if (key === undefined || !isSeenBy(viewer, key.record)) throw refuseUnknown(keyId);
   if (!key.isIntact) throw refuseDamaged(keyId);
   const { state, usage: actual, algorithm } = key.record;
   if (!states.includes(state)) throw refuseState(keyId, state, operation);
@@ -101,7 +102,7 @@ export async function openSecretKey(
 /** Runs something, and puts an entry into the audit log if it refuses. */
 export async function recordingRefusal<T>(
   { keys }: Pick<UseParts, "keys">,
-  { keyId, user, operation }: Pick<UseOrder, "keyId" | "user" | "operation">,
+  { keyId, viewer, operation }: Pick<UseOrder, "keyId" | "viewer" | "operation">,
   call: () => Promise<T>,
 ): Promise<T> {
   try {
@@ -112,7 +113,7 @@ export async function recordingRefusal<T>(
       await keys.recordRefusal({
         keyId,
         operation,
-        user,
+        user: viewer.user,
         outcome: "REFUSED",
         details: describeRefusal(reason),
       });

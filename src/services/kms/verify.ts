@@ -1,12 +1,13 @@
 import type { PostQuantumSignatureAlgorithm } from "../../crypto/algorithms.ts";
 import { checkSignatureLength } from "../../fields.ts";
+import type { Viewer } from "../../storage/ownership.ts";
 import type { SignParts } from "./sign.ts";
 import { useKey } from "./use.ts";
 
 /** What is to be verified. */
 export interface VerifyOrder {
   readonly keyId: string;
-  readonly user: string;
+  readonly viewer: Viewer;
   readonly data: Uint8Array;
   readonly signature: Uint8Array;
   /** 0 to 255 bytes. */
@@ -26,8 +27,8 @@ export interface Verified {
  * @throws as useKey does; LENGTH_INVALID for a signature of a length that the algorithm does not have
  */
 export function verify(parts: SignParts, order: VerifyOrder): Promise<Verified> {
-  const { keyId, user, data, signature, context } = order;
-  const use = { keyId, user, operation: "VERIFY", states: ["ACTIVE", "ROTATED"], usage: "SIGN" } as const;
+  const { keyId, viewer, data, signature, context } = order;
+  const use = { keyId, viewer, operation: "VERIFY", states: ["ACTIVE", "ROTATED"], usage: "SIGN" } as const;
   return useKey(parts, use, async (key) => {
     const { algorithm } = key.record;
     // useKey let keys for signing through only.

@@ -5,6 +5,7 @@ import { addressOf } from "../../crypto/address.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { messageCodec, type OnceCall } from "../../storage/once.ts";
+import type { Viewer } from "../../storage/ownership.ts";
 import type { Store } from "../../storage/store.ts";
 import { hashMetadata, type Metadata } from "./metadata.ts";
 import type { NftStore, Token } from "./store.ts";
@@ -29,7 +30,7 @@ export interface NftParts {
 export function mint(
   { provider, store, tokens, now }: NftParts,
   metadata: Metadata,
-  once: OnceCall | undefined,
+  { viewer, once }: { readonly viewer: Viewer; readonly once: OnceCall | undefined },
 ): Promise<MessageInitShape<typeof MintResponseSchema>> {
   return store.once(once, messageCodec(MintResponseSchema), async (write) => {
     const metadataHash = hashMetadata(metadata);
@@ -47,6 +48,7 @@ export function mint(
       creatorSignature,
       currentOwner: creatorAddress,
       transferCount: 0,
+      minter: viewer.user,
       mintedAt: now(),
     };
     return write(async (transaction) => {

@@ -5,6 +5,7 @@ import type { NftService } from "#gen/nft/nft_service_pb.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import { readPage } from "../../fields.ts";
 import type { OnceCall } from "../../storage/once.ts";
+import { listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { creatorAlgorithm, mint, type NftParts } from "./mint.ts";
 import { tokenList, transferList } from "./store.ts";
 import { packTransfer, requireToken, transfer } from "./transfer.ts";
@@ -12,30 +13,33 @@ import { verify } from "./verify.ts";
 
 /** What the service needs. */
 export interface NftServiceParts extends NftParts {
+  /** Tells who makes a call. */
+  readonly viewerOf: (context: HandlerContext) => Viewer;
   /** Tells under which idempotency key a call came, if it has one. */
   readonly onceOf: (context: HandlerContext) => OnceCall | undefined;
 }
 
 /** Makes the implementation. */
 export function nftService(parts: NftServiceParts): ServiceImpl<typeof NftService> {
-  const { store, tokens, onceOf } = parts;
+  const { store, tokens, viewerOf, onceOf } = parts;
   return {
     mint: ({ name, description, artworkUri }, context) =>
-      mint(parts, { name, description, artworkUri }, onceOf(context)),
+      mint(parts, { name, description, artworkUri }, { viewer: viewerOf(context), once: onceOf(context) }),
     transfer: ({ tokenId, newOwner, fromOwner }, context) =>
       transfer(parts, {
         tokenId,
         newOwner: newOwner.toLowerCase(),
         fromOwner: fromOwner.toLowerCase(),
+        viewer: viewerOf(context),
         once: onceOf(context),
       }),
-    verify: async (req) => {
-      const fault = await verify(parts, req);
+    verify: async (req, context) => {
+      const fault = await verify(parts, req, viewerOf(context));
       return { valid: fault === undefined, reason: fault ?? "" };
     },
-    getToken: async ({ tokenId }) => {
-      const { token } = requireToken(await tokens.find(tokenId), tokenId);
-      const { mintedAt, transferCount: _, ...shown } = token;
+    getToken: async ({ tokenId }, context) => {
+      const { token } = requireToken(await tokens.find(tokenId, viewerOf(context)), tokenId);
+      const { mintedAt, transferCount: _, minter: __, ...shown } = token;
       return {
         ...shown,
         algorithm: creatorAlgorithm,
@@ -43,13 +47,15 @@ export function nftService(parts: NftServiceParts): ServiceImpl<typeof NftServic
         mintedAt: timestampFromDate(mintedAt),
       };
     },
-    listTokens: async ({ owner: given, ...fields }) => {
+    listTokens: async ({ owner: given, ...fields }, context) => {
       const owner = given.toLowerCase();
-      const { rows, nextPageToken } = await tokens.list(readPage(fields, tokenList(owner)), owner);
-      return { tokens: [...rows], nextPageToken, totalSize: await tokens.count(owner) };
+      const viewer = viewerOf(context);
+      const page = readPage(fields, listSeenBy(viewer, tokenList(owner)));
+      const { rows, nextPageToken } = await tokens.list(page, owner, viewer);
+      return { tokens: [...rows], nextPageToken, totalSize: await tokens.count(owner, viewer) };
     },
-    getHistory: async ({ tokenId, ...fields }) => {
-      const { token } = requireToken(await tokens.find(tokenId), tokenId);
+    getHistory: async ({ tokenId, ...fields }, context) => {
+      const { token } = requireToken(await tokens.find(tokenId, viewerOf(context)), tokenId);
       const page = await tokens.listTransfers(readPage(fields, transferList(tokenId)), tokenId);
       return {
         history: page.rows.map(({ transfer }) => packTransfer(transfer)),

@@ -1,5 +1,6 @@
 /** What the token service keeps: tokens, and how each went from owner to owner. */
 import { changeCounts, readCount } from "../../storage/list-counts.ts";
+import { countedLists, everybody, isSeenBy, listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
 import type { NftTokensTable, NftTransfersTable } from "../../storage/schema.ts";
@@ -19,6 +20,8 @@ export interface Token {
   readonly creatorSignature: Uint8Array;
   readonly currentOwner: string;
   readonly transferCount: number;
+  /** The user who minted it; empty for one that was minted before tokens had one. */
+  readonly minter: string;
   readonly mintedAt: Date;
 }
 
@@ -57,47 +60,59 @@ export function transferList(tokenId: string): string {
 
 /** The tokens of the service. */
 export interface NftStore {
-  find(tokenId: string): Promise<StoredToken | undefined>;
+  find(tokenId: string, viewer: Viewer): Promise<StoredToken | undefined>;
   /** @param owner only tokens of this address; all if it is empty */
   list(
     request: PageRequest,
     owner: string,
+    viewer: Viewer,
   ): Promise<Page<Pick<Token, "tokenId" | "currentOwner"> & { name: string }>>;
-  count(owner: string): Promise<number>;
+  count(owner: string, viewer?: Viewer): Promise<number>;
   listTransfers(request: PageRequest, tokenId: string): Promise<Page<StoredTransfer>>;
   /** Keeps a new token, within a transaction. */
   insert(transaction: WriteTransaction, token: Token): Promise<void>;
   /** Reads a token within a transaction. */
-  findForChange(transaction: WriteTransaction, tokenId: string): Promise<StoredToken | undefined>;
+  findForChange(
+    transaction: WriteTransaction,
+    tokenId: string,
+    viewer: Viewer,
+  ): Promise<StoredToken | undefined>;
   /** Gives a token to another owner, within a transaction. */
   transfer(transaction: WriteTransaction, token: Token, toAddress: string, now: Date): Promise<Transfer>;
 }
 
 /** Makes the store of the service on the store of all. */
 export function createNftStore(store: Store): NftStore {
-  const read = async (db: WriteTransaction["db"], tokenId: string): Promise<StoredToken | undefined> => {
+  const read = async (
+    db: WriteTransaction["db"],
+    tokenId: string,
+    viewer: Viewer,
+  ): Promise<StoredToken | undefined> => {
     const row = await db
       .selectFrom("nft_tokens")
       .selectAll()
       .where("token_id", "=", tokenId)
       .executeTakeFirst();
-    const token = row && toToken(row);
-    return token && { token, isIntact: store.isTagged(fieldsOfToken(token), row.record_tag) };
+    if (row === undefined) return undefined;
+    const token = toToken(row);
+    if (!isSeenBy(viewer, { owner: token.minter })) return undefined;
+    return { token, isIntact: store.isTagged(fieldsOfToken(token), row.record_tag) };
   };
   return {
-    find: (tokenId) => read(store.reader, tokenId),
-    findForChange: ({ db }, tokenId) => read(db, tokenId),
-    async list(request, owner) {
+    find: (tokenId, viewer) => read(store.reader, tokenId, viewer),
+    findForChange: ({ db }, tokenId, viewer) => read(db, tokenId, viewer),
+    async list(request, owner, viewer) {
       let query = store.reader
         .selectFrom("nft_tokens")
         .select(["position", "token_id", "name", "current_owner"])
         .where("position", ">", request.after);
+      if (viewer.owner !== undefined) query = query.where("minter", "=", viewer.owner);
       if (owner !== "") query = query.where("current_owner", "=", owner);
       const rows = await query
         .orderBy("position")
         .limit(request.limit + 1)
         .execute();
-      const page = cutPage(rows, request, tokenList(owner), ({ position }) => position);
+      const page = cutPage(rows, request, listSeenBy(viewer, tokenList(owner)), ({ position }) => position);
       const pack = (row: (typeof rows)[number]) => ({
         tokenId: row.token_id,
         name: row.name,
@@ -105,7 +120,7 @@ export function createNftStore(store: Store): NftStore {
       });
       return { ...page, rows: page.rows.map(pack) };
     },
-    count: (owner) => readCount(store.reader, tokenList(owner)),
+    count: (owner, viewer = everybody) => readCount(store.reader, listSeenBy(viewer, tokenList(owner))),
     async listTransfers(request, tokenId) {
       const rows = await store.reader
         .selectFrom("nft_transfers")
@@ -137,11 +152,12 @@ export function createNftStore(store: Store): NftStore {
           creator_signature: token.creatorSignature,
           current_owner: token.currentOwner,
           transfer_count: token.transferCount,
+          minter: token.minter,
           minted_at_ms: token.mintedAt.getTime(),
           record_tag: store.tagRecord(fieldsOfToken(token)),
         })
         .execute();
-      await changeCounts(db, [tokenList(""), tokenList(token.currentOwner)], 1);
+      await changeCounts(db, listsOf(token, "", token.currentOwner), 1);
     },
     async transfer({ db }, token, toAddress, now) {
       const index = token.transferCount + 1;
@@ -168,11 +184,16 @@ export function createNftStore(store: Store): NftStore {
         })
         .where("token_id", "=", tokenId)
         .execute();
-      await changeCounts(db, [tokenList(fromAddress)], -1);
-      await changeCounts(db, [tokenList(toAddress)], 1);
+      await changeCounts(db, listsOf(token, fromAddress), -1);
+      await changeCounts(db, listsOf(token, toAddress), 1);
       return transfer;
     },
   };
+}
+
+/** The lists of some addresses' tokens, or of all, as they are counted. */
+function listsOf({ minter }: Token, ...owners: string[]): string[] {
+  return countedLists(owners.map(tokenList), { owner: minter });
 }
 
 /** All that a token's tag binds; in this order for the life of a store. */
@@ -189,6 +210,8 @@ function fieldsOfToken(token: Token): (string | number | Uint8Array)[] {
     token.currentOwner,
     token.transferCount,
     token.mintedAt.getTime(),
+    // Tags of tokens without one were made before there was any.
+    ...(token.minter === "" ? [] : [token.minter]),
   ];
 }
 
@@ -207,6 +230,7 @@ function toToken(row: NftTokensTable): Token {
     creatorSignature: row.creator_signature,
     currentOwner: row.current_owner,
     transferCount: row.transfer_count,
+    minter: row.minter,
     mintedAt: new Date(row.minted_at_ms),
   };
 }

@@ -3,6 +3,7 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type TokenTransferSchema, TransferResponseSchema } from "#gen/nft/nft_service_pb.ts";
 import { refuse } from "../../errors.ts";
 import { messageCodec, type OnceCall } from "../../storage/once.ts";
+import type { Viewer } from "../../storage/ownership.ts";
 import { RecordDamaged } from "../../storage/store-error.ts";
 import type { NftParts } from "./mint.ts";
 import type { StoredToken, Transfer } from "./store.ts";
@@ -13,6 +14,7 @@ export interface TransferOrder {
   readonly newOwner: string;
   /** The address that must own it; anyone if it is empty. */
   readonly fromOwner: string;
+  readonly viewer: Viewer;
   readonly once: OnceCall | undefined;
 }
 
@@ -23,11 +25,12 @@ export interface TransferOrder {
  */
 export function transfer(
   { store, tokens, now }: NftParts,
-  { tokenId, newOwner, fromOwner, once }: TransferOrder,
+  { tokenId, newOwner, fromOwner, viewer, once }: TransferOrder,
 ): Promise<MessageInitShape<typeof TransferResponseSchema>> {
   return store.once(once, messageCodec(TransferResponseSchema), (write) =>
     write(async (transaction) => {
-      const { token, isIntact } = requireToken(await tokens.findForChange(transaction, tokenId), tokenId);
+      const found = await tokens.findForChange(transaction, tokenId, viewer);
+      const { token, isIntact } = requireToken(found, tokenId);
       if (!isIntact) throw new RecordDamaged(`token ${tokenId}`);
       if (fromOwner !== "" && fromOwner !== token.currentOwner)
         throw refuseOwner(tokenId, fromOwner, token.currentOwner);

@@ -2,6 +2,7 @@ import { addressOf } from "../../crypto/address.ts";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
 import { checkSignatureLength, readPublicKey } from "../../fields.ts";
+import type { Viewer } from "../../storage/ownership.ts";
 import { hashMetadata } from "./metadata.ts";
 import { creatorAlgorithm, type NftParts } from "./mint.ts";
 import type { StoredToken } from "./store.ts";
@@ -28,9 +29,15 @@ const chunkRows = 1000;
  * @returns what is not as it was; undefined if all is.
  * @throws TOKEN_NOT_FOUND, KEY_INVALID, LENGTH_INVALID
  */
-export async function verify(parts: NftParts, order: VerifyOrder): Promise<Fault | undefined> {
-  if (order.tokenId !== "")
-    return verifyToken(parts, requireToken(await parts.tokens.find(order.tokenId), order.tokenId));
+export async function verify(
+  parts: NftParts,
+  order: VerifyOrder,
+  viewer: Viewer,
+): Promise<Fault | undefined> {
+  if (order.tokenId !== "") {
+    const found = await parts.tokens.find(order.tokenId, viewer);
+    return verifyToken(parts, requireToken(found, order.tokenId));
+  }
   const { creatorPublicKey, creatorPublicKeyPem, creatorSignature, metadataHash } = order;
   const fields = { publicKey: creatorPublicKey, publicKeyPem: creatorPublicKeyPem };
   const publicKey = readPublicKey(parts.provider, creatorAlgorithm, fields, "creator");

@@ -1,6 +1,7 @@
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { type ReasonName, refuse } from "../../errors.ts";
 import type { Issuer, TokenCheck, TokenClaims } from "./issuer.ts";
+import type { UserRole, UserStore } from "./users.ts";
 import { type VerifyInput, verify } from "./verify.ts";
 
 /** What is to be checked: a token, or else a signature. */
@@ -42,12 +43,39 @@ const refusals: Readonly<Record<Extract<TokenCheck, { ok: false }>["reason"], Re
   NOT_YET_VALID: "TOKEN_EXPIRED",
 };
 
+/** Who a token was issued to, and what they may do. */
+export interface TokenHolder extends TokenClaims {
+  readonly role: UserRole | "device";
+}
+
+/** What `use` says in the header of a device's token. */
+export const deviceUse = "iot";
+
 /**
  * Authenticates a caller by the `authorization` header of a call (RFC 6750, section 2.1).
  *
- * @throws TOKEN_MISSING, TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_FORGED, TOKEN_EXPIRED
+ * @param users who there must be; without it a token is all that it takes.
+ * @throws TOKEN_MISSING, TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_FORGED, TOKEN_EXPIRED, TOKEN_REVOKED, RECORD_DAMAGED
  */
-export async function authenticate(issuer: Issuer, authorization: string | null): Promise<TokenClaims> {
+export async function authenticate(
+  issuer: Issuer,
+  authorization: string | null,
+  users?: UserStore,
+): Promise<TokenHolder> {
+  const claims = await readClaims(issuer, authorization);
+  if (claims.use === deviceUse) return { ...claims, role: "device" };
+  if (users === undefined) return { ...claims, role: "user" };
+  // Asked at each call, so that whom the operator removes is out at once.
+  const user = await users.find(claims.subject);
+  if (user !== undefined && user.generation === claims.generation) return { ...claims, role: user.role };
+  throw refuse(
+    "TOKEN_REVOKED",
+    `the token of ${claims.subject} is no longer accepted: the user is gone or has a new password`,
+    { subject: claims.subject },
+  );
+}
+
+async function readClaims(issuer: Issuer, authorization: string | null): Promise<TokenClaims> {
   if (authorization === null) {
     throw refuse("TOKEN_MISSING", "this call wants a token: send authorization: Bearer <token>");
   }

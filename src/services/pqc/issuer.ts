@@ -17,8 +17,20 @@ export interface IssuedToken {
 /** What a token that verified says. */
 export interface TokenClaims {
   readonly subject: string;
+  /** What the token is for, as its header says: "grpc", "iot", or nothing in particular. */
+  readonly use: string | undefined;
+  /** Which generation of the user it was issued to: see users.ts. None while the server was open. */
+  readonly generation: string | undefined;
   readonly issuedAt: Date;
   readonly expiresAt: Date;
+}
+
+/** What a token says beside its subject and its times. */
+export interface TokenExtras {
+  /** Header members beside alg, typ and kid. */
+  readonly header?: Readonly<Record<string, string>>;
+  /** The claim `gen`: which generation of a user it is issued to. */
+  readonly generation?: string;
 }
 
 /** The outcome of a check: the claims, or why there are none. */
@@ -32,12 +44,8 @@ export type TokenCheck =
 
 /** Issues and checks tokens. */
 export interface Issuer {
-  /**
-   * Issues a token for a subject, valid from now for 3600 seconds.
-   *
-   * @param header members beside alg, typ and kid.
-   */
-  issue(subject: string, header?: Readonly<Record<string, string>>): Promise<IssuedToken>;
+  /** Issues a token for a subject, valid from now for 3600 seconds. */
+  issue(subject: string, extras?: TokenExtras): Promise<IssuedToken>;
   check(token: string): Promise<TokenCheck>;
   /** Tells whether tokens can be signed and verified now, by doing both with the key that signs them. */
   isWorking(): Promise<boolean>;
@@ -75,11 +83,16 @@ export async function openIssuer({ provider, store, now }: IssuerParts): Promise
   const secretKey = await importSecretKey(provider, store, signing);
 
   return {
-    async issue(subject, header = {}) {
+    async issue(subject, { header = {}, generation } = {}) {
       // NumericDate counts whole seconds (RFC 7519, section 2).
       const issuedAtSeconds = Math.floor(now().getTime() / 1000);
       const expiresAtSeconds = issuedAtSeconds + tokenLifetimeSeconds;
-      const payload = { sub: subject, iat: issuedAtSeconds, exp: expiresAtSeconds };
+      const payload = {
+        sub: subject,
+        iat: issuedAtSeconds,
+        exp: expiresAtSeconds,
+        ...(generation !== undefined && { gen: generation }),
+      };
       const token = await signJwt(provider, secretKey, { keyId: signing.keyId, header, payload });
       return { token, expiresAt: new Date(expiresAtSeconds * 1000) };
     },
@@ -87,10 +100,18 @@ export async function openIssuer({ provider, store, now }: IssuerParts): Promise
       const publicKeys = new Map(listLiving().map(({ record, publicKey }) => [record.keyId, publicKey]));
       const result = await verifyJwt(provider, publicKeys, token, now());
       if (!result.ok) return result;
-      const { sub, iat, exp } = result.payload;
+      const { sub, iat, exp, gen } = result.payload;
+      const { use } = result.header;
       // Every token of ours says when it was issued; one that does not was not made by this issuer.
       if (typeof iat !== "number") return { ok: false, reason: "MALFORMED", message: "iat must be a number" };
-      return { ok: true, subject: sub, issuedAt: new Date(iat * 1000), expiresAt: new Date(exp * 1000) };
+      return {
+        ok: true,
+        subject: sub,
+        use: typeof use === "string" ? use : undefined,
+        generation: typeof gen === "string" ? gen : undefined,
+        issuedAt: new Date(iat * 1000),
+        expiresAt: new Date(exp * 1000),
+      };
     },
     async isWorking() {
       const message = new TextEncoder().encode("is the issuer working?");

@@ -1,11 +1,12 @@
 /** pqc.PqcService: unpack, call, pack. */
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { listAlgorithms } from "./algorithms.ts";
 import { exchangeKeys } from "./exchange-keys.ts";
 import type { Issuer } from "./issuer.ts";
+import type { LogIn } from "./log-in.ts";
 import { signOnce } from "./sign.ts";
 import { verify } from "./verify.ts";
 
@@ -13,10 +14,18 @@ import { verify } from "./verify.ts";
 export interface PqcServiceParts {
   readonly provider: CryptoProvider;
   readonly issuer: Issuer;
+  readonly logIn: LogIn;
+  /** Tells which address a call came from. */
+  readonly clientOf: (context: HandlerContext) => string;
 }
 
 /** Makes the implementation. */
-export function pqcService({ provider, issuer }: PqcServiceParts): ServiceImpl<typeof PqcService> {
+export function pqcService({
+  provider,
+  issuer,
+  logIn,
+  clientOf,
+}: PqcServiceParts): ServiceImpl<typeof PqcService> {
   return {
     signData: ({ data, algorithm }) => signOnce(provider, data, algorithm),
     verifySignature: async (req) => ({ valid: await verify(provider, req) }),
@@ -25,8 +34,9 @@ export function pqcService({ provider, issuer }: PqcServiceParts): ServiceImpl<t
       return { ...exchange, sharedSecretLength: exchange.sharedSecret.length };
     },
     getAlgorithmInfo: ({ category }) => ({ algorithms: listAlgorithms(category) }),
-    issueToken: async ({ username }) => {
-      const { token, expiresAt } = await issuer.issue(username, { use: "grpc" });
+    issueToken: async ({ username, password }, context) => {
+      const order = { username, password, clientAddress: clientOf(context), header: { use: "grpc" } };
+      const { token, expiresAt } = await logIn(order);
       return { token, expiresAt: timestampFromDate(expiresAt) };
     },
     getJwks: () => ({ keys: [...issuer.publicJwks()] }),

@@ -6,18 +6,22 @@ import type { CryptoProvider } from "../../crypto/provider.ts";
 import { listAlgorithms } from "./algorithms.ts";
 import { checkToken } from "./check-token.ts";
 import type { Issuer, TokenClaims } from "./issuer.ts";
+import type { LogIn } from "./log-in.ts";
 
 /** What the service needs. */
 export interface TokenServiceParts {
   readonly provider: CryptoProvider;
   readonly issuer: Issuer;
+  readonly logIn: LogIn;
   /** Tells who makes a call that wants a token; it was authenticated before it came here. */
-  readonly callerOf: (context: HandlerContext) => TokenClaims;
+  readonly callerOf: (context: HandlerContext) => Pick<TokenClaims, "subject" | "issuedAt" | "expiresAt">;
+  /** Tells which address a call came from. */
+  readonly clientOf: (context: HandlerContext) => string;
 }
 
 /** Makes the implementation. */
 export function tokenService(parts: TokenServiceParts): ServiceImpl<typeof TokenService> {
-  const { provider, issuer, callerOf } = parts;
+  const { provider, issuer, logIn, callerOf, clientOf } = parts;
   return {
     hello: () => ({ message: "Hello from the Quantum-Safe Playground" }),
     getHealth: async () => {
@@ -28,8 +32,8 @@ export function tokenService(parts: TokenServiceParts): ServiceImpl<typeof Token
         cryptoProviderActive: isWorking,
       };
     },
-    issueToken: async ({ username }) => {
-      const { token, expiresAt } = await issuer.issue(username);
+    issueToken: async ({ username, password }, context) => {
+      const { token, expiresAt } = await logIn({ username, password, clientAddress: clientOf(context) });
       return { token, expiresAt: timestampFromDate(expiresAt) };
     },
     verifyToken: async (req) => {

@@ -4,10 +4,11 @@ import { repeat } from "../../storage/repeat.ts";
 import { openOrMakeKey } from "../../storage/sealed-keys.ts";
 import type { Store } from "../../storage/store.ts";
 import type { Session } from "./session.ts";
-import { identityAlgorithm, kemAlgorithm, type VpnStore } from "./store.ts";
+import { identityAlgorithm, kemAlgorithm, type Tunnel, type VpnStore } from "./store.ts";
 
 /** What a tunnel has in the memory of this server. */
 export interface LiveTunnel {
+  readonly owner: string;
   session: Session;
   packetCount: number;
   byteCount: number;
@@ -23,7 +24,7 @@ export interface Gateway {
   /** Tunnels with a session here, by their tunnelId. */
   readonly live: ReadonlyMap<string, LiveTunnel>;
   /** Gives a tunnel a new session and overwrites the key of the one before. @param isRekey counts it */
-  establish(tunnelId: string, session: Session, isRekey: boolean): LiveTunnel;
+  establish(tunnel: Pick<Tunnel, "tunnelId" | "owner">, session: Session, isRekey: boolean): LiveTunnel;
   /** Overwrites a tunnel's session key and forgets it. */
   forget(tunnelId: string): void;
   /** Overwrites all keys. */
@@ -62,10 +63,11 @@ export async function openGateway(
     kemKey,
     identityKey,
     live,
-    establish(tunnelId, session, isRekey) {
+    establish({ tunnelId, owner }, session, isRekey) {
       const before = live.get(tunnelId);
       before?.session.close();
       const tunnel = {
+        owner,
         session,
         packetCount: before?.packetCount ?? 0,
         byteCount: before?.byteCount ?? 0,

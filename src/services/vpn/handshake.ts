@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import { equalBytes, wipe } from "../../crypto/bytes.ts";
 import { checkCiphertextLength } from "../../fields.ts";
+import type { Viewer } from "../../storage/ownership.ts";
 import { withSealedKey } from "../../storage/sealed-keys.ts";
 import type { LiveTunnel } from "./gateway.ts";
 import { requireTunnel, type VpnParts } from "./register-peer.ts";
@@ -31,10 +32,10 @@ export async function agreeOnKey(
   parts: VpnParts,
   tunnelId: string,
   given: Uint8Array,
-  isRekey: boolean,
+  { isRekey, viewer }: { readonly isRekey: boolean; readonly viewer: Viewer },
 ): Promise<Handshake> {
   const { provider, gateway } = parts;
-  const peer = await requireTunnel(parts, tunnelId);
+  const peer = await requireTunnel(parts, tunnelId, viewer);
   if (given.length > 0) checkCiphertextLength(kemAlgorithm, given);
   const { ciphertext, sharedSecret, sharedSecretMatch } =
     given.length > 0 ? await takeCiphertext(parts, given) : await encapsulateTo(parts, peer);
@@ -43,8 +44,8 @@ export async function agreeOnKey(
     const transcript = transcriptOf(tunnelId, ciphertext, peer);
     const signature = await provider.sign(gateway.identityKey, new TextEncoder().encode(transcript));
     const keyConfirmation = session.confirm(transcript);
-    const tunnel = gateway.establish(tunnelId, session, isRekey);
-    await requireStillThere(parts, tunnelId);
+    const tunnel = gateway.establish(peer, session, isRekey);
+    await requireStillThere(parts, tunnelId, viewer);
     return { ciphertext, transcript, signature, keyConfirmation, sharedSecretMatch, tunnel };
   } catch (error) {
     session.close();
@@ -53,9 +54,9 @@ export async function agreeOnKey(
 }
 
 /** A tunnel that was disconnected while the key was agreed on must not come back. @throws TUNNEL_NOT_FOUND */
-async function requireStillThere(parts: VpnParts, tunnelId: string): Promise<void> {
+async function requireStillThere(parts: VpnParts, tunnelId: string, viewer: Viewer): Promise<void> {
   try {
-    await requireTunnel(parts, tunnelId);
+    await requireTunnel(parts, tunnelId, viewer);
   } catch (error) {
     parts.gateway.forget(tunnelId);
     throw error;

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { refuse } from "../../errors.ts";
+import { seenBy, type Viewer } from "../../storage/ownership.ts";
 import type { LiveTunnel } from "./gateway.ts";
 import { requireTunnel, type VpnParts } from "./register-peer.ts";
 import type { PacketFault, PacketOutcome } from "./session.ts";
@@ -18,8 +19,12 @@ export interface SentPacket {
 }
 
 /** Seals data for a peer. @throws TUNNEL_NOT_FOUND, SESSION_MISSING, REKEY_NEEDED */
-export async function sendPacket(parts: VpnParts, { tunnelId, data, size }: SendOrder): Promise<SentPacket> {
-  const tunnel = parts.gateway.live.get(tunnelId) ?? (await refuseWithoutSession(parts, tunnelId));
+export async function sendPacket(
+  parts: VpnParts,
+  { tunnelId, data, size }: SendOrder,
+  viewer: Viewer,
+): Promise<SentPacket> {
+  const tunnel = findLive(parts, tunnelId, viewer) ?? (await refuseWithoutSession(parts, tunnelId, viewer));
   const plaintext = data.length > 0 ? data : randomBytes(size);
   const packet = take(tunnelId, tunnel.session.seal(plaintext));
   count(tunnel, plaintext.length);
@@ -30,16 +35,26 @@ export async function sendPacket(parts: VpnParts, { tunnelId, data, size }: Send
 export async function receivePacket(
   parts: VpnParts,
   { tunnelId, packet }: { readonly tunnelId: string; readonly packet: Uint8Array },
+  viewer: Viewer,
 ): Promise<Uint8Array> {
-  const tunnel = parts.gateway.live.get(tunnelId) ?? (await refuseWithoutSession(parts, tunnelId));
+  const tunnel = findLive(parts, tunnelId, viewer) ?? (await refuseWithoutSession(parts, tunnelId, viewer));
   const data = take(tunnelId, tunnel.session.open(packet));
   count(tunnel, data.length);
   return data;
 }
 
+/** The session that this server has with a tunnel of the viewer's. */
+export function findLive({ gateway }: VpnParts, tunnelId: string, viewer: Viewer): LiveTunnel | undefined {
+  return seenBy(viewer, gateway.live.get(tunnelId));
+}
+
 /** Tells a tunnel without a session from one that is not there. */
-export async function refuseWithoutSession(parts: VpnParts, tunnelId: string): Promise<never> {
-  await requireTunnel(parts, tunnelId);
+export async function refuseWithoutSession(
+  parts: VpnParts,
+  tunnelId: string,
+  viewer: Viewer,
+): Promise<never> {
+  await requireTunnel(parts, tunnelId, viewer);
   throw refuse("SESSION_MISSING", `tunnel ${tunnelId} has no session with this server; make a handshake`, {
     tunnelId,
   });

@@ -5,6 +5,7 @@ import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
 import { type PublicKeyFields, readPublicKey } from "../../fields.ts";
 import { messageCodec, type OnceCall } from "../../storage/once.ts";
+import type { Viewer } from "../../storage/ownership.ts";
 import { lendNewSecret } from "../../storage/sealed-keys.ts";
 import type { Store } from "../../storage/store.ts";
 import type { Gateway } from "./gateway.ts";
@@ -70,12 +71,13 @@ export function registerPeer(parts: VpnParts, order: RegisterPeerOrder): Promise
   });
 }
 
-/** @throws TUNNEL_NOT_FOUND */
+/** @throws TUNNEL_NOT_FOUND, also for a tunnel that is none of the viewer's */
 export async function requireTunnel(
   { tunnels }: Pick<VpnParts, "tunnels">,
   tunnelId: string,
+  viewer: Viewer,
 ): Promise<Tunnel> {
-  const tunnel = await tunnels.find(tunnelId);
+  const tunnel = await tunnels.find(tunnelId, viewer);
   if (tunnel !== undefined) return tunnel;
   throw refuseTunnel(tunnelId);
 }

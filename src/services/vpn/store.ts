@@ -1,6 +1,7 @@
 /** What the gateway keeps: tunnels with their addresses. Session keys are not among it. */
 import { sql } from "kysely";
 import { changeCounts, readCount } from "../../storage/list-counts.ts";
+import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
 import type { VpnTunnelsTable } from "../../storage/schema.ts";
@@ -46,23 +47,23 @@ export function addressOf({ addressNumber }: Tunnel): string {
 
 /** The tunnels of the gateway; what was changed behind our back throws RecordDamaged. */
 export interface VpnStore {
-  find(tunnelId: string): Promise<Tunnel | undefined>;
+  find(tunnelId: string, viewer: Viewer): Promise<Tunnel | undefined>;
   /** Tells which of these tunnels are there no more. */
   findMissing(tunnelIds: readonly string[]): Promise<string[]>;
-  list(request: PageRequest): Promise<Page<Tunnel>>;
-  count(): Promise<number>;
+  list(request: PageRequest, viewer: Viewer): Promise<Page<Tunnel>>;
+  count(viewer?: Viewer): Promise<number>;
   /** Finds an address that nobody has, within a transaction. @returns undefined if there is none */
   findFreeAddress(transaction: WriteTransaction): Promise<number | undefined>;
   /** Keeps a tunnel, within a transaction. @param secret of a pair that the gateway made */
   insert(transaction: WriteTransaction, tunnel: Tunnel, secret: Uint8Array | undefined): Promise<void>;
   /** Lets go of a tunnel and its address, within a transaction. @returns false if there is none */
-  remove(transaction: WriteTransaction, tunnelId: string): Promise<boolean>;
+  remove(transaction: WriteTransaction, tunnelId: string, viewer: Viewer): Promise<boolean>;
 }
 
 /** Makes the store of the service on the store of all. */
 export function createVpnStore(store: Store): VpnStore {
   return {
-    async find(tunnelId) {
+    async find(tunnelId, viewer) {
       const row = await store.reader
         .selectFrom("vpn_tunnels")
         .selectAll()
@@ -70,7 +71,7 @@ export function createVpnStore(store: Store): VpnStore {
         .executeTakeFirst();
       const tunnel = row && toTunnel(row);
       if (tunnel) store.requireTagged(`tunnel ${tunnelId}`, fieldsOf(tunnel), row.record_tag);
-      return tunnel;
+      return seenBy(viewer, tunnel);
     },
     async findMissing(tunnelIds) {
       const found = new Set<string>();
@@ -85,18 +86,17 @@ export function createVpnStore(store: Store): VpnStore {
       }
       return tunnelIds.filter((tunnelId) => !found.has(tunnelId));
     },
-    async list(request) {
-      const rows = await store.reader
-        .selectFrom("vpn_tunnels")
-        .selectAll()
-        .where("position", ">", request.after)
+    async list(request, viewer) {
+      let query = store.reader.selectFrom("vpn_tunnels").selectAll().where("position", ">", request.after);
+      if (viewer.owner !== undefined) query = query.where("owner", "=", viewer.owner);
+      const rows = await query
         .orderBy("position")
         .limit(request.limit + 1)
         .execute();
-      const page = cutPage(rows, request, tunnelList, ({ position }) => position);
+      const page = cutPage(rows, request, listSeenBy(viewer, tunnelList), ({ position }) => position);
       return { ...page, rows: page.rows.map(toTunnel) };
     },
-    count: () => readCount(store.reader, tunnelList),
+    count: (viewer = everybody) => readCount(store.reader, listSeenBy(viewer, tunnelList)),
     async findFreeAddress({ db }) {
       // The address after one that is taken, or the first: the lowest of these that nobody has.
       const { rows } = await sql<{ free: number | null }>`
@@ -124,16 +124,20 @@ export function createVpnStore(store: Store): VpnStore {
           record_tag: store.tagRecord(fieldsOf(tunnel)),
         })
         .execute();
-      await changeCounts(db, [tunnelList], 1);
+      await changeCounts(db, countedLists([tunnelList], tunnel), 1);
       if (secret !== undefined) await putSecret(sealedKeyOf(tunnel).identity, secret);
     },
-    async remove({ db, eraseSecret }, tunnelId) {
-      const { numDeletedRows } = await db
-        .deleteFrom("vpn_tunnels")
+    async remove({ db, eraseSecret }, tunnelId, viewer) {
+      // One that somebody changed can still be got rid of.
+      const row = await db
+        .selectFrom("vpn_tunnels")
+        .select("owner")
         .where("tunnel_id", "=", tunnelId)
-        .executeTakeFirstOrThrow();
-      if (numDeletedRows === 0n) return false;
-      await changeCounts(db, [tunnelList], -1);
+        .executeTakeFirst();
+      const removed = seenBy(viewer, row);
+      if (removed === undefined) return false;
+      await db.deleteFrom("vpn_tunnels").where("tunnel_id", "=", tunnelId).execute();
+      await changeCounts(db, countedLists([tunnelList], removed), -1);
       await eraseSecret(`vpn_tunnels/${tunnelId}/secret-key`);
       return true;
     },

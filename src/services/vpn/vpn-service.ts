@@ -10,24 +10,25 @@ import type {
 import { codeNameOf, reasonOf } from "../../errors.ts";
 import { checkSignatureLength, readPage, readPublicKey } from "../../fields.ts";
 import type { OnceCall } from "../../storage/once.ts";
+import { listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import type { Gateway } from "./gateway.ts";
 import { agreeOnKey } from "./handshake.ts";
-import { receivePacket, refuseWithoutSession, type SentPacket, sendPacket } from "./packets.ts";
+import { findLive, receivePacket, refuseWithoutSession, type SentPacket, sendPacket } from "./packets.ts";
 import { refuseTunnel, registerPeer, type VpnParts } from "./register-peer.ts";
 import { packetOverhead } from "./session.ts";
 import { addressOf, identityAlgorithm, kemAlgorithm, type Tunnel, tunnelList } from "./store.ts";
 
 /** What the service needs. */
 export interface VpnServiceParts extends VpnParts {
-  /** Names who makes a call. */
-  readonly userOf: (context: HandlerContext) => string;
+  /** Tells who makes a call. */
+  readonly viewerOf: (context: HandlerContext) => Viewer;
   /** Tells under which idempotency key a call came, if it has one. */
   readonly onceOf: (context: HandlerContext) => OnceCall | undefined;
 }
 
 /** Makes the implementation. */
 export function vpnService(parts: VpnServiceParts): ServiceImpl<typeof VpnService> {
-  const { provider, store, tunnels, gateway, userOf, onceOf } = parts;
+  const { provider, store, tunnels, gateway, viewerOf, onceOf } = parts;
   const { publicKey: kemKey } = gateway.kemKey;
   const { publicKey: identityKey } = gateway.identityKey;
   return {
@@ -40,9 +41,10 @@ export function vpnService(parts: VpnServiceParts): ServiceImpl<typeof VpnServic
       identityAlgorithm,
     }),
     registerPeer: (req, context) =>
-      registerPeer(parts, { ...req, owner: userOf(context), once: onceOf(context) }),
-    handshake: async ({ tunnelId, ciphertext }) => {
-      const { tunnel: _, sharedSecretMatch, ...shown } = await agreeOnKey(parts, tunnelId, ciphertext, false);
+      registerPeer(parts, { ...req, owner: viewerOf(context).user, once: onceOf(context) }),
+    handshake: async ({ tunnelId, ciphertext }, context) => {
+      const how = { isRekey: false, viewer: viewerOf(context) };
+      const { tunnel: _, sharedSecretMatch, ...shown } = await agreeOnKey(parts, tunnelId, ciphertext, how);
       return {
         ...shown,
         ...(sharedSecretMatch !== undefined && { sharedSecretMatch }),
@@ -59,37 +61,43 @@ export function vpnService(parts: VpnServiceParts): ServiceImpl<typeof VpnServic
       checkSignatureLength(identityAlgorithm, signature);
       return { valid: await provider.verify(key, new TextEncoder().encode(transcript), signature) };
     },
-    sendPacket: async (req) => packSent(await sendPacket(parts, req)),
-    receivePacket: async (req) => ({ data: await receivePacket(parts, req) }),
-    rekey: async ({ tunnelId, ciphertext }) => {
-      if (!gateway.live.has(tunnelId)) await refuseWithoutSession(parts, tunnelId);
-      const { tunnel, sharedSecretMatch, ...shown } = await agreeOnKey(parts, tunnelId, ciphertext, true);
+    sendPacket: async (req, context) => packSent(await sendPacket(parts, req, viewerOf(context))),
+    receivePacket: async (req, context) => ({ data: await receivePacket(parts, req, viewerOf(context)) }),
+    rekey: async ({ tunnelId, ciphertext }, context) => {
+      const viewer = viewerOf(context);
+      if (!findLive(parts, tunnelId, viewer)) await refuseWithoutSession(parts, tunnelId, viewer);
+      const how = { isRekey: true, viewer };
+      const { tunnel, sharedSecretMatch, ...shown } = await agreeOnKey(parts, tunnelId, ciphertext, how);
       return {
         ...shown,
         rekeyCount: tunnel.rekeyCount,
         ...(sharedSecretMatch !== undefined && { sharedSecretMatch }),
       };
     },
-    disconnect: async ({ tunnelId }) => {
-      const isRemoved = await store.write((transaction) => tunnels.remove(transaction, tunnelId));
-      gateway.forget(tunnelId);
+    disconnect: async ({ tunnelId }, context) => {
+      const viewer = viewerOf(context);
+      const isRemoved = await store.write((transaction) => tunnels.remove(transaction, tunnelId, viewer));
       if (!isRemoved) throw refuseTunnel(tunnelId);
+      gateway.forget(tunnelId);
       return { tunnelId, tunnelStatus: "REMOVED" };
     },
-    listTunnels: async (fields) => {
-      const { rows, nextPageToken } = await tunnels.list(readPage(fields, tunnelList));
-      const totalSize = await tunnels.count();
+    listTunnels: async (fields, context) => {
+      const viewer = viewerOf(context);
+      const page = readPage(fields, listSeenBy(viewer, tunnelList));
+      const { rows, nextPageToken } = await tunnels.list(page, viewer);
+      const totalSize = await tunnels.count(viewer);
       return { tunnels: rows.map((tunnel) => packTunnel(gateway, tunnel)), nextPageToken, totalSize };
     },
     getHealth: async () => {
-      const activePeerCount = await store.ifReachable(tunnels.count);
+      const activePeerCount = await store.ifReachable(() => tunnels.count());
       const sessionCount = gateway.live.size;
       return activePeerCount === undefined
         ? { serviceStatus: "DOWN", sessionCount }
         : { serviceStatus: "UP", activePeerCount, sessionCount };
     },
-    async *tunnel(requests) {
-      for await (const request of requests) yield { result: await answerPacket(parts, request) };
+    async *tunnel(requests, context) {
+      const viewer = viewerOf(context);
+      for await (const request of requests) yield { result: await answerPacket(parts, request, viewer) };
     },
   };
 }
@@ -97,17 +105,21 @@ export function vpnService(parts: VpnServiceParts): ServiceImpl<typeof VpnServic
 type TunnelResult = NonNullable<MessageInitShape<typeof TunnelResponseSchema>["result"]>;
 
 /** What is wrong with one packet is its answer; the stream goes on. */
-async function answerPacket(parts: VpnParts, { packet }: TunnelRequest): Promise<TunnelResult> {
+async function answerPacket(
+  parts: VpnParts,
+  { packet }: TunnelRequest,
+  viewer: Viewer,
+): Promise<TunnelResult> {
   try {
     if (packet.case === "send")
       return {
         case: "sent",
-        value: { status: "success", ...packSent(await sendPacket(parts, packet.value)) },
+        value: { status: "success", ...packSent(await sendPacket(parts, packet.value, viewer)) },
       };
     if (packet.case === "receive")
       return {
         case: "received",
-        value: { status: "success", data: await receivePacket(parts, packet.value) },
+        value: { status: "success", data: await receivePacket(parts, packet.value, viewer) },
       };
   } catch (error) {
     const reason = error instanceof ConnectError ? reasonOf(error) : undefined;

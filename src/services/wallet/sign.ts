@@ -1,5 +1,6 @@
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
+import type { Viewer } from "../../storage/ownership.ts";
 import { withSealedKey } from "../../storage/sealed-keys.ts";
 import type { Store } from "../../storage/store.ts";
 import { sealedKeyOf, type Wallet, type WalletStore } from "./store.ts";
@@ -13,8 +14,9 @@ export async function signTransaction(
   { provider, store, wallets }: { provider: CryptoProvider; store: Store; wallets: WalletStore },
   walletId: string,
   data: Uint8Array,
+  viewer: Viewer,
 ): Promise<{ wallet: Wallet; signature: Uint8Array }> {
-  const wallet = await wallets.find(walletId);
+  const wallet = await wallets.find(walletId, viewer);
   if (wallet === undefined)
     throw refuse("WALLET_NOT_FOUND", `wallet ${walletId} does not exist`, { walletId });
   const signature = await withSealedKey(store, provider, sealedKeyOf(wallet), (secretKey) =>

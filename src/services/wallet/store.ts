@@ -1,5 +1,6 @@
 /** What the wallet service keeps: wallets, their secret keys sealed. */
 import { changeCounts, readCount } from "../../storage/list-counts.ts";
+import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
 import type { WalletsTable } from "../../storage/schema.ts";
@@ -27,9 +28,9 @@ export const walletList = "wallets";
 /** The wallets of the service. */
 export interface WalletStore {
   /** @throws RecordDamaged */
-  find(walletId: string): Promise<Wallet | undefined>;
-  list(request: PageRequest): Promise<Page<Wallet>>;
-  count(): Promise<number>;
+  find(walletId: string, viewer: Viewer): Promise<Wallet | undefined>;
+  list(request: PageRequest, viewer: Viewer): Promise<Page<Wallet>>;
+  count(viewer?: Viewer): Promise<number>;
   /** Keeps a wallet, within a transaction. */
   insert(transaction: WriteTransaction, wallet: Wallet, secret: Uint8Array): Promise<void>;
 }
@@ -43,7 +44,7 @@ export function sealedKeyOf({ walletId, publicKey }: Wallet): SealedKey {
 /** Makes the store of the service on the store of all. */
 export function createWalletStore(store: Store): WalletStore {
   return {
-    async find(walletId) {
+    async find(walletId, viewer) {
       const row = await store.reader
         .selectFrom("wallets")
         .selectAll()
@@ -51,20 +52,19 @@ export function createWalletStore(store: Store): WalletStore {
         .executeTakeFirst();
       const wallet = row && toWallet(row);
       if (wallet) store.requireTagged(`wallet ${walletId}`, fieldsOf(wallet), row.record_tag);
-      return wallet;
+      return seenBy(viewer, wallet);
     },
-    async list(request) {
-      const rows = await store.reader
-        .selectFrom("wallets")
-        .selectAll()
-        .where("position", ">", request.after)
+    async list(request, viewer) {
+      let query = store.reader.selectFrom("wallets").selectAll().where("position", ">", request.after);
+      if (viewer.owner !== undefined) query = query.where("owner", "=", viewer.owner);
+      const rows = await query
         .orderBy("position")
         .limit(request.limit + 1)
         .execute();
-      const page = cutPage(rows, request, walletList, ({ position }) => position);
+      const page = cutPage(rows, request, listSeenBy(viewer, walletList), ({ position }) => position);
       return { ...page, rows: page.rows.map(toWallet) };
     },
-    count: () => readCount(store.reader, walletList),
+    count: (viewer = everybody) => readCount(store.reader, listSeenBy(viewer, walletList)),
     async insert({ db, putSecret }, wallet, secret) {
       await db
         .insertInto("wallets")
@@ -79,7 +79,7 @@ export function createWalletStore(store: Store): WalletStore {
           record_tag: store.tagRecord(fieldsOf(wallet)),
         })
         .execute();
-      await changeCounts(db, [walletList], 1);
+      await changeCounts(db, countedLists([walletList], wallet), 1);
       await putSecret(sealedKeyOf(wallet).identity, secret);
     },
   };

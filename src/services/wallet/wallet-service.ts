@@ -8,6 +8,7 @@ import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { checkSignatureLength, readPage, readPublicKey } from "../../fields.ts";
 import type { OnceCall } from "../../storage/once.ts";
+import { listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import type { Store } from "../../storage/store.ts";
 import { createWallet } from "./create.ts";
 import { signTransaction } from "./sign.ts";
@@ -18,8 +19,8 @@ export interface WalletServiceParts {
   readonly provider: CryptoProvider;
   readonly store: Store;
   readonly wallets: WalletStore;
-  /** Names who makes a call. */
-  readonly userOf: (context: HandlerContext) => string;
+  /** Tells who makes a call. */
+  readonly viewerOf: (context: HandlerContext) => Viewer;
   /** Tells under which idempotency key a call came, if it has one. */
   readonly onceOf: (context: HandlerContext) => OnceCall | undefined;
   readonly now: () => Date;
@@ -27,12 +28,12 @@ export interface WalletServiceParts {
 
 /** Makes the implementation. */
 export function walletService(parts: WalletServiceParts): ServiceImpl<typeof WalletService> {
-  const { provider, store, wallets, userOf, onceOf } = parts;
+  const { provider, store, wallets, viewerOf, onceOf } = parts;
   return {
     createWallet: ({ label }, context) =>
-      createWallet(parts, { label, owner: userOf(context), once: onceOf(context) }),
-    signTransaction: async ({ walletId, data }) => {
-      const { wallet, signature } = await signTransaction(parts, walletId, data);
+      createWallet(parts, { label, owner: viewerOf(context).user, once: onceOf(context) }),
+    signTransaction: async ({ walletId, data }, context) => {
+      const { wallet, signature } = await signTransaction(parts, walletId, data, viewerOf(context));
       const { publicKey, address } = wallet;
       return { signature, publicKey, address, publicKeyPem: encodePublicKeyPem(walletAlgorithm, publicKey) };
     },
@@ -42,12 +43,16 @@ export function walletService(parts: WalletServiceParts): ServiceImpl<typeof Wal
       const valid = await provider.verify(publicKey, data, signature);
       return { valid, address: addressOf(publicKey.exportRaw()) };
     },
-    listWallets: async (fields) => {
-      const { rows, nextPageToken } = await wallets.list(readPage(fields, walletList));
-      return { wallets: rows.map(pack), nextPageToken, totalSize: await wallets.count() };
+    listWallets: async (fields, context) => {
+      const viewer = viewerOf(context);
+      const { rows, nextPageToken } = await wallets.list(
+        readPage(fields, listSeenBy(viewer, walletList)),
+        viewer,
+      );
+      return { wallets: rows.map(pack), nextPageToken, totalSize: await wallets.count(viewer) };
     },
     getHealth: async () => {
-      const walletCount = await store.ifReachable(wallets.count);
+      const walletCount = await store.ifReachable(() => wallets.count());
       return walletCount === undefined ? { serviceStatus: "DOWN" } : { serviceStatus: "UP", walletCount };
     },
   };

@@ -7,7 +7,7 @@ import { afterAll, describe, onTestFinished } from "vitest";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { explainFailure, onceOf, userOf } from "../../../src/app.ts";
+import { explainFailure, onceOf, viewerOf } from "../../../src/app.ts";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import type { Server, ServerLimits } from "../../../src/server/server.ts";
 import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
@@ -141,7 +141,7 @@ export async function startKmsServer(
   const store = await openStore({ ...database, provider, ...(now && { now }) });
   const keys = createKmsStore(store);
   const cache = createKeyCache({ provider, keys });
-  const parts = { provider, store, keys, cache, userOf, onceOf };
+  const parts = { provider, store, keys, cache, viewerOf, onceOf };
   const { server, url } = await serve({
     services: [createServiceImplSpec<typeof KmsService>(KmsService, kmsService(parts))],
     access: { mode: auth, authenticate: async (authorization) => callerNamed(authorization) },
@@ -183,7 +183,7 @@ export async function startKmsServer(
 
 function callerNamed(authorization: string | null) {
   const subject = authorization?.replace("Bearer ", "") ?? "nobody";
-  return { subject, issuedAt: new Date(0), expiresAt: new Date(0) };
+  return { subject, role: "admin" as const, issuedAt: new Date(0), expiresAt: new Date(0) };
 }
 
 async function callRest(

@@ -1,0 +1,59 @@
+/** Which address a call came from, also through proxies that the operator trusts. */
+import { BlockList, isIP, isIPv6 } from "node:net";
+import { createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
+import type { NodeRequest } from "./node-http.ts";
+
+/** Where handlers and interceptors find the address that a call came from. */
+export const clientKey = createContextKey("unknown", { description: "client address" });
+
+/** Tells which address a call came from. */
+export function clientOf({ values }: Pick<HandlerContext, "values">): string {
+  return values.get(clientKey);
+}
+
+/** Tells where a request comes from. */
+export type ReadClient = (
+  peer: string | undefined,
+  forwardedFor: string | readonly string[] | undefined,
+) => string;
+
+/**
+ * Makes the function that tells where a request comes from: its peer, unless that is a proxy that is trusted; then
+ * whom the proxy names last in X-Forwarded-For, and so on.
+ *
+ * @param trusted addresses, and networks as in 10.0.0.0/8.
+ */
+export function createReadClient(trusted: readonly string[]): ReadClient {
+  const proxies = new BlockList();
+  for (const text of trusted) {
+    const [address = "", prefix] = text.split("/");
+    const family = isIP(address) === 6 ? "ipv6" : "ipv4";
+    proxies.addSubnet(address, Number(prefix ?? (family === "ipv6" ? 128 : 32)), family);
+  }
+  const isTrusted = (address: string): boolean =>
+    isIP(address) !== 0 && proxies.check(address, isIPv6(address) ? "ipv6" : "ipv4");
+  return (peer, forwardedFor) => {
+    let client = plain(peer ?? "");
+    if (forwardedFor === undefined || !isTrusted(client)) return client || "unknown";
+    const hops = String(forwardedFor)
+      .split(",")
+      .map((hop) => plain(hop.trim()));
+    for (let hop = hops.pop(); hop !== undefined && isIP(hop) !== 0; hop = hops.pop()) {
+      client = hop;
+      if (!isTrusted(client)) break;
+    }
+    return client;
+  };
+}
+
+/** The context that a request's call begins with. */
+export function contextOf(readClient: ReadClient, { headers, socket, stream }: NodeRequest) {
+  // A request of HTTP/2 has its connection's address at the session.
+  const peer = stream?.session?.socket?.remoteAddress ?? socket?.remoteAddress;
+  return createContextValues().set(clientKey, readClient(peer, headers["x-forwarded-for"]));
+}
+
+/** An IPv4 address as a socket for both versions shows it is the same address. */
+function plain(address: string): string {
+  return address.replace(/^::ffff:(?=\d+\.)/i, "");
+}

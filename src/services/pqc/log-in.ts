@@ -1,0 +1,49 @@
+import { refuse, refuseForNow } from "../../errors.ts";
+import type { Attempts } from "./attempts.ts";
+import type { IssuedToken, Issuer } from "./issuer.ts";
+import { verifyPassword } from "./passwords.ts";
+import type { UserStore } from "./users.ts";
+
+/** Who wants a token. */
+export interface LogInOrder {
+  readonly username: string;
+  readonly password: string;
+  /** The address that the call came from. */
+  readonly clientAddress: string;
+  /** Header members of the token beside alg, typ and kid. */
+  readonly header?: Readonly<Record<string, string>>;
+}
+
+/** Gives somebody a token. @throws LOGIN_FAILED, LOGIN_LIMITED, RECORD_DAMAGED */
+export type LogIn = (order: LogInOrder) => Promise<IssuedToken>;
+
+/** Gives a token of any name to anyone: while the server is open, a token says what its caller said. */
+export function logInAnyone(issuer: Issuer): LogIn {
+  return ({ username, header }) => issuer.issue(username, header ? { header } : {});
+}
+
+/**
+ * Gives tokens to users who know their password. Somebody unknown and a wrong password are answered alike, in the same
+ * time. Failures count for the name and for the address that they came from, and beyond the limit nobody is listened
+ * to for the rest of a minute.
+ */
+export function logInUsers(parts: {
+  readonly issuer: Issuer;
+  readonly users: UserStore;
+  readonly attempts: Attempts;
+}): LogIn {
+  const { issuer, users, attempts } = parts;
+  return async ({ username, password, clientAddress, header }) => {
+    const counted = [`user ${username}`, `address ${clientAddress}`];
+    const waitMs = attempts.waitMs(counted);
+    if (waitMs > 0)
+      throw refuseForNow("LOGIN_LIMITED", "too many log-ins failed; wait before the next one", waitMs);
+    // Counted before it is known: of many that are tried at once, only so many are.
+    attempts.count(counted);
+    const user = await users.find(username);
+    if (!(await verifyPassword(password, user?.passwordHash)) || user === undefined)
+      throw refuse("LOGIN_FAILED", "the username or the password is wrong");
+    attempts.forget(counted);
+    return issuer.issue(user.name, { generation: user.generation, ...(header && { header }) });
+  };
+}

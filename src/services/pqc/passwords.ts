@@ -1,0 +1,62 @@
+/** Passwords as they are kept: scrypt (RFC 7914), with its parameters beside each hash. */
+import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from "node:crypto";
+import { promisify } from "node:util";
+
+/** NIST SP 800-63B-4, section 3.1.1.2: the least that a password alone must have, and no rules beside it. */
+export const minPasswordCharacters = 15;
+export const maxPasswordBytes = 1024;
+
+/** OWASP's choice for scrypt: 128 MiB and some 300 ms a hash. */
+const parameters = { logN: 17, r: 8, p: 1 } as const;
+const saltBytes = 16;
+const hashBytes = 32;
+
+const derive = promisify<string, Uint8Array, number, ScryptOptions, Buffer>(scrypt);
+
+/** Hashes a password. @returns `scrypt$logN$r$p$salt$hash`, the last two in base64 */
+export async function hashPassword(password: string): Promise<string> {
+  const { logN, r, p } = parameters;
+  const salt = randomBytes(saltBytes);
+  const hash = await scryptOf(password, salt, parameters);
+  return ["scrypt", logN, r, p, salt.toString("base64"), hash.toString("base64")].join("$");
+}
+
+/**
+ * Tells whether a password is the one of a hash.
+ *
+ * @param hash undefined for somebody who is not there: that takes as long, and is never the one.
+ */
+export async function verifyPassword(password: string, hash: string | undefined): Promise<boolean> {
+  const [, logN, r, p, salt = "", wanted = ""] = (hash ?? decoy).split("$");
+  const given = await scryptOf(password, Buffer.from(salt, "base64"), {
+    logN: Number(logN),
+    r: Number(r),
+    p: Number(p),
+  });
+  const expected = Buffer.from(wanted, "base64");
+  const isSame = expected.length === given.length && timingSafeEqual(expected, given);
+  return isSame && hash !== undefined;
+}
+
+/** The hash of nobody's password. */
+const decoy = [
+  "scrypt",
+  ...Object.values(parameters),
+  Buffer.alloc(saltBytes).toString("base64"),
+  Buffer.alloc(hashBytes).toString("base64"),
+].join("$");
+
+function scryptOf(
+  password: string,
+  salt: Uint8Array,
+  { logN, r, p }: { readonly logN: number; readonly r: number; readonly p: number },
+): Promise<Buffer> {
+  const N = 2 ** logN;
+  // The same letters can be typed as different code points (RFC 8265, section 4.2).
+  return derive(password.normalize("NFC"), salt, hashBytes, {
+    N,
+    r,
+    p,
+    maxmem: 128 * N * r * p + 1024 * 1024,
+  });
+}

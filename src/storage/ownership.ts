@@ -1,0 +1,37 @@
+/** Whose records are whose: what somebody made is theirs, and to others it does not exist. */
+
+/** Who makes a call, as services know them. */
+export interface Viewer {
+  /** Their name: in the audit log, and as the owner of what they make. */
+  readonly user: string;
+  /** Whose records they see: their own, or everybody's if it is undefined. */
+  readonly owner: string | undefined;
+  /** The one device that they may act as, for a device that calls itself. */
+  readonly deviceId?: string;
+}
+
+/** Sees the records of everybody: for what a service does for itself, such as counting. */
+export const everybody: Viewer = { user: "system", owner: undefined };
+
+/** Tells whether a record exists for somebody. */
+export function isSeenBy({ owner }: Viewer, record: { readonly owner: string }): boolean {
+  return owner === undefined || owner === record.owner;
+}
+
+/** Takes away a record that does not exist for somebody. */
+export function seenBy<Owned extends { readonly owner: string }>(
+  viewer: Viewer,
+  record: Owned | undefined,
+): Owned | undefined {
+  return record !== undefined && isSeenBy(viewer, record) ? record : undefined;
+}
+
+/** Names what somebody sees of a list, for page tokens and counts. */
+export function listSeenBy({ owner }: Pick<Viewer, "owner">, list: string): string {
+  return owner === undefined ? list : `${list} by=${owner}`;
+}
+
+/** The names under which a record is counted: those of its lists, for everybody and for its owner. */
+export function countedLists(lists: readonly string[], { owner }: { readonly owner: string }): string[] {
+  return lists.flatMap((list) => [list, listSeenBy({ owner }, list)]);
+}
