@@ -73,8 +73,19 @@ export interface ServerOptions {
   readonly trustedProxies?: readonly string[];
   /** Where calls are counted; its own if left out. */
   readonly metrics?: Metrics;
+  /** Pages beside the calls, such as a description of these. */
+  readonly pages?: readonly Page[];
   /** Knows failures of what the services are built on. */
   readonly explainFailure?: ExplainFailure;
+}
+
+/** Mounts pages on the application before it begins to serve. */
+export type Page = (app: FastifyInstance, served: ServedCalls) => Promise<void>;
+
+/** What a page can tell of. */
+export interface ServedCalls {
+  readonly services: readonly ServiceImplSpec[];
+  readonly transcoder: Transcoder;
 }
 
 /** A server of services. */
@@ -290,6 +301,7 @@ async function createApp(parts: AppParts): Promise<FastifyInstance> {
     const { contentType, text } = await metrics.expose();
     return reply.type(contentType).send(text);
   });
+  for (const mount of options.pages ?? []) await mount(app, { services: options.services, transcoder });
   await app.register(fastifyConnectPlugin, {
     interceptors,
     readMaxBytes: limits.maxMessageBytes,
