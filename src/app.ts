@@ -193,6 +193,7 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
     async close() {
       await server.close();
       for (const { close } of made) await close?.();
+      issuer.close();
       await store.close();
       await provider.close();
     },

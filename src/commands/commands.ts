@@ -5,7 +5,9 @@ import { backup, restore } from "./backup.ts";
 import { caInit, caIssue } from "./ca.ts";
 import { chainVerify } from "./chain-verify.ts";
 import type { Command, CommandOption } from "./command.ts";
+import { issuerRotate } from "./issuer-rotate.ts";
 import { masterKeyRotate } from "./master-key-rotate.ts";
+import { userAdd, userList, userPasswd, userRemove } from "./users.ts";
 
 const commands: readonly Command[] = [
   auditVerify,
@@ -13,6 +15,11 @@ const commands: readonly Command[] = [
   backup,
   restore,
   masterKeyRotate,
+  issuerRotate,
+  userAdd,
+  userPasswd,
+  userRemove,
+  userList,
   caInit,
   caIssue,
 ];

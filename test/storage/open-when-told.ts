@@ -15,6 +15,6 @@ await once(process.stdin, "data");
 process.stdin.pause();
 const store = await openTestStore(dataDir, provider);
 const issuer = await openIssuer({ provider, store: createIssuerStore(store), now: () => new Date() });
-process.stdout.write(JSON.stringify(issuer.publicJwks().map(({ kid }) => kid)));
+process.stdout.write(JSON.stringify((await issuer.publicJwks()).map(({ kid }) => kid)));
 await store.close();
 await provider.close();

@@ -155,7 +155,7 @@ describe("a store of the first version", { timeout: 60_000 }, () => {
   it("opens, and its issuing key goes on signing", async () => {
     const { site, keyId } = await leaveFirstVersion();
     const issuer = await openIssuerOf(await site.open());
-    expect(issuer.publicJwks().map(({ kid }) => kid)).toEqual([keyId]);
+    expect((await issuer.publicJwks()).map(({ kid }) => kid)).toEqual([keyId]);
     const { token } = await issuer.issue("ada");
     expect(JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString()).kid).toBe(keyId);
     expect(await issuer.check(token)).toMatchObject({ ok: true, subject: "ada" });
@@ -165,7 +165,7 @@ describe("a store of the first version", { timeout: 60_000 }, () => {
     const { site, keyId } = await leaveFirstVersion();
     await (await site.open()).close();
     const issuer = await openIssuerOf(await site.open());
-    expect(issuer.publicJwks().map(({ kid }) => kid)).toEqual([keyId]);
+    expect((await issuer.publicJwks()).map(({ kid }) => kid)).toEqual([keyId]);
   });
 
   it("is refused with another master key, and still opens with its own", async () => {
@@ -173,7 +173,7 @@ describe("a store of the first version", { timeout: 60_000 }, () => {
     const wrong = { kind: "values", current: "ab".repeat(32), next: undefined } as const;
     await expect(site.open({ masterKey: wrong })).rejects.toThrow(wrongMasterKey);
     const issuer = await openIssuerOf(await site.open());
-    expect(issuer.publicJwks().map(({ kid }) => kid)).toEqual([keyId]);
+    expect((await issuer.publicJwks()).map(({ kid }) => kid)).toEqual([keyId]);
   });
 
   it("is refused without its master key", async () => {

@@ -2,6 +2,7 @@
 import { type PublicJwk, toPublicJwk } from "../../crypto/jwk.ts";
 import { type JwtVerification, signJwt, verifyJwt } from "../../crypto/jwt.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../../crypto/provider.ts";
+import { repeat } from "../../storage/repeat.ts";
 import { importSealedKey, lendSecret } from "../../storage/sealed-keys.ts";
 import type { IssuerKeyRecord, IssuerStore } from "./store.ts";
 
@@ -50,7 +51,8 @@ export interface Issuer {
   /** Tells whether tokens can be signed and verified now, by doing both with the key that signs them. */
   isWorking(): Promise<boolean>;
   /** The public keys that verify tokens which may still live; the one that signs first. */
-  publicJwks(): readonly PublicJwk[];
+  publicJwks(): Promise<readonly PublicJwk[]>;
+  close(): void;
 }
 
 /** What an issuer is made of. */
@@ -60,30 +62,56 @@ export interface IssuerParts {
   readonly now: () => Date;
 }
 
+/** A key of the issuer, ready for use. */
+interface IssuerKey {
+  readonly record: IssuerKeyRecord;
+  readonly publicKey: PublicKey;
+  readonly jwk: PublicJwk;
+}
+
+/** Milliseconds between looks for keys that an operator made or revoked. */
+const lookMs = 1000;
+
 /** Opens the issuer: reads its keys, and makes the first one in an empty store. */
 export async function openIssuer({ provider, store, now }: IssuerParts): Promise<Issuer> {
-  const retiredTokensEndedAt = new Date(now().getTime() - tokenLifetimeSeconds * 1000);
-  let records = await store.listKeys(retiredTokensEndedAt);
-  if (!records.some((record) => record.retiredAt === undefined)) {
-    await addFirstKey(provider, store, now());
-    records = await store.listKeys(retiredTokensEndedAt);
-  }
-  const keys = records.map((record) => {
-    const publicKey = importPublicKey(provider, record);
-    return { record, publicKey, jwk: toPublicJwk(provider, publicKey) };
-  });
+  let keys: readonly IssuerKey[] = [];
+  let signer: { readonly keyId: string; readonly secretKey: SecretKey } | undefined;
+
+  const refresh = async (): Promise<void> => {
+    const known = new Map(keys.map((key) => [key.record.keyId, key]));
+    const records = await store.listKeys(new Date(now().getTime() - tokenLifetimeSeconds * 1000));
+    keys = records.map((record) => {
+      const { publicKey = importPublicKey(provider, record), jwk = toPublicJwk(provider, publicKey) } =
+        known.get(record.keyId) ?? {};
+      return { record, publicKey, jwk };
+    });
+  };
   /** Keys that sign, and those whose last token has not ended. */
-  const listLiving = () =>
-    keys.filter(({ record }) => {
-      const { retiredAt } = record;
+  const listLiving = (): readonly IssuerKey[] =>
+    keys.filter(({ record: { retiredAt } }) => {
       return retiredAt === undefined || retiredAt.getTime() + tokenLifetimeSeconds * 1000 > now().getTime();
     });
-  const signing = records.find((record) => record.retiredAt === undefined);
-  if (signing === undefined) throw new Error("the store holds no key that signs tokens");
-  const secretKey = await importSecretKey(provider, store, signing);
+  /** The key that signs now: asked for each token, so that none is signed with one that was retired. */
+  const findSigner = async () => {
+    await refresh();
+    const signing = keys.find(({ record }) => record.retiredAt === undefined);
+    if (signing === undefined) throw new Error("the store holds no key that signs tokens");
+    const { record } = signing;
+    if (signer?.keyId !== record.keyId) {
+      // The one before is not erased here: calls may be signing with it. It is wiped when it is collected.
+      signer = { keyId: record.keyId, secretKey: await importSecretKey(provider, store, record) };
+    }
+    return signer;
+  };
+
+  await refresh();
+  if (!keys.some(({ record }) => record.retiredAt === undefined)) await addFirstKey(provider, store, now());
+  await findSigner();
+  const stopLooking = repeat(lookMs, refresh);
 
   return {
     async issue(subject, { header = {}, generation } = {}) {
+      const { keyId, secretKey } = await findSigner();
       // NumericDate counts whole seconds (RFC 7519, section 2).
       const issuedAtSeconds = Math.floor(now().getTime() / 1000);
       const expiresAtSeconds = issuedAtSeconds + tokenLifetimeSeconds;
@@ -93,12 +121,20 @@ export async function openIssuer({ provider, store, now }: IssuerParts): Promise
         exp: expiresAtSeconds,
         ...(generation !== undefined && { gen: generation }),
       };
-      const token = await signJwt(provider, secretKey, { keyId: signing.keyId, header, payload });
+      const token = await signJwt(provider, secretKey, { keyId, header, payload });
       return { token, expiresAt: new Date(expiresAtSeconds * 1000) };
     },
     async check(token) {
-      const publicKeys = new Map(listLiving().map(({ record, publicKey }) => [record.keyId, publicKey]));
-      const result = await verifyJwt(provider, publicKeys, token, now());
+      const verify = () => {
+        const publicKeys = new Map(listLiving().map(({ record, publicKey }) => [record.keyId, publicKey]));
+        return verifyJwt(provider, publicKeys, token, now());
+      };
+      let result = await verify();
+      if (!result.ok && result.reason === "UNKNOWN_KEY") {
+        // Another server may have signed it with a key that was made a moment ago.
+        await refresh();
+        result = await verify();
+      }
       if (!result.ok) return result;
       const { sub, iat, exp, gen } = result.payload;
       const { use } = result.header;
@@ -116,6 +152,7 @@ export async function openIssuer({ provider, store, now }: IssuerParts): Promise
     async isWorking() {
       const message = new TextEncoder().encode("is the issuer working?");
       try {
+        const { secretKey } = signer ?? (await findSigner());
         const signature = await provider.sign(secretKey, message);
         return await provider.verify(secretKey.publicKey, message, signature);
       } catch {
@@ -123,8 +160,38 @@ export async function openIssuer({ provider, store, now }: IssuerParts): Promise
         return false;
       }
     },
-    publicJwks: () => listLiving().map(({ jwk }) => jwk),
+    async publicJwks() {
+      await refresh();
+      return listLiving().map(({ jwk }) => jwk);
+    },
+    close() {
+      stopLooking();
+      signer?.secretKey.erase();
+    },
   };
+}
+
+/**
+ * Makes a new key that signs from now on. Tokens of the key before are accepted until they end.
+ *
+ * @param revoke ends the tokens of all keys before, within a second on every server: for a key that others may have.
+ * @returns the keyId of the new key.
+ */
+export async function rotateIssuerKey(
+  { provider, store, now }: IssuerParts,
+  { revoke }: { readonly revoke: boolean },
+): Promise<string> {
+  const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-65");
+  const { kid: keyId } = toPublicJwk(provider, publicKey);
+  const at = now();
+  // A key that was retired before any living token was issued has none.
+  const retiredAt = revoke ? new Date(at.getTime() - tokenLifetimeSeconds * 1000) : at;
+  try {
+    await lendSecret(secretKey, (seed) => store.replaceKey({ keyId, publicKey, seed }, at, retiredAt));
+  } finally {
+    secretKey.erase();
+  }
+  return keyId;
 }
 
 async function addFirstKey(provider: CryptoProvider, store: IssuerStore, now: Date): Promise<void> {

@@ -39,7 +39,7 @@ export function pqcService({
       const { token, expiresAt } = await logIn(order);
       return { token, expiresAt: timestampFromDate(expiresAt) };
     },
-    getJwks: () => ({ keys: [...issuer.publicJwks()] }),
+    getJwks: async () => ({ keys: [...(await issuer.publicJwks())] }),
     getHealth: async () => ({
       serviceStatus: (await issuer.isWorking()) ? "UP" : "DOWN",
       transport: "X25519MLKEM768",

@@ -1,7 +1,7 @@
 /** What the token issuer keeps: the keys that sign tokens, their seeds sealed. */
 import type { PublicKey } from "../../crypto/provider.ts";
 import type { IssuerKeysTable } from "../../storage/schema.ts";
-import type { Store } from "../../storage/store.ts";
+import type { Store, WriteTransaction } from "../../storage/store.ts";
 
 /** A key of the issuer, as it is kept. */
 export interface IssuerKeyRecord {
@@ -26,6 +26,8 @@ export interface IssuerStore {
   listKeys(notRetiredBefore: Date): Promise<IssuerKeyRecord[]>;
   /** Keeps a key unless there is one that signs; of several callers at once, one wins. */
   addFirstKey(key: NewIssuerKey, now: Date): Promise<void>;
+  /** Keeps a key that signs from now on, and erases the seeds of those before, which are retired. */
+  replaceKey(key: NewIssuerKey, now: Date, retiredAt: Date): Promise<void>;
   /** Opens the 32-byte seed of a key; the caller wipes it. @throws SEAL_BROKEN (CryptoError) */
   openSeed(keyId: string): Promise<Uint8Array | undefined>;
 }
@@ -44,28 +46,55 @@ export function createIssuerStore(store: Store): IssuerStore {
         .execute();
       return rows.map(toRecord);
     },
-    addFirstKey: ({ keyId, publicKey, seed }, now) =>
-      store.write(async ({ db, putSecret }) => {
+    addFirstKey: (key, now) =>
+      store.write(async (transaction) => {
+        const { db } = transaction;
         const signing = await db
           .selectFrom("issuer_keys")
           .select("key_id")
           .where("retired_at_ms", "is", null)
           .executeTakeFirst();
         if (signing !== undefined) return;
-        await putSecret(identityOf(keyId), seed);
-        await db
-          .insertInto("issuer_keys")
-          .values({
-            key_id: keyId,
-            algorithm: publicKey.algorithm,
-            public_key: publicKey.exportRaw(),
-            created_at_ms: now.getTime(),
-            retired_at_ms: null,
-          })
+        await insert(transaction, key, now);
+      }),
+    replaceKey: (key, now, retiredAt) =>
+      store.write(async (transaction) => {
+        const { db, eraseSecret } = transaction;
+        const signing = await db
+          .selectFrom("issuer_keys")
+          .select("key_id")
+          .where("retired_at_ms", "is", null)
           .execute();
+        for (const { key_id } of signing) await eraseSecret(identityOf(key_id));
+        await db
+          .updateTable("issuer_keys")
+          .set({ retired_at_ms: retiredAt.getTime() })
+          .where((row) =>
+            row.or([row("retired_at_ms", "is", null), row("retired_at_ms", ">", retiredAt.getTime())]),
+          )
+          .execute();
+        await insert(transaction, key, now);
       }),
     openSeed: (keyId) => store.readSecret(identityOf(keyId)),
   };
+}
+
+async function insert(
+  { db, putSecret }: WriteTransaction,
+  { keyId, publicKey, seed }: NewIssuerKey,
+  now: Date,
+): Promise<void> {
+  await putSecret(identityOf(keyId), seed);
+  await db
+    .insertInto("issuer_keys")
+    .values({
+      key_id: keyId,
+      algorithm: publicKey.algorithm,
+      public_key: publicKey.exportRaw(),
+      created_at_ms: now.getTime(),
+      retired_at_ms: null,
+    })
+    .execute();
 }
 
 function identityOf(keyId: string): string {

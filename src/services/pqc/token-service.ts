@@ -40,7 +40,7 @@ export function tokenService(parts: TokenServiceParts): ServiceImpl<typeof Token
       const { valid, reason, subject, expiresAt } = await checkToken(parts, req);
       return { valid, reason, subject, expiresAt: expiresAt && timestampFromDate(expiresAt) };
     },
-    getJwks: () => ({ keys: [...issuer.publicJwks()] }),
+    getJwks: async () => ({ keys: [...(await issuer.publicJwks())] }),
     getSecureData: (_req, context) => {
       const { subject, issuedAt, expiresAt } = callerOf(context);
       return {
