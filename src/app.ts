@@ -16,7 +16,7 @@ import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
-import { type Config, ConfigError } from "./config.ts";
+import { type Config, ConfigError, listFiles } from "./config.ts";
 import { createCryptoProvider } from "./crypto/create-provider.ts";
 import type { CryptoProvider } from "./crypto/provider.ts";
 import { refuse } from "./errors.ts";
@@ -25,6 +25,7 @@ import { callerKey, callerOf } from "./server/interceptors/access.ts";
 import { repeatableOf } from "./server/interceptors/idempotency.ts";
 import { createMetrics } from "./server/metrics.ts";
 import { createServer, type Server } from "./server/server.ts";
+import type { TlsFiles } from "./server/tls.ts";
 import { blockchainService } from "./services/blockchain/blockchain-service.ts";
 import { createChainStore } from "./services/blockchain/store.ts";
 import { dappService } from "./services/dapp/dapp-service.ts";
@@ -187,6 +188,8 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
       maxCallsPerSecond: config.auth === "open" ? 0 : config.maxCallsPerSecond,
     },
     trustedProxies: config.trustedProxies,
+    tls: tlsFilesOf(config),
+    corsOrigins: config.corsOrigins,
   });
   return {
     server,
@@ -198,6 +201,12 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
       await provider.close();
     },
   };
+}
+
+/** The certificates and their keys. */
+function tlsFilesOf({ tlsCert, tlsKey }: Config): TlsFiles[] {
+  const keys = listFiles(tlsKey);
+  return listFiles(tlsCert).map((certificate, i) => ({ certificate, key: keys[i] ?? "" }));
 }
 
 /** Where the store is, and what opens it. */

@@ -49,6 +49,13 @@ const settings = {
     ["open", "token"],
     "Who may call: open lets anyone, and tokens guard what always needs one; token lets users (qsp user add).",
   ),
+  tlsCert: text(
+    "tls-cert",
+    "",
+    "files",
+    "Certificates in PEM for TLS 1.3, joined by commas; of several kinds each client gets the one it prefers.",
+  ),
+  tlsKey: text("tls-key", "", "files", "Their keys, in the same order."),
   cryptoProvider: oneOf(
     "crypto-provider",
     "openssl",
@@ -103,6 +110,10 @@ const settings = {
     "trusted-proxies",
     "Proxies whose X-Forwarded-For is believed: addresses, networks as 10.0.0.0/8, joined by commas.",
   ),
+  corsOrigins: origins(
+    "cors-origins",
+    "Origins whose pages may call, as https://console.example.com, joined by commas; by default none but our own.",
+  ),
   logLevel: oneOf(
     "log-level",
     "info",
@@ -127,6 +138,8 @@ export function readConfig(args: readonly string[], env: NodeJS.ProcessEnv): Con
   const config = Object.freeze(Object.fromEntries(entries)) as Config;
   if (config.masterKey !== "" && config.masterKeyFile !== "")
     throw new ConfigError("give --master-key-file or QSP_MASTER_KEY, not both");
+  if (listFiles(config.tlsCert).length !== listFiles(config.tlsKey).length)
+    throw new ConfigError("give as many files to --tls-key as to --tls-cert, in the same order");
   if (config.auth === "open" && !loopbackHosts.test(config.host) && !config.openToNetwork) {
     throw new ConfigError(
       `--host ${config.host} would let anyone on the network call without a token; ` +
@@ -134,6 +147,11 @@ export function readConfig(args: readonly string[], env: NodeJS.ProcessEnv): Con
     );
   }
   return config;
+}
+
+/** The files that a setting names, joined by commas. */
+export function listFiles(text: string): string[] {
+  return text.split(",").filter((path) => path !== "");
 }
 
 function readFlags(args: readonly string[]): Readonly<Record<string, string | boolean | undefined>> {
@@ -259,6 +277,16 @@ function networks(name: string, meaning: string): Setting<readonly string[]> {
     throw new ConfigError(`"${wrong}" is neither an address nor a network such as 10.0.0.0/8`);
   };
   return { name, fallback: "", valueName: "addresses", meaning, read };
+}
+
+function origins(name: string, meaning: string): Setting<readonly string[]> {
+  const read = (value: string): readonly string[] => {
+    const parts = value === "" ? [] : value.split(",").map((part) => part.trim());
+    const wrong = parts.find((part) => !URL.canParse(part) || new URL(part).origin !== part);
+    if (wrong === undefined) return parts;
+    throw new ConfigError(`"${wrong}" is no origin such as https://console.example.com`);
+  };
+  return { name, fallback: "", valueName: "origins", meaning, read };
 }
 
 function isNetwork(text: string): boolean {

@@ -50,7 +50,7 @@ async function main(): Promise<void> {
     throw explainListenError(error, config);
   });
   stopOnSignal(app.close, logger);
-  process.stdout.write(describeStart(urlOf(address)));
+  process.stdout.write(describeStart(urlOf(address, config), config));
 }
 
 function explainListenError(error: unknown, { host, port }: Config): unknown {
@@ -83,19 +83,33 @@ function stopOnSignal(close: () => Promise<void>, logger: pino.Logger): void {
   process.on("SIGTERM", onSignal);
 }
 
-function urlOf({ address, family, port }: AddressInfo): string {
-  return `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;
+function urlOf({ address, family, port }: AddressInfo, { tlsCert }: Config): string {
+  return `${tlsCert === "" ? "http" : "https"}://${family === "IPv6" ? `[${address}]` : address}:${port}`;
 }
 
 /** What a newcomer sees; its last line says that the server is ready. */
-function describeStart(url: string): string {
-  const authority = url.slice("http://".length);
+function describeStart(url: string, { auth, tlsCert }: Config): string {
+  const isTls = tlsCert !== "";
+  const curl = isTls ? "curl -s --cacert CA.crt" : "curl -s";
+  const grpcurl = isTls ? "grpcurl -cacert CA.crt" : "grpcurl -plaintext";
+  const authority = new URL(url).host;
+  const json = "-H 'content-type: application/json'";
+  const tries =
+    auth === "open"
+      ? [
+          `${curl} ${url}/api/grpc/sign ${json} -d '{"data":"aGVsbG8="}'`,
+          `${curl} ${url}/api/auth/token ${json} -d '{"username":"ada"}'`,
+          `${grpcurl} -d '{"algorithm":"ML-KEM-768"}' ${authority} pqc.PqcService/ExchangeKeys`,
+        ]
+      : [
+          `${curl} ${url}/api/hello`,
+          `${curl} ${url}/api/auth/token ${json} -d '{"username":"NAME","password":"PASSWORD"}'`,
+          `${grpcurl} ${authority} list`,
+        ];
   return `
 Try, in another terminal:
 
-  curl -s ${url}/api/grpc/sign -H 'content-type: application/json' -d '{"data":"aGVsbG8="}'
-  curl -s ${url}/api/auth/token -H 'content-type: application/json' -d '{"username":"ada"}'
-  grpcurl -plaintext -d '{"algorithm":"ML-KEM-768"}' ${authority} pqc.PqcService/ExchangeKeys
+${tries.map((line) => `  ${line}`).join("\n")}
 
 Quantum-Safe Playground is ready on ${url}
 `;
@@ -105,7 +119,8 @@ try {
   await main();
 } catch (error) {
   const isExplained =
-    error instanceof Error && ["ConfigError", "StorageError", "CryptoError"].includes(error.constructor.name);
+    error instanceof Error &&
+    ["ConfigError", "StorageError", "CryptoError", "TlsError"].includes(error.constructor.name);
   process.stderr.write(
     `qsp: ${isExplained ? error.message : error instanceof Error ? error.stack : error}\n`,
   );

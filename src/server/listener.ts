@@ -1,17 +1,21 @@
 /**
- * One port for HTTP/1.1 and for HTTP/2 without TLS.
+ * One port for HTTP/1.1 and for HTTP/2, with TLS or without.
  *
  * The HTTP/1.1 server owns the port. It looks at the first bytes of a connection and gives those that begin
- * with the HTTP/2 preface (RFC 9113, section 3.4) to an HTTP/2 server, which never listens itself.
+ * with the HTTP/2 preface (RFC 9113, section 3.4) to an HTTP/2 server, which never listens itself. With TLS the
+ * client has said by then what it is going to speak (ALPN), and must say the same.
  */
 import http from "node:http";
 import http2 from "node:http2";
+import https from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { Server as TlsServer } from "node:tls";
 import { refuse, refuseMetadata } from "../errors.ts";
 import type { RestResponse } from "../transcoding/http.ts";
 import { lingerMs } from "./linger.ts";
 import type { RequestHandler, StreamHandler } from "./node-http.ts";
+import type { TlsOptions } from "./tls.ts";
 
 /** What a listener is made of. */
 export interface ListenerOptions {
@@ -23,12 +27,16 @@ export interface ListenerOptions {
   readonly maxMetadataBytes: number;
   /** Milliseconds for the headers of a request to arrive. */
   readonly maxHeaderMs: number;
+  /** Certificates and their keys; without them connections are in the clear. */
+  readonly tls?: TlsOptions | undefined;
 }
 
 /** A port that is being served. */
 export interface Listener {
   /** Binds; port 0 picks a free one. */
   listen(port: number, host: string): Promise<AddressInfo>;
+  /** Takes other certificates from the next connection on. */
+  renewTls(tls: TlsOptions): void;
   /** Stops accepting, tells every HTTP/2 client to go away, closes idle connections; ends when all are closed. */
   drain(): Promise<void>;
   /** Breaks off what is still open. */
@@ -50,7 +58,8 @@ export function createListener(options: ListenerOptions): Listener {
   /** Answers of HTTP/1.1 that are not finished. */
   const running = new Set<http.ServerResponse>();
   const http2Server = createHttp2Server(options, sessions);
-  const http1Server = http.createServer(
+  const http1Server = createHttp1Server(
+    options,
     {
       maxHeaderSize: options.maxMetadataBytes * headroom,
       headersTimeout: options.maxHeaderMs,
@@ -75,7 +84,7 @@ export function createListener(options: ListenerOptions): Listener {
   http1Server.on("checkExpectation", options.onRequest);
   http1Server.maxRequestsPerSocket = 0;
   http1Server.on("clientError", (error, socket) => answerBadRequest(error, socket, options));
-  chooseProtocol(http1Server, http2Server, undecided, options.maxHeaderMs);
+  chooseProtocol(http1Server, http2Server, undecided, options);
 
   return {
     listen: (port, host) =>
@@ -86,6 +95,9 @@ export function createListener(options: ListenerOptions): Listener {
           resolve(http1Server.address() as AddressInfo);
         });
       }),
+    renewTls: (tls) => {
+      if (http1Server instanceof TlsServer) http1Server.setSecureContext(toNodeTls(tls));
+    },
     drain: async () => {
       draining = true;
       const closed = new Promise<void>((resolve) => http1Server.close(() => resolve()));
@@ -102,6 +114,31 @@ export function createListener(options: ListenerOptions): Listener {
       http1Server.closeAllConnections();
     },
   };
+}
+
+function createHttp1Server(
+  { tls, maxHeaderMs }: ListenerOptions,
+  serverOptions: http.ServerOptions,
+  onRequest: RequestHandler,
+): http.Server {
+  if (tls === undefined) return http.createServer(serverOptions, onRequest);
+  const server = https.createServer(
+    {
+      ...serverOptions,
+      ...toNodeTls(tls),
+      ALPNProtocols: ["h2", "http/1.1"],
+      handshakeTimeout: maxHeaderMs,
+    },
+    onRequest,
+  );
+  // Nobody is there yet who could read an answer.
+  server.removeAllListeners("tlsClientError");
+  server.on("tlsClientError", (_error, socket) => socket.destroy());
+  return server;
+}
+
+function toNodeTls({ cert, key, ...protocol }: TlsOptions) {
+  return { ...protocol, cert: [...cert], key: [...key] };
 }
 
 function createHttp2Server(
@@ -143,11 +180,12 @@ function chooseProtocol(
   http1Server: http.Server,
   http2Server: http2.Http2Server,
   undecided: Set<Socket>,
-  maxHeaderMs: number,
+  { tls, maxHeaderMs }: ListenerOptions,
 ): void {
-  const acceptHttp1 = http1Server.listeners("connection");
-  http1Server.removeAllListeners("connection");
-  http1Server.on("connection", (socket: Socket) => {
+  const event = tls === undefined ? "connection" : "secureConnection";
+  const acceptHttp1 = http1Server.listeners(event);
+  http1Server.removeAllListeners(event);
+  http1Server.on(event, (socket: Socket) => {
     undecided.add(socket);
     const forget = (): void => void undecided.delete(socket);
     socket.once("close", forget);

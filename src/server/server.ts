@@ -19,6 +19,7 @@ import { refuse, refuseMetadata, toConnectError } from "../errors.ts";
 import { collectFiles } from "../transcoding/descriptors.ts";
 import type { Route } from "../transcoding/routes.ts";
 import { createTranscoder, type Transcoder } from "../transcoding/transcoder.ts";
+import { createBrowserHeaders } from "./browser.ts";
 import { contextOf, createReadClient, type ReadClient } from "./client-address.ts";
 import { addServices, reachInterceptor, requestGate, tightenHandlers } from "./connect.ts";
 import { protocolOf, renderFailureFor } from "./failures.ts";
@@ -38,6 +39,7 @@ import { createMetrics, type Metrics } from "./metrics.ts";
 import type { NodeRequest } from "./node-http.ts";
 import { createReflection } from "./reflection.ts";
 import { serveRest, writeResponse } from "./rest.ts";
+import { readTlsOptions, type TlsFiles, watchTls } from "./tls.ts";
 
 /** What bounds requests and calls. */
 export interface ServerLimits {
@@ -73,6 +75,10 @@ export interface ServerOptions {
   readonly trustedProxies?: readonly string[];
   /** Where calls are counted; its own if left out. */
   readonly metrics?: Metrics;
+  /** Certificates; without any, connections are in the clear. */
+  readonly tls?: readonly TlsFiles[];
+  /** Origins beside our own whose pages may call. */
+  readonly corsOrigins?: readonly string[];
   /** Pages beside the calls, such as a description of these. */
   readonly pages?: readonly Page[];
   /** Knows failures of what the services are built on. */
@@ -122,7 +128,7 @@ const compressMinBytes = 64 * 1024;
 /**
  * Makes a server.
  *
- * @throws Error if an RPC's HTTP rule can not work, or does not say who may call it.
+ * @throws Error if an RPC's HTTP rule can not work, or does not say who may call it; TlsError.
  */
 export async function createServer(options: ServerOptions): Promise<Server> {
   const limits = { ...defaultLimits, ...options.limits };
@@ -165,14 +171,18 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     onError: (error) => logUnobserved(options.logger, error),
   });
   const rpcPaths = new Set(specs.map(({ method }) => `/${method.parent.typeName}/${method.name}`));
+  const { tls = [], corsOrigins = [] } = options;
+  const setBrowserHeaders = createBrowserHeaders({ corsOrigins, isTls: tls.length > 0 });
   const listener = createListener({
     maxMetadataBytes: limits.maxMetadataBytes,
     maxHeaderMs: limits.maxHeaderMs,
+    tls: tls.length > 0 ? readTlsOptions(tls) : undefined,
     renderFailure: (error) => transcoder.renderFailure(toConnectError(error)),
     onStream: (stream, headers) =>
       countMetadataBytes(headers) <= limits.maxMetadataBytes && grpcUnary(stream, headers),
     onRequest: (req, res) => {
       lingerAfterAnswer(req, res);
+      if (setBrowserHeaders(req, res)) return;
       const refusal = checkHead(req, limits.maxMetadataBytes);
       if (refusal === undefined) return app.routing(req, res);
       const protocol = protocolOf(req.headers, rpcPaths.has(req.url ?? ""));
@@ -180,12 +190,15 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     },
   });
 
+  const stopWatching = tls.length > 0 ? watchTls(tls, listener.renewTls, options.logger) : () => {};
+
   return {
     transcoder,
     health,
     listen: listener.listen,
     async close() {
       health.shutDown();
+      stopWatching();
       const breakOff = setTimeout(() => {
         shutdown.abort(refuse("SHUTTING_DOWN", "the server stops; try again, it may be back"));
         // Handlers have one more turn to answer that they were broken off.
@@ -195,7 +208,10 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       clearTimeout(breakOff);
       await app.close();
     },
-    destroy: listener.destroy,
+    destroy: () => {
+      stopWatching();
+      listener.destroy();
+    },
   };
 }
 

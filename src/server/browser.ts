@@ -1,0 +1,55 @@
+/** What browsers are told: not to guess, not to pass addresses on, to stay with TLS, and which other origins may call. */
+import type { NodeRequest, NodeResponse } from "./node-http.ts";
+
+/** What browsers are to do. */
+export interface BrowserPolicy {
+  /** Origins beside our own whose pages may call, such as https://console.example.com. */
+  readonly corsOrigins: readonly string[];
+  /** Whether the server speaks TLS itself. */
+  readonly isTls: boolean;
+}
+
+/** Headers of answers that a page of another origin may read. */
+const exposedHeaders = [
+  "grpc-status",
+  "grpc-message",
+  "grpc-status-details-bin",
+  "retry-after",
+  "x-request-id",
+].join(", ");
+
+/** Seconds that a browser may remember what it was allowed. */
+const preflightSeconds = 7200;
+
+/**
+ * Makes the function that sets these headers of an answer, before anything else is known of it.
+ *
+ * The function is true if it answered the request itself: when a browser asks whether a page may make a call
+ * (Fetch standard, "CORS-preflight request").
+ */
+export function createBrowserHeaders({
+  corsOrigins,
+  isTls,
+}: BrowserPolicy): (req: NodeRequest, res: NodeResponse) => boolean {
+  const origins = new Set(corsOrigins);
+  return ({ method, headers }, res) => {
+    res.setHeader("x-content-type-options", "nosniff");
+    res.setHeader("referrer-policy", "no-referrer");
+    // RFC 6797; a year.
+    if (isTls) res.setHeader("strict-transport-security", "max-age=31536000");
+    if (origins.size === 0) return false;
+    res.setHeader("vary", "origin");
+    const { origin } = headers;
+    if (origin === undefined || !origins.has(origin)) return false;
+    res.setHeader("access-control-allow-origin", origin);
+    res.setHeader("access-control-expose-headers", exposedHeaders);
+    if (method !== "OPTIONS" || headers["access-control-request-method"] === undefined) return false;
+    res.setHeader("access-control-allow-methods", "GET, POST, PUT, PATCH, DELETE");
+    // Whatever a page sends is checked like everything else that is sent.
+    const wanted = headers["access-control-request-headers"];
+    if (wanted !== undefined) res.setHeader("access-control-allow-headers", wanted);
+    res.setHeader("access-control-max-age", String(preflightSeconds));
+    res.writeHead(204).end();
+    return true;
+  };
+}
