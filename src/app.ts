@@ -1,4 +1,5 @@
 /** Where all parts meet: opens the store, makes the services, and a server that serves them. */
+import os from "node:os";
 import {
   type ConnectError,
   createServiceImplSpec,
@@ -19,7 +20,9 @@ import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { type Config, ConfigError, listFiles } from "./config.ts";
 import { createCryptoProvider } from "./crypto/create-provider.ts";
 import type { CryptoProvider } from "./crypto/provider.ts";
-import { refuse } from "./errors.ts";
+import { queueProvider } from "./crypto/queued-provider.ts";
+import { CryptoBusy, WorkQueue } from "./crypto/work-queue.ts";
+import { refuse, refuseForNow } from "./errors.ts";
 import { clientOf } from "./server/client-address.ts";
 import { callerKey, callerOf } from "./server/interceptors/access.ts";
 import { repeatableOf } from "./server/interceptors/idempotency.ts";
@@ -43,6 +46,7 @@ import { createAttempts } from "./services/pqc/attempts.ts";
 import { authenticate, deviceUse } from "./services/pqc/check-token.ts";
 import { type Issuer, openIssuer } from "./services/pqc/issuer.ts";
 import { type LogIn, logInAnyone, logInUsers } from "./services/pqc/log-in.ts";
+import { verifyPassword } from "./services/pqc/passwords.ts";
 import { pqcService } from "./services/pqc/pqc-service.ts";
 import { createIssuerStore } from "./services/pqc/store.ts";
 import { tokenService } from "./services/pqc/token-service.ts";
@@ -156,8 +160,14 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
   const chosen = choosePackages(config.services);
   const now = (): Date => new Date();
   const metrics = createMetrics();
-  const provider = await createCryptoProvider(config.cryptoProvider);
-  const opening = openStore({ ...storeSettings(config), provider, onCommit: metrics.storeCommitted });
+  const queue = new WorkQueue({ threads: cryptoThreads(), maxWaitMs: config.maxQueueMs });
+  const provider = queueProvider(await createCryptoProvider(config.cryptoProvider), queue);
+  metrics.watchQueue(queue);
+  const opening = openStore({
+    ...storeSettings(config),
+    provider: provider.patient,
+    onCommit: metrics.storeCommitted,
+  });
   const store = await opening.catch(async (error: unknown) => {
     await provider.close();
     throw error;
@@ -165,7 +175,18 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
   const issuer = await openIssuer({ provider, store: createIssuerStore(store), now });
   const users = config.auth === "token" ? createUserStore(store) : undefined;
   const logIn = users
-    ? logInUsers({ issuer, users, attempts: createAttempts(config.maxFailedLogins) })
+    ? logInUsers({
+        issuer,
+        users,
+        attempts: createAttempts(config.maxFailedLogins),
+        verifyPassword: (password, hash) =>
+          queue.run({
+            kind: "scrypt",
+            guessMs: 300,
+            isPatient: false,
+            start: () => verifyPassword(password, hash),
+          }),
+      })
     : logInAnyone(issuer);
   const parts = { provider, store, issuer, logIn, viewerOf, onceOf, now };
   const made = await Promise.all(chosen.map((make) => make(parts)));
@@ -207,6 +228,11 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
 function tlsFilesOf({ tlsCert, tlsKey }: Config): TlsFiles[] {
   const keys = listFiles(tlsKey);
   return listFiles(tlsCert).map((certificate, i) => ({ certificate, key: keys[i] ?? "" }));
+}
+
+/** Threads that compute: libuv's pool, or as many workers. */
+function cryptoThreads(): number {
+  return Number(process.env.UV_THREADPOOL_SIZE) || os.availableParallelism();
 }
 
 /** Where the store is, and what opens it. */
@@ -252,6 +278,9 @@ export function explainFailure(thrown: unknown): ConnectError | undefined {
     const error = refuse("RECORD_DAMAGED", thrown.message, { record: thrown.record });
     error.cause = thrown.cause;
     return error;
+  }
+  if (thrown instanceof CryptoBusy) {
+    return refuseForNow("SERVER_BUSY", `${thrown.message}; try again later`, thrown.retryMs);
   }
   if (!(thrown instanceof StoreFailure)) return undefined;
   const error = refuse(storeReasons[thrown.code], thrown.message);

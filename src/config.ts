@@ -99,6 +99,13 @@ const settings = {
     1_000_000,
     "Calls a second of each user or address, twice as many at once; 0 for any. Not with --auth open.",
   ),
+  maxQueueMs: integer(
+    "max-queue-ms",
+    "1000",
+    1,
+    86_400_000,
+    "Milliseconds that a call may have to wait before it is computed; beyond that it is refused.",
+  ),
   maxFailedLogins: integer(
     "max-failed-logins",
     "10",

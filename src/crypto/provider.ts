@@ -120,6 +120,11 @@ export interface CryptoProvider {
   readonly name: ProviderName;
   /** The library that does the work, such as "OpenSSL 3.5.8" or "@noble/post-quantum 0.7.1". */
   readonly version: string;
+  /**
+   * The same provider, for work that bounds itself, or that others depend on. Where a provider refuses what would have
+   * to wait too long (CryptoBusy, see work-queue.ts), this one lets it wait.
+   */
+  readonly patient: CryptoProvider;
 
   /**
    * Makes a key pair from fresh randomness (FIPS 203, section 7.1; FIPS 204, section 5.1;

@@ -5,7 +5,7 @@
  * one message, which costs four times what the rest of the call does (test/bench measures it). This path does
  * the same with one buffer each way. Streams, gRPC-Web, Connect and gRPC with JSON go to Connect.
  */
-import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext, Interceptor, MethodImplSpec } from "@connectrpc/connect";
 import { type ConnectError, createContextValues } from "@connectrpc/connect";
@@ -30,6 +30,8 @@ export interface GrpcUnaryOptions {
   readonly maxReceiveMs: number;
   readonly shutdownSignal: AbortSignal;
   readonly readClient: ReadClient;
+  /** Why a call is refused before anything is done for it; undefined if it is not. */
+  readonly findRefusal: (method: UnarySpec["method"]) => ConnectError | undefined;
   /** Learns of every error that a caller is given. */
   readonly onError: (error: ConnectError) => void;
 }
@@ -47,6 +49,12 @@ const canceled = refuse("CALL_CANCELED", "the caller canceled the call");
 /** Makes the handler of streams; it leaves alone what is no unary gRPC call of a known RPC. */
 export function createGrpcUnaryHandler(options: GrpcUnaryOptions): StreamHandler {
   const specs = new Map<string, UnarySpec>();
+  const rendered = new WeakMap<ConnectError, OutgoingHttpHeaders>();
+  const trailersOf = (error: ConnectError): OutgoingHttpHeaders => {
+    const known = rendered.get(error) ?? toNodeHeaders(setTrailerStatus(new Headers(), error));
+    rendered.set(error, known);
+    return known;
+  };
   for (const spec of options.specs) {
     if (spec.kind === "unary") specs.set(`/${spec.method.parent.typeName}/${spec.method.name}`, spec);
   }
@@ -54,9 +62,18 @@ export function createGrpcUnaryHandler(options: GrpcUnaryOptions): StreamHandler
     const spec = specs.get(headers[":path"] ?? "");
     if (spec === undefined || headers[":method"] !== "POST" || !isBinaryGrpc(headers["content-type"]))
       return false;
-    void new GrpcUnaryCall(stream, headers, spec, options).run();
+    const refusal = options.findRefusal(spec.method);
+    if (refusal === undefined) void new GrpcUnaryCall(stream, headers, spec, options).run();
+    else refuseStream(stream, trailersOf(refusal));
     return true;
   };
+}
+
+/** Answers with a status alone ("Trailers-Only"). */
+function refuseStream(stream: ServerHttp2Stream, status: OutgoingHttpHeaders): void {
+  stream.on("error", () => {}); // The caller has gone.
+  stream.respond({ ":status": 200, "content-type": contentType, ...status }, { endStream: true });
+  if (!stream.readableEnded) discardRest(stream);
 }
 
 function isBinaryGrpc(type: string | undefined): boolean {
@@ -233,11 +250,7 @@ class GrpcUnaryCall implements HandlerContext {
     if (stream.destroyed || stream.headersSent) return;
     const trailer = toNodeHeaders(setTrailerStatus(this.responseTrailer, error));
     const header = toNodeHeaders(this.responseHeader);
-    stream.respond(
-      { ":status": 200, "content-type": contentType, ...header, ...trailer },
-      { endStream: true },
-    );
-    if (!stream.readableEnded) discardRest(stream);
+    refuseStream(stream, { ...header, ...trailer });
   }
 }
 

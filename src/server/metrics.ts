@@ -7,8 +7,12 @@ export interface Metrics {
   callStarted(method: string): void;
   /** @param code undefined for a call that succeeded */
   callEnded(method: string, code: Code | undefined, durationMs: number): void;
+  /** Counts a call that was refused before anything was done for it. */
+  callRefused(method: string): void;
   /** Counts a transaction of the store, from its turn to the disk, and the calls that shared it. */
   storeCommitted(durationMs: number, calls: number): void;
+  /** Shows how much waits to be computed. */
+  watchQueue(queue: { readonly depth: number; readonly expectedWaitMs: number }): void;
   /** The content type and the text of the exposition. */
   expose(): Promise<{ contentType: string; text: string }>;
 }
@@ -71,9 +75,28 @@ export function createMetrics(): Metrics {
       series.duration.observe(durationMs / 1000);
       ended.inc({ method, code: code === undefined ? "OK" : Code[code] });
     },
+    callRefused: (method) => ended.inc({ method, code: Code[Code.ResourceExhausted] }),
     storeCommitted: (durationMs, calls) => {
       commit.observe(durationMs / 1000);
       commitCalls.inc(calls);
+    },
+    watchQueue: (queue) => {
+      new Gauge({
+        name: "qsp_crypto_queue_depth",
+        help: "Cryptographic operations that were asked for and have not ended.",
+        registers: [registry],
+        collect() {
+          this.set(queue.depth);
+        },
+      });
+      new Gauge({
+        name: "qsp_crypto_queue_wait_seconds",
+        help: "Seconds that an operation would wait before it begins, as far as one can tell.",
+        registers: [registry],
+        collect() {
+          this.set(queue.expectedWaitMs / 1000);
+        },
+      });
     },
     expose: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
   };

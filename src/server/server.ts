@@ -4,7 +4,7 @@
  * It takes descriptors and implementations and knows none of them.
  */
 import type { AddressInfo } from "node:net";
-import { createRegistry } from "@bufbuild/protobuf";
+import { createRegistry, type DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor, ServiceImplSpec } from "@connectrpc/connect";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import { createValidateInterceptor } from "@connectrpc/validate";
@@ -25,11 +25,16 @@ import { addServices, reachInterceptor, requestGate, tightenHandlers } from "./c
 import { protocolOf, renderFailureFor } from "./failures.ts";
 import { createGrpcUnaryHandler } from "./grpc-unary.ts";
 import { createHealthBoard, type HealthBoard } from "./health.ts";
-import { type AccessPolicy, accessInterceptor, requireAccess } from "./interceptors/access.ts";
+import {
+  type AccessPolicy,
+  accessInterceptor,
+  isInfrastructure,
+  requireAccess,
+} from "./interceptors/access.ts";
 import { deadlineInterceptor } from "./interceptors/deadline.ts";
 import { type ExplainFailure, errorInterceptor } from "./interceptors/errors.ts";
 import { idempotencyInterceptor } from "./interceptors/idempotency.ts";
-import { concurrencyInterceptor, rateInterceptor } from "./interceptors/limits.ts";
+import { type Concurrency, createConcurrency, rateInterceptor } from "./interceptors/limits.ts";
 import { logUnobserved, observeInterceptor } from "./interceptors/observe.ts";
 import { statusInterceptor } from "./interceptors/status.ts";
 import { lingerAfterAnswer } from "./linger.ts";
@@ -141,7 +146,8 @@ export async function createServer(options: ServerOptions): Promise<Server> {
 
   const metrics = options.metrics ?? createMetrics();
   const readClient = createReadClient(options.trustedProxies ?? []);
-  const interceptors = createInterceptors(options, metrics, limits);
+  const concurrency = createConcurrency(limits);
+  const interceptors = createInterceptors(options, metrics, limits, concurrency);
   const transcoder = createTranscoder({
     services,
     interceptors,
@@ -168,9 +174,14 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     maxReceiveMs: limits.maxReceiveMs,
     shutdownSignal: shutdown.signal,
     readClient,
+    findRefusal: (method) => {
+      if (!concurrency.isFull() || isInfrastructure(method)) return undefined;
+      metrics.callRefused(nameOf(method));
+      return concurrency.refusal;
+    },
     onError: (error) => logUnobserved(options.logger, error),
   });
-  const rpcPaths = new Set(specs.map(({ method }) => `/${method.parent.typeName}/${method.name}`));
+  const rpcPaths = new Set(specs.map(({ method }) => `/${nameOf(method)}`));
   const { tls = [], corsOrigins = [] } = options;
   const setBrowserHeaders = createBrowserHeaders({ corsOrigins, isTls: tls.length > 0 });
   const listener = createListener({
@@ -215,6 +226,11 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   };
 }
 
+/** "package.Service/Method". */
+function nameOf({ name, parent }: DescMethod): string {
+  return `${parent.typeName}/${name}`;
+}
+
 /** Tells what is wrong with a request before anybody looks at what it asks for. */
 function checkHead(req: NodeRequest, maxMetadataBytes: number): ConnectError | undefined {
   const bytes = countRawBytes(req);
@@ -233,13 +249,18 @@ function countRawBytes(req: NodeRequest): number {
 }
 
 /** Every call of every protocol passes through these, outermost first. */
-function createInterceptors(options: ServerOptions, metrics: Metrics, limits: ServerLimits): Interceptor[] {
+function createInterceptors(
+  options: ServerOptions,
+  metrics: Metrics,
+  limits: ServerLimits,
+  concurrency: Concurrency,
+): Interceptor[] {
   return [
     reachInterceptor,
     observeInterceptor(metrics, options.logger),
     errorInterceptor(options.explainFailure),
     statusInterceptor(),
-    concurrencyInterceptor(limits),
+    concurrency.interceptor,
     deadlineInterceptor(limits.maxCallMs),
     rateInterceptor(limits.maxCallsPerSecond, "address"),
     ...(options.access ? [accessInterceptor(options.access)] : []),

@@ -1,5 +1,5 @@
 /** Bounds what callers ask for: calls at a time, and calls a second of each client. */
-import type { Interceptor } from "@connectrpc/connect";
+import type { ConnectError, Interceptor } from "@connectrpc/connect";
 import { refuseForNow } from "../../errors.ts";
 import { clientKey } from "../client-address.ts";
 import { callerKey, isInfrastructure } from "./access.ts";
@@ -14,13 +14,20 @@ export interface ConcurrencyLimits {
 /** Milliseconds after which to try again where nobody knows better. */
 const retryMs = 1000;
 
-/**
- * Refuses calls and streams beyond a number of each at a time: those that run keep their pace. Health checks and
- * reflection are answered always.
- */
-export function concurrencyInterceptor({ maxCalls, maxStreams }: ConcurrencyLimits): Interceptor {
+/** Counts calls and streams, and refuses those beyond the limits: those that run keep their pace. */
+export interface Concurrency {
+  /** Whether one more unary call would be refused: to be asked before anything is done for it. */
+  isFull(): boolean;
+  /** The refusal of a unary call; one for all, as it must cost nothing. */
+  readonly refusal: ConnectError;
+  readonly interceptor: Interceptor;
+}
+
+/** Makes the counts of one server. Health checks and reflection are answered always. */
+export function createConcurrency({ maxCalls, maxStreams }: ConcurrencyLimits): Concurrency {
   let [calls, streams] = [0, 0];
-  return (next) => async (req) => {
+  const refusal = refuseBusy(`${maxCalls} calls run already`, maxCalls);
+  const interceptor: Interceptor = (next) => async (req) => {
     if (isInfrastructure(req.method)) return next(req);
     if (!req.stream) {
       if (calls >= maxCalls) throw refuseBusy(`${maxCalls} calls run already`, maxCalls);
@@ -50,9 +57,10 @@ export function concurrencyInterceptor({ maxCalls, maxStreams }: ConcurrencyLimi
       throw error;
     }
   };
+  return { isFull: () => calls >= maxCalls, refusal, interceptor };
 }
 
-function refuseBusy(what: string, limit: number): Error {
+function refuseBusy(what: string, limit: number): ConnectError {
   return refuseForNow("SERVER_BUSY", `${what}; try again in a second`, retryMs, { limit: String(limit) });
 }
 

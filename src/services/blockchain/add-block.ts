@@ -84,7 +84,7 @@ async function appendAll(
   }
   const blocks = await Promise.all(
     placed.map(async ({ content, blockHash, secretKey }): Promise<Block> => {
-      const signature = await parts.provider.sign(secretKey, Buffer.from(blockHash, "hex"));
+      const signature = await parts.provider.patient.sign(secretKey, Buffer.from(blockHash, "hex"));
       return { ...content, blockHash, signature };
     }),
   );

@@ -138,7 +138,7 @@ function createSignatureCheck({ provider, chain }: Pick<ChainParts, "chain" | "p
     const { index, blockHash, signature, validatorAddress } = block;
     const publicKey = await findKey(validatorAddress);
     if (publicKey === undefined) return { index, reason: "VALIDATOR" };
-    const isValid = await provider.verify(publicKey, Buffer.from(blockHash, "hex"), signature);
+    const isValid = await provider.patient.verify(publicKey, Buffer.from(blockHash, "hex"), signature);
     return isValid ? undefined : { index, reason: "SIGNATURE" };
   };
   return async (blocks: readonly Block[]): Promise<Fault | undefined> =>

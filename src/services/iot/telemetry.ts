@@ -75,10 +75,11 @@ export function createReadingChecks(parts: IotParts): ReadingChecks {
   const isSigned = async (
     { deviceId, telemetry, signature, sequence }: Reading,
     viewer: Viewer,
+    by = provider,
   ): Promise<boolean> => {
     const { publicKey } = await findDevice(deviceId, viewer);
     checkSignatureLength(deviceAlgorithm, signature);
-    return provider.verify(publicKey, signedBytes(telemetry, sequence), signature);
+    return by.verify(publicKey, signedBytes(telemetry, sequence), signature);
   };
   const accept = async ({ deviceId, sequence }: Reading, receivedAt: Date): Promise<ReadingVerdict> => {
     const isNew = await devices.acceptReading({ deviceId, sequence, receivedAt });
@@ -94,10 +95,12 @@ export function createReadingChecks(parts: IotParts): ReadingChecks {
       /** Settles once the reading before has its place in the order of sequences. */
       let placed: Promise<unknown> = Promise.resolve();
       return inOrder(readings, streamLimits, (reading) => {
-        const place = Promise.all([isSigned(reading, viewer), placed]).then(([isValid]) => ({
-          // The store takes readings in the order in which it is asked.
-          verdict: isValid ? accept(reading, now()) : refused("SIGNATURE_INVALID"),
-        }));
+        const place = Promise.all([isSigned(reading, viewer, provider.patient), placed]).then(
+          ([isValid]) => ({
+            // The store takes readings in the order in which it is asked.
+            verdict: isValid ? accept(reading, now()) : refused("SIGNATURE_INVALID"),
+          }),
+        );
         placed = Promise.allSettled([place, placed]);
         return place.then(({ verdict }) => verdict).catch(answerRefusal);
       });

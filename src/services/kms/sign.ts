@@ -93,7 +93,7 @@ export function signBatch(
         items[i] =
           message.length === 0
             ? { error: refuseField(`data[${i}]`, "is empty; give at least 1 byte") }
-            : { signature: await parts.provider.sign(secretKey, message, { context }) };
+            : { signature: await parts.provider.patient.sign(secretKey, message, { context }) };
       }
     };
     await Promise.all(Array.from({ length: batchInFlight }, signSome));

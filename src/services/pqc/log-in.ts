@@ -1,8 +1,7 @@
 import { refuse, refuseForNow } from "../../errors.ts";
 import type { Attempts } from "./attempts.ts";
 import type { IssuedToken, Issuer } from "./issuer.ts";
-import { verifyPassword } from "./passwords.ts";
-import type { UserStore } from "./users.ts";
+import type { StoredUser, UserStore } from "./users.ts";
 
 /** Who wants a token. */
 export interface LogInOrder {
@@ -31,8 +30,14 @@ export function logInUsers(parts: {
   readonly issuer: Issuer;
   readonly users: UserStore;
   readonly attempts: Attempts;
+  /** As passwords.ts does it, where and when there is room for it. */
+  readonly verifyPassword: (password: string, hash: string | undefined) => Promise<boolean>;
 }): LogIn {
-  const { issuer, users, attempts } = parts;
+  const { issuer, users, attempts, verifyPassword } = parts;
+  const findUser = async (name: string, password: string): Promise<StoredUser | undefined> => {
+    const user = await users.find(name);
+    return (await verifyPassword(password, user?.passwordHash)) ? user : undefined;
+  };
   return async ({ username, password, clientAddress, header }) => {
     const counted = [`user ${username}`, `address ${clientAddress}`];
     const waitMs = attempts.waitMs(counted);
@@ -40,9 +45,11 @@ export function logInUsers(parts: {
       throw refuseForNow("LOGIN_LIMITED", "too many log-ins failed; wait before the next one", waitMs);
     // Counted before it is known: of many that are tried at once, only so many are.
     attempts.count(counted);
-    const user = await users.find(username);
-    if (!(await verifyPassword(password, user?.passwordHash)) || user === undefined)
-      throw refuse("LOGIN_FAILED", "the username or the password is wrong");
+    const user = await findUser(username, password).catch((error: unknown) => {
+      attempts.forget(counted);
+      throw error;
+    });
+    if (user === undefined) throw refuse("LOGIN_FAILED", "the username or the password is wrong");
     attempts.forget(counted);
     return issuer.issue(user.name, { generation: user.generation, ...(header && { header }) });
   };

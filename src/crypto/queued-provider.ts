@@ -1,0 +1,107 @@
+/** A provider whose long operations wait in a queue: see work-queue.ts. */
+import type { Algorithm } from "./algorithms.ts";
+import type {
+  CryptoProvider,
+  Encapsulation,
+  KeyPair,
+  MuHash,
+  PublicKey,
+  PublicKeyMaterial,
+  SecretKey,
+  SecretKeyMaterial,
+  SignatureOptions,
+} from "./provider.ts";
+import type { WorkQueue } from "./work-queue.ts";
+
+/** Puts a provider behind a queue. It refuses with CryptoBusy; its patient form never does. */
+export function queueProvider(provider: CryptoProvider, queue: WorkQueue): CryptoProvider {
+  const patient = new QueuedProvider(provider, queue, undefined);
+  return new QueuedProvider(provider, queue, patient);
+}
+
+class QueuedProvider implements CryptoProvider {
+  readonly name: CryptoProvider["name"];
+  readonly version: string;
+  readonly patient: CryptoProvider;
+  readonly #inner: CryptoProvider;
+  readonly #queue: WorkQueue;
+  readonly #isPatient: boolean;
+
+  /** @param patient none for the patient form itself */
+  constructor(inner: CryptoProvider, queue: WorkQueue, patient: CryptoProvider | undefined) {
+    this.name = inner.name;
+    this.version = inner.version;
+    this.#inner = inner;
+    this.#queue = queue;
+    this.#isPatient = patient === undefined;
+    this.patient = patient ?? this;
+  }
+
+  generateKeyPair(algorithm: Algorithm): Promise<KeyPair> {
+    return this.#run("generate", algorithm, () => this.#inner.generateKeyPair(algorithm));
+  }
+
+  importPublicKey(algorithm: Algorithm, material: PublicKeyMaterial): PublicKey {
+    return this.#inner.importPublicKey(algorithm, material);
+  }
+
+  importSecretKey(algorithm: Algorithm, material: SecretKeyMaterial): Promise<SecretKey> {
+    // Never refused: who opens a key of the store is well on its way, and a key that is busy is not a broken one.
+    return this.#inner.importSecretKey(algorithm, material);
+  }
+
+  sign(secretKey: SecretKey, message: Uint8Array, options?: SignatureOptions): Promise<Uint8Array> {
+    return this.#run("sign", secretKey.algorithm, () => this.#inner.sign(secretKey, message, options));
+  }
+
+  startMu(publicKey: PublicKey, options?: Pick<SignatureOptions, "context">): MuHash {
+    return this.#inner.startMu(publicKey, options);
+  }
+
+  signMu(secretKey: SecretKey, mu: Uint8Array): Promise<Uint8Array> {
+    return this.#run("sign mu", secretKey.algorithm, () => this.#inner.signMu(secretKey, mu));
+  }
+
+  verify(
+    publicKey: PublicKey,
+    message: Uint8Array,
+    signature: Uint8Array,
+    options?: SignatureOptions,
+  ): Promise<boolean> {
+    return this.#run("verify", publicKey.algorithm, () =>
+      this.#inner.verify(publicKey, message, signature, options),
+    );
+  }
+
+  encapsulate(publicKey: PublicKey): Promise<Encapsulation> {
+    return this.#run("encapsulate", publicKey.algorithm, () => this.#inner.encapsulate(publicKey));
+  }
+
+  decapsulate(secretKey: SecretKey, ciphertext: Uint8Array): Promise<Uint8Array> {
+    return this.#run("decapsulate", secretKey.algorithm, () =>
+      this.#inner.decapsulate(secretKey, ciphertext),
+    );
+  }
+
+  sha256(message: Uint8Array): Uint8Array {
+    return this.#inner.sha256(message);
+  }
+
+  close(): Promise<void> {
+    return this.#inner.close();
+  }
+
+  #run<T>(operation: string, algorithm: Algorithm, start: () => Promise<T>): Promise<T> {
+    const guessMs = guessCostMs(operation, algorithm);
+    return this.#queue.run({ kind: `${operation} ${algorithm}`, guessMs, isPatient: this.#isPatient, start });
+  }
+}
+
+/** What the first of its kind is thought to take, until it has been measured. */
+function guessCostMs(operation: string, algorithm: Algorithm): number {
+  if (!algorithm.startsWith("SLH-DSA")) return 1;
+  // The small sets ("s") trade time for size (FIPS 205, table 2).
+  const isSmall = algorithm.endsWith("s");
+  if (operation === "sign") return isSmall ? 400 : 25;
+  return operation === "generate" ? (isSmall ? 60 : 3) : 2;
+}
