@@ -1,4 +1,5 @@
 /** What browsers are told: not to guess, not to pass addresses on, to stay with TLS, and which other origins may call. */
+import type { IncomingHttpHeaders } from "node:http";
 import type { NodeRequest, NodeResponse } from "./node-http.ts";
 
 /** What browsers are to do. */
@@ -21,6 +22,12 @@ const exposedHeaders = [
 /** Seconds that a browser may remember what it was allowed. */
 const preflightSeconds = 7200;
 
+/** Browsers pass over it for addresses by themselves. */
+function isLocalhost(headers: IncomingHttpHeaders): boolean {
+  const authority = headers[":authority"] ?? headers.host ?? "";
+  return /^([^:]*\.)?localhost(:\d+)?$/i.test(String(authority));
+}
+
 /**
  * Makes the function that sets these headers of an answer, before anything else is known of it.
  *
@@ -35,8 +42,8 @@ export function createBrowserHeaders({
   return ({ method, headers }, res) => {
     res.setHeader("x-content-type-options", "nosniff");
     res.setHeader("referrer-policy", "no-referrer");
-    // RFC 6797; a year.
-    if (isTls) res.setHeader("strict-transport-security", "max-age=31536000");
+    // RFC 6797; a year. It would hold for all ports of localhost, and so for servers without TLS.
+    if (isTls && !isLocalhost(headers)) res.setHeader("strict-transport-security", "max-age=31536000");
     if (origins.size === 0) return false;
     res.setHeader("vary", "origin");
     const { origin } = headers;

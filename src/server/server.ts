@@ -88,6 +88,16 @@ export interface ServerOptions {
   readonly pages?: readonly Page[];
   /** Knows failures of what the services are built on. */
   readonly explainFailure?: ExplainFailure;
+  /** Adds routes that are no calls. One that has "/" takes the place of the list of calls there. */
+  readonly mount?: (app: FastifyInstance, parts: MountParts) => void;
+}
+
+/** What routes that are no calls can tell of the server. */
+export interface MountParts {
+  /** Descriptors of the services, those of the server itself not among them. */
+  readonly services: readonly DescService[];
+  /** The list of REST calls that "/" shows. */
+  readonly index: string;
 }
 
 /** Mounts pages on the application before it begins to serve. */
@@ -324,8 +334,10 @@ async function createApp(parts: AppParts): Promise<FastifyInstance> {
     await writeResponse(reply.raw, transcoder.renderFailure(error));
   });
 
-  if (!transcoder.routes.some(matchesRoot)) {
-    app.get("/", (_request, reply) => reply.type("text/plain").send(listRoutes(transcoder.routes)));
+  const index = listRoutes(transcoder.routes);
+  options.mount?.(app, { services: options.services.map(({ service }) => service), index });
+  if (!transcoder.routes.some(matchesRoot) && !app.hasRoute({ method: "GET", url: "/" })) {
+    app.get("/", (_request, reply) => reply.type("text/plain").send(index));
   }
   app.get("/livez", (_request, reply) => reply.type("text/plain").send("alive\n"));
   app.get("/readyz", (_request, reply) =>

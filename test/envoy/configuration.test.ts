@@ -1,0 +1,236 @@
+import { execFile } from "node:child_process";
+import { globSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { type DescMethod, type DescService, getOption, hasOption } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import { beforeAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { http } from "#gen/google/api/annotations_pb.ts";
+import { findEnvoy } from "../../envoy/edge.ts";
+import { renderEdge } from "../../envoy/render.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { describeEdge, makeCertificate } from "./edge-tools.ts";
+
+const root = join(import.meta.dirname, "../..");
+const read = (file: string): string => readFileSync(join(root, "envoy", file), "utf8");
+const files = ["envoy.yaml", "services.yaml"] as const;
+
+/** Any part of a configuration. */
+// biome-ignore lint/suspicious/noExplicitAny: tests look into what yaml reads, wherever it is
+type Part = any;
+
+const managerOf = (listener: Part): Part => listener.filter_chains[0].filters[0].typed_config;
+const listenersOf = (file: string): Part[] => parse(read(file)).static_resources.listeners;
+
+describe.each(files)("%s", (file) => {
+  it("has its admin interface on loopback", () => {
+    expect(parse(read(file)).admin.address.socket_address.address).toBe("127.0.0.1");
+  });
+
+  it("is rendered with other addresses and paths, and is otherwise what is committed", () => {
+    const settings = {
+      address: "127.0.0.1",
+      port: 9000,
+      adminPort: 9100,
+      backends: ["127.0.0.1:9200", "[::1]:9201"],
+      certificateConfig: "/elsewhere/certificate.yaml",
+      metadataFilter: "/elsewhere/metadata.lua",
+    };
+    const expected = parse(
+      read(file).replaceAll(/envoy\/(certificate\.yaml|metadata\.lua)/g, "/elsewhere/$1"),
+    );
+    expected.admin.address.socket_address.port_value = 9100;
+    expected.static_resources.listeners.forEach((listener: Part, index: number) => {
+      listener.address = addressOf("127.0.0.1", 9000 + index);
+    });
+    for (const cluster of expected.static_resources.clusters) {
+      const endpoints = [addressOf("127.0.0.1", 9200), addressOf("::1", 9201)];
+      cluster.load_assignment.endpoints = [
+        { lb_endpoints: endpoints.map((address) => ({ endpoint: { address } })) },
+      ];
+    }
+    expect(parse(renderEdge(read(file), settings))).toEqual(expected);
+  });
+});
+
+describeEdge("a configuration as it is committed", () => {
+  it.each(files)("of %s is valid", async (file) => {
+    const directory = makeTemporaryDirectory();
+    symlinkSync(join(root, "envoy"), join(directory, "envoy"));
+    mkdirSync(join(directory, "data/tls"), { recursive: true });
+    makeCertificate(join(directory, "data/tls"));
+    const args = ["--mode", "validate", "-c", `envoy/${file}`];
+    const { stdout } = await promisify(execFile)(findEnvoy() ?? "envoy", args, { cwd: directory });
+    expect(stdout).toContain("OK");
+  });
+});
+
+describe("services.yaml", () => {
+  const [edge] = listenersOf("envoy.yaml");
+  it.each(listenersOf("services.yaml"))(
+    "has in its listener $name but the routes what envoy.yaml has",
+    (listener) => {
+      const { route_config: _own, ...manager } = managerOf(listener);
+      const { route_config: _other, ...expected } = managerOf(edge);
+      expect(manager).toEqual(expected);
+      expect(listener.filter_chains[0].transport_socket).toEqual(edge.filter_chains[0].transport_socket);
+    },
+  );
+
+  it("has around the listeners what envoy.yaml has", () => {
+    const { static_resources: _own, ...frame } = parse(read("services.yaml"));
+    const { static_resources: _other, ...expected } = parse(read("envoy.yaml"));
+    expect(frame).toEqual(expected);
+  });
+
+  it("has clusters that differ from those of envoy.yaml by name and servers alone", () => {
+    const strip = ({ name: _name, load_assignment: _servers, ...rest }: Part): Part => rest;
+    const [servers, gateways] = parse(read("envoy.yaml")).static_resources.clusters.map(strip);
+    const clusters: Part[] = parse(read("services.yaml")).static_resources.clusters;
+    expect(clusters.map(({ name }) => name)).toEqual(["servers", "keys", "gateways"]);
+    expect(clusters.map(strip)).toEqual([servers, servers, gateways]);
+  });
+});
+
+interface Request {
+  readonly method: string;
+  readonly path: string;
+  readonly headers?: readonly string[];
+}
+
+/** What Envoy does with a call, by the name of its route without the name of its servers. */
+type Kind = "watch" | "stream" | "read" | "call" | "repeatable";
+
+let services: DescService[];
+beforeAll(async () => {
+  const modules: Record<string, DescService>[] = await Promise.all(
+    globSync("gen/**/*_pb.ts", { cwd: root }).map((path) => import(join(root, path))),
+  );
+  services = modules.flatMap((module) => Object.values(module)).filter(({ kind }) => kind === "service");
+});
+
+describe.each(files)("the routes of %s", (file) => {
+  const { routes }: { routes: Part[] } = managerOf(listenersOf(file)[0]).route_config.virtual_hosts[0];
+  const routeOf = (request: Request): Part => routes.find(({ match }) => matches(match, request));
+
+  it("are those that the protos want, for every RPC and every REST call", () => {
+    const requests = services.flatMap(({ methods }) => methods.flatMap(requestsOf));
+    expect(requests.length).toBeGreaterThan(100);
+    const found = requests.map(({ request }) => `${lineOf(request)}: ${kindOf(routeOf(request).name)}`);
+    expect(found).toEqual(requests.map(({ request, kind }) => `${lineOf(request)}: ${kind}`));
+  });
+
+  it("name no RPC and no path that the protos do not have", () => {
+    const requests = services.flatMap(({ methods }) => methods.flatMap(requestsOf));
+    const known = ["/metrics", ...requests.map(({ request }) => request.path)];
+    const named = read(file)
+      .replaceAll(/\\\n\s*/g, "")
+      .matchAll(/(?:regex: *\n? *"([^"]*)"|path: (\/\S+) \})/g);
+    const paths = [...named].flatMap(([, regex = "", path = ""]) => [
+      path,
+      ...expand(regex.replaceAll("\\\\", "\\")),
+    ]);
+    const ours = paths.filter((path) => path !== "" && !path.endsWith("/.*"));
+    expect(ours.length).toBeGreaterThan(50);
+    expect(ours.filter((path) => !known.includes(path))).toEqual([]);
+  });
+
+  it("bring each service to its servers", () => {
+    const clusterOf = ({ typeName }: DescService): string => {
+      if (typeName.startsWith("vpn.")) return "gateways";
+      return file === "services.yaml" && typeName.startsWith("kms.") ? "keys" : "servers";
+    };
+    const requests = services.flatMap((service) =>
+      service.methods.flatMap(requestsOf).map(({ request }) => ({ request, cluster: clusterOf(service) })),
+    );
+    const found = requests.map(({ request }) => `${lineOf(request)}: ${routeOf(request).route.cluster}`);
+    expect(found).toEqual(requests.map(({ request, cluster }) => `${lineOf(request)}: ${cluster}`));
+  });
+
+  it.each([
+    { kind: "watch", isSafe: true, timeout: "0s" },
+    { kind: "stream", isSafe: false, timeout: "0s" },
+    { kind: "read", isSafe: true, timeout: "35s" },
+    { kind: "repeatable", isSafe: true, timeout: "35s" },
+    { kind: "call", isSafe: false, timeout: "35s" },
+  ])(
+    "of kind $kind are tried again after a reset: $isSafe; end after $timeout",
+    ({ kind, isSafe, timeout }) => {
+      const ofKind = routes.filter(({ name }) => kindOf(name) === kind);
+      expect(ofKind.length).toBeGreaterThan(0);
+      for (const { route } of ofKind) {
+        const conditions: string[] = route.retry_policy.retry_on.split(",");
+        expect(conditions).toEqual(
+          expect.arrayContaining(["connect-failure", "refused-stream", "reset-before-request"]),
+        );
+        expect([conditions.includes("reset"), conditions.includes("unavailable")]).toEqual([isSafe, isSafe]);
+        expect([route.timeout, route.retry_policy.num_retries]).toEqual([timeout, 2]);
+      }
+    },
+  );
+});
+
+/** All ways to make a call of an RPC, and what Envoy is to do with each. */
+function requestsOf(method: DescMethod): { request: Request; kind: Kind }[] {
+  const isRead = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+  const rpc: Request = { method: "POST", path: `/${method.parent.typeName}/${method.name}` };
+  const rest = restOf(method);
+  if (method.methodKind !== "unary")
+    return [rpc, ...rest].map((request) => ({ request, kind: isRead ? "watch" : "stream" }));
+  if (isRead) return [rpc, { ...rpc, method: "GET" }, ...rest].map((request) => ({ request, kind: "read" }));
+  return [rpc, ...rest].flatMap((request) => [
+    { request, kind: "call" as const },
+    { request: { ...request, headers: ["idempotency-key"] }, kind: "repeatable" as const },
+  ]);
+}
+
+function restOf(method: DescMethod): Request[] {
+  const options = method.proto.options;
+  if (options === undefined || !hasOption(method, http)) return [];
+  const { pattern } = getOption(method, http);
+  if (pattern.case === undefined || pattern.case === "custom")
+    throw new Error(`${method.name} has no pattern`);
+  return [{ method: pattern.case.toUpperCase(), path: pattern.value.replaceAll(/\{\w+\}/g, "a%2Fb") }];
+}
+
+function lineOf({ method, path, headers = [] }: Request): string {
+  return [method, path, ...headers].join(" ");
+}
+
+function kindOf(routeName: string): string {
+  return routeName.replace(/^(vpn|kms)-/, "");
+}
+
+/** Whether Envoy takes a route, with the few ways to match that the files use. */
+function matches(match: Part, { method, path, headers: present = [] }: Request): boolean {
+  const { prefix, path: exact, safe_regex: regex, headers = [], ...others } = match;
+  if (Object.keys(others).length > 0) throw new Error(`not known: ${Object.keys(others)}`);
+  if (prefix !== undefined && !path.startsWith(prefix)) return false;
+  if (exact !== undefined && path !== exact) return false;
+  if (regex !== undefined && !isFullMatch(regex.regex, path)) return false;
+  return headers.every(({ name, string_match: text, present_match: isPresent }: Part) =>
+    isPresent ? present.includes(name) : name === ":method" && isFullMatch(text.safe_regex.regex, method),
+  );
+}
+
+function isFullMatch(regex: string, text: string): boolean {
+  return new RegExp(`^(?:${regex})$`).test(text);
+}
+
+/** What an expression of alternatives, in one level of brackets, stands for. */
+function expand(regex: string): string[] {
+  return regex
+    .replaceAll("\\.", ".")
+    .split(/\|(?![^(]*\))/)
+    .flatMap((path) => {
+      const [, before = path, options, isOptional, after = ""] =
+        /^(.*?)\(([^)]*)\)(\??)(.*)$/.exec(path) ?? [];
+      if (options === undefined) return [before];
+      return [...options.split("|"), ...(isOptional ? [""] : [])].map((option) => before + option + after);
+    });
+}
+
+function addressOf(address: string, port: number): Part {
+  return { socket_address: { address, port_value: port } };
+}

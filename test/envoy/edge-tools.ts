@@ -1,0 +1,149 @@
+/** A real Envoy with the configuration that is committed, what stands behind it, and clients that trust it. */
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, renameSync } from "node:fs";
+import http2 from "node:http2";
+import { join } from "node:path";
+import tls from "node:tls";
+import type { DescService } from "@bufbuild/protobuf";
+import { type Client, createClient } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { describe, onTestFinished, vi } from "vitest";
+import { type Edge, type EdgeOptions, findEnvoy, startEdge } from "../../envoy/edge.ts";
+import { type RunningServer, startServer } from "../interop/start-server.ts";
+import { isMissing } from "../interop/tools.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+
+/** What the access log says of a request. */
+export interface LogLine {
+  readonly requestId: string;
+  readonly attempts: number;
+  readonly route: string;
+  readonly upstream: string | null;
+  readonly [field: string]: unknown;
+}
+
+/** An Envoy of the test. */
+export interface TestEdge extends Edge {
+  /** What clients trust. */
+  readonly ca: Buffer;
+  readonly caFile: string;
+  readonly tlsDirectory: string;
+  /** The access log so far. */
+  readonly log: readonly LogLine[];
+  /** What the access log says of a request, once it does. */
+  logOf(requestId: string): Promise<LogLine>;
+}
+
+/** When something begins to live for the length of a test, or of a file: `onTestFinished`, or `afterAll`. */
+export type AtEnd = (end: () => void | Promise<void>) => void;
+
+/** Milliseconds that a test may take, where several processes start on a busy machine. */
+const timeout = 60_000;
+
+/** Polls until the check no longer throws. */
+export const eventually = <T>(check: () => T | Promise<T>): Promise<T> =>
+  vi.waitFor(check, { timeout: timeout / 2, interval: 20 });
+
+/**
+ * Describes tests that need Envoy, and other programs. They are skipped, and say so, where one is missing; with
+ * QSP_TEST_REQUIRE_ALL=1 they run, and fail.
+ */
+export function describeEdge(name: string, define: () => void, others: readonly string[] = []): void {
+  const missing = ["openssl", ...others].filter(isMissing);
+  if (process.env.QSP_TEST_REQUIRE_ALL !== "1" && findEnvoy() === undefined) missing.unshift("envoy");
+  const isSkipped = missing.length > 0;
+  describe.skipIf(isSkipped)(isSkipped ? `${name}: needs ${missing.join(", ")}` : name, { timeout }, define);
+}
+
+/** Starts Envoy before these servers, with a certificate that is made for it unless there is one. */
+export async function startTestEdge(
+  options: Pick<EdgeOptions, "backends" | "configuration"> & Partial<Pick<EdgeOptions, "tlsDirectory">>,
+  atEnd: AtEnd = onTestFinished,
+): Promise<TestEdge> {
+  const { tlsDirectory = makeTemporaryDirectory(atEnd) } = options;
+  if (options.tlsDirectory === undefined) makeCertificate(tlsDirectory);
+  const log: LogLine[] = [];
+  const edge = await startEdge({ ...options, tlsDirectory, onLog: (line) => log.push(JSON.parse(line)) });
+  atEnd(async () => void (await edge.stop()));
+  const caFile = join(tlsDirectory, "ca.crt");
+  return {
+    ...edge,
+    ca: readFileSync(caFile),
+    caFile,
+    tlsDirectory,
+    log,
+    logOf: (requestId) =>
+      eventually(() => {
+        const line = log.find((candidate) => candidate.requestId === requestId);
+        if (line === undefined) throw new Error(`the log has no ${requestId}`);
+        return line;
+      }),
+  };
+}
+
+/** Makes a certificate of localhost and puts it in place as a renewal does: the key first, by rename. */
+export function makeCertificate(directory: string): void {
+  const draft = join(directory, "draft");
+  mkdirSync(draft, { recursive: true });
+  const [ca, caKey] = [join(directory, "ca.crt"), join(directory, "ca.key")];
+  if (!existsSync(ca)) makeKeyAndCertificate(caKey, ca, ["-subj", "/CN=CA of a test"]);
+  makeKeyAndCertificate(join(draft, "gateway.key"), join(draft, "gateway.crt"), [
+    ...["-CA", ca, "-CAkey", caKey, "-subj", "/CN=localhost"],
+    ...["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-addext", "basicConstraints=CA:FALSE"],
+  ]);
+  for (const file of ["gateway.key", "gateway.crt"]) renameSync(join(draft, file), join(directory, file));
+}
+
+function makeKeyAndCertificate(key: string, certificate: string, flags: readonly string[]): void {
+  const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
+  const files = ["-keyout", key, "-out", certificate];
+  execFileSync("openssl", ["req", "-x509", ...kind, ...files, ...flags], { stdio: "ignore" });
+}
+
+/** Starts the real program, as a server behind Envoy is started. */
+export async function startBackend(
+  atEnd: AtEnd = onTestFinished,
+  args: readonly string[] = [],
+  dataDir: string = makeTemporaryDirectory(atEnd),
+): Promise<RunningServer> {
+  const flags = ["--max-metadata-bytes", "17408", "--log-level", "error", ...args];
+  const server = await startServer({ dataDir, args: flags });
+  atEnd(async () => void (await server.stop("SIGKILL")));
+  return server;
+}
+
+/** An HTTP/2 connection through Envoy, which closes with the test. */
+export function connectHttp2(
+  { url, ca }: Pick<TestEdge, "url" | "ca">,
+  options: http2.SecureClientSessionOptions = {},
+): http2.ClientHttp2Session {
+  const session = http2.connect(url, { ca, maxSendHeaderBlockLength: 1024 * 1024, ...options });
+  session.on("error", () => {}); // Every stream on it fails, and is told so.
+  onTestFinished(() => session.destroy());
+  return session;
+}
+
+/** A gRPC client through Envoy, on a connection of its own, which closes with the test. */
+export function connectGrpc<S extends DescService>(
+  service: S,
+  { url, ca }: Pick<TestEdge, "url" | "ca">,
+  localAddress = "127.0.0.1",
+): Client<S> {
+  const at = { host: "127.0.0.1", port: Number(new URL(url).port), servername: "localhost", localAddress };
+  const createConnection = (): tls.TLSSocket => tls.connect({ ...at, ca, ALPNProtocols: ["h2"] });
+  const sessionManager = new Http2SessionManager(url, {}, { createConnection });
+  onTestFinished(() => sessionManager.abort());
+  return createClient(service, createGrpcTransport({ baseUrl: url, sessionManager }));
+}
+
+/** What Envoy says of a server of a cluster, such as "/failed_active_hc"; "healthy" if nothing is wrong. */
+export async function flagsOf({ adminUrl }: Edge, cluster: string, authority: string): Promise<string> {
+  const text = await (await fetch(`${adminUrl}/clusters`)).text();
+  const prefix = `${cluster}::${authority}::health_flags::`;
+  return (
+    text
+      .split("\n")
+      .find((line) => line.startsWith(prefix))
+      ?.slice(prefix.length) ?? "unknown"
+  );
+}

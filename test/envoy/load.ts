@@ -1,0 +1,75 @@
+/** Callers that call all the time, and what became of their calls. */
+import https from "node:https";
+import { text } from "node:stream/consumers";
+import { onTestFinished } from "vitest";
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { connectGrpc, type TestEdge } from "./edge-tools.ts";
+
+/** One call; rejects if it failed. */
+export type MakeCall = () => Promise<unknown>;
+
+/** What became of the calls. */
+export interface Load {
+  /** How many were answered so far. */
+  readonly answered: number;
+  /** Ends it; gives why calls failed. */
+  end(): Promise<readonly unknown[]>;
+}
+
+/** Lets each of the callers make one call after another. */
+export function startLoad(callers: readonly MakeCall[]): Load {
+  let isEnding = false;
+  let answered = 0;
+  const failures: unknown[] = [];
+  const callOn = async (call: MakeCall): Promise<void> => {
+    while (!isEnding) {
+      await call().then(
+        () => answered++,
+        (error: unknown) => failures.push(error),
+      );
+    }
+  };
+  const ends = callers.map(callOn);
+  return {
+    get answered() {
+      return answered;
+    },
+    end: async () => {
+      isEnding = true;
+      await Promise.all(ends);
+      return failures;
+    },
+  };
+}
+
+/** Calls that are safe to repeat, of several protocols, each on a connection of its own. */
+export function makeSafeCalls(edge: TestEdge): MakeCall[] {
+  const pqc = connectGrpc(PqcService, edge);
+  const tokens = connectGrpc(TokenService, edge);
+  const get = makeRest(edge);
+  const sign = makeRest(edge);
+  return [
+    () => pqc.getAlgorithmInfo({}),
+    () => tokens.hello({}),
+    () => get("GET", "/api/grpc/algorithms"),
+    () => sign("POST", "/api/grpc/sign", { "idempotency-key": "1" }, '{"data":"aGVsbG8="}'),
+  ];
+}
+
+/** REST calls over HTTP/1.1 on one connection. */
+function makeRest({ url, ca }: TestEdge) {
+  const agent = new https.Agent({ ca, keepAlive: true, maxSockets: 1 });
+  onTestFinished(() => agent.destroy());
+  return (method: string, path: string, headers: Record<string, string> = {}, body = ""): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const all = { "content-type": "application/json", "content-length": body.length, ...headers };
+      const req = https.request(url + path, { method, agent, headers: method === "GET" ? headers : all });
+      req.on("error", reject);
+      req.on("response", (res) => {
+        if (res.statusCode === 200) text(res).then(resolve, reject);
+        else reject(new Error(`answered ${res.statusCode}`));
+      });
+      req.end(body);
+    });
+}

@@ -1,0 +1,148 @@
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import type { OutgoingHttpHeaders } from "node:http2";
+import https from "node:https";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startProbe } from "../server/probe.ts";
+import { envelope, grpcStatusOf, jsonRefusalOf, type RawAnswer, request } from "../server/raw.ts";
+import { connectHttp2, describeEdge, startTestEdge, type TestEdge } from "./edge-tools.ts";
+
+const limit = 16_384;
+const tooLarge = "METADATA_TOO_LARGE";
+
+interface Form {
+  readonly name: string;
+  readonly path: string;
+  readonly type: string;
+  readonly body: string;
+  /** What its refusals say. */
+  readonly refusal: Record<string, unknown>;
+}
+
+const byStatus = { status: 431, code: "RESOURCE_EXHAUSTED", reason: tooLarge };
+const byConnect = { status: 431, code: "resource_exhausted", reason: tooLarge };
+const byTrailers = { status: 200, grpcStatus: 8, reason: tooLarge };
+/** The headers of a gRPC answer that are not all there is of it. */
+const notRefused = expect.not.objectContaining({ "grpc-status": expect.anything() });
+const rpc = "/probing.Probe/Ask";
+const empty = envelope("").toString("latin1");
+const forms: readonly Form[] = [
+  { name: "REST", path: "/probe/ask", type: "application/json", body: "{}", refusal: byStatus },
+  { name: "Connect", path: rpc, type: "application/proto", body: "", refusal: byConnect },
+  { name: "Connect with JSON", path: rpc, type: "application/json", body: "{}", refusal: byConnect },
+  { name: "gRPC-Web", path: rpc, type: "application/grpc-web+proto", body: empty, refusal: byTrailers },
+];
+const grpc: Form = { name: "gRPC", path: rpc, type: "application/grpc", body: empty, refusal: byTrailers };
+
+describeEdge("metadata through Envoy", () => {
+  const ends: (() => void | Promise<void>)[] = [];
+  afterAll(async () => {
+    for (const end of ends.reverse()) await end();
+  });
+  let edge: TestEdge;
+  beforeAll(async () => {
+    const probe = await startProbe({}, { maxMetadataBytes: 17_408 });
+    ends.push(probe.end);
+    edge = await startTestEdge({ backends: [`127.0.0.1:${probe.port}`] }, (end) => void ends.push(end));
+  }, 30_000);
+
+  /** Sends a request with so many bytes of metadata over HTTP/2, pseudo-headers counted. */
+  const send = (form: Form, bytes: number, others: OutgoingHttpHeaders = {}) => {
+    const headers: OutgoingHttpHeaders = {
+      ":method": "POST",
+      ":scheme": "https",
+      ":authority": new URL(edge.url).host,
+      ":path": form.path,
+      "content-type": form.type,
+      ...others,
+    };
+    return request(connectHttp2(edge), fill(headers, bytes), Buffer.from(form.body, "latin1"));
+  };
+
+  describe.each([...forms, grpc])("of $name over HTTP/2", (form) => {
+    it("passes with a token of 4,500 characters", async () => {
+      const authorization = `Bearer ${"x".repeat(4500)}`;
+      expect((await send(form, 5000, { authorization })).status).toBe(200);
+    });
+
+    it("passes with exactly 16,384 bytes", async () => {
+      expect(await send(form, limit)).toMatchObject({ status: 200, headers: notRefused });
+    });
+
+    it.each([limit + 1, 20_000, 60_000])("is refused with %i bytes, and not cut", async (bytes) => {
+      expect(refusalOf(await send(form, bytes))).toEqual(form.refusal);
+    });
+  });
+
+  describe.each(forms)("of $name over HTTP/1.1", (form) => {
+    /** Node adds `connection`, which is for Envoy alone, and not counted. */
+    const sendHttp1 = async (bytes: number): Promise<RawAnswer> => {
+      const own = { host: "localhost", "content-type": form.type, "content-length": form.body.length };
+      const headers = fill(own, bytes - form.path.length);
+      const { path } = form;
+      const req = https.request(edge.url, { method: "POST", path, headers, ca: edge.ca, agent: false });
+      req.end(Buffer.from(form.body, "latin1"));
+      const [res]: IncomingMessage[] = await once(req, "response");
+      const body = Buffer.concat(await Array.fromAsync(res ?? []));
+      return { status: res?.statusCode ?? 0, headers: res?.headers ?? {}, trailers: {}, body };
+    };
+
+    it("passes with exactly 16,384 bytes", async () => {
+      expect(await sendHttp1(limit)).toMatchObject({ status: 200, headers: notRefused });
+    });
+
+    it.each([limit + 1, 60_000])("is refused with %i bytes, and not cut", async (bytes) => {
+      expect(refusalOf(await sendHttp1(bytes))).toEqual(form.refusal);
+    });
+  });
+
+  const [rest] = forms as [Form];
+
+  it("is counted with what the client says of other addresses", async () => {
+    const forwarded = { "x-forwarded-for": "192.0.2.1, 192.0.2.2" };
+    expect((await send(rest, limit, forwarded)).status).toBe(200);
+    expect((await send(rest, limit + 1, forwarded)).status).toBe(431);
+  });
+
+  it("is counted in many small fields as well", async () => {
+    const fields = Object.fromEntries(
+      Array.from({ length: 900 }, (_, index) => [`x-field-${index}`, "0123456789"]),
+    );
+    expect((await send(rest, 0, fields)).status).toBe(431);
+  });
+
+  it("of 100,000 bytes is refused, and not cut", async () => {
+    const fields = Object.fromEntries(
+      Array.from({ length: 10 }, (_, index) => [`x-field-${index}`, "x".repeat(10_000)]),
+    );
+    expect(refusalOf(await send(rest, 0, fields))).toEqual(byStatus);
+  });
+
+  it("beyond the limit harms no other call of the connection", async () => {
+    const session = connectHttp2(edge);
+    const headers = { ":path": "/probe/look", "x-large": "x".repeat(20_000) };
+    const [refused, answered] = await Promise.all([
+      request(session, headers),
+      request(session, { ":path": "/probe/look" }),
+    ]);
+    expect([refused.status, answered.status]).toEqual([431, 200]);
+    expect((await request(session, { ":path": "/probe/look" })).status).toBe(200);
+  });
+});
+
+/** Adds a field that brings all names and values to so many bytes; none if they have them. */
+function fill(headers: OutgoingHttpHeaders, bytes: number): OutgoingHttpHeaders {
+  const count = Object.entries(headers).reduce(
+    (sum, [name, value]) => sum + name.length + String(value).length,
+    0,
+  );
+  const missing = bytes - count - "x-filler".length;
+  return missing > 0 ? { ...headers, "x-filler": "x".repeat(missing) } : headers;
+}
+
+function refusalOf(answer: RawAnswer): Record<string, unknown> {
+  const { status, body } = answer;
+  if (status !== 200) return { status, ...jsonRefusalOf(body) };
+  const { status: grpcStatus, reason } = grpcStatusOf(answer);
+  return { status, grpcStatus, reason };
+}

@@ -1,0 +1,83 @@
+/** A server that does what a test wants on the level of HTTP/2 streams, where breaking off and refusing happen. */
+import { once } from "node:events";
+import http2 from "node:http2";
+import type { AddressInfo } from "node:net";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { onTestFinished } from "vitest";
+import {
+  HealthCheckResponseSchema,
+  HealthCheckResponse_ServingStatus as ServingStatus,
+} from "#gen/grpc/health/v1/health_pb.ts";
+import { envelope } from "../server/raw.ts";
+import type { AtEnd } from "./edge-tools.ts";
+
+/** What is done with a call. */
+export type Answer = (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders) => void;
+
+/** A server that is told what to do. */
+export interface PlainBackend {
+  /** "127.0.0.1:port" */
+  readonly authority: string;
+  /** The headers of all calls so far, without those of health checks. */
+  readonly calls: readonly http2.IncomingHttpHeaders[];
+  /** What it says of its health. */
+  setServing(isServing: boolean): void;
+}
+
+/** Answers with the headers of the request, as JSON. */
+export const tellHeaders: Answer = (stream, headers) => {
+  stream.respond({ ":status": 200, "content-type": "application/json" });
+  stream.end(JSON.stringify(headers));
+};
+
+/** Answers as a server does whose store is gone: 503, or 14 over gRPC. */
+export const answerUnavailable: Answer = (stream, headers) => {
+  const isGrpc = headers["content-type"] === "application/grpc";
+  const grpc = { ":status": 200, "content-type": "application/grpc", "grpc-status": "14" };
+  stream.respond(isGrpc ? grpc : { ":status": 503 }, { endStream: true });
+};
+
+/** Takes the request, and breaks off. */
+export const breakOff: Answer = (stream) => stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
+
+/** Says that it has not looked at the request. */
+export const refuseStream: Answer = (stream) => stream.close(http2.constants.NGHTTP2_REFUSED_STREAM);
+
+/** Serves until the end. */
+export async function startPlainBackend(
+  answer: Answer,
+  atEnd: AtEnd = onTestFinished,
+): Promise<PlainBackend> {
+  const calls: http2.IncomingHttpHeaders[] = [];
+  const sessions = new Set<http2.ServerHttp2Session>();
+  let isServing = true;
+  const server = http2.createServer();
+  server.on("session", (session) => sessions.add(session));
+  server.on("stream", (stream: http2.ServerHttp2Stream, headers) => {
+    stream.on("error", () => {}); // Envoy may have gone.
+    if (headers[":path"] === "/grpc.health.v1.Health/Check") return answerHealth(stream, isServing);
+    calls.push(headers);
+    answer(stream, headers);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  atEnd(() => {
+    for (const session of sessions) session.destroy();
+    server.close();
+  });
+  return {
+    authority: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    calls,
+    setServing: (value) => {
+      isServing = value;
+    },
+  };
+}
+
+function answerHealth(stream: http2.ServerHttp2Stream, isServing: boolean): void {
+  const status = isServing ? ServingStatus.SERVING : ServingStatus.NOT_SERVING;
+  const message = create(HealthCheckResponseSchema, { status });
+  stream.respond({ ":status": 200, "content-type": "application/grpc" }, { waitForTrailers: true });
+  stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
+  stream.end(envelope(toBinary(HealthCheckResponseSchema, message)));
+}

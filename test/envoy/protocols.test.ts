@@ -1,0 +1,194 @@
+import { type Client, createClient, type Transport } from "@connectrpc/connect";
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+} from "@connectrpc/connect-node";
+import { credentials, Client as GrpcJsClient } from "@grpc/grpc-js";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import { isSignatureOf } from "../interop/outside.ts";
+import type { RunningServer } from "../interop/start-server.ts";
+import { run } from "../interop/tools.ts";
+import { refusal } from "../refusal.ts";
+import { request } from "../server/raw.ts";
+import {
+  connectGrpc,
+  connectHttp2,
+  describeEdge,
+  startBackend,
+  startTestEdge,
+  type TestEdge,
+} from "./edge-tools.ts";
+
+const data = new TextEncoder().encode("hello");
+
+describeEdge("through Envoy", () => {
+  const ends: (() => void | Promise<void>)[] = [];
+  const atEnd = (end: () => void | Promise<void>): void => void ends.push(end);
+  afterAll(async () => {
+    for (const end of ends.reverse()) await end();
+  });
+  let server: RunningServer;
+  let edge: TestEdge;
+  beforeAll(async () => {
+    server = await startBackend(atEnd);
+    edge = await startTestEdge({ backends: [server.authority] }, atEnd);
+  }, 30_000);
+
+  const transports: Record<string, (baseUrl: string, nodeOptions: { ca: Buffer }) => Transport> = {
+    gRPC: (baseUrl, nodeOptions) => createGrpcTransport({ baseUrl, nodeOptions }),
+    "gRPC-Web over HTTP/1.1": (baseUrl, nodeOptions) =>
+      createGrpcWebTransport({ baseUrl, nodeOptions, httpVersion: "1.1" }),
+    "gRPC-Web over HTTP/2": (baseUrl, nodeOptions) =>
+      createGrpcWebTransport({ baseUrl, nodeOptions, httpVersion: "2" }),
+    "Connect over HTTP/1.1": (baseUrl, nodeOptions) =>
+      createConnectTransport({ baseUrl, nodeOptions, httpVersion: "1.1" }),
+    "Connect over HTTP/2": (baseUrl, nodeOptions) =>
+      createConnectTransport({ baseUrl, nodeOptions, httpVersion: "2" }),
+    "Connect with GET": (baseUrl, nodeOptions) =>
+      createConnectTransport({ baseUrl, nodeOptions, httpVersion: "1.1", useHttpGet: true }),
+  };
+
+  describe.each(Object.entries(transports))("%s", (_name, create) => {
+    const connect = <S extends typeof PqcService | typeof KmsService>(service: S): Client<S> =>
+      createClient(service, create(edge.url, { ca: edge.ca }));
+
+    it("signs and verifies", async () => {
+      const pqc = connect(PqcService);
+      const { signature, publicKey, publicKeyPem } = await pqc.signData({ data });
+      expect(isSignatureOf(publicKeyPem, signature, data)).toBe(true);
+      expect((await pqc.verifySignature({ data, signature, publicKey })).valid).toBe(true);
+    });
+
+    it("carries a refusal as the server gave it", async () => {
+      expect(await refusal(connect(KmsService).getKey({ keyId: "key-of-nobody" }))).toEqual({
+        code: "NotFound",
+        reason: "KEY_NOT_FOUND",
+      });
+    });
+
+    it("carries a stream of the server as it comes", async () => {
+      const kms = connect(KmsService);
+      const { keyId = "" } = (await kms.createKey({ alias: "watched" })).result ?? {};
+      const ending = new AbortController();
+      const stream = kms.watchAuditLog({ keyId, afterSequence: 0 }, { signal: ending.signal });
+      const answers = stream[Symbol.asyncIterator]();
+      const next = async () => (await answers.next()).value?.entry?.operation;
+      const first = await next();
+      await kms.sign({ keyId, data });
+      expect([first, await next()]).toEqual(["CREATE", "SIGN"]);
+      ending.abort();
+    });
+  });
+
+  it("carries a stream of the client", async () => {
+    const kms = connectGrpc(KmsService, edge);
+    const { result: key } = await kms.createKey({ alias: "streamed" });
+    const chunk = new Uint8Array(100_000).fill(1);
+    const parts = [
+      { part: { case: "header" as const, value: { keyId: key?.keyId ?? "" } } },
+      ...Array.from({ length: 10 }, () => ({ part: { case: "chunk" as const, value: chunk } })),
+    ];
+    const { result } = await kms.signStream(
+      (async function* () {
+        yield* parts;
+      })(),
+    );
+    const message = new Uint8Array(1_000_000).fill(1);
+    expect(isSignatureOf(key?.publicKeyPem, result?.signature, message)).toBe(true);
+  });
+
+  it("carries a conversation, answer by answer", async () => {
+    const vpn = connectGrpc(VpnService, edge);
+    const { tunnelId } = await vpn.registerPeer({ peerName: "ada" });
+    await vpn.handshake({ tunnelId });
+    const answers: string[] = [];
+    let answered = Promise.withResolvers<void>();
+    const packets = async function* () {
+      for (let count = 0; count < 3; count++) {
+        yield { packet: { case: "send" as const, value: { tunnelId, data } } };
+        // The next one waits for the answer: nothing may hold one back until the stream ends.
+        await answered.promise;
+        answered = Promise.withResolvers();
+      }
+    };
+    for await (const { result } of vpn.tunnel(packets())) {
+      answers.push(result.case ?? "");
+      answered.resolve();
+    }
+    expect(answers).toEqual(["sent", "sent", "sent"]);
+  });
+
+  it("answers grpc-js, over TLS that it checks", async () => {
+    const client = new GrpcJsClient(new URL(edge.url).host, credentials.createSsl(edge.ca));
+    const answer = await new Promise<Buffer | undefined>((resolve, reject) => {
+      const identity = (bytes: Buffer): Buffer => bytes;
+      const path = "/pqc.PqcService/GetAlgorithmInfo";
+      client.makeUnaryRequest(path, identity, identity, Buffer.alloc(0), (error, bytes) =>
+        error === null ? resolve(bytes) : reject(error),
+      );
+    });
+    client.close();
+    expect(answer?.includes("ML-DSA-65")).toBe(true);
+  });
+
+  it("answers grpcurl, which asks reflection", async () => {
+    const authority = new URL(edge.url).host;
+    const list = await run("grpcurl", ["-cacert", edge.caFile, authority, "list"]);
+    expect(list.stdout.split("\n")).toContain("kms.KmsService");
+    const call = await run("grpcurl", ["-cacert", edge.caFile, authority, "pqc.TokenService/Hello"]);
+    expect(JSON.parse(call.stdout)).toMatchObject({ status: "success" });
+  });
+
+  it.each(["--http1.1", "--http2"])("answers REST calls of curl %s, and refuses them", async (version) => {
+    const flags = ["--silent", version, "--cacert", edge.caFile];
+    const json = ["--header", "content-type: application/json", "--data", '{"data":"aGVsbG8="}'];
+    const signed = await run("curl", [...flags, ...json, `${edge.url}/api/grpc/sign`]);
+    expect(JSON.parse(signed.stdout)).toMatchObject({ status: "success", algorithm: "ML-DSA-65" });
+    const refused = await run("curl", [...flags, `${edge.url}/api/kms/key/key-of-nobody`]);
+    expect(JSON.parse(refused.stdout)).toMatchObject({ status: "error", code: "NOT_FOUND" });
+  });
+
+  it("carries a body of 1 MB", async () => {
+    const body = JSON.stringify({ data: Buffer.alloc(750_000).toString("base64") });
+    const headers = { ":path": "/api/grpc/sign", "content-type": "application/json" };
+    expect((await request(connectHttp2(edge), headers, body)).status).toBe(200);
+  });
+
+  it("carries a token of more than 4,500 characters to the call that wants it", async () => {
+    const session = connectHttp2(edge);
+    const json = { "content-type": "application/json" };
+    const body = JSON.stringify({ username: "ada" });
+    const issued = await request(session, { ":path": "/api/auth/token", ...json }, body);
+    const { token } = JSON.parse(issued.body.toString());
+    expect(token.length).toBeGreaterThan(4500);
+    const headers = { ":path": "/api/secure", authorization: `Bearer ${token}` };
+    expect((await request(session, headers)).status).toBe(200);
+  });
+
+  it("leaves %2F in a variable of a path as it is", async () => {
+    const answer = await request(connectHttp2(edge), { ":path": "/api/kms/key/a%2Fb" });
+    expect(JSON.parse(answer.body.toString())).toMatchObject({
+      code: "NOT_FOUND",
+      details: [{ reason: "KEY_NOT_FOUND", metadata: { keyId: "a/b" } }],
+    });
+  });
+
+  it("leaves the metrics of a server to who reaches the server", async () => {
+    expect((await fetch(`${server.url}/metrics`)).status).toBe(200);
+    expect((await request(connectHttp2(edge), { ":path": "/metrics" })).status).toBe(404);
+  });
+
+  it("gives dots and doubled slashes of a path one form", async () => {
+    const answer = await request(connectHttp2(edge), { ":path": "/api//nothing/../hello" });
+    expect(answer.status).toBe(200);
+  });
+
+  it("refuses names of headers with underscores", async () => {
+    const call = request(connectHttp2(edge), { ":path": "/api/hello", x_forwarded_for: "192.0.2.1" });
+    await expect(call).rejects.toThrow();
+  });
+}, ["curl", "grpcurl"]);

@@ -1,0 +1,148 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { request } from "../server/raw.ts";
+import {
+  connectHttp2,
+  describeEdge,
+  eventually,
+  flagsOf,
+  startTestEdge,
+  type TestEdge,
+} from "./edge-tools.ts";
+import { type PlainBackend, startPlainBackend, tellHeaders } from "./plain-backend.ts";
+
+describeEdge("a request that Envoy passes on", () => {
+  const ends: (() => void | Promise<void>)[] = [];
+  const atEnd = (end: () => void | Promise<void>): void => void ends.push(end);
+  afterAll(async () => {
+    for (const end of ends.reverse()) await end();
+  });
+  let edge: TestEdge;
+  beforeAll(async () => {
+    const backend = await startPlainBackend(tellHeaders, atEnd);
+    edge = await startTestEdge({ backends: [backend.authority] }, atEnd);
+  }, 30_000);
+
+  /** The headers that the server was given. */
+  const send = async (headers: Record<string, string>): Promise<Record<string, string>> => {
+    const answer = await request(connectHttp2(edge), { ":path": "/api/hello", ...headers });
+    return JSON.parse(answer.body.toString());
+  };
+
+  it("keeps its id", async () => {
+    const id = "0f5ad7e2-3f0c-4bd6-8b36-2c4a2c1f6a55";
+    expect((await send({ "x-request-id": id }))["x-request-id"]).toBe(id);
+  });
+
+  it("is given an id if it has none, which the answer tells", async () => {
+    const answer = await request(connectHttp2(edge), { ":path": "/api/hello" });
+    const id = answer.headers["x-request-id"];
+    expect(id).toMatch(/^[0-9a-f-]{36}$/);
+    expect(JSON.parse(answer.body.toString())["x-request-id"]).toBe(id);
+  });
+
+  it("carries the client's address behind what the client says of it", async () => {
+    const address = expect.stringMatching(/^\d+\.\d+\.\d+\.\d+$/);
+    expect((await send({}))["x-forwarded-for"]).toEqual(address);
+    const forwarded = (await send({ "x-forwarded-for": "192.0.2.1" }))["x-forwarded-for"] ?? "";
+    expect(forwarded.split(",")).toEqual(["192.0.2.1", address]);
+  });
+
+  it("carries nothing that tells Envoy what to do", async () => {
+    const wishes = {
+      "x-envoy-retry-on": "5xx",
+      "x-envoy-max-retries": "9",
+      "x-envoy-upstream-rq-timeout-ms": "1",
+      "x-envoy-internal": "true",
+    };
+    const told = await send(wishes);
+    expect(Object.keys(wishes).filter((name) => name in told)).toEqual([]);
+  });
+
+  it("grows by less than the 1 KiB that the servers are given for it", async () => {
+    const countBytes = (headers: Record<string, string>): number =>
+      Object.entries(headers).reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+    const sent = {
+      ":method": "GET",
+      ":scheme": "https",
+      ":authority": new URL(edge.url).host,
+      ":path": "/api/hello",
+    };
+    expect(countBytes(await send({})) - countBytes(sent)).toBeLessThan(1024);
+  });
+
+  it("is logged without its query and its token", async () => {
+    const headers = { "x-request-id": "logged", authorization: "Bearer s3cret", cookie: "s3cret" };
+    await send({ ":path": "/api/kms/keys?pageToken=s3cret", ...headers });
+    const line = await edge.logOf("logged");
+    expect(line).toMatchObject({
+      method: "GET",
+      path: "/api/kms/keys",
+      protocol: "HTTP/2",
+      status: 200,
+      flags: "-",
+      route: "read",
+      attempts: 1,
+      client: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
+      upstream: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
+      durationMs: expect.any(Number),
+      bytesIn: 0,
+      bytesOut: expect.any(Number),
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      tlsVersion: "TLSv1.3",
+      tlsGroup: "X25519MLKEM768",
+    });
+    expect(JSON.stringify(line)).not.toContain("s3cret");
+  });
+
+  it("is logged with the status of gRPC", async () => {
+    const grpc = { ":method": "POST", "content-type": "application/grpc", "x-request-id": "logged-grpc" };
+    await request(
+      connectHttp2(edge),
+      { ":path": "/kms.KmsService/Sign", ...grpc, "x-large": "x".repeat(20_000) },
+      "",
+    );
+    expect(await edge.logOf("logged-grpc")).toMatchObject({
+      grpcStatus: "RESOURCE_EXHAUSTED",
+      route: "call",
+    });
+  });
+});
+
+describeEdge("a request that no server can take", () => {
+  it.each([
+    { protocol: "REST", headers: { ":path": "/api/kms/keys" } },
+    { protocol: "Connect", headers: { ":method": "POST", ":path": "/kms.KmsService/ListKeys" } },
+  ])("is answered as the servers answer, over $protocol", async ({ headers }) => {
+    const { edge } = await startWithout();
+    const answer = await request(connectHttp2(edge), headers);
+    expect([answer.status, answer.headers["content-type"]]).toEqual([503, "application/json"]);
+    expect(JSON.parse(answer.body.toString())).toEqual({
+      status: "error",
+      code: "UNAVAILABLE",
+      message: "no healthy upstream",
+      details: [],
+    });
+  });
+
+  it("is answered with the status of gRPC, over gRPC", async () => {
+    const { edge } = await startWithout();
+    const grpc = {
+      ":method": "POST",
+      ":path": "/kms.KmsService/ListKeys",
+      "content-type": "application/grpc",
+    };
+    const answer = await request(connectHttp2(edge), grpc, "");
+    expect([answer.status, answer.headers["grpc-status"]]).toEqual([200, "14"]);
+  });
+
+  /** An edge whose only server says that it is not well. */
+  const startWithout = async (): Promise<{ edge: TestEdge; backend: PlainBackend }> => {
+    const backend = await startPlainBackend(tellHeaders);
+    backend.setServing(false);
+    const edge = await startTestEdge({ backends: [backend.authority] });
+    await eventually(async () => {
+      expect(await flagsOf(edge, "servers", backend.authority)).toContain("failed_active_hc");
+    });
+    return { edge, backend };
+  };
+});

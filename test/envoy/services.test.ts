@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { request } from "../server/raw.ts";
+import { connectHttp2, describeEdge, startTestEdge, type TestEdge } from "./edge-tools.ts";
+import { type Answer, startPlainBackend } from "./plain-backend.ts";
+
+describeEdge("Envoy with services.yaml", () => {
+  const ends: (() => void | Promise<void>)[] = [];
+  const atEnd = (end: () => void | Promise<void>): void => void ends.push(end);
+  afterAll(async () => {
+    for (const end of ends.reverse()) await end();
+  });
+  let edge: TestEdge;
+  beforeAll(async () => {
+    const start = async (name: string) => (await startPlainBackend(answerWith(name), atEnd)).authority;
+    const backends = {
+      servers: [await start("servers")],
+      keys: [await start("keys 1"), await start("keys 2")],
+      gateways: [await start("gateways")],
+    };
+    edge = await startTestEdge({ configuration: "services.yaml", backends }, atEnd);
+  }, 30_000);
+
+  /** Who answered, at which address. */
+  const ask = async (listener: string, path: string): Promise<string> => {
+    const session = connectHttp2({ ...edge, url: edge.urls[listener] ?? "" });
+    const answer = await request(session, { ":method": "POST", ":path": path });
+    return answer.status === 200 ? answer.body.toString() : String(answer.status);
+  };
+
+  it("listens at two addresses", () => {
+    expect(Object.keys(edge.urls)).toEqual(["edge", "keys"]);
+    expect(new Set(Object.values(edge.urls)).size).toBe(2);
+  });
+
+  it.each([
+    { path: "/kms.KmsService/Sign", answerer: /^keys \d$/ },
+    { path: "/api/kms/sign", answerer: /^keys \d$/ },
+    { path: "/vpn.VpnService/SendPacket", answerer: /^gateways$/ },
+    { path: "/api/vpn/send-packet", answerer: /^gateways$/ },
+    { path: "/pqc.PqcService/SignData", answerer: /^servers$/ },
+    { path: "/api/nft/mint", answerer: /^servers$/ },
+    { path: "/grpc.health.v1.Health/List", answerer: /^servers$/ },
+  ])("brings $path to the servers of its service", async ({ path, answerer }) => {
+    expect(await ask("edge", path)).toMatch(answerer);
+  });
+
+  it("lets all servers of one service answer", async () => {
+    const session = connectHttp2(edge);
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, () => request(session, { ":method": "POST", ":path": "/api/kms/sign" })),
+    );
+    expect(new Set(answers.map(({ body }) => body.toString()))).toEqual(new Set(["keys 1", "keys 2"]));
+  });
+
+  describe("at the address of the key service", () => {
+    it.each(["/kms.KmsService/Sign", "/api/kms/sign"])("brings %s to it", async (path) => {
+      expect(await ask("keys", path)).toMatch(/^keys \d$/);
+    });
+
+    it.each(["/vpn.VpnService/SendPacket", "/api/nft/mint", "/"])("has nothing at %s", async (path) => {
+      expect(await ask("keys", path)).toBe("404");
+    });
+  });
+});
+
+const answerWith =
+  (name: string): Answer =>
+  (stream) => {
+    stream.respond({ ":status": 200 });
+    stream.end(name);
+  };

@@ -1,0 +1,120 @@
+import { X509Certificate } from "node:crypto";
+import { once } from "node:events";
+import { readFileSync, renameSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { startProbe } from "../server/probe.ts";
+import { request } from "../server/raw.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import {
+  connectHttp2,
+  describeEdge,
+  eventually,
+  makeCertificate,
+  startTestEdge,
+  type TestEdge,
+} from "./edge-tools.ts";
+
+const groups = [
+  { offers: "the hybrid, X25519 and P-384", curves: "X25519MLKEM768:X25519:P-384", group: "X25519MLKEM768" },
+  { offers: "X25519 first and the hybrid last", curves: "X25519:X25519MLKEM768", group: "X25519MLKEM768" },
+  { offers: "the hybrid alone", curves: "X25519MLKEM768", group: "X25519MLKEM768" },
+  { offers: "P-384 first and X25519 last", curves: "P-384:X25519", group: "X25519" },
+  { offers: "X25519 alone", curves: "X25519", group: "X25519" },
+  { offers: "P-384 alone", curves: "P-384", group: "secp384r1", logged: "P-384" },
+];
+
+describeEdge("Envoy's TLS", () => {
+  const ends: (() => void | Promise<void>)[] = [];
+  afterAll(async () => {
+    for (const end of ends.reverse()) await end();
+  });
+  let edge: TestEdge;
+  beforeAll(async () => {
+    const probe = await startProbe();
+    ends.push(probe.end);
+    edge = await startTestEdge({ backends: [`127.0.0.1:${probe.port}`] }, (end) => void ends.push(end));
+  }, 30_000);
+
+  it.each(groups)("agrees on $group with who offers $offers, and logs it", async (row) => {
+    const session = connectHttp2(edge, { ecdhCurve: row.curves });
+    const requestId = `group-${row.curves}`;
+    const answer = await request(session, { ":path": "/probe/look", "x-request-id": requestId });
+    expect(answer.status).toBe(200);
+    expect((session.socket as TLSSocket).getEphemeralKeyInfo()).toMatchObject({ name: row.group });
+    expect(await edge.logOf(requestId)).toMatchObject({
+      tlsVersion: "TLSv1.3",
+      tlsGroup: row.logged ?? row.group,
+      tlsCipher: expect.stringMatching(/^TLS_/),
+    });
+  });
+
+  it.each([
+    { what: "who offers P-256 alone", options: { ecdhCurve: "P-256" } },
+    { what: "TLS 1.2", options: { maxVersion: "TLSv1.2" as const } },
+  ])("refuses $what", async ({ options }) => {
+    await expect(shakeHands(edge, options)).rejects.toMatchObject({
+      code: expect.stringMatching(
+        /^ERR_SSL_(TLSV1_ALERT_PROTOCOL_VERSION|SSL\/TLS_ALERT_HANDSHAKE_FAILURE)$/,
+      ),
+    });
+  });
+
+  it.each([
+    { offered: ["h2", "http/1.1"], chosen: "h2" },
+    { offered: ["http/1.1", "h2"], chosen: "h2" },
+    { offered: ["http/1.1"], chosen: "http/1.1" },
+  ])("chooses $chosen of $offered", async ({ offered, chosen }) => {
+    const socket = await shakeHands(edge, { ALPNProtocols: offered });
+    expect([socket.alpnProtocol, socket.getProtocol()]).toEqual([chosen, "TLSv1.3"]);
+  });
+
+  it("takes a renewed certificate without a restart, and lets go of no connection", async () => {
+    const session = connectHttp2(edge);
+    expect((await request(session, { ":path": "/probe/look" })).status).toBe(200);
+    const old = (await shakeHands(edge)).getPeerCertificate().fingerprint256;
+    makeCertificate(edge.tlsDirectory);
+    const renewed = fingerprintIn(edge.tlsDirectory);
+    expect(renewed).not.toBe(old);
+    await eventually(async () => {
+      expect((await shakeHands(edge)).getPeerCertificate().fingerprint256).toBe(renewed);
+    });
+    expect((await request(session, { ":path": "/probe/look" })).status).toBe(200);
+    expect(session.closed).toBe(false);
+  });
+
+  it("takes a certificate that is renewed as Kubernetes does it, by a link to another directory", async () => {
+    const tlsDirectory = makeTemporaryDirectory();
+    for (const version of ["1", "2"]) makeCertificate(join(tlsDirectory, version));
+    symlinkSync("1", join(tlsDirectory, "current"));
+    for (const file of ["gateway.crt", "gateway.key", "ca.crt"])
+      symlinkSync(join("current", file), join(tlsDirectory, file));
+    const linked = await startTestEdge({ backends: ["127.0.0.1:1"], tlsDirectory });
+    const shown = async (): Promise<string> =>
+      (await shakeHands(linked, { rejectUnauthorized: false })).getPeerCertificate().fingerprint256;
+    expect(await shown()).toBe(fingerprintIn(join(tlsDirectory, "1")));
+    symlinkSync("2", join(tlsDirectory, "next"));
+    renameSync(join(tlsDirectory, "next"), join(tlsDirectory, "current"));
+    const renewed = fingerprintIn(join(tlsDirectory, "2"));
+    await eventually(async () => expect(await shown()).toBe(renewed));
+  });
+});
+
+/** Makes a connection; it closes with the test. @throws the alert of the other side */
+async function shakeHands({ url, ca }: TestEdge, options: ConnectionOptions = {}): Promise<TLSSocket> {
+  const socket = connect({
+    host: "127.0.0.1",
+    port: Number(new URL(url).port),
+    ca,
+    servername: "localhost",
+    ...options,
+  });
+  onTestFinished(() => void socket.destroy());
+  await once(socket, "secureConnect");
+  return socket;
+}
+
+function fingerprintIn(directory: string): string {
+  return new X509Certificate(readFileSync(join(directory, "gateway.crt"))).fingerprint256;
+}
