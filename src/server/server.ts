@@ -4,7 +4,7 @@
  * It takes descriptors and implementations and knows none of them.
  */
 import type { AddressInfo } from "node:net";
-import { createRegistry, type DescMethod } from "@bufbuild/protobuf";
+import { createRegistry, type DescMethod, type DescService } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor, ServiceImplSpec } from "@connectrpc/connect";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import { createValidateInterceptor } from "@connectrpc/validate";

@@ -1,9 +1,17 @@
 /** Lets a call through only if its caller may make it, as the RPC's option `qsp.access` says. */
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
-import type { HandlerContext, Interceptor } from "@connectrpc/connect";
-import { createContextKey } from "@connectrpc/connect";
+import type {
+  HandlerContext,
+  Interceptor,
+  StreamRequest,
+  StreamResponse,
+  UnaryResponse,
+} from "@connectrpc/connect";
+import { Code, ConnectError, createContextKey } from "@connectrpc/connect";
 import { Access, access } from "#gen/qsp/access_pb.ts";
 import { refuse } from "../../errors.ts";
+import { raceSignal } from "../../transcoding/interrupt.ts";
+import { mapStream, untilAborted } from "./streams.ts";
 
 /** What somebody may do. A device may do nothing but send its own readings. */
 export type Role = "user" | "auditor" | "admin" | "device";
@@ -43,12 +51,53 @@ export function accessInterceptor(policy: AccessPolicy): Interceptor {
   return (next) => async (req) => {
     const roles = rolesFor(req.method, policy.mode);
     if (roles !== undefined) {
-      const caller = await policy.authenticate(req.header.get("authorization"));
-      if (!roles.includes(caller.role)) throw refuseRole(req.method, caller.role, roles);
-      req.contextValues.set(callerKey, caller);
+      const authorization = req.header.get("authorization");
+      const admit = async (): Promise<Caller> => {
+        const caller = await policy.authenticate(authorization);
+        if (roles.includes(caller.role)) return caller;
+        throw refuseRole(req.method, caller.role, roles);
+      };
+      req.contextValues.set(callerKey, await admit());
+      if (req.stream) return whileAdmitted(req, next, admit);
     }
     return next(req);
   };
+}
+
+/** Milliseconds between looks whether the caller of a stream may still be there. */
+const lookMs = 5000;
+
+/** Ends a stream, which may last for days, when its token ends or its caller is removed. */
+async function whileAdmitted(
+  req: StreamRequest,
+  next: (req: StreamRequest) => Promise<UnaryResponse | StreamResponse>,
+  admit: () => Promise<Caller>,
+): Promise<UnaryResponse | StreamResponse> {
+  const ending = new AbortController();
+  const timer = setInterval(() => {
+    admit().catch((error: unknown) => {
+      // That nobody can be asked now, as while the store is away, is no answer.
+      if (error instanceof ConnectError && refusesCaller(error)) ending.abort(error);
+    });
+  }, lookMs).unref();
+  const stop = (): void => clearInterval(timer);
+  req.signal.addEventListener("abort", stop, { once: true });
+  const signal = AbortSignal.any([req.signal, ending.signal]);
+  try {
+    const res = await raceSignal(next({ ...req, signal }), ending.signal);
+    if (!res.stream) {
+      stop();
+      return res;
+    }
+    return { ...res, message: mapStream(untilAborted(res.message, ending.signal), { end: stop }) };
+  } catch (error) {
+    stop();
+    throw error;
+  }
+}
+
+function refusesCaller({ code }: ConnectError): boolean {
+  return code === Code.Unauthenticated || code === Code.PermissionDenied;
 }
 
 const users: readonly Role[] = ["user", "auditor", "admin"];

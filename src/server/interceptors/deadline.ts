@@ -2,6 +2,7 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { refuse } from "../../errors.ts";
 import { createInterrupt, raceSignal } from "../../transcoding/interrupt.ts";
+import { untilAborted } from "./streams.ts";
 
 /**
  * Races every call against its signal, and every unary call against a limit of our own.
@@ -54,19 +55,4 @@ function createGate(outer: AbortSignal, limitMs: number): Gate {
       outer.removeEventListener("abort", onAbort);
     },
   };
-}
-
-async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
-  const iterator = source[Symbol.asyncIterator]();
-  try {
-    for (;;) {
-      const next = await raceSignal(iterator.next(), signal);
-      signal.throwIfAborted();
-      if (next.done === true) return;
-      yield next.value;
-    }
-  } finally {
-    // Not awaited: a handler that waits for something else would hold the end back.
-    void iterator.return?.()?.catch(() => {});
-  }
 }

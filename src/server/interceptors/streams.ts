@@ -1,4 +1,5 @@
 /** What interceptors do to every message and every error of a stream. */
+import { raceSignal } from "../../transcoding/interrupt.ts";
 
 /** Handlers for what passes through a stream. */
 export interface StreamMapping<T> {
@@ -29,4 +30,20 @@ export async function* mapStream<T>(source: AsyncIterable<T>, mapping: StreamMap
 export function endOnAbort<T>(source: AsyncGenerator<T>, signal: AbortSignal): AsyncIterable<T> {
   signal.addEventListener("abort", () => void source.return(undefined).catch(() => {}), { once: true });
   return source;
+}
+
+/** Passes a stream through until a signal aborts, also while its handler waits for something else. */
+export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
+  const iterator = source[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await raceSignal(iterator.next(), signal);
+      signal.throwIfAborted();
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    // Not awaited: a handler that waits for something else would hold the end back.
+    void iterator.return?.()?.catch(() => {});
+  }
 }

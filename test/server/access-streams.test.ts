@@ -1,0 +1,74 @@
+import { once } from "node:events";
+import { createClient, createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
+import { refuse } from "../../src/errors.ts";
+import type { Caller } from "../../src/server/interceptors/access.ts";
+import { refusal } from "../refusal.ts";
+import { serve } from "./serve.ts";
+
+const ada: Caller = { role: "user", subject: "ada", issuedAt: new Date(0), expiresAt: new Date(0) };
+
+/** A server whose stream gives one block and then waits, and whose callers are admitted as long as it is said. */
+async function serveStream(check: () => void) {
+  const chain: Partial<ServiceImpl<typeof BlockchainService>> = {
+    async *watchBlocks(_req, { signal }) {
+      yield {};
+      await once(signal, "abort");
+    },
+  };
+  const { server, url } = await serve({
+    services: [
+      createServiceImplSpec<typeof BlockchainService>(
+        BlockchainService,
+        chain as ServiceImpl<typeof BlockchainService>,
+      ),
+    ],
+    access: {
+      mode: "token",
+      authenticate: async () => {
+        check();
+        return ada;
+      },
+    },
+  });
+  const sessionManager = new Http2SessionManager(url);
+  onTestFinished(() => {
+    sessionManager.abort();
+    server.destroy();
+    return server.close();
+  });
+  return createClient(BlockchainService, createGrpcTransport({ baseUrl: url, sessionManager }));
+}
+
+describe("a stream whose caller was admitted", { timeout: 30_000 }, () => {
+  it("ends with the reason once the caller is removed", async () => {
+    let isRemoved = false;
+    const client = await serveStream(() => {
+      if (isRemoved) throw refuse("TOKEN_REVOKED", "the user is gone");
+    });
+    const blocks = client.watchBlocks({})[Symbol.asyncIterator]();
+    await blocks.next();
+    isRemoved = true;
+    expect(await refusal(blocks.next())).toEqual({ code: "Unauthenticated", reason: "TOKEN_REVOKED" });
+  });
+
+  it("goes on while nobody can say whether the caller is still there", async () => {
+    let checks = 0;
+    const checked = Promise.withResolvers<void>();
+    const client = await serveStream(() => {
+      checks += 1;
+      if (checks === 1) return;
+      if (checks > 2) checked.resolve();
+      throw refuse("STORE_UNAVAILABLE", "the store is away");
+    });
+    const ending = new AbortController();
+    const blocks = client.watchBlocks({}, { signal: ending.signal })[Symbol.asyncIterator]();
+    await blocks.next();
+    const next = refusal(blocks.next());
+    await checked.promise;
+    ending.abort();
+    expect(await next).toMatchObject({ code: "Canceled" });
+  });
+});
