@@ -9,7 +9,7 @@ const lookMs = 500;
 export interface Following<Row> {
   /** Begins after this position. */
   readonly after: number;
-  /** Reads rows after a position, in their order. */
+  /** Reads rows after a position, in their order; it may give fewer than there are, but none only at their end. */
   readonly read: (after: number, limit: number) => Promise<readonly Row[]>;
   readonly positionOf: (row: Row) => number;
   /** Calls back after this program wrote. @returns stops it */
@@ -34,7 +34,7 @@ export async function* follow<Row>(following: Following<Row>): AsyncGenerator<Ro
         last = positionOf(row);
         yield row;
       }
-      if (rows.length < chunkRows) await bell.wait(lookMs, signal);
+      if (rows.length === 0) await bell.wait(lookMs, signal);
     }
   } finally {
     stopListening();

@@ -33,7 +33,7 @@ export function readPageRequest(pageSize: number, pageToken: string, list: strin
 }
 
 /** Bytes of a page at most; many clients take no message above 4 MiB. */
-const maxPageBytes = 3 * 1024 * 1024;
+export const maxPageBytes = 3 * 1024 * 1024;
 
 /**
  * Cuts a page out of rows that were read with one more than the limit. It ends early where it would be too large.

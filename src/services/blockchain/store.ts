@@ -1,7 +1,7 @@
 /** What the chain service keeps: validators, blocks, where the chain ends, and peers. */
 import { changeCounts, readCount } from "../../storage/list-counts.ts";
 import { everybody, seenBy, type Viewer } from "../../storage/ownership.ts";
-import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
+import { cutPage, maxPageBytes, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
 import type {
   BlockchainBlocksTable,
@@ -63,8 +63,12 @@ export interface ChainStore {
   append(transaction: WriteTransaction, head: ChainHead, blocks: readonly Block[]): Promise<void>;
   /** Blocks from an index on, in their order; the page is cut where it would be too large. */
   listBlocks(request: PageRequest): Promise<Page<Block>>;
-  /** Reads blocks from an index on, as they are stored. */
-  readBlocks(fromIndex: number, limit: number): Promise<Block[]>;
+  /**
+   * Reads blocks from an index on, as they are stored: fewer than the limit where they are large, none only at the end.
+   *
+   * @param maxBytes of blocks to read; a first block that is larger is read all the same.
+   */
+  readBlocks(fromIndex: number, limit: number, maxBytes?: number): Promise<Block[]>;
 
   listPeers(request: PageRequest): Promise<Page<Peer>>;
   countPeers(): Promise<number>;
@@ -75,6 +79,11 @@ export interface ChainStore {
 }
 
 const headId = 1;
+
+/** Bytes of blocks to have in memory for one who reads; a block may have 64 KiB, and there may be many who read. */
+const maxReadBytes = 1024 * 1024;
+/** How large a block is, about. */
+const sizeOfBlock = (dataBytes: number, signatureBytes: number): number => dataBytes + signatureBytes + 200;
 
 /** Makes the store of the service on the store of all. */
 export function createChainStore(store: Store): ChainStore {
@@ -97,13 +106,33 @@ export function createChainStore(store: Store): ChainStore {
     store.requireTagged("end of the chain", fieldsOfHead(head), row.record_tag);
     return head;
   };
-  const readBlocks = async (fromIndex: number, limit: number): Promise<Block[]> => {
+  /** How many blocks from an index on fit into so many bytes; at least 1. Reads only how long they are. */
+  const countFitting = async (fromIndex: number, limit: number, maxBytes: number): Promise<number> => {
+    const sizes = await store.reader
+      .selectFrom("blockchain_blocks")
+      .select(({ fn }) => [
+        fn<number>("length", ["data"]).as("data_bytes"),
+        fn<number>("length", ["signature"]).as("signature_bytes"),
+      ])
+      .where("block_index", ">=", fromIndex)
+      .orderBy("block_index")
+      .limit(limit)
+      .execute();
+    let bytes = 0;
+    const tooMany = sizes.findIndex(({ data_bytes, signature_bytes }, i) => {
+      bytes += sizeOfBlock(data_bytes, signature_bytes);
+      return i > 0 && bytes > maxBytes;
+    });
+    return tooMany < 0 ? limit : tooMany;
+  };
+  const readBlocks = async (fromIndex: number, limit: number, maxBytes = maxReadBytes): Promise<Block[]> => {
+    const firstStored = Math.max(fromIndex, 1);
     const stored = await store.reader
       .selectFrom("blockchain_blocks")
       .selectAll()
-      .where("block_index", ">=", Math.max(fromIndex, 1))
+      .where("block_index", ">=", firstStored)
       .orderBy("block_index")
-      .limit(limit)
+      .limit(await countFitting(firstStored, limit, maxBytes))
       .execute();
     const blocks = stored.map(toBlock);
     // Genesis is the same in every chain, so it is not stored.
@@ -156,8 +185,9 @@ export function createChainStore(store: Store): ChainStore {
     },
     async listBlocks(request) {
       // Positions of a list count from 1, indexes from 0.
-      const rows = await readBlocks(request.after, request.limit + 1);
-      const bytesOf = ({ data, signature }: Block): number => data.length + signature.length + 200;
+      // More than a page takes, or the page would look like the last one.
+      const rows = await readBlocks(request.after, request.limit + 1, 2 * maxPageBytes);
+      const bytesOf = ({ data, signature }: Block): number => sizeOfBlock(data.length, signature.length);
       return cutPage(rows, request, blockList, ({ index }) => index + 1, bytesOf);
     },
     readBlocks,

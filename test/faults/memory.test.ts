@@ -1,0 +1,345 @@
+/** How much memory the program takes for work that is many times larger than what it may keep. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { createHash, randomFillSync } from "node:crypto";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { type Client, createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
+import { storeSettings } from "../../src/app.ts";
+import { readConfig } from "../../src/config.ts";
+import { addressOf } from "../../src/crypto/address.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import type { CryptoProvider, SecretKey } from "../../src/crypto/provider.ts";
+import { type Block, genesis, hashBlock, validatorAlgorithm } from "../../src/services/blockchain/block.ts";
+import { type ChainHead, createChainStore } from "../../src/services/blockchain/store.ts";
+import { openStore, type Store } from "../../src/storage/store.ts";
+import { startServer } from "../interop/start-server.ts";
+import { connectTo, makeSigner } from "../services/devices-and-tunnels.ts";
+import { createKey, present, verifiesOutside } from "../services/kms/kms-server.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { endAfterAll, startKmsServer } from "./kms-server.ts";
+
+const main = join(import.meta.dirname, "../../src/main.ts");
+const mebibyte = 1024 * 1024;
+const chainLength = 100_000;
+/** Milliseconds. */
+const timeout = 300_000;
+/** /proc/pid/status is Linux's. */
+const isLinux = process.platform === "linux";
+const isChosen = process.env.SLOW === "1" && isLinux;
+/** Takes a minute and a half. */
+const isChosenLong = process.env.QSP_TEST_LONG === "1" && isLinux;
+
+/**
+ * MiB by which memory may rise above what it was when it was about steady. It never stands still: garbage comes
+ * together before it is collected, up to 80 MiB of it on a busy machine. What passes after that moment is 170 MiB at
+ * least, half of a chain, and in a stream 960 MiB; so whoever keeps it is found.
+ */
+const maxGrownMebibytes = 128;
+
+/** Without the flags of whoever runs the tests: a nursery of 64 MiB, as `npm start` has, takes long to be full. */
+const env = { NODE_OPTIONS: "" };
+
+type Annotate = (message: string) => Promise<unknown>;
+
+/** Bytes of memory that a process has now, and that it had at most. */
+interface Memory {
+  readonly nowBytes: number;
+  readonly mostBytes: number;
+}
+
+/** See proc(5), /proc/pid/status. @returns undefined if the process has ended */
+function readMemory({ pid }: ChildProcess): Memory | undefined {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const read = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1]) * 1024;
+  const memory = { nowBytes: read("VmRSS"), mostBytes: read("VmHWM") };
+  return Number.isNaN(memory.mostBytes) ? undefined : memory;
+}
+
+/** By how many MiB the most that a process ever had is above what it had before; all figures go to the test. */
+async function growthOf(before: Memory, after: Memory, annotate: Annotate): Promise<number> {
+  const show = (bytes: number) => `${Math.round(bytes / mebibyte)} MiB`;
+  const grownBytes = after.mostBytes - before.nowBytes;
+  await annotate(
+    `${show(before.nowBytes)} when steady, ${show(after.nowBytes)} in the end, ${show(after.mostBytes)} at most: ` +
+      `grown by ${show(grownBytes)}`,
+  );
+  return grownBytes / mebibyte;
+}
+
+/** Measures from the moment on that the test calls steady. */
+function createGauge(child: ChildProcess, annotate: Annotate) {
+  let before: Memory | undefined;
+  return {
+    /** A second time does nothing. */
+    begin(): void {
+      before ??= readMemory(child);
+    },
+    grownMebibytes: () => growthOf(present(before), present(readMemory(child)), annotate),
+  };
+}
+
+/** Measures work of which nothing is seen from outside: over its second half. */
+function startSampling(child: ChildProcess, annotate: Annotate) {
+  const samples: Memory[] = [];
+  const timer = setInterval(
+    () => samples.push(...[readMemory(child)].filter((one) => one !== undefined)),
+    20,
+  );
+  const stop = () => clearInterval(timer);
+  child.once("exit", stop);
+  return {
+    async grownMebibytes(): Promise<number> {
+      stop();
+      return growthOf(present(samples[samples.length >> 1]), present(samples.at(-1)), annotate);
+    },
+  };
+}
+
+describe.runIf(isChosen)("a stream of 1 GiB (SLOW=1, on Linux)", { timeout }, () => {
+  let message: Uint8Array<ArrayBuffer>;
+  beforeAll(() => {
+    message = randomFillSync(new Uint8Array(1024 * mebibyte));
+  });
+
+  /** A header and the message in pieces of 1 MiB. */
+  async function* partsOf<Header>(header: Header, after64Mebibytes: () => void) {
+    yield { part: { case: "header" as const, value: header } };
+    for (let at = 0; at < message.length; at += mebibyte) {
+      if (at === 64 * mebibyte) after64Mebibytes();
+      yield { part: { case: "chunk" as const, value: message.subarray(at, at + mebibyte) } };
+    }
+  }
+
+  it("is not kept by UpdateFirmwareStream, which gives its hash", async ({ annotate }) => {
+    const { url, process: child, stop } = await startServer({ dataDir: makeTemporaryDirectory(), env });
+    const { iot, disconnect } = connectTo(url);
+    onTestFinished(async () => {
+      disconnect();
+      await stop("SIGKILL");
+    });
+    const digest = createHash("sha256").update(message).digest();
+    const vendor = makeSigner("ml-dsa-87");
+    const header = { vendorPublicKey: vendor.publicKey, signature: vendor.sign(digest) };
+    const gauge = createGauge(child, annotate);
+    expect(await iot.updateFirmwareStream(partsOf(header, gauge.begin))).toMatchObject({
+      result: "FIRMWARE_ACCEPTED",
+      firmwareHash: digest.toString("hex"),
+    });
+    expect(await gauge.grownMebibytes()).toBeLessThan(maxGrownMebibytes);
+  });
+
+  it("is not kept by SignStream, which gives its signature", async ({ annotate }) => {
+    const { kms, process: child } = await startKmsServer({ dataDir: makeTemporaryDirectory(), env });
+    const key = await createKey(kms);
+    const gauge = createGauge(child, annotate);
+    const { result } = await kms.signStream(partsOf({ keyId: key.keyId }, gauge.begin));
+    expect(await gauge.grownMebibytes()).toBeLessThan(maxGrownMebibytes);
+    expect(verifiesOutside(key, message, present(result).signature)).toBe(true);
+  });
+});
+
+describe.runIf(isChosenLong)("a chain of 100,000 blocks (QSP_TEST_LONG=1, on Linux)", { timeout }, () => {
+  const atEnd = endAfterAll();
+  let dataDir: string;
+  let head: ChainHead;
+  beforeAll(async () => {
+    dataDir = makeTemporaryDirectory(atEnd);
+    head = await makeChain(dataDir, { length: chainLength, dataBytes: 100 });
+  }, timeout);
+
+  it("is read by pages over REST, and not kept", async ({ annotate }) => {
+    const { url, child } = await start(dataDir);
+    const gauge = createGauge(child, annotate);
+    const follower = createFollower();
+    let pageToken = "";
+    do {
+      const page = await readPage(url, pageToken);
+      for (const block of page.blocks) follower.take(block);
+      if (follower.length > chainLength / 4) gauge.begin();
+      pageToken = page.nextPageToken;
+    } while (pageToken !== "");
+    expect(follower.head()).toEqual(head);
+    expect(await gauge.grownMebibytes()).toBeLessThan(maxGrownMebibytes);
+  });
+
+  it("is watched from genesis on, and not kept", async ({ annotate }) => {
+    const { url, child, chain } = await start(dataDir);
+    const gauge = createGauge(child, annotate);
+    const { watch } = watchersOf(url, chain);
+    const watched = await watch(chainLength, (length) => length > chainLength / 4 && gauge.begin());
+    expect(watched).toEqual(head);
+    expect(await gauge.grownMebibytes()).toBeLessThan(maxGrownMebibytes);
+  });
+
+  it("is verified by VerifyChain, and not kept", async ({ annotate }) => {
+    const { child, chain } = await start(dataDir);
+    const memory = startSampling(child, annotate);
+    expect(await chain.verifyChain({})).toMatchObject({ valid: true, blocksChecked: chainLength });
+    expect(await memory.grownMebibytes()).toBeLessThan(maxGrownMebibytes);
+  });
+
+  it("is verified by the command, which shows how far it is, and not kept", async ({ annotate }) => {
+    const child = spawn(process.execPath, [main, "chain", "verify", "--data-dir", dataDir], {
+      env: { ...process.env, ...env },
+    });
+    onTestFinished(() => void child.kill("SIGKILL"));
+    const [closed, stdout, stderr] = [once(child, "close"), text(child.stdout), text(child.stderr)];
+    // From the first line of progress on, so that half of the time is half of the chain.
+    await once(child.stderr, "data");
+    const memory = startSampling(child, annotate);
+    const [code] = await closed;
+    expect({ code, stdout: await stdout }).toEqual({
+      code: 0,
+      stdout: `The chain is valid: ${chainLength} blocks.\n`,
+    });
+    const shown = [...(await stderr).matchAll(/^([\d,]+) of 100,000 blocks verified$/gm)];
+    const counts = shown.map(([, count]) => Number(count?.replaceAll(",", "")));
+    expect(counts.length).toBeGreaterThan(1);
+    expect(counts).toEqual([...new Set(counts)].sort((a, b) => a - b));
+    expect(counts.at(-1)).toBe(chainLength);
+    expect(await memory.grownMebibytes()).toBeLessThan(maxGrownMebibytes);
+  });
+});
+
+describe.runIf(isChosen)("a chain of 1,000 blocks of 64 KiB (SLOW=1, on Linux)", { timeout }, () => {
+  it("takes at most 4 MiB for each who watches and takes nothing", async ({ annotate }) => {
+    const dataDir = makeTemporaryDirectory();
+    const length = 1000;
+    const head = await makeChain(dataDir, { length, dataBytes: 65_536 });
+    const { url, child, chain } = await start(dataDir);
+    const { watch, watchUntaken } = watchersOf(url, chain);
+    expect(await watch(length)).toEqual(head);
+    const gauge = createGauge(child, annotate);
+    gauge.begin();
+    const watchers = 32;
+    for (let i = 0; i < watchers; i++) await watchUntaken();
+    // Reads happen one after another, so those for the others are done when this one is.
+    await watch(length);
+    expect(await gauge.grownMebibytes()).toBeLessThan(maxGrownMebibytes + watchers * 4);
+  });
+});
+
+async function start(dataDir: string) {
+  const args = ["--max-call-ms", String(timeout)];
+  const { url, process: child, stop } = await startServer({ dataDir, args, env });
+  onTestFinished(async () => void (await stop("SIGKILL")));
+  return { url, child, chain: createClient(BlockchainService, createGrpcTransport({ baseUrl: url })) };
+}
+
+/** Those who watch a chain until the test ends. */
+function watchersOf(url: string, chain: Client<typeof BlockchainService>) {
+  const controller = new AbortController();
+  const { signal } = controller;
+  onTestFinished(() => controller.abort());
+  return {
+    /** Takes so many blocks, and says of each how many it has. */
+    async watch(length: number, onBlock: (length: number) => void = () => {}): Promise<ChainHead> {
+      const follower = createFollower();
+      for await (const { block } of chain.watchBlocks({ fromIndex: 0 }, { signal })) {
+        follower.take(present(block));
+        onBlock(follower.length);
+        if (follower.length === length) break;
+      }
+      return follower.head();
+    },
+    /** Watches from genesis on over REST, and reads nothing of the answer. */
+    async watchUntaken(): Promise<void> {
+      expect((await fetch(`${url}/api/blockchain/chain/watch`, { signal })).status).toBe(200);
+    },
+  };
+}
+
+/** What a reader of a chain looks at. */
+type Link = Pick<Block, "index" | "prevHash" | "blockHash">;
+
+/** Follows a chain from genesis on, and keeps nothing of it. */
+function createFollower() {
+  let length = 0;
+  let headHash = genesis.prevHash;
+  return {
+    take({ index, prevHash, blockHash }: Link): void {
+      if (index !== length || prevHash !== headHash)
+        throw new Error(`block ${index} is no successor of block ${length - 1}`);
+      length += 1;
+      headHash = blockHash;
+    },
+    head: (): ChainHead => ({ length, headHash }),
+    get length() {
+      return length;
+    },
+  };
+}
+
+async function readPage(url: string, pageToken: string): Promise<{ blocks: Link[]; nextPageToken: string }> {
+  const answer = await fetch(`${url}/api/blockchain/chain?${new URLSearchParams({ pageToken })}`);
+  expect(answer.status).toBe(200);
+  return JSON.parse(await answer.text());
+}
+
+/** How long a chain is to be, genesis included, and how large its blocks. */
+interface ChainShape {
+  readonly length: number;
+  readonly dataBytes: number;
+}
+
+/** Makes a chain as one validator would, without a server: its calls alone would take minutes. */
+async function makeChain(dataDir: string, shape: ChainShape): Promise<ChainHead> {
+  const provider = await createCryptoProvider("openssl");
+  const store = await openStore({ ...storeSettings(readConfig(["--data-dir", dataDir], {})), provider });
+  try {
+    return await fillChain(store, provider, shape);
+  } finally {
+    await store.close();
+    await provider.close();
+  }
+}
+
+async function fillChain(store: Store, provider: CryptoProvider, shape: ChainShape): Promise<ChainHead> {
+  const chain = createChainStore(store);
+  const { publicKey: key, secretKey } = await provider.generateKeyPair(validatorAlgorithm);
+  const publicKey = key.exportRaw();
+  const validator = { address: addressOf(publicKey), name: "", publicKey, owner: "", createdAt: new Date() };
+  // Nobody will ask the server to sign with its key.
+  await store.write((transaction) => chain.insertValidator(transaction, validator, new Uint8Array(32)));
+  let head: ChainHead = { length: 1, headHash: genesis.blockHash };
+  let written: Promise<void> = Promise.resolve();
+  while (head.length < shape.length) {
+    const before = head;
+    const hashed = hashNext(before, validator.address, shape);
+    const blocks = await Promise.all(hashed.map((block) => signBlock(provider, secretKey, block)));
+    // Written while the next ones are signed.
+    await written;
+    written = store.write((transaction) => chain.append(transaction, before, blocks));
+    head = { length: before.length + blocks.length, headHash: present(blocks.at(-1)).blockHash };
+  }
+  await written;
+  return head;
+}
+
+/** Blocks that are signed side by side, and written together. */
+const batchBlocks = 500;
+
+/** The blocks that follow, without their signatures. */
+function hashNext(head: ChainHead, validatorAddress: string, { length, dataBytes }: ChainShape) {
+  let prevHash = head.headHash;
+  return Array.from({ length: Math.min(batchBlocks, length - head.length) }, (_, i) => {
+    const index = head.length + i;
+    const data = Buffer.alloc(dataBytes, `block ${index} `);
+    const content = { index, prevHash, data, timestamp: new Date(index), validatorAddress };
+    prevHash = hashBlock(content);
+    return { ...content, blockHash: prevHash };
+  });
+}
+
+async function signBlock(
+  provider: CryptoProvider,
+  secretKey: SecretKey,
+  block: Omit<Block, "signature">,
+): Promise<Block> {
+  return { ...block, signature: await provider.sign(secretKey, Buffer.from(block.blockHash, "hex")) };
+}
