@@ -23,7 +23,7 @@ import type { CryptoProvider } from "./crypto/provider.ts";
 import { queueProvider } from "./crypto/queued-provider.ts";
 import { CryptoBusy, WorkQueue } from "./crypto/work-queue.ts";
 import { refuse, refuseForNow } from "./errors.ts";
-import { clientOf } from "./server/client-address.ts";
+import { clientOf, networkOf } from "./server/client-address.ts";
 import { callerKey, callerOf } from "./server/interceptors/access.ts";
 import { repeatableOf } from "./server/interceptors/idempotency.ts";
 import { createMetrics } from "./server/metrics.ts";
@@ -91,14 +91,20 @@ interface PackageServices {
 /** Makes a package's services. */
 type MakeServices = (parts: Parts) => PackageServices | Promise<PackageServices>;
 
+/** Where a call came from, as log-ins that fail are counted. */
+const callerNetworkOf = (context: Pick<HandlerContext, "values">): string => networkOf(clientOf(context));
+
 /** The services of each package. A new service is one line here. */
 const packages: Readonly<Record<string, MakeServices>> = {
   pqc: (parts) => ({
     services: [
-      createServiceImplSpec<typeof PqcService>(PqcService, pqcService({ ...parts, clientOf })),
+      createServiceImplSpec<typeof PqcService>(
+        PqcService,
+        pqcService({ ...parts, clientOf: callerNetworkOf }),
+      ),
       createServiceImplSpec<typeof TokenService>(
         TokenService,
-        tokenService({ ...parts, callerOf, clientOf }),
+        tokenService({ ...parts, callerOf, clientOf: callerNetworkOf }),
       ),
     ],
   }),

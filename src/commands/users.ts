@@ -3,6 +3,7 @@ import { ConfigError } from "../config.ts";
 import { createCryptoProvider } from "../crypto/create-provider.ts";
 import { hashPassword, maxPasswordBytes, minPasswordCharacters } from "../services/pqc/passwords.ts";
 import { createUserStore, type UserRole, type UserStore, userRoles } from "../services/pqc/users.ts";
+import { everybody } from "../storage/ownership.ts";
 import { openStore } from "../storage/store.ts";
 import type { Command, CommandInput } from "./command.ts";
 import { readSecretLine } from "./secret-line.ts";
@@ -21,6 +22,9 @@ export const userAdd: Command = {
         throw new ConfigError(
           `"${name}" is no name: 1 to 128 letters, digits and . _ @ + -, the first a letter or digit`,
         );
+      // What is made while the server is open is this user's, which is nobody.
+      if (name === everybody.user)
+        throw new ConfigError(`"${name}" is the name of the system; choose another`);
       const role = readRole(given);
       if (await users.find(name)) throw new ConfigError(`there is a user ${name} already`);
       const passwordHash = await hashPassword(await readNewPassword(name));

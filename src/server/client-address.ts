@@ -11,6 +11,20 @@ export function clientOf({ values }: Pick<HandlerContext, "values">): string {
   return values.get(clientKey);
 }
 
+/**
+ * Names whose calls an address's are to be counted with: whoever has an IPv6 address has its whole /64, and counts as
+ * one, however the address is written.
+ */
+export function networkOf(address: string): string {
+  if (!isIPv6(address)) return address;
+  const [before = [], after = []] = address
+    .split("::")
+    .map((groups) => groups.split(":").filter((group) => group !== ""));
+  const zeros = Array<string>(Math.max(0, 8 - before.length - after.length)).fill("0");
+  const network = [...before, ...zeros, ...after].slice(0, 4);
+  return `${network.map((group) => Number.parseInt(group, 16).toString(16)).join(":")}::/64`;
+}
+
 /** Tells where a request comes from. */
 export type ReadClient = (
   peer: string | undefined,

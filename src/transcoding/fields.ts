@@ -110,7 +110,9 @@ export function readFieldValue(field: DescField, texts: readonly string[], regis
 /** Takes the reason out of an error of protobuf-es, whose message begins with the name of the Protobuf field. */
 export function explainJsonError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error ? error.cause.message : error.message;
+  const { message } = error.cause instanceof Error ? error.cause : error;
+  // V8 quotes what stands around the place, which may be a secret.
+  return message.replace(/^(Unexpected token .+?), (?:\.{3})?".*"(?:\.{3})? is not valid JSON$/su, "$1");
 }
 
 /** Writes the text of a path or query as the JSON of the field's type. @throws FieldValueError */

@@ -65,7 +65,7 @@ export function accessInterceptor(policy: AccessPolicy): Interceptor {
 }
 
 /** Milliseconds between looks whether the caller of a stream may still be there. */
-const lookMs = 5000;
+const lookMs = 10_000;
 
 /** Ends a stream, which may last for days, when its token ends or its caller is removed. */
 async function whileAdmitted(

@@ -1,7 +1,7 @@
 /** Bounds what callers ask for: calls at a time, and calls a second of each client. */
 import type { ConnectError, Interceptor } from "@connectrpc/connect";
 import { refuseForNow } from "../../errors.ts";
-import { clientKey } from "../client-address.ts";
+import { clientKey, networkOf } from "../client-address.ts";
 import { callerKey, isInfrastructure } from "./access.ts";
 import { mapStream } from "./streams.ts";
 
@@ -89,7 +89,7 @@ export function rateInterceptor(
   return (next) => (req) => {
     const client =
       who === "address"
-        ? groupOf(req.contextValues.get(clientKey))
+        ? networkOf(req.contextValues.get(clientKey))
         : req.contextValues.get(callerKey)?.subject;
     if (perSecond === 0 || client === undefined || isInfrastructure(req.method)) return next(req);
     const atMs = nowMs();
@@ -110,14 +110,4 @@ export function rateInterceptor(
     bucket.tokens -= 1;
     return next(req);
   };
-}
-
-/** Whoever has an IPv6 address has its whole /64, and counts as one. */
-function groupOf(address: string): string {
-  if (!address.includes(":")) return address;
-  const [head = "", tail] = address.split("::");
-  const first = head.split(":");
-  if (tail === undefined) return first.slice(0, 4).join(":");
-  const missing = 8 - first.length - (tail === "" ? 0 : tail.split(":").length);
-  return [...first, ...Array(Math.max(0, missing)).fill("0")].slice(0, 4).join(":");
 }

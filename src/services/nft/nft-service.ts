@@ -6,8 +6,9 @@ import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import { readPage } from "../../fields.ts";
 import type { OnceCall } from "../../storage/once.ts";
 import { listSeenBy, type Viewer } from "../../storage/ownership.ts";
+import { RecordDamaged } from "../../storage/store-error.ts";
 import { creatorAlgorithm, mint, type NftParts } from "./mint.ts";
-import { tokenList, transferList } from "./store.ts";
+import { type Token, tokenList, transferList } from "./store.ts";
 import { packTransfer, requireToken, transfer } from "./transfer.ts";
 import { verify } from "./verify.ts";
 
@@ -22,6 +23,12 @@ export interface NftServiceParts extends NftParts {
 /** Makes the implementation. */
 export function nftService(parts: NftServiceParts): ServiceImpl<typeof NftService> {
   const { store, tokens, viewerOf, onceOf } = parts;
+  const findToken = async (tokenId: string, viewer: Viewer): Promise<Token> => {
+    const { token, isIntact } = requireToken(await tokens.find(tokenId, viewer), tokenId);
+    // Of a token that was changed nobody knows whose it is; who sees everybody's may look.
+    if (!isIntact && viewer.owner !== undefined) throw new RecordDamaged(`token ${tokenId}`);
+    return token;
+  };
   return {
     mint: ({ name, description, artworkUri }, context) =>
       mint(parts, { name, description, artworkUri }, { viewer: viewerOf(context), once: onceOf(context) }),
@@ -38,7 +45,7 @@ export function nftService(parts: NftServiceParts): ServiceImpl<typeof NftServic
       return { valid: fault === undefined, reason: fault ?? "" };
     },
     getToken: async ({ tokenId }, context) => {
-      const { token } = requireToken(await tokens.find(tokenId, viewerOf(context)), tokenId);
+      const token = await findToken(tokenId, viewerOf(context));
       const { mintedAt, transferCount: _, minter: __, ...shown } = token;
       return {
         ...shown,
@@ -55,7 +62,7 @@ export function nftService(parts: NftServiceParts): ServiceImpl<typeof NftServic
       return { tokens: [...rows], nextPageToken, totalSize: await tokens.count(owner, viewer) };
     },
     getHistory: async ({ tokenId, ...fields }, context) => {
-      const { token } = requireToken(await tokens.find(tokenId, viewerOf(context)), tokenId);
+      const token = await findToken(tokenId, viewerOf(context));
       const page = await tokens.listTransfers(readPage(fields, transferList(tokenId)), tokenId);
       return {
         history: page.rows.map(({ transfer }) => packTransfer(transfer)),

@@ -1,6 +1,6 @@
 /** What the gateway keeps: tunnels with their addresses. Session keys are not among it. */
 import { sql } from "kysely";
-import { changeCounts, readCount } from "../../storage/list-counts.ts";
+import { changeCounts, readCount, resetCounts } from "../../storage/list-counts.ts";
 import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
@@ -128,20 +128,36 @@ export function createVpnStore(store: Store): VpnStore {
       if (secret !== undefined) await putSecret(sealedKeyOf(tunnel).identity, secret);
     },
     async remove({ db, eraseSecret }, tunnelId, viewer) {
-      // One that somebody changed can still be got rid of.
       const row = await db
         .selectFrom("vpn_tunnels")
-        .select("owner")
+        .selectAll()
         .where("tunnel_id", "=", tunnelId)
         .executeTakeFirst();
-      const removed = seenBy(viewer, row);
-      if (removed === undefined) return false;
+      const tunnel = seenBy(viewer, row && toTunnel(row));
+      if (row === undefined || tunnel === undefined) return false;
       await db.deleteFrom("vpn_tunnels").where("tunnel_id", "=", tunnelId).execute();
-      await changeCounts(db, countedLists([tunnelList], removed), -1);
+      // One that somebody changed can still be got rid of.
+      if (store.isTagged(fieldsOf(tunnel), row.record_tag))
+        await changeCounts(db, countedLists([tunnelList], tunnel), -1);
+      else await recount(db);
       await eraseSecret(`vpn_tunnels/${tunnelId}/secret-key`);
       return true;
     },
   };
+}
+
+/** Counts all tunnels anew: in whose list a changed one was before it was changed, nobody knows. */
+async function recount(db: WriteTransaction["db"]): Promise<void> {
+  const groups = await db
+    .selectFrom("vpn_tunnels")
+    .select(["owner", (row) => row.fn.countAll<number>().as("count")])
+    .groupBy("owner")
+    .execute();
+  const counts = new Map<string, number>();
+  for (const { owner, count } of groups)
+    for (const list of countedLists([tunnelList], { owner }))
+      counts.set(list, (counts.get(list) ?? 0) + count);
+  await resetCounts(db, tunnelList, counts);
 }
 
 /** SQLite takes 32,766 values in a statement. */

@@ -1,0 +1,247 @@
+/** The whole app with `--auth token`, people who call it, and a way behind its back: what tests of access start. */
+import { randomBytes, scryptSync } from "node:crypto";
+import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import type { Kysely } from "kysely";
+import { type Logger, pino } from "pino";
+import { afterAll, describe } from "vitest";
+import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
+import { DappService } from "#gen/dapp/dapp_service_pb.ts";
+import { DefiService } from "#gen/defi/defi_service_pb.ts";
+import { IotService } from "#gen/iot/iot_service_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { NftService } from "#gen/nft/nft_service_pb.ts";
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
+import { createApp, storeSettings } from "../../src/app.ts";
+import { readConfig } from "../../src/config.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { type Issuer, openIssuer } from "../../src/services/pqc/issuer.ts";
+import { createIssuerStore } from "../../src/services/pqc/store.ts";
+import { createUserStore, type UserRole, type UserStore } from "../../src/services/pqc/users.ts";
+import { openDatabase } from "../../src/storage/database.ts";
+import type { Schema } from "../../src/storage/schema.ts";
+import { openStore } from "../../src/storage/store.ts";
+import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+
+export type AtEnd = (end: () => void | Promise<void>) => void;
+
+/** A client of each service, all with one authorization. */
+export interface Clients {
+  readonly transport: Transport;
+  readonly pqc: Client<typeof PqcService>;
+  readonly tokens: Client<typeof TokenService>;
+  readonly kms: Client<typeof KmsService>;
+  readonly iot: Client<typeof IotService>;
+  readonly vpn: Client<typeof VpnService>;
+  readonly dapp: Client<typeof DappService>;
+  readonly wallet: Client<typeof WalletService>;
+  readonly defi: Client<typeof DefiService>;
+  readonly chain: Client<typeof BlockchainService>;
+  readonly nft: Client<typeof NftService>;
+}
+
+/** Somebody with a token, and clients that send it. */
+export interface Person extends Clients {
+  readonly name: string;
+  readonly token: string;
+}
+
+/** A running app. */
+export interface AccessServer {
+  readonly url: string;
+  readonly dataDir: string;
+  /** Clients over gRPC that send this header, or none. */
+  connect(authorization?: string, header?: Readonly<Record<string, string>>): Clients;
+  /** Adds a user of a name that nobody else has, and gives them a token. */
+  makePerson(role?: UserRole, name?: string): Promise<Person>;
+  /** Calls over REST: `GET /api/kms/keys`. */
+  rest(line: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
+  /** Writes to the database behind the back of the app. */
+  tamper(change: (db: Kysely<Schema>) => Promise<unknown>): Promise<void>;
+  /** The users, and the issuer of tokens, of the app's database. */
+  readonly office: Office;
+  /** Stops at once; a second time does nothing. */
+  close(): Promise<void>;
+}
+
+/** What an operator has who has the database and its master key. */
+export interface Office {
+  readonly provider: CryptoProvider;
+  readonly users: UserStore;
+  readonly issuer: Issuer;
+  /** Issues tokens as the app did at another time. */
+  issuerAt(now: Date): Promise<Issuer>;
+}
+
+/** How an app is started. */
+export interface StartOptions {
+  readonly atEnd: AtEnd;
+  /** Flags that say where the database is; a new one on SQLite if left out. */
+  readonly database?: readonly string[];
+  /** Flags beside these. */
+  readonly args?: readonly string[];
+  readonly logger?: Logger;
+}
+
+let people = 0;
+
+/** Starts the app with `--auth token`, never too busy and at any number of calls a second, unless the flags say otherwise. */
+export async function startAccessServer(options: StartOptions): Promise<AccessServer> {
+  const { atEnd, args = [], logger = pino({ level: "silent" }) } = options;
+  const database = options.database ?? (await makeDatabase("sqlite", atEnd));
+  const defaults = [
+    "--port",
+    "0",
+    "--auth",
+    "token",
+    "--max-calls-per-second",
+    "0",
+    "--max-queue-ms",
+    "60000",
+  ];
+  const config = readConfig([...defaults, ...database, ...args], {});
+  const app = await createApp(config, logger);
+  const { port } = await app.server.listen(0, "127.0.0.1");
+  const url = `http://127.0.0.1:${port}`;
+  const sessionManager = new Http2SessionManager(url);
+  const { office, closeOffice } = await openOffice(config);
+  let ended: Promise<void> | undefined;
+  const close = (): Promise<void> => {
+    ended ??= (async () => {
+      await closeOffice();
+      sessionManager.abort();
+      app.server.destroy();
+      await app.close();
+    })();
+    return ended;
+  };
+  atEnd(close);
+  const connect: AccessServer["connect"] = (authorization, header = {}) =>
+    connectTo(url, sessionManager, authorization ? { authorization, ...header } : header);
+  return {
+    url,
+    dataDir: config.dataDir,
+    office,
+    close,
+    connect,
+    async makePerson(role = "user", name = "") {
+      people += 1;
+      const unique = name || `${role} ${people}`;
+      // Nobody has this password: people of tests get their tokens without one.
+      await office.users.add({ name: unique, role, passwordHash: "none" }, new Date());
+      const token = await issueTo(office, unique);
+      return { name: unique, token, ...connect(`Bearer ${token}`) };
+    },
+    rest(line, body, headers = {}) {
+      const [method = "", target = ""] = line.split(" ");
+      const content = body === undefined ? {} : { body: JSON.stringify(body) };
+      const type = body === undefined ? {} : { "content-type": "application/json" };
+      return fetch(url + target, { method, headers: { ...type, ...headers }, ...content });
+    },
+    async tamper(change) {
+      const direct = await openDatabase(storeSettings(config).location, "existing");
+      try {
+        await change(direct.writer);
+      } finally {
+        await direct.close();
+      }
+    },
+  };
+}
+
+/** A token of a user as they are now. */
+export async function issueTo({ users, issuer }: Office, name: string): Promise<string> {
+  const user = await users.find(name);
+  if (user === undefined) throw new Error(`there is no user ${name}`);
+  return (await issuer.issue(name, { generation: user.generation })).token;
+}
+
+async function openOffice(config: ReturnType<typeof readConfig>) {
+  const provider = await createCryptoProvider("openssl");
+  const store = await openStore({ ...storeSettings(config), provider });
+  const opened: Issuer[] = [];
+  const issuerAt = async (now?: Date): Promise<Issuer> => {
+    const parts = { provider, store: createIssuerStore(store), now: () => now ?? new Date() };
+    const issuer = await openIssuer(parts);
+    opened.push(issuer);
+    return issuer;
+  };
+  const office: Office = { provider, users: createUserStore(store), issuer: await issuerAt(), issuerAt };
+  const closeOffice = async (): Promise<void> => {
+    for (const issuer of opened) issuer.close();
+    await store.close();
+    await provider.close();
+  };
+  return { office, closeOffice };
+}
+
+function connectTo(
+  baseUrl: string,
+  sessionManager: Http2SessionManager,
+  header: Readonly<Record<string, string>>,
+): Clients {
+  const sendHeader: Interceptor = (next) => (req) => {
+    for (const [name, value] of Object.entries(header)) req.header.set(name, value);
+    return next(req);
+  };
+  const transport = createGrpcTransport({ baseUrl, sessionManager, interceptors: [sendHeader] });
+  return {
+    transport,
+    pqc: createClient(PqcService, transport),
+    tokens: createClient(TokenService, transport),
+    kms: createClient(KmsService, transport),
+    iot: createClient(IotService, transport),
+    vpn: createClient(VpnService, transport),
+    dapp: createClient(DappService, transport),
+    wallet: createClient(WalletService, transport),
+    defi: createClient(DefiService, transport),
+    chain: createClient(BlockchainService, transport),
+    nft: createClient(NftService, transport),
+  };
+}
+
+/** Flags that say where a new database is. */
+export async function makeDatabase(kind: "sqlite" | "postgres", atEnd: AtEnd): Promise<string[]> {
+  const flags = ["--data-dir", makeTemporaryDirectory(atEnd)];
+  return kind === "sqlite" ? flags : [...flags, "--database-url", await freshDatabaseUrl()];
+}
+
+/** Milliseconds; the first to ask for a database waits until PostgreSQL has started. */
+export const timeout = 60_000;
+
+/** Describes the same tests for SQLite and for PostgreSQL; those of each share one server. */
+export function describeAccess(
+  name: string,
+  define: (shared: () => Promise<AccessServer>, kind: "sqlite" | "postgres") => void,
+): void {
+  const defineOn = (kind: "sqlite" | "postgres"): void => {
+    const ends: (() => void | Promise<void>)[] = [];
+    const atEnd: AtEnd = (end) => void ends.push(end);
+    let server: Promise<AccessServer> | undefined;
+    afterAll(async () => {
+      for (const end of ends.reverse()) await end();
+    });
+    define(() => {
+      server ??= makeDatabase(kind, atEnd).then((database) => startAccessServer({ atEnd, database }));
+      return server;
+    }, kind);
+  };
+  describe(name, () => {
+    describe("on SQLite", { timeout }, () => defineOn("sqlite"));
+  });
+  describePostgres(name, () => {
+    describe("on PostgreSQL", { timeout }, () => defineOn("postgres"));
+  });
+}
+
+/** The hash of a password with the least that scrypt takes: made and checked in no time. */
+export function hashCheaply(password: string): string {
+  const salt = randomBytes(16);
+  const hash = scryptSync(password.normalize("NFC"), salt, 32, { N: 2, r: 1, p: 1 });
+  return ["scrypt", 1, 1, 1, salt.toString("base64"), hash.toString("base64")].join("$");
+}

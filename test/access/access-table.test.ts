@@ -1,0 +1,309 @@
+/** Every RPC by every kind of caller, with `--auth token`: what comes of it is what the proto declares. */
+import { createHmac, createPublicKey } from "node:crypto";
+import { globSync } from "node:fs";
+import { join } from "node:path";
+import {
+  type DescMethod,
+  type DescMethodStreaming,
+  type DescMethodUnary,
+  type DescService,
+  getOption,
+} from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Access, access } from "#gen/qsp/access_pb.ts";
+import { signJwt } from "../../src/crypto/jwt.ts";
+import type { ReasonName } from "../../src/errors.ts";
+import { describeRefusal } from "../refusal.ts";
+import {
+  type AccessServer,
+  hashCheaply,
+  makeDatabase,
+  type Person,
+  startAccessServer,
+  timeout,
+} from "./access-server.ts";
+import { answerChallenge, makeRecords, type Records, type Row, registerDevice, rows } from "./rpc-rows.ts";
+
+const services = await findServices();
+const methods = services.flatMap((service) => service.methods);
+const ends: (() => void | Promise<void>)[] = [];
+let server: AccessServer;
+let made: Records;
+let tokens: Tokens;
+
+beforeAll(async () => {
+  const database = await makeDatabase("sqlite", (end) => void ends.push(end));
+  const tokenOfOpenServer = await logInWhileOpen(database);
+  server = await startAccessServer({ atEnd: (end) => void ends.push(end), database });
+  const guest = { username: "guest", password: "a password that is long enough" };
+  const passwordHash = hashCheaply(guest.password);
+  await server.office.users.add({ name: guest.username, role: "user", passwordHash }, new Date());
+  const owner = await server.makePerson("user", ownerName);
+  made = await makeRecords(owner, { guest, authority: new URL(server.url).host });
+  tokens = { ...(await makeTokens(owner)), tokenOfOpenServer };
+}, timeout);
+
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+describe("the contract", () => {
+  it("is of ten services", () => {
+    expect(services.map(({ typeName }) => typeName)).toHaveLength(10);
+  });
+
+  it("has for every RPC a row of how to call it, and no row of another", () => {
+    expect(rows.map(({ method }) => nameOf(method)).sort()).toEqual(methods.map(nameOf).sort());
+  });
+});
+
+const ownerName = "owner of the records";
+
+type Role = "user" | "auditor" | "admin" | "device";
+
+/** Somebody who calls: with a valid token, or with one for which there is a reason to refuse it. */
+type Caller = { readonly authorization: () => string | undefined } & (
+  | { readonly role: Role; readonly reachesRecords: boolean; readonly refused?: never }
+  | { readonly refused: ReasonName }
+);
+
+const bearer =
+  (name: keyof Tokens): (() => string) =>
+  () =>
+    `Bearer ${tokens[name]}`;
+
+const callers: Readonly<Record<string, Caller>> = {
+  "the owner": { authorization: bearer("owner"), role: "user", reachesRecords: true },
+  "another user": { authorization: bearer("otherUser"), role: "user", reachesRecords: false },
+  "an auditor": { authorization: bearer("auditor"), role: "auditor", reachesRecords: false },
+  "an administrator": { authorization: bearer("admin"), role: "admin", reachesRecords: true },
+  "the owner's device": { authorization: bearer("device"), role: "device", reachesRecords: true },
+  "another device": { authorization: bearer("otherDevice"), role: "device", reachesRecords: false },
+  "somebody without a token": { authorization: () => undefined, refused: "TOKEN_MISSING" },
+  "somebody with a password for a token": {
+    authorization: () => "Basic b3duZXI6cGFzc3dvcmQ=",
+    refused: "TOKEN_MALFORMED",
+  },
+  "a token that expired": { authorization: bearer("expired"), refused: "TOKEN_EXPIRED" },
+  "a token whose signature was changed": { authorization: bearer("forged"), refused: "TOKEN_FORGED" },
+  "a token whose role was written into it": { authorization: bearer("promoted"), refused: "TOKEN_FORGED" },
+  "a token with alg none": { authorization: bearer("unsigned"), refused: "TOKEN_MALFORMED" },
+  "a token with HS256 whose secret is our public key": {
+    authorization: bearer("keyedWithPublicKey"),
+    refused: "TOKEN_MALFORMED",
+  },
+  "a token of another key under our kid": {
+    authorization: bearer("otherKeyOurKid"),
+    refused: "TOKEN_FORGED",
+  },
+  "a token of another key under its own kid": {
+    authorization: bearer("otherKey"),
+    refused: "TOKEN_KEY_UNKNOWN",
+  },
+  "a token that was issued while the server was open": {
+    authorization: bearer("tokenOfOpenServer"),
+    refused: "TOKEN_REVOKED",
+  },
+  "a token of a user who was removed": { authorization: bearer("removed"), refused: "TOKEN_REVOKED" },
+  "a token of a user who was removed and added again": {
+    authorization: bearer("addedAgain"),
+    refused: "TOKEN_REVOKED",
+  },
+  "a token of a user with a new password": {
+    authorization: bearer("newPassword"),
+    refused: "TOKEN_REVOKED",
+  },
+};
+
+/** Who may call, as proto/qsp/access.proto says of each value. */
+const rolesOf: Readonly<Record<number, readonly Role[]>> = {
+  [Access.UNSPECIFIED]: [],
+  [Access.PUBLIC]: ["user", "auditor", "admin", "device"],
+  [Access.AUTHENTICATED]: ["user", "auditor", "admin"],
+  [Access.TOKEN]: ["user", "auditor", "admin"],
+  [Access.AUDITOR]: ["auditor", "admin"],
+  [Access.ADMIN]: ["admin"],
+  [Access.DEVICE]: ["user", "auditor", "admin", "device"],
+};
+
+const accessNames = Object.fromEntries(Object.entries(Access).map(([name, value]) => [value, name]));
+
+for (const method of methods) {
+  const declared = getOption(method, access);
+
+  describe(`${nameOf(method)}, which is ${accessNames[declared]},`, { timeout }, () => {
+    it("declares who may call it", () => {
+      expect(declared).not.toBe(Access.UNSPECIFIED);
+    });
+
+    for (const [name, caller] of Object.entries(callers)) {
+      const row = rows.find((one) => one.method === method);
+      const expected = expectedOutcome(declared, row, caller);
+
+      it(`${expected === "answer" ? "answers" : `refuses with ${expected}`} ${name}`, async () => {
+        expect(await outcomeOf(row, caller)).toBe(expected);
+      });
+    }
+  });
+}
+
+function expectedOutcome(declared: number, row: Row | undefined, caller: Caller): string {
+  if (declared === Access.PUBLIC) return "answer";
+  if (caller.refused !== undefined) return `Unauthenticated ${caller.refused}`;
+  if (!rolesOf[declared]?.includes(caller.role)) return "PermissionDenied ROLE_MISSING";
+  const isHidden = row?.hidden !== undefined && !caller.reachesRecords;
+  return isHidden ? `NotFound ${row.hidden}` : "answer";
+}
+
+/** "answer", or the code and the reason of the refusal. */
+async function outcomeOf(row: Row | undefined, caller: Caller): Promise<string> {
+  if (row === undefined) throw new Error("no row says how to call it");
+  const messages = await row.messages(made);
+  try {
+    const reason = row.reasonIn(await callOnce(row.method, caller.authorization(), messages));
+    return reason ? `NotFound ${reason}` : "answer";
+  } catch (thrown) {
+    const { code, reason } = describeRefusal(ConnectError.from(thrown));
+    return `${code} ${reason}`;
+  }
+}
+
+/** Makes a call and gives its first answer. */
+async function callOnce(
+  method: DescMethod,
+  authorization: string | undefined,
+  messages: unknown[],
+): Promise<unknown> {
+  const { transport } = server.connect(authorization);
+  // The rows have the messages that their methods take.
+  const inits = messages as never[];
+  if (method.methodKind === "unary") {
+    const [init] = inits;
+    return (await transport.unary(method as DescMethodUnary, undefined, undefined, undefined, init ?? {}))
+      .message;
+  }
+  const enough = new AbortController();
+  try {
+    const { message: answers } = await transport.stream(
+      method as DescMethodStreaming,
+      enough.signal,
+      undefined,
+      undefined,
+      (async function* () {
+        yield* inits;
+      })(),
+    );
+    for await (const answer of answers) return answer;
+    throw new ConnectError("the stream ended without an answer", Code.Unknown);
+  } finally {
+    enough.abort();
+  }
+}
+
+interface Tokens {
+  readonly owner: string;
+  readonly otherUser: string;
+  readonly auditor: string;
+  readonly admin: string;
+  readonly device: string;
+  readonly otherDevice: string;
+  readonly expired: string;
+  readonly forged: string;
+  readonly promoted: string;
+  readonly unsigned: string;
+  readonly keyedWithPublicKey: string;
+  readonly otherKeyOurKid: string;
+  readonly otherKey: string;
+  readonly tokenOfOpenServer: string;
+  readonly removed: string;
+  readonly addedAgain: string;
+  readonly newPassword: string;
+}
+
+async function makeTokens(owner: Person): Promise<Omit<Tokens, "tokenOfOpenServer">> {
+  const { office } = server;
+  const { users, provider } = office;
+  const [header = "", payload = "", signature = ""] = owner.token.split(".");
+  const claims: unknown = JSON.parse(Buffer.from(payload, "base64url").toString());
+  const generation = (await users.find(owner.name))?.generation ?? "";
+  const [jwk] = await office.issuer.publicJwks();
+  const kid = jwk?.kid ?? "";
+
+  const anHourAgo = await office.issuerAt(new Date(Date.now() - 3601 * 1000));
+  const other = await provider.generateKeyPair("ML-DSA-65");
+  const signWithOther = (keyId: string) =>
+    signJwt(provider, other.secretKey, { keyId, payload: claims as never });
+  const publicKey = createPublicKey({ key: { ...jwk }, format: "jwk" });
+  const pem = publicKey.export({ format: "pem", type: "spki" });
+  const hs256 = `${encode({ alg: "HS256", typ: "JWT", kid })}.${payload}`;
+
+  const removed = await server.makePerson();
+  await users.remove(removed.name);
+  const addedAgain = await server.makePerson();
+  await users.remove(addedAgain.name);
+  await server.makePerson("user", addedAgain.name);
+  const newPassword = await server.makePerson();
+  await users.setPassword(newPassword.name, "none");
+
+  return {
+    owner: owner.token,
+    otherUser: (await server.makePerson()).token,
+    auditor: (await server.makePerson("auditor")).token,
+    admin: (await server.makePerson("admin")).token,
+    device: await authenticateDevice(made.owner, made.device),
+    otherDevice: await authenticateDevice(made.owner, await registerDevice(made.owner)),
+    expired: (await anHourAgo.issue(owner.name, { generation })).token,
+    forged: `${header}.${payload}.${flipFirst(signature)}`,
+    promoted: `${header}.${encode({ ...(claims as object), role: "admin" })}.${signature}`,
+    unsigned: `${encode({ alg: "none", typ: "JWT", kid })}.${payload}.`,
+    keyedWithPublicKey: `${hs256}.${createHmac("sha256", pem).update(hs256).digest("base64url")}`,
+    otherKeyOurKid: await signWithOther(kid),
+    otherKey: await signWithOther("another kid"),
+    removed: removed.token,
+    addedAgain: addedAgain.token,
+    newPassword: newPassword.token,
+  };
+}
+
+async function authenticateDevice(owner: Person, device: Records["device"]): Promise<string> {
+  return (await owner.iot.authenticate(await answerChallenge(owner, device))).token ?? "";
+}
+
+/** A token that somebody got for the owner's name while anybody could. */
+async function logInWhileOpen(database: readonly string[]): Promise<string> {
+  const open = await startAccessServer({
+    atEnd: (end) => void ends.push(end),
+    database,
+    args: ["--auth", "open"],
+  });
+  const { token } = await open.connect().tokens.issueToken({ username: ownerName });
+  await open.close();
+  return token;
+}
+
+function encode(json: unknown): string {
+  return Buffer.from(JSON.stringify(json)).toString("base64url");
+}
+
+function flipFirst(base64url: string): string {
+  return (base64url.startsWith("A") ? "B" : "A") + base64url.slice(1);
+}
+
+function nameOf({ parent, name }: DescMethod): string {
+  return `${parent.typeName}.${name}`;
+}
+
+/** All services in gen/ but those of gRPC itself, so that a new one is found. */
+async function findServices(): Promise<DescService[]> {
+  const gen = join(import.meta.dirname, "../../gen");
+  const files = globSync("**/*_pb.ts", { cwd: gen }).filter((file) => !/^(google|grpc)\b/.test(file));
+  const modules: object[] = await Promise.all(files.sort().map((file) => import(join(gen, file))));
+  return modules.flatMap((module) => Object.values(module).filter(isService));
+}
+
+function isService(exported: unknown): exported is DescService {
+  return (
+    typeof exported === "object" && exported !== null && "kind" in exported && exported.kind === "service"
+  );
+}

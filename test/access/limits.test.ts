@@ -1,0 +1,663 @@
+/** How much may be asked for: calls and streams at a time, calls a second of each client, and who a client is. */
+import {
+  type Client,
+  ConnectError,
+  createClient,
+  createContextValues,
+  createServiceImplSpec,
+} from "@connectrpc/connect";
+import { createConnectTransport, createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { Health, HealthCheckResponse_ServingStatus as Status } from "#gen/grpc/health/v1/health_pb.ts";
+import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { clientKey, clientOf, createReadClient } from "../../src/server/client-address.ts";
+import { callerKey } from "../../src/server/interceptors/access.ts";
+import { rateInterceptor } from "../../src/server/interceptors/limits.ts";
+import type { ServerLimits } from "../../src/server/server.ts";
+import { Probe } from "../gen/probing/probe_pb.ts";
+import { failureOf, type Refusal, refusal } from "../refusal.ts";
+import { connectProbe, type ProbeBehaviour, protocols, serveProbe } from "../server/probe.ts";
+import { serve } from "../server/serve.ts";
+import { outcomesOf } from "../services/service-server.ts";
+import { type AccessServer, startAccessServer, timeout } from "./access-server.ts";
+
+const busy: Refusal = { code: "ResourceExhausted", reason: "SERVER_BUSY" };
+const limited: Refusal = { code: "ResourceExhausted", reason: "RATE_LIMITED" };
+
+/** Of what is waited for, in milliseconds; as generous as that of the tests. */
+const deadline = { timeout: 30_000 };
+const asJson = { "content-type": "application/json" };
+
+type ProbeClient = Client<typeof Probe>;
+
+describe("calls in flight", { timeout }, () => {
+  for (const protocol of protocols) {
+    it(`are refused beyond the limit, and say when to come back: ${protocol}`, async () => {
+      const { url, occupy } = await startGated({ maxCalls: 2 });
+      await occupy(2);
+      const error = await failureOf(connectProbe(protocol, url).ask({}));
+      expect(await refusal(Promise.reject(error))).toEqual(busy);
+      expect(error.findDetails(RetryInfoSchema)).toMatchObject([{ retryDelay: { seconds: 1n, nanos: 0 } }]);
+      expect(error.metadata.get("retry-after")).toBe("1");
+    });
+  }
+
+  it("are refused beyond the limit, and say when to come back: REST", async () => {
+    const { url, occupy } = await startGated({ maxCalls: 2 });
+    await occupy(2);
+    const answer = await fetch(`${url}/probe/ask`, { method: "POST", headers: asJson, body: "{}" });
+    expect(answer.status).toBe(429);
+    expect(answer.headers.get("retry-after")).toBe("1");
+    expect(await answer.json()).toMatchObject({
+      code: "RESOURCE_EXHAUSTED",
+      details: expect.arrayContaining([expect.objectContaining({ reason: "SERVER_BUSY" })]),
+    });
+  });
+
+  it("up to the limit are all answered, those of a refused one's time too", async () => {
+    const { url, occupy, release } = await startGated({ maxCalls: 3 });
+    const running = await occupy(3);
+    expect(await refusal(connectProbe("gRPC", url).ask({}))).toEqual(busy);
+    release();
+    expect(await outcomesOf(running)).toEqual({ answered: 3, refusals: [] });
+  });
+
+  it("free their places when they are answered", async () => {
+    const { url, occupy, release } = await startGated({ maxCalls: 1 });
+    const running = await occupy(1);
+    release();
+    await Promise.all(running);
+    expect(await connectProbe("gRPC", url).ask({ text: "next" })).toMatchObject({ text: "next" });
+  });
+
+  it("free their places when they fail", async () => {
+    const { url, occupy, fail } = await startGated({ maxCalls: 1 });
+    const running = await occupy(1);
+    fail();
+    expect(await outcomesOf(running)).toMatchObject({ answered: 0, refusals: [{ reason: "INTERNAL" }] });
+    expect(await connectProbe("gRPC", url).look({ text: "next" })).toMatchObject({ text: "next" });
+  });
+
+  it("free their places when they are refused for what they say", async () => {
+    const { url } = await startGated({ maxCalls: 1 });
+    for (let i = 0; i < 3; i += 1)
+      expect(
+        (await fetch(`${url}/probe/ask`, { method: "POST", headers: asJson, body: "no JSON" })).status,
+      ).toBe(400);
+    expect((await fetch(`${url}/probe/look?text=next`)).status).toBe(200);
+  });
+
+  it("free their places when their callers have gone and their handlers have ended", async () => {
+    const { url, occupy, release } = await startGated({ maxCalls: 1 });
+    const leave = new AbortController();
+    const [running] = await occupy(1, { signal: leave.signal });
+    leave.abort();
+    await expect(running).rejects.toThrow(ConnectError);
+    release();
+    await expect.poll(() => outcomeOf(connectProbe("gRPC", url).ask({})), deadline).toBe("answer");
+  });
+
+  it("leave streams alone", async () => {
+    const { url, occupy } = await startGated({ maxCalls: 1, maxStreams: 1 });
+    await occupy(1);
+    expect(await openStream(connectProbe("gRPC", url))).toBe("answer");
+  });
+
+  it("do not keep anybody from asking whether the server is well", async () => {
+    const { url, occupy } = await startGated({ maxCalls: 1 });
+    await occupy(1);
+    expect(await healthOf(url)).toEqual({
+      check: Status.SERVING,
+      watch: Status.SERVING,
+      pages: [200, 200, 200],
+    });
+  });
+});
+
+/** How a stream can end. */
+const endings: Readonly<Record<string, (open: OpenStream) => void>> = {
+  "its handler ends it": ({ release }) => release(),
+  "its handler fails": ({ fail }) => fail(),
+  "its caller cancels it": ({ caller }) => caller.abort(),
+  "its connection breaks": ({ connection }) => connection.abort(),
+};
+
+describe("open streams", { timeout }, () => {
+  for (const protocol of protocols) {
+    it(`are refused beyond the limit, and say when to come back: ${protocol}`, async () => {
+      const { url } = await startGated({ maxStreams: 1 });
+      await holdStream(url);
+      const error = await failureOf(readFirst(connectProbe(protocol, url).watch({})));
+      expect(await refusal(Promise.reject(error))).toEqual(busy);
+      expect(error.findDetails(RetryInfoSchema)).toMatchObject([{ retryDelay: { seconds: 1n, nanos: 0 } }]);
+    });
+  }
+
+  it("are refused beyond the limit, and say when to come back: REST", async () => {
+    const { url } = await startGated({ maxStreams: 1 });
+    await holdStream(url);
+    const answer = await fetch(`${url}/probe/watch`);
+    expect(answer.status).toBe(429);
+    expect(answer.headers.get("retry-after")).toBe("1");
+    await answer.body?.cancel();
+  });
+
+  it("count those of requests, and of both ways, just so", async () => {
+    const { url } = await startGated({ maxStreams: 1 });
+    await holdStream(url);
+    const client = connectProbe("gRPC", url);
+    expect(await refusal(client.collect(oneItem()))).toEqual(busy);
+    expect(await refusal(readFirst(client.chat(oneItem())))).toEqual(busy);
+  });
+
+  it("of requests free their places when they are answered", async () => {
+    const { url } = await startGated({ maxStreams: 1 });
+    const client = connectProbe("gRPC", url);
+    for (const text of ["one", "two", "three"])
+      expect(await client.collect(oneItem(text))).toMatchObject({ text });
+  });
+
+  for (const [name, end] of Object.entries(endings)) {
+    it(`free their places when they end: ${name}`, async () => {
+      const { url, release, fail } = await startGated({ maxStreams: 1 });
+      const open = await holdStream(url);
+      const client = connectProbe("gRPC", url);
+      expect(await openStream(client)).toBe("SERVER_BUSY");
+      end({ ...open, release, fail });
+      await expect.poll(() => openStream(client), deadline).toBe("answer");
+    });
+  }
+
+  it("free their places when their callers go and leave answers unread", async () => {
+    const { url, isStalled } = await startGated({ maxStreams: 1 });
+    const { connection } = await holdStream(url, "more than anybody reads");
+    await expect.poll(isStalled, deadline).toBe(true);
+    connection.abort();
+    await expect.poll(() => openStream(connectProbe("gRPC", url)), deadline).toBe("answer");
+  });
+
+  it("free no more than the one place when they end in several ways at once", async () => {
+    const { url, release } = await startGated({ maxStreams: 2 });
+    const open = await holdStream(url);
+    release();
+    open.caller.abort();
+    open.connection.abort();
+    await expect.poll(() => openStream(connectProbe("gRPC", url)), deadline).toBe("answer");
+    // The gate is open: each stream ends at its end, so those that are to stay talk both ways.
+    const [first, second, third] = [await holdChat(url), await holdChat(url), await holdChat(url)];
+    expect([first, second, third]).toEqual(["answer", "answer", "SERVER_BUSY"]);
+  });
+
+  it("over REST free their places when their callers go", async () => {
+    const { url } = await startGated({ maxStreams: 1 });
+    const leave = new AbortController();
+    const answer = await fetch(`${url}/probe/watch`, { signal: leave.signal });
+    expect(answer.status).toBe(200);
+    leave.abort();
+    await expect.poll(() => openStream(connectProbe("gRPC", url)), deadline).toBe("answer");
+  });
+
+  it("leave unary calls alone", async () => {
+    const { url } = await startGated({ maxCalls: 1, maxStreams: 1 });
+    await holdStream(url);
+    expect(await connectProbe("gRPC", url).look({ text: "next" })).toMatchObject({ text: "next" });
+  });
+
+  it("do not keep anybody from asking whether the server is well", async () => {
+    const { url } = await startGated({ maxStreams: 1 });
+    await holdStream(url);
+    expect(await healthOf(url)).toEqual({
+      check: Status.SERVING,
+      watch: Status.SERVING,
+      pages: [200, 200, 200],
+    });
+  });
+});
+
+describe("calls a second", { timeout }, () => {
+  it("are answered up to twice the number at once, and refused beyond", async () => {
+    const { callFrom } = startRate(2);
+    expect(await callTimes(6, () => callFrom("192.0.2.1"))).toEqual([...answers(4), ...refusals(2)]);
+  });
+
+  it("are answered again at the rate, and no faster", async () => {
+    const { callFrom, setTime } = startRate(2);
+    await callTimes(4, () => callFrom("192.0.2.1"));
+    setTime(499);
+    expect(await outcomeOf(callFrom("192.0.2.1"))).toBe("RATE_LIMITED");
+    setTime(500);
+    expect(await callTimes(2, () => callFrom("192.0.2.1"))).toEqual(["answer", "RATE_LIMITED"]);
+    setTime(1500);
+    expect(await callTimes(3, () => callFrom("192.0.2.1"))).toEqual(["answer", "answer", "RATE_LIMITED"]);
+  });
+
+  it("are not saved up beyond twice the number, however long nobody calls", async () => {
+    const { callFrom, setTime } = startRate(2);
+    await callFrom("192.0.2.1");
+    setTime(3_600_000);
+    expect(await callTimes(5, () => callFrom("192.0.2.1"))).toEqual([...answers(4), ...refusals(1)]);
+  });
+
+  it("say exactly when the next is answered", async () => {
+    const { callFrom, setTime } = startRate(2);
+    await callTimes(4, () => callFrom("192.0.2.1"));
+    setTime(100);
+    const error = await failureOf(callFrom("192.0.2.1"));
+    expect(error.findDetails(RetryInfoSchema)).toMatchObject([{ retryDelay: { seconds: 0n, nanos: 4e8 } }]);
+    expect(error.metadata.get("retry-after")).toBe("1");
+    setTime(500);
+    expect(await outcomeOf(callFrom("192.0.2.1"))).toBe("answer");
+  });
+
+  it("that are refused cost nothing", async () => {
+    const { callFrom, setTime } = startRate(2);
+    await callTimes(50, () => callFrom("192.0.2.1"));
+    setTime(500);
+    expect(await outcomeOf(callFrom("192.0.2.1"))).toBe("answer");
+  });
+
+  it("are not limited at a limit of 0", async () => {
+    const { callFrom } = startRate(0);
+    expect(await callTimes(100, () => callFrom("192.0.2.1"))).toEqual(answers(100));
+  });
+
+  it("of health checks are not limited", async () => {
+    const { checkHealthFrom } = startRate(1);
+    expect(await callTimes(100, () => checkHealthFrom("192.0.2.1"))).toEqual(answers(100));
+  });
+});
+
+describe("calls a second of an address", { timeout }, () => {
+  it.each([
+    ["two addresses of IPv4", "192.0.2.1", "192.0.2.2"],
+    ["two networks of IPv6", "2001:db8:1:2::1", "2001:db8:1:3::1"],
+    ["two networks of IPv6 that differ where nothing stands", "2001:db8::1", "2001:db8:0:1::1"],
+    ["IPv4 and IPv6", "192.0.2.1", "2001:db8::1"],
+  ])("are those of one alone: %s", async (_, one, other) => {
+    const { callFrom } = startRate(1);
+    await callTimes(3, () => callFrom(one));
+    expect(await callTimes(3, () => callFrom(other))).toEqual([...answers(2), ...refusals(1)]);
+  });
+
+  it.each([
+    ["the first and the last address", "2001:db8:1:2::", "2001:db8:1:2:ffff:ffff:ffff:ffff"],
+    ["short and in full", "2001:db8:1:2::1", "2001:db8:1:2:0:0:0:9"],
+    ["with zeros that nothing stands for", "2001:db8::1", "2001:db8:0:0:5:6:7:8"],
+    ["with zeros at the end", "2001:db8:1::", "2001:db8:1:0:8::"],
+    ["with zeros in front", "2001:db8:1:2::1", "2001:0db8:0001:0002::1"],
+    ["in other letters", "2001:db8:1:2::1", "2001:DB8:1:2::1"],
+    ["beginning with nothing", "::1", "0:0:0:0:0:0:0:2"],
+  ])("are those of the whole /64 of IPv6, however it is written: %s", async (_, one, other) => {
+    const { callFrom } = startRate(1);
+    expect(await callTimes(2, () => callFrom(one))).toEqual(answers(2));
+    expect(await outcomeOf(callFrom(other))).toBe("RATE_LIMITED");
+  });
+
+  it("are forgotten once 100,000 others have called, so that nobody can fill the memory", async () => {
+    const { callFrom } = startRate(1);
+    await callTimes(3, () => callFrom("192.0.2.1"));
+    const addresses = Array.from({ length: 100_000 }, (_, i) => `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`);
+    for (const address of addresses) await callFrom(address);
+    expect(await outcomeOf(callFrom("192.0.2.1"))).toBe("answer");
+  });
+});
+
+describe("calls a second of a user", { timeout }, () => {
+  it("are those of all addresses together", async () => {
+    const { callAs } = startRate(1, "subject");
+    const addresses = ["192.0.2.1", "192.0.2.2", "192.0.2.3"];
+    const outcomes = [];
+    for (const address of addresses) outcomes.push(await outcomeOf(callAs("ada", address)));
+    expect(outcomes).toEqual([...answers(2), ...refusals(1)]);
+  });
+
+  it("are those of one alone, also at the same address", async () => {
+    const { callAs } = startRate(1, "subject");
+    await callTimes(3, () => callAs("ada", "192.0.2.1"));
+    expect(await outcomeOf(callAs("bob", "192.0.2.1"))).toBe("answer");
+  });
+
+  it("are not counted for a call that nobody is known to make", async () => {
+    const { callFrom } = startRate(1, "subject");
+    expect(await callTimes(10, () => callFrom("192.0.2.1"))).toEqual(answers(10));
+  });
+});
+
+describe("a server with --max-calls-per-second 1", { timeout }, () => {
+  const args = ["--max-calls-per-second", "1", "--trusted-proxies", "127.0.0.1"];
+  const start = (...more: string[]): Promise<AccessServer> =>
+    startAccessServer({ atEnd: onTestFinished, args: [...args, ...more] });
+  const burst = <Answer>(call: (i: number) => Promise<Answer>) =>
+    Array.from({ length: 20 }, (_, i) => call(i));
+
+  it.each(["gRPC", "Connect"] as const)(
+    "refuses a burst, and says when to come back: %s",
+    async (protocol) => {
+      const server = await start();
+      const client = helloClient(protocol, server.url);
+      const results = await Promise.allSettled(burst(() => client.hello({})));
+      const errors = results.flatMap((one) =>
+        one.status === "rejected" ? [ConnectError.from(one.reason)] : [],
+      );
+      expect(errors.length).toBeGreaterThan(0);
+      expect(errors.length).toBeLessThanOrEqual(18);
+      for (const error of errors) {
+        expect(await refusal(Promise.reject(error))).toEqual(limited);
+        expect(error.findDetails(RetryInfoSchema)).toHaveLength(1);
+        expect(error.metadata.get("retry-after")).toBe("1");
+      }
+    },
+  );
+
+  it("refuses a burst, and says when to come back: REST", async () => {
+    const server = await start();
+    const results = await Promise.all(burst(() => server.rest("GET /api/hello")));
+    const refused = results.filter(({ status }) => status !== 200);
+    expect(refused.length).toBeGreaterThan(0);
+    expect(refused.length).toBeLessThanOrEqual(18);
+    for (const answer of refused) {
+      expect(answer.status).toBe(429);
+      expect(answer.headers.get("retry-after")).toBe("1");
+      expect(await answer.json()).toMatchObject({
+        details: expect.arrayContaining([
+          expect.objectContaining({ reason: "RATE_LIMITED" }),
+          expect.objectContaining({ retryDelay: expect.stringMatching(/^(0\.\d+|1)s$/) }),
+        ]),
+      });
+    }
+  });
+
+  it("refuses who guesses tokens, before it looks at them", async () => {
+    const server = await start();
+    const { tokens } = server.connect("Bearer guess", { "x-forwarded-for": "192.0.2.1" });
+    const { refusals: all } = await outcomesOf(burst(() => tokens.getSecureData({})));
+    const reasons = new Set(all.map(({ reason }) => reason));
+    expect(all).toHaveLength(20);
+    expect(reasons).toEqual(new Set(["TOKEN_MALFORMED", "RATE_LIMITED"]));
+  });
+
+  it("refuses a user who calls from many addresses, and no other user", async () => {
+    const server = await start();
+    const [ada, bob] = [await server.makePerson(), await server.makePerson()];
+    const callFrom = (token: string, address: string) =>
+      server.connect(`Bearer ${token}`, { "x-forwarded-for": address }).tokens.getSecureData({});
+    const { answered, refusals: all } = await outcomesOf(burst((i) => callFrom(ada.token, `192.0.2.${i}`)));
+    expect(answered).toBeGreaterThanOrEqual(2);
+    expect(new Set(all.map(({ reason }) => reason))).toEqual(new Set(["RATE_LIMITED"]));
+    expect(await callFrom(bob.token, "192.0.2.99")).toMatchObject({ subject: bob.name });
+  });
+
+  it("tells who is limited that it is well", async () => {
+    const server = await start();
+    const { answered } = await outcomesOf(burst(() => server.connect().tokens.hello({})));
+    expect(answered).toBeLessThan(20);
+    for (let i = 0; i < 5; i += 1)
+      expect(await healthOf(server.url)).toMatchObject({ check: Status.SERVING, pages: [200, 200, 200] });
+  });
+
+  it("limits nobody while it is open", async () => {
+    const server = await start("--auth", "open");
+    expect(await outcomesOf(burst(() => server.connect().tokens.hello({})))).toMatchObject({ answered: 20 });
+  });
+});
+
+describe("the address that a call came from", { timeout }, () => {
+  const proxies = ["10.0.0.1", "10.1.0.0/16", "2001:db8:5::/48"];
+
+  it.each([
+    ["is the peer's where nobody forwards", "192.0.2.1", undefined, "192.0.2.1"],
+    ["is the peer's if it is no proxy that is trusted", "192.0.2.1", "203.0.113.7", "192.0.2.1"],
+    ["is what a trusted proxy says", "10.0.0.1", "203.0.113.7", "203.0.113.7"],
+    ["is what a proxy of a trusted network says", "10.1.2.3", "203.0.113.7", "203.0.113.7"],
+    ["is the peer's just outside of a trusted network", "10.2.0.0", "203.0.113.7", "10.2.0.0"],
+    ["is the last that is not trusted, not what it says", "10.0.0.1", "6.6.6.6, 203.0.113.7", "203.0.113.7"],
+    ["is not the trusted address that a caller says", "10.0.0.1", "10.0.0.1, 203.0.113.7", "203.0.113.7"],
+    ["is found through several proxies", "10.0.0.1", "6.6.6.6, 203.0.113.7, 10.1.0.2", "203.0.113.7"],
+    ["is the first proxy's if all are trusted", "10.0.0.1", "10.1.0.3, 10.1.0.2", "10.1.0.3"],
+    ["is the proxy's if that names nobody", "10.0.0.1", "", "10.0.0.1"],
+    ["is the proxy's if that says unknown", "10.0.0.1", "6.6.6.6, unknown", "10.0.0.1"],
+    [
+      "is the proxy's before whom something is said that is no address",
+      "10.0.0.1",
+      "6.6.6.6, x, 10.1.0.2",
+      "10.1.0.2",
+    ],
+    ["is read without spaces, and with more", "10.0.0.1", "6.6.6.6,  203.0.113.7 ,10.1.0.2", "203.0.113.7"],
+    ["is an address of IPv6", "2001:db8:5::1", "2001:db8:6::7", "2001:db8:6::7"],
+    ["is the IPv4 address that a socket shows as IPv6", "::ffff:192.0.2.1", undefined, "192.0.2.1"],
+    ["is found through a proxy that a socket shows as IPv6", "::ffff:10.0.0.1", "203.0.113.7", "203.0.113.7"],
+    [
+      "is found through a hop that is shown as IPv6",
+      "10.0.0.1",
+      "203.0.113.7, ::ffff:10.1.0.2",
+      "203.0.113.7",
+    ],
+    ["is unknown where there is no peer", undefined, "203.0.113.7", "unknown"],
+  ])("%s", (_, peer, forwardedFor, expected) => {
+    expect(createReadClient(proxies)(peer, forwardedFor)).toBe(expected);
+  });
+
+  it("is found in several headers as in one", () => {
+    const readClient = createReadClient(proxies);
+    expect(readClient("10.0.0.1", ["6.6.6.6, 203.0.113.7", "10.1.0.2"])).toBe("203.0.113.7");
+  });
+
+  it("is the peer's if no proxy is trusted", () => {
+    expect(createReadClient([])("10.0.0.1", "203.0.113.7")).toBe("10.0.0.1");
+  });
+
+  const headers = { "x-forwarded-for": "6.6.6.6, 203.0.113.7" };
+
+  it.each(protocols)("is what a handler is told, through a proxy that is trusted: %s", async (protocol) => {
+    const url = await serveClientOf(["127.0.0.0/8"]);
+    expect(await connectProbe(protocol, url).ask({}, { headers })).toMatchObject({ text: "203.0.113.7" });
+  });
+
+  it.each(protocols)("is what a handler is told of a stream too: %s", async (protocol) => {
+    const url = await serveClientOf(["127.0.0.0/8"]);
+    expect(await readFirst(connectProbe(protocol, url).watch({}, { headers }))).toMatchObject({
+      text: "203.0.113.7",
+    });
+  });
+
+  it.each(protocols)(
+    "is the peer's to a handler, through a proxy that is not trusted: %s",
+    async (protocol) => {
+      const url = await serveClientOf(["127.0.0.2"]);
+      expect(await connectProbe(protocol, url).ask({}, { headers })).toMatchObject({ text: "127.0.0.1" });
+    },
+  );
+
+  it("is what a handler is told, through a proxy that is trusted, or is the peer's: REST", async () => {
+    for (const [trusted, text] of [
+      ["127.0.0.1", "203.0.113.7"],
+      ["127.0.0.2", "127.0.0.1"],
+    ] as const) {
+      const answer = await fetch(`${await serveClientOf([trusted])}/probe/look`, { headers });
+      expect(await answer.json()).toMatchObject({ text });
+    }
+  });
+});
+
+interface OpenStream {
+  /** Aborts the call. */
+  readonly caller: AbortController;
+  readonly connection: Http2SessionManager;
+  release(): void;
+  fail(): void;
+}
+
+/** A server whose Ask and Watch wait until they are let go; Look, Collect and Chat answer at once. */
+async function startGated(limits: Partial<ServerLimits>) {
+  const gate = Promise.withResolvers<void>();
+  // It may be that nobody waits for it when it fails.
+  gate.promise.catch(() => {});
+  let entered = 0;
+  let sentAtMs = Number.POSITIVE_INFINITY;
+  const behaviour: ProbeBehaviour = {
+    async ask(item) {
+      entered += 1;
+      await gate.promise;
+      return item;
+    },
+    async *watch(item) {
+      yield item;
+      for (let i = 0; item.text !== "" && i < 1000; i += 1) {
+        sentAtMs = performance.now();
+        yield { data: new Uint8Array(65_536) };
+      }
+      // It does not look whether its caller is still there: the place is the caller's, not the handler's.
+      await gate.promise;
+    },
+  };
+  const { url } = await serveProbe(behaviour, limits);
+  // Before the server goes, so that it need not wait for them.
+  onTestFinished(() => gate.resolve());
+  return {
+    url,
+    release: () => gate.resolve(),
+    fail: () => gate.reject(new Error("the handler fails")),
+    /** Whether the server waits for the reader of a stream that has more to send. */
+    isStalled: () => performance.now() - sentAtMs > 100,
+    /** Makes calls that are in their handlers when this returns. */
+    async occupy(count: number, options: { signal?: AbortSignal } = {}) {
+      const client = connectProbe("gRPC", url);
+      const running = Array.from({ length: count }, () => client.ask({}, options));
+      for (const call of running) call.catch(() => {});
+      await expect.poll(() => entered, deadline).toBe(count);
+      return running;
+    },
+  };
+}
+
+/** Opens a stream on a connection of its own, and leaves it open. */
+async function holdStream(url: string, text = ""): Promise<Omit<OpenStream, "release" | "fail">> {
+  const connection = new Http2SessionManager(url);
+  onTestFinished(() => connection.abort());
+  const caller = new AbortController();
+  const client = createClient(Probe, createGrpcTransport({ baseUrl: url, sessionManager: connection }));
+  const answers = client.watch({ text }, { signal: caller.signal })[Symbol.asyncIterator]();
+  expect((await answers.next()).done).toBe(false);
+  return { caller, connection };
+}
+
+/** Opens a stream that talks both ways and goes on until the test ends. */
+async function holdChat(url: string): Promise<string | undefined> {
+  const ended = Promise.withResolvers<void>();
+  onTestFinished(() => ended.resolve());
+  const items = async function* () {
+    yield { text: "hello" };
+    await ended.promise;
+  };
+  const chat = connectProbe("gRPC", url).chat(items())[Symbol.asyncIterator]();
+  return outcomeOf(chat.next());
+}
+
+/** What comes of opening a stream, which is then canceled: to read no further tells the server nothing. */
+async function openStream(client: ProbeClient): Promise<string | undefined> {
+  const leave = new AbortController();
+  try {
+    return await outcomeOf(readFirst(client.watch({}, { signal: leave.signal })));
+  } finally {
+    leave.abort();
+  }
+}
+
+/** The first answer of a stream, which is then left. */
+async function readFirst<Answer>(stream: AsyncIterable<Answer>): Promise<Answer | undefined> {
+  for await (const answer of stream) return answer;
+  return undefined;
+}
+
+async function* oneItem(text = "hello") {
+  yield { text };
+}
+
+/** "answer", or the reason of the refusal. */
+function outcomeOf(call: Promise<unknown>): Promise<string | undefined> {
+  return call.then(
+    () => "answer",
+    (error) => refusal(Promise.reject(error)).then(({ reason }) => reason),
+  );
+}
+
+/** What the server says of itself, in every way in which it can be asked. */
+async function healthOf(url: string) {
+  const sessionManager = new Http2SessionManager(url);
+  const health = createClient(Health, createGrpcTransport({ baseUrl: url, sessionManager }));
+  try {
+    const paths = ["/livez", "/readyz", "/metrics"];
+    const pages = await Promise.all(paths.map((path) => fetch(url + path)));
+    await Promise.all(pages.map((page) => page.text()));
+    return {
+      check: (await health.check({})).status,
+      watch: (await readFirst(health.watch({})))?.status,
+      pages: pages.map(({ status }) => status),
+    };
+  } finally {
+    sessionManager.abort();
+  }
+}
+
+function helloClient(protocol: "gRPC" | "Connect", baseUrl: string): Client<typeof TokenService> {
+  if (protocol === "Connect")
+    return createClient(TokenService, createConnectTransport({ baseUrl, httpVersion: "1.1" }));
+  const sessionManager = new Http2SessionManager(baseUrl);
+  onTestFinished(() => sessionManager.abort());
+  return createClient(TokenService, createGrpcTransport({ baseUrl, sessionManager }));
+}
+
+/** Calls a second, counted by a clock that the test sets. */
+function startRate(perSecond: number, who: "address" | "subject" = "address") {
+  let nowMs = 0;
+  // What is answered is not looked at.
+  const next = rateInterceptor(perSecond, who, () => nowMs)(async () => ({}) as never);
+  const call = async (values: ReturnType<typeof createContextValues>, method: object = Probe.method.ask) =>
+    next({ contextValues: values, method } as never);
+  const valuesOf = (address: string) => createContextValues().set(clientKey, address);
+  const caller = { role: "user" as const, issuedAt: new Date(0), expiresAt: new Date(0) };
+  return {
+    callFrom: (address: string) => call(valuesOf(address)),
+    callAs: (subject: string, address: string) =>
+      call(valuesOf(address).set(callerKey, { ...caller, subject })),
+    checkHealthFrom: (address: string) => call(valuesOf(address), Health.method.check),
+    setTime: (ms: number): void => {
+      nowMs = ms;
+    },
+  };
+}
+
+async function callTimes(times: number, call: () => Promise<unknown>): Promise<(string | undefined)[]> {
+  const outcomes: (string | undefined)[] = [];
+  for (let i = 0; i < times; i += 1) outcomes.push(await outcomeOf(call()));
+  return outcomes;
+}
+
+function answers(count: number): string[] {
+  return Array<string>(count).fill("answer");
+}
+
+function refusals(count: number): string[] {
+  return Array<string>(count).fill("RATE_LIMITED");
+}
+
+/** Serves calls that answer with the address that they came from. */
+async function serveClientOf(trustedProxies: readonly string[]): Promise<string> {
+  const implementation: ProbeBehaviour = {
+    ask: (_item, context) => ({ text: clientOf(context) }),
+    look: (_item, context) => ({ text: clientOf(context) }),
+    async *watch(_item, context) {
+      yield { text: clientOf(context) };
+    },
+  };
+  const { server, url } = await serve({
+    services: [createServiceImplSpec<typeof Probe>(Probe, implementation as never)],
+    trustedProxies,
+  });
+  onTestFinished(() => {
+    server.destroy();
+    return server.close();
+  });
+  return url;
+}

@@ -1,0 +1,475 @@
+/** Logging in with `--auth token`: who gets a token, how often one may fail, and that a password stays with its user. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { ConnectError, createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { pino } from "pino";
+import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { createAttempts } from "../../src/services/pqc/attempts.ts";
+import type { Issuer } from "../../src/services/pqc/issuer.ts";
+import { logInUsers } from "../../src/services/pqc/log-in.ts";
+import { hashPassword, verifyPassword } from "../../src/services/pqc/passwords.ts";
+import type { UserStore } from "../../src/services/pqc/users.ts";
+import { failureOf, type Refusal, refusal } from "../refusal.ts";
+import { outcomesOf } from "../services/service-server.ts";
+import { type AccessServer, hashCheaply, startAccessServer, timeout } from "./access-server.ts";
+
+const password = "correct horse battery staple";
+const wrong = "incorrect horse battery staple";
+const failed: Refusal = { code: "Unauthenticated", reason: "LOGIN_FAILED" };
+const limited: Refusal = { code: "ResourceExhausted", reason: "LOGIN_LIMITED" };
+
+const ends: (() => void | Promise<void>)[] = [];
+let shared: Promise<AccessServer> | undefined;
+let names = 0;
+
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+/** The server that tests share which use names and addresses of their own. */
+function startShared(): Promise<AccessServer> {
+  const args = ["--max-failed-logins", "3", "--trusted-proxies", "127.0.0.1"];
+  shared ??= startAccessServer({ atEnd: (end) => void ends.push(end), args });
+  return shared;
+}
+
+/** Adds a user of a name that no other test has. */
+async function addUser(
+  { office }: AccessServer,
+  { hash = hashCheaply(password) } = {},
+): Promise<{ username: string; password: string }> {
+  const username = freshName();
+  await office.users.add({ name: username, role: "user", passwordHash: hash }, new Date());
+  return { username, password };
+}
+
+function freshName(): string {
+  names += 1;
+  return `user ${names}`;
+}
+
+/** Calls of somebody at an address that no other test has, behind a proxy that is trusted. */
+function comeFrom(server: AccessServer, address = freshAddress()) {
+  return server.connect(undefined, { "x-forwarded-for": address });
+}
+
+function freshAddress(): string {
+  names += 1;
+  return `10.0.${names >> 8}.${names & 255}`;
+}
+
+/** Each call that logs in. */
+const logIns = {
+  "pqc.PqcService.IssueToken": (server: AccessServer, address?: string) =>
+    comeFrom(server, address).pqc.issueToken,
+  "pqc.TokenService.IssueToken": (server: AccessServer, address?: string) =>
+    comeFrom(server, address).tokens.issueToken,
+};
+
+for (const [name, connect] of Object.entries(logIns)) {
+  describe(name, { timeout }, () => {
+    it("gives who knows the password a token, which other calls take", async () => {
+      const server = await startShared();
+      const user = await addUser(server);
+      const { token } = await connect(server)(user);
+      const { tokens } = server.connect(`Bearer ${token}`);
+      expect(await tokens.getSecureData({})).toMatchObject({ subject: user.username });
+    });
+
+    it("refuses a wrong password, no password, and somebody unknown in the same words", async () => {
+      const server = await startShared();
+      const { username } = await addUser(server);
+      const attempts = [
+        { username, password: wrong },
+        { username, password: "" },
+        { username: freshName(), password: wrong },
+        { username: freshName(), password: "" },
+      ];
+      const errors = [];
+      for (const attempt of attempts) errors.push(await failureOf(connect(server)(attempt)));
+      for (const error of errors) expect(await refusal(Promise.reject(error))).toEqual(failed);
+      expect(new Set(errors.map(({ rawMessage }) => rawMessage))).toHaveLength(1);
+      expect(new Set(errors.map(({ details }) => JSON.stringify(details)))).toHaveLength(1);
+    });
+
+    it("does not take one user's password for another", async () => {
+      const server = await startShared();
+      const { username } = await addUser(server);
+      const { password: others } = await addUser(server, { hash: hashCheaply(wrong) });
+      await connect(server)({ username, password: others });
+      expect(await refusal(connect(server)({ username, password: wrong }))).toEqual(failed);
+    });
+
+    it("ends the tokens of who gets a new password, and takes the old one no more", async () => {
+      const server = await startShared();
+      const user = await addUser(server);
+      const { token } = await connect(server)(user);
+      await server.office.users.setPassword(user.username, hashCheaply(wrong));
+      expect(await refusal(server.connect(`Bearer ${token}`).tokens.getSecureData({}))).toEqual({
+        code: "Unauthenticated",
+        reason: "TOKEN_REVOKED",
+      });
+      expect(await refusal(connect(server)(user))).toEqual(failed);
+      const { token: next } = await connect(server)({ ...user, password: wrong });
+      await server.connect(`Bearer ${next}`).tokens.getSecureData({});
+    });
+
+    it("counts failures of both calls together", async () => {
+      const server = await startShared();
+      const { username } = await addUser(server);
+      for (const other of Object.values(logIns))
+        expect(await refusal(other(server)({ username, password: wrong }))).toEqual(failed);
+      expect(await refusal(connect(server)({ username, password: wrong }))).toEqual(failed);
+      expect(await refusal(connect(server)({ username, password: wrong }))).toEqual(limited);
+    });
+  });
+}
+
+describe("the time of a log-in that fails", { timeout }, () => {
+  it("is about the same for a wrong password and for somebody unknown", async () => {
+    const server = await startAccessServer({ atEnd: onTestFinished, args: ["--max-failed-logins", "100"] });
+    const { username } = await addUser(server, { hash: await hashPassword(password) });
+    const { tokens } = server.connect();
+    const attempts = {
+      known: () => ({ username, password: wrong }),
+      unknown: () => ({ username: freshName(), password: wrong }),
+    };
+    const times = { known: [] as number[], unknown: [] as number[] };
+    // In turn, so that whatever else the machine does befalls both.
+    for (let i = 0; i < 5; i += 1)
+      for (const who of ["known", "unknown"] as const) {
+        const startedMs = performance.now();
+        await refusal(tokens.issueToken(attempts[who]()));
+        times[who].push(performance.now() - startedMs);
+      }
+    const factor = medianOf(times.known) / medianOf(times.unknown);
+    expect(factor).toBeGreaterThan(1 / 3);
+    expect(factor).toBeLessThan(3);
+  });
+});
+
+describe("the limit of log-ins that fail", { timeout }, () => {
+  it("is that of a name, wherever its failures come from, and holds for the right password too", async () => {
+    const server = await startShared();
+    const user = await addUser(server);
+    await failTimes(3, () => logInFrom(server, freshAddress(), { ...user, password: wrong }));
+    expect(await refusal(logInFrom(server, freshAddress(), user))).toEqual(limited);
+  });
+
+  it("is that of a name that nobody has, just so", async () => {
+    const server = await startShared();
+    const username = freshName();
+    await failTimes(3, () => logInFrom(server, freshAddress(), { username, password: wrong }));
+    expect(await refusal(logInFrom(server, freshAddress(), { username, password: wrong }))).toEqual(limited);
+  });
+
+  it("of one name leaves other names alone", async () => {
+    const server = await startShared();
+    const [user, other] = [await addUser(server), await addUser(server)];
+    await failTimes(3, () => logInFrom(server, freshAddress(), { ...user, password: wrong }));
+    expect(await logInFrom(server, freshAddress(), other)).toHaveProperty("token");
+  });
+
+  it("is that of an address, whomever it tries, and holds for the right password too", async () => {
+    const server = await startShared();
+    const address = freshAddress();
+    await failTimes(3, async () => {
+      const { username } = await addUser(server);
+      return logInFrom(server, address, { username, password: wrong });
+    });
+    const user = await addUser(server);
+    expect(await refusal(logInFrom(server, address, user))).toEqual(limited);
+    expect(await logInFrom(server, freshAddress(), user)).toHaveProperty("token");
+  });
+
+  it("is that of the whole /64 of an address of IPv6, which is one caller's", async () => {
+    const server = await startShared();
+    names += 1;
+    const network = `2001:db8:0:${names}`;
+    await failTimes(3, async () => {
+      const { username } = await addUser(server);
+      names += 1;
+      return logInFrom(server, `${network}::${names}`, { username, password: wrong });
+    });
+    const user = await addUser(server);
+    expect(await refusal(logInFrom(server, `${network}::ffff`, user))).toEqual(limited);
+  });
+
+  it("is that of the peer's address if no proxy is trusted, whatever it says of others", async () => {
+    const args = ["--max-failed-logins", "3"];
+    const server = await startAccessServer({ atEnd: onTestFinished, args });
+    await failTimes(3, async () => {
+      const { username } = await addUser(server);
+      return logInFrom(server, freshAddress(), { username, password: wrong });
+    });
+    expect(await refusal(logInFrom(server, freshAddress(), await addUser(server)))).toEqual(limited);
+  });
+
+  it("says when to come back: as RetryInfo over gRPC and Connect", async () => {
+    const server = await startShared();
+    const user = await addUser(server);
+    await failTimes(3, () => logInFrom(server, freshAddress(), { ...user, password: wrong }));
+    const connect = createClient(
+      PqcService,
+      createConnectTransport({ baseUrl: server.url, httpVersion: "1.1" }),
+    );
+    const { code, reason } = limited;
+    for (const call of [() => logInFrom(server, freshAddress(), user), () => connect.issueToken(user)]) {
+      const error = await failureOf(call());
+      expect(await refusal(Promise.reject(error))).toEqual({ code, reason });
+      const [retry] = error.findDetails(RetryInfoSchema);
+      expect(Number(retry?.retryDelay?.seconds)).toBeGreaterThanOrEqual(1);
+      expect(Number(retry?.retryDelay?.seconds)).toBeLessThanOrEqual(60);
+    }
+  });
+
+  it("says when to come back: over REST with 429 and Retry-After", async () => {
+    const server = await startShared();
+    const user = await addUser(server);
+    await failTimes(3, () => logInFrom(server, freshAddress(), { ...user, password: wrong }));
+    const answer = await server.rest("POST /api/auth/token", user);
+    expect(answer.status).toBe(429);
+    expect(Number(answer.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
+    expect(Number(answer.headers.get("retry-after"))).toBeLessThanOrEqual(60);
+  });
+
+  it("does not count log-ins that succeed", async () => {
+    const server = await startShared();
+    const user = await addUser(server);
+    const address = freshAddress();
+    await failTimes(2, () => logInFrom(server, address, { ...user, password: wrong }));
+    for (let i = 0; i < 5; i += 1) expect(await logInFrom(server, address, user)).toHaveProperty("token");
+    await failTimes(1, () => logInFrom(server, address, { ...user, password: wrong }));
+    expect(await refusal(logInFrom(server, address, user))).toEqual(limited);
+  });
+
+  it("does not end the tokens of who has failed too often", async () => {
+    const server = await startShared();
+    const user = await addUser(server);
+    const { token } = await logInFrom(server, freshAddress(), user);
+    await failTimes(3, () => logInFrom(server, freshAddress(), { ...user, password: wrong }));
+    const { tokens } = server.connect(`Bearer ${token}`);
+    expect(await tokens.getSecureData({})).toMatchObject({ subject: user.username });
+  });
+
+  it.each([
+    ["of one name", (username: string) => username],
+    ["of as many names, from one address", () => freshName()],
+  ])("lets no more through of a thousand at once: %s", async (_, nameOf) => {
+    const args = ["--max-failed-logins", "4", "--max-calls", "2000"];
+    const server = await startAccessServer({ atEnd: onTestFinished, args });
+    const { username } = await addUser(server);
+    const { tokens } = server.connect();
+    const calls = Array.from({ length: 1000 }, () =>
+      tokens.issueToken({ username: nameOf(username), password: wrong }),
+    );
+    const { answered, refusals } = await outcomesOf(calls);
+    const countOf = (wanted: string) => refusals.filter(({ reason }) => reason === wanted).length;
+    expect({ answered, failed: countOf("LOGIN_FAILED"), limited: countOf("LOGIN_LIMITED") }).toEqual({
+      answered: 0,
+      failed: 4,
+      limited: 996,
+    });
+  });
+});
+
+describe("a minute after its first failure", () => {
+  /** Log-ins at a time that the test sets; the one user is ada. */
+  function startAt() {
+    let nowMs = 0;
+    const passwordHash = hashCheaply(password);
+    const ada = { name: "ada", role: "user", generation: "1", createdAt: new Date(0), passwordHash } as const;
+    const users: Pick<UserStore, "find"> = { find: async (name) => (name === "ada" ? ada : undefined) };
+    const issuer: Pick<Issuer, "issue"> = {
+      issue: async (subject) => ({ token: `of ${subject}`, expiresAt: new Date(0) }),
+    };
+    const logIn = logInUsers({
+      issuer: issuer as Issuer,
+      users: users as UserStore,
+      attempts: createAttempts(2, () => nowMs),
+      verifyPassword,
+    });
+    const from = (clientAddress: string, given: string) =>
+      logIn({ username: "ada", password: given, clientAddress });
+    const setTime = (ms: number): void => {
+      nowMs = ms;
+    };
+    return { from, setTime };
+  }
+
+  it("a name and an address may try again, and not before", async () => {
+    const { from, setTime } = startAt();
+    await failTimes(2, () => from("192.0.2.1", wrong));
+    setTime(59_999);
+    expect(await refusal(from("192.0.2.1", password))).toEqual(limited);
+    setTime(60_000);
+    expect(await from("192.0.2.1", password)).toMatchObject({ token: "of ada" });
+  });
+
+  it("may fail as often again, and no more", async () => {
+    const { from, setTime } = startAt();
+    await failTimes(2, () => from("192.0.2.1", wrong));
+    setTime(60_000);
+    await failTimes(2, () => from("192.0.2.1", wrong));
+    expect(await refusal(from("192.0.2.1", wrong))).toEqual(limited);
+  });
+
+  it("is what a refusal says to wait for, also if the rest of a minute is short", async () => {
+    const { from, setTime } = startAt();
+    await failTimes(2, () => from("192.0.2.1", wrong));
+    setTime(58_500);
+    const error = await failureOf(from("192.0.2.1", password));
+    expect(error.findDetails(RetryInfoSchema)[0]?.retryDelay).toMatchObject({ seconds: 1n, nanos: 5e8 });
+    expect(error.metadata.get("retry-after")).toBe("2");
+  });
+
+  it("is not put off by those who try meanwhile and are not listened to", async () => {
+    const { from, setTime } = startAt();
+    await failTimes(2, () => from("192.0.2.1", wrong));
+    setTime(30_000);
+    expect(await refusal(from("192.0.2.1", wrong))).toEqual(limited);
+    setTime(60_000);
+    expect(await from("192.0.2.1", password)).toMatchObject({ token: "of ada" });
+  });
+});
+
+describe("a password", { timeout }, () => {
+  const composed = "Ångström naïve café";
+  const decomposed = composed.normalize("NFD");
+
+  it.each([
+    ["composed", composed, decomposed],
+    ["decomposed", decomposed, composed],
+  ])("that was set %s is the same in the other form", async (_, set, given) => {
+    expect(given).not.toBe(set);
+    const server = await startShared();
+    const { username } = await addUser(server, { hash: await hashPassword(set) });
+    const address = freshAddress();
+    expect(await logInFrom(server, address, { username, password: given })).toHaveProperty("token");
+    expect(await logInFrom(server, address, { username, password: set })).toHaveProperty("token");
+  });
+
+  it("is another in another case, and with a space more", async () => {
+    const server = await startShared();
+    const { username } = await addUser(server);
+    for (const given of [password.toUpperCase(), `${password} `])
+      expect(await refusal(logInFrom(server, freshAddress(), { username, password: given }))).toEqual(failed);
+  });
+
+  it("is not asked for while the server is open", async () => {
+    const args = ["--auth", "open", "--max-failed-logins", "1"];
+    const server = await startAccessServer({ atEnd: onTestFinished, args });
+    const user = await addUser(server);
+    for (const given of [wrong, "", wrong]) {
+      const { token } = await server.connect().tokens.issueToken({ ...user, password: given });
+      const { tokens } = server.connect(`Bearer ${token}`);
+      expect(await tokens.getSecureData({})).toMatchObject({ subject: user.username });
+    }
+  });
+});
+
+describe("no password", { timeout }, () => {
+  const secret = "Tr0ub4dor and three of his friends";
+
+  it("is in an answer, an error, a log line at level trace, an audit entry, or the data directory", async () => {
+    const lines: string[] = [];
+    const logger = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
+    const server = await startAccessServer({ atEnd: onTestFinished, logger });
+    const { username } = await addUser(server, { hash: hashCheaply(secret) });
+    const seen: string[] = [];
+    const { tokens, pqc } = server.connect();
+    const bodies = [
+      { username, password: secret },
+      { username: freshName(), password: secret },
+      { username: "", password: secret },
+      { username, password: secret.repeat(40) },
+      { username, password: secret, passwort: secret },
+      { username, password: [secret] },
+      { username, password: { text: secret } },
+      { username: [], password: secret },
+    ];
+    for (const body of bodies) {
+      for (const path of ["/api/auth/token", "/api/grpc/auth/token", "/pqc.TokenService/IssueToken"]) {
+        const answer = await server.rest(`POST ${path}`, body);
+        seen.push(JSON.stringify([...answer.headers]), await answer.text());
+      }
+    }
+    for (const order of [
+      { username, password: secret },
+      { username, password: `${secret}!` },
+      { username: "", password: secret },
+      { username, password: secret.repeat(40) },
+    ])
+      for (const call of [tokens.issueToken(order), pqc.issueToken(order)])
+        seen.push(await describeOutcome(call));
+    const admin = await server.makePerson("admin");
+    await admin.kms.createKey({});
+    const { auditLog } = await admin.kms.getAuditLog({});
+    seen.push(JSON.stringify(auditLog, (_, value) => (typeof value === "bigint" ? String(value) : value)));
+
+    expect(lines.join("")).toContain("LOGIN_FAILED");
+    expect(auditLog).toHaveLength(1);
+    for (const text of [...lines, ...seen, ...readFiles(server.dataDir)]) expect(text).not.toContain(secret);
+  });
+
+  it("is in an error, or a log line, about a body that is no JSON", async () => {
+    const lines: string[] = [];
+    const logger = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
+    const server = await startAccessServer({ atEnd: onTestFinished, logger });
+    const seen: string[] = [];
+    const bodies = [
+      `{"username":"ada","password":"${secret}"`,
+      `{"username":"ada","password":${secret}}`,
+      `{"username":"ada","password":"${secret}"}}`,
+      `${secret}`,
+      `"${secret}"`,
+    ];
+    for (const body of bodies)
+      for (const path of ["/api/auth/token", "/pqc.TokenService/IssueToken"]) {
+        const headers = { "content-type": "application/json" };
+        const answer = await fetch(server.url + path, { method: "POST", headers, body });
+        expect(answer.status).toBe(400);
+        seen.push(await answer.text());
+      }
+    expect(await refusal(server.connect().tokens.issueToken({ username: "ada", password: secret }))).toEqual(
+      failed,
+    );
+    expect(lines.join("")).toContain("LOGIN_FAILED");
+    // Part of it would be as bad; a parser that quotes shows some ten characters.
+    for (const text of [...lines, ...seen]) expect(text).not.toContain(secret.slice(0, 6));
+  });
+});
+
+/** Makes calls one after another, each of which must fail as a log-in does. */
+async function failTimes(times: number, call: () => Promise<unknown>): Promise<void> {
+  for (let i = 0; i < times; i += 1) expect(await refusal(call())).toEqual(failed);
+}
+
+function logInFrom(server: AccessServer, address: string, user: { username: string; password: string }) {
+  return comeFrom(server, address).tokens.issueToken(user);
+}
+
+function medianOf(numbers: readonly number[]): number {
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN;
+}
+
+/** All that a caller is told. */
+function describeOutcome(call: Promise<unknown>): Promise<string> {
+  return call.then(
+    (answer) => JSON.stringify(answer, (_, value) => (typeof value === "bigint" ? String(value) : value)),
+    (thrown) => {
+      const error = ConnectError.from(thrown);
+      const details = JSON.stringify(error.details, (_, value) =>
+        value instanceof Uint8Array ? Buffer.from(value).toString("latin1") : value,
+      );
+      return `${error.message} ${JSON.stringify([...error.metadata])} ${details}`;
+    },
+  );
+}
+
+function readFiles(directory: string): string[] {
+  return readdirSync(directory).map((file) => readFileSync(join(directory, file)).toString("latin1"));
+}

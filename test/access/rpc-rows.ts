@@ -1,0 +1,314 @@
+/** How to call every RPC validly, on records that one user made. */
+import { generateKeyPairSync, sign } from "node:crypto";
+import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
+import { DappService } from "#gen/dapp/dapp_service_pb.ts";
+import { DefiService } from "#gen/defi/defi_service_pb.ts";
+import { IotService } from "#gen/iot/iot_service_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { NftService } from "#gen/nft/nft_service_pb.ts";
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
+import type { ReasonName } from "../../src/errors.ts";
+import { bytesOf, makeSigner, present, type Signer } from "../services/devices-and-tunnels.ts";
+import { type Connected, connectPeer, sealAsPeer } from "../services/vpn-peer.ts";
+import type { Clients, Person } from "./access-server.ts";
+
+const data = bytesOf("hello");
+const address = `0x${"ab".repeat(20)}`;
+
+/** A device with the key that it signs with. */
+export interface OwnDevice extends Signer {
+  readonly deviceId: string;
+}
+
+/** Records of one user, for calls that leave them as they are. */
+export interface Records {
+  readonly owner: Person;
+  /** "127.0.0.1:port" of the server. */
+  readonly authority: string;
+  /** Somebody who may log in. */
+  readonly guest: { readonly username: string; readonly password: string };
+  readonly keyId: string;
+  readonly signature: Uint8Array;
+  readonly kemKeyId: string;
+  readonly ciphertext: Uint8Array;
+  readonly device: OwnDevice;
+  readonly simulatedId: string;
+  readonly vendor: Signer;
+  readonly tunnel: Connected;
+  /** For calls that change the session. */
+  readonly otherTunnelId: string;
+  readonly walletId: string;
+  readonly multisigId: string;
+  readonly signer: string;
+  readonly validatorAddress: string;
+  readonly tokenId: string;
+}
+
+/** Makes the records. */
+export async function makeRecords(
+  owner: Person,
+  more: Pick<Records, "authority" | "guest">,
+): Promise<Records> {
+  const { kms, iot, vpn, wallet, defi, chain, nft } = owner;
+  const { keyId } = present((await kms.createKey({})).result);
+  const { signature } = present((await kms.sign({ keyId, data })).result);
+  const { keyId: kemKeyId } = present((await kms.createKey({ usage: "KEM" })).result);
+  const { ciphertext } = present((await kms.encapsulate({ keyId: kemKeyId })).result);
+  const { walletId: multisigId, signers } = await defi.createMultisig({ signerCount: 1, threshold: 1 });
+  const { tunnelId: otherTunnelId } = await vpn.registerPeer({});
+  await vpn.handshake({ tunnelId: otherTunnelId });
+  return {
+    ...more,
+    owner,
+    keyId,
+    signature,
+    kemKeyId,
+    ciphertext,
+    device: await registerDevice(owner),
+    simulatedId: (await iot.registerDevice({ simulated: true })).deviceId,
+    vendor: makeSigner("ml-dsa-87"),
+    tunnel: await connectPeer(vpn),
+    otherTunnelId,
+    walletId: (await wallet.createWallet({})).walletId,
+    multisigId,
+    signer: present(signers[0]),
+    validatorAddress: (await chain.registerNode({})).validatorAddress,
+    tokenId: (await nft.mint({ name: "art" })).tokenId,
+  };
+}
+
+/** Registers a device that keeps its own key. */
+export async function registerDevice({ iot }: Pick<Clients, "iot">): Promise<OwnDevice> {
+  const signer = makeSigner("ml-dsa-44");
+  const { deviceId } = await iot.registerDevice({ publicKey: signer.publicKey });
+  return { ...signer, deviceId };
+}
+
+/** What a device answers to a challenge of its own. */
+export async function answerChallenge({ iot }: Pick<Clients, "iot">, device: OwnDevice) {
+  const { deviceId } = device;
+  const { challenge } = await iot.issueChallenge({ deviceId });
+  return { deviceId, challenge, signature: device.sign(challenge) };
+}
+
+/** A reading of a device. */
+export function readingOf({ deviceId, sign }: OwnDevice) {
+  return { deviceId, telemetry: data, signature: sign(data) };
+}
+
+/** How to call an RPC. */
+export interface Row {
+  readonly method: DescMethod;
+  /** The messages of the call; one, unless the caller streams. */
+  readonly messages: (made: Records) => Promise<unknown[]>;
+  /** How those are refused for whom the record that it names does not exist; undefined if it names none. */
+  readonly hidden: ReasonName | undefined;
+  /** Where an answer of a stream says why one of its messages was refused. */
+  readonly reasonIn: (answer: unknown) => string | undefined;
+}
+
+interface RowOptions<Answer> {
+  readonly hidden?: ReasonName;
+  readonly reasonIn?: (answer: Answer) => string | undefined;
+}
+
+function row<Input extends DescMessage, Output extends DescMessage>(
+  method: DescMethod & { readonly input: Input; readonly output: Output },
+  request: (
+    made: Records,
+  ) =>
+    | MessageInitShape<Input>
+    | MessageInitShape<Input>[]
+    | Promise<MessageInitShape<Input> | MessageInitShape<Input>[]>,
+  { hidden, reasonIn = () => undefined }: RowOptions<MessageShape<Output>> = {},
+): Row {
+  return {
+    method,
+    hidden,
+    messages: async (made) => [await request(made)].flat(),
+    // The answers of a call are of its output.
+    reasonIn: (answer) => reasonIn(answer as MessageShape<Output>),
+  };
+}
+
+const keyHidden = { hidden: "KEY_NOT_FOUND" } as const;
+const deviceHidden = { hidden: "DEVICE_NOT_FOUND" } as const;
+const tunnelHidden = { hidden: "TUNNEL_NOT_FOUND" } as const;
+const walletHidden = { hidden: "WALLET_NOT_FOUND" } as const;
+const proposalHidden = { hidden: "PROPOSAL_NOT_FOUND" } as const;
+const tokenHidden = { hidden: "TOKEN_NOT_FOUND" } as const;
+
+const { publicKey: someKey, privateKey } = generateKeyPairSync("ml-dsa-65");
+const signed = {
+  data,
+  signature: Uint8Array.from(sign(null, data, privateKey)),
+  publicKeyPem: someKey.export({ format: "pem", type: "spki" }).toString(),
+};
+
+const pqc = PqcService.method;
+const tokens = TokenService.method;
+const kms = KmsService.method;
+const iot = IotService.method;
+const vpn = VpnService.method;
+const dapp = DappService.method;
+const wallet = WalletService.method;
+const defi = DefiService.method;
+const chain = BlockchainService.method;
+const nft = NftService.method;
+
+/** One for every RPC. */
+export const rows: readonly Row[] = [
+  row(pqc.signData, () => ({ data })),
+  row(pqc.verifySignature, () => signed),
+  row(pqc.exchangeKeys, () => ({})),
+  row(pqc.getAlgorithmInfo, () => ({})),
+  row(pqc.issueToken, ({ guest }) => guest),
+  row(pqc.getJwks, () => ({})),
+  row(pqc.getHealth, () => ({})),
+
+  row(tokens.hello, () => ({})),
+  row(tokens.getHealth, () => ({})),
+  row(tokens.issueToken, ({ guest }) => guest),
+  row(tokens.verifyToken, ({ owner }) => ({ token: owner.token })),
+  row(tokens.getJwks, () => ({})),
+  row(tokens.getSecureData, () => ({})),
+  row(tokens.getCryptoInfo, () => ({})),
+
+  row(kms.createKey, () => ({})),
+  row(kms.getKey, ({ keyId }) => ({ keyId }), keyHidden),
+  row(kms.listKeys, () => ({})),
+  row(kms.rotateKey, async ({ owner }) => ({ keyId: await makeKey(owner) }), keyHidden),
+  row(kms.destroyKey, async ({ owner }) => ({ keyId: await makeKey(owner) }), keyHidden),
+  row(kms.sign, ({ keyId }) => ({ keyId, data }), keyHidden),
+  row(
+    kms.signStream,
+    ({ keyId }) => [
+      { part: { case: "header" as const, value: { keyId } } },
+      { part: { case: "chunk" as const, value: data } },
+    ],
+    keyHidden,
+  ),
+  row(kms.batchSign, ({ keyId }) => ({ keyId, data: [data] }), keyHidden),
+  row(kms.verify, ({ keyId, signature }) => ({ keyId, data, signature }), keyHidden),
+  row(kms.encapsulate, ({ kemKeyId: keyId }) => ({ keyId }), keyHidden),
+  row(kms.decapsulate, ({ kemKeyId: keyId, ciphertext }) => ({ keyId, ciphertext }), keyHidden),
+  row(kms.getAuditLog, () => ({})),
+  row(kms.watchAuditLog, () => ({ afterSequence: 0 })),
+  row(kms.verifyAuditLog, () => ({})),
+  row(kms.getHealth, () => ({})),
+
+  row(iot.registerDevice, () => ({})),
+  row(iot.issueChallenge, ({ device: { deviceId } }) => ({ deviceId })),
+  row(iot.authenticate, ({ owner, device }) => answerChallenge(owner, device)),
+  row(iot.sendTelemetry, ({ device }) => readingOf(device), deviceHidden),
+  row(iot.streamTelemetry, ({ device }) => ({ reading: readingOf(device) }), {
+    ...deviceHidden,
+    reasonIn: ({ reason }) => reason,
+  }),
+  row(iot.updateFirmware, (made) => ({ ...firmwareHeader(made), firmware: data }), deviceHidden),
+  row(
+    iot.updateFirmwareStream,
+    (made) => [
+      { part: { case: "header" as const, value: firmwareHeader(made) } },
+      { part: { case: "chunk" as const, value: data } },
+    ],
+    deviceHidden,
+  ),
+  row(iot.listDevices, () => ({})),
+  row(iot.simulatedSign, ({ simulatedId: deviceId }) => ({ deviceId, data }), deviceHidden),
+  row(iot.getHealth, () => ({})),
+
+  row(vpn.getGatewayInfo, () => ({})),
+  row(vpn.registerPeer, () => ({})),
+  row(vpn.handshake, ({ otherTunnelId: tunnelId }) => ({ tunnelId }), tunnelHidden),
+  row(vpn.verifyHandshake, () => ({ signature: signed.signature, transcript: "hello" })),
+  row(vpn.sendPacket, ({ tunnel: { tunnelId } }) => ({ tunnelId, data }), tunnelHidden),
+  row(vpn.receivePacket, ({ tunnel }) => packetOf(tunnel), tunnelHidden),
+  row(vpn.rekey, ({ otherTunnelId: tunnelId }) => ({ tunnelId }), tunnelHidden),
+  row(vpn.disconnect, async ({ owner }) => ({ tunnelId: await makeTunnel(owner) }), tunnelHidden),
+  row(vpn.listTunnels, () => ({})),
+  row(vpn.getHealth, () => ({})),
+  row(vpn.tunnel, ({ tunnel }) => ({ packet: { case: "receive" as const, value: packetOf(tunnel) } }), {
+    ...tunnelHidden,
+    reasonIn: ({ result }) => (result.case === "error" ? result.value.reason : undefined),
+  }),
+
+  row(dapp.deployContract, () => ({ code: "contract" })),
+  row(dapp.dualSign, () => ({ data })),
+  row(dapp.dualVerify, ({ owner }) => dualSigned(owner)),
+  row(dapp.listContracts, () => ({})),
+  row(dapp.getHealth, () => ({})),
+
+  row(wallet.createWallet, () => ({})),
+  row(wallet.signTransaction, ({ walletId }) => ({ walletId, data }), walletHidden),
+  row(wallet.verifyTransaction, () => signed),
+  row(wallet.listWallets, () => ({})),
+  row(wallet.getHealth, () => ({})),
+
+  row(defi.createMultisig, () => ({ signerCount: 1, threshold: 1 })),
+  row(defi.createProposal, ({ multisigId: walletId }) => ({ walletId, data }), walletHidden),
+  row(
+    defi.signProposal,
+    async (made) => ({ proposalId: await makeProposal(made), signer: made.signer }),
+    proposalHidden,
+  ),
+  row(defi.executeProposal, async (made) => ({ proposalId: await makeSignedProposal(made) }), proposalHidden),
+  row(defi.listWallets, () => ({})),
+  row(defi.listProposals, () => ({})),
+  row(defi.getHealth, () => ({})),
+
+  row(chain.registerNode, () => ({})),
+  row(chain.addBlock, ({ validatorAddress }) => ({ data, validatorAddress }), {
+    hidden: "VALIDATOR_NOT_FOUND",
+  }),
+  row(chain.getChain, () => ({})),
+  row(chain.verifyChain, () => ({})),
+  row(chain.connectPeer, ({ authority }) => ({ address: authority })),
+  row(chain.listPeers, () => ({})),
+  row(chain.getHealth, () => ({})),
+  row(chain.watchBlocks, () => ({})),
+
+  row(nft.mint, () => ({ name: "art" })),
+  row(nft.transfer, ({ tokenId }) => ({ tokenId, newOwner: address }), tokenHidden),
+  row(nft.verify, ({ tokenId }) => ({ tokenId }), tokenHidden),
+  row(nft.listTokens, () => ({})),
+  row(nft.getHealth, () => ({})),
+  row(nft.getToken, ({ tokenId }) => ({ tokenId }), tokenHidden),
+  row(nft.getHistory, ({ tokenId }) => ({ tokenId }), tokenHidden),
+];
+
+async function makeKey({ kms }: Person): Promise<string> {
+  return present((await kms.createKey({})).result).keyId;
+}
+
+async function makeTunnel({ vpn }: Person): Promise<string> {
+  return (await vpn.registerPeer({})).tunnelId;
+}
+
+function firmwareHeader({ device: { deviceId }, vendor }: Records) {
+  // What it signs is not the image's hash: that it is rejected is an answer.
+  return { deviceId, vendorPublicKey: vendor.publicKey, signature: vendor.sign(data) };
+}
+
+function packetOf({ tunnelId, sessionKey }: Connected) {
+  return { tunnelId, packet: sealAsPeer(sessionKey, data) };
+}
+
+async function dualSigned({ dapp }: Person) {
+  const { compositeSignature, compositePublicKey } = await dapp.dualSign({ data });
+  return { data, compositeSignature, compositePublicKey };
+}
+
+async function makeProposal({ owner, multisigId: walletId }: Records): Promise<string> {
+  return present((await owner.defi.createProposal({ walletId, data })).proposal).proposalId;
+}
+
+async function makeSignedProposal(made: Records): Promise<string> {
+  const proposalId = await makeProposal(made);
+  await made.owner.defi.signProposal({ proposalId, signer: made.signer });
+  return proposalId;
+}
