@@ -736,7 +736,8 @@ export const NftService: GenService<{
   },
   /**
    * Verifies a creator's signature over a metadata hash; or a stored token as a whole: its metadata, its hash, its
-   * signature, and its history from the creator to the owner of today.
+   * signature, and its history from the creator to the owner of today. Fails with TOKEN_NOT_FOUND, KEY_INVALID and
+   * LENGTH_INVALID.
    *
    * @generated from rpc nft.NftService.Verify
    */

@@ -548,6 +548,9 @@ export const PqcService: GenService<{
   /**
    * Issues an ML-DSA-65 JWT (RFC 9964) whose header says `use: grpc`, valid for 3600 seconds.
    *
+   * Where the server has users, fails with LOGIN_FAILED (UNAUTHENTICATED) for a wrong username or password, and
+   * LOGIN_LIMITED (RESOURCE_EXHAUSTED) after too many of these.
+   *
    * @generated from rpc pqc.PqcService.IssueToken
    */
   issueToken: {

@@ -463,6 +463,9 @@ export const TokenService: GenService<{
   /**
    * Issues an ML-DSA-65 JWT (RFC 9964), valid for 3600 seconds.
    *
+   * Where the server has users, fails with LOGIN_FAILED (UNAUTHENTICATED) for a wrong username or password, and
+   * LOGIN_LIMITED (RESOURCE_EXHAUSTED) after too many of these.
+   *
    * @generated from rpc pqc.TokenService.IssueToken
    */
   issueToken: {

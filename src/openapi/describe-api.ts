@@ -1,0 +1,126 @@
+/**
+ * Describes the REST calls of a server as an OpenAPI 3.1 document, from descriptors alone: their google.api.http
+ * options, comments, protovalidate rules and qsp.access. It knows no service.
+ */
+import type { DescService } from "@bufbuild/protobuf";
+import type { Route } from "../transcoding/routes.ts";
+import type { OpenApiDocument, Operation, Parameter } from "./document.ts";
+import type { Example } from "./example.ts";
+import { errorSchemas, sharedFailures } from "./failures.ts";
+import { fullNameOf } from "./names.ts";
+import { type AuthMode, describeOperation, idempotencyKeyName, schemeName } from "./operations.ts";
+import { createPathWriter } from "./paths.ts";
+import { createSchemas } from "./schemas.ts";
+import { type Comments, createDescribe, type Describe, firstSentence } from "./texts.ts";
+
+/** What a document is made of. */
+export interface ApiParts {
+  readonly title: string;
+  readonly version: string;
+  readonly services: readonly DescService[];
+  readonly routes: readonly Route[];
+  readonly comments: Comments;
+  readonly examples: readonly Example[];
+  readonly auth: AuthMode;
+}
+
+/** The methods that a path of OpenAPI can have; a call by any other is told of in words. */
+const httpMethods = new Set(["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"]);
+
+/** Describes an API. */
+export function describeApi(parts: ApiParts): OpenApiDocument {
+  const describe = createDescribe(parts.comments);
+  const schemas = createSchemas(
+    describe,
+    parts.routes.map(({ spec }) => spec.method.output),
+  );
+  const operations = { describe, schemas, examples: parts.examples, auth: parts.auth };
+  const writePath = createPathWriter();
+  const paths: Record<string, Record<string, Operation>> = {};
+  const unlisted: Route[] = [];
+  parts.routes.forEach((route, index) => {
+    if (!httpMethods.has(route.httpMethod)) {
+      unlisted.push(route);
+      return;
+    }
+    const path = writePath(route);
+    const binding = parts.routes
+      .slice(0, index)
+      .filter(({ spec }) => spec.method === route.spec.method).length;
+    const operation = describeOperation(route, path, binding, operations);
+    paths[path.text] = { ...paths[path.text], [route.httpMethod.toLowerCase()]: operation };
+  });
+  return {
+    openapi: "3.1.1",
+    info: {
+      title: parts.title,
+      version: parts.version,
+      description: introduction,
+      license: { name: "Apache License 2.0", identifier: "Apache-2.0" },
+    },
+    servers: [{ url: "/", description: "The server that this document comes from." }],
+    tags: parts.services.map((service) => ({
+      name: service.typeName,
+      description: describeService(service, parts.routes, unlisted, describe),
+    })),
+    paths,
+    components: {
+      schemas: { ...errorSchemas, ...Object.fromEntries(schemas.components) },
+      responses: sharedFailures(),
+      parameters: { [idempotencyKeyName]: idempotencyKey },
+      securitySchemes: {
+        [schemeName]: {
+          type: "http",
+          scheme: "bearer",
+          bearerFormat: "JWT",
+          description: "A token of this server, signed with ML-DSA-65.",
+        },
+      },
+    },
+  };
+}
+
+/** The comment of a service, and its RPCs that have no place among the paths. */
+function describeService(
+  service: DescService,
+  routes: readonly Route[],
+  unlisted: readonly Route[],
+  describe: Describe,
+): string {
+  const grpcOnly = service.methods
+    .filter((method) => routes.every(({ spec }) => spec.method !== method))
+    .map((method) => `- \`${fullNameOf(method)}\`: ${firstSentence(describe(method)) ?? method.methodKind}`);
+  const others = unlisted
+    .filter(({ spec }) => spec.method.parent === service)
+    .map(
+      ({ httpMethod, template, spec }) =>
+        `- \`${httpMethod} ${template.text}\`: \`${fullNameOf(spec.method)}\``,
+    );
+  return [
+    describe(service) ?? service.typeName,
+    ...(grpcOnly.length > 0 ? ["Over gRPC, gRPC-Web and Connect alone:", grpcOnly.join("\n")] : []),
+    ...(others.length > 0 ? ["By methods that OpenAPI does not know:", others.join("\n")] : []),
+  ].join("\n\n");
+}
+
+const idempotencyKey: Parameter = {
+  name: "Idempotency-Key",
+  in: "header",
+  required: false,
+  description:
+    "Makes the call repeatable, where it changes something: the same key with the same request gives the first answer " +
+    "again, for 24 hours; with another request it is refused.",
+  // Printable ASCII (src/server/interceptors/idempotency.ts).
+  schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x20-\\x7e]*$" },
+};
+
+const introduction = `The REST side of the server. Every call is also an RPC over gRPC, gRPC-Web and Connect, with the \
+same messages: the protos are the source of this document.
+
+Bodies are JSON. Fields of bytes are base64: answers have the standard alphabet with padding, requests may have the \
+URL-safe one and no padding. Unknown fields and unknown query parameters are refused. A field of an answer that is \
+not required is absent when it has no value.
+
+A call that fails answers with the HTTP status of its gRPC code and one form of body, whose first detail holds a \
+reason for programs to switch on. A caller sets a deadline with \`grpc-timeout\` or \`connect-timeout-ms\`. Answers to \
+GET have an entity tag; \`If-None-Match\` with it gives 304.`;

@@ -1,0 +1,21 @@
+/** Examples of the package blockchain. */
+import { base64, example } from "../example.ts";
+
+export const blockchainExamples = [
+  example("blockchain.BlockchainService.RegisterNode", "register-node", "Makes a validator.", {
+    name: "validator 1",
+  }),
+  example("blockchain.BlockchainService.AddBlock", "add-block", "Appends a block.", {
+    data: base64("hello"),
+  }),
+  example("blockchain.BlockchainService.GetChain", "get-chain", "Reads the first blocks.", { pageSize: 10 }),
+  example("blockchain.BlockchainService.VerifyChain", "verify-chain", "Verifies all blocks."),
+  example("blockchain.BlockchainService.ConnectPeer", "connect-peer", "Calls another server.", {
+    address: "127.0.0.1:8080",
+  }),
+  example("blockchain.BlockchainService.ListPeers", "list-peers", "Lists peers.", { pageSize: 10 }),
+  example("blockchain.BlockchainService.WatchBlocks", "watch-blocks", "Watches the chain from genesis on.", {
+    fromIndex: 0,
+  }),
+  example("blockchain.BlockchainService.GetHealth", "get-chain-health", "Asks how the service is."),
+];

@@ -1,0 +1,26 @@
+/** Examples of the package dapp. */
+import { answered, base64, example, someBytes } from "../example.ts";
+
+const data = base64("hello");
+
+export const dappExamples = [
+  example("dapp.DappService.DeployContract", "deploy-contract", "Deploys a contract.", {
+    code: "contract Greeter { }",
+    name: "Greeter",
+  }),
+  example("dapp.DappService.DualSign", "dual-sign", "Signs twice over.", { data }),
+  example("dapp.DappService.DualVerify", "dual-verify", "Verifies both signatures.", {
+    data,
+    ecdsaSignature: answered("dual-sign", "ecdsaSignature", someBytes),
+    mldsaSignature: answered("dual-sign", "mldsaSignature", someBytes),
+    ecdsaPublicKey: answered("dual-sign", "ecdsaPublicKey", someBytes),
+    mldsaPublicKey: answered("dual-sign", "mldsaPublicKey", someBytes),
+  }),
+  example("dapp.DappService.DualVerify", "dual-verify-composite", "Verifies the composite.", {
+    data,
+    compositeSignature: answered("dual-sign", "compositeSignature", someBytes),
+    compositePublicKey: answered("dual-sign", "compositePublicKey", someBytes),
+  }),
+  example("dapp.DappService.ListContracts", "list-contracts", "Lists contracts.", { pageSize: 10 }),
+  example("dapp.DappService.GetHealth", "get-dapp-health", "Asks how the service is."),
+];

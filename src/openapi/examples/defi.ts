@@ -1,0 +1,41 @@
+/** Examples of the package defi. */
+import { answered, base64, example, someId } from "../example.ts";
+
+const walletId = answered("create-multisig", "walletId", someId("multisig"));
+const proposalId = answered("create-proposal", "proposal.proposalId", someId("proposal"));
+const signer = (index: number) =>
+  answered("create-multisig", `signers.${index}`, `0x${String(index).repeat(40)}`);
+
+export const defiExamples = [
+  example(
+    "defi.DefiService.CreateMultisig",
+    "create-multisig",
+    "Makes a wallet of three, of whom two decide.",
+    {
+      signerCount: 3,
+      threshold: 2,
+    },
+  ),
+  example("defi.DefiService.CreateProposal", "create-proposal", "Proposes a payment.", {
+    walletId,
+    data: base64("pay 100 to bob"),
+    title: "Pay Bob",
+  }),
+  example("defi.DefiService.SignProposal", "sign-proposal", "Signs as the first.", {
+    proposalId,
+    signer: signer(0),
+  }),
+  example("defi.DefiService.SignProposal", "sign-proposal-too", "Signs as the second.", {
+    proposalId,
+    signer: signer(1),
+  }),
+  example("defi.DefiService.ExecuteProposal", "execute-proposal", "Executes what two signed.", {
+    proposalId,
+  }),
+  example("defi.DefiService.ListWallets", "list-multisig-wallets", "Lists wallets.", { pageSize: 10 }),
+  example("defi.DefiService.ListProposals", "list-proposals", "Lists what was executed.", {
+    walletId,
+    proposalStatus: "EXECUTED",
+  }),
+  example("defi.DefiService.GetHealth", "get-defi-health", "Asks how the service is."),
+];

@@ -1,0 +1,53 @@
+/** Examples of the package iot; the key management service signs as the vendor of firmware. */
+import { createHash } from "node:crypto";
+import { answered, base64, example, someBytes, someId } from "../example.ts";
+
+const deviceId = answered("register-device", "deviceId", someId("device"));
+const challenge = answered("issue-challenge", "challenge", base64("these are 32 bytes, all of them!"));
+const telemetry = base64('{"temperature":21.5}');
+const firmware = base64("the image of version 1");
+const firmwareHash = createHash("sha256").update(firmware, "base64").digest("base64");
+
+export const iotExamples = [
+  example("iot.IotService.RegisterDevice", "register-device", "Registers a device that the service plays.", {
+    deviceName: "thermometer",
+    deviceType: "sensor",
+    simulated: true,
+  }),
+  example("iot.IotService.IssueChallenge", "issue-challenge", "Asks for a challenge.", { deviceId }),
+  example("iot.IotService.SimulatedSign", "sign-challenge", "Signs the challenge as the device.", {
+    deviceId,
+    data: challenge,
+  }),
+  example("iot.IotService.SimulatedSign", "sign-reading", "Signs a reading as the device.", {
+    deviceId,
+    data: telemetry,
+  }),
+  example("iot.IotService.Authenticate", "authenticate", "Proves who the device is.", {
+    deviceId,
+    challenge,
+    signature: answered("sign-challenge", "signature", someBytes),
+  }),
+  example("iot.IotService.SendTelemetry", "send-telemetry", "Sends a reading.", {
+    deviceId,
+    telemetry,
+    signature: answered("sign-reading", "signature", someBytes),
+  }),
+  example("kms.KmsService.CreateKey", "create-vendor-key", "Makes a key that signs firmware.", {
+    alias: "vendor",
+    algorithm: "ML-DSA-87",
+  }),
+  example("kms.KmsService.Sign", "sign-firmware", "Signs the SHA-256 of firmware.", {
+    keyId: answered("create-vendor-key", "result.keyId", someId("key")),
+    data: firmwareHash,
+  }),
+  example("iot.IotService.UpdateFirmware", "update-firmware", "Installs version 1.", {
+    firmware,
+    signature: answered("sign-firmware", "result.signature", someBytes),
+    vendorPublicKey: answered("create-vendor-key", "result.publicKey", someBytes),
+    deviceId,
+    version: 1,
+  }),
+  example("iot.IotService.ListDevices", "list-devices", "Lists devices.", { pageSize: 10 }),
+  example("iot.IotService.GetHealth", "get-iot-health", "Asks how the service is."),
+];

@@ -1,0 +1,47 @@
+/** Examples of the package kms. */
+import { answered, base64, example, someBytes, someId } from "../example.ts";
+
+const data = base64("pay 100 to bob");
+const keyId = answered("create-key", "result.keyId", someId("key"));
+const kemKeyId = answered("create-kem-key", "result.keyId", someId("key"));
+
+export const kmsExamples = [
+  example("kms.KmsService.CreateKey", "create-key", "Makes a key that signs.", {
+    alias: "payments",
+    algorithm: "ML-DSA-65",
+  }),
+  example("kms.KmsService.CreateKey", "create-kem-key", "Makes a key that decapsulates.", {
+    alias: "inbox",
+    algorithm: "ML-KEM-768",
+    usage: "KEM",
+  }),
+  example("kms.KmsService.GetKey", "get-key", "Reads a key.", { keyId }),
+  example("kms.KmsService.ListKeys", "list-keys", "Lists the keys that can be used.", {
+    status: "ACTIVE",
+    pageSize: 10,
+  }),
+  example("kms.KmsService.Sign", "sign", "Signs a payment.", { keyId, data }),
+  example("kms.KmsService.Verify", "verify", "Verifies the signature of the payment.", {
+    keyId,
+    data,
+    signature: answered("sign", "result.signature", someBytes),
+  }),
+  example("kms.KmsService.BatchSign", "batch-sign", "Signs two messages.", {
+    keyId,
+    data: [base64("first"), base64("second")],
+  }),
+  example("kms.KmsService.Encapsulate", "encapsulate", "Makes a secret for a key.", { keyId: kemKeyId }),
+  example("kms.KmsService.Decapsulate", "decapsulate", "Recovers the secret.", {
+    keyId: kemKeyId,
+    ciphertext: answered("encapsulate", "result.ciphertext", someBytes),
+  }),
+  example("kms.KmsService.GetAuditLog", "get-audit-log", "Lists what was done with a key.", { keyId }),
+  example("kms.KmsService.WatchAuditLog", "watch-audit-log", "Watches the log from its begin.", {
+    keyId,
+    afterSequence: 0,
+  }),
+  example("kms.KmsService.VerifyAuditLog", "verify-audit-log", "Verifies the whole log."),
+  example("kms.KmsService.RotateKey", "rotate-key", "Replaces a key.", { keyId }),
+  example("kms.KmsService.DestroyKey", "destroy-key", "Erases a key.", { keyId }),
+  example("kms.KmsService.GetHealth", "get-kms-health", "Asks how the service is."),
+];

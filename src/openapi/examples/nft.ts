@@ -1,0 +1,19 @@
+/** Examples of the package nft. */
+import { answered, example, someId } from "../example.ts";
+
+const tokenId = answered("mint", "tokenId", someId("token"));
+const newOwner = "0x1111111111111111111111111111111111111111";
+
+export const nftExamples = [
+  example("nft.NftService.Mint", "mint", "Mints a token.", {
+    name: "First",
+    description: "The first of its kind",
+    artworkUri: "ipfs://artwork",
+  }),
+  example("nft.NftService.Transfer", "transfer", "Gives the token away.", { tokenId, newOwner }),
+  example("nft.NftService.Verify", "verify-nft", "Verifies the token as a whole.", { tokenId }),
+  example("nft.NftService.ListTokens", "list-tokens", "Lists what somebody owns.", { owner: newOwner }),
+  example("nft.NftService.GetToken", "get-token", "Reads the token.", { tokenId }),
+  example("nft.NftService.GetHistory", "get-history", "Lists who had the token.", { tokenId, pageSize: 10 }),
+  example("nft.NftService.GetHealth", "get-nft-health", "Asks how the service is."),
+];

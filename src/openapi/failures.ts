@@ -1,0 +1,203 @@
+/** Describes how calls fail: which reasons each can be refused for, under which HTTP status. */
+import { STATUS_CODES } from "node:http";
+import type { DescMethod } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
+import { errorDomain, httpStatusOf, type ReasonName, reasons, refuse } from "../errors.ts";
+import { nameOf } from "../transcoding/rendering.ts";
+import type { Json, Reference, Response, Schema } from "./document.ts";
+import type { Describe } from "./texts.ts";
+
+/** What of a call decides how it can fail. */
+export interface CallShape {
+  readonly method: DescMethod;
+  readonly hasBody: boolean;
+  readonly hasPathFields: boolean;
+  readonly streams: boolean;
+  readonly wantsToken: boolean;
+  readonly isRepeatable: boolean;
+}
+
+/** Reasons of every call, or of every call of a kind: each status of them has one description that all share. */
+const shared: Readonly<Record<string, readonly ReasonName[]>> = {
+  NotAcceptable: ["NOT_ACCEPTABLE"],
+  TooSlow: ["REQUEST_TOO_SLOW"],
+  TooLarge: ["BODY_TOO_LARGE"],
+  MediaTypeUnsupported: ["MEDIA_TYPE_UNSUPPORTED", "ENCODING_UNSUPPORTED"],
+  Busy: ["RATE_LIMITED", "SERVER_BUSY", "STORE_FULL"],
+  MetadataTooLarge: ["METADATA_TOO_LARGE"],
+  Internal: ["INTERNAL", "STORE_DAMAGED"],
+  Unavailable: ["STORE_UNAVAILABLE", "SHUTTING_DOWN"],
+  Late: ["DEADLINE_EXCEEDED"],
+};
+
+const tokenReasons: readonly ReasonName[] = [
+  "TOKEN_MISSING",
+  "TOKEN_MALFORMED",
+  "TOKEN_KEY_UNKNOWN",
+  "TOKEN_FORGED",
+  "TOKEN_EXPIRED",
+  "TOKEN_REVOKED",
+  "ROLE_MISSING",
+];
+
+/** Every failure of a call, by HTTP status. */
+export function describeFailures(shape: CallShape, describe: Describe): Record<string, Response | Reference> {
+  const byStatus = new Map<number, Set<ReasonName>>();
+  for (const reason of [...reasonsOfShape(shape), ...reasonsNamed(shape.method, describe)]) {
+    const status = statusOf(reason);
+    byStatus.set(status, (byStatus.get(status) ?? new Set()).add(reason));
+  }
+  const sorted = [...byStatus].sort(([a], [b]) => a - b);
+  return Object.fromEntries(
+    sorted.map(([status, names]) => [String(status), referOrDescribe(status, names)]),
+  );
+}
+
+function reasonsOfShape(shape: CallShape): ReasonName[] {
+  const when = (holds: boolean, names: readonly ReasonName[]): readonly ReasonName[] => (holds ? names : []);
+  return [
+    ...when(shape.method.input.fields.length > 0, ["FIELD_INVALID"]),
+    ...(["PARAMETER_UNKNOWN"] as const),
+    ...when(!shape.hasBody, ["PARAMETER_DUPLICATE", "BODY_UNEXPECTED"]),
+    ...when(shape.hasBody, ["JSON_INVALID", "ENCODING_INVALID"]),
+    ...when(shape.hasBody && shape.hasPathFields, ["FIELD_CONTRADICTION"]),
+    ...(["TARGET_INVALID", "HTTP_INVALID", "TIMEOUT_INVALID"] as const),
+    ...when(shape.isRepeatable, ["IDEMPOTENCY_KEY_INVALID", "IDEMPOTENCY_KEY_REUSED"]),
+    ...when(shape.wantsToken, tokenReasons),
+    ...(shared.NotAcceptable ?? []),
+    ...when(shape.hasBody, [...(shared.TooSlow ?? []), ...(shared.TooLarge ?? [])]),
+    ...when(shape.hasBody, shared.MediaTypeUnsupported ?? []),
+    ...(shared.Busy ?? []),
+    ...(shared.MetadataTooLarge ?? []),
+    ...(shared.Internal ?? []),
+    ...(shared.Unavailable ?? []),
+    ...when(!shape.streams, shared.Late ?? []),
+  ];
+}
+
+/** Reasons that the comments of an RPC and of its request's fields name, and of the RPCs that it "fails as". */
+function reasonsNamed(
+  method: DescMethod,
+  describe: Describe,
+  seen: readonly DescMethod[] = [],
+): ReasonName[] {
+  if (seen.includes(method)) return [];
+  const own = describe(method) ?? "";
+  const texts = [own, ...method.input.fields.map((field) => describe(field) ?? "")];
+  const named = texts.flatMap((text) => text.match(/\b[A-Z]+(?:_[A-Z]+)+\b/g) ?? []);
+  const others = [...own.matchAll(/\b[Ff]ails as (\w+) does/g)].flatMap(
+    ([, name]) => method.parent.methods.find((other) => other.name === name) ?? [],
+  );
+  return [
+    ...named.filter((name): name is ReasonName => Object.hasOwn(reasons, name)),
+    ...others.flatMap((other) => reasonsNamed(other, describe, [...seen, method])),
+  ];
+}
+
+function statusOf(reason: ReasonName): number {
+  return httpStatusOf(refuse(reason, ""));
+}
+
+function referOrDescribe(status: number, names: ReadonlySet<ReasonName>): Response | Reference {
+  const same = Object.entries(shared).find(
+    ([, others]) => others.length === names.size && others.every((name) => names.has(name)),
+  );
+  if (same !== undefined) return { $ref: `#/components/responses/${same[0]}` };
+  return describeFailure(status, [...names]);
+}
+
+/** The failures that calls share, for `components`. */
+export function sharedFailures(): Record<string, Response> {
+  return Object.fromEntries(
+    Object.entries(shared).map(([name, names]) => [
+      name,
+      describeFailure(names[0] === undefined ? 500 : statusOf(names[0]), names),
+    ]),
+  );
+}
+
+function describeFailure(status: number, names: readonly ReasonName[]): Response {
+  const codes = names.map((name) => `\`${name}\``).join(", ");
+  const why = names.length === 1 ? "for the reason" : "for one of these reasons:";
+  const header = headers[status];
+  const schema: Schema = { $ref: `#/components/schemas/${errorName}` };
+  return {
+    description: `${STATUS_CODES[status]}, ${why} ${codes}.`,
+    ...(header === undefined ? {} : { headers: header }),
+    content: { "application/json": { schema, example: names[0] && showFailure(names[0]) } },
+  };
+}
+
+/** A failure as it comes; what its message and its metadata say differs from call to call. */
+function showFailure(reason: ReasonName): Json {
+  return {
+    status: "error",
+    code: nameOf(reasons[reason].code),
+    message: "what was wrong, and what would be right",
+    details: [
+      { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason, domain: errorDomain, metadata: {} },
+    ],
+  };
+}
+
+const headers: Readonly<Record<number, NonNullable<Response["headers"]>>> = {
+  401: {
+    "WWW-Authenticate": { description: "Is `Bearer`.", schema: { type: "string" } },
+  },
+  429: {
+    "Retry-After": {
+      description: "Seconds after which to try again, if that is known.",
+      schema: { type: "integer" },
+    },
+  },
+};
+
+/** The name of the schema of errors. */
+export const errorName = "ApiError";
+
+/** The one form of all errors (src/transcoding/rendering.ts). */
+export const errorSchemas: Readonly<Record<string, Schema>> = {
+  [errorName]: {
+    type: "object",
+    description: "Says why a call failed.",
+    properties: {
+      status: { const: "error", type: "string" },
+      code: { type: "string", enum: listCodes(), description: "Names the gRPC code." },
+      message: { type: "string", description: "Says what was wrong and what would be right, for a person." },
+      details: { type: "array", items: { $ref: "#/components/schemas/ErrorDetail" } },
+    },
+    required: ["status", "code", "message", "details"],
+  },
+  ErrorDetail: {
+    type: "object",
+    description:
+      "Says more, for a program: the first detail is a google.rpc.ErrorInfo with the reason; a google.rpc.BadRequest " +
+      "names the fields at fault, a google.rpc.RetryInfo tells when to try again.",
+    properties: {
+      "@type": { type: "string", description: 'Names the type: "type.googleapis.com/google.rpc.ErrorInfo".' },
+      reason: { type: "string", description: "Names the reason (ErrorInfo)." },
+      domain: { type: "string", description: "Says whose reason it is (ErrorInfo)." },
+      metadata: {
+        type: "object",
+        additionalProperties: { type: "string" },
+        description: "Holds what varies in the message (ErrorInfo).",
+      },
+      fieldViolations: {
+        type: "array",
+        items: {
+          type: "object",
+          properties: { field: { type: "string" }, description: { type: "string" } },
+          additionalProperties: true,
+        },
+        description: "Lists the fields at fault, by their JSON names (BadRequest).",
+      },
+      retryDelay: { type: "string", description: 'Says after how long to try again: "1.5s" (RetryInfo).' },
+    },
+    required: ["@type"],
+    additionalProperties: true,
+  },
+};
+
+function listCodes(): string[] {
+  return Object.values(Code).flatMap((code) => (typeof code === "number" ? nameOf(code) : []));
+}

@@ -1,0 +1,106 @@
+/** Describes what of a request stands in its path and its query. */
+import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import { describeFieldPath, type FieldPath, leafOf, whyNotTextual } from "../transcoding/fields.ts";
+import type { Route } from "../transcoding/routes.ts";
+import type { Json, Parameter, Schema } from "./document.ts";
+import type { ApiPath, PathParameter } from "./paths.ts";
+import type { Schemas } from "./schemas.ts";
+import { withSentences } from "./texts.ts";
+
+/** Describes the parameters of a path. */
+export function describePathParameters(
+  path: ApiPath,
+  schemas: Schemas,
+  example: Json | undefined,
+): Parameter[] {
+  return path.parameters.map((parameter): Parameter => {
+    const { name, field, partOf, isRest } = parameter;
+    const { description, deprecated, ...schema } = schemaOf(parameter, schemas);
+    const sentences = [
+      ...(partOf === undefined ? [] : [`the value of the field is \`${partOf}\``]),
+      ...(isRest ? ["may be several segments, whose slashes stay as they are"] : []),
+    ];
+    const value = field === undefined || partOf !== undefined ? undefined : valueAt(example, field);
+    return {
+      name,
+      in: "path",
+      required: true,
+      description: withSentences(description, sentences),
+      deprecated,
+      schema,
+      example: value,
+    };
+  });
+}
+
+function schemaOf({ field, partOf, isRest }: PathParameter, schemas: Schemas): Schema {
+  const whole: Schema = field === undefined ? { type: "string" } : schemas.ofField(leafOf(field), "request");
+  const plain: Schema = { type: "string", description: whole.description, deprecated: whole.deprecated };
+  if (partOf === undefined && !isRest && field !== undefined) return whole;
+  return isRest ? plain : { ...plain, minLength: 1 };
+}
+
+/** Describes every field that can stand in the query of a route. */
+export function describeQueryParameters(
+  route: Route,
+  schemas: Schemas,
+  example: Json | undefined,
+): Parameter[] {
+  if (route.body.kind === "all") return [];
+  const taken = new Set(route.variables.map(({ path }) => describeFieldPath(path)));
+  if (route.body.kind === "field") taken.add(route.body.field.jsonName);
+  const { input } = route.spec.method;
+  return listQueryFields(input, [], []).flatMap((path) => {
+    const name = describeFieldPath(path);
+    return taken.has(name) || taken.has(path[0].jsonName)
+      ? []
+      : [describeQueryParameter(path, input, schemas, valueAt(example, path))];
+  });
+}
+
+function describeQueryParameter(
+  path: FieldPath,
+  input: DescMessage,
+  schemas: Schemas,
+  example: Json | undefined,
+): Parameter {
+  const { description, deprecated, ...schema } = schemas.ofField(leafOf(path), "request");
+  const isRequired = path.length === 1 && schemas.isRequired(input, path[0]);
+  const common = {
+    name: describeFieldPath(path),
+    in: "query",
+    required: isRequired,
+    description,
+    deprecated,
+  } as const;
+  // Of these the text is JSON itself.
+  const isJson = /^google\.protobuf\.(Struct|Value|ListValue)$/.test(leafOf(path).message?.typeName ?? "");
+  return isJson
+    ? { ...common, content: { "application/json": { schema, example } } }
+    : { ...common, schema, example };
+}
+
+/** Every field of a message and of the messages in it that a text can stand for. */
+function listQueryFields(
+  desc: DescMessage,
+  above: readonly DescField[],
+  seen: readonly DescMessage[],
+): FieldPath[] {
+  if (seen.includes(desc)) return [];
+  return desc.fields.flatMap((field): FieldPath[] => {
+    const [first = field, ...others] = [...above, field];
+    if (whyNotTextual(field, "query") === undefined) return [[first, ...others]];
+    if (field.fieldKind !== "message" || field.message.typeName === "google.protobuf.Any") return [];
+    return listQueryFields(field.message, [...above, field], [...seen, desc]);
+  });
+}
+
+/** What a message in its JSON form has at a path. */
+export function valueAt(message: Json | undefined, path: FieldPath): Json | undefined {
+  let value: unknown = message;
+  for (const { jsonName } of path) {
+    if (typeof value !== "object" || value === null) return undefined;
+    value = (value as Readonly<Record<string, unknown>>)[jsonName];
+  }
+  return value as Json | undefined;
+}

@@ -1,0 +1,78 @@
+/** Writes the path templates of google/api/http.proto as those of OpenAPI, which know no wildcards. */
+import type { FieldPath } from "../transcoding/fields.ts";
+import { describeFieldPath } from "../transcoding/fields.ts";
+import type { Route } from "../transcoding/routes.ts";
+import type { Segment } from "../transcoding/template.ts";
+
+/** One `{name}` of a path. */
+export interface PathParameter {
+  readonly name: string;
+  /** The field that it is, or is a part of; undefined for a wildcard outside of any variable. */
+  readonly field: FieldPath | undefined;
+  /** The pattern of the field with the parameter's name in it, if there is more to it than the parameter. */
+  readonly partOf: string | undefined;
+  /** May be several segments, or none. */
+  readonly isRest: boolean;
+}
+
+/** A path as OpenAPI has it. */
+export interface ApiPath {
+  readonly text: string;
+  readonly parameters: readonly PathParameter[];
+}
+
+/**
+ * Writes paths. To OpenAPI two paths that differ in the names of their parameters alone are one path, so the first of
+ * them names the parameters of all.
+ */
+export function createPathWriter(): (route: Route) => ApiPath {
+  const known = new Map<string, readonly string[]>();
+  return (route) => {
+    const shape = writePath(route, () => "");
+    const names = known.get(shape.text) ?? writePath(route).parameters.map(({ name }) => name);
+    known.set(shape.text, names);
+    return writePath(route, (index) => names[index] as string);
+  };
+}
+
+/** @param rename gives the name of each parameter, by its place; if left out, it is that of its field. */
+function writePath({ template, variables }: Route, rename?: (index: number) => string): ApiPath {
+  const parameters: PathParameter[] = [];
+  const texts: string[] = [];
+  template.segments.forEach((segment, index) => {
+    if (segment.kind === "literal") {
+      texts.push(encodeURIComponent(segment.text));
+      return;
+    }
+    const bound = variables.find(({ variable }) => variable.start <= index && index < variable.end);
+    const pattern = bound ? template.segments.slice(bound.variable.start, bound.variable.end) : [];
+    const number = bound
+      ? countWildcards(template.segments.slice(bound.variable.start, index))
+      : parameters.length;
+    const base = bound ? describeFieldPath(bound.path) : "segment";
+    const isOnly = bound !== undefined && countWildcards(pattern) === 1;
+    const name = rename?.(parameters.length) ?? (isOnly ? base : `${base}${number + 1}`);
+    texts.push(`{${name}}`);
+    parameters.push({
+      name,
+      field: bound?.path,
+      partOf:
+        pattern.length > 1 ? writePattern(pattern, index - (bound?.variable.start ?? 0), name) : undefined,
+      isRest: segment.kind === "rest",
+    });
+  });
+  const verb = template.verb === "" ? "" : `:${encodeURIComponent(template.verb)}`;
+  return { text: `/${texts.join("/")}${verb}`, parameters };
+}
+
+function countWildcards(segments: readonly Segment[]): number {
+  return segments.filter(({ kind }) => kind !== "literal").length;
+}
+
+function writePattern(pattern: readonly Segment[], at: number, name: string): string {
+  const texts = pattern.map((segment, index) => {
+    if (index === at) return `{${name}}`;
+    return segment.kind === "literal" ? segment.text : segment.kind === "one" ? "*" : "**";
+  });
+  return texts.join("/");
+}

@@ -1,0 +1,68 @@
+/** Describes what of a request stands in its body. */
+import type { DescField } from "@bufbuild/protobuf";
+import { isHttpBody, type Route } from "../transcoding/routes.ts";
+import type { Json, MediaType, RequestBody, Schema } from "./document.ts";
+import type { FilledExample } from "./example.ts";
+import { valueAt } from "./parameters.ts";
+import type { Schemas } from "./schemas.ts";
+
+/** Describes the body of a route; undefined if it takes none. */
+export function describeRequestBody(
+  route: Route,
+  schemas: Schemas,
+  examples: readonly FilledExample[],
+): RequestBody | undefined {
+  const { body, spec } = route;
+  const { input } = spec.method;
+  if (body.kind === "none") return undefined;
+  const message = body.kind === "all" ? input : body.field.message;
+  // Raw bytes of any type.
+  if (isHttpBody(message)) return { required: false, content: { "*/*": { schema: {} } } };
+  const inPath = route.variables.map(({ path }) => path);
+  const whole =
+    inPath.length === 0 ? schemas.ofMessage(input, "request") : schemas.ofRemainder(input, inPath);
+  const schema = body.kind === "all" ? whole : schemas.ofField(body.field, "request");
+  const values = examples.flatMap(({ name, summary, request }) => {
+    const value = body.kind === "all" ? withoutFields(request, inPath) : valueAt(request, [body.field]);
+    return value === undefined ? [] : [{ name, summary, value }];
+  });
+  if (spec.kind === "unary" || spec.kind === "server_streaming") {
+    const required =
+      body.kind === "all" ? isDemanding(whole, schemas) : schemas.isRequired(input, body.field);
+    return { required, content: { "application/json": { schema, ...showValues(values) } } };
+  }
+  return {
+    required: false,
+    content: {
+      "application/x-ndjson": { schema: { ...schema, description: "Is the form of each line." } },
+      "application/json": { schema: { type: "array", items: schema } },
+    },
+  };
+}
+
+/** Tells whether a message has a field that must be given. */
+function isDemanding(schema: Schema, schemas: Schemas): boolean {
+  const named = schema.$ref?.replace("#/components/schemas/", "");
+  const object = named === undefined ? schema : schemas.components.get(named);
+  return (object?.required ?? []).length > 0;
+}
+
+function showValues(
+  values: readonly { name: string; summary: string; value: Json }[],
+): Omit<MediaType, "schema"> {
+  if (values.length < 2) return values[0] === undefined ? {} : { example: values[0].value };
+  return {
+    examples: Object.fromEntries(values.map(({ name, summary, value }) => [name, { summary, value }])),
+  };
+}
+
+/** Takes out of a request what stands in its path. */
+function withoutFields(request: Json, paths: readonly (readonly DescField[])[]): Json {
+  return Object.fromEntries(
+    Object.entries(request as object).flatMap(([name, value]): [string, Json][] => {
+      const inside = paths.filter(([first]) => first?.jsonName === name).map((path) => path.slice(1));
+      if (inside.some(({ length }) => length === 0)) return [];
+      return [[name, inside.length === 0 ? value : withoutFields(value, inside)]];
+    }),
+  );
+}

@@ -1,0 +1,135 @@
+/** Translates the rules of protovalidate (buf/validate/validate.proto) to JSON Schema, and the rest to sentences. */
+import { type DescEnum, type DescField, type DescMessage, getOption, hasOption } from "@bufbuild/protobuf";
+import { isReflectList, isReflectMessage, type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
+import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
+import {
+  type FieldRules,
+  FieldRulesSchema,
+  field as fieldOption,
+  Ignore,
+  message as messageOption,
+  oneof as oneofOption,
+  type Rule,
+} from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import type { Schema } from "./document.ts";
+import { type NamedRule, translateRules } from "./rule-keywords.ts";
+
+/** A schema with what rules say of it, and what JSON Schema can not say of that. */
+export interface Constrained {
+  readonly schema: Schema;
+  readonly sentences: readonly string[];
+}
+
+/** Adds the rules of a field to its schema, and those of elements, keys and values to the schemas of these. */
+export function constrainField(field: DescField, schema: Schema): Constrained {
+  if (!hasOption(field, fieldOption)) return { schema, sentences: [] };
+  const rules = getOption(field, fieldOption);
+  if (rules.ignore === Ignore.ALWAYS) return { schema, sentences: [] };
+  // Where a zero can not be told from a field that was left out, "required" refuses both.
+  const isZeroRefused = rules.required && field.presence === FeatureSet_FieldPresence.IMPLICIT;
+  const { schema: whole, sentences } = constrain(
+    isZeroRefused ? refuseZero(schema) : schema,
+    rules,
+    field.enum,
+  );
+  return constrainParts(whole, sentences, rules, field.enum);
+}
+
+function constrain(schema: Schema, rules: FieldRules, desc: DescEnum | undefined): Constrained {
+  const cel = [...rules.cel.map(sayRule), ...rules.celExpression.map(sayExpression)];
+  const { case: kind, value } = rules.type;
+  const typeField = FieldRulesSchema.fields.find(({ localName }) => localName === kind);
+  if (typeField?.message === undefined || value === undefined) return { schema, sentences: cel };
+  const isEnum = kind === "enum";
+  const translations = translateRules(
+    typeField.name,
+    listSet(reflect(typeField.message, value)),
+    isEnum ? desc : undefined,
+  );
+  return {
+    schema: Object.assign({}, schema, ...translations.map(({ keywords }) => keywords)),
+    sentences: [...cel, ...translations.flatMap(({ sentence }) => sentence ?? [])],
+  };
+}
+
+function constrainParts(
+  schema: Schema,
+  sentences: readonly string[],
+  { type }: FieldRules,
+  desc: DescEnum | undefined,
+): Constrained {
+  const all = [...sentences];
+  const part = (partSchema: Schema, rules: FieldRules | undefined, what: string): Schema => {
+    if (rules === undefined) return partSchema;
+    const constrained = constrain(partSchema, rules, desc);
+    all.push(...constrained.sentences.map((sentence) => `${what} ${sentence}`));
+    return constrained.schema;
+  };
+  if (type.case === "repeated" && schema.items !== undefined) {
+    return { schema: { ...schema, items: part(schema.items, type.value.items, "each") }, sentences: all };
+  }
+  const values = schema.additionalProperties;
+  if (type.case === "map" && typeof values === "object") {
+    const additionalProperties = part(values, type.value.values, "each value");
+    const propertyNames = part(schema.propertyNames ?? { type: "string" }, type.value.keys, "each key");
+    return { schema: { ...schema, additionalProperties, propertyNames }, sentences: all };
+  }
+  return { schema, sentences: all };
+}
+
+/** The rules that are set, with plain values. */
+function listSet(rules: ReflectMessage): NamedRule[] {
+  return rules.fields
+    .filter((field) => rules.isSet(field) && !["example", "items", "keys", "values"].includes(field.name))
+    .map((field) => [field.name, toPlain(rules.get(field))]);
+}
+
+function toPlain(value: unknown): unknown {
+  if (isReflectList(value)) return [...value].map(toPlain);
+  return isReflectMessage(value) ? value.message : value;
+}
+
+/** Takes the zero of its type out of what a schema lets through. */
+function refuseZero(schema: Schema): Schema {
+  if (schema.enum !== undefined) return { ...schema, enum: schema.enum.slice(1) };
+  if (schema.format === "int64" || schema.format === "uint64") return { ...schema, not: { const: "0" } };
+  const zero: Readonly<Record<string, Schema>> = {
+    string: { minLength: 1 },
+    array: { minItems: 1 },
+    object: { minProperties: 1 },
+    boolean: { const: true },
+    integer: { not: { const: 0 } },
+    number: { not: { const: 0 } },
+  };
+  return { ...schema, ...zero[String(schema.type)] };
+}
+
+/** What the rules of a message over several of its fields say. */
+export function sayMessageRules(desc: DescMessage): string[] {
+  const sentences = desc.oneofs.map((oneof) => {
+    const names = listNames(oneof.fields.map(({ jsonName }) => jsonName));
+    const isRequired = hasOption(oneof, oneofOption) && getOption(oneof, oneofOption).required;
+    return isRequired ? `give exactly one of ${names}` : `give at most one of ${names}`;
+  });
+  if (!hasOption(desc, messageOption)) return sentences;
+  const rules = getOption(desc, messageOption);
+  const oneofs = rules.oneof.map(({ fields, required }) => {
+    const names = listNames(
+      fields.map((name) => desc.fields.find((field) => field.name === name)?.jsonName ?? name),
+    );
+    return `give ${required ? "exactly" : "at most"} one of ${names}`;
+  });
+  return [...sentences, ...oneofs, ...rules.cel.map(sayRule), ...rules.celExpression.map(sayExpression)];
+}
+
+function listNames(names: readonly string[]): string {
+  return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+}
+
+function sayRule({ message, expression }: Rule): string {
+  return message === "" ? sayExpression(expression) : message;
+}
+
+function sayExpression(expression: string): string {
+  return `must hold: \`${expression}\``;
+}

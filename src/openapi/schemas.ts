@@ -1,0 +1,163 @@
+/** Makes JSON Schemas of messages, in their proto3 JSON form. */
+import { create, type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import { FeatureSet_FieldPresence, isWrapperDesc } from "@bufbuild/protobuf/wkt";
+import { createValidator } from "@bufbuild/protovalidate";
+import type { Schema } from "./document.ts";
+import { constrainField, sayMessageRules } from "./rules.ts";
+import { type Describe, withSentences } from "./texts.ts";
+import { wellKnownSchema } from "./well-known.ts";
+
+/** Whether a message is sent to the server or comes from it: rules are for requests, and answers are complete. */
+export type Direction = "request" | "response";
+
+/** Makes schemas, and collects those that others refer to. */
+export interface Schemas {
+  /** A reference to a message's schema, or the schema itself where the JSON form is no object of its fields. */
+  ofMessage(desc: DescMessage, direction: Direction): Schema;
+  ofField(field: DescField, direction: Direction): Schema;
+  /** A request without some of its fields, for bodies of calls that have these in their path. */
+  ofRemainder(desc: DescMessage, without: readonly FieldParts[]): Schema;
+  /** Tells whether a request without the field is refused. */
+  isRequired(desc: DescMessage, field: DescField): boolean;
+  /** Everything that was referred to so far, by name. */
+  readonly components: ReadonlyMap<string, Schema>;
+}
+
+/** A field of a message, or of a message in it. */
+type FieldParts = readonly DescField[];
+
+/**
+ * @param answered messages that come from the server: where one of them is also sent to it, that is a schema of its
+ * own, "…Input".
+ */
+export function createSchemas(describe: Describe, answered: readonly DescMessage[]): Schemas {
+  const components = new Map<string, Schema>();
+  const fromServer = collectMessages(answered);
+  const validator = createValidator();
+
+  const refer = (name: string, make: () => Schema): Schema => {
+    if (!components.has(name)) {
+      // Set before it is made: a message may hold itself.
+      components.set(name, {});
+      components.set(name, make());
+    }
+    return { $ref: `#/components/schemas/${name}` };
+  };
+
+  const ofMessage = (desc: DescMessage, direction: Direction): Schema => {
+    const wellKnown = wellKnownSchema(desc);
+    if (wellKnown !== undefined) return wellKnown;
+    if (isWrapperDesc(desc)) return scalarSchema(desc.fields[0].scalar);
+    const suffix = direction === "request" && fromServer.has(desc.typeName) ? "Input" : "";
+    return refer(`${desc.typeName}${suffix}`, () => objectSchema(desc, direction, []));
+  };
+
+  const objectSchema = (desc: DescMessage, direction: Direction, without: readonly FieldParts[]): Schema => {
+    const isRequest = direction === "request";
+    const required = (isRequest ? listRequired(desc) : desc.fields.filter(isAlwaysThere))
+      .filter((field) => without.every(([first]) => first !== field))
+      .map(({ jsonName }) => jsonName);
+    return {
+      type: "object",
+      description: withSentences(describe(desc), isRequest ? sayMessageRules(desc) : []),
+      properties: describeFields(desc, direction, without),
+      required: required.length > 0 ? required : undefined,
+      // The server refuses what it does not know; callers should expect answers to grow.
+      additionalProperties: isRequest ? false : undefined,
+    };
+  };
+
+  const describeFields = (desc: DescMessage, direction: Direction, without: readonly FieldParts[]) =>
+    Object.fromEntries(
+      desc.fields.flatMap((field): [string, Schema][] => {
+        const inside = without.filter(([first]) => first === field).map((path) => path.slice(1));
+        if (inside.some(({ length }) => length === 0)) return [];
+        const isPartial = inside.length > 0 && field.fieldKind === "message";
+        const schema = isPartial ? objectSchema(field.message, direction, inside) : ofField(field, direction);
+        return [[field.jsonName, schema]];
+      }),
+    );
+
+  const ofField = (field: DescField, direction: Direction): Schema => {
+    const plain = valueSchema(field, direction);
+    const { schema, sentences } =
+      direction === "request" ? constrainField(field, plain) : { schema: plain, sentences: [] };
+    const description = withSentences(describe(field), sentences);
+    return { ...schema, description, deprecated: field.deprecated || undefined };
+  };
+
+  const valueSchema = (field: DescField, direction: Direction): Schema => {
+    const single = (): Schema => {
+      if (field.message !== undefined) return ofMessage(field.message, direction);
+      return field.enum === undefined ? scalarSchema(field.scalar as ScalarType) : enumSchema(field.enum);
+    };
+    if (field.fieldKind === "list") return { type: "array", items: single() };
+    if (field.fieldKind === "map") return { type: "object", additionalProperties: single() };
+    return single();
+  };
+
+  /** What the validator misses in a message that has nothing: that is what "required" says, and all other rules. */
+  const listRequired = (desc: DescMessage): DescField[] => {
+    const { violations = [] } = validator.validate(desc, create(desc));
+    const missed = violations.map(({ field }) => (field.length === 1 ? field[0] : undefined));
+    return desc.fields.filter((field) => missed.includes(field));
+  };
+
+  return {
+    ofMessage,
+    ofField,
+    ofRemainder: (desc, without) => objectSchema(desc, "request", without),
+    isRequired: (desc, field) => listRequired(desc).includes(field),
+    components,
+  };
+}
+
+/** A field without presence stands in every answer, be it a zero (src/transcoding/rendering.ts). */
+export function isAlwaysThere(field: DescField): boolean {
+  return field.presence === FeatureSet_FieldPresence.IMPLICIT;
+}
+
+/** The names of messages and of all that their fields hold. */
+function collectMessages(roots: readonly DescMessage[]): Set<string> {
+  const names = new Set<string>();
+  const visit = (desc: DescMessage): void => {
+    if (names.has(desc.typeName)) return;
+    names.add(desc.typeName);
+    for (const { message } of desc.fields) if (message !== undefined) visit(message);
+  };
+  roots.forEach(visit);
+  return names;
+}
+
+function enumSchema(desc: DescEnum): Schema {
+  if (desc.typeName === "google.protobuf.NullValue") return { type: "null" };
+  return { type: "string", enum: desc.values.map(({ name }) => name) };
+}
+
+/** The JSON form of scalars (protobuf.dev/programming-guides/json). */
+function scalarSchema(scalar: ScalarType): Schema {
+  switch (scalar) {
+    case ScalarType.BOOL:
+      return { type: "boolean" };
+    case ScalarType.STRING:
+      return { type: "string" };
+    case ScalarType.BYTES:
+      return { type: "string", contentEncoding: "base64" };
+    case ScalarType.DOUBLE:
+      return { type: "number", format: "double" };
+    case ScalarType.FLOAT:
+      return { type: "number", format: "float" };
+    case ScalarType.INT64:
+    case ScalarType.SINT64:
+    case ScalarType.SFIXED64:
+      return { type: "string", format: "int64" };
+    case ScalarType.UINT64:
+    case ScalarType.FIXED64:
+      return { type: "string", format: "uint64" };
+    case ScalarType.UINT32:
+    case ScalarType.FIXED32:
+      return { type: "integer", minimum: 0, maximum: 2 ** 32 - 1 };
+    default:
+      return { type: "integer", format: "int32" };
+  }
+}

@@ -1,0 +1,40 @@
+/** Makes descriptions of the comments of protos. */
+import type { AnyDesc } from "@bufbuild/protobuf";
+import { protoCamelCase } from "@bufbuild/protobuf/reflect";
+import { fullNameOf } from "./names.ts";
+
+/** The comments of protos by full name, as gen/comments.ts has them. */
+export type Comments = Readonly<Record<string, string>>;
+
+/** Gives the text about a part of a proto; undefined if it has no comment. */
+export type Describe = (desc: AnyDesc) => string | undefined;
+
+/** Reads comments as texts for callers over REST: each paragraph one line, fields by their JSON names. */
+export function createDescribe(comments: Comments): Describe {
+  const names = new Set(Object.keys(comments).map((name) => name.slice(name.lastIndexOf(".") + 1)));
+  const rename = (word: string): string => (names.has(word) ? protoCamelCase(word) : word);
+  return (desc) => {
+    const comment = comments[fullNameOf(desc)];
+    if (comment === undefined) return undefined;
+    const paragraphs = comment.split(/\n{2,}/).map((paragraph) => paragraph.replace(/\s*\n\s*/g, " "));
+    return paragraphs.join("\n\n").replace(/\b[a-z0-9]+(_[a-z0-9]+)+\b/g, rename);
+  };
+}
+
+/** The first sentence of a text, without its full stop. */
+export function firstSentence(text: string | undefined): string | undefined {
+  return text?.match(/^.+?(?=\.\s|\.?$)/m)?.[0];
+}
+
+/** Puts sentences behind a text, in a paragraph of their own; undefined if there is nothing. */
+export function withSentences(text: string | undefined, sentences: readonly string[]): string | undefined {
+  const parts = [text, sentences.map(endSentence).join(" ")].filter(
+    (part) => part !== undefined && part !== "",
+  );
+  return parts.length === 0 ? undefined : parts.join("\n\n");
+}
+
+function endSentence(sentence: string): string {
+  const text = sentence.charAt(0).toUpperCase() + sentence.slice(1);
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}

@@ -1,0 +1,33 @@
+/** The whole server, and the description that it gives of itself. */
+import { pino } from "pino";
+import { createApp } from "../../src/app.ts";
+import { readConfig } from "../../src/config.ts";
+import type { OpenApiDocument } from "../../src/openapi/document.ts";
+import type { Route } from "../../src/transcoding/routes.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+
+/** A server with all services on SQLite. */
+export interface ApiServer {
+  readonly url: string;
+  readonly document: OpenApiDocument;
+  /** The REST calls that it serves. */
+  readonly routes: readonly Route[];
+}
+
+/** Starts a server; in `beforeAll` it ends with the file, given `afterAll`. */
+export async function startApi(
+  auth: "open" | "token",
+  atEnd: (end: () => void | Promise<void>) => void,
+): Promise<ApiServer> {
+  const dataDir = makeTemporaryDirectory(atEnd);
+  const config = readConfig(["--port", "0", "--auth", auth, "--data-dir", dataDir], {});
+  const { server, close } = await createApp(config, pino({ level: "silent" }));
+  atEnd(async () => {
+    server.destroy();
+    await close();
+  });
+  const { port } = await server.listen(config.port, config.host);
+  const url = `http://${config.host}:${port}`;
+  const document = (await (await fetch(`${url}/openapi.json`)).json()) as OpenApiDocument;
+  return { url, document, routes: server.transcoder.routes };
+}

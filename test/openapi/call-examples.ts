@@ -1,0 +1,97 @@
+/** Makes the calls of the examples as somebody would who has nothing but the document. */
+import type { OpenApiDocument, Operation, Parameter } from "../../src/openapi/document.ts";
+import { type Answered, type Example, fillExample } from "../../src/openapi/example.ts";
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** One operation of a document, with where it is. */
+export interface Found {
+  readonly path: string;
+  readonly method: string;
+  readonly operation: Operation;
+}
+
+/** What came of an example. */
+export interface Outcome {
+  readonly found: Found;
+  readonly status: number;
+  readonly mediaType: string;
+  readonly body: Members | undefined;
+  /** What was sent as the body; undefined for none. */
+  readonly sent: Members | undefined;
+}
+
+/** Every operation of a document. */
+export function listOperations({ paths }: OpenApiDocument): Found[] {
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+  );
+}
+
+/** The operation of an RPC: "kms.KmsService.Sign" is kms_KmsService_Sign. */
+export function findOperation(document: OpenApiDocument, rpc: string): Found {
+  const id = rpc.replaceAll(".", "_");
+  const found = listOperations(document).find(({ operation }) => operation.operationId === id);
+  if (found === undefined) throw new Error(`the document has no operation ${id}`);
+  return found;
+}
+
+/** Makes the calls of examples one after the other. @returns what came of each, by its name */
+export async function callExamples(
+  url: string,
+  document: OpenApiDocument,
+  examples: readonly Example[],
+): Promise<ReadonlyMap<string, Outcome>> {
+  const outcomes = new Map<string, Outcome>();
+  const fill = ({ example, path }: Answered) => {
+    const value = path
+      .split(".")
+      .reduce((at: unknown, name) => (at as Members)[name], outcomes.get(example)?.body);
+    if (typeof value !== "string") throw new Error(`the answer of ${example} has no ${path}`);
+    return value;
+  };
+  for (const example of examples) {
+    const found = findOperation(document, example.rpc);
+    const token = example.token && fill(example.token);
+    const request = fillExample(example.request, fill) as Members;
+    outcomes.set(example.name, await call(url, found, request, token));
+  }
+  return outcomes;
+}
+
+async function call(url: string, found: Found, request: Members, token?: string): Promise<Outcome> {
+  const { path, method, operation } = found;
+  const parameters = (operation.parameters ?? []).filter((one): one is Parameter => "name" in one);
+  const rest = { ...request };
+  let target = path;
+  const query = new URLSearchParams();
+  for (const { name, in: place } of parameters) {
+    if (rest[name] === undefined) continue;
+    const text = String(rest[name]);
+    delete rest[name];
+    if (place === "path") target = target.replace(`{${name}}`, encodeURIComponent(text));
+    else query.append(name, text);
+  }
+  const sent = operation.requestBody === undefined ? undefined : rest;
+  const response = await fetch(`${url}${target}?${query}`, {
+    method: method.toUpperCase(),
+    headers: {
+      ...(sent && { "content-type": "application/json" }),
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+    },
+    ...(sent && { body: JSON.stringify(sent) }),
+  });
+  const mediaType = (response.headers.get("content-type") ?? "").split(";")[0] ?? "";
+  const text = mediaType === "application/x-ndjson" ? await readLine(response) : await response.text();
+  return { found, status: response.status, mediaType, body: JSON.parse(text), sent };
+}
+
+/** The first line of an answer that need not end. */
+async function readLine(response: Response): Promise<string> {
+  let text = "";
+  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += chunk;
+    if (text.includes("\n")) break;
+  }
+  return text.slice(0, text.indexOf("\n"));
+}

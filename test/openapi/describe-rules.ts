@@ -1,0 +1,95 @@
+/** Describes services that are made of single rules, or of single rules of protovalidate. */
+import {
+  create,
+  createFileRegistry,
+  type DescMessage,
+  type MessageInitShape,
+  setExtension,
+} from "@bufbuild/protobuf";
+import {
+  type FieldDescriptorProto_Label,
+  type FieldDescriptorProto_Type,
+  FieldOptionsSchema,
+  FileDescriptorProtoSchema,
+} from "@bufbuild/protobuf/wkt";
+import {
+  FieldRulesSchema,
+  field as fieldOption,
+} from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import type { ServiceImplSpec } from "@connectrpc/connect";
+import { describeApi } from "../../src/openapi/describe-api.ts";
+import type { OpenApiDocument, Operation, Parameter, Schema } from "../../src/openapi/document.ts";
+import type { Comments } from "../../src/openapi/texts.ts";
+import { compileRoutes } from "../../src/transcoding/routes.ts";
+import { describeService, implementUnary, type RuledRpc } from "../transcoding/rules.ts";
+
+/** Describes services. */
+export function describeServices(
+  services: readonly ServiceImplSpec[],
+  comments: Comments = {},
+): OpenApiDocument {
+  return describeApi({
+    title: "Test",
+    version: "1",
+    services: services.map(({ service }) => service),
+    routes: compileRoutes(services),
+    comments,
+    examples: [],
+    auth: "open",
+  });
+}
+
+/** Describes RPCs of these rules, testing.Ruled.Rpc1 and so on. */
+export function describeRules(rules: readonly RuledRpc[], comments?: Comments): OpenApiDocument {
+  return describeServices([implementUnary(describeService(rules), () => () => ({}))], comments);
+}
+
+/** The only operation of a rule, and where it is. */
+export function describeRule(rule: RuledRpc): {
+  readonly at: string;
+  readonly operation: Operation;
+  readonly document: OpenApiDocument;
+} {
+  const document = describeRules([rule]);
+  const all = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ at: `${method} ${path}`, operation, document })),
+  );
+  const [only] = all;
+  if (only === undefined || all.length > 1) throw new Error(`the rule has ${all.length} operations`);
+  return only;
+}
+
+/** An operation's own parameters of one place. */
+export function parametersOf(operation: Operation, place: Parameter["in"]): Parameter[] {
+  return (operation.parameters ?? []).filter((one): one is Parameter => "in" in one && one.in === place);
+}
+
+/** Rules of a field, as a proto file writes them. */
+export type Rules = MessageInitShape<typeof FieldRulesSchema>;
+
+/** Makes a message whose one field, "value", has rules. */
+export function ruledMessage(
+  type: FieldDescriptorProto_Type,
+  rules: Rules,
+  label?: FieldDescriptorProto_Label,
+): DescMessage {
+  const options = create(FieldOptionsSchema);
+  setExtension(options, fieldOption, create(FieldRulesSchema, rules));
+  const field = { name: "value", number: 1, type, options, jsonName: "value", ...(label && { label }) };
+  const file = create(FileDescriptorProtoSchema, {
+    name: "ruled.proto",
+    package: "ruled",
+    syntax: "proto3",
+    messageType: [{ name: "Ruled", field: [field] }],
+  });
+  const message = createFileRegistry(file, () => undefined).getMessage("ruled.Ruled");
+  if (message === undefined) throw new Error("the message was not built");
+  return message;
+}
+
+/** The schema of a request of that message. */
+export function describeRuled(...parts: Parameters<typeof ruledMessage>): Schema {
+  const input = ruledMessage(...parts);
+  const { components } = describeRules([{ post: "/v1", body: "*", input }]);
+  return components.schemas[input.typeName] ?? {};
+}

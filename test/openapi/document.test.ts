@@ -1,0 +1,320 @@
+import { createConfig, lintFromString } from "@redocly/openapi-core";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { OpenApiDocument, Operation } from "../../src/openapi/document.ts";
+import { fillExample } from "../../src/openapi/example.ts";
+import { examples } from "../../src/openapi/examples.ts";
+import { type ApiServer, startApi } from "./api-server.ts";
+import { type Found, findOperation, listOperations } from "./call-examples.ts";
+import { createCheck } from "./check-schema.ts";
+
+const modes = ["open", "token"] as const;
+const servers = new Map<string, ApiServer>();
+const ends: (() => void | Promise<void>)[] = [];
+
+beforeAll(async () => {
+  for (const mode of modes) servers.set(mode, await startApi(mode, (end) => void ends.push(end)));
+}, 60_000);
+
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+function serverOf(mode: string): ApiServer {
+  const server = servers.get(mode);
+  if (server === undefined) throw new Error(`no server runs in the mode ${mode}`);
+  return server;
+}
+
+function operationOf(rpc: string, mode = "open"): Operation {
+  return findOperation(serverOf(mode).document, rpc).operation;
+}
+
+/** An operation's failures, each with its text, wherever this stands. */
+function failuresOf(rpc: string, mode = "open"): Record<string, string> {
+  const { components } = serverOf(mode).document;
+  return Object.fromEntries(
+    Object.entries(operationOf(rpc, mode).responses).map(([status, response]) => {
+      if (!("$ref" in response)) return [status, response.description];
+      return [status, components.responses[response.$ref.split("/").at(-1) ?? ""]?.description ?? ""];
+    }),
+  );
+}
+
+/** Calls an operation with the first of its examples as the document shows it, whose keys and wallets do not exist. */
+async function callAsShown(
+  url: string,
+  { path, method, operation }: Found,
+  change: object = {},
+): Promise<Response> {
+  const example = examples.find(({ rpc }) => rpc.replaceAll(".", "_") === operation.operationId);
+  const request = fillExample(example?.request ?? {}, ({ sample }) => sample) as Record<string, string>;
+  const fields = new Map(Object.entries({ ...request, ...change }));
+  const target = path.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = fields.get(name) ?? "";
+    fields.delete(name);
+    return encodeURIComponent(value);
+  });
+  const rest = Object.fromEntries(fields);
+  const hasBody = operation.requestBody !== undefined;
+  return fetch(hasBody ? url + target : `${url}${target}?${new URLSearchParams(rest)}`, {
+    method: method.toUpperCase(),
+    ...(hasBody && { headers: { "content-type": "application/json" }, body: JSON.stringify(rest) }),
+  });
+}
+
+describe.each(modes)("the API description of a server with --auth %s", (mode) => {
+  it("is valid by the schema of OpenAPI 3.1", async () => {
+    const { document } = serverOf(mode);
+    expect(await new Validator().validate({ ...document })).toEqual({ valid: true });
+  });
+
+  it("passes the strict rules of Redocly, which look at references, names, parameters and examples", async () => {
+    const config = await createConfig({ extends: ["recommended-strict"] });
+    const problems = await lintFromString({ source: JSON.stringify(serverOf(mode).document), config });
+    expect(problems.map(({ ruleId, message }) => `${ruleId}: ${message}`)).toEqual([]);
+  });
+
+  it("has an operation for every REST call, and no other", () => {
+    const { document, routes } = serverOf(mode);
+    const wanted = routes.map(
+      ({ httpMethod, spec }) => `${httpMethod} ${spec.method.parent.typeName}.${spec.method.name}`,
+    );
+    const found = listOperations(document).map(
+      ({ method, operation }) => `${method.toUpperCase()} ${operation.operationId.replaceAll("_", ".")}`,
+    );
+    expect(found.length).toBeGreaterThan(60);
+    expect(found.toSorted()).toEqual(wanted.toSorted());
+  });
+
+  it("describes every operation, parameter, schema and field in words", () => {
+    const { document } = serverOf(mode);
+    const silent = listOperations(document).flatMap(({ operation }) => [
+      ...(operation.summary && operation.description ? [] : [operation.operationId]),
+      ...(operation.parameters ?? []).flatMap((one) =>
+        "$ref" in one || one.description ? [] : [`${operation.operationId} ${one.name}`],
+      ),
+    ]);
+    const fields = Object.entries(document.components.schemas).flatMap(
+      ([name, { description, properties }]) => [
+        ...(description ? [] : [name]),
+        ...Object.entries(properties ?? {}).flatMap(([field, schema]) =>
+          schema.description || schema.const === "error" || name === "ApiError" ? [] : [`${name}.${field}`],
+        ),
+      ],
+    );
+    expect([...silent, ...fields]).toEqual([]);
+  });
+
+  it("names fields as JSON does, also in words", () => {
+    const texts = JSON.stringify(serverOf(mode).document).match(
+      /\b(key|token|device|public|wallet|tunnel)_(id|key|token)\b/g,
+    );
+    expect(texts).toBeNull();
+  });
+});
+
+/** What an operation answered. */
+interface Answer {
+  readonly operation: Operation;
+  readonly status: number;
+  /** Undefined for an answer that is no error. */
+  readonly refused: Refused | undefined;
+}
+
+/** Calls every operation of a server as its document shows it. */
+async function callAll(mode: string, change?: object): Promise<Answer[]> {
+  const { url, document } = serverOf(mode);
+  const answers: Answer[] = [];
+  for (const found of listOperations(document)) {
+    const response = await callAsShown(url, found, change);
+    const refused = response.status === 200 ? undefined : ((await response.json()) as Refused);
+    // A stream would go on.
+    if (response.status === 200) await response.body?.cancel();
+    answers.push({ operation: found.operation, status: response.status, refused });
+  }
+  return answers;
+}
+
+describe.each(modes)("a server with --auth %s that is called with what its description shows", (mode) => {
+  let answers: readonly Answer[];
+
+  beforeAll(async () => {
+    answers = await callAll(mode);
+  }, 60_000);
+
+  /** The answers that the document does not have, each as "operation: status". */
+  const listSurprises = (given: readonly Answer[]): string[] => {
+    const check = createCheck(serverOf(mode).document);
+    return given.flatMap(({ operation, status, refused }) => {
+      const wrong = refused === undefined ? [] : check(["components", "schemas", "ApiError"], refused);
+      const isKnown = status in operation.responses && wrong.length === 0;
+      return isKnown
+        ? []
+        : [`${operation.operationId}: ${status} ${refused?.details[0]?.reason} ${wrong}`.trim()];
+    });
+  };
+
+  it("answers with nothing that the document does not have", () => {
+    expect(listSurprises(answers)).toEqual([]);
+  });
+
+  it("refuses a field that the document does not have, as the document says", {
+    timeout: 60_000,
+  }, async () => {
+    const given = await callAll(mode, { bogus: "1" });
+    expect(listSurprises(given)).toEqual([]);
+    // A stream wants its token before it reads anything.
+    expect(given.filter(({ status }) => status !== 400 && status !== 401)).toEqual([]);
+  });
+
+  it("wants a token exactly where the document says so", () => {
+    const wanted = answers.filter(({ refused }) => refused?.details[0]?.reason === "TOKEN_MISSING");
+    const said = answers.filter(({ operation }) => JSON.stringify(operation.security) === '[{"bearer":[]}]');
+    expect(wanted).toEqual(said);
+    expect(said.length).toBeGreaterThan(1);
+    expect(said.every(({ operation: { responses } }) => "401" in responses && "403" in responses)).toBe(true);
+  });
+});
+
+interface Refused {
+  readonly details: readonly { readonly reason?: string }[];
+}
+
+describe("who may call, in the API description", () => {
+  it.each([
+    ["open", "pqc.TokenService.Hello", []],
+    ["open", "pqc.TokenService.GetSecureData", [{ bearer: [] }]],
+    ["open", "kms.KmsService.Sign", [{}, { bearer: [] }]],
+    ["open", "kms.KmsService.GetAuditLog", [{}, { bearer: [] }]],
+    ["token", "pqc.TokenService.Hello", []],
+    ["token", "pqc.TokenService.GetSecureData", [{ bearer: [] }]],
+    ["token", "kms.KmsService.Sign", [{ bearer: [] }]],
+    ["token", "kms.KmsService.GetAuditLog", [{ bearer: [] }]],
+  ])("with --auth %s, %s", (mode, rpc, security) => {
+    expect(operationOf(rpc, mode).security).toEqual(security);
+  });
+
+  it("has 401 and 403 only where a token may be asked for", () => {
+    const statuses = (mode: string, rpc: string) => Object.keys(failuresOf(rpc, mode));
+    expect(statuses("open", "kms.KmsService.Sign")).not.toContain("401");
+    expect(statuses("token", "pqc.TokenService.Hello")).not.toContain("403");
+  });
+});
+
+describe("how a call fails, in the API description", () => {
+  it.each([
+    ["kms.KmsService.Sign", "404", ["KEY_NOT_FOUND"]],
+    [
+      "kms.KmsService.Sign",
+      "400",
+      ["KEY_STATE_REFUSES", "KEY_USAGE_REFUSES", "FIELD_INVALID", "JSON_INVALID"],
+    ],
+    ["kms.KmsService.Sign", "500", ["KEY_DAMAGED", "INTERNAL"]],
+    ["kms.KmsService.Sign", "409", ["IDEMPOTENCY_KEY_REUSED"]],
+    ["kms.KmsService.Sign", "413", ["BODY_TOO_LARGE"]],
+    ["kms.KmsService.BatchSign", "404", ["KEY_NOT_FOUND"]],
+    ["vpn.VpnService.Rekey", "404", ["TUNNEL_NOT_FOUND"]],
+    ["vpn.VpnService.RegisterPeer", "429", ["ADDRESS_POOL_EMPTY", "SERVER_BUSY"]],
+    ["defi.DefiService.SignProposal", "403", ["SIGNER_UNKNOWN"]],
+    ["kms.KmsService.GetKey", "400", ["BODY_UNEXPECTED", "PARAMETER_UNKNOWN"]],
+    ["kms.KmsService.GetKey", "431", ["METADATA_TOO_LARGE"]],
+    ["kms.KmsService.GetKey", "503", ["STORE_UNAVAILABLE", "SHUTTING_DOWN"]],
+  ])("%s has %s with %j", (rpc, status, reasons) => {
+    const text = failuresOf(rpc)[status] ?? "";
+    expect(reasons.filter((reason) => !text.includes(`\`${reason}\``))).toEqual([]);
+  });
+
+  it.each([
+    ["kms.KmsService.GetKey", "413"],
+    ["kms.KmsService.GetKey", "409"],
+    ["kms.KmsService.ListKeys", "404"],
+    ["kms.KmsService.WatchAuditLog", "504"],
+  ])("%s has no %s", (rpc, status) => {
+    expect(failuresOf(rpc)).not.toHaveProperty(status);
+  });
+});
+
+describe("the example of a failure, in the API description", () => {
+  it("is what the server answers, but for what differs from call to call", async () => {
+    const { url, document } = serverOf("open");
+    const found = findOperation(document, "kms.KmsService.GetKey");
+    const response = found.operation.responses["404"];
+    const shown =
+      response && "content" in response ? response.content?.["application/json"]?.example : undefined;
+    const answer = (await (await callAsShown(url, found)).json()) as Refused & { readonly message: string };
+    const [info] = answer.details;
+    expect({
+      ...answer,
+      message: "what was wrong, and what would be right",
+      details: [{ ...info, metadata: {} }],
+    }).toEqual(shown);
+  });
+});
+
+describe("which calls take an Idempotency-Key, in the API description", () => {
+  const keyed = (rpc: string) => JSON.stringify(operationOf(rpc).parameters ?? []).includes("IdempotencyKey");
+
+  it.each(["kms.KmsService.CreateKey", "kms.KmsService.DestroyKey", "nft.NftService.Mint"])("%s", (rpc) => {
+    expect(keyed(rpc)).toBe(true);
+  });
+
+  it.each(["kms.KmsService.GetKey", "kms.KmsService.VerifyAuditLog", "kms.KmsService.WatchAuditLog"])(
+    "but not %s, which changes nothing",
+    (rpc) => {
+      expect(keyed(rpc)).toBe(false);
+    },
+  );
+});
+
+describe("what has no place among the paths", () => {
+  it("is told of with its service", () => {
+    const { tags } = serverOf("open").document;
+    const texts = new Map(tags.map(({ name, description }) => [name, description]));
+    expect(texts.get("kms.KmsService")).toContain("`kms.KmsService.SignStream`: Signs a message of any size");
+    expect(texts.get("vpn.VpnService")).toContain("`vpn.VpnService.Tunnel`");
+    expect(texts.get("wallet.WalletService")).not.toContain("gRPC");
+  });
+});
+
+/** One schema of the open server's document. */
+function schemaOf(name: string): NonNullable<OpenApiDocument["components"]["schemas"][string]> {
+  const schema = serverOf("open").document.components.schemas[name];
+  if (schema === undefined) throw new Error(`no schema ${name}`);
+  return schema;
+}
+
+describe("what the rules of protos say, in the API description", () => {
+  it.each([
+    ["kms.SignRequest", "keyId", { minLength: 1, maxLength: 255, pattern: "^[^\\p{Cc}]*$" }],
+    ["kms.SignRequest", "context", { contentEncoding: "base64", maxLength: 340 }],
+    ["kms.SignRequest", "mu", { minLength: 86, maxLength: 88 }],
+    ["kms.CreateKeyRequest", "usage", { enum: ["SIGN", "KEM"] }],
+    ["kms.BatchSignRequest", "data", { type: "array", minItems: 1, maxItems: 1000 }],
+    ["vpn.SendPacketRequest", "size", { type: "integer", minimum: 0, maximum: 65536 }],
+    ["defi.CreateMultisigRequest", "signerPublicKeys", { maxItems: 100, uniqueItems: true }],
+    ["defi.SignProposalRequest", "signer", { pattern: "^0x[0-9a-fA-F]{40}$" }],
+  ])("%s.%s", (name, field, expected) => {
+    expect(schemaOf(name).properties?.[field]).toMatchObject(expected);
+  });
+
+  it.each([
+    ["kms.SignRequest", ["keyId"]],
+    ["kms.BatchSignRequest", ["keyId", "data"]],
+    ["vpn.ReceivePacketRequest", ["tunnelId", "packet"]],
+    ["kms.CreateKeyRequest", undefined],
+  ])("%s requires %j", (name, required) => {
+    expect(schemaOf(name).required).toEqual(required);
+  });
+
+  it.each([
+    ["kms.SignRequest", undefined, "Give exactly one of data and mu."],
+    ["defi.CreateMultisigRequest", undefined, "Threshold must be from 1 to signerCount"],
+    ["defi.CreateProposalRequest", "expiresAt", "Must be in the future."],
+    ["blockchain.ConnectPeerRequest", "address", "Must be a host and a port, as host:port."],
+    ["iot.SendTelemetryRequest", "sequence", "Must be a whole number."],
+  ])("%s %s says %j", (name, field, sentence) => {
+    const schema = field === undefined ? schemaOf(name) : schemaOf(name).properties?.[field];
+    expect(schema?.description).toContain(sentence);
+  });
+});

@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Parameter } from "../../src/openapi/document.ts";
+import { type Example, type ExampleValue, fillExample } from "../../src/openapi/example.ts";
+import { examples } from "../../src/openapi/examples.ts";
+import { type ApiServer, startApi } from "./api-server.ts";
+import { callExamples, findOperation, listOperations, type Outcome } from "./call-examples.ts";
+import { type CheckSchema, createCheck } from "./check-schema.ts";
+
+let api: ApiServer;
+let outcomes: ReadonlyMap<string, Outcome>;
+let check: CheckSchema;
+
+const ends: (() => void | Promise<void>)[] = [];
+
+beforeAll(async () => {
+  api = await startApi("open", (end) => void ends.push(end));
+  check = createCheck(api.document);
+  outcomes = await callExamples(api.url, api.document, examples);
+}, 60_000);
+
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+function outcomeOf(name: string): Outcome {
+  const outcome = outcomes.get(name);
+  if (outcome === undefined) throw new Error(`${name} was not called`);
+  return outcome;
+}
+
+/** Tells whether a request stands in the document as it is made. */
+function isLiteral(value: ExampleValue): boolean {
+  let open = 0;
+  fillExample(value, () => {
+    open += 1;
+    return null;
+  });
+  return open === 0;
+}
+
+/** The request that the document shows under an example's name, put together from its parameters and its body. */
+function shownRequest({ rpc, name }: Example): unknown {
+  const { operation } = findOperation(api.document, rpc);
+  const parameters = (operation.parameters ?? []).filter((one): one is Parameter => "example" in one);
+  const { example, examples: several } = operation.requestBody?.content["application/json"] ?? {};
+  const body = (several?.[name]?.value ?? example ?? {}) as object;
+  return { ...Object.fromEntries(parameters.map((one) => [one.name, one.example])), ...body };
+}
+
+describe("the examples of the API description", () => {
+  it("have names of their own", () => {
+    expect(new Set(examples.map(({ name }) => name)).size).toBe(examples.length);
+  });
+
+  it("are there for every operation", () => {
+    const ids = listOperations(api.document).map(({ operation }) => operation.operationId);
+    const shown = new Set(examples.map(({ rpc }) => rpc.replaceAll(".", "_")));
+    expect(ids.filter((id) => !shown.has(id))).toEqual([]);
+  });
+
+  describe.each(examples)("$rpc: $name", (example) => {
+    it("is answered with 200", () => {
+      expect(outcomeOf(example.name)).toMatchObject({ status: 200, body: { status: "success" } });
+    });
+
+    it("gets an answer that the document describes, to the last field", () => {
+      const { found, mediaType, body } = outcomeOf(example.name);
+      const place = ["paths", found.path, found.method, "responses", "200", "content", mediaType, "schema"];
+      expect(check(place, body)).toEqual([]);
+    });
+
+    it("stands in the document, with something of its kind for what others answer", () => {
+      expect(shownRequest(example)).toEqual(fillExample(example.request, ({ sample }) => sample));
+    });
+  });
+
+  const withBody = examples.filter(({ rpc }) => !/\.(Get|List|Watch|Hello|Destroy)/.test(rpc));
+  it.each(withBody)("$rpc: $name sends what the document asks for", ({ name }) => {
+    const { found, sent } = outcomeOf(name);
+    const place = ["paths", found.path, found.method, "requestBody", "content", "application/json", "schema"];
+    expect(check(place, sent)).toEqual([]);
+  });
+
+  it("need no earlier answer for at least half of the operations", () => {
+    const literal = examples.filter(({ request, token }) => isLiteral(request) && token === undefined);
+    const half = listOperations(api.document).length / 2;
+    expect(new Set(literal.map(({ rpc }) => rpc)).size).toBeGreaterThan(half);
+  });
+});
+
+describe("the examples come out as their summaries say", () => {
+  it.each([
+    ["verify-signature", { valid: true }],
+    ["verify-token", { valid: true, subject: "ada" }],
+    ["verify-token-signature", { valid: true }],
+    ["get-secure-data", { subject: "ada" }],
+    ["verify", { result: { valid: true } }],
+    ["verify-audit-log", { valid: true }],
+    ["authenticate", { authenticated: true, reason: "" }],
+    ["send-telemetry", { verified: true, reason: "" }],
+    ["update-firmware", { result: "FIRMWARE_ACCEPTED", reason: "" }],
+    ["verify-handshake", { valid: true }],
+    ["receive-packet", { data: Buffer.from("ping").toString("base64") }],
+    ["dual-verify", { bothValid: true }],
+    ["dual-verify-composite", { bothValid: true }],
+    ["verify-transaction", { valid: true }],
+    ["execute-proposal", { executed: true }],
+    ["list-proposals", { totalSize: 1 }],
+    ["verify-chain", { valid: true }],
+    ["verify-nft", { valid: true }],
+    ["list-tokens", { totalSize: 1 }],
+    ["get-history", { totalSize: 1 }],
+  ])("%s", (name, expected) => {
+    expect(outcomeOf(name).body).toMatchObject(expected);
+  });
+
+  it("decapsulate, which gives the secret of encapsulate", () => {
+    const secretOf = (name: string) => (outcomeOf(name).body as { result: { sharedSecret: string } }).result;
+    expect(secretOf("decapsulate").sharedSecret).toBe(secretOf("encapsulate").sharedSecret);
+  });
+});

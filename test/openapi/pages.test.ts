@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { type ApiServer, startApi } from "./api-server.ts";
+
+let api: ApiServer;
+const ends: (() => void | Promise<void>)[] = [];
+
+beforeAll(async () => {
+  api = await startApi("open", (end) => void ends.push(end));
+}, 60_000);
+
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+function get(path: string, headers: Record<string, string> = {}, method = "GET"): Promise<Response> {
+  return fetch(api.url + path, { method, headers });
+}
+
+const served = [
+  ["/openapi.json", "application/json"],
+  ["/openapi.yaml", "application/yaml"],
+  ["/reference", "text/html"],
+  ["/reference/page.js", "text/javascript"],
+  ["/reference/page.css", "text/css"],
+  ["/reference/swagger-ui-bundle.js", "text/javascript"],
+  ["/reference/swagger-ui.css", "text/css"],
+  ["/reference/icon.png", "image/png"],
+] as const;
+
+describe.each(served)("GET %s", (path, type) => {
+  it(`answers with ${type}, and forbids to take it for anything else`, async () => {
+    const { status, headers } = await get(path);
+    expect(status).toBe(200);
+    expect(headers.get("content-type")).toMatch(new RegExp(`^${type}(;|$)`));
+    expect(headers.get("x-content-type-options")).toBe("nosniff");
+  });
+
+  it("is the same with gzip and without", async () => {
+    const plain = await get(path, { "accept-encoding": "identity" });
+    const gzipped = await get(path, { "accept-encoding": "br;q=0.5, gzip" });
+    expect([plain, gzipped].map(({ headers }) => headers.get("content-encoding"))).toEqual([null, "gzip"]);
+    expect(await gzipped.text()).toBe(await plain.text());
+  });
+
+  it("is not sent gzipped to who refuses that", async () => {
+    const { headers } = await get(path, { "accept-encoding": "gzip;q=0, identity" });
+    expect(headers.get("content-encoding")).toBeNull();
+  });
+
+  it("is not sent again to who has it", async () => {
+    const { headers } = await get(path);
+    const again = await get(path, { "if-none-match": headers.get("etag") ?? "" });
+    expect([again.status, await again.text()]).toEqual([304, ""]);
+  });
+
+  it("answers HEAD without content", async () => {
+    const answer = await get(path, {}, "HEAD");
+    expect([answer.status, await answer.text()]).toEqual([200, ""]);
+  });
+});
+
+describe("the API description", () => {
+  it("is the same as JSON and as YAML", async () => {
+    expect(parse(await (await get("/openapi.yaml")).text(), { maxAliasCount: 0 })).toEqual(api.document);
+  });
+
+  it("names the server's own version, and no address", () => {
+    expect(api.document).toMatchObject({
+      openapi: "3.1.1",
+      info: { version: expect.stringMatching(/^\d+\.\d+\.\d+$/) },
+    });
+    expect(api.document.servers.map(({ url }) => url)).toEqual(["/"]);
+  });
+});
+
+describe("the reference page", () => {
+  it("lets scripts and styles come from nowhere but the server's own files", async () => {
+    const policy = (await get("/reference")).headers.get("content-security-policy") ?? "";
+    expect(policy).toMatch(/^default-src 'none';/);
+    expect(policy).toContain("script-src 'self';");
+    expect(policy).not.toMatch(/unsafe-|https?:|\*/);
+  });
+
+  it("names no address outside", async () => {
+    const page = await (await get("/reference")).text();
+    expect(page.match(/(?:src|href)="[^"]+"/g)?.length).toBeGreaterThan(4);
+    expect(page).not.toMatch(/(?:src|href)="(?:\w+:|\/\/)/);
+  });
+});

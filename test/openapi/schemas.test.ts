@@ -1,0 +1,259 @@
+import { create, type MessageInitShape, toJson } from "@bufbuild/protobuf";
+import {
+  FieldDescriptorProto_Label as Label,
+  FieldDescriptorProto_Type as Type,
+} from "@bufbuild/protobuf/wkt";
+import { Ignore } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { describe, expect, it } from "vitest";
+import type { Schema } from "../../src/openapi/document.ts";
+import { Color, EverythingSchema } from "../gen/testing/kinds_pb.ts";
+import { createCheck } from "./check-schema.ts";
+import { describeRuled, describeRules, type Rules } from "./describe-rules.ts";
+
+const document = describeRules([{ post: "/v1", body: "*" }]);
+const everything = document.components.schemas["testing.Everything"]?.properties ?? {};
+const check = createCheck(document);
+
+/** What is wrong with the JSON form of a message, by its schema. */
+function checkMessage(message: MessageInitShape<typeof EverythingSchema>): string[] {
+  const json = toJson(EverythingSchema, create(EverythingSchema, message), { alwaysEmitImplicit: true });
+  return check(["components", "schemas", "testing.Everything"], json);
+}
+
+describe("the schema of a field", () => {
+  const kinds: [field: string, schema: Schema][] = [
+    ["name", { type: "string" }],
+    ["boolValue", { type: "boolean" }],
+    ["int32Value", { type: "integer", format: "int32" }],
+    ["sfixed32Value", { type: "integer", format: "int32" }],
+    ["uint32Value", { type: "integer", minimum: 0, maximum: 4294967295 }],
+    ["int64Value", { type: "string", format: "int64" }],
+    ["fixed64Value", { type: "string", format: "uint64" }],
+    ["floatValue", { type: "number", format: "float" }],
+    ["doubleValue", { type: "number", format: "double" }],
+    ["bytesValue", { type: "string", contentEncoding: "base64" }],
+    ["color", { type: "string", enum: ["COLOR_UNSPECIFIED", "RED", "GREEN", "ULTRAVIOLET"] }],
+    ["tags", { type: "array", items: { type: "string" } }],
+    ["nesteds", { type: "array", items: { $ref: "#/components/schemas/testing.Nested" } }],
+    ["labels", { type: "object", additionalProperties: { type: "string" } }],
+    ["totals", { type: "object", additionalProperties: { type: "string", format: "int64" } }],
+    ["nested", { $ref: "#/components/schemas/testing.Nested" }],
+    ["timestamp", { type: "string", format: "date-time" }],
+    ["duration", { type: "string", pattern: "^-?[0-9]+(\\.[0-9]{1,9})?s$" }],
+    ["mask", { type: "string" }],
+    ["struct", { type: "object", additionalProperties: true }],
+    ["value", {}],
+    ["list", { type: "array", items: {} }],
+    ["empty", { type: "object", additionalProperties: false }],
+    ["boolWrapper", { type: "boolean" }],
+    ["int64Wrapper", { type: "string", format: "int64" }],
+    ["bytesWrapper", { type: "string", contentEncoding: "base64" }],
+    ["other-name", { type: "string" }],
+  ];
+  it.each(kinds)("%s is %j", (field, schema) => {
+    expect(everything[field]).toEqual(schema);
+  });
+
+  it("fits the JSON of an empty message", () => {
+    expect(checkMessage({})).toEqual([]);
+  });
+
+  it("fits the JSON of a full one", () => {
+    const full = {
+      name: "a",
+      int64Value: -(2n ** 63n),
+      uint64Value: 2n ** 64n - 1n,
+      uint32Value: 2 ** 32 - 1,
+      bytesValue: new Uint8Array(5),
+      color: Color.RED,
+      nested: { id: "n", child: { id: "m" } },
+      nestedByNumber: { 7: { id: "n" } },
+      labels: { a: "b" },
+      timestamp: { seconds: 1n, nanos: 5 },
+      duration: { seconds: -3n, nanos: -500_000_000 },
+      struct: { a: [1, null, { b: true }] },
+      choice: { case: "wrapped" as const, value: { value: "w" } },
+      boolWrapper: false,
+      int64Wrapper: 5n,
+      stringWrapper: "s",
+    };
+    expect(checkMessage(full)).toEqual([]);
+  });
+
+  it("makes required of an answer what is always there, and nothing else", () => {
+    const required = document.components.schemas["testing.Everything"]?.required ?? [];
+    expect(required).toEqual(expect.arrayContaining(["name", "tags", "labels", "color"]));
+    expect(required.filter((name) => ["nested", "nickname", "text", "timestamp"].includes(name))).toEqual([]);
+  });
+
+  it("of a request says which fields stand instead of each other", () => {
+    const request = document.components.schemas["testing.EverythingInput"];
+    expect(request?.description).toBe("Give at most one of text, number, part and wrapped.");
+  });
+});
+
+describe("the comments of protos", () => {
+  it("become descriptions, by JSON names and without their line breaks", () => {
+    const { components } = describeRules([{ get: "/v1" }], {
+      "testing.Everything": "Has display_name\nand more.\n\nAnd not_a_field.",
+      "testing.Everything.display_name": "Names it.",
+    });
+    const schema = components.schemas["testing.Everything"];
+    expect(schema?.description).toBe("Has displayName and more.\n\nAnd not_a_field.");
+    expect(schema?.properties?.displayName?.description).toBe("Names it.");
+  });
+
+  it("of an RPC give its summary: the first sentence", () => {
+    const { paths } = describeRules([{ get: "/v1" }], {
+      "testing.Ruled.Rpc1": "Does it (RFC 1, section 2.3). Twice.",
+    });
+    expect(paths["/v1"]?.get?.summary).toBe("Does it (RFC 1, section 2.3)");
+  });
+});
+
+describe("a rule of protovalidate", () => {
+  const rows: [what: string, type: Type, rules: Rules, value: Schema][] = [
+    ["string.const", Type.STRING, { type: { case: "string", value: { const: "a" } } }, { const: "a" }],
+    [
+      "string.len",
+      Type.STRING,
+      { type: { case: "string", value: { len: 3n } } },
+      { minLength: 3, maxLength: 3 },
+    ],
+    ["string.min_len", Type.STRING, { type: { case: "string", value: { minLen: 3n } } }, { minLength: 3 }],
+    [
+      "string.max_bytes",
+      Type.STRING,
+      { type: { case: "string", value: { maxBytes: 9n } } },
+      { maxLength: 9 },
+    ],
+    [
+      "string.min_bytes",
+      Type.STRING,
+      { type: { case: "string", value: { minBytes: 9n } } },
+      { minLength: 3 },
+    ],
+    ["string.in", Type.STRING, { type: { case: "string", value: { in: ["a", "b"] } } }, { enum: ["a", "b"] }],
+    [
+      "string.not_in",
+      Type.STRING,
+      { type: { case: "string", value: { notIn: ["a"] } } },
+      { not: { enum: ["a"] } },
+    ],
+    [
+      "string.pattern",
+      Type.STRING,
+      { type: { case: "string", value: { pattern: "^a$" } } },
+      { pattern: "^a$" },
+    ],
+    [
+      "string.uuid",
+      Type.STRING,
+      { type: { case: "string", value: { wellKnown: { case: "uuid", value: true } } } },
+      { format: "uuid" },
+    ],
+    [
+      "bytes.len",
+      Type.BYTES,
+      { type: { case: "bytes", value: { len: 32n } } },
+      { minLength: 43, maxLength: 44 },
+    ],
+    ["bool.const", Type.BOOL, { type: { case: "bool", value: { const: true } } }, { const: true }],
+    [
+      "int32 from and to",
+      Type.INT32,
+      {
+        type: {
+          case: "int32",
+          value: { greaterThan: { case: "gte", value: 1 }, lessThan: { case: "lt", value: 9 } },
+        },
+      },
+      { minimum: 1, exclusiveMaximum: 9 },
+    ],
+    [
+      "int32 below and above",
+      Type.INT32,
+      {
+        type: {
+          case: "int32",
+          value: { greaterThan: { case: "gt", value: 9 }, lessThan: { case: "lte", value: 1 } },
+        },
+      },
+      { anyOf: [{ maximum: 1 }, { exclusiveMinimum: 9 }] },
+    ],
+    ["double.in", Type.DOUBLE, { type: { case: "double", value: { in: [0.5] } } }, { enum: [0.5] }],
+    ["required, of a string", Type.STRING, { required: true }, { minLength: 1 }],
+    ["required, of a number", Type.INT32, { required: true }, { not: { const: 0 } }],
+    ["required, of an int64", Type.INT64, { required: true }, { not: { const: "0" } }],
+    ["required, of a boolean", Type.BOOL, { required: true }, { const: true }],
+  ];
+  it.each(rows)("%s becomes keywords", (_, type, rules, keywords) => {
+    expect(describeRuled(type, rules).properties?.value).toMatchObject(keywords);
+  });
+
+  it("of a list is said of the list and of its items", () => {
+    const rules: Rules = {
+      type: {
+        case: "repeated",
+        value: { minItems: 1n, unique: true, items: { type: { case: "string", value: { maxLen: 5n } } } },
+      },
+    };
+    expect(describeRuled(Type.STRING, rules, Label.REPEATED).properties?.value).toMatchObject({
+      minItems: 1,
+      uniqueItems: true,
+      items: { type: "string", maxLength: 5 },
+    });
+  });
+
+  const sentences: [what: string, type: Type, rules: Rules, sentence: string][] = [
+    [
+      "an RE2 expression that ECMA-262 does not know",
+      Type.STRING,
+      { type: { case: "string", value: { pattern: "(?P<a>b)" } } },
+      "Must match the RE2 expression `(?P<a>b)`.",
+    ],
+    [
+      "a bound of 64 bits",
+      Type.INT64,
+      { type: { case: "int64", value: { greaterThan: { case: "gt", value: 5n } } } },
+      'Must hold: int64.gt = "5".',
+    ],
+    [
+      "a form without a format",
+      Type.STRING,
+      { type: { case: "string", value: { wellKnown: { case: "ulid", value: true } } } },
+      "Must be a valid ulid.",
+    ],
+    [
+      "CEL with a message",
+      Type.STRING,
+      { cel: [{ id: "a", message: "be good", expression: "this == 'a'" }] },
+      "Be good.",
+    ],
+    ["CEL without one", Type.STRING, { celExpression: ["this == 'a'"] }, "Must hold: `this == 'a'`."],
+  ];
+  it.each(sentences)("%s becomes a sentence", (_, type, rules, sentence) => {
+    expect(describeRuled(type, rules).properties?.value?.description).toBe(sentence);
+  });
+
+  it("that does not apply says nothing", () => {
+    const rules: Rules = { ignore: Ignore.ALWAYS, type: { case: "string", value: { minLen: 3n } } };
+    expect(describeRuled(Type.STRING, rules).properties?.value).toEqual({ type: "string" });
+  });
+
+  const required: [what: string, isRequired: boolean, rules: Rules][] = [
+    ["says so", true, { required: true }],
+    ["takes no empty text", true, { type: { case: "string", value: { minLen: 1n } } }],
+    ["takes no empty text for its pattern", true, { type: { case: "string", value: { pattern: "^a+$" } } }],
+    [
+      "would, were an empty text not left alone",
+      false,
+      { ignore: Ignore.IF_ZERO_VALUE, type: { case: "string", value: { minLen: 1n } } },
+    ],
+    ["does not apply", false, { ignore: Ignore.ALWAYS, required: true }],
+    ["takes an empty text", false, { type: { case: "string", value: { maxLen: 1n } } }],
+  ];
+  it.each(required)("that %s makes its field required: %s", (_, isRequired, rules) => {
+    expect(describeRuled(Type.STRING, rules).required).toEqual(isRequired ? ["value"] : undefined);
+  });
+});
