@@ -18,11 +18,13 @@ import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { type Config, ConfigError, listFiles } from "./config.ts";
+import { consolePages } from "./console/mount.ts";
 import { createCryptoProvider } from "./crypto/create-provider.ts";
 import type { CryptoProvider } from "./crypto/provider.ts";
 import { queueProvider } from "./crypto/queued-provider.ts";
 import { CryptoBusy, WorkQueue } from "./crypto/work-queue.ts";
 import { refuse, refuseForNow } from "./errors.ts";
+import { openApiPages } from "./openapi/pages.ts";
 import { clientOf, networkOf } from "./server/client-address.ts";
 import { callerKey, callerOf } from "./server/interceptors/access.ts";
 import { repeatableOf } from "./server/interceptors/idempotency.ts";
@@ -205,6 +207,13 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
     },
     explainFailure,
     metrics,
+    pages: [
+      openApiPages(config.auth),
+      consolePages({
+        auth: config.auth,
+        onError: (error) => logger.error({ err: error }, "the console can not be made"),
+      }),
+    ],
     limits: {
       maxMetadataBytes: config.maxMetadataBytes,
       maxMessageBytes: config.maxMessageBytes,

@@ -72,9 +72,7 @@ function tighten(handler: UniversalHandler, options: TightenOptions): UniversalH
     const contextValues = request.contextValues ?? createContextValues();
     const response = await answer(handler, { ...request, contextValues }, contextValues, options);
     const isUnexplained = response.status >= 400 && response.body === undefined;
-    if (isUnexplained) return explainStatus(handler, request, response.status, options);
-    const isWatched = ["server_streaming", "bidi_streaming"].includes(handler.method.methodKind);
-    return isWatched && response.body ? { ...response, body: openAtOnce(response.body) } : response;
+    return isUnexplained ? explainStatus(handler, request, response.status, options) : response;
   };
   const { protocolNames, service, method, requestPath, allowedMethods, supportedContentType } = handler;
   return Object.assign(handle, {
@@ -85,12 +83,6 @@ function tighten(handler: UniversalHandler, options: TightenOptions): UniversalH
     allowedMethods,
     supportedContentType,
   });
-}
-
-/** An empty piece sends the headers: a watcher must not wait for an event to learn that it watches. */
-async function* openAtOnce(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  yield new Uint8Array();
-  yield* body;
 }
 
 async function answer(

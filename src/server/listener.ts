@@ -55,6 +55,8 @@ export function createListener(options: ListenerOptions): Listener {
   const sessions = new Set<http2.ServerHttp2Session>();
   /** Connections that have not shown which protocol they speak; neither server knows of them. */
   const undecided = new Set<Socket>();
+  /** Connections in the middle of a handshake, by the address of the client: neither server knows of them either. */
+  const shaking = new Map<string, Socket>();
   /** Answers of HTTP/1.1 that are not finished. */
   const running = new Set<http.ServerResponse>();
   const http2Server = createHttp2Server(options, sessions);
@@ -85,6 +87,16 @@ export function createListener(options: ListenerOptions): Listener {
   http1Server.maxRequestsPerSocket = 0;
   http1Server.on("clientError", (error, socket) => answerBadRequest(error, socket, options));
   chooseProtocol(http1Server, http2Server, undecided, options);
+  if (options.tls !== undefined) {
+    http1Server.on("connection", (socket: Socket) => {
+      const peer = peerOf(socket);
+      shaking.set(peer, socket);
+      socket.once("close", () => {
+        if (shaking.get(peer) === socket) shaking.delete(peer);
+      });
+    });
+    http1Server.on("secureConnection", (socket: Socket) => void shaking.delete(peerOf(socket)));
+  }
 
   return {
     listen: (port, host) =>
@@ -103,17 +115,21 @@ export function createListener(options: ListenerOptions): Listener {
       const closed = new Promise<void>((resolve) => http1Server.close(() => resolve()));
       for (const session of sessions) session.close();
       for (const res of running) if (!res.headersSent) res.setHeader("connection", "close");
-      for (const socket of undecided) socket.destroy();
+      for (const socket of [...undecided, ...shaking.values()]) socket.destroy();
       http1Server.closeIdleConnections();
       await closed;
     },
     destroy: () => {
       http1Server.close();
       for (const session of sessions) session.destroy();
-      for (const socket of undecided) socket.destroy();
+      for (const socket of [...undecided, ...shaking.values()]) socket.destroy();
       http1Server.closeAllConnections();
     },
   };
+}
+
+function peerOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
 }
 
 function createHttp1Server(
@@ -245,7 +261,7 @@ function answerBadRequest(error: NodeJS.ErrnoException, socket: Duplex, options:
     return;
   }
   const { status, headers, body } = options.renderFailure(explain(error, options));
-  const lines = [`HTTP/1.1 ${status} ${http.STATUS_CODES[status] ?? ""}`];
+  const lines = [`HTTP/1.1 ${status} ${http.STATUS_CODES[status] ?? ""}`, "x-content-type-options: nosniff"];
   headers.forEach((value, name) => {
     lines.push(`${name}: ${value}`);
   });

@@ -43,7 +43,9 @@ function hasBody(req: NodeRequest): boolean {
 export async function writeResponse(res: NodeResponse, response: RestResponse): Promise<void> {
   if (res.destroyed || res.writableEnded) return;
   res.on("error", () => {}); // The peer went away; the call has been told by "close".
-  res.writeHead(response.status, toNodeHeaders(response.headers));
+  // What the answer varies with is added to what the server varies it with, the origin.
+  const vary = [res.getHeader("vary"), response.headers.get("vary")].filter(Boolean).join(", ");
+  res.writeHead(response.status, { ...toNodeHeaders(response.headers), ...(vary && { vary }) });
   if (response.body instanceof Uint8Array) {
     res.end(response.body);
   } else {

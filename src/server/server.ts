@@ -4,7 +4,7 @@
  * It takes descriptors and implementations and knows none of them.
  */
 import type { AddressInfo } from "node:net";
-import { createRegistry, type DescMethod, type DescService } from "@bufbuild/protobuf";
+import { createRegistry, type DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor, ServiceImplSpec } from "@connectrpc/connect";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import { createValidateInterceptor } from "@connectrpc/validate";
@@ -88,25 +88,17 @@ export interface ServerOptions {
   readonly pages?: readonly Page[];
   /** Knows failures of what the services are built on. */
   readonly explainFailure?: ExplainFailure;
-  /** Adds routes that are no calls. One that has "/" takes the place of the list of calls there. */
-  readonly mount?: (app: FastifyInstance, parts: MountParts) => void;
 }
 
-/** What routes that are no calls can tell of the server. */
-export interface MountParts {
-  /** Descriptors of the services, those of the server itself not among them. */
-  readonly services: readonly DescService[];
-  /** The list of REST calls that "/" shows. */
-  readonly index: string;
-}
-
-/** Mounts pages on the application before it begins to serve. */
+/** Mounts pages on the application before it begins to serve. One at "/" takes the place of the list of REST calls. */
 export type Page = (app: FastifyInstance, served: ServedCalls) => Promise<void>;
 
 /** What a page can tell of. */
 export interface ServedCalls {
   readonly services: readonly ServiceImplSpec[];
   readonly transcoder: Transcoder;
+  /** The list of REST calls, as "/" shows it. */
+  readonly index: string;
 }
 
 /** A server of services. */
@@ -335,7 +327,9 @@ async function createApp(parts: AppParts): Promise<FastifyInstance> {
   });
 
   const index = listRoutes(transcoder.routes);
-  options.mount?.(app, { services: options.services.map(({ service }) => service), index });
+  for (const mount of options.pages ?? []) {
+    await mount(app, { services: options.services, transcoder, index });
+  }
   if (!transcoder.routes.some(matchesRoot) && !app.hasRoute({ method: "GET", url: "/" })) {
     app.get("/", (_request, reply) => reply.type("text/plain").send(index));
   }
@@ -350,7 +344,6 @@ async function createApp(parts: AppParts): Promise<FastifyInstance> {
     const { contentType, text } = await metrics.expose();
     return reply.type(contentType).send(text);
   });
-  for (const mount of options.pages ?? []) await mount(app, { services: options.services, transcoder });
   await app.register(fastifyConnectPlugin, {
     interceptors,
     readMaxBytes: limits.maxMessageBytes,

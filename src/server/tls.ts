@@ -26,7 +26,7 @@ const protocol = {
 /** Milliseconds between looks whether a certificate was renewed. */
 const lookMs = 1000;
 
-/** Certificates, as node:tls takes them: of several, each client gets one that it can verify. */
+/** Certificates, as node:tls takes them: of several kinds, each client gets the one that it prefers. */
 export type TlsOptions = typeof protocol & {
   readonly cert: readonly Buffer[];
   readonly key: readonly Buffer[];
@@ -40,7 +40,12 @@ export function readTlsOptions(pairs: readonly TlsFiles[]): TlsOptions {
     return pair;
   });
   const options = { ...protocol, cert: read.map(({ cert }) => cert), key: read.map(({ key }) => key) };
-  createSecureContext({ ...options, cert: [...options.cert], key: [...options.key] });
+  try {
+    createSecureContext({ ...options, cert: [...options.cert], key: [...options.key] });
+  } catch (error) {
+    const files = pairs.map(({ certificate }) => certificate).join(", ");
+    throw new TlsError(`${files} can not be used: ${error instanceof Error ? error.message : error}`);
+  }
   return options;
 }
 

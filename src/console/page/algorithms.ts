@@ -1,0 +1,48 @@
+/** The algorithms in the browser: @noble/post-quantum, fetched when first needed. */
+
+/** Checks signatures. */
+export interface BrowserSigner {
+  verify(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array, context?: Uint8Array): boolean;
+}
+
+/** The library that checks in the browser, as the page names it. */
+export const browserLibrary = "@noble/post-quantum";
+
+/** @param name a parameter set of FIPS 204 or 205, as the server names it: "ML-DSA-65" */
+export async function loadSigner(name: string): Promise<BrowserSigner> {
+  const signer = await findSigner(name);
+  if (signer === undefined) throw new Error(`the page does not know ${name}`);
+  return {
+    verify: (signature, message, publicKey, context = new Uint8Array()) => {
+      try {
+        return signer.verify(signature, message, publicKey, { context });
+      } catch {
+        // A key or signature of the wrong length or form is no valid one.
+        return false;
+      }
+    },
+  };
+}
+
+async function findSigner(name: string) {
+  if (name.startsWith("ML-DSA")) {
+    const { ml_dsa44, ml_dsa65, ml_dsa87 } = await import("@noble/post-quantum/ml-dsa.js");
+    return { "ML-DSA-44": ml_dsa44, "ML-DSA-65": ml_dsa65, "ML-DSA-87": ml_dsa87 }[name];
+  }
+  const { slh_dsa_sha2_128f, slh_dsa_sha2_128s } = await import("@noble/post-quantum/slh-dsa.js");
+  return { "SLH-DSA-SHA2-128f": slh_dsa_sha2_128f, "SLH-DSA-SHA2-128s": slh_dsa_sha2_128s }[name];
+}
+
+/** @param name a parameter set of FIPS 203: "ML-KEM-768" */
+export async function loadKem(name: string) {
+  const { ml_kem512, ml_kem768, ml_kem1024 } = await import("@noble/post-quantum/ml-kem.js");
+  const kem = { "ML-KEM-512": ml_kem512, "ML-KEM-768": ml_kem768, "ML-KEM-1024": ml_kem1024 }[name];
+  if (kem === undefined) throw new Error(`the page does not know ${name}`);
+  return kem;
+}
+
+/** SHA-256. Not the browser's own, which is there on secure origins only. */
+export async function sha256(bytes: Uint8Array): Promise<Uint8Array> {
+  const { sha256: hash } = await import("@noble/hashes/sha2.js");
+  return hash(bytes);
+}

@@ -1,0 +1,128 @@
+/** The frame of the page: navigation, log-in, and the story that the address names. */
+import type { ComponentType } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { LogIn } from "./log-in.tsx";
+import { setSession, useSession } from "./session.ts";
+import { settings } from "./settings.ts";
+import { stories } from "./stories.ts";
+import { ThemeChoice } from "./theme.tsx";
+
+const siteName = "Quantum-Safe Playground";
+const shownStories = stories.filter(({ service }) => settings.services.has(service));
+const home = { path: "", title: "Overview", load: () => import("./stories/home.tsx") };
+const pages = [home, ...shownStories];
+
+function readPath(): string {
+  return location.hash.replace(/^#\/?/, "");
+}
+
+/** The path in the address, as it changes. */
+function usePath(): string {
+  const [path, setPath] = useState(readPath);
+  useEffect(() => {
+    const onChange = (): void => setPath(readPath());
+    addEventListener("hashchange", onChange);
+    return () => removeEventListener("hashchange", onChange);
+  }, []);
+  return path;
+}
+
+export function App() {
+  const path = usePath();
+  const session = useSession();
+  const [isMenuOpen, setMenuOpen] = useState(false);
+  const main = useRef<HTMLElement>(null);
+  const isFirst = useRef(true);
+  const found = pages.find((candidate) => candidate.path === path);
+  const mustLogIn = settings.wantsToken && session === undefined && found !== home;
+
+  useEffect(() => {
+    document.title = found === undefined || found === home ? siteName : `${found.title} – ${siteName}`;
+    setMenuOpen(false);
+    // Who follows a link of the menu goes on reading at the story; who opens the page begins at its top.
+    if (!isFirst.current) {
+      scrollTo(0, 0);
+      main.current?.focus({ preventScroll: true });
+    }
+    isFirst.current = false;
+  }, [found]);
+
+  return (
+    <div class="frame">
+      {/* A button: the address names the story, so a link to a part of the page can not use it. */}
+      <button type="button" class="skip" onClick={() => main.current?.focus()}>
+        Skip to the page
+      </button>
+      <div class="sidebar">
+        <header class="top">
+          <a class="site" href="#/">
+            {siteName}
+          </a>
+          <button
+            type="button"
+            class="menu"
+            aria-expanded={isMenuOpen}
+            aria-controls="menu"
+            onClick={() => setMenuOpen(!isMenuOpen)}
+          >
+            Menu
+          </button>
+        </header>
+        <nav id="menu" aria-label="Stories" data-open={isMenuOpen}>
+          <ul>
+            {pages.map((page) => (
+              <li key={page.path}>
+                <a href={`#/${page.path}`} aria-current={page === found ? "page" : undefined}>
+                  {page.title}
+                </a>
+              </li>
+            ))}
+          </ul>
+          {session && (
+            <p class="session">
+              Logged in as <strong>{session.username}</strong>
+              <button type="button" onClick={() => setSession(undefined)}>
+                Log out
+              </button>
+            </p>
+          )}
+          <p>
+            <a href="/reference">Reference of all calls</a>
+          </p>
+          <ThemeChoice />
+        </nav>
+      </div>
+      <main id="main" ref={main} tabIndex={-1}>
+        {mustLogIn ? <LogIn /> : found === undefined ? <NotFound /> : <Loaded key={path} load={found.load} />}
+      </main>
+    </div>
+  );
+}
+
+function NotFound() {
+  return (
+    <header class="lead">
+      <h1>No such page</h1>
+      <p>
+        The address names no story of this server. <a href="#/">See what there is.</a>
+      </p>
+    </header>
+  );
+}
+
+type Loading = { readonly Page: ComponentType } | "loading" | "failed";
+
+function Loaded({ load }: { readonly load: () => Promise<{ readonly Page: ComponentType }> }) {
+  const [loading, setLoading] = useState<Loading>("loading");
+  useEffect(() => {
+    load().then(
+      ({ Page }) => setLoading({ Page }),
+      () => setLoading("failed"),
+    );
+  }, [load]);
+  if (loading === "loading") return <p class="hint">Loading …</p>;
+  if (loading === "failed") {
+    return <p role="alert">This page could not be fetched. Is the server still running? Load it again.</p>;
+  }
+  return <loading.Page />;
+}

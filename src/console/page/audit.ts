@@ -1,0 +1,44 @@
+/** The audit log's chain, computed again from what its entries say. */
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import type { AuditEntry } from "#gen/kms/audit_pb.ts";
+import { sha256 } from "./algorithms.ts";
+import { toHex, toUtf8 } from "./values.ts";
+
+/** An entry, and what the browser found when it computed its hash. */
+export interface CheckedEntry {
+  readonly entry: AuditEntry;
+  /** "anchor" for an entry whose predecessor is not known here, and whose hash is taken as it is. */
+  readonly link: "anchor" | "holds" | "broken";
+}
+
+/** What the first entry of a log is chained to. */
+const beginning = "0".repeat(64);
+
+/** Checks that an entry follows the one before it. */
+export async function checkEntry(entry: AuditEntry, before: CheckedEntry | undefined): Promise<CheckedEntry> {
+  const isFirst = entry.sequence === 1;
+  if (before === undefined && !isFirst) return { entry, link: "anchor" };
+  const isNext = entry.sequence === (before?.entry.sequence ?? 0) + 1;
+  const computed = await hashEntry(entry, before?.entry.entryHash ?? beginning);
+  return { entry, link: isNext && computed === entry.entryHash ? "holds" : "broken" };
+}
+
+/**
+ * The hash of an entry: kms/audit.proto says of what. The members stand in the order of RFC 8785, whose form of
+ * strings and whole numbers is that of JSON.stringify.
+ */
+async function hashEntry(entry: AuditEntry, previousHash: string): Promise<string> {
+  const { details, keyId, operation, outcome, sequence, user } = entry;
+  const timestamp = entry.timestamp ? timestampDate(entry.timestamp).toISOString() : "";
+  const canonical = JSON.stringify({
+    details,
+    keyId,
+    operation,
+    outcome,
+    previousHash,
+    sequence,
+    timestamp,
+    user,
+  });
+  return toHex(await sha256(toUtf8(canonical)));
+}

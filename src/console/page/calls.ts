@@ -1,0 +1,113 @@
+/** Calls the server, and keeps what was said for the reader to see. */
+import {
+  create,
+  type DescMessage,
+  type DescMethodServerStreaming,
+  type DescMethodUnary,
+  type Message,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+} from "@bufbuild/protobuf";
+import { createConnectTransport } from "@connectrpc/connect-web";
+import { type Failure, toFailure } from "./failure.ts";
+import { getSession, setSession } from "./session.ts";
+
+/** One call, as it was made. */
+export interface CallRecord {
+  readonly method: DescMethodUnary | DescMethodServerStreaming;
+  readonly request: Message;
+  /** The token that went with it. */
+  readonly token: string | undefined;
+  /** Absent before the call, and for a stream. */
+  readonly answer?: Message;
+  readonly failure?: Failure;
+  /** From the request to the whole answer. */
+  readonly durationMs?: number;
+  /** Sizes of the messages in protobuf's binary form, as gRPC sends them. */
+  readonly requestBytes: number;
+  readonly answerBytes?: number;
+}
+
+export interface CallOptions {
+  /** Goes instead of the session's token; null for none at all. */
+  readonly token?: string | null;
+  readonly signal?: AbortSignal;
+}
+
+const transport = createConnectTransport({
+  baseUrl: location.origin,
+  jsonOptions: { ignoreUnknownFields: true },
+});
+
+/** The request of a call, before anybody makes it. */
+export function planCall<I extends DescMessage>(
+  method: DescMethodUnary<I> | DescMethodServerStreaming<I>,
+  init: MessageInitShape<I>,
+  { token }: CallOptions = {},
+): CallRecord {
+  const request = create(method.input, init);
+  return {
+    method,
+    request,
+    token: token === undefined ? getSession()?.token : (token ?? undefined),
+    requestBytes: toBinary(method.input, request).length,
+  };
+}
+
+/** Makes a unary call. The record of it is there also if it fails. */
+export async function makeCall<I extends DescMessage, O extends DescMessage>(
+  method: DescMethodUnary<I, O>,
+  init: MessageInitShape<I>,
+  options: CallOptions = {},
+): Promise<{ readonly record: CallRecord; readonly answer?: MessageShape<O>; readonly failure?: Failure }> {
+  const plan = planCall(method, init, options);
+  const startedAt = performance.now();
+  try {
+    const { message } = await transport.unary(method, options.signal, undefined, headersOf(plan), init);
+    const answerBytes = toBinary(method.output, message).length;
+    const record = { ...plan, answer: message, answerBytes, durationMs: performance.now() - startedAt };
+    return { record, answer: message };
+  } catch (thrown) {
+    const failure = toFailure(thrown);
+    forgetRefusedToken(plan, failure);
+    return { record: { ...plan, failure, durationMs: performance.now() - startedAt }, failure };
+  }
+}
+
+/** Makes a server-streaming call and gives its messages as they come. @throws Failure */
+export async function* followCall<I extends DescMessage, O extends DescMessage>(
+  method: DescMethodServerStreaming<I, O>,
+  init: MessageInitShape<I>,
+  options: CallOptions = {},
+): AsyncGenerator<MessageShape<O>> {
+  const plan = planCall(method, init, options);
+  try {
+    const { message } = await transport.stream(
+      method,
+      options.signal,
+      undefined,
+      headersOf(plan),
+      once(init),
+    );
+    yield* message;
+  } catch (thrown) {
+    const failure = toFailure(thrown);
+    forgetRefusedToken(plan, failure);
+    throw failure;
+  }
+}
+
+async function* once<T>(value: T): AsyncGenerator<T> {
+  yield value;
+}
+
+function headersOf({ token }: CallRecord): HeadersInit {
+  return token === undefined ? {} : { authorization: `Bearer ${token}` };
+}
+
+/** A session whose token the server does not take is over: the page asks to log in again. */
+function forgetRefusedToken({ token }: CallRecord, { reason }: Failure): void {
+  if (token === undefined || token !== getSession()?.token) return;
+  if (["TOKEN_EXPIRED", "TOKEN_REVOKED", "TOKEN_KEY_UNKNOWN"].includes(reason)) setSession(undefined);
+}

@@ -1,0 +1,16 @@
+/** Sizes of what post-quantum algorithms take the place of, in bytes, and where they are written. */
+import type { SizeRow } from "./parts/size-chart.tsx";
+
+/** RFC 8032, section 5.1: Ed25519. FIPS 186-5 with P-256: r and s; the key is an uncompressed point (SEC 1, 2.3.3). */
+export const classicalSignatures: readonly SizeRow[] = [
+  { label: "Ed25519", bytes: 64, isClassical: true },
+  { label: "ECDSA P-256", bytes: 64, isClassical: true },
+];
+
+export const classicalSigningKeys: readonly SizeRow[] = [
+  { label: "Ed25519", bytes: 32, isClassical: true },
+  { label: "ECDSA P-256", bytes: 65, isClassical: true },
+];
+
+/** RFC 7748, section 5: each side of X25519 sends one public key. */
+export const classicalExchange: readonly SizeRow[] = [{ label: "X25519", bytes: 32, isClassical: true }];

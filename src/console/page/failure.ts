@@ -1,0 +1,29 @@
+/** What the server says when it refuses a call. */
+import { Code, ConnectError } from "@connectrpc/connect";
+import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
+
+/** A call that failed: for a program a reason, for a person a sentence. */
+export class Failure extends Error {
+  /** Such as KEY_NOT_FOUND; the code's name if the server gave none. */
+  readonly reason: string;
+  /** The gRPC code, such as NOT_FOUND. */
+  readonly code: string;
+
+  constructor(reason: string, code: string, message: string) {
+    super(message);
+    this.reason = reason;
+    this.code = code;
+  }
+}
+
+/** Makes a failure out of whatever a call threw. */
+export function toFailure(thrown: unknown): Failure {
+  if (thrown instanceof Failure) return thrown;
+  const error = ConnectError.from(thrown);
+  const code = Code[error.code].replace(/(?<!^)([A-Z])/g, "_$1").toUpperCase();
+  const reason = error.findDetails(ErrorInfoSchema)[0]?.reason;
+  // Fetch standard, "fetch method": a connection that failed is a TypeError, and the browser says no more of it.
+  const isLost = reason === undefined && error.cause instanceof TypeError;
+  if (isLost) return new Failure("UNREACHABLE", "UNAVAILABLE", "The server could not be reached.");
+  return new Failure(reason ?? code, code, error.rawMessage);
+}

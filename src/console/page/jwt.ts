@@ -1,0 +1,58 @@
+/** Takes a token apart and checks it, as any verifier could that has nothing but the published keys. */
+import { loadSigner, sha256 } from "./algorithms.ts";
+import { fromBase64Url, fromUtf8, toBase64Url, toUtf8 } from "./values.ts";
+
+/** A compact JWS (RFC 7515, section 7.1), taken apart. */
+export interface TokenParts {
+  readonly headerText: string;
+  readonly payloadText: string;
+  readonly header: Readonly<Record<string, unknown>>;
+  readonly payload: Readonly<Record<string, unknown>>;
+  readonly signature: Uint8Array;
+  /** What the signature is over: the first two parts, with the dot. */
+  readonly signedText: string;
+}
+
+/** A public key of a key set. */
+export interface PublishedKey {
+  readonly kid: string;
+  readonly kty: string;
+  readonly alg: string;
+  readonly pub: string;
+}
+
+/** @throws Error for a text that is no compact JWS */
+export function readToken(token: string): TokenParts {
+  const [first, second, third, more] = token.split(".");
+  if (first === undefined || second === undefined || third === undefined || more !== undefined) {
+    throw new Error("a token has three parts");
+  }
+  const headerText = fromUtf8(fromBase64Url(first));
+  const payloadText = fromUtf8(fromBase64Url(second));
+  return {
+    headerText,
+    payloadText,
+    header: JSON.parse(headerText),
+    payload: JSON.parse(payloadText),
+    signature: fromBase64Url(third),
+    signedText: `${first}.${second}`,
+  };
+}
+
+/** Tells whether the signature is one of a key, by an algorithm that the verifier, not the token, chooses. */
+export async function verifyToken(token: TokenParts, key: PublishedKey): Promise<boolean> {
+  if (token.header.alg !== "ML-DSA-65" || key.alg !== "ML-DSA-65") return false;
+  const signer = await loadSigner("ML-DSA-65");
+  return signer.verify(token.signature, toUtf8(token.signedText), fromBase64Url(key.pub));
+}
+
+/** A key's own name: SHA-256 of its members in a fixed order (RFC 7638, section 3; RFC 9964 says which members). */
+export async function thumbprintOf({ alg, kty, pub }: PublishedKey): Promise<string> {
+  return toBase64Url(await sha256(toUtf8(JSON.stringify({ alg, kty, pub }))));
+}
+
+/** The same token with another payload and the old signature. */
+export function withPayload(token: string, payload: unknown): string {
+  const [header = "", , signature = ""] = token.split(".");
+  return `${header}.${toBase64Url(toUtf8(JSON.stringify(payload)))}.${signature}`;
+}

@@ -1,0 +1,40 @@
+/** Asks who the reader is, on a server that wants to know. */
+import { useState } from "preact/hooks";
+import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { makeCall } from "./calls.ts";
+import type { Failure } from "./failure.ts";
+import { FailureNote } from "./parts/failure-note.tsx";
+import { PasswordField, TextField } from "./parts/fields.tsx";
+import { setSession } from "./session.ts";
+
+export function LogIn() {
+  const [username, setUsername] = useState("");
+  const [password, setPassword] = useState("");
+  const [failure, setFailure] = useState<Failure>();
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    setFailure(undefined);
+    const made = await makeCall(TokenService.method.issueToken, { username, password }, { token: null });
+    if (made.answer) setSession({ username, token: made.answer.token });
+    else setFailure(made.failure);
+  };
+  return (
+    <>
+      <header class="lead">
+        <h1>Log in</h1>
+        <p>
+          This server serves its users only. It answers with an ML-DSA-65 token, which this tab keeps until
+          you close it and sends with each call.
+        </p>
+      </header>
+      <form class="log-in" onSubmit={(event) => void submit(event)}>
+        <TextField label="User" value={username} onChange={setUsername} autocomplete="username" />
+        <PasswordField label="Password" value={password} onChange={setPassword} />
+        <button type="submit" class="primary">
+          Log in
+        </button>
+      </form>
+      {failure && <FailureNote failure={failure} />}
+    </>
+  );
+}

@@ -1,0 +1,10 @@
+/** Where the page begins. */
+import "./style.css";
+import "./ledger.css";
+import { render } from "preact";
+import { App } from "./app.tsx";
+
+const place = document.getElementById("app");
+if (place === null) throw new Error("the page has no place for the console");
+place.replaceChildren();
+render(<App />, place);

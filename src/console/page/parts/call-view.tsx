@@ -1,0 +1,94 @@
+/** Shows calls: what went, what came, how large and how fast, and how to make them in a shell. */
+import { type JsonObject, toJson } from "@bufbuild/protobuf";
+import { useState } from "preact/hooks";
+import type { CallRecord } from "../calls.ts";
+import { curlOf, grpcurlOf, readableJson, requestJson } from "../commands.ts";
+import { formatBytes, formatMs } from "../values.ts";
+import { CopyButton } from "./copy-button.tsx";
+
+export function Calls({ calls }: { readonly calls: readonly CallRecord[] }) {
+  return (
+    <>
+      {calls.map((call, at) => (
+        // Calls of one run come in one order and stay.
+        <CallView key={`${call.method.name} ${at}`} call={call} />
+      ))}
+    </>
+  );
+}
+
+function CallView({ call }: { readonly call: CallRecord }) {
+  const { method, failure, answer } = call;
+  return (
+    <details class="call">
+      <summary>
+        <code>
+          {method.parent.typeName}/<wbr />
+          {method.name}
+        </code>{" "}
+        <span class="facts">{describe(call)}</span>
+      </summary>
+      <Commands call={call} />
+      <JsonBlock name="Request" value={requestJson(call)} />
+      {failure && (
+        <>
+          <h3>Answer</h3>
+          <p>
+            Refused with <code>{failure.reason}</code>: {failure.message}
+          </p>
+        </>
+      )}
+      {answer && <JsonBlock name="Answer" value={toJson(method.output, answer) as JsonObject} />}
+    </details>
+  );
+}
+
+function describe({ method, requestBytes, answerBytes, durationMs, failure }: CallRecord): string {
+  if (durationMs === undefined)
+    return method.methodKind === "unary" ? "the call, to copy" : "the stream, to copy";
+  const sizes = failure
+    ? `${formatBytes(requestBytes)} out, refused with ${failure.reason}`
+    : `${formatBytes(requestBytes)} out, ${formatBytes(answerBytes ?? 0)} back`;
+  return `${sizes}, ${formatMs(durationMs)}`;
+}
+
+type Tool = "curl" | "grpcurl";
+
+function Commands({ call }: { readonly call: CallRecord }) {
+  const [tool, setTool] = useState<Tool>("curl");
+  const { origin } = location;
+  const write = { curl: curlOf, grpcurl: grpcurlOf };
+  const shown = write[tool](call, { origin, isShort: true });
+  const whole = write[tool](call, { origin });
+  return (
+    <div class="commands">
+      <div class="bar">
+        {(["curl", "grpcurl"] as const).map((name) => (
+          <button key={name} type="button" aria-pressed={tool === name} onClick={() => setTool(name)}>
+            {name}
+          </button>
+        ))}
+        {whole !== undefined && <CopyButton text={whole} what={`${tool} command`} />}
+      </div>
+      {shown === undefined ? (
+        <p>This call has no REST form; use grpcurl.</p>
+      ) : (
+        <pre class="code">{shown}</pre>
+      )}
+      {shown !== whole && <p class="hint">Long values are shortened here. The copy is whole.</p>}
+    </div>
+  );
+}
+
+function JsonBlock({ value, name }: { readonly value: JsonObject; readonly name: string }) {
+  const isEmpty = Object.keys(value).length === 0;
+  return (
+    <>
+      <div class="bar">
+        <h3>{name}</h3>
+        {!isEmpty && <CopyButton text={JSON.stringify(value, undefined, 2)} what={name.toLowerCase()} />}
+      </div>
+      <pre class="code">{isEmpty ? "{}" : readableJson(value)}</pre>
+    </>
+  );
+}

@@ -1,0 +1,31 @@
+/** Copies a text to the clipboard, and says so. */
+import { useState } from "preact/hooks";
+
+interface CopyButtonProps {
+  readonly text: string;
+  /** Names the text for who can not see where the button is: "signature". */
+  readonly what: string;
+}
+
+export function CopyButton({ text, what }: CopyButtonProps) {
+  const [said, setSaid] = useState("");
+  const copy = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setSaid("Copied");
+    } catch {
+      // Browsers have a clipboard on secure origins only, and may ask the reader.
+      setSaid("Your browser does not allow it");
+    }
+  };
+  return (
+    <span class="copy">
+      <button type="button" onClick={() => void copy()} onBlur={() => setSaid("")}>
+        Copy<span class="unseen"> {what}</span>
+      </button>
+      <span role="status" class="hint">
+        {said}
+      </span>
+    </span>
+  );
+}

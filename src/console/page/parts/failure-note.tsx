@@ -1,0 +1,19 @@
+/** Shows a refusal: its reason for a program, its sentence for a person. */
+import type { Failure } from "../failure.ts";
+
+export function FailureNote({
+  failure,
+  isExpected = false,
+}: {
+  readonly failure: Failure;
+  readonly isExpected?: boolean;
+}) {
+  return (
+    <div class={isExpected ? "note" : "note bad"} role={isExpected ? undefined : "alert"}>
+      <p>
+        <strong>{failure.reason}</strong> <span class="hint">{failure.code}</span>
+      </p>
+      <p>{failure.message}</p>
+    </div>
+  );
+}

@@ -1,0 +1,18 @@
+/** A part of the page that scrolls by itself, and that the keyboard can reach for it. */
+import type { ComponentChildren } from "preact";
+
+interface ScrollerProps {
+  /** Names the part for who can not see it. */
+  readonly label: string;
+  readonly class: string;
+  readonly children: ComponentChildren;
+}
+
+export function Scroller({ label, class: className, children }: ScrollerProps) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: who has no mouse scrolls with the keyboard
+    <section class={className} aria-label={label} tabIndex={0}>
+      {children}
+    </section>
+  );
+}

@@ -1,0 +1,53 @@
+/** Sizes as bars, all of one scale; the numbers stand beside them, so nothing is in the picture alone. */
+import { formatNumber } from "../values.ts";
+
+export interface SizeRow {
+  readonly label: string;
+  readonly bytes: number;
+  /** Classical counterparts are drawn lighter. */
+  readonly isClassical?: boolean;
+}
+
+interface SizeChartProps {
+  readonly title: string;
+  readonly rows: readonly SizeRow[];
+  /** Bytes of a full bar; the longest row if left out. Charts side by side want the same. */
+  readonly maxBytes?: number;
+}
+
+export function SizeChart({
+  title,
+  rows,
+  maxBytes = Math.max(...rows.map(({ bytes }) => bytes)),
+}: SizeChartProps) {
+  return (
+    <table class="sizes">
+      <caption>{title}</caption>
+      <thead class="unseen">
+        <tr>
+          <th scope="col">Algorithm</th>
+          <th scope="col">Picture</th>
+          <th scope="col">Bytes</th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(({ label, bytes, isClassical = false }) => (
+          <tr key={label}>
+            <th scope="row">{label}</th>
+            <td class="picture">
+              <svg width="100%" height="14" aria-hidden="true" focusable="false">
+                <rect class="track" width="100%" height="14" />
+                <rect
+                  class={isClassical ? "classical" : "quantum"}
+                  width={`${(100 * bytes) / maxBytes}%`}
+                  height="14"
+                />
+              </svg>
+            </td>
+            <td class="number">{formatNumber(bytes)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

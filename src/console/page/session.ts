@@ -1,0 +1,40 @@
+/** The token of who uses the page, for a server that wants one. It is kept until the tab is closed. */
+import { useEffect, useState } from "preact/hooks";
+
+/** Somebody who has logged in. */
+export interface Session {
+  readonly username: string;
+  readonly token: string;
+}
+
+const storageName = "qsp-session";
+const listeners = new Set<() => void>();
+let current = read();
+
+function read(): Session | undefined {
+  const text = sessionStorage.getItem(storageName);
+  return text === null ? undefined : JSON.parse(text);
+}
+
+export function getSession(): Session | undefined {
+  return current;
+}
+
+/** Keeps a session, or forgets it. */
+export function setSession(session: Session | undefined): void {
+  current = session;
+  if (session === undefined) sessionStorage.removeItem(storageName);
+  else sessionStorage.setItem(storageName, JSON.stringify(session));
+  for (const listener of listeners) listener();
+}
+
+/** The session, for a component that shows it. */
+export function useSession(): Session | undefined {
+  const [session, setShown] = useState(current);
+  useEffect(() => {
+    const show = (): void => setShown(current);
+    listeners.add(show);
+    return () => void listeners.delete(show);
+  }, []);
+  return session;
+}

@@ -1,0 +1,32 @@
+/** Keys that are made in the browser and stay in it. */
+import { sha256 } from "./algorithms.ts";
+import { toHex } from "./values.ts";
+
+export type SigningAlgorithm = "ML-DSA-44" | "ML-DSA-65" | "ML-DSA-87";
+
+/** A key pair whose secret half nothing but this page has. */
+export interface SigningKey {
+  readonly algorithm: SigningAlgorithm;
+  readonly publicKey: Uint8Array;
+  readonly secretKeyBytes: number;
+  /** Signs the message itself, with an empty context (FIPS 204, section 5.2). */
+  sign(message: Uint8Array): Uint8Array;
+}
+
+/** Makes a key pair (FIPS 204, section 5.1). */
+export async function makeSigningKey(algorithm: SigningAlgorithm): Promise<SigningKey> {
+  const { ml_dsa44, ml_dsa65, ml_dsa87 } = await import("@noble/post-quantum/ml-dsa.js");
+  const signer = { "ML-DSA-44": ml_dsa44, "ML-DSA-65": ml_dsa65, "ML-DSA-87": ml_dsa87 }[algorithm];
+  const { publicKey, secretKey } = signer.keygen();
+  return {
+    algorithm,
+    publicKey,
+    secretKeyBytes: secretKey.length,
+    sign: (message) => signer.sign(message, secretKey),
+  };
+}
+
+/** The address of a key, as wallets and signers have it: "0x" and the first 20 bytes of SHA-256 of the public key. */
+export async function addressOf(publicKey: Uint8Array): Promise<string> {
+  return `0x${toHex((await sha256(publicKey)).subarray(0, 20))}`;
+}

@@ -1,0 +1,122 @@
+/** A chain, drawn: each block a box, linked to the one before it; red where it does not hold, with the reason. */
+import { shortHex } from "../../hex.ts";
+import { formatNumber, fromUtf8, shorten, toHexGroups } from "../../values.ts";
+import type { BlockFault, CheckedBlock } from "./blocks.ts";
+
+const faults: Readonly<Record<BlockFault, string>> = {
+  INDEX: "A block before it is missing.",
+  LINK: "It names another hash than the block before it has.",
+  HASH: "What is in it does not have the hash that it carries.",
+  VALIDATOR: "No validator of this chain made it.",
+  SIGNATURE: "The validator has not signed this hash.",
+};
+
+const signatures: Readonly<Record<CheckedBlock["signature"], string>> = {
+  valid: "signature valid",
+  "not valid": "signature not valid",
+  unchecked: "signature not checked: this page does not know the validator's key",
+  none: "the same in every chain, not signed",
+};
+
+interface BlockChainProps {
+  readonly label: string;
+  readonly blocks: readonly CheckedBlock[];
+}
+
+export function BlockChain({ label, blocks }: BlockChainProps) {
+  return (
+    <ol class="blocks" aria-label={label}>
+      {blocks.map((checked, at) => {
+        const before = blocks[at - 1];
+        const isLinked = before === undefined || checked.block.prevHash === before.block.blockHash;
+        const link = before === undefined ? "none" : isLinked && before.holds ? "holds" : "broken";
+        return (
+          <li key={checked.block.index} data-holds={checked.holds} data-link={link}>
+            <BlockBox checked={checked} isLinked={isLinked} />
+          </li>
+        );
+      })}
+    </ol>
+  );
+}
+
+interface BlockBoxProps {
+  readonly checked: CheckedBlock;
+  /** Whether it names the hash of the block before it. */
+  readonly isLinked: boolean;
+}
+
+function BlockBox({ checked, isLinked }: BlockBoxProps) {
+  const { block, computedHash, fault, holds, isAnchor, signature } = checked;
+  return (
+    <>
+      <p class="bar">
+        <strong>Block {formatNumber(block.index)}</strong>
+        <strong class="verdict">{holds ? "holds" : (fault ?? "unfounded")}</strong>
+      </p>
+      <p class="said">{textOf(block.data)}</p>
+      <dl>
+        <dt>before</dt>
+        <dd>
+          <HashMark hash={block.prevHash} isGood={isLinked} />
+          <code>{block.prevHash.slice(0, 8)}</code>
+        </dd>
+        <dt>hash</dt>
+        <dd>
+          <HashMark hash={block.blockHash} isGood={fault !== "HASH"} />
+          <code>{block.blockHash.slice(0, 8)}</code>
+        </dd>
+        {computedHash !== block.blockHash && (
+          <>
+            <dt>should be</dt>
+            <dd>
+              <HashMark hash={computedHash} isGood />
+              <code>{computedHash.slice(0, 8)}</code>
+            </dd>
+          </>
+        )}
+        {signature !== "none" && (
+          <>
+            <dt>by</dt>
+            <dd>
+              <code>{shortHex(block.validatorAddress)}</code>
+            </dd>
+          </>
+        )}
+      </dl>
+      <p class="hint">
+        {holds ? `${signatures[signature]}${isAnchor ? "; what is before it is not shown" : ""}` : ""}
+        {fault !== undefined && faults[fault]}
+        {fault === undefined && !holds && "By itself it is sound, but it rests on a block that is not."}
+      </p>
+    </>
+  );
+}
+
+/** Draws a hash, so that two that are equal look equal and others do not. */
+function HashMark({ hash, isGood }: { readonly hash: string; readonly isGood: boolean }) {
+  return (
+    <svg
+      class={isGood ? "mark" : "mark bad"}
+      viewBox="0 0 64 16"
+      width="64"
+      height="16"
+      aria-hidden="true"
+      focusable="false"
+    >
+      {Array.from(hash.slice(0, 16), (digit, at) => {
+        const height = Number.parseInt(digit, 16) + 1;
+        // The digits of a hash stay where they are.
+        return <rect key={`${at} ${digit}`} x={4 * at} y={16 - height} width="3" height={height} />;
+      })}
+    </svg>
+  );
+}
+
+function textOf(data: Uint8Array): string {
+  try {
+    return shorten(fromUtf8(data), 80);
+  } catch {
+    return shorten(toHexGroups(data), 80);
+  }
+}

@@ -1,0 +1,74 @@
+/** ECDSA and the composite in the browser: @noble/curves and @noble/post-quantum, fetched when first needed. */
+import { loadSigner } from "../../algorithms.ts";
+import { toUtf8 } from "../../values.ts";
+
+/** The library that checks ECDSA in the browser, as the page names it. */
+export const curveLibrary = "@noble/curves";
+
+/** FIPS 204, table 2: ML-DSA-65. */
+const mldsaSignatureBytes = 3309;
+const mldsaKeyBytes = 1952;
+/** draft-ietf-lamps-pq-composite-sigs, sections 3.2 and 6. */
+const prefix = toUtf8("CompositeAlgorithmSignatures2025");
+const label = toUtf8("COMPSIG-MLDSA65-ECDSA-P256-SHA512");
+
+/** What was found of each of two signatures. */
+export interface Halves {
+  readonly ecdsaValid: boolean;
+  readonly mldsaValid: boolean;
+}
+
+/** Verifies ECDSA with secp256r1 and SHA-256 (FIPS 186-5, section 6.4.2); the signature is in DER. */
+export async function verifyEcdsa(
+  signature: Uint8Array,
+  message: Uint8Array,
+  publicKey: Uint8Array,
+): Promise<boolean> {
+  const { p256 } = await import("@noble/curves/nist.js");
+  try {
+    // The server, as FIPS 186-5, takes high and low s.
+    return p256.verify(signature, message, publicKey, { format: "der", lowS: false });
+  } catch {
+    // What is no signature or key is no valid one.
+    return false;
+  }
+}
+
+/** Verifies both halves of a composite signature (section 3.3, with an empty context), and tells of each apart. */
+export async function verifyComposite(
+  signature: Uint8Array,
+  message: Uint8Array,
+  publicKey: Uint8Array,
+): Promise<Halves> {
+  const { sha512 } = await import("@noble/hashes/sha2.js");
+  const represented = Uint8Array.of(...prefix, ...label, 0, ...sha512(message));
+  const signer = await loadSigner("ML-DSA-65");
+  const { mldsa, ecdsa } = splitComposite(signature);
+  return {
+    mldsaValid: signer.verify(mldsa, represented, publicKey.subarray(0, mldsaKeyBytes), label),
+    ecdsaValid: await verifyEcdsa(ecdsa, represented, publicKey.subarray(mldsaKeyBytes)),
+  };
+}
+
+/** The halves of a composite signature. */
+export function splitComposite(signature: Uint8Array): {
+  readonly mldsa: Uint8Array;
+  readonly ecdsa: Uint8Array;
+} {
+  return {
+    mldsa: signature.subarray(0, mldsaSignatureBytes),
+    ecdsa: signature.subarray(mldsaSignatureBytes),
+  };
+}
+
+/** The ML-DSA half of a composite public key. */
+export function mldsaKeyOf(compositeKey: Uint8Array): Uint8Array {
+  return compositeKey.subarray(0, mldsaKeyBytes);
+}
+
+/** The other ECDSA signature of the same message: with s, n − s is valid, too, and needs no secret key. */
+export async function mirrorEcdsa(signature: Uint8Array): Promise<Uint8Array> {
+  const { p256 } = await import("@noble/curves/nist.js");
+  const { r, s } = p256.Signature.fromBytes(signature, "der");
+  return new p256.Signature(r, p256.Point.Fn.ORDER - s).toBytes("der");
+}

@@ -1,0 +1,46 @@
+/** Signers of a wallet: one whose key is in the browser, and others whose keys the key service keeps. */
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { settings } from "../../settings.ts";
+import { addressOf, makeSigningKey } from "../../signing-key.ts";
+import type { Caller } from "../../step.tsx";
+
+const { createKey, sign } = KmsService.method;
+
+/** Somebody who signs with ML-DSA-65. */
+export interface Signer {
+  readonly name: string;
+  readonly publicKey: Uint8Array;
+  readonly address: string;
+  /** Where the secret key is. */
+  readonly place: string;
+  readonly sign: (caller: Caller, message: Uint8Array) => Promise<Uint8Array>;
+}
+
+export async function makeBrowserSigner(name: string): Promise<Signer> {
+  const key = await makeSigningKey("ML-DSA-65");
+  const { publicKey } = key;
+  return {
+    name,
+    publicKey,
+    address: await addressOf(publicKey),
+    place: "in your browser",
+    sign: async (_caller, message) => key.sign(message),
+  };
+}
+
+/** A signer whose key the key service keeps; where that does not run, the browser does. */
+export async function makeKeptSigner({ call }: Caller, name: string): Promise<Signer> {
+  if (!settings.services.has(KmsService.typeName)) return makeBrowserSigner(name);
+  const { result } = await call(createKey, { alias: `governance, ${name}`, algorithm: "ML-DSA-65" });
+  const { keyId = "", publicKey = new Uint8Array() } = result ?? {};
+  return {
+    name,
+    publicKey,
+    address: await addressOf(publicKey),
+    place: "in the key service",
+    sign: async (caller, message) => {
+      const answer = await caller.call(sign, { keyId, data: message });
+      return answer.result?.signature ?? new Uint8Array();
+    },
+  };
+}

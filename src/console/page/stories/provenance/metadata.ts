@@ -1,0 +1,43 @@
+/** What a token is about, and its hash, computed again. */
+import type { TokenTransfer } from "#gen/nft/nft_service_pb.ts";
+import { sha256 } from "../../algorithms.ts";
+import { toUtf8 } from "../../values.ts";
+
+export interface Metadata {
+  readonly name: string;
+  readonly description: string;
+  readonly artworkUri: string;
+}
+
+/**
+ * The canonical JSON of RFC 8785: members in the order of their names, nothing between them. Its form of strings
+ * (section 3.2.2.2) is that of JSON.stringify.
+ */
+export function canonicalOf({ artworkUri, description, name }: Metadata): Uint8Array<ArrayBuffer> {
+  return toUtf8(JSON.stringify({ artworkUri, description, name }));
+}
+
+/** SHA-256 of the canonical JSON, 32 bytes. */
+export function hashMetadata(metadata: Metadata): Promise<Uint8Array> {
+  return sha256(canonicalOf(metadata));
+}
+
+/** Puts another letter in the place of one; the last, if the text is shorter. */
+export function changeLetter(text: string, place: number): string {
+  const letters = Array.from(text);
+  const at = Math.min(Math.max(0, place), letters.length - 1);
+  const letter = letters[at];
+  // Turning the last bit keeps a letter of the alphabet a letter.
+  if (letter !== undefined) letters[at] = String.fromCodePoint((letter.codePointAt(0) ?? 0) ^ 1);
+  return letters.join("");
+}
+
+/** Follows a token from its creator from owner to owner. @returns whether no step is missing and it ends at `owner` */
+export function isUnbroken(creator: string, history: readonly TokenTransfer[], owner: string): boolean {
+  let holder = creator;
+  for (const { fromAddress, toAddress } of history) {
+    if (fromAddress !== holder) return false;
+    holder = toAddress;
+  }
+  return holder === owner;
+}

@@ -1,0 +1,82 @@
+/** Looks through answers, field by field, for anything that is not public. */
+import type { DescMessage, Message } from "@bufbuild/protobuf";
+import { reflect } from "@bufbuild/protobuf/reflect";
+import { addressOf } from "../../signing-key.ts";
+import { areEqual, toUtf8 } from "../../values.ts";
+
+/** A field of an answer, and what the browser found it to be. */
+export interface FoundField {
+  readonly name: string;
+  /** undefined for what is neither text nor bytes. */
+  readonly bytes: number | undefined;
+  /** undefined for what is not known to be public. */
+  readonly is: string | undefined;
+}
+
+/** Bytes that are public, by what they are called. */
+export interface PublicParts {
+  readonly address: string;
+  /** The wallet's name for people, as the reader gave it. */
+  readonly label: string;
+  readonly signature: Uint8Array | undefined;
+}
+
+/** RFC 9881, section 4: what stands before the raw key in a SubjectPublicKeyInfo of ML-DSA-65. */
+const spkiHeadBytes = 22;
+/** Texts that are public in this form and no other: a key does not fit into it. */
+const texts: Readonly<Record<string, { readonly form: RegExp; readonly is: string }>> = {
+  status: { form: /^success$/, is: "that the call was answered" },
+  walletId: {
+    form: /^wallet-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/,
+    is: "the wallet's name for programs",
+  },
+  algorithm: { form: /^ML-DSA-65$/, is: "the algorithm" },
+};
+
+/** Says of each field of an answer what it is. */
+export async function findFields(
+  schema: DescMessage,
+  answer: Message,
+  parts: PublicParts,
+): Promise<readonly FoundField[]> {
+  const message = reflect(schema, answer);
+  return Promise.all(
+    schema.fields.map(async (field) => {
+      const value: unknown = message.get(field);
+      const bytes =
+        typeof value === "string" ? toUtf8(value) : value instanceof Uint8Array ? value : undefined;
+      return {
+        name: field.name,
+        bytes: bytes?.length,
+        is: await recognise(field.localName, value, parts),
+      };
+    }),
+  );
+}
+
+async function recognise(
+  name: string,
+  value: unknown,
+  { address, label, signature }: PublicParts,
+): Promise<string | undefined> {
+  if (typeof value === "boolean") return "what the server found";
+  if (name === "createdAt") return "a time";
+  if (typeof value === "string") {
+    if (value === address) return "the address";
+    if (name === "label") return value === label ? "the wallet's name for people" : undefined;
+    const text = texts[name];
+    if (text !== undefined) return text.form.test(value) ? text.is : undefined;
+    const raw = readPem(value)?.subarray(spkiHeadBytes);
+    return raw && (await addressOf(raw)) === address ? "the same public key, as PEM" : undefined;
+  }
+  if (!(value instanceof Uint8Array)) return undefined;
+  if (signature && areEqual(value, signature)) return "the signature";
+  return (await addressOf(value)) === address ? "the public key: the address is its hash" : undefined;
+}
+
+function readPem(text: string): Uint8Array | undefined {
+  const body = /^-----BEGIN PUBLIC KEY-----([A-Za-z0-9+/=\s]+)-----END PUBLIC KEY-----\s*$/.exec(text)?.[1];
+  return body === undefined
+    ? undefined
+    : Uint8Array.from(atob(body.replace(/\s/g, "")), (character) => character.charCodeAt(0));
+}

@@ -1,0 +1,64 @@
+/** A stream of the server, as a component watches it. */
+import type {
+  DescMessage,
+  DescMethodServerStreaming,
+  MessageInitShape,
+  MessageShape,
+} from "@bufbuild/protobuf";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { followCall } from "./calls.ts";
+import { type Failure, toFailure } from "./failure.ts";
+
+export interface StreamState<T> {
+  /** "open" from the call on: a server may say nothing before its first message. */
+  readonly status: "closed" | "open" | "failed";
+  readonly failure: Failure | undefined;
+  /** What came, oldest first. */
+  readonly items: readonly T[];
+  /** Opens it; one that is open is closed before, and what came of it forgotten. */
+  open<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodServerStreaming<I, O>,
+    request: MessageInitShape<I>,
+    toItem: (message: MessageShape<O>, before: readonly T[]) => T | Promise<T>,
+  ): void;
+  close(): void;
+}
+
+/** A stream that ends with the component that has it. */
+export function useStream<T>(): StreamState<T> {
+  const [items, setItems] = useState<readonly T[]>([]);
+  const [status, setStatus] = useState<StreamState<T>["status"]>("closed");
+  const [failure, setFailure] = useState<Failure>();
+  const controller = useRef<AbortController | undefined>(undefined);
+
+  const close = (): void => {
+    controller.current?.abort();
+    controller.current = undefined;
+    setStatus("closed");
+  };
+  useEffect(() => () => controller.current?.abort(), []);
+
+  const open: StreamState<T>["open"] = (method, request, toItem) => {
+    close();
+    const own = new AbortController();
+    controller.current = own;
+    setStatus("open");
+    setFailure(undefined);
+    setItems([]);
+    const follow = async (): Promise<void> => {
+      let seen: readonly T[] = [];
+      for await (const message of followCall(method, request, { signal: own.signal })) {
+        seen = [...seen, await toItem(message, seen)];
+        if (own.signal.aborted) return;
+        setItems(seen);
+      }
+      if (!own.signal.aborted) setStatus("closed");
+    };
+    follow().catch((thrown: unknown) => {
+      if (own.signal.aborted) return;
+      setFailure(toFailure(thrown));
+      setStatus("failed");
+    });
+  };
+  return { status, failure, items, open, close };
+}

@@ -1,0 +1,80 @@
+/** The browser's end of a tunnel, as VpnService in the proto says: AES-256-GCM, HKDF and HMAC of the browser itself. */
+import { sha256 } from "./algorithms.ts";
+import { toBase64 } from "./base64.ts";
+import { Failure } from "./failure.ts";
+import { toHex, toUtf8 } from "./values.ts";
+
+/** Bytes of the initialization vector (NIST SP 800-38D, section 8.2.2: random), and of the tag. */
+const ivBytes = 12;
+const tagBytes = 16;
+/** Bytes that a packet has more than what it carries. */
+export const packetOverhead = ivBytes + tagBytes;
+
+const confirmationInfo = toUtf8("quantum-safe-playground vpn key confirmation");
+
+/** One end of a session: who has it can seal and open packets. */
+export interface TunnelEnd {
+  /** Makes a packet: vector, ciphertext, tag. */
+  seal(data: Uint8Array): Promise<Uint8Array>;
+  /** @returns undefined for a packet that was changed, or is under another key */
+  open(packet: Uint8Array): Promise<Uint8Array | undefined>;
+  /** HMAC-SHA-256 of a transcript under a key that HKDF-SHA-256 derives from the session key. */
+  confirm(transcript: string): Promise<Uint8Array>;
+}
+
+/** @param sharedSecret 32 bytes, which are the session key */
+export async function makeTunnelEnd(sharedSecret: Uint8Array): Promise<TunnelEnd> {
+  const subtle = requireSubtle();
+  const secret = Uint8Array.from(sharedSecret);
+  const packetKey = await subtle.importKey("raw", secret, "AES-GCM", false, ["encrypt", "decrypt"]);
+  const rootKey = await subtle.importKey("raw", secret, "HKDF", false, ["deriveKey"]);
+  // RFC 5869, section 2.2: without a salt.
+  const derivation = { name: "HKDF", hash: "SHA-256", salt: new Uint8Array(), info: confirmationInfo };
+  const form = { name: "HMAC", hash: "SHA-256", length: 256 };
+  const confirmationKey = await subtle.deriveKey(derivation, rootKey, form, false, ["sign"]);
+  return {
+    async seal(data) {
+      const iv = crypto.getRandomValues(new Uint8Array(ivBytes));
+      const sealed = await subtle.encrypt({ name: "AES-GCM", iv }, packetKey, Uint8Array.from(data));
+      const packet = new Uint8Array(ivBytes + sealed.byteLength);
+      packet.set(iv);
+      packet.set(new Uint8Array(sealed), ivBytes);
+      return packet;
+    },
+    async open(packet) {
+      const iv = packet.slice(0, ivBytes);
+      try {
+        return new Uint8Array(
+          await subtle.decrypt({ name: "AES-GCM", iv }, packetKey, packet.slice(ivBytes)),
+        );
+      } catch {
+        // Web Cryptography, AES-GCM, "decrypt": whatever is wrong is one and the same error.
+        return undefined;
+      }
+    },
+    async confirm(transcript) {
+      return new Uint8Array(await subtle.sign("HMAC", confirmationKey, toUtf8(transcript)));
+    },
+  };
+}
+
+/** What the gateway signs of a handshake: which tunnel it is, what was sent, and to whose key. */
+export async function transcriptOf(
+  tunnelId: string,
+  ciphertext: Uint8Array,
+  peerPublicKey: Uint8Array,
+): Promise<string> {
+  return `${tunnelId}:${toBase64(ciphertext)}:${toHex(await sha256(peerPublicKey))}`;
+}
+
+/** Browsers have AES on secure origins only: https, and the machine itself. */
+function requireSubtle(): SubtleCrypto {
+  // The type has no undefined, as it is of secure origins.
+  const subtle: SubtleCrypto | undefined = crypto.subtle;
+  if (subtle !== undefined) return subtle;
+  throw new Failure(
+    "ORIGIN_INSECURE",
+    "BROWSER",
+    "Your browser encrypts on secure pages only. Open this page over https, or on the machine of the server.",
+  );
+}

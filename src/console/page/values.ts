@@ -1,0 +1,72 @@
+/** Bytes and numbers, as texts and back. */
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder("utf-8", { fatal: true });
+
+/** UTF-8. */
+export function toUtf8(text: string): Uint8Array<ArrayBuffer> {
+  return encoder.encode(text);
+}
+
+/** @throws TypeError for bytes that are not UTF-8 */
+export function fromUtf8(bytes: Uint8Array): string {
+  return decoder.decode(bytes);
+}
+
+/** Two lower-case digits a byte. */
+export function toHex(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** Hexadecimal in groups of two bytes, between which a line may break. */
+export function toHexGroups(bytes: Uint8Array): string {
+  return (
+    toHex(bytes)
+      .match(/.{1,4}/g)
+      ?.join(" ") ?? ""
+  );
+}
+
+/** Base64url without padding (RFC 4648, section 5). */
+export function toBase64Url(bytes: Uint8Array): string {
+  const text = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
+  return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}
+
+/** @throws DOMException for a text that is not base64url */
+export function fromBase64Url(text: string): Uint8Array<ArrayBuffer> {
+  const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+  return Uint8Array.from(binary, (character) => character.charCodeAt(0));
+}
+
+/** A copy with one bit of one byte turned around. */
+export function flipBit(bytes: Uint8Array, index: number): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(bytes, (byte, at) => (at === index ? byte ^ 1 : byte));
+}
+
+export function areEqual(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, at) => byte === b[at]);
+}
+
+const numbers = new Intl.NumberFormat("en");
+
+/** "3,309". */
+export function formatNumber(value: number): string {
+  return numbers.format(value);
+}
+
+/** "3,309 bytes". */
+export function formatBytes(count: number): string {
+  return `${formatNumber(count)} ${count === 1 ? "byte" : "bytes"}`;
+}
+
+/** "4.2 ms". */
+export function formatMs(ms: number): string {
+  return ms < 10 ? `${ms.toFixed(1)} ms` : `${formatNumber(Math.round(ms))} ms`;
+}
+
+/** Leaves out the middle of a text that is too long to read, and says how much of it there is. */
+export function shorten(text: string, maxLength = 96): string {
+  if (text.length <= maxLength) return text;
+  return `${text.slice(0, 48)}…${text.slice(-12)} (${formatNumber(text.length)} characters)`;
+}

@@ -1,0 +1,135 @@
+import { createHash } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
+import { describe, expect, it } from "vitest";
+import { type Block, BlockSchema } from "#gen/blockchain/blockchain_service_pb.ts";
+import {
+  type BlockFault,
+  checkBlocks,
+  type Validators,
+} from "../../src/console/page/stories/chain/blocks.ts";
+import { type Effort, efforts, forgeBlocks } from "../../src/console/page/stories/chain/forge.ts";
+
+const validator = ml_dsa65.keygen();
+const validatorAddress = `0x${createHash("sha256").update(validator.publicKey).digest("hex").slice(0, 40)}`;
+const validators: Validators = new Map([[validatorAddress, validator.publicKey]]);
+
+/** Genesis and blocks after it as a server would write them, hashed with other code than the page's. */
+function makeChain(count: number): Block[] {
+  let prevHash = "0".repeat(64);
+  return Array.from({ length: count }, (_none, index) => {
+    const isGenesis = index === 0;
+    const content = {
+      index,
+      prevHash,
+      data: Buffer.from(isGenesis ? "genesis" : `entry ${index}`),
+      validatorAddress: isGenesis ? `0x${"0".repeat(40)}` : validatorAddress,
+    };
+    const ms = isGenesis ? 0 : 1_790_000_000_000 + index;
+    const header = Buffer.alloc(68);
+    header.writeBigUInt64BE(BigInt(index));
+    header.write(prevHash, 8, "hex");
+    header.writeBigUInt64BE(BigInt(ms), 40);
+    header.write(content.validatorAddress.slice(2), 48, "hex");
+    const hash = createHash("sha256").update(header).update(content.data).digest();
+    prevHash = hash.toString("hex");
+    const signature = isGenesis
+      ? new Uint8Array()
+      : Uint8Array.from(ml_dsa65.sign(hash, validator.secretKey));
+    return create(BlockSchema, {
+      ...content,
+      data: Uint8Array.from(content.data),
+      timestamp: timestampFromMs(ms),
+      blockHash: prevHash,
+      signature,
+    });
+  });
+}
+
+/** What is wrong with each block: "" where it holds, "BEFORE" where only what is before it does not. */
+async function faultsOf(
+  blocks: readonly Block[],
+  known = validators,
+): Promise<(BlockFault | "" | "BEFORE")[]> {
+  const checked = await checkBlocks(blocks, known);
+  return checked.map(({ fault, holds }) => fault ?? (holds ? "" : "BEFORE"));
+}
+
+describe("the chain of blocks, as the page checks it,", () => {
+  it("holds from genesis on", async () => {
+    const checked = await checkBlocks(makeChain(3), validators);
+    expect(checked.map(({ holds, isAnchor, signature }) => ({ holds, isAnchor, signature }))).toEqual([
+      { holds: true, isAnchor: false, signature: "none" },
+      { holds: true, isAnchor: false, signature: "valid" },
+      { holds: true, isAnchor: false, signature: "valid" },
+    ]);
+  });
+
+  it("holds from a block on whose predecessor is not known", async () => {
+    const checked = await checkBlocks(makeChain(4).slice(2), validators);
+    expect(checked.map(({ holds, isAnchor }) => ({ holds, isAnchor }))).toEqual([
+      { holds: true, isAnchor: true },
+      { holds: true, isAnchor: false },
+    ]);
+  });
+
+  it("says that a signature was not checked where only the validator's address is known", async () => {
+    const [checked] = await checkBlocks(makeChain(2).slice(1), new Map([[validatorAddress, undefined]]));
+    expect(checked).toMatchObject({ holds: true, signature: "unchecked" });
+  });
+
+  it("does not hold where a block is missing, nor after it", async () => {
+    expect(await faultsOf(makeChain(4).toSpliced(1, 1))).toEqual(["", "INDEX", "BEFORE"]);
+  });
+
+  it("does not hold with a genesis of its own, whose hash is right", async () => {
+    const [first] = makeChain(1);
+    if (first === undefined) throw new Error("the chain is empty");
+    const forged = await forgeBlocks([first], { index: 0, data: Buffer.from("mine"), effort: efforts[1] });
+    expect(await faultsOf(forged)).toEqual(["HASH"]);
+  });
+
+  it("does not hold where nobody knows who signed", async () => {
+    expect(await faultsOf(makeChain(3), new Map())).toEqual(["", "VALIDATOR", "VALIDATOR"]);
+  });
+
+  const changes: Record<string, { change: (block: Block) => void; fault: BlockFault }> = {
+    index: { change: (block) => Object.assign(block, { index: 2 }), fault: "INDEX" },
+    prevHash: { change: (block) => Object.assign(block, { prevHash: "1".repeat(64) }), fault: "LINK" },
+    data: { change: (block) => Object.assign(block, { data: new Uint8Array() }), fault: "HASH" },
+    timestamp: { change: (block) => Object.assign(block, { timestamp: timestampFromMs(1) }), fault: "HASH" },
+    validatorAddress: {
+      change: (block) => Object.assign(block, { validatorAddress: `0x${"1".repeat(40)}` }),
+      fault: "HASH",
+    },
+    blockHash: { change: (block) => Object.assign(block, { blockHash: "1".repeat(64) }), fault: "HASH" },
+    signature: {
+      change: (block) => Object.assign(block, { signature: new Uint8Array(3309) }),
+      fault: "SIGNATURE",
+    },
+  };
+  for (const [name, { change, fault }] of Object.entries(changes)) {
+    it(`does not hold where a block has another ${name}: ${fault}`, async () => {
+      const [first, second] = makeChain(2);
+      if (first === undefined || second === undefined) throw new Error("the chain is too short");
+      change(second);
+      expect(await faultsOf([first, second])).toEqual(["", fault]);
+    });
+  }
+
+  const outcomes: Record<Effort, string[]> = {
+    "changes the data": ["", "HASH", "BEFORE", "BEFORE"],
+    "and computes the hash again": ["", "SIGNATURE", "LINK", "BEFORE"],
+    "and links all later blocks anew": ["", "SIGNATURE", "SIGNATURE", "SIGNATURE"],
+    "and signs all with a key of their own": ["", "VALIDATOR", "VALIDATOR", "VALIDATOR"],
+  };
+  for (const effort of efforts) {
+    it(`does not hold when a forger ${effort.replace(/^and/, "changes the data, and")}`, async () => {
+      const chain = makeChain(4);
+      const forged = await forgeBlocks(chain, { index: 1, data: Buffer.from("forged"), effort });
+      expect(await faultsOf(forged)).toEqual(outcomes[effort]);
+      expect(await faultsOf(chain)).toEqual(["", "", "", ""]);
+    });
+  }
+});

@@ -1,0 +1,123 @@
+import { request } from "node:http";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type RunningServer, startServer } from "../interop/start-server.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+
+const browserAccept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+const dataDir = makeTemporaryDirectory(afterAll);
+let server: RunningServer;
+beforeAll(async () => {
+  server = await startServer({ dataDir });
+}, 30_000);
+afterAll(() => server?.stop());
+
+interface Answer {
+  readonly status: number | undefined;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: Buffer;
+}
+
+/** Asks for a path with these headers and no other; fetch would add some. */
+function ask(path: string, headers: Record<string, string> = {}, method = "GET"): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const sent = request(`${server.url}${path}`, { method, headers }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on("data", (chunk: Buffer) => chunks.push(chunk));
+      response.on("end", () =>
+        resolve({ status: response.statusCode, headers: response.headers, body: Buffer.concat(chunks) }),
+      );
+    });
+    sent.on("error", reject);
+    sent.end();
+  });
+}
+
+/** The path of the page's script. */
+async function scriptPath(): Promise<string> {
+  const { body } = await ask("/", { accept: browserAccept });
+  return /src="([^"]+)"/.exec(body.toString())?.[1] ?? "none";
+}
+
+describe("the console's address", () => {
+  it("gives a browser the page", async () => {
+    const { status, headers, body } = await ask("/", { accept: browserAccept });
+    expect(status).toBe(200);
+    expect(headers).toMatchObject({
+      "content-type": "text/html; charset=utf-8",
+      "cache-control": "no-cache",
+    });
+    expect(body.toString()).toContain("<h1>Quantum-Safe Playground</h1>");
+  });
+
+  for (const accept of [undefined, "*/*", "text/plain", "application/json", "text/html;q=0, */*"]) {
+    it(`gives the list of REST calls to who accepts ${accept ?? "nothing in particular"}`, async () => {
+      const { headers, body } = await ask("/", accept === undefined ? {} : { accept });
+      expect(headers["content-type"]).toContain("text/plain");
+      expect(headers.vary).toContain("accept");
+      expect(body.toString()).toMatch(/^POST +\/api\/grpc\/sign +pqc\.PqcService\.SignData$/m);
+    });
+  }
+
+  it("lets a page use nothing that is not the server's own, nothing inline, and no frame", async () => {
+    const { headers } = await ask("/", { accept: browserAccept });
+    expect(headers["content-security-policy"]).toBe(
+      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    );
+    expect(headers).toMatchObject({ "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" });
+  });
+
+  it("has a page without inline scripts and styles", async () => {
+    const { body } = await ask("/", { accept: browserAccept });
+    expect(body.toString()).not.toMatch(/<style|<script(?! type="module" src=)|\son\w+=|\sstyle=/);
+  });
+
+  it("says that nothing changed to who has the page", async () => {
+    const { headers } = await ask("/", { accept: browserAccept });
+    const again = await ask("/", { accept: browserAccept, "if-none-match": String(headers.etag) });
+    expect({ status: again.status, bytes: again.body.length }).toEqual({ status: 304, bytes: 0 });
+  });
+
+  it("answers HEAD with headers alone", async () => {
+    const { status, headers, body } = await ask("/", { accept: browserAccept }, "HEAD");
+    expect({ status, bytes: body.length }).toEqual({ status: 200, bytes: 0 });
+    expect(headers["content-type"]).toContain("text/html");
+  });
+});
+
+describe("the console's files", () => {
+  it("stay as they are under their names", async () => {
+    const { status, headers } = await ask(await scriptPath());
+    expect(status).toBe(200);
+    expect(headers).toMatchObject({
+      "content-type": "text/javascript; charset=utf-8",
+      "cache-control": "public, max-age=31536000, immutable",
+      "x-content-type-options": "nosniff",
+    });
+  });
+
+  const decoders: Record<string, (bytes: Buffer) => Buffer> = { br: brotliDecompressSync, gzip: gunzipSync };
+  for (const [encoding, decode] of Object.entries(decoders)) {
+    it(`come compressed to who takes ${encoding}, and are the same`, async () => {
+      const path = await scriptPath();
+      const plain = await ask(path);
+      const { headers, body } = await ask(path, { "accept-encoding": `${encoding}, identity` });
+      expect(headers).toMatchObject({ "content-encoding": encoding, vary: "accept-encoding, origin" });
+      expect(body.length).toBeLessThan(plain.body.length / 2);
+      expect(decode(body).equals(plain.body)).toBe(true);
+    });
+  }
+
+  it("are not compressed for who asks for none", async () => {
+    expect((await ask(await scriptPath())).headers["content-encoding"]).toBeUndefined();
+  });
+
+  for (const path of ["/console/none.js", "/console/..%2fpackage.json", "/console/", "/console/a/b"]) {
+    it(`are no others: ${path} is not found`, async () => {
+      const { status, body } = await ask(path);
+      expect(status).toBe(404);
+      expect(JSON.parse(body.toString())).toMatchObject({ details: [{ reason: "ROUTE_NOT_FOUND" }] });
+    });
+  }
+});

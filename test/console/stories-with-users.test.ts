@@ -1,0 +1,53 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { lacksBrowser, needsBrowser } from "./browser.ts";
+import { setUpStage, tellStory } from "./telling.ts";
+
+const user = { username: "ada", password: "correct horse battery" };
+const main = join(import.meta.dirname, "../../src/main.ts");
+
+async function addUser(dataDir: string): Promise<void> {
+  const child = spawn(process.execPath, [main, "user", "add", user.username, "--data-dir", dataDir], {
+    stdio: ["pipe", "ignore", "inherit"],
+  });
+  child.stdin.end(`${user.password}\n`);
+  expect((await once(child, "exit"))[0]).toBe(0);
+}
+
+const title = `stories of a server with users, in a real browser${needsBrowser}`;
+describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
+  const stage = setUpStage({ args: ["--auth", "token"], prepare: addUser });
+
+  describe("a device", () => {
+    const told = tellStory(stage, "devices", { logIn: user });
+
+    it("sends readings with its own token, which the user who registered it does not need to lend", () => {
+      expect(told().outcomes[6]).toBe(
+        "The server takes reading 1: 17 bytes, with a signature of 2,420 bytes.",
+      );
+      expect(told().outcomes.at(-1)).toBe("FIRMWARE_REJECTED: SIGNATURE_INVALID.");
+    });
+  });
+
+  describe("a tunnel", () => {
+    const told = tellStory(stage, "tunnel", { logIn: user });
+
+    it("is built and ended by a user who logged in", () => {
+      expect(told().outcomes.at(-1)).toBe(
+        "The tunnel is REMOVED. A packet for it is refused: TUNNEL_NOT_FOUND.",
+      );
+    });
+  });
+
+  describe("a proposal", () => {
+    const told = tellStory(stage, "governance", { logIn: user });
+
+    it("is executed once by a user who logged in", () => {
+      expect(told().outcomes.at(-1)).toBe(
+        "The proposal is EXECUTED. A second time it is refused: PROPOSAL_EXECUTED.",
+      );
+    });
+  });
+});

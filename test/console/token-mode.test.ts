@@ -1,0 +1,136 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { type RunningServer, startServer } from "../interop/start-server.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import {
+  checksOf,
+  lacksBrowser,
+  needsBrowser,
+  openBrowser,
+  runStep,
+  runStory,
+  textOf,
+  visit,
+} from "./browser.ts";
+
+const password = "correct horse battery";
+const dataDir = makeTemporaryDirectory(afterAll);
+const main = join(import.meta.dirname, "../../src/main.ts");
+let server: RunningServer;
+let browser: Browser;
+
+/** Runs an operator's command that asks for a password. */
+async function manageUser(...operands: string[]): Promise<void> {
+  const child = spawn(process.execPath, [main, "user", ...operands, "--data-dir", dataDir], {
+    stdio: ["pipe", "ignore", "inherit"],
+  });
+  child.stdin.end(`${password}\n`);
+  const [code] = await once(child, "exit");
+  expect(code).toBe(0);
+}
+
+async function open(path: string): Promise<Page> {
+  const { page, complaints, foreign } = await visit(browser, server.url, path);
+  onTestFinished(async () => {
+    expect({ complaints, foreign }).toEqual({ complaints: [], foreign: [] });
+    await page.context().close();
+  });
+  return page;
+}
+
+async function logIn(page: Page, username: string, typed = password): Promise<void> {
+  await page.getByLabel("User").fill(username);
+  await page.getByLabel("Password").fill(typed);
+  await page.getByRole("button", { name: "Log in" }).click();
+}
+
+async function openAs(username: string, path: string): Promise<Page> {
+  const page = await open(path);
+  await logIn(page, username);
+  await page.locator("li.step").first().waitFor();
+  return page;
+}
+
+const title = `the console of a server with users, in a real browser${needsBrowser}`;
+describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
+  beforeAll(async () => {
+    await manageUser("add", "ada");
+    await manageUser("add", "grace", "auditor");
+    await manageUser("add", "eve");
+    server = await startServer({ dataDir, args: ["--auth", "token"] });
+    browser = await openBrowser();
+  }, 60_000);
+  afterAll(async () => {
+    await browser?.close();
+    await server?.stop();
+  });
+
+  it("shows the overview to anybody", async () => {
+    const page = await open("");
+    await page.locator(".sizes").first().waitFor();
+    expect(await textOf(page.getByRole("heading", { level: 1 }))).toBe("Post-quantum cryptography at work");
+  });
+
+  it("asks who comes to a story to log in, and goes on with it", async () => {
+    const page = await open("sign");
+    expect(await textOf(page.getByRole("heading", { level: 1 }))).toBe("Log in");
+    await logIn(page, "ada");
+    await page.getByRole("heading", { level: 1, name: "Sign and verify" }).waitFor();
+    const outcomes = await runStory(page);
+    expect(outcomes[0]).toContain("3,309 bytes");
+  });
+
+  it("shows the refusal of a wrong password", async () => {
+    const page = await open("sign");
+    await logIn(page, "ada", "not the password");
+    expect(await textOf(page.getByRole("alert"))).toContain("LOGIN_FAILED");
+  });
+
+  it("keeps the token for the tab alone", async () => {
+    const page = await openAs("ada", "sign");
+    await page.reload();
+    await page.getByRole("heading", { level: 1, name: "Sign and verify" }).waitFor();
+    const other = await page.context().newPage();
+    await other.goto(`${server.url}/#/sign`);
+    await other.getByRole("heading", { level: 1, name: "Log in" }).waitFor();
+  });
+
+  it("forgets the token of who logs out", async () => {
+    const page = await openAs("ada", "sign");
+    await page.getByRole("button", { name: "Log out" }).click();
+    await page.getByRole("heading", { level: 1, name: "Log in" }).waitFor();
+    expect(await page.evaluate("sessionStorage.length")).toBe(0);
+  });
+
+  it("asks to log in again once the server takes the token no longer", async () => {
+    const page = await openAs("eve", "sign");
+    await manageUser("remove", "eve");
+    await page.getByRole("button", { name: "Sign", exact: true }).click();
+    await page.getByRole("heading", { level: 1, name: "Log in" }).waitFor();
+  });
+
+  it("takes a token apart that was issued against a password", async () => {
+    const page = await openAs("ada", "tokens");
+    await page.getByLabel("Password").fill(password);
+    await runStory(page);
+    expect(await page.content()).not.toContain(password);
+    expect(await page.content()).toContain("(your password)");
+    expect(await checksOf(page, "Forge it")).toEqual(["browser: not valid", "server: not valid"]);
+  });
+
+  it("tells who is no auditor that the audit log is not for them", async () => {
+    const page = await openAs("ada", "keys");
+    expect(await runStep(page, "Watch the audit log")).toContain("ROLE_MISSING");
+    expect(await runStep(page, "Create a key")).toContain("ACTIVE");
+  });
+
+  it("streams the audit log to an auditor", async () => {
+    const page = await openAs("grace", "keys");
+    await runStep(page, "Watch the audit log");
+    await runStep(page, "Create a key");
+    await expect.poll(() => textOf(page.locator(".chain ol > li").last())).toContain("CREATE");
+  });
+});
