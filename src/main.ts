@@ -1,13 +1,19 @@
-/** The command line: starts the server, and stops it. The only file that ends the process. */
+/** The command line: starts the server, and stops it. The only file that ends the process, beside src/cli. */
 
 import type { AddressInfo } from "node:net";
 import os from "node:os";
 import { pino } from "pino";
+import { isClientLine } from "./cli/groups.ts";
 import { type Config, ConfigError, describeSettings, readConfig } from "./config.ts";
 
 // Signing runs in libuv's pool. As many threads as cores give the most signatures a second; more only queue
 // in the kernel. libuv reads this when the pool is first used, so it stands before everything that is loaded.
 process.env.UV_THREADPOOL_SIZE ??= String(os.availableParallelism());
+// A client needs nothing of the server, and a person waits for it.
+if (isClientLine(process.argv.slice(2))) {
+  const { runClient } = await import("./cli/run.ts");
+  process.exit(await runClient(process.argv.slice(2)));
+}
 const { createApp, storeSettings } = await import("./app.ts");
 const { describeCommands, readCommandLine } = await import("./commands/commands.ts");
 
@@ -16,6 +22,7 @@ const refusedToStart = 2;
 
 const help = `Usage: npm start -- [settings]
        npx qsp <command> [settings]
+       npx qsp help                   lists the verbs of the client
 
 Serves post-quantum cryptography over gRPC, gRPC-Web, Connect and REST, on one port.
 
@@ -120,7 +127,9 @@ try {
 } catch (error) {
   const isExplained =
     error instanceof Error &&
-    ["ConfigError", "StorageError", "CryptoError", "TlsError"].includes(error.constructor.name);
+    ["ConfigError", "StorageError", "CryptoError", "TlsError", "RecordDamaged"].includes(
+      error.constructor.name,
+    );
   process.stderr.write(
     `qsp: ${isExplained ? error.message : error instanceof Error ? error.stack : error}\n`,
   );

@@ -1,0 +1,167 @@
+/** `qsp call`: every call of every service, straight from the descriptors. */
+import {
+  type DescField,
+  type DescMessage,
+  type DescMethod,
+  type DescMethodStreaming,
+  type DescMethodUnary,
+  fromJsonString,
+  type Message,
+} from "@bufbuild/protobuf";
+import { exitCodes, usageError } from "./exit.ts";
+import { readLines, readText } from "./files.ts";
+import { findNear } from "./near.ts";
+import { facts, table } from "./output.ts";
+import { listMethods, nameOf, registry, restOf } from "./registry.ts";
+import { oneOf } from "./server.ts";
+import type { Verb, VerbInput } from "./verb.ts";
+
+export const callVerbs: readonly Verb[] = [
+  {
+    name: "call",
+    operands: ["[SERVICE/METHOD]", "[JSON]"],
+    options: {
+      list: { meaning: "Lists all calls" },
+      describe: { meaning: "Shows what a call takes and gives" },
+    },
+    meaning:
+      "Makes any call. The request is JSON, @FILE, or - for standard input; {} if left out. A call that takes a stream\n" +
+      "reads one JSON document a line, and one that gives a stream prints one a line. The exit code is 0 whatever\n" +
+      "the answer says.",
+    example: `qsp call kms.KmsService/CreateKey '{"alias": "invoices"}'`,
+    run: call,
+  },
+];
+
+async function call({ operands: [name, json = "{}"], given, output, server }: VerbInput): Promise<number> {
+  if (given.flag("list")) {
+    const rows = listMethods().map((method) => [nameOf(method), streamsOf(method), restOf(method) ?? ""]);
+    output.print(table(["CALL", "STREAMS", "REST"], rows));
+    return exitCodes.done;
+  }
+  if (name === undefined) throw usageError("SERVICE/METHOD is missing; qsp call --list shows all");
+  const method = findMethod(name);
+  if (given.flag("describe")) {
+    output.print(describe(method));
+    return exitCodes.done;
+  }
+  if (isUnary(method)) {
+    output.json(method.output, await server.ask(method, readRequest(method.input, json)), registry);
+    return exitCodes.done;
+  }
+  if (!isStreaming(method)) throw new Error(`${name} is of no kind that is known`);
+  const requests =
+    method.methodKind === "server_streaming"
+      ? oneOf(readRequest(method.input, json))
+      : readRequests(method.input, json);
+  for await (const answer of server.stream(method, requests)) output.json(method.output, answer, registry);
+  return exitCodes.done;
+}
+
+function isUnary(method: DescMethod): method is DescMethod & DescMethodUnary {
+  return method.methodKind === "unary";
+}
+
+function isStreaming(method: DescMethod): method is DescMethod & DescMethodStreaming {
+  return method.methodKind !== "unary";
+}
+
+function findMethod(name: string): DescMethod {
+  const methods = listMethods();
+  const method = methods.find((candidate) => nameOf(candidate) === name);
+  if (method !== undefined) return method;
+  // A person may know the method and forget the service.
+  const near = new Set([
+    ...methods.filter((candidate) => candidate.name.toLowerCase() === name.toLowerCase()).map(nameOf),
+    ...findNear(name, methods.map(nameOf)),
+  ]);
+  const advice = near.size === 0 ? "qsp call --list shows all" : `did you mean ${[...near].join(" or ")}`;
+  throw usageError(`"${name}" is no call; ${advice}`);
+}
+
+function readRequest(input: DescMessage, operand: string): Message {
+  if (operand === "-" || operand.startsWith("@"))
+    return parse(input, readText(operand === "-" ? "-" : operand.slice(1)), "the request");
+  return parse(input, operand, "the request");
+}
+
+async function* readRequests(input: DescMessage, operand: string): AsyncGenerator<Message> {
+  const isFile = operand === "-" || operand.startsWith("@");
+  let number = 0;
+  for await (const line of isFile ? readLines(operand.replace(/^@/, "")) : operand.split("\n")) {
+    number += 1;
+    if (line.trim() !== "") yield parse(input, line, `line ${number}`);
+  }
+}
+
+function parse(input: DescMessage, text: string, what: string): Message {
+  try {
+    return fromJsonString(input, text, { registry });
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error);
+    throw usageError(`${what} is not the JSON of ${input.typeName}: ${problem}`);
+  }
+}
+
+function streamsOf({ methodKind }: DescMethod): string {
+  return {
+    unary: "",
+    client_streaming: "in",
+    server_streaming: "out",
+    bidi_streaming: "in and out",
+  }[methodKind];
+}
+
+function describe(method: DescMethod): string {
+  const about = facts({
+    call: nameOf(method),
+    REST: restOf(method),
+    streams: streamsOf(method),
+  });
+  return `${about}\n\ntakes\n${describeFields(method.input)}\n\ngives\n${describeFields(method.output)}`;
+}
+
+/** The fields of a message, and those of messages in it below them. */
+function describeFields(message: DescMessage, indent = "  ", above: readonly string[] = []): string {
+  if (message.fields.length === 0) return `${indent}(nothing)`;
+  return message.fields
+    .flatMap((field) => {
+      const line = `${indent}${field.jsonName}: ${typeOf(field)}`;
+      const inner = field.message;
+      const isOpen =
+        inner !== undefined &&
+        !inner.typeName.startsWith("google.protobuf.") &&
+        !above.includes(inner.typeName);
+      return isOpen
+        ? [line, describeFields(inner, `${indent}  `, [...above, message.typeName, inner.typeName])]
+        : [line];
+    })
+    .join("\n");
+}
+
+function typeOf(field: DescField): string {
+  const names: Readonly<Record<string, string>> = {
+    "google.protobuf.Timestamp": "time (RFC 3339)",
+    "google.protobuf.Duration": "duration, such as 1.5s",
+  };
+  const message = field.message?.typeName;
+  const single =
+    message !== undefined
+      ? (names[message] ?? message)
+      : (field.enum?.values.map(({ name }) => name).join(" | ") ?? scalarNames[field.scalar ?? 0] ?? "");
+  const type = field.fieldKind === "list" ? `list of ${single}` : single;
+  return field.oneof === undefined ? type : `${type} (one of ${field.oneof.name})`;
+}
+
+/** JSON types by the numbers of ScalarType. */
+const scalarNames: Readonly<Record<number, string>> = {
+  1: "number",
+  2: "number",
+  3: "whole number in quotes",
+  4: "whole number in quotes",
+  5: "whole number",
+  8: "true or false",
+  9: "text",
+  12: "bytes in base64",
+  13: "whole number",
+};

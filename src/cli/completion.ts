@@ -1,0 +1,142 @@
+/** `qsp completion`: scripts that complete command lines, made from the table of verbs. */
+import { exitCodes, usageError } from "./exit.ts";
+import { optionsOf } from "./given.ts";
+import type { Verb } from "./verb.ts";
+
+const shells = ["bash", "zsh"] as const;
+
+export const completionVerbs: readonly Verb[] = [
+  {
+    name: "completion",
+    operands: ["SHELL"],
+    options: {},
+    meaning:
+      "Prints what completes command lines of qsp, for bash or zsh; put the example into your shell's start file.",
+    example: "source <(qsp completion bash)",
+    isLocal: true,
+    async run({ operands: [shell = ""], output }) {
+      const known = shells.find((name) => name === shell);
+      if (known === undefined)
+        throw usageError(`SHELL "${shell}" is not known; known are ${shells.join(", ")}`);
+      const { loadAllVerbs } = await import("./groups.ts");
+      const verbs = await loadAllVerbs();
+      output.print(known === "bash" ? bashScript(verbs) : zshScript(verbs));
+      return exitCodes.done;
+    },
+  },
+];
+
+/** What may follow so many words of verbs: "" for the first word, "kms" for the second. */
+function nextWords(verbs: readonly Verb[]): ReadonlyMap<string, readonly string[]> {
+  const next = new Map<string, Set<string>>();
+  const offer = (before: string, word: string): void => {
+    next.set(before, (next.get(before) ?? new Set()).add(word));
+  };
+  for (const verb of verbs) {
+    const words = verb.name.split(" ");
+    for (const [i, word] of words.entries()) offer(words.slice(0, i).join(" "), word);
+  }
+  offer("", "help");
+  for (const shell of shells) offer("completion", shell);
+  return new Map([...next].map(([before, words]) => [before, [...words]]));
+}
+
+/** What may stand for the value of an option; undefined for what only its caller knows. */
+function valuesOf(verb: Verb): readonly { readonly name: string; readonly offers: string }[] {
+  return Object.entries(optionsOf(verb))
+    .filter(([, { value }]) => value !== undefined)
+    .map(([name, { offers }]) => ({
+      name,
+      offers: offers === "files" ? "-files" : (offers ?? []).join(" "),
+    }));
+}
+
+/** The cases of both shells: their words alone differ in how they are put together. */
+function cases(verbs: readonly Verb[]): string {
+  const words = [...nextWords(verbs)].map(
+    ([before, next]) => `    "${before}") following="${next.join(" ")}" ;;`,
+  );
+  const options = verbs.map((verb) => {
+    const names = Object.keys(optionsOf(verb)).map((name) => `--${name}`);
+    return `    "${verb.name}") flags="${names.join(" ")}" ;;`;
+  });
+  const values = verbs.flatMap((verb) =>
+    valuesOf(verb).map(
+      ({ name, offers }) => `    "${verb.name} --${name}") values="${offers || "-none"}" ;;`,
+    ),
+  );
+  return `  case "$verb" in
+${words.join("\n")}
+  esac
+  case "$verb" in
+${options.join("\n")}
+  esac
+  case "$verb $previous" in
+${values.join("\n")}
+  esac`;
+}
+
+/** Not `words` and not `options`: zsh has its own. */
+const variables = "verb following flags values previous word i";
+
+function bashScript(verbs: readonly Verb[]): string {
+  return `# qsp completion bash
+_qsp() {
+  local ${variables}
+  word="\${COMP_WORDS[COMP_CWORD]}"
+  previous="\${COMP_WORDS[COMP_CWORD-1]}"
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    [[ "\${COMP_WORDS[i]}" == -* ]] && break
+    verb="\${verb:+$verb }\${COMP_WORDS[i]}"
+    [[ " ${leafVerbs(verbs)} " == *"|$verb|"* ]] && break
+  done
+${cases(verbs)}
+  case "$values" in
+    -files) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
+    -none) COMPREPLY=(); return ;;
+    ?*) mapfile -t COMPREPLY < <(compgen -W "$values" -- "$word"); return ;;
+  esac
+  if [[ "$word" == -* ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$word")
+  elif [[ -n "$following" ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$following" -- "$word")
+  else
+    mapfile -t COMPREPLY < <(compgen -f -- "$word")
+  fi
+}
+complete -o filenames -F _qsp qsp`;
+}
+
+function zshScript(verbs: readonly Verb[]): string {
+  return `#compdef qsp
+# qsp completion zsh
+_qsp() {
+  local ${variables}
+  word="\${words[CURRENT]}"
+  previous="\${words[CURRENT-1]}"
+  for ((i = 2; i < CURRENT; i++)); do
+    [[ "\${words[i]}" == -* ]] && break
+    verb="\${verb:+$verb }\${words[i]}"
+    [[ " ${leafVerbs(verbs)} " == *"|$verb|"* ]] && break
+  done
+${cases(verbs)}
+  case "$values" in
+    -files) _files; return ;;
+    -none) return ;;
+    ?*) compadd -- \${=values}; return ;;
+  esac
+  if [[ "$word" == -* ]]; then
+    compadd -- \${=flags}
+  elif [[ -n "$following" ]]; then
+    compadd -- \${=following}
+  else
+    _files
+  fi
+}
+compdef _qsp qsp`;
+}
+
+/** The verbs as a shell can look one up: "|call||kms create|". After one of them come operands. */
+function leafVerbs(verbs: readonly Verb[]): string {
+  return verbs.map(({ name }) => `|${name}|`).join("");
+}

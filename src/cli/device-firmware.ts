@@ -1,0 +1,75 @@
+/** `qsp device firmware`: an image of any size, which its vendor signed. */
+import { existsSync } from "node:fs";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { IotService, type UpdateFirmwareStreamRequestSchema } from "#gen/iot/iot_service_pb.ts";
+import { defaultDeviceFile, deviceOption, readDevice } from "./device-file.ts";
+import { exitCodes, usageError } from "./exit.ts";
+import { readChunks, readText, sizeOf } from "./files.ts";
+import { facts } from "./output.ts";
+import { createProgress, withProgress } from "./progress.ts";
+import { theAnswer } from "./server.ts";
+import { readSignature } from "./signatures.ts";
+import type { Verb, VerbInput } from "./verb.ts";
+
+const { method } = IotService;
+
+export const deviceFirmwareVerbs: readonly Verb[] = [
+  {
+    name: "device firmware",
+    operands: ["IMAGE"],
+    options: {
+      ...deviceOption,
+      signature: {
+        value: "FILE",
+        meaning: "Holds the vendor's signature, of qsp sign --sha256",
+        offers: "files",
+      },
+      "vendor-key": {
+        value: "FILE",
+        meaning: "Is the vendor's public key, ML-DSA-87 (PEM); else the pinned one",
+        offers: "files",
+      },
+      version: {
+        value: "NUMBER",
+        meaning: "Is the version of the image; one below the installed one is rejected",
+      },
+    },
+    meaning:
+      "Has firmware of any size checked, and remembered for the device if there is one. The vendor signs it with\n" +
+      "qsp sign IMAGE --sha256 --key-file vendor.key.",
+    example: "qsp device firmware image.bin --signature image.bin.sig --vendor-key vendor.pub --version 2",
+    run: update,
+  },
+];
+
+async function update({ operands: [image = ""], given, output, server }: VerbInput): Promise<number> {
+  const signature = await readSignature(given.need("signature"), "ML-DSA-87");
+  const vendorFile = given.text("vendor-key");
+  const version = given.whole("version", 0, 4_294_967_295);
+  const named = given.text("device");
+  const path = named ?? defaultDeviceFile;
+  const deviceId = named !== undefined || existsSync(path) ? readDevice(path, server.url).deviceId : "";
+  if (deviceId === "" && vendorFile === undefined)
+    throw usageError("--vendor-key is missing, and there is no device whose vendor is pinned");
+  const header = {
+    signature,
+    deviceId,
+    vendorPublicKeyPem: vendorFile === undefined ? "" : readText(vendorFile),
+    ...(version !== undefined && { version }),
+  };
+  const chunks = withProgress(readChunks(image), createProgress(image, sizeOf(image)));
+  const answer = await theAnswer(server.stream(method.updateFirmwareStream, toRequests(header, chunks)));
+  const { result, reason, firmwareHash } = answer;
+  output.answer(method.updateFirmwareStream.output, answer, () =>
+    facts({ result, reason, "SHA-256": firmwareHash, device: deviceId }),
+  );
+  return result === "FIRMWARE_ACCEPTED" ? exitCodes.done : exitCodes.no;
+}
+
+type Request = MessageInitShape<typeof UpdateFirmwareStreamRequestSchema>;
+type Header = Extract<NonNullable<Request["part"]>, { case: "header" }>["value"];
+
+async function* toRequests(header: Header, chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Request> {
+  yield { part: { case: "header", value: header } };
+  for await (const chunk of chunks) yield { part: { case: "chunk", value: Uint8Array.from(chunk) } };
+}

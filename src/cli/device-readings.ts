@@ -1,0 +1,133 @@
+/** `qsp device send` and `stream`: readings that the device signs. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import {
+  IotService,
+  type SendTelemetryRequestSchema,
+  type StreamTelemetryRequestSchema,
+} from "#gen/iot/iot_service_pb.ts";
+import type { CryptoProvider, SecretKey } from "../crypto/provider.ts";
+import {
+  type DeviceState,
+  defaultDeviceFile,
+  deviceOption,
+  keyOf,
+  readDevice,
+  takeSequences,
+  tokenOf,
+} from "./device-file.ts";
+import { exitCodes, usageError } from "./exit.ts";
+import { readData, readLines } from "./files.ts";
+import { withProvider } from "./pem-keys.ts";
+import type { Server } from "./server.ts";
+import type { Verb, VerbInput } from "./verb.ts";
+
+const { method } = IotService;
+/** Numbers that a stream takes at a time: each time the file is written. */
+const sequencesAtOnce = 1000;
+
+export const deviceReadingVerbs: readonly Verb[] = [
+  {
+    name: "device send",
+    operands: ["READING"],
+    options: deviceOption,
+    meaning:
+      "Sends one reading, signed, with a number above all before it. The reading is the text itself, @FILE, or - for\n" +
+      "standard input.",
+    example: "qsp device send '21.5 °C'",
+    run: send,
+  },
+  {
+    name: "device stream",
+    operands: ["[FILE]"],
+    options: deviceOption,
+    meaning:
+      "Sends each line of a file, or of standard input, as a reading, as they come; prints one answer each. The exit code\n" +
+      "is 1 if one was not verified.",
+    example: "printf '21.5\\n21.7\\n' | qsp device stream",
+    run: stream,
+  },
+];
+
+async function send({ operands: [reading = ""], given, output, server }: VerbInput): Promise<number> {
+  const path = given.text("device") ?? defaultDeviceFile;
+  const state = readDevice(path, server.url);
+  const telemetry = await readData(reading);
+  if (telemetry.length === 0) throw usageError("READING is empty");
+  return withProvider(async (provider) => {
+    const secretKey = await keyOf(provider, path, state);
+    const sequence = state.nextSequence;
+    takeSequences(path, state, 1);
+    const request = await signReading(provider, secretKey, { deviceId: state.deviceId, telemetry, sequence });
+    const answer = await asDevice(server, state).ask(method.sendTelemetry, request);
+    output.answer(method.sendTelemetry.output, answer, () => describe(sequence, answer));
+    return answer.verified ? exitCodes.done : exitCodes.no;
+  });
+}
+
+async function stream({ operands: [file = "-"], given, output, server }: VerbInput): Promise<number> {
+  const path = given.text("device") ?? defaultDeviceFile;
+  const state = readDevice(path, server.url);
+  return withProvider(async (provider) => {
+    const secretKey = await keyOf(provider, path, state);
+    let answered = state.nextSequence;
+    let areAllVerified = true;
+    const requests = signLines(provider, secretKey, { path, state, lines: readLines(file) });
+    for await (const answer of asDevice(server, state).stream(method.streamTelemetry, requests)) {
+      const sequence = answered;
+      answered += 1;
+      areAllVerified &&= answer.verified;
+      output.answer(method.streamTelemetry.output, answer, () => describe(sequence, answer));
+    }
+    return areAllVerified ? exitCodes.done : exitCodes.no;
+  });
+}
+
+async function* signLines(
+  provider: CryptoProvider,
+  secretKey: SecretKey,
+  {
+    path,
+    state,
+    lines,
+  }: { readonly path: string; readonly state: DeviceState; readonly lines: AsyncIterable<string> },
+): AsyncGenerator<MessageInitShape<typeof StreamTelemetryRequestSchema>> {
+  const { deviceId } = state;
+  let sequence = state.nextSequence;
+  let kept = state;
+  for await (const line of lines) {
+    if (line === "") continue;
+    if (sequence === kept.nextSequence) kept = takeSequences(path, kept, sequencesAtOnce);
+    const telemetry = Uint8Array.from(Buffer.from(line));
+    yield { reading: await signReading(provider, secretKey, { deviceId, telemetry, sequence }) };
+    sequence += 1;
+  }
+}
+
+/** Signs the 8 bytes of the number, big-endian, and the reading; see proto/iot. */
+async function signReading(
+  provider: CryptoProvider,
+  secretKey: SecretKey,
+  reading: {
+    readonly deviceId: string;
+    readonly telemetry: Uint8Array<ArrayBuffer>;
+    readonly sequence: number;
+  },
+): Promise<MessageInitShape<typeof SendTelemetryRequestSchema>> {
+  const message = Buffer.alloc(8 + reading.telemetry.length);
+  message.writeBigUInt64BE(BigInt(reading.sequence));
+  message.set(reading.telemetry, 8);
+  return { ...reading, signature: Uint8Array.from(await provider.sign(secretKey, message)) };
+}
+
+/** The device calls with its own token if it has one, else with that of the person. */
+function asDevice(server: Server, state: DeviceState): Server {
+  const token = tokenOf(state);
+  return token === undefined ? server : server.withToken(token);
+}
+
+function describe(
+  sequence: number,
+  { verified, reason }: { readonly verified: boolean; readonly reason: string },
+): string {
+  return verified ? `reading ${sequence} is verified` : `reading ${sequence} is NOT verified: ${reason}`;
+}

@@ -1,0 +1,130 @@
+/** `qsp device`: acts as a device with its own key. */
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { IotService } from "#gen/iot/iot_service_pb.ts";
+import {
+  defaultDeviceFile,
+  deviceOption,
+  keyOf,
+  readDevice,
+  reserveDevice,
+  writeDevice,
+} from "./device-file.ts";
+import { exitCodes, usageError } from "./exit.ts";
+import { readText } from "./files.ts";
+import { facts, table, time } from "./output.ts";
+import { withProvider } from "./pem-keys.ts";
+import { askPages } from "./server.ts";
+import type { Verb, VerbInput } from "./verb.ts";
+
+const { method } = IotService;
+const deviceAlgorithm = "ML-DSA-44";
+
+export const deviceVerbs: readonly Verb[] = [
+  {
+    name: "device register",
+    operands: ["[NAME]"],
+    options: {
+      ...deviceOption,
+      type: { value: "TEXT", meaning: "Says what kind of device it is" },
+      "vendor-key": {
+        value: "FILE",
+        meaning: "Pins the vendor of its firmware: ML-DSA-87 (PEM)",
+        offers: "files",
+      },
+    },
+    meaning: "Makes an ML-DSA-44 key that stays here, and registers its public half.",
+    example: "qsp device register thermometer --device thermometer.json",
+    run: register,
+  },
+  {
+    name: "device authenticate",
+    operands: [],
+    options: deviceOption,
+    meaning: "Proves who the device is, by signing a challenge; the token it gets is kept with its key.",
+    example: "qsp device authenticate",
+    run: authenticate,
+  },
+  {
+    name: "device list",
+    operands: [],
+    options: {},
+    meaning: "Lists the devices of the server.",
+    example: "qsp device list",
+    async run({ output, server }) {
+      const answer = await askPages(
+        (pageToken) => server.ask(method.listDevices, { pageToken }),
+        ({ devices }) => devices,
+      );
+      output.answer(method.listDevices.output, answer, () =>
+        answer.devices.length === 0
+          ? "There are no devices."
+          : table(
+              ["DEVICE", "NAME", "TYPE", "STATUS", "LAST SEEN", "FIRMWARE"],
+              answer.devices.map((device) => [
+                device.deviceId,
+                device.deviceName,
+                device.deviceType,
+                device.registrationStatus,
+                time(device.lastSeenAt),
+                device.firmwareVersion === undefined ? "" : String(device.firmwareVersion),
+              ]),
+            ),
+      );
+      return exitCodes.done;
+    },
+  },
+];
+
+async function register({ operands: [deviceName = ""], given, output, server }: VerbInput): Promise<number> {
+  const path = given.text("device") ?? defaultDeviceFile;
+  const vendorFile = given.text("vendor-key");
+  const about = {
+    deviceName,
+    deviceType: given.text("type") ?? "",
+    vendorPublicKeyPem: vendorFile === undefined ? "" : readText(vendorFile),
+  };
+  return withProvider(async (provider) => {
+    const { publicKey, secretKey } = await provider.generateKeyPair(deviceAlgorithm);
+    const file = reserveDevice(path);
+    try {
+      const publicKeyPem = publicKey.toPem();
+      const answer = await server.ask(method.registerDevice, { ...about, publicKeyPem });
+      const { deviceId } = answer;
+      file.keep({ url: server.url, deviceId, secretKeyPem: secretKey.toPem(), nextSequence: 1 });
+      output.answer(method.registerDevice.output, answer, () =>
+        facts({ device: deviceId, name: deviceName, algorithm: deviceAlgorithm, key: path }),
+      );
+      return exitCodes.done;
+    } catch (error) {
+      file.drop();
+      throw error;
+    }
+  });
+}
+
+async function authenticate({ given, output, server }: VerbInput): Promise<number> {
+  const path = given.text("device") ?? defaultDeviceFile;
+  const state = readDevice(path, server.url);
+  const { deviceId } = state;
+  return withProvider(async (provider) => {
+    const secretKey = await keyOf(provider, path, state);
+    // A challenge is for anybody; so is the answer to it.
+    const anonymous = server.withToken(undefined);
+    const { challenge } = await anonymous.ask(method.issueChallenge, { deviceId });
+    if (challenge.length !== 32)
+      throw usageError(`${server.url} gave a challenge of ${challenge.length} bytes, not 32`);
+    const signature = Uint8Array.from(await provider.sign(secretKey, challenge));
+    const answer = await anonymous.ask(method.authenticate, { deviceId, challenge, signature });
+    const { authenticated, reason, token, expiresAt } = answer;
+    const tokenExpiresAt = expiresAt && timestampDate(expiresAt).toISOString();
+    if (authenticated) writeDevice(path, { ...state, token, tokenExpiresAt });
+    // The token is in the file; a screen or a log is no place for it.
+    delete answer.token;
+    output.answer(method.authenticate.output, answer, () =>
+      authenticated
+        ? `${deviceId} is authenticated until ${tokenExpiresAt}; its token is in ${path}.`
+        : `${deviceId} is NOT authenticated: ${reason}.`,
+    );
+    return authenticated ? exitCodes.done : exitCodes.no;
+  });
+}

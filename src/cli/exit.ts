@@ -1,0 +1,125 @@
+/** How the client ends: exit codes that scripts can use, and one sentence for a person. */
+import { Code, ConnectError } from "@connectrpc/connect";
+import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
+
+/** Exit codes; `help` shows them. */
+export const exitCodes = {
+  done: 0,
+  no: 1,
+  usage: 2,
+  refused: 3,
+  unreachable: 4,
+  fault: 70,
+  interrupted: 130,
+} as const;
+
+/** The exit codes as the help shows them. */
+export const exitCodeMeanings: readonly (readonly [number, string])[] = [
+  [exitCodes.done, "done; or the answer is yes"],
+  [
+    exitCodes.no,
+    "the answer is no: a signature is not valid, a chain is broken, a device is not authenticated",
+  ],
+  [exitCodes.usage, "the command line, or a file that it names, is not right"],
+  [exitCodes.refused, "the server refused; the reason is in parentheses"],
+  [exitCodes.unreachable, "the server can not be reached, is not available, or took too long"],
+  [exitCodes.fault, "a fault of qsp itself"],
+  [exitCodes.interrupted, "interrupted"],
+];
+
+/** Ends the client with a code and a sentence. */
+export class CliError extends Error {
+  readonly exitCode: number;
+
+  constructor(exitCode: number, message: string) {
+    super(message);
+    this.name = "CliError";
+    this.exitCode = exitCode;
+  }
+}
+
+/** What is not right with a command line or a file; the caller throws it. */
+export function usageError(message: string): CliError {
+  return new CliError(exitCodes.usage, message);
+}
+
+/** What a peer did that a genuine one would not; the caller throws it. */
+export function distrust(message: string): CliError {
+  return new CliError(exitCodes.no, message);
+}
+
+/** Makes an exit code and a sentence of whatever a verb threw. */
+export function explainFailure(error: unknown, url: string): CliError {
+  if (error instanceof CliError) return error;
+  if (error instanceof ConnectError) return explainCall(error, url);
+  if (error instanceof Error && error.name === "CryptoError") return usageError(error.message);
+  if (error instanceof Error && "code" in error && "path" in error)
+    return usageError(explainFile(String(error.code), String(error.path), error.message));
+  const message = error instanceof Error ? error.message : String(error);
+  return new CliError(exitCodes.fault, `a fault of qsp itself: ${message}`);
+}
+
+/** Names the reason of a refusal; undefined if it has none, as what is no server of ours gives. */
+export function reasonOf(error: ConnectError): string | undefined {
+  return error.findDetails(ErrorInfoSchema)[0]?.reason;
+}
+
+/** The codes under which Connect reports that there was no conversation with a server of ours. */
+const brokenCodes: ReadonlySet<Code> = new Set([
+  Code.Canceled,
+  Code.Unknown,
+  Code.Internal,
+  Code.Aborted,
+  Code.Unimplemented,
+]);
+
+function explainCall(error: ConnectError, url: string): CliError {
+  const { code, rawMessage } = error;
+  const reason = reasonOf(error);
+  const hint = hints[reason ?? ""] ?? "";
+  if (code === Code.DeadlineExceeded)
+    return new CliError(exitCodes.unreachable, `${url} took too long (${name(code, reason)})`);
+  if (code === Code.Unavailable && reason !== undefined)
+    return new CliError(exitCodes.unreachable, `${rawMessage} (${name(code, reason)})`);
+  if (code === Code.Unavailable || (reason === undefined && brokenCodes.has(code)))
+    return new CliError(
+      exitCodes.unreachable,
+      `${url} can not be reached: ${rawMessage}; name a running server with --url`,
+    );
+  return new CliError(exitCodes.refused, `${rawMessage} (${name(code, reason)})${hint}`);
+}
+
+/** What to do about some reasons. */
+const hints: Readonly<Record<string, string>> = {
+  TOKEN_MISSING: "; log in with qsp login",
+  TOKEN_EXPIRED: "; log in again with qsp login",
+  TOKEN_REVOKED: "; log in again with qsp login",
+  TOKEN_KEY_UNKNOWN: "; log in again with qsp login",
+  KEY_NOT_FOUND: "; qsp kms list shows the keys",
+  WALLET_NOT_FOUND: "; qsp wallet list shows the wallets",
+  DEVICE_NOT_FOUND: "; qsp device list shows the devices",
+  TUNNEL_NOT_FOUND: "; qsp tunnel up makes one",
+  VALIDATOR_MISSING: "; qsp chain validator makes one",
+};
+
+/** "NOT_FOUND, KEY_NOT_FOUND": the code as google/rpc/code.proto spells it, and the reason. */
+function name(code: Code, reason: string | undefined): string {
+  const codeName = Code[code].replace(/(?<!^)([A-Z])/g, "_$1").toUpperCase();
+  return reason === undefined || reason === codeName ? codeName : `${codeName}, ${reason}`;
+}
+
+function explainFile(code: string, path: string, message: string): string {
+  switch (code) {
+    case "ENOENT":
+      return `${path}: there is no such file`;
+    case "EEXIST":
+      return `${path} exists already; name another file`;
+    case "EACCES":
+    case "EPERM":
+      return `${path}: you may not read or write it`;
+    case "EISDIR":
+      return `${path} is a directory`;
+    default:
+      return message;
+  }
+}

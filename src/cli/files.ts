@@ -1,0 +1,137 @@
+/** Reads and writes the files of verbs. */
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeSync,
+} from "node:fs";
+import { open } from "node:fs/promises";
+import { dirname } from "node:path";
+import { usageError } from "./exit.ts";
+
+/** Bytes read at a time; below the 4 MiB that a server takes in one message of a stream. */
+const chunkBytes = 512 * 1024;
+/** Longest content that is read as a whole; what a server takes in one message. */
+const maxWholeBytes = 4 * 1024 * 1024;
+
+/** Reads a file in chunks, "-" is standard input. Each chunk is valid until the next is asked for. */
+export async function* readChunks(path: string): AsyncGenerator<Uint8Array> {
+  if (path === "-") {
+    for await (const chunk of process.stdin) yield* splitChunk(chunk);
+    return;
+  }
+  const file = await open(path, "r");
+  try {
+    for (;;) {
+      // A buffer each: the transport may still hold the one before.
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(chunkBytes), 0, chunkBytes);
+      if (bytesRead === 0) return;
+      yield buffer.subarray(0, bytesRead);
+    }
+  } catch (error) {
+    throw error instanceof Error && "code" in error && error.code === "EISDIR"
+      ? usageError(`${path} is a directory`)
+      : error;
+  } finally {
+    await file.close();
+  }
+}
+
+function* splitChunk(chunk: Uint8Array): Generator<Uint8Array> {
+  for (let at = 0; at < chunk.length; at += chunkBytes) yield chunk.subarray(at, at + chunkBytes);
+}
+
+/** The bytes of a file; undefined for what has no size, as standard input. */
+export function sizeOf(path: string): number | undefined {
+  const found = path === "-" ? undefined : statSync(path);
+  return found?.isFile() ? found.size : undefined;
+}
+
+/** Puts chunks together. @throws CliError if they are more than a limit */
+export async function gather(
+  chunks: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+  tooLarge: string,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of chunks) {
+    parts.push(chunk);
+    length += chunk.length;
+    if (length > maxBytes) throw usageError(tooLarge);
+  }
+  return Uint8Array.from(Buffer.concat(parts));
+}
+
+/** Reads a whole file, "-" is standard input. @throws CliError if it is larger than a limit */
+export function readWhole(path: string, maxBytes = maxWholeBytes): Promise<Uint8Array<ArrayBuffer>> {
+  const name = path === "-" ? "standard input" : path;
+  return gather(readChunks(path), maxBytes, `${name} is larger than ${maxBytes} bytes`);
+}
+
+/** The lines of a file, "-" is standard input, each as soon as it is there. */
+export async function* readLines(path: string): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of readChunks(path)) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) yield line.replace(/\r$/, "");
+    if (rest.length > maxWholeBytes)
+      throw usageError(`${path} has a line of more than ${maxWholeBytes} characters`);
+  }
+  if (rest !== "") yield rest;
+}
+
+/** Reads an operand that is the data itself, @FILE, or - for standard input. */
+export async function readData(operand: string): Promise<Uint8Array<ArrayBuffer>> {
+  if (operand === "-") return readWhole("-");
+  if (operand.startsWith("@")) return readWhole(operand.slice(1));
+  return Uint8Array.from(Buffer.from(operand));
+}
+
+/** Reads a short text. */
+export function readText(path: string): string {
+  if (path === "-") return readFileSync(0, "utf8");
+  const found = statSync(path);
+  if (found.isDirectory()) throw usageError(`${path} is a directory`);
+  if (found.size > maxWholeBytes) throw usageError(`${path} is larger than ${maxWholeBytes} bytes`);
+  return readFileSync(path, "utf8");
+}
+
+/** Makes a new file. @throws CliError if there is one */
+export function createFile(path: string, content: string | Uint8Array, mode: 0o600 | 0o644): void {
+  writeWhole(path, content, mode, "wx");
+}
+
+/** Writes a file, in place of one that may be there. */
+export function writeFile(path: string, content: string | Uint8Array, mode: 0o600 | 0o644): void {
+  writeWhole(path, content, mode, "w");
+}
+
+/** Puts a file of mode 0600 in place of another, so that there is always one of them as a whole. */
+export function replacePrivateFile(path: string, content: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const draft = `${path}.${process.pid}.draft`;
+  writeWhole(draft, content, 0o600, "w");
+  renameSync(draft, path);
+}
+
+function writeWhole(path: string, content: string | Uint8Array, mode: number, flag: "w" | "wx"): void {
+  const file = openSync(path, flag, mode);
+  try {
+    const buffer = Buffer.from(content);
+    for (let at = 0; at < buffer.length; ) at += writeSync(file, buffer, at);
+    // What is not secret may go to a pipe, which can not be synchronised.
+    if (mode === 0o600) fsyncSync(file);
+  } catch (error) {
+    // Only `openSync` names the path.
+    throw usageError(`${path} can not be written: ${error instanceof Error ? error.message : error}`);
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,51 @@
+/** `qsp keygen`: a key pair that no server knows. */
+import { existsSync, rmSync } from "node:fs";
+import { addressOf } from "../crypto/address.ts";
+import { exitCodes, usageError } from "./exit.ts";
+import { createFile } from "./files.ts";
+import { facts } from "./output.ts";
+import { keyAlgorithms, withProvider } from "./pem-keys.ts";
+import type { Verb } from "./verb.ts";
+
+export const keygenVerbs: readonly Verb[] = [
+  {
+    name: "keygen",
+    operands: ["NAME"],
+    options: {
+      algorithm: {
+        value: "NAME",
+        meaning: "One of ML-DSA, ML-KEM or SLH-DSA; else ML-DSA-65",
+        offers: keyAlgorithms,
+      },
+    },
+    meaning:
+      "Makes a key pair, without a server: NAME.key (PKCS#8, for you alone) and NAME.pub (SubjectPublicKeyInfo), both PEM.",
+    example: "qsp keygen signer --algorithm ML-DSA-65",
+    isLocal: true,
+    async run({ operands: [name = ""], given, output }) {
+      const wanted = given.text("algorithm") ?? "ML-DSA-65";
+      const algorithm = keyAlgorithms.find((known) => known === wanted);
+      if (algorithm === undefined)
+        throw usageError(`--algorithm "${wanted}" is not known; known are ${keyAlgorithms.join(", ")}`);
+      const keyFile = `${name}.key`;
+      const publicKeyFile = `${name}.pub`;
+      if (existsSync(publicKeyFile)) throw usageError(`${publicKeyFile} exists already; name another file`);
+      const address = await withProvider(async (provider) => {
+        const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
+        createFile(keyFile, secretKey.toPem(), 0o600);
+        try {
+          createFile(publicKeyFile, publicKey.toPem(), 0o644);
+        } catch (error) {
+          rmSync(keyFile);
+          throw error;
+        }
+        return addressOf(publicKey.exportRaw());
+      });
+      output.tell(
+        { algorithm, keyFile, publicKeyFile, address },
+        facts({ algorithm, "secret key": keyFile, "public key": publicKeyFile, address }),
+      );
+      return exitCodes.done;
+    },
+  },
+];

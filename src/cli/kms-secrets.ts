@@ -1,0 +1,82 @@
+/** `qsp kms encapsulate` and `decapsulate`: shared secrets, into files. */
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { exitCodes, usageError } from "./exit.ts";
+import { createFile, readWhole, writeFile } from "./files.ts";
+import { bytes } from "./output.ts";
+import type { Verb, VerbInput } from "./verb.ts";
+
+const { method } = KmsService;
+
+const secret = {
+  value: "FILE",
+  meaning:
+    "Writes the 32 bytes of the shared secret there, for you alone; with --json they may be printed instead",
+  offers: "files",
+} as const;
+
+export const kmsSecretVerbs: readonly Verb[] = [
+  {
+    name: "kms encapsulate",
+    operands: ["KEY-ID"],
+    options: {
+      secret,
+      ciphertext: { value: "FILE", meaning: "Writes the ciphertext there", offers: "files" },
+    },
+    meaning: "Makes a shared secret for an ML-KEM key, and the ciphertext that brings it to the key's owner.",
+    example: 'qsp kms encapsulate "$KEM_KEY" --ciphertext shared.ct --secret shared.secret',
+    async run(input) {
+      const { operands, given, output, server } = input;
+      const secretFile = secretFileOf(input);
+      const ciphertextFile = output.isJson ? given.text("ciphertext") : given.need("ciphertext");
+      const answer = await server.ask(method.encapsulate, { keyId: operands[0] ?? "" });
+      const { ciphertext, sharedSecret } = answer.result ?? {};
+      if (ciphertext === undefined || sharedSecret === undefined) throw new Error("the answer has no result");
+      keepSecret(secretFile, sharedSecret);
+      if (ciphertextFile !== undefined) writeFile(ciphertextFile, ciphertext, 0o644);
+      if (secretFile !== undefined && answer.result !== undefined)
+        answer.result.sharedSecret = new Uint8Array();
+      output.answer(
+        method.encapsulate.output,
+        answer,
+        () =>
+          `${ciphertextFile}: ${bytes(ciphertext.length)} of ciphertext\n${secretFile}: the shared secret`,
+      );
+      return exitCodes.done;
+    },
+  },
+  {
+    name: "kms decapsulate",
+    operands: ["KEY-ID", "CIPHERTEXT-FILE"],
+    options: { secret },
+    meaning:
+      "Recovers the shared secret of a ciphertext. One that was changed gives another secret and no error (FIPS 203,\n" +
+      "section 7.3).",
+    example: 'qsp kms decapsulate "$KEM_KEY" message.ct --secret message.secret',
+    async run(input) {
+      const { operands, output, server } = input;
+      const [keyId = "", path = ""] = operands;
+      const secretFile = secretFileOf(input);
+      const ciphertext = await readWhole(path);
+      const answer = await server.ask(method.decapsulate, { keyId, ciphertext });
+      if (answer.result === undefined) throw new Error("the answer has no result");
+      keepSecret(secretFile, answer.result.sharedSecret);
+      if (secretFile !== undefined) answer.result.sharedSecret = new Uint8Array();
+      output.answer(method.decapsulate.output, answer, () => `${secretFile}: the shared secret`);
+      return exitCodes.done;
+    },
+  },
+];
+
+/** Where the secret goes. @throws CliError if it would go to a person's screen */
+function secretFileOf({ given, output }: VerbInput): string | undefined {
+  const file = given.text("secret");
+  if (file === undefined && !output.isJson)
+    throw usageError(
+      "--secret is missing: it names the file for the shared secret; --json prints it instead",
+    );
+  return file;
+}
+
+function keepSecret(file: string | undefined, sharedSecret: Uint8Array): void {
+  if (file !== undefined) createFile(file, sharedSecret, 0o600);
+}

@@ -1,0 +1,120 @@
+/** `qsp kms`: the life of keys. */
+import type { KeyRecord } from "#gen/kms/key_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { exitCodes, usageError } from "./exit.ts";
+import { writeFile } from "./files.ts";
+import { facts, table, time } from "./output.ts";
+import { keyAlgorithms } from "./pem-keys.ts";
+import { askPages } from "./server.ts";
+import type { Verb } from "./verb.ts";
+
+const { method } = KmsService;
+
+export const kmsVerbs: readonly Verb[] = [
+  {
+    name: "kms create",
+    operands: ["[ALIAS]"],
+    options: {
+      algorithm: {
+        value: "NAME",
+        meaning: "One of ML-DSA, ML-KEM or SLH-DSA; else ML-DSA-65",
+        offers: keyAlgorithms,
+      },
+    },
+    meaning: "Makes a key that the server keeps.",
+    example: "qsp kms create invoices --algorithm ML-DSA-87",
+    async run({ operands: [alias = ""], given, output, server }) {
+      const answer = await server.ask(method.createKey, { alias, algorithm: given.text("algorithm") ?? "" });
+      output.answer(method.createKey.output, answer, () => describeKey(answer.result));
+      return exitCodes.done;
+    },
+  },
+  {
+    name: "kms list",
+    operands: [],
+    options: {
+      status: {
+        value: "STATUS",
+        meaning: "Only keys of this status",
+        offers: ["ACTIVE", "ROTATED", "DESTROYED"],
+      },
+      algorithm: { value: "NAME", meaning: "Only keys of this algorithm", offers: keyAlgorithms },
+    },
+    meaning: "Lists keys in the order of their creation.",
+    example: "qsp kms list --status ACTIVE",
+    async run({ given, output, server }) {
+      const filter = { status: given.text("status") ?? "", algorithm: given.text("algorithm") ?? "" };
+      const answer = await askPages(
+        (pageToken) => server.ask(method.listKeys, { ...filter, pageToken }),
+        ({ keys }) => keys,
+      );
+      output.answer(method.listKeys.output, answer, () =>
+        answer.keys.length === 0
+          ? "There are no keys."
+          : table(
+              ["KEY", "ALGORITHM", "STATUS", "CREATED", "ALIAS"],
+              answer.keys.map((key) => [
+                key.keyId,
+                key.algorithm,
+                key.status,
+                time(key.createdAt),
+                key.alias,
+              ]),
+            ),
+      );
+      return exitCodes.done;
+    },
+  },
+  {
+    name: "kms get",
+    operands: ["KEY-ID"],
+    options: {
+      "public-key": { value: "FILE", meaning: "Writes the public key there (PEM)", offers: "files" },
+    },
+    meaning: "Describes a key.",
+    example: 'qsp kms get "$KEY" --public-key invoices.pub',
+    async run({ operands: [keyId = ""], given, output, server }) {
+      const answer = await server.ask(method.getKey, { keyId });
+      const file = given.text("public-key");
+      if (file !== undefined) writeFile(file, answer.result?.publicKeyPem ?? "", 0o644);
+      output.answer(method.getKey.output, answer, () => describeKey(answer.result));
+      return exitCodes.done;
+    },
+  },
+  {
+    name: "kms rotate",
+    operands: ["KEY-ID"],
+    options: {},
+    meaning: "Makes a new key in place of one; the old one verifies and decapsulates only.",
+    example: 'qsp kms rotate "$KEY"',
+    async run({ operands: [keyId = ""], output, server }) {
+      const answer = await server.ask(method.rotateKey, { keyId });
+      output.answer(method.rotateKey.output, answer, () => describeKey(answer.newKey));
+      return exitCodes.done;
+    },
+  },
+  {
+    name: "kms destroy",
+    operands: ["KEY-ID"],
+    options: { yes: { meaning: "Is needed: nothing brings the secret half back" } },
+    meaning: "Erases the secret half of a key for good.",
+    example: 'qsp kms destroy "$KEY" --yes',
+    async run({ operands: [keyId = ""], given, output, server }) {
+      if (!given.flag("yes")) throw usageError(`--yes is missing: nothing brings ${keyId} back`);
+      const answer = await server.ask(method.destroyKey, { keyId });
+      output.answer(method.destroyKey.output, answer, () => `${answer.keyId} is ${answer.newStatus}.`);
+      return exitCodes.done;
+    },
+  },
+];
+
+function describeKey(key: KeyRecord | undefined): string {
+  return facts({
+    key: key?.keyId,
+    alias: key?.alias === key?.keyId ? undefined : key?.alias,
+    algorithm: key?.algorithm,
+    usage: key?.usage,
+    status: key?.status,
+    created: time(key?.createdAt),
+  });
+}

@@ -1,0 +1,85 @@
+/** `qsp login` and `qsp logout`. */
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { dropLogin, keepLogin, loginFile } from "./credentials.ts";
+import { exitCodes, usageError } from "./exit.ts";
+import { readLines } from "./files.ts";
+import type { Verb } from "./verb.ts";
+
+export const loginVerbs: readonly Verb[] = [
+  {
+    name: "login",
+    operands: ["USERNAME"],
+    options: {},
+    meaning:
+      "Logs in, and keeps the token for later calls of this server. The password is asked for, or read from the\n" +
+      "first line of standard input; a server that runs open takes any.",
+    example: 'echo "$PASSWORD" | qsp login ada',
+    async run({ operands: [username = ""], output, server }) {
+      server.requirePrivacy();
+      const password = await readPassword(username);
+      const anonymous = server.withToken(undefined);
+      const { token, expiresAt } = await anonymous.ask(PqcService.method.issueToken, { username, password });
+      const until = expiresAt === undefined ? new Date(0) : timestampDate(expiresAt);
+      keepLogin(server.url, { token, username, expiresAt: until.toISOString() });
+      output.tell(
+        { url: server.url, username, expiresAt: until.toISOString() },
+        `Logged in to ${server.url} as ${username} until ${until.toISOString()}; the token is in ${loginFile()}.`,
+      );
+      return exitCodes.done;
+    },
+  },
+];
+
+export const logoutVerbs: readonly Verb[] = [
+  {
+    name: "logout",
+    operands: [],
+    options: {},
+    meaning: "Forgets the token of this server.",
+    example: "qsp logout",
+    async run({ output, server }) {
+      const wasThere = dropLogin(server.url);
+      output.tell(
+        { url: server.url, loggedOut: wasThere },
+        wasThere ? `The token of ${server.url} is gone.` : `There was no token of ${server.url}.`,
+      );
+      return exitCodes.done;
+    },
+  },
+];
+
+async function readPassword(username: string): Promise<string> {
+  if (process.stdin.isTTY) return askHidden(`Password of ${username}: `);
+  for await (const line of readLines("-")) return line;
+  return "";
+}
+
+/** Asks at the terminal and shows nothing of the answer. */
+function askHidden(question: string): Promise<string> {
+  const { stdin, stderr } = process;
+  // Before the question: who answers at once must not see the answer either.
+  stdin.setRawMode(true);
+  stderr.write(question);
+  stdin.setEncoding("utf8");
+  return new Promise((resolve, reject) => {
+    let typed = "";
+    const end = (finish: () => void): void => {
+      stdin.setRawMode(false);
+      stdin.pause();
+      stdin.off("data", onData);
+      stderr.write("\n");
+      finish();
+    };
+    const onData = (text: string | Buffer): void => {
+      for (const letter of String(text)) {
+        if (letter === "\r" || letter === "\n") return end(() => resolve(typed));
+        // Raw mode takes the terminal's signals from us: Ctrl-C, and Ctrl-D for the end.
+        if (letter === "\u0003") return end(() => process.exit(exitCodes.interrupted));
+        if (letter === "\u0004") return end(() => reject(usageError("no password was given")));
+        typed = letter === "\u007f" || letter === "\b" ? [...typed].slice(0, -1).join("") : typed + letter;
+      }
+    };
+    stdin.on("data", onData);
+  });
+}

@@ -1,0 +1,85 @@
+/** `qsp multisig`: wallets whose signers decide together. */
+import { DefiService } from "#gen/defi/defi_service_pb.ts";
+import { exitCodes, usageError } from "./exit.ts";
+import { facts, table } from "./output.ts";
+import { readPublicKey, withProvider } from "./pem-keys.ts";
+import { askPages } from "./server.ts";
+import type { Verb, VerbInput } from "./verb.ts";
+
+const { method } = DefiService;
+const maxSigners = 100;
+
+export const multisigVerbs: readonly Verb[] = [
+  {
+    name: "multisig create",
+    operands: [],
+    options: {
+      threshold: { value: "NUMBER", meaning: "So many of the signers must sign" },
+      signers: {
+        value: "NUMBER",
+        meaning: `Makes so many signers, 1 to ${maxSigners}, whose keys the server keeps`,
+      },
+      signer: {
+        value: "FILE",
+        meaning:
+          "Is the public key of a signer who keeps the secret one (ML-DSA-65, PEM); may be given more than once",
+        isMany: true,
+        offers: "files",
+      },
+    },
+    meaning: "Makes a wallet of signers: of the server, or of keys that they made with qsp keygen.",
+    example: "qsp multisig create --signer ada.pub --signer bob.pub --threshold 2",
+    run: create,
+  },
+  {
+    name: "multisig list",
+    operands: [],
+    options: {},
+    meaning: "Lists wallets of signers in the order of their creation.",
+    example: "qsp multisig list",
+    async run({ output, server }) {
+      const answer = await askPages(
+        (pageToken) => server.ask(method.listWallets, { pageToken }),
+        ({ wallets }) => wallets,
+      );
+      output.answer(method.listWallets.output, answer, () =>
+        answer.wallets.length === 0
+          ? "There are no wallets of signers."
+          : table(
+              ["WALLET", "THRESHOLD", "SIGNERS"],
+              answer.wallets.map(({ walletId, threshold, signers }) => [
+                walletId,
+                `${threshold} of ${signers.length}`,
+                signers.join(" "),
+              ]),
+            ),
+      );
+      return exitCodes.done;
+    },
+  },
+];
+
+async function create({ given, output, server }: VerbInput): Promise<number> {
+  const files = given.all("signer");
+  const signerCount = given.whole("signers", 1, maxSigners);
+  const threshold = given.whole("threshold", 1, maxSigners);
+  if (threshold === undefined) throw usageError("--threshold is missing");
+  if ((files.length === 0) === (signerCount === undefined))
+    throw usageError("give either --signers, or --signer once for each of them");
+  const signerPublicKeys = await withProvider(async (provider) =>
+    files.map((file) => Uint8Array.from(readPublicKey(provider, file).exportRaw())),
+  );
+  const answer = await server.ask(method.createMultisig, {
+    threshold,
+    signerPublicKeys,
+    ...(signerCount !== undefined && { signerCount }),
+  });
+  output.answer(method.createMultisig.output, answer, () =>
+    facts({
+      wallet: answer.walletId,
+      threshold: `${answer.threshold} of ${answer.signers.length}`,
+      signers: answer.signers.join(" "),
+    }),
+  );
+  return exitCodes.done;
+}

@@ -1,0 +1,110 @@
+/** `qsp nft`: tokens that their creator signed. */
+import { NftService } from "#gen/nft/nft_service_pb.ts";
+import { exitCodes } from "./exit.ts";
+import { facts, table, time } from "./output.ts";
+import { askPages } from "./server.ts";
+import type { Verb } from "./verb.ts";
+
+const { method } = NftService;
+
+export const nftVerbs: readonly Verb[] = [
+  {
+    name: "nft mint",
+    operands: ["NAME"],
+    options: {
+      description: { value: "TEXT", meaning: "Describes the token" },
+      artwork: { value: "URI", meaning: "Says where the artwork is" },
+    },
+    meaning: "Mints a token; its metadata are signed with a key made for this mint.",
+    example: "qsp nft mint 'Night sky' --artwork https://example.test/night.png",
+    async run({ operands: [name = ""], given, output, server }) {
+      const answer = await server.ask(method.mint, {
+        name,
+        description: given.text("description") ?? "",
+        artworkUri: given.text("artwork") ?? "",
+      });
+      output.answer(method.mint.output, answer, () =>
+        facts({ token: answer.tokenId, owner: answer.owner, "metadata hash": answer.metadataHash }),
+      );
+      return exitCodes.done;
+    },
+  },
+  {
+    name: "nft list",
+    operands: [],
+    options: { owner: { value: "ADDRESS", meaning: "Only tokens of this owner" } },
+    meaning: "Lists tokens in the order of their minting.",
+    example: "qsp nft list",
+    async run({ given, output, server }) {
+      const owner = given.text("owner") ?? "";
+      const answer = await askPages(
+        (pageToken) => server.ask(method.listTokens, { owner, pageToken }),
+        ({ tokens }) => tokens,
+      );
+      output.answer(method.listTokens.output, answer, () =>
+        answer.tokens.length === 0
+          ? "There are no tokens."
+          : table(
+              ["TOKEN", "OWNER", "NAME"],
+              answer.tokens.map(({ tokenId, currentOwner, name }) => [tokenId, currentOwner, name]),
+            ),
+      );
+      return exitCodes.done;
+    },
+  },
+  {
+    name: "nft show",
+    operands: ["TOKEN-ID"],
+    options: {},
+    meaning: "Describes a token.",
+    example: 'qsp nft show "$TOKEN"',
+    async run({ operands: [tokenId = ""], output, server }) {
+      const answer = await server.ask(method.getToken, { tokenId });
+      output.answer(method.getToken.output, answer, () =>
+        facts({
+          token: answer.tokenId,
+          name: answer.metadata?.name,
+          description: answer.metadata?.description,
+          artwork: answer.metadata?.artworkUri,
+          owner: answer.currentOwner,
+          creator: answer.creatorAddress,
+          minted: time(answer.mintedAt),
+          "metadata hash": answer.metadataHash,
+        }),
+      );
+      return exitCodes.done;
+    },
+  },
+  {
+    name: "nft transfer",
+    operands: ["TOKEN-ID", "NEW-OWNER"],
+    options: { from: { value: "ADDRESS", meaning: "Only if this is the owner" } },
+    meaning: "Gives a token to another owner.",
+    example: 'qsp nft transfer "$TOKEN" 0x00112233445566778899aabbccddeeff00112233',
+    async run({ operands: [tokenId = "", newOwner = ""], given, output, server }) {
+      const answer = await server.ask(method.transfer, {
+        tokenId,
+        newOwner,
+        fromOwner: given.text("from") ?? "",
+      });
+      output.answer(method.transfer.output, answer, () =>
+        facts({ token: tokenId, from: answer.transfer?.fromAddress, owner: answer.currentOwner }),
+      );
+      return exitCodes.done;
+    },
+  },
+  {
+    name: "nft verify",
+    operands: ["TOKEN-ID"],
+    options: {},
+    meaning: "Verifies a token as a whole: its metadata, its hash, its signature and its history.",
+    example: 'qsp nft verify "$TOKEN"',
+    async run({ operands: [tokenId = ""], output, server }) {
+      const answer = await server.ask(method.verify, { tokenId });
+      output.answer(method.verify.output, answer, () =>
+        answer.valid ? `${tokenId} is valid.` : `${tokenId} is NOT valid: ${answer.reason}.`,
+      );
+      return answer.valid ? exitCodes.done : exitCodes.no;
+    },
+  },
+];

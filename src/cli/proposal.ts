@@ -1,0 +1,184 @@
+/** `qsp proposal`: what the signers of a wallet decide on. */
+import { hash } from "node:crypto";
+import { type Timestamp, timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import canonicalize from "canonicalize";
+import { DefiService, type Proposal } from "#gen/defi/defi_service_pb.ts";
+import { addressOf } from "../crypto/address.ts";
+import { equalBytes } from "../crypto/bytes.ts";
+import { distrust, exitCodes, usageError } from "./exit.ts";
+import { readData } from "./files.ts";
+import { facts, table, time } from "./output.ts";
+import { readSecretKey, withProvider } from "./pem-keys.ts";
+import { askPages, type Server } from "./server.ts";
+import type { Verb, VerbInput } from "./verb.ts";
+
+const { method } = DefiService;
+
+export const proposalVerbs: readonly Verb[] = [
+  {
+    name: "proposal create",
+    operands: ["WALLET-ID", "DATA"],
+    options: {
+      title: { value: "TEXT", meaning: "Names the proposal" },
+      expires: {
+        value: "TIME",
+        meaning: "Says until when it counts, such as 2030-01-31T12:00:00Z; else for ever",
+      },
+    },
+    meaning: "Proposes something to the signers of a wallet. The data is the text itself, @FILE, or -.",
+    example: `qsp proposal create "$MULTISIG" 'pay 10 to bob' --title 'June'`,
+    run: create,
+  },
+  {
+    name: "proposal list",
+    operands: ["[WALLET-ID]"],
+    options: {
+      status: { value: "STATUS", meaning: "Only proposals of this status", offers: ["PENDING", "EXECUTED"] },
+    },
+    meaning: "Lists proposals in the order of their creation.",
+    example: "qsp proposal list --status PENDING",
+    async run({ operands: [walletId = ""], given, output, server }) {
+      const proposalStatus = given.text("status") ?? "";
+      const answer = await askPages(
+        (pageToken) => server.ask(method.listProposals, { walletId, proposalStatus, pageToken }),
+        ({ proposals }) => proposals,
+      );
+      output.answer(method.listProposals.output, answer, () =>
+        answer.proposals.length === 0
+          ? "There are no proposals."
+          : table(
+              ["PROPOSAL", "STATUS", "SIGNED", "CREATED", "TITLE"],
+              answer.proposals.map((proposal) => [
+                proposal.proposalId,
+                proposal.proposalStatus,
+                `${proposal.signatureCount} of ${proposal.threshold}`,
+                time(proposal.createdAt),
+                proposal.title,
+              ]),
+            ),
+      );
+      return exitCodes.done;
+    },
+  },
+  {
+    name: "proposal sign",
+    operands: ["PROPOSAL-ID"],
+    options: {
+      signer: { value: "ADDRESS", meaning: "Signs as this signer, whose key the server keeps" },
+      "key-file": {
+        value: "FILE",
+        meaning: "Signs here, with the signer's own secret key (ML-DSA-65, PEM)",
+        offers: "files",
+      },
+    },
+    meaning:
+      "Adds a signer's signature. With --key-file the hash that is signed is computed here, from what the proposal says.",
+    example: 'qsp proposal sign "$PROPOSAL" --key-file ada.key',
+    run: sign,
+  },
+  {
+    name: "proposal execute",
+    operands: ["PROPOSAL-ID"],
+    options: {},
+    meaning: "Executes a proposal once enough signers signed it.",
+    example: 'qsp proposal execute "$SIGNED_PROPOSAL"',
+    async run({ operands: [proposalId = ""], output, server }) {
+      const answer = await server.ask(method.executeProposal, { proposalId });
+      output.answer(method.executeProposal.output, answer, () => describe(answer.proposal));
+      return exitCodes.done;
+    },
+  },
+];
+
+async function create({
+  operands: [walletId = "", data = ""],
+  given,
+  output,
+  server,
+}: VerbInput): Promise<number> {
+  const expires = given.text("expires");
+  const expiresAt = expires === undefined ? undefined : new Date(expires);
+  if (expiresAt !== undefined && Number.isNaN(expiresAt.getTime()))
+    throw usageError(`--expires "${expires}" is no time such as 2030-01-31T12:00:00Z`);
+  const answer = await server.ask(method.createProposal, {
+    walletId,
+    data: await readData(data),
+    title: given.text("title") ?? "",
+    ...(expiresAt && { expiresAt: timestampFromDate(expiresAt) }),
+  });
+  output.answer(method.createProposal.output, answer, () => describe(answer.proposal));
+  return exitCodes.done;
+}
+
+async function sign({ operands: [proposalId = ""], given, output, server }: VerbInput): Promise<number> {
+  const signer = given.text("signer");
+  const keyFile = given.text("key-file");
+  if ((signer === undefined) === (keyFile === undefined))
+    throw usageError("give exactly one of --signer and --key-file");
+  const answer = await server.ask(
+    method.signProposal,
+    keyFile === undefined
+      ? { proposalId, signer: signer ?? "" }
+      : await signHere(server, proposalId, keyFile),
+  );
+  output.answer(method.signProposal.output, answer, () => describe(answer.proposal));
+  return exitCodes.done;
+}
+
+function signHere(server: Server, proposalId: string, keyFile: string) {
+  return withProvider(async (provider) => {
+    const secretKey = await readSecretKey(provider, keyFile);
+    if (secretKey.algorithm !== "ML-DSA-65")
+      throw usageError(`${keyFile} is a key of ${secretKey.algorithm}; signers have ML-DSA-65`);
+    const { proposals } = await askPages(
+      (pageToken) => server.ask(method.listProposals, { pageToken }),
+      ({ proposals }) => proposals,
+    );
+    const proposal = proposals.find((candidate) => candidate.proposalId === proposalId);
+    if (proposal === undefined)
+      throw usageError(`there is no proposal ${proposalId}; qsp proposal list shows them`);
+    const signingHash = signingHashOf(proposal);
+    if (!equalBytes(signingHash, proposal.signingHash))
+      throw distrust(`the server wants another hash signed than that of proposal ${proposalId}`);
+    const signature = Uint8Array.from(await provider.sign(secretKey, signingHash));
+    return { proposalId, signer: addressOf(secretKey.publicKey.exportRaw()), signature };
+  });
+}
+
+/** What signers sign; see DefiService in the proto. */
+function signingHashOf({
+  proposalId,
+  walletId,
+  data,
+  title,
+  threshold,
+  createdAt,
+  expiresAt,
+}: Proposal): Uint8Array {
+  const canonical = canonicalize({
+    createdAt: instant(createdAt),
+    data: Buffer.from(data).toString("base64"),
+    expiresAt: instant(expiresAt),
+    proposalId,
+    purpose: "defi proposal",
+    threshold,
+    title,
+    walletId,
+  });
+  return hash("sha256", canonical ?? "", "buffer");
+}
+
+function instant(timestamp: Timestamp | undefined): string {
+  return timestamp === undefined ? "" : timestampDate(timestamp).toISOString();
+}
+
+function describe(proposal: Proposal | undefined): string {
+  return facts({
+    proposal: proposal?.proposalId,
+    title: proposal?.title,
+    status: proposal?.proposalStatus,
+    signed: `${proposal?.signatureCount} of ${proposal?.threshold}`,
+    expires: time(proposal?.expiresAt),
+    executed: time(proposal?.executedAt),
+  });
+}

@@ -1,0 +1,106 @@
+/** `qsp sign`: a file of any size, with a key of the server or with one's own. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { KmsService, type SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
+import { exitCodes, usageError } from "./exit.ts";
+import { gather, readChunks, sizeOf, writeFile } from "./files.ts";
+import { bytes } from "./output.ts";
+import { readSecretKey, requireSigning, withProvider } from "./pem-keys.ts";
+import { createProgress, withProgress } from "./progress.ts";
+import { type Server, theAnswer } from "./server.ts";
+import { hashContent, readContext, signContent } from "./signatures.ts";
+import type { Verb, VerbInput } from "./verb.ts";
+
+export const signVerbs: readonly Verb[] = [
+  {
+    name: "sign",
+    operands: ["FILE"],
+    options: {
+      key: { value: "KEY-ID", meaning: "Signs with this key of the server" },
+      "key-file": { value: "FILE", meaning: "Signs here, with a secret key of qsp keygen", offers: "files" },
+      out: { value: "FILE", meaning: "Writes the signature there; else to FILE.sig", offers: "files" },
+      context: {
+        value: "TEXT",
+        meaning: "Binds the signature to one use, up to 255 bytes; verify needs the same",
+      },
+      sha256: { meaning: "Signs the 32 bytes of SHA-256 of the file, as firmware wants" },
+    },
+    meaning:
+      "Signs a file of any size, - for standard input; the signature is raw (FIPS 204 or 205). Without --out, that of\n" +
+      "standard input is printed in base64.",
+    example: 'qsp sign contract.txt --key "$KEY"',
+    async run(input) {
+      const { operands, given, output } = input;
+      const [path = ""] = operands;
+      const { signature, ...about } = await sign(input, readContent(input));
+      const file = given.text("out") ?? (path === "-" ? undefined : `${path}.sig`);
+      if (file !== undefined) writeFile(file, signature, 0o644);
+      const base64 = Buffer.from(signature).toString("base64");
+      output.tell(
+        { signature: base64, ...about, ...(file !== undefined && { file }) },
+        file === undefined ? base64 : `${file}: ${bytes(signature.length)} of ${about.algorithm}`,
+      );
+      return exitCodes.done;
+    },
+  },
+];
+
+/** The chunks of what is to be signed or verified, with a bar for who waits. */
+export function readContent({ operands: [path = ""], given }: VerbInput): AsyncGenerator<Uint8Array> {
+  const chunks = withProgress(readChunks(path), createProgress(path, sizeOf(path)));
+  return given.flag("sha256") ? hashContent(chunks) : chunks;
+}
+
+interface Signed {
+  readonly signature: Uint8Array;
+  readonly algorithm: string;
+  readonly keyId?: string;
+}
+
+async function sign({ given, server }: VerbInput, chunks: AsyncIterable<Uint8Array>): Promise<Signed> {
+  const keyId = given.text("key");
+  const keyFile = given.text("key-file");
+  const context = readContext(given.text("context"));
+  if ((keyId === undefined) === (keyFile === undefined))
+    throw usageError("give exactly one of --key and --key-file");
+  if (keyFile !== undefined)
+    return withProvider(async (provider) => {
+      const secretKey = await readSecretKey(provider, keyFile);
+      requireSigning(secretKey.algorithm, keyFile);
+      const signature = await signContent(provider, secretKey, { chunks, context });
+      return { signature, algorithm: secretKey.algorithm };
+    });
+  return signOnServer(server, keyId ?? "", context, chunks);
+}
+
+async function signOnServer(
+  server: Server,
+  keyId: string,
+  context: Uint8Array<ArrayBuffer>,
+  chunks: AsyncIterable<Uint8Array>,
+): Promise<Signed> {
+  // SLH-DSA reads a message twice, so that the server takes no stream for it: a key tells what it is first.
+  const { result: key } = await server.ask(KmsService.method.getKey, { keyId });
+  if (key?.algorithm.startsWith("SLH-DSA")) {
+    const data = await gather(chunks, maxServerBytes, tooLargeForServer);
+    const { result } = await server.ask(KmsService.method.sign, { keyId, data, context });
+    return { signature: result?.signature ?? new Uint8Array(), algorithm: key.algorithm, keyId };
+  }
+  const { result } = await theAnswer(
+    server.stream(KmsService.method.signStream, toRequests(keyId, context, chunks)),
+  );
+  if (result === undefined) throw new Error("the server answered without a signature");
+  return { signature: result.signature, algorithm: result.algorithm, keyId };
+}
+
+async function* toRequests(
+  keyId: string,
+  context: Uint8Array<ArrayBuffer>,
+  chunks: AsyncIterable<Uint8Array>,
+): AsyncGenerator<MessageInitShape<typeof SignStreamRequestSchema>> {
+  yield { part: { case: "header", value: { keyId, context } } };
+  for await (const chunk of chunks) yield { part: { case: "chunk", value: Uint8Array.from(chunk) } };
+}
+
+/** The most that a server takes in one message, less what stands beside the data. */
+const maxServerBytes = 4 * 1024 * 1024 - 4096;
+const tooLargeForServer = `the content is larger than ${maxServerBytes} bytes, the limit for an SLH-DSA key of the server; an ML-DSA key takes any size`;

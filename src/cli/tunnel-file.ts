@@ -1,0 +1,100 @@
+/** What a peer keeps of its tunnel: its key, and the gateway's, so that no other can take its place. */
+import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import type { CryptoProvider } from "../crypto/provider.ts";
+import { usageError } from "./exit.ts";
+import { readText, replacePrivateFile } from "./files.ts";
+import { parsePublicKey, parseSecretKey } from "./pem-keys.ts";
+import type { Server } from "./server.ts";
+import type { GatewayKeys, HandshakeParts } from "./tunnel-peer.ts";
+
+/** The option of all verbs of a tunnel. */
+export const tunnelOption = {
+  tunnel: { value: "FILE", meaning: "Is where the tunnel is kept; else tunnel.json", offers: "files" },
+} as const;
+
+/** Where a tunnel is kept if nobody says. */
+export const defaultTunnelFile = "tunnel.json";
+
+/** The content of a tunnel's file, of mode 0600. No session key is in it: each verb agrees on its own. */
+export interface TunnelState {
+  readonly url: string;
+  readonly tunnelId: string;
+  readonly assignedIp: string;
+  /** The peer's ML-KEM-1024 key, PKCS#8. */
+  readonly secretKeyPem: string;
+  /** The gateway's ML-KEM-1024 key when the tunnel was made. */
+  readonly gatewayKemPem: string;
+  /** The gateway's ML-DSA-65 key when the tunnel was made. */
+  readonly gatewayIdentityPem: string;
+}
+
+/** Reads a tunnel's file. @throws CliError, also for a tunnel of another server */
+export function readTunnel(path: string, url: string): TunnelState {
+  const state = parse(readText(path));
+  if (state === undefined) throw usageError(`${path} holds no tunnel; qsp tunnel up makes one`);
+  if (state.url !== url)
+    throw usageError(`${path} is a tunnel to ${state.url}, not ${url}; say --url ${state.url}`);
+  return state;
+}
+
+/** Puts a tunnel into its file. */
+export function writeTunnel(path: string, state: TunnelState): void {
+  replacePrivateFile(path, `${JSON.stringify(state, undefined, 2)}\n`);
+}
+
+/** Asks the gateway for its keys. */
+export async function askGatewayKeys(
+  server: Server,
+): Promise<Pick<TunnelState, "gatewayKemPem" | "gatewayIdentityPem">> {
+  const info = await server.ask(VpnService.method.getGatewayInfo, {});
+  return { gatewayKemPem: info.kemPublicKeyPem, gatewayIdentityPem: info.identityPublicKeyPem };
+}
+
+/** What a handshake needs, out of a tunnel's file. */
+export async function toHandshake(
+  provider: CryptoProvider,
+  server: Server,
+  state: TunnelState,
+  path: string,
+): Promise<HandshakeParts> {
+  const { publicKey } = await parseSecretKey(provider, state.secretKeyPem, path);
+  return {
+    provider,
+    server,
+    gateway: toGatewayKeys(provider, state),
+    tunnelId: state.tunnelId,
+    peerPublicKey: publicKey,
+  };
+}
+
+function toGatewayKeys(provider: CryptoProvider, state: TunnelState): GatewayKeys {
+  const kem = parsePublicKey(provider, state.gatewayKemPem, "the gateway's encapsulation key");
+  const identity = parsePublicKey(provider, state.gatewayIdentityPem, "the gateway's identity");
+  if (kem.algorithm === "ML-KEM-1024" && identity.algorithm === "ML-DSA-65") return { kem, identity };
+  throw usageError(
+    `the gateway has keys of ${kem.algorithm} and ${identity.algorithm}, not ML-KEM-1024 and ML-DSA-65`,
+  );
+}
+
+function parse(text: string): TunnelState | undefined {
+  try {
+    const found: unknown = JSON.parse(text);
+    return isState(found) ? found : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isState(value: unknown): value is TunnelState {
+  if (typeof value !== "object" || value === null) return false;
+  const {
+    url,
+    tunnelId,
+    secretKeyPem,
+    gatewayKemPem,
+    gatewayIdentityPem,
+  }: Partial<Record<keyof TunnelState, unknown>> = value;
+  return [url, tunnelId, secretKeyPem, gatewayKemPem, gatewayIdentityPem].every(
+    (text) => typeof text === "string",
+  );
+}

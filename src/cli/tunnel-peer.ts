@@ -1,0 +1,111 @@
+/** The peer's half of a tunnel: a handshake that trusts nothing it did not check, and packets (proto/vpn). */
+import { createCipheriv, createDecipheriv, createHmac, hash, hkdfSync, randomBytes } from "node:crypto";
+import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import { equalBytes, wipe } from "../crypto/bytes.ts";
+import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
+import { distrust } from "./exit.ts";
+import type { Server } from "./server.ts";
+
+/** 96 bits of initialization vector and 128 of tag (NIST SP 800-38D, sections 5.2.1.1 and 5.2.1.2). */
+const ivBytes = 12;
+const tagBytes = 16;
+const confirmationInfo = "quantum-safe-playground vpn key confirmation";
+
+/** The gateway as a peer knows it. */
+export interface GatewayKeys {
+  /** ML-KEM-1024. */
+  readonly kem: PublicKey;
+  /** ML-DSA-65. */
+  readonly identity: PublicKey;
+}
+
+/** What a handshake is about. */
+export interface HandshakeParts {
+  readonly provider: CryptoProvider;
+  readonly server: Server;
+  readonly gateway: GatewayKeys;
+  readonly tunnelId: string;
+  /** The peer's own encapsulation key, which the transcript names. */
+  readonly peerPublicKey: PublicKey;
+}
+
+/**
+ * Encapsulates to the gateway's key, and checks that whoever answers is the gateway, about this tunnel, this peer and
+ * this ciphertext, with the same session key.
+ *
+ * The transcript does not name the gateway's encapsulation key: the caller must know that one from before, as the
+ * identity.
+ *
+ * @throws CliError if anything is not as it should be
+ */
+export async function shakeHands(parts: HandshakeParts): Promise<PeerSession> {
+  const { provider, server, gateway, tunnelId, peerPublicKey } = parts;
+  const { ciphertext, sharedSecret } = await provider.encapsulate(gateway.kem);
+  const session = new PeerSession(sharedSecret);
+  try {
+    const answer = await server.ask(VpnService.method.handshake, {
+      tunnelId,
+      ciphertext: Uint8Array.from(ciphertext),
+    });
+    const peerHash = hash("sha256", peerPublicKey.exportRaw(), "hex");
+    const transcript = `${tunnelId}:${Buffer.from(ciphertext).toString("base64")}:${peerHash}`;
+    if (answer.transcript !== transcript)
+      throw distrust("the gateway's transcript is not that of this handshake");
+    const isSigned = await provider.verify(gateway.identity, Buffer.from(transcript), answer.signature);
+    if (!isSigned)
+      throw distrust("the gateway did not sign the handshake with the identity that it had before");
+    if (!session.isConfirmed(transcript, answer.keyConfirmation))
+      throw distrust("the gateway does not have the same session key");
+    return session;
+  } catch (error) {
+    session.close();
+    throw error;
+  }
+}
+
+/** A session key in memory, and the packets under it. */
+export class PeerSession {
+  readonly #sessionKey: Uint8Array;
+  /** Initialization vectors of packets that were opened. */
+  readonly #opened = new Set<string>();
+
+  /** @param sessionKey 32 bytes; overwritten by `close` */
+  constructor(sessionKey: Uint8Array) {
+    this.#sessionKey = sessionKey;
+  }
+
+  /** Tells whether somebody who has this confirmation has the session key. */
+  isConfirmed(transcript: string, confirmation: Uint8Array): boolean {
+    const key = Buffer.from(hkdfSync("sha256", this.#sessionKey, "", confirmationInfo, 32));
+    return equalBytes(createHmac("sha256", key).update(transcript).digest(), confirmation);
+  }
+
+  /** @returns initialization vector, ciphertext, tag */
+  seal(data: Uint8Array): Uint8Array<ArrayBuffer> {
+    const iv = randomBytes(ivBytes);
+    const cipher = createCipheriv("aes-256-gcm", this.#sessionKey, iv);
+    return Uint8Array.from(Buffer.concat([iv, cipher.update(data), cipher.final(), cipher.getAuthTag()]));
+  }
+
+  /** @throws CliError for a packet that is not genuine, or was opened before */
+  open(packet: Uint8Array): Uint8Array {
+    if (packet.length < ivBytes + tagBytes) throw distrust("the gateway sent a packet that is too short");
+    const iv = packet.subarray(0, ivBytes);
+    const decipher = createDecipheriv("aes-256-gcm", this.#sessionKey, iv, { authTagLength: tagBytes });
+    decipher.setAuthTag(packet.subarray(-tagBytes));
+    let data: Uint8Array;
+    try {
+      data = Buffer.concat([decipher.update(packet.subarray(ivBytes, -tagBytes)), decipher.final()]);
+    } catch {
+      throw distrust("the gateway sent a packet that is not under the session key");
+    }
+    const name = Buffer.from(iv).toString("latin1");
+    if (this.#opened.has(name)) throw distrust("the gateway sent a packet again");
+    this.#opened.add(name);
+    return data;
+  }
+
+  close(): void {
+    wipe(this.#sessionKey);
+  }
+}

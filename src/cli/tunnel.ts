@@ -1,0 +1,200 @@
+/** `qsp tunnel`: acts as a peer of the gateway, with its own half of the key agreement. */
+import { existsSync, rmSync } from "node:fs";
+import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import { distrust, exitCodes, usageError } from "./exit.ts";
+import { readChunks, readText, sizeOf } from "./files.ts";
+import { bytes, counted, facts, table } from "./output.ts";
+import { withProvider } from "./pem-keys.ts";
+import { createProgress, withProgress } from "./progress.ts";
+import { askPages } from "./server.ts";
+import {
+  askGatewayKeys,
+  defaultTunnelFile,
+  readTunnel,
+  toHandshake,
+  tunnelOption,
+  writeTunnel,
+} from "./tunnel-file.ts";
+import { type PeerSession, shakeHands } from "./tunnel-peer.ts";
+import { maxPacketBytes, openExchange, pingOnce, refusalOf, sendContent } from "./tunnel-stream.ts";
+import type { Verb, VerbInput } from "./verb.ts";
+
+const { method } = VpnService;
+
+export const tunnelVerbs: readonly Verb[] = [
+  {
+    name: "tunnel up",
+    operands: ["[NAME]"],
+    options: {
+      ...tunnelOption,
+      "gateway-identity": {
+        value: "FILE",
+        meaning: "Is the public key that the gateway must sign with (PEM); else the one it shows is kept",
+        offers: "files",
+      },
+    },
+    meaning:
+      "Registers a peer with a key of its own and makes a handshake: encapsulates to the gateway's key, and verifies its\n" +
+      "signature and its key confirmation. The gateway's keys are kept: later verbs accept no others.",
+    example: "qsp tunnel up laptop --tunnel laptop.json",
+    run: up,
+  },
+  {
+    name: "tunnel ping",
+    operands: [],
+    options: {
+      ...tunnelOption,
+      count: { value: "NUMBER", meaning: "Sends so many packets, 1 to 100000; else 4" },
+      size: { value: "BYTES", meaning: `Puts so many bytes into each, 1 to ${maxPacketBytes}; else 64` },
+      replay: { meaning: "Sends the last packet once more, which the gateway must refuse" },
+    },
+    meaning: "Agrees on a session key, and sends packets to the gateway and back.",
+    example: "qsp tunnel ping --count 2 --replay",
+    run: ping,
+  },
+  {
+    name: "tunnel send",
+    operands: ["FILE"],
+    options: tunnelOption,
+    meaning: "Agrees on a session key, and sends a file of any size, - for standard input, as packets.",
+    example: "qsp tunnel send contract.txt",
+    run: send,
+  },
+  {
+    name: "tunnel list",
+    operands: [],
+    options: {},
+    meaning: "Lists the tunnels of the gateway.",
+    example: "qsp tunnel list",
+    async run({ output, server }) {
+      const answer = await askPages(
+        (pageToken) => server.ask(method.listTunnels, { pageToken }),
+        ({ tunnels }) => tunnels,
+      );
+      output.answer(method.listTunnels.output, answer, () =>
+        answer.tunnels.length === 0
+          ? "There are no tunnels."
+          : table(
+              ["TUNNEL", "NAME", "ADDRESS", "SESSION", "PACKETS", "BYTES"],
+              answer.tunnels.map((tunnel) => [
+                tunnel.tunnelId,
+                tunnel.peerName,
+                tunnel.assignedIp,
+                tunnel.sessionStatus,
+                String(tunnel.packetCount),
+                String(tunnel.byteCount),
+              ]),
+            ),
+      );
+      return exitCodes.done;
+    },
+  },
+  {
+    name: "tunnel down",
+    operands: [],
+    options: tunnelOption,
+    meaning: "Ends the tunnel, and removes its file.",
+    example: "qsp tunnel down",
+    async run({ given, output, server }) {
+      const path = given.text("tunnel") ?? defaultTunnelFile;
+      const { tunnelId } = readTunnel(path, server.url);
+      const answer = await server.ask(method.disconnect, { tunnelId });
+      rmSync(path);
+      output.answer(method.disconnect.output, answer, () => `${answer.tunnelId} is ${answer.tunnelStatus}.`);
+      return exitCodes.done;
+    },
+  },
+];
+
+async function up({ operands: [peerName = ""], given, output, server }: VerbInput): Promise<number> {
+  const path = given.text("tunnel") ?? defaultTunnelFile;
+  if (existsSync(path)) throw usageError(`${path} exists already; qsp tunnel down ends the tunnel in it`);
+  const identityFile = given.text("gateway-identity");
+  return withProvider(async (provider) => {
+    const keys = await askGatewayKeys(server);
+    if (identityFile !== undefined && readText(identityFile).trim() !== keys.gatewayIdentityPem.trim())
+      throw distrust(`the gateway at ${server.url} has another identity than ${identityFile}`);
+    const { publicKey, secretKey } = await provider.generateKeyPair("ML-KEM-1024");
+    const answer = await server.ask(method.registerPeer, { peerName, publicKeyPem: publicKey.toPem() });
+    const { tunnelId, assignedIp } = answer;
+    const state = { url: server.url, tunnelId, assignedIp, secretKeyPem: secretKey.toPem(), ...keys };
+    writeTunnel(path, state);
+    const session = await shakeHands(await toHandshake(provider, server, state, path));
+    session.close();
+    output.answer(method.registerPeer.output, answer, () =>
+      facts({
+        tunnel: tunnelId,
+        address: assignedIp,
+        handshake: "the gateway's signature and its key confirmation are valid",
+        file: path,
+      }),
+    );
+    return exitCodes.done;
+  });
+}
+
+/** Agrees on a session key for as long as something needs it. */
+function withSession(
+  { given, server }: VerbInput,
+  use: (session: PeerSession, tunnelId: string) => Promise<number>,
+): Promise<number> {
+  const path = given.text("tunnel") ?? defaultTunnelFile;
+  const state = readTunnel(path, server.url);
+  return withProvider(async (provider) => {
+    const session = await shakeHands(await toHandshake(provider, server, state, path));
+    try {
+      return await use(session, state.tunnelId);
+    } finally {
+      session.close();
+    }
+  });
+}
+
+function ping(input: VerbInput): Promise<number> {
+  const { given, output, server } = input;
+  const count = given.whole("count", 1, 100_000) ?? 4;
+  const size = given.whole("size", 1, maxPacketBytes) ?? 64;
+  return withSession(input, async (session, tunnelId) => {
+    const exchange = openExchange(server);
+    const timesMs: number[] = [];
+    let packet = new Uint8Array();
+    for (let i = 1; i <= count; i += 1) {
+      const round = await pingOnce(exchange, session, tunnelId, size);
+      packet = round.packet;
+      timesMs.push(round.roundTripMs);
+      if (!output.isJson)
+        output.print(`packet ${i}: ${bytes(size)} there and back in ${milliseconds(round.roundTripMs)}`);
+    }
+    const replay = given.flag("replay")
+      ? refusalOf(await exchange.request({ packet: { case: "receive", value: { tunnelId, packet } } }))
+      : undefined;
+    await exchange.close();
+    if (given.flag("replay") && replay !== "PACKET_REPLAYED")
+      throw distrust("the gateway took a packet a second time");
+    const meanMs = timesMs.reduce((sum, time) => sum + time, 0) / count;
+    output.tell(
+      { tunnelId, packets: count, size, meanMs, maxMs: Math.max(...timesMs), ...(replay && { replay }) },
+      `${counted(count, "packet")} there and back, ${milliseconds(meanMs)} on average` +
+        (replay === undefined ? "" : `; the last one sent again was refused (${replay})`),
+    );
+    return exitCodes.done;
+  });
+}
+
+function send(input: VerbInput): Promise<number> {
+  const { operands, output, server } = input;
+  const [path = ""] = operands;
+  const chunks = withProgress(readChunks(path), createProgress(path, sizeOf(path)));
+  return withSession(input, async (session, tunnelId) => {
+    const sent = await sendContent(server, session, tunnelId, chunks);
+    output.tell(
+      { tunnelId, ...sent },
+      `${counted(sent.packets, "packet")}, ${bytes(sent.bytes)}, as the gateway found them`,
+    );
+    return exitCodes.done;
+  });
+}
+
+function milliseconds(ms: number): string {
+  return `${ms.toFixed(1)} ms`;
+}

@@ -1,0 +1,68 @@
+/** `qsp verify`: a file of any size, without a server where the public key is at hand. */
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
+import { CliError, exitCodes, usageError } from "./exit.ts";
+import { parsePublicKey, readPublicKey, requireSigning, withProvider } from "./pem-keys.ts";
+import { readContent } from "./sign.ts";
+import { readContext, readSignature, verifyContent } from "./signatures.ts";
+import type { Verb, VerbInput } from "./verb.ts";
+
+export const verifyVerbs: readonly Verb[] = [
+  {
+    name: "verify",
+    operands: ["FILE"],
+    options: {
+      signature: { value: "FILE", meaning: "Holds the signature, raw or in base64", offers: "files" },
+      key: { value: "KEY-ID", meaning: "Verifies with this key of the server, ACTIVE or ROTATED" },
+      "public-key": {
+        value: "FILE",
+        meaning: "Verifies with this key (PEM), without a server",
+        offers: "files",
+      },
+      context: { value: "TEXT", meaning: "What the signature was bound to" },
+      sha256: { meaning: "The signature is over SHA-256 of the file" },
+    },
+    meaning:
+      "Verifies the signature of a file of any size, - for standard input. The work is done here: with --key the server\n" +
+      "is asked for the public key alone, with --public-key it is not asked at all.",
+    example: 'qsp verify contract.txt --signature contract.txt.sig --key "$KEY"',
+    run: (input) =>
+      withProvider(async (provider) => {
+        const { operands, given, output } = input;
+        const signatureFile = given.need("signature");
+        const context = readContext(given.text("context"));
+        const publicKey = await findPublicKey(provider, input);
+        const signature = await readSignature(signatureFile, publicKey.algorithm);
+        const content = { chunks: readContent(input), context };
+        const valid = await verifyContent(provider, publicKey, signature, content);
+        output.tell(
+          { valid, algorithm: publicKey.algorithm },
+          valid
+            ? `${operands[0]}: the signature is valid (${publicKey.algorithm})`
+            : `${operands[0]}: the signature is NOT valid (${publicKey.algorithm})`,
+        );
+        return valid ? exitCodes.done : exitCodes.no;
+      }),
+  },
+];
+
+async function findPublicKey(provider: CryptoProvider, { given, server }: VerbInput): Promise<PublicKey> {
+  const keyId = given.text("key");
+  const file = given.text("public-key");
+  if ((keyId === undefined) === (file === undefined))
+    throw usageError("give exactly one of --key and --public-key");
+  if (file !== undefined) {
+    const publicKey = readPublicKey(provider, file);
+    requireSigning(publicKey.algorithm, file);
+    return publicKey;
+  }
+  const { result } = await server.ask(KmsService.method.getKey, { keyId: keyId ?? "" });
+  if (result?.status === "DESTROYED")
+    throw new CliError(
+      exitCodes.refused,
+      `key ${keyId} is DESTROYED and verifies nothing more (FAILED_PRECONDITION, KEY_STATE_REFUSES)`,
+    );
+  const publicKey = parsePublicKey(provider, result?.publicKeyPem ?? "", `key ${keyId}`);
+  requireSigning(publicKey.algorithm, `key ${keyId}`);
+  return publicKey;
+}

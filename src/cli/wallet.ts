@@ -1,0 +1,108 @@
+/** `qsp wallet`: keys with an address, kept by the server. */
+import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
+import { exitCodes } from "./exit.ts";
+import { readData, readText, writeFile } from "./files.ts";
+import { bytes, facts, table, time } from "./output.ts";
+import { askPages } from "./server.ts";
+import { readSignature } from "./signatures.ts";
+import type { Verb } from "./verb.ts";
+
+const { method } = WalletService;
+
+export const walletVerbs: readonly Verb[] = [
+  {
+    name: "wallet create",
+    operands: ["[LABEL]"],
+    options: {
+      "public-key": { value: "FILE", meaning: "Writes the public key there (PEM)", offers: "files" },
+    },
+    meaning: "Makes a wallet: an ML-DSA-65 key that the server keeps, with an address.",
+    example: "qsp wallet create savings --public-key savings.pub",
+    async run({ operands: [label = ""], given, output, server }) {
+      const answer = await server.ask(method.createWallet, { label });
+      const file = given.text("public-key");
+      if (file !== undefined) writeFile(file, answer.publicKeyPem, 0o644);
+      output.answer(method.createWallet.output, answer, () =>
+        facts({ wallet: answer.walletId, address: answer.address, label: answer.label, "public key": file }),
+      );
+      return exitCodes.done;
+    },
+  },
+  {
+    name: "wallet list",
+    operands: [],
+    options: {},
+    meaning: "Lists wallets in the order of their creation.",
+    example: "qsp wallet list",
+    async run({ output, server }) {
+      const answer = await askPages(
+        (pageToken) => server.ask(method.listWallets, { pageToken }),
+        ({ wallets }) => wallets,
+      );
+      output.answer(method.listWallets.output, answer, () =>
+        answer.wallets.length === 0
+          ? "There are no wallets."
+          : table(
+              ["WALLET", "ADDRESS", "CREATED", "LABEL"],
+              answer.wallets.map((wallet) => [
+                wallet.walletId,
+                wallet.address,
+                time(wallet.createdAt),
+                wallet.label,
+              ]),
+            ),
+      );
+      return exitCodes.done;
+    },
+  },
+  {
+    name: "wallet sign",
+    operands: ["WALLET-ID", "TRANSACTION"],
+    options: {
+      out: {
+        value: "FILE",
+        meaning: "Writes the raw signature there; else it is printed in base64",
+        offers: "files",
+      },
+    },
+    meaning: "Signs a transaction with a wallet's key. The transaction is the text itself, @FILE, or -.",
+    example: `qsp wallet sign "$WALLET" 'pay 10 to bob' --out payment.sig`,
+    async run({ operands: [walletId = "", transaction = ""], given, output, server }) {
+      const answer = await server.ask(method.signTransaction, {
+        walletId,
+        data: await readData(transaction),
+      });
+      const file = given.text("out");
+      if (file !== undefined) writeFile(file, answer.signature, 0o644);
+      output.answer(method.signTransaction.output, answer, () =>
+        file === undefined
+          ? Buffer.from(answer.signature).toString("base64")
+          : `${file}: ${bytes(answer.signature.length)} of ${answer.address}`,
+      );
+      return exitCodes.done;
+    },
+  },
+  {
+    name: "wallet verify",
+    operands: ["TRANSACTION"],
+    options: {
+      signature: { value: "FILE", meaning: "Holds the signature, raw or in base64", offers: "files" },
+      "public-key": { value: "FILE", meaning: "Is the wallet's public key (PEM)", offers: "files" },
+    },
+    meaning: "Verifies a transaction's signature, and tells whose address it is.",
+    example: "qsp wallet verify 'pay 7 to bob' --signature transaction.sig --public-key wallet.pub",
+    async run({ operands: [transaction = ""], given, output, server }) {
+      const answer = await server.ask(method.verifyTransaction, {
+        data: await readData(transaction),
+        signature: await readSignature(given.need("signature"), "ML-DSA-65"),
+        publicKeyPem: readText(given.need("public-key")),
+      });
+      output.answer(method.verifyTransaction.output, answer, () =>
+        answer.valid
+          ? `The signature is valid; it is of ${answer.address}.`
+          : `The signature is NOT valid for ${answer.address}.`,
+      );
+      return answer.valid ? exitCodes.done : exitCodes.no;
+    },
+  },
+];

@@ -1,0 +1,99 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { isMissing } from "../interop/tools.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { launch, qsp, qspDone, timeout } from "./qsp.ts";
+
+/** Lines up to the cursor, and what is offered there: all of these, and nothing that is forbidden. */
+const lines = [
+  { line: [""], offers: ["call", "kms", "sign", "help"], forbids: ["create"] },
+  { line: ["k"], offers: ["keygen", "kms"], forbids: ["sign"] },
+  { line: ["kms", ""], offers: ["create", "rotate", "verify-audit"], forbids: ["kms", "--json"] },
+  { line: ["kms", "ro"], offers: ["rotate"], forbids: ["create"] },
+  { line: ["kms", "create", "--"], offers: ["--algorithm", "--json", "--url"], forbids: ["--follow"] },
+  { line: ["kms", "audit", "--f"], offers: ["--follow"], forbids: ["--json"] },
+  { line: ["kms", "list", "--status", ""], offers: ["ACTIVE", "ROTATED"], forbids: ["--json", "list"] },
+  { line: ["keygen", "x", "--algorithm", "ML-K"], offers: ["ML-KEM-768"], forbids: ["ML-DSA-65"] },
+  { line: ["sign", "con"], offers: ["contract.txt"], forbids: ["--key"] },
+  {
+    line: ["verify", "contract.txt", "--signature", "contract.txt.s"],
+    offers: ["contract.txt.sig"],
+    forbids: [],
+  },
+  { line: ["sign", "contract.txt", "--ke"], offers: ["--key", "--key-file"], forbids: ["--json"] },
+  { line: ["completion", ""], offers: ["bash", "zsh"], forbids: ["kms"] },
+  { line: ["kms", "get", "--url", ""], offers: [], forbids: ["create", "contract.txt"] },
+];
+
+function placeWithFiles() {
+  const place = { cwd: makeTemporaryDirectory() };
+  for (const name of ["contract.txt", "contract.txt.sig"]) writeFileSync(join(place.cwd, name), "");
+  return place;
+}
+
+const quote = (word: string): string => `'${word}'`;
+
+describe.skipIf(isMissing("bash"))("completion in bash", { timeout }, () => {
+  it.each(lines)("offers what may follow: qsp $line", async ({ line, offers, forbids }) => {
+    const place = placeWithFiles();
+    const script = await qspDone(["completion", "bash"], place);
+    const words = ["qsp", ...line].map(quote).join(" ");
+    const ask = `COMP_WORDS=(${words}); COMP_CWORD=${line.length}; _qsp; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const { code, stdout, stderr } = await launch("bash", ["-c", `${script}\n${ask}`], place).end;
+    const offered = stdout.split("\n");
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(offered).toEqual(expect.arrayContaining(offers));
+    expect(offered.filter((word) => forbids.includes(word))).toEqual([]);
+  });
+
+  it("belongs to the word qsp", async () => {
+    const place = placeWithFiles();
+    const script = await qspDone(["completion", "bash"], place);
+    const { stdout } = await launch("bash", ["-c", `${script}\ncomplete -p qsp`], place).end;
+    expect(stdout).toContain("_qsp qsp");
+  });
+});
+
+describe.skipIf(isMissing("zsh"))(
+  `completion in zsh${isMissing("zsh") ? " (needs zsh)" : ""}`,
+  { timeout },
+  () => {
+    it("is a script that zsh reads without a complaint", async () => {
+      const place = placeWithFiles();
+      writeFileSync(join(place.cwd, "_qsp"), await qspDone(["completion", "zsh"], place));
+      const load = "autoload -Uz compinit; compinit -u -D; source ./_qsp; whence -w _qsp";
+      expect(await launch("zsh", ["-f", "-c", load], place).end).toMatchObject({
+        code: 0,
+        stdout: "_qsp: function\n",
+        stderr: "",
+      });
+    });
+
+    it.each(lines)("offers what may follow: qsp $line", async ({ line, offers, forbids }) => {
+      const place = placeWithFiles();
+      const script = await qspDone(["completion", "zsh"], place);
+      // The functions of zsh's own that a completion calls, outside of its editor.
+      const stubs = `compdef() { :; }; compadd() { shift; print -rl -- "$@"; }; _files() { print -rl -- *(N); }`;
+      const words = ["qsp", ...line].map(quote).join(" ");
+      const ask = `words=(${words}); CURRENT=${line.length + 1}; _qsp`;
+      const { code, stdout, stderr } = await launch("zsh", ["-f", "-c", `${stubs}\n${script}\n${ask}`], place)
+        .end;
+      const offered = stdout.split("\n");
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      expect(offered).toEqual(expect.arrayContaining(offers));
+      // zsh itself leaves out what does not begin with what was typed.
+      const begun = line.at(-1) ?? "";
+      expect(offered.filter((word) => forbids.includes(word) && word.startsWith(begun))).toEqual([]);
+    });
+  },
+);
+
+describe("completion", { timeout }, () => {
+  it("refuses a shell that it does not know", async () => {
+    expect(await qsp(["completion", "fish"], placeWithFiles())).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("bash, zsh"),
+    });
+  });
+});

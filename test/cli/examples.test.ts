@@ -1,0 +1,185 @@
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
+import { DefiService } from "#gen/defi/defi_service_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { NftService } from "#gen/nft/nft_service_pb.ts";
+import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
+import { loadAllVerbs } from "../../src/cli/groups.ts";
+import { isMissing } from "../interop/tools.ts";
+import { launch, program, qsp, qspDone, timeout, useServer } from "./qsp.ts";
+
+const server = useServer();
+const verbs = await loadAllVerbs();
+
+/** A directory that an example is run in, and the variables that it names. */
+interface Stage {
+  readonly cwd: string;
+  readonly url: string;
+  readonly env: Record<string, string>;
+}
+
+/** What an example may need, by what of it shows that it does. */
+const props: readonly (readonly [RegExp, (stage: Stage) => Promise<void>])[] = [
+  [/contract\.txt/, async ({ cwd }) => writeFileSync(join(cwd, "contract.txt"), "the contract")],
+  [
+    /\$PASSWORD/,
+    async ({ env }) => {
+      env.PASSWORD = "correct horse battery staple";
+    },
+  ],
+  [
+    /\$KEY\b/,
+    async ({ cwd, env }) => {
+      const kms = server.client(KmsService);
+      const keyId = (await kms.createKey({})).result?.keyId ?? "";
+      const signed = await kms.sign({ keyId, data: Buffer.from("the contract") });
+      writeFileSync(join(cwd, "contract.txt.sig"), signed.result?.signature ?? "");
+      env.KEY = keyId;
+    },
+  ],
+  [
+    /\$KEM_KEY\b/,
+    async ({ cwd, env }) => {
+      const kms = server.client(KmsService);
+      const keyId = (await kms.createKey({ usage: "KEM" })).result?.keyId ?? "";
+      writeFileSync(join(cwd, "message.ct"), (await kms.encapsulate({ keyId })).result?.ciphertext ?? "");
+      env.KEM_KEY = keyId;
+    },
+  ],
+  [
+    /\$WALLET\b|wallet\.pub/,
+    async ({ cwd, env }) => {
+      const wallets = server.client(WalletService);
+      const { walletId, publicKeyPem } = await wallets.createWallet({});
+      const { signature } = await wallets.signTransaction({ walletId, data: Buffer.from("pay 7 to bob") });
+      writeFileSync(join(cwd, "wallet.pub"), publicKeyPem);
+      writeFileSync(join(cwd, "transaction.sig"), signature);
+      env.WALLET = walletId;
+    },
+  ],
+  [
+    /\$TOKEN\b/,
+    async ({ env }) => {
+      env.TOKEN = (await server.client(NftService).mint({ name: "Night sky" })).tokenId;
+    },
+  ],
+  [/chain add/, async () => void (await server.client(BlockchainService).registerNode({}))],
+  [/device (send|stream|authenticate)/, async (stage) => void (await qspDone(["device", "register"], stage))],
+  [/tunnel (ping|send|down)/, async (stage) => void (await qspDone(["tunnel", "up"], stage))],
+  [
+    /image\.bin/,
+    async (stage) => {
+      writeFileSync(join(stage.cwd, "image.bin"), "an image");
+      await qspDone(["keygen", "vendor", "--algorithm", "ML-DSA-87"], stage);
+      await qspDone(["sign", "image.bin", "--sha256", "--key-file", "vendor.key"], stage);
+      await qspDone(["device", "register"], stage);
+    },
+  ],
+  [
+    /ada\.pub/,
+    async (stage) => {
+      for (const name of ["ada", "bob"]) await qspDone(["keygen", name], stage);
+    },
+  ],
+  [
+    /\$MULTISIG\b/,
+    async ({ env }) => {
+      const { walletId } = await server.client(DefiService).createMultisig({ signerCount: 2, threshold: 1 });
+      env.MULTISIG = walletId;
+    },
+  ],
+  [
+    /\$PROPOSAL\b/,
+    async (stage) => {
+      await qspDone(["keygen", "ada"], stage);
+      const created = await qspDone(
+        ["multisig", "create", "--signer", "ada.pub", "--threshold", "1", "--json"],
+        stage,
+      );
+      const { walletId } = JSON.parse(created);
+      stage.env.PROPOSAL = await propose(walletId);
+    },
+  ],
+  [
+    /\$SIGNED_PROPOSAL\b/,
+    async ({ env }) => {
+      const defi = server.client(DefiService);
+      const { walletId, signers } = await defi.createMultisig({ signerCount: 1, threshold: 1 });
+      const proposalId = await propose(walletId);
+      await defi.signProposal({ proposalId, signer: signers[0] ?? "" });
+      env.SIGNED_PROPOSAL = proposalId;
+    },
+  ],
+];
+
+async function propose(walletId: string): Promise<string> {
+  const { proposal } = await server
+    .client(DefiService)
+    .createProposal({ walletId, data: Buffer.from("pay") });
+  return proposal?.proposalId ?? "";
+}
+
+async function stageFor(example: string): Promise<Stage> {
+  const stage = { ...server.place(), env: {} as Record<string, string> };
+  for (const [sign, prepare] of props) if (sign.test(example)) await prepare(stage);
+  return stage;
+}
+
+/** A directory for the PATH in which `qsp` is the program. */
+function installIn(cwd: string): string {
+  const bin = join(cwd, "bin");
+  mkdirSync(bin);
+  symlinkSync(program, join(bin, "qsp"));
+  return [bin, process.env.PATH].join(delimiter);
+}
+
+describe.skipIf(isMissing("bash"))("the examples of the help, exactly as printed", () => {
+  it.each(verbs.map(({ name, example }) => ({ name, example })))(
+    "$example",
+    { timeout },
+    async ({ example }) => {
+      const stage = await stageFor(example);
+      const env = { ...stage.env, PATH: installIn(stage.cwd) };
+      const { code, stderr } = await launch("bash", ["-euo", "pipefail", "-c", example], { ...stage, env })
+        .end;
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    },
+  );
+});
+
+describe("the help", { timeout }, () => {
+  it("has an example of its own for each verb", () => {
+    for (const { name, example } of verbs) expect(example).toContain(`qsp ${name}`);
+    expect(new Set(verbs.map(({ example }) => example)).size).toBe(verbs.length);
+  });
+
+  it("shows a verb's operands, options, exit codes and example, and calls no server", async () => {
+    const { code, stdout } = await qsp(["kms", "create", "--help"], {
+      ...server.place(),
+      url: "http://127.0.0.1:1",
+    });
+    expect(code).toBe(0);
+    for (const part of ["qsp kms create [ALIAS]", "--algorithm NAME", "$ qsp kms create invoices", "130"])
+      expect(stdout).toContain(part);
+  });
+
+  it("lists all verbs, the exit codes, and where the operator's commands are", async () => {
+    const { code, stdout } = await qsp(["help"], server.place());
+    expect(code).toBe(0);
+    for (const { name } of verbs) expect(stdout).toContain(`  ${name}`);
+    for (const part of ["Exit codes:", "the server refused", "qsp --help"]) expect(stdout).toContain(part);
+  });
+
+  it("lists the verbs of a group", async () => {
+    const { code, stdout } = await qsp(["kms", "--help"], server.place());
+    expect(code).toBe(0);
+    expect(stdout).toContain("kms rotate KEY-ID");
+    expect(stdout).not.toContain("device");
+  });
+
+  it("of the operator names the client's", async () => {
+    expect(await qspDone(["--help"], server.place())).toContain("qsp help");
+  });
+});

@@ -1,0 +1,214 @@
+import { once } from "node:events";
+import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { hashPassword } from "../../src/services/pqc/passwords.ts";
+import { createUserStore } from "../../src/services/pqc/users.ts";
+import { type RunningServer, startServer } from "../interop/start-server.ts";
+import { isMissing } from "../interop/tools.ts";
+import { openTestStore } from "../storage/open-store.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { launch, program, qsp, qspDone, qspJson, type RunOptions, timeout } from "./qsp.ts";
+
+const password = "correct horse battery staple";
+const dataDir = makeTemporaryDirectory(afterAll);
+let server: RunningServer;
+
+beforeAll(async () => {
+  const provider = await createCryptoProvider("openssl");
+  const store = await openTestStore(dataDir, provider);
+  const users = createUserStore(store);
+  const passwordHash = await hashPassword(password);
+  await users.add({ name: "ada", role: "admin", passwordHash }, new Date());
+  await users.add({ name: "bob", role: "user", passwordHash }, new Date());
+  await store.close();
+  await provider.close();
+  server = await startServer({ dataDir, env: { QSP_AUTH: "token" } });
+}, timeout);
+afterAll(async () => {
+  await server?.stop();
+});
+
+const place = () => ({ cwd: makeTemporaryDirectory(), url: server.url });
+const loginsFile = ({ cwd }: RunOptions): string => join(cwd, "state", "qsp", "logins.json");
+const tokenOf = (options: RunOptions): string =>
+  JSON.parse(readFileSync(loginsFile(options), "utf8"))[server.url].token;
+
+async function loggedIn(name = "ada") {
+  const here = place();
+  await qspDone(["login", name], { ...here, stdin: `${password}\n` });
+  return here;
+}
+
+/** A server that keeps what it is told of the caller. */
+async function listen() {
+  const authorizations: (string | undefined)[] = [];
+  const handler = connectNodeAdapter({
+    routes: ({ service }) => void service(KmsService, { listKeys: () => ({ status: "success" }) }),
+  });
+  const stranger = createServer((request, response) => {
+    authorizations.push(request.headers.authorization);
+    handler(request, response);
+  });
+  stranger.listen(0, "127.0.0.1");
+  await once(stranger, "listening");
+  onTestFinished(() => void stranger.close());
+  const { port } = stranger.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, authorizations };
+}
+
+describe("qsp login", { timeout }, () => {
+  it("lets later calls in, with a token that is kept for its owner alone and printed nowhere", async () => {
+    const here = place();
+    expect(await qsp(["kms", "list"], here)).toMatchObject({
+      code: 3,
+      stderr: expect.stringMatching(/TOKEN_MISSING\).*qsp login/),
+    });
+    const stdout = await qspDone(["login", "ada", "--json"], { ...here, stdin: `${password}\n` });
+    expect(JSON.parse(stdout)).toMatchObject({ url: server.url, username: "ada" });
+    expect(stdout).not.toContain(tokenOf(here));
+    expect(await qspDone(["kms", "list"], here)).toContain("no keys");
+    expect([
+      statSync(loginsFile(here)).mode & 0o777,
+      statSync(join(loginsFile(here), "..")).mode & 0o777,
+    ]).toEqual([0o600, 0o700]);
+  });
+
+  it("refuses a wrong password, and keeps what was there", async () => {
+    const here = await loggedIn();
+    const before = tokenOf(here);
+    expect(await qsp(["login", "ada"], { ...here, stdin: "wrong\n" })).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining("LOGIN_FAILED"),
+    });
+    expect(tokenOf(here)).toBe(before);
+  });
+
+  it("asks without the token of an earlier login, which may be a dead one", async () => {
+    const here = await loggedIn();
+    const logins = JSON.parse(readFileSync(loginsFile(here), "utf8"));
+    logins[server.url].token = "dead";
+    writeFileSync(loginsFile(here), JSON.stringify(logins));
+    expect((await qsp(["kms", "list"], here)).code).toBe(3);
+    await qspDone(["login", "ada"], { ...here, stdin: password });
+    await qspDone(["kms", "list"], here);
+  });
+
+  it.skipIf(isMissing("script"))("shows nothing of a password that is typed at a terminal", async () => {
+    const here = place();
+    const command = `"${process.execPath}" "${program}" login ada`;
+    const { child, end } = launch("script", ["-qec", command, join(here.cwd, "typescript")], {
+      ...here,
+      stdin: null,
+    });
+    const { code, stdout } = await typed(child, end);
+    expect(code).toBe(0);
+    expect(stdout).toContain("Password of ada: ");
+    expect(stdout).not.toContain(password);
+    await qspDone(["kms", "list"], here);
+  });
+
+  /** Types the password once it is asked for, with a slip that is taken back. */
+  async function typed(child: ReturnType<typeof launch>["child"], end: ReturnType<typeof launch>["end"]) {
+    await new Promise<void>((resolve) => {
+      let shown = "";
+      child.stdout?.on("data", (chunk) => {
+        shown += chunk;
+        if (shown.includes("Password of ada: ")) resolve();
+      });
+    });
+    child.stdin?.end(`${password}x\u007f\r`);
+    return end;
+  }
+});
+
+describe("a token", { timeout }, () => {
+  it("of a login goes to no other server", async () => {
+    const here = await loggedIn();
+    const stranger = await listen();
+    await qspDone(["kms", "list"], { ...here, url: stranger.url });
+    await qspDone(["kms", "list"], { ...here, url: stranger.url, env: { QSP_TOKEN: "meant for it" } });
+    expect(stranger.authorizations).toEqual([undefined, "Bearer meant for it"]);
+  });
+
+  it("comes from --token-file, or QSP_TOKEN, before that of a login", async () => {
+    const token = tokenOf(await loggedIn());
+    const here = place();
+    await qspDone(["kms", "list", "--token-file", "token"], withToken(here, token));
+    await qspDone(["kms", "list"], { ...here, env: { QSP_TOKEN: token } });
+    const dead = { ...(await loggedIn()), env: { QSP_TOKEN: "dead" } };
+    expect(await qsp(["kms", "list"], dead)).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining("TOKEN_"),
+    });
+  });
+
+  function withToken(here: RunOptions, token: string): RunOptions {
+    writeFileSync(join(here.cwd, "token"), `${token}\n`);
+    return here;
+  }
+
+  it("is no flag", async () => {
+    expect(await qsp(["kms", "list", "--token", "x"], place())).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("--token is no option"),
+    });
+  });
+
+  it("is gone after qsp logout", async () => {
+    const here = await loggedIn();
+    await qspDone(["logout"], here);
+    expect(readFileSync(loginsFile(here), "utf8")).toBe("{}\n");
+    expect((await qsp(["kms", "list"], here)).code).toBe(3);
+  });
+
+  it("is not sent in clear to another machine, unless it is told to", async () => {
+    const far = { ...place(), url: "http://192.0.2.1:8080", env: { QSP_TOKEN: "secret" } };
+    expect(await qsp(["kms", "list"], far)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("https"),
+    });
+    expect(await qsp(["login", "ada"], { ...far, env: {}, stdin: password })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("https"),
+    });
+  });
+
+  it("of a damaged file is not guessed", async () => {
+    const here = await loggedIn();
+    writeFileSync(loginsFile(here), "{");
+    expect(await qsp(["kms", "list"], here)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(loginsFile(here)),
+    });
+  });
+});
+
+describe("while the server wants tokens", { timeout }, () => {
+  it("says whose role does not do", async () => {
+    const here = await loggedIn("bob");
+    expect(await qsp(["kms", "audit"], here)).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining("(PERMISSION_DENIED, ROLE_MISSING)"),
+    });
+  });
+
+  it("a device that authenticated sends with a token of its own", async () => {
+    const here = await loggedIn();
+    await qspDone(["device", "register"], here);
+    rmSync(loginsFile(here));
+    expect(await qsp(["device", "send", "21.5"], here)).toMatchObject({ code: 3 });
+    await qspDone(["device", "authenticate"], here);
+    expect(await qspJson(["device", "send", "21.6"], here)).toMatchObject({ verified: true });
+    expect(await qspDone(["device", "stream"], { ...here, stdin: "21.7\n" })).toMatch(/is verified/);
+  });
+
+  it("health needs no token", async () => {
+    expect((await qsp(["health"], place())).code).toBe(0);
+  });
+});

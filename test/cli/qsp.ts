@@ -1,0 +1,133 @@
+/** Runs `qsp` as a person does, against a server that runs as an operator runs it. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import type { DescService } from "@bufbuild/protobuf";
+import { type Client, createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { afterAll, beforeAll } from "vitest";
+import { type RunningServer, startServer } from "../interop/start-server.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+
+/** The command as npm installs it: it finds the right Node and starts `main` with it. */
+export const program = join(import.meta.dirname, "../../src/qsp.mjs");
+/** What the command starts; most tests do so themselves, which takes half the time. */
+const main = join(import.meta.dirname, "../../src/main.ts");
+
+/** How a run ended. */
+export interface Run {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Where and with what a run happens. */
+export interface RunOptions {
+  readonly cwd: string;
+  readonly url?: string;
+  /** What standard input holds; null leaves it open for the test. */
+  readonly stdin?: string | Uint8Array | null;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Runs the command as npm installs it. */
+  readonly isInstalled?: boolean;
+  /** Leads a group of processes of its own, so that the test can signal all of them. */
+  readonly hasOwnGroup?: boolean;
+}
+
+/** The variables of a run: nothing of the person who runs the tests. */
+export function environmentOf({ cwd, url, env }: RunOptions): Record<string, string> {
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("QSP_"));
+  return {
+    ...Object.fromEntries(inherited.map(([name, value = ""]) => [name, value])),
+    XDG_STATE_HOME: join(cwd, "state"),
+    ...(url !== undefined && { QSP_URL: url }),
+    ...env,
+  };
+}
+
+/** Starts `qsp` with exactly these words. */
+export function startQsp(
+  args: readonly string[],
+  options: RunOptions,
+): { child: ChildProcess; end: Promise<Run> } {
+  return launch(process.execPath, [options.isInstalled ? program : main, ...args], options);
+}
+
+/** Runs `qsp` to its end. */
+export function qsp(args: readonly string[], options: RunOptions): Promise<Run> {
+  return startQsp(args, options).end;
+}
+
+/** Runs `qsp`, which must be done. @returns what it printed */
+export async function qspDone(args: readonly string[], options: RunOptions): Promise<string> {
+  const { code, stdout, stderr } = await qsp(args, options);
+  if (code !== 0) throw new Error(`qsp ${args.join(" ")} ended with ${code}: ${stderr}`);
+  return stdout;
+}
+
+/** Runs `qsp … --json`, which must be done. @returns the last answer */
+export async function qspJson(
+  args: readonly string[],
+  options: RunOptions,
+): Promise<Record<string, unknown>> {
+  return JSON.parse((await qspDone([...args, "--json"], options)).trimEnd().split("\n").at(-1) ?? "");
+}
+
+/** Runs any program to its end. */
+export function launch(
+  file: string,
+  args: readonly string[],
+  options: RunOptions,
+): { child: ChildProcess; end: Promise<Run> } {
+  const child = spawn(file, args, {
+    cwd: options.cwd,
+    env: environmentOf(options),
+    detached: options.hasOwnGroup ?? false,
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.on("data", (chunk) => {
+    stdout += chunk;
+  });
+  child.stderr.on("data", (chunk) => {
+    stderr += chunk;
+  });
+  child.stdin.on("error", () => {}); // A program may end without reading what it does not need.
+  if (options.stdin !== null) child.stdin.end(options.stdin ?? "");
+  const end = once(child, "close").then(([code]): Run => ({ code, stdout, stderr }));
+  return { child, end };
+}
+
+/** The server of one test file, and ways to it. */
+export interface CliServer {
+  readonly url: string;
+  /** Calls it without `qsp`. */
+  client<S extends DescService>(service: S): Client<S>;
+  /** A directory of one test, and the server's address. */
+  place(): { readonly cwd: string; readonly url: string };
+}
+
+/** Starts a server for the tests of a file. */
+export function useServer(env: Readonly<Record<string, string>> = {}): CliServer {
+  const dataDir = makeTemporaryDirectory(afterAll);
+  let server: RunningServer | undefined;
+  beforeAll(async () => {
+    server = await startServer({ dataDir, env });
+  }, 60_000);
+  afterAll(async () => {
+    await server?.stop();
+  });
+  const urlOf = (): string => server?.url ?? "";
+  return {
+    get url() {
+      return urlOf();
+    },
+    client: (service) =>
+      createClient(service, createGrpcTransport({ baseUrl: urlOf(), idleConnectionTimeoutMs: 1000 })),
+    place: () => ({ cwd: makeTemporaryDirectory(), url: urlOf() }),
+  };
+}
+
+/** Milliseconds for a test of some runs, each of which starts Node twice. */
+export const timeout = 60_000;

@@ -1,0 +1,230 @@
+import { createHash, createPublicKey, verify } from "node:crypto";
+import { readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { qsp, qspDone, qspJson, type RunOptions, timeout, useServer } from "./qsp.ts";
+
+const server = useServer();
+/** Where there is no server. */
+const nowhere = "http://127.0.0.1:1";
+
+async function makeKey(algorithm = "ML-DSA-65"): Promise<string> {
+  return (await server.client(KmsService).createKey({ algorithm })).result?.keyId ?? "";
+}
+
+/** A directory with a file to sign. */
+function placeWith(content: string | Uint8Array, url = server.url) {
+  const place = { ...server.place(), url };
+  writeFileSync(join(place.cwd, "file"), content);
+  return place;
+}
+
+const read = ({ cwd }: RunOptions, name: string): Buffer => readFileSync(join(cwd, name));
+
+/** Whether node:crypto, which knows nothing of qsp, takes a signature. */
+function isSignature(
+  place: RunOptions,
+  publicKeyFile: string,
+  message: Uint8Array,
+  signature: Uint8Array,
+): boolean {
+  return verify(null, message, createPublicKey(read(place, publicKeyFile)), signature);
+}
+
+/** Makes a program say at its end how much memory it had, in KiB. */
+const reporter = `data:text/javascript,${encodeURIComponent(
+  'process.on("exit", () => console.error("peak " + process.resourceUsage().maxRSS))',
+)}`;
+
+/** The most memory that one of the processes of a run had. */
+function peakMebibytesOf(stderr: string): number {
+  const peaks = [...stderr.matchAll(/^peak (\d+)$/gm)].map(([, kibibytes]) => Number(kibibytes) / 1024);
+  return peaks.length === 0 ? Number.NaN : Math.max(...peaks);
+}
+
+describe("qsp sign", { timeout }, () => {
+  it("signs with a key of the server, into FILE.sig", async () => {
+    const keyId = await makeKey();
+    const place = placeWith("hello");
+    expect(await qspJson(["sign", "file", "--key", keyId], place)).toMatchObject({
+      algorithm: "ML-DSA-65",
+      keyId,
+    });
+    await qspDone(["kms", "get", keyId, "--public-key", "key.pub"], place);
+    expect(isSignature(place, "key.pub", Buffer.from("hello"), read(place, "file.sig"))).toBe(true);
+  });
+
+  it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "SLH-DSA-SHA2-128f"])(
+    "signs with a key of %s of one's own, without a server",
+    async (algorithm) => {
+      const place = placeWith("hello", nowhere);
+      await qspDone(["keygen", "me", "--algorithm", algorithm], place);
+      await qspDone(["sign", "file", "--key-file", "me.key", "--out", "out.sig"], place);
+      expect(isSignature(place, "me.pub", Buffer.from("hello"), read(place, "out.sig"))).toBe(true);
+    },
+  );
+
+  it("signs a file of many chunks", async () => {
+    const content = Buffer.alloc(3_000_001, "chunks");
+    const place = placeWith(content);
+    const keyId = await makeKey();
+    await qspDone(["sign", "file", "--key", keyId], place);
+    await qspDone(["kms", "get", keyId, "--public-key", "key.pub"], place);
+    expect(isSignature(place, "key.pub", content, read(place, "file.sig"))).toBe(true);
+  });
+
+  it("signs with an SLH-DSA key of the server, which takes no stream", async () => {
+    const place = placeWith("hello");
+    const keyId = await makeKey("SLH-DSA-SHAKE-128f");
+    await qspDone(["sign", "file", "--key", keyId], place);
+    expect((await qsp(["verify", "file", "--signature", "file.sig", "--key", keyId], place)).code).toBe(0);
+  });
+
+  it("signs standard input, and prints base64 alone", async () => {
+    const place = { ...server.place(), url: nowhere };
+    await qspDone(["keygen", "me"], place);
+    const stdout = await qspDone(["sign", "-", "--key-file", "me.key"], { ...place, stdin: "hello" });
+    expect(isSignature(place, "me.pub", Buffer.from("hello"), Buffer.from(stdout, "base64"))).toBe(true);
+  });
+
+  it("signs SHA-256 of a file instead of it with --sha256", async () => {
+    const place = placeWith("firmware", nowhere);
+    await qspDone(["keygen", "me"], place);
+    await qspDone(["sign", "file", "--sha256", "--key-file", "me.key"], place);
+    const digest = createHash("sha256").update("firmware").digest();
+    expect(isSignature(place, "me.pub", digest, read(place, "file.sig"))).toBe(true);
+    const line = ["verify", "file", "--signature", "file.sig", "--public-key", "me.pub"];
+    expect([(await qsp([...line, "--sha256"], place)).code, (await qsp(line, place)).code]).toEqual([0, 1]);
+  });
+
+  it("refuses a file that is not there, a directory, and an ML-KEM key; each by its name", async () => {
+    const place = { ...placeWith("hello"), url: nowhere };
+    await qspDone(["keygen", "me"], place);
+    await qspDone(["keygen", "kem", "--algorithm", "ML-KEM-768"], place);
+    const attempts = [
+      { args: ["none", "--key-file", "me.key"], named: "none" },
+      { args: [".", "--key-file", "me.key"], named: "." },
+      { args: ["file", "--key-file", "kem.key"], named: "kem.key" },
+      { args: ["file", "--key-file", "me.pub"], named: "me.pub" },
+      { args: ["file"], named: "--key" },
+      { args: ["file", "--key-file", "me.key", "--key", "x"], named: "--key" },
+      { args: ["file", "--key-file", "me.key", "--context", "c".repeat(256)], named: "--context" },
+    ];
+    for (const { args, named } of attempts) {
+      const { code, stderr } = await qsp(["sign", ...args], place);
+      expect({ args, code, isNamed: stderr.includes(named) }).toEqual({ args, code: 2, isNamed: true });
+    }
+  });
+
+  it("leaves no signature behind where the server refuses", async () => {
+    const place = placeWith("hello");
+    const { code, stderr } = await qsp(["sign", "file", "--key", "key-none"], place);
+    expect(code).toBe(3);
+    expect(stderr).toMatch(/\(NOT_FOUND, KEY_NOT_FOUND\)/);
+    expect(() => statSync(join(place.cwd, "file.sig"))).toThrow();
+  });
+});
+
+describe("qsp verify", { timeout }, () => {
+  it("answers yes and no by its exit code, with a public key and no server", async () => {
+    const place = placeWith("hello", nowhere);
+    await qspDone(["keygen", "me"], place);
+    await qspDone(["sign", "file", "--key-file", "me.key"], place);
+    const line = ["verify", "file", "--signature", "file.sig", "--public-key", "me.pub", "--json"];
+    expect(await qsp(line, place)).toMatchObject({
+      code: 0,
+      stdout: '{"valid":true,"algorithm":"ML-DSA-65"}\n',
+    });
+    writeFileSync(join(place.cwd, "file"), "hellO");
+    expect(await qsp(line, place)).toMatchObject({
+      code: 1,
+      stdout: '{"valid":false,"algorithm":"ML-DSA-65"}\n',
+    });
+  });
+
+  it("answers no to a signature with one bit changed", async () => {
+    const place = placeWith("hello", nowhere);
+    await qspDone(["keygen", "me"], place);
+    await qspDone(["sign", "file", "--key-file", "me.key"], place);
+    const signature = read(place, "file.sig");
+    signature[2000] = (signature[2000] ?? 0) ^ 1;
+    writeFileSync(join(place.cwd, "file.sig"), signature);
+    const line = ["verify", "file", "--signature", "file.sig", "--public-key", "me.pub"];
+    expect((await qsp(line, place)).code).toBe(1);
+  });
+
+  it("takes a signature in base64, and needs the context that it was bound to", async () => {
+    const place = placeWith("hello");
+    const keyId = await makeKey();
+    await qspDone(["sign", "file", "--key", keyId, "--context", "invoices"], place);
+    writeFileSync(join(place.cwd, "text"), `${read(place, "file.sig").toString("base64")}\n`);
+    const line = ["verify", "file", "--signature", "text", "--key", keyId];
+    expect((await qsp([...line, "--context", "invoices"], place)).code).toBe(0);
+    expect((await qsp([...line, "--context", "receipts"], place)).code).toBe(1);
+    expect((await qsp(line, place)).code).toBe(1);
+  });
+
+  it("verifies with a key that was rotated, and refuses one that was destroyed", async () => {
+    const place = placeWith("hello");
+    const keyId = await makeKey();
+    await qspDone(["sign", "file", "--key", keyId], place);
+    const line = ["verify", "file", "--signature", "file.sig", "--key", keyId];
+    await server.client(KmsService).rotateKey({ keyId });
+    expect((await qsp(line, place)).code).toBe(0);
+    await server.client(KmsService).destroyKey({ keyId });
+    const { code, stderr } = await qsp(line, place);
+    expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining("KEY_STATE_REFUSES") });
+  });
+
+  it("refuses a signature of a length that its algorithm does not have", async () => {
+    const place = placeWith("hello", nowhere);
+    await qspDone(["keygen", "me"], place);
+    writeFileSync(join(place.cwd, "file.sig"), new Uint8Array(10));
+    const line = ["verify", "file", "--signature", "file.sig", "--public-key", "me.pub"];
+    const { code, stderr } = await qsp(line, place);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("3309") });
+  });
+
+  it.runIf(process.env.SLOW === "1")(
+    "signs and verifies 1 GiB in less than 400 MiB of memory (SLOW=1)",
+    { timeout: 600_000 },
+    async () => {
+      const place = placeWith("");
+      truncateSync(join(place.cwd, "file"), 1024 ** 3);
+      const keyId = await makeKey();
+      const measured = { ...place, env: { NODE_OPTIONS: `--import=${reporter}` } };
+      const signing = await qsp(["sign", "file", "--key", keyId], measured);
+      const verifying = await qsp(["verify", "file", "--signature", "file.sig", "--key", keyId], measured);
+      for (const { code, stderr } of [signing, verifying]) {
+        expect(code).toBe(0);
+        expect(peakMebibytesOf(stderr)).toBeLessThan(400);
+      }
+    },
+  );
+});
+
+describe("qsp keygen", { timeout }, () => {
+  it("keeps the secret key to its owner, and prints none of it", async () => {
+    const place = { ...server.place(), url: nowhere };
+    const stdout = await qspDone(["keygen", "me"], place);
+    expect(statSync(join(place.cwd, "me.key")).mode & 0o777).toBe(0o600);
+    expect(read(place, "me.key").toString()).toContain("-----BEGIN PRIVATE KEY-----");
+    expect(stdout).not.toContain("PRIVATE KEY");
+  });
+
+  it.each(["me.key", "me.pub"])("leaves a %s that is there, and makes no other", async (file) => {
+    const place = { ...server.place(), url: nowhere };
+    writeFileSync(join(place.cwd, file), "kept");
+    const other = file === "me.key" ? "me.pub" : "me.key";
+    const { code, stderr } = await qsp(["keygen", "me"], place);
+    expect({ code, isNamed: stderr.includes(file) }).toEqual({ code: 2, isNamed: true });
+    expect(read(place, file).toString()).toBe("kept");
+    expect(() => statSync(join(place.cwd, other))).toThrow();
+  });
+
+  it("refuses an unknown algorithm, and lists the known ones", async () => {
+    const { code, stderr } = await qsp(["keygen", "me", "--algorithm", "RSA"], server.place());
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("ML-DSA-65") });
+  });
+});

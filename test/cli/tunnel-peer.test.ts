@@ -1,0 +1,144 @@
+import { createHmac, hash, hkdfSync } from "node:crypto";
+import { createRouterTransport } from "@connectrpc/connect";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import { CliError } from "../../src/cli/exit.ts";
+import type { Server } from "../../src/cli/server.ts";
+import { type HandshakeParts, PeerSession, shakeHands } from "../../src/cli/tunnel-peer.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import type { CryptoProvider, KeyPair } from "../../src/crypto/provider.ts";
+import { openAsPeer, sealAsPeer } from "../services/vpn-peer.ts";
+
+let provider: CryptoProvider;
+/** Key pairs of a gateway, of somebody else, and of the peer. */
+let keys: Record<"kem" | "identity" | "otherKem" | "otherIdentity" | "peer", KeyPair>;
+beforeAll(async () => {
+  provider = await createCryptoProvider("openssl");
+  const [kem, otherKem, peer, identity, otherIdentity] = await Promise.all([
+    provider.generateKeyPair("ML-KEM-1024"),
+    provider.generateKeyPair("ML-KEM-1024"),
+    provider.generateKeyPair("ML-KEM-1024"),
+    provider.generateKeyPair("ML-DSA-65"),
+    provider.generateKeyPair("ML-DSA-65"),
+  ]);
+  keys = { kem, otherKem, peer, identity, otherIdentity };
+});
+afterAll(() => provider.close());
+
+/** What a gateway does otherwise than the proto says. */
+interface Deviation {
+  readonly kem?: "otherKem";
+  readonly identity?: "otherIdentity";
+  readonly transcriptOf?: (genuine: string) => string;
+}
+
+/** A gateway that answers handshakes as the proto says, but for what the test is about. */
+function gatewayThat(deviation: Deviation): HandshakeParts {
+  const transport = createRouterTransport(({ service }) => {
+    service(VpnService, {
+      async handshake({ tunnelId, ciphertext }) {
+        const secret = await provider.decapsulate(keys[deviation.kem ?? "kem"].secretKey, ciphertext);
+        const peerHash = hash("sha256", keys.peer.publicKey.exportRaw(), "hex");
+        const genuine = `${tunnelId}:${Buffer.from(ciphertext).toString("base64")}:${peerHash}`;
+        const transcript = deviation.transcriptOf?.(genuine) ?? genuine;
+        const confirmationKey = Buffer.from(
+          hkdfSync("sha256", secret, "", "quantum-safe-playground vpn key confirmation", 32),
+        );
+        return {
+          transcript,
+          signature: Uint8Array.from(
+            await provider.sign(keys[deviation.identity ?? "identity"].secretKey, Buffer.from(transcript)),
+          ),
+          keyConfirmation: Uint8Array.from(createHmac("sha256", confirmationKey).update(transcript).digest()),
+        };
+      },
+    });
+  });
+  const server: Pick<Server, "ask"> = {
+    ask: async (method, request) =>
+      (await transport.unary(method, undefined, undefined, undefined, request)).message,
+  };
+  return {
+    provider,
+    server: server as Server,
+    gateway: { kem: keys.kem.publicKey, identity: keys.identity.publicKey },
+    tunnelId: "tunnel-1",
+    peerPublicKey: keys.peer.publicKey,
+  };
+}
+
+/** The exit code of what a peer does not trust. */
+async function exitCodeOf(attempt: Promise<unknown>): Promise<number | undefined> {
+  return attempt.then(
+    () => undefined,
+    (error: unknown) => (error instanceof CliError ? error.exitCode : undefined),
+  );
+}
+
+describe("a peer's handshake", () => {
+  it("comes to a session with a gateway that does as the proto says", async () => {
+    const session = await shakeHands(gatewayThat({}));
+    expect(session).toBeInstanceOf(PeerSession);
+  });
+
+  const deviations = {
+    "a signature of another identity": { identity: "otherIdentity" },
+    "a gateway that does not come to the same session key": { kem: "otherKem" },
+    "a transcript of another tunnel": { transcriptOf: (genuine) => genuine.replace("tunnel-1", "tunnel-2") },
+    "a transcript of another peer": {
+      transcriptOf: (genuine) => genuine.replace(/:[0-9a-f]{64}$/, `:${"0".repeat(64)}`),
+    },
+    "a transcript of another ciphertext": {
+      transcriptOf: (genuine) => genuine.replace(/:(.)/, (_, first) => `:${first === "A" ? "B" : "A"}`),
+    },
+  } as const satisfies Record<string, Deviation>;
+
+  it.each(Object.entries(deviations))("does not trust %s", async (_, deviation) => {
+    expect(await exitCodeOf(shakeHands(gatewayThat(deviation)))).toBe(1);
+  });
+});
+
+describe("a peer's session", () => {
+  const sessionKey = new Uint8Array(32).fill(7);
+  const newSession = (): PeerSession => new PeerSession(Uint8Array.from(sessionKey));
+  const data = Buffer.from("a packet");
+
+  it("seals packets that another who has the key opens", () => {
+    expect(openAsPeer(sessionKey, newSession().seal(data))).toEqual(Uint8Array.from(data));
+  });
+
+  it("opens packets of another who has the key", () => {
+    expect(Buffer.from(newSession().open(sealAsPeer(sessionKey, data)))).toEqual(data);
+  });
+
+  it("seals each packet with an initialization vector of its own", () => {
+    const session = newSession();
+    const vectors = Array.from({ length: 100 }, () =>
+      Buffer.from(session.seal(data).subarray(0, 12)).toString("hex"),
+    );
+    expect(new Set(vectors).size).toBe(100);
+  });
+
+  it("refuses a packet that comes a second time", () => {
+    const session = newSession();
+    const packet = sealAsPeer(sessionKey, data);
+    session.open(packet);
+    expect(() => session.open(packet)).toThrow(CliError);
+  });
+
+  it.each([0, 12, 19, 20, 35])("refuses a packet with a bit of byte %i changed", (at) => {
+    const packet = sealAsPeer(sessionKey, data);
+    packet[at] = (packet[at] ?? 0) ^ 1;
+    expect(() => newSession().open(packet)).toThrow(CliError);
+  });
+
+  it.each([0, 1, 27])("refuses a packet of %i bytes", (length) => {
+    expect(() => newSession().open(new Uint8Array(length))).toThrow(CliError);
+  });
+
+  it("overwrites its key when it is closed", () => {
+    const key = Uint8Array.from(sessionKey);
+    new PeerSession(key).close();
+    expect(key).toEqual(new Uint8Array(32));
+  });
+});

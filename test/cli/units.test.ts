@@ -1,0 +1,185 @@
+import { describe, expect, it } from "vitest";
+import { readVerbLine } from "../../src/cli/given.ts";
+import { isClientLine, loadAllVerbs } from "../../src/cli/groups.ts";
+import { findNear } from "../../src/cli/near.ts";
+import { facts, harmless, table } from "../../src/cli/output.ts";
+import { createProgress, withProgress } from "../../src/cli/progress.ts";
+import type { Verb } from "../../src/cli/verb.ts";
+
+describe("the command line", () => {
+  it.each([
+    [["kms", "list"], true],
+    [["help"], true],
+    [["chain", "list"], true],
+    [["chain", "check"], true],
+    [["chain", "verify"], false],
+    [["audit", "verify"], false],
+    [["ca", "init"], false],
+    [["backup", "file"], false],
+    [["user", "add", "ada"], false],
+    [["toString"], false],
+    [["--port", "0"], false],
+    [[], false],
+  ])("%j is the client's: %s", (args, expected) => {
+    expect(isClientLine(args)).toBe(expected);
+  });
+
+  it("has no verb whose name or option is there twice", async () => {
+    const names = (await loadAllVerbs()).map(({ name }) => name);
+    expect(new Set(names).size).toBe(names.length);
+  });
+});
+
+describe("options", () => {
+  const verb: Verb = {
+    name: "try",
+    operands: ["ONE", "[TWO]"],
+    options: {
+      text: { value: "TEXT", meaning: "" },
+      many: { value: "TEXT", meaning: "", isMany: true },
+      flag: { meaning: "" },
+    },
+    meaning: "",
+    example: "",
+    isLocal: true,
+    run: async () => 0,
+  };
+
+  it("may stand before, between and after operands, with = or a space", () => {
+    const { operands, given } = readVerbLine(verb, [
+      "--flag",
+      "a",
+      "--text=x",
+      "b",
+      "--many",
+      "1",
+      "--many=2",
+    ]);
+    expect(operands).toEqual(["a", "b"]);
+    expect([given.flag("flag"), given.text("text"), given.all("many")]).toEqual([true, "x", ["1", "2"]]);
+  });
+
+  it("end at --, after which everything is an operand", () => {
+    expect(readVerbLine(verb, ["--", "--flag"]).operands).toEqual(["--flag"]);
+  });
+
+  it("take - and values with = or spaces as they are", () => {
+    const { operands, given } = readVerbLine(verb, ["-", "--text", "a=b c"]);
+    expect([operands, given.text("text")]).toEqual([["-"], "a=b c"]);
+  });
+
+  it("take a value that begins with a dash after =", () => {
+    expect(readVerbLine(verb, ["a", "--text=-x"]).given.text("text")).toBe("-x");
+  });
+
+  it("are not looked for in what every object has", () => {
+    expect(() => readVerbLine(verb, ["a", "--constructor"])).toThrow("--constructor");
+  });
+
+  it.each(["1.5", "-1", "1e3", "0x1", "", "11", "9".repeat(17)])('of a whole number refuse "%s"', (value) => {
+    const { given } = readVerbLine(verb, ["a", `--text=${value}`]);
+    expect(() => given.whole("text", 0, 10)).toThrow("--text");
+  });
+});
+
+describe("text for people", () => {
+  it("has columns as wide as their widest cell, and no spaces at the end", () => {
+    expect(
+      table(
+        ["A", "LONG"],
+        [
+          ["wide one", "1"],
+          ["x", ""],
+        ],
+      ),
+    ).toBe("A         LONG\nwide one  1\nx");
+  });
+
+  it("keeps a row on its line", () => {
+    expect(table(["A", "B"], [["two\nlines", "b"]]).split("\n")).toHaveLength(2);
+  });
+
+  it("leaves out facts that are not there", () => {
+    expect(facts({ one: "1", two: undefined, three: "", fourth: "4" })).toBe("one     1\nfourth  4");
+  });
+
+  it("steers no terminal, whatever the server sends", () => {
+    expect(harmless("a\u001b[2Jb\rc\nd\u009b")).toBe("a\u{fffd}[2Jb\u{fffd}c\nd\u{fffd}");
+  });
+});
+
+describe("near names", () => {
+  it("are those with a slip or two, nearest first", () => {
+    expect(findNear("kms crate", ["kms list", "kms create", "kms rotate"])).toEqual([
+      "kms create",
+      "kms rotate",
+    ]);
+  });
+
+  it("are none for what is like nothing", () => {
+    expect(findNear("entirely different", ["kms list"])).toEqual([]);
+  });
+});
+
+describe("the progress bar", () => {
+  /** A terminal that keeps what is written, and a clock that a test moves. */
+  function terminal(isTTY: boolean) {
+    const written: string[] = [];
+    const clock = { nowMs: 0 };
+    const progress = createProgress(
+      "file",
+      1000,
+      { isTTY, write: (text) => written.push(text) },
+      () => clock.nowMs,
+    );
+    return { written, clock, progress };
+  }
+
+  it("shows how far it is once the work has taken a second, and is gone in the end", () => {
+    const { written, clock, progress } = terminal(true);
+    clock.nowMs = 999;
+    progress.show(100);
+    expect(written).toEqual([]);
+    clock.nowMs = 1000;
+    progress.show(500);
+    expect(written).toEqual([expect.stringContaining("] 50 %")]);
+    progress.end();
+    expect(written.at(-1)).toBe("\r\x1b[K");
+  });
+
+  it("is drawn ten times a second at most", () => {
+    const { written, clock, progress } = terminal(true);
+    for (clock.nowMs = 1000; clock.nowMs < 2000; clock.nowMs += 10) progress.show(500);
+    expect(written).toHaveLength(10);
+  });
+
+  it("is not there where nobody looks", () => {
+    const { written, clock, progress } = terminal(false);
+    clock.nowMs = 5000;
+    progress.show(500);
+    progress.end();
+    expect(written).toEqual([]);
+  });
+
+  it("leaves nothing behind of short work", () => {
+    const { written, progress } = terminal(true);
+    progress.show(500);
+    progress.end();
+    expect(written).toEqual([]);
+  });
+
+  it("passes the chunks on, and ends with them", async () => {
+    const shown: number[] = [];
+    const progress = { show: (bytes: number) => void shown.push(bytes), end: () => void shown.push(-1) };
+    async function* chunks() {
+      yield Buffer.from("abc");
+      yield Buffer.from("de");
+    }
+    const passed: string[] = [];
+    for await (const chunk of withProgress(chunks(), progress)) passed.push(Buffer.from(chunk).toString());
+    expect([passed, shown]).toEqual([
+      ["abc", "de"],
+      [3, 5, -1],
+    ]);
+  });
+});
