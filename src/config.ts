@@ -145,6 +145,12 @@ export function readConfig(args: readonly string[], env: NodeJS.ProcessEnv): Con
   const config = Object.freeze(Object.fromEntries(entries)) as Config;
   if (config.masterKey !== "" && config.masterKeyFile !== "")
     throw new ConfigError("give --master-key-file or QSP_MASTER_KEY, not both");
+  for (const [flag, value] of [
+    ["--tls-cert", config.tlsCert],
+    ["--tls-key", config.tlsKey],
+  ])
+    if (value !== "" && value?.split(",").includes(""))
+      throw new ConfigError(`${flag}: "${value}" has an empty name`);
   if (listFiles(config.tlsCert).length !== listFiles(config.tlsKey).length)
     throw new ConfigError("give as many files to --tls-key as to --tls-cert, in the same order");
   if (config.auth === "open" && !loopbackHosts.test(config.host) && !config.openToNetwork) {
@@ -289,11 +295,16 @@ function networks(name: string, meaning: string): Setting<readonly string[]> {
 function origins(name: string, meaning: string): Setting<readonly string[]> {
   const read = (value: string): readonly string[] => {
     const parts = value === "" ? [] : value.split(",").map((part) => part.trim());
-    const wrong = parts.find((part) => !URL.canParse(part) || new URL(part).origin !== part);
+    const wrong = parts.find((part) => !isOrigin(part));
     if (wrong === undefined) return parts;
     throw new ConfigError(`"${wrong}" is no origin such as https://console.example.com`);
   };
   return { name, fallback: "", valueName: "origins", meaning, read };
+}
+
+/** What a browser can send as the origin of a page; a pattern would never be it. */
+function isOrigin(text: string): boolean {
+  return /^https?:\/\/[^*]+$/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 }
 
 function isNetwork(text: string): boolean {

@@ -3,6 +3,7 @@ import { ConfigError } from "../config.ts";
 import { createCryptoProvider } from "../crypto/create-provider.ts";
 import { hashPassword, maxPasswordBytes, minPasswordCharacters } from "../services/pqc/passwords.ts";
 import { createUserStore, type UserRole, type UserStore, userRoles } from "../services/pqc/users.ts";
+import type { OpenMode } from "../storage/database.ts";
 import { everybody } from "../storage/ownership.ts";
 import { openStore } from "../storage/store.ts";
 import type { Command, CommandInput } from "./command.ts";
@@ -16,7 +17,7 @@ export const userAdd: Command = {
   operands: ["NAME", "[ROLE]"],
   meaning: `Lets somebody log in, as ${userRoles.join(", ")}; asks for a password, or reads it from standard input.`,
   run: (input) =>
-    withUsers(input, async (users) => {
+    withUsers(input, "create", async (users) => {
       const [name = "", given = "user"] = input.operands;
       if (!namePattern.test(name))
         throw new ConfigError(
@@ -39,7 +40,7 @@ export const userPasswd: Command = {
   operands: ["NAME"],
   meaning: "Gives a user a new password; all tokens of the user end.",
   run: (input) =>
-    withUsers(input, async (users) => {
+    withUsers(input, "existing", async (users) => {
       const [name = ""] = input.operands;
       if ((await users.find(name)) === undefined) throw refuseUnknown(name);
       const passwordHash = await hashPassword(await readNewPassword(name));
@@ -53,7 +54,7 @@ export const userRemove: Command = {
   operands: ["NAME"],
   meaning: "Removes a user; all tokens of the user end. What the user made stays, for administrators.",
   run: (input) =>
-    withUsers(input, async (users) => {
+    withUsers(input, "existing", async (users) => {
       const [name = ""] = input.operands;
       if (!(await users.remove(name))) throw refuseUnknown(name);
       return `${name} may not log in any more, and tokens that were issued before are no longer accepted.`;
@@ -65,7 +66,7 @@ export const userList: Command = {
   operands: [],
   meaning: "Lists who may log in.",
   run: (input) =>
-    withUsers(input, async (users) => {
+    withUsers(input, "existing", async (users) => {
       const all = await users.list();
       if (all.length === 0) return "Nobody may log in yet; add somebody with qsp user add NAME.";
       const width = Math.max(...all.map(({ name }) => name.length));
@@ -81,11 +82,12 @@ export const userList: Command = {
 /** Works on the users of a store, whether servers run on it or not, and says what came of it. */
 async function withUsers(
   { config, location, masterKey }: CommandInput,
+  mode: OpenMode,
   work: (users: UserStore) => Promise<string>,
 ): Promise<number> {
   const provider = await createCryptoProvider(config.cryptoProvider);
   try {
-    const store = await openStore({ location, masterKey, provider });
+    const store = await openStore({ location, masterKey, provider, mode });
     try {
       process.stdout.write(`${await work(createUserStore(store))}\n`);
       return 0;

@@ -1,5 +1,5 @@
 /** Opens the database, and brings it to the schema that this program knows. */
-import { existsSync, mkdirSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Kysely, sql } from "kysely";
 import { DEFAULT_MIGRATION_TABLE, Migrator } from "kysely/migration";
@@ -74,6 +74,8 @@ function preparePlace(path: string, mode: OpenMode): void {
   }
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    // SQLite would let others read it; what it puts beside the file has the mode of the file.
+    closeSync(openSync(path, "a", 0o600));
   } catch (error) {
     throw new StorageError(`the store ${path} can not be opened: ${describe(error)}`);
   }

@@ -37,14 +37,14 @@ export interface RunningServer {
 export async function startServer({ dataDir, args = [], env }: StartOptions): Promise<RunningServer> {
   const { child, exit, output } = launch(["--port", "0", "--data-dir", dataDir, ...args], env);
   const url = await Promise.race([
-    readUntil(child, () => /ready on (http:\S+)\n/.exec(output.stdout)?.[1]),
+    readUntil(child, () => /ready on (https?:\S+)\n/.exec(output.stdout)?.[1]),
     exit.then(({ code, stderr }) => {
       throw new Error(`the program ended with ${code} before it was ready: ${stderr}`);
     }),
   ]);
   return {
     url,
-    authority: url.slice("http://".length),
+    authority: new URL(url).host,
     process: child,
     exit,
     stop: (signal = "SIGTERM") => {

@@ -92,14 +92,28 @@ export async function openIssuer({ provider, store, now }: IssuerParts): Promise
       return retiredAt === undefined || retiredAt.getTime() + tokenLifetimeSeconds * 1000 > now().getTime();
     });
   /** The key that signs now: asked for each token, so that none is signed with one that was retired. */
-  const findSigner = async () => {
+  const findSigner = async (): Promise<NonNullable<typeof signer>> => {
     await refresh();
     const signing = keys.find(({ record }) => record.retiredAt === undefined);
     if (signing === undefined) throw new Error("the store holds no key that signs tokens");
     const { record } = signing;
     if (signer?.keyId !== record.keyId) {
       // The one before is not erased here: calls may be signing with it. It is wiped when it is collected.
-      signer = { keyId: record.keyId, secretKey: await importSecretKey(provider, store, record) };
+      const seed = await store.openSeed(record.keyId);
+      if (seed === undefined) {
+        // Another program may have retired it since the keys were read; then there is another one.
+        const before = record.keyId;
+        await refresh();
+        if (keys.some((key) => key.record.keyId === before && key.record.retiredAt === undefined))
+          throw new Error(`the store holds no seed of the issuing key ${before}`);
+        return findSigner();
+      }
+      const opened = {
+        keyId: record.keyId,
+        secretKey: await importSealedKey(provider, "ML-DSA-65", seed, record.publicKey),
+      };
+      signer = opened;
+      return opened;
     }
     return signer;
   };
@@ -206,14 +220,4 @@ async function addFirstKey(provider: CryptoProvider, store: IssuerStore, now: Da
 
 function importPublicKey(provider: CryptoProvider, record: IssuerKeyRecord): PublicKey {
   return provider.importPublicKey("ML-DSA-65", { raw: record.publicKey });
-}
-
-async function importSecretKey(
-  provider: CryptoProvider,
-  store: IssuerStore,
-  { keyId, publicKey }: IssuerKeyRecord,
-): Promise<SecretKey> {
-  const seed = await store.openSeed(keyId);
-  if (seed === undefined) throw new Error(`the store holds no seed of the issuing key ${keyId}`);
-  return importSealedKey(provider, "ML-DSA-65", seed, publicKey);
 }

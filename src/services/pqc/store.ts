@@ -42,6 +42,8 @@ export function createIssuerStore(store: Store): IssuerStore {
         .where((row) =>
           row.or([row("retired_at_ms", "is", null), row("retired_at_ms", ">=", notRetiredBefore.getTime())]),
         )
+        // The one that signs first, whatever the clocks say that made them.
+        .orderBy((row) => row.case().when("retired_at_ms", "is", null).then(0).else(1).end())
         .orderBy("created_at_ms", "desc")
         .execute();
       return rows.map(toRecord);

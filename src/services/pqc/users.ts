@@ -49,7 +49,11 @@ export function createUserStore(store: Store): UserStore {
     find: (name) => read(store.reader, name),
     async list() {
       const rows = await store.reader.selectFrom("users").selectAll().orderBy("name").execute();
-      return rows.map(toUser);
+      return rows.map((row) => {
+        const user = toUser(row);
+        store.requireTagged(`user ${row.name}`, fieldsOf(user), row.record_tag);
+        return user;
+      });
     },
     add: ({ name, role, passwordHash }, now) =>
       store.write(async ({ db }) => {

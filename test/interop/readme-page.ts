@@ -1,0 +1,268 @@
+/**
+ * Follows a page of documentation as a reader does: types what it shows into one shell, block after block, and starts
+ * the servers that it starts.
+ *
+ * ```sh       is pasted into the shell; a ```text or ```json block right behind it is what that prints, where … stands
+ *             for anything, and space does not count.
+ * ```console  shows commands behind "$ "; `npm start` and `npm run gateway` start what the blocks after them talk to.
+ *
+ * Nothing is changed but the ports, which are free ones.
+ */
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import { findEnvoy } from "../../envoy/edge.ts";
+import { findPostgres } from "../postgres/postgres-server.ts";
+import { isMissing } from "./tools.ts";
+
+const root = join(import.meta.dirname, "../..");
+
+/** What a reader does. */
+export interface Step {
+  readonly kind: "paste" | "start";
+  /** The heading that it stands under. */
+  readonly section: string;
+  /** Where it stands, and how it begins. */
+  readonly name: string;
+  readonly text: string;
+  /** What the page says that it prints; undefined if it does not say. */
+  readonly printed: string | undefined;
+}
+
+/** What came of a step. */
+export interface Outcome {
+  readonly code: number;
+  readonly stdout: string;
+  /** What it complained of, line by line. */
+  readonly complaints: readonly string[];
+}
+
+/** What a page needs beside the repository. */
+export interface Surroundings {
+  /** Of a server that runs before the page begins. */
+  readonly authority?: string;
+  /** A database on a PostgreSQL server, of which the page makes its own; as a superuser. */
+  readonly databaseUrl?: string;
+}
+
+/** What a reader types where a command asks for a password. */
+const password = "correct horse battery staple";
+
+/** The steps of a page, in their order. */
+export function readSteps(page: string): Step[] {
+  const blocks = [...page.matchAll(/^```(\w+)\n(.*?)^```$/gms)];
+  return blocks.flatMap((block, i): Step[] => {
+    const [, kind = "", text = ""] = block;
+    const before = page.slice(0, block.index);
+    const section = /.*^(## .*?)$/ms.exec(before)?.[1] ?? "";
+    const place = `line ${before.split("\n").length}`;
+    if (kind === "sh") {
+      const [first = ""] = text.split("\n");
+      const printed = printedBy(page, blocks, i);
+      return [{ kind: "paste", section, name: `${place}: ${first}`, text, printed }];
+    }
+    if (kind !== "console") return [];
+    return [...text.matchAll(/^\$ ((?:npm start|npm run gateway)(?: .*)?)$/gm)].map(([, start = ""]) => {
+      return { kind: "start", section, name: `${place}: ${start}`, text: start, printed: undefined };
+    });
+  });
+}
+
+function printedBy(page: string, blocks: readonly RegExpExecArray[], index: number): string | undefined {
+  const [block, next] = [blocks[index], blocks[index + 1]];
+  if (block === undefined || next === undefined || !/text|json/.test(next[1] ?? "")) return undefined;
+  const between = page.slice(block.index + block[0].length, next.index);
+  return between.trim() === "" ? next[2] : undefined;
+}
+
+/** What must be installed for each step, and is not; a section goes no further than what it starts. */
+export function listMissing(steps: readonly Step[]): string[][] {
+  return steps.map(({ kind, section, text }) => {
+    const starts = steps.filter((step) => step.kind === "start" && step.section === section);
+    const needs = [...(kind === "paste" ? starts : []), { text }].flatMap((step) => neededBy(step.text));
+    return [...new Set(needs)].filter(isAbsent);
+  });
+}
+
+function neededBy(text: string): string[] {
+  const programs = /^grpcurl /m.test(text) ? ["grpcurl"] : [];
+  if (text.startsWith("npm run gateway")) programs.push("envoy");
+  if (/^psql |--database-url/m.test(text)) programs.push("psql", "PostgreSQL");
+  if (/^openssl /m.test(text)) programs.push("openssl 3.5");
+  return programs;
+}
+
+function isAbsent(need: string): boolean {
+  // Debian's own openssl is older, and no command of .ci/run brings another.
+  if (need === "openssl 3.5") return isMissing("openssl") || !knowsMlDsa();
+  if (need === "envoy") return process.env.QSP_TEST_REQUIRE_ALL !== "1" && findEnvoy() === undefined;
+  if (need === "PostgreSQL") return process.env.QSP_TEST_REQUIRE_ALL !== "1" && findPostgres() === undefined;
+  return isMissing(need);
+}
+
+function knowsMlDsa(): boolean {
+  const [, major = 0, minor = 0] =
+    /(\d+)\.(\d+)/.exec(execFileSync("openssl", ["version"], { encoding: "utf8" })) ?? [];
+  return Number(major) * 100 + Number(minor) >= 305;
+}
+
+/** A checkout in which a page may leave files: links to all of ours but what a reader's commands write. */
+export function makeCheckout(directory: string): string {
+  for (const name of readdirSync(root)) {
+    if (name !== "data" && !name.startsWith(".")) symlinkSync(join(root, name), join(directory, name));
+  }
+  return directory;
+}
+
+/**
+ * Takes the steps of a page, in a checkout of makeCheckout.
+ *
+ * @param missing of listMissing; a step that misses something is left out.
+ * @returns what came of each step; undefined for one that was left out, or that was not reached.
+ */
+export async function follow(
+  checkout: string,
+  steps: readonly Step[],
+  missing: readonly string[][],
+  surroundings: Surroundings,
+): Promise<(Outcome | undefined)[]> {
+  const reader = createReader(checkout, surroundings);
+  const outcomes: (Outcome | undefined)[] = [];
+  try {
+    for (const [i, step] of steps.entries()) {
+      outcomes.push(missing[i]?.length === 0 ? await reader[step.kind](step.text) : undefined);
+    }
+  } finally {
+    await reader.leave();
+  }
+  return outcomes;
+}
+
+/** Tells whether output is what a page says: space does not count, and … stands for anything. */
+export function isAsPrinted(stdout: string, printed: string): boolean {
+  const pattern = printed
+    .replaceAll(/\s/g, "")
+    .split("…")
+    .map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&"))
+    .join(".*");
+  return new RegExp(`^${pattern}$`, "s").test(stdout.replaceAll(/\s/g, ""));
+}
+
+/** Sits at one shell, and at a terminal for each server. */
+function createReader(checkout: string, { authority, databaseUrl }: Surroundings) {
+  const notes = join(checkout, ".notes");
+  mkdirSync(notes);
+  writeFileSync(join(notes, "typed"), `${password}\n`);
+  const database = databaseUrl === undefined ? undefined : new URL(databaseUrl);
+  const env = { ...cleanEnvironment(), ...(database && postgresEnvironment(database)) };
+  const shell = spawn("sh", ["-e"], { cwd: checkout, env, stdio: ["pipe", "ignore", "ignore", "pipe"] });
+  shell.stdin?.on("error", () => {}); // After its end nothing is read.
+  const answers = createInterface({ input: shell.stdio[3] as Readable })[Symbol.asyncIterator]();
+  const ended = once(shell, "close");
+  const ports = new Map<string, string>();
+  if (authority !== undefined) ports.set("8080", new URL(`http://${authority}`).port);
+  if (database !== undefined) ports.set("5432", database.port);
+  const servers = new Map<string, Started>();
+  let count = 0;
+  const withPorts = (text: string): string =>
+    text.replaceAll(/(127\.0\.0\.1|localhost):(\d+)/g, (all, host, port) =>
+      ports.has(port) ? `${host}:${ports.get(port)}` : all,
+    );
+  const asPrinted = (text: string): string =>
+    [...ports].reduce((so, [printed, real]) => so.replaceAll(`:${real}`, `:${printed}`), text);
+
+  return {
+    async paste(text: string): Promise<Outcome> {
+      count += 1;
+      const path = join(notes, String(count));
+      // The client's default, which stands in no command.
+      const url = `export QSP_URL=${withPorts("http://127.0.0.1:8080")}\n`;
+      writeFileSync(path, url + withPorts(text));
+      shell.stdin?.write(`. ${path} <${notes}/typed >${path}.out 2>${path}.err; echo $? >&3\n`);
+      // A command that fails ends the shell, and with it the lines.
+      const { value: code = await ended.then(([code]) => code) } = await answers.next();
+      const read = (file: string): string => (existsSync(file) ? readFileSync(file, "utf8") : "");
+      return {
+        code: Number(code),
+        stdout: asPrinted(read(`${path}.out`)),
+        complaints: read(`${path}.err`).split("\n").filter(isComplaint),
+      };
+    },
+    async start(text: string): Promise<Outcome> {
+      const printedPort = text.startsWith("npm start") ? "8080" : "8443";
+      await servers.get(printedPort)?.stop();
+      const server = await start(checkout, withPorts(text), env);
+      if (typeof server === "string") return { code: 1, stdout: "", complaints: server.split("\n") };
+      servers.set(printedPort, server);
+      ports.set(printedPort, server.port);
+      return { code: 0, stdout: asPrinted(server.stdout), complaints: [] };
+    },
+    async leave(): Promise<void> {
+      shell.stdin?.end();
+      await ended;
+      await Promise.all([...servers.values()].map((server) => server.stop()));
+    },
+  };
+}
+
+/** npx may warn of the settings of the machine's npm, and long work shows how far it is; neither is an error. */
+function isComplaint(line: string): boolean {
+  return line !== "" && !line.startsWith("npm warn") && !/^\s*\d+ of \d+ \w+ \w+$/.test(line);
+}
+
+function cleanEnvironment(): NodeJS.ProcessEnv {
+  const own = ([name]: [string, unknown]): boolean => name === "QSP_ENVOY" || !/^(QSP_|npm_)/.test(name);
+  return Object.fromEntries(Object.entries(process.env).filter(own));
+}
+
+/** What lets `psql` be the server's superuser, as it is for whom PostgreSQL belongs to. */
+function postgresEnvironment({ hostname, port, username, password }: URL): NodeJS.ProcessEnv {
+  return { PGHOST: hostname, PGPORT: port, PGUSER: username, PGPASSWORD: password, PGDATABASE: "postgres" };
+}
+
+/** A program that serves. */
+interface Started {
+  readonly port: string;
+  readonly stdout: string;
+  stop(): Promise<void>;
+}
+
+/** Starts what `npm start` and `npm run gateway` start, on a free port, and waits until it is ready; or tells why not. */
+async function start(checkout: string, command: string, env: NodeJS.ProcessEnv): Promise<Started | string> {
+  const isServer = command.startsWith("npm start");
+  const given = command.replace(/^npm (start|run gateway)( --)?/, "").trim();
+  const args = given === "" ? [] : given.split(/ +/);
+  const program = isServer ? "src/main.ts" : "envoy/gateway.ts";
+  // Before the flags of the page: what stands behind -- is for others.
+  const child = spawn(process.execPath, [program, "--port", "0", ...args], {
+    cwd: checkout,
+    env,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const closed = once(child, "close");
+  const stop = async (): Promise<void> => {
+    child.kill("SIGTERM");
+    await closed;
+  };
+  const { stdout, stderr } = await readUntilReady(child);
+  const port = /ready on https?:\/\/[^/\s]+:(\d+)\n/.exec(stdout)?.[1];
+  return port === undefined ? stderr : { port, stdout, stop };
+}
+
+/** What a program prints until it says that it is ready, or ends. */
+function readUntilReady(child: ChildProcess): Promise<{ stdout: string; stderr: string }> {
+  return new Promise((resolve) => {
+    let [stdout, stderr] = ["", ""];
+    child.stdout?.on("data", (chunk) => {
+      stdout += chunk;
+      if (/ready on \S+\n/.test(stdout)) resolve({ stdout, stderr });
+    });
+    child.stderr?.on("data", (chunk) => {
+      stderr += chunk;
+    });
+    child.once("close", () => resolve({ stdout, stderr }));
+  });
+}

@@ -1,0 +1,21 @@
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe } from "vitest";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { testSteps } from "./readme-steps.ts";
+import { type RunningServer, startServer } from "./start-server.ts";
+
+const root = join(import.meta.dirname, "../..");
+
+const dataDir = makeTemporaryDirectory(afterAll);
+let server: RunningServer;
+beforeAll(async () => {
+  server = await startServer({ dataDir });
+}, 60_000);
+afterAll(() => server.stop());
+
+for (const page of globSync("src/services/*/README.md", { cwd: root }).sort()) {
+  describe(`who does what ${page} shows, as printed but for the port,`, () => {
+    testSteps(readFileSync(join(root, page), "utf8"), () => ({ authority: server.authority }));
+  });
+}

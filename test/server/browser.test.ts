@@ -1,0 +1,469 @@
+/** What answers tell browsers, and which pages of other origins may call. */
+import { once } from "node:events";
+import { accessSync } from "node:fs";
+import http from "node:http";
+import http2 from "node:http2";
+import https from "node:https";
+import type { AddressInfo } from "node:net";
+import { delimiter, join } from "node:path";
+import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
+import { chromium, type Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { refuse } from "../../src/errors.ts";
+import { Probe } from "../gen/probing/probe_pb.ts";
+import { runToEnd } from "../interop/start-server.ts";
+import { isMissing } from "../interop/tools.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { envelope, exchangeBytes, type RawAnswer, readStream } from "./raw.ts";
+import { serve } from "./serve.ts";
+import { type AtEnd, makeCertificates, pairOf, trustIn } from "./tls-clients.ts";
+
+const timeout = 60_000;
+const listed = "https://console.example.com";
+const unlisted = "https://elsewhere.example.com";
+
+/** A request, the same over HTTP/1.1 and HTTP/2. */
+interface Request {
+  readonly method?: string;
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Buffer;
+}
+
+/** Somebody serves here; without a CA, in the clear. */
+interface Place {
+  readonly port: number;
+  readonly ca?: string | undefined;
+}
+
+const post = (path: string, type: string, body: string | Buffer): Request => ({
+  method: "POST",
+  path,
+  headers: { "content-type": type },
+  body,
+});
+
+/** Answers of every protocol and of every part of the server. */
+const requests: Readonly<Record<string, Request>> = {
+  "an answer of REST": { path: "/probe/look?text=x" },
+  "a refusal of REST": post("/probe/ask", "application/json", "{"),
+  "a stream of REST": { path: "/probe/watch?text=x" },
+  "a refusal of a path that nobody has": { path: "/nowhere" },
+  "a refusal of a method that a path has not": { method: "DELETE", path: "/probe/look" },
+  "an answer of Connect": post("/probing.Probe/Ask", "application/json", "{}"),
+  "a refusal of Connect": post("/probing.Probe/Ask", "application/json", "{"),
+  "a stream of Connect": post("/probing.Probe/Watch", "application/connect+json", envelope("{}")),
+  "an answer of gRPC-Web": post("/probing.Probe/Ask", "application/grpc-web+proto", envelope("")),
+  "a refusal of gRPC-Web": post("/probing.Probe/None", "application/grpc-web+proto", envelope("")),
+  "a stream of gRPC-Web": post("/probing.Probe/Watch", "application/grpc-web+proto", envelope("")),
+  "a refusal of gRPC": post("/probing.Probe/None", "application/grpc", envelope("")),
+  "a stream of gRPC": post("/probing.Probe/Watch", "application/grpc", envelope("")),
+  "a failure of a handler": post("/probing.Probe/Collect", "application/connect+json", envelope("{}")),
+  "the list of calls": { path: "/" },
+  "the liveness": { path: "/livez" },
+  "the readiness": { path: "/readyz" },
+  "the metrics": { path: "/metrics" },
+  "an answer without its body": { method: "HEAD", path: "/livez" },
+  "a refusal of OPTIONS": { method: "OPTIONS", path: "/probe/look" },
+  "a refusal of too much metadata": { path: "/livez", headers: { "x-much": "x".repeat(20_000) } },
+  "a refusal of a bad media type": post("/probe/ask", "nonsense;;", "{}"),
+};
+
+const handlers: Partial<ServiceImpl<typeof Probe>> = {
+  ask: (item) => item,
+  look: ({ text }) => {
+    if (text === "refuse") throw refuse("KEY_NOT_FOUND", "there is none");
+    return { text };
+  },
+  async *watch(item) {
+    yield item;
+  },
+  collect: () => {
+    throw new Error("a bug");
+  },
+};
+
+/** Serves probing.Probe until the end. */
+async function start({
+  atEnd = onTestFinished,
+  corsOrigins = [],
+  isTls = false,
+}: {
+  atEnd?: AtEnd;
+  corsOrigins?: readonly string[];
+  isTls?: boolean;
+} = {}): Promise<Required<Pick<Place, "port">> & Place> {
+  const dataDir = isTls ? await makeCertificates(atEnd) : undefined;
+  const { server, port } = await serve({
+    services: [createServiceImplSpec<typeof Probe>(Probe, handlers as ServiceImpl<typeof Probe>)],
+    limits: { maxDrainMs: 0 },
+    corsOrigins,
+    tls: dataDir === undefined ? [] : [pairOf(dataDir)],
+  });
+  atEnd(() => {
+    server.destroy();
+    return server.close();
+  });
+  return { port, ca: dataDir && trustIn(dataDir) };
+}
+
+async function askHttp1({ port, ca }: Place, { body, ...request }: Request): Promise<RawAnswer> {
+  const options = { host: "127.0.0.1", port, agent: false, ...request };
+  const req =
+    ca === undefined ? http.request(options) : https.request({ ...options, ca, servername: "localhost" });
+  req.end(body);
+  const [res] = await once(req, "response");
+  const chunks: Buffer[] = await Array.fromAsync(res);
+  const { statusCode: status, headers, trailers } = res;
+  return { status, headers, trailers, body: Buffer.concat(chunks) };
+}
+
+async function askHttp2(
+  { port, ca }: Place,
+  { method = "GET", path, headers, body }: Request,
+  authority = `127.0.0.1:${port}`,
+): Promise<RawAnswer> {
+  const scheme = ca === undefined ? "http" : "https";
+  const session = http2.connect(`${scheme}://127.0.0.1:${port}`, { ca });
+  try {
+    const target = { ":method": method, ":path": path, ":authority": authority, ...headers };
+    const stream = session.request(target);
+    stream.end(body);
+    return await readStream(stream);
+  } finally {
+    session.destroy();
+  }
+}
+
+const versions = [
+  { over: "HTTP/1.1", ask: askHttp1 },
+  { over: "HTTP/2", ask: askHttp2 },
+];
+
+/** What every answer says, and what none does. */
+const told = { "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" };
+const untold = ["server", "x-powered-by", "via", "x-runtime", "x-aspnet-version"];
+
+/** Headers of CORS among those of an answer. */
+function corsOf({ headers }: RawAnswer): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith("access-control-")));
+}
+
+/** The names in the header `vary`. */
+function varyOf({ headers }: RawAnswer): string[] {
+  return String(headers.vary ?? "")
+    .toLowerCase()
+    .split(/\s*,\s*/)
+    .filter(Boolean)
+    .sort();
+}
+
+describe.each(versions)("over $over", { timeout }, ({ ask }) => {
+  const ends: (() => void | Promise<void>)[] = [];
+  const atEnd: AtEnd = (end) => void ends.push(end);
+  let plain: Place;
+  let secure: Place;
+  let open: Place;
+  beforeAll(async () => {
+    plain = await start({ atEnd });
+    secure = await start({ atEnd, isTls: true });
+    open = await start({ atEnd, corsOrigins: [listed, "http://localhost:5173"] });
+  }, timeout);
+  afterAll(async () => {
+    for (const end of ends.reverse()) await end();
+  });
+
+  it.each(Object.entries(requests))(
+    "%s forbids to guess its type and to pass its address on, and names no software",
+    async (_name, request) => {
+      const { headers } = await ask(plain, request);
+      expect(headers).toMatchObject(told);
+      expect(Object.keys(headers).filter((name) => untold.includes(name))).toEqual([]);
+    },
+  );
+
+  it.each(Object.entries(requests))(
+    "%s has no header of CORS while no origin is listed, wherever the page is from",
+    async (_name, request) => {
+      const answer = await ask(plain, {
+        ...request,
+        headers: { ...request.headers, origin: listed },
+      });
+      expect(corsOf(answer)).toEqual({});
+      expect(varyOf(answer)).not.toContain("origin");
+    },
+  );
+
+  it.each(Object.entries(requests))("%s is for a page of a listed origin to read", async (_name, request) => {
+    const answer = await ask(open, { ...request, headers: { ...request.headers, origin: listed } });
+    expect(corsOf(answer)).toEqual({
+      "access-control-allow-origin": listed,
+      "access-control-expose-headers": expect.stringMatching(/grpc-status.*retry-after/),
+    });
+    expect(varyOf(answer)).toContain("origin");
+  });
+
+  it.each(Object.entries(requests))(
+    "%s is not for other pages, and caches know that",
+    async (_name, request) => {
+      for (const origin of [unlisted, "null", `${listed}.example.org`, "http://console.example.com"]) {
+        const answer = await ask(open, { ...request, headers: { ...request.headers, origin } });
+        expect([origin, corsOf(answer), varyOf(answer).includes("origin")]).toEqual([origin, {}, true]);
+      }
+      expect(varyOf(await ask(open, request))).toContain("origin");
+    },
+  );
+
+  it.each([
+    {
+      what: "Connect",
+      path: "/probing.Probe/Ask",
+      method: "POST",
+      names: "content-type,connect-protocol-version",
+    },
+    {
+      what: "gRPC-Web",
+      path: "/probing.Probe/Ask",
+      method: "POST",
+      names: "content-type,x-grpc-web,x-user-agent",
+    },
+    {
+      what: "REST with a token",
+      path: "/probe/ask",
+      method: "DELETE",
+      names: "authorization,idempotency-key",
+    },
+    { what: "REST without headers", path: "/probe/look", method: "PATCH", names: undefined },
+    { what: "a path that nobody has", path: "/nowhere", method: "PUT", names: "authorization" },
+  ])("a listed origin that asks first may make a call of $what", async ({ path, method, names }) => {
+    const asked = {
+      origin: "http://localhost:5173",
+      "access-control-request-method": method,
+      ...(names && { "access-control-request-headers": names }),
+    };
+    const answer = await ask(open, { method: "OPTIONS", path, headers: asked });
+    expect([answer.status, answer.body.length]).toEqual([204, 0]);
+    expect(corsOf(answer)).toMatchObject({
+      "access-control-allow-origin": "http://localhost:5173",
+      "access-control-allow-methods": expect.stringContaining(method),
+      "access-control-max-age": expect.stringMatching(/^\d+$/),
+    });
+    expect(answer.headers["access-control-allow-headers"]).toBe(names);
+    // Pages send tokens themselves; cookies are nothing that the server knows.
+    expect(answer.headers).not.toHaveProperty("access-control-allow-credentials");
+    expect(varyOf(answer)).toContain("origin");
+  });
+
+  it.each([
+    { what: "an unlisted origin", origin: unlisted },
+    { what: "an origin that is null", origin: "null" },
+    { what: "an origin with a path", origin: `${listed}/` },
+    { what: "an origin in other letters", origin: "https://Console.example.com" },
+  ])("$what that asks first is told nothing", async ({ origin }) => {
+    const headers = { origin, "access-control-request-method": "POST" };
+    const answer = await ask(open, { method: "OPTIONS", path: "/probing.Probe/Ask", headers });
+    expect(corsOf(answer)).toEqual({});
+    expect(answer.status).toBeGreaterThanOrEqual(400);
+  });
+
+  it("says to stay with TLS for a year where there is TLS", async () => {
+    for (const request of Object.values(requests)) {
+      const { headers } = await ask(secure, request);
+      expect(headers["strict-transport-security"]).toBe("max-age=31536000");
+    }
+  });
+
+  it("does not say so in the clear", async () => {
+    for (const request of Object.values(requests))
+      expect((await ask(plain, request)).headers).not.toHaveProperty("strict-transport-security");
+  });
+});
+
+describe("a server with TLS", { timeout }, () => {
+  it.each([
+    { host: "localhost", isTold: false },
+    { host: "localhost:8443", isTold: false },
+    { host: "LOCALHOST:8443", isTold: false },
+    { host: "console.localhost:8443", isTold: false },
+    { host: "localhost.example.com", isTold: true },
+    { host: "notlocalhost", isTold: true },
+    { host: "gateway.example.com:8443", isTold: true },
+  ])("called $host: tells to stay with TLS is $isTold", async ({ host, isTold }) => {
+    const place = await start({ isTls: true });
+    const one = await askHttp1(place, { path: "/livez", headers: { host } });
+    const two = await askHttp2(place, { path: "/livez" }, host);
+    const header = "strict-transport-security";
+    expect([one, two].map(({ headers }) => header in headers)).toEqual([isTold, isTold]);
+  });
+});
+
+describe("an answer of a unary call over gRPC", () => {
+  const unary = post("/probing.Probe/Ask", "application/grpc", envelope(""));
+
+  it("names no software, and has no header of CORS while no origin is listed", async () => {
+    const answer = await askHttp2(await start(), { ...unary, headers: { ...unary.headers, origin: listed } });
+    expect(answer.trailers["grpc-status"]).toBe("0");
+    expect(Object.keys(answer.headers).filter((name) => untold.includes(name))).toEqual([]);
+    expect(corsOf(answer)).toEqual({});
+  });
+});
+
+describe("an answer to what is no request of HTTP/1.1", () => {
+  it.each([
+    { what: "garbage", bytes: "garbage\r\n\r\n" },
+    { what: "a header that is none", bytes: "GET / HTTP/1.1\r\nhost: x\r\nno header\r\n\r\n" },
+    {
+      what: "two lengths",
+      bytes: "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+    },
+    { what: "another version", bytes: "GET / HTTP/3.7\r\nhost: x\r\n\r\n" },
+  ])("such as $what names no software, and forbids to guess its type", async ({ bytes }) => {
+    const { port } = await start();
+    const head = (await exchangeBytes(port, bytes)).split("\r\n\r\n")[0]?.toLowerCase() ?? "";
+    const [status = "", ...lines] = head.split("\r\n");
+    expect(status).toMatch(/^http\/1\.1 4\d\d /);
+    const names = lines.map((line) => line.slice(0, line.indexOf(":")));
+    expect(names.filter((name) => untold.includes(name))).toEqual([]);
+    expect(lines).toContain("x-content-type-options: nosniff");
+  });
+
+  it("such as a request for nobody names no software", async () => {
+    const { port } = await start();
+    const answer = await exchangeBytes(port, "GET / HTTP/1.1\r\nconnection: close\r\n\r\n");
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+    expect(answer.toLowerCase()).not.toMatch(/\r\n(server|x-powered-by):/);
+  });
+});
+
+describe("--cors-origins", { timeout }, () => {
+  it.each([
+    "*",
+    "null",
+    "console.example.com",
+    "//console.example.com",
+    "https://console.example.com/",
+    "https://console.example.com/path",
+    "https://console.example.com:443",
+    "https://Console.example.com",
+    "https://user@console.example.com",
+    "https://*.example.com",
+    "https://a.example.com,,https://b.example.com",
+    "https://a.example.com https://b.example.com",
+    "file:///index.html",
+    "javascript:alert(1)",
+    "ftp://console.example.com",
+  ])("refuses %j as no origin, with code 2 and a sentence", async (origins) => {
+    const dataDir = makeTemporaryDirectory();
+    // A port that can not be had ends a start that should not have come so far.
+    const args = ["--data-dir", dataDir, "--host", "192.0.2.1", "--danger-open-to-network"];
+    const { code, stdout, stderr } = await runToEnd([...args, "--cors-origins", origins]);
+    expect([code, stdout]).toEqual([2, ""]);
+    expect(stderr).toMatch(/^qsp: --cors-origins: [^\n]*\n$/);
+  });
+});
+
+const browser = isMissing("chromium") ? "a browser (chromium is not installed)" : "a browser";
+describe.skipIf(isMissing("chromium"))(browser, { timeout }, () => {
+  const ends: (() => void | Promise<void>)[] = [];
+  const atEnd: AtEnd = (end) => void ends.push(end);
+  let page: Page;
+  let pageOrigin = "";
+  beforeAll(async () => {
+    const pages = http.createServer((_req, res) => {
+      res.setHeader("content-type", "text/html").end("<!doctype html><title>a page</title>");
+    });
+    pages.listen(0, "127.0.0.1");
+    await once(pages, "listening");
+    atEnd(() => void pages.close());
+    pageOrigin = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`;
+    // Root, which tests in containers are, has no sandbox.
+    const launched = await chromium.launch({
+      executablePath: findProgram("chromium"),
+      args: ["--no-sandbox"],
+    });
+    atEnd(() => launched.close());
+    page = await launched.newPage();
+    await page.goto(pageOrigin);
+  }, timeout);
+  afterAll(async () => {
+    for (const end of ends.reverse()) await end();
+  });
+
+  const calls = [
+    {
+      call: "Connect",
+      path: "/probing.Probe/Ask",
+      method: "POST",
+      headers: { "connect-protocol-version": "1" },
+    },
+    { call: "REST", path: "/probe/look", method: "GET", headers: {} },
+    { call: "REST with a token", path: "/probe/look", method: "GET", headers: { authorization: "Bearer x" } },
+    { call: "gRPC-Web", path: "/probing.Probe/None", method: "POST", headers: { "x-grpc-web": "1" } },
+  ];
+  const types: Readonly<Record<string, string>> = { "gRPC-Web": "application/grpc-web+proto" };
+
+  /** Calls from the page. @returns the status, or the name of the error that the page sees */
+  const fetchFromPage = (port: number, { call, path, method, headers }: (typeof calls)[number]) =>
+    page.evaluate(
+      async ({ url, init }) => {
+        try {
+          const answer = await fetch(url, init);
+          return { status: answer.status, grpcStatus: answer.headers.get("grpc-status") };
+        } catch (error) {
+          return { failed: error instanceof Error ? error.name : "" };
+        }
+      },
+      {
+        url: `http://127.0.0.1:${port}${path}`,
+        init: {
+          method,
+          headers: {
+            ...headers,
+            ...(method === "POST" && { "content-type": types[call] ?? "application/json" }),
+          },
+          ...(method === "POST" && { body: call === "gRPC-Web" ? "\0\0\0\0\0" : "{}" }),
+        },
+      },
+    );
+
+  it.each(calls)("lets a page of a listed origin call $call", async (call) => {
+    const { port } = await start({ corsOrigins: [pageOrigin] });
+    // UNIMPLEMENTED, which the page reads in a header that is exposed.
+    const grpcStatus = call.call === "gRPC-Web" ? "12" : null;
+    expect(await fetchFromPage(port, call)).toEqual({ status: 200, grpcStatus });
+  });
+
+  it.each(calls)("keeps a page of an unlisted origin from $call", async (call) => {
+    const { port } = await start({ corsOrigins: [listed] });
+    expect(await fetchFromPage(port, call)).toEqual({ failed: "TypeError" });
+  });
+
+  it.each(calls)("keeps a page of another origin from $call while none is listed", async (call) => {
+    const { port } = await start();
+    expect(await fetchFromPage(port, call)).toEqual({ failed: "TypeError" });
+  });
+
+  it("keeps a page without an origin of its own from calling", async () => {
+    const { port } = await start({ corsOrigins: [pageOrigin] });
+    const script = `fetch("http://127.0.0.1:${port}/livez").then(() => "read", (error) => error.name)
+      .then((text) => parent.postMessage(text, "*"))`;
+    const failed = await page.evaluate(`new Promise((resolve) => {
+      const frame = document.createElement("iframe");
+      frame.sandbox.add("allow-scripts");
+      frame.srcdoc = "<script>" + ${JSON.stringify(script)} + "</" + "script>";
+      addEventListener("message", ({ data }) => resolve(data));
+      document.body.append(frame);
+    })`);
+    expect(failed).toBe("TypeError");
+  });
+});
+
+function findProgram(name: string): string {
+  for (const directory of (process.env.PATH ?? "").split(delimiter)) {
+    try {
+      accessSync(join(directory, name));
+      return join(directory, name);
+    } catch {}
+  }
+  throw new Error(`${name} is not installed`);
+}

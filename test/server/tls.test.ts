@@ -1,0 +1,706 @@
+/** The server's own TLS: who gets which group, protocol and certificate, and what bad clients and bad files do. */
+import { execFile } from "node:child_process";
+import { createPrivateKey, randomBytes, X509Certificate } from "node:crypto";
+import { once } from "node:events";
+import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import type http2 from "node:http2";
+import { join } from "node:path";
+import { type ConnectionOptions, connect } from "node:tls";
+import { create, toBinary } from "@bufbuild/protobuf";
+import {
+  type Client,
+  Code,
+  createClient,
+  createServiceImplSpec,
+  type ServiceImpl,
+  type Transport,
+} from "@connectrpc/connect";
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+  Http2SessionManager,
+} from "@connectrpc/connect-node";
+import { pino } from "pino";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { ServerReflectionRequestSchema } from "#gen/grpc/reflection/v1/reflection_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { watchTls } from "../../src/server/tls.ts";
+import { Probe } from "../gen/probing/probe_pb.ts";
+import { startServer } from "../interop/start-server.ts";
+import { isMissing, run } from "../interop/tools.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { connectTcp, envelope, exchangeBytes, jsonRefusalOf, readStream, readToEnd, request } from "./raw.ts";
+import { serve } from "./serve.ts";
+import {
+  captureClientHello,
+  connectSession,
+  issue,
+  makeCertificates,
+  pairOf,
+  requestHttp1,
+  shakeHands,
+  startTlsServer,
+  type TlsPlace,
+  type TlsServer,
+  tlsFile,
+  trustIn,
+} from "./tls-clients.ts";
+
+const main = join(import.meta.dirname, "../../src/main.ts");
+
+/** Milliseconds for tests that start programs, on machines that have other work. */
+const timeout = 60_000;
+
+const groups = [
+  { offers: "the hybrid, X25519 and P-384", curves: "X25519MLKEM768:X25519:P-384", group: "X25519MLKEM768" },
+  { offers: "X25519 first and the hybrid last", curves: "X25519:X25519MLKEM768", group: "X25519MLKEM768" },
+  { offers: "P-384 first and the hybrid last", curves: "P-384:X25519MLKEM768", group: "X25519MLKEM768" },
+  { offers: "P-256 first and the hybrid last", curves: "P-256:X25519MLKEM768", group: "X25519MLKEM768" },
+  { offers: "the hybrid alone", curves: "X25519MLKEM768", group: "X25519MLKEM768" },
+  { offers: "P-384 first and X25519 last", curves: "P-384:X25519", group: "X25519" },
+  { offers: "X25519 alone", curves: "X25519", group: "X25519" },
+  { offers: "P-384 alone", curves: "P-384", group: "secp384r1" },
+  { offers: "P-256 first and P-384 last", curves: "P-256:P-384", group: "secp384r1" },
+];
+
+/** Clients over a connection of their own, of each protocol. */
+const transports: readonly { name: string; make: (place: TlsPlace) => Transport }[] = [
+  { name: "gRPC", make: (place) => openGrpc(place).transport },
+  { name: "gRPC-Web over HTTP/1.1", make: (place) => createGrpcWebTransport(optionsOf1(place)) },
+  { name: "gRPC-Web over HTTP/2", make: (place) => createGrpcWebTransport(optionsOf2(place)) },
+  { name: "Connect over HTTP/1.1", make: (place) => createConnectTransport(optionsOf1(place)) },
+  { name: "Connect over HTTP/2", make: (place) => createConnectTransport(optionsOf2(place)) },
+];
+
+/** What can become of a pair while it is in use. */
+const damages: readonly { what: string; damage: (dataDir: string) => void }[] = [
+  { what: "the key is deleted", damage: (dataDir) => rmSync(tlsFile(dataDir, "gateway.key")) },
+  { what: "the certificate is deleted", damage: (dataDir) => rmSync(tlsFile(dataDir, "gateway.crt")) },
+  {
+    what: "the key becomes that of another certificate",
+    damage: (dataDir) => copyFileSync(tlsFile(dataDir, "ca.key"), tlsFile(dataDir, "gateway.key")),
+  },
+  {
+    what: "the certificate becomes one of another key",
+    damage: (dataDir) => copyFileSync(tlsFile(dataDir, "ca.crt"), tlsFile(dataDir, "gateway.crt")),
+  },
+  {
+    what: "the certificate is only half written",
+    damage: (dataDir) => {
+      const path = tlsFile(dataDir, "gateway.crt");
+      writeFileSync(path, firstHalf(readFileSync(path)));
+    },
+  },
+];
+
+const ecdsa = "ecdsa_secp256r1_sha256";
+
+const alerts = {
+  groups: "ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE",
+  version: "ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION",
+  alpn: "ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL",
+};
+
+describe("the program with --tls-cert and --tls-key", { timeout }, () => {
+  const ends: (() => void | Promise<void>)[] = [];
+  let server: TlsServer;
+  beforeAll(async () => {
+    server = await startTlsServer((end) => void ends.push(end));
+  }, timeout);
+  afterAll(async () => {
+    for (const end of ends.reverse()) await end();
+  });
+
+  it.each(groups)("agrees on $group with who offers $offers", async ({ curves, group }) => {
+    const socket = await shakeHands(server, { ecdhCurve: curves });
+    expect(socket.getProtocol()).toBe("TLSv1.3");
+    expect(socket.getEphemeralKeyInfo()).toMatchObject({ name: group });
+  });
+
+  it.each<{ what: string; options: ConnectionOptions; code: string }>([
+    { what: "who offers P-256 alone", options: { ecdhCurve: "P-256" }, code: alerts.groups },
+    { what: "who offers P-521 alone", options: { ecdhCurve: "P-521" }, code: alerts.groups },
+    { what: "who offers ML-KEM-768 alone", options: { ecdhCurve: "MLKEM768" }, code: alerts.groups },
+    { what: "TLS 1.2", options: { maxVersion: "TLSv1.2" }, code: alerts.version },
+    { what: "who offers no protocol that it speaks", options: { ALPNProtocols: ["h3"] }, code: alerts.alpn },
+  ])("refuses $what", async ({ options, code }) => {
+    await expect(shakeHands(server, options)).rejects.toMatchObject({ code });
+  });
+
+  it.each([
+    { offered: ["h2", "http/1.1"], chosen: "h2" },
+    { offered: ["http/1.1", "h2"], chosen: "h2" },
+    { offered: ["http/1.1"], chosen: "http/1.1" },
+    { offered: ["h3", "http/1.0", "http/1.1"], chosen: "http/1.1" },
+    { offered: undefined, chosen: false },
+  ])("chooses $chosen of the protocols $offered", async ({ offered, chosen }) => {
+    const socket = await shakeHands(server, offered && { ALPNProtocols: offered });
+    expect(socket.alpnProtocol).toBe(chosen);
+  });
+
+  it("speaks HTTP/1.1 with who names no protocol", async () => {
+    const { status } = await requestHttp1(server, "/api/hello", { ALPNProtocols: [] });
+    expect(status).toBe(200);
+  });
+
+  it("ends the connection of who speaks HTTP/2 without having named it", async () => {
+    const socket = await shakeHands(server);
+    socket.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
+    // RFC 9113, section 3.3, leaves no way to answer it in HTTP/2.
+    expect(await readToEnd(socket)).not.toContain("200 OK");
+    expect(await livez(server)).toBe(200);
+  });
+
+  it.each([
+    { algorithm: "ECDSA-P256", name: "gateway", ca: "ca", sigalgs: ecdsa },
+    { algorithm: "ML-DSA-65", name: "gateway-mldsa", ca: "ca-mldsa", sigalgs: "mldsa65" },
+  ])("shows the certificate of $algorithm to who takes no other", async ({ name, ca, sigalgs }) => {
+    const trusted = { ...server, ca: readFileSync(tlsFile(server.dataDir, `${ca}.crt`), "utf8") };
+    const socket = await shakeHands(trusted, { sigalgs });
+    expect(socket.getPeerX509Certificate()?.fingerprint256).toBe(fingerprintOf(server.dataDir, name));
+  });
+
+  describe.each(transports)("over $name", ({ make }) => {
+    it("answers a call", async () => {
+      const { status } = await createClient(TokenService, make(server)).hello({});
+      expect(status).toBe("success");
+    });
+
+    it("sends a stream as it comes", async () => {
+      const kms = createClient(KmsService, make(server));
+      const audit = watchAudit(kms);
+      const keyId = await createKey(kms);
+      await audit.sees(keyId);
+      await audit.stop();
+    });
+  });
+
+  it.each([
+    { over: "HTTP/1.1", ask: (path: string) => requestHttp1(server, path) },
+    {
+      over: "HTTP/2",
+      ask: async (path: string) => request(await connectSession(server), { ":path": path }),
+    },
+  ])("answers REST over $over", async ({ ask }) => {
+    const { status, body } = await ask("/api/hello");
+    expect([status, JSON.parse(body.toString()).status]).toEqual([200, "success"]);
+    const refused = await ask("/api/nowhere");
+    expect([refused.status, jsonRefusalOf(refused.body).reason]).toEqual([404, "ROUTE_NOT_FOUND"]);
+  });
+
+  const grpcurl = isMissing("grpcurl") ? "grpcurl, which is not installed" : "grpcurl";
+  it.skipIf(isMissing("grpcurl"))(`is trusted with -cacert, and not without, by ${grpcurl}`, async () => {
+    const call = [server.authority, "pqc.TokenService/Hello"];
+    const trusting = await run("grpcurl", ["-cacert", tlsFile(server.dataDir, "ca.crt"), ...call]);
+    expect(trusting.code).toBe(0);
+    expect(JSON.parse(trusting.stdout)).toMatchObject({ status: "success" });
+    const untrusting = await run("grpcurl", call);
+    expect(untrusting.code).not.toBe(0);
+    expect(untrusting.stderr).toContain("certificate signed by unknown authority");
+  });
+
+  const curl = isMissing("curl") ? "curl, which is not installed" : "curl";
+  it.skipIf(isMissing("curl"))(`is trusted with --cacert, and not without, by ${curl}`, async () => {
+    const flags = ["-s", "-o", "-", "-w", " %{http_version}", `${server.url}/livez`];
+    const trusting = await run("curl", ["--cacert", tlsFile(server.dataDir, "ca.crt"), ...flags]);
+    expect(trusting).toMatchObject({ code: 0, stdout: "alive\n 2" });
+    // curl, exit codes: 60, the certificate can not be verified.
+    expect((await run("curl", flags)).code).toBe(60);
+  });
+
+  describe("while somebody else is served,", () => {
+    let bystander: http2.ClientHttp2Session;
+    beforeEach(async () => {
+      bystander = await connectSession(server);
+    });
+    afterEach(async () => {
+      expect((await request(bystander, { ":path": "/livez" })).status).toBe(200);
+      expect(await livez(server)).toBe(200);
+    });
+
+    it.each([
+      { what: "a request of HTTP/1.1 in the clear", bytes: () => "GET / HTTP/1.1\r\nhost: x\r\n\r\n" },
+      { what: "the preface of HTTP/2 in the clear", bytes: () => "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" },
+      { what: "bytes at random", bytes: () => Buffer.concat([Buffer.of(0xff), randomBytes(2000)]) },
+      { what: "a record longer than any may be", bytes: () => Buffer.from("160301ffff01", "hex") },
+      { what: "an empty ClientHello", bytes: () => Buffer.from("160301000401000000", "hex") },
+      { what: "application data before the handshake", bytes: () => Buffer.from("17030300020000", "hex") },
+      { what: "a hello of SSL 2", bytes: () => Buffer.from("802e0100020015000000100100800200", "hex") },
+    ])("ends the connection of who sends $what", async ({ bytes }) => {
+      const answer = Buffer.from(await exchangeBytes(server.port, bytes()), "latin1");
+      // RFC 8446, section 6: nothing, or an alert, which is a record of the type 21.
+      expect([undefined, 21]).toContain(answer.at(0));
+      expect(answer.length).toBeLessThan(16);
+    });
+
+    it("ends the connection of who changes a byte of its ClientHello", async () => {
+      const hello = await captureClientHello();
+      // The length of the handshake message, which then ends within the list of groups.
+      hello.writeUInt8(0x40, 8);
+      const socket = connectTcp(server.port);
+      socket.end(hello);
+      const answer = Buffer.from(await readToEnd(socket), "latin1");
+      expect([undefined, 21]).toContain(answer.at(0));
+    });
+
+    it("survives who goes away in the middle of a handshake", async () => {
+      const hello = await captureClientHello();
+      const socket = connectTcp(server.port);
+      socket.write(hello);
+      await once(socket, "data");
+      socket.resetAndDestroy();
+    });
+  });
+});
+
+describe("the program without TLS", { timeout }, () => {
+  it("answers a client of TLS that this is no HTTP, and goes on to serve", async () => {
+    const server = await startServer({ dataDir: makeTemporaryDirectory() });
+    onTestFinished(async () => void (await server.stop("SIGKILL")));
+    const port = Number(new URL(server.url).port);
+    const socket = connect({ host: "127.0.0.1", port, servername: "localhost" });
+    onTestFinished(() => void socket.destroy());
+    const [error] = await once(socket, "error");
+    expect(error.code).toMatch(/^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/);
+    const answer = await exchangeBytes(port, await captureClientHello());
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+    expect(jsonRefusalOf(answer.split("\r\n\r\n")[1] ?? "").reason).toBe("HTTP_INVALID");
+    expect((await fetch(`${server.url}/livez`)).status).toBe(200);
+  });
+});
+
+describe("a server with TLS that has a time for headers", { timeout }, () => {
+  it.each([
+    { what: "sends nothing", begin: async () => Buffer.alloc(0) },
+    { what: "stops after half a ClientHello", begin: async () => firstHalf(await captureClientHello()) },
+    { what: "stops after its ClientHello", begin: captureClientHello },
+  ])("ends the connection of who $what, after it", async ({ begin }) => {
+    const { port } = await serveTls({ maxHeaderMs: 200 });
+    const begun = await begin();
+    const startedMs = performance.now();
+    const socket = connectTcp(port);
+    if (begun.length > 0) socket.write(begun);
+    await readToEnd(socket);
+    expect(performance.now() - startedMs).toBeGreaterThan(190);
+  });
+
+  it("ends the connection of who shakes hands and asks nothing, after it", async () => {
+    const place = await serveTls({ maxHeaderMs: 200 });
+    const socket = await shakeHands(place);
+    expect(await readToEnd(socket)).toBe("");
+  });
+
+  it("serves others while somebody stalls", async () => {
+    const place = await serveTls({ maxHeaderMs: 60_000 });
+    const stalled = connectTcp(place.port);
+    stalled.write(firstHalf(await captureClientHello()));
+    expect(await livez(place)).toBe(200);
+    expect(stalled.destroyed).toBe(false);
+  });
+});
+
+describe("a server with TLS that is told to stop", { timeout }, () => {
+  it("says so, lets running calls finish, takes no new ones, and ends with 0", async () => {
+    const server = await startTlsServer();
+    const session = await connectSession(server);
+    const idle = await shakeHands(server);
+    idle.write("GET /livez HTTP/1.1\r\nhost: x\r\n\r\n");
+    await once(idle, "data");
+    const idleEnd = readToEnd(idle);
+    const goaway = once(session, "goaway");
+    // A call that lasts until its client ends it.
+    const stream = session.request({
+      ":method": "POST",
+      ":path": "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+      "content-type": "application/grpc",
+    });
+    const answer = readStream(stream);
+    const ask = async (): Promise<number> => {
+      const chunk = once(stream, "data");
+      const message = { messageRequest: { case: "listServices", value: "" } } as const;
+      const asked = create(ServerReflectionRequestSchema, message);
+      stream.write(envelope(toBinary(ServerReflectionRequestSchema, asked)));
+      return (await chunk)[0].length;
+    };
+    expect(await ask()).toBeGreaterThan(0);
+    server.process.kill("SIGTERM");
+    const [code] = await goaway;
+    expect(code).toBe(0);
+    await idleEnd;
+    await expect(shakeHands(server)).rejects.toMatchObject({ code: "ECONNREFUSED" });
+    expect(await ask()).toBeGreaterThan(0);
+    stream.end();
+    expect((await answer).trailers["grpc-status"]).toBe("0");
+    expect(await server.exit).toMatchObject({ code: 0, signal: null });
+  });
+
+  it.each([
+    { what: "has sent nothing yet", begin: async () => Buffer.alloc(0) },
+    { what: "is in the middle of a handshake", begin: captureClientHello },
+  ])("does not wait for a client that $what", { timeout: 5000 }, async ({ begin }) => {
+    const { server, ...place } = await serveTls({ maxHeaderMs: 30_000, maxDrainMs: 30_000 });
+    const stalled = connectTcp(place.port);
+    await once(stalled, "connect");
+    const begun = await begin();
+    if (begun.length > 0) stalled.write(begun);
+    // Connections are accepted in order: once this one is served, the server knows of the one before.
+    expect(await livez(place)).toBe(200);
+    const closed = readToEnd(stalled);
+    await server.close();
+    await closed;
+  });
+
+  it("ends at once if it is destroyed, also where a client is in the middle of a handshake", {
+    timeout: 5000,
+  }, async () => {
+    const { server, ...place } = await serveTls({ maxHeaderMs: 30_000, maxDrainMs: 30_000 });
+    const stalled = connectTcp(place.port);
+    stalled.write(firstHalf(await captureClientHello()));
+    expect(await livez(place)).toBe(200);
+    const closed = readToEnd(stalled);
+    server.destroy();
+    await Promise.all([server.close(), closed]);
+  });
+});
+
+describe("the program whose certificates are renewed", { timeout }, () => {
+  it("shows the new ones within 3 s, and lets go of no connection, call or stream", async () => {
+    const server = await startTlsServer();
+    const { transport } = openGrpc(server);
+    const kms = createClient(KmsService, transport);
+    const audit = watchAudit(kms);
+    await audit.sees(await createKey(kms));
+    const old = await shakeHands(server);
+    const load = startCalling(server);
+    const before = await shownBy(server);
+
+    await issue(server.dataDir);
+    const issuedMs = performance.now();
+    const renewed = fingerprintOf(server.dataDir, "gateway");
+    expect(renewed).not.toBe(before);
+    await vi.waitUntil(async () => (await shownBy(server)) === renewed, { timeout: 10_000, interval: 50 });
+    // 3 s, and another for a machine with other work.
+    expect(performance.now() - issuedMs).toBeLessThan(4000);
+
+    expect(await shownBy(server, { sigalgs: "mldsa65" })).toBe(
+      fingerprintOf(server.dataDir, "gateway-mldsa"),
+    );
+    const keyId = await createKey(kms);
+    await audit.sees(keyId);
+    await audit.stop();
+    old.write("GET /livez HTTP/1.1\r\nhost: x\r\n\r\n");
+    expect(String((await once(old, "data"))[0])).toMatch(/^HTTP\/1\.1 200 /);
+    const { answered, failures } = await load.stop();
+    expect(failures).toEqual([]);
+    expect(answered).toBeGreaterThan(10);
+  });
+
+  it.each(damages)("keeps the pair that it has, and warns, if $what", async ({ damage }) => {
+    const server = await startTlsServer();
+    const log = readLog(server);
+    const before = await shownBy(server);
+    const secret = readFileSync(tlsFile(server.dataDir, "gateway.key"), "utf8");
+    await damage(server.dataDir);
+    await vi.waitUntil(() => log.lines().some(({ level }) => level >= 40), { timeout: 10_000 });
+    expect(await shownBy(server)).toBe(before);
+    await issue(server.dataDir);
+    const renewed = fingerprintOf(server.dataDir, "gateway");
+    await vi.waitUntil(async () => (await shownBy(server)) === renewed, { timeout: 10_000, interval: 50 });
+    expectNoSecret(log.text(), secret);
+    expectNoSecret(log.text(), readFileSync(tlsFile(server.dataDir, "gateway.key"), "utf8"));
+  });
+});
+
+describe("the look for renewed certificates", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  it.each(damages)("warns once, and not again and again, if $what", async ({ damage }) => {
+    const { dataDir, watch } = await watched();
+    await damage(dataDir);
+    vi.advanceTimersByTime(10_000);
+    expect(watch.levels).toEqual(["warn"]);
+    expect(watch.applied).toBe(0);
+  });
+
+  it("hands over a new pair once, within a second", async () => {
+    const { dataDir, watch } = await watched();
+    await issue(dataDir);
+    vi.advanceTimersByTime(1000);
+    expect(watch.applied).toBe(1);
+    vi.advanceTimersByTime(10_000);
+    expect(watch).toEqual({ applied: 1, levels: ["info"] });
+  });
+
+  it("does nothing while nothing changes", async () => {
+    const { watch } = await watched();
+    vi.advanceTimersByTime(10_000);
+    expect(watch).toEqual({ applied: 0, levels: [] });
+  });
+
+  it("warns again when what does not fit is replaced by what does not fit either", async () => {
+    const { dataDir, watch } = await watched();
+    writeFileSync(tlsFile(dataDir, "gateway.key"), "nothing");
+    vi.advanceTimersByTime(3000);
+    rmSync(tlsFile(dataDir, "gateway.key"));
+    vi.advanceTimersByTime(3000);
+    expect(watch).toEqual({ applied: 0, levels: ["warn", "warn"] });
+  });
+
+  it("ends when it is stopped", async () => {
+    const { dataDir, watch, stop } = await watched();
+    stop();
+    await issue(dataDir);
+    vi.advanceTimersByTime(10_000);
+    expect(watch).toEqual({ applied: 0, levels: [] });
+  });
+});
+
+describe("a start with TLS ends with code 2 and one sentence if", { timeout }, () => {
+  const ends: (() => void)[] = [];
+  let dataDir: string;
+  beforeAll(async () => {
+    dataDir = await makeCertificates((end) => void ends.push(end as () => void));
+    const { key } = pairOf(dataDir);
+    const secret = readFileSync(key, "utf8");
+    const cipher = { cipher: "aes-256-cbc", passphrase: "passphrase" };
+    const encrypted = createPrivateKey(secret).export({ type: "pkcs8", format: "pem", ...cipher });
+    writeFileSync(join(dataDir, "encrypted.key"), encrypted);
+    writeFileSync(join(dataDir, "text"), "this is no PEM\n");
+    writeFileSync(join(dataDir, "empty"), "");
+    writeFileSync(join(dataDir, "broken.key"), secret.replace(/\n[^\n]{8}/, "\n!!!!!!!!"));
+    const { certificate } = pairOf(dataDir);
+    const tail = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    writeFileSync(join(dataDir, "chain.crt"), readFileSync(certificate, "utf8") + tail);
+  }, timeout);
+  afterAll(() => {
+    for (const end of ends) end();
+  });
+
+  it.each([
+    { what: "the certificate is not there", certificate: "nowhere.crt" },
+    { what: "the key is not there", key: "nowhere.key" },
+    { what: "the certificate is a directory", certificate: "tls" },
+    { what: "the certificate is empty", certificate: "empty" },
+    { what: "the certificate is no PEM", certificate: "text" },
+    { what: "the certificate is a key", certificate: "tls/gateway.key" },
+    { what: "the key is no PEM", key: "text" },
+    { what: "the key is a certificate", key: "tls/gateway.crt" },
+    { what: "the key is broken", key: "broken.key" },
+    { what: "the key is encrypted", key: "encrypted.key" },
+    { what: "the key is that of another certificate", key: "tls/gateway-mldsa.key" },
+    { what: "the rest of the chain is broken", certificate: "chain.crt" },
+  ])("$what, and names the file", async ({ certificate = "tls/gateway.crt", key = "tls/gateway.key" }) => {
+    const { code, stdout, stderr } = await begin(join(dataDir, certificate), join(dataDir, key));
+    expect(stderr).toMatch(/^qsp: [^\n]+\n$/);
+    expect([code, stdout]).toEqual([2, ""]);
+    expect(stderr).toContain(certificate === "tls/gateway.crt" ? key : certificate);
+    expectNoSecret(stderr, readFileSync(tlsFile(dataDir, "gateway.key"), "utf8"));
+  });
+
+  const opensslOr = isMissing("openssl") ? "openssl, which is not installed," : "openssl";
+  it.skipIf(isMissing("openssl"))(`the key of ${opensslOr} is too short to be safe`, async () => {
+    const [certificate, key] = [join(dataDir, "short.crt"), join(dataDir, "short.key")];
+    const made = ["req", "-x509", "-newkey", "rsa:1024", "-nodes", "-days", "2", "-subj", "/CN=localhost"];
+    expect((await run("openssl", [...made, "-keyout", key, "-out", certificate])).code).toBe(0);
+    const { code, stderr } = await begin(certificate, key);
+    expect(stderr).toMatch(/^qsp: [^\n]+\n$/);
+    expect(code).toBe(2);
+  });
+
+  it.each([
+    { what: "there is a certificate and no key", flags: ["--tls-cert", "a.crt"] },
+    { what: "there is a key and no certificate", flags: ["--tls-key", "a.key"] },
+    { what: "there are two certificates and one key", flags: ["--tls-cert", "a,b", "--tls-key", "a"] },
+    { what: "there is one certificate and two keys", flags: ["--tls-cert", "a", "--tls-key", "a,b"] },
+    { what: "there are commas and no files", flags: ["--tls-cert", ",", "--tls-key", ","] },
+  ])("$what", async ({ flags }) => {
+    const { code, stdout, stderr } = await startToEnd(["--data-dir", dataDir, ...flags]);
+    expect(stderr).toMatch(/^qsp: [^\n]+\n$/);
+    expect([code, stdout]).toEqual([2, ""]);
+  });
+
+  const begin = (certificate: string, key: string) =>
+    startToEnd(["--data-dir", dataDir, "--tls-cert", certificate, "--tls-key", key]);
+});
+
+describe("the secret key of a certificate", { timeout }, () => {
+  it("is in nothing that the program logs, at whatever level", async () => {
+    const server = await startTlsServer(onTestFinished, "--log-level", "trace");
+    await shownBy(server);
+    await exchangeBytes(server.port, "nonsense\r\n\r\n");
+    await issue(server.dataDir);
+    const log = readLog(server);
+    await vi.waitUntil(() => log.lines().some(({ msg }) => /certificates/.test(msg)), { timeout: 10_000 });
+    const { stdout, stderr } = await server.stop();
+    expect(stderr).not.toBe("");
+    for (const name of ["gateway", "gateway-mldsa", "ca"])
+      expectNoSecret(stdout + stderr, readFileSync(tlsFile(server.dataDir, `${name}.key`), "utf8"));
+  });
+});
+
+function optionsOf1({ port, ca }: TlsPlace) {
+  return { baseUrl: `https://127.0.0.1:${port}`, httpVersion: "1.1" as const, nodeOptions: { ca } };
+}
+
+function optionsOf2({ port, ca }: TlsPlace) {
+  const baseUrl = `https://127.0.0.1:${port}`;
+  const sessionManager = new Http2SessionManager(baseUrl, {}, { ca });
+  onTestFinished(() => sessionManager.abort());
+  return { baseUrl, httpVersion: "2" as const, sessionManager };
+}
+
+function openGrpc(place: TlsPlace) {
+  const options = optionsOf2(place);
+  return { transport: createGrpcTransport(options), sessionManager: options.sessionManager };
+}
+
+/** The status of a small request on a connection of its own. */
+async function livez(place: TlsPlace): Promise<number> {
+  return (await requestHttp1(place, "/livez")).status;
+}
+
+const firstHalf = (bytes: Buffer): Buffer => bytes.subarray(0, bytes.length >> 1);
+
+function fingerprintOf(dataDir: string, name: string): string {
+  return new X509Certificate(readFileSync(tlsFile(dataDir, `${name}.crt`))).fingerprint256;
+}
+
+/** The fingerprint of the certificate that a new connection sees. */
+async function shownBy(place: TlsPlace, { sigalgs = ecdsa } = {}): Promise<string | undefined> {
+  const socket = await shakeHands(place, { sigalgs });
+  const certificate = socket.getPeerX509Certificate();
+  socket.destroy();
+  return certificate?.fingerprint256;
+}
+
+/** Serves probing.Probe with TLS until the test has finished. */
+async function serveTls(limits: { maxHeaderMs: number; maxDrainMs?: number }) {
+  const dataDir = await makeCertificates();
+  const services = [createServiceImplSpec<typeof Probe>(Probe, {} as ServiceImpl<typeof Probe>)];
+  const { server, port } = await serve({
+    services,
+    limits: { maxDrainMs: 0, ...limits },
+    tls: [pairOf(dataDir)],
+  });
+  onTestFinished(() => {
+    server.destroy();
+    return server.close();
+  });
+  return { server, port, ca: trustIn(dataDir) };
+}
+
+/** @returns its identifier */
+async function createKey(kms: Client<typeof KmsService>): Promise<string> {
+  const { result } = await kms.createKey({ algorithm: "ML-DSA-44" });
+  if (result === undefined) throw new Error("no key was made");
+  return result.keyId;
+}
+
+/** Watches the audit log on one stream, until told to stop. */
+function watchAudit(kms: Client<typeof KmsService>) {
+  const controller = new AbortController();
+  const entries = kms.watchAuditLog({}, { signal: controller.signal })[Symbol.asyncIterator]();
+  const sees = async (keyId: string): Promise<void> => {
+    for (;;) {
+      const { done, value } = await entries.next();
+      if (done === true) throw new Error(`the stream ended before ${keyId}`);
+      if (value.entry?.keyId === keyId) return;
+    }
+  };
+  const stop = async (): Promise<void> => {
+    controller.abort();
+    await expect(entries.next()).rejects.toMatchObject({ code: Code.Canceled });
+  };
+  return { sees, stop };
+}
+
+/** Calls one after the other, over a connection that lasts and over new ones in turn, until told to stop. */
+function startCalling(place: TlsPlace) {
+  const { transport } = openGrpc(place);
+  const tokens = createClient(TokenService, transport);
+  const failures: unknown[] = [];
+  let answered = 0;
+  let isStopped = false;
+  const call = async (): Promise<void> => {
+    while (!isStopped) {
+      const calls = [tokens.hello({}), requestHttp1(place, "/api/hello")];
+      for (const result of await Promise.allSettled(calls)) {
+        if (result.status === "rejected") failures.push(result.reason);
+        else answered += 1;
+      }
+    }
+  };
+  const calling = call();
+  onTestFinished(() => {
+    isStopped = true;
+  });
+  const stop = async () => {
+    isStopped = true;
+    await calling;
+    return { answered, failures };
+  };
+  return { stop };
+}
+
+/** A line of the log. */
+interface LogLine {
+  readonly level: number;
+  readonly msg: string;
+}
+
+/** Reads what the program logs from now on. */
+function readLog({ process: child }: TlsServer) {
+  let text = "";
+  child.stderr?.on("data", (chunk) => {
+    text += chunk;
+  });
+  const lines = (): LogLine[] => {
+    const whole = text.slice(0, text.lastIndexOf("\n") + 1);
+    return whole
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => JSON.parse(line));
+  };
+  return { text: () => text, lines };
+}
+
+/** Watches a pair with a clock that stands still, and counts what comes of it. */
+async function watched() {
+  const dataDir = await makeCertificates();
+  const watch = { applied: 0, levels: [] as string[] };
+  const note = (chunk: string) => watch.levels.push(pino.levels.labels[JSON.parse(chunk).level] ?? "?");
+  const apply = () => {
+    watch.applied += 1;
+  };
+  const stop = watchTls([pairOf(dataDir)], apply, pino({ base: null }, { write: note }));
+  onTestFinished(stop);
+  return { dataDir, watch, stop };
+}
+
+/** Runs the program until it ends, or is ready, which ends it with 0. */
+function startToEnd(args: readonly string[]): Promise<{ code: unknown; stdout: string; stderr: string }> {
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, [main, "--port", "0", ...args], (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : error.code, stdout, stderr }),
+    );
+    child.stdout?.once("data", () => child.kill());
+  });
+}
+
+/** Fails if a text holds a key, as it is in its PEM or in any other common way of writing its bytes. */
+function expectNoSecret(text: string, pem: string): void {
+  const [, body = ""] = /-----BEGIN[^-]*-----\s*([^-]*)-----END/.exec(pem) ?? [];
+  const raw = Buffer.from(body, "base64");
+  expect(raw.length).toBeGreaterThan(32);
+  const forms = [
+    ...body.trim().split("\n"),
+    raw.toString("hex"),
+    raw.subarray(-32).toString("hex"),
+    raw.subarray(-32).toString("base64url"),
+    raw.subarray(-8).join(","),
+  ];
+  expect(forms.filter((form) => text.includes(form))).toEqual([]);
+}
