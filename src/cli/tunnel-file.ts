@@ -1,7 +1,7 @@
 /** What a peer keeps of its tunnel: its key, and the gateway's, so that no other can take its place. */
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import type { CryptoProvider } from "../crypto/provider.ts";
-import { usageError } from "./exit.ts";
+import { distrust, usageError } from "./exit.ts";
 import { readText, replacePrivateFile } from "./files.ts";
 import { parsePublicKey, parseSecretKey } from "./pem-keys.ts";
 import type { Server } from "./server.ts";
@@ -42,12 +42,17 @@ export function writeTunnel(path: string, state: TunnelState): void {
   replacePrivateFile(path, `${JSON.stringify(state, undefined, 2)}\n`);
 }
 
-/** Asks the gateway for its keys. */
+/** Asks the gateway for its keys. @throws CliError if its identity does not vouch for the other one */
 export async function askGatewayKeys(
+  provider: CryptoProvider,
   server: Server,
 ): Promise<Pick<TunnelState, "gatewayKemPem" | "gatewayIdentityPem">> {
   const info = await server.ask(VpnService.method.getGatewayInfo, {});
-  return { gatewayKemPem: info.kemPublicKeyPem, gatewayIdentityPem: info.identityPublicKeyPem };
+  const state = { gatewayKemPem: info.kemPublicKeyPem, gatewayIdentityPem: info.identityPublicKeyPem };
+  const { kem, identity } = toGatewayKeys(provider, state);
+  const signature = info.kemPublicKeySignature;
+  if (await provider.verify(identity, kem.exportRaw(), signature, { context: kemKeyContext })) return state;
+  throw distrust("the gateway's identity did not sign its encapsulation key");
 }
 
 /** What a handshake needs, out of a tunnel's file. */
@@ -67,7 +72,13 @@ export async function toHandshake(
   };
 }
 
-function toGatewayKeys(provider: CryptoProvider, state: TunnelState): GatewayKeys {
+/** What the signature over the encapsulation key is bound to (proto/vpn). */
+const kemKeyContext = new TextEncoder().encode("quantum-safe-playground vpn kem key");
+
+function toGatewayKeys(
+  provider: CryptoProvider,
+  state: Pick<TunnelState, "gatewayKemPem" | "gatewayIdentityPem">,
+): GatewayKeys {
   const kem = parsePublicKey(provider, state.gatewayKemPem, "the gateway's encapsulation key");
   const identity = parsePublicKey(provider, state.gatewayIdentityPem, "the gateway's identity");
   if (kem.algorithm === "ML-KEM-1024" && identity.algorithm === "ML-DSA-65") return { kem, identity };

@@ -33,8 +33,7 @@ export interface HandshakeParts {
  * Encapsulates to the gateway's key, and checks that whoever answers is the gateway, about this tunnel, this peer and
  * this ciphertext, with the same session key.
  *
- * The transcript does not name the gateway's encapsulation key: the caller must know that one from before, as the
- * identity.
+ * The transcript does not name the gateway's encapsulation key: the caller must have seen that the identity signed it.
  *
  * @throws CliError if anything is not as it should be
  */

@@ -111,7 +111,7 @@ async function up({ operands: [peerName = ""], given, output, server }: VerbInpu
   if (existsSync(path)) throw usageError(`${path} exists already; qsp tunnel down ends the tunnel in it`);
   const identityFile = given.text("gateway-identity");
   return withProvider(async (provider) => {
-    const keys = await askGatewayKeys(server);
+    const keys = await askGatewayKeys(provider, server);
     if (identityFile !== undefined && readText(identityFile).trim() !== keys.gatewayIdentityPem.trim())
       throw distrust(`the gateway at ${server.url} has another identity than ${identityFile}`);
     const { publicKey, secretKey } = await provider.generateKeyPair("ML-KEM-1024");

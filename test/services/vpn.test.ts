@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { createPublicKey, randomBytes, verify } from "node:crypto";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
@@ -7,7 +7,11 @@ import { createClient, createRouterTransport } from "@connectrpc/connect";
 import { ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import { sql } from "kysely";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { RegisterPeerResponseSchema, VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import {
+  type GetGatewayInfoResponse,
+  RegisterPeerResponseSchema,
+  VpnService,
+} from "#gen/vpn/vpn_service_pb.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { openGateway } from "../../src/services/vpn/gateway.ts";
@@ -53,6 +57,9 @@ async function findListed(vpn: VpnClient, tunnelId: string) {
   return present((await listAll(vpn)).find((tunnel) => tunnel.tunnelId === tunnelId));
 }
 
+/** What is the same on every server; each has a signature of its own. */
+const keysOf = ({ kemPublicKeySignature: _, ...keys }: GetGatewayInfoResponse) => keys;
+
 describeApp("vpn.VpnService.GetGatewayInfo", (start, shared) => {
   it("tells both public keys, raw and as PEM", async () => {
     const { vpn } = await shared();
@@ -69,12 +76,21 @@ describeApp("vpn.VpnService.GetGatewayInfo", (start, shared) => {
     expect(tailOf(info.identityPublicKeyPem).subarray(-1952).equals(info.identityPublicKey)).toBe(true);
   });
 
+  it("vouches with its identity for the key to encapsulate to", async () => {
+    const { vpn } = await shared();
+    const { identityPublicKeyPem, kemPublicKey, kemPublicKeySignature } = await vpn.getGatewayInfo({});
+    const context = Buffer.from("quantum-safe-playground vpn kem key");
+    const isSigned = (message: Uint8Array): boolean =>
+      verify(null, message, { key: createPublicKey(identityPublicKeyPem), context }, kemPublicKeySignature);
+    expect([isSigned(kemPublicKey), isSigned(flipBit(kemPublicKey))]).toEqual([true, false]);
+  });
+
   it("tells the same after a restart, and others in another store", async () => {
     const first = await start();
     const before = await first.vpn.getGatewayInfo({});
     await first.close();
     const again = await start(first.config);
-    expect(await again.vpn.getGatewayInfo({})).toEqual(before);
+    expect(keysOf(await again.vpn.getGatewayInfo({}))).toEqual(keysOf(before));
     const other = await (await start()).vpn.getGatewayInfo({});
     expect(other.kemPublicKey).not.toEqual(before.kemPublicKey);
     expect(other.identityPublicKey).not.toEqual(before.identityPublicKey);
@@ -90,6 +106,7 @@ describeApp("vpn.VpnService.GetGatewayInfo", (start, shared) => {
       kemAlgorithm: "ML-KEM-1024",
       identityAlgorithm: "ML-DSA-65",
       kemPublicKeyPem: info.kemPublicKeyPem,
+      kemPublicKeySignature: base64(info.kemPublicKeySignature),
       identityPublicKeyPem: info.identityPublicKeyPem,
     });
   });
@@ -638,7 +655,7 @@ describeReplicas("two servers of vpn.VpnService", (startTwo) => {
 
   it("are one gateway: they have the same keys", async () => {
     const { one, two } = await startBoth();
-    expect(await two.getGatewayInfo({})).toEqual(await one.getGatewayInfo({}));
+    expect(keysOf(await two.getGatewayInfo({}))).toEqual(keysOf(await one.getGatewayInfo({})));
   });
 
   it("give 32 peers that register with either at once 32 addresses", async () => {

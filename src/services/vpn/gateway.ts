@@ -21,6 +21,8 @@ export interface Gateway {
   readonly kemKey: SecretKey;
   /** ML-DSA-65. */
   readonly identityKey: SecretKey;
+  /** The identity's signature over the raw public half of `kemKey`. */
+  readonly kemKeySignature: Uint8Array;
   /** Tunnels with a session here, by their tunnelId. */
   readonly live: ReadonlyMap<string, LiveTunnel>;
   /** Gives a tunnel a new session and overwrites the key of the one before. @param isRekey counts it */
@@ -30,6 +32,9 @@ export interface Gateway {
   /** Overwrites all keys. */
   close(): void;
 }
+
+/** Binds the signature over the gateway's encapsulation key to that use. */
+const kemKeyContext = new TextEncoder().encode("quantum-safe-playground vpn kem key");
 
 /** Milliseconds between looks for tunnels that were disconnected through another server. */
 const lookMs = 1000;
@@ -50,6 +55,9 @@ export async function openGateway(
     identity: "vpn/gateway/identity-key",
     algorithm: identityAlgorithm,
   });
+  const kemKeySignature = await provider.sign(identityKey, kemKey.publicKey.exportRaw(), {
+    context: kemKeyContext,
+  });
   const live = new Map<string, LiveTunnel>();
   const forget = (tunnelId: string): void => {
     live.get(tunnelId)?.session.close();
@@ -62,6 +70,7 @@ export async function openGateway(
   return {
     kemKey,
     identityKey,
+    kemKeySignature,
     live,
     establish({ tunnelId, owner }, session, isRekey) {
       const before = live.get(tunnelId);

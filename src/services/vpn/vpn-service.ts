@@ -35,6 +35,7 @@ export function vpnService(parts: VpnServiceParts): ServiceImpl<typeof VpnServic
     getGatewayInfo: () => ({
       kemPublicKey: kemKey.exportRaw(),
       kemPublicKeyPem: kemKey.toPem(),
+      kemPublicKeySignature: gateway.kemKeySignature,
       kemAlgorithm,
       identityPublicKey: identityKey.exportRaw(),
       identityPublicKeyPem: identityKey.toPem(),

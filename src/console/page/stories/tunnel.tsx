@@ -1,7 +1,7 @@
 /** A tunnel: two ends agree on a key, packets go both ways, the key is replaced, and an intermediary is caught. */
 import { useRef, useState } from "preact/hooks";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
-import { browserLibrary, loadKem } from "../algorithms.ts";
+import { browserLibrary, loadKem, loadSigner } from "../algorithms.ts";
 import { planCall } from "../calls.ts";
 import { classicalExchange } from "../classical.ts";
 import { Bytes } from "../parts/bytes-view.tsx";
@@ -19,6 +19,9 @@ import { Packets } from "./tunnel/packets.tsx";
 import { Rekey } from "./tunnel/rekey.tsx";
 import { Transcript } from "./tunnel/transcript.tsx";
 
+/** What the identity's signature over the key to encapsulate to is bound to. */
+const kemKeyContext = new TextEncoder().encode("quantum-safe-playground vpn kem key");
+
 const { getGatewayInfo, registerPeer, handshake, verifyHandshake, disconnect, sendPacket } =
   VpnService.method;
 
@@ -28,8 +31,11 @@ export function Page() {
   const end = useRef<TunnelEnd | undefined>(undefined);
 
   const meeting = useStep(async ({ call }) => {
-    const { kemPublicKey, identityPublicKey } = await call(getGatewayInfo, {}, { token: null });
-    return { kemPublicKey, identityPublicKey };
+    const answer = await call(getGatewayInfo, {}, { token: null });
+    const { kemPublicKey, identityPublicKey, kemPublicKeySignature: signature } = answer;
+    const { verify } = await loadSigner("ML-DSA-65");
+    const isVouched = verify(signature, kemPublicKey, identityPublicKey, kemKeyContext);
+    return { kemPublicKey, identityPublicKey, isVouched };
   });
   const registering = useStep(
     async ({ call }) => {
@@ -80,10 +86,19 @@ export function Page() {
         outcome={({ kemPublicKey, identityPublicKey }) =>
           `A key to encapsulate to, ${formatBytes(kemPublicKey.length)}, and an identity, ${formatBytes(identityPublicKey.length)}.`
         }
-        result={({ kemPublicKey, identityPublicKey }) => (
+        result={({ kemPublicKey, identityPublicKey, isVouched }) => (
           <>
             <Bytes label="Key exchange, ML-KEM-1024" value={kemPublicKey} />
             <Bytes label="Identity, ML-DSA-65" value={identityPublicKey} />
+            <Checks
+              checks={[
+                {
+                  by: "browser",
+                  claim: "the identity's signature over the key to encapsulate to",
+                  holds: isVouched,
+                },
+              ]}
+            />
           </>
         )}
       >
