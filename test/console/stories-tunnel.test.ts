@@ -72,6 +72,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
     it("says which side checked what", () => {
       const trusted = ["browser: equal", "browser: valid", "browser: equal"];
       expect(told().checks).toEqual({
+        [meeting]: ["browser: valid"],
         [registering]: ["browser: none"],
         [shaking]: [...trusted, "server: valid"],
         [sending]: ["server: valid", "browser: equal"],
