@@ -1,10 +1,9 @@
 import { readFileSync } from "node:fs";
 import { ConfigError } from "../config.ts";
-import { createCryptoProvider } from "../crypto/create-provider.ts";
 import type { AuditVerification, SignedCheckpoint } from "../storage/audit-verification.ts";
-import { openStore } from "../storage/store.ts";
 import type { Command } from "./command.ts";
 import { createProgress } from "./progress.ts";
+import { withStore } from "./with-store.ts";
 
 /** Verifies the audit log of a store, whether a server runs on it or not. */
 export const auditVerify: Command = {
@@ -12,20 +11,16 @@ export const auditVerify: Command = {
   operands: ["[CHECKPOINT-FILE]"],
   meaning:
     "Verifies the audit log, also against a checkpoint that was kept elsewhere (JSON of VerifyAuditLog).",
-  async run({ operands: [file], config, location, masterKey }) {
+  async run(input) {
+    const [file] = input.operands;
     const outside = file === undefined ? undefined : readCheckpoint(file);
-    const provider = await createCryptoProvider(config.cryptoProvider);
-    const store = await openStore({ location, masterKey, provider, mode: "existing" });
-    const progress = createProgress("entries verified");
-    try {
+    return withStore(input, "existing", async (store) => {
+      const progress = createProgress("entries verified");
       const found = await store.verifyAudit({ outside, onProgress: progress.show });
       progress.end();
       process.stdout.write(`${describe(found)}\n`);
       return found.valid ? 0 : 1;
-    } finally {
-      await store.close();
-      await provider.close();
-    }
+    });
   },
 };
 

@@ -1,13 +1,4 @@
-import {
-  closeSync,
-  copyFileSync,
-  existsSync,
-  fsyncSync,
-  mkdtempSync,
-  openSync,
-  renameSync,
-  rmSync,
-} from "node:fs";
+import { closeSync, copyFileSync, existsSync, mkdtempSync, openSync, renameSync, rmSync } from "node:fs";
 import os from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { ConfigError } from "../config.ts";
@@ -15,6 +6,7 @@ import { copyStore } from "../storage/copy.ts";
 import { openDatabase } from "../storage/database.ts";
 import type { Command } from "./command.ts";
 import { createProgress } from "./progress.ts";
+import { sync } from "./sync.ts";
 
 /** Writes the store as it is at one moment into one file; servers go on meanwhile. */
 export const backup: Command = {
@@ -95,15 +87,4 @@ export const restore: Command = {
 /** A SQLite file and what SQLite puts beside it. */
 function removeStore(path: string): void {
   for (const suffix of ["", "-wal", "-shm", "-journal"]) rmSync(`${path}${suffix}`, { force: true });
-}
-
-/** Waits until a file, or the names in a directory, are on the disk. */
-function sync(path: string): void {
-  if (process.platform === "win32") return;
-  const file = openSync(path, "r");
-  try {
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
 }

@@ -1,18 +1,9 @@
 /** Puts keys and certificates in place, so that there is all of them or what was there before. */
-import {
-  closeSync,
-  copyFileSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+
+import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { ConfigError } from "../config.ts";
+import { sync } from "./sync.ts";
 
 /** Contents by file name, in the order in which they come into place. */
 export type Files = Readonly<Record<string, string>>;
@@ -93,17 +84,6 @@ function removeAbandoned(draft: string): void {
   if (Date.now() - made.mtimeMs < abandonedAfterMs)
     throw new ConfigError(`${draft} is of a run that goes on or was killed; try again in a minute`);
   rmSync(draft, { recursive: true });
-}
-
-/** Waits until the names in a directory are on the disk. */
-function sync(directory: string): void {
-  if (process.platform === "win32") return;
-  const file = openSync(directory, "r");
-  try {
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
 }
 
 function explainFailure(directory: string, write: () => void): void {

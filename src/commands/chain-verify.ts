@@ -1,30 +1,23 @@
-import { createCryptoProvider } from "../crypto/create-provider.ts";
 import { createChainStore } from "../services/blockchain/store.ts";
 import { type ChainVerification, verifyChain } from "../services/blockchain/verify-chain.ts";
-import { openStore } from "../storage/store.ts";
 import type { Command } from "./command.ts";
 import { createProgress } from "./progress.ts";
+import { withStore } from "./with-store.ts";
 
 /** Verifies the chain of blocks of a store, whether a server runs on it or not. */
 export const chainVerify: Command = {
   name: "chain verify",
   operands: [],
   meaning: "Verifies the chain of blocks: indexes, links, hashes, validators, signatures and its end.",
-  async run({ config, location, masterKey }) {
-    const provider = await createCryptoProvider(config.cryptoProvider);
-    const store = await openStore({ location, masterKey, provider, mode: "existing" });
-    const progress = createProgress("blocks verified");
-    try {
+  run: (input) =>
+    withStore(input, "existing", async (store, provider) => {
+      const progress = createProgress("blocks verified");
       const chain = createChainStore(store);
       const found = await verifyChain({ chain, provider }, { onProgress: progress.show });
       progress.end();
       process.stdout.write(`${describe(found)}\n`);
       return found.valid ? 0 : 1;
-    } finally {
-      await store.close();
-      await provider.close();
-    }
-  },
+    }),
 };
 
 function describe({ valid, blocksChecked, firstInvalidIndex, reason }: ChainVerification): string {

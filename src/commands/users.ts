@@ -1,13 +1,12 @@
 /** The operator's commands about who may log in. */
 import { ConfigError } from "../config.ts";
-import { createCryptoProvider } from "../crypto/create-provider.ts";
 import { hashPassword, maxPasswordBytes, minPasswordCharacters } from "../services/pqc/passwords.ts";
 import { createUserStore, type UserRole, type UserStore, userRoles } from "../services/pqc/users.ts";
 import type { OpenMode } from "../storage/database.ts";
 import { everybody } from "../storage/ownership.ts";
-import { openStore } from "../storage/store.ts";
 import type { Command, CommandInput } from "./command.ts";
 import { readSecretLine } from "./secret-line.ts";
+import { withStore } from "./with-store.ts";
 
 /** What a token's subject may be, and what reads well in a log. */
 const namePattern = /^[\p{L}\p{N}][\p{L}\p{N}._@+-]{0,127}$/u;
@@ -80,23 +79,15 @@ export const userList: Command = {
 };
 
 /** Works on the users of a store, whether servers run on it or not, and says what came of it. */
-async function withUsers(
-  { config, location, masterKey }: CommandInput,
+function withUsers(
+  input: CommandInput,
   mode: OpenMode,
   work: (users: UserStore) => Promise<string>,
 ): Promise<number> {
-  const provider = await createCryptoProvider(config.cryptoProvider);
-  try {
-    const store = await openStore({ location, masterKey, provider, mode });
-    try {
-      process.stdout.write(`${await work(createUserStore(store))}\n`);
-      return 0;
-    } finally {
-      await store.close();
-    }
-  } finally {
-    await provider.close();
-  }
+  return withStore(input, mode, async (store) => {
+    process.stdout.write(`${await work(createUserStore(store))}\n`);
+    return 0;
+  });
 }
 
 function readRole(text: string): UserRole {

@@ -1,0 +1,12 @@
+import { closeSync, fsyncSync, openSync } from "node:fs";
+
+/** Waits until a file, or the names in a directory, are on the disk. */
+export function sync(path: string): void {
+  if (process.platform === "win32") return;
+  const file = openSync(path, "r");
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}
