@@ -42,7 +42,7 @@ function findSyncedPaths(trace: string): string[] {
   const paths: string[] = [];
   for (const line of trace.split("\n")) {
     const [, thread = "", rest = ""] = /^(\d+) +(.*)$/.exec(line) ?? [];
-    const path = /^f(?:data)?sync\(\d+<(.*)>/.exec(rest)?.[1];
+    const path = /^f(?:data)?sync\(\d+<([^>]*)>/.exec(rest)?.[1];
     if (path !== undefined && rest.endsWith("<unfinished ...>")) unfinished.set(thread, path);
     else if (/= 0$/.test(rest)) paths.push(path ?? unfinished.get(thread) ?? "");
   }

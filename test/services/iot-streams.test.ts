@@ -223,17 +223,21 @@ describe("iot.IotService.UpdateFirmwareStream of large images", { timeout: 60_00
     return { nowBytes: read("VmRSS"), mostBytes: read("VmHWM") };
   }
 
-  it.runIf(process.platform === "linux")("needs less than 100 MiB more for 256 MiB", async () => {
-    const { iot, pid } = await start();
-    // So that what any first stream needs is there.
-    await iot.updateFirmwareStream(imageOf(8).stream());
-    const before = memoryOf(pid);
-    const { stream, firmwareHash } = imageOf(256);
-    const answer = await iot.updateFirmwareStream(stream());
-    expect(answer).toMatchObject({ result: "FIRMWARE_ACCEPTED", firmwareHash });
-    const grownBytes = memoryOf(pid).mostBytes - before.nowBytes;
-    expect(grownBytes / mebibyte).toBeLessThan(100);
-  });
+  it.runIf(process.platform === "linux")(
+    "does not keep an image: it grows by less than 320 MiB for one of 512",
+    async () => {
+      const { iot, pid } = await start();
+      // So that what any first stream needs is there.
+      await iot.updateFirmwareStream(imageOf(8).stream());
+      const before = memoryOf(pid);
+      // Garbage comes together before it is collected, up to 240 MiB of it on a busy machine.
+      const { stream, firmwareHash } = imageOf(512);
+      const answer = await iot.updateFirmwareStream(stream());
+      expect(answer).toMatchObject({ result: "FIRMWARE_ACCEPTED", firmwareHash });
+      const grownBytes = memoryOf(pid).mostBytes - before.nowBytes;
+      expect(grownBytes / mebibyte).toBeLessThan(320);
+    },
+  );
 });
 
 /** A device that keeps its own key. */

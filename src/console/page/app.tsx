@@ -22,6 +22,8 @@ function usePath(): string {
   useEffect(() => {
     const onChange = (): void => setPath(readPath());
     addEventListener("hashchange", onChange);
+    // Effects come after the first paint, and a link may have been followed by then.
+    onChange();
     return () => removeEventListener("hashchange", onChange);
   }, []);
   return path;

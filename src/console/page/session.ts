@@ -34,6 +34,7 @@ export function useSession(): Session | undefined {
   useEffect(() => {
     const show = (): void => setShown(current);
     listeners.add(show);
+    show();
     return () => void listeners.delete(show);
   }, []);
   return session;
