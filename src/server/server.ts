@@ -7,7 +7,6 @@ import type { AddressInfo } from "node:net";
 import { createRegistry, type DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor, ServiceImplSpec } from "@connectrpc/connect";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
-import { createValidateInterceptor } from "@connectrpc/validate";
 import Fastify, {
   type FastifyError,
   type FastifyInstance,
@@ -37,6 +36,7 @@ import { idempotencyInterceptor } from "./interceptors/idempotency.ts";
 import { type Concurrency, createConcurrency, rateInterceptor } from "./interceptors/limits.ts";
 import { logUnobserved, observeInterceptor } from "./interceptors/observe.ts";
 import { statusInterceptor } from "./interceptors/status.ts";
+import { validationInterceptor } from "./interceptors/validation.ts";
 import { lingerAfterAnswer } from "./linger.ts";
 import { createListener } from "./listener.ts";
 import { countMetadataBytes } from "./metadata.ts";
@@ -267,7 +267,7 @@ function createInterceptors(
     rateInterceptor(limits.maxCallsPerSecond, "address"),
     ...(options.access ? [accessInterceptor(options.access)] : []),
     rateInterceptor(limits.maxCallsPerSecond, "subject"),
-    createValidateInterceptor(),
+    validationInterceptor(),
     idempotencyInterceptor(),
   ];
 }

@@ -1,7 +1,5 @@
 /** Writes `status: "success"` into every answer that has the field. */
-import type { DescMessage, Message } from "@bufbuild/protobuf";
-import { ScalarType } from "@bufbuild/protobuf";
-import { reflect } from "@bufbuild/protobuf/reflect";
+import { type DescMessage, type Message, ScalarType } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { mapStream } from "./streams.ts";
 
@@ -9,21 +7,19 @@ import { mapStream } from "./streams.ts";
 export function statusInterceptor(): Interceptor {
   return (next) => async (req) => {
     const res = await next(req);
-    const { output } = req.method;
-    if (!res.stream) {
-      setStatus(output, res.message);
-      return res;
-    }
-    const message = (answer: Message): Message => {
-      setStatus(output, answer);
-      return answer;
-    };
-    return { ...res, message: mapStream(res.message, { message }) };
+    if (!hasStatus(req.method.output)) return res;
+    if (res.stream) return { ...res, message: mapStream(res.message, { message: setStatus }) };
+    setStatus(res.message);
+    return res;
   };
 }
 
-function setStatus(output: DescMessage, message: Message): void {
-  const field = output.field.status;
-  if (field?.fieldKind !== "scalar" || field.scalar !== ScalarType.STRING || field.name !== "status") return;
-  reflect(output, message).set(field, "success");
+function hasStatus({ field }: DescMessage): boolean {
+  const { status } = field;
+  return status?.fieldKind === "scalar" && status.scalar === ScalarType.STRING && status.name === "status";
+}
+
+/** Without reflection, which takes longer than all else that is done with a message of a stream. */
+function setStatus(answer: Message): Message {
+  return Object.assign(answer, { status: "success" });
 }

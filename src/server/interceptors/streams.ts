@@ -1,5 +1,5 @@
 /** What interceptors do to every message and every error of a stream. */
-import { raceSignal } from "../../transcoding/interrupt.ts";
+import { createInterrupt } from "../../transcoding/interrupt.ts";
 
 /** Handlers for what passes through a stream. */
 export interface StreamMapping<T> {
@@ -35,14 +35,20 @@ export function endOnAbort<T>(source: AsyncGenerator<T>, signal: AbortSignal): A
 /** Passes a stream through until a signal aborts, also while its handler waits for something else. */
 export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
   const iterator = source[Symbol.asyncIterator]();
+  // One listener for the whole stream: to add and remove one takes longer than to pass a message on.
+  const { race, interrupt } = createInterrupt();
+  const onAbort = (): void => interrupt(signal.reason);
+  if (signal.aborted) onAbort();
+  else signal.addEventListener("abort", onAbort, { once: true });
   try {
     for (;;) {
-      const next = await raceSignal(iterator.next(), signal);
+      const next = await race(iterator.next());
       signal.throwIfAborted();
       if (next.done === true) return;
       yield next.value;
     }
   } finally {
+    signal.removeEventListener("abort", onAbort);
     // Not awaited: a handler that waits for something else would hold the end back.
     void iterator.return?.()?.catch(() => {});
   }

@@ -63,17 +63,15 @@ export async function* inOrder<Item, Result>(
 
 /** Something that several can wait for, again and again. */
 function createSignal() {
-  let tell = (): void => {};
-  let next = new Promise<void>((resolve) => {
-    tell = resolve;
-  });
+  let waiting: PromiseWithResolvers<void> | undefined;
   return {
-    wait: () => next,
+    wait(): Promise<void> {
+      waiting ??= Promise.withResolvers<void>();
+      return waiting.promise;
+    },
     tell(): void {
-      tell();
-      next = new Promise<void>((resolve) => {
-        tell = resolve;
-      });
+      waiting?.resolve();
+      waiting = undefined;
     },
   };
 }

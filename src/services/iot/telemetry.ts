@@ -93,16 +93,24 @@ export function createReadingChecks(parts: IotParts): ReadingChecks {
     },
     checkStream(readings, viewer) {
       /** Settles once the reading before has its place in the order of sequences. */
-      let placed: Promise<unknown> = Promise.resolve();
-      return inOrder(readings, streamLimits, (reading) => {
-        const place = Promise.all([isSigned(reading, viewer, provider.patient), placed]).then(
-          ([isValid]) => ({
-            // The store takes readings in the order in which it is asked.
-            verdict: isValid ? accept(reading, now()) : refused("SIGNATURE_INVALID"),
-          }),
-        );
-        placed = Promise.allSettled([place, placed]);
-        return place.then(({ verdict }) => verdict).catch(answerRefusal);
+      let placed = Promise.resolve();
+      return inOrder(readings, streamLimits, async (reading) => {
+        const before = placed;
+        const place = Promise.withResolvers<void>();
+        placed = place.promise;
+        try {
+          const isValid = await isSigned(reading, viewer, provider.patient);
+          await before;
+          // The store takes readings in the order in which it is asked.
+          const verdict = isValid ? accept(reading, now()) : refused("SIGNATURE_INVALID");
+          place.resolve();
+          return await verdict;
+        } catch (error) {
+          return answerRefusal(error);
+        } finally {
+          // Who failed keeps nobody waiting, but for those before.
+          place.resolve(before);
+        }
       });
     },
   };
