@@ -17,10 +17,11 @@ const mayImport: Record<string, RegExp> = {
   fields: /^(errors|crypto|storage)$/,
   services: /^(gen|errors|fields|crypto|storage)$/,
   transcoding: /^(gen|errors)$/,
-  openapi: /^(gen|errors|transcoding)$/,
+  pages: /^transcoding$/,
+  openapi: /^(gen|errors|pages|transcoding)$/,
   server: /^(gen|errors|transcoding)$/,
   cli: /^(gen|crypto)$/,
-  console: /^gen$/,
+  console: /^(gen|pages)$/,
   setup: /^$/,
   qsp: /^setup$/,
 };

@@ -1,6 +1,7 @@
 /** Serves the console: the page at "/" for who takes HTML, and its files under /console/. */
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { type Asset, type Assets, buildAssets, tagOf } from "./assets.ts";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { contentSecurityPolicy, makeOnce, prepareContent, sendContent, varyBy } from "../pages.ts";
+import { type Assets, buildAssets } from "./assets.ts";
 
 /** What the console has to know before its first call. */
 export interface ConsoleOptions {
@@ -20,18 +21,6 @@ interface Served {
 /** How long the server is left to its first callers before the page is made; a reader who is earlier has it made. */
 const buildAfterMs = 1000;
 
-/** No script, style or call that is not the server's own; nothing inline; in no frame. */
-const contentSecurityPolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "connect-src 'self'",
-  "img-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join("; ");
-
 /** Gives what adds the console to a server. */
 export function consolePages(options: ConsoleOptions) {
   return async (app: FastifyInstance, served: Served): Promise<void> => mountConsole(app, served, options);
@@ -39,31 +28,27 @@ export function consolePages(options: ConsoleOptions) {
 
 function mountConsole(app: FastifyInstance, { services, index }: Served, options: ConsoleOptions): void {
   const serviceNames = services.map(({ service }) => service.typeName);
-  let building: Promise<Assets> | undefined;
-  const getAssets = (): Promise<Assets> => {
-    building ??= buildAssets();
-    return building;
-  };
-  const early = setTimeout(() => void getAssets().catch(options.onError), buildAfterMs).unref();
+  const getAssets = makeOnce(buildAssets);
+  const getPage = makeOnce(async () =>
+    prepareContent("text/html; charset=utf-8", renderShell(await getAssets(), options.auth, serviceNames)),
+  );
+  const early = setTimeout(() => void getPage().catch(options.onError), buildAfterMs).unref();
   app.addHook("onClose", async () => clearTimeout(early));
+  const policy = contentSecurityPolicy();
 
   app.get("/", async (request, reply) => {
-    // The server tells pages of other origins apart, and so must caches.
-    reply.header("vary", "accept, origin");
+    varyBy(reply, "accept");
     if (!takesHtml(request)) return reply.type("text/plain").send(index);
-    const html = renderShell(await getAssets(), options.auth, serviceNames);
-    const tag = tagOf(html);
-    reply
-      .header("content-security-policy", contentSecurityPolicy)
-      .header("cache-control", "no-cache")
-      .header("etag", tag);
-    if (request.headers["if-none-match"] === tag) return reply.code(304).send();
-    return reply.type("text/html; charset=utf-8").send(html);
+    reply.header("content-security-policy", policy).header("cache-control", "no-cache");
+    return sendContent(request, reply, await getPage());
   });
   app.get<{ Params: { name: string } }>("/console/:name", async (request, reply) => {
-    const asset = (await getAssets()).files.get(request.params.name);
-    if (asset === undefined) return reply.callNotFound();
-    return sendAsset(request, reply, asset);
+    const file = (await getAssets()).files.get(request.params.name);
+    if (file === undefined) return reply.callNotFound();
+    reply
+      .header("content-security-policy", policy)
+      .header("cache-control", "public, max-age=31536000, immutable");
+    return sendContent(request, reply, file);
   });
 }
 
@@ -73,21 +58,6 @@ function takesHtml({ headers }: FastifyRequest): boolean {
     .split(",")
     .map((part) => part.trim().toLowerCase())
     .some((part) => /^text\/html\b/.test(part) && !/;\s*q=0(\.0*)?\s*$/.test(part));
-}
-
-function sendAsset(request: FastifyRequest, reply: FastifyReply, asset: Asset): FastifyReply {
-  const offered = (request.headers["accept-encoding"] ?? "")
-    .toString()
-    .split(",")
-    .map((part) => part.trim().split(";")[0]);
-  const encoding = (["br", "gzip"] as const).find((name) => offered.includes(name));
-  reply
-    .type(asset.type)
-    .header("content-security-policy", contentSecurityPolicy)
-    .header("cache-control", "public, max-age=31536000, immutable")
-    .header("vary", "accept-encoding, origin");
-  if (encoding !== undefined) reply.header("content-encoding", encoding);
-  return reply.send(Buffer.from(asset[encoding ?? "identity"]));
 }
 
 /** The page before its script runs. It has a heading, so that something is there at the first paint. */

@@ -2,10 +2,20 @@
 import { readFile } from "node:fs/promises";
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
+import { contentSecurityPolicy, makeOnce, prepareContent, sendContent } from "../pages.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
-import { type Asset, serveAsset } from "./asset.ts";
 import type { OpenApiDocument } from "./document.ts";
 import type { AuthMode } from "./operations.ts";
+
+/** Content that is made when somebody first asks for it. */
+interface Asset {
+  /** The path that it has: "/openapi.json". */
+  readonly path: string;
+  readonly type: string;
+  /** The Content-Security-Policy of a page. */
+  readonly policy?: string;
+  readonly make: () => Promise<string | Uint8Array>;
+}
 
 /** What a server tells those who add pages to it. */
 interface ServedCalls {
@@ -19,14 +29,7 @@ interface ServedCalls {
  */
 export function openApiPages(auth: AuthMode) {
   return async (app: FastifyInstance, served: ServedCalls): Promise<void> => {
-    let document: Promise<OpenApiDocument> | undefined;
-    const describe = (): Promise<OpenApiDocument> => {
-      document ??= makeDocument(served, auth);
-      document.catch(() => {
-        document = undefined;
-      });
-      return document;
-    };
+    const describe = makeOnce(() => makeDocument(served, auth));
     const assets: Asset[] = [
       {
         path: "/openapi.json",
@@ -49,6 +52,15 @@ export function openApiPages(auth: AuthMode) {
   };
 }
 
+function serveAsset(app: FastifyInstance, { path, type, policy, make }: Asset): void {
+  const getContent = makeOnce(async () => prepareContent(type, await make()));
+  app.get(path, async (request, reply) => {
+    const content = await getContent();
+    if (policy !== undefined) reply.header("content-security-policy", policy);
+    return sendContent(request, reply.header("cache-control", "no-cache"), content);
+  });
+}
+
 async function makeDocument({ services, transcoder }: ServedCalls, auth: AuthMode): Promise<OpenApiDocument> {
   // Imported here for the sake of the start.
   const { describeApi } = await import("./describe-api.ts");
@@ -66,23 +78,12 @@ async function makeDocument({ services, transcoder }: ServedCalls, auth: AuthMod
   });
 }
 
-/** Scripts and styles come from this server's files alone; "data:" is for the icons in swagger-ui.css. */
-const contentSecurityPolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join("; ");
-
 const referenceAssets: readonly Asset[] = [
   {
     path: "/reference",
     type: "text/html; charset=utf-8",
-    headers: { "content-security-policy": contentSecurityPolicy, "referrer-policy": "no-referrer" },
+    // "data:" is for the icons in swagger-ui.css.
+    policy: contentSecurityPolicy("'self' data:"),
     make: () => readOwn("index.html"),
   },
   { path: "/reference/page.js", type: "text/javascript; charset=utf-8", make: () => readOwn("page.js") },
