@@ -1,9 +1,9 @@
 /** What a device keeps: its key, who it is, and how far it counted. */
 import { rmSync } from "node:fs";
 import type { CryptoProvider, SecretKey } from "../crypto/provider.ts";
-import { usageError } from "./exit.ts";
-import { createFile, readText, replacePrivateFile } from "./files.ts";
+import { createFile } from "./files.ts";
 import { parseSecretKey } from "./pem-keys.ts";
+import { areTexts, readState, type StateKind, writeState } from "./state-file.ts";
 
 /** The option of all verbs of a device. */
 export const deviceOption = {
@@ -33,18 +33,21 @@ export function reserveDevice(path: string): { keep(state: DeviceState): void; d
   return { keep: (state) => writeDevice(path, state), drop: () => rmSync(path) };
 }
 
+const kind: StateKind<DeviceState> = {
+  noun: "device",
+  maker: "qsp device register",
+  isState: ({ url, deviceId, secretKeyPem, nextSequence }) =>
+    areTexts(url, deviceId, secretKeyPem) && Number.isSafeInteger(nextSequence),
+};
+
 /** Reads a device's file. @throws CliError, also for a device of another server */
 export function readDevice(path: string, url: string): DeviceState {
-  const state = parse(readText(path));
-  if (state === undefined) throw usageError(`${path} holds no device; qsp device register makes one`);
-  if (state.url !== url)
-    throw usageError(`${path} is a device of ${state.url}, not of ${url}; say --url ${state.url}`);
-  return state;
+  return readState(path, url, kind);
 }
 
 /** Puts a device's new state in place of the old one. */
 export function writeDevice(path: string, state: DeviceState): void {
-  replacePrivateFile(path, `${JSON.stringify(state, undefined, 2)}\n`);
+  writeState(path, state);
 }
 
 /** Takes numbers for readings: they are used up before anything is sent, so that none goes out twice. */
@@ -62,22 +65,4 @@ export function tokenOf({ token, tokenExpiresAt }: DeviceState): string | undefi
 /** The device's key. */
 export function keyOf(provider: CryptoProvider, path: string, state: DeviceState): Promise<SecretKey> {
   return parseSecretKey(provider, state.secretKeyPem, path);
-}
-
-function parse(text: string): DeviceState | undefined {
-  try {
-    const found: unknown = JSON.parse(text);
-    return isState(found) ? found : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function isState(value: unknown): value is DeviceState {
-  if (typeof value !== "object" || value === null) return false;
-  const { url, deviceId, secretKeyPem, nextSequence }: Partial<Record<keyof DeviceState, unknown>> = value;
-  return (
-    [url, deviceId, secretKeyPem].every((text) => typeof text === "string") &&
-    Number.isSafeInteger(nextSequence)
-  );
 }

@@ -9,7 +9,7 @@ import {
   reserveDevice,
   writeDevice,
 } from "./device-file.ts";
-import { exitCodes, usageError } from "./exit.ts";
+import { distrust, exitCodes } from "./exit.ts";
 import { readText } from "./files.ts";
 import { facts, table, time } from "./output.ts";
 import { withProvider } from "./pem-keys.ts";
@@ -112,7 +112,7 @@ async function authenticate({ given, output, server }: VerbInput): Promise<numbe
     const anonymous = server.withToken(undefined);
     const { challenge } = await anonymous.ask(method.issueChallenge, { deviceId });
     if (challenge.length !== 32)
-      throw usageError(`${server.url} gave a challenge of ${challenge.length} bytes, not 32`);
+      throw distrust(`${server.url} gave a challenge of ${challenge.length} bytes, not 32`);
     const signature = Uint8Array.from(await provider.sign(secretKey, challenge));
     const answer = await anonymous.ask(method.authenticate, { deviceId, challenge, signature });
     const { authenticated, reason, token, expiresAt } = answer;

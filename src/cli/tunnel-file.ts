@@ -2,9 +2,9 @@
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import type { CryptoProvider } from "../crypto/provider.ts";
 import { distrust, usageError } from "./exit.ts";
-import { readText, replacePrivateFile } from "./files.ts";
 import { parsePublicKey, parseSecretKey } from "./pem-keys.ts";
 import type { Server } from "./server.ts";
+import { areTexts, readState, type StateKind, writeState } from "./state-file.ts";
 import type { GatewayKeys, HandshakeParts } from "./tunnel-peer.ts";
 
 /** The option of all verbs of a tunnel. */
@@ -28,18 +28,21 @@ export interface TunnelState {
   readonly gatewayIdentityPem: string;
 }
 
+const kind: StateKind<TunnelState> = {
+  noun: "tunnel",
+  maker: "qsp tunnel up",
+  isState: ({ url, tunnelId, secretKeyPem, gatewayKemPem, gatewayIdentityPem }) =>
+    areTexts(url, tunnelId, secretKeyPem, gatewayKemPem, gatewayIdentityPem),
+};
+
 /** Reads a tunnel's file. @throws CliError, also for a tunnel of another server */
 export function readTunnel(path: string, url: string): TunnelState {
-  const state = parse(readText(path));
-  if (state === undefined) throw usageError(`${path} holds no tunnel; qsp tunnel up makes one`);
-  if (state.url !== url)
-    throw usageError(`${path} is a tunnel to ${state.url}, not ${url}; say --url ${state.url}`);
-  return state;
+  return readState(path, url, kind);
 }
 
 /** Puts a tunnel into its file. */
 export function writeTunnel(path: string, state: TunnelState): void {
-  replacePrivateFile(path, `${JSON.stringify(state, undefined, 2)}\n`);
+  writeState(path, state);
 }
 
 /** Asks the gateway for its keys. @throws CliError if its identity does not vouch for the other one */
@@ -84,28 +87,5 @@ function toGatewayKeys(
   if (kem.algorithm === "ML-KEM-1024" && identity.algorithm === "ML-DSA-65") return { kem, identity };
   throw usageError(
     `the gateway has keys of ${kem.algorithm} and ${identity.algorithm}, not ML-KEM-1024 and ML-DSA-65`,
-  );
-}
-
-function parse(text: string): TunnelState | undefined {
-  try {
-    const found: unknown = JSON.parse(text);
-    return isState(found) ? found : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function isState(value: unknown): value is TunnelState {
-  if (typeof value !== "object" || value === null) return false;
-  const {
-    url,
-    tunnelId,
-    secretKeyPem,
-    gatewayKemPem,
-    gatewayIdentityPem,
-  }: Partial<Record<keyof TunnelState, unknown>> = value;
-  return [url, tunnelId, secretKeyPem, gatewayKemPem, gatewayIdentityPem].every(
-    (text) => typeof text === "string",
   );
 }

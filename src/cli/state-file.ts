@@ -1,0 +1,47 @@
+/** Files in which the client keeps who it is to one server: JSON, of mode 0600. */
+import { usageError } from "./exit.ts";
+import { readText, replacePrivateFile } from "./files.ts";
+
+/** What all of them hold. */
+interface State {
+  /** The server that the rest is about. */
+  readonly url: string;
+}
+
+/** A kind of such files. */
+export interface StateKind<T extends State> {
+  /** Names it in an error: "device". */
+  readonly noun: string;
+  /** The verb that makes one: "qsp device register". */
+  readonly maker: string;
+  readonly isState: (value: Partial<Record<keyof T, unknown>>) => boolean;
+}
+
+/** @throws CliError, also for a file of another server */
+export function readState<T extends State>(path: string, url: string, kind: StateKind<T>): T {
+  const state = parse(readText(path), kind);
+  if (state === undefined) throw usageError(`${path} holds no ${kind.noun}; ${kind.maker} makes one`);
+  if (state.url !== url)
+    throw usageError(`${path} is a ${kind.noun} of ${state.url}, not of ${url}; say --url ${state.url}`);
+  return state;
+}
+
+/** Puts a new state in place of the old one. */
+export function writeState(path: string, state: State): void {
+  replacePrivateFile(path, `${JSON.stringify(state, undefined, 2)}\n`);
+}
+
+/** Tells whether a value is all texts. */
+export function areTexts(...values: readonly unknown[]): boolean {
+  return values.every((value) => typeof value === "string");
+}
+
+function parse<T extends State>(text: string, { isState }: StateKind<T>): T | undefined {
+  try {
+    const found: unknown = JSON.parse(text);
+    if (typeof found === "object" && found !== null && isState(found)) return found as T;
+  } catch {
+    // As if it held something else.
+  }
+  return undefined;
+}
