@@ -14,8 +14,8 @@
  *   makes one sentence of the value, which is read out; `result` shows it; `plan` is planCall(method, request) for a
  *   call that is known before the button is pressed.
  * - In `result`: <Bytes> for keys, signatures and ciphertexts, <ByteChange> for a byte that was changed, <Facts> for
- *   names and values, <Checks> for what each side found, <FailureNote isExpected> for a refusal that was wanted,
- *   <SizeChart> for sizes.
+ *   names and values, <Checks> for what each side found (bothSides and equality write the usual ones), <FailureNote
+ *   isExpected> for a refusal that was wanted, <SizeChart> for sizes.
  * - Whatever the server claims of a signature, check again here: loadSigner, loadKem and sha256 in algorithms.ts.
  * - useStream() watches a server stream, as stories/keys.tsx does with the audit log.
  * - Buttons, fields and headings come from these parts, so that keyboard, screen reader, phone and both themes work. No

@@ -10,6 +10,19 @@ export interface Check {
   readonly found?: string;
 }
 
+/** A claim that each side checked for itself. */
+export function bothSides(claim: string, server: boolean, browser: boolean): readonly Check[] {
+  return [
+    { by: "server", claim, holds: server },
+    { by: "browser", claim, holds: browser },
+  ];
+}
+
+/** Two things that the browser compared. */
+export function equality(claim: string, isEqual: boolean): Check {
+  return { by: "browser", claim, holds: isEqual, found: isEqual ? "equal" : "different" };
+}
+
 const sides = { server: "Checked by the server", browser: "Checked by your browser" };
 
 export function Checks({ checks }: { readonly checks: readonly Check[] }) {

@@ -8,7 +8,7 @@ import { Failure } from "../failure.ts";
 import { fromHex } from "../hex.ts";
 import { Bytes } from "../parts/bytes-view.tsx";
 import { Calls } from "../parts/call-view.tsx";
-import { Checks } from "../parts/checks.tsx";
+import { Checks, equality } from "../parts/checks.tsx";
 import { Facts } from "../parts/facts.tsx";
 import { FailureNote } from "../parts/failure-note.tsx";
 import { Choice, TextField } from "../parts/fields.tsx";
@@ -130,14 +130,7 @@ export function Page() {
             <Facts facts={{ Address: <code>{validatorAddress}</code> }} />
             <Bytes label="Public key" value={publicKey} />
             <Checks
-              checks={[
-                {
-                  by: "browser",
-                  claim: "the address is the hash of the public key",
-                  holds: computed === validatorAddress,
-                  found: computed === validatorAddress ? "equal" : "different",
-                },
-              ]}
+              checks={[equality("the address is the hash of the public key", computed === validatorAddress)]}
             />
           </>
         )}
@@ -197,12 +190,7 @@ export function Page() {
           <>
             <Checks
               checks={added.flatMap(({ block: { index }, isHashed, isSigned }) => [
-                {
-                  by: "browser" as const,
-                  claim: `the hash of block ${formatNumber(index)}`,
-                  holds: isHashed,
-                  found: isHashed ? "equal" : "different",
-                },
+                equality(`the hash of block ${formatNumber(index)}`, isHashed),
                 {
                   by: "browser" as const,
                   claim: `the validator's signature of block ${formatNumber(index)}`,

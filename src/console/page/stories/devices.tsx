@@ -4,7 +4,7 @@ import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { loadSigner } from "../algorithms.ts";
 import { classicalSignatures, classicalSigningKeys } from "../classical.ts";
 import { Bytes } from "../parts/bytes-view.tsx";
-import { Checks } from "../parts/checks.tsx";
+import { bothSides, Checks, equality } from "../parts/checks.tsx";
 import { TextField } from "../parts/fields.tsx";
 import { SizeChart } from "../parts/size-chart.tsx";
 import { makeSigningKey, type SigningKey } from "../signing-key.ts";
@@ -122,12 +122,7 @@ export function Page() {
         result={({ isSameKey, isSecretKept }) => (
           <Checks
             checks={[
-              {
-                by: "browser",
-                claim: "the key that the server registered, and the device's own",
-                holds: isSameKey,
-                found: isSameKey ? "equal" : "different",
-              },
+              equality("the key that the server registered, and the device's own", isSameKey),
               {
                 by: "browser",
                 claim: "a secret key in the answer",
@@ -159,12 +154,7 @@ export function Page() {
           <>
             <Bytes label="Challenge" value={challenge} />
             <Bytes label="Signature" value={signature} />
-            <Checks
-              checks={[
-                { by: "server", claim, holds: authenticated },
-                { by: "browser", claim, holds: validHere },
-              ]}
-            />
+            <Checks checks={bothSides(claim, authenticated, validHere)} />
             <SizeChart
               title="Signature, bytes"
               rows={[...classicalSignatures, { label: "ML-DSA-44", bytes: signature.length }]}
@@ -210,12 +200,7 @@ export function Page() {
           authenticated ? "The server took it, which should not be." : `Not authenticated: ${reason}.`
         }
         result={({ authenticated, validHere }) => (
-          <Checks
-            checks={[
-              { by: "server", claim, holds: authenticated },
-              { by: "browser", claim, holds: validHere },
-            ]}
-          />
+          <Checks checks={bothSides(claim, authenticated, validHere)} />
         )}
       >
         <p>

@@ -5,7 +5,7 @@ import { DefiService } from "#gen/defi/defi_service_pb.ts";
 import { loadSigner } from "../algorithms.ts";
 import { classicalSignatures } from "../classical.ts";
 import { Bytes } from "../parts/bytes-view.tsx";
-import { Checks } from "../parts/checks.tsx";
+import { Checks, equality } from "../parts/checks.tsx";
 import { Facts } from "../parts/facts.tsx";
 import { FailureNote } from "../parts/failure-note.tsx";
 import { TextField } from "../parts/fields.tsx";
@@ -147,16 +147,7 @@ export function Page() {
             : "The wallet has other signers than these three, which should not be."
         }
         result={({ isSame }) => (
-          <Checks
-            checks={[
-              {
-                by: "browser",
-                claim: "the signers' addresses, against those of their keys",
-                holds: isSame,
-                found: isSame ? "equal" : "different",
-              },
-            ]}
-          />
+          <Checks checks={[equality("the signers' addresses, against those of their keys", isSame)]} />
         )}
       >
         <p>The server gets the three public keys, and no secret one. It could not sign for any of them.</p>
@@ -175,16 +166,7 @@ export function Page() {
             <h3>What is signed</h3>
             <pre class="code">{signed}</pre>
             <Bytes label="SHA-256 of it" value={hash} />
-            <Checks
-              checks={[
-                {
-                  by: "browser",
-                  claim: "the server's hash of the proposal",
-                  holds: isSame,
-                  found: isSame ? "equal" : "different",
-                },
-              ]}
-            />
+            <Checks checks={[equality("the server's hash of the proposal", isSame)]} />
           </>
         )}
       >

@@ -4,7 +4,7 @@ import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { browserLibrary, loadKem } from "../algorithms.ts";
 import { classicalExchange } from "../classical.ts";
 import { ByteChange, Bytes } from "../parts/bytes-view.tsx";
-import { Checks } from "../parts/checks.tsx";
+import { Checks, equality } from "../parts/checks.tsx";
 import { Choice } from "../parts/fields.tsx";
 import { SizeChart } from "../parts/size-chart.tsx";
 import { resultOf, Step, useStep } from "../step.tsx";
@@ -117,16 +117,7 @@ export function Page() {
               browser={<Bytes label="Shared secret" value={ours} />}
               server={<Bytes label="Shared secret" value={theirs} />}
             />
-            <Checks
-              checks={[
-                {
-                  by: "browser",
-                  claim: "the two secrets",
-                  holds: areEqual(ours, theirs),
-                  found: areEqual(ours, theirs) ? "equal" : "different",
-                },
-              ]}
-            />
+            <Checks checks={[equality("the two secrets", areEqual(ours, theirs))]} />
             <p class="hint">Your browser took {formatMs(ms)}.</p>
           </>
         )}
@@ -149,16 +140,7 @@ export function Page() {
               browser={<Bytes label="Shared secret" value={ours} />}
               server={<Bytes label="Shared secret" value={theirs} />}
             />
-            <Checks
-              checks={[
-                {
-                  by: "browser",
-                  claim: "the two secrets",
-                  holds: areEqual(ours, theirs),
-                  found: areEqual(ours, theirs) ? "equal" : "different",
-                },
-              ]}
-            />
+            <Checks checks={[equality("the two secrets", areEqual(ours, theirs))]} />
           </>
         )}
       >

@@ -6,7 +6,7 @@ import { type CheckedEntry, checkEntry } from "../audit.ts";
 import { planCall } from "../calls.ts";
 import { Bytes } from "../parts/bytes-view.tsx";
 import { Calls } from "../parts/call-view.tsx";
-import { Checks } from "../parts/checks.tsx";
+import { bothSides, Checks } from "../parts/checks.tsx";
 import { Facts } from "../parts/facts.tsx";
 import { FailureNote } from "../parts/failure-note.tsx";
 import { TextField } from "../parts/fields.tsx";
@@ -135,12 +135,7 @@ export function Page() {
         result={({ signature, valid, validHere }) => (
           <>
             <Bytes label="Signature" value={signature} />
-            <Checks
-              checks={[
-                { by: "server", claim, holds: valid },
-                { by: "browser", claim, holds: validHere },
-              ]}
-            />
+            <Checks checks={bothSides(claim, valid, validHere)} />
           </>
         )}
       >

@@ -7,7 +7,7 @@ import { planCall } from "../calls.ts";
 import { classicalSignatures } from "../classical.ts";
 import { fromHex, shortHex } from "../hex.ts";
 import { ByteChange, Bytes } from "../parts/bytes-view.tsx";
-import { type Check, Checks } from "../parts/checks.tsx";
+import { bothSides, Checks, equality } from "../parts/checks.tsx";
 import { Facts } from "../parts/facts.tsx";
 import { FailureNote } from "../parts/failure-note.tsx";
 import { NumberField, TextField } from "../parts/fields.tsx";
@@ -155,9 +155,9 @@ export function Page() {
             <Bytes label="Creator's public key" value={token.creatorPublicKey} />
             <Checks
               checks={[
-                equalCheck("the hash of the canonical JSON", isHashEqual),
+                equality("the hash of the canonical JSON", isHashEqual),
                 { by: "browser", claim, holds: isSigned },
-                equalCheck("the creator's address is the hash of the public key", isAddressEqual),
+                equality("the creator's address is the hash of the public key", isAddressEqual),
               ]}
             />
             <p class="hint">Your browser uses {browserLibrary}.</p>
@@ -269,12 +269,7 @@ export function Page() {
             <ByteChange before={before} after={after} index={index} />
             <Bytes label="Hash of the words as they were minted" value={original} />
             <Bytes label="Hash of the changed words" value={hash} />
-            <Checks
-              checks={[
-                { by: "server", claim, holds: answer.valid },
-                { by: "browser", claim, holds: validHere },
-              ]}
-            />
+            <Checks checks={bothSides(claim, answer.valid, validHere)} />
           </>
         )}
       >
@@ -305,14 +300,8 @@ export function Page() {
             />
             <Checks
               checks={[
-                { by: "server", claim: "the forger's signature, with the forger's key", holds: own },
-                { by: "browser", claim: "the forger's signature, with the forger's key", holds: ownHere },
-                { by: "server", claim: "the forger's signature, with the creator's key", holds: swapped },
-                {
-                  by: "browser",
-                  claim: "the forger's signature, with the creator's key",
-                  holds: swappedHere,
-                },
+                ...bothSides("the forger's signature, with the forger's key", own, ownHere),
+                ...bothSides("the forger's signature, with the creator's key", swapped, swappedHere),
               ]}
             />
           </>
@@ -338,10 +327,6 @@ function History({ history }: { readonly history: readonly TokenTransfer[] }) {
       ))}
     </ol>
   );
-}
-
-function equalCheck(claimed: string, holds: boolean): Check {
-  return { by: "browser", claim: claimed, holds, found: holds ? "equal" : "different" };
 }
 
 /** The address of a key pair that is made here; nobody needs its secret half. */

@@ -5,7 +5,7 @@ import { browserLibrary, loadSigner } from "../algorithms.ts";
 import { planCall } from "../calls.ts";
 import { classicalSignatures, classicalSigningKeys } from "../classical.ts";
 import { ByteChange, Bytes } from "../parts/bytes-view.tsx";
-import { Checks } from "../parts/checks.tsx";
+import { bothSides, Checks } from "../parts/checks.tsx";
 import { FailureNote } from "../parts/failure-note.tsx";
 import { Choice, NumberField, TextField } from "../parts/fields.tsx";
 import { SizeChart } from "../parts/size-chart.tsx";
@@ -125,12 +125,7 @@ export function Page() {
         }
         result={({ valid, validHere, ms }) => (
           <>
-            <Checks
-              checks={[
-                { by: "server", claim, holds: valid },
-                { by: "browser", claim, holds: validHere },
-              ]}
-            />
+            <Checks checks={bothSides(claim, valid, validHere)} />
             <p class="hint">
               Your browser took {formatMs(ms)}, with {browserLibrary}.
             </p>
@@ -154,12 +149,7 @@ export function Page() {
         result={({ valid, validHere, index, before, after }) => (
           <>
             <ByteChange before={before} after={after} index={index} />
-            <Checks
-              checks={[
-                { by: "server", claim, holds: valid },
-                { by: "browser", claim, holds: validHere },
-              ]}
-            />
+            <Checks checks={bothSides(claim, valid, validHere)} />
           </>
         )}
       >
@@ -183,12 +173,7 @@ export function Page() {
         result={({ valid, validHere, index, before, after }) => (
           <>
             <ByteChange before={before} after={after} index={index} />
-            <Checks
-              checks={[
-                { by: "server", claim: "the signature over the changed message", holds: valid },
-                { by: "browser", claim: "the signature over the changed message", holds: validHere },
-              ]}
-            />
+            <Checks checks={bothSides("the signature over the changed message", valid, validHere)} />
           </>
         )}
       >

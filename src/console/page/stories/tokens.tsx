@@ -11,7 +11,7 @@ import {
   withPayload,
 } from "../jwt.ts";
 import { Bytes } from "../parts/bytes-view.tsx";
-import { Checks } from "../parts/checks.tsx";
+import { Checks, equality } from "../parts/checks.tsx";
 import { Facts } from "../parts/facts.tsx";
 import { FailureNote } from "../parts/failure-note.tsx";
 import { PasswordField, TextField } from "../parts/fields.tsx";
@@ -129,12 +129,7 @@ export function Page() {
             />
             <Checks
               checks={[
-                {
-                  by: "browser",
-                  claim: "the key's name against its thumbprint (RFC 7638)",
-                  holds: thumbprint === key.kid,
-                  found: thumbprint === key.kid ? "equal" : "different",
-                },
+                equality("the key's name against its thumbprint (RFC 7638)", thumbprint === key.kid),
                 { by: "browser", claim, holds: validHere },
                 { by: "server", claim, holds: valid },
               ]}

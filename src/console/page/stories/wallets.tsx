@@ -10,7 +10,7 @@ import { browserLibrary, loadSigner, sha256 } from "../algorithms.ts";
 import { planCall } from "../calls.ts";
 import { classicalSignatures, classicalSigningKeys } from "../classical.ts";
 import { ByteChange, Bytes } from "../parts/bytes-view.tsx";
-import { Checks } from "../parts/checks.tsx";
+import { bothSides, Checks, equality } from "../parts/checks.tsx";
 import { Facts } from "../parts/facts.tsx";
 import { FailureNote } from "../parts/failure-note.tsx";
 import { TextField } from "../parts/fields.tsx";
@@ -147,7 +147,7 @@ export function Page() {
           <>
             <Facts facts={{ Wallet: wallet.walletId, Address: <code>{wallet.address}</code> }} />
             <Bytes label="Public key" value={wallet.publicKey} />
-            <Checks checks={[equalCheck(addressClaim, computed === wallet.address)]} />
+            <Checks checks={[equality(addressClaim, computed === wallet.address)]} />
             <SizeChart
               title="Public key, bytes"
               rows={[...classicalSigningKeys, { label: algorithm, bytes: wallet.publicKey.length }]}
@@ -178,9 +178,8 @@ export function Page() {
             <Bytes label="Signature" value={signed.signature} />
             <Checks
               checks={[
-                { by: "server", claim, holds: verified.valid },
-                { by: "browser", claim, holds: validHere },
-                equalCheck("the key that came with it has the wallet's address", isSameAddress),
+                ...bothSides(claim, verified.valid, validHere),
+                equality("the key that came with it has the wallet's address", isSameAddress),
               ]}
             />
             <p class="hint">Your browser uses {browserLibrary} and the public key of the step before.</p>
@@ -211,12 +210,7 @@ export function Page() {
         result={({ before, after, index, valid, validHere }) => (
           <>
             <ByteChange before={before} after={after} index={index} />
-            <Checks
-              checks={[
-                { by: "server", claim: "the signature over the altered transaction", holds: valid },
-                { by: "browser", claim: "the signature over the altered transaction", holds: validHere },
-              ]}
-            />
+            <Checks checks={bothSides("the signature over the altered transaction", valid, validHere)} />
           </>
         )}
       >
@@ -241,8 +235,7 @@ export function Page() {
             />
             <Checks
               checks={[
-                { by: "server", claim: "the signature, with the key that came with it", holds: valid },
-                { by: "browser", claim: "the signature, with the key that came with it", holds: validHere },
+                ...bothSides("the signature, with the key that came with it", valid, validHere),
                 {
                   by: "server",
                   claim: "the address that it names for this key",
@@ -353,10 +346,6 @@ export function Page() {
       </Step>
     </Story>
   );
-}
-
-function equalCheck(claimed: string, holds: boolean) {
-  return { by: "browser" as const, claim: claimed, holds, found: holds ? "equal" : "different" };
 }
 
 /** Not crypto.randomUUID, which is there on secure origins only. */

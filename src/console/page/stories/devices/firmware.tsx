@@ -3,7 +3,7 @@ import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { loadSigner, sha256 } from "../../algorithms.ts";
 import { classicalSignatures } from "../../classical.ts";
 import { ByteChange, Bytes } from "../../parts/bytes-view.tsx";
-import { Checks } from "../../parts/checks.tsx";
+import { Checks, equality } from "../../parts/checks.tsx";
 import { SizeChart } from "../../parts/size-chart.tsx";
 import { makeSigningKey, type SigningKey } from "../../signing-key.ts";
 import { type Caller, resultOf, Step, type StepState, useStep } from "../../step.tsx";
@@ -163,12 +163,7 @@ function FirmwareChecks({ isSameHash, validHere, isAccepted, reason }: Omit<Outc
   return (
     <Checks
       checks={[
-        {
-          by: "browser",
-          claim: "the hash that the server computed",
-          holds: isSameHash,
-          found: isSameHash ? "equal" : "different",
-        },
+        equality("the hash that the server computed", isSameHash),
         { by: "browser", claim, holds: validHere },
         {
           by: "server",

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { loadSigner } from "../../algorithms.ts";
 import { ByteChange, Bytes } from "../../parts/bytes-view.tsx";
-import { Checks } from "../../parts/checks.tsx";
+import { bothSides, Checks } from "../../parts/checks.tsx";
 import { TextField } from "../../parts/fields.tsx";
 import type { SigningKey } from "../../signing-key.ts";
 import { resultOf, Step, type StepState, useStep } from "../../step.tsx";
@@ -75,12 +75,7 @@ export function Readings({ registering, authenticating }: ReadingsProps) {
           <>
             <Bytes label="What is signed: sequence and reading" value={signed} />
             <Bytes label="Signature" value={reading.signature} />
-            <Checks
-              checks={[
-                { by: "server", claim, holds: verified },
-                { by: "browser", claim, holds: validHere },
-              ]}
-            />
+            <Checks checks={bothSides(claim, verified, validHere)} />
           </>
         )}
       >
@@ -102,12 +97,7 @@ export function Readings({ registering, authenticating }: ReadingsProps) {
         result={({ before, after, index, verified, validHere }) => (
           <>
             <ByteChange before={before} after={after} index={index} />
-            <Checks
-              checks={[
-                { by: "server", claim, holds: verified },
-                { by: "browser", claim, holds: validHere },
-              ]}
-            />
+            <Checks checks={bothSides(claim, verified, validHere)} />
           </>
         )}
       >

@@ -1,6 +1,6 @@
 /** What an end checks of a handshake before it uses the key. */
 import { loadSigner } from "../../algorithms.ts";
-import type { Check } from "../../parts/checks.tsx";
+import { type Check, equality } from "../../parts/checks.tsx";
 import { type TunnelEnd, transcriptOf } from "../../tunnel-end.ts";
 import { areEqual, toUtf8 } from "../../values.ts";
 
@@ -48,18 +48,8 @@ export function isTrusted({ isOurTranscript, isSigned, isConfirmed }: Findings):
 
 export function toChecks({ isOurTranscript, isSigned, isConfirmed }: Findings): Check[] {
   return [
-    {
-      by: "browser",
-      claim: "the transcript, against one of its own",
-      holds: isOurTranscript,
-      found: isOurTranscript ? "equal" : "different",
-    },
+    equality("the transcript, against one of its own", isOurTranscript),
     { by: "browser", claim: "the gateway's signature over the transcript", holds: isSigned },
-    {
-      by: "browser",
-      claim: "the key confirmation, against one of its own",
-      holds: isConfirmed,
-      found: isConfirmed ? "equal" : "different",
-    },
+    equality("the key confirmation, against one of its own", isConfirmed),
   ];
 }

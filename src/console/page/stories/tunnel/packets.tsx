@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { Failure } from "../../failure.ts";
 import { ByteChange, Bytes } from "../../parts/bytes-view.tsx";
-import { Checks } from "../../parts/checks.tsx";
+import { Checks, equality } from "../../parts/checks.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
 import { TextField } from "../../parts/fields.tsx";
@@ -88,12 +88,7 @@ export function Packets({ registering, shaking, end }: PacketsProps) {
             <Checks
               checks={[
                 { by: "server", claim: "the packet's tag", holds: true },
-                {
-                  by: "browser",
-                  claim: "what the gateway read, and what was sent",
-                  holds: isSame,
-                  found: isSame ? "equal" : "different",
-                },
+                equality("what the gateway read, and what was sent", isSame),
               ]}
             />
           </>
