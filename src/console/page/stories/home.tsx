@@ -110,10 +110,18 @@ function AllAlgorithms({ algorithms }: { readonly algorithms: readonly Algorithm
             <tr>
               <th scope="col">Name</th>
               <th scope="col">Standard</th>
-              <th scope="col">Category</th>
-              <th scope="col">Public key</th>
-              <th scope="col">Secret key</th>
-              <th scope="col">Signature or ciphertext</th>
+              <th scope="col" class="number">
+                Category
+              </th>
+              <th scope="col" class="number">
+                Public key
+              </th>
+              <th scope="col" class="number">
+                Secret key
+              </th>
+              <th scope="col" class="number">
+                Signature or ciphertext
+              </th>
             </tr>
           </thead>
           <tbody>

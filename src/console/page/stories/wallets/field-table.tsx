@@ -15,7 +15,9 @@ export function FieldTable({ answers }: FieldTableProps) {
           <tr>
             <th scope="col">Field</th>
             <th scope="col">What it is</th>
-            <th scope="col">Bytes</th>
+            <th scope="col" class="number">
+              Bytes
+            </th>
           </tr>
         </thead>
         {answers.map(({ name, fields }) => (
