@@ -10,8 +10,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join, relative } from "node:path";
 import { parseArgs } from "node:util";
+import { firstCalls } from "../src/first-calls.ts";
 import { type Edge, EnvoyMissing, findEnvoy, startEdge } from "./edge.ts";
-import { type GatewayServer, runCommand, startGatewayServer } from "./servers.ts";
+import { type GatewayServer, runCommand, ServerEnded, startGatewayServer } from "./servers.ts";
 
 /** Says what whoever started it can mend. */
 class CannotStart extends Error {}
@@ -30,6 +31,7 @@ interface GatewayOptions {
   readonly replicas: number;
   readonly serverArgs: readonly string[];
   readonly tlsDirectory: string;
+  readonly auth: "open" | "token";
 }
 
 async function main(): Promise<void> {
@@ -62,7 +64,9 @@ function readOptions(args: readonly string[], env: NodeJS.ProcessEnv): GatewayOp
       "--replicas: several servers share a database; give -- --database-url postgres://…",
     );
   const dataDir = flagValueOf("--data-dir", serverArgs) ?? env.QSP_DATA_DIR ?? "data";
-  return { port, replicas, serverArgs, tlsDirectory: join(dataDir, "tls") };
+  // Anything else the servers refuse.
+  const auth = (flagValueOf("--auth", serverArgs) ?? env.QSP_AUTH) === "token" ? "token" : "open";
+  return { port, replicas, serverArgs, tlsDirectory: join(dataDir, "tls"), auth };
 }
 
 function readFlags(args: readonly string[]): { port: number; replicas: number } {
@@ -149,16 +153,11 @@ function stopOnSignal(edge: Edge, servers: readonly GatewayServer[]): void {
   }
 }
 
-function describeStart({ url, adminUrl }: Edge, { tlsDirectory }: GatewayOptions): string {
-  const ca = relative("", join(tlsDirectory, "ca.crt"));
-  const curl = `curl -s --cacert ${ca} ${url}`;
-  const json = "-H 'content-type: application/json'";
+function describeStart({ url, adminUrl }: Edge, { tlsDirectory, auth }: GatewayOptions): string {
   return `
 Try, in another terminal:
 
-  ${curl}/api/grpc/sign ${json} -d '{"data":"aGVsbG8="}'
-  ${curl}/api/auth/token ${json} -d '{"username":"ada"}'
-  grpcurl -cacert ${ca} -d '{"algorithm":"ML-KEM-768"}' ${url.slice("https://".length)} pqc.PqcService/ExchangeKeys
+${firstCalls({ url, auth, caFile: relative("", join(tlsDirectory, "ca.crt")) })}
 
 Envoy's admin interface is on ${adminUrl}
 Quantum-Safe Playground is ready on ${url}
@@ -168,9 +167,9 @@ Quantum-Safe Playground is ready on ${url}
 try {
   await main();
 } catch (error) {
-  const isExplained = error instanceof CannotStart || error instanceof EnvoyMissing;
+  const isExplained = [CannotStart, EnvoyMissing, ServerEnded].some((kind) => error instanceof kind);
   process.stderr.write(
-    `gateway: ${isExplained ? error.message : error instanceof Error ? error.stack : error}\n`,
+    `gateway: ${error instanceof Error ? (isExplained ? error.message : error.stack) : error}\n`,
   );
   process.exit(isExplained ? refusedToStart : 1);
 }

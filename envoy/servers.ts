@@ -13,6 +13,9 @@ export interface GatewayServer {
   stop(): Promise<number | null>;
 }
 
+/** A server, or a command, ended other than it should; it has said why by itself. */
+export class ServerEnded extends Error {}
+
 const main = join(import.meta.dirname, "../src/main.ts");
 
 /** 1 KiB beyond the limit that metadata.lua keeps: Envoy adds to a request what is not its caller's. */
@@ -21,7 +24,7 @@ const maxMetadataBytes = 16_384 + 1024;
 /**
  * Starts a server on a free port and waits until it is ready. What it logs goes to standard error.
  *
- * @throws Error if it ends before
+ * @throws ServerEnded
  */
 export async function startGatewayServer(args: readonly string[]): Promise<GatewayServer> {
   const child = spawn(
@@ -44,7 +47,7 @@ export async function startGatewayServer(args: readonly string[]): Promise<Gatew
   const authority = await Promise.race([
     readAuthority(child),
     exit.then((code) => {
-      throw new Error(`a server ended with ${code} before it was ready`);
+      throw new ServerEnded(`a server ended with ${code} before it was ready; it says why above`);
     }),
   ]);
   const stop = (): Promise<number | null> => {
@@ -54,11 +57,11 @@ export async function startGatewayServer(args: readonly string[]): Promise<Gatew
   return { authority, exit, stop };
 }
 
-/** Runs one of the operator's commands to its end. @throws Error if it fails */
+/** Runs one of the operator's commands to its end. @throws ServerEnded if it fails */
 export async function runCommand(args: readonly string[]): Promise<void> {
   const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "inherit", "inherit"] });
   const [code] = await once(child, "close");
-  if (code !== 0) throw new Error(`qsp ${args.join(" ")} ended with ${code}`);
+  if (code !== 0) throw new ServerEnded(`qsp ${args.join(" ")} ended with ${code}; it says why above`);
 }
 
 function readAuthority(child: ChildProcess): Promise<string> {

@@ -5,6 +5,7 @@ import os from "node:os";
 import { pino } from "pino";
 import { isClientLine } from "./cli/groups.ts";
 import { type Config, ConfigError, describeSettings, readConfig } from "./config.ts";
+import { firstCalls } from "./first-calls.ts";
 
 // Signing runs in libuv's pool. As many threads as cores give the most signatures a second; more only queue
 // in the kernel. libuv reads this when the pool is first used, so it stands before everything that is loaded.
@@ -95,28 +96,11 @@ function urlOf({ address, family, port }: AddressInfo, { tlsCert }: Config): str
 }
 
 /** What a newcomer sees; its last line says that the server is ready. */
-function describeStart(url: string, { auth, tlsCert }: Config): string {
-  const isTls = tlsCert !== "";
-  const curl = isTls ? "curl -s --cacert CA.crt" : "curl -s";
-  const grpcurl = isTls ? "grpcurl -cacert CA.crt" : "grpcurl -plaintext";
-  const authority = new URL(url).host;
-  const json = "-H 'content-type: application/json'";
-  const tries =
-    auth === "open"
-      ? [
-          `${curl} ${url}/api/grpc/sign ${json} -d '{"data":"aGVsbG8="}'`,
-          `${curl} ${url}/api/auth/token ${json} -d '{"username":"ada"}'`,
-          `${grpcurl} -d '{"algorithm":"ML-KEM-768"}' ${authority} pqc.PqcService/ExchangeKeys`,
-        ]
-      : [
-          `${curl} ${url}/api/hello`,
-          `${curl} ${url}/api/auth/token ${json} -d '{"username":"NAME","password":"PASSWORD"}'`,
-          `${grpcurl} ${authority} list`,
-        ];
+function describeStart(url: string, { auth }: Config): string {
   return `
 Try, in another terminal:
 
-${tries.map((line) => `  ${line}`).join("\n")}
+${firstCalls({ url, auth, caFile: "CA.crt" })}
 
 Quantum-Safe Playground is ready on ${url}
 `;

@@ -11,6 +11,7 @@ const mayImport: Record<string, RegExp> = {
   app: /^(?!main$)/,
   config: /^$/,
   errors: /^gen$/,
+  "first-calls": /^$/,
   crypto: /^$/,
   storage: /^crypto$/,
   commands: /^(config|crypto|storage)$|^services\//,

