@@ -1,6 +1,6 @@
 /**
  * Measures what the server adds to what it serves: `npm run bench [-- <seconds a measurement> [<part> …]]`,
- * where parts are chain, devices, tunnel, kms and pqc.
+ * where parts are chain, devices, tunnel, kms, pqc and overload.
  *
  * Everything is compared with something else in the same run, since absolute times depend on the machine:
  * the figures to read are the ratios. Each pair is measured in turn, several times, and the medians compared.
@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { measureChain } from "./chain.ts";
 import { measureDevices } from "./devices.ts";
 import { measureKms } from "./kms.ts";
+import { measureOverload } from "./overload.ts";
 import { measurePqc } from "./pqc.ts";
 import { inFlight, start, toMiB } from "./tools.ts";
 import { measureTunnel } from "./tunnel.ts";
@@ -24,6 +25,7 @@ const parts = {
   tunnel: () => measureTunnel(app),
   kms: () => measureKms(app, dataDir),
   pqc: () => measurePqc(app, grpcJs),
+  overload: () => measureOverload(app),
 };
 const chosen = process.argv.slice(3);
 try {

@@ -2,6 +2,7 @@
 import { type ChildProcess, execFile, fork } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import type { FloodOrder, FloodResult } from "./flood.ts";
 import type { LoadOrder, LoadResult } from "./load.ts";
 import type { RawWork } from "./raw-provider.ts";
 import type { StreamOrder } from "./stream-load.ts";
@@ -45,6 +46,19 @@ export async function load(url: string, order: Partial<LoadOrder>): Promise<Load
   const whole = { url, method: "POST", headers: {}, body: "", inFlight, warmUpMs: 1000, measureMs, ...order };
   const { stdout } = await run(process.execPath, [join(here, "load.ts"), JSON.stringify(whole)]);
   return JSON.parse(stdout) as LoadResult;
+}
+
+/** Makes unary calls of gRPC at a rate, with a deadline of 5 seconds each. */
+export async function flood(
+  url: string,
+  call: Partial<LoadOrder>,
+  callsPerSecond: number,
+): Promise<FloodResult> {
+  const { path = "", body = "" } = call;
+  const headers = { ...call.headers, "grpc-timeout": "5S" };
+  const order: FloodOrder = { url, path, headers, body, callsPerSecond, warmUpMs: 1000, measureMs };
+  const { stdout } = await run(process.execPath, [join(here, "flood.ts"), JSON.stringify(order)]);
+  return JSON.parse(stdout) as FloodResult;
 }
 
 /** Messages of a stream that wait for their answer at any time. */
