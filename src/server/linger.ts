@@ -23,13 +23,19 @@ export function discardRest(stream: http2.ServerHttp2Stream): void {
  * Does so for a request that is going to be answered.
  *
  * In HTTP/1.1 the next request comes after what is left of this one. Node reads on by itself only if nobody has
- * begun to; left half read, a connection would stand still until it is closed as idle.
+ * begun to; left half read, a connection would stand still until it is closed as idle. Who sends on and on, a byte
+ * a second, would keep it for ever.
+ *
+ * @param maxReceiveMs milliseconds that the rest of a request of HTTP/1.1 may take
  */
-export function lingerAfterAnswer(req: NodeRequest, res: NodeResponse): void {
+export function lingerAfterAnswer(req: NodeRequest, res: NodeResponse, maxReceiveMs: number): void {
   const { stream } = req;
   if (stream === undefined) {
     res.once("finish", () => {
-      if (!req.complete) readOn(req);
+      if (req.complete) return;
+      readOn(req);
+      const timer = setTimeout(() => req.socket.destroy(), maxReceiveMs).unref();
+      for (const end of ["end", "close"]) req.once(end, () => clearTimeout(timer));
     });
     return;
   }

@@ -194,7 +194,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     onStream: (stream, headers) =>
       countMetadataBytes(headers) <= limits.maxMetadataBytes && grpcUnary(stream, headers),
     onRequest: (req, res) => {
-      lingerAfterAnswer(req, res);
+      lingerAfterAnswer(req, res, limits.maxReceiveMs);
       if (setBrowserHeaders(req, res)) return;
       const refusal = checkHead(req, limits.maxMetadataBytes);
       if (refusal === undefined) return app.routing(req, res);

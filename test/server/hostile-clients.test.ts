@@ -84,6 +84,27 @@ describe("a connection that sends", () => {
     expect(answer).toMatch(/^HTTP\/1\.1 408 /);
   });
 
+  it("its body on and on after it was answered with 408 is closed after that time again", async () => {
+    const socket = connectTcp(local.port);
+    socket.write(post("/probe/ask", "content-length: 100000\r\n\r\n"));
+    const drip = setInterval(() => socket.write(" "), 5);
+    const answer = await readToEnd(socket);
+    clearInterval(drip);
+    expect(answer).toMatch(/^HTTP\/1\.1 408 /);
+  });
+
+  it("the rest of its body after it was refused may send its next request", async () => {
+    const socket = connectTcp(local.port);
+    const body = '{"text":"a"}';
+    socket.write(post("/probe/none", `content-length: ${body.length}\r\n\r\n`));
+    await once(socket, "data");
+    const answer = readToEnd(socket);
+    socket.write(
+      body + post("/probe/ask", `content-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`),
+    );
+    expect(await answer).toMatch(/^HTTP\/1\.1 200 /m);
+  });
+
   it.each([
     ["random bytes", randomBytes(4096)],
     ["a TLS handshake", Buffer.from("1603010200010001fc0303", "hex")],
