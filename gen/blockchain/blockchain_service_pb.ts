@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file blockchain/blockchain_service.proto.
  */
 export const file_blockchain_blockchain_service: GenFile = /*@__PURE__*/
-  fileDesc("CiNibG9ja2NoYWluL2Jsb2NrY2hhaW5fc2VydmljZS5wcm90bxIKYmxvY2tjaGFpbiKoAQoFQmxvY2sSDQoFaW5kZXgYASABKAESEQoJcHJldl9oYXNoGAIgASgJEgwKBGRhdGEYAyABKAwSLQoJdGltZXN0YW1wGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpibG9ja19oYXNoGAUgASgJEhEKCXNpZ25hdHVyZRgGIAEoDBIZChF2YWxpZGF0b3JfYWRkcmVzcxgHIAEoCSI7ChNSZWdpc3Rlck5vZGVSZXF1ZXN0EiQKBG5hbWUYASABKAlCFrpIE3IRGP8BMgxeW15ccHtDY31dKiQibQoUUmVnaXN0ZXJOb2RlUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhkKEXZhbGlkYXRvcl9hZGRyZXNzGAIgASgJEhIKCnB1YmxpY19rZXkYAyABKAwSFgoOcHVibGljX2tleV9wZW0YBCABKAkiZwoPQWRkQmxvY2tSZXF1ZXN0EhoKBGRhdGEYASABKAxCDLpICcgBAXoEGICABBI4ChF2YWxpZGF0b3JfYWRkcmVzcxgCIAEoCUIdukga2AEBchUyE14weFswLTlhLWZBLUZdezQwfSQiRAoQQWRkQmxvY2tSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSIAoFYmxvY2sYAiABKAsyES5ibG9ja2NoYWluLkJsb2NrIk4KD0dldENoYWluUmVxdWVzdBIdCglwYWdlX3NpemUYASABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMY/wEilQEKEEdldENoYWluUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiEKBmJsb2NrcxgCIAMoCzIRLmJsb2NrY2hhaW4uQmxvY2sSDgoGbGVuZ3RoGAMgASgBEhEKCWhlYWRfaGFzaBgEIAEoCRIXCg9uZXh0X3BhZ2VfdG9rZW4YBSABKAkSEgoKdG90YWxfc2l6ZRgGIAEoASIUChJWZXJpZnlDaGFpblJlcXVlc3QilgEKE1ZlcmlmeUNoYWluUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEg0KBXZhbGlkGAIgASgIEhYKDmJsb2Nrc19jaGVja2VkGAMgASgBEiAKE2ZpcnN0X2ludmFsaWRfaW5kZXgYBCABKAFIAIgBARIOCgZyZWFzb24YBSABKAlCFgoUX2ZpcnN0X2ludmFsaWRfaW5kZXgiMgoSQ29ubmVjdFBlZXJSZXF1ZXN0EhwKB2FkZHJlc3MYASABKAlCC7pICMgBAXIDgAIBIpQBCgRQZWVyEg8KB2FkZHJlc3MYASABKAkSEwoLcGVlcl9zdGF0dXMYAiABKAkSEwoGaGVpZ2h0GAMgASgBSACIAQESNQoMbGFzdF9zZWVuX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgBiAEBQgkKB19oZWlnaHRCDwoNX2xhc3Rfc2Vlbl9hdCJFChNDb25uZWN0UGVlclJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIeCgRwZWVyGAIgASgLMhAuYmxvY2tjaGFpbi5QZWVyIk8KEExpc3RQZWVyc1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGP8BInEKEUxpc3RQZWVyc1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIfCgVwZWVycxgCIAMoCzIQLmJsb2NrY2hhaW4uUGVlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkSEgoKdG90YWxfc2l6ZRgEIAEoDSIjCiFCbG9ja2NoYWluU2VydmljZUdldEhlYWx0aFJlcXVlc3QieAoiQmxvY2tjaGFpblNlcnZpY2VHZXRIZWFsdGhSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSFgoOc2VydmljZV9zdGF0dXMYAiABKAkSGQoMY2hhaW5fbGVuZ3RoGAMgASgBSACIAQFCDwoNX2NoYWluX2xlbmd0aCK4AQoSV2F0Y2hCbG9ja3NSZXF1ZXN0EqEBCgpmcm9tX2luZGV4GAEgASgBQowBukiIAboBcQoMd2hvbGVfbnVtYmVyEhZtdXN0IGJlIGEgd2hvbGUgbnVtYmVyGkkhKHRoaXMgPj0gMC4wICYmIHRoaXMgPD0gOTAwNzE5OTI1NDc0MDk5MS4wKSB8fCB0aGlzID09IGRvdWJsZShpbnQodGhpcykpEhIZ////////P0MpAAAAAAAAAAAiRwoTV2F0Y2hCbG9ja3NSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSIAoFYmxvY2sYAiABKAsyES5ibG9ja2NoYWluLkJsb2NrMvEHChFCbG9ja2NoYWluU2VydmljZRJ/CgxSZWdpc3Rlck5vZGUSHy5ibG9ja2NoYWluLlJlZ2lzdGVyTm9kZVJlcXVlc3QaIC5ibG9ja2NoYWluLlJlZ2lzdGVyTm9kZVJlc3BvbnNlIiyIshkCgtPkkwIiOgEqIh0vYXBpL2Jsb2NrY2hhaW4vcmVnaXN0ZXItbm9kZRJvCghBZGRCbG9jaxIbLmJsb2NrY2hhaW4uQWRkQmxvY2tSZXF1ZXN0GhwuYmxvY2tjaGFpbi5BZGRCbG9ja1Jlc3BvbnNlIiiIshkCgtPkkwIeOgEqIhkvYXBpL2Jsb2NrY2hhaW4vYWRkLWJsb2NrEmsKCEdldENoYWluEhsuYmxvY2tjaGFpbi5HZXRDaGFpblJlcXVlc3QaHC5ibG9ja2NoYWluLkdldENoYWluUmVzcG9uc2UiJJACAYiyGQKC0+STAhcSFS9hcGkvYmxvY2tjaGFpbi9jaGFpbhJ+CgtWZXJpZnlDaGFpbhIeLmJsb2NrY2hhaW4uVmVyaWZ5Q2hhaW5SZXF1ZXN0Gh8uYmxvY2tjaGFpbi5WZXJpZnlDaGFpblJlc3BvbnNlIi6QAgGIshkCgtPkkwIhOgEqIhwvYXBpL2Jsb2NrY2hhaW4vdmVyaWZ5LWNoYWluEnsKC0Nvbm5lY3RQZWVyEh4uYmxvY2tjaGFpbi5Db25uZWN0UGVlclJlcXVlc3QaHy5ibG9ja2NoYWluLkNvbm5lY3RQZWVyUmVzcG9uc2UiK4iyGQWC0+STAiE6ASoiHC9hcGkvYmxvY2tjaGFpbi9jb25uZWN0LXBlZXISbgoJTGlzdFBlZXJzEhwuYmxvY2tjaGFpbi5MaXN0UGVlcnNSZXF1ZXN0Gh0uYmxvY2tjaGFpbi5MaXN0UGVlcnNSZXNwb25zZSIkkAIBiLIZAoLT5JMCFxIVL2FwaS9ibG9ja2NoYWluL3BlZXJzEpEBCglHZXRIZWFsdGgSLS5ibG9ja2NoYWluLkJsb2NrY2hhaW5TZXJ2aWNlR2V0SGVhbHRoUmVxdWVzdBouLmJsb2NrY2hhaW4uQmxvY2tjaGFpblNlcnZpY2VHZXRIZWFsdGhSZXNwb25zZSIlkAIBiLIZAYLT5JMCGBIWL2FwaS9ibG9ja2NoYWluL2hlYWx0aBJ8CgtXYXRjaEJsb2NrcxIeLmJsb2NrY2hhaW4uV2F0Y2hCbG9ja3NSZXF1ZXN0Gh8uYmxvY2tjaGFpbi5XYXRjaEJsb2Nrc1Jlc3BvbnNlIiqQAgGIshkCgtPkkwIdEhsvYXBpL2Jsb2NrY2hhaW4vY2hhaW4vd2F0Y2gwAWIGcHJvdG8z", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_qsp_access]);
+  fileDesc("CiNibG9ja2NoYWluL2Jsb2NrY2hhaW5fc2VydmljZS5wcm90bxIKYmxvY2tjaGFpbiKoAQoFQmxvY2sSDQoFaW5kZXgYASABKAESEQoJcHJldl9oYXNoGAIgASgJEgwKBGRhdGEYAyABKAwSLQoJdGltZXN0YW1wGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpibG9ja19oYXNoGAUgASgJEhEKCXNpZ25hdHVyZRgGIAEoDBIZChF2YWxpZGF0b3JfYWRkcmVzcxgHIAEoCSI7ChNSZWdpc3Rlck5vZGVSZXF1ZXN0EiQKBG5hbWUYASABKAlCFrpIE3IRGP8BMgxeW15ccHtDY31dKiQibQoUUmVnaXN0ZXJOb2RlUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhkKEXZhbGlkYXRvcl9hZGRyZXNzGAIgASgJEhIKCnB1YmxpY19rZXkYAyABKAwSFgoOcHVibGljX2tleV9wZW0YBCABKAkiZwoPQWRkQmxvY2tSZXF1ZXN0EhoKBGRhdGEYASABKAxCDLpICcgBAXoEGICABBI4ChF2YWxpZGF0b3JfYWRkcmVzcxgCIAEoCUIdukga2AEBchUyE14weFswLTlhLWZBLUZdezQwfSQiRAoQQWRkQmxvY2tSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSIAoFYmxvY2sYAiABKAsyES5ibG9ja2NoYWluLkJsb2NrIk4KD0dldENoYWluUmVxdWVzdBIdCglwYWdlX3NpemUYASABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMY/wEilQEKEEdldENoYWluUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiEKBmJsb2NrcxgCIAMoCzIRLmJsb2NrY2hhaW4uQmxvY2sSDgoGbGVuZ3RoGAMgASgBEhEKCWhlYWRfaGFzaBgEIAEoCRIXCg9uZXh0X3BhZ2VfdG9rZW4YBSABKAkSEgoKdG90YWxfc2l6ZRgGIAEoASIUChJWZXJpZnlDaGFpblJlcXVlc3QilgEKE1ZlcmlmeUNoYWluUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEg0KBXZhbGlkGAIgASgIEhYKDmJsb2Nrc19jaGVja2VkGAMgASgBEiAKE2ZpcnN0X2ludmFsaWRfaW5kZXgYBCABKAFIAIgBARIOCgZyZWFzb24YBSABKAlCFgoUX2ZpcnN0X2ludmFsaWRfaW5kZXgiVAoVTGlzdFZhbGlkYXRvcnNSZXF1ZXN0Eh0KCXBhZ2Vfc2l6ZRgBIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxj/ASKwAQoJVmFsaWRhdG9yEhkKEXZhbGlkYXRvcl9hZGRyZXNzGAEgASgJEgwKBG5hbWUYAiABKAkSGwoTcmVnaXN0cmF0aW9uX3N0YXR1cxgDIAEoCRISCgpwdWJsaWNfa2V5GAQgASgMEhYKDnB1YmxpY19rZXlfcGVtGAUgASgJEjEKDXJlZ2lzdGVyZWRfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIoABChZMaXN0VmFsaWRhdG9yc1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIpCgp2YWxpZGF0b3JzGAIgAygLMhUuYmxvY2tjaGFpbi5WYWxpZGF0b3ISFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJEhIKCnRvdGFsX3NpemUYBCABKA0iMgoSQ29ubmVjdFBlZXJSZXF1ZXN0EhwKB2FkZHJlc3MYASABKAlCC7pICMgBAXIDgAIBIpQBCgRQZWVyEg8KB2FkZHJlc3MYASABKAkSEwoLcGVlcl9zdGF0dXMYAiABKAkSEwoGaGVpZ2h0GAMgASgBSACIAQESNQoMbGFzdF9zZWVuX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgBiAEBQgkKB19oZWlnaHRCDwoNX2xhc3Rfc2Vlbl9hdCJFChNDb25uZWN0UGVlclJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIeCgRwZWVyGAIgASgLMhAuYmxvY2tjaGFpbi5QZWVyIk8KEExpc3RQZWVyc1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGP8BInEKEUxpc3RQZWVyc1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIfCgVwZWVycxgCIAMoCzIQLmJsb2NrY2hhaW4uUGVlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkSEgoKdG90YWxfc2l6ZRgEIAEoDSIjCiFCbG9ja2NoYWluU2VydmljZUdldEhlYWx0aFJlcXVlc3QieAoiQmxvY2tjaGFpblNlcnZpY2VHZXRIZWFsdGhSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSFgoOc2VydmljZV9zdGF0dXMYAiABKAkSGQoMY2hhaW5fbGVuZ3RoGAMgASgBSACIAQFCDwoNX2NoYWluX2xlbmd0aCK4AQoSV2F0Y2hCbG9ja3NSZXF1ZXN0EqEBCgpmcm9tX2luZGV4GAEgASgBQowBukiIAboBcQoMd2hvbGVfbnVtYmVyEhZtdXN0IGJlIGEgd2hvbGUgbnVtYmVyGkkhKHRoaXMgPj0gMC4wICYmIHRoaXMgPD0gOTAwNzE5OTI1NDc0MDk5MS4wKSB8fCB0aGlzID09IGRvdWJsZShpbnQodGhpcykpEhIZ////////P0MpAAAAAAAAAAAiRwoTV2F0Y2hCbG9ja3NSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSIAoFYmxvY2sYAiABKAsyES5ibG9ja2NoYWluLkJsb2NrMvYIChFCbG9ja2NoYWluU2VydmljZRJ/CgxSZWdpc3Rlck5vZGUSHy5ibG9ja2NoYWluLlJlZ2lzdGVyTm9kZVJlcXVlc3QaIC5ibG9ja2NoYWluLlJlZ2lzdGVyTm9kZVJlc3BvbnNlIiyIshkCgtPkkwIiOgEqIh0vYXBpL2Jsb2NrY2hhaW4vcmVnaXN0ZXItbm9kZRJvCghBZGRCbG9jaxIbLmJsb2NrY2hhaW4uQWRkQmxvY2tSZXF1ZXN0GhwuYmxvY2tjaGFpbi5BZGRCbG9ja1Jlc3BvbnNlIiiIshkCgtPkkwIeOgEqIhkvYXBpL2Jsb2NrY2hhaW4vYWRkLWJsb2NrEmsKCEdldENoYWluEhsuYmxvY2tjaGFpbi5HZXRDaGFpblJlcXVlc3QaHC5ibG9ja2NoYWluLkdldENoYWluUmVzcG9uc2UiJJACAYiyGQKC0+STAhcSFS9hcGkvYmxvY2tjaGFpbi9jaGFpbhJ+CgtWZXJpZnlDaGFpbhIeLmJsb2NrY2hhaW4uVmVyaWZ5Q2hhaW5SZXF1ZXN0Gh8uYmxvY2tjaGFpbi5WZXJpZnlDaGFpblJlc3BvbnNlIi6QAgGIshkCgtPkkwIhOgEqIhwvYXBpL2Jsb2NrY2hhaW4vdmVyaWZ5LWNoYWluEoIBCg5MaXN0VmFsaWRhdG9ycxIhLmJsb2NrY2hhaW4uTGlzdFZhbGlkYXRvcnNSZXF1ZXN0GiIuYmxvY2tjaGFpbi5MaXN0VmFsaWRhdG9yc1Jlc3BvbnNlIimQAgGIshkCgtPkkwIcEhovYXBpL2Jsb2NrY2hhaW4vdmFsaWRhdG9ycxJ7CgtDb25uZWN0UGVlchIeLmJsb2NrY2hhaW4uQ29ubmVjdFBlZXJSZXF1ZXN0Gh8uYmxvY2tjaGFpbi5Db25uZWN0UGVlclJlc3BvbnNlIiuIshkFgtPkkwIhOgEqIhwvYXBpL2Jsb2NrY2hhaW4vY29ubmVjdC1wZWVyEm4KCUxpc3RQZWVycxIcLmJsb2NrY2hhaW4uTGlzdFBlZXJzUmVxdWVzdBodLmJsb2NrY2hhaW4uTGlzdFBlZXJzUmVzcG9uc2UiJJACAYiyGQKC0+STAhcSFS9hcGkvYmxvY2tjaGFpbi9wZWVycxKRAQoJR2V0SGVhbHRoEi0uYmxvY2tjaGFpbi5CbG9ja2NoYWluU2VydmljZUdldEhlYWx0aFJlcXVlc3QaLi5ibG9ja2NoYWluLkJsb2NrY2hhaW5TZXJ2aWNlR2V0SGVhbHRoUmVzcG9uc2UiJZACAYiyGQGC0+STAhgSFi9hcGkvYmxvY2tjaGFpbi9oZWFsdGgSfAoLV2F0Y2hCbG9ja3MSHi5ibG9ja2NoYWluLldhdGNoQmxvY2tzUmVxdWVzdBofLmJsb2NrY2hhaW4uV2F0Y2hCbG9ja3NSZXNwb25zZSIqkAIBiLIZAoLT5JMCHRIbL2FwaS9ibG9ja2NoYWluL2NoYWluL3dhdGNoMAFiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_qsp_access]);
 
 /**
  * Holds a block.
@@ -351,6 +351,134 @@ export const VerifyChainResponseSchema: GenMessage<VerifyChainResponse> = /*@__P
   messageDesc(file_blockchain_blockchain_service, 8);
 
 /**
+ * Asks for validators.
+ *
+ * @generated from message blockchain.ListValidatorsRequest
+ */
+export type ListValidatorsRequest = Message<"blockchain.ListValidatorsRequest"> & {
+  /**
+   * Says how many validators to give at most: 1 to 1000; 1000 if left out. A page ends earlier where it would be larger
+   * than 3 MiB.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * Continues a list: next_page_token of the page before it. Fails with FIELD_INVALID if it is of another list.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message blockchain.ListValidatorsRequest.
+ * Use `create(ListValidatorsRequestSchema)` to create a new message.
+ */
+export const ListValidatorsRequestSchema: GenMessage<ListValidatorsRequest> = /*@__PURE__*/
+  messageDesc(file_blockchain_blockchain_service, 9);
+
+/**
+ * Describes a validator.
+ *
+ * @generated from message blockchain.Validator
+ */
+export type Validator = Message<"blockchain.Validator"> & {
+  /**
+   * Holds the validator's address.
+   *
+   * @generated from field: string validator_address = 1;
+   */
+  validatorAddress: string;
+
+  /**
+   * Names the validator for people; may be empty.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * Is "REGISTERED", or "DAMAGED" if somebody changed the stored validator; then nothing else of it can be relied on,
+   * and its keys are left out.
+   *
+   * @generated from field: string registration_status = 3;
+   */
+  registrationStatus: string;
+
+  /**
+   * Holds the validator's raw ML-DSA-65 public key, 1952 bytes, of which the address is made.
+   *
+   * @generated from field: bytes public_key = 4;
+   */
+  publicKey: Uint8Array;
+
+  /**
+   * Holds the same key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   *
+   * @generated from field: string public_key_pem = 5;
+   */
+  publicKeyPem: string;
+
+  /**
+   * Tells when it was registered.
+   *
+   * @generated from field: google.protobuf.Timestamp registered_at = 6;
+   */
+  registeredAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message blockchain.Validator.
+ * Use `create(ValidatorSchema)` to create a new message.
+ */
+export const ValidatorSchema: GenMessage<Validator> = /*@__PURE__*/
+  messageDesc(file_blockchain_blockchain_service, 10);
+
+/**
+ * Lists validators.
+ *
+ * @generated from message blockchain.ListValidatorsResponse
+ */
+export type ListValidatorsResponse = Message<"blockchain.ListValidatorsResponse"> & {
+  /**
+   * Is always "success".
+   *
+   * @generated from field: string status = 1;
+   */
+  status: string;
+
+  /**
+   * Lists the validators.
+   *
+   * @generated from field: repeated blockchain.Validator validators = 2;
+   */
+  validators: Validator[];
+
+  /**
+   * Continues the list; empty on the last page.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
+
+  /**
+   * Counts all validators.
+   *
+   * @generated from field: uint32 total_size = 4;
+   */
+  totalSize: number;
+};
+
+/**
+ * Describes the message blockchain.ListValidatorsResponse.
+ * Use `create(ListValidatorsResponseSchema)` to create a new message.
+ */
+export const ListValidatorsResponseSchema: GenMessage<ListValidatorsResponse> = /*@__PURE__*/
+  messageDesc(file_blockchain_blockchain_service, 11);
+
+/**
  * Asks to connect a peer.
  *
  * @generated from message blockchain.ConnectPeerRequest
@@ -369,7 +497,7 @@ export type ConnectPeerRequest = Message<"blockchain.ConnectPeerRequest"> & {
  * Use `create(ConnectPeerRequestSchema)` to create a new message.
  */
 export const ConnectPeerRequestSchema: GenMessage<ConnectPeerRequest> = /*@__PURE__*/
-  messageDesc(file_blockchain_blockchain_service, 9);
+  messageDesc(file_blockchain_blockchain_service, 12);
 
 /**
  * Describes a peer.
@@ -411,7 +539,7 @@ export type Peer = Message<"blockchain.Peer"> & {
  * Use `create(PeerSchema)` to create a new message.
  */
 export const PeerSchema: GenMessage<Peer> = /*@__PURE__*/
-  messageDesc(file_blockchain_blockchain_service, 10);
+  messageDesc(file_blockchain_blockchain_service, 13);
 
 /**
  * Carries a peer.
@@ -439,7 +567,7 @@ export type ConnectPeerResponse = Message<"blockchain.ConnectPeerResponse"> & {
  * Use `create(ConnectPeerResponseSchema)` to create a new message.
  */
 export const ConnectPeerResponseSchema: GenMessage<ConnectPeerResponse> = /*@__PURE__*/
-  messageDesc(file_blockchain_blockchain_service, 11);
+  messageDesc(file_blockchain_blockchain_service, 14);
 
 /**
  * Asks for peers.
@@ -467,7 +595,7 @@ export type ListPeersRequest = Message<"blockchain.ListPeersRequest"> & {
  * Use `create(ListPeersRequestSchema)` to create a new message.
  */
 export const ListPeersRequestSchema: GenMessage<ListPeersRequest> = /*@__PURE__*/
-  messageDesc(file_blockchain_blockchain_service, 12);
+  messageDesc(file_blockchain_blockchain_service, 15);
 
 /**
  * Lists peers.
@@ -509,7 +637,7 @@ export type ListPeersResponse = Message<"blockchain.ListPeersResponse"> & {
  * Use `create(ListPeersResponseSchema)` to create a new message.
  */
 export const ListPeersResponseSchema: GenMessage<ListPeersResponse> = /*@__PURE__*/
-  messageDesc(file_blockchain_blockchain_service, 13);
+  messageDesc(file_blockchain_blockchain_service, 16);
 
 /**
  * Asks how the service is.
@@ -524,7 +652,7 @@ export type BlockchainServiceGetHealthRequest = Message<"blockchain.BlockchainSe
  * Use `create(BlockchainServiceGetHealthRequestSchema)` to create a new message.
  */
 export const BlockchainServiceGetHealthRequestSchema: GenMessage<BlockchainServiceGetHealthRequest> = /*@__PURE__*/
-  messageDesc(file_blockchain_blockchain_service, 14);
+  messageDesc(file_blockchain_blockchain_service, 17);
 
 /**
  * Tells how the service is.
@@ -559,7 +687,7 @@ export type BlockchainServiceGetHealthResponse = Message<"blockchain.BlockchainS
  * Use `create(BlockchainServiceGetHealthResponseSchema)` to create a new message.
  */
 export const BlockchainServiceGetHealthResponseSchema: GenMessage<BlockchainServiceGetHealthResponse> = /*@__PURE__*/
-  messageDesc(file_blockchain_blockchain_service, 15);
+  messageDesc(file_blockchain_blockchain_service, 18);
 
 /**
  * Asks to be told of blocks.
@@ -580,7 +708,7 @@ export type WatchBlocksRequest = Message<"blockchain.WatchBlocksRequest"> & {
  * Use `create(WatchBlocksRequestSchema)` to create a new message.
  */
 export const WatchBlocksRequestSchema: GenMessage<WatchBlocksRequest> = /*@__PURE__*/
-  messageDesc(file_blockchain_blockchain_service, 16);
+  messageDesc(file_blockchain_blockchain_service, 19);
 
 /**
  * Carries one block.
@@ -608,7 +736,7 @@ export type WatchBlocksResponse = Message<"blockchain.WatchBlocksResponse"> & {
  * Use `create(WatchBlocksResponseSchema)` to create a new message.
  */
 export const WatchBlocksResponseSchema: GenMessage<WatchBlocksResponse> = /*@__PURE__*/
-  messageDesc(file_blockchain_blockchain_service, 17);
+  messageDesc(file_blockchain_blockchain_service, 20);
 
 /**
  * Keeps a chain of blocks that validators sign with ML-DSA-65.
@@ -668,6 +796,17 @@ export const BlockchainService: GenService<{
     methodKind: "unary";
     input: typeof VerifyChainRequestSchema;
     output: typeof VerifyChainResponseSchema;
+  },
+  /**
+   * Lists validators with their public keys, in the order of their registration. Who has these and the blocks can verify
+   * the chain without this server.
+   *
+   * @generated from rpc blockchain.BlockchainService.ListValidators
+   */
+  listValidators: {
+    methodKind: "unary";
+    input: typeof ListValidatorsRequestSchema;
+    output: typeof ListValidatorsResponseSchema;
   },
   /**
    * Calls another server of this service (over gRPC, without TLS), and remembers how far its chain is.

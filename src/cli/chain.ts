@@ -27,6 +27,33 @@ export const chainVerbs: readonly Verb[] = [
     },
   },
   {
+    name: "chain validators",
+    operands: [],
+    options: {},
+    meaning: "Lists the validators; --json shows their public keys, too.",
+    example: "qsp chain validators",
+    async run({ output, server }) {
+      const answer = await askPages(
+        (pageToken) => server.ask(method.listValidators, { pageToken }),
+        ({ validators }) => validators,
+      );
+      output.answer(method.listValidators.output, answer, () =>
+        answer.validators.length === 0
+          ? "There are no validators."
+          : table(
+              ["VALIDATOR", "STATUS", "REGISTERED", "NAME"],
+              answer.validators.map((validator) => [
+                validator.validatorAddress,
+                validator.registrationStatus,
+                time(validator.registeredAt),
+                validator.name,
+              ]),
+            ),
+      );
+      return exitCodes.done;
+    },
+  },
+  {
     name: "chain add",
     operands: ["DATA"],
     options: { validator: { value: "ADDRESS", meaning: "Signs with this validator; else the first one" } },

@@ -336,6 +336,15 @@ export function createMigrations(kind: DatabaseKind): Readonly<Record<string, Mi
           .execute();
       },
     },
+    "0015-validator-count": {
+      async up(db: Kysely<unknown>): Promise<void> {
+        // A new store begins without counts; a back-up brings its own.
+        await sql`insert into list_counts (list_name, row_count)
+          select 'blockchain_validators', count(*) from blockchain_validators having count(*) > 0`.execute(
+          db,
+        );
+      },
+    },
   };
 }
 

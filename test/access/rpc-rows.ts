@@ -267,6 +267,7 @@ export const rows: readonly Row[] = [
   }),
   row(chain.getChain, () => ({})),
   row(chain.verifyChain, () => ({})),
+  row(chain.listValidators, () => ({})),
   row(chain.connectPeer, ({ authority }) => ({ address: authority })),
   row(chain.listPeers, () => ({})),
   row(chain.getHealth, () => ({})),

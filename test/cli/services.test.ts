@@ -37,6 +37,7 @@ describe("qsp chain", { timeout }, () => {
   it("adds blocks, lists and checks them", async () => {
     const place = server.place();
     const { validatorAddress } = await qspJson(["chain", "validator", "north"], place);
+    expect(await qspDone(["chain", "validators"], place)).toContain(`${validatorAddress}  REGISTERED  `);
     const added = await qspJson(["chain", "add", "hello", "--validator", String(validatorAddress)], place);
     expect(added).toMatchObject({ block: { validatorAddress, data: "aGVsbG8=" } });
     expect(await qspDone(["chain", "list"], place)).toMatch(/^0 .* genesis\n(.*\n)*\d+ .* hello$/m);

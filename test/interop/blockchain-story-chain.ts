@@ -1,13 +1,14 @@
 /** The chapters of a story that read the chain. */
 import { describe, expect, it } from "vitest";
-import type { Block } from "#gen/blockchain/blockchain_service_pb.ts";
+import type { Block, Validator } from "#gen/blockchain/blockchain_service_pb.ts";
 import { brokenIndexes } from "../services/chain.ts";
+import { addressOf } from "../services/service-server.ts";
 import type { Stage } from "./blockchain-story.ts";
 import type { Outcome } from "./calls.ts";
 import { isSignatureOf } from "./outside.ts";
 import { restCalls } from "./rest-calls.ts";
 
-export function tellOfReading({ chain, past, added, length, validators }: Stage): void {
+export function tellOfReading({ chain, nodes, past, added, length, validators }: Stage): void {
   let blocks: readonly Block[] = [];
 
   describe("GetChain", () => {
@@ -33,6 +34,41 @@ export function tellOfReading({ chain, past, added, length, validators }: Stage)
         return !isSignatureOf(pem, signature, Buffer.from(blockHash, "hex"));
       });
       expect(wrong.map(({ index }) => index)).toEqual([]);
+    });
+  });
+
+  describe("ListValidators", () => {
+    const listed: Validator[] = [];
+
+    it("lists each validator once, page by page, those of the story in the order of their registration", async () => {
+      const first = await chain.listValidators({ pageSize: 2 });
+      const rest = await chain.listValidators({ pageToken: first.nextPageToken });
+      listed.push(...first.validators, ...rest.validators);
+      expect([first.status, first.validators.length, rest.nextPageToken]).toEqual(["success", 2, ""]);
+      expect([first.totalSize, rest.totalSize]).toEqual([listed.length, listed.length]);
+      const addresses = listed.map(({ validatorAddress }) => validatorAddress);
+      expect(new Set(addresses).size).toBe(listed.length);
+      const ours = nodes.map(({ validatorAddress }) => validatorAddress);
+      expect(addresses.filter((address) => ours.includes(address))).toEqual(ours);
+    });
+
+    it("gives keys that RegisterNode gave, from which the addresses are made", () => {
+      for (const { validatorAddress, publicKey, publicKeyPem } of nodes) {
+        const found = listed.find((validator) => validator.validatorAddress === validatorAddress);
+        expect(found).toMatchObject({ registrationStatus: "REGISTERED", publicKey, publicKeyPem });
+      }
+      expect(listed.filter((one) => addressOf(one.publicKey) !== one.validatorAddress)).toEqual([]);
+    });
+
+    it("gives keys that verify the whole chain outside", () => {
+      const keys = new Map(listed.map((one) => [one.validatorAddress, one.publicKeyPem]));
+      const wrong = blocks
+        .slice(1)
+        .filter(
+          ({ validatorAddress, signature, blockHash }) =>
+            !isSignatureOf(keys.get(validatorAddress), signature, Buffer.from(blockHash, "hex")),
+        );
+      expect([blocks.length, wrong]).toEqual([length(), []]);
     });
   });
 

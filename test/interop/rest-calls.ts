@@ -53,6 +53,7 @@ export const restCalls: Readonly<Record<string, string>> = {
   "blockchain.BlockchainService/AddBlock": "POST /api/blockchain/add-block",
   "blockchain.BlockchainService/GetChain": "GET /api/blockchain/chain",
   "blockchain.BlockchainService/VerifyChain": "POST /api/blockchain/verify-chain",
+  "blockchain.BlockchainService/ListValidators": "GET /api/blockchain/validators",
   "blockchain.BlockchainService/ConnectPeer": "POST /api/blockchain/connect-peer",
   "blockchain.BlockchainService/ListPeers": "GET /api/blockchain/peers",
   "blockchain.BlockchainService/GetHealth": "GET /api/blockchain/health",

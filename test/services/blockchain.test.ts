@@ -1,4 +1,5 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { sql } from "kysely";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { refusal } from "../refusal.ts";
@@ -86,6 +87,20 @@ describeService("BlockchainService over REST", BlockchainService, (start, shared
     expect(listed).toEqual({ ...empty, peers: [json.peer], totalSize: 1 });
   });
 
+  it("lists validators", async () => {
+    const { rest } = await start();
+    const empty = { status: "success", validators: [], nextPageToken: "", totalSize: 0 };
+    expect((await rest("GET /api/blockchain/validators")).json).toEqual(empty);
+    const { json: node } = await rest("POST /api/blockchain/register-node", { name: "north" });
+    const { validatorAddress, publicKey, publicKeyPem } = node;
+    const validator = { validatorAddress, publicKey, publicKeyPem, name: "north", registeredAt: aTime };
+    expect((await rest("GET /api/blockchain/validators")).json).toEqual({
+      ...empty,
+      validators: [{ ...validator, registrationStatus: "REGISTERED" }],
+      totalSize: 1,
+    });
+  });
+
   it("answers 400 for add-block without a validator", async () => {
     const { rest } = await start();
     const answer = await rest("POST /api/blockchain/add-block", { data: "eA==" });
@@ -102,6 +117,7 @@ describeService("BlockchainService over REST", BlockchainService, (start, shared
     ["POST /api/blockchain/connect-peer", { address: "http://x" }, "address"],
     ["POST /api/blockchain/connect-peer", { address: "127.0.0.1" }, "address"],
     ["GET /api/blockchain/chain?pageSize=1001", undefined, "pageSize"],
+    ["GET /api/blockchain/validators?pageSize=1001", undefined, "pageSize"],
     ["GET /api/blockchain/peers?pageToken=x", undefined, "pageToken"],
   ])("%s refuses %j: it names %s", async (line, body, field) => {
     const { rest } = await shared();
@@ -277,5 +293,30 @@ describeService("BlockchainService.GetChain", BlockchainService, (start) => {
     const { nextPageToken } = await client.listPeers({ pageSize: 1 });
     expect(nextPageToken).not.toBe("");
     expect(await refusal(client.getChain({ pageToken: nextPageToken }))).toEqual(invalid("pageToken"));
+  });
+});
+
+describeService("BlockchainService.ListValidators", BlockchainService, (start) => {
+  it("lists validators in the order of their registration, page by page", async () => {
+    const { client } = await start();
+    const names = ["north", "", "south"];
+    for (const name of names) await client.registerNode({ name });
+    const pages = await readPages(
+      (pageToken) => client.listValidators({ pageSize: 2, pageToken }),
+      ({ validators }) => validators.map(({ name }) => name),
+    );
+    expect(pages).toEqual({ rows: names, sizes: [2, 1], totals: [3] });
+  });
+
+  it("counts the validators of a store that an older version made", async () => {
+    const older = await start();
+    for (const name of ["north", "south"]) await older.client.registerNode({ name });
+    await older.tamper(async (db) => {
+      await db.deleteFrom("list_counts").where("list_name", "=", "blockchain_validators").execute();
+      await sql`delete from kysely_migration where name = '0015-validator-count'`.execute(db);
+    });
+    await older.close();
+    const { client } = await start(older.database);
+    expect(await client.listValidators({})).toMatchObject({ validators: { length: 2 }, totalSize: 2 });
   });
 });

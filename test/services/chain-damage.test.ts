@@ -240,3 +240,22 @@ describeService("BlockchainService.AddBlock", BlockchainService, (start) => {
     expect(await readChain(client)).toHaveLength(2);
   });
 });
+
+describeService("BlockchainService.ListValidators", BlockchainService, (start) => {
+  it.each<[string, Change]>([
+    ["key", validator((row) => ({ public_key: flip(row.public_key) }))],
+    ["name", validator(() => ({ name: "mine" }))],
+    ["owner", validator(() => ({ owner: "mallory" }))],
+  ])("marks the one validator whose %s somebody changed, and shows no key of it", async (_what, change) => {
+    const { client, tamper } = await start();
+    await client.registerNode({});
+    await tamper(change);
+    const other = await client.registerNode({});
+    const { validators, totalSize } = await client.listValidators({});
+    expect(totalSize).toBe(2);
+    expect(validators).toMatchObject([
+      { registrationStatus: "DAMAGED", publicKey: { length: 0 }, publicKeyPem: "" },
+      { registrationStatus: "REGISTERED", publicKey: other.publicKey },
+    ]);
+  });
+});

@@ -10,6 +10,9 @@ export const blockchainExamples = [
   }),
   example("blockchain.BlockchainService.GetChain", "get-chain", "Reads the first blocks.", { pageSize: 10 }),
   example("blockchain.BlockchainService.VerifyChain", "verify-chain", "Verifies all blocks."),
+  example("blockchain.BlockchainService.ListValidators", "list-validators", "Lists validators.", {
+    pageSize: 10,
+  }),
   example("blockchain.BlockchainService.ConnectPeer", "connect-peer", "Calls another server.", {
     address: "127.0.0.1:8080",
   }),

@@ -9,8 +9,8 @@ import type { OpenKeys } from "../../storage/sealed-keys.ts";
 import { createAddBlock } from "./add-block.ts";
 import { packBlock } from "./block.ts";
 import { connectPeer, packPeer } from "./connect-peer.ts";
-import { type ChainParts, registerNode } from "./register-node.ts";
-import { blockList, peerList } from "./store.ts";
+import { type ChainParts, packValidator, registerNode } from "./register-node.ts";
+import { blockList, peerList, validatorList } from "./store.ts";
 import { verifyChain } from "./verify-chain.ts";
 
 /** What the service needs. */
@@ -45,6 +45,10 @@ export function blockchainService(parts: BlockchainServiceParts): ServiceImpl<ty
     verifyChain: async (_req, { signal }) => {
       const { firstInvalidIndex, ...found } = await verifyChain(parts, { signal });
       return { ...found, ...(firstInvalidIndex !== undefined && { firstInvalidIndex }) };
+    },
+    listValidators: async (fields) => {
+      const { rows, nextPageToken } = await chain.listValidators(readPage(fields, validatorList));
+      return { validators: rows.map(packValidator), nextPageToken, totalSize: await chain.countValidators() };
     },
     connectPeer: ({ address }, context) => connectPeer(parts, { address, once: onceOf(context) }),
     listPeers: async (fields) => {

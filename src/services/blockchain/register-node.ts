@@ -1,12 +1,14 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { RegisterNodeResponseSchema } from "#gen/blockchain/blockchain_service_pb.ts";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { RegisterNodeResponseSchema, type ValidatorSchema } from "#gen/blockchain/blockchain_service_pb.ts";
 import { addressOf } from "../../crypto/address.ts";
+import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { messageCodec, type OnceCall } from "../../storage/once.ts";
 import { lendSecret } from "../../storage/sealed-keys.ts";
 import type { Store } from "../../storage/store.ts";
 import { validatorAlgorithm } from "./block.ts";
-import type { ChainStore, Validator } from "./store.ts";
+import type { ChainStore, ListedValidator, Validator } from "./store.ts";
 
 /** What the verbs of the service need. */
 export interface ChainParts {
@@ -40,4 +42,24 @@ export function registerNode(
       secretKey.erase();
     }
   });
+}
+
+/** Describes a validator; of one that was changed, no key. */
+export function packValidator({
+  address,
+  name,
+  publicKey,
+  createdAt,
+  isIntact,
+}: ListedValidator): MessageInitShape<typeof ValidatorSchema> {
+  return {
+    validatorAddress: address,
+    name,
+    registrationStatus: isIntact ? "REGISTERED" : "DAMAGED",
+    ...(isIntact && {
+      publicKey: Uint8Array.from(publicKey),
+      publicKeyPem: encodePublicKeyPem(validatorAlgorithm, publicKey),
+    }),
+    registeredAt: timestampFromDate(createdAt),
+  };
 }

@@ -24,6 +24,12 @@ export interface Validator {
   readonly createdAt: Date;
 }
 
+/** A validator as it is stored. */
+export interface ListedValidator extends Validator {
+  /** Whether nobody changed it behind our back. */
+  readonly isIntact: boolean;
+}
+
 /** Where the chain ends. */
 export interface ChainHead {
   /** Blocks, genesis included. */
@@ -41,6 +47,7 @@ export interface Peer {
 
 /** Names of lists, for page tokens and counts. */
 export const blockList = "blockchain_blocks";
+export const validatorList = "blockchain_validators";
 export const peerList = "blockchain_peers";
 
 /** Names a validator's sealed secret key. */
@@ -49,11 +56,13 @@ export function sealedKeyOf({ address, publicKey }: Validator): SealedKey {
   return { record: `validator ${address}`, identity, algorithm: validatorAlgorithm, publicKey };
 }
 
-/** The chain of the service; what was changed behind our back throws RecordDamaged, but for blocks. */
+/** The chain of the service; what was changed behind our back throws RecordDamaged, but for blocks and in lists. */
 export interface ChainStore {
   /** @param address the first validator of the viewer if it is empty */
   findValidator(address: string, viewer?: Viewer): Promise<Validator | undefined>;
   insertValidator(transaction: WriteTransaction, validator: Validator, secret: Uint8Array): Promise<void>;
+  listValidators(request: PageRequest): Promise<Page<ListedValidator>>;
+  countValidators(): Promise<number>;
 
   /** The end of the chain; that of a new one is genesis. */
   readHead(): Promise<ChainHead>;
@@ -84,6 +93,9 @@ const headId = 1;
 const maxReadBytes = 1024 * 1024;
 /** How large a block is, about. */
 const sizeOfBlock = (dataBytes: number, signatureBytes: number): number => dataBytes + signatureBytes + 200;
+
+/** How large a validator is in an answer, about: its key, raw and as PEM, and its name. */
+const sizeOfValidator = 6000;
 
 /** Makes the store of the service on the store of all. */
 export function createChainStore(store: Store): ChainStore {
@@ -163,7 +175,30 @@ export function createChainStore(store: Store): ChainStore {
         })
         .execute();
       await putSecret(sealedKeyOf(validator).identity, secret);
+      await changeCounts(db, [validatorList], 1);
     },
+    async listValidators(request) {
+      const rows = await store.reader
+        .selectFrom("blockchain_validators")
+        .selectAll()
+        .where("position", ">", request.after)
+        .orderBy("position")
+        .limit(request.limit + 1)
+        .execute();
+      const page = cutPage(
+        rows,
+        request,
+        validatorList,
+        ({ position }) => position,
+        () => sizeOfValidator,
+      );
+      const pack = (row: BlockchainValidatorsTable): ListedValidator => {
+        const validator = toValidator(row);
+        return { ...validator, isIntact: store.isTagged(fieldsOfValidator(validator), row.record_tag) };
+      };
+      return { ...page, rows: page.rows.map(pack) };
+    },
+    countValidators: () => readCount(store.reader, validatorList),
 
     readHead: () => readHead(store.reader),
     readHeadForChange: ({ db }) => readHead(db),
