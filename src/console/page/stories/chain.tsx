@@ -23,7 +23,8 @@ import { BlockChain } from "./chain/block-chain.tsx";
 import { type CheckedBlock, checkBlock, checkBlocks, hashBlock, validatorAlgorithm } from "./chain/blocks.ts";
 import { type Effort, efforts, forgeBlocks } from "./chain/forge.ts";
 
-const { registerNode, addBlock, getChain, verifyChain, watchBlocks } = BlockchainService.method;
+const { registerNode, addBlock, getChain, listValidators, verifyChain, watchBlocks } =
+  BlockchainService.method;
 /** So many blocks of before are shown when the watching begins. */
 const earlierBlocks = 2;
 const arrivalTimeoutMs = 10_000;
@@ -49,12 +50,15 @@ export function Page() {
   });
   const watching = useStep(async ({ call }) => {
     const { length } = await call(getChain, { pageSize: 1 });
+    const { validators: listed } = await call(listValidators, {});
+    for (const { validatorAddress, publicKey } of listed)
+      if ((await addressOf(publicKey)) === validatorAddress) validators.set(validatorAddress, publicKey);
     const fromIndex = Math.max(0, length - earlierBlocks);
     copy.current = [];
     arrivals.reset();
     stream.open(watchBlocks, { fromIndex }, async ({ block }, before) => {
       const received = requireBlock(block);
-      // Of who else signs, the server has told the address only.
+      // Of who was registered since, the page has the address only.
       const { validatorAddress } = received;
       if (!validators.has(validatorAddress)) validators.set(validatorAddress, undefined);
       const checked = await checkBlock(received, before.at(-1), validators);
@@ -258,7 +262,8 @@ export function Page() {
               ]}
             />
             <p class="hint">
-              Your browser uses {browserLibrary} and the public keys that it was given in this page.
+              Your browser uses {browserLibrary} and the public keys that the server lists: each is the one of
+              its address.
             </p>
           </>
         )}
