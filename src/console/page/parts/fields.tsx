@@ -1,4 +1,5 @@
 /** Fields of forms, each with its label. */
+import type { ComponentChildren, TargetedInputEvent } from "preact";
 import { useId } from "preact/hooks";
 
 interface FieldProps {
@@ -7,56 +8,56 @@ interface FieldProps {
   readonly onChange: (value: string) => void;
 }
 
-interface TextFieldProps extends FieldProps {
-  readonly autocomplete?: string;
-}
-
-export function TextField({ label, value, onChange, autocomplete = "off" }: TextFieldProps) {
+/** @param children make the control, given the id that its label refers to */
+export function Field({
+  label,
+  isWide = false,
+  children,
+}: {
+  readonly label: string;
+  readonly isWide?: boolean;
+  readonly children: (id: string) => ComponentChildren;
+}) {
   const id = useId();
   return (
-    <div class="field">
+    <div class={isWide ? "field wide" : "field"}>
       <label for={id}>{label}</label>
-      <input
-        id={id}
-        type="text"
-        value={value}
-        autocomplete={autocomplete}
-        onInput={(event) => onChange(event.currentTarget.value)}
-      />
+      {children(id)}
     </div>
   );
 }
 
-export function PasswordField({ label, value, onChange }: FieldProps) {
-  const id = useId();
+/** What inputs have in common. */
+function inputOf({ value, onChange }: FieldProps) {
+  return {
+    value,
+    onInput: (event: TargetedInputEvent<HTMLInputElement>) => onChange(event.currentTarget.value),
+  };
+}
+
+export function TextField({
+  autocomplete = "off",
+  ...field
+}: FieldProps & { readonly autocomplete?: string }) {
   return (
-    <div class="field">
-      <label for={id}>{label}</label>
-      <input
-        id={id}
-        type="password"
-        value={value}
-        autocomplete="current-password"
-        onInput={(event) => onChange(event.currentTarget.value)}
-      />
-    </div>
+    <Field label={field.label}>
+      {(id) => <input id={id} type="text" autocomplete={autocomplete} {...inputOf(field)} />}
+    </Field>
+  );
+}
+
+export function PasswordField(field: FieldProps) {
+  return (
+    <Field label={field.label}>
+      {(id) => <input id={id} type="password" autocomplete="current-password" {...inputOf(field)} />}
+    </Field>
   );
 }
 
 /** A whole number of 0 or more. */
-export function NumberField({ label, value, onChange }: FieldProps) {
-  const id = useId();
+export function NumberField(field: FieldProps) {
   return (
-    <div class="field">
-      <label for={id}>{label}</label>
-      <input
-        id={id}
-        type="number"
-        min={0}
-        value={value}
-        onInput={(event) => onChange(event.currentTarget.value)}
-      />
-    </div>
+    <Field label={field.label}>{(id) => <input id={id} type="number" min={0} {...inputOf(field)} />}</Field>
   );
 }
 
@@ -65,17 +66,17 @@ interface ChoiceProps extends FieldProps {
 }
 
 export function Choice({ label, value, onChange, options }: ChoiceProps) {
-  const id = useId();
   return (
-    <div class="field">
-      <label for={id}>{label}</label>
-      <select id={id} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
-        {options.map((option) => (
-          <option key={option} value={option}>
-            {option}
-          </option>
-        ))}
-      </select>
-    </div>
+    <Field label={label}>
+      {(id) => (
+        <select id={id} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+          {options.map((option) => (
+            <option key={option} value={option}>
+              {option}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
   );
 }

@@ -1,5 +1,5 @@
 /** A field for a text of more than one line, with its label. */
-import { useId } from "preact/hooks";
+import { Field } from "./fields.tsx";
 
 interface TextAreaProps {
   readonly label: string;
@@ -9,18 +9,18 @@ interface TextAreaProps {
 }
 
 export function TextArea({ label, value, rows, onChange }: TextAreaProps) {
-  const id = useId();
   return (
-    <div class="field wide">
-      <label for={id}>{label}</label>
-      <textarea
-        id={id}
-        rows={rows}
-        value={value}
-        spellcheck={false}
-        autocomplete="off"
-        onInput={(event) => onChange(event.currentTarget.value)}
-      />
-    </div>
+    <Field label={label} isWide>
+      {(id) => (
+        <textarea
+          id={id}
+          rows={rows}
+          value={value}
+          spellcheck={false}
+          autocomplete="off"
+          onInput={(event) => onChange(event.currentTarget.value)}
+        />
+      )}
+    </Field>
   );
 }

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { browserLibrary } from "../algorithms.ts";
 import { planCall } from "../calls.ts";
-import { ByteChange, Bytes } from "../parts/bytes-view.tsx";
+import { Bytes } from "../parts/bytes-view.tsx";
 import { Checks } from "../parts/checks.tsx";
 import { FailureNote } from "../parts/failure-note.tsx";
 import { Choice, TextField } from "../parts/fields.tsx";
@@ -17,13 +17,13 @@ import { curveLibrary, mirrorEcdsa } from "./contracts/dual.ts";
 import {
   algorithm,
   areBoth,
-  bothChecks,
+  BrokenHalfResult,
   halfChecks,
   halves,
   pairOf,
   sayBroken,
   verifyPair,
-} from "./contracts/halves.ts";
+} from "./contracts/halves.tsx";
 
 const { dualSign, dualVerify } = DappService.method;
 
@@ -159,12 +159,7 @@ export function Page() {
         title="Break one half"
         action="Break and verify"
         outcome={({ half: broken, server, browser }) => sayBroken(broken, server, browser)}
-        result={({ before, after, index, server, browser }) => (
-          <>
-            <ByteChange before={before} after={after} index={index} />
-            <Checks checks={[...halfChecks(server, browser), ...bothChecks(server, browser)]} />
-          </>
-        )}
+        result={(broken) => <BrokenHalfResult {...broken} />}
       >
         <p>
           The last byte of one signature changes by one bit. The other half stays valid, but that is not

@@ -1,7 +1,7 @@
 /** A composite signature: two in one, which can neither lose a half nor be taken apart. */
 import { useState } from "preact/hooks";
 import { DappService, type DualSignResponse } from "#gen/dapp/dapp_service_pb.ts";
-import { ByteChange, Bytes } from "../../parts/bytes-view.tsx";
+import { Bytes } from "../../parts/bytes-view.tsx";
 import { Checks } from "../../parts/checks.tsx";
 import { Choice } from "../../parts/fields.tsx";
 import { resultOf, Step, type StepState, useStep } from "../../step.tsx";
@@ -10,13 +10,13 @@ import { mldsaKeyOf, splitComposite, verifyComposite } from "./dual.ts";
 import {
   algorithm,
   areBoth,
-  bothChecks,
+  BrokenHalfResult,
   halfChecks,
   halves,
   pairOf,
   sayBroken,
   verifyPair,
-} from "./halves.ts";
+} from "./halves.tsx";
 
 const { dualVerify } = DappService.method;
 
@@ -102,12 +102,7 @@ export function Composite({ signing }: CompositeProps) {
         title="Break one half of the composite"
         action="Break and verify"
         outcome={({ half: broken, server, browser }) => sayBroken(broken, server, browser)}
-        result={({ before, after, index, server, browser }) => (
-          <>
-            <ByteChange before={before} after={after} index={index} />
-            <Checks checks={[...halfChecks(server, browser), ...bothChecks(server, browser)]} />
-          </>
-        )}
+        result={(broken) => <BrokenHalfResult {...broken} />}
       >
         <p>The ML-DSA half begins the signature, the ECDSA half ends it.</p>
         <div class="fields">

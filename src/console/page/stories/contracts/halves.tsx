@@ -1,6 +1,7 @@
 /** Two signatures of one message, and what was found of each. */
 import { loadSigner } from "../../algorithms.ts";
-import { bothSides, type Check } from "../../parts/checks.tsx";
+import { ByteChange } from "../../parts/bytes-view.tsx";
+import { bothSides, type Check, Checks } from "../../parts/checks.tsx";
 import { type Halves, verifyEcdsa } from "./dual.ts";
 
 /** The algorithm of the half that withstands a quantum computer. */
@@ -41,11 +42,26 @@ export function halfChecks(server: Halves, browser: Halves): readonly Check[] {
   ];
 }
 
-export function bothChecks(
-  server: Halves & { readonly bothValid: boolean },
-  browser: Halves,
-): readonly Check[] {
+function bothChecks(server: Halves & { readonly bothValid: boolean }, browser: Halves): readonly Check[] {
   return bothSides("both together", server.bothValid, areBoth(browser));
+}
+
+/** What came of changing one bit of a signature. */
+export interface BrokenHalf {
+  readonly before: Uint8Array;
+  readonly after: Uint8Array;
+  readonly index: number;
+  readonly server: Halves & { readonly bothValid: boolean };
+  readonly browser: Halves;
+}
+
+export function BrokenHalfResult({ before, after, index, server, browser }: BrokenHalf) {
+  return (
+    <>
+      <ByteChange before={before} after={after} index={index} />
+      <Checks checks={[...halfChecks(server, browser), ...bothChecks(server, browser)]} />
+    </>
+  );
 }
 
 export function sayBroken(half: string, server: Halves, browser: Halves): string {
