@@ -81,3 +81,8 @@ export function readPage({ pageSize, pageToken }: PageFields, list: string): Pag
 export async function* partsOf<Part>(requests: AsyncIterable<{ readonly part: Part }>): AsyncGenerator<Part> {
   for await (const { part } of requests) yield part;
 }
+
+/** Marks a record of a list that somebody changed. */
+export function damageOf({ isIntact }: { readonly isIntact: boolean }): { readonly damaged?: true } {
+  return isIntact ? {} : { damaged: true };
+}

@@ -1,7 +1,7 @@
 /** `qsp multisig`: wallets whose signers decide together. */
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
 import { exitCodes, usageError } from "./exit.ts";
-import { facts, table } from "./output.ts";
+import { facts, table, unlessDamaged } from "./output.ts";
 import { readPublicKey, withProvider } from "./pem-keys.ts";
 import { askPages } from "./server.ts";
 import type { Verb, VerbInput } from "./verb.ts";
@@ -47,10 +47,10 @@ export const multisigVerbs: readonly Verb[] = [
           ? "There are no wallets of signers."
           : table(
               ["WALLET", "THRESHOLD", "SIGNERS"],
-              answer.wallets.map(({ walletId, threshold, signers }) => [
-                walletId,
-                `${threshold} of ${signers.length}`,
-                signers.join(" "),
+              answer.wallets.map((wallet) => [
+                wallet.walletId,
+                `${wallet.threshold} of ${wallet.signers.length}`,
+                unlessDamaged(wallet, wallet.signers.join(" ")),
               ]),
             ),
       );

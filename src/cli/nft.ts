@@ -1,7 +1,7 @@
 /** `qsp nft`: tokens that their creator signed. */
 import { NftService } from "#gen/nft/nft_service_pb.ts";
 import { exitCodes } from "./exit.ts";
-import { facts, table, time } from "./output.ts";
+import { facts, table, time, unlessDamaged } from "./output.ts";
 import { askPages } from "./server.ts";
 import type { Verb } from "./verb.ts";
 
@@ -46,7 +46,11 @@ export const nftVerbs: readonly Verb[] = [
           ? "There are no tokens."
           : table(
               ["TOKEN", "OWNER", "NAME"],
-              answer.tokens.map(({ tokenId, currentOwner, name }) => [tokenId, currentOwner, name]),
+              answer.tokens.map((token) => [
+                token.tokenId,
+                token.currentOwner,
+                unlessDamaged(token, token.name),
+              ]),
             ),
       );
       return exitCodes.done;

@@ -55,6 +55,11 @@ export function facts(pairs: Readonly<Record<string, string | undefined>>): stri
   return known.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n");
 }
 
+/** What a list says of a record; of one that somebody changed in the store, that alone. */
+export function unlessDamaged({ damaged }: { readonly damaged?: boolean | undefined }, text: string): string {
+  return damaged ? "DAMAGED: somebody changed it" : text;
+}
+
 /** A time for people: RFC 3339 in UTC, to the second. */
 export function time(timestamp: Timestamp | undefined): string {
   return timestamp === undefined

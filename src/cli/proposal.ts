@@ -7,7 +7,7 @@ import { addressOf } from "../crypto/address.ts";
 import { equalBytes } from "../crypto/bytes.ts";
 import { distrust, exitCodes, usageError } from "./exit.ts";
 import { readData } from "./files.ts";
-import { facts, table, time } from "./output.ts";
+import { facts, table, time, unlessDamaged } from "./output.ts";
 import { readSecretKey, withProvider } from "./pem-keys.ts";
 import { askPages, type Server } from "./server.ts";
 import type { Verb, VerbInput } from "./verb.ts";
@@ -53,7 +53,7 @@ export const proposalVerbs: readonly Verb[] = [
                 proposal.proposalStatus,
                 `${proposal.signatureCount} of ${proposal.threshold}`,
                 time(proposal.createdAt),
-                proposal.title,
+                unlessDamaged(proposal, proposal.title),
               ]),
             ),
       );
@@ -137,6 +137,7 @@ function signHere(server: Server, proposalId: string, keyFile: string) {
     const proposal = proposals.find((candidate) => candidate.proposalId === proposalId);
     if (proposal === undefined)
       throw usageError(`there is no proposal ${proposalId}; qsp proposal list shows them`);
+    if (proposal.damaged) throw distrust(`somebody changed proposal ${proposalId} in the server's store`);
     const signingHash = signingHashOf(proposal);
     if (!equalBytes(signingHash, proposal.signingHash))
       throw distrust(`the server wants another hash signed than that of proposal ${proposalId}`);

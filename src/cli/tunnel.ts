@@ -3,7 +3,7 @@ import { existsSync, rmSync } from "node:fs";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { distrust, exitCodes, usageError } from "./exit.ts";
 import { readChunks, readText, sizeOf } from "./files.ts";
-import { bytes, counted, facts, table } from "./output.ts";
+import { bytes, counted, facts, table, unlessDamaged } from "./output.ts";
 import { withProvider } from "./pem-keys.ts";
 import { createProgress, withProgress } from "./progress.ts";
 import { askPages } from "./server.ts";
@@ -78,7 +78,7 @@ export const tunnelVerbs: readonly Verb[] = [
               ["TUNNEL", "NAME", "ADDRESS", "SESSION", "PACKETS", "BYTES"],
               answer.tunnels.map((tunnel) => [
                 tunnel.tunnelId,
-                tunnel.peerName,
+                unlessDamaged(tunnel, tunnel.peerName),
                 tunnel.assignedIp,
                 tunnel.sessionStatus,
                 String(tunnel.packetCount),

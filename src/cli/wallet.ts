@@ -2,7 +2,7 @@
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { exitCodes } from "./exit.ts";
 import { readData, readText, writeFile } from "./files.ts";
-import { bytes, facts, table, time } from "./output.ts";
+import { bytes, facts, table, time, unlessDamaged } from "./output.ts";
 import { askPages } from "./server.ts";
 import { readSignature } from "./signatures.ts";
 import type { Verb } from "./verb.ts";
@@ -48,7 +48,7 @@ export const walletVerbs: readonly Verb[] = [
                 wallet.walletId,
                 wallet.address,
                 time(wallet.createdAt),
-                wallet.label,
+                unlessDamaged(wallet, wallet.label),
               ]),
             ),
       );

@@ -345,6 +345,15 @@ export function createMigrations(kind: DatabaseKind): Readonly<Record<string, Mi
         );
       },
     },
+    "0016-contract-tags": {
+      async up(db: Kysely<unknown>): Promise<void> {
+        // What was deployed before has none: it can not be told from what somebody put there.
+        await db.schema
+          .alterTable("dapp_contracts")
+          .addColumn("record_tag", "text", (column) => column.notNull().defaultTo(""))
+          .execute();
+      },
+    },
   };
 }
 

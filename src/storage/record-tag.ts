@@ -1,6 +1,12 @@
 /** Tags that tell when somebody changed a record behind our back. */
 import { createHmac, timingSafeEqual } from "node:crypto";
 
+/** A record as a list shows it. */
+export type Marked<T> = T & {
+  /** False if somebody changed it behind our back. */
+  readonly isIntact: boolean;
+};
+
 /**
  * Binds the fields of a record to each other: HMAC-SHA-256 in hexadecimal.
  *

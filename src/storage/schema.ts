@@ -150,6 +150,7 @@ export interface DappContractsTable {
   public_key: Uint8Array;
   owner: string;
   deployed_at_ms: number;
+  record_tag: string;
 }
 
 /** A wallet that several signers govern. */

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
@@ -102,6 +103,8 @@ export function launch(
 /** The server of one test file, and ways to it. */
 export interface CliServer {
   readonly url: string;
+  /** Runs a statement straight in its store. */
+  tamper(sql: string): void;
   /** Calls it without `qsp`. */
   client<S extends DescService>(service: S): Client<S>;
   /** A directory of one test, and the server's address. */
@@ -122,6 +125,11 @@ export function useServer(env: Readonly<Record<string, string>> = {}): CliServer
   return {
     get url() {
       return urlOf();
+    },
+    tamper(sql) {
+      const database = new DatabaseSync(join(dataDir, "qsp.db"), { timeout: 5000 });
+      database.exec(sql);
+      database.close();
     },
     client: (service) =>
       createClient(service, createGrpcTransport({ baseUrl: urlOf(), idleConnectionTimeoutMs: 1000 })),

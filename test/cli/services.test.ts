@@ -113,6 +113,21 @@ describe("qsp proposal", { timeout }, () => {
     expect(await qspDone(["proposal", "execute", proposalId], place)).toMatch(/^status +EXECUTED$/m);
   });
 
+  it("is not signed here if somebody changed it in the store, and its list says so", async () => {
+    const place = server.place();
+    for (const name of ["ada", "bob"]) await qspDone(["keygen", name], place);
+    const created = ["multisig", "create", "--signer", "ada.pub", "--signer", "bob.pub", "--threshold", "1"];
+    const { walletId } = await qspJson(created, place);
+    const { proposal } = await qspJson(["proposal", "create", String(walletId), "pay bob"], place);
+    const { proposalId } = proposal as { proposalId: string };
+    server.tamper(`update defi_proposals set data = cast('pay eve' as blob) where proposal_id = '${proposalId}'`);
+    expect(await qspDone(["proposal", "list", String(walletId)], place)).toMatch(/ DAMAGED: /);
+    expect(await qsp(["proposal", "sign", proposalId, "--key-file", "ada.key"], place)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`somebody changed proposal ${proposalId}`),
+    });
+  });
+
   it("is signed by signers of the server", async () => {
     const { walletId, signers } = await server
       .client(DefiService)

@@ -3,7 +3,7 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { canSign } from "../../crypto/can-sign.ts";
-import { readPage } from "../../fields.ts";
+import { damageOf, readPage } from "../../fields.ts";
 import type { OnceCall } from "../../storage/once.ts";
 import { listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { type DappParts, deployContract } from "./deploy.ts";
@@ -34,9 +34,10 @@ export function dappService(parts: DappServiceParts): ServiceImpl<typeof DappSer
       const viewer = viewerOf(context);
       const page = readPage(fields, listSeenBy(viewer, contractList));
       const { rows, nextPageToken } = await contracts.list(page, viewer);
-      const pack = ({ deployedAt, owner: _, ...contract }: (typeof rows)[number]) => ({
+      const pack = ({ deployedAt, owner: _, isIntact, ...contract }: (typeof rows)[number]) => ({
         ...contract,
         deployedAt: timestampFromDate(deployedAt),
+        ...damageOf({ isIntact }),
       });
       return { contracts: rows.map(pack), nextPageToken, totalSize: await contracts.count(viewer) };
     },

@@ -3,6 +3,7 @@ import { changeCounts, readCount } from "../../storage/list-counts.ts";
 import { countedLists, everybody, listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
+import type { Marked } from "../../storage/record-tag.ts";
 import type { DappContractsTable } from "../../storage/schema.ts";
 import type { Store, WriteTransaction } from "../../storage/store.ts";
 
@@ -26,7 +27,7 @@ export const contractList = "dapp_contracts";
 
 /** The contracts of the service. */
 export interface DappStore {
-  list(request: PageRequest, viewer: Viewer): Promise<Page<Contract>>;
+  list(request: PageRequest, viewer: Viewer): Promise<Page<Marked<Contract>>>;
   count(viewer?: Viewer): Promise<number>;
   /** Keeps a contract, within a transaction. */
   insert(transaction: WriteTransaction, contract: Contract): Promise<void>;
@@ -50,7 +51,11 @@ export function createDappStore(store: Store): DappStore {
         ({ position }) => position,
         bytesOf,
       );
-      return { ...page, rows: page.rows.map(toContract) };
+      const pack = (row: DappContractsTable): Marked<Contract> => {
+        const contract = toContract(row);
+        return { ...contract, isIntact: store.isTagged(fieldsOf(contract), row.record_tag) };
+      };
+      return { ...page, rows: page.rows.map(pack) };
     },
     count: (viewer = everybody) => readCount(store.reader, listSeenBy(viewer, contractList)),
     async insert({ db }, contract) {
@@ -65,11 +70,26 @@ export function createDappStore(store: Store): DappStore {
           public_key: contract.publicKey,
           owner: contract.owner,
           deployed_at_ms: contract.deployedAt.getTime(),
+          record_tag: store.tagRecord(fieldsOf(contract)),
         })
         .execute();
       await changeCounts(db, countedLists([contractList], contract), 1);
     },
   };
+}
+
+/** All that a contract's tag binds; in this order for the life of a store. */
+function fieldsOf(contract: Contract): (string | number | Uint8Array)[] {
+  return [
+    "dapp_contracts",
+    contract.contractId,
+    contract.name,
+    contract.codeHash,
+    contract.signature,
+    contract.publicKey,
+    contract.owner,
+    contract.deployedAt.getTime(),
+  ];
 }
 
 function toContract(row: DappContractsTable): Contract {

@@ -2,7 +2,7 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { DefiService } from "#gen/defi/defi_service_pb.ts";
-import { readPage } from "../../fields.ts";
+import { damageOf, readPage } from "../../fields.ts";
 import type { OnceCall } from "../../storage/once.ts";
 import { listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { createMultisig, type DefiParts } from "./create-multisig.ts";
@@ -51,10 +51,11 @@ export function defiService(parts: DefiServiceParts): ServiceImpl<typeof DefiSer
       const viewer = viewerOf(context);
       const page = readPage(fields, listSeenBy(viewer, walletList));
       const { rows, nextPageToken } = await governance.listWallets(page, viewer);
-      const wallets = rows.map(({ walletId, signers, threshold }) => ({
+      const wallets = rows.map(({ walletId, signers, threshold, isIntact }) => ({
         walletId,
         signers: [...signers],
         threshold,
+        ...damageOf({ isIntact }),
       }));
       return { wallets, nextPageToken, totalSize: await governance.countWallets(viewer) };
     },
@@ -64,7 +65,8 @@ export function defiService(parts: DefiServiceParts): ServiceImpl<typeof DefiSer
       const page = readPage(fields, listSeenBy(viewer, proposalList(filter)));
       const { rows, nextPageToken } = await governance.listProposals(page, filter, viewer);
       const totalSize = await governance.countProposals(filter, viewer);
-      return { proposals: rows.map(packProposal), nextPageToken, totalSize };
+      const proposals = rows.map((proposal) => ({ ...packProposal(proposal), ...damageOf(proposal) }));
+      return { proposals, nextPageToken, totalSize };
     },
     getHealth: async () => {
       const counts = await store.ifReachable(() =>

@@ -3,6 +3,7 @@ import { changeCounts, readCount } from "../../storage/list-counts.ts";
 import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
+import type { Marked } from "../../storage/record-tag.ts";
 import type { DefiProposalsTable, DefiSignersTable, DefiWalletsTable } from "../../storage/schema.ts";
 import type { SealedKey } from "../../storage/sealed-keys.ts";
 import type { Store, WriteTransaction } from "../../storage/store.ts";
@@ -78,7 +79,7 @@ export function sealedKeyOf({ walletId, address, publicKey }: Signer): SealedKey
 export interface DefiStore {
   findWallet(walletId: string, viewer: Viewer): Promise<MultisigWallet | undefined>;
   findSigner(walletId: string, address: string): Promise<Signer | undefined>;
-  listWallets(request: PageRequest, viewer: Viewer): Promise<Page<MultisigWallet>>;
+  listWallets(request: PageRequest, viewer: Viewer): Promise<Page<Marked<MultisigWallet>>>;
   countWallets(viewer?: Viewer): Promise<number>;
   /** Keeps a wallet, within a transaction. */
   insertWallet(transaction: WriteTransaction, wallet: MultisigWallet): Promise<void>;
@@ -88,7 +89,11 @@ export interface DefiStore {
   findProposal(proposalId: string, viewer: Viewer): Promise<Proposal | undefined>;
   /** Reads a proposal within a transaction. */
   findForChange(transaction: WriteTransaction, proposalId: string): Promise<Proposal | undefined>;
-  listProposals(request: PageRequest, filter: ProposalFilter, viewer: Viewer): Promise<Page<Proposal>>;
+  listProposals(
+    request: PageRequest,
+    filter: ProposalFilter,
+    viewer: Viewer,
+  ): Promise<Page<Marked<Proposal>>>;
   countProposals(filter: ProposalFilter, viewer?: Viewer): Promise<number>;
   /** Keeps a proposal, within a transaction. */
   insertProposal(transaction: WriteTransaction, proposal: Proposal): Promise<void>;
@@ -171,7 +176,11 @@ export function createDefiStore(store: Store): DefiStore {
         ({ position }) => position,
         (row) => row.signers.length,
       );
-      return { ...page, rows: page.rows.map(toWallet) };
+      const pack = (row: DefiWalletsTable): Marked<MultisigWallet> => {
+        const wallet = toWallet(row);
+        return { ...wallet, isIntact: store.isTagged(fieldsOfWallet(wallet), row.record_tag) };
+      };
+      return { ...page, rows: page.rows.map(pack) };
     },
     countWallets: (viewer = everybody) => readCount(store.reader, listSeenBy(viewer, walletList)),
     async insertWallet({ db }, wallet) {
@@ -217,7 +226,11 @@ export function createDefiStore(store: Store): DefiStore {
       const bytesOf = (row: DefiProposalsTable): number => row.data.length + row.signed_by.length;
       const list = listSeenBy(viewer, proposalList(filter));
       const page = cutPage(rows, request, list, ({ position }) => position, bytesOf);
-      return { ...page, rows: page.rows.map(toProposal) };
+      const pack = (row: DefiProposalsTable): Marked<Proposal> => {
+        const proposal = toProposal(row);
+        return { ...proposal, isIntact: store.isTagged(fieldsOfProposal(proposal), row.record_tag) };
+      };
+      return { ...page, rows: page.rows.map(pack) };
     },
     countProposals: (filter, viewer = everybody) =>
       readCount(store.reader, listSeenBy(viewer, proposalList(filter))),

@@ -3,7 +3,7 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { NftService } from "#gen/nft/nft_service_pb.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
-import { readPage } from "../../fields.ts";
+import { damageOf, readPage } from "../../fields.ts";
 import type { OnceCall } from "../../storage/once.ts";
 import { listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { RecordDamaged } from "../../storage/store-error.ts";
@@ -59,7 +59,13 @@ export function nftService(parts: NftServiceParts): ServiceImpl<typeof NftServic
       const viewer = viewerOf(context);
       const page = readPage(fields, listSeenBy(viewer, tokenList(owner)));
       const { rows, nextPageToken } = await tokens.list(page, owner, viewer);
-      return { tokens: [...rows], nextPageToken, totalSize: await tokens.count(owner, viewer) };
+      const listed = rows.map(({ token, isIntact }) => ({
+        tokenId: token.tokenId,
+        name: token.metadata.name,
+        currentOwner: token.currentOwner,
+        ...damageOf({ isIntact }),
+      }));
+      return { tokens: listed, nextPageToken, totalSize: await tokens.count(owner, viewer) };
     },
     getHistory: async ({ tokenId, ...fields }, context) => {
       const token = await findToken(tokenId, viewerOf(context));

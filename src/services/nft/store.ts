@@ -62,11 +62,7 @@ export function transferList(tokenId: string): string {
 export interface NftStore {
   find(tokenId: string, viewer: Viewer): Promise<StoredToken | undefined>;
   /** @param owner only tokens of this address; all if it is empty */
-  list(
-    request: PageRequest,
-    owner: string,
-    viewer: Viewer,
-  ): Promise<Page<Pick<Token, "tokenId" | "currentOwner"> & { name: string }>>;
+  list(request: PageRequest, owner: string, viewer: Viewer): Promise<Page<StoredToken>>;
   count(owner: string, viewer?: Viewer): Promise<number>;
   listTransfers(request: PageRequest, tokenId: string): Promise<Page<StoredTransfer>>;
   /** Keeps a new token, within a transaction. */
@@ -102,10 +98,7 @@ export function createNftStore(store: Store): NftStore {
     find: (tokenId, viewer) => read(store.reader, tokenId, viewer),
     findForChange: ({ db }, tokenId, viewer) => read(db, tokenId, viewer),
     async list(request, owner, viewer) {
-      let query = store.reader
-        .selectFrom("nft_tokens")
-        .select(["position", "token_id", "name", "current_owner"])
-        .where("position", ">", request.after);
+      let query = store.reader.selectFrom("nft_tokens").selectAll().where("position", ">", request.after);
       if (viewer.owner !== undefined) query = query.where("minter", "=", viewer.owner);
       if (owner !== "") query = query.where("current_owner", "=", owner);
       const rows = await query
@@ -113,11 +106,10 @@ export function createNftStore(store: Store): NftStore {
         .limit(request.limit + 1)
         .execute();
       const page = cutPage(rows, request, listSeenBy(viewer, tokenList(owner)), ({ position }) => position);
-      const pack = (row: (typeof rows)[number]) => ({
-        tokenId: row.token_id,
-        name: row.name,
-        currentOwner: row.current_owner,
-      });
+      const pack = (row: NftTokensTable): StoredToken => {
+        const token = toToken(row);
+        return { token, isIntact: store.isTagged(fieldsOfToken(token), row.record_tag) };
+      };
       return { ...page, rows: page.rows.map(pack) };
     },
     count: (owner, viewer = everybody) => readCount(store.reader, listSeenBy(viewer, tokenList(owner))),

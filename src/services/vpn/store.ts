@@ -4,6 +4,7 @@ import { changeCounts, readCount, resetCounts } from "../../storage/list-counts.
 import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
+import type { Marked } from "../../storage/record-tag.ts";
 import type { VpnTunnelsTable } from "../../storage/schema.ts";
 import type { SealedKey } from "../../storage/sealed-keys.ts";
 import type { Store, WriteTransaction } from "../../storage/store.ts";
@@ -50,7 +51,7 @@ export interface VpnStore {
   find(tunnelId: string, viewer: Viewer): Promise<Tunnel | undefined>;
   /** Tells which of these tunnels are there no more. */
   findMissing(tunnelIds: readonly string[]): Promise<string[]>;
-  list(request: PageRequest, viewer: Viewer): Promise<Page<Tunnel>>;
+  list(request: PageRequest, viewer: Viewer): Promise<Page<Marked<Tunnel>>>;
   count(viewer?: Viewer): Promise<number>;
   /** Finds an address that nobody has, within a transaction. @returns undefined if there is none */
   findFreeAddress(transaction: WriteTransaction): Promise<number | undefined>;
@@ -94,7 +95,11 @@ export function createVpnStore(store: Store): VpnStore {
         .limit(request.limit + 1)
         .execute();
       const page = cutPage(rows, request, listSeenBy(viewer, tunnelList), ({ position }) => position);
-      return { ...page, rows: page.rows.map(toTunnel) };
+      const pack = (row: VpnTunnelsTable): Marked<Tunnel> => {
+        const tunnel = toTunnel(row);
+        return { ...tunnel, isIntact: store.isTagged(fieldsOf(tunnel), row.record_tag) };
+      };
+      return { ...page, rows: page.rows.map(pack) };
     },
     count: (viewer = everybody) => readCount(store.reader, listSeenBy(viewer, tunnelList)),
     async findFreeAddress({ db }) {

@@ -8,9 +8,10 @@ import type {
   VpnService,
 } from "#gen/vpn/vpn_service_pb.ts";
 import { codeNameOf, reasonOf } from "../../errors.ts";
-import { checkSignatureLength, readPage, readPublicKey } from "../../fields.ts";
+import { checkSignatureLength, damageOf, readPage, readPublicKey } from "../../fields.ts";
 import type { OnceCall } from "../../storage/once.ts";
 import { listSeenBy, type Viewer } from "../../storage/ownership.ts";
+import type { Marked } from "../../storage/record-tag.ts";
 import type { Gateway } from "./gateway.ts";
 import { agreeOnKey } from "./handshake.ts";
 import { findLive, receivePacket, refuseWithoutSession, type SentPacket, sendPacket } from "./packets.ts";
@@ -137,7 +138,7 @@ function packSent({
   return { packet, plaintextBytes, ciphertextBytes: packet.length, gcmOverhead: packetOverhead };
 }
 
-function packTunnel({ live }: Gateway, tunnel: Tunnel) {
+function packTunnel({ live }: Gateway, tunnel: Marked<Tunnel>) {
   const { packetCount = 0, byteCount = 0, rekeyCount = 0 } = live.get(tunnel.tunnelId) ?? {};
   return {
     tunnelId: tunnel.tunnelId,
@@ -147,5 +148,6 @@ function packTunnel({ live }: Gateway, tunnel: Tunnel) {
     packetCount,
     byteCount,
     rekeyCount,
+    ...damageOf(tunnel),
   };
 }

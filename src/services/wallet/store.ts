@@ -3,6 +3,7 @@ import { changeCounts, readCount } from "../../storage/list-counts.ts";
 import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
+import type { Marked } from "../../storage/record-tag.ts";
 import type { WalletsTable } from "../../storage/schema.ts";
 import type { SealedKey } from "../../storage/sealed-keys.ts";
 import type { Store, WriteTransaction } from "../../storage/store.ts";
@@ -29,7 +30,7 @@ export const walletList = "wallets";
 export interface WalletStore {
   /** @throws RecordDamaged */
   find(walletId: string, viewer: Viewer): Promise<Wallet | undefined>;
-  list(request: PageRequest, viewer: Viewer): Promise<Page<Wallet>>;
+  list(request: PageRequest, viewer: Viewer): Promise<Page<Marked<Wallet>>>;
   count(viewer?: Viewer): Promise<number>;
   /** Keeps a wallet, within a transaction. */
   insert(transaction: WriteTransaction, wallet: Wallet, secret: Uint8Array): Promise<void>;
@@ -62,7 +63,11 @@ export function createWalletStore(store: Store): WalletStore {
         .limit(request.limit + 1)
         .execute();
       const page = cutPage(rows, request, listSeenBy(viewer, walletList), ({ position }) => position);
-      return { ...page, rows: page.rows.map(toWallet) };
+      const pack = (row: WalletsTable): Marked<Wallet> => {
+        const wallet = toWallet(row);
+        return { ...wallet, isIntact: store.isTagged(fieldsOf(wallet), row.record_tag) };
+      };
+      return { ...page, rows: page.rows.map(pack) };
     },
     count: (viewer = everybody) => readCount(store.reader, listSeenBy(viewer, walletList)),
     async insert({ db, putSecret }, wallet, secret) {

@@ -6,9 +6,10 @@ import type { WalletSchema, WalletService } from "#gen/wallet/wallet_service_pb.
 import { addressOf } from "../../crypto/address.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { checkSignatureLength, readPage, readPublicKey } from "../../fields.ts";
+import { checkSignatureLength, damageOf, readPage, readPublicKey } from "../../fields.ts";
 import type { OnceCall } from "../../storage/once.ts";
 import { listSeenBy, type Viewer } from "../../storage/ownership.ts";
+import type { Marked } from "../../storage/record-tag.ts";
 import type { Store } from "../../storage/store.ts";
 import { createWallet } from "./create.ts";
 import { signTransaction } from "./sign.ts";
@@ -64,7 +65,8 @@ function pack({
   publicKey,
   label,
   createdAt,
-}: Wallet): MessageInitShape<typeof WalletSchema> {
+  isIntact,
+}: Marked<Wallet>): MessageInitShape<typeof WalletSchema> {
   return {
     walletId,
     address,
@@ -72,5 +74,6 @@ function pack({
     label,
     algorithm: walletAlgorithm,
     createdAt: timestampFromDate(createdAt),
+    ...damageOf({ isIntact }),
   };
 }
