@@ -4,20 +4,15 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { checkpointMessage } from "../../src/storage/audit-chain.ts";
 import type { AuditVerification, SignedCheckpoint } from "../../src/storage/audit-verification.ts";
 import type { Store } from "../../src/storage/store.ts";
-import {
-  type AuditedPlace,
-  describeOnBoth,
-  hashOfRow,
-  readEntryRows,
-  verdict,
-  writeEntries,
-} from "./audited-store.ts";
+import { hashOfRow, readEntryRows, verdict } from "./audit-log.ts";
+import { writeEntries } from "./entries.ts";
+import { describeStores, type Place } from "./on-both.ts";
 
 const genesis = "0".repeat(64);
 
 /** The checkpoints that the store keeps. */
-async function readCheckpoints({ sql }: AuditedPlace): Promise<SignedCheckpoint[]> {
-  const rows = await sql("select * from audit_checkpoints order by sequence");
+async function readCheckpoints({ query }: Place): Promise<SignedCheckpoint[]> {
+  const rows = await query("select * from audit_checkpoints order by sequence");
   return rows.map((row) => ({
     sequence: Number(row.sequence),
     entryHash: String(row.entry_hash),
@@ -37,7 +32,7 @@ async function signatureOf(verification: Promise<AuditVerification>): Promise<st
 }
 
 /** What of the rows does not follow from those before them. */
-async function findGaps(place: AuditedPlace): Promise<unknown[]> {
+async function findGaps(place: Place): Promise<unknown[]> {
   const rows = await readEntryRows(place);
   return rows.filter((row, i) => {
     const previousHash = rows[i - 1]?.entry_hash ?? genesis;
@@ -45,7 +40,7 @@ async function findGaps(place: AuditedPlace): Promise<unknown[]> {
   });
 }
 
-describeOnBoth("the audit chain", (makePlace) => {
+describeStores("the audit chain", (makePlace) => {
   it("begins with an entry whose previous hash is 64 zeros", async () => {
     const place = await makePlace();
     await writeEntries(await place.open(), 1);
@@ -116,7 +111,7 @@ describeOnBoth("the audit chain", (makePlace) => {
   });
 });
 
-describeOnBoth("checkpoints of the audit chain", (makePlace) => {
+describeStores("checkpoints of the audit chain", (makePlace) => {
   it("sign RFC 8785 JSON of entryHash, purpose, sequence and signedAt", async () => {
     const store = await (await makePlace()).open();
     await writeEntries(store, 2);
@@ -183,12 +178,12 @@ describeOnBoth("checkpoints of the audit chain", (makePlace) => {
   });
 });
 
-describeOnBoth("verifying a log of 20,000 entries", (makePlace) => {
-  let place: AuditedPlace;
+describeStores("verifying a log of 20,000 entries", (makePlace) => {
+  let place: Place;
   let store: Store;
   beforeAll(async () => {
     place = await makePlace(afterAll);
-    store = await place.open(afterAll);
+    store = await place.open({ atEnd: afterAll });
     for (const count of [10_000, 5000, 5000]) {
       await writeEntries(store, count);
       await store.verifyAudit();
@@ -234,7 +229,7 @@ describeOnBoth("verifying a log of 20,000 entries", (makePlace) => {
   });
 });
 
-describeOnBoth("verifying while entries are written", (makePlace) => {
+describeStores("verifying while entries are written", (makePlace) => {
   it("says what the log was when it began", async () => {
     const store = await (await makePlace()).open();
     await writeEntries(store, 2500);

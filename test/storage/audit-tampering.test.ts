@@ -10,16 +10,15 @@ import type { Store } from "../../src/storage/store.ts";
 import { StoreFailure } from "../../src/storage/store-error.ts";
 import {
   type AuditCopy,
-  type AuditedPlace,
   copyLog,
-  describeOnBoth,
   hashOfRow,
   insertEntry,
   readEntryRows,
   restoreLog,
   verdict,
-  writeEntries,
-} from "./audited-store.ts";
+} from "./audit-log.ts";
+import { writeEntries } from "./entries.ts";
+import { describeStores, type Place } from "./on-both.ts";
 
 /** How a write is refused when the end of the log is not what it was. */
 const corrupt = { constructor: StoreFailure, code: "CORRUPT" };
@@ -53,8 +52,8 @@ const edits: readonly (readonly [column: keyof AuditEntriesTable, value: string 
 /** Those whose change changes the hash. */
 const hashedEdits = edits.filter(([column]) => !["entry_hash", "entry_tag"].includes(column));
 
-describeOnBoth("verifying a log that was tampered with", (makePlace) => {
-  let place: AuditedPlace;
+describeStores("verifying a log that was tampered with", (makePlace) => {
+  let place: Place;
   let store: Store;
   /** The log as it was after its first 5 entries. */
   let older: AuditCopy;
@@ -64,7 +63,7 @@ describeOnBoth("verifying a log that was tampered with", (makePlace) => {
 
   beforeAll(async () => {
     place = await makePlace(afterAll);
-    const writing = await place.open(afterAll);
+    const writing = await place.open({ atEnd: afterAll });
     await writeEntries(writing, 5);
     await writing.verifyAudit();
     older = await copyLog(place);
@@ -74,7 +73,7 @@ describeOnBoth("verifying a log that was tampered with", (makePlace) => {
     outside = checkpoint;
     await writing.close();
     newer = await copyLog(place);
-    store = await place.open(afterAll);
+    store = await place.open({ atEnd: afterAll });
   }, 60_000);
 
   beforeEach(() => restoreLog(place, { ...newer, audit_checkpoints: older.audit_checkpoints }));
@@ -85,7 +84,7 @@ describeOnBoth("verifying a log that was tampered with", (makePlace) => {
   const edit = async (sequence: number, changes: Partial<AuditEntriesTable>): Promise<void> => {
     const columns = Object.keys(changes).map((column, i) => `${column} = $${i + 2}`);
     const text = `update audit_entries set ${columns.join()} where sequence = $1`;
-    await place.sql(text, [sequence, ...Object.values(changes)]);
+    await place.query(text, [sequence, ...Object.values(changes)]);
   };
 
   /** Makes the hashes of entries right again, as far as that needs no key. */
@@ -98,7 +97,7 @@ describeOnBoth("verifying a log that was tampered with", (makePlace) => {
     }
   };
 
-  const remove = (where: string) => place.sql(`delete from audit_entries where ${where}`);
+  const remove = (where: string) => place.query(`delete from audit_entries where ${where}`);
 
   it("finds it valid before", async () => {
     expect(await verifyLog()).toEqual({ ...valid, checkpointAt: 8 });
@@ -134,7 +133,7 @@ describeOnBoth("verifying a log that was tampered with", (makePlace) => {
       await edit(3, { user_name: "eve" });
       await rehash(3, 8);
       const last = (await readEntryRows(place)).at(-1);
-      await place.sql("update audit_head set entry_hash = $1", [last?.entry_hash ?? ""]);
+      await place.query("update audit_head set entry_hash = $1", [last?.entry_hash ?? ""]);
       expect(await verifyLog()).toMatchObject(brokenAt(3));
     });
 
@@ -177,7 +176,7 @@ describeOnBoth("verifying a log that was tampered with", (makePlace) => {
     it("is named when a made-up head claims that it never was", async () => {
       const [, , , , , , seventh] = newer.audit_entries;
       await remove("sequence = 8");
-      await place.sql("update audit_head set sequence = 7, entry_hash = $1", [seventh?.entry_hash ?? ""]);
+      await place.query("update audit_head set sequence = 7, entry_hash = $1", [seventh?.entry_hash ?? ""]);
       expect(await verifyLog()).toMatchObject(brokenAfterCheckpoint(8));
     });
 
@@ -238,7 +237,7 @@ describeOnBoth("verifying a log that was tampered with", (makePlace) => {
     };
     for (const [column, change] of Object.entries(changes)) {
       it(`leaves open what came after the last genuine entry when its ${column} was changed, and nothing is written then`, async () => {
-        await place.sql(`update audit_head set ${change}`);
+        await place.query(`update audit_head set ${change}`);
         expect(await verifyLog()).toEqual({ ...brokenAfterCheckpoint(9), entries: 8 });
         await expect(writeEntries(store, 1)).rejects.toMatchObject(corrupt);
         expect(await readEntryRows(place)).toHaveLength(8);
@@ -281,7 +280,7 @@ describeOnBoth("verifying a log that was tampered with", (makePlace) => {
     };
     for (const [column, change] of Object.entries(changes)) {
       it(`breaks the entry that it covers when its ${column} was changed`, async () => {
-        await place.sql(`update audit_checkpoints set ${change}`);
+        await place.query(`update audit_checkpoints set ${change}`);
         expect(await verifyLog()).toEqual({ ...brokenAt(5), entries: 8 });
       });
     }
@@ -296,13 +295,13 @@ describeOnBoth("verifying a log that was tampered with", (makePlace) => {
       it(`breaks the entry that it covers when ${what}`, async () => {
         const [checkpoint] = older.audit_checkpoints;
         const signature = change(Uint8Array.from(checkpoint?.signature ?? []));
-        await place.sql("update audit_checkpoints set signature = $1", [signature]);
+        await place.query("update audit_checkpoints set signature = $1", [signature]);
         expect(await verifyLog()).toEqual({ ...brokenAt(5), entries: 8 });
       });
     }
 
     it("breaks the entry that it was moved to", async () => {
-      await place.sql("update audit_checkpoints set sequence = 4");
+      await place.query("update audit_checkpoints set sequence = 4");
       expect(await verifyLog()).toEqual({ ...brokenAt(4), entries: 8 });
     });
 

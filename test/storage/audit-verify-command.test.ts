@@ -9,17 +9,13 @@ import { sqliteIn } from "../../src/storage/database.ts";
 import { masterKeyIn } from "../../src/storage/master-key.ts";
 import { runToEnd, startServer } from "../interop/start-server.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
-import {
-  type AuditedPlace,
-  copyLog,
-  describeOnBoth,
-  makeSqlitePlace,
-  restoreLog,
-  writeEntries,
-} from "./audited-store.ts";
+import { copyLog, restoreLog } from "./audit-log.ts";
+import { writeEntries } from "./entries.ts";
+import { describeStores, makeSqlitePlace, type Place } from "./on-both.ts";
+import { readTableNames } from "./tables.ts";
 
 /** Makes a store with a log; its newest checkpoint covers it. */
-async function fillLog(place: AuditedPlace, count: number): Promise<SignedCheckpoint> {
+async function fillLog(place: Place, count: number): Promise<SignedCheckpoint> {
   const store = await place.open();
   await writeEntries(store, count);
   const { checkpoint } = await store.verifyAudit();
@@ -28,8 +24,8 @@ async function fillLog(place: AuditedPlace, count: number): Promise<SignedCheckp
   return checkpoint;
 }
 
-const auditVerify = ({ flags }: AuditedPlace, ...operands: string[]) =>
-  runToEnd(["audit", "verify", ...operands, ...flags]);
+const auditVerify = ({ settings }: Place, ...operands: string[]) =>
+  runToEnd(["audit", "verify", ...operands, ...settings]);
 
 /** Runs the command in this process, where it takes less time. */
 const auditVerifyWith = (dataDir: string, file: string): Promise<number> =>
@@ -61,7 +57,7 @@ function toJson({ sequence, entryHash, signedAt, signature }: SignedCheckpoint) 
 const sentence = (...words: string[]) =>
   expect.stringMatching(new RegExp(`^[^\\n]*${words.join("[^\\n]*")}[^\\n]*\\n$`));
 
-describeOnBoth("audit verify", (makePlace) => {
+describeStores("audit verify", (makePlace) => {
   it("ends with 0 and one sentence when the log is valid", async () => {
     const place = await makePlace();
     const { entryHash } = await fillLog(place, 3);
@@ -75,7 +71,7 @@ describeOnBoth("audit verify", (makePlace) => {
   it("ends with 1 and names the first broken entry when the log was tampered with", async () => {
     const place = await makePlace();
     await fillLog(place, 7);
-    await place.sql("update audit_entries set user_name = 'eve' where sequence in (4, 6)");
+    await place.query("update audit_entries set user_name = 'eve' where sequence in (4, 6)");
     const { code, stdout } = await auditVerify(place);
     expect({ code, stdout }).toEqual({ code: 1, stdout: sentence("broken at entry 4:", "7 entries") });
   });
@@ -87,12 +83,12 @@ describeOnBoth("audit verify", (makePlace) => {
       stdout: "",
       stderr: sentence("qsp: ", "no store"),
     });
-    expect(readdirSync(place.dataDir)).toEqual([]);
-    expect(await place.tableNames()).toEqual([]);
+    expect(readdirSync(place.directory)).toEqual([]);
+    expect(await readTableNames(place)).toEqual([]);
   });
 });
 
-describeOnBoth("audit verify with a checkpoint that was kept elsewhere", (makePlace) => {
+describeStores("audit verify with a checkpoint that was kept elsewhere", (makePlace) => {
   it("ends with 0 when the log agrees with it", async () => {
     const place = await makePlace();
     const checkpoint = await fillLog(place, 2);
@@ -116,7 +112,7 @@ describe("audit verify in a data directory", { timeout: 60_000 }, () => {
   it("signs a checkpoint of what it found valid", async () => {
     const place = await makeSqlitePlace();
     await fillLog(place, 3);
-    await place.sql("delete from audit_checkpoints");
+    await place.query("delete from audit_checkpoints");
     expect(await auditVerify(place)).toMatchObject({ code: 0 });
     expect((await copyLog(place)).audit_checkpoints).toMatchObject([{ sequence: 3 }]);
   });
@@ -130,7 +126,7 @@ describe("audit verify in a data directory", { timeout: 60_000 }, () => {
   it("leaves a log that was tampered with as it is", async () => {
     const place = await makeSqlitePlace();
     await fillLog(place, 3);
-    await place.sql("delete from audit_entries where sequence = 3");
+    await place.query("delete from audit_entries where sequence = 3");
     const before = await copyLog(place);
     expect(await auditVerify(place)).toMatchObject({ code: 1 });
     expect(await copyLog(place)).toEqual(before);
@@ -144,7 +140,7 @@ describe("audit verify in a data directory", { timeout: 60_000 }, () => {
     const { code, stdout } = await runToEnd([
       "audit",
       "verify",
-      ...place.flags,
+      ...place.settings,
       "--master-key-file",
       masterKeyFile,
     ]);

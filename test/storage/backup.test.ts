@@ -6,14 +6,9 @@ import type { Store } from "../../src/storage/store.ts";
 import { type Exit, runToEnd } from "../interop/start-server.ts";
 import { describePostgres } from "../postgres/shared.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
-import {
-  describeStores,
-  type MakeSite,
-  makePostgresSite,
-  makeSqliteSite,
-  readAllRows,
-  type Site,
-} from "./stores.ts";
+import { readSecretText } from "./entries.ts";
+import { describeStores, type MakePlace, makePostgresPlace, makeSqlitePlace, type Place } from "./on-both.ts";
+import { readAllRows } from "./tables.ts";
 
 const timeout = 60_000;
 const oneSentence = expect.stringMatching(/^qsp: [^\n]+\n$/);
@@ -21,24 +16,24 @@ const oneSentence = expect.stringMatching(/^qsp: [^\n]+\n$/);
 const transfers = 1100;
 
 describe("a store that was backed up and restored has all rows of all tables", { timeout }, () => {
-  it("from SQLite to SQLite", () => expectCopied([makeSqliteSite, makeSqliteSite]));
+  it("from SQLite to SQLite", () => expectCopied([makeSqlitePlace, makeSqlitePlace]));
 
   describePostgres("with PostgreSQL", () => {
-    it("from PostgreSQL to PostgreSQL", () => expectCopied([makePostgresSite, makePostgresSite]));
+    it("from PostgreSQL to PostgreSQL", () => expectCopied([makePostgresPlace, makePostgresPlace]));
 
     it("from SQLite to PostgreSQL and back", () =>
-      expectCopied([makeSqliteSite, makePostgresSite, makeSqliteSite]));
+      expectCopied([makeSqlitePlace, makePostgresPlace, makeSqlitePlace]));
   });
 });
 
-describeStores("backup", (makeSite) => {
+describeStores("backup", (makePlace) => {
   it("copies one moment of a store that is written meanwhile", async () => {
-    const site = await makeSite();
-    const store = await site.open();
+    const place = await makePlace();
+    const store = await place.open();
     await addThings(store, 0, 600);
     const file = join(makeTemporaryDirectory(), "backup.db");
     let isCopying = true;
-    const copying = backUp(site, file).finally(() => {
+    const copying = backUp(place, file).finally(() => {
       isCopying = false;
     });
     let written = 600;
@@ -46,64 +41,64 @@ describeStores("backup", (makeSite) => {
     expect(await copying).toMatchObject({ code: 0 });
     expect(written).toBeGreaterThan(601);
 
-    const copy = await makeSqliteSite();
+    const copy = await makeSqlitePlace();
     expect(await restore(copy, file)).toMatchObject({ code: 0 });
-    copyFileSync(site.keyFile, copy.keyFile);
-    const [{ things, entries } = {}] = await copy.sql(`select
+    copyFileSync(place.keyFile, copy.keyFile);
+    const [{ things, entries } = {}] = await copy.query(`select
       (select count(*) from list_counts) as things, (select count(*) from audit_entries) as entries`);
     expect(things).toBe(entries);
     expect(things).toBeGreaterThanOrEqual(600);
     const restored = await copy.open();
     expect(await restored.verifyAudit()).toMatchObject({ valid: true, entries });
-    expect(Buffer.from((await restored.readSecret("things/0/seed")) ?? []).toString()).toBe("secret 0");
+    expect(await readSecretText(restored, "things/0/seed")).toBe("secret 0");
   });
 });
 
 describe("backup", { timeout }, () => {
   it("leaves one file of mode 0600, sealed, and nothing beside it, also after one that was interrupted", async () => {
-    const site = await leaveThings(makeSqliteSite);
-    const [directory, before] = [makeTemporaryDirectory(), readdirSync(site.directory)];
+    const place = await leaveThings(makeSqlitePlace);
+    const [directory, before] = [makeTemporaryDirectory(), readdirSync(place.directory)];
     const file = join(directory, "backup.db");
     for (const suffix of ["", "-wal", "-shm", "-journal"])
       writeFileSync(`${file}.partial${suffix}`, "an interrupted backup");
-    expect(await backUp(site, file)).toMatchObject({ code: 0, stderr: expect.not.stringContaining("qsp:") });
+    expect(await backUp(place, file)).toMatchObject({ code: 0, stderr: expect.not.stringContaining("qsp:") });
     expect(readdirSync(directory)).toEqual(["backup.db"]);
     expect(statSync(file).mode & 0o777).toBe(0o600);
-    expectSealed(readFileSync(file), readFileSync(site.keyFile, "utf8").trim());
-    expect(readdirSync(site.directory).filter((name) => !/-(wal|shm)$/.test(name))).toEqual(
+    expectSealed(readFileSync(file), readFileSync(place.keyFile, "utf8").trim());
+    expect(readdirSync(place.directory).filter((name) => !/-(wal|shm)$/.test(name))).toEqual(
       before.filter((name) => !/-(wal|shm)$/.test(name)),
     );
   });
 
   it("refuses a file that exists, and leaves it as it is", async () => {
-    const site = await leaveThings(makeSqliteSite);
+    const place = await leaveThings(makeSqlitePlace);
     const directory = makeTemporaryDirectory();
     const file = join(directory, "backup.db");
     writeFileSync(file, "precious");
-    expect(await backUp(site, file)).toMatchObject({ code: 2, stdout: "", stderr: oneSentence });
+    expect(await backUp(place, file)).toMatchObject({ code: 2, stdout: "", stderr: oneSentence });
     expect(readFileSync(file, "utf8")).toBe("precious");
     expect(readdirSync(directory)).toEqual(["backup.db"]);
   });
 
   it("refuses a data directory without a store, and leaves nothing behind", async () => {
-    const site = await makeSqliteSite();
+    const place = await makeSqlitePlace();
     const directory = makeTemporaryDirectory();
-    const exit = await backUp(site, join(directory, "backup.db"));
+    const exit = await backUp(place, join(directory, "backup.db"));
     expect(exit).toMatchObject({ code: 2, stdout: "", stderr: oneSentence });
-    expect([readdirSync(directory), readdirSync(site.directory)]).toEqual([[], []]);
+    expect([readdirSync(directory), readdirSync(place.directory)]).toEqual([[], []]);
   });
 });
 
-describeStores("restore", (makeSite) => {
+describeStores("restore", (makePlace) => {
   it("refuses a place where there is a store already, and changes nothing there", async () => {
-    const site = await leaveThings(makeSite);
+    const place = await leaveThings(makePlace);
     const file = join(makeTemporaryDirectory(), "backup.db");
-    await backUp(await leaveThings(makeSqliteSite), file);
-    const before = await readAllRows(site);
+    await backUp(await leaveThings(makeSqlitePlace), file);
+    const before = await readAllRows(place);
     const temporary = makeTemporaryDirectory();
-    const exit = await restore(site, file, { TMPDIR: temporary });
+    const exit = await restore(place, file, { TMPDIR: temporary });
     expect(exit).toMatchObject({ code: 2, stdout: "", stderr: oneSentence });
-    expect(await readAllRows(site)).toEqual(before);
+    expect(await readAllRows(place)).toEqual(before);
     expect(readdirSync(temporary)).toEqual([]);
   });
 });
@@ -111,11 +106,11 @@ describeStores("restore", (makeSite) => {
 describe("restore", { timeout }, () => {
   it("leaves no temporary files, and its file as it was", async () => {
     const file = join(makeTemporaryDirectory(), "backup.db");
-    await backUp(await leaveThings(makeSqliteSite), file);
+    await backUp(await leaveThings(makeSqlitePlace), file);
     const before = readFileSync(file);
-    const [site, temporary] = [await makeSqliteSite(), makeTemporaryDirectory()];
-    const exit = await restore(site, file, { TMPDIR: temporary });
-    expect(exit).toMatchObject({ code: 0, stdout: expect.stringContaining(site.keyFile) });
+    const [place, temporary] = [await makeSqlitePlace(), makeTemporaryDirectory()];
+    const exit = await restore(place, file, { TMPDIR: temporary });
+    expect(exit).toMatchObject({ code: 0, stdout: expect.stringContaining(place.keyFile) });
     expect(readdirSync(temporary)).toEqual([]);
     expect(readdirSync(join(file, ".."))).toEqual(["backup.db"]);
     expect(readFileSync(file).equals(before)).toBe(true);
@@ -127,23 +122,23 @@ describe("restore", { timeout }, () => {
   ])("refuses a file that %s, and makes no store", async (_what, content) => {
     const file = join(makeTemporaryDirectory(), "backup.db");
     if (content !== undefined) writeFileSync(file, content);
-    const [site, temporary] = [await makeSqliteSite(), makeTemporaryDirectory()];
-    const exit = await restore(site, file, { TMPDIR: temporary });
+    const [place, temporary] = [await makeSqlitePlace(), makeTemporaryDirectory()];
+    const exit = await restore(place, file, { TMPDIR: temporary });
     expect(exit).toMatchObject({ code: 2, stdout: "", stderr: oneSentence });
-    expect([readdirSync(temporary), readdirSync(site.directory)]).toEqual([[], []]);
+    expect([readdirSync(temporary), readdirSync(place.directory)]).toEqual([[], []]);
   });
 });
 
 /** Fills the first place, and brings it through backups to each of the others. */
-async function expectCopied([makeFirst, ...makeOthers]: [MakeSite, ...MakeSite[]]): Promise<void> {
+async function expectCopied([makeFirst, ...makeOthers]: [MakePlace, ...MakePlace[]]): Promise<void> {
   const first = await leaveThings(makeFirst);
   await fillAllTables(first);
   const rows = await readAllRows(first);
   expect(Object.keys(rows).filter((table) => rows[table]?.length === 0)).toEqual([]);
   expect(rows.nft_transfers).toHaveLength(transfers);
   let from = first;
-  for (const makeSite of makeOthers) {
-    const to = await makeSite();
+  for (const makePlace of makeOthers) {
+    const to = await makePlace();
     const file = join(makeTemporaryDirectory(), "backup.db");
     expect(await backUp(from, file)).toMatchObject({ code: 0 });
     expect(await restore(to, file)).toMatchObject({ code: 0 });
@@ -153,7 +148,7 @@ async function expectCopied([makeFirst, ...makeOthers]: [MakeSite, ...MakeSite[]
   }
   copyFileSync(first.keyFile, from.keyFile);
   const store = await from.open();
-  expect(Buffer.from((await store.readSecret("things/0/seed")) ?? []).toString()).toBe("secret 0");
+  expect(await readSecretText(store, "things/0/seed")).toBe("secret 0");
   expect(await store.verifyAudit()).toMatchObject({ valid: true, entries: 1 });
 }
 
@@ -164,21 +159,21 @@ function expectSealed(backup: Buffer, masterKey: string): void {
   expect(inTheClear.map((secret) => backup.includes(secret))).toEqual([false, false, false]);
 }
 
-function backUp({ flags }: Site, file: string): Promise<Exit> {
-  return runToEnd(["backup", file, ...flags]);
+function backUp({ settings }: Place, file: string): Promise<Exit> {
+  return runToEnd(["backup", file, ...settings]);
 }
 
-function restore({ flags }: Site, file: string, env?: Readonly<Record<string, string>>): Promise<Exit> {
-  return runToEnd(["restore", file, ...flags], env);
+function restore({ settings }: Place, file: string, env?: Readonly<Record<string, string>>): Promise<Exit> {
+  return runToEnd(["restore", file, ...settings], env);
 }
 
 /** Makes a store with one thing in it, and closes it. */
-async function leaveThings(makeSite: MakeSite): Promise<Site> {
-  const site = await makeSite();
-  const store = await site.open();
+async function leaveThings(makePlace: MakePlace): Promise<Place> {
+  const place = await makePlace();
+  const store = await place.open();
   await addThings(store, 0, 1);
   await store.close();
-  return site;
+  return place;
 }
 
 /** Adds things in one transaction: of each a row, a secret and an audit entry. */
@@ -196,9 +191,9 @@ async function addThings(store: Store, from: number, count: number): Promise<voi
 }
 
 /** Puts rows into every table that has none: values at the edge of each type, and nothing where that may be. */
-async function fillAllTables(site: Site): Promise<void> {
-  const store = await site.open();
-  const present = await readAllRows(site);
+async function fillAllTables(place: Place): Promise<void> {
+  const store = await place.open();
+  const present = await readAllRows(place);
   const columnsOf = new Map(
     (await store.reader.introspection.getTables()).map(({ name, columns }) => [name, columns]),
   );

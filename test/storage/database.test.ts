@@ -4,9 +4,9 @@ import { DatabaseSync } from "node:sqlite";
 import { sql } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { openDatabase, sqliteIn } from "../../src/storage/database.ts";
-import { StorageError } from "../../src/storage/store-error.ts";
 import { runToEnd } from "../interop/start-server.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { storageError } from "./storage-error.ts";
 
 const row = {
   key_id: "k1",
@@ -82,7 +82,3 @@ describe("the embedded database", { timeout: 30_000 }, () => {
     expect(exit).toMatchObject({ code: 2, stderr: expect.stringMatching(/^qsp: [^\n]*\n$/) });
   });
 });
-
-function storageError(message: RegExp) {
-  return expect.objectContaining({ constructor: StorageError, message: expect.stringMatching(message) });
-}

@@ -1,17 +1,17 @@
-/** Rows and audit entries as tests write them. */
+/** Rows, audit entries and secrets as tests write and read them. */
 import type { NewAuditEntry } from "../../src/storage/audit-chain.ts";
 import type { Store, WriteTransaction } from "../../src/storage/store.ts";
 import type { Place } from "./on-both.ts";
 
 /** An entry that says which one it is. */
-function entry(n: number): NewAuditEntry {
-  return { keyId: `key-${n}`, operation: "SIGN", user: "ada", outcome: "OK", details: `number=${n}` };
+function entry(n: number, user = "ada"): NewAuditEntry {
+  return { keyId: `key-${n}`, operation: "SIGN", user, outcome: "OK", details: `bytes=${n}` };
 }
 
-/** Writes so many entries in one transaction. */
-export function writeEntries(store: Store, count: number): Promise<void> {
+/** Writes so many entries in one transaction; each is named after the user and its place among them. */
+export function writeEntries(store: Store, count: number, user?: string): Promise<void> {
   return store.write(async ({ audit }) => {
-    for (let n = 1; n <= count; n++) audit(entry(n));
+    for (let n = 1; n <= count; n++) audit(entry(n, user));
   });
 }
 
@@ -21,8 +21,24 @@ export async function addRow({ db, audit }: WriteTransaction, name: string): Pro
   await db.insertInto("list_counts").values({ list_name: name, row_count: 1 }).execute();
 }
 
-/** The names of the rows that addRow wrote, as they are in the database. */
-export async function readRowNames(place: Place): Promise<unknown[]> {
-  const rows = await place.query("select list_name from list_counts");
-  return rows.map(({ list_name }) => list_name).sort();
+/** The names of the rows of list_counts, as they are in the database. */
+export async function readRowNames({ query }: Place): Promise<string[]> {
+  const rows = await query("select list_name from list_counts");
+  return rows.map(({ list_name }) => String(list_name)).sort();
+}
+
+/** Writes secrets, each with its identity, in one transaction. */
+export async function putSecrets(
+  store: Store,
+  secrets: Iterable<readonly [identity: string, secret: string]>,
+): Promise<void> {
+  await store.write(async ({ putSecret }) => {
+    for (const [identity, secret] of secrets) await putSecret(identity, Buffer.from(secret));
+  });
+}
+
+/** The secret of an identity as text; undefined if there is none. */
+export async function readSecretText(store: Store, identity: string): Promise<string | undefined> {
+  const secret = await store.readSecret(identity);
+  return secret && Buffer.from(secret).toString();
 }

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { type MasterKeySource, masterKeyIn, openKeyring } from "../../src/storage/master-key.ts";
-import { StorageError } from "../../src/storage/store-error.ts";
 import { runToEnd } from "../interop/start-server.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
 import { openTestStore } from "./open-store.ts";
+import { storageError } from "./storage-error.ts";
 
 const digits = `${"0f".repeat(32)}\n`;
 
@@ -102,10 +102,6 @@ async function makeStore(dataDir: string): Promise<void> {
 function writeKey(path: string, content: string): string {
   writeFileSync(path, content, { mode: 0o600 });
   return path;
-}
-
-function storageError(message: RegExp) {
-  return expect.objectContaining({ constructor: StorageError, message: expect.stringMatching(message) });
 }
 
 function refused(sentence: RegExp) {

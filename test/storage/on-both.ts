@@ -1,11 +1,11 @@
-/** Tests of what must hold for a store in SQLite and for one in PostgreSQL. */
+/** Stores on a fresh location of SQLite or PostgreSQL, and a way straight into the database past them. */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
 import { describe, onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { type DatabaseLocation, sqliteIn } from "../../src/storage/database.ts";
-import type { MasterKeySource } from "../../src/storage/master-key.ts";
+import { type MasterKeySource, masterKeyIn } from "../../src/storage/master-key.ts";
 import { openStore, type Store, type StoreOptions } from "../../src/storage/store.ts";
 import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
@@ -16,9 +16,11 @@ const timeout = 60_000;
 /** What a column can hold. */
 export type Value = string | number | Uint8Array | null;
 /** A row, bytes as plain Uint8Array and whole numbers as numbers. */
-export type Row = Record<string, Value>;
+export type Row = Readonly<Record<string, Value>>;
+/** Registers what ends a test, or with `afterAll` a block of them. */
+type AtEnd = (end: () => void) => void;
 
-/** Where one test keeps its store; gone when the test ends. */
+/** Where one test, or a block of them, keeps its store; gone at the end. */
 export interface Place {
   readonly location: DatabaseLocation;
   /** Of the test alone; holds the master key, and for SQLite the store. */
@@ -28,13 +30,19 @@ export interface Place {
   /** The settings that point the real program here. */
   readonly settings: readonly string[];
   /** Opens the store as one program does; each call is another program. It is closed at the end at the latest. */
-  open(options?: Partial<StoreOptions>): Promise<Store>;
+  open(options?: OpenOptions): Promise<Store>;
   /** Runs one statement straight in the database, past the store. Placeholders are $1, $2 and so on. */
   query(sql: string, values?: readonly Value[]): Promise<Row[]>;
 }
 
+/** What differs from the store of the place itself. */
+interface OpenOptions extends Partial<StoreOptions> {
+  /** The end of the test, unless another is given. */
+  readonly atEnd?: AtEnd;
+}
+
 /** Makes a place where nothing is yet. */
-export type MakePlace = () => Promise<Place>;
+export type MakePlace = (atEnd?: AtEnd) => Promise<Place>;
 
 /** Describes tests that run twice: in SQLite and in PostgreSQL. */
 export function describeStores(name: string, define: (makePlace: MakePlace) => void): void {
@@ -44,20 +52,19 @@ export function describeStores(name: string, define: (makePlace: MakePlace) => v
   });
 }
 
-async function makeSqlitePlace(): Promise<Place> {
-  const directory = makeTemporaryDirectory();
-  const location = sqliteIn(directory);
+export async function makeSqlitePlace(atEnd?: AtEnd): Promise<Place> {
+  const directory = makeTemporaryDirectory(atEnd);
   const path = join(directory, "qsp.db");
   const query: Place["query"] = async (sql, values) => querySqlite(path, sql, values);
-  return makePlace({ directory, location, settings: [], query });
+  return makePlace({ directory, location: sqliteIn(directory), settings: [], query });
 }
 
-async function makePostgresPlace(): Promise<Place> {
-  const directory = makeTemporaryDirectory();
+export async function makePostgresPlace(atEnd: AtEnd = onTestFinished): Promise<Place> {
+  const directory = makeTemporaryDirectory(atEnd);
   const url = await freshDatabaseUrl();
   const client = new pg.Client({ connectionString: url, types: { getTypeParser } });
   await client.connect();
-  onTestFinished(() => client.end());
+  atEnd(() => client.end());
   const query: Place["query"] = async (sql, values = []) =>
     (await client.query(sql, [...values])).rows.map(toPlainRow);
   const settings = ["--database-url", url];
@@ -70,25 +77,24 @@ function makePlace({
   settings,
   query,
 }: Pick<Place, "directory" | "location" | "settings" | "query">): Place {
-  const keyFile = join(directory, "master.key");
-  const masterKey: MasterKeySource = { kind: "file", path: keyFile };
+  const masterKey = masterKeyIn(directory);
   return {
     location,
     directory,
-    keyFile,
+    keyFile: join(directory, "master.key"),
     masterKey,
     settings: ["--data-dir", directory, ...settings],
     query,
-    async open(options) {
+    async open({ atEnd = onTestFinished, ...options } = {}) {
       const provider = await createCryptoProvider("openssl");
-      onTestFinished(() => provider.close());
+      atEnd(() => provider.close());
       const store = await openStore({ location, masterKey, provider, ...options });
       let closing: Promise<void> | undefined;
       const close = (): Promise<void> => {
         closing ??= store.close();
         return closing;
       };
-      onTestFinished(close);
+      atEnd(close);
       return { ...store, close };
     },
   };
@@ -105,14 +111,11 @@ function querySqlite(path: string, sql: string, values: readonly Value[] = []): 
   }
 }
 
-/** Object identifier of the type int8 (pg_type.oid). */
-const int8 = 20;
-
 /** pg gives whole numbers of 64 bits as strings. */
 const getTypeParser: typeof pg.types.getTypeParser = (oid: number, format?: unknown) =>
-  oid === int8 ? Number : pg.types.getTypeParser(oid, format as "text");
+  oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format as "text");
 
-/** A row with bytes as both databases give them. */
+/** A row as both databases give it: a Buffer is not equal to a plain array of the same bytes. */
 function toPlainRow(row: Record<string, unknown>): Row {
   const plain = (value: unknown) => (value instanceof Uint8Array ? Uint8Array.from(value) : value);
   return Object.fromEntries(Object.entries(row).map(([name, value]) => [name, plain(value) as Value]));

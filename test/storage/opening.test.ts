@@ -2,10 +2,11 @@ import { existsSync } from "node:fs";
 import { expect, it, onTestFinished } from "vitest";
 import { type OpenMode, openDatabase } from "../../src/storage/database.ts";
 import { tables } from "../../src/storage/schema.ts";
-import { StorageError } from "../../src/storage/store-error.ts";
 import { runToEnd } from "../interop/start-server.ts";
 import { addRow, readRowNames } from "./entries.ts";
 import { describeStores, type Place } from "./on-both.ts";
+import { storageError } from "./storage-error.ts";
+import { readTableNames } from "./tables.ts";
 
 const modes: readonly OpenMode[] = ["create", "existing"];
 
@@ -65,12 +66,7 @@ describeStores("an empty database", (makePlace) => {
   it("gets no table that a backup would leave out", async () => {
     const place = await makePlace();
     await (await place.open()).close();
-    const catalog =
-      place.location.kind === "sqlite"
-        ? "select name from sqlite_master where type = 'table'"
-        : "select table_name as name from information_schema.tables where table_schema = 'public'";
-    const names = (await place.query(catalog)).map(({ name }) => String(name));
-    const ours = names.filter((name) => !name.startsWith("kysely_"));
+    const ours = (await readTableNames(place)).filter((name) => !name.startsWith("kysely_"));
     expect(ours.sort()).toEqual(Object.keys(tables).sort());
   });
 
@@ -89,8 +85,4 @@ describeStores("an empty database", (makePlace) => {
 /** The steps of the schema that a store has taken. */
 async function readSteps({ query }: Place): Promise<unknown[]> {
   return (await query("select name from kysely_migration order by name")).map(({ name }) => name);
-}
-
-function storageError(message: RegExp) {
-  return expect.objectContaining({ constructor: StorageError, message: expect.stringMatching(message) });
 }

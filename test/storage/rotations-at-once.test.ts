@@ -1,16 +1,16 @@
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { expect, it, onTestFinished } from "vitest";
-import { openDatabase } from "../../src/storage/database.ts";
-import { rewrapStore } from "../../src/storage/rewrap.ts";
+import { expect, it } from "vitest";
 import { StorageError } from "../../src/storage/store-error.ts";
+import { putSecrets, readSecretText } from "./entries.ts";
 import { describeStores, type Place } from "./on-both.ts";
+import { rewrap } from "./rewrap-place.ts";
 
 describeStores("two rotations of the master key at once", (makePlace) => {
   it("both end in order when the other is done first, with all secrets under the key that is there", async () => {
     const place = await leaveSecret(await makePlace());
     const { keyFile } = place;
     const isDone = onceAtEnd(() => renameSync(`${keyFile}.next`, keyFile));
-    const failure = await failureOf(rotate(place, isDone));
+    const failure = await failureOf(rewrap(place, place.masterKey, isDone));
     expect([undefined, StorageError]).toContain(failure?.constructor);
     expect(await readSecret(place)).toBe("secret");
   });
@@ -25,14 +25,14 @@ describeStores("two rotations of the master key at once", (makePlace) => {
       renameSync(`${keyFile}.next`, keyFile);
       writeFileSync(`${keyFile}.next`, third, { mode: 0o600 });
     });
-    await failureOf(rotate(place, isDone));
+    await failureOf(rewrap(place, place.masterKey, isDone));
     expect(readFileSync(keyFile, "utf8")).toBe(second);
     expect(await readSecret(place)).toBe("secret");
   });
 
   it("leave all secrets readable when they run side by side", async () => {
     const place = await leaveSecret(await makePlace());
-    const outcomes = await Promise.all([failureOf(rotate(place)), failureOf(rotate(place))]);
+    const outcomes = await Promise.all([failureOf(rewrap(place)), failureOf(rewrap(place))]);
     expect(outcomes.filter((failure) => failure && !(failure instanceof StorageError))).toEqual([]);
     expect(await readSecret(place)).toBe("secret");
   });
@@ -42,38 +42,28 @@ describeStores("a rotation that is refused", (makePlace) => {
   it("leaves no key behind when the master key is missing", async () => {
     const place = await leaveSecret(await makePlace());
     rmSync(place.keyFile);
-    expect(await failureOf(rotate(place))).toBeInstanceOf(StorageError);
+    expect(await failureOf(rewrap(place))).toBeInstanceOf(StorageError);
     expect(readdirSync(place.directory).filter((name) => name.startsWith("master.key"))).toEqual([]);
   });
 
   it("leaves no key behind when the master key is that of another store", async () => {
     const place = await leaveSecret(await makePlace());
     writeFileSync(place.keyFile, "ab".repeat(32), { mode: 0o600 });
-    expect(await failureOf(rotate(place))).toBeInstanceOf(StorageError);
+    expect(await failureOf(rewrap(place))).toBeInstanceOf(StorageError);
     expect(existsSync(`${place.keyFile}.next`)).toBe(false);
   });
 });
 
 async function leaveSecret(place: Place): Promise<Place> {
   const store = await place.open();
-  await store.write(({ putSecret }) => putSecret("tests/1", Buffer.from("secret")));
+  await putSecrets(store, [["tests/1", "secret"]]);
   await store.close();
   return place;
 }
 
 /** The secret, as the next program that opens the store reads it. */
-async function readSecret(place: Place): Promise<string> {
-  const store = await place.open();
-  return Buffer.from((await store.readSecret("tests/1")) ?? "").toString();
-}
-
-async function rotate(
-  place: Place,
-  onProgress: (moved: number, total: number) => void = () => {},
-): Promise<void> {
-  const database = await openDatabase(place.location, "existing");
-  onTestFinished(() => database.close());
-  await rewrapStore(database, place.masterKey, onProgress);
+async function readSecret(place: Place): Promise<string | undefined> {
+  return readSecretText(await place.open(), "tests/1");
 }
 
 /** Does something at the first moment when a rotation has moved all secrets, and has yet to put its key in place. */

@@ -8,25 +8,26 @@ import { sealSecret } from "../../src/crypto/sealing.ts";
 import { openIssuer } from "../../src/services/pqc/issuer.ts";
 import { createIssuerStore } from "../../src/services/pqc/store.ts";
 import type { Store } from "../../src/storage/store.ts";
-import { StorageError } from "../../src/storage/store-error.ts";
-import { describeStores, type MakeSite, makeSqliteSite, type Site, type Value } from "./stores.ts";
+import { putSecrets, readSecretText } from "./entries.ts";
+import { describeStores, type MakePlace, makeSqlitePlace, type Place, type Value } from "./on-both.ts";
+import { storageError } from "./storage-error.ts";
 
 const first = "things/1/seed";
 const second = "things/2/seed";
 const sealBroken = { code: "SEAL_BROKEN" };
 
-describeStores("a secret", (makeSite) => {
+describeStores("a secret", (makePlace) => {
   it("is given back as it was put, after reopening too", async () => {
-    const site = await makeSite();
-    const store = await site.open();
-    await put(store, { [first]: "alpha" });
-    expect(await read(store, first)).toBe("alpha");
+    const place = await makePlace();
+    const store = await place.open();
+    await putSecrets(store, [[first, "alpha"]]);
+    expect(await readSecretText(store, first)).toBe("alpha");
     await store.close();
-    expect(await read(await site.open(), first)).toBe("alpha");
+    expect(await readSecretText(await place.open(), first)).toBe("alpha");
   });
 
   it.each([0, 1, 4096])("of %i bytes is given back", async (length) => {
-    const store = await (await makeSite()).open();
+    const store = await (await makePlace()).open();
     const secret = randomBytes(length);
     await store.write(({ putSecret }) => putSecret(first, secret));
     expect(Buffer.from((await store.readSecret(first)) ?? [])).toEqual(secret);
@@ -34,7 +35,7 @@ describeStores("a secret", (makeSite) => {
   });
 
   it("can be read in the transaction that puts it", async () => {
-    const store = await (await makeSite()).open();
+    const store = await (await makePlace()).open();
     const found = await store.write(async ({ putSecret, readSecret }) => {
       await putSecret(first, Buffer.from("alpha"));
       return readSecret(first);
@@ -43,16 +44,16 @@ describeStores("a secret", (makeSite) => {
   });
 
   it("is not in the clear in the database", async () => {
-    const { sql } = await openWithSecrets(makeSite);
-    const rows = await sql("select * from sealed_secrets where identity = $1", [first]);
+    const { query } = await openWithSecrets(makePlace);
+    const rows = await query("select * from sealed_secrets where identity = $1", [first]);
     const bytes = rows.flatMap((row) => Object.values(row)).filter((value) => value instanceof Uint8Array);
     expect(bytes).toHaveLength(2);
     expect(bytes.some((value) => Buffer.from(value).includes("alpha"))).toBe(false);
   });
 
   it("is sealed under a data key of its own", async () => {
-    const { sql } = await openWithSecrets(makeSite, { [first]: "same", [second]: "same" });
-    const rows = await sql(
+    const { query } = await openWithSecrets(makePlace, { [first]: "same", [second]: "same" });
+    const rows = await query(
       "select wrapped_data_key, ciphertext from sealed_secrets where identity like 'things/%'",
     );
     const values = rows.flatMap((row) => Object.values(row)).map(hexOf);
@@ -60,31 +61,31 @@ describeStores("a secret", (makeSite) => {
   });
 
   it("is not replaced by another of the same identity", async () => {
-    const { store } = await openWithSecrets(makeSite);
-    await expect(put(store, { [first]: "gamma" })).rejects.toThrow();
-    expect(await read(store, first)).toBe("alpha");
+    const { store } = await openWithSecrets(makePlace);
+    await expect(putSecrets(store, [[first, "gamma"]])).rejects.toThrow();
+    expect(await readSecretText(store, first)).toBe("alpha");
   });
 
   it("that was erased is gone, and its neighbour is not", async () => {
-    const { site, store, sql } = await openWithSecrets(makeSite);
+    const { place, store, query } = await openWithSecrets(makePlace);
     await store.write(({ eraseSecret }) => eraseSecret(first));
     expect(await store.readSecret(first)).toBeUndefined();
-    expect(await sql("select identity from sealed_secrets where identity like 'things/%'")).toEqual([
+    expect(await query("select identity from sealed_secrets where identity like 'things/%'")).toEqual([
       { identity: second },
     ]);
-    expect(await read(await site.open(), second)).toBe("beta");
+    expect(await readSecretText(await place.open(), second)).toBe("beta");
   });
 
   it("that never was is undefined", async () => {
-    const { store } = await openWithSecrets(makeSite);
+    const { store } = await openWithSecrets(makePlace);
     expect(await store.readSecret("things/3/seed")).toBeUndefined();
   });
 });
 
-describeStores("a secret that was tampered with", (makeSite) => {
+describeStores("a secret that was tampered with", (makePlace) => {
   it("does not open where another's row was copied over it", async () => {
-    const { store, sql } = await openWithSecrets(makeSite);
-    await sql(
+    const { store, query } = await openWithSecrets(makePlace);
+    await query(
       `update sealed_secrets set
          wrapped_data_key = (select wrapped_data_key from sealed_secrets where identity = $1),
          ciphertext = (select ciphertext from sealed_secrets where identity = $1)
@@ -92,12 +93,12 @@ describeStores("a secret that was tampered with", (makeSite) => {
       [second, first],
     );
     await expect(store.readSecret(first)).rejects.toMatchObject(sealBroken);
-    expect(await read(store, second)).toBe("beta");
+    expect(await readSecretText(store, second)).toBe("beta");
   });
 
   it("does not open under another identity", async () => {
-    const { store, sql } = await openWithSecrets(makeSite);
-    await sql("update sealed_secrets set identity = 'things/3/seed' where identity = $1", [first]);
+    const { store, query } = await openWithSecrets(makePlace);
+    await query("update sealed_secrets set identity = 'things/3/seed' where identity = $1", [first]);
     await expect(store.readSecret("things/3/seed")).rejects.toMatchObject(sealBroken);
   });
 
@@ -110,11 +111,11 @@ describeStores("a secret that was tampered with", (makeSite) => {
     { what: "the tag of its data key", column: "wrapped_data_key", change: flipBitAt(-1) },
     { what: "its master key id", column: "master_key_id", change: flipDigit },
   ])("does not open with one bit of $what flipped, and its neighbour does", async ({ column, change }) => {
-    const { site, store } = await openWithSecrets(makeSite);
-    await tamper(site, column, change);
+    const { place, store } = await openWithSecrets(makePlace);
+    await tamper(place, column, change);
     await expect(store.readSecret(first)).rejects.toMatchObject(sealBroken);
-    expect(await read(store, second)).toBe("beta");
-    await expect((await site.open()).readSecret(first)).rejects.toMatchObject(sealBroken);
+    expect(await readSecretText(store, second)).toBe("beta");
+    await expect((await place.open()).readSecret(first)).rejects.toMatchObject(sealBroken);
   });
 
   it.each([
@@ -123,38 +124,38 @@ describeStores("a secret that was tampered with", (makeSite) => {
     { what: "no data key", column: "wrapped_data_key", change: () => new Uint8Array() },
     { what: "a data key cut short", column: "wrapped_data_key", change: withoutLastByte },
   ])("does not open with $what", async ({ column, change }) => {
-    const { site, store } = await openWithSecrets(makeSite);
-    await tamper(site, column, change);
+    const { place, store } = await openWithSecrets(makePlace);
+    await tamper(place, column, change);
     await expect(store.readSecret(first)).rejects.toMatchObject(sealBroken);
   });
 });
 
-describeStores("a store", (makeSite) => {
+describeStores("a store", (makePlace) => {
   it("is refused with a wrong master key, which changes nothing", async () => {
-    const site = await leaveWithSecrets(makeSite);
+    const place = await leaveWithSecrets(makePlace);
     const wrong = { kind: "values", current: "ab".repeat(32), next: undefined } as const;
-    await expect(site.open({ masterKey: wrong })).rejects.toThrow(wrongMasterKey);
-    expect(await read(await site.open(), first)).toBe("alpha");
+    await expect(place.open({ masterKey: wrong })).rejects.toThrow(wrongMasterKey);
+    expect(await readSecretText(await place.open(), first)).toBe("alpha");
   });
 
   it("is refused without its master key, and none is made", async () => {
-    const site = await leaveWithSecrets(makeSite);
-    rmSync(site.keyFile);
-    await expect(site.open()).rejects.toThrow(storageError(/is missing/));
-    await expect(site.open()).rejects.toThrow(storageError(/is missing/));
+    const place = await leaveWithSecrets(makePlace);
+    rmSync(place.keyFile);
+    await expect(place.open()).rejects.toThrow(storageError(/is missing/));
+    await expect(place.open()).rejects.toThrow(storageError(/is missing/));
   });
 
   it("is refused when its root key was changed", async () => {
-    const site = await leaveWithSecrets(makeSite);
-    await tamper(site, "ciphertext", flipBitAt(12), "store/root-key");
-    await expect(site.open()).rejects.toThrow(wrongMasterKey);
+    const place = await leaveWithSecrets(makePlace);
+    await tamper(place, "ciphertext", flipBitAt(12), "store/root-key");
+    await expect(place.open()).rejects.toThrow(wrongMasterKey);
   });
 });
 
 describe("a store of the first version", { timeout: 60_000 }, () => {
   it("opens, and its issuing key goes on signing", async () => {
-    const { site, keyId } = await leaveFirstVersion();
-    const issuer = await openIssuerOf(await site.open());
+    const { place, keyId } = await leaveFirstVersion();
+    const issuer = await openIssuerOf(await place.open());
     expect((await issuer.publicJwks()).map(({ kid }) => kid)).toEqual([keyId]);
     const { token } = await issuer.issue("ada");
     expect(JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString()).kid).toBe(keyId);
@@ -162,70 +163,55 @@ describe("a store of the first version", { timeout: 60_000 }, () => {
   });
 
   it("opens again and again", async () => {
-    const { site, keyId } = await leaveFirstVersion();
-    await (await site.open()).close();
-    const issuer = await openIssuerOf(await site.open());
+    const { place, keyId } = await leaveFirstVersion();
+    await (await place.open()).close();
+    const issuer = await openIssuerOf(await place.open());
     expect((await issuer.publicJwks()).map(({ kid }) => kid)).toEqual([keyId]);
   });
 
   it("is refused with another master key, and still opens with its own", async () => {
-    const { site, keyId } = await leaveFirstVersion();
+    const { place, keyId } = await leaveFirstVersion();
     const wrong = { kind: "values", current: "ab".repeat(32), next: undefined } as const;
-    await expect(site.open({ masterKey: wrong })).rejects.toThrow(wrongMasterKey);
-    const issuer = await openIssuerOf(await site.open());
+    await expect(place.open({ masterKey: wrong })).rejects.toThrow(wrongMasterKey);
+    const issuer = await openIssuerOf(await place.open());
     expect((await issuer.publicJwks()).map(({ kid }) => kid)).toEqual([keyId]);
   });
 
   it("is refused without its master key", async () => {
-    const { site } = await leaveFirstVersion();
-    rmSync(site.keyFile);
-    await expect(site.open()).rejects.toThrow(storageError(/is missing/));
+    const { place } = await leaveFirstVersion();
+    rmSync(place.keyFile);
+    await expect(place.open()).rejects.toThrow(storageError(/is missing/));
   });
 });
 
 const wrongMasterKey = storageError(/master key is not the one/);
 
-function storageError(message: RegExp) {
-  return expect.objectContaining({ constructor: StorageError, message: expect.stringMatching(message) });
-}
-
 async function openWithSecrets(
-  makeSite: MakeSite,
+  makePlace: MakePlace,
   secrets: Readonly<Record<string, string>> = { [first]: "alpha", [second]: "beta" },
 ) {
-  const site = await makeSite();
-  const store = await site.open();
-  await put(store, secrets);
-  return { site, store, sql: site.sql };
+  const place = await makePlace();
+  const store = await place.open();
+  await putSecrets(store, Object.entries(secrets));
+  return { place, store, query: place.query };
 }
 
-async function leaveWithSecrets(makeSite: MakeSite): Promise<Site> {
-  const { site, store } = await openWithSecrets(makeSite);
+async function leaveWithSecrets(makePlace: MakePlace): Promise<Place> {
+  const { place, store } = await openWithSecrets(makePlace);
   await store.close();
-  return site;
-}
-
-async function put(store: Store, secrets: Readonly<Record<string, string>>): Promise<void> {
-  await store.write(async ({ putSecret }) => {
-    for (const [identity, secret] of Object.entries(secrets)) await putSecret(identity, Buffer.from(secret));
-  });
-}
-
-async function read(store: Store, identity: string): Promise<string | undefined> {
-  const secret = await store.readSecret(identity);
-  return secret && Buffer.from(secret).toString();
+  return place;
 }
 
 /** Changes a column of a sealed secret straight in the database. */
 async function tamper(
-  { sql }: Site,
+  { query }: Place,
   column: string,
   change: (value: Value | undefined) => Value,
   identity: string = first,
 ): Promise<void> {
-  const [row] = await sql(`select ${column} from sealed_secrets where identity = $1`, [identity]);
+  const [row] = await query(`select ${column} from sealed_secrets where identity = $1`, [identity]);
   const values = [change(row?.[column]), identity];
-  await sql(`update sealed_secrets set ${column} = $1 where identity = $2`, values);
+  await query(`update sealed_secrets set ${column} = $1 where identity = $2`, values);
 }
 
 /** @param position from the end, if it is below 0 */
@@ -255,11 +241,11 @@ function hexOf(value: Value): string {
 }
 
 /** Makes a SQLite store as the first version left it: one table, and one issuing key in it. */
-async function leaveFirstVersion(): Promise<{ site: Site; keyId: string }> {
-  const site = await makeSqliteSite();
-  if (site.location.kind !== "sqlite") throw new Error("the first version knew SQLite alone");
+async function leaveFirstVersion(): Promise<{ place: Place; keyId: string }> {
+  const place = await makeSqlitePlace();
+  if (place.location.kind !== "sqlite") throw new Error("the first version knew SQLite alone");
   const masterKey = randomBytes(32);
-  writeFileSync(site.keyFile, `${masterKey.toString("hex")}\n`, { mode: 0o600 });
+  writeFileSync(place.keyFile, `${masterKey.toString("hex")}\n`, { mode: 0o600 });
   const provider = await createCryptoProvider("openssl");
   const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-65");
   const { kid: keyId } = toPublicJwk(provider, publicKey);
@@ -271,7 +257,7 @@ async function leaveFirstVersion(): Promise<{ site: Site; keyId: string }> {
   const publicBytes = publicKey.exportRaw();
   await provider.close();
 
-  const database = new DatabaseSync(site.location.path);
+  const database = new DatabaseSync(place.location.path);
   database.exec(`
     create table kysely_migration (name varchar(255) not null primary key, timestamp varchar(255) not null);
     create table kysely_migration_lock
@@ -293,7 +279,7 @@ async function leaveFirstVersion(): Promise<{ site: Site; keyId: string }> {
       Date.UTC(2026, 0, 1),
     );
   database.close();
-  return { site, keyId };
+  return { place, keyId };
 }
 
 async function openIssuerOf(store: Store) {

@@ -3,25 +3,27 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { type AnswerCodec, type OnceCall, OnceConflict } from "../../src/storage/once.ts";
 import type { Store, WriteTransaction } from "../../src/storage/store.ts";
 import { StoreFailure } from "../../src/storage/store-error.ts";
-import { describeStores, makeSqliteSite, type Row, readAllRows, type Site } from "./stores.ts";
+import { readRowNames } from "./entries.ts";
+import { describeStores, makeSqlitePlace, type Place, type Row } from "./on-both.ts";
+import { readAllRows } from "./tables.ts";
 
 const hourMs = 3600 * 1000;
 
-describeStores("writes", (makeSite) => {
+describeStores("writes", (makePlace) => {
   it("of one moment share a few transactions, and are all there after reopening", async () => {
-    const site = await makeSite();
+    const place = await makePlace();
     const groups: number[] = [];
-    const store = await site.open({ onCommit: (_durationMs, calls) => groups.push(calls) });
+    const store = await place.open({ onCommit: (_durationMs, calls) => groups.push(calls) });
     const names = Array.from({ length: 100 }, (_, i) => `list-${i}`);
     await Promise.all(names.map((name) => store.write(adding(name))));
     await store.close();
     expect(groups.reduce((sum, calls) => sum + calls)).toBe(100);
     expect(groups.length).toBeLessThanOrEqual(5);
-    expect(await listNames(await site.open())).toEqual(names.toSorted());
+    expect(await listNames(await place.open())).toEqual(names.toSorted());
   });
 
   it("that violate a unique key fail alone, and for a reason of the statement", async () => {
-    const store = await (await makeSite()).open();
+    const store = await (await makePlace()).open();
     const calls = ["a", "b", "a", "c"].map((name) => store.write(adding(name)));
     const outcomes = await Promise.allSettled(calls);
     const isFulfilled = { status: "fulfilled" };
@@ -31,9 +33,9 @@ describeStores("writes", (makeSite) => {
   });
 
   it("that fail leave nothing: no row, no secret, no audit entry, no answer", async () => {
-    const site = await makeSite();
-    const store = await site.open();
-    const before = await readAllRows(site);
+    const place = await makePlace();
+    const store = await place.open();
+    const before = await readAllRows(place);
     const failing = store.writeOnce(callOf(), textCodec, async (transaction) => {
       await adding("a")(transaction);
       await transaction.putSecret("things/1/seed", Buffer.from("secret"));
@@ -41,20 +43,20 @@ describeStores("writes", (makeSite) => {
       throw new Error("changed my mind");
     });
     await expect(failing).rejects.toThrow("changed my mind");
-    expect(await readAllRows(site)).toEqual(before);
+    expect(await readAllRows(place)).toEqual(before);
   });
 
   it("are seen by a reader as soon as they return, also by that of another program", async () => {
-    const site = await makeSite();
-    const [store, other] = [await site.open(), await site.open()];
+    const place = await makePlace();
+    const [store, other] = [await place.open(), await place.open()];
     await store.write(adding("a"));
     expect(await listNames(store)).toEqual(["a"]);
     expect(await listNames(other)).toEqual(["a"]);
   });
 
   it("wait their turn while another program writes, and hold up no timer meanwhile", async () => {
-    const site = await makeSite();
-    const [store, other] = [await site.open(), await site.open()];
+    const place = await makePlace();
+    const [store, other] = [await place.open(), await place.open()];
     const [begun, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const holding = other.write(async (transaction) => {
       await adding("first")(transaction);
@@ -71,24 +73,24 @@ describeStores("writes", (makeSite) => {
   });
 
   it("from two programs at once lose nothing", async () => {
-    const site = await makeSite();
-    const stores = [await site.open(), await site.open()];
+    const place = await makePlace();
+    const stores = [await place.open(), await place.open()];
     const increments = Array.from({ length: 40 }, (_, i) => stores[i % 2]?.write(counting("a")));
     await Promise.all(increments);
-    expect(await site.sql("select row_count from list_counts")).toEqual([{ row_count: 40 }]);
+    expect(await place.query("select row_count from list_counts")).toEqual([{ row_count: 40 }]);
   });
 
   it("that were asked for before the store was closed are on the disk when that returns", async () => {
-    const site = await makeSite();
-    const store = await site.open();
+    const place = await makePlace();
+    const store = await place.open();
     const calls = ["a", "b"].map((name) => store.write(adding(name)));
     await store.close();
-    expect(await listNamesIn(site)).toEqual(["a", "b"]);
+    expect(await readRowNames(place)).toEqual(["a", "b"]);
     await Promise.all(calls);
   });
 
   it("into a store that is closed fail as those into one that can not be reached", async () => {
-    const store = await (await makeSite()).open();
+    const store = await (await makePlace()).open();
     await store.close();
     await expect(store.write(adding("a"))).rejects.toMatchObject({
       constructor: StoreFailure,
@@ -97,10 +99,10 @@ describeStores("writes", (makeSite) => {
   });
 
   it("call listeners back once they are on the disk, until a listener is stopped", async () => {
-    const site = await makeSite();
-    const store = await site.open();
+    const place = await makePlace();
+    const store = await place.open();
     const heard: Promise<string[]>[] = [];
-    const stop = store.onWrite(() => heard.push(listNamesIn(site)));
+    const stop = store.onWrite(() => heard.push(readRowNames(place)));
     await store.write(adding("a"));
     stop();
     await store.write(adding("b"));
@@ -110,9 +112,9 @@ describeStores("writes", (makeSite) => {
 
 describe("a write", () => {
   it("waits for whoever holds SQLite's write lock without holding the event loop", async () => {
-    const site = await makeSqliteSite();
-    const store = await site.open();
-    const outsider = lockSqlite(site);
+    const place = await makeSqlitePlace();
+    const store = await place.open();
+    const outsider = lockSqlite(place);
     const writing = watch(store.write(adding("a")));
     await timersFired(20);
     expect(writing.isSettled()).toBe(false);
@@ -122,10 +124,10 @@ describe("a write", () => {
   });
 
   it("does not hold up reading while it waits", async () => {
-    const site = await makeSqliteSite();
-    const store = await site.open();
+    const place = await makeSqlitePlace();
+    const store = await place.open();
     await store.write(adding("a"));
-    const outsider = lockSqlite(site);
+    const outsider = lockSqlite(place);
     const writing = watch(store.write(adding("b")));
     expect(await listNames(store)).toEqual(["a"]);
     expect(writing.isSettled()).toBe(false);
@@ -134,26 +136,26 @@ describe("a write", () => {
   });
 });
 
-describeStores("once", (makeSite) => {
+describeStores("once", (makePlace) => {
   it("gives the first answer to the same request under the same key", async () => {
-    const store = await (await makeSite()).open();
+    const store = await (await makePlace()).open();
     expect(await ask(store, callOf(), "first")).toBe("first");
     expect(await ask(store, callOf(), "second")).toBe("first");
     expect(await listNames(store)).toEqual(["first"]);
   });
 
   it("gives it after reopening too, and to another program", async () => {
-    const site = await makeSite();
-    const store = await site.open();
+    const place = await makePlace();
+    const store = await place.open();
     await ask(store, callOf(), "first");
-    expect(await ask(await site.open(), callOf(), "second")).toBe("first");
+    expect(await ask(await place.open(), callOf(), "second")).toBe("first");
     await store.close();
-    expect(await ask(await site.open(), callOf(), "third")).toBe("first");
-    expect(await listNamesIn(site)).toEqual(["first"]);
+    expect(await ask(await place.open(), callOf(), "third")).toBe("first");
+    expect(await readRowNames(place)).toEqual(["first"]);
   });
 
   it("refuses another request under the same key, and does not do it", async () => {
-    const store = await (await makeSite()).open();
+    const store = await (await makePlace()).open();
     await ask(store, callOf({ requestHash: "aa" }), "first");
     const other = ask(store, callOf({ requestHash: "bb" }), "second");
     await expect(other).rejects.toThrow(new OnceConflict("key-1"));
@@ -162,7 +164,7 @@ describeStores("once", (makeSite) => {
   });
 
   it("refuses another request that comes at the same moment", async () => {
-    const store = await (await makeSite()).open();
+    const store = await (await makePlace()).open();
     const calls = ["aa", "bb"].map((requestHash) => ask(store, callOf({ requestHash }), requestHash));
     const outcomes = await Promise.allSettled(calls);
     const answers = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
@@ -175,37 +177,37 @@ describeStores("once", (makeSite) => {
     ["another user", { user: "grace" }],
     ["another key", { idempotencyKey: "key-2" }],
   ])("has nothing to do with %s", async (_who, change) => {
-    const store = await (await makeSite()).open();
+    const store = await (await makePlace()).open();
     await ask(store, callOf(), "first");
     expect(await ask(store, callOf(change), "second")).toBe("second");
     expect(await ask(store, callOf(), "third")).toBe("first");
   });
 
   it("does what has no key each time", async () => {
-    const store = await (await makeSite()).open();
+    const store = await (await makePlace()).open();
     expect(await ask(store, undefined, "first")).toBe("first");
     expect(await ask(store, undefined, "second")).toBe("second");
   });
 
   it("does it once for 20 calls at once", async () => {
-    const store = await (await makeSite()).open();
+    const store = await (await makePlace()).open();
     const answers = await Promise.all(numbered(20).map((n) => ask(store, callOf(), `answer-${n}`)));
     expect(new Set(answers).size).toBe(1);
     expect(await listNames(store)).toEqual([answers[0]]);
   });
 
   it("does it once for 20 calls at once, of two programs", async () => {
-    const site = await makeSite();
-    const stores = [await site.open(), await site.open()] as const;
+    const place = await makePlace();
+    const stores = [await place.open(), await place.open()] as const;
     const answers = await Promise.all(
       numbered(20).map((n) => ask(n % 2 === 0 ? stores[0] : stores[1], callOf(), `answer-${n}`)),
     );
     expect(new Set(answers).size).toBe(1);
-    expect(await listNamesIn(site)).toEqual([answers[0]]);
+    expect(await readRowNames(place)).toEqual([answers[0]]);
   });
 
   it("does it again where it failed before", async () => {
-    const store = await (await makeSite()).open();
+    const store = await (await makePlace()).open();
     const failing = store.once(callOf(), textCodec, async () => {
       throw new Error("not now");
     });
@@ -215,7 +217,7 @@ describeStores("once", (makeSite) => {
 
   it("keeps an answer for 24 hours, and then does it again", async () => {
     const clock = { ms: Date.UTC(2026, 0, 1) };
-    const store = await (await makeSite()).open({ now: () => new Date(clock.ms) });
+    const store = await (await makePlace()).open({ now: () => new Date(clock.ms) });
     await ask(store, callOf(), "first");
     clock.ms += 24 * hourMs - 1;
     expect(await ask(store, callOf(), "second")).toBe("first");
@@ -226,40 +228,40 @@ describeStores("once", (makeSite) => {
 
   it("removes answers that are too old when it keeps another one", async () => {
     const clock = { ms: Date.UTC(2026, 0, 1) };
-    const site = await makeSite();
-    const store = await site.open({ now: () => new Date(clock.ms) });
+    const place = await makePlace();
+    const store = await place.open({ now: () => new Date(clock.ms) });
     await ask(store, callOf({ idempotencyKey: "old" }), "first");
     clock.ms += 24 * hourMs;
     await ask(store, callOf({ idempotencyKey: "new" }), "second");
-    expect(await site.sql("select idempotency_key from idempotent_answers")).toEqual([
+    expect(await place.query("select idempotency_key from idempotent_answers")).toEqual([
       { idempotency_key: "new" },
     ]);
   });
 
   it("does not keep an answer whose encoding is undefined", async () => {
-    const site = await makeSite();
-    const store = await site.open();
+    const place = await makePlace();
+    const store = await place.open();
     const forgetful: AnswerCodec<string> = { ...textCodec, encode: () => undefined };
     expect(await ask(store, callOf(), "first", forgetful)).toBe("first");
-    expect(await site.sql("select * from idempotent_answers")).toEqual([]);
+    expect(await place.query("select * from idempotent_answers")).toEqual([]);
     expect(await ask(store, callOf(), "second", forgetful)).toBe("second");
   });
 
   it("keeps no answer in the clear", async () => {
-    const site = await makeSite();
-    const store = await site.open();
+    const place = await makePlace();
+    const store = await place.open();
     const answer = "what is told only once";
     await store.once(callOf(), textCodec, (write) => write(async () => answer));
-    const kept = await site.sql("select * from idempotent_answers");
+    const kept = await place.query("select * from idempotent_answers");
     expect(kept).toHaveLength(1);
     expect(textOf(kept)).not.toContain(answer);
   });
 
   it("does not open an answer that was moved to another call", async () => {
-    const site = await makeSite();
-    const store = await site.open();
+    const place = await makePlace();
+    const store = await place.open();
     await ask(store, callOf(), "first");
-    await site.sql("update idempotent_answers set user_name = 'grace'");
+    await place.query("update idempotent_answers set user_name = 'grace'");
     await expect(ask(store, callOf({ user: "grace" }), "second")).rejects.toMatchObject({
       code: "SEAL_BROKEN",
     });
@@ -316,13 +318,8 @@ async function listNames({ reader }: Store): Promise<string[]> {
   return rows.map(({ list_name }) => list_name).sort();
 }
 
-async function listNamesIn({ sql }: Site): Promise<string[]> {
-  const rows = await sql("select list_name from list_counts");
-  return rows.map(({ list_name }) => String(list_name)).sort();
-}
-
 /** Holds the write lock from another connection until it commits. */
-function lockSqlite({ location }: Site): DatabaseSync {
+function lockSqlite({ location }: Place): DatabaseSync {
   if (location.kind !== "sqlite") throw new Error("this is about SQLite");
   const outsider = new DatabaseSync(location.path);
   onTestFinished(() => outsider.close());

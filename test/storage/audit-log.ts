@@ -1,0 +1,70 @@
+/** The audit log as it lies in the database: reading, copying and forging it past the store. */
+import { hash } from "node:crypto";
+import canonicalize from "canonicalize";
+import type { AuditVerification } from "../../src/storage/audit-verification.ts";
+import type { AuditCheckpointsTable, AuditEntriesTable, AuditHeadTable } from "../../src/storage/schema.ts";
+import type { Place } from "./on-both.ts";
+
+/** All entries as they lie in the database, in their order. */
+export async function readEntryRows({ query }: Place): Promise<AuditEntriesTable[]> {
+  return (await query("select * from audit_entries order by sequence")) as never;
+}
+
+/** The hash of an entry, as proto/kms/audit.proto says it is computed. */
+export function hashOfRow(row: AuditEntriesTable, previousHash: string): string {
+  const members = {
+    sequence: row.sequence,
+    keyId: row.key_id,
+    operation: row.operation,
+    user: row.user_name,
+    timestamp: new Date(row.occurred_at_ms).toISOString(),
+    outcome: row.outcome,
+    details: row.details,
+    previousHash,
+  };
+  return hash("sha256", canonicalize(members) ?? "", "hex");
+}
+
+/** A copy of all tables of the audit log. */
+export interface AuditCopy {
+  readonly audit_entries: readonly AuditEntriesTable[];
+  readonly audit_head: readonly AuditHeadTable[];
+  readonly audit_checkpoints: readonly AuditCheckpointsTable[];
+}
+
+/** Copies the log, as somebody could who reads the database. */
+export async function copyLog({ query }: Place): Promise<AuditCopy> {
+  const read = (table: keyof AuditCopy) => query(`select * from ${table} order by sequence`);
+  return {
+    audit_entries: (await read("audit_entries")) as never,
+    audit_head: (await read("audit_head")) as never,
+    audit_checkpoints: (await read("audit_checkpoints")) as never,
+  };
+}
+
+/** Puts a copy, or some tables of one, in the place of what is there. */
+export async function restoreLog(place: Place, copy: Partial<AuditCopy>): Promise<void> {
+  for (const [table, rows] of Object.entries(copy)) {
+    await place.query(`delete from ${table}`);
+    await insertRows(place, table, rows);
+  }
+}
+
+/** Puts an entry straight into the database. */
+export function insertEntry(place: Place, row: AuditEntriesTable): Promise<void> {
+  return insertRows(place, "audit_entries", [row]);
+}
+
+async function insertRows({ query }: Place, table: string, rows: readonly object[]): Promise<void> {
+  const [first] = rows;
+  if (first === undefined) return;
+  const columns = Object.keys(first);
+  const tuples = rows.map((_, i) => `(${columns.map((_, j) => `$${i * columns.length + j + 1}`).join()})`);
+  const values = rows.flatMap((row) => Object.values(row));
+  await query(`insert into ${table} (${columns.join()}) values ${tuples.join()}`, values);
+}
+
+/** What a program can act on in what verification found. */
+export function verdict({ valid, entries, firstBrokenSequence, checkpoint }: AuditVerification) {
+  return { valid, entries, firstBrokenSequence, checkpointAt: checkpoint?.sequence };
+}
