@@ -3,6 +3,8 @@ import { ConnectError } from "@connectrpc/connect";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { describeRefusal } from "../refusal.ts";
+import { readPages } from "../services/answers.ts";
+import { readAudit } from "../services/kms/read-audit.ts";
 import { type Count, type Done, type Evidence, type KeyEvidence, noteKey } from "./evidence.ts";
 import type { KmsClient } from "./kms-server.ts";
 
@@ -181,26 +183,11 @@ export function findLateUses(entries: readonly AuditEntry[]): string[] {
   return found;
 }
 
-/** Reads the whole audit log, or that of one key. */
-export async function readAudit(kms: KmsClient, keyId = ""): Promise<AuditEntry[]> {
-  const entries: AuditEntry[] = [];
-  let pageToken = "";
-  do {
-    const page = await kms.getAuditLog({ keyId, pageToken });
-    entries.push(...page.auditLog);
-    pageToken = page.nextPageToken;
-  } while (pageToken !== "");
-  return entries;
-}
-
 /** Reads the list of all keys. */
-export async function listKeys(kms: KmsClient): Promise<KeyRecord[]> {
-  const keys: KeyRecord[] = [];
-  let pageToken = "";
-  do {
-    const page = await kms.listKeys({ pageToken });
-    keys.push(...page.keys);
-    pageToken = page.nextPageToken;
-  } while (pageToken !== "");
-  return keys;
+async function listKeys(kms: KmsClient): Promise<KeyRecord[]> {
+  const { rows } = await readPages(
+    (pageToken) => kms.listKeys({ pageToken }),
+    ({ keys }) => keys,
+  );
+  return rows;
 }

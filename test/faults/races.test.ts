@@ -5,9 +5,10 @@ import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
 import { describeRefusal, refusal } from "../refusal.ts";
+import { readAudit } from "../services/kms/read-audit.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
 import { present } from "./evidence.ts";
-import { findLateUses, readAudit } from "./judge.ts";
+import { findLateUses } from "./judge.ts";
 import { type KmsClient, startKmsServer } from "./kms-server.ts";
 import { createRandom, type Random } from "./mutations.ts";
 

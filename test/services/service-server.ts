@@ -1,27 +1,32 @@
 /** One service behind the whole app, on either database: what tests of a service start. */
-import { createHash, createPublicKey, type KeyObject, verify } from "node:crypto";
 import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient } from "@connectrpc/connect";
-import { createConnectTransport, createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
-import type { Kysely } from "kysely";
-import { pino } from "pino";
-import { afterAll, describe, expect, onTestFinished } from "vitest";
-import { createApp, storeSettings } from "../../src/app.ts";
+import { expect } from "vitest";
+import { storeSettings } from "../../src/app.ts";
 import { readConfig } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { type Database, openDatabase } from "../../src/storage/database.ts";
-import type { Schema } from "../../src/storage/schema.ts";
 import { openStore } from "../../src/storage/store.ts";
-import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
 import { refusal } from "../refusal.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
-import type { RestAnswer } from "./kms/kms-server.ts";
+import {
+  describeOnBoth,
+  describeTwoOnOne,
+  openConnections,
+  putUnderTest,
+  type ServerUnderTest,
+  type Shared,
+  type Start,
+  type StartIn,
+  type StartTwo,
+  serveApp,
+  type TestDatabase,
+} from "./app-under-test.ts";
+import { sha256 } from "./node-crypto.ts";
 
-export { bytesOf, present, type RestAnswer, restRefusal } from "./kms/kms-server.ts";
+export { bytesOf, flip, present, readPages, restRefusal } from "./answers.ts";
+export { sha256, verifiesOutside } from "./node-crypto.ts";
 
 /** A server that serves one package. */
-export interface ServiceServer<Service extends DescService> {
-  readonly url: string;
+export interface ServiceServer<Service extends DescService> extends ServerUnderTest {
   /** "127.0.0.1:port". */
   readonly authority: string;
   /** Over gRPC. */
@@ -29,134 +34,51 @@ export interface ServiceServer<Service extends DescService> {
   /** Over Connect and HTTP/1.1. */
   readonly connect: Client<Service>;
   readonly database: TestDatabase;
-  /** Calls over REST: `GET /api/nft/list`. */
-  rest(line: string, body?: unknown, headers?: Record<string, string>): Promise<RestAnswer>;
-  /** Writes to the database behind the back of the service. */
-  tamper(change: (db: Kysely<Schema>) => Promise<unknown>): Promise<void>;
-  /** Stops at once; a second time does nothing. */
-  close(): Promise<void>;
 }
 
-/** The flags that say where a database and its master key are. */
-export type TestDatabase = readonly string[];
-
-/** Starts a server that ends with the test; two on one PostgreSQL database are replicas. */
-export type Start<Service extends DescService> = (database?: TestDatabase) => Promise<ServiceServer<Service>>;
-
-/** The server that all tests of one description share; for those that look only at records of their own. */
-export type Shared<Service extends DescService> = () => Promise<ServiceServer<Service>>;
-
-type AtEnd = (end: () => void | Promise<void>) => void;
-type Kind = "sqlite" | "postgres";
-
-/** Milliseconds; the first to ask for a database waits until PostgreSQL has started. */
-const timeout = 60_000;
-
-/** Describes the same tests for SQLite and for PostgreSQL. */
+/** Describes the same tests for SQLite and for PostgreSQL; two servers on one PostgreSQL database are replicas. */
 export function describeService<Service extends DescService>(
   name: string,
   service: Service,
-  define: (start: Start<Service>, shared: Shared<Service>) => void,
+  define: (
+    start: Start<TestDatabase, ServiceServer<Service>>,
+    shared: Shared<ServiceServer<Service>>,
+  ) => void,
 ): void {
-  const defineOn = (kind: Kind): void => {
-    const ends: (() => void | Promise<void>)[] = [];
-    let server: Promise<ServiceServer<Service>> | undefined;
-    const startOn = async (atEnd: AtEnd, database?: TestDatabase) =>
-      startService(service, database ?? (await makeDatabase(kind, atEnd)), atEnd);
-    afterAll(async () => {
-      for (const end of ends.reverse()) await end();
-    });
-    define(
-      (database) => startOn(onTestFinished, database),
-      () => {
-        server ??= startOn((end) => void ends.push(end));
-        return server;
-      },
-    );
-  };
-  describe(name, () => {
-    describe("on SQLite", { timeout }, () => defineOn("sqlite"));
-  });
-  describePostgres(name, () => {
-    describe("on PostgreSQL", { timeout }, () => defineOn("postgres"));
-  });
+  describeOnBoth(name, startOf(service), define);
 }
 
 /** Describes tests of replicas: of two servers on one PostgreSQL database. */
 export function describeReplicas<Service extends DescService>(
   name: string,
   service: Service,
-  define: (startTwo: () => Promise<[ServiceServer<Service>, ServiceServer<Service>]>) => void,
+  define: (startTwo: StartTwo<ServiceServer<Service>>) => void,
 ): void {
-  describePostgres(name, () => {
-    describe("on one PostgreSQL database", { timeout }, () =>
-      define(async () => {
-        const database = await makeDatabase("postgres", onTestFinished);
-        return [
-          await startService(service, database, onTestFinished),
-          await startService(service, database, onTestFinished),
-        ];
-      }),
-    );
-  });
+  describeTwoOnOne(name, startOf(service), define);
 }
 
-async function makeDatabase(kind: Kind, atEnd: AtEnd): Promise<TestDatabase> {
-  const flags = ["--data-dir", makeTemporaryDirectory(atEnd)];
-  return kind === "sqlite" ? flags : [...flags, "--database-url", await freshDatabaseUrl()];
-}
-
-async function startService<Service extends DescService>(
+function startOf<Service extends DescService>(
   service: Service,
-  database: TestDatabase,
-  atEnd: AtEnd,
-): Promise<ServiceServer<Service>> {
-  const name = service.typeName.split(".")[0] ?? "";
-  const config = readConfig(["--port", "0", "--services", name, ...database], {});
-  const app = await createApp(config, pino({ level: "silent" }));
-  const { port } = await app.server.listen(config.port, config.host);
-  const url = `http://${config.host}:${port}`;
-  const sessionManager = new Http2SessionManager(url);
-  let direct: Promise<Database> | undefined;
-  const end = async (): Promise<void> => {
-    await (await direct)?.close();
-    sessionManager.abort();
-    app.server.destroy();
-    await app.close();
+): StartIn<TestDatabase, ServiceServer<Service>> {
+  const packageName = service.typeName.split(".")[0] ?? "";
+  return async (place, given) => {
+    const database = given ?? (await place.database());
+    const config = readConfig(["--port", "0", "--services", packageName, ...database], {});
+    const app = await serveApp(config);
+    const { grpc, connect, disconnect } = openConnections(app.url);
+    const stop = async (): Promise<void> => {
+      disconnect();
+      app.server.destroy();
+      await app.close();
+    };
+    return {
+      ...putUnderTest({ url: app.url, location: storeSettings(config).location, stop }, place.atEnd),
+      authority: new URL(app.url).host,
+      client: createClient(service, grpc),
+      connect: createClient(service, connect),
+      database,
+    };
   };
-  let ended: Promise<void> | undefined;
-  const close = (): Promise<void> => {
-    ended ??= end();
-    return ended;
-  };
-  atEnd(close);
-  return {
-    url,
-    authority: `${config.host}:${port}`,
-    client: createClient(service, createGrpcTransport({ baseUrl: url, sessionManager })),
-    connect: createClient(service, createConnectTransport({ baseUrl: url, httpVersion: "1.1" })),
-    database,
-    close,
-    rest: (line, body, headers) => callRest(url, line, body, headers),
-    async tamper(change) {
-      direct ??= openDatabase(storeSettings(config).location, "existing");
-      await change((await direct).writer);
-    },
-  };
-}
-
-async function callRest(
-  url: string,
-  line: string,
-  body?: unknown,
-  headers: Record<string, string> = {},
-): Promise<RestAnswer> {
-  const [method = "", target = ""] = line.split(" ");
-  const content = body === undefined ? {} : { body: JSON.stringify(body) };
-  const type = body === undefined ? {} : { "content-type": "application/json" };
-  const response = await fetch(url + target, { method, headers: { ...type, ...headers }, ...content });
-  const text = await response.text();
-  return { status: response.status, text, json: JSON.parse(text) };
 }
 
 /** Opens a secret of a database that no server has open, as whoever has its master key can. */
@@ -204,61 +126,14 @@ export async function outcomesOf(calls: readonly Promise<unknown>[]) {
   return { answered: settled.length - failed.length, refusals };
 }
 
-/** Reads a list to its end in pages of one size. */
-export async function readPages<
-  Page extends { readonly nextPageToken: string; readonly totalSize: number },
-  Row,
->(read: (pageToken: string) => Promise<Page>, rowsOf: (page: Page) => readonly Row[]) {
-  const pages: Row[][] = [];
-  const totals: number[] = [];
-  let pageToken = "";
-  do {
-    const page = await read(pageToken);
-    pages.push([...rowsOf(page)]);
-    totals.push(page.totalSize);
-    pageToken = page.nextPageToken;
-  } while (pageToken !== "");
-  return { rows: pages.flat(), sizes: pages.map(({ length }) => length), totals: [...new Set(totals)] };
-}
-
-/** SHA-256 in hexadecimal. */
-export function sha256(...parts: readonly (Uint8Array | string)[]): string {
-  const hash = createHash("sha256");
-  for (const part of parts) hash.update(part);
-  return hash.digest("hex");
-}
-
 /** The address of a raw public key, as contract.md has it. */
 export function addressOf(publicKey: Uint8Array): string {
   return `0x${sha256(publicKey).slice(0, 40)}`;
 }
 
-/** The SubjectPublicKeyInfo of an ML-DSA-65 key up to the raw key (RFC 9881, section 4). */
-const mldsa65Spki = Buffer.from("308207b2300b0609608648016503040312038207a100", "hex");
-
-/** An ML-DSA-65 key for node:crypto, of its raw bytes. */
-export function mldsa65Key(raw: Uint8Array): KeyObject {
-  return createPublicKey({ key: Buffer.concat([mldsa65Spki, raw]), format: "der", type: "spki" });
-}
-
-/** Verifies an ML-DSA-65 signature with node:crypto. */
-export function verifiesOutside(
-  publicKey: Uint8Array | string,
-  data: Uint8Array,
-  signature: Uint8Array,
-): boolean {
-  const key = typeof publicKey === "string" ? createPublicKey(publicKey) : mldsa65Key(publicKey);
-  return verify(null, data, key, signature);
-}
-
 /** The bytes of a base64 field of a REST answer. */
 export function unbase64(text: unknown): Buffer {
   return Buffer.from(String(text), "base64");
-}
-
-/** Bytes with one bit changed. */
-export function flip(bytes: Uint8Array, at = 20): Uint8Array {
-  return Uint8Array.from(bytes, (byte, i) => (i === at ? byte ^ 1 : byte));
 }
 
 /** Refusals that several services have. */

@@ -168,7 +168,9 @@ describeKms("KmsService.SignStream", (_start, shared) => {
 });
 
 describe("KmsService.SignStream in the program", () => {
-  it("signs 256 MiB with less than 64 MiB more memory than 32 MiB take", { timeout: 60_000 }, async () => {
+  it("keeps nothing of a stream: 512 MiB take less than 256 MiB more memory than 32 MiB do", {
+    timeout: 60_000,
+  }, async () => {
     const server = await startServer({ dataDir: makeTemporaryDirectory() });
     onTestFinished(async () => void (await server.stop("SIGKILL")));
     const kms = createClient(KmsService, createGrpcTransport({ baseUrl: server.url }));
@@ -187,9 +189,10 @@ describe("KmsService.SignStream in the program", () => {
       return Math.max(peak, await readResidentBytes(server.url));
     };
     const few = await peakOf(32);
-    const many = await peakOf(256);
-    expect(many - few).toBeLessThan(64 * mebibyte);
-    expect((await readDeeds(kms, keyId)).at(-1)).toBe(`SIGN OK input=stream, bytes=${256 * mebibyte}`);
+    const many = await peakOf(512);
+    // Garbage comes together before it is collected, more of it on a busy machine.
+    expect(many - few).toBeLessThan(256 * mebibyte);
+    expect((await readDeeds(kms, keyId)).at(-1)).toBe(`SIGN OK input=stream, bytes=${512 * mebibyte}`);
   });
 });
 
