@@ -384,7 +384,7 @@ export type Contract = Message<"dapp.Contract"> & {
 
   /**
    * Is true if somebody changed the stored contract, or put it there past this service: then nothing of it can be relied
-   * on. So it is for those that were deployed before version 0.1.0. Absent otherwise.
+   * on. So it is for those of a store that is older than this mark. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 7;
    */

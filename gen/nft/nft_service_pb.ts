@@ -522,8 +522,8 @@ export type ListedToken = Message<"nft.ListedToken"> & {
   currentOwner: string;
 
   /**
-   * Is true in a list if somebody changed the stored token: then nothing of it can be relied on, and calls that would use
-   * it fail with RECORD_DAMAGED. Absent otherwise.
+   * Is true if somebody changed the stored token: then nothing of it can be relied on; Verify says what is wrong with it.
+   * Absent otherwise.
    *
    * @generated from field: optional bool damaged = 4;
    */
