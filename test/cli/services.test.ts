@@ -120,7 +120,9 @@ describe("qsp proposal", { timeout }, () => {
     const { walletId } = await qspJson(created, place);
     const { proposal } = await qspJson(["proposal", "create", String(walletId), "pay bob"], place);
     const { proposalId } = proposal as { proposalId: string };
-    server.tamper(`update defi_proposals set data = cast('pay eve' as blob) where proposal_id = '${proposalId}'`);
+    server.tamper(
+      `update defi_proposals set data = cast('pay eve' as blob) where proposal_id = '${proposalId}'`,
+    );
     expect(await qspDone(["proposal", "list", String(walletId)], place)).toMatch(/ DAMAGED: /);
     expect(await qsp(["proposal", "sign", proposalId, "--key-file", "ada.key"], place)).toMatchObject({
       code: 1,
