@@ -1,18 +1,12 @@
 /** The command line: starts the server, and stops it. The only file that ends the process, beside src/cli. */
 
-import { enableCompileCache } from "node:module";
 import type { AddressInfo } from "node:net";
 import os from "node:os";
-import { join } from "node:path";
 import { pino } from "pino";
 import { isClientLine } from "./cli/groups.ts";
 import { type Config, ConfigError, describeSettings, readConfig } from "./config.ts";
 import { firstCalls } from "./first-calls.ts";
 
-// What was compiled once is kept: the next start takes half the time. The variable is for threads and children. Where
-// nothing can be written, Node goes without.
-process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "../node_modules/.cache/compiled");
-enableCompileCache();
 // Signing runs in libuv's pool. As many threads as cores give the most signatures a second; more only queue
 // in the kernel. libuv reads this when the pool is first used, so it stands before everything that is loaded.
 process.env.UV_THREADPOOL_SIZE ??= String(os.availableParallelism());
