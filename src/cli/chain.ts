@@ -2,7 +2,7 @@
 import { type Block, BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { exitCodes } from "./exit.ts";
 import { readData } from "./files.ts";
-import { counted, facts, table, time } from "./output.ts";
+import { counted, facts, listing, table, time } from "./output.ts";
 import { askPages, oneOf } from "./server.ts";
 import type { Verb } from "./verb.ts";
 
@@ -38,17 +38,17 @@ export const chainVerbs: readonly Verb[] = [
         ({ validators }) => validators,
       );
       output.answer(method.listValidators.output, answer, () =>
-        answer.validators.length === 0
-          ? "There are no validators."
-          : table(
-              ["VALIDATOR", "STATUS", "REGISTERED", "NAME"],
-              answer.validators.map((validator) => [
-                validator.validatorAddress,
-                validator.registrationStatus,
-                time(validator.registeredAt),
-                validator.name,
-              ]),
-            ),
+        listing(
+          "There are no validators.",
+          ["VALIDATOR", "STATUS", "REGISTERED", "NAME"],
+          answer.validators,
+          (validator) => [
+            validator.validatorAddress,
+            validator.registrationStatus,
+            time(validator.registeredAt),
+            validator.name,
+          ],
+        ),
       );
       return exitCodes.done;
     },

@@ -11,7 +11,7 @@ import {
 } from "./device-file.ts";
 import { distrust, exitCodes } from "./exit.ts";
 import { readText } from "./files.ts";
-import { facts, table, time } from "./output.ts";
+import { facts, listing, time } from "./output.ts";
 import { withProvider } from "./pem-keys.ts";
 import { askPages } from "./server.ts";
 import type { Verb, VerbInput } from "./verb.ts";
@@ -56,19 +56,19 @@ export const deviceVerbs: readonly Verb[] = [
         ({ devices }) => devices,
       );
       output.answer(method.listDevices.output, answer, () =>
-        answer.devices.length === 0
-          ? "There are no devices."
-          : table(
-              ["DEVICE", "NAME", "TYPE", "STATUS", "LAST SEEN", "FIRMWARE"],
-              answer.devices.map((device) => [
-                device.deviceId,
-                device.deviceName,
-                device.deviceType,
-                device.registrationStatus,
-                time(device.lastSeenAt),
-                device.firmwareVersion === undefined ? "" : String(device.firmwareVersion),
-              ]),
-            ),
+        listing(
+          "There are no devices.",
+          ["DEVICE", "NAME", "TYPE", "STATUS", "LAST SEEN", "FIRMWARE"],
+          answer.devices,
+          (device) => [
+            device.deviceId,
+            device.deviceName,
+            device.deviceType,
+            device.registrationStatus,
+            time(device.lastSeenAt),
+            device.firmwareVersion === undefined ? "" : String(device.firmwareVersion),
+          ],
+        ),
       );
       return exitCodes.done;
     },

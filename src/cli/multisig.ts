@@ -1,7 +1,7 @@
 /** `qsp multisig`: wallets whose signers decide together. */
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
 import { exitCodes, usageError } from "./exit.ts";
-import { facts, table, unlessDamaged } from "./output.ts";
+import { facts, listing, unlessDamaged } from "./output.ts";
 import { readPublicKey, withProvider } from "./pem-keys.ts";
 import { askPages } from "./server.ts";
 import type { Verb, VerbInput } from "./verb.ts";
@@ -43,16 +43,16 @@ export const multisigVerbs: readonly Verb[] = [
         ({ wallets }) => wallets,
       );
       output.answer(method.listWallets.output, answer, () =>
-        answer.wallets.length === 0
-          ? "There are no wallets of signers."
-          : table(
-              ["WALLET", "THRESHOLD", "SIGNERS"],
-              answer.wallets.map((wallet) => [
-                wallet.walletId,
-                `${wallet.threshold} of ${wallet.signers.length}`,
-                unlessDamaged(wallet, wallet.signers.join(" ")),
-              ]),
-            ),
+        listing(
+          "There are no wallets of signers.",
+          ["WALLET", "THRESHOLD", "SIGNERS"],
+          answer.wallets,
+          (wallet) => [
+            wallet.walletId,
+            `${wallet.threshold} of ${wallet.signers.length}`,
+            unlessDamaged(wallet, wallet.signers.join(" ")),
+          ],
+        ),
       );
       return exitCodes.done;
     },

@@ -1,7 +1,7 @@
 /** `qsp nft`: tokens that their creator signed. */
 import { NftService } from "#gen/nft/nft_service_pb.ts";
 import { exitCodes } from "./exit.ts";
-import { facts, table, time, unlessDamaged } from "./output.ts";
+import { facts, listing, time, unlessDamaged } from "./output.ts";
 import { askPages } from "./server.ts";
 import type { Verb } from "./verb.ts";
 
@@ -42,16 +42,11 @@ export const nftVerbs: readonly Verb[] = [
         ({ tokens }) => tokens,
       );
       output.answer(method.listTokens.output, answer, () =>
-        answer.tokens.length === 0
-          ? "There are no tokens."
-          : table(
-              ["TOKEN", "OWNER", "NAME"],
-              answer.tokens.map((token) => [
-                token.tokenId,
-                token.currentOwner,
-                unlessDamaged(token, token.name),
-              ]),
-            ),
+        listing("There are no tokens.", ["TOKEN", "OWNER", "NAME"], answer.tokens, (token) => [
+          token.tokenId,
+          token.currentOwner,
+          unlessDamaged(token, token.name),
+        ]),
       );
       return exitCodes.done;
     },

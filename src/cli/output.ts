@@ -48,6 +48,16 @@ export function table(headers: readonly string[], rows: readonly (readonly strin
     .join("\n");
 }
 
+/** A table of a row for each item; if there is none, a sentence that says so. */
+export function listing<Item>(
+  none: string,
+  headers: readonly string[],
+  items: readonly Item[],
+  cellsOf: (item: Item) => readonly string[],
+): string {
+  return items.length === 0 ? none : table(headers, items.map(cellsOf));
+}
+
 /** Lines of a name and a value; a value that is undefined has none. */
 export function facts(pairs: Readonly<Record<string, string | undefined>>): string {
   const known = Object.entries(pairs).filter(([, value]) => value !== undefined && value !== "");

@@ -7,7 +7,7 @@ import { addressOf } from "../crypto/address.ts";
 import { equalBytes } from "../crypto/bytes.ts";
 import { distrust, exitCodes, usageError } from "./exit.ts";
 import { readData } from "./files.ts";
-import { facts, table, time, unlessDamaged } from "./output.ts";
+import { facts, listing, time, unlessDamaged } from "./output.ts";
 import { readSecretKey, withProvider } from "./pem-keys.ts";
 import { askPages, type Server } from "./server.ts";
 import type { Verb, VerbInput } from "./verb.ts";
@@ -44,18 +44,18 @@ export const proposalVerbs: readonly Verb[] = [
         ({ proposals }) => proposals,
       );
       output.answer(method.listProposals.output, answer, () =>
-        answer.proposals.length === 0
-          ? "There are no proposals."
-          : table(
-              ["PROPOSAL", "STATUS", "SIGNED", "CREATED", "TITLE"],
-              answer.proposals.map((proposal) => [
-                proposal.proposalId,
-                proposal.proposalStatus,
-                `${proposal.signatureCount} of ${proposal.threshold}`,
-                time(proposal.createdAt),
-                unlessDamaged(proposal, proposal.title),
-              ]),
-            ),
+        listing(
+          "There are no proposals.",
+          ["PROPOSAL", "STATUS", "SIGNED", "CREATED", "TITLE"],
+          answer.proposals,
+          (proposal) => [
+            proposal.proposalId,
+            proposal.proposalStatus,
+            `${proposal.signatureCount} of ${proposal.threshold}`,
+            time(proposal.createdAt),
+            unlessDamaged(proposal, proposal.title),
+          ],
+        ),
       );
       return exitCodes.done;
     },

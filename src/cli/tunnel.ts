@@ -3,7 +3,7 @@ import { existsSync, rmSync } from "node:fs";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { distrust, exitCodes, usageError } from "./exit.ts";
 import { readChunks, readText, sizeOf } from "./files.ts";
-import { bytes, counted, facts, table, unlessDamaged } from "./output.ts";
+import { bytes, counted, facts, listing, unlessDamaged } from "./output.ts";
 import { withProvider } from "./pem-keys.ts";
 import { createProgress, withProgress } from "./progress.ts";
 import { askPages } from "./server.ts";
@@ -72,19 +72,19 @@ export const tunnelVerbs: readonly Verb[] = [
         ({ tunnels }) => tunnels,
       );
       output.answer(method.listTunnels.output, answer, () =>
-        answer.tunnels.length === 0
-          ? "There are no tunnels."
-          : table(
-              ["TUNNEL", "NAME", "ADDRESS", "SESSION", "PACKETS", "BYTES"],
-              answer.tunnels.map((tunnel) => [
-                tunnel.tunnelId,
-                unlessDamaged(tunnel, tunnel.peerName),
-                tunnel.assignedIp,
-                tunnel.sessionStatus,
-                String(tunnel.packetCount),
-                String(tunnel.byteCount),
-              ]),
-            ),
+        listing(
+          "There are no tunnels.",
+          ["TUNNEL", "NAME", "ADDRESS", "SESSION", "PACKETS", "BYTES"],
+          answer.tunnels,
+          (tunnel) => [
+            tunnel.tunnelId,
+            unlessDamaged(tunnel, tunnel.peerName),
+            tunnel.assignedIp,
+            tunnel.sessionStatus,
+            String(tunnel.packetCount),
+            String(tunnel.byteCount),
+          ],
+        ),
       );
       return exitCodes.done;
     },

@@ -2,7 +2,7 @@
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { exitCodes } from "./exit.ts";
 import { readData, readText, writeFile } from "./files.ts";
-import { bytes, facts, table, time, unlessDamaged } from "./output.ts";
+import { bytes, facts, listing, time, unlessDamaged } from "./output.ts";
 import { askPages } from "./server.ts";
 import { readSignature } from "./signatures.ts";
 import type { Verb } from "./verb.ts";
@@ -40,17 +40,17 @@ export const walletVerbs: readonly Verb[] = [
         ({ wallets }) => wallets,
       );
       output.answer(method.listWallets.output, answer, () =>
-        answer.wallets.length === 0
-          ? "There are no wallets."
-          : table(
-              ["WALLET", "ADDRESS", "CREATED", "LABEL"],
-              answer.wallets.map((wallet) => [
-                wallet.walletId,
-                wallet.address,
-                time(wallet.createdAt),
-                unlessDamaged(wallet, wallet.label),
-              ]),
-            ),
+        listing(
+          "There are no wallets.",
+          ["WALLET", "ADDRESS", "CREATED", "LABEL"],
+          answer.wallets,
+          (wallet) => [
+            wallet.walletId,
+            wallet.address,
+            time(wallet.createdAt),
+            unlessDamaged(wallet, wallet.label),
+          ],
+        ),
       );
       return exitCodes.done;
     },
