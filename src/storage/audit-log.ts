@@ -25,19 +25,26 @@ export interface AuditAppender {
 export interface PendingEntries extends AuditAppender {
   /** What writes them, and the new end of the chain. */
   finish(): Statement[];
-  /** The end of the chain with them. */
-  head(): AuditHead;
+  /** They are on the disk. */
+  committed(): void;
 }
 
 /** Entries in one statement; 9 values each, and SQLite takes 32,766. */
 const maxRowsPerStatement = 64;
 
-/** Reads and writes the chain of a database. */
+/**
+ * Reads and writes the chain of a database. It remembers the newest end that it saw, so that nobody can put an older
+ * log back under a program that runs.
+ */
 export interface AuditChain {
   /** Reads the end of the chain; runs first in each transaction that writes. */
   readonly readHead: Statement;
-  /** @param rows what `readHead` gave. @throws StoreFailure if somebody else wrote the end of the chain */
+  /** @param rows what `readHead` gave. @throws StoreFailure if the end is none of ours, or an older one was put back */
   start(rows: readonly unknown[], now: () => Date): PendingEntries;
+  /** The newest end that this program saw. */
+  newestSeen(): AuditHead;
+  /** Reads the end, outside of a transaction. @throws StoreFailure as `start` does */
+  readTrueHead(db: Reader): Promise<AuditHead>;
 }
 
 /**
@@ -63,18 +70,38 @@ export function createAuditChain(db: Kysely<Schema>, tagKey: Uint8Array): AuditC
   const insertHead = db.insertInto("audit_head").values(headRow).compile().sql;
   const { id: _, ...changing } = headRow;
   const updateHead = db.updateTable("audit_head").set(changing).where("id", "=", 1).compile().sql;
+  let newest = emptyChain;
+
+  /** @param known what was the end at some time before the row was read */
+  const trust = (row: AuditHeadTable | undefined, known: AuditHead): AuditHead => {
+    const head: AuditHead = row ? { sequence: row.sequence, entryHash: row.entry_hash } : emptyChain;
+    if (row && !equalTags(row.head_tag, tagHead(tagKey, head)))
+      throw new StoreFailure("CORRUPT", new Error("the end of the audit chain was changed from outside"));
+    const isOther = head.sequence === known.sequence && head.entryHash !== known.entryHash;
+    if (head.sequence < known.sequence || isOther)
+      throw new StoreFailure("CORRUPT", new Error("an older audit chain was put in place of a newer one"));
+    return head;
+  };
+  const see = (head: AuditHead): void => {
+    if (head.sequence > newest.sequence) newest = head;
+  };
 
   return {
     readHead: db.selectFrom("audit_head").selectAll().where("id", "=", 1).compile(),
+    newestSeen: () => newest,
+    async readTrueHead(reader) {
+      const known = newest;
+      const head = trust(await readHeadRow(reader), known);
+      see(head);
+      return head;
+    },
     start(rows, now) {
       const [row] = rows as readonly AuditHeadTable[];
-      const first: AuditHead = row ? { sequence: row.sequence, entryHash: row.entry_hash } : emptyChain;
-      if (row && !equalTags(row.head_tag, tagHead(tagKey, first)))
-        throw new StoreFailure("CORRUPT", new Error("the end of the audit chain was changed from outside"));
-      let head = first;
+      let head = trust(row, newest);
+      see(head);
       const entries: AuditEntriesTable[] = [];
       return {
-        head: () => head,
+        committed: () => see(head),
         append(entry) {
           const placed = { ...entry, sequence: head.sequence + 1, timestamp: now() };
           const entryHash = hashEntry(placed, head.entryHash);
@@ -169,8 +196,12 @@ async function countEntries(db: Reader, keyId: string): Promise<number> {
 
 /** Reads the end of the chain as it says it is. */
 export async function readHead(db: Reader): Promise<AuditHead> {
-  const row = await db.selectFrom("audit_head").selectAll().where("id", "=", 1).executeTakeFirst();
+  const row = await readHeadRow(db);
   return row ? { sequence: row.sequence, entryHash: row.entry_hash } : emptyChain;
+}
+
+function readHeadRow(db: Reader): Promise<AuditHeadTable | undefined> {
+  return db.selectFrom("audit_head").selectAll().where("id", "=", 1).executeTakeFirst();
 }
 
 /** An entry out of its row. */

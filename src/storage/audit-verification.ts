@@ -41,6 +41,8 @@ export interface AuditVerificationParts {
   /** RootKeys.audit */
   readonly tagKey: Uint8Array;
   readonly verifyCheckpoint: (checkpoint: SignedCheckpoint) => Promise<boolean>;
+  /** An end of the log that this program saw itself; the log must still go through it. */
+  readonly seen: AuditHead;
   /** A checkpoint that was kept outside of the store; the log must still agree with it. */
   readonly outside?: SignedCheckpoint | undefined;
   /** Called now and then with the entries that were checked, and all that there are. */
@@ -62,7 +64,7 @@ export async function verifyAuditLog(parts: AuditVerificationParts): Promise<Aud
   const { stated, isTrue, lastRow } = await readEnds(parts);
   const end = Math.min(Math.max(stated.sequence, lastRow), Number.MAX_SAFE_INTEGER);
   const walk = await walkChain(parts, end, await readCheckpoints(parts, end));
-  const fault = walk.fault ?? findFaultOfEnd(walk, stated, isTrue);
+  const fault = walk.fault ?? findFaultOfEnd(walk, stated, isTrue) ?? findPutBack(walk, parts.seen);
   return {
     valid: fault === undefined,
     entries: walk.entries,
@@ -114,6 +116,12 @@ function findFaultOfEnd({ last, checkpoint }: Walk, stated: AuditHead, isTrue: b
   return undefined;
 }
 
+/** A log may be whole, and an older one. */
+function findPutBack({ last }: Walk, seen: AuditHead): Fault | undefined {
+  if (last.sequence >= seen.sequence) return undefined;
+  return { sequence: last.sequence + 1, reason: "the entry is missing: an older log was put back" };
+}
+
 interface Walk {
   readonly entries: number;
   readonly last: AuditHead;
@@ -139,7 +147,7 @@ async function walkChain(
     const rows = await readEntryRows(parts.db, position, chunkRows, end);
     for (const row of rows) {
       entries += 1;
-      fault ??= checkRow(row, last, parts.tagKey);
+      fault ??= checkRow(row, last, parts.tagKey) ?? checkSeen(row, parts.seen);
       last = { sequence: row.sequence, entryHash: row.entry_hash };
       while (fault === undefined && waiting[0] !== undefined && waiting[0].sequence <= row.sequence) {
         const due = waiting.shift() as SignedCheckpoint;
@@ -169,6 +177,11 @@ function checkRow(row: AuditEntriesTable, previous: AuditHead, tagKey: Uint8Arra
   if (!equalTags(row.entry_tag, tagEntry(tagKey, row.entry_hash)))
     return { sequence: expected, reason: "the entry was not written by this program" };
   return undefined;
+}
+
+function checkSeen(row: AuditEntriesTable, seen: AuditHead): Fault | undefined {
+  if (row.sequence !== seen.sequence || row.entry_hash === seen.entryHash) return undefined;
+  return { sequence: row.sequence, reason: "the log is not the one that this server saw" };
 }
 
 /** A changed time may be none that a date can hold. */

@@ -6,8 +6,8 @@
  */
 import type { Kysely } from "kysely";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
-import type { NewAuditEntry } from "./audit-chain.ts";
-import { createAuditChain, readHead } from "./audit-log.ts";
+import type { AuditHead, NewAuditEntry } from "./audit-chain.ts";
+import { type AuditChain, createAuditChain } from "./audit-log.ts";
 import { type AuditVerification, type AuditVerificationParts, verifyAuditLog } from "./audit-verification.ts";
 import { type CheckpointSigner, keepCheckpoint, openCheckpointSigner } from "./checkpoints.ts";
 import {
@@ -58,7 +58,7 @@ export interface Store {
   readonly reader: Reader;
   /**
    * Runs work in a transaction that it shares with others; what it wrote is on the disk when this returns. The work
-   * may run twice, so it must do nothing but write. It reads through its transaction alone.
+   * may run several times, so it must do nothing but write. It reads through its transaction alone.
    *
    * @throws StoreFailure if the database is at fault; then nothing was written, or it is not known.
    */
@@ -140,7 +140,10 @@ export async function openStore({
   try {
     const { vault, keys } = await unlock(database, masterKey);
     const signer = await openCheckpointSigner(database, vault, provider);
-    return createStore({ database, vault, keys, signer, now, onCommit });
+    const chain = createAuditChain(database.writer, keys.audit);
+    // A log that is damaged already is told of by whoever writes or verifies.
+    await chain.readTrueHead(database.reader).catch(passUnlessCorrupt);
+    return createStore({ database, vault, keys, signer, chain, now, onCommit });
   } catch (error) {
     await database.close();
     if (!(error instanceof StoreFailure)) throw error;
@@ -148,17 +151,21 @@ export async function openStore({
   }
 }
 
+function passUnlessCorrupt(error: unknown): void {
+  if (!(error instanceof StoreFailure && error.code === "CORRUPT")) throw error;
+}
+
 /** What a store is made of. */
 interface StoreParts extends Omit<Awaited<ReturnType<typeof unlock>>, "keyring"> {
   readonly database: Database;
   readonly signer: CheckpointSigner;
+  readonly chain: AuditChain;
   readonly now: () => Date;
   readonly onCommit: NonNullable<StoreOptions["onCommit"]>;
 }
 
-function createStore({ database, vault, keys, signer, now, onCommit }: StoreParts): Store {
+function createStore({ database, vault, keys, signer, chain, now, onCommit }: StoreParts): Store {
   const { reader, writer, writeConnection } = database;
-  const chain = createAuditChain(writer, keys.audit);
   const listeners = new Set<() => void>();
 
   const answers: Pick<WriteTransaction, "once" | "findAnswer" | "keepAnswer"> = {
@@ -199,6 +206,7 @@ function createStore({ database, vault, keys, signer, now, onCommit }: StorePart
         // What is written last is the audit log's alone: if it does not fit, somebody changed the log.
         throw error instanceof StoreFailure ? error : new StoreFailure("CORRUPT", error);
       });
+      pending.committed();
     } catch (error) {
       await writeConnection.rollback();
       throw error;
@@ -208,7 +216,7 @@ function createStore({ database, vault, keys, signer, now, onCommit }: StorePart
     if (hasEntries) checkpointer.entriesWritten();
   };
   const group = createGroupCommit(transact, (error) => error instanceof StoreFailure);
-  const checkpointer = createCheckpointer(reader, signer, group.run, now);
+  const checkpointer = createCheckpointer(() => chain.readTrueHead(reader), signer, group.run, now);
 
   const store: Store = {
     reader,
@@ -241,8 +249,13 @@ function createStore({ database, vault, keys, signer, now, onCommit }: StorePart
       if (!store.isTagged(fields, tag)) throw new RecordDamaged(record);
     },
     async verifyAudit(options) {
-      const parts = { db: reader, tagKey: keys.audit, verifyCheckpoint: signer.verify, ...options };
-      const found = await verifyAuditLog(parts);
+      const found = await verifyAuditLog({
+        db: reader,
+        tagKey: keys.audit,
+        verifyCheckpoint: signer.verify,
+        seen: chain.newestSeen(),
+        ...options,
+      });
       if (!found.valid || found.entries === 0 || found.checkpoint?.entryHash === found.head) return found;
       // What was just verified can be vouched for.
       const checkpoint = await signer.sign({ sequence: found.entries, entryHash: found.head }, now());
@@ -274,7 +287,7 @@ function createStore({ database, vault, keys, signer, now, onCommit }: StorePart
 
 /** Signs a checkpoint some time after entries were written, and at the end. */
 function createCheckpointer(
-  reader: Reader,
+  readTrueHead: () => Promise<AuditHead>,
   signer: CheckpointSigner,
   write: Store["write"],
   now: () => Date,
@@ -282,7 +295,7 @@ function createCheckpointer(
   let timer: NodeJS.Timeout | undefined;
   let signing: Promise<void> = Promise.resolve();
   const sign = async (): Promise<void> => {
-    const head = await readHead(reader);
+    const head = await readTrueHead();
     if (head.sequence === 0) return;
     const checkpoint = await signer.sign(head, now());
     await write(({ db }) => keepCheckpoint(db, checkpoint));

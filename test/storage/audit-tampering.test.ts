@@ -3,7 +3,7 @@
  *
  * The log of each test has 8 entries and a checkpoint at entry 5: what it is like within a second of its last entries.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { SignedCheckpoint } from "../../src/storage/audit-verification.ts";
 import type { AuditEntriesTable } from "../../src/storage/schema.ts";
 import type { Store } from "../../src/storage/store.ts";
@@ -73,10 +73,33 @@ describeStores("verifying a log that was tampered with", (makePlace) => {
     outside = checkpoint;
     await writing.close();
     newer = await copyLog(place);
-    store = await place.open({ atEnd: afterAll });
   }, 60_000);
 
-  beforeEach(() => restoreLog(place, { ...newer, audit_checkpoints: older.audit_checkpoints }));
+  beforeEach(async () => {
+    await restoreLog(place, { ...newer, audit_checkpoints: older.audit_checkpoints });
+    await open();
+  });
+
+  afterEach(() => close());
+
+  const endings: (() => unknown)[] = [];
+  const open = async (): Promise<void> => {
+    store = await place.open({ atEnd: (end) => endings.unshift(end) });
+  };
+  const close = async (): Promise<void> => {
+    for (const end of endings.splice(0)) await end();
+  };
+  /** Opens the store again: it remembers nothing of what it saw. */
+  const reopen = async (): Promise<void> => {
+    await close();
+    await open();
+  };
+  /** Somebody else's entries. */
+  const writeElsewhere = async (count: number): Promise<void> => {
+    const other = await place.open();
+    await writeEntries(other, count, "eve");
+    await other.close();
+  };
 
   const verifyLog = async () => verdict(await store.verifyAudit());
 
@@ -230,6 +253,22 @@ describeStores("verifying a log that was tampered with", (makePlace) => {
   });
 
   describe("the head", () => {
+    it.each(["made up", "put back"])(
+      "is not signed when it was %s since entries were written",
+      async (how) => {
+        const [, , , , , , seventh] = newer.audit_entries;
+        await writeEntries(store, 1);
+        await remove("sequence > 7");
+        if (how === "put back") await restoreLog(place, { audit_head: older.audit_head });
+        else
+          await place.query("update audit_head set sequence = 7, entry_hash = $1", [
+            seventh?.entry_hash ?? "",
+          ]);
+        await close();
+        expect((await copyLog(place)).audit_checkpoints.map(({ sequence }) => sequence)).toEqual([5]);
+      },
+    );
+
     const changes = {
       sequence: "sequence = 7",
       entry_hash: `entry_hash = '${"ab".repeat(32)}'`,
@@ -263,9 +302,7 @@ describeStores("verifying a log that was tampered with", (makePlace) => {
 
     it("is noticed when it is that of another history of the same length", async () => {
       await restoreLog(place, older);
-      const other = await place.open();
-      await writeEntries(other, 3, "eve");
-      await other.close();
+      await writeElsewhere(3);
       const { audit_head } = await copyLog(place);
       await restoreLog(place, { ...newer, audit_head, audit_checkpoints: older.audit_checkpoints });
       expect(await verifyLog()).toMatchObject({ valid: false });
@@ -311,29 +348,61 @@ describeStores("verifying a log that was tampered with", (makePlace) => {
     });
   });
 
-  describe("an older copy of the whole log", () => {
+  describe("an older copy of the whole log, under a store that saw the newer one", () => {
+    it("is noticed: the first entry after it is missing", async () => {
+      await restoreLog(place, older);
+      expect(await verifyLog()).toEqual({ ...brokenAfterCheckpoint(6), entries: 5 });
+    });
+
+    it("is noticed when it is empty", async () => {
+      await restoreLog(place, { audit_entries: [], audit_head: [], audit_checkpoints: [] });
+      expect(await verifyLog()).toEqual({ ...brokenAt(1), entries: 0 });
+    });
+
+    it("is noticed when it went on in another way", async () => {
+      await restoreLog(place, older);
+      await writeElsewhere(4);
+      expect(await verifyLog()).toMatchObject({ valid: false, firstBrokenSequence: 8 });
+    });
+
+    it("takes no more entries", async () => {
+      await restoreLog(place, older);
+      await expect(writeEntries(store, 1)).rejects.toMatchObject(corrupt);
+      expect(await readEntryRows(place)).toEqual(older.audit_entries);
+    });
+
+    it("takes no more entries when it is empty", async () => {
+      await restoreLog(place, { audit_entries: [], audit_head: [], audit_checkpoints: [] });
+      await expect(writeEntries(store, 1)).rejects.toMatchObject(corrupt);
+      expect(await readEntryRows(place)).toEqual([]);
+    });
+  });
+
+  describe("an older copy of the whole log, under a store that is opened after", () => {
     it("is valid by itself", async () => {
       await restoreLog(place, older);
+      await reopen();
       expect(await verifyLog()).toEqual({ ...valid, entries: 5, checkpointAt: 5 });
     });
 
     it("is noticed with a checkpoint that was kept elsewhere: the first entry after it is missing", async () => {
       await restoreLog(place, older);
+      await reopen();
       const found = verdict(await store.verifyAudit({ outside }));
       expect(found).toEqual({ ...brokenAfterCheckpoint(6), entries: 5 });
     });
 
     it("is noticed with a checkpoint that was kept elsewhere when it is empty", async () => {
       await restoreLog(place, { audit_entries: [], audit_head: [], audit_checkpoints: [] });
+      await reopen();
       expect(await verifyLog()).toEqual({ ...valid, entries: 0, checkpointAt: undefined });
       expect(verdict(await store.verifyAudit({ outside }))).toEqual({ ...brokenAt(1), entries: 0 });
     });
 
     it("is noticed with a checkpoint that was kept elsewhere when other entries came after it", async () => {
       await restoreLog(place, older);
-      const other = await place.open();
-      await writeEntries(other, 6, "eve");
-      await other.close();
+      await writeElsewhere(6);
+      await reopen();
       expect(await verifyLog()).toEqual({ ...valid, entries: 11, checkpointAt: 11 });
       expect(verdict(await store.verifyAudit({ outside }))).toMatchObject(brokenAt(8));
     });
@@ -342,9 +411,7 @@ describeStores("verifying a log that was tampered with", (makePlace) => {
   describe("a checkpoint that was kept elsewhere", () => {
     it("agrees with the log that it was signed of, and with a longer one", async () => {
       expect(verdict(await store.verifyAudit({ outside }))).toEqual({ ...valid, checkpointAt: 8 });
-      const other = await place.open();
-      await writeEntries(other, 2);
-      await other.close();
+      await writeElsewhere(2);
       const found = verdict(await store.verifyAudit({ outside }));
       expect(found).toEqual({ ...valid, entries: 10, checkpointAt: 10 });
     });
