@@ -403,6 +403,7 @@ export const comments: Readonly<Record<string, string>> = {
   "kms.KeyRecord.public_key": "Holds the raw public key (FIPS 203, 204 or 205); absent in lists.",
   "kms.KeyRecord.public_key_pem": "Holds the same key as a PEM SubjectPublicKeyInfo (RFC 9881, 9935 or 9909); absent in lists.",
   "kms.KeyRecord.public_jwk": "Holds the same key as a JSON Web Key (RFC 9964); only in GetKey, and only for ML-DSA, which alone has one.",
+  "kms.KeyRecord.damaged": "Is true in a list if somebody changed the stored record: then nothing of it can be relied on, and calls that would\nuse it fail with KEY_DAMAGED. Absent otherwise.",
   "kms.KmsService": "Holds keys for others: makes them, uses them, and tells what was done with them.\n\nThe secret half of a key never leaves the service. Every use of a key, and every attempt that was refused, has an\nentry in the audit log, which is on the disk before the answer is given; where the entry can not be written there\nis no answer.",
   "kms.KmsService.CreateKey": "Makes a key pair and keeps its secret half sealed.\n\nWith an Idempotency-Key a retry gives the first answer again, for 24 hours; so do RotateKey and DestroyKey.",
   "kms.KmsService.GetKey": "Describes a key, with its public half in three forms. Fails with KEY_NOT_FOUND.",

@@ -3,7 +3,7 @@ import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { exitCodes, usageError } from "./exit.ts";
 import { writeFile } from "./files.ts";
-import { facts, listing, time } from "./output.ts";
+import { facts, listing, time, unlessDamaged } from "./output.ts";
 import { keyAlgorithms } from "./pem-keys.ts";
 import { askPages } from "./server.ts";
 import type { Verb } from "./verb.ts";
@@ -53,7 +53,7 @@ export const kmsVerbs: readonly Verb[] = [
           "There are no keys.",
           ["KEY", "ALGORITHM", "STATUS", "CREATED", "ALIAS"],
           answer.keys,
-          (key) => [key.keyId, key.algorithm, key.status, time(key.createdAt), key.alias],
+          (key) => [key.keyId, key.algorithm, key.status, time(key.createdAt), unlessDamaged(key, key.alias)],
         ),
       );
       return exitCodes.done;

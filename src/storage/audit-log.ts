@@ -13,6 +13,7 @@ import type { Statement } from "./connection.ts";
 import type { Reader } from "./database.ts";
 import { cutPage, type Page, type PageRequest } from "./pages.ts";
 import { equalTags } from "./record-tag.ts";
+import { readTime } from "./row-values.ts";
 import type { AuditEntriesTable, AuditHeadTable, Schema } from "./schema.ts";
 import { StoreFailure } from "./store-error.ts";
 
@@ -211,7 +212,7 @@ export function toEntry(row: AuditEntriesTable): AuditEntry {
     keyId: row.key_id,
     operation: row.operation,
     user: row.user_name,
-    timestamp: new Date(row.occurred_at_ms),
+    timestamp: readTime(row.occurred_at_ms),
     // Checked by the chain's hash, where it matters.
     outcome: row.outcome as AuditEntry["outcome"],
     details: row.details,

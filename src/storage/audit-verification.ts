@@ -2,7 +2,6 @@
 import { setImmediate } from "node:timers/promises";
 import {
   type AuditCheckpoint,
-  type AuditEntry,
   type AuditHead,
   emptyChain,
   hashEntry,
@@ -12,6 +11,7 @@ import {
 import { readEntryRows, toEntry } from "./audit-log.ts";
 import type { Reader } from "./database.ts";
 import { equalTags } from "./record-tag.ts";
+import { readTime } from "./row-values.ts";
 import type { AuditCheckpointsTable, AuditEntriesTable } from "./schema.ts";
 
 /** A checkpoint with its signature. */
@@ -172,7 +172,7 @@ function checkRow(row: AuditEntriesTable, previous: AuditHead, tagKey: Uint8Arra
   const expected = previous.sequence + 1;
   if (row.sequence < expected) return { sequence: expected, reason: "there is an entry before the first" };
   if (row.sequence !== expected) return { sequence: expected, reason: "the entry is missing" };
-  if (hashOf(toEntry(row), previous.entryHash) !== row.entry_hash)
+  if (hashEntry(toEntry(row), previous.entryHash) !== row.entry_hash)
     return { sequence: expected, reason: "the entry is not as it was written" };
   if (!equalTags(row.entry_tag, tagEntry(tagKey, row.entry_hash)))
     return { sequence: expected, reason: "the entry was not written by this program" };
@@ -182,11 +182,6 @@ function checkRow(row: AuditEntriesTable, previous: AuditHead, tagKey: Uint8Arra
 function checkSeen(row: AuditEntriesTable, seen: AuditHead): Fault | undefined {
   if (row.sequence !== seen.sequence || row.entry_hash === seen.entryHash) return undefined;
   return { sequence: row.sequence, reason: "the log is not the one that this server saw" };
-}
-
-/** A changed time may be none that a date can hold. */
-function hashOf(entry: AuditEntry, previousHash: string): string {
-  return Number.isNaN(entry.timestamp.getTime()) ? "" : hashEntry(entry, previousHash);
 }
 
 async function checkCheckpoint(
@@ -223,7 +218,7 @@ export function toCheckpoint(row: AuditCheckpointsTable): SignedCheckpoint {
   return {
     sequence: row.sequence,
     entryHash: row.entry_hash,
-    signedAt: new Date(row.signed_at_ms),
+    signedAt: readTime(row.signed_at_ms),
     signature: row.signature,
   };
 }

@@ -1,6 +1,7 @@
 /** Counts of the rows of lists, kept with the rows, so that nobody has to scan a list to know how long it is. */
 import { type Kysely, sql } from "kysely";
 import type { Reader } from "./database.ts";
+import { readUint32 } from "./row-values.ts";
 import type { Schema } from "./schema.ts";
 
 /**
@@ -48,5 +49,5 @@ export async function readCount(db: Reader, list: string): Promise<number> {
     .select("row_count")
     .where("list_name", "=", list)
     .executeTakeFirst();
-  return row?.row_count ?? 0;
+  return readUint32(row?.row_count ?? 0);
 }

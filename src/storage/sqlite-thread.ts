@@ -1,5 +1,5 @@
 /** The thread that owns a SQLite file: it alone waits for the disk. */
-import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import type { Statement, StatementResult } from "./connection.ts";
 
@@ -28,7 +28,19 @@ const busyCode = 5;
 /** Prepared statements to keep; the texts of ours are fewer. */
 const maxPrepared = 500;
 
-const prepared = new Map<string, StatementSync>();
+/** A statement, and the columns that it gives. */
+interface Prepared {
+  readonly statement: StatementSync;
+  readonly columns: readonly ResultColumn[];
+}
+
+/** A column of a result, and what makes its values those of its type; none where it is computed. */
+interface ResultColumn {
+  readonly name: string;
+  readonly repair: ((value: SQLOutputValue) => SQLOutputValue) | undefined;
+}
+
+const prepared = new Map<string, Prepared>();
 let database: DatabaseSync | undefined;
 
 parentPort?.on("message", ({ id, statements }: SqliteRequest) => {
@@ -78,35 +90,66 @@ function execute(opened: DatabaseSync, { sql, parameters }: Statement): Statemen
   const ready = prepare(opened, sql);
   // What SQLite does not take, it refuses by itself.
   const values = parameters as readonly SQLInputValue[];
-  if (ready.columns().length > 0) return { rows: readRows(ready, values) };
-  return { rows: [], changedRows: Number(ready.run(...values).changes) };
+  if (ready.columns.length === 0)
+    return { rows: [], changedRows: Number(ready.statement.run(...values).changes) };
+  const rows = readRows(ready.statement, values);
+  for (const row of rows) repair(row, ready.columns);
+  return { rows };
 }
 
-function prepare(opened: DatabaseSync, sql: string): StatementSync {
+function prepare(opened: DatabaseSync, sql: string): Prepared {
   let ready = prepared.get(sql);
   if (ready === undefined) {
-    ready = opened.prepare(sql);
+    const statement = opened.prepare(sql);
+    const columns = statement.columns().map(({ name, type }) => ({ name, repair: repairs[type ?? ""] }));
+    ready = { statement, columns };
     if (prepared.size >= maxPrepared) prepared.clear();
     prepared.set(sql, ready);
   }
   return ready;
 }
 
+/**
+ * SQLite keeps a value of any type in a column of any type (https://sqlite.org/datatype3.html). Values of ours are of
+ * the type that their column declares; what somebody else put there becomes some value of that type, so that its
+ * record can be read, and its tag can tell.
+ */
+const repairs: Readonly<Record<string, (value: SQLOutputValue) => SQLOutputValue>> = {
+  TEXT: (value) =>
+    typeof value === "string"
+      ? value
+      : value instanceof Uint8Array
+        ? Buffer.from(value).toString()
+        : `${value}`,
+  BLOB: (value) => (value instanceof Uint8Array ? value : Buffer.from(`${value}`)),
+  INTEGER: (value) => (Number.isInteger(value) ? value : -1),
+};
+
+function repair(row: Record<string, SQLOutputValue>, columns: readonly ResultColumn[]): void {
+  for (const { name, repair } of columns) {
+    const value = row[name];
+    if (repair && value !== null && value !== undefined) row[name] = repair(value);
+  }
+}
+
 /** Whole numbers of ours stay below 2^53; of one that somebody made larger we need to know only that. */
-function readRows(ready: StatementSync, values: readonly SQLInputValue[]): readonly unknown[] {
+function readRows(
+  statement: StatementSync,
+  values: readonly SQLInputValue[],
+): Record<string, SQLOutputValue>[] {
   try {
-    return ready.all(...values);
+    return statement.all(...values);
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "ERR_OUT_OF_RANGE")) throw error;
-    ready.setReadBigInts(true);
+    statement.setReadBigInts(true);
     try {
-      const toNumber = ([name, value]: [string, unknown]) => [
+      const toNumber = ([name, value]: [string, SQLOutputValue]) => [
         name,
         typeof value === "bigint" ? Number(value) : value,
       ];
-      return ready.all(...values).map((row) => Object.fromEntries(Object.entries(row).map(toNumber)));
+      return statement.all(...values).map((row) => Object.fromEntries(Object.entries(row).map(toNumber)));
     } finally {
-      ready.setReadBigInts(false);
+      statement.setReadBigInts(false);
     }
   }
 }

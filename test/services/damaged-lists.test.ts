@@ -1,112 +1,175 @@
-/** What lists say of records that somebody changed straight in the database. */
-import { expect, it } from "vitest";
+/**
+ * What lists say of records that somebody changed straight in the database: whatever was put into whichever column, the
+ * record is marked, or nothing of it looks different; the others are listed as if nothing had happened.
+ */
+import { isDeepStrictEqual } from "node:util";
+import type { DescService } from "@bufbuild/protobuf";
+import type { Client } from "@connectrpc/connect";
+import { type Kysely, sql } from "kysely";
+import { describe, expect, it } from "vitest";
+import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
+import { IotService } from "#gen/iot/iot_service_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
+import type { Schema } from "../../src/storage/schema.ts";
 import { bytesOf, describeService, present } from "./service-server.ts";
 
-/** Who had a record before, and who has it now. */
-const thief = "mallory";
+type Value = string | number | Uint8Array | null;
+type Row = Readonly<Record<string, Value>>;
 
+/** A record of a list, as a message; `damaged` or a status may mark it. */
 interface Listed {
   readonly damaged?: boolean | undefined;
+  readonly registrationStatus?: string;
 }
 
-/** Of two records the first was changed: it is marked, and the other is not. */
-function expectFirstMarked(listed: readonly Listed[]): void {
-  expect(listed.map(({ damaged }) => damaged)).toEqual([true, undefined]);
+/** A list, and how a record comes into it. */
+interface List<Service extends DescService> {
+  readonly service: Service;
+  readonly table: keyof Schema;
+  make(client: Client<Service>): Promise<unknown>;
+  read(client: Client<Service>): Promise<readonly Listed[]>;
+  /** Columns whose change is not noticed, for no tag is over them. */
+  readonly unnoticed?: readonly string[];
 }
 
-describeService("WalletService.ListWallets", WalletService, (start) => {
-  it.each([{ owner: thief }, { label: "other" }, { address: `0x${"0".repeat(40)}` }])(
-    "marks a wallet that somebody changed: %j",
-    async (change) => {
-      const { client, tamper } = await start();
-      const { walletId } = await client.createWallet({});
-      await client.createWallet({});
-      await tamper(async (db) => {
-        await db.updateTable("wallets").set(change).where("wallet_id", "=", walletId).execute();
-      });
-      expectFirstMarked((await client.listWallets({})).wallets);
-    },
-  );
-});
+/** What somebody may put in the place of a value: of its type, beyond what a message carries, of another type. */
+function changesOf(value: string | number | Uint8Array): Readonly<Record<string, Value>> {
+  if (typeof value === "string")
+    return { longer: `${value}0`, empty: "", bytes: Uint8Array.of(0xff, 0, 0xfe) };
+  if (typeof value === "number")
+    return {
+      more: value + 1,
+      "far below 0": -8_999_999_999_999_999,
+      "far beyond": 8_999_999_999_999_999,
+      text: "x",
+    };
+  return { others: new Uint8Array(3), empty: new Uint8Array(), text: "text" };
+}
 
-describeService("VpnService.ListTunnels", VpnService, (start) => {
-  it.each([{ owner: thief }, { peer_name: "other" }, { address_number: 77 }])(
-    "marks a tunnel that somebody changed: %j",
-    async (change) => {
-      const { client, tamper } = await start();
-      const { tunnelId } = await client.registerPeer({});
-      await client.registerPeer({});
-      await tamper(async (db) => {
-        await db.updateTable("vpn_tunnels").set(change).where("tunnel_id", "=", tunnelId).execute();
-      });
-      expectFirstMarked((await client.listTunnels({})).tunnels);
-    },
-  );
-});
+async function readFirst(db: Kysely<Schema>, table: keyof Schema): Promise<Row> {
+  const { rows } = await sql<Row>`select * from ${sql.table(table)} order by position limit 1`.execute(db);
+  return present(rows[0]);
+}
 
-describeService("NftService.ListTokens", NftService, (start) => {
-  it.each([{ minter: thief }, { name: "other" }, { current_owner: `0x${"0".repeat(40)}` }])(
-    "marks a token that somebody changed: %j",
-    async (change) => {
-      const { client, tamper } = await start();
-      const { tokenId } = await client.mint({ name: "one" });
-      await client.mint({ name: "two" });
-      await tamper(async (db) => {
-        await db.updateTable("nft_tokens").set(change).where("token_id", "=", tokenId).execute();
-      });
-      expectFirstMarked((await client.listTokens({})).tokens);
-    },
+async function setFirst(
+  db: Kysely<Schema>,
+  table: keyof Schema,
+  column: string,
+  value: Value,
+): Promise<void> {
+  const first = sql`(select min(position) from ${sql.table(table)})`;
+  await sql`update ${sql.table(table)} set ${sql.ref(column)} = ${value} where position = ${first}`.execute(
+    db,
   );
-});
+}
 
-describeService("DefiService's lists", DefiService, (start) => {
-  it.each([{ owner: thief }, { threshold: 1 }])("mark a wallet that somebody changed: %j", async (change) => {
-    const { client, tamper } = await start();
-    const { walletId } = await client.createMultisig({ threshold: 2, signerCount: 2 });
-    await client.createMultisig({ threshold: 2, signerCount: 2 });
-    await tamper(async (db) => {
-      await db.updateTable("defi_wallets").set(change).where("wallet_id", "=", walletId).execute();
+function describeList<Service extends DescService>(
+  name: string,
+  { service, table, make, read, unnoticed = [] }: List<Service>,
+): void {
+  describeService(name, service, (start) => {
+    it("shows no change of a record without a mark, in whichever column, and the others as they are", async () => {
+      const { client, tamper } = await start();
+      await make(client);
+      await make(client);
+      const [before, other] = await read(client);
+      const found: Record<string, string> = {};
+      await tamper(async (db) => {
+        const row = await readFirst(db, table);
+        for (const [column, value] of Object.entries(row)) {
+          if (column === "position" || value === null) continue;
+          for (const [what, changed] of Object.entries(changesOf(value))) {
+            if (!(await takes(setFirst(db, table, column, changed)))) continue;
+            const [first, ...others] = await read(client);
+            expect(others).toEqual([other]);
+            found[`${column}: ${what}`] = describeFirst(first, before);
+          }
+          await setFirst(db, table, column, value);
+        }
+      });
+      const seen = Object.keys(found).filter((change) => found[change] === "not noticed");
+      expect(seen.filter((change) => !unnoticed.includes(change.split(":")[0] ?? ""))).toEqual([]);
+      expect(Object.values(found)).toContain("marked");
+      expect(await read(client)).toEqual([before, other]);
     });
-    expectFirstMarked((await client.listWallets({})).wallets);
   });
+}
 
-  it.each([{ owner: thief }, { data: bytesOf("pay mallory") }, { proposal_status: "EXECUTED" }])(
-    "mark a proposal that somebody changed: %j",
-    async (change) => {
-      const { client, tamper } = await start();
-      const { walletId } = await client.createMultisig({ threshold: 1, signerCount: 1 });
-      const propose = async () =>
-        present((await client.createProposal({ walletId, data: bytesOf("pay bob") })).proposal);
-      const { proposalId } = await propose();
-      await propose();
-      await tamper(async (db) => {
-        await db.updateTable("defi_proposals").set(change).where("proposal_id", "=", proposalId).execute();
-      });
-      expectFirstMarked((await client.listProposals({})).proposals);
-    },
+/** Tells whether the database takes a change: PostgreSQL minds types, and both mind what must be unique. */
+function takes(change: Promise<void>): Promise<boolean> {
+  return change.then(
+    () => true,
+    () => false,
   );
-});
+}
 
-describeService("DappService.ListContracts", DappService, (start) => {
-  it.each([
-    { owner: thief },
-    { name: "other" },
-    { code_hash: "0".repeat(64) },
-    { public_key: new Uint8Array(1952) },
-    { deployed_at_ms: 1 },
-    { record_tag: "" },
-  ])("marks a contract that somebody changed: %j", async (change) => {
-    const { client, tamper } = await start();
-    const { contractId } = await client.deployContract({ code: "one" });
-    await client.deployContract({ code: "two" });
-    await tamper(async (db) => {
-      await db.updateTable("dapp_contracts").set(change).where("contract_id", "=", contractId).execute();
-    });
-    expectFirstMarked((await client.listContracts({})).contracts);
+function describeFirst(changed: Listed | undefined, before: Listed | undefined): string {
+  if (changed?.damaged || changed?.registrationStatus === "DAMAGED") return "marked";
+  return isDeepStrictEqual(changed, before) ? "as it was" : "not noticed";
+}
+
+describe("a list with a record that somebody changed", () => {
+  describeList("KmsService.ListKeys", {
+    service: KmsService,
+    table: "kms_keys",
+    make: (client) => client.createKey({ alias: "one" }),
+    read: async (client) => (await client.listKeys({})).keys,
+  });
+  describeList("WalletService.ListWallets", {
+    service: WalletService,
+    table: "wallets",
+    make: (client) => client.createWallet({ label: "one" }),
+    read: async (client) => (await client.listWallets({})).wallets,
+  });
+  describeList("VpnService.ListTunnels", {
+    service: VpnService,
+    table: "vpn_tunnels",
+    make: (client) => client.registerPeer({ peerName: "one" }),
+    read: async (client) => (await client.listTunnels({})).tunnels,
+  });
+  describeList("NftService.ListTokens", {
+    service: NftService,
+    table: "nft_tokens",
+    make: (client) => client.mint({ name: "one", description: "a", artworkUri: "b" }),
+    read: async (client) => (await client.listTokens({})).tokens,
+  });
+  describeList("DefiService.ListWallets", {
+    service: DefiService,
+    table: "defi_wallets",
+    make: (client) => client.createMultisig({ threshold: 2, signerCount: 3 }),
+    read: async (client) => (await client.listWallets({})).wallets,
+  });
+  describeList("DefiService.ListProposals", {
+    service: DefiService,
+    table: "defi_proposals",
+    make: async (client) => {
+      const { walletId } = await client.createMultisig({ threshold: 1, signerCount: 1 });
+      await client.createProposal({ walletId, data: bytesOf("pay bob"), title: "one" });
+    },
+    read: async (client) => (await client.listProposals({})).proposals,
+  });
+  describeList("DappService.ListContracts", {
+    service: DappService,
+    table: "dapp_contracts",
+    make: (client) => client.deployContract({ code: "one" }),
+    read: async (client) => (await client.listContracts({})).contracts,
+  });
+  describeList("BlockchainService.ListValidators", {
+    service: BlockchainService,
+    table: "blockchain_validators",
+    make: (client) => client.registerNode({}),
+    read: async (client) => (await client.listValidators({})).validators,
+  });
+  describeList("IotService.ListDevices", {
+    service: IotService,
+    table: "iot_devices",
+    make: (client) => client.registerDevice({ simulated: true }),
+    read: async (client) => (await client.listDevices({})).devices,
+    unnoticed: ["last_seen_at_ms"],
   });
 });

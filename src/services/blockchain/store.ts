@@ -3,6 +3,7 @@ import { changeCounts, readCount } from "../../storage/list-counts.ts";
 import { everybody, seenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, maxPageBytes, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
+import { readOptionalTime, readTime } from "../../storage/row-values.ts";
 import type {
   BlockchainBlocksTable,
   BlockchainPeersTable,
@@ -284,7 +285,7 @@ function toValidator(row: BlockchainValidatorsTable): Validator {
     name: row.name,
     publicKey: row.public_key,
     owner: row.owner,
-    createdAt: new Date(row.created_at_ms),
+    createdAt: readTime(row.created_at_ms),
   };
 }
 
@@ -305,7 +306,7 @@ function toBlock(row: BlockchainBlocksTable): Block {
     index: row.block_index,
     prevHash: row.prev_hash,
     data: row.data,
-    timestamp: new Date(row.timestamp_ms),
+    timestamp: readTime(row.timestamp_ms),
     blockHash: row.block_hash,
     signature: row.signature,
     validatorAddress: row.validator_address,
@@ -317,6 +318,6 @@ function toPeer(row: BlockchainPeersTable): Peer {
     address: row.address,
     isConnected: row.is_connected === 1,
     height: row.height ?? undefined,
-    lastSeenAt: row.last_seen_at_ms === null ? undefined : new Date(row.last_seen_at_ms),
+    lastSeenAt: readOptionalTime(row.last_seen_at_ms),
   };
 }

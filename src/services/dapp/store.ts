@@ -4,6 +4,7 @@ import { countedLists, everybody, listSeenBy, type Viewer } from "../../storage/
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
 import type { Marked } from "../../storage/record-tag.ts";
+import { readTime } from "../../storage/row-values.ts";
 import type { DappContractsTable } from "../../storage/schema.ts";
 import type { Store, WriteTransaction } from "../../storage/store.ts";
 
@@ -100,6 +101,6 @@ function toContract(row: DappContractsTable): Contract {
     signature: row.signature,
     publicKey: row.public_key,
     owner: row.owner,
-    deployedAt: new Date(row.deployed_at_ms),
+    deployedAt: readTime(row.deployed_at_ms),
   };
 }

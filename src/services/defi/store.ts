@@ -4,6 +4,7 @@ import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
 import type { Marked } from "../../storage/record-tag.ts";
+import { readInt32, readOptionalTime, readTime } from "../../storage/row-values.ts";
 import type { DefiProposalsTable, DefiSignersTable, DefiWalletsTable } from "../../storage/schema.ts";
 import type { SealedKey } from "../../storage/sealed-keys.ts";
 import type { Store, WriteTransaction } from "../../storage/store.ts";
@@ -318,10 +319,10 @@ function fieldsOfProposal(proposal: Proposal): (string | number | Uint8Array)[] 
 function toWallet(row: DefiWalletsTable): MultisigWallet {
   return {
     walletId: row.wallet_id,
-    threshold: row.threshold,
+    threshold: readInt32(row.threshold),
     signers: readAddresses(row.signers),
     owner: row.owner,
-    createdAt: new Date(row.created_at_ms),
+    createdAt: readTime(row.created_at_ms),
   };
 }
 
@@ -340,13 +341,13 @@ function toProposal(row: DefiProposalsTable): Proposal {
     walletId: row.wallet_id,
     data: row.data,
     title: row.title,
-    threshold: row.threshold,
+    threshold: readInt32(row.threshold),
     status: row.proposal_status === "EXECUTED" ? "EXECUTED" : "PENDING",
     signedBy: readAddresses(row.signed_by),
     owner: row.owner,
-    createdAt: new Date(row.created_at_ms),
-    expiresAt: row.expires_at_ms === null ? undefined : new Date(row.expires_at_ms),
-    executedAt: row.executed_at_ms === null ? undefined : new Date(row.executed_at_ms),
+    createdAt: readTime(row.created_at_ms),
+    expiresAt: readOptionalTime(row.expires_at_ms),
+    executedAt: readOptionalTime(row.executed_at_ms),
   };
 }
 

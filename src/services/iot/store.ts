@@ -4,6 +4,7 @@ import { changeCounts, readCount } from "../../storage/list-counts.ts";
 import { countedLists, everybody, listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
+import { readOptionalTime, readTime, readUint32 } from "../../storage/row-values.ts";
 import type { IotDevicesTable } from "../../storage/schema.ts";
 import type { SealedKey } from "../../storage/sealed-keys.ts";
 import type { Store, WriteTransaction } from "../../storage/store.ts";
@@ -223,7 +224,7 @@ export function createIotStore(store: Store): IotStore {
       return (
         row && {
           deviceId: row.device_id,
-          expiresAt: new Date(row.expires_at_ms),
+          expiresAt: readTime(row.expires_at_ms),
           isUsed: row.used_at_ms !== null,
         }
       );
@@ -281,15 +282,15 @@ function toDevice(row: IotDevicesTable): Device {
     isSimulated: row.is_simulated === 1,
     vendorPublicKey: row.vendor_public_key,
     owner: row.owner,
-    registeredAt: new Date(row.registered_at_ms),
+    registeredAt: readTime(row.registered_at_ms),
   };
 }
 
 function toState(row: IotDevicesTable): DeviceState {
   return {
-    lastSeenAt: row.last_seen_at_ms === null ? undefined : new Date(row.last_seen_at_ms),
+    lastSeenAt: readOptionalTime(row.last_seen_at_ms),
     lastSequence: row.last_sequence ?? undefined,
-    firmwareVersion: row.firmware_version ?? undefined,
+    firmwareVersion: row.firmware_version === null ? undefined : readUint32(row.firmware_version),
     firmwareHash: row.firmware_hash ?? undefined,
   };
 }

@@ -30,9 +30,6 @@ export interface KeyRecord {
   readonly createdAt: Date;
 }
 
-/** A key as lists have it. */
-export type ListedKey = Omit<KeyRecord, "publicKey">;
-
 /** Tells what keys of an algorithm are for. */
 export function usageOf(algorithm: KeyAlgorithm): KeyUsage {
   return isKemAlgorithm(algorithm) ? "KEM" : "SIGN";

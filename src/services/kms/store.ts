@@ -4,9 +4,11 @@ import { changeCounts, readCount, resetCounts } from "../../storage/list-counts.
 import { countedLists, everybody, listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
+import type { Marked } from "../../storage/record-tag.ts";
+import { readTime } from "../../storage/row-values.ts";
 import type { KmsKeysTable } from "../../storage/schema.ts";
 import type { Store, WriteTransaction } from "../../storage/store.ts";
-import type { KeyAlgorithm, KeyRecord, KeyState, KeyUsage, ListedKey } from "./record.ts";
+import type { KeyAlgorithm, KeyRecord, KeyState, KeyUsage } from "./record.ts";
 
 /** What the audit log can say that was done. */
 export type Operation = "CREATE" | "SIGN" | "VERIFY" | "ROTATE" | "DESTROY" | "ENCAPSULATE" | "DECAPSULATE";
@@ -45,7 +47,7 @@ export interface KeyFilter {
 /** The keys of the service. */
 export interface KmsStore {
   find(keyId: string): Promise<StoredKey | undefined>;
-  list(request: PageRequest, filter: KeyFilter, viewer: Viewer): Promise<Page<ListedKey>>;
+  list(request: PageRequest, filter: KeyFilter, viewer: Viewer): Promise<Page<Marked<KeyRecord>>>;
   count(filter: KeyFilter, viewer?: Viewer): Promise<number>;
   /** Opens the secret half: the seed, for SLH-DSA the whole key. The caller wipes it. @throws SEAL_BROKEN */
   openSecret(keyId: string): Promise<Uint8Array | undefined>;
@@ -101,10 +103,7 @@ export function createKmsStore(store: Store): KmsStore {
     },
 
     async list(request, filter, viewer) {
-      let query = store.reader
-        .selectFrom("kms_keys")
-        .select(listedColumns)
-        .where("position", ">", request.after);
+      let query = store.reader.selectFrom("kms_keys").selectAll().where("position", ">", request.after);
       if (viewer.owner !== undefined) query = query.where("owner", "=", viewer.owner);
       if (filter.state !== "") query = query.where("key_state", "=", filter.state);
       if (filter.algorithm !== "") query = query.where("algorithm", "=", filter.algorithm);
@@ -112,13 +111,13 @@ export function createKmsStore(store: Store): KmsStore {
         .orderBy("position")
         .limit(request.limit + 1)
         .execute();
-      const { rows: page, nextPageToken } = cutPage(
-        rows,
-        request,
-        listSeenBy(viewer, keyListName(filter)),
-        ({ position }) => position,
-      );
-      return { rows: page.map(toListed), nextPageToken };
+      const list = listSeenBy(viewer, keyListName(filter));
+      const page = cutPage(rows, request, list, ({ position }) => position);
+      const pack = (row: KmsKeysTable): Marked<KeyRecord> => {
+        const { record, isIntact } = readRow(store, row);
+        return { ...record, isIntact };
+      };
+      return { ...page, rows: page.rows.map(pack) };
     },
 
     count: (filter, viewer = everybody) => readCount(store.reader, listSeenBy(viewer, keyListName(filter))),
@@ -244,22 +243,6 @@ function readRow(store: Store, row: KmsKeysTable): StoredKey {
 }
 
 function toRecord(row: KmsKeysTable): KeyRecord {
-  return { ...toListed(row), publicKey: row.public_key };
-}
-
-/** A list has a thousand keys on a page, and public keys of up to 2592 bytes are not in it. */
-const listedColumns = [
-  "position",
-  "key_id",
-  "alias",
-  "algorithm",
-  "key_usage",
-  "key_state",
-  "owner",
-  "created_at_ms",
-] as const satisfies readonly (keyof KmsKeysTable)[];
-
-function toListed(row: Pick<KmsKeysTable, (typeof listedColumns)[number]>): ListedKey {
   return {
     keyId: row.key_id,
     alias: row.alias,
@@ -267,7 +250,8 @@ function toListed(row: Pick<KmsKeysTable, (typeof listedColumns)[number]>): List
     algorithm: row.algorithm as KeyAlgorithm,
     usage: row.key_usage as KeyUsage,
     state: row.key_state as KeyState,
+    publicKey: row.public_key,
     owner: row.owner,
-    createdAt: new Date(row.created_at_ms),
+    createdAt: readTime(row.created_at_ms),
   };
 }

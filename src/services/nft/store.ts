@@ -3,6 +3,7 @@ import { changeCounts, readCount } from "../../storage/list-counts.ts";
 import { countedLists, everybody, isSeenBy, listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
+import { readTime } from "../../storage/row-values.ts";
 import type { NftTokensTable, NftTransfersTable } from "../../storage/schema.ts";
 import type { Store, WriteTransaction } from "../../storage/store.ts";
 import type { Metadata } from "./metadata.ts";
@@ -223,7 +224,7 @@ function toToken(row: NftTokensTable): Token {
     currentOwner: row.current_owner,
     transferCount: row.transfer_count,
     minter: row.minter,
-    mintedAt: new Date(row.minted_at_ms),
+    mintedAt: readTime(row.minted_at_ms),
   };
 }
 
@@ -233,6 +234,6 @@ function toTransfer(row: NftTransfersTable): Transfer {
     index: row.transfer_index,
     fromAddress: row.from_address,
     toAddress: row.to_address,
-    timestamp: new Date(row.transferred_at_ms),
+    timestamp: readTime(row.transferred_at_ms),
   };
 }

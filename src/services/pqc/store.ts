@@ -1,5 +1,6 @@
 /** What the token issuer keeps: the keys that sign tokens, their seeds sealed. */
 import type { PublicKey } from "../../crypto/provider.ts";
+import { readOptionalTime, readTime } from "../../storage/row-values.ts";
 import type { IssuerKeysTable } from "../../storage/schema.ts";
 import type { Store, WriteTransaction } from "../../storage/store.ts";
 
@@ -107,7 +108,7 @@ function toRecord(row: IssuerKeysTable): IssuerKeyRecord {
   return {
     keyId: row.key_id,
     publicKey: row.public_key,
-    createdAt: new Date(row.created_at_ms),
-    retiredAt: row.retired_at_ms === null ? undefined : new Date(row.retired_at_ms),
+    createdAt: readTime(row.created_at_ms),
+    retiredAt: readOptionalTime(row.retired_at_ms),
   };
 }

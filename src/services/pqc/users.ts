@@ -1,5 +1,6 @@
 /** Who may log in while the server runs with `--auth token`. */
 import { randomUUID } from "node:crypto";
+import { readTime } from "../../storage/row-values.ts";
 import type { UsersTable } from "../../storage/schema.ts";
 import type { Store, WriteTransaction } from "../../storage/store.ts";
 
@@ -106,6 +107,6 @@ function toUser(row: UsersTable): StoredUser {
     role: role ?? "user",
     passwordHash: row.password_hash,
     generation: row.generation,
-    createdAt: new Date(row.created_at_ms),
+    createdAt: readTime(row.created_at_ms),
   };
 }

@@ -5,6 +5,7 @@ import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
 import type { Marked } from "../../storage/record-tag.ts";
+import { readTime } from "../../storage/row-values.ts";
 import type { VpnTunnelsTable } from "../../storage/schema.ts";
 import type { SealedKey } from "../../storage/sealed-keys.ts";
 import type { Store, WriteTransaction } from "../../storage/store.ts";
@@ -191,6 +192,6 @@ function toTunnel(row: VpnTunnelsTable): Tunnel {
     publicKey: row.public_key,
     isKept: row.is_kept === 1,
     owner: row.owner,
-    createdAt: new Date(row.created_at_ms),
+    createdAt: readTime(row.created_at_ms),
   };
 }

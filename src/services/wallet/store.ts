@@ -4,6 +4,7 @@ import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
 import type { Marked } from "../../storage/record-tag.ts";
+import { readTime } from "../../storage/row-values.ts";
 import type { WalletsTable } from "../../storage/schema.ts";
 import type { SealedKey } from "../../storage/sealed-keys.ts";
 import type { Store, WriteTransaction } from "../../storage/store.ts";
@@ -102,6 +103,6 @@ function toWallet(row: WalletsTable): Wallet {
     address: row.address,
     publicKey: row.public_key,
     owner: row.owner,
-    createdAt: new Date(row.created_at_ms),
+    createdAt: readTime(row.created_at_ms),
   };
 }

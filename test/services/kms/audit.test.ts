@@ -1,4 +1,4 @@
-import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Kysely } from "kysely";
 import { expect, it } from "vitest";
 import type { Schema } from "../../../src/storage/schema.ts";
@@ -97,6 +97,17 @@ describeKms("the audit log", (start, shared) => {
       ["ada", "DESTROY"],
       ["mallory", "SIGN"],
     ]);
+  });
+
+  it.each([9e15, -9e15])("is still read when somebody changed the time of an entry to %d ms", async (ms) => {
+    const { kms, tamper } = await start();
+    const { keyId } = await createKey(kms);
+    await kms.sign({ keyId, data });
+    const [created, signed] = await readAudit(kms, keyId);
+    await tamper((db) =>
+      db.updateTable("audit_entries").set({ occurred_at_ms: ms }).where("sequence", "=", 1).execute(),
+    );
+    expect(await readAudit(kms, keyId)).toEqual([{ ...created, timestamp: timestampFromMs(0) }, signed]);
   });
 
   it("has no entry for what only reads", async () => {

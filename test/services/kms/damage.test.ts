@@ -114,6 +114,7 @@ const recordChanges: [what: string, change: Change][] = [
   ["state, to one that there is not,", record({ key_state: "LOST" })],
   ["owner", record({ owner: "mallory" })],
   ["time of creation", record({ created_at_ms: 1 })],
+  ["time of creation, to one that no message carries,", record({ created_at_ms: 9e15 })],
   ["tag", record({ record_tag: "0".repeat(64) })],
   [
     "public key",
