@@ -354,6 +354,22 @@ export function createMigrations(kind: DatabaseKind): Readonly<Record<string, Mi
           .execute();
       },
     },
+    "0017-issuer-key-tags": {
+      async up(db: Kysely<unknown>): Promise<void> {
+        // A key without one signs no more: the server makes another, and who was logged in logs in again.
+        await db.schema
+          .alterTable("issuer_keys")
+          .addColumn("record_tag", "text", (column) => column.notNull().defaultTo(""))
+          .execute();
+      },
+    },
+    "0018-audit-of-states": {
+      async up(db: Kysely<unknown>): Promise<void> {
+        // The entries that say in which state a key is, which among many others nobody could look for.
+        await sql`create index audit_entries_of_states on audit_entries (key_id, sequence)
+          where outcome = 'OK' and operation in ('CREATE', 'ROTATE', 'DESTROY')`.execute(db);
+      },
+    },
   };
 }
 

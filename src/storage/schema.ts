@@ -60,6 +60,7 @@ export interface IssuerKeysTable {
   created_at_ms: number;
   /** When it stopped signing; null for the one that signs. */
   retired_at_ms: number | null;
+  record_tag: string;
 }
 
 /** Somebody who may log in. */

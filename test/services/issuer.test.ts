@@ -1,6 +1,8 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { toPublicJwk } from "../../src/crypto/jwk.ts";
+import { signJwt } from "../../src/crypto/jwt.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
 import { type PqcServer, startPqcServer } from "./pqc-server.ts";
 
@@ -50,10 +52,7 @@ describe("the issuing key", () => {
       token: (await tokens.issueToken({ username: "ada" })).token,
       keys: (await tokens.getJwks({})).keys,
     }));
-    const database = new DatabaseSync(join(dataDir, "qsp.db"));
-    database.exec(`update issuer_keys set retired_at_ms = ${startMs + 1000}`);
-    database.close();
-
+    await visit(dataDir, startMs + 1000, (server) => server.rotateKey());
     const [newKeys, answer, newToken] = await visit(dataDir, startMs + 2000, async ({ tokens }) => [
       (await tokens.getJwks({})).keys,
       await tokens.verifyToken({ token }),
@@ -76,16 +75,67 @@ describe("the issuing key", () => {
 
   it("leaves the key set of a server that runs on, once no token of it can live", async () => {
     const dataDir = makeTemporaryDirectory();
-    await visit(dataDir, startMs, async ({ tokens }) => tokens.getHealth({}));
-    const database = new DatabaseSync(join(dataDir, "qsp.db"));
-    database.exec(`update issuer_keys set retired_at_ms = ${startMs + 1000}`);
-    database.close();
+    await visit(dataDir, startMs + 1000, (server) => server.rotateKey());
     let nowMs = startMs + 2000;
     const server = await startPqcServer(dataDir, () => new Date(nowMs));
     onTestFinished(() => server.close());
     expect((await server.tokens.getJwks({})).keys).toHaveLength(2);
     nowMs += lifetimeMs;
     expect((await server.tokens.getJwks({})).keys).toHaveLength(1);
+  });
+});
+
+describe("a key that somebody else put among those of the issuer", () => {
+  const insertKey = (dataDir: string, row: Record<string, string | number | Uint8Array | null>): void => {
+    const database = new DatabaseSync(join(dataDir, "qsp.db"));
+    const names = Object.keys(row);
+    database
+      .prepare(`insert into issuer_keys (${names}) values (${names.map(() => "?")})`)
+      .run(...Object.values(row));
+    database.close();
+  };
+
+  it.each([
+    ["as if it signed", null],
+    ["as if it had been retired a moment ago", startMs],
+  ])("%s is not in the key set, and its tokens are not accepted", async (_how, retiredAtMs) => {
+    const dataDir = makeTemporaryDirectory();
+    const server = await startPqcServer(dataDir, () => new Date(startMs));
+    onTestFinished(() => server.close());
+    const { token } = await server.tokens.issueToken({ username: "ada" });
+    const { keys } = await server.tokens.getJwks({});
+    const { publicKey, secretKey } = await server.provider.generateKeyPair("ML-DSA-65");
+    const { kid } = toPublicJwk(server.provider, publicKey);
+    insertKey(dataDir, {
+      key_id: kid,
+      algorithm: "ML-DSA-65",
+      public_key: publicKey.exportRaw(),
+      created_at_ms: startMs,
+      retired_at_ms: retiredAtMs,
+      record_tag: "0".repeat(64),
+    });
+    const [iat, exp] = [startMs / 1000, startMs / 1000 + 3600];
+    const payload = { sub: "ada", iat, exp };
+    const forged = await signJwt(server.provider, secretKey, { keyId: kid, header: {}, payload });
+    expect((await server.tokens.getJwks({})).keys).toEqual(keys);
+    expect(await server.tokens.verifyToken({ token: forged })).toMatchObject({ valid: false });
+    expect(await server.tokens.verifyToken({ token })).toMatchObject({ valid: true });
+    await server.rotateKey();
+    expect((await server.tokens.getJwks({})).keys.map((key) => key.kid)).not.toContain(kid);
+  });
+
+  it("is one of the issuer itself whose retirement was taken back: it is not accepted any more", async () => {
+    const dataDir = makeTemporaryDirectory();
+    const token = await visit(dataDir, startMs, async (server) => {
+      const issued = await server.tokens.issueToken({ username: "ada" });
+      await server.rotateKey();
+      return issued.token;
+    });
+    const database = new DatabaseSync(join(dataDir, "qsp.db"));
+    database.exec("update issuer_keys set retired_at_ms = null where retired_at_ms is not null");
+    database.close();
+    const answer = await visit(dataDir, startMs, ({ tokens }) => tokens.verifyToken({ token }));
+    expect(answer).toMatchObject({ valid: false });
   });
 });
 

@@ -8,7 +8,7 @@ import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { clientOf } from "../../src/server/client-address.ts";
 import { callerOf } from "../../src/server/interceptors/access.ts";
 import { authenticate } from "../../src/services/pqc/check-token.ts";
-import { openIssuer } from "../../src/services/pqc/issuer.ts";
+import { openIssuer, rotateIssuerKey } from "../../src/services/pqc/issuer.ts";
 import { logInAnyone } from "../../src/services/pqc/log-in.ts";
 import { pqcService } from "../../src/services/pqc/pqc-service.ts";
 import { createIssuerStore } from "../../src/services/pqc/store.ts";
@@ -21,6 +21,8 @@ export interface PqcServer {
   readonly pqc: Client<typeof PqcService>;
   readonly tokens: Client<typeof TokenService>;
   readonly provider: CryptoProvider;
+  /** Does what `qsp issuer rotate` does. */
+  rotateKey(): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -31,7 +33,8 @@ export async function startPqcServer(
 ): Promise<PqcServer> {
   const provider = await createCryptoProvider("openssl");
   const store = await openTestStore(dataDir, provider);
-  const issuer = await openIssuer({ provider, store: createIssuerStore(store), now });
+  const issuerParts = { provider, store: createIssuerStore(store), now };
+  const issuer = await openIssuer(issuerParts);
   const parts = { provider, issuer, logIn: logInAnyone(issuer), clientOf };
   const { server, url } = await serve({
     services: [
@@ -45,6 +48,7 @@ export async function startPqcServer(
     pqc: createClient(PqcService, transport),
     tokens: createClient(TokenService, transport),
     provider,
+    rotateKey: () => rotateIssuerKey(issuerParts, { revoke: false }),
     async close() {
       server.destroy();
       await server.close();

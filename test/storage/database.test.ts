@@ -14,6 +14,7 @@ const row = {
   public_key: new Uint8Array([1, 2, 3]),
   created_at_ms: 1_767_268_800_000,
   retired_at_ms: null,
+  record_tag: "",
 };
 
 describe("the embedded database", { timeout: 30_000 }, () => {

@@ -21,7 +21,10 @@ export interface NewIssuerKey {
   readonly seed: Uint8Array;
 }
 
-/** The keys of the issuer. */
+/**
+ * The keys of the issuer. A key that somebody else put into the database, or changed there, is none: whoever has a key
+ * among them could make tokens for anybody.
+ */
 export interface IssuerStore {
   /** Lists keys that sign, or stopped at or after a time; the newest first. */
   listKeys(notRetiredBefore: Date): Promise<IssuerKeyRecord[]>;
@@ -47,61 +50,77 @@ export function createIssuerStore(store: Store): IssuerStore {
         .orderBy((row) => row.case().when("retired_at_ms", "is", null).then(0).else(1).end())
         .orderBy("created_at_ms", "desc")
         .execute();
-      return rows.map(toRecord);
+      return readOwn(store, rows);
     },
     addFirstKey: (key, now) =>
       store.write(async (transaction) => {
-        const { db } = transaction;
-        const signing = await db
+        const rows = await transaction.db
           .selectFrom("issuer_keys")
-          .select("key_id")
+          .selectAll()
           .where("retired_at_ms", "is", null)
-          .executeTakeFirst();
-        if (signing !== undefined) return;
-        await insert(transaction, key, now);
+          .execute();
+        if (readOwn(store, rows).length === 0) await insert(store, transaction, key, now);
       }),
     replaceKey: (key, now, retiredAt) =>
       store.write(async (transaction) => {
         const { db, eraseSecret } = transaction;
-        const signing = await db
+        const rows = await db
           .selectFrom("issuer_keys")
-          .select("key_id")
-          .where("retired_at_ms", "is", null)
-          .execute();
-        for (const { key_id } of signing) await eraseSecret(identityOf(key_id));
-        await db
-          .updateTable("issuer_keys")
-          .set({ retired_at_ms: retiredAt.getTime() })
+          .selectAll()
           .where((row) =>
             row.or([row("retired_at_ms", "is", null), row("retired_at_ms", ">", retiredAt.getTime())]),
           )
           .execute();
-        await insert(transaction, key, now);
+        for (const record of readOwn(store, rows)) {
+          await eraseSecret(identityOf(record.keyId));
+          await db
+            .updateTable("issuer_keys")
+            .set({
+              retired_at_ms: retiredAt.getTime(),
+              record_tag: store.tagRecord(fieldsOf({ ...record, retiredAt })),
+            })
+            .where("key_id", "=", record.keyId)
+            .execute();
+        }
+        await insert(store, transaction, key, now);
       }),
     openSeed: (keyId) => store.readSecret(identityOf(keyId)),
   };
 }
 
 async function insert(
+  store: Store,
   { db, putSecret }: WriteTransaction,
   { keyId, publicKey, seed }: NewIssuerKey,
   now: Date,
 ): Promise<void> {
+  const record = { keyId, publicKey: publicKey.exportRaw(), createdAt: now, retiredAt: undefined };
   await putSecret(identityOf(keyId), seed);
   await db
     .insertInto("issuer_keys")
     .values({
       key_id: keyId,
       algorithm: publicKey.algorithm,
-      public_key: publicKey.exportRaw(),
+      public_key: record.publicKey,
       created_at_ms: now.getTime(),
       retired_at_ms: null,
+      record_tag: store.tagRecord(fieldsOf(record)),
     })
     .execute();
 }
 
 function identityOf(keyId: string): string {
   return `issuer_keys/${keyId}/seed`;
+}
+
+/** Those that this issuer put in, as it put them in. */
+function readOwn(store: Store, rows: readonly IssuerKeysTable[]): IssuerKeyRecord[] {
+  return rows.filter((row) => store.isTagged(fieldsOf(toRecord(row)), row.record_tag)).map(toRecord);
+}
+
+/** All that a record's tag binds; in this order for the life of a store. */
+function fieldsOf({ keyId, publicKey, createdAt, retiredAt }: IssuerKeyRecord) {
+  return ["issuer_keys", keyId, publicKey, createdAt.getTime(), retiredAt?.getTime() ?? ""];
 }
 
 function toRecord(row: IssuerKeysTable): IssuerKeyRecord {
