@@ -20,7 +20,8 @@ export const file_kms_audit: GenFile = /*@__PURE__*/
  * Entries form a hash chain. The hash of an entry is SHA-256 over the UTF-8 bytes of the RFC 8785 canonical JSON
  * of an object with exactly these members: details, keyId, operation, outcome, previousHash, sequence, timestamp
  * and user. previousHash is the entry_hash of the entry before it, and 64 zeros for the first; sequence is a
- * number, all else are strings; timestamp is RFC 3339 in UTC with exactly three digits after the second and "Z".
+ * number, all else are strings; timestamp is RFC 3339 in UTC with exactly three digits after the second and "Z", also
+ * for a whole second, of which the JSON of this message writes none.
  *
  * @generated from message kms.AuditEntry
  */

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file kms/key.proto.
  */
 export const file_kms_key: GenFile = /*@__PURE__*/
-  fileDesc("Cg1rbXMva2V5LnByb3RvEgNrbXMiuAIKCUtleVJlY29yZBIOCgZrZXlfaWQYASABKAkSDQoFYWxpYXMYAiABKAkSEQoJYWxnb3JpdGhtGAMgASgJEg0KBXVzYWdlGAQgASgJEg4KBnN0YXR1cxgFIAEoCRIuCgpjcmVhdGVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCgpwdWJsaWNfa2V5GAcgASgMSACIAQESGwoOcHVibGljX2tleV9wZW0YCCABKAlIAYgBARIhCgpwdWJsaWNfandrGAkgASgLMggucHFjLkp3a0gCiAEBEhQKB2RhbWFnZWQYCiABKAhIA4gBAUINCgtfcHVibGljX2tleUIRCg9fcHVibGljX2tleV9wZW1CDQoLX3B1YmxpY19qd2tCCgoIX2RhbWFnZWRiBnByb3RvMw", [file_google_protobuf_timestamp, file_pqc_jwk]);
+  fileDesc("Cg1rbXMva2V5LnByb3RvEgNrbXMi4gIKCUtleVJlY29yZBIOCgZrZXlfaWQYASABKAkSDQoFYWxpYXMYAiABKAkSEQoJYWxnb3JpdGhtGAMgASgJEg0KBXVzYWdlGAQgASgJEg4KBnN0YXR1cxgFIAEoCRIuCgpjcmVhdGVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCgpwdWJsaWNfa2V5GAcgASgMSACIAQESGwoOcHVibGljX2tleV9wZW0YCCABKAlIAYgBARIhCgpwdWJsaWNfandrGAkgASgLMggucHFjLkp3a0gCiAEBEhQKB2RhbWFnZWQYCiABKAhIA4gBARIYCgtyZXBsYWNlZF9ieRgLIAEoCUgEiAEBQg0KC19wdWJsaWNfa2V5QhEKD19wdWJsaWNfa2V5X3BlbUINCgtfcHVibGljX2p3a0IKCghfZGFtYWdlZEIOCgxfcmVwbGFjZWRfYnliBnByb3RvMw", [file_google_protobuf_timestamp, file_pqc_jwk]);
 
 /**
  * Describes a key that the service holds. The secret half is in no message.
@@ -93,6 +93,13 @@ export type KeyRecord = Message<"kms.KeyRecord"> & {
    * @generated from field: optional bool damaged = 10;
    */
   damaged?: boolean | undefined;
+
+  /**
+   * Identifies the key that took this one's place; only of a ROTATED key, in GetKey and in lists.
+   *
+   * @generated from field: optional string replaced_by = 11;
+   */
+  replacedBy?: string | undefined;
 };
 
 /**

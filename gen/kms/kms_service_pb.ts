@@ -1216,7 +1216,8 @@ export const KmsServiceGetHealthResponseSchema: GenMessage<KmsServiceGetHealthRe
  *
  * The secret half of a key never leaves the service. Every use of a key, and every attempt that was refused, has an
  * entry in the audit log, which is on the disk before the answer is given; where the entry can not be written there
- * is no answer.
+ * is no answer. A request that is refused before a key is looked for has none: one that is malformed, or whose caller
+ * has no token or not the role.
  *
  * @generated from service kms.KmsService
  */

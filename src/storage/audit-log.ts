@@ -24,6 +24,7 @@ export interface AuditAppender {
 
 /** The entries of one transaction, until they are written at its end. */
 export interface PendingEntries extends AuditAppender {
+  list(): readonly NewAuditEntry[];
   /** What writes them, and the new end of the chain. */
   finish(): Statement[];
   /** They are on the disk. */
@@ -100,10 +101,13 @@ export function createAuditChain(db: Kysely<Schema>, tagKey: Uint8Array): AuditC
       const [row] = rows as readonly AuditHeadTable[];
       let head = trust(row, newest);
       see(head);
+      const given: NewAuditEntry[] = [];
       const entries: AuditEntriesTable[] = [];
       return {
+        list: () => given,
         committed: () => see(head),
         append(entry) {
+          given.push(entry);
           const placed = { ...entry, sequence: head.sequence + 1, timestamp: now() };
           const entryHash = hashEntry(placed, head.entryHash);
           head = { sequence: placed.sequence, entryHash };

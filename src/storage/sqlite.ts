@@ -113,5 +113,7 @@ const failureCodes: Readonly<Record<number, StoreFailureCode>> = {
 function toFailure({ message, resultCode = 0 }: Extract<SqliteReply, { ok: false }>): Error {
   const error = new Error(message);
   const code = resultCode === noRoomForIndex ? "FULL" : failureCodes[resultCode & 0xff];
+  // Our statements name what the migrations made.
+  if (/^no such (table|column)/.test(message)) return new StoreFailure("CORRUPT", error);
   return code === undefined ? error : new StoreFailure(code, error);
 }

@@ -36,6 +36,8 @@ export interface WriteTransaction {
   eraseSecret(identity: string): Promise<void>;
   /** Puts an entry into the audit log. */
   audit(entry: NewAuditEntry): void;
+  /** The entries that this transaction put in so far; the database has them at its end only. */
+  audited(): readonly NewAuditEntry[];
   /**
    * Does work once for each idempotency key: gives the first answer again, or keeps the one that work comes to.
    *
@@ -198,6 +200,7 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit }: St
         putSecret: (identity, secret) => vault.put(writer, identity, secret),
         eraseSecret: (identity) => vault.erase(writer, identity),
         audit: pending.append,
+        audited: pending.list,
         ...answers,
       });
       const last = pending.finish();

@@ -1,15 +1,8 @@
 import type { KemAlgorithm } from "../../crypto/algorithms.ts";
 import type { Encapsulation } from "../../crypto/provider.ts";
 import { checkCiphertextLength } from "../../fields.ts";
-import type { Viewer } from "../../storage/ownership.ts";
 import type { SignParts } from "./sign.ts";
-import { openSecretKey, type UseOrder, useKey } from "./use.ts";
-
-/** Which key, and who uses it. */
-export interface EncapsulateOrder {
-  readonly keyId: string;
-  readonly viewer: Viewer;
-}
+import { done, type KeyOrder, openSecretKey, type UseOrder, useKey } from "./use.ts";
 
 /** The key that something is about. */
 interface AboutKey {
@@ -22,13 +15,13 @@ interface AboutKey {
  *
  * @throws as useKey does
  */
-export function encapsulate(parts: SignParts, order: EncapsulateOrder): Promise<Encapsulation & AboutKey> {
+export function encapsulate(parts: SignParts, order: KeyOrder): Promise<Encapsulation & AboutKey> {
   const { keyId } = order;
   const use: UseOrder = { ...order, operation: "ENCAPSULATE", states: ["ACTIVE"], usage: "KEM" };
   return useKey(parts, use, async (key) => {
     const encapsulation = await parts.provider.encapsulate(key.publicKey());
     const { algorithm } = key.record;
-    return { result: { ...encapsulation, keyId, algorithm }, details: [`algorithm=${algorithm}`] };
+    return { result: { ...encapsulation, keyId, algorithm }, entries: [done(`algorithm=${algorithm}`)] };
   });
 }
 
@@ -40,7 +33,7 @@ export function encapsulate(parts: SignParts, order: EncapsulateOrder): Promise<
  */
 export function decapsulate(
   parts: SignParts,
-  { ciphertext, ...who }: EncapsulateOrder & { readonly ciphertext: Uint8Array },
+  { ciphertext, ...who }: KeyOrder & { readonly ciphertext: Uint8Array },
 ): Promise<AboutKey & Pick<Encapsulation, "sharedSecret">> {
   const { keyId } = who;
   const use: UseOrder = { ...who, operation: "DECAPSULATE", states: ["ACTIVE", "ROTATED"], usage: "KEM" };
@@ -50,6 +43,6 @@ export function decapsulate(
     checkCiphertextLength(algorithm as KemAlgorithm, ciphertext);
     const secretKey = await openSecretKey(parts, key, use);
     const sharedSecret = await parts.provider.decapsulate(secretKey, ciphertext);
-    return { result: { sharedSecret, keyId, algorithm }, details: [`algorithm=${algorithm}`] };
+    return { result: { sharedSecret, keyId, algorithm }, entries: [done(`algorithm=${algorithm}`)] };
   });
 }

@@ -96,17 +96,21 @@ class OpenKey implements CachedKey {
   readonly record: StoredKey["record"];
   readonly tag: string;
   readonly isIntact: boolean;
+  readonly loggedState: StoredKey["loggedState"];
+  readonly replacedBy: string | undefined;
   readonly #provider: CryptoProvider;
   readonly #keys: KmsStore;
   #publicKey: PublicKey | undefined;
   #secretKey: Promise<SecretKey | undefined> | undefined;
 
-  constructor(provider: CryptoProvider, keys: KmsStore, { record, tag, isIntact }: StoredKey) {
+  constructor(provider: CryptoProvider, keys: KmsStore, stored: StoredKey) {
     this.#provider = provider;
     this.#keys = keys;
-    this.record = record;
-    this.tag = tag;
-    this.isIntact = isIntact;
+    this.record = stored.record;
+    this.tag = stored.tag;
+    this.isIntact = stored.isIntact;
+    this.loggedState = stored.loggedState;
+    this.replacedBy = stored.replacedBy;
   }
 
   publicKey(): PublicKey {

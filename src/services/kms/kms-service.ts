@@ -35,6 +35,7 @@ export interface KmsServiceParts {
 export function kmsService(given: KmsServiceParts): ServiceImpl<typeof KmsService> {
   const parts = { now: () => new Date(), ...given };
   const { provider, store, keys, viewerOf, onceOf } = parts;
+  const whoOf = (context: HandlerContext) => ({ viewer: viewerOf(context), signal: context.signal });
   return {
     createKey: async ({ alias, algorithm, usage }, context) => {
       const order = { alias, algorithm, usage, viewer: viewerOf(context), once: onceOf(context) };
@@ -44,7 +45,7 @@ export function kmsService(given: KmsServiceParts): ServiceImpl<typeof KmsServic
       const key = await keys.find(keyId);
       if (key === undefined || !isSeenBy(viewerOf(context), key.record)) throw refuseUnknown(keyId);
       if (!key.isIntact) throw refuseDamaged(keyId);
-      return { result: packWithJwk(provider, key.record) };
+      return { result: packWithJwk(provider, key) };
     },
     listKeys: async ({ status: state, algorithm, ...fields }, context) => {
       const filter = { state, algorithm };
@@ -54,38 +55,32 @@ export function kmsService(given: KmsServiceParts): ServiceImpl<typeof KmsServic
       return { keys: rows.map(packListed), nextPageToken, totalSize: await keys.count(filter, viewer) };
     },
     rotateKey: async ({ keyId }, context) => {
-      const order = { keyId, viewer: viewerOf(context), once: onceOf(context) };
+      const order = { keyId, ...whoOf(context), once: onceOf(context) };
       return { newKey: packRecord(await rotateKey(parts, order)) };
     },
     destroyKey: async ({ keyId }, context) => {
-      const order = { keyId, viewer: viewerOf(context), once: onceOf(context) };
+      const order = { keyId, ...whoOf(context), once: onceOf(context) };
       return { keyId: await destroyKey(parts, order), newStatus: "DESTROYED" };
     },
     sign: async ({ keyId, data, context: binding, mu }, context) => ({
-      result: await sign(parts, { keyId, data, context: binding, mu, viewer: viewerOf(context) }),
+      result: await sign(parts, { keyId, data, context: binding, mu, ...whoOf(context) }),
     }),
     signStream: async (requests, context) => ({
-      result: await signStream(parts, partsOf(requests), viewerOf(context)),
+      result: await signStream(parts, partsOf(requests), whoOf(context)),
     }),
     batchSign: async ({ keyId, data, context: binding }, context) => {
-      const viewer = viewerOf(context);
-      const { items, ...about } = await signBatch(parts, {
-        keyId,
-        data,
-        context: binding,
-        viewer,
-        signal: context.signal,
-      });
+      const order = { keyId, data, context: binding, ...whoOf(context) };
+      const { items, ...about } = await signBatch(parts, order);
       return { results: items.map(packItem), ...about };
     },
     verify: async ({ keyId, data, signature, context: binding }, context) => ({
-      result: await verify(parts, { keyId, data, signature, context: binding, viewer: viewerOf(context) }),
+      result: await verify(parts, { keyId, data, signature, context: binding, ...whoOf(context) }),
     }),
     encapsulate: async ({ keyId }, context) => ({
-      result: await encapsulate(parts, { keyId, viewer: viewerOf(context) }),
+      result: await encapsulate(parts, { keyId, ...whoOf(context) }),
     }),
     decapsulate: async ({ keyId, ciphertext }, context) => ({
-      result: await decapsulate(parts, { keyId, ciphertext, viewer: viewerOf(context) }),
+      result: await decapsulate(parts, { keyId, ciphertext, ...whoOf(context) }),
     }),
     getAuditLog: async (query) => {
       const { rows, nextPageToken, totalSize } = await listAudit(store, query);

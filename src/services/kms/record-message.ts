@@ -8,32 +8,41 @@ import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { damageOf } from "../../fields.ts";
 import type { AnswerCodec } from "../../storage/once.ts";
-import type { Marked } from "../../storage/record-tag.ts";
 import { isKeyAlgorithm, type KeyRecord, type KeyState, usageOf } from "./record.ts";
+import type { StoredKey } from "./store.ts";
 
 type RecordMessage = MessageInitShape<typeof KeyRecordSchema>;
 
 /** A record as lists have it: without its public key, which takes up to 2592 bytes a row. */
-export function packListed(record: Marked<KeyRecord>): RecordMessage {
-  return { ...packFacts(record), ...damageOf(record) };
+export function packListed(key: StoredKey): RecordMessage {
+  return { ...packFacts(key.record), ...packSuccessor(key), ...damageOf(key) };
 }
 
 /** A record with its public key. */
 export function packRecord(record: KeyRecord): RecordMessage {
+  return packPublic(record);
+}
+
+function packPublic(record: KeyRecord) {
   const { algorithm, publicKey } = record;
   return { ...packFacts(record), publicKey, publicKeyPem: encodePublicKeyPem(algorithm, publicKey) };
 }
 
-function packFacts({ keyId, alias, algorithm, usage, state, createdAt }: KeyRecord): RecordMessage {
+function packFacts({ keyId, alias, algorithm, usage, state, createdAt }: KeyRecord) {
   return { keyId, alias, algorithm, usage, status: state, createdAt: timestampFromDate(createdAt) };
 }
 
 /** A record with its public key, also as JWK where a standard defines one. */
-export function packWithJwk(provider: CryptoProvider, record: KeyRecord): RecordMessage {
-  const { algorithm, publicKey } = record;
-  if (!isMlDsaAlgorithm(algorithm)) return packRecord(record);
+export function packWithJwk(provider: CryptoProvider, key: StoredKey): RecordMessage {
+  const { algorithm, publicKey } = key.record;
+  const message = { ...packPublic(key.record), ...packSuccessor(key) };
+  if (!isMlDsaAlgorithm(algorithm)) return message;
   const publicJwk = toPublicJwk(provider, provider.importPublicKey(algorithm, { raw: publicKey }));
-  return { ...packRecord(record), publicJwk: { ...publicJwk, $typeName: "pqc.Jwk" } };
+  return { ...message, publicJwk: { ...publicJwk, $typeName: "pqc.Jwk" } };
+}
+
+function packSuccessor({ replacedBy }: StoredKey): { readonly replacedBy?: string } {
+  return replacedBy === undefined ? {} : { replacedBy };
 }
 
 /** How a record is kept as an answer. The owner is whoever asks again, and not part of it. */

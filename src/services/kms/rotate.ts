@@ -1,14 +1,14 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { reasonOf } from "../../errors.ts";
 import type { AnswerCodec, OnceCall } from "../../storage/once.ts";
-import { isSeenBy, type Viewer } from "../../storage/ownership.ts";
+import { isSeenBy } from "../../storage/ownership.ts";
 import type { WriteTransaction } from "../../storage/store.ts";
 import { type CreateParts, withNewKey } from "./create.ts";
 import { type KeyCache, refuseDamaged } from "./key-cache.ts";
 import type { KeyRecord } from "./record.ts";
 import { keyRecordCodec } from "./record-message.ts";
 import { changeState, findForChange, insertKey, type KmsStore, type StoredKey } from "./store.ts";
-import { describeRefusal, recordingRefusal, refuseState, refuseUnknown } from "./use.ts";
+import { describeRefusal, type KeyOrder, recordingRefusal, refuseState, refuseUnknown } from "./use.ts";
 
 /** What changes of keys need. */
 export interface ChangeParts extends CreateParts {
@@ -17,9 +17,7 @@ export interface ChangeParts extends CreateParts {
 }
 
 /** Which key is to be changed, and by whom. */
-export interface ChangeOrder {
-  readonly keyId: string;
-  readonly viewer: Viewer;
+export interface ChangeOrder extends KeyOrder {
   readonly once: OnceCall | undefined;
 }
 
@@ -34,8 +32,8 @@ type Changed<Answer> = { readonly answer: Answer } | { readonly refusal: Connect
  */
 export async function rotateKey(parts: ChangeParts, order: ChangeOrder): Promise<KeyRecord> {
   const { store, cache } = parts;
-  const { keyId, viewer, once } = order;
-  const changed = await recordingRefusal(parts, { keyId, viewer, operation: "ROTATE" }, () =>
+  const { keyId, once } = order;
+  const changed = await recordingRefusal(parts, { ...order, operation: "ROTATE" }, () =>
     store.once(once, codecOf(keyRecordCodec), async (write) => {
       const old = await findRotatable(parts, order);
       const wanted = { algorithm: old.algorithm, alias: `${old.alias}-rotated`, owner: old.owner };
@@ -53,7 +51,7 @@ async function findRotatable({ keys }: ChangeParts, { keyId, viewer }: ChangeOrd
   const found = await keys.find(keyId);
   if (found === undefined || !isSeenBy(viewer, found.record)) throw refuseUnknown(keyId);
   if (!found.isIntact) throw refuseDamaged(keyId);
-  if (found.record.state !== "ACTIVE") throw refuseState(keyId, found.record.state, "ROTATE");
+  if (found.record.state !== "ACTIVE") throw refuseState(found, "ROTATE");
   return found.record;
 }
 
@@ -96,19 +94,16 @@ export async function destroyKey(parts: ChangeParts, order: ChangeOrder): Promis
     viewer: { user },
     once,
   } = order;
-  const changed = await store.writeOnce(once, codecOf(keyIdCodec), async (transaction) => {
-    const { refusal, key } = await findChangeable(parts, transaction, order, "DESTROY");
-    if (refusal) return { refusal };
-    await changeState(store, transaction, key, "DESTROYED");
-    transaction.audit({
-      keyId,
-      operation: "DESTROY",
-      user,
-      outcome: "OK",
-      details: `stateBefore=${key.record.state}`,
-    });
-    return { answer: keyId };
-  });
+  const changed = await recordingRefusal(parts, { ...order, operation: "DESTROY" }, () =>
+    store.writeOnce(once, codecOf(keyIdCodec), async (transaction) => {
+      const { refusal, key } = await findChangeable(parts, transaction, order, "DESTROY");
+      if (refusal) return { refusal };
+      await changeState(store, transaction, key, "DESTROYED");
+      const details = `stateBefore=${key.record.state}`;
+      transaction.audit({ keyId, operation: "DESTROY", user, outcome: "OK", details });
+      return { answer: keyId };
+    }),
+  );
   cache.forget(keyId);
   return answerOf(changed);
 }
@@ -138,11 +133,12 @@ function refuseChange(
   if (key === undefined) return refuseUnknown(keyId);
   const { state } = key.record;
   if (operation === "DESTROY") {
-    // A key that was tampered with can still be got rid of.
-    return state === "DESTROYED" && key.isIntact ? refuseState(keyId, state, operation) : undefined;
+    // A key that was tampered with can still be got rid of, once.
+    const isDestroyed = state === "DESTROYED" && key.loggedState === "DESTROYED";
+    return isDestroyed ? refuseState(key, operation) : undefined;
   }
   if (!key.isIntact) return refuseDamaged(keyId);
-  return state === "ACTIVE" ? undefined : refuseState(keyId, state, operation);
+  return state === "ACTIVE" ? undefined : refuseState(key, operation);
 }
 
 function answerOf<Answer>(changed: Changed<Answer>): Answer {

@@ -1,9 +1,19 @@
 import { isMlDsaAlgorithm } from "../../crypto/algorithms.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
-import { refuse, refuseField } from "../../errors.ts";
-import type { Viewer } from "../../storage/ownership.ts";
+import { reasonOf, refuse, refuseField } from "../../errors.ts";
 import type { CachedKey } from "./key-cache.ts";
-import { findUsable, openSecretKey, recordingRefusal, type UseOrder, type UseParts, useKey } from "./use.ts";
+import {
+  describeRefusal,
+  done,
+  findUsable,
+  type KeyOrder,
+  openSecretKey,
+  recordingRefusal,
+  type UseEntry,
+  type UseOrder,
+  type UseParts,
+  useKey,
+} from "./use.ts";
 
 /** What signing needs. */
 export interface SignParts extends UseParts {
@@ -18,9 +28,7 @@ export interface Signed {
 }
 
 /** What is to be signed: data, or the mu of data that stays with the caller. */
-export interface SignOrder {
-  readonly keyId: string;
-  readonly viewer: Viewer;
+export interface SignOrder extends KeyOrder {
   readonly data: Uint8Array;
   /** 0 to 255 bytes. */
   readonly context: Uint8Array;
@@ -28,8 +36,8 @@ export interface SignOrder {
   readonly mu: Uint8Array;
 }
 
-function signOrder({ keyId, viewer }: Pick<SignOrder, "keyId" | "viewer">): UseOrder {
-  return { keyId, viewer, operation: "SIGN", states: ["ACTIVE"], usage: "SIGN" };
+function signOrder({ keyId, viewer, signal }: KeyOrder): UseOrder {
+  return { keyId, viewer, signal, operation: "SIGN", states: ["ACTIVE"], usage: "SIGN" };
 }
 
 /**
@@ -46,7 +54,7 @@ export function sign(parts: SignParts, { data, context, mu, ...who }: SignOrder)
       mu.length > 0
         ? await parts.provider.signMu(secretKey, mu)
         : await parts.provider.sign(secretKey, data, { context });
-    return { result: toSigned(key, signature), details: [mu.length > 0 ? "input=mu" : "input=data"] };
+    return { result: toSigned(key, signature), entries: [done(mu.length > 0 ? "input=mu" : "input=data")] };
   });
 }
 
@@ -66,19 +74,13 @@ export interface BatchSigned {
 const batchInFlight = 8;
 
 /**
- * Signs several messages with one key; each signature has an audit entry of its own, and all are recorded at once.
+ * Signs several messages with one key; each has an audit entry of its own, and all are recorded at once.
  *
  * @throws as useKey does
  */
 export function signBatch(
   parts: SignParts,
-  input: {
-    keyId: string;
-    viewer: Viewer;
-    data: readonly Uint8Array[];
-    context: Uint8Array;
-    signal: AbortSignal;
-  },
+  input: Omit<SignOrder, "data" | "mu"> & { readonly data: readonly Uint8Array[] },
 ): Promise<BatchSigned> {
   const { data, context, signal } = input;
   const order = signOrder(input);
@@ -97,12 +99,15 @@ export function signBatch(
       }
     };
     await Promise.all(Array.from({ length: batchInFlight }, signSome));
-    const details = items.map((item, i) =>
-      "signature" in item ? `input=data, batchItem=${i + 1}/${items.length}` : "",
-    );
     const { keyId, algorithm } = key.record;
-    return { result: { items, keyId, algorithm }, details: details.filter((text) => text !== "") };
+    return { result: { items, keyId, algorithm }, entries: items.map(describeItem) };
   });
+}
+
+function describeItem(item: BatchItem, i: number, items: readonly BatchItem[]): UseEntry {
+  const place = `batchItem=${i + 1}/${items.length}`;
+  if ("signature" in item) return done(`input=data, ${place}`);
+  return { outcome: "REFUSED", details: `${describeRefusal(reasonOf(item.error) ?? "INTERNAL")}, ${place}` };
 }
 
 /** One part of a message that is signed as it arrives. */
@@ -120,24 +125,26 @@ export type SignPart =
 export async function signStream(
   parts: SignParts,
   stream: AsyncIterable<SignPart>,
-  viewer: Viewer,
+  who: Pick<KeyOrder, "viewer" | "signal">,
 ): Promise<Signed> {
   const iterator = stream[Symbol.asyncIterator]();
   const first = await iterator.next();
   if (first.done === true || first.value.case !== "header")
     throw refuseField("header", "is missing; the first message of the stream is the header");
   const { keyId, context } = first.value.value;
-  const order = signOrder({ keyId, viewer });
+  const order = signOrder({ keyId, ...who });
   const publicKey = await recordingRefusal(parts, order, async () => {
     const key = await findUsable(parts.cache, order);
     checkTakesMu(key);
     return key.publicKey();
   });
-  const { mu, bytes } = await computeMu(parts.provider, publicKey, context, iterator);
+  const { mu, bytes } = await recordingRefusal(parts, order, () =>
+    computeMu(parts.provider, publicKey, context, iterator),
+  );
   return useKey(parts, order, async (key) => {
     const secretKey = await openSecretKey(parts, key, order);
     const signature = await parts.provider.signMu(secretKey, mu);
-    return { result: toSigned(key, signature), details: [`input=stream, bytes=${bytes}`] };
+    return { result: toSigned(key, signature), entries: [done(`input=stream, bytes=${bytes}`)] };
   });
 }
 

@@ -1,12 +1,13 @@
 /** What the key service keeps: records, their sealed secret halves, and what was done with them. */
+import { type Kysely, sql } from "kysely";
+import type { NewAuditEntry } from "../../storage/audit-chain.ts";
 import { readHead } from "../../storage/audit-log.ts";
 import { changeCounts, readCount, resetCounts } from "../../storage/list-counts.ts";
 import { countedLists, everybody, listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
-import type { Marked } from "../../storage/record-tag.ts";
 import { readTime } from "../../storage/row-values.ts";
-import type { KmsKeysTable } from "../../storage/schema.ts";
+import type { KmsKeysTable, Schema } from "../../storage/schema.ts";
 import type { Store, WriteTransaction } from "../../storage/store.ts";
 import type { KeyAlgorithm, KeyRecord, KeyState, KeyUsage } from "./record.ts";
 
@@ -17,8 +18,12 @@ export type Operation = "CREATE" | "SIGN" | "VERIFY" | "ROTATE" | "DESTROY" | "E
 export interface StoredKey {
   readonly record: KeyRecord;
   readonly tag: string;
-  /** False if somebody changed the record behind our back. */
+  /** False if somebody changed the record behind our back, or put an older one back: the audit log knows its state. */
   readonly isIntact: boolean;
+  /** The state that the audit log tells of; undefined if it does not know the key. */
+  readonly loggedState: KeyState | undefined;
+  /** The key that took its place, once it is rotated. */
+  readonly replacedBy: string | undefined;
 }
 
 /** One thing that was done, or refused. */
@@ -47,7 +52,7 @@ export interface KeyFilter {
 /** The keys of the service. */
 export interface KmsStore {
   find(keyId: string): Promise<StoredKey | undefined>;
-  list(request: PageRequest, filter: KeyFilter, viewer: Viewer): Promise<Page<Marked<KeyRecord>>>;
+  list(request: PageRequest, filter: KeyFilter, viewer: Viewer): Promise<Page<StoredKey>>;
   count(filter: KeyFilter, viewer?: Viewer): Promise<number>;
   /** Opens the secret half: the seed, for SLH-DSA the whole key. The caller wipes it. @throws SEAL_BROKEN */
   openSecret(keyId: string): Promise<Uint8Array | undefined>;
@@ -78,10 +83,11 @@ export function keyListName({ state, algorithm }: KeyFilter): string {
 
 /** Makes the store of the key service on the store of all. */
 export function createKmsStore(store: Store): KmsStore {
-  const recordUses = store.batch(async ({ db, audit }, uses: readonly KeyUse[]) => {
+  const recordUses = store.batch(async (transaction, uses: readonly KeyUse[]) => {
+    const { db, audit } = transaction;
     const keyIds = [...new Set(uses.map(({ keyId }) => keyId))];
-    const rows = await db.selectFrom("kms_keys").selectAll().where("key_id", "in", keyIds).execute();
-    const keys = new Map(rows.map((row) => [row.key_id, readRow(store, row)]));
+    const rows = await selectKeys(db).where("key_id", "in", keyIds).execute();
+    const keys = new Map(rows.map((row) => [row.key_id, readRow(store, row, transaction.audited())]));
     return uses.map(({ keyId, tag, events }) => {
       const key = keys.get(keyId);
       if (key === undefined || !key.isIntact || key.tag !== tag) return false;
@@ -94,16 +100,12 @@ export function createKmsStore(store: Store): KmsStore {
   );
   return {
     async find(keyId) {
-      const row = await store.reader
-        .selectFrom("kms_keys")
-        .selectAll()
-        .where("key_id", "=", keyId)
-        .executeTakeFirst();
+      const row = await selectKeys(store.reader).where("key_id", "=", keyId).executeTakeFirst();
       return row && readRow(store, row);
     },
 
     async list(request, filter, viewer) {
-      let query = store.reader.selectFrom("kms_keys").selectAll().where("position", ">", request.after);
+      let query = selectKeys(store.reader).where("position", ">", request.after);
       if (viewer.owner !== undefined) query = query.where("owner", "=", viewer.owner);
       if (filter.state !== "") query = query.where("key_state", "=", filter.state);
       if (filter.algorithm !== "") query = query.where("algorithm", "=", filter.algorithm);
@@ -113,11 +115,7 @@ export function createKmsStore(store: Store): KmsStore {
         .execute();
       const list = listSeenBy(viewer, keyListName(filter));
       const page = cutPage(rows, request, list, ({ position }) => position);
-      const pack = (row: KmsKeysTable): Marked<KeyRecord> => {
-        const { record, isIntact } = readRow(store, row);
-        return { ...record, isIntact };
-      };
-      return { ...page, rows: page.rows.map(pack) };
+      return { ...page, rows: page.rows.map((row) => readRow(store, row)) };
     },
 
     count: (filter, viewer = everybody) => readCount(store.reader, listSeenBy(viewer, keyListName(filter))),
@@ -144,11 +142,11 @@ export function createKmsStore(store: Store): KmsStore {
 /** Reads a key within a transaction. */
 export async function findForChange(
   store: Store,
-  { db }: WriteTransaction,
+  { db, audited }: WriteTransaction,
   keyId: string,
 ): Promise<StoredKey | undefined> {
-  const row = await db.selectFrom("kms_keys").selectAll().where("key_id", "=", keyId).executeTakeFirst();
-  return row && readRow(store, row);
+  const row = await selectKeys(db).where("key_id", "=", keyId).executeTakeFirst();
+  return row && readRow(store, row, audited());
 }
 
 /** Keeps a new key, within a transaction. @param secret sealed; the caller wipes it */
@@ -237,9 +235,52 @@ function fieldsOf(record: KeyRecord): (string | number | Uint8Array)[] {
   ];
 }
 
-function readRow(store: Store, row: KmsKeysTable): StoredKey {
+/** A row of a key, and the newest entry of the audit log that tells of its state: its operation, and its details. */
+type KeyRow = KmsKeysTable & { readonly last_change: string | null };
+
+/** What entries change the state of a key; the condition is that of their index (migration 18). */
+const changes = sql<boolean>`outcome = 'OK' and operation in ('CREATE', 'ROTATE', 'DESTROY')`;
+
+/** Selects keys with what the audit log says of them, both as they are at one moment. */
+function selectKeys(db: Kysely<Schema>) {
+  return db
+    .selectFrom("kms_keys")
+    .selectAll()
+    .select((from) =>
+      from
+        .selectFrom("audit_entries")
+        .select(sql<string>`operation || ' ' || details`.as("change"))
+        .whereRef("audit_entries.key_id", "=", "kms_keys.key_id")
+        .where(changes)
+        .orderBy("sequence", "desc")
+        .limit(1)
+        .as("last_change"),
+    );
+}
+
+const statesAfter: Readonly<Record<string, KeyState>> = {
+  CREATE: "ACTIVE",
+  ROTATE: "ROTATED",
+  DESTROY: "DESTROYED",
+};
+
+/** @param pending what the transaction that reads it put into the audit log, and the database does not have yet */
+function readRow(store: Store, row: KeyRow, pending: readonly NewAuditEntry[] = []): StoredKey {
   const record = toRecord(row);
-  return { record, tag: row.record_tag, isIntact: store.isTagged(fieldsOf(record), row.record_tag) };
+  const isChange = ({ keyId, operation, outcome }: NewAuditEntry): boolean =>
+    keyId === record.keyId && outcome === "OK" && Object.hasOwn(statesAfter, operation);
+  const last = pending.findLast(isChange);
+  const [operation = "", details = ""] = last
+    ? [last.operation, last.details]
+    : (row.last_change ?? "").split(" ");
+  const loggedState = statesAfter[operation];
+  return {
+    record,
+    tag: row.record_tag,
+    isIntact: store.isTagged(fieldsOf(record), row.record_tag) && record.state === loggedState,
+    loggedState,
+    replacedBy: operation === "ROTATE" ? /^newKeyId=(\S+)$/.exec(details)?.[1] : undefined,
+  };
 }
 
 function toRecord(row: KmsKeysTable): KeyRecord {

@@ -2,11 +2,13 @@
 import { ConnectError } from "@connectrpc/connect";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { SecretKey } from "../../crypto/provider.ts";
-import { reasonOf, refuse } from "../../errors.ts";
+import { CryptoBusy } from "../../crypto/work-queue.ts";
+import { explainAbort, type ReasonName, reasonOf, refuse } from "../../errors.ts";
+import { OnceConflict } from "../../storage/once.ts";
 import { isSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { type CachedKey, type KeyCache, refuseDamaged } from "./key-cache.ts";
 import type { KeyState, KeyUsage } from "./record.ts";
-import type { KeyEvent, KmsStore, Operation } from "./store.ts";
+import type { KeyEvent, KmsStore, Operation, StoredKey } from "./store.ts";
 
 /** What the uses of keys need. */
 export interface UseParts {
@@ -14,10 +16,16 @@ export interface UseParts {
   readonly cache: KeyCache;
 }
 
-/** A use of a key. */
-export interface UseOrder {
+/** Which key, and who uses it. */
+export interface KeyOrder {
   readonly keyId: string;
   readonly viewer: Viewer;
+  /** Tells when the caller has gone, or waits no more. */
+  readonly signal: AbortSignal;
+}
+
+/** A use of a key. */
+export interface UseOrder extends KeyOrder {
   readonly operation: Operation;
   /** The states that allow it. */
   readonly states: readonly KeyState[];
@@ -28,8 +36,16 @@ export interface UseOrder {
 /** What came of using a key. */
 export interface UseOutcome<Result> {
   readonly result: Result;
-  /** What the audit log says of it; one entry each. */
-  readonly details: readonly string[];
+  /** What the audit log says of it. */
+  readonly entries: readonly UseEntry[];
+}
+
+/** One entry of the audit log on a use. */
+export type UseEntry = Pick<KeyEvent, "outcome" | "details">;
+
+/** The entry of a use that was done. */
+export function done(details: string): UseEntry {
+  return { outcome: "OK", details };
 }
 
 /**
@@ -45,8 +61,8 @@ export async function useKey<Result>(
   work: (key: CachedKey) => Promise<UseOutcome<Result>>,
 ): Promise<Result> {
   const { keys, cache } = parts;
-  const { keyId, operation, viewer } = order;
-  const outcome = await recordingRefusal(parts, order, async () => {
+  const { keyId, operation, viewer, signal } = order;
+  const { result, entries } = await recordingRefusal(parts, order, async () => {
     try {
       return await work(await findUsable(cache, order));
     } catch (error) {
@@ -55,12 +71,14 @@ export async function useKey<Result>(
       return work(await findUsable(cache, order));
     }
   });
+  const events = entries.map((entry): KeyEvent => ({ keyId, operation, user: viewer.user, ...entry }));
   for (;;) {
-    const key = await recordingRefusal(parts, order, () => findUsable(cache, order));
-    const events = outcome.details.map(
-      (details): KeyEvent => ({ keyId, operation, user: viewer.user, outcome: "OK", details }),
-    );
-    if (await keys.recordUse({ keyId, tag: key.tag, events })) return outcome.result;
+    const key = await recordingRefusal(parts, order, () => {
+      // Nobody is there to be answered.
+      signal.throwIfAborted();
+      return findUsable(cache, order);
+    });
+    if (await keys.recordUse({ keyId, tag: key.tag, events })) return result;
     // Somebody changed the key meanwhile. Perhaps its new state allows the use as well; states only go on, so
     // this ends.
     cache.forget(keyId);
@@ -76,13 +94,15 @@ export async function findUsable(
   if (key === undefined || !isSeenBy(viewer, key.record)) throw refuseUnknown(keyId);
   if (!key.isIntact) throw refuseDamaged(keyId);
   const { state, usage: actual, algorithm } = key.record;
-  if (!states.includes(state)) throw refuseState(keyId, state, operation);
-  if (actual === usage) return key;
-  throw refuse(
-    "KEY_USAGE_REFUSES",
-    `key ${keyId} is one of ${algorithm}, which is for ${actual}; ${operation} takes one that is for ${usage}`,
-    { keyId, algorithm, usage: actual, operation },
-  );
+  // First what no other state would change.
+  if (actual !== usage)
+    throw refuse(
+      "KEY_USAGE_REFUSES",
+      `key ${keyId} is one of ${algorithm}, which is for ${actual}; ${operation} takes one that is for ${usage}`,
+      { keyId, algorithm, usage: actual, operation },
+    );
+  if (!states.includes(state)) throw refuseState(key, operation);
+  return key;
 }
 
 /** Opens the secret half of a key that was found. */
@@ -102,13 +122,13 @@ export async function openSecretKey(
 /** Runs something, and puts an entry into the audit log if it refuses. */
 export async function recordingRefusal<T>(
   { keys }: Pick<UseParts, "keys">,
-  { keyId, viewer, operation }: Pick<UseOrder, "keyId" | "viewer" | "operation">,
+  { keyId, viewer, signal, operation }: Omit<UseOrder, "states" | "usage">,
   call: () => Promise<T>,
 ): Promise<T> {
   try {
     return await call();
   } catch (error) {
-    const reason = error instanceof ConnectError ? reasonOf(error) : undefined;
+    const reason = reasonToRecord(error, signal);
     if (reason !== undefined)
       await keys.recordRefusal({
         keyId,
@@ -121,6 +141,13 @@ export async function recordingRefusal<T>(
   }
 }
 
+/** Why a caller gets no answer; undefined for a fault that is not the caller's, nor that of what is asked. */
+function reasonToRecord(error: unknown, signal: AbortSignal): ReasonName | undefined {
+  if (error instanceof OnceConflict) return "IDEMPOTENCY_KEY_REUSED";
+  if (error instanceof CryptoBusy) return "SERVER_BUSY";
+  return error instanceof ConnectError ? reasonOf(explainAbort(error, signal)) : undefined;
+}
+
 /** What the audit log says of a refusal. */
 export function describeRefusal(reason: string): string {
   return `reason=${reason}`;
@@ -131,11 +158,12 @@ export function refuseUnknown(keyId: string): ConnectError {
   return refuse("KEY_NOT_FOUND", `key ${keyId} does not exist`, { keyId });
 }
 
-/** Refuses a key that is in no state for an operation. */
-export function refuseState(keyId: string, state: KeyState, operation: Operation): ConnectError {
-  return refuse("KEY_STATE_REFUSES", `key ${keyId} is ${state}, which refuses ${operation}`, {
-    keyId,
-    state,
-    operation,
-  });
+/** Refuses a key that is in no state for an operation, and names the one that took its place. */
+export function refuseState({ record, replacedBy }: StoredKey, operation: Operation): ConnectError {
+  const { keyId, state } = record;
+  return refuse(
+    "KEY_STATE_REFUSES",
+    `key ${keyId} is ${state}, which refuses ${operation}${replacedBy ? `; ${replacedBy} took its place` : ""}`,
+    { keyId, state, operation, ...(replacedBy && { replacedBy }) },
+  );
 }

@@ -1,13 +1,10 @@
 import type { PostQuantumSignatureAlgorithm } from "../../crypto/algorithms.ts";
 import { checkSignatureLength } from "../../fields.ts";
-import type { Viewer } from "../../storage/ownership.ts";
 import type { SignParts } from "./sign.ts";
-import { useKey } from "./use.ts";
+import { done, type KeyOrder, type UseOrder, useKey } from "./use.ts";
 
 /** What is to be verified. */
-export interface VerifyOrder {
-  readonly keyId: string;
-  readonly viewer: Viewer;
+export interface VerifyOrder extends KeyOrder {
   readonly data: Uint8Array;
   readonly signature: Uint8Array;
   /** 0 to 255 bytes. */
@@ -27,13 +24,14 @@ export interface Verified {
  * @throws as useKey does; LENGTH_INVALID for a signature of a length that the algorithm does not have
  */
 export function verify(parts: SignParts, order: VerifyOrder): Promise<Verified> {
-  const { keyId, viewer, data, signature, context } = order;
-  const use = { keyId, viewer, operation: "VERIFY", states: ["ACTIVE", "ROTATED"], usage: "SIGN" } as const;
+  const { data, signature, context, ...who } = order;
+  const { keyId } = who;
+  const use: UseOrder = { ...who, operation: "VERIFY", states: ["ACTIVE", "ROTATED"], usage: "SIGN" };
   return useKey(parts, use, async (key) => {
     const { algorithm } = key.record;
     // useKey let keys for signing through only.
     checkSignatureLength(algorithm as PostQuantumSignatureAlgorithm, signature);
     const valid = await parts.provider.verify(key.publicKey(), data, signature, { context });
-    return { result: { valid, keyId, algorithm }, details: [`valid=${valid}`] };
+    return { result: { valid, keyId, algorithm }, entries: [done(`valid=${valid}`)] };
   });
 }

@@ -133,6 +133,19 @@ describeKms("the audit log", (start, shared) => {
     expect((await readDeeds(kms, kem.keyId)).at(-1)).toBe("DECAPSULATE REFUSED reason=LENGTH_INVALID");
   });
 
+  it.each(["rotate", "destroy"] as const)(
+    "has an entry for an attempt to %s under an idempotency key that was used for another request",
+    async (change) => {
+      const { kms } = await shared();
+      const { keyId } = await createKey(kms);
+      const order = { headers: { "idempotency-key": `order of ${keyId}` } };
+      await kms.createKey({ alias: "other" }, order);
+      await refusal(change === "rotate" ? kms.rotateKey({ keyId }, order) : kms.destroyKey({ keyId }, order));
+      const expected = `${change.toUpperCase()} REFUSED reason=IDEMPOTENCY_KEY_REUSED`;
+      expect((await readDeeds(kms, keyId)).slice(1)).toEqual([expected]);
+    },
+  );
+
   it.each(["rotate", "destroy"] as const)("has an entry for each caller who races to %s", async (change) => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms);

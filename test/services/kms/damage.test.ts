@@ -1,7 +1,7 @@
 import type { Kysely } from "kysely";
 import { describe, expect, it } from "vitest";
 import type { Schema } from "../../../src/storage/schema.ts";
-import { describeRefusal, failureOf } from "../../refusal.ts";
+import { describeRefusal, failureOf, refusal } from "../../refusal.ts";
 import {
   bytesOf,
   createKey,
@@ -141,6 +141,27 @@ const readSecret = (db: Kysely<Schema>, keyId: string) =>
     .where("identity", "=", identityOf(keyId))
     .executeTakeFirstOrThrow();
 
+/** Records and secret halves of keys, as whoever reads the database can copy them. */
+async function copyKeys(db: Kysely<Schema>, keyIds: readonly string[]) {
+  const identities = keyIds.map(identityOf);
+  return {
+    records: await db.selectFrom("kms_keys").selectAll().where("key_id", "in", keyIds).execute(),
+    secrets: await db.selectFrom("sealed_secrets").selectAll().where("identity", "in", identities).execute(),
+  };
+}
+
+async function putBack(
+  db: Kysely<Schema>,
+  { records, secrets }: Awaited<ReturnType<typeof copyKeys>>,
+): Promise<void> {
+  for (const row of records)
+    await db.updateTable("kms_keys").set(row).where("key_id", "=", row.key_id).execute();
+  for (const row of secrets) {
+    await db.deleteFrom("sealed_secrets").where("identity", "=", row.identity).execute();
+    await db.insertInto("sealed_secrets").values(row).execute();
+  }
+}
+
 type Secret = Schema["sealed_secrets"];
 
 const secret =
@@ -191,6 +212,46 @@ describeKms("a key with a record that somebody changed in the database", (_start
       await (retire === "rotate" ? server.kms.rotateKey({ keyId }) : server.kms.destroyKey({ keyId }));
     await damage(server, keys, record({ key_state: "ACTIVE" }));
     expect(await outcomesOf(server.kms, keys, everyCall)).toEqual(allOf(damaged, everyCall));
+  });
+
+  it.each(["rotate", "destroy"] as const)(
+    "does not come back with its old record and secret half, which were put back after %s",
+    async (retire) => {
+      const server = await shared();
+      const keys = await makeKeys(server.kms, { inUse: true });
+      const retired = [keys.signing, keys.kem];
+      const before = await server.tamper((db) => copyKeys(db, retired));
+      for (const keyId of retired)
+        await (retire === "rotate" ? server.kms.rotateKey({ keyId }) : server.kms.destroyKey({ keyId }));
+      await server.tamper((db) => putBack(db, before));
+      expect(await outcomesOf(server.kms, keys, everyCall)).toEqual(allOf(damaged, everyCall));
+      const { keys: listed } = await server.kms.listKeys({});
+      const marks = listed.filter(({ keyId }) => retired.includes(keyId)).map((key) => key.damaged);
+      expect(marks).toEqual([true, true]);
+    },
+  );
+
+  it("can be destroyed again when its old record was put back after it was destroyed, and then no more", async () => {
+    const { kms, tamper, store } = await shared();
+    const { keyId } = await createKey(kms);
+    const before = await tamper((db) => copyKeys(db, [keyId]));
+    await kms.destroyKey({ keyId });
+    await tamper((db) => putBack(db, before));
+    expect(await kms.destroyKey({ keyId })).toMatchObject({ newStatus: "DESTROYED" });
+    expect(await store.readSecret(identityOf(keyId))).toBeUndefined();
+    expect(await refusal(kms.destroyKey({ keyId }))).toMatchObject({ reason: "KEY_STATE_REFUSES" });
+  });
+
+  it("is not used when the entries of its making are gone from the audit log", async () => {
+    const { kms, tamper } = await shared();
+    const { keyId } = await createKey(kms);
+    await tamper((db) =>
+      db.updateTable("audit_entries").set({ key_id: "key-other" }).where("key_id", "=", keyId).execute(),
+    );
+    expect(await refusal(kms.sign({ keyId, data }))).toMatchObject({ reason: "KEY_DAMAGED" });
+    await tamper((db) =>
+      db.updateTable("audit_entries").set({ key_id: keyId }).where("key_id", "=", "key-other").execute(),
+    );
   });
 
   it("is refused with a sentence that names the key, and has an entry in the audit log", async () => {

@@ -1,7 +1,8 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { calculateJwkThumbprint, importJWK } from "jose";
 import { expect, it } from "vitest";
-import { refusal } from "../../refusal.ts";
+import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { failureOf, refusal } from "../../refusal.ts";
 import { bytesOf, createKey, describeKms, type KmsClient, present } from "./kms-server.ts";
 
 const notFound = { code: "NotFound", reason: "KEY_NOT_FOUND" };
@@ -93,6 +94,19 @@ describeKms("KmsService.RotateKey", (_start, shared) => {
       expect((await kms.getKey({ keyId: old.keyId })).result).toMatchObject({ ...old, status: "ROTATED" });
     },
   );
+
+  it("names the key that took the place of a rotated one: in GetKey, in lists, and where the old one is refused", async () => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms);
+    expect((await kms.getKey({ keyId })).result?.replacedBy).toBeUndefined();
+    const { keyId: replacedBy } = present((await kms.rotateKey({ keyId })).newKey);
+    expect((await kms.getKey({ keyId })).result).toMatchObject({ status: "ROTATED", replacedBy });
+    const { keys } = await kms.listKeys({});
+    expect(keys.find((key) => key.keyId === keyId)?.replacedBy).toBe(replacedBy);
+    const failure = await failureOf(kms.sign({ keyId, data: bytesOf("data") }));
+    expect(failure.findDetails(ErrorInfoSchema)[0]?.metadata).toMatchObject({ replacedBy });
+    expect((await kms.getKey({ keyId: replacedBy })).result?.replacedBy).toBeUndefined();
+  });
 
   it("puts -rotated behind the alias each time", async () => {
     const { kms } = await shared();

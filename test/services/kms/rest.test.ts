@@ -115,10 +115,10 @@ describeKms("kms.KmsService over REST", (start, shared) => {
     expect(empty.text).toBe('{"status":"success","keys":[],"nextPageToken":"","totalSize":0}');
     const { keyId } = await make(server);
     await make(server, { algorithm: "ML-KEM-512" });
-    await server.rest("POST /api/kms/rotate-key", { keyId });
+    const { newKey } = (await server.rest("POST /api/kms/rotate-key", { keyId })).json;
     const all = await server.rest("GET /api/kms/keys");
     const keys = [
-      listed({ keyId, status: "ROTATED" }),
+      listed({ keyId, status: "ROTATED", replacedBy: (newKey as { keyId: string }).keyId }),
       listed({ algorithm: "ML-KEM-512", usage: "KEM" }),
       listed({ alias: "till-rotated" }),
     ];

@@ -1,9 +1,10 @@
 import { randomFillSync } from "node:crypto";
-import type { MessageInitShape } from "@bufbuild/protobuf";
+import http2 from "node:http2";
+import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { describe, expect, it, onTestFinished } from "vitest";
-import { KmsService, type SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { KmsService, SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
 import { startServer } from "../../interop/start-server.ts";
 import { refusal } from "../../refusal.ts";
 import { makeTemporaryDirectory } from "../../temporary-directory.ts";
@@ -34,6 +35,14 @@ async function* partsOf(...parts: Part[]): AsyncGenerator<Part> {
 async function* stalled(...parts: Part[]): AsyncGenerator<Part> {
   yield* parts;
   await new Promise<void>((resolve) => onTestFinished(() => resolve()));
+}
+
+/** A message as gRPC frames it: not compressed, its length, itself. */
+function frame(part: Part): Buffer {
+  const message = toBinary(SignStreamRequestSchema, create(SignStreamRequestSchema, part));
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(message.length, 1);
+  return Buffer.concat([head, message]);
 }
 
 /** Cuts a message into chunks of the sizes, which repeat. */
@@ -123,6 +132,49 @@ describeKms("KmsService.SignStream", (_start, shared) => {
     const { keyId } = await createKey(kms);
     expect(await refusal(kms.signStream(partsOf(...parts(keyId))))).toEqual(invalid(...fields));
     expect((await readDeeds(kms, keyId)).filter((deed) => deed.startsWith("SIGN OK"))).toEqual([]);
+  });
+
+  it.each([
+    ["a header comes twice", (keyId: string) => [header(keyId), data, header(keyId)]],
+    ["there is no chunk", (keyId: string) => [header(keyId)]],
+  ])("has an entry of a stream that is refused for its parts: %s", async (_what, parts) => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms);
+    await refusal(kms.signStream(partsOf(...parts(keyId))));
+    expect((await readDeeds(kms, keyId)).slice(1)).toEqual(["SIGN REFUSED reason=FIELD_INVALID"]);
+  });
+
+  it("signs nothing of a stream that its caller cancels", async () => {
+    const { kms } = await shared();
+    const { keyId } = await createKey(kms);
+    const controller = new AbortController();
+    async function* parts(): AsyncGenerator<Part> {
+      yield header(keyId);
+      yield data;
+      controller.abort();
+      yield data;
+    }
+    await refusal(kms.signStream(parts(), { signal: controller.signal }));
+    await vi.waitFor(async () =>
+      expect((await readDeeds(kms, keyId)).slice(1)).toEqual(["SIGN REFUSED reason=CALL_CANCELED"]),
+    );
+  });
+
+  it("signs nothing of a stream that ends and is canceled in one moment, as Node's clients cancel", async () => {
+    const { kms, url } = await shared();
+    const { keyId } = await createKey(kms);
+    const session = http2.connect(url);
+    onTestFinished(() => session.destroy());
+    const path = "/kms.KmsService/SignStream";
+    const call = session.request({ ":method": "POST", ":path": path, "content-type": "application/grpc" });
+    call.on("error", () => {});
+    call.write(frame(header(keyId)));
+    await new Promise((resolve) => call.write(frame(data), resolve));
+    call.end();
+    call.close(http2.constants.NGHTTP2_CANCEL);
+    await vi.waitFor(async () =>
+      expect((await readDeeds(kms, keyId)).slice(1)).toEqual(["SIGN REFUSED reason=CALL_CANCELED"]),
+    );
   });
 
   it("refuses a chunk of more than 4 MiB", async () => {
