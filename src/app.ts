@@ -307,6 +307,7 @@ const storeReasons = {
   UNAVAILABLE: "STORE_UNAVAILABLE",
   FULL: "STORE_FULL",
   CORRUPT: "STORE_DAMAGED",
+  LOCKED: "MASTER_KEY_MISSING",
 } as const;
 
 function choosePackages(names: readonly string[]): MakeServices[] {

@@ -85,6 +85,7 @@ export const reasons = {
   STORE_UNAVAILABLE: { code: Code.Unavailable },
   STORE_FULL: { code: Code.ResourceExhausted },
   STORE_DAMAGED: { code: Code.DataLoss },
+  MASTER_KEY_MISSING: { code: Code.Unavailable },
   // Who the caller is.
   TOKEN_MISSING: { code: Code.Unauthenticated },
   TOKEN_MALFORMED: { code: Code.Unauthenticated },

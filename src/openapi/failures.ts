@@ -26,7 +26,7 @@ const shared: Readonly<Record<string, readonly ReasonName[]>> = {
   Busy: ["RATE_LIMITED", "SERVER_BUSY", "STORE_FULL"],
   MetadataTooLarge: ["METADATA_TOO_LARGE"],
   Internal: ["INTERNAL", "STORE_DAMAGED"],
-  Unavailable: ["STORE_UNAVAILABLE", "SHUTTING_DOWN"],
+  Unavailable: ["STORE_UNAVAILABLE", "MASTER_KEY_MISSING", "SHUTTING_DOWN"],
   Late: ["DEADLINE_EXCEEDED"],
 };
 

@@ -61,10 +61,11 @@ interface Fault {
 
 /** Verifies the log as it is when this begins; what is written meanwhile is left for the next time. */
 export async function verifyAuditLog(parts: AuditVerificationParts): Promise<AuditVerification> {
-  const { stated, isTrue, lastRow } = await readEnds(parts);
-  const end = Math.min(Math.max(stated.sequence, lastRow), Number.MAX_SAFE_INTEGER);
+  const ends = await readEnds(parts);
+  // Numbers that are not safe are none of ours; that such a row is there is found by its being outside of the walk.
+  const end = Math.min(Math.max(ends.stated.sequence, ends.lastRow), Number.MAX_SAFE_INTEGER);
   const walk = await walkChain(parts, end, await readCheckpoints(parts, end));
-  const fault = walk.fault ?? findFaultOfEnd(walk, stated, isTrue) ?? findPutBack(walk, parts.seen);
+  const fault = walk.fault ?? findFaultOfEnds(walk, ends) ?? findPutBack(walk, parts.seen);
   return {
     valid: fault === undefined,
     entries: walk.entries,
@@ -75,34 +76,42 @@ export async function verifyAuditLog(parts: AuditVerificationParts): Promise<Aud
   };
 }
 
-/** Where the log says that it ends, whether that is true to its tag, and where its rows end. */
+/** Where the log says that it ends, whether that is true to its tag, and where its rows begin and end. */
 interface Ends {
   readonly stated: AuditHead;
   readonly isTrue: boolean;
+  readonly firstRow: number;
   readonly lastRow: number;
+  /** Whether there are keys, each of which has an entry of its making. */
+  readonly hasKeys: boolean;
 }
 
-/** One statement, so that both are of one moment. */
+/** One statement, so that all are of one moment. */
 async function readEnds({ db, tagKey }: AuditVerificationParts): Promise<Ends> {
-  const { last_row, ...head } = await db
+  const { first_row, last_row, key_position, ...head } = await db
     .selectFrom((from) =>
       from
         .selectFrom("audit_entries")
-        .select((row) => row.fn.max("sequence").as("last_row"))
+        .select((row) => [row.fn.min("sequence").as("first_row"), row.fn.max("sequence").as("last_row")])
         .as("entries"),
     )
     .leftJoin("audit_head", (join) => join.onTrue())
     .selectAll()
+    .select((from) => from.selectFrom("kms_keys").select("position").limit(1).as("key_position"))
     .executeTakeFirstOrThrow();
-  const lastRow = last_row ?? 0;
+  const rows = { firstRow: first_row ?? 1, lastRow: last_row ?? 0, hasKeys: key_position !== null };
   // Before the first entry there is no head.
-  if (head.sequence === null) return { stated: emptyChain, isTrue: lastRow === 0, lastRow };
+  if (head.sequence === null) return { ...rows, stated: emptyChain, isTrue: last_row === null };
   const stated: AuditHead = { sequence: head.sequence, entryHash: head.entry_hash ?? "" };
-  return { stated, isTrue: equalTags(head.head_tag ?? "", tagHead(tagKey, stated)), lastRow };
+  return { ...rows, stated, isTrue: equalTags(head.head_tag ?? "", tagHead(tagKey, stated)) };
 }
 
-/** A chain without a fault may yet have lost its last entries, or have too many. */
-function findFaultOfEnd({ last, checkpoint }: Walk, stated: AuditHead, isTrue: boolean): Fault | undefined {
+/** A chain without a fault may yet have lost its last entries, or all, or have too many. */
+function findFaultOfEnds({ last, checkpoint }: Walk, ends: Ends): Fault | undefined {
+  const { stated, isTrue, firstRow, lastRow, hasKeys } = ends;
+  if (firstRow < 1) return { sequence: 1, reason: "there is an entry before the first" };
+  if (stated.sequence === 0 && hasKeys)
+    return { sequence: 1, reason: "the entry is missing: nothing tells of the making of the keys" };
   // The entries that are there were written by this program, as their tags say.
   if (!isTrue)
     return { sequence: last.sequence + 1, reason: "the end of the log was changed; entries are missing" };
@@ -111,7 +120,7 @@ function findFaultOfEnd({ last, checkpoint }: Walk, stated: AuditHead, isTrue: b
     const reason = "the end of the log is that of another history";
     return { sequence: (checkpoint?.sequence ?? 0) + 1, reason };
   }
-  if (last.sequence > stated.sequence)
+  if (lastRow > stated.sequence)
     return { sequence: stated.sequence + 1, reason: "the entry is beyond the end of the log" };
   return undefined;
 }

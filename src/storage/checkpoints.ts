@@ -1,14 +1,17 @@
 /** Signs where the audit chain is, with ML-DSA-65, so that others can hold the store to it. */
 import { wipe } from "../crypto/bytes.ts";
+import { CryptoError } from "../crypto/crypto-error.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
 import { type AuditHead, checkpointMessage } from "./audit-chain.ts";
 import type { SignedCheckpoint } from "./audit-verification.ts";
 import type { Database } from "./database.ts";
+import { hasBeenUsed, notWhole } from "./root-keys.ts";
 import { lendSecret } from "./sealed-keys.ts";
 import type { Vault } from "./vault.ts";
 
 const algorithm = "ML-DSA-65";
 const signingIdentity = "store/audit-signing-key";
+const keyName = "the key that signs its audit log";
 
 /** Of each span of so many entries the newest checkpoint is kept; it covers those before it. */
 const spanEntries = 10_000;
@@ -22,14 +25,16 @@ export interface CheckpointSigner {
 
 /** Opens the store's signing key, and makes it in a new store. */
 export async function openCheckpointSigner(
-  { writer }: Database,
+  { name, writer }: Database,
   vault: Vault,
   provider: CryptoProvider,
 ): Promise<CheckpointSigner> {
   const { secretKey: fresh } = await provider.generateKeyPair(algorithm);
   const seed = await writer.transaction().execute(async (transaction) => {
-    const known = await vault.read(transaction, signingIdentity);
+    const known = await readSeed(vault, transaction, name);
     if (known !== undefined) return known;
+    // Another key would make all checkpoints that others keep worthless, without a word.
+    if (await hasBeenUsed(transaction)) throw notWhole(name, `${keyName} is missing`);
     await lendSecret(fresh, (made) => vault.put(transaction, signingIdentity, made));
     return vault.read(transaction, signingIdentity);
   });
@@ -48,6 +53,16 @@ export async function openCheckpointSigner(
     };
   } finally {
     wipe(seed);
+  }
+}
+
+async function readSeed(vault: Vault, db: Database["writer"], name: string): Promise<Uint8Array | undefined> {
+  try {
+    return await vault.read(db, signingIdentity);
+  } catch (error) {
+    if (error instanceof CryptoError && error.code === "SEAL_BROKEN")
+      throw notWhole(name, `${keyName} is not as it was written`);
+    throw error;
   }
 }
 

@@ -52,6 +52,12 @@ export interface WriteConnection extends Connection {
   commit(last: readonly Statement[]): Promise<void>;
   /** Undoes it. Never fails: a connection that can not is given up. */
   rollback(): Promise<void>;
+  /**
+   * Takes what was deleted out of the database's own log, between transactions.
+   *
+   * @returns false if others read there now, and it is to be asked again
+   */
+  scrub(): Promise<boolean>;
 }
 
 /** Lets Kysely build and run queries on a connection. */

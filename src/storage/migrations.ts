@@ -356,7 +356,7 @@ export function createMigrations(kind: DatabaseKind): Readonly<Record<string, Mi
     },
     "0017-issuer-key-tags": {
       async up(db: Kysely<unknown>): Promise<void> {
-        // A key without one signs no more: the server makes another, and who was logged in logs in again.
+        // The issuer tags what it finds to be its own.
         await db.schema
           .alterTable("issuer_keys")
           .addColumn("record_tag", "text", (column) => column.notNull().defaultTo(""))

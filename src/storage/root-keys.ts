@@ -1,5 +1,6 @@
 /** The keys of the store itself, derived from one sealed secret. */
 import { hkdfSync, randomBytes } from "node:crypto";
+import { sql } from "kysely";
 import { wipe } from "../crypto/bytes.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
 import type { Database } from "./database.ts";
@@ -35,8 +36,9 @@ export async function unlock(database: Database, source: MasterKeySource): Promi
   const keyring = openKeyring(source, anySecret === undefined);
   const vault = createVault(keyring);
   const root = await writer.transaction().execute(async (transaction) => {
-    const known = await readRoot(transaction, vault, database.name);
+    const known = await readRoot(transaction, vault, keyring, database.name);
     if (known !== undefined) return known;
+    await requireNew(transaction, database.name);
     // A store of the first version has secrets but no root: they tell whether this is their master key.
     await checkOldSecrets(transaction, keyring, database);
     const fresh = randomBytes(32);
@@ -50,13 +52,51 @@ export async function unlock(database: Database, source: MasterKeySource): Promi
   }
 }
 
-async function readRoot(db: Database["writer"], vault: Vault, name: string): Promise<Uint8Array | undefined> {
+async function readRoot(
+  db: Database["writer"],
+  vault: Vault,
+  keyring: Keyring,
+  name: string,
+): Promise<Uint8Array | undefined> {
+  const row = await db
+    .selectFrom("sealed_secrets")
+    .select("master_key_id")
+    .where("identity", "=", rootIdentity)
+    .executeTakeFirst();
+  if (row === undefined) return undefined;
+  if (keyring.find(row.master_key_id) === undefined) throw wrongMasterKey(name);
   try {
     return await vault.read(db, rootIdentity);
   } catch (error) {
-    if (error instanceof CryptoError && error.code === "SEAL_BROKEN") throw wrongMasterKey(name);
+    if (error instanceof CryptoError && error.code === "SEAL_BROKEN")
+      throw notWhole(name, "its root key is not as it was written");
     throw error;
   }
+}
+
+/** Refuses to make a root key for a store that had one: nothing that was tagged under that could be trusted any more. */
+async function requireNew(db: Database["writer"], name: string): Promise<void> {
+  if (await hasBeenUsed(db)) throw notWhole(name, "its root key is missing");
+}
+
+/** What a store lacks that no program can make again. */
+export function notWhole(name: string, what: string): StorageError {
+  return new StorageError(`the store ${name} is not whole: ${what}; restore a back-up`);
+}
+
+/** Tells whether a store has rows that only a program which had made its keys put there. */
+export async function hasBeenUsed(db: Database["writer"]): Promise<boolean> {
+  for (const table of [
+    "audit_head",
+    "audit_entries",
+    "audit_checkpoints",
+    "kms_keys",
+    "list_counts",
+  ] as const) {
+    const row = await db.selectFrom(table).select(sql<number>`1`.as("found")).limit(1).executeTakeFirst();
+    if (row !== undefined) return true;
+  }
+  return false;
 }
 
 async function checkOldSecrets(db: Database["writer"], keyring: Keyring, { name }: Database): Promise<void> {

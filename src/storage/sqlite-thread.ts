@@ -1,4 +1,5 @@
 /** The thread that owns a SQLite file: it alone waits for the disk. */
+import { statSync } from "node:fs";
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import type { Statement, StatementResult } from "./connection.ts";
@@ -7,6 +8,8 @@ import type { Statement, StatementResult } from "./connection.ts";
 export interface SqliteThreadOptions {
   readonly path: string;
   readonly readOnly: boolean;
+  /** Milliseconds to wait for another program that writes. */
+  readonly busyMs: number;
 }
 
 /** What the thread is sent. */
@@ -21,10 +24,10 @@ export type SqliteReply = { readonly id: number } & (
   | { readonly ok: false; readonly message: string; readonly resultCode: number | undefined }
 );
 
-/** Milliseconds to wait for another program that writes. */
-const busyMs = 5000;
 /** SQLITE_BUSY (https://sqlite.org/rescode.html#busy). */
 const busyCode = 5;
+/** SQLITE_CANTOPEN. */
+const canNotOpenCode = 14;
 /** Prepared statements to keep; the texts of ours are fewer. */
 const maxPrepared = 500;
 
@@ -42,6 +45,8 @@ interface ResultColumn {
 
 const prepared = new Map<string, Prepared>();
 let database: DatabaseSync | undefined;
+/** Of the file that was opened. */
+let identity: string | undefined;
 
 parentPort?.on("message", ({ id, statements }: SqliteRequest) => {
   parentPort?.postMessage(answer(id, statements));
@@ -62,16 +67,17 @@ function answer(id: number, statements: readonly Statement[]): SqliteReply {
  * Opens the file. A commit is on the disk when it returns: write-ahead log, and a sync of it at every commit
  * (https://sqlite.org/pragma.html#pragma_synchronous). What is deleted is overwritten (secure_delete).
  */
-function open({ path, readOnly }: SqliteThreadOptions): DatabaseSync {
+function open({ path, readOnly, busyMs }: SqliteThreadOptions): DatabaseSync {
   const opened = new DatabaseSync(path, { timeout: busyMs, readOnly });
+  identity = identify(path);
   if (readOnly) return opened;
-  enterWriteAheadLog(opened);
+  enterWriteAheadLog(opened, busyMs);
   opened.exec("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON");
   return opened;
 }
 
 /** The change of the journal does not wait for its turn as everything else does, so it is tried again. */
-function enterWriteAheadLog(opened: DatabaseSync): void {
+function enterWriteAheadLog(opened: DatabaseSync, busyMs: number): void {
   const endMs = performance.now() + busyMs;
   for (;;) {
     try {
@@ -88,6 +94,7 @@ function enterWriteAheadLog(opened: DatabaseSync): void {
 
 function execute(opened: DatabaseSync, { sql, parameters }: Statement): StatementResult {
   const ready = prepare(opened, sql);
+  if (sql === "commit") requireFile();
   // What SQLite does not take, it refuses by itself.
   const values = parameters as readonly SQLInputValue[];
   if (ready.columns.length === 0)
@@ -95,6 +102,20 @@ function execute(opened: DatabaseSync, { sql, parameters }: Statement): Statemen
   const rows = readRows(ready.statement, values);
   for (const row of rows) repair(row, ready.columns);
   return { rows };
+}
+
+/** SQLite goes on writing into a file that was deleted or replaced, and all of that would be lost. */
+function requireFile(): void {
+  const { path } = workerData as SqliteThreadOptions;
+  const found = identify(path);
+  if (found === identity) return;
+  const how = found === undefined ? "is gone" : "is another one";
+  throw Object.assign(new Error(`the store's file ${path} ${how}`), { errcode: canNotOpenCode });
+}
+
+function identify(path: string): string | undefined {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return found && `${found.dev} ${found.ino}`;
 }
 
 function prepare(opened: DatabaseSync, sql: string): Prepared {

@@ -10,14 +10,17 @@ import {
 import type { SqliteReply, SqliteRequest, SqliteThreadOptions } from "./sqlite-thread.ts";
 import { StoreFailure, type StoreFailureCode } from "./store-error.ts";
 
+/** Milliseconds to wait for another program that writes. */
+const busyMs = 5000;
+
 /** Opens a file for reading, beside whoever writes. */
 export function openSqliteReader(path: string): Connection {
-  return openThread({ path, readOnly: true });
+  return openThread({ path, readOnly: true, busyMs });
 }
 
 /** Opens a file for writing, and makes it where it is missing. */
 export function openSqliteWriter(path: string): WriteConnection {
-  const thread = openThread({ path, readOnly: false });
+  const thread = openThread({ path, readOnly: false, busyMs });
   return {
     run: thread.run,
     async close() {
@@ -32,6 +35,16 @@ export function openSqliteWriter(path: string): WriteConnection {
     },
     async commit(last) {
       await thread.run([...last, statement("commit")]);
+    },
+    async scrub() {
+      // Whoever reads is not waited for: others want to write.
+      const [, truncated] = await thread.run([
+        statement("pragma busy_timeout = 0"),
+        statement("pragma wal_checkpoint(truncate)"),
+        statement(`pragma busy_timeout = ${busyMs}`),
+      ]);
+      const [row] = (truncated?.rows ?? []) as { busy: number }[];
+      return row?.busy === 0;
     },
     async rollback() {
       // SQLite may have undone it already, as it does when the disk is full.

@@ -10,7 +10,9 @@ export type StoreFailureCode =
   /** The disk is full; nothing was written. */
   | "FULL"
   /** The database says of itself that it is damaged. */
-  | "CORRUPT";
+  | "CORRUPT"
+  /** The master key was changed, and this program does not have the new one. */
+  | "LOCKED";
 
 /** A failure of the database, not of the call that met it. Its cause is for the log alone. */
 export class StoreFailure extends Error {
@@ -26,6 +28,7 @@ const sentences: Readonly<Record<StoreFailureCode, string>> = {
   UNAVAILABLE: "the store can not be reached now; try again",
   FULL: "the store's disk is full; nothing was changed",
   CORRUPT: "the store's database is damaged",
+  LOCKED: "the store's master key was changed, and this server does not have the new one",
 };
 
 /** A record, or the secret of one, is not as it was written: somebody changed it behind our back. */

@@ -187,10 +187,22 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit }: St
       return answer;
     },
   };
+  let mustScrub = false;
+  /** Does not hold up whoever waits for the transaction; where it can not be done now, the next one does it. */
+  const scrub = (): void => {
+    mustScrub = false;
+    void writeConnection.scrub().then(
+      (isDone) => {
+        mustScrub ||= !isDone;
+      },
+      () => {},
+    );
+  };
   /** One transaction, from its turn to the disk. */
   const transact: Transact<WriteTransaction> = async (work, calls) => {
     const startedMs = performance.now();
     let hasEntries = false;
+    let hasErased = false;
     try {
       const [head] = await writeConnection.begin([chain.readHead]);
       const pending = chain.start(head?.rows ?? [], now);
@@ -198,7 +210,10 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit }: St
         db: writer,
         readSecret: (identity) => vault.read(writer, identity),
         putSecret: (identity, secret) => vault.put(writer, identity, secret),
-        eraseSecret: (identity) => vault.erase(writer, identity),
+        eraseSecret: (identity) => {
+          hasErased = true;
+          return vault.erase(writer, identity);
+        },
         audit: pending.append,
         audited: pending.list,
         ...answers,
@@ -206,10 +221,13 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit }: St
       const last = pending.finish();
       hasEntries = last.length > 0;
       await writeConnection.commit(last).catch((error: unknown) => {
-        // What is written last is the audit log's alone: if it does not fit, somebody changed the log.
-        throw error instanceof StoreFailure ? error : new StoreFailure("CORRUPT", error);
+        if (error instanceof StoreFailure) throw error;
+        // What is written last is the audit log's alone: if there is an entry already, somebody changed the log.
+        const isTaken = /unique|duplicate/i.test(messageOf(error));
+        throw new StoreFailure(isTaken ? "CORRUPT" : "UNAVAILABLE", error);
       });
       pending.committed();
+      if (hasErased || mustScrub) scrub();
     } catch (error) {
       await writeConnection.rollback();
       throw error;

@@ -37,6 +37,9 @@ export function createVault(keyring: Keyring): Vault {
       const masterKey = keyring.find(row.master_key_id);
       if (masterKey === undefined) {
         const problem = `${identity} is sealed under master key ${row.master_key_id}, which is not at hand`;
+        // A rotation that runs elsewhere moves the root first; a key of which that knows nothing was made up.
+        if ((await readRootKeyId(db)) === row.master_key_id)
+          throw new StoreFailure("LOCKED", new Error(problem));
         throw new CryptoError("SEAL_BROKEN", problem);
       }
       const sealed: SealedSecret = {
@@ -68,14 +71,21 @@ export function createVault(keyring: Keyring): Vault {
 
 /** The one that the root is sealed under: a rotation that runs has moved that first. */
 async function masterKeyInUse(db: Kysely<Schema>, keyring: Keyring): Promise<Uint8Array> {
+  const masterKeyId = await readRootKeyId(db);
+  if (masterKeyId === undefined) return keyring.current;
+  const masterKey = keyring.find(masterKeyId);
+  if (masterKey !== undefined) return masterKey;
+  throw new StoreFailure(
+    "LOCKED",
+    new Error(`the store is under master key ${masterKeyId}, which is not at hand`),
+  );
+}
+
+async function readRootKeyId(db: Kysely<Schema>): Promise<string | undefined> {
   const root = await db
     .selectFrom("sealed_secrets")
     .select("master_key_id")
     .where("identity", "=", rootIdentity)
     .executeTakeFirst();
-  if (root === undefined) return keyring.current;
-  const masterKey = keyring.find(root.master_key_id);
-  if (masterKey !== undefined) return masterKey;
-  const problem = `the store's master key was changed to ${root.master_key_id}, which this program does not have`;
-  throw new StoreFailure("UNAVAILABLE", new Error(problem));
+  return root?.master_key_id;
 }

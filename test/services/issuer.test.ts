@@ -96,12 +96,12 @@ describe("a key that somebody else put among those of the issuer", () => {
   };
 
   it.each([
-    ["as if it signed", null],
-    ["as if it had been retired a moment ago", startMs],
-  ])("%s is not in the key set, and its tokens are not accepted", async (_how, retiredAtMs) => {
+    ["as if it signed", null, "0".repeat(64)],
+    ["as if it had been retired a moment ago", startMs, "0".repeat(64)],
+    ["as if the store were older than tags", null, ""],
+  ])("%s is not in the key set, and its tokens are not accepted", async (_how, retiredAtMs, tag) => {
     const dataDir = makeTemporaryDirectory();
     const server = await startPqcServer(dataDir, () => new Date(startMs));
-    onTestFinished(() => server.close());
     const { token } = await server.tokens.issueToken({ username: "ada" });
     const { keys } = await server.tokens.getJwks({});
     const { publicKey, secretKey } = await server.provider.generateKeyPair("ML-DSA-65");
@@ -112,7 +112,7 @@ describe("a key that somebody else put among those of the issuer", () => {
       public_key: publicKey.exportRaw(),
       created_at_ms: startMs,
       retired_at_ms: retiredAtMs,
-      record_tag: "0".repeat(64),
+      record_tag: tag,
     });
     const [iat, exp] = [startMs / 1000, startMs / 1000 + 3600];
     const payload = { sub: "ada", iat, exp };
@@ -122,6 +122,9 @@ describe("a key that somebody else put among those of the issuer", () => {
     expect(await server.tokens.verifyToken({ token })).toMatchObject({ valid: true });
     await server.rotateKey();
     expect((await server.tokens.getJwks({})).keys.map((key) => key.kid)).not.toContain(kid);
+    await server.close();
+    const keysLater = await visit(dataDir, startMs, async ({ tokens }) => (await tokens.getJwks({})).keys);
+    expect(keysLater.map((key) => key.kid)).not.toContain(kid);
   });
 
   it("is one of the issuer itself whose retirement was taken back: it is not accepted any more", async () => {

@@ -12,6 +12,18 @@ describeStores("verification of a log whose numbers somebody made too large for 
     ["the head's sequence", 9, `update audit_head set sequence = ${largest}`],
     ["a checkpoint's time", 8, `update audit_checkpoints set signed_at_ms = ${largest}`],
     ["a checkpoint's sequence", 9, `update audit_checkpoints set sequence = ${largest}`],
+    [
+      "the sequence of an entry that was added beyond the end",
+      9,
+      `insert into audit_entries select ${largest}, key_id, operation, user_name, occurred_at_ms, outcome, details,
+        entry_hash, entry_tag from audit_entries where sequence = 8`,
+    ],
+    [
+      "the sequence of an entry that was added before the first",
+      1,
+      `insert into audit_entries select ${-largest}, key_id, operation, user_name, occurred_at_ms, outcome, details,
+        entry_hash, entry_tag from audit_entries where sequence = 8`,
+    ],
   ])("names the first that is broken, and does not fail: %s", async (_what, broken, change) => {
     const place = await makePlace();
     const store = await place.open();

@@ -125,7 +125,7 @@ describe("master-key rotate with keys in the environment", { timeout: 60_000 }, 
     const store = await place.open({ masterKey: one });
     await rewrap(place, { kind: "values", current: keyOne, next: keyTwo });
     await expect(putSecrets(store, secretsNamed("after", 1, 1))).rejects.toMatchObject({
-      code: "UNAVAILABLE",
+      code: "LOCKED",
     });
     expect(await readSecrets(await place.open({ masterKey: two }), secrets)).toEqual(secrets);
   });

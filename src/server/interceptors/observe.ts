@@ -95,6 +95,7 @@ const faultReasons: readonly (ReasonName | undefined)[] = [
   "STORE_UNAVAILABLE",
   "STORE_FULL",
   "STORE_DAMAGED",
+  "MASTER_KEY_MISSING",
 ];
 
 function isFault(error: ConnectError): boolean {

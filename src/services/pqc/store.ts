@@ -28,6 +28,10 @@ export interface NewIssuerKey {
 export interface IssuerStore {
   /** Lists keys that sign, or stopped at or after a time; the newest first. */
   listKeys(notRetiredBefore: Date): Promise<IssuerKeyRecord[]>;
+  /** Lists keys that sign and have no tag: those of a store that is older than tags, and what somebody put in. */
+  listUntagged(): Promise<IssuerKeyRecord[]>;
+  /** Tags a key of which it is known that it is the issuer's own. */
+  adoptKey(record: IssuerKeyRecord): Promise<void>;
   /** Keeps a key unless there is one that signs; of several callers at once, one wins. */
   addFirstKey(key: NewIssuerKey, now: Date): Promise<void>;
   /** Keeps a key that signs from now on, and erases the seeds of those before, which are retired. */
@@ -52,6 +56,25 @@ export function createIssuerStore(store: Store): IssuerStore {
         .execute();
       return readOwn(store, rows);
     },
+    async listUntagged() {
+      const rows = await store.reader
+        .selectFrom("issuer_keys")
+        .selectAll()
+        .where("record_tag", "=", "")
+        .where("retired_at_ms", "is", null)
+        .execute();
+      return rows.map(toRecord);
+    },
+    adoptKey: (record) =>
+      store.write(async ({ db }) => {
+        await db
+          .updateTable("issuer_keys")
+          .set({ record_tag: store.tagRecord(fieldsOf(record)) })
+          .where("key_id", "=", record.keyId)
+          .where("record_tag", "=", "")
+          .where("retired_at_ms", "is", null)
+          .execute();
+      }),
     addFirstKey: (key, now) =>
       store.write(async (transaction) => {
         const rows = await transaction.db

@@ -289,6 +289,17 @@ describeKms("a key with a record that somebody changed in the database", (_start
   });
 });
 
+describeKms("a store with a key whose position somebody made too large", (start) => {
+  it("still makes and lists keys", async () => {
+    const { kms, tamper } = await start();
+    const { keyId } = await createKey(kms);
+    await tamper((db) => record({ position: 9_007_199_254_740_991 })(db, keyId, ""));
+    const others = [await createKey(kms), await createKey(kms)];
+    const { keys } = await kms.listKeys({});
+    expect(keys.map((key) => key.keyId)).toEqual([...others.map((key) => key.keyId), keyId]);
+  });
+});
+
 describeKms("a store with a key whose state somebody changed", (start) => {
   it("still lists and counts its keys after the key was destroyed", async () => {
     const { kms, tamper } = await start();

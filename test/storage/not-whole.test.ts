@@ -1,0 +1,111 @@
+/** What a store does that somebody took a part of: it makes nothing anew that would hide the loss. */
+import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, vi } from "vitest";
+import { CryptoError } from "../../src/crypto/crypto-error.ts";
+import { StoreFailure } from "../../src/storage/store-error.ts";
+import { putSecrets, readSecretText, writeEntries } from "./entries.ts";
+import { describeStores, makeSqlitePlace } from "./on-both.ts";
+import { storageError } from "./storage-error.ts";
+
+const identities = { "root key": "store/root-key", "key that signs": "store/audit-signing-key" };
+
+describeStores("a store that was used", (makePlace) => {
+  describe.each(Object.entries(identities))("whose %s", (name, identity) => {
+    it("is missing can not be opened, and no other is made", async () => {
+      const place = await makePlace();
+      const store = await place.open();
+      await writeEntries(store, 3);
+      await store.close();
+      await place.query("delete from sealed_secrets where identity = $1", [identity]);
+      await expect(place.open()).rejects.toThrow(storageError(new RegExp(`${name}.* is missing.*back-up`)));
+      expect(
+        await place.query("select identity from sealed_secrets where identity = $1", [identity]),
+      ).toEqual([]);
+    });
+
+    it("is missing can not be opened when the audit log is gone with it, but not the checkpoints", async () => {
+      const place = await makePlace();
+      const store = await place.open();
+      await writeEntries(store, 3);
+      await store.close();
+      for (const table of ["audit_entries", "audit_head"]) await place.query(`delete from ${table}`);
+      await place.query("delete from sealed_secrets where identity = $1", [identity]);
+      await expect(place.open()).rejects.toThrow(storageError(/is missing/));
+    });
+
+    it("was changed can not be opened, and is not taken for a wrong master key", async () => {
+      const place = await makePlace();
+      await (await place.open()).close();
+      const zeros = new Uint8Array(60);
+      await place.query("update sealed_secrets set ciphertext = $2 where identity = $1", [identity, zeros]);
+      await expect(place.open()).rejects.toThrow(storageError(new RegExp(`${name}.* not as it was written`)));
+    });
+  });
+
+  it("has no valid audit log when all of it is gone and there are keys", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    await place.query(`insert into kms_keys values
+      (1, 'key-1', 'a', 'ML-DSA-44', 'SIGN', 'ACTIVE', '', 'ada', 0, '')`);
+    expect(await store.verifyAudit()).toMatchObject({ valid: false, firstBrokenSequence: 1, entries: 0 });
+  });
+});
+
+describeStores("a secret under a master key that a program does not have", (makePlace) => {
+  it("is not damaged when the store's root is under that key: somebody changed the master key", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    await putSecrets(store, [["things/1/seed", "alpha"]]);
+    await place.query("update sealed_secrets set master_key_id = 'another'");
+    const locked = { constructor: StoreFailure, code: "LOCKED" };
+    await expect(store.readSecret("things/1/seed")).rejects.toMatchObject(locked);
+    await expect(putSecrets(store, [["things/2/seed", "beta"]])).rejects.toMatchObject(locked);
+  });
+
+  it("is damaged when nothing else is under that key", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    await putSecrets(store, [["things/1/seed", "alpha"]]);
+    await place.query("update sealed_secrets set master_key_id = 'another' where identity = 'things/1/seed'");
+    const broken = { constructor: CryptoError, code: "SEAL_BROKEN" };
+    await expect(store.readSecret("things/1/seed")).rejects.toMatchObject(broken);
+  });
+});
+
+describe("a SQLite store that is in use", () => {
+  it.each(["removed", "replaced"])(
+    "takes no more writes once its file was %s, and reads go on",
+    async (how) => {
+      const place = await makeSqlitePlace();
+      const store = await place.open();
+      await putSecrets(store, [["things/1/seed", "alpha"]]);
+      const path = join(place.directory, "qsp.db");
+      if (how === "replaced") {
+        const other = await makeSqlitePlace();
+        await (await other.open()).close();
+        renameSync(join(other.directory, "qsp.db"), path);
+      } else rmSync(path);
+      const unavailable = { constructor: StoreFailure, code: "UNAVAILABLE" };
+      await expect(writeEntries(store, 1)).rejects.toMatchObject(unavailable);
+      expect(await readSecretText(store, "things/1/seed")).toBe("alpha");
+    },
+  );
+
+  it("has nothing of a secret that was erased in its files, while it is open", async () => {
+    const place = await makeSqlitePlace();
+    const store = await place.open();
+    await putSecrets(store, [["things/1/seed", "alpha"]]);
+    const [row] = await place.query("select ciphertext from sealed_secrets where identity = 'things/1/seed'");
+    const ciphertext = Buffer.from(row?.ciphertext as Uint8Array);
+    const isInFiles = () =>
+      ["qsp.db", "qsp.db-wal"].some((name) => readIfThere(join(place.directory, name)).includes(ciphertext));
+    expect(isInFiles()).toBe(true);
+    await store.write(({ eraseSecret }) => eraseSecret("things/1/seed"));
+    await vi.waitFor(() => expect(isInFiles()).toBe(false));
+  });
+});
+
+function readIfThere(path: string): Buffer {
+  return existsSync(path) ? readFileSync(path) : Buffer.alloc(0);
+}
