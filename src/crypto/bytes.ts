@@ -29,6 +29,7 @@ export function copyBytes(bytes: Uint8Array): Uint8Array {
  * Copies a plain object with all bytes in its fields, at any depth. `structuredClone` will not do:
  * of a view it copies the whole buffer, and shared memory it does not copy.
  */
+export function copyDeep<T>(value: T): T;
 export function copyDeep(value: unknown): unknown {
   if (value instanceof Uint8Array) return copyBytes(value);
   if (typeof value !== "object" || value === null) return value;

@@ -1,5 +1,6 @@
 /** A provider whose long operations wait in a queue: see work-queue.ts. */
 import type { Algorithm } from "./algorithms.ts";
+import { copyDeep, wipeDeep } from "./bytes.ts";
 import type {
   CryptoProvider,
   Encapsulation,
@@ -38,7 +39,7 @@ class QueuedProvider implements CryptoProvider {
   }
 
   generateKeyPair(algorithm: Algorithm): Promise<KeyPair> {
-    return this.#run("generate", algorithm, () => this.#inner.generateKeyPair(algorithm));
+    return this.#run("generate", algorithm, {}, () => this.#inner.generateKeyPair(algorithm));
   }
 
   importPublicKey(algorithm: Algorithm, material: PublicKeyMaterial): PublicKey {
@@ -47,11 +48,16 @@ class QueuedProvider implements CryptoProvider {
 
   importSecretKey(algorithm: Algorithm, material: SecretKeyMaterial): Promise<SecretKey> {
     // Never refused: who opens a key of the store is well on its way, and a key that is busy is not a broken one.
-    return this.#inner.importSecretKey(algorithm, material);
+    const isPatient = true;
+    const start = (kept: { material: SecretKeyMaterial }) =>
+      this.#inner.importSecretKey(algorithm, kept.material);
+    return this.#run("import", algorithm, { material }, start, isPatient);
   }
 
   sign(secretKey: SecretKey, message: Uint8Array, options?: SignatureOptions): Promise<Uint8Array> {
-    return this.#run("sign", secretKey.algorithm, () => this.#inner.sign(secretKey, message, options));
+    return this.#run("sign", secretKey.algorithm, { message, options }, (kept) =>
+      this.#inner.sign(secretKey, kept.message, kept.options),
+    );
   }
 
   startMu(publicKey: PublicKey, options?: Pick<SignatureOptions, "context">): MuHash {
@@ -59,7 +65,9 @@ class QueuedProvider implements CryptoProvider {
   }
 
   signMu(secretKey: SecretKey, mu: Uint8Array): Promise<Uint8Array> {
-    return this.#run("sign mu", secretKey.algorithm, () => this.#inner.signMu(secretKey, mu));
+    return this.#run("sign mu", secretKey.algorithm, { mu }, (kept) =>
+      this.#inner.signMu(secretKey, kept.mu),
+    );
   }
 
   verify(
@@ -68,18 +76,18 @@ class QueuedProvider implements CryptoProvider {
     signature: Uint8Array,
     options?: SignatureOptions,
   ): Promise<boolean> {
-    return this.#run("verify", publicKey.algorithm, () =>
-      this.#inner.verify(publicKey, message, signature, options),
+    return this.#run("verify", publicKey.algorithm, { message, signature, options }, (kept) =>
+      this.#inner.verify(publicKey, kept.message, kept.signature, kept.options),
     );
   }
 
   encapsulate(publicKey: PublicKey): Promise<Encapsulation> {
-    return this.#run("encapsulate", publicKey.algorithm, () => this.#inner.encapsulate(publicKey));
+    return this.#run("encapsulate", publicKey.algorithm, {}, () => this.#inner.encapsulate(publicKey));
   }
 
   decapsulate(secretKey: SecretKey, ciphertext: Uint8Array): Promise<Uint8Array> {
-    return this.#run("decapsulate", secretKey.algorithm, () =>
-      this.#inner.decapsulate(secretKey, ciphertext),
+    return this.#run("decapsulate", secretKey.algorithm, { ciphertext }, (kept) =>
+      this.#inner.decapsulate(secretKey, kept.ciphertext),
     );
   }
 
@@ -91,9 +99,27 @@ class QueuedProvider implements CryptoProvider {
     return this.#inner.close();
   }
 
-  #run<T>(operation: string, algorithm: Algorithm, start: () => Promise<T>): Promise<T> {
-    const guessMs = guessCostMs(operation, algorithm);
-    return this.#queue.run({ kind: `${operation} ${algorithm}`, guessMs, isPatient: this.#isPatient, start });
+  async #run<Input, T>(
+    operation: string,
+    algorithm: Algorithm,
+    input: Input,
+    start: (kept: Input) => Promise<T>,
+    isPatient = this.#isPatient,
+  ): Promise<T> {
+    let kept = input;
+    try {
+      return await this.#queue.run({
+        kind: `${operation} ${algorithm}`,
+        guessMs: guessCostMs(operation, algorithm),
+        isPatient,
+        beforeWait: () => {
+          kept = copyDeep(input);
+        },
+        start: () => start(kept),
+      });
+    } finally {
+      if (kept !== input) wipeDeep(kept);
+    }
   }
 }
 
@@ -102,6 +128,7 @@ function guessCostMs(operation: string, algorithm: Algorithm): number {
   if (!algorithm.startsWith("SLH-DSA")) return 1;
   // The small sets ("s") trade time for size (FIPS 205, table 2).
   const isSmall = algorithm.endsWith("s");
-  if (operation === "sign") return isSmall ? 400 : 25;
+  // To check a secret key that was stored is to sign with it.
+  if (operation === "sign" || operation === "import") return isSmall ? 400 : 25;
   return operation === "generate" ? (isSmall ? 60 : 3) : 2;
 }

@@ -128,7 +128,8 @@ class GrpcUnaryCall implements HandlerContext {
     this.#options.shutdownSignal.addEventListener("abort", onShutdown, { once: true });
     stream.on("error", () => {}); // A reset reaches the handler through "close".
     stream.on("close", () => {
-      if (!stream.writableFinished) this.#controller.abort(canceled);
+      // Node itself ends the writable side of a stream that the caller resets.
+      if (stream.aborted || !stream.writableFinished) this.#controller.abort(canceled);
     });
     try {
       this.#startTimer();

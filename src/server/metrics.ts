@@ -12,9 +12,16 @@ export interface Metrics {
   /** Counts a transaction of the store, from its turn to the disk, and the calls that shared it. */
   storeCommitted(durationMs: number, calls: number): void;
   /** Shows how much waits to be computed. */
-  watchQueue(queue: { readonly depth: number; readonly expectedWaitMs: number }): void;
+  watchQueue(queue: WatchedQueue): void;
   /** The content type and the text of the exposition. */
   expose(): Promise<{ contentType: string; text: string }>;
+}
+
+/** How much waits to be computed: operations, and milliseconds before a quick or a slow one would begin. */
+export interface WatchedQueue {
+  readonly depth: number;
+  readonly expectedWaitMs: number;
+  readonly expectedSlowWaitMs: number;
 }
 
 /** Seconds; the upper ends of the duration buckets. */
@@ -95,6 +102,14 @@ export function createMetrics(): Metrics {
         registers: [registry],
         collect() {
           this.set(queue.expectedWaitMs / 1000);
+        },
+      });
+      new Gauge({
+        name: "qsp_crypto_queue_slow_wait_seconds",
+        help: "The same for slow operations, such as signatures of SLH-DSA, which wait in a lane of their own.",
+        registers: [registry],
+        collect() {
+          this.set(queue.expectedSlowWaitMs / 1000);
         },
       });
     },

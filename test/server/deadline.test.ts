@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
@@ -42,6 +43,21 @@ describe.each(protocols)("over %s", (protocol) => {
     const { url } = await serveProbe({ ask });
     expect(await refusal(connectProbe(protocol, url).ask({}, short))).toEqual(exceeded);
     await aborted.promise;
+  });
+
+  it("the handler's signal is aborted when the caller goes", async () => {
+    const asked = Promise.withResolvers<AbortSignal>();
+    const ask = (_item: unknown, { signal }: { signal: AbortSignal }) => {
+      asked.resolve(signal);
+      return never();
+    };
+    const { url } = await serveProbe({ ask });
+    const caller = new AbortController();
+    const call = refusal(connectProbe(protocol, url).ask({}, { signal: caller.signal }));
+    const aborted = once(await asked.promise, "abort");
+    caller.abort();
+    expect(await call).toMatchObject({ code: "Canceled" });
+    await aborted;
   });
 
   it("a stream whose handler waits for ever fails at the deadline, after what came before", async () => {

@@ -70,8 +70,12 @@ export interface BatchSigned {
   readonly algorithm: string;
 }
 
-/** Signatures of one batch to compute at a time, so that others get their turn in between. */
-const batchInFlight = 8;
+/**
+ * Signatures of one batch to compute at a time, so that others get their turn in between. One of SLH-DSA takes up to a
+ * second, and what was begun for a caller who has gone is finished.
+ */
+const mlDsaInFlight = 8;
+const slhDsaInFlight = 1;
 
 /**
  * Signs several messages with one key; each has an audit entry of its own, and all are recorded at once.
@@ -98,7 +102,8 @@ export function signBatch(
             : { signature: await parts.provider.patient.sign(secretKey, message, { context }) };
       }
     };
-    await Promise.all(Array.from({ length: batchInFlight }, signSome));
+    const inFlight = isMlDsaAlgorithm(key.record.algorithm) ? mlDsaInFlight : slhDsaInFlight;
+    await Promise.all(Array.from({ length: inFlight }, signSome));
     const { keyId, algorithm } = key.record;
     return { result: { items, keyId, algorithm }, entries: items.map(describeItem) };
   });

@@ -6,6 +6,8 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { explainFailure, onceOf, storeSettings, viewerOf } from "../../../src/app.ts";
 import { readConfig } from "../../../src/config.ts";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import { queueProvider } from "../../../src/crypto/queued-provider.ts";
+import type { WorkQueue } from "../../../src/crypto/work-queue.ts";
 import type { Server, ServerLimits } from "../../../src/server/server.ts";
 import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
 import { kmsService } from "../../../src/services/kms/kms-service.ts";
@@ -63,6 +65,8 @@ export interface StartOptions {
   readonly now?: () => Date;
   /** "token" wants a token, and takes the whole of it as its subject; "open" is the default. */
   readonly auth?: "open" | "token";
+  /** Where its long operations wait; nowhere if left out. */
+  readonly queue?: WorkQueue;
 }
 
 /** Describes the same tests for SQLite and for PostgreSQL. */
@@ -90,10 +94,11 @@ export function databaseAt(url: string): KmsDatabase {
 
 /** Starts a server on a database. */
 export async function startKmsServer(
-  { database, limits = {}, now, auth = "open" }: StartOptions & { readonly database: KmsDatabase },
+  { database, limits = {}, now, auth = "open", queue }: StartOptions & { readonly database: KmsDatabase },
   atEnd: AtEnd = onTestFinished,
 ): Promise<KmsServer> {
-  const provider = await createCryptoProvider("openssl");
+  const plain = await createCryptoProvider("openssl");
+  const provider = queue ? queueProvider(plain, queue) : plain;
   const store = await openStore({ ...database, provider, ...(now && { now }) });
   const keys = createKmsStore(store);
   const cache = createKeyCache({ provider, keys });

@@ -1,0 +1,235 @@
+import { describe, expect, it } from "vitest";
+import { CryptoBusy, WorkQueue } from "../../src/crypto/work-queue.ts";
+
+const maxWaitMs = 1000;
+
+/** A queue on a clock that stands until it is told, and what reached its threads, in order. */
+function createQueue(threads: number) {
+  let nowMs = 0;
+  const begun: string[] = [];
+  const pieces = new Map<string, PromiseWithResolvers<string>>();
+  const queue = new WorkQueue({ threads, maxWaitMs, now: () => nowMs });
+  const ask =
+    (kind: string, guessMs: number, isPatient: boolean) =>
+    (name: string): Promise<string> =>
+      queue.run({
+        kind,
+        guessMs,
+        isPatient,
+        start: () => {
+          begun.push(name);
+          const piece = Promise.withResolvers<string>();
+          pieces.set(name, piece);
+          return piece.promise;
+        },
+      });
+  return {
+    queue,
+    begun,
+    quick: ask("sign ML-DSA-65", 1, false),
+    slow: ask("sign SLH-DSA-SHAKE-192s", 600, false),
+    patient: ask("sign SLH-DSA-SHAKE-192s", 600, true),
+    ask,
+    pass: (ms: number) => {
+      nowMs += ms;
+    },
+    end: (name: string, tookMs = 600) => {
+      nowMs += tookMs;
+      pieces.get(name)?.resolve(name);
+    },
+    fail: (name: string) => pieces.get(name)?.reject(new Error(name)),
+  };
+}
+
+/** How a piece of work ended: "busy" if it was refused. */
+function outcome(work: Promise<string>): Promise<string> {
+  return work.catch((error: Error) => (error instanceof CryptoBusy ? "busy" : `failed ${error.message}`));
+}
+
+describe("WorkQueue", () => {
+  it("hands quick work to the threads at once, however much there is", () => {
+    const { quick, begun } = createQueue(2);
+    const names = Array.from({ length: 100 }, (_, i) => `quick ${i}`);
+    for (const name of names) void quick(name);
+    expect(begun).toEqual(names);
+  });
+
+  it.each([
+    { threads: 1, places: 1 },
+    { threads: 2, places: 1 },
+    { threads: 4, places: 3 },
+  ])("gives slow work $places of $threads threads", ({ threads, places }) => {
+    const { patient, begun } = createQueue(threads);
+    const names = Array.from({ length: 6 }, (_, i) => `slow ${i}`);
+    for (const name of names) void patient(name);
+    expect(begun).toEqual(names.slice(0, places));
+  });
+
+  it("lets quick work pass slow work that waits", () => {
+    const { patient, quick, begun } = createQueue(2);
+    void patient("slow 1");
+    void patient("slow 2");
+    void quick("quick");
+    expect(begun).toEqual(["slow 1", "quick"]);
+  });
+
+  it("begins slow work in the order in which it came, patient or not", async () => {
+    const { slow, patient, begun, end } = createQueue(2);
+    const all = [patient("slow 1"), slow("slow 2"), patient("slow 3"), patient("slow 4")];
+    for (const name of ["slow 1", "slow 2", "slow 3", "slow 4"]) {
+      end(name);
+      await all.shift();
+    }
+    expect(begun).toEqual(["slow 1", "slow 2", "slow 3", "slow 4"]);
+  });
+
+  it("gives a place that comes free to who waits, not to who comes just then", async () => {
+    const { patient, begun, end } = createQueue(2);
+    const first = patient("slow 1");
+    void patient("slow 2");
+    end("slow 1");
+    await first.then(() => void patient("slow 3"));
+    expect(begun).toEqual(["slow 1", "slow 2"]);
+  });
+
+  it("does not refuse quick work while slow work fills its lane", () => {
+    const { patient, quick, begun, queue } = createQueue(2);
+    for (let i = 0; i < 10; i++) void patient(`slow ${i}`);
+    expect(queue.expectedWaitMs).toBe(0);
+    void quick("quick");
+    expect(begun).toContain("quick");
+  });
+
+  it("refuses quick work by the wait for the threads that slow work leaves", async () => {
+    const { ask, patient, queue } = createQueue(2);
+    const quick = ask("verify", 15, false);
+    for (let i = 0; i < 100; i++) void quick(`quick ${i}`);
+    expect(queue.expectedWaitMs).toBe(750);
+    void patient("slow");
+    expect(queue.expectedWaitMs).toBe(1500);
+    expect(await outcome(quick("one more"))).toBe("busy");
+  });
+
+  it("refuses slow work by the wait in its own lane", async () => {
+    const { slow, begun, queue } = createQueue(2);
+    void slow("slow 1");
+    void slow("slow 2");
+    expect(queue.expectedSlowWaitMs).toBe(1200);
+    await expect(slow("slow 3")).rejects.toMatchObject({ name: "CryptoBusy", retryMs: 1200 });
+    expect([begun, queue.depth]).toEqual([["slow 1"], 2]);
+  });
+
+  it("does not refuse slow work for quick work that waits", () => {
+    const { ask, slow, begun } = createQueue(2);
+    const quick = ask("verify", 15, true);
+    for (let i = 0; i < 1000; i++) void quick(`quick ${i}`);
+    void slow("slow");
+    expect(begun).toContain("slow");
+  });
+
+  it("counts of slow work that runs what is left of it", () => {
+    const { slow, queue, pass } = createQueue(2);
+    void slow("slow 1");
+    void slow("slow 2");
+    pass(500);
+    expect(queue.expectedSlowWaitMs).toBe(700);
+    pass(500);
+    expect(queue.expectedSlowWaitMs).toBe(600);
+  });
+
+  it("never refuses patient work", async () => {
+    const { patient, begun, queue, end } = createQueue(2);
+    const all = Array.from({ length: 20 }, (_, i) => patient(`slow ${i}`));
+    expect([queue.depth, queue.expectedSlowWaitMs]).toEqual([20, 12_000]);
+    for (const [i, work] of all.entries()) {
+      end(`slow ${i}`);
+      await work;
+    }
+    expect([begun.length, queue.depth, queue.expectedSlowWaitMs]).toEqual([20, 0, 0]);
+  });
+
+  it("gives the place of work that fails to the next", async () => {
+    const { patient, begun, fail, queue } = createQueue(2);
+    const works = ["slow 1", "slow 2", "slow 3"].map((name) => outcome(patient(name)));
+    for (const [i, work] of works.entries()) {
+      fail(`slow ${i + 1}`);
+      expect(await work).toBe(`failed slow ${i + 1}`);
+    }
+    expect([begun, queue.depth]).toEqual([["slow 1", "slow 2", "slow 3"], 0]);
+  });
+
+  it("gives the place of work that can not even be handed over to the next", async () => {
+    const { patient, begun, queue, end } = createQueue(2);
+    const first = patient("slow 1");
+    const broken = queue.run<string>({
+      kind: "sign SLH-DSA-SHAKE-192s",
+      guessMs: 600,
+      isPatient: true,
+      start: () => {
+        throw new Error("broken");
+      },
+    });
+    const last = patient("slow 2");
+    end("slow 1");
+    expect(await outcome(broken)).toBe("failed broken");
+    end("slow 2");
+    expect(await Promise.all([first, last])).toEqual(["slow 1", "slow 2"]);
+    expect([begun, queue.depth]).toEqual([["slow 1", "slow 2"], 0]);
+  });
+
+  it("lets quick work run between two pieces of slow work where there is one thread", async () => {
+    const { patient, quick, begun, queue, pass, end } = createQueue(1);
+    const first = patient("slow 1");
+    void patient("slow 2");
+    void quick("quick");
+    pass(200);
+    expect(queue.expectedWaitMs).toBe(401);
+    end("slow 1");
+    await first;
+    expect(begun).toEqual(["slow 1", "quick", "slow 2"]);
+  });
+
+  it("learns that a kind is quick which was thought to be slow", async () => {
+    const { ask, begun, end } = createQueue(2);
+    const sign = ask("sign SLH-DSA-SHA2-128f", 25, false);
+    const first = sign("1");
+    end("1", 10);
+    await first;
+    void sign("2");
+    void sign("3");
+    expect(begun).toEqual(["1", "2", "3"]);
+  });
+
+  it("learns that a kind is slow which was thought to be quick", async () => {
+    const { ask, begun, end } = createQueue(2);
+    const sign = ask("sign ML-DSA-65", 1, false);
+    const first = sign("1");
+    end("1", 30);
+    await first;
+    void sign("2");
+    void sign("3");
+    expect(begun).toEqual(["1", "2"]);
+  });
+
+  it("takes no kind for slow that was quick once: a busy event loop only adds", async () => {
+    const { quick, begun, end } = createQueue(2);
+    for (const tookMs of [1, ...Array<number>(50).fill(100)]) {
+      const work = quick("before");
+      end("before", tookMs);
+      await work;
+    }
+    void quick("1");
+    void quick("2");
+    expect(begun.slice(-2)).toEqual(["1", "2"]);
+  });
+
+  it("learns nothing from work that fails", async () => {
+    const { patient, begun, fail } = createQueue(2);
+    const first = outcome(patient("slow 1"));
+    fail("slow 1");
+    await first;
+    void patient("slow 2");
+    void patient("slow 3");
+    expect(begun).toEqual(["slow 1", "slow 2"]);
+  });
+});

@@ -1,0 +1,31 @@
+import { expect, it, vi } from "vitest";
+import { WorkQueue } from "../../../src/crypto/work-queue.ts";
+import { refusal } from "../../refusal.ts";
+import { bytesOf, createKey, describeKms } from "./kms-server.ts";
+
+const data = bytesOf("message");
+
+describeKms("KmsService while somebody signs with SLH-DSA", (start) => {
+  it("answers who signs with ML-DSA during a batch, which ends when its caller goes", async () => {
+    const queue = new WorkQueue({ threads: 2, maxWaitMs: 1000 });
+    const { kms, connect } = await start({ queue });
+    const slow = await createKey(kms, { algorithm: "SLH-DSA-SHAKE-256s" });
+    const quick = await createKey(connect);
+    // Opens the key, so that the batch does nothing but sign.
+    await kms.sign({ keyId: slow.keyId, data });
+    const call = new AbortController();
+    const batch = refusal(
+      kms.batchSign({ keyId: slow.keyId, data: Array(30).fill(data) }, { signal: call.signal }),
+    );
+    await vi.waitUntil(() => queue.depth > 0, { timeout: 5000, interval: 1 });
+
+    const signing = Array.from({ length: 20 }, () => connect.sign({ keyId: quick.keyId, data }));
+    const signed = await Promise.all(signing);
+    expect(signed.map(({ result }) => result?.algorithm)).toEqual(Array(20).fill("ML-DSA-44"));
+    expect(queue.depth).toBe(1);
+
+    call.abort();
+    expect(await batch).toMatchObject({ code: "Canceled" });
+    await vi.waitUntil(() => queue.depth === 0, { timeout: 10_000, interval: 10 });
+  });
+});
