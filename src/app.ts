@@ -298,13 +298,18 @@ export function explainFailure(thrown: unknown): ConnectError | undefined {
     return refuseForNow("SERVER_BUSY", `${thrown.message}; try again later`, thrown.retryMs);
   }
   if (!(thrown instanceof StoreFailure)) return undefined;
-  const error = refuse(storeReasons[thrown.code], thrown.message);
+  const error =
+    thrown.code === "UNAVAILABLE"
+      ? refuseForNow("STORE_UNAVAILABLE", thrown.message, storeRetryMs)
+      : refuse(storeReasons[thrown.code], thrown.message);
   error.cause = thrown.cause;
   return error;
 }
 
+/** Milliseconds after which a call is worth repeating that the store could not be reached for. */
+const storeRetryMs = 1000;
+
 const storeReasons = {
-  UNAVAILABLE: "STORE_UNAVAILABLE",
   FULL: "STORE_FULL",
   CORRUPT: "STORE_DAMAGED",
   LOCKED: "MASTER_KEY_MISSING",

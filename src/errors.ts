@@ -130,7 +130,8 @@ export function refuse(
   violations: readonly FieldViolation[] = [],
 ): ConnectError {
   const { code } = reasons[reason];
-  const error = new ConnectError(message, code, undefined, [
+  // JSON can hold half a pair of surrogates; no trailer can, and a message may repeat what a caller wrote.
+  const error = new ConnectError(message.toWellFormed(), code, undefined, [
     { desc: ErrorInfoSchema, value: { reason, domain: errorDomain, metadata } },
   ]);
   if (violations.length > 0) {

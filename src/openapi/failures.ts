@@ -140,16 +140,19 @@ function showFailure(reason: ReasonName): Json {
   };
 }
 
+const retryAfter = {
+  "Retry-After": {
+    description: "Seconds after which to try again, if that is known.",
+    schema: { type: "integer" },
+  },
+} as const;
+
 const headers: Readonly<Record<number, NonNullable<Response["headers"]>>> = {
   401: {
     "WWW-Authenticate": { description: "Is `Bearer`.", schema: { type: "string" } },
   },
-  429: {
-    "Retry-After": {
-      description: "Seconds after which to try again, if that is known.",
-      schema: { type: "integer" },
-    },
-  },
+  429: retryAfter,
+  503: retryAfter,
 };
 
 /** The name of the schema of errors. */

@@ -19,6 +19,7 @@ import {
 } from "@connectrpc/connect/protocol";
 import { refuse, toConnectError } from "../errors.ts";
 import type { RestResponse } from "../transcoding/http.ts";
+import { respellTrailers } from "./grpc-message.ts";
 import { readWhole } from "./linger.ts";
 import {
   checkHead,
@@ -72,7 +73,9 @@ function tighten(handler: UniversalHandler, options: TightenOptions): UniversalH
     const contextValues = request.contextValues ?? createContextValues();
     const response = await answer(handler, { ...request, contextValues }, contextValues, options);
     const isUnexplained = response.status >= 400 && response.body === undefined;
-    return isUnexplained ? explainStatus(handler, request, response.status, options) : response;
+    return isUnexplained
+      ? explainStatus(handler, request, response.status, options)
+      : respellTrailers(response);
   };
   const { protocolNames, service, method, requestPath, allowedMethods, supportedContentType } = handler;
   return Object.assign(handle, {
@@ -113,10 +116,12 @@ async function answer(
       : undefined;
   if (early !== undefined) return refuseWith(early);
   const recording = recordMessage(handler.method, request, limits, registry);
-  const response = await handler({ ...request, body: untilAnswered(request, recording.body) });
-  if (contextValues.get(reachedKey) || recording.hasFailed()) return response;
+  const answering = handler({ ...request, body: untilAnswered(request, recording.body) });
+  // Connect fails altogether where its own text repeats half a pair of surrogates of the JSON.
+  const response = await answering.catch(() => undefined);
+  if (response && (contextValues.get(reachedKey) || recording.hasFailed())) return response;
   const fault = await findMessageFault(handler.method, request, recording.chunks, limits, registry);
-  return fault === undefined ? response : refuseWith(fault);
+  return fault === undefined ? answering : refuseWith(fault);
 }
 
 function untilAnswered(

@@ -2,10 +2,10 @@
 import type http from "node:http";
 import type { ConnectError } from "@connectrpc/connect";
 import { errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
-import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { httpStatusOf } from "../errors.ts";
 import type { RestResponse } from "../transcoding/http.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
+import { setGrpcStatus } from "./grpc-message.ts";
 
 /** The protocols that a request can speak. */
 export type Protocol = "grpc" | "grpc-web" | "connect" | "rest";
@@ -34,7 +34,7 @@ export function renderFailureFor(
     case "grpc":
     case "grpc-web": {
       // A trailers-only answer: HTTP 200, and the status in the headers.
-      const headers = setTrailerStatus(new Headers({ "content-type": `application/${protocol}` }), error);
+      const headers = setGrpcStatus(new Headers({ "content-type": `application/${protocol}` }), error);
       return { status: 200, headers, body: new Uint8Array() };
     }
     case "connect": {

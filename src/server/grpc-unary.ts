@@ -10,11 +10,11 @@ import { fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext, Interceptor, MethodImplSpec } from "@connectrpc/connect";
 import { type ConnectError, createContextValues } from "@connectrpc/connect";
 import { type Compression, compressedFlag, invokeUnaryImplementation } from "@connectrpc/connect/protocol";
-import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { refuse, refuseBody, toConnectError } from "../errors.ts";
 import { parseGrpcTimeout } from "../transcoding/timeout.ts";
 import { clientKey, type ReadClient } from "./client-address.ts";
 import { decompress, findCompression } from "./compression.ts";
+import { setGrpcStatus } from "./grpc-message.ts";
 import { refuseCompressed, refuseMalformed } from "./interceptors/errors.ts";
 import { discardRest } from "./linger.ts";
 import { toHeaders, toNodeHeaders } from "./metadata.ts";
@@ -51,7 +51,7 @@ export function createGrpcUnaryHandler(options: GrpcUnaryOptions): StreamHandler
   const specs = new Map<string, UnarySpec>();
   const rendered = new WeakMap<ConnectError, OutgoingHttpHeaders>();
   const trailersOf = (error: ConnectError): OutgoingHttpHeaders => {
-    const known = rendered.get(error) ?? toNodeHeaders(setTrailerStatus(new Headers(), error));
+    const known = rendered.get(error) ?? toNodeHeaders(setGrpcStatus(new Headers(), error));
     rendered.set(error, known);
     return known;
   };
@@ -249,7 +249,7 @@ class GrpcUnaryCall implements HandlerContext {
   #fail(error: ConnectError): void {
     const stream = this.#stream;
     if (stream.destroyed || stream.headersSent) return;
-    const trailer = toNodeHeaders(setTrailerStatus(this.responseTrailer, error));
+    const trailer = toNodeHeaders(setGrpcStatus(this.responseTrailer, error));
     const header = toNodeHeaders(this.responseHeader);
     refuseStream(stream, { ...header, ...trailer });
   }

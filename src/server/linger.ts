@@ -31,6 +31,10 @@ export function discardRest(stream: http2.ServerHttp2Stream): void {
 export function lingerAfterAnswer(req: NodeRequest, res: NodeResponse, maxReceiveMs: number): void {
   const { stream } = req;
   if (stream === undefined) {
+    // Before Node's own listener, which closes the connection of a last answer.
+    res.prependOnceListener("finish", () => {
+      if (!req.complete) closeAfterRequest(req);
+    });
     res.once("finish", () => {
       if (req.complete) return;
       readOn(req);
@@ -47,6 +51,21 @@ export function lingerAfterAnswer(req: NodeRequest, res: NodeResponse, maxReceiv
   stream.once("finish", () => {
     if (!stream.readableEnded) discardRest(stream);
   });
+}
+
+/**
+ * Has the connection of a last answer ("Connection: close") closed once the request is there as well, or the peer
+ * has been silent for a while. Until then only our half is closed: to close both while the peer still sends would
+ * reset the connection, and the reset would take the answer with it (RFC 9112, section 9.6).
+ */
+function closeAfterRequest(req: NodeRequest): void {
+  const { socket } = req;
+  const closeNow = socket.destroySoon.bind(socket);
+  socket.destroySoon = () => {
+    socket.end();
+    socket.setTimeout(lingerMs, () => socket.destroy());
+    req.once("end", closeNow);
+  };
 }
 
 /** Not resume(): that has no effect while an iterator, even one that was left, listens for "readable". */

@@ -107,12 +107,24 @@ export function readFieldValue(field: DescField, texts: readonly string[], regis
   }
 }
 
+/** What protobuf-es names as JavaScript has it, and what a caller knows it as: the type of a value in JSON. */
+const jsonTypes: readonly [RegExp, string][] = [
+  [/\bexpected Uint8Array\b/, "expected a base64 string"],
+  [/\bexpected Array\b/, "expected a list"],
+  [/\bgot Array\(\d+\)$/, "got a list"],
+  [/\bgot object$/, "got an object"],
+];
+
 /** Takes the reason out of an error of protobuf-es, whose message begins with the name of the Protobuf field. */
 export function explainJsonError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { message } = error.cause instanceof Error ? error.cause : error;
   // V8 quotes what stands around the place, which may be a secret.
-  return message.replace(/^(Unexpected token .+?), (?:\.{3})?".*"(?:\.{3})? is not valid JSON$/su, "$1");
+  const reason = message.replace(
+    /^(Unexpected token .+?), (?:\.{3})?".*"(?:\.{3})? is not valid JSON$/su,
+    "$1",
+  );
+  return jsonTypes.reduce((text, [theirs, ours]) => text.replace(theirs, ours), reason);
 }
 
 /** Writes the text of a path or query as the JSON of the field's type. @throws FieldValueError */

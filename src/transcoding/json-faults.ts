@@ -100,16 +100,17 @@ function visitField(
   return undefined;
 }
 
-/** The values of a field with their places: one, or those of a list or a map. */
+/** The values of a field with their places: one, or those of a list or a map; none of what should be such. */
 function* elementsOf(
   field: DescField,
   json: unknown,
   at: string,
 ): Generator<[value: unknown, place: string]> {
-  if (field.fieldKind === "list" && Array.isArray(json)) {
-    for (const [index, item] of json.entries()) yield [item, `${at}[${index}]`];
-  } else if (field.fieldKind === "map" && isObject(json)) {
-    for (const [key, value] of Object.entries(json)) yield [value, `${at}[${JSON.stringify(key)}]`];
+  if (field.fieldKind === "list") {
+    for (const [index, item] of Array.isArray(json) ? json.entries() : []) yield [item, `${at}[${index}]`];
+  } else if (field.fieldKind === "map") {
+    for (const [key, value] of Object.entries(isObject(json) ? json : {}))
+      yield [value, `${at}[${JSON.stringify(key)}]`];
   } else {
     yield [json, at];
   }
@@ -184,7 +185,7 @@ function faultOfField(
       if (fault !== undefined) return fault;
     } else if (field.fieldKind === "list") {
       const ofElement = whyNotField(field, [element], registry);
-      if (ofElement !== undefined) return { field: place, reason: ofElement };
+      if (ofElement !== undefined) return { field: place, reason: ofElement.replace("list item #1: ", "") };
     }
   }
   return { field: at, reason };
@@ -195,7 +196,8 @@ function whyNotField(field: DescField, json: JsonValue, registry: Registry): str
     fromJson(field.parent, { [field.jsonName]: json }, { registry });
     return undefined;
   } catch (error) {
-    const known = field.enum?.values.map((value) => value.name).join(", ");
+    const isElement = field.fieldKind !== "list" || Array.isArray(json);
+    const known = isElement ? field.enum?.values.map((value) => value.name).join(", ") : undefined;
     return known === undefined
       ? explainJsonError(error)
       : `expected one of ${known}, got ${JSON.stringify(json)}`;

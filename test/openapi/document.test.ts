@@ -225,6 +225,11 @@ describe("how a call fails, in the API description", () => {
     expect(reasons.filter((reason) => !text.includes(`\`${reason}\``))).toEqual([]);
   });
 
+  it.each(["Busy", "Unavailable"])("%s may say when to try again", (name) => {
+    const { components } = serverOf("open").document;
+    expect(components.responses[name]).toMatchObject({ headers: { "Retry-After": {} } });
+  });
+
   it.each([
     ["kms.KmsService.GetKey", "413"],
     ["kms.KmsService.GetKey", "409"],

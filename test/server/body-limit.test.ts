@@ -1,10 +1,19 @@
 import { once } from "node:events";
 import http from "node:http";
 import { gzipSync } from "node:zlib";
-import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { isMissing, run } from "../interop/tools.ts";
 import { refusal } from "../refusal.ts";
-import { connectProbe, protocols, startProbe } from "./probe.ts";
-import { connectHttp2, envelope, grpcStatusOf, jsonRefusalOf, request } from "./raw.ts";
+import { connectProbe, protocols, serveProbe, startProbe } from "./probe.ts";
+import {
+  connectHttp2,
+  connectTcp,
+  envelope,
+  grpcStatusOf,
+  jsonRefusalOf,
+  readToEnd,
+  request,
+} from "./raw.ts";
 
 const maxBytes = 4 * 1024 * 1024;
 /** What a message has beside its data: its tags and lengths, or its JSON. */
@@ -124,6 +133,73 @@ describe("a connection of HTTP/1.1 whose request was refused half read", () => {
     const next = await post(4);
     expect([refused.status >= 400, next.status]).toEqual([true, 200]);
     expect(next.port).toBe(refused.port);
+  });
+});
+
+describe("a client of HTTP/1.1 that closes after its request, which is refused half read,", () => {
+  const body = Buffer.from(`{"text":"${"x".repeat(20_000_000)}"}`);
+  const length = `content-length: ${body.length}`;
+  const heads: [what: string, head: string][] = [
+    ["by Connection: close", `POST /probe/ask HTTP/1.1\r\nhost: x\r\nconnection: close\r\n${length}`],
+    ["by HTTP/1.0", `POST /probe/ask HTTP/1.0\r\nhost: x\r\n${length}`],
+    [
+      "on the path of an RPC",
+      `POST /probing.Probe/Ask HTTP/1.1\r\nhost: x\r\nconnection: close\r\n${length}`,
+    ],
+    ["on no path", `POST /nothing HTTP/1.1\r\nhost: x\r\nconnection: close\r\n${length}`],
+  ];
+  it.each(heads)("reads its answer after it has sent all: %s", async (_what, head) => {
+    const socket = connectTcp(Number(new URL(url).port));
+    const failed = vi.fn();
+    socket.on("error", failed);
+    socket.write(`${head}\r\ncontent-type: application/json\r\n\r\n`);
+    await new Promise((resolve) => socket.write(body, resolve));
+    const answer = await readToEnd(socket);
+    expect(answer).toMatch(/^HTTP\/1\.1 4\d\d /);
+    expect(JSON.parse(answer.split("\r\n\r\n")[1] ?? "")).toMatchObject({ message: expect.any(String) });
+    expect(failed).not.toHaveBeenCalled();
+  });
+
+  const python = isMissing("python3") ? "of Python (python3 is not installed)" : "of Python";
+  it.skipIf(isMissing("python3"))(`reads its answer if it is one ${python}`, async () => {
+    const program = [
+      "import http.client, sys, urllib.error, urllib.request",
+      "body = sys.stdin.buffer.read()",
+      "headers = {'content-type': 'application/json', 'connection': 'close'}",
+      "for _ in range(3):",
+      "    connection = http.client.HTTPConnection(sys.argv[1])",
+      "    connection.request('POST', '/probe/ask', body, headers)",
+      "    print(connection.getresponse().status)",
+      "    try: urllib.request.urlopen(urllib.request.Request('http://' + sys.argv[1] + '/probe/ask', body, headers))",
+      "    except urllib.error.HTTPError as error: print(error.code)",
+    ].join("\n");
+    const { stdout, stderr } = await run("python3", ["-c", program, new URL(url).host], body.toString());
+    expect([stdout.trim().split("\n"), stderr]).toEqual([Array(6).fill("413"), ""]);
+  });
+
+  it("sees the connection end at its answer, and can take its time to close its own half", async () => {
+    const socket = connectTcp(Number(new URL(url).port), true);
+    socket.write(`${heads[0]?.[1]}\r\ncontent-type: application/json\r\n\r\n`);
+    socket.write(body.subarray(0, maxBytes + roomBytes));
+    let answer = "";
+    socket.on("data", (chunk) => {
+      answer += chunk.toString("latin1");
+    });
+    await once(socket, "end");
+    expect(answer).toMatch(/^HTTP\/1\.1 413 /);
+    await new Promise((resolve) => socket.end(body.subarray(maxBytes + roomBytes), () => resolve(undefined)));
+    expect(await once(socket, "close")).toEqual([false]);
+  });
+
+  it("is let go of if it sends no more and does not close", async () => {
+    const { port, server } = await serveProbe({}, { maxDrainMs: 60_000 });
+    const socket = connectTcp(port, true);
+    socket.write(`${heads[0]?.[1]}\r\ncontent-type: application/json\r\n\r\n`);
+    socket.write(body.subarray(0, maxBytes + roomBytes));
+    socket.resume();
+    await once(socket, "end");
+    // Ends when all connections are closed.
+    await server.close();
   });
 });
 

@@ -1,7 +1,10 @@
 import { gzipSync } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { beforeAll, describe, expect, it } from "vitest";
+import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { explainFailure } from "../../src/app.ts";
 import { refuse } from "../../src/errors.ts";
+import { StoreFailure } from "../../src/storage/store-error.ts";
 import { describeRefusal, failureOf, refusal } from "../refusal.ts";
 import { connectProbe, protocols, serveProbe, startProbe } from "./probe.ts";
 import { connectHttp2, envelope, grpcStatusOf, jsonRefusalOf, request } from "./raw.ts";
@@ -354,6 +357,30 @@ describe("a handler's own ConnectError", () => {
       },
     });
     expect((await fetch(`${failingUrl}/probe/look`)).status).toBe(status);
+  });
+});
+
+describe("a call that failed because the store can not be reached", () => {
+  const fail = (): never => {
+    throw explainFailure(new StoreFailure("UNAVAILABLE", new Error("gone")));
+  };
+
+  it.each(protocols)("says when to try again, over %s", async (protocol) => {
+    const { url: failingUrl } = await serveProbe({ ask: fail });
+    const error = await failureOf(connectProbe(protocol, failingUrl).ask({}));
+    expect(describeRefusal(error)).toEqual({ code: "Unavailable", reason: "STORE_UNAVAILABLE" });
+    expect(error.findDetails(RetryInfoSchema)).toMatchObject([{ retryDelay: { seconds: 1n, nanos: 0 } }]);
+    expect(error.metadata.get("retry-after")).toBe("1");
+  });
+
+  it("says when to try again, over REST", async () => {
+    const { url: failingUrl } = await serveProbe({ look: fail });
+    const answer = await fetch(`${failingUrl}/probe/look`);
+    expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "1"]);
+    expect(await answer.json()).toMatchObject({
+      code: "UNAVAILABLE",
+      details: [{ reason: "STORE_UNAVAILABLE" }, { retryDelay: "1s" }],
+    });
   });
 });
 

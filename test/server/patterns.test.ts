@@ -4,7 +4,7 @@ import { createValidator, type Validator } from "@bufbuild/protovalidate";
 import { field as fieldOption } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { describe, expect, it } from "vitest";
 import { registry } from "../../src/cli/registry.ts";
-import { createFastValidator } from "../../src/server/interceptors/validation.ts";
+import { createFastValidator, describeRule } from "../../src/server/interceptors/validation.ts";
 
 /** The fields of texts that have a pattern. */
 const fields = [...registry].flatMap((desc) =>
@@ -52,6 +52,13 @@ describe("the patterns of the protos", () => {
     const found = (validator: Validator) =>
       fields.map((field) => `${field}: ${findsFault(validator, field.parent, field, text)}`);
     expect(found(ours)).toEqual(found(re2));
+  });
+
+  it("are told to callers in words", () => {
+    for (const field of fields) {
+      const message = `does not match regex pattern \`${patternOf(field)}\``;
+      expect(describeRule(message), String(field)).toMatch(/^must /);
+    }
   });
 
   it("take and refuse some of these texts each", () => {

@@ -113,9 +113,13 @@ export function jsonRefusalOf(body: Uint8Array | string): { code: string; reason
   return { code, reason: undefined };
 }
 
-/** Opens a TCP connection, which closes with the test. */
-export function connectTcp(port: number): net.Socket {
-  const socket = net.connect(port, "127.0.0.1");
+/**
+ * Opens a TCP connection, which closes with the test.
+ *
+ * @param allowHalfOpen whether it stays open for sending when the server has closed its half
+ */
+export function connectTcp(port: number, allowHalfOpen = false): net.Socket {
+  const socket = net.connect({ port, host: "127.0.0.1", allowHalfOpen });
   socket.on("error", () => {}); // The other side may reset it; who reads sees the end.
   onTestFinished(() => void socket.destroy());
   return socket;

@@ -214,6 +214,27 @@ describe("a value of the wrong type is refused and its field named", () => {
   }
 });
 
+describe("a value of the wrong type is refused in the words of JSON", () => {
+  const rows: [body: string, message: string][] = [
+    ['{"bytesValue":5}', "bytesValue: expected a base64 string, got 5"],
+    ['{"bytesValue":[1,2]}', "bytesValue: expected a base64 string, got a list"],
+    ['{"bytesValue":{}}', "bytesValue: expected a base64 string, got an object"],
+    ['{"blobs":"x"}', 'blobs: expected a list, got "x"'],
+    ['{"blobs":"AAAA"}', 'blobs: expected a list, got "AAAA"'],
+    ['{"blobs":5}', "blobs: expected a list, got 5"],
+    ['{"blobs":{"a":1}}', "blobs: expected a list, got an object"],
+    ['{"blobs":["AAAA",5]}', "blobs[1]: expected a base64 string, got 5"],
+    ['{"nesteds":{"count":"x"}}', "nesteds: expected a list, got an object"],
+    ['{"colors":"RED"}', 'colors: expected a list, got "RED"'],
+    ['{"labels":["a"]}', "labels: expected object, got a list"],
+  ];
+  it.each(rows)("%s", async (body, message) => {
+    const { transcoder } = serveRules([{ post: "/v1", body: "*" }]);
+    const { text } = await send(transcoder, "POST /v1", { body });
+    expect(JSON.parse(text).message).toBe(message);
+  });
+});
+
 describe("an integer that a JSON number can not carry is refused and its field named", () => {
   const rows: [body: string, field: string][] = [
     ['{"int64Value":9007199254740992}', "int64Value"],

@@ -7,6 +7,7 @@ import type { Interceptor } from "@connectrpc/connect";
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { explainAbort, reasonOf, refuse, refuseBody, toConnectError } from "../../errors.ts";
 import { mapStream } from "./streams.ts";
+import { describeRule } from "./validation.ts";
 
 /** Makes a refusal of what a handler threw; undefined if it does not know it. */
 export type ExplainFailure = (thrown: unknown) => ConnectError | undefined;
@@ -40,12 +41,17 @@ interface RuleFault {
 }
 
 function refuseFaults(faults: readonly RuleFault[]): ConnectError {
-  const fields = faults.flatMap((fault) => fault.fields);
   const violations = faults.flatMap(({ fields, description }) =>
     fields.map((field) => ({ field, description })),
   );
   const message = faults.map(({ sentence }) => sentence).join("; ");
-  return refuse("FIELD_INVALID", message, fields.length > 0 ? { field: fields.join(",") } : {}, violations);
+  const fields = new Set(violations.map(({ field }) => field));
+  return refuse(
+    "FIELD_INVALID",
+    message,
+    fields.size > 0 ? { field: [...fields].join(",") } : {},
+    violations,
+  );
 }
 
 /** What Connect says of a stream that it can not read: "parse binary: …", "received compressed envelope, …". */
@@ -75,7 +81,8 @@ export function refuseCompressed(): ConnectError {
 /** Reads the violations that @connectrpc/validate attaches, with fields named as in JSON. */
 function readFaults(error: ConnectError, input: DescMessage): RuleFault[] {
   const violations = error.findDetails(ViolationsSchema).flatMap((detail) => detail.violations);
-  return violations.map(({ field, message: description }) => {
+  return violations.map(({ field, message }) => {
+    const description = describeRule(message);
     const path = field === undefined ? [] : pathFromViolationProto(input, field);
     const name = path.map(describePart).join("").replace(/^\./, "");
     // A rule over several fields belongs to none; its message names those that it is about.

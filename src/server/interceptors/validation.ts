@@ -21,6 +21,20 @@ export function createFastValidator(): Validator {
   });
 }
 
+/** What the patterns of protos ask for, in words. */
+const patterns: Readonly<Record<string, string>> = {
+  "^[^\\p{Cc}]*$": "must not hold control characters",
+  "^[^\\x00]*$": "must not hold a NUL character",
+  "^0x[0-9a-fA-F]{40}$": "must be an address: 0x and 40 hexadecimal digits",
+  "^[0-9a-fA-F]{64}$": "must be 64 hexadecimal digits",
+};
+
+/** Says in words what a broken rule asks for, where its own message shows a regular expression. */
+export function describeRule(message: string): string {
+  const pattern = /^does not match regex pattern `(.*)`$/.exec(message)?.[1];
+  return (pattern !== undefined && patterns[pattern]) || message;
+}
+
 /** Checks requests, and the messages of streams as they come. */
 export function validationInterceptor(): Interceptor {
   return createValidateInterceptor({ validator: createFastValidator() });

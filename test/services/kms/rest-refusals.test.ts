@@ -155,6 +155,27 @@ describeKms("kms.KmsService over REST", (_start, shared) => {
     expect(answer.json.status).toBe("error");
   });
 
+  it.each([
+    [{ data: 5 }, "data: expected a base64 string, got 5"],
+    [{ data: "AAAA", keyId: "a\nb" }, "keyId: must not hold control characters"],
+  ])("says what it takes: %j", async (fields, message) => {
+    const { rest } = await shared();
+    const { json } = await rest("POST /api/kms/sign", { keyId: unknown, ...fields });
+    expect(json.message).toBe(message);
+  });
+
+  it("says that a list is wanted where there is one value", async () => {
+    const { rest } = await shared();
+    const { json } = await rest("POST /api/kms/batch-sign", { keyId: unknown, data: "x" });
+    expect(json.message).toBe('data: expected a list, got "x"');
+  });
+
+  it("names each field once to programs, however many rules it breaks", async () => {
+    const { rest } = await shared();
+    const { json } = await rest("POST /api/kms/sign", { keyId: unknown, data, mu: data, context: data });
+    expect(json.details).toContainEqual(expect.objectContaining({ metadata: { field: "mu,data,context" } }));
+  });
+
   it("answers 500 and DATA_LOSS for a key that is damaged", async () => {
     const { kms, rest, tamper } = await shared();
     const { keyId } = await createKey(kms);
