@@ -57,6 +57,11 @@ export function createListener(options: ListenerOptions): Listener {
   const undecided = new Set<Socket>();
   /** Connections in the middle of a handshake, by the address of the client: neither server knows of them either. */
   const shaking = new Map<string, Socket>();
+  /**
+   * All connections. A session of HTTP/2 that was closed only says that it ends, and is gone for Node; its connection
+   * stays until the peer ends too, or has read what was written.
+   */
+  const connections = new Set<Socket>();
   /** Answers of HTTP/1.1 that are not finished. */
   const running = new Set<http.ServerResponse>();
   const http2Server = createHttp2Server(options, sessions);
@@ -87,6 +92,10 @@ export function createListener(options: ListenerOptions): Listener {
   http1Server.maxRequestsPerSocket = 0;
   http1Server.on("clientError", (error, socket) => answerBadRequest(error, socket, options));
   chooseProtocol(http1Server, http2Server, undecided, options);
+  http1Server.on("connection", (socket: Socket) => {
+    connections.add(socket);
+    socket.once("close", () => connections.delete(socket));
+  });
   if (options.tls !== undefined) {
     http1Server.on("connection", (socket: Socket) => {
       const peer = peerOf(socket);
@@ -122,8 +131,8 @@ export function createListener(options: ListenerOptions): Listener {
     destroy: () => {
       http1Server.close();
       for (const session of sessions) session.destroy();
-      for (const socket of [...undecided, ...shaking.values()]) socket.destroy();
       http1Server.closeAllConnections();
+      for (const socket of connections) socket.destroy();
     },
   };
 }

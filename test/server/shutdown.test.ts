@@ -184,6 +184,16 @@ describe("a server that stops", () => {
     await Promise.all([closed, readToEnd(socket)]);
   });
 
+  it("ends after its limit although a client of HTTP/2 does not end its side of the connection", async () => {
+    const { server, port } = await serveProbe({}, { maxDrainMs: 100 });
+    const socket = net.connect({ host: "127.0.0.1", port, allowHalfOpen: true });
+    onTestFinished(() => void socket.destroy());
+    socket.on("error", () => {});
+    socket.write(Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), emptySettings]));
+    await once(socket, "data");
+    await server.close();
+  });
+
   it("can be told so twice", async () => {
     const { server } = await serveProbe();
     await Promise.all([server.close(), server.close()]);
@@ -222,6 +232,9 @@ describe("a server that stops", () => {
     await closed;
   });
 });
+
+/** An empty SETTINGS frame (RFC 9113, section 6.5), with which a client begins. */
+const emptySettings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
 
 /** A handler that says when it was entered, and answers when it may leave. */
 function makeGate() {
