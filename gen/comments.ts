@@ -535,7 +535,7 @@ export const comments: Readonly<Record<string, string>> = {
   "kms.GetAuditLogResponse.total_size": "Counts all entries of the list; a whole number.",
   "kms.WatchAuditLogRequest": "Asks to be told of entries.",
   "kms.WatchAuditLogRequest.key_id": "Sends only entries of this key; all if left out.",
-  "kms.WatchAuditLogRequest.after_sequence": "Begins after this entry, so that a watcher who was cut off misses none; 0 begins with the first. If left out,\nbegins with the entries that come after the call. A whole number.",
+  "kms.WatchAuditLogRequest.after_sequence": "Begins after this entry, so that a watcher who was cut off misses none; 0 begins with the first. If left out,\nbegins with the entries that come after the call. A whole number, and none beyond the end of the log: a watcher who\nsaw such an entry saw another log.",
   "kms.WatchAuditLogResponse": "Carries one entry of the audit log.",
   "kms.WatchAuditLogResponse.status": "Is always \"success\".",
   "kms.WatchAuditLogResponse.entry": "Holds the entry.",

@@ -1041,7 +1041,8 @@ export type WatchAuditLogRequest = Message<"kms.WatchAuditLogRequest"> & {
 
   /**
    * Begins after this entry, so that a watcher who was cut off misses none; 0 begins with the first. If left out,
-   * begins with the entries that come after the call. A whole number.
+   * begins with the entries that come after the call. A whole number, and none beyond the end of the log: a watcher who
+   * saw such an entry saw another log.
    *
    * @generated from field: optional double after_sequence = 2;
    */

@@ -13,6 +13,7 @@ import type { Reader } from "./database.ts";
 import { equalTags } from "./record-tag.ts";
 import { readTime } from "./row-values.ts";
 import type { AuditCheckpointsTable, AuditEntriesTable } from "./schema.ts";
+import { StorageError } from "./store-error.ts";
 
 /** A checkpoint with its signature. */
 export interface SignedCheckpoint extends AuditCheckpoint {
@@ -59,8 +60,16 @@ interface Fault {
   readonly reason: string;
 }
 
-/** Verifies the log as it is when this begins; what is written meanwhile is left for the next time. */
+/**
+ * Verifies the log as it is when this begins; what is written meanwhile is left for the next time.
+ *
+ * @throws StorageError if the checkpoint from outside is none of this store: it says nothing of the log
+ */
 export async function verifyAuditLog(parts: AuditVerificationParts): Promise<AuditVerification> {
+  if (parts.outside && !(await parts.verifyCheckpoint(parts.outside)))
+    throw new StorageError(
+      "the checkpoint that is to be held against it was not signed by this store, or changed",
+    );
   const ends = await readEnds(parts);
   // Numbers that are not safe are none of ours; that such a row is there is found by its being outside of the walk.
   const end = Math.min(Math.max(ends.stated.sequence, ends.lastRow), Number.MAX_SAFE_INTEGER);

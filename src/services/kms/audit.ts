@@ -2,6 +2,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { AuditCheckpointSchema, AuditEntrySchema } from "#gen/kms/audit_pb.ts";
+import { refuseField } from "../../errors.ts";
 import { type PageFields, readPage } from "../../fields.ts";
 import { type AuditEntry, checkpointMessage } from "../../storage/audit-chain.ts";
 import { auditListName, listAuditEntries, readEntries, readHead } from "../../storage/audit-log.ts";
@@ -24,6 +25,7 @@ export function listAudit(store: Store, query: AuditQuery) {
  * Gives entries as they come, in their order and each once.
  *
  * @param after begins after this entry; with the newest if it is undefined.
+ * @throws FIELD_INVALID if there is no such entry: whoever saw it saw another log
  */
 export async function* watchAudit(
   store: Store,
@@ -31,7 +33,10 @@ export async function* watchAudit(
   after: number | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<AuditEntry> {
-  const first = after ?? (await readHead(store.reader)).sequence;
+  const head = await readHead(store.reader);
+  const first = after ?? head.sequence;
+  if (first > head.sequence)
+    throw refuseField("afterSequence", `is beyond the end of the log, which has ${head.sequence} entries`);
   yield* follow({
     after: first,
     read: (last, limit) => readEntries(store.reader, last, limit, keyId),

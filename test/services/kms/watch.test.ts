@@ -196,6 +196,17 @@ describeKms("KmsService.WatchAuditLog", (start, shared) => {
     expect(watchers.now).toBe(0);
   });
 
+  it("refuses to begin after an entry that the log does not have, and begins after its last", async () => {
+    const { kms } = await start();
+    const { keyId } = await createKey(kms);
+    const invalid = { code: "InvalidArgument", reason: "FIELD_INVALID", fields: ["afterSequence"] };
+    expect(await refusal(watch(kms, { afterSequence: 2 }).next())).toEqual(invalid);
+    const { take } = watch(kms, { afterSequence: 1 });
+    const taken = take(1);
+    await kms.destroyKey({ keyId });
+    expect((await taken).map(({ operation }) => operation)).toEqual(["DESTROY"]);
+  });
+
   it.each([-1, 0.5, 2 ** 53, Number.NaN])("refuses to begin after %d", async (afterSequence) => {
     const { kms } = await shared();
     const invalid = { code: "InvalidArgument", reason: "FIELD_INVALID", fields: ["afterSequence"] };
