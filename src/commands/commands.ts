@@ -7,10 +7,12 @@ import { chainVerify } from "./chain-verify.ts";
 import type { Command, CommandOption } from "./command.ts";
 import { issuerRotate } from "./issuer-rotate.ts";
 import { masterKeyRotate } from "./master-key-rotate.ts";
+import { storeVerify } from "./store-verify.ts";
 import { userAdd, userList, userPasswd, userRemove } from "./users.ts";
 
 const commands: readonly Command[] = [
   auditVerify,
+  storeVerify,
   chainVerify,
   backup,
   restore,

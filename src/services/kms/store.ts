@@ -54,6 +54,8 @@ export interface KmsStore {
   find(keyId: string): Promise<StoredKey | undefined>;
   list(request: PageRequest, filter: KeyFilter, viewer: Viewer): Promise<Page<StoredKey>>;
   count(filter: KeyFilter, viewer?: Viewer): Promise<number>;
+  /** Lists keys that were made, as the audit log knows, and have no record. */
+  listLost(): Promise<string[]>;
   /** Opens the secret half: the seed, for SLH-DSA the whole key. The caller wipes it. @throws SEAL_BROKEN */
   openSecret(keyId: string): Promise<Uint8Array | undefined>;
   /**
@@ -119,6 +121,25 @@ export function createKmsStore(store: Store): KmsStore {
     },
 
     count: (filter, viewer = everybody) => readCount(store.reader, listSeenBy(viewer, keyListName(filter))),
+
+    async listLost() {
+      const rows = await store.reader
+        .selectFrom("audit_entries")
+        .select("key_id")
+        .where(changes)
+        .where("operation", "=", "CREATE")
+        .where(({ not, exists, selectFrom }) =>
+          not(
+            exists(
+              selectFrom("kms_keys")
+                .select("key_id")
+                .whereRef("kms_keys.key_id", "=", "audit_entries.key_id"),
+            ),
+          ),
+        )
+        .execute();
+      return rows.map((row) => row.key_id);
+    },
 
     openSecret: (keyId) => store.readSecret(secretIdentityOf(keyId)),
     recordUse: (use) => recordUses(use),

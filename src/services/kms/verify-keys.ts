@@ -1,0 +1,74 @@
+import { CryptoError } from "../../crypto/crypto-error.ts";
+import type { CryptoProvider } from "../../crypto/provider.ts";
+import { everybody } from "../../storage/ownership.ts";
+import { readPageRequest } from "../../storage/pages.ts";
+import { importSealedKey } from "../../storage/sealed-keys.ts";
+import { type KmsStore, keyListName, type StoredKey } from "./store.ts";
+
+/** What the verification of keys needs. */
+export interface VerifyKeysParts {
+  readonly keys: KmsStore;
+  readonly provider: CryptoProvider;
+  /** Called now and then with the keys that were checked, and all that there are. */
+  readonly onProgress: (checked: number, total: number) => void;
+}
+
+/** A key that is not as it was written, and what is the matter with it, for a person. */
+export interface KeyFault {
+  readonly keyId: string;
+  readonly reason: string;
+}
+
+/** Keys to read at once. */
+const chunkRows = 500;
+const allKeys = { state: "", algorithm: "" };
+
+/**
+ * Verifies that every key that was made is there as it was written: its record, its state as the audit log knows it,
+ * and its secret half, which must be that of its public key.
+ */
+export async function verifyKeys({
+  keys,
+  provider,
+  onProgress,
+}: VerifyKeysParts): Promise<{ readonly checked: number; readonly faults: readonly KeyFault[] }> {
+  const total = await keys.count(allKeys);
+  const faults = (await keys.listLost()).map((keyId) => ({ keyId, reason: "its record is missing" }));
+  let checked = 0;
+  let pageToken = "";
+  do {
+    const request = readPageRequest(chunkRows, pageToken, keyListName(allKeys));
+    if (request === undefined) throw new Error("a page token of ours is none");
+    const page = await keys.list(request, allKeys, everybody);
+    for (const key of page.rows) {
+      const reason = await findFault(keys, provider, key);
+      if (reason !== undefined) faults.push({ keyId: key.record.keyId, reason });
+      checked += 1;
+      onProgress(checked, Math.max(total, checked));
+    }
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "");
+  return { checked, faults };
+}
+
+async function findFault(
+  keys: KmsStore,
+  provider: CryptoProvider,
+  { record, isIntact, loggedState }: StoredKey,
+): Promise<string | undefined> {
+  const { keyId, algorithm, publicKey, state } = record;
+  if (!isIntact)
+    return state === loggedState
+      ? "its record is not as it was written"
+      : `its record says ${state}, the audit log ${loggedState ?? "nothing of it"}`;
+  try {
+    const secret = await keys.openSecret(keyId);
+    if (state === "DESTROYED") return secret && "its secret half is there, though it was destroyed";
+    if (secret === undefined) return "its secret half is missing";
+    (await importSealedKey(provider, algorithm, secret, publicKey)).erase();
+    return undefined;
+  } catch (error) {
+    if (error instanceof CryptoError) return "its secret half is not as it was written";
+    throw error;
+  }
+}

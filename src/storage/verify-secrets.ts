@@ -1,0 +1,57 @@
+/** Verifies that every sealed secret opens. */
+import { wipe } from "../crypto/bytes.ts";
+import { CryptoError } from "../crypto/crypto-error.ts";
+import type { Store } from "./store.ts";
+import { StoreFailure } from "./store-error.ts";
+
+/** Secrets to look for at once. */
+const chunkRows = 500;
+
+/** What verification found. */
+export interface SecretsVerification {
+  readonly checked: number;
+  /** Identities of those that do not open. */
+  readonly broken: readonly string[];
+}
+
+/** @param onProgress called now and then with the secrets that were checked, and all that there are */
+export async function verifySecrets(
+  { reader, readSecret }: Pick<Store, "reader" | "readSecret">,
+  onProgress: (checked: number, total: number) => void,
+): Promise<SecretsVerification> {
+  const { total } = await reader
+    .selectFrom("sealed_secrets")
+    .select((row) => row.fn.countAll<number>().as("total"))
+    .executeTakeFirstOrThrow();
+  const broken: string[] = [];
+  let checked = 0;
+  let last = "";
+  for (;;) {
+    const rows = await reader
+      .selectFrom("sealed_secrets")
+      .select("identity")
+      .where("identity", ">", last)
+      .orderBy("identity")
+      .limit(chunkRows)
+      .execute();
+    for (const { identity } of rows) {
+      if (!(await opens(readSecret, identity))) broken.push(identity);
+      checked += 1;
+      onProgress(checked, Math.max(total, checked));
+    }
+    if (rows.length < chunkRows) return { checked, broken };
+    last = rows.at(-1)?.identity ?? "";
+  }
+}
+
+async function opens(readSecret: Store["readSecret"], identity: string): Promise<boolean> {
+  try {
+    wipe((await readSecret(identity)) ?? new Uint8Array());
+    return true;
+  } catch (error) {
+    // Under a master key that is not here, nobody can tell.
+    const isBroken = error instanceof CryptoError && error.code === "SEAL_BROKEN";
+    if (isBroken || (error instanceof StoreFailure && error.code === "LOCKED")) return false;
+    throw error;
+  }
+}
