@@ -1,5 +1,6 @@
 /** The command line: starts the server, and stops it. The only file that ends the process, beside src/cli. */
 
+import { existsSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import os from "node:os";
 import { pino } from "pino";
@@ -17,6 +18,9 @@ if (isClientLine(process.argv.slice(2))) {
 }
 const { createApp, storeSettings } = await import("./app.ts");
 const { describeCommands, readCommandLine } = await import("./commands/commands.ts");
+const { explainFailure, nameStore } = await import("./commands/explain-failure.ts");
+
+type StoreSettings = ReturnType<typeof storeSettings>;
 
 /** Exit code for what the operator can mend: a bad setting, a busy port, a store that can not be opened. */
 const refusedToStart = 2;
@@ -43,12 +47,20 @@ async function main(): Promise<void> {
   }
   const line = readCommandLine(args);
   const config = readConfig(line?.flags ?? args, process.env);
-  if (line) {
-    const { command, operands } = line;
-    process.exitCode = await command.run({ operands, config, ...storeSettings(config) });
-    return;
+  const store = storeSettings(config);
+  try {
+    if (!line) return await serve(config, store);
+    if (showsPassword(config)) process.stderr.write(`qsp: warning: ${passwordWarning}\n`);
+    process.exitCode = await line.command.run({ operands: line.operands, config, ...store });
+  } catch (error) {
+    throw explainFailure(error, nameStore(store.location));
   }
+}
+
+async function serve(config: Config, { location, masterKey }: StoreSettings): Promise<void> {
   const logger = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
+  const newStore = location.kind === "sqlite" && !existsSync(location.path) ? location.path : undefined;
+  const newKey = masterKey.kind === "file" && !existsSync(masterKey.path) ? masterKey.path : undefined;
   const app = await createApp(config, logger);
   for (const { httpMethod, template, origin } of app.server.transcoder.routes) {
     logger.debug({ httpMethod, path: template.text, rpc: origin }, "route");
@@ -58,7 +70,11 @@ async function main(): Promise<void> {
     throw explainListenError(error, config);
   });
   stopOnSignal(app.close, logger);
-  process.stdout.write(describeStart(urlOf(address, config), config));
+  if (showsPassword(config)) logger.warn(passwordWarning);
+  if (newStore !== undefined) logger.info({ path: newStore }, "made a new store");
+  if (newKey !== undefined)
+    logger.info({ path: newKey }, "made a new master key: keep a copy of it apart from the store");
+  process.stdout.write(describeNew(newStore, newKey) + describeStart(urlOf(address, config), config));
 }
 
 function explainListenError(error: unknown, { host, port }: Config): unknown {
@@ -93,6 +109,24 @@ function stopOnSignal(close: () => Promise<void>, logger: pino.Logger): void {
 
 function urlOf({ address, family, port }: AddressInfo, { tlsCert }: Config): string {
   return `${tlsCert === "" ? "http" : "https"}://${family === "IPv6" ? `[${address}]` : address}:${port}`;
+}
+
+/** What a first start made, and what there is to do about it. */
+function describeNew(store: string | undefined, key: string | undefined): string {
+  const made: string[] = [];
+  if (store !== undefined) made.push(`Made a new store, ${store}.`);
+  if (key !== undefined) made.push(`Made a new master key, ${key}: keep a copy of it apart from the store.`);
+  return made.length === 0 ? "" : `\n${made.join("\n")}\n`;
+}
+
+const passwordWarning =
+  "everybody on this machine can read the password in --database-url; give the URL in QSP_DATABASE_URL, or the password in PGPASSWORD or ~/.pgpass";
+
+/** Tells whether the list of processes shows the password of the database. */
+function showsPassword({ databaseUrl }: Config): boolean {
+  if (!process.argv.some((arg) => databaseUrl !== "" && arg.endsWith(databaseUrl))) return false;
+  const { password, searchParams } = new URL(databaseUrl);
+  return password !== "" || searchParams.has("password");
 }
 
 /** What a newcomer sees; its last line says that the server is ready. */

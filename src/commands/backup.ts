@@ -1,88 +1,94 @@
-import { closeSync, copyFileSync, existsSync, mkdtempSync, openSync, renameSync, rmSync } from "node:fs";
-import os from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { randomBytes } from "node:crypto";
+import { closeSync, existsSync, openSync, renameSync, rmSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { ConfigError } from "../config.ts";
 import { copyStore } from "../storage/copy.ts";
-import { openDatabase } from "../storage/database.ts";
+import { type Database, openDatabase } from "../storage/database.ts";
+import { type MasterKeySource, nextKeyPath } from "../storage/master-key.ts";
+import { countByMasterKey } from "../storage/master-keys-in-use.ts";
+import { StoreFailure } from "../storage/store-error.ts";
+import { sync } from "../storage/sync.ts";
 import type { Command } from "./command.ts";
+import { withDraft } from "./draft.ts";
+import { requireReach } from "./explain-failure.ts";
 import { createProgress } from "./progress.ts";
-import { sync } from "./sync.ts";
 
 /** Writes the store as it is at one moment into one file; servers go on meanwhile. */
 export const backup: Command = {
   name: "backup",
   operands: ["FILE"],
   meaning: "Writes the store into a file, still sealed; the server may run. The master key is not in it.",
-  async run({ operands: [file = ""], location }) {
+  async run({ operands: [file = ""], location, masterKey }) {
     const path = resolve(file);
     if (existsSync(path)) throw new ConfigError(`${file} exists already; name another file`);
     if (!existsSync(dirname(path))) throw new ConfigError(`there is no directory ${dirname(path)}`);
+    requireReach(location);
     const source = await openDatabase(location, "existing");
-    const draft = `${path}.partial`;
-    removeStore(draft);
-    const progress = createProgress("rows copied");
+    // A name that nothing else has: what else is beside the file belongs to somebody.
+    const draft = `${path}.${randomBytes(8).toString("hex")}.partial`;
     try {
-      // Before there is anything in it.
-      closeSync(openSync(draft, "wx", 0o600));
-      const target = await openDatabase({ kind: "sqlite", path: draft });
-      try {
-        await copyStore(source, target, progress.show);
-        // One file, and nothing beside it.
-        await target.writeConnection.run([{ sql: "pragma journal_mode = delete", parameters: [] }]);
-      } finally {
-        await target.close();
-      }
-      progress.end();
-      sync(draft);
-      renameSync(draft, path);
-      sync(dirname(path));
+      const masterKeyIds = await withDraft(
+        () => removeStore(draft),
+        async () => {
+          const found = await fill(draft, source);
+          sync(draft);
+          renameSync(draft, path);
+          sync(dirname(path));
+          return found;
+        },
+      );
+      process.stdout.write(
+        `The store ${source.name} is in ${file}. It takes the master key to read it; keep that apart.\n`,
+      );
+      if (masterKeyIds.length > 1) process.stdout.write(describeKeys(masterKeyIds, masterKey));
+    } catch (error) {
+      throw explainWriting(error, file);
     } finally {
-      removeStore(draft);
       await source.close();
     }
-    process.stdout.write(
-      `The store ${source.name} is in ${file}. It takes the master key to read it; keep that apart.\n`,
-    );
     return 0;
   },
 };
 
-/** Makes a store out of a file that `backup` wrote. */
-export const restore: Command = {
-  name: "restore",
-  operands: ["FILE"],
-  meaning: "Fills a new store, here or in PostgreSQL, from a file that backup wrote.",
-  async run({ operands: [file = ""], location, masterKey }) {
-    if (!existsSync(file)) throw new ConfigError(`there is no file ${file}`);
-    // Opening a store may change its file.
-    const directory = mkdtempSync(join(os.tmpdir(), "qsp-restore-"));
-    const path = join(directory, "qsp.db");
-    const progress = createProgress("rows copied");
-    try {
-      copyFileSync(file, path);
-      const source = await openDatabase({ kind: "sqlite", path });
-      try {
-        const target = await openDatabase(location);
-        try {
-          await copyStore(source, target, progress.show);
-          progress.end();
-          process.stdout.write(`The store ${target.name} is what ${file} holds.\n`);
-        } finally {
-          await target.close();
-        }
-      } finally {
-        await source.close();
-      }
-    } finally {
-      rmSync(directory, { recursive: true, force: true });
-    }
-    if (masterKey.kind === "file" && !existsSync(masterKey.path))
-      process.stdout.write(
-        `Put the master key of the backup into ${masterKey.path} before you start the server.\n`,
-      );
-    return 0;
-  },
-};
+/** Copies a store into a new file. @returns the ids of the master keys that it takes */
+async function fill(draft: string, source: Database): Promise<string[]> {
+  const progress = createProgress("rows copied");
+  // Before there is anything in it.
+  closeSync(openSync(draft, "wx", 0o600));
+  const target = await openDatabase({ kind: "sqlite", path: draft });
+  try {
+    await copyStore(source, target, progress.show);
+    // By the connection that writes: one that only reads would keep the journal from its end.
+    const masterKeys = await countByMasterKey(target.writer);
+    // One file, and nothing beside it.
+    await target.writeConnection.run([{ sql: "pragma journal_mode = delete", parameters: [] }]);
+    progress.end();
+    return masterKeys.map(({ masterKeyId }) => masterKeyId);
+  } finally {
+    await target.close();
+  }
+}
+
+/** Makes a ConfigError of a fault of the file; nothing else is written to. */
+function explainWriting(error: unknown, file: string): unknown {
+  if (error instanceof StoreFailure && error.code === "FULL")
+    return new ConfigError(`${file} can not be written: its disk is full`);
+  // An error of the system's own.
+  if (error instanceof Error && "syscall" in error)
+    return new ConfigError(`${file} can not be written: ${error.message}`);
+  return error;
+}
+
+/** What a back-up takes that was made before all secrets were under one master key. */
+function describeKeys(masterKeyIds: readonly string[], source: MasterKeySource): string {
+  const all = `Its secrets are under ${masterKeyIds.length} master keys, ${masterKeyIds.join(" and ")}: it takes each of them to read it.\n`;
+  if (source.kind === "values")
+    return source.next === undefined
+      ? all
+      : `${all}They are in QSP_MASTER_KEY and QSP_MASTER_KEY_NEXT, as a rotation goes on.\n`;
+  const next = nextKeyPath(source.path);
+  return existsSync(next) ? `${all}They are in ${source.path} and ${next}, as a rotation goes on.\n` : all;
+}
 
 /** A SQLite file and what SQLite puts beside it. */
 function removeStore(path: string): void {

@@ -3,7 +3,7 @@
 import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { ConfigError } from "../config.ts";
-import { sync } from "./sync.ts";
+import { sync } from "../storage/sync.ts";
 
 /** Contents by file name, in the order in which they come into place. */
 export type Files = Readonly<Record<string, string>>;

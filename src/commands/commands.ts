@@ -1,12 +1,13 @@
 /** The operator's commands, beside serving. */
 import { ConfigError } from "../config.ts";
 import { auditVerify } from "./audit-verify.ts";
-import { backup, restore } from "./backup.ts";
+import { backup } from "./backup.ts";
 import { caInit, caIssue } from "./ca.ts";
 import { chainVerify } from "./chain-verify.ts";
 import type { Command, CommandOption } from "./command.ts";
 import { issuerRotate } from "./issuer-rotate.ts";
 import { masterKeyRotate } from "./master-key-rotate.ts";
+import { restore } from "./restore.ts";
 import { storeVerify } from "./store-verify.ts";
 import { userAdd, userList, userPasswd, userRemove } from "./users.ts";
 

@@ -59,7 +59,8 @@ async function inSnapshot(
   }
 }
 
-async function countRows(db: Kysely<Schema>): Promise<number> {
+/** Counts the rows of all tables. */
+export async function countRows(db: Kysely<Schema>): Promise<number> {
   let total = 0;
   for (const table of Object.keys(tables) as (keyof Schema)[]) {
     const { count } = await db

@@ -111,12 +111,25 @@ function nameOf(url: string): string {
 }
 
 /** Takes the steps that are missing. Of several programs that start at once, one takes them while the others wait. */
-async function migrate({ kind, writer }: Database): Promise<void> {
+async function migrate({ kind, writeConnection }: Database): Promise<void> {
   const provider = { getMigrations: async () => ({ ...createMigrations(kind) }) };
-  await writer.transaction().execute(async (transaction) => {
-    const { error } = await new Migrator({ db: transaction, provider }).migrateToLatest();
-    if (error !== undefined) throw error;
-  });
+  // The migrator goes on after a statement that failed, and PostgreSQL then says of each that the transaction is
+  // aborted: only the first tells why.
+  let first: unknown;
+  const run: WriteConnection["run"] = (statements) =>
+    writeConnection.run(statements).catch((error: unknown) => {
+      first ??= error;
+      throw error;
+    });
+  const writer = new Kysely<Schema>({ dialect: kyselyDialect(kind, { ...writeConnection, run }) });
+  try {
+    await writer.transaction().execute(async (transaction) => {
+      const { error } = await new Migrator({ db: transaction, provider }).migrateToLatest();
+      if (error !== undefined) throw error;
+    });
+  } catch (error) {
+    throw first ?? error;
+  }
 }
 
 /** Refuses a store that is not of this very version. */

@@ -1,9 +1,10 @@
 /** Finds the keys that wrap all data keys: the master key, and the next one while it is being changed. */
 import { randomBytes } from "node:crypto";
-import { linkSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { masterKeyIdOf } from "../crypto/sealing.ts";
 import { messageOf, StorageError } from "./store-error.ts";
+import { sync } from "./sync.ts";
 
 /** Bytes of the master key, for AES-256. */
 const masterKeyBytes = 32;
@@ -29,6 +30,11 @@ export function masterKeyIn(dataDir: string): MasterKeySource {
 /** Where the next master key lies from the beginning of a rotation to its end. */
 export function nextKeyPath(path: string): string {
   return `${path}.next`;
+}
+
+/** Where a rotation leaves the key before, which older back-ups take. */
+export function previousKeyPath(path: string): string {
+  return `${path}.previous`;
 }
 
 /**
@@ -96,23 +102,67 @@ function readIfExists(path: string): string | undefined {
   }
 }
 
-/** Makes a master key; of several programs that start at once, one makes it and the others read that. */
+/**
+ * Makes a master key, or takes the one that is there: of several programs that start at once, one makes it and the
+ * others read that. It is on the disk when this returns, whoever made it, and may seal something.
+ */
 export function createKeyFile(path: string): Uint8Array | undefined {
+  withDraft(path, randomBytes(masterKeyBytes), (draft) => {
+    try {
+      // A link appears with its whole content, and only if there is none yet.
+      linkSync(draft, path);
+    } catch (error) {
+      if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    }
+    sync(dirname(path));
+  });
+  return readKeyFile(path);
+}
+
+/**
+ * Puts the next key in place of the present one, which stays beside it as the previous one. A program that is killed,
+ * or a power cut, at any moment leaves both keys: the present one has its second name before it loses the first.
+ */
+export function replaceKeyFile(path: string): void {
+  const present = readKeyFile(path);
+  if (present !== undefined)
+    withDraft(previousKeyPath(path), present, (draft) => {
+      renameSync(draft, previousKeyPath(path));
+      sync(dirname(path));
+    });
+  explainWriting(path, () => {
+    renameSync(nextKeyPath(path), path);
+    sync(dirname(path));
+  });
+}
+
+/** Writes a key beside where it belongs, for its owner alone; the draft is gone in the end. */
+function withDraft(path: string, key: Uint8Array, publish: (draft: string) => void): void {
   const draft = `${path}.${randomBytes(8).toString("hex")}`;
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    writeFileSync(draft, `${randomBytes(masterKeyBytes).toString("hex")}\n`, {
-      mode: 0o600,
-      flag: "wx",
-      flush: true,
+    explainWriting(path, () => {
+      makeDirectory(dirname(path));
+      const digits = `${Buffer.from(key).toString("hex")}\n`;
+      writeFileSync(draft, digits, { mode: 0o600, flag: "wx", flush: true });
+      publish(draft);
     });
-    // A link appears with its whole content, and only if there is none yet.
-    linkSync(draft, path);
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST"))
-      throw new StorageError(`${path} can not be written: ${messageOf(error)}`);
   } finally {
     rmSync(draft, { force: true });
   }
-  return readKeyFile(path);
+}
+
+/** @throws StorageError */
+function explainWriting(path: string, write: () => void): void {
+  try {
+    write();
+  } catch (error) {
+    throw new StorageError(`${path} can not be written: ${messageOf(error)}`);
+  }
+}
+
+function makeDirectory(path: string): void {
+  const first = mkdirSync(path, { recursive: true, mode: 0o700 });
+  if (first === undefined) return;
+  // A directory that is new is itself a name in the one above.
+  for (let at = resolve(path); at.length >= resolve(first).length; at = dirname(at)) sync(dirname(at));
 }

@@ -81,6 +81,18 @@ export function openPostgresWriter(url: string): WriteConnection {
     client?.end().catch(() => {});
     client = undefined;
   };
+  /** Runs statements, and gives up a connection that will not do for the next call. */
+  const runOrGiveUp = async (
+    held: pg.Client,
+    statements: readonly Statement[],
+  ): Promise<StatementResult[]> => {
+    try {
+      return await runAll(held, statements);
+    } catch (error) {
+      if (held === client && isLoss(error)) giveUp();
+      throw error;
+    }
+  };
   const connect = async (): Promise<pg.Client> => {
     if (closed) throw new StoreFailure("UNAVAILABLE", new Error("the store is closed"));
     if (client) return client;
@@ -88,19 +100,24 @@ export function openPostgresWriter(url: string): WriteConnection {
     fresh.on("error", () => {
       if (client === fresh) client = undefined;
     });
-    await fresh.connect();
-    await fresh.query(sessionSettings);
+    try {
+      await fresh.connect();
+      await fresh.query(sessionSettings);
+    } catch (error) {
+      fresh.end().catch(() => {});
+      throw error;
+    }
     client = fresh;
     return fresh;
   };
   const run = (statements: readonly Statement[]): Promise<StatementResult[]> =>
-    explaining(async () => runAll(await connect(), statements));
+    explaining(async () => runOrGiveUp(await connect(), statements));
   /** In a transaction only the connection that began it will do. */
   const runOn = (held: pg.Client | undefined, statements: readonly Statement[]): Promise<StatementResult[]> =>
     explaining(async () => {
       if (held === undefined || held !== client)
         throw new StoreFailure("UNAVAILABLE", new Error("the connection was lost in a transaction"));
-      return runAll(held, statements);
+      return runOrGiveUp(held, statements);
     });
   let inTransaction: pg.Client | undefined;
 
@@ -199,11 +216,18 @@ async function explaining<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Tells a connection that is gone from a server that says no. */
+/**
+ * SQLSTATEs (PostgreSQL manual, appendix A) of a session that is over, or that stays as it is while its server changes:
+ * one that began while the database was read-only is so to its end (25006), and one that was idle for too long is
+ * closed (25P03).
+ */
+const lossStates = /^(08|57P|25006|25P03)/;
+
+/** Tells a connection that is gone, or of no more use, from a server that says no. */
 function isLoss(error: unknown): boolean {
   const cause = error instanceof StoreFailure ? error.cause : error;
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
-  return /^(08|57P)/.test(code) || connectionTrouble.test(code) || connectionTrouble.test(messageOf(cause));
+  return lossStates.test(code) || connectionTrouble.test(code) || connectionTrouble.test(messageOf(cause));
 }
 
 function isFailure(error: unknown): boolean {

@@ -1,6 +1,4 @@
 /** Changes the master key of a store. Ciphertexts stay; the keys that they are under are wrapped anew. */
-import { closeSync, fsyncSync, openSync, renameSync } from "node:fs";
-import { dirname } from "node:path";
 import { CryptoError } from "../crypto/crypto-error.ts";
 import { masterKeyIdOf, rewrapSecret } from "../crypto/sealing.ts";
 import type { Database } from "./database.ts";
@@ -10,8 +8,11 @@ import {
   type MasterKeySource,
   nextKeyPath,
   openKeyring,
+  previousKeyPath,
   readKeyFile,
+  replaceKeyFile,
 } from "./master-key.ts";
+import { countByMasterKey, type SecretsUnderKey } from "./master-keys-in-use.ts";
 import type { SealedSecretsTable } from "./schema.ts";
 import { StorageError } from "./store-error.ts";
 import { rootIdentity } from "./vault.ts";
@@ -21,10 +22,14 @@ const chunkRows = 500;
 
 /** What a change of the master key came to. */
 export interface Rewrapped {
-  /** Secrets that are under the new master key. */
+  /** Secrets that this run brought under the new master key. */
   readonly moved: number;
-  /** Identities of those that do not open, and stay as they are. */
+  /** Secrets that are under it in all: an earlier run may have moved some, and servers go on. */
+  readonly underNewKey: number;
+  /** Identities of those that do not open although their key is at hand; they stay as they are. */
   readonly damaged: readonly string[];
+  /** Those whose master key is not at hand; they stay as they are. */
+  readonly outOfReach: readonly SecretsUnderKey[];
   readonly masterKeyId: string;
 }
 
@@ -47,21 +52,44 @@ export async function rewrapStore(
   if (masterKeyId === masterKeyIdOf(keyring.current))
     throw new StorageError("the next master key is the present one");
   // First of all, since it tells every program which key new secrets go under.
-  await moveRoot(database, keyring, next);
-  const total = await countOthers(database, masterKeyId);
+  let moved = (await moveRoot(database, keyring, next)) ? 1 : 0;
+  const total = moved + (await countOthers(database, masterKeyId));
   const damaged: string[] = [];
-  let moved = 1;
+  const wider = withPreviousKey(keyring, source);
+  let seen = moved;
   let after = "";
   for (;;) {
-    const chunk = await moveChunk(database, keyring, next, after);
+    const chunk = await moveChunk(database, wider, next, after);
     damaged.push(...chunk.damaged);
     moved += chunk.moved;
-    onProgress(moved + damaged.length, total + 1);
+    seen += chunk.seen;
+    onProgress(seen, total);
     if (chunk.last === undefined) break;
     after = chunk.last;
   }
   if (source.kind === "file") await finish(database, source.path, next);
-  return { moved, damaged, masterKeyId };
+  const counts = await countByMasterKey(database.reader);
+  return {
+    moved,
+    underNewKey: counts.find((count) => count.masterKeyId === masterKeyId)?.secrets ?? 0,
+    damaged,
+    outOfReach: counts.filter((count) => wider.find(count.masterKeyId) === undefined),
+    masterKeyId,
+  };
+}
+
+/**
+ * Also finds the key before the present one, as long as that lies beside it: a secret that an earlier rotation could
+ * not move, and that was mended since, has its last chance now, as this rotation puts another in the place of that key.
+ */
+function withPreviousKey(keyring: Keyring, source: MasterKeySource): Keyring {
+  const previous = source.kind === "file" ? readKeyFile(previousKeyPath(source.path)) : undefined;
+  if (previous === undefined) return keyring;
+  const previousId = masterKeyIdOf(previous);
+  return {
+    current: keyring.current,
+    find: (masterKeyId) => keyring.find(masterKeyId) ?? (masterKeyId === previousId ? previous : undefined),
+  };
 }
 
 async function requireRoot({ name, reader }: Database, keyring: Keyring): Promise<void> {
@@ -80,8 +108,7 @@ async function requireRoot({ name, reader }: Database, keyring: Keyring): Promis
 async function finish({ writer }: Database, path: string, next: Uint8Array): Promise<void> {
   await writer.transaction().execute(async () => {
     const waiting = readKeyFile(nextKeyPath(path));
-    if (waiting !== undefined && masterKeyIdOf(waiting) === masterKeyIdOf(next))
-      return replaceFile(nextKeyPath(path), path);
+    if (waiting !== undefined && masterKeyIdOf(waiting) === masterKeyIdOf(next)) return replaceKeyFile(path);
     const present = readKeyFile(path);
     if (present === undefined || masterKeyIdOf(present) !== masterKeyIdOf(next))
       throw new StorageError(`another rotation of ${path} runs; run this again`);
@@ -91,17 +118,21 @@ async function finish({ writer }: Database, path: string, next: Uint8Array): Pro
 function findNextKey(source: MasterKeySource): Uint8Array {
   if (source.kind === "file") {
     const path = nextKeyPath(source.path);
-    const next = readKeyFile(path) ?? createKeyFile(path);
-    if (next !== undefined) return next;
-    throw new StorageError(`the next master key ${path} is gone again`);
+    // Also if there is one: whoever made it may have been killed before its name was on the disk.
+    const next = createKeyFile(path);
+    if (next === undefined) throw new StorageError(`the next master key ${path} is gone again`);
+    return next;
   }
   if (source.next === undefined)
-    throw new StorageError("set QSP_MASTER_KEY_NEXT to the key that QSP_MASTER_KEY is to be changed to");
+    throw new StorageError(
+      "set QSP_MASTER_KEY_NEXT to the key that QSP_MASTER_KEY is to be changed to, first of all for every server",
+    );
   return Buffer.from(source.next, "hex");
 }
 
-async function moveRoot({ name, writer }: Database, keyring: Keyring, next: Uint8Array): Promise<void> {
-  await writer.transaction().execute(async (db) => {
+/** @returns false if it was moved before */
+async function moveRoot({ name, writer }: Database, keyring: Keyring, next: Uint8Array): Promise<boolean> {
+  return writer.transaction().execute(async (db) => {
     const root = await db
       .selectFrom("sealed_secrets")
       .selectAll()
@@ -109,9 +140,10 @@ async function moveRoot({ name, writer }: Database, keyring: Keyring, next: Uint
       .executeTakeFirst();
     if (root === undefined)
       throw new StorageError(`the store ${name} was never used; start the server on it once`);
-    if (root.master_key_id === masterKeyIdOf(next)) return;
-    if (!(await move(db, keyring, next, root)))
+    if (root.master_key_id === masterKeyIdOf(next)) return false;
+    if ((await move(db, keyring, next, root)) !== "moved")
       throw new StorageError(`the master key is not the one that the store ${name} was sealed with`);
+    return true;
   });
 }
 
@@ -130,7 +162,7 @@ async function moveChunk(
   keyring: Keyring,
   next: Uint8Array,
   after: string,
-): Promise<{ moved: number; damaged: string[]; last: string | undefined }> {
+): Promise<{ seen: number; moved: number; damaged: string[]; last: string | undefined }> {
   return writer.transaction().execute(async (db) => {
     const rows = await db
       .selectFrom("sealed_secrets")
@@ -141,20 +173,24 @@ async function moveChunk(
       .limit(chunkRows)
       .execute();
     const damaged: string[] = [];
-    for (const row of rows) if (!(await move(db, keyring, next, row))) damaged.push(row.identity);
-    return { moved: rows.length - damaged.length, damaged, last: rows.at(-1)?.identity };
+    let moved = 0;
+    for (const row of rows) {
+      const outcome = await move(db, keyring, next, row);
+      if (outcome === "moved") moved += 1;
+      if (outcome === "damaged") damaged.push(row.identity);
+    }
+    return { seen: rows.length, moved, damaged, last: rows.at(-1)?.identity };
   });
 }
 
-/** @returns false if the secret does not open */
 async function move(
   db: Database["writer"],
   keyring: Keyring,
   next: Uint8Array,
   { identity, master_key_id, wrapped_data_key, ciphertext }: SealedSecretsTable,
-): Promise<boolean> {
+): Promise<"moved" | "damaged" | "out of reach"> {
   const old = keyring.find(master_key_id);
-  if (old === undefined) return false;
+  if (old === undefined) return "out of reach";
   try {
     const sealed = { masterKeyId: master_key_id, wrappedDataKey: wrapped_data_key, ciphertext };
     const { masterKeyId, wrappedDataKey } = rewrapSecret(old, next, identity, sealed);
@@ -163,22 +199,9 @@ async function move(
       .set({ master_key_id: masterKeyId, wrapped_data_key: wrappedDataKey })
       .where("identity", "=", identity)
       .execute();
-    return true;
+    return "moved";
   } catch (error) {
-    if (error instanceof CryptoError && error.code === "SEAL_BROKEN") return false;
+    if (error instanceof CryptoError && error.code === "SEAL_BROKEN") return "damaged";
     throw error;
-  }
-}
-
-/** Puts one file in place of another, such that a power cut leaves one of the two. */
-function replaceFile(from: string, to: string): void {
-  renameSync(from, to);
-  // Windows does not let a directory be opened.
-  if (process.platform === "win32") return;
-  const directory = openSync(dirname(to), "r");
-  try {
-    fsyncSync(directory);
-  } finally {
-    closeSync(directory);
   }
 }

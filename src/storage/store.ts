@@ -21,7 +21,7 @@ import { type BatchWork, createGroupCommit, type Transact } from "./group-commit
 import type { MasterKeySource } from "./master-key.ts";
 import { type AnswerCodec, findAnswer, keepAnswer, type OnceCall } from "./once.ts";
 import { equalTags, tagRecord } from "./record-tag.ts";
-import { unlock } from "./root-keys.ts";
+import { notWhole, unlock } from "./root-keys.ts";
 import type { Schema } from "./schema.ts";
 import { messageOf, RecordDamaged, StorageError, StoreFailure } from "./store-error.ts";
 
@@ -149,7 +149,10 @@ export async function openStore({
   } catch (error) {
     await database.close();
     if (!(error instanceof StoreFailure)) throw error;
-    throw new StorageError(`the store ${database.name} can not be used: ${messageOf(error.cause)}`);
+    const why = messageOf(error.cause);
+    throw error.code === "CORRUPT"
+      ? notWhole(database.name, why)
+      : new StorageError(`the store ${database.name} can not be used: ${why}`);
   }
 }
 

@@ -125,6 +125,26 @@ describePostgres("a server that shares its PostgreSQL with others", () => {
       await expectKept(replica, test.expect);
     });
 
+    it("writes again after a spell in which the database was read-only, without a restart", {
+      timeout,
+    }, async (test) => {
+      const databaseUrl = await freshDatabaseUrl();
+      const replica = await startReplica(databaseUrl, test.onTestFinished);
+      const { kms } = replica.server;
+      const witness = createWitness(replica.evidence, kms);
+      const operator = await connect(databaseUrl, test.onTestFinished);
+      const database = new URL(databaseUrl).pathname.slice(1);
+      test.expect(await witness.create({ alias: "before it", algorithm: "ML-DSA-44" })).toBe(true);
+      await operator.query(`alter database ${database} set default_transaction_read_only = on`);
+      await operator.query(`select pg_terminate_backend(pid) from (${sessions}) as theirs`);
+      // From here on the program has a session that is read-only to its end.
+      test.expect(await refusal(kms.createKey({}))).toEqual(unavailable);
+      await operator.query("set default_transaction_read_only = off");
+      await operator.query(`alter database ${database} reset default_transaction_read_only`);
+      test.expect(await witness.create({ alias: "after it", algorithm: "ML-DSA-44" })).toBe(true);
+      await expectKept(replica, test.expect);
+    });
+
     it("waits while another program holds the write lock for 2 seconds, and then succeeds", {
       timeout,
     }, async (test) => {

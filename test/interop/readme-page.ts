@@ -4,7 +4,8 @@
  *
  * ```sh       is pasted into the shell; a ```text or ```json block right behind it is what that prints, where … stands
  *             for anything, and space does not count.
- * ```console  shows commands behind "$ "; `npm start` and `npm run gateway` start what the blocks after them talk to.
+ * ```console  shows commands behind "$ "; `npm start` and `npm run gateway`, with variables before them where they need
+ *             some, start what the blocks after them talk to.
  *
  * Nothing is changed but the ports, which are free ones.
  */
@@ -51,6 +52,8 @@ export interface Surroundings {
 /** What a reader types where a command asks for a password. */
 const password = "correct horse battery staple";
 
+const startLine = /^\$ ((?:[A-Z_]+=\S+ )*npm (?:start|run gateway)(?: .*)?)$/gm;
+
 /** The steps of a page, in their order. */
 export function readSteps(page: string): Step[] {
   const blocks = [...page.matchAll(/^```(\w+)\n(.*?)^```$/gms)];
@@ -65,7 +68,7 @@ export function readSteps(page: string): Step[] {
       return [{ kind: "paste", section, name: `${place}: ${first}`, text, printed }];
     }
     if (kind !== "console") return [];
-    return [...text.matchAll(/^\$ ((?:npm start|npm run gateway)(?: .*)?)$/gm)].map(([, start = ""]) => {
+    return [...text.matchAll(startLine)].map(([, start = ""]) => {
       return { kind: "start", section, name: `${place}: ${start}`, text: start, printed: undefined };
     });
   });
@@ -89,10 +92,14 @@ export function listMissing(steps: readonly Step[]): string[][] {
 
 function neededBy(text: string): string[] {
   const programs = /^grpcurl /m.test(text) ? ["grpcurl"] : [];
-  if (text.startsWith("npm run gateway")) programs.push("envoy");
-  if (/^psql |--database-url/m.test(text)) programs.push("psql", "PostgreSQL");
+  if (isGateway(text)) programs.push("envoy");
+  if (/^psql |QSP_DATABASE_URL/m.test(text)) programs.push("psql", "PostgreSQL");
   if (/^openssl /m.test(text)) programs.push("openssl 3.5");
   return programs;
+}
+
+function isGateway(start: string): boolean {
+  return /^(\S+=\S+ )*npm run gateway/.test(start);
 }
 
 function isAbsent(need: string): boolean {
@@ -192,7 +199,7 @@ function createReader(checkout: string, { authority, databaseUrl }: Surroundings
       };
     },
     async start(text: string): Promise<Outcome> {
-      const printedPort = text.startsWith("npm start") ? "8080" : "8443";
+      const printedPort = isGateway(text) ? "8443" : "8080";
       await servers.get(printedPort)?.stop();
       const server = await start(checkout, withPorts(text), env);
       if (typeof server === "string") return { code: 1, stdout: "", complaints: server.split("\n") };
@@ -232,14 +239,17 @@ interface Started {
 
 /** Starts what `npm start` and `npm run gateway` start, on a free port, and waits until it is ready; or tells why not. */
 async function start(checkout: string, command: string, env: NodeJS.ProcessEnv): Promise<Started | string> {
-  const isServer = command.startsWith("npm start");
-  const given = command.replace(/^npm (start|run gateway)( --)?/, "").trim();
-  const args = given === "" ? [] : given.split(/ +/);
-  const program = isServer ? "src/main.ts" : "envoy/gateway.ts";
+  const [, variables = "", given = ""] =
+    /^((?:\S+=\S+ )*)npm (?:start|run gateway)(?: --)?(.*)$/.exec(command) ?? [];
+  const args = given.trim() === "" ? [] : given.trim().split(/ +/);
+  const program = isGateway(command) ? "envoy/gateway.ts" : "src/main.ts";
   // Before the flags of the page: what stands behind -- is for others.
   const child = spawn(process.execPath, [program, "--port", "0", ...args], {
     cwd: checkout,
-    env,
+    env: {
+      ...env,
+      ...Object.fromEntries([...variables.matchAll(/(\w+)=(\S+)/g)].map(([, ...pair]) => pair)),
+    },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const closed = once(child, "close");

@@ -59,8 +59,10 @@ function expectedOf(call: string): RegExp {
 
 describe("the README", () => {
   it("shows the start as the program prints it", { timeout: 30_000 }, async () => {
-    const { stdout } = await (await startServer({ dataDir: makeTemporaryDirectory() })).stop();
-    expect(readme).toContain(stdout.replaceAll(/127\.0\.0\.1:\d+/g, printedAuthority).trim());
+    const dataDir = makeTemporaryDirectory();
+    const { stdout } = await (await startServer({ dataDir })).stop();
+    const printed = stdout.replaceAll(/127\.0\.0\.1:\d+/g, printedAuthority).replaceAll(dataDir, "data");
+    expect(readme).toContain(printed.trim());
   });
 
   it("has the settings of config.ts; else run: node test/interop/readme-settings.ts", () => {

@@ -1,6 +1,10 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { masterKeyIdOf } from "../../src/crypto/sealing.ts";
 import { type Schema, tables } from "../../src/storage/schema.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { type Exit, runToEnd } from "../interop/start-server.ts";
@@ -8,10 +12,14 @@ import { describePostgres } from "../postgres/shared.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
 import { readSecretText } from "./entries.ts";
 import { describeStores, type MakePlace, makePostgresPlace, makeSqlitePlace, type Place } from "./on-both.ts";
+import { rewrap } from "./rewrap-place.ts";
 import { readAllRows } from "./tables.ts";
 
+const main = join(import.meta.dirname, "../../src/main.ts");
 const timeout = 60_000;
 const oneSentence = expect.stringMatching(/^qsp: [^\n]+\n$/);
+/** The number of the lock that whoever writes holds: src/storage/postgres.ts. */
+const writeLock = 5_202_611;
 /** More than are copied at once. */
 const transfers = 1100;
 
@@ -55,12 +63,10 @@ describeStores("backup", (makePlace) => {
 });
 
 describe("backup", { timeout }, () => {
-  it("leaves one file of mode 0600, sealed, and nothing beside it, also after one that was interrupted", async () => {
+  it("leaves one file of mode 0600, sealed, and nothing beside it", async () => {
     const place = await leaveThings(makeSqlitePlace);
     const [directory, before] = [makeTemporaryDirectory(), readdirSync(place.directory)];
     const file = join(directory, "backup.db");
-    for (const suffix of ["", "-wal", "-shm", "-journal"])
-      writeFileSync(`${file}.partial${suffix}`, "an interrupted backup");
     expect(await backUp(place, file)).toMatchObject({ code: 0, stderr: expect.not.stringContaining("qsp:") });
     expect(readdirSync(directory)).toEqual(["backup.db"]);
     expect(statSync(file).mode & 0o777).toBe(0o600);
@@ -78,6 +84,43 @@ describe("backup", { timeout }, () => {
     expect(await backUp(place, file)).toMatchObject({ code: 2, stdout: "", stderr: oneSentence });
     expect(readFileSync(file, "utf8")).toBe("precious");
     expect(readdirSync(directory)).toEqual(["backup.db"]);
+  });
+
+  it("leaves what else is beside its file as it is", async () => {
+    const place = await leaveThings(makeSqlitePlace);
+    const directory = makeTemporaryDirectory();
+    for (const name of ["backup.db.partial", "backup.db-wal"])
+      writeFileSync(join(directory, name), "precious");
+    expect(await backUp(place, join(directory, "backup.db"))).toMatchObject({ code: 0 });
+    expect(readdirSync(directory).sort()).toEqual(["backup.db", "backup.db-wal", "backup.db.partial"]);
+    expect(readFileSync(join(directory, "backup.db.partial"), "utf8")).toBe("precious");
+  });
+
+  it("says that it takes two keys if it was made in the middle of a rotation, and so does what restores it", async () => {
+    const place = await makeRotating();
+    const file = join(makeTemporaryDirectory(), "backup.db");
+    const keys = [place.keyFile, `${place.keyFile}.next`];
+    const [present = "", next = ""] = keys.map(readKeyId);
+    const { code, stdout } = await backUp(place, file);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: containing(...[present, next].sort(), ...keys) });
+
+    const [whole, half] = [await makeSqlitePlace(), await makeSqlitePlace()];
+    for (const suffix of ["", ".next"])
+      copyFileSync(`${place.keyFile}${suffix}`, `${whole.keyFile}${suffix}`);
+    copyFileSync(`${place.keyFile}.next`, half.keyFile);
+    expect(warningsOf(await restore(whole, file))).toEqual([]);
+    expect(warningsOf(await restore(half, file))).toEqual([containing(present, "not at hand")]);
+  });
+
+  it("ends with one sentence if the file can not be written", async () => {
+    const place = await leaveThings(makeSqlitePlace);
+    const file = join(makeTemporaryDirectory(), "x".repeat(250));
+    const exit = await backUp(place, file);
+    expect(exit).toMatchObject({
+      code: 2,
+      stdout: "",
+      stderr: expect.stringMatching(/^qsp: .*can not be written.*\n$/),
+    });
   });
 
   it("refuses a data directory without a store, and leaves nothing behind", async () => {
@@ -117,6 +160,47 @@ describe("restore", { timeout }, () => {
   });
 
   it.each([
+    { what: "of another store", content: `${"0f".repeat(32)}\n`, says: "does not open what was restored" },
+    { what: "that is none", content: "0f", says: "is no master key" },
+  ])("succeeds beside a master key $what, and warns", async ({ content, says }) => {
+    const file = join(makeTemporaryDirectory(), "backup.db");
+    await backUp(await leaveThings(makeSqlitePlace), file);
+    const place = await makeSqlitePlace();
+    writeFileSync(place.keyFile, content, { mode: 0o600 });
+    const exit = await restore(place, file);
+    expect(exit).toMatchObject({ code: 0, stdout: expect.stringContaining("is what") });
+    expect(warningsOf(exit)).toEqual([containing(place.keyFile, says)]);
+  });
+
+  it("refuses a directory", async () => {
+    const exit = await restore(await makeSqlitePlace(), makeTemporaryDirectory());
+    expect(exit).toMatchObject({
+      code: 2,
+      stdout: "",
+      stderr: expect.stringMatching(/^qsp: \S+ is no file\n$/),
+    });
+  });
+
+  it.each([
+    { what: "garbage", make: (file: string) => writeFileSync(file, "SQLite format 3\0 and no more") },
+    { what: "a database without a store", make: (file: string) => runSql(file, "create table t (a)") },
+  ])("names its file, and nothing else, if that is $what", async ({ make }) => {
+    const file = join(makeTemporaryDirectory(), "backup.db");
+    make(file);
+    const { code, stderr } = await restore(await makeSqlitePlace(), file);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: containing("qsp: ", file) });
+    expect(stderr).not.toContain("qsp-restore");
+  });
+
+  it("names its file if that has lost a table", async () => {
+    const file = join(makeTemporaryDirectory(), "backup.db");
+    await backUp(await leaveThings(makeSqlitePlace), file);
+    runSql(file, "drop table audit_entries");
+    const { code, stderr } = await restore(await makeSqlitePlace(), file);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: containing(file, "is not whole") });
+  });
+
+  it.each([
     ["is missing", undefined],
     ["is no backup", "this is no database, and long enough to be looked at as one"],
   ])("refuses a file that %s, and makes no store", async (_what, content) => {
@@ -126,6 +210,36 @@ describe("restore", { timeout }, () => {
     const exit = await restore(place, file, { TMPDIR: temporary });
     expect(exit).toMatchObject({ code: 2, stdout: "", stderr: oneSentence });
     expect([readdirSync(temporary), readdirSync(place.directory)]).toEqual([[], []]);
+  });
+});
+
+describePostgres("a command that a signal ends", () => {
+  it("backup leaves nothing behind", { timeout }, async () => {
+    const place = await leaveThings(makePostgresPlace);
+    await place.query("begin");
+    await place.query("lock table audit_entries in access exclusive mode");
+    const directory = makeTemporaryDirectory();
+    const child = start(["backup", join(directory, "backup.db"), ...place.settings]);
+    await vi.waitUntil(() => readdirSync(directory).length > 0, { timeout });
+    child.kill("SIGTERM");
+    expect(await once(child, "exit")).toEqual([null, "SIGTERM"]);
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  it("restore leaves no copy behind, which was in the data directory", { timeout }, async () => {
+    const file = join(makeTemporaryDirectory(), "backup.db");
+    await backUp(await leaveThings(makeSqlitePlace), file);
+    const [place, temporary] = [await makePostgresPlace(), makeTemporaryDirectory()];
+    await place.query(`select pg_advisory_lock(${writeLock})`);
+    const child = start(["restore", file, ...place.settings], { TMPDIR: temporary });
+    const isWaiting = async () =>
+      (await place.query("select 1 from pg_locks where locktype = 'advisory' and not granted")).length > 0;
+    await vi.waitUntil(isWaiting, { timeout });
+    expect(readdirSync(place.directory)).toEqual([expect.stringMatching(/^qsp-restore-/)]);
+    expect(readdirSync(temporary)).toEqual([]);
+    child.kill("SIGTERM");
+    expect(await once(child, "exit")).toEqual([null, "SIGTERM"]);
+    expect(readdirSync(place.directory)).toEqual([]);
   });
 });
 
@@ -165,6 +279,49 @@ function backUp({ settings }: Place, file: string): Promise<Exit> {
 
 function restore({ settings }: Place, file: string, env?: Readonly<Record<string, string>>): Promise<Exit> {
   return runToEnd(["restore", file, ...settings], env);
+}
+
+function start(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const child = spawn(process.execPath, [main, ...args], {
+    env: { ...process.env, ...env },
+    stdio: "ignore",
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  return child;
+}
+
+/** Runs a statement in a SQLite file. */
+function runSql(file: string, sql: string): void {
+  const database = new DatabaseSync(file);
+  database.exec(sql);
+  database.close();
+}
+
+/** Text in which these follow each other. */
+function containing(...words: string[]) {
+  const patterns = words.map((word) => word.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  return expect.stringMatching(new RegExp(patterns.join(".*"), "s"));
+}
+
+function warningsOf({ stderr }: Exit): string[] {
+  return stderr.split("\n").filter((line) => line.startsWith("qsp: "));
+}
+
+function readKeyId(file: string): string {
+  return masterKeyIdOf(Buffer.from(readFileSync(file, "utf8").trim(), "hex"));
+}
+
+/** Makes a store whose master key is being changed: some secrets are under the one, some under the next. */
+async function makeRotating(): Promise<Place> {
+  const place = await makeSqlitePlace();
+  const store = await place.open();
+  await addThings(store, 0, 600);
+  await store.close();
+  const rotating = rewrap(place, place.masterKey, () => {
+    throw new Error("interrupted");
+  });
+  await expect(rotating).rejects.toThrow("interrupted");
+  return place;
 }
 
 /** Makes a store with one thing in it, and closes it. */

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes, randomInt } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -10,6 +10,8 @@ import { openDatabase } from "../../src/storage/database.ts";
 import type { MasterKeySource } from "../../src/storage/master-key.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { type Exit, runToEnd } from "../interop/start-server.ts";
+import { isMissing, run } from "../interop/tools.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
 import { putSecrets, readSecretText } from "./entries.ts";
 import { describeStores, makePostgresPlace, makeSqlitePlace, type Place } from "./on-both.ts";
 import { rewrap } from "./rewrap-place.ts";
@@ -87,9 +89,76 @@ describeStores("master-key rotate", (makePlace) => {
     });
     expect(await rowOf()).toEqual(before);
     expect(existsSync(`${place.keyFile}.next`)).toBe(false);
+    expect(masterKeyIdOf(readPreviousKey(place))).toBe(before?.masterKeyId);
     const store = await place.open();
     expect(await readSecrets(store, secrets)).toEqual(secrets);
     await expect(store.readSecret(damaged)).rejects.toMatchObject({ code: "SEAL_BROKEN" });
+  });
+});
+
+describe("master-key rotate with keys in files", { timeout: 60_000 }, () => {
+  it("keeps the key before, for its owner alone, in place of an older one, and says what it is for", async () => {
+    const place = await makeSqlitePlace();
+    await leaveSecrets(place, 2);
+    const first = readKey(place);
+    const { stdout } = await rotate(place);
+    expect(stdout).toContain(`${place.keyFile}.previous holds the one before`);
+    expect(stdout).toMatch(/back-ups from before need it/);
+    expect(readPreviousKey(place)).toEqual(first);
+    expect(statSync(`${place.keyFile}.previous`).mode & 0o777).toBe(0o600);
+    const second = readKey(place);
+    await rewrap(place);
+    expect(readPreviousKey(place)).toEqual(second);
+  });
+
+  it("moves also what is under the key before, as that is replaced", async () => {
+    const place = await makeSqlitePlace();
+    const secrets = await leaveSecrets(place, 3);
+    const identity = "things/00002/seed";
+    const [mended] = await place.query("select * from sealed_secrets where identity = $1", [identity]);
+    await rewrap(place);
+    await place.query(
+      "update sealed_secrets set master_key_id = $1, wrapped_data_key = $2 where identity = $3",
+      [mended?.master_key_id ?? null, mended?.wrapped_data_key ?? null, identity],
+    );
+    expect(await rewrap(place)).toMatchObject({ damaged: [], outOfReach: [] });
+    expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
+  });
+
+  it("counts secrets whose key is not at hand, and moves them once it is", async () => {
+    const place = await makeSqlitePlace();
+    const secrets = await leaveSecrets(place, 30);
+    const first = readKey(place);
+    const before = await place.query("select * from sealed_secrets where identity like 'things/%'");
+    await rewrap(place);
+    rmSync(`${place.keyFile}.previous`);
+    for (const { identity, master_key_id, wrapped_data_key } of before)
+      await place.query(
+        "update sealed_secrets set master_key_id = $1, wrapped_data_key = $2 where identity = $3",
+        [master_key_id ?? null, wrapped_data_key ?? null, identity ?? null],
+      );
+    const exit = await rotate(place);
+    expect(exit.code).toBe(1);
+    expect(complaintsOf(exit)).toEqual([
+      expect.stringContaining(
+        `30 secrets are under master key ${masterKeyIdOf(first)}, which is not at hand`,
+      ),
+    ]);
+    writeFileSync(`${place.keyFile}.previous`, first.toString("hex"), { mode: 0o600 });
+    expect(await rotate(place)).toMatchObject({ code: 0, stdout: expect.stringContaining("in all") });
+    expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
+  });
+
+  it("lists 20 of those that do not open, and counts the rest", async () => {
+    const place = await makeSqlitePlace();
+    await leaveSecrets(place, 25);
+    await place.query(
+      "update sealed_secrets set wrapped_data_key = zeroblob(60) where identity like 'things/%'",
+    );
+    const complaints = complaintsOf(await rotate(place));
+    expect(complaints).toHaveLength(21);
+    expect(complaints.at(0)).toContain("things/00001/seed does not open");
+    expect(complaints.at(-1)).toBe("qsp: 5 more secrets do not open");
   });
 });
 
@@ -102,7 +171,7 @@ describe("master-key rotate with keys in the environment", { timeout: 60_000 }, 
     const place = await makeSqlitePlace();
     const secrets = await leaveSecrets(place, 5, one);
     const exit = await rotate(place, { QSP_MASTER_KEY: keyOne, QSP_MASTER_KEY_NEXT: keyTwo });
-    expect(exit).toMatchObject({ code: 0, stdout: expect.stringContaining("QSP_MASTER_KEY") });
+    expect(exit).toMatchObject({ code: 0, stdout: expect.stringMatching(/QSP_MASTER_KEY_NEXT before this/) });
     expect([existsSync(place.keyFile), existsSync(`${place.keyFile}.next`)]).toEqual([false, false]);
     expect(await readSecrets(await place.open({ masterKey: two }), secrets)).toEqual(secrets);
     await expect(place.open({ masterKey: one })).rejects.toThrow(storageError(/master key is not the one/));
@@ -177,6 +246,67 @@ describe("master-key rotate that was killed", () => {
   );
 });
 
+const killed = isMissing("strace") ? "needs strace, which is not installed" : "by strace";
+describe.skipIf(isMissing("strace"))(`master-key rotate that was killed, ${killed},`, () => {
+  it.each([
+    { moment: "before it kept the present key", when: 1 },
+    { moment: "before it put the next key in place", when: 2 },
+  ])("$moment has both keys, and completes", { timeout: 60_000 }, async ({ when }) => {
+    const place = await makeSqlitePlace();
+    const secrets = await leaveSecrets(place, 3);
+    await rewrap(place);
+    const [older, present] = [readPreviousKey(place), readKey(place)];
+    // Which of the three a system has for it differs; "?" is for those it does not have.
+    const renames = "?rename,?renameat,?renameat2";
+    const flags = ["-f", "-e", `trace=${renames}`, "-e", `inject=${renames}:signal=SIGKILL:when=${when}`];
+    const args = [process.execPath, main, "master-key", "rotate", ...place.settings];
+    // strace ends as the program that it watches.
+    await run("strace", [...flags, ...args]).catch(() => {});
+    const next = Buffer.from(readFileSync(`${place.keyFile}.next`, "utf8").trim(), "hex");
+    expect(readKey(place)).toEqual(present);
+    expect(readPreviousKey(place)).toEqual(when === 1 ? older : present);
+    const store = await place.open();
+    expect(await readSecrets(store, secrets)).toEqual(secrets);
+    await store.close();
+    expect(await rotate(place)).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^This run moved 0 /),
+    });
+    expect([readKey(place), readPreviousKey(place)]).toEqual([next, present]);
+    expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
+  });
+});
+
+describe.skipIf(isMissing("strace"))(`master-key rotate whose disk fails, ${killed},`, () => {
+  it.each([1, 2])(
+    "at rename %i ends with one sentence, and completes later",
+    { timeout: 60_000 },
+    async (when) => {
+      const place = await makeSqlitePlace();
+      const secrets = await leaveSecrets(place, 3);
+      const renames = "?rename,?renameat,?renameat2";
+      const log = join(makeTemporaryDirectory(), "trace");
+      const flags = [
+        "-f",
+        "-o",
+        log,
+        "-e",
+        `trace=${renames}`,
+        "-e",
+        `inject=${renames}:error=EIO:when=${when}`,
+      ];
+      const args = [process.execPath, main, "master-key", "rotate", ...place.settings];
+      expect(await run("strace", [...flags, ...args])).toMatchObject({
+        code: 2,
+        stdout: "",
+        stderr: expect.stringMatching(/^qsp: [^\n]*master\.key\S* can not be written: EIO[^\n]*$/m),
+      });
+      expect(await rotate(place)).toMatchObject({ code: 0 });
+      expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
+    },
+  );
+});
+
 describe("rewrapStore", { timeout: 60_000 }, () => {
   it("tells how far it is, up to all, and how many it moved", async () => {
     const place = await makeSqlitePlace();
@@ -193,6 +323,17 @@ describe("rewrapStore", { timeout: 60_000 }, () => {
     });
     expect(steps.at(0)).toEqual([501, all]);
     expect(steps.at(-1)).toEqual([all, all]);
+  });
+
+  it("tells what a run moved apart from what an earlier one had", async () => {
+    const place = await makeSqlitePlace();
+    await leaveSecrets(place, 1200);
+    const all = (await readSealed(place)).length;
+    const interrupted = rewrap(place, place.masterKey, () => {
+      throw new Error("interrupted");
+    });
+    await expect(interrupted).rejects.toThrow("interrupted");
+    expect(await rewrap(place)).toMatchObject({ moved: all - 501, underNewKey: all });
   });
 
   it("goes on with the next key that a rotation which did not end has left", async () => {
@@ -314,8 +455,17 @@ async function readSealed({ query }: Place): Promise<SealedRow[]> {
   }));
 }
 
-function readKey({ keyFile }: Place): Buffer {
+function readKey({ keyFile }: Pick<Place, "keyFile">): Buffer {
   return Buffer.from(readFileSync(keyFile, "utf8").trim(), "hex");
+}
+
+function readPreviousKey({ keyFile }: Place): Buffer {
+  return readKey({ keyFile: `${keyFile}.previous` });
+}
+
+/** What a command said on standard error, beside how far it was. */
+function complaintsOf({ stderr }: Exit): string[] {
+  return stderr.split("\n").filter((line) => line.startsWith("qsp: "));
 }
 
 function startShell(script: string, ...args: string[]): ChildProcess {

@@ -2,6 +2,7 @@ import { closeSync, fsyncSync, openSync } from "node:fs";
 
 /** Waits until a file, or the names in a directory, are on the disk. */
 export function sync(path: string): void {
+  // Windows does not let a directory be opened.
   if (process.platform === "win32") return;
   const file = openSync(path, "r");
   try {

@@ -1,0 +1,50 @@
+/** Tells which master keys a store takes, and whether those at hand are the ones. */
+import type { Kysely } from "kysely";
+import { wipe } from "../crypto/bytes.ts";
+import { CryptoError } from "../crypto/crypto-error.ts";
+import { openSecret } from "../crypto/sealing.ts";
+import type { Keyring } from "./master-key.ts";
+import type { Schema } from "./schema.ts";
+import { rootIdentity } from "./vault.ts";
+
+/** How many secrets are under one master key. */
+export interface SecretsUnderKey {
+  readonly masterKeyId: string;
+  readonly secrets: number;
+}
+
+/** Counts the secrets of a store by master key; more than one key is in use while it is being changed. */
+export async function countByMasterKey(db: Kysely<Schema>): Promise<SecretsUnderKey[]> {
+  const rows = await db
+    .selectFrom("sealed_secrets")
+    .select(["master_key_id", (row) => row.fn.countAll<number>().as("count")])
+    .groupBy("master_key_id")
+    .orderBy("master_key_id")
+    .execute();
+  return rows.map(({ master_key_id, count }) => ({ masterKeyId: master_key_id, secrets: count }));
+}
+
+/** Tells whether a store opens with these keys, as a server finds out when it starts. */
+export async function opensStore(db: Kysely<Schema>, keyring: Keyring): Promise<boolean> {
+  const root = await db
+    .selectFrom("sealed_secrets")
+    .selectAll()
+    .where("identity", "=", rootIdentity)
+    .executeTakeFirst();
+  if (root === undefined) {
+    // A store of the first version has no root: the names of its keys have to do.
+    const all = await countByMasterKey(db);
+    return all.every(({ masterKeyId }) => keyring.find(masterKeyId) !== undefined);
+  }
+  const masterKey = keyring.find(root.master_key_id);
+  if (masterKey === undefined) return false;
+  const { master_key_id, wrapped_data_key, ciphertext } = root;
+  try {
+    const sealed = { masterKeyId: master_key_id, wrappedDataKey: wrapped_data_key, ciphertext };
+    wipe(openSecret(masterKey, rootIdentity, sealed));
+    return true;
+  } catch (error) {
+    if (error instanceof CryptoError && error.code === "SEAL_BROKEN") return false;
+    throw error;
+  }
+}
