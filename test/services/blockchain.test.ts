@@ -315,6 +315,8 @@ describeService("BlockchainService.ListValidators", BlockchainService, (start) =
       await db.deleteFrom("list_counts").where("list_name", "=", "blockchain_validators").execute();
       // What came later is undone, too: steps are made in their order.
       await sql`alter table dapp_contracts drop column record_tag`.execute(db);
+      await sql`alter table issuer_keys drop column record_tag`.execute(db);
+      await sql`drop index audit_entries_of_states`.execute(db);
       await sql`delete from kysely_migration where name >= '0015'`.execute(db);
     });
     await older.close();
