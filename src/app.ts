@@ -58,13 +58,12 @@ import { createVpnStore } from "./services/vpn/store.ts";
 import { vpnService } from "./services/vpn/vpn-service.ts";
 import { createWalletStore } from "./services/wallet/store.ts";
 import { walletService } from "./services/wallet/wallet-service.ts";
-import { type DatabaseLocation, sqliteIn } from "./storage/database.ts";
-import { type MasterKeySource, masterKeyIn } from "./storage/master-key.ts";
 import { type OnceCall, OnceConflict } from "./storage/once.ts";
 import { everybody, type Viewer } from "./storage/ownership.ts";
 import { createOpenKeys } from "./storage/sealed-keys.ts";
 import { openStore, type Store } from "./storage/store.ts";
 import { RecordDamaged, StoreFailure } from "./storage/store-error.ts";
+import { storeSettings } from "./store-settings.ts";
 
 /** A server with everything that it holds open. */
 export interface App {
@@ -248,21 +247,6 @@ function tlsFilesOf({ tlsCert, tlsKey }: Config): TlsFiles[] {
 /** Threads that compute: libuv's pool, or as many workers. */
 function cryptoThreads(): number {
   return Number(process.env.UV_THREADPOOL_SIZE) || os.availableParallelism();
-}
-
-/** Where the store is, and what opens it. */
-export function storeSettings(config: Config): { location: DatabaseLocation; masterKey: MasterKeySource } {
-  const { databaseUrl, dataDir, masterKey, masterKeyNext, masterKeyFile } = config;
-  const location: DatabaseLocation =
-    databaseUrl === "" ? sqliteIn(dataDir) : { kind: "postgres", url: databaseUrl };
-  if (masterKey !== "") {
-    const next = masterKeyNext === "" ? undefined : masterKeyNext;
-    return { location, masterKey: { kind: "values", current: masterKey, next } };
-  }
-  return {
-    location,
-    masterKey: masterKeyFile === "" ? masterKeyIn(dataDir) : { kind: "file", path: masterKeyFile },
-  };
 }
 
 /**

@@ -16,9 +16,9 @@ if (isClientLine(process.argv.slice(2))) {
   const { runClient } = await import("./cli/run.ts");
   process.exit(await runClient(process.argv.slice(2)));
 }
-const { createApp, storeSettings } = await import("./app.ts");
 const { describeCommands, readCommandLine } = await import("./commands/commands.ts");
 const { explainFailure, nameStore } = await import("./commands/explain-failure.ts");
+const { storeSettings } = await import("./store-settings.ts");
 
 type StoreSettings = ReturnType<typeof storeSettings>;
 
@@ -61,6 +61,8 @@ async function serve(config: Config, { location, masterKey }: StoreSettings): Pr
   const logger = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
   const newStore = location.kind === "sqlite" && !existsSync(location.path) ? location.path : undefined;
   const newKey = masterKey.kind === "file" && !existsSync(masterKey.path) ? masterKey.path : undefined;
+  // Most of what there is to load; a command needs little of it.
+  const { createApp } = await import("./app.ts");
   const app = await createApp(config, logger);
   for (const { httpMethod, template, origin } of app.server.transcoder.routes) {
     logger.debug({ httpMethod, path: template.text, rpc: origin }, "route");

@@ -10,6 +10,7 @@ const mayImport: Record<string, RegExp> = {
   main: everything,
   app: /^(?!main$)/,
   config: /^$/,
+  "store-settings": /^(config|storage)$/,
   errors: /^gen$/,
   "first-calls": /^$/,
   crypto: /^$/,

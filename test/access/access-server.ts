@@ -15,7 +15,7 @@ import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
-import { createApp, storeSettings } from "../../src/app.ts";
+import { createApp } from "../../src/app.ts";
 import { readConfig } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
@@ -25,6 +25,7 @@ import { createUserStore, type UserRole, type UserStore } from "../../src/servic
 import { openDatabase } from "../../src/storage/database.ts";
 import type { Schema } from "../../src/storage/schema.ts";
 import { openStore } from "../../src/storage/store.ts";
+import { storeSettings } from "../../src/store-settings.ts";
 import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
 

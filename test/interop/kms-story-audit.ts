@@ -16,7 +16,9 @@ const stateRefuses = "REFUSED reason=KEY_STATE_REFUSES";
 /** All that the story did with the key of invoices. */
 const ofInvoices = [
   "CREATE",
-  ...["SIGN", "SIGN", "SIGN", "SIGN", "SIGN", "SIGN"], // Data, with context, mu, two of a batch, a JWS.
+  ...["SIGN", "SIGN", "SIGN"], // Data, with context, mu.
+  ...["SIGN", "SIGN REFUSED reason=FIELD_INVALID, batchItem=2/3", "SIGN"],
+  "SIGN", // A JWS.
   ...["SIGN", "VERIFY", "VERIFY", "VERIFY", "VERIFY"],
   ...["SIGN", "ROTATE", `SIGN ${stateRefuses}`, `SIGN ${stateRefuses}`, `ROTATE ${stateRefuses}`, "VERIFY"],
   ...["DESTROY", `SIGN ${stateRefuses}`, `VERIFY ${stateRefuses}`, `DESTROY ${stateRefuses}`],

@@ -106,7 +106,7 @@ export function tellOfRotating({ kms, past, keep, key }: Stage): void {
       });
       expect(keep("new invoices", newKey).keyId).not.toBe(keyId);
       const { result } = await kms.getKey({ keyId });
-      expect(result).toEqual({ ...key("invoices"), status: "ROTATED" });
+      expect(result).toEqual({ ...key("invoices"), status: "ROTATED", replacedBy: newKey?.keyId });
     });
 
     it("leaves an old key that signs nothing more, and can not be rotated again", async () => {

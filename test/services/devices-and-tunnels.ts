@@ -3,8 +3,8 @@ import { type Client, createClient } from "@connectrpc/connect";
 import { onTestFinished } from "vitest";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
-import { storeSettings } from "../../src/app.ts";
 import { type Config, readConfig } from "../../src/config.ts";
+import { storeSettings } from "../../src/store-settings.ts";
 import { flip } from "./answers.ts";
 import {
   type AtEnd,

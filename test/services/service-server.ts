@@ -2,10 +2,10 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient } from "@connectrpc/connect";
 import { expect } from "vitest";
-import { storeSettings } from "../../src/app.ts";
 import { readConfig } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { openStore } from "../../src/storage/store.ts";
+import { storeSettings } from "../../src/store-settings.ts";
 import { refusal } from "../refusal.ts";
 import {
   describeOnBoth,

@@ -3,7 +3,7 @@ import { type Client, createClient, createServiceImplSpec } from "@connectrpc/co
 import { onTestFinished } from "vitest";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { explainFailure, onceOf, storeSettings, viewerOf } from "../../../src/app.ts";
+import { explainFailure, onceOf, viewerOf } from "../../../src/app.ts";
 import { readConfig } from "../../../src/config.ts";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { queueProvider } from "../../../src/crypto/queued-provider.ts";
@@ -15,6 +15,7 @@ import { createKmsStore } from "../../../src/services/kms/store.ts";
 import type { DatabaseLocation } from "../../../src/storage/database.ts";
 import { type MasterKeySource, masterKeyIn } from "../../../src/storage/master-key.ts";
 import { openStore, type Store } from "../../../src/storage/store.ts";
+import { storeSettings } from "../../../src/store-settings.ts";
 import { serve } from "../../server/serve.ts";
 import { makeTemporaryDirectory } from "../../temporary-directory.ts";
 import { present } from "../answers.ts";

@@ -1,14 +1,19 @@
-import { expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { WorkQueue } from "../../../src/crypto/work-queue.ts";
+import { sqliteIn } from "../../../src/storage/database.ts";
+import { masterKeyIn } from "../../../src/storage/master-key.ts";
 import { refusal } from "../../refusal.ts";
-import { bytesOf, createKey, describeKms } from "./kms-server.ts";
+import { makeTemporaryDirectory } from "../../temporary-directory.ts";
+import { bytesOf, createKey, startKmsServer } from "./kms-server.ts";
 
 const data = bytesOf("message");
 
-describeKms("KmsService while somebody signs with SLH-DSA", (start) => {
+describe("KmsService while somebody signs with SLH-DSA", { timeout: 60_000 }, () => {
   it("answers who signs with ML-DSA during a batch, which ends when its caller goes", async () => {
     const queue = new WorkQueue({ threads: 2, maxWaitMs: 1000 });
-    const { kms, connect } = await start({ queue });
+    const directory = makeTemporaryDirectory();
+    const database = { location: sqliteIn(directory), masterKey: masterKeyIn(directory) };
+    const { kms, connect } = await startKmsServer({ database, queue });
     const slow = await createKey(kms, { algorithm: "SLH-DSA-SHAKE-256s" });
     const quick = await createKey(connect);
     // Opens the key, so that the batch does nothing but sign.
