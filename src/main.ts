@@ -73,9 +73,6 @@ async function serve(config: Config, { location, masterKey }: StoreSettings): Pr
   });
   stopOnSignal(app.close, logger);
   if (showsPassword(config)) logger.warn(passwordWarning);
-  if (newStore !== undefined) logger.info({ path: newStore }, "made a new store");
-  if (newKey !== undefined)
-    logger.info({ path: newKey }, "made a new master key: keep a copy of it apart from the store");
   process.stdout.write(describeNew(newStore, newKey) + describeStart(urlOf(address, config), config));
 }
 

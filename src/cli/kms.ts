@@ -109,6 +109,7 @@ function describeKey(key: KeyRecord | undefined): string {
     algorithm: key?.algorithm,
     usage: key?.usage,
     status: key?.status,
+    "replaced by": key?.replacedBy,
     created: time(key?.createdAt),
   });
 }

@@ -21,6 +21,7 @@ describe("qsp kms", { timeout }, () => {
     expect(await qspJson(["kms", "rotate", keyId], place)).toMatchObject({
       newKey: { alias: "invoices-rotated", status: "ACTIVE" },
     });
+    expect(await qspDone(["kms", "get", keyId], place)).toMatch(/^replaced by +key-/m);
     expect(await qspDone(["kms", "destroy", keyId, "--yes"], place)).toBe(`${keyId} is DESTROYED.\n`);
     expect(await qspDone(["kms", "get", keyId], place)).toMatch(/^status +DESTROYED$/m);
   });

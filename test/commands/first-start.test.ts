@@ -10,22 +10,14 @@ const timeout = 60_000;
 const password = "correct-horse-battery-staple";
 
 describe("a first start", { timeout }, () => {
-  it("says and logs that it made a store and a master key, and where; the next start does not", async () => {
+  it("says that it made a store and a master key, and where; the next start does not", async () => {
     const dataDir = makeTemporaryDirectory();
     const [first, second] = [await startAndStop(dataDir), await startAndStop(dataDir)];
     expect(madeLines(first.stdout)).toEqual([
       `Made a new store, ${join(dataDir, "qsp.db")}.`,
       `Made a new master key, ${join(dataDir, "master.key")}: keep a copy of it apart from the store.`,
     ]);
-    expect(logOf(first.stderr)).toEqual([
-      { level: 30, path: join(dataDir, "qsp.db"), msg: "made a new store" },
-      {
-        level: 30,
-        path: join(dataDir, "master.key"),
-        msg: "made a new master key: keep a copy of it apart from the store",
-      },
-    ]);
-    expect([madeLines(second.stdout), logOf(second.stderr)]).toEqual([[], []]);
+    expect(madeLines(second.stdout)).toEqual([]);
   });
 
   it("says nothing of a master key that the operator gave", async () => {
@@ -79,14 +71,12 @@ function madeLines(stdout: string): string[] {
   return stdout.split("\n").filter((line) => line.startsWith("Made "));
 }
 
-/** What a start logged of its own, without when and where. */
-function logOf(stderr: string): { level: number; path?: string; msg: string }[] {
+/** What a start logged about passwords. */
+function logOf(stderr: string): { level: number; msg: string }[] {
   const lines = stderr
     .trim()
     .split("\n")
     .filter(Boolean)
     .map((line) => JSON.parse(line));
-  return lines
-    .filter(({ msg }) => /made a new|password/.test(msg))
-    .map(({ level, path, msg }) => ({ level, ...(path && { path }), msg }));
+  return lines.filter(({ msg }) => msg.includes("password"));
 }
