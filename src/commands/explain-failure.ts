@@ -1,6 +1,7 @@
 /** Says in a sentence what is wrong with a store, where a command or a start can not go on. */
 import { statSync } from "node:fs";
 import type { DatabaseLocation } from "../storage/database.ts";
+import { notWhole } from "../storage/root-keys.ts";
 import { messageOf, StorageError, StoreFailure } from "../storage/store-error.ts";
 
 /** Names a store for the operator; never with a password. */
@@ -12,25 +13,15 @@ export function nameStore(location: DatabaseLocation): string {
 
 /** Makes a StorageError of what is the fault of the store; anything else is given back as it is. */
 export function explainFailure(error: unknown, store: string): unknown {
-  const cause = error instanceof StoreFailure ? error.cause : error;
-  if (isPartMissing(cause))
-    return new StorageError(`the store ${store} is not whole: ${messageOf(cause)}; restore a back-up`);
-  if (error instanceof StoreFailure)
-    return new StorageError(`the store ${store} failed: ${error.message}${reasonOf(cause)}`);
-  return error;
+  if (!(error instanceof StoreFailure)) return error;
+  if (error.code === "CORRUPT") return notWhole(store, messageOf(error.cause));
+  return new StorageError(`the store ${store} failed: ${error.message}${reasonOf(error.cause)}`);
 }
 
 /** Of several addresses that were tried, each has a reason of its own. */
 function reasonOf(cause: unknown): string {
   if (cause instanceof AggregateError) return ` (${cause.errors.map(messageOf).join("; ")})`;
   return cause === undefined ? "" : ` (${messageOf(cause)})`;
-}
-
-/** SQLSTATEs undefined_table and undefined_column (PostgreSQL manual, appendix A); SQLite has words for it only. */
-function isPartMissing(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  const code = "code" in error ? String(error.code) : "";
-  return code === "42P01" || code === "42703" || /^no such (table|column):/.test(error.message);
 }
 
 /**
