@@ -17,7 +17,8 @@ if (isClientLine(process.argv.slice(2))) {
   process.exit(await runClient(process.argv.slice(2)));
 }
 const { describeCommands, readCommandLine } = await import("./commands/commands.ts");
-const { explainFailure, nameStore } = await import("./commands/explain-failure.ts");
+const { explainFailure } = await import("./commands/explain-failure.ts");
+const { nameOf } = await import("./storage/database.ts");
 const { storeSettings } = await import("./store-settings.ts");
 
 type StoreSettings = ReturnType<typeof storeSettings>;
@@ -53,7 +54,7 @@ async function main(): Promise<void> {
     if (showsPassword(config)) process.stderr.write(`qsp: warning: ${passwordWarning}\n`);
     process.exitCode = await line.command.run({ operands: line.operands, config, ...store });
   } catch (error) {
-    throw explainFailure(error, nameStore(store.location));
+    throw explainFailure(error, nameOf(store.location));
   }
 }
 

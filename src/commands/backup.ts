@@ -10,7 +10,6 @@ import { StoreFailure } from "../storage/store-error.ts";
 import { sync } from "../storage/sync.ts";
 import type { Command } from "./command.ts";
 import { withDraft } from "./draft.ts";
-import { requireReach } from "./explain-failure.ts";
 import { createProgress } from "./progress.ts";
 
 /** Writes the store as it is at one moment into one file; servers go on meanwhile. */
@@ -22,7 +21,6 @@ export const backup: Command = {
     const path = resolve(file);
     if (existsSync(path)) throw new ConfigError(`${file} exists already; name another file`);
     if (!existsSync(dirname(path))) throw new ConfigError(`there is no directory ${dirname(path)}`);
-    requireReach(location);
     const source = await openDatabase(location, "existing");
     // A name that nothing else has: what else is beside the file belongs to somebody.
     const draft = `${path}.${randomBytes(8).toString("hex")}.partial`;

@@ -2,7 +2,6 @@ import { openDatabase } from "../storage/database.ts";
 import { type MasterKeySource, previousKeyPath } from "../storage/master-key.ts";
 import { type Rewrapped, rewrapStore } from "../storage/rewrap.ts";
 import type { Command } from "./command.ts";
-import { requireReach } from "./explain-failure.ts";
 import { createProgress } from "./progress.ts";
 
 /** Lines about secrets that stay as they are; there may be as many as there are secrets. */
@@ -14,7 +13,6 @@ export const masterKeyRotate: Command = {
   operands: [],
   meaning: "Makes a new master key and brings all secrets under it; can be stopped and run again.",
   async run({ location, masterKey }) {
-    requireReach(location);
     const database = await openDatabase(location, "existing");
     const progress = createProgress("secrets moved");
     try {

@@ -3,7 +3,6 @@ import type { CryptoProvider } from "../crypto/provider.ts";
 import type { OpenMode } from "../storage/database.ts";
 import { openStore, type Store } from "../storage/store.ts";
 import type { CommandInput } from "./command.ts";
-import { requireReach } from "./explain-failure.ts";
 
 /** Lends a command its store, whether servers run on it or not, and what computes; closes both. */
 export async function withStore<T>(
@@ -11,7 +10,6 @@ export async function withStore<T>(
   mode: OpenMode,
   work: (store: Store, provider: CryptoProvider) => Promise<T>,
 ): Promise<T> {
-  if (mode === "existing") requireReach(location);
   const provider = await createCryptoProvider(config.cryptoProvider);
   try {
     const store = await openStore({ location, masterKey, provider, mode });

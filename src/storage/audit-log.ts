@@ -76,7 +76,7 @@ export function createAuditChain(db: Kysely<Schema>, tagKey: Uint8Array): AuditC
 
   /** @param known what was the end at some time before the row was read */
   const trust = (row: AuditHeadTable | undefined, known: AuditHead): AuditHead => {
-    const head: AuditHead = row ? { sequence: row.sequence, entryHash: row.entry_hash } : emptyChain;
+    const head = toHead(row);
     if (row && !equalTags(row.head_tag, tagHead(tagKey, head)))
       throw new StoreFailure("CORRUPT", new Error("the end of the audit chain was changed from outside"));
     const isOther = head.sequence === known.sequence && head.entryHash !== known.entryHash;
@@ -89,11 +89,11 @@ export function createAuditChain(db: Kysely<Schema>, tagKey: Uint8Array): AuditC
   };
 
   return {
-    readHead: db.selectFrom("audit_head").selectAll().where("id", "=", 1).compile(),
+    readHead: selectHead(db).compile(),
     newestSeen: () => newest,
     async readTrueHead(reader) {
       const known = newest;
-      const head = trust(await readHeadRow(reader), known);
+      const head = trust(await selectHead(reader).executeTakeFirst(), known);
       see(head);
       return head;
     },
@@ -201,12 +201,15 @@ async function countEntries(db: Reader, keyId: string): Promise<number> {
 
 /** Reads the end of the chain as it says it is. */
 export async function readHead(db: Reader): Promise<AuditHead> {
-  const row = await readHeadRow(db);
-  return row ? { sequence: row.sequence, entryHash: row.entry_hash } : emptyChain;
+  return toHead(await selectHead(db).executeTakeFirst());
 }
 
-function readHeadRow(db: Reader): Promise<AuditHeadTable | undefined> {
-  return db.selectFrom("audit_head").selectAll().where("id", "=", 1).executeTakeFirst();
+function selectHead(db: Kysely<Schema>) {
+  return db.selectFrom("audit_head").selectAll().where("id", "=", 1);
+}
+
+function toHead(row: AuditHeadTable | undefined): AuditHead {
+  return row ? { sequence: row.sequence, entryHash: row.entry_hash } : emptyChain;
 }
 
 /** An entry out of its row. */

@@ -1,5 +1,5 @@
 /** Opens the database, and brings it to the schema that this program knows. */
-import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Kysely, sql } from "kysely";
 import { DEFAULT_MIGRATION_TABLE, Migrator } from "kysely/migration";
@@ -68,16 +68,25 @@ export async function openDatabase(location: DatabaseLocation, mode: OpenMode = 
 
 /** Before anything connects: to open a SQLite file that is not there makes it. */
 function preparePlace(path: string, mode: OpenMode): void {
-  if (mode === "existing") {
-    if (!existsSync(path)) throw new StorageError(`there is no store ${path}`);
-    return;
-  }
+  if (mode === "existing") return requireFile(path);
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     // SQLite would let others read it; what it puts beside the file has the mode of the file.
     closeSync(openSync(path, "a", 0o600));
   } catch (error) {
     throw new StorageError(`the store ${path} can not be opened: ${describe(error)}`);
+  }
+}
+
+/** A file behind a directory that is not ours to read is not taken for one that is not there. */
+function requireFile(path: string): void {
+  try {
+    statSync(path);
+  } catch (error) {
+    const isAbsent = error instanceof Error && "code" in error && error.code === "ENOENT";
+    throw new StorageError(
+      isAbsent ? `there is no store ${path}` : `the store ${path} can not be read: ${messageOf(error)}`,
+    );
   }
 }
 
@@ -91,7 +100,7 @@ function connect(location: DatabaseLocation): Database {
   const writer = new Kysely<Schema>({ dialect: kyselyDialect(kind, writeConnection) });
   return {
     kind,
-    name: location.kind === "sqlite" ? location.path : nameOf(location.url),
+    name: nameOf(location),
     reader,
     readConnection,
     writer,
@@ -104,9 +113,10 @@ function connect(location: DatabaseLocation): Database {
   };
 }
 
-/** Host, port and database of a URL; never its password. */
-function nameOf(url: string): string {
-  const { host, pathname } = new URL(url);
+/** Names a store for the operator: its file, or host, port and database of its URL; never a password. */
+export function nameOf(location: DatabaseLocation): string {
+  if (location.kind === "sqlite") return location.path;
+  const { host, pathname } = new URL(location.url);
   return `postgres://${host}${pathname}`;
 }
 

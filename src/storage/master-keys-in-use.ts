@@ -1,11 +1,8 @@
 /** Tells which master keys a store takes, and whether those at hand are the ones. */
 import type { Kysely } from "kysely";
-import { wipe } from "../crypto/bytes.ts";
-import { CryptoError } from "../crypto/crypto-error.ts";
-import { openSecret } from "../crypto/sealing.ts";
 import type { Keyring } from "./master-key.ts";
 import type { Schema } from "./schema.ts";
-import { rootIdentity } from "./vault.ts";
+import { createVault, opens, rootIdentity } from "./vault.ts";
 
 /** How many secrets are under one master key. */
 export interface SecretsUnderKey {
@@ -26,25 +23,9 @@ export async function countByMasterKey(db: Kysely<Schema>): Promise<SecretsUnder
 
 /** Tells whether a store opens with these keys, as a server finds out when it starts. */
 export async function opensStore(db: Kysely<Schema>, keyring: Keyring): Promise<boolean> {
-  const root = await db
-    .selectFrom("sealed_secrets")
-    .selectAll()
-    .where("identity", "=", rootIdentity)
-    .executeTakeFirst();
-  if (root === undefined) {
-    // A store of the first version has no root: the names of its keys have to do.
-    const all = await countByMasterKey(db);
-    return all.every(({ masterKeyId }) => keyring.find(masterKeyId) !== undefined);
-  }
-  const masterKey = keyring.find(root.master_key_id);
-  if (masterKey === undefined) return false;
-  const { master_key_id, wrapped_data_key, ciphertext } = root;
-  try {
-    const sealed = { masterKeyId: master_key_id, wrappedDataKey: wrapped_data_key, ciphertext };
-    wipe(openSecret(masterKey, rootIdentity, sealed));
-    return true;
-  } catch (error) {
-    if (error instanceof CryptoError && error.code === "SEAL_BROKEN") return false;
-    throw error;
-  }
+  const rootOpens = await opens(createVault(keyring).read(db, rootIdentity));
+  if (rootOpens !== undefined) return rootOpens;
+  // A store of the first version has no root: the names of its keys have to do.
+  const all = await countByMasterKey(db);
+  return all.every(({ masterKeyId }) => keyring.find(masterKeyId) !== undefined);
 }

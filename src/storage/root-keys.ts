@@ -5,7 +5,7 @@ import { wipe } from "../crypto/bytes.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
 import type { Database } from "./database.ts";
 import { type Keyring, type MasterKeySource, openKeyring } from "./master-key.ts";
-import { StorageError } from "./store-error.ts";
+import { StorageError, StoreFailure } from "./store-error.ts";
 import { createVault, rootIdentity, type Vault } from "./vault.ts";
 
 /** 32-byte keys, each for one purpose. */
@@ -36,7 +36,7 @@ export async function unlock(database: Database, source: MasterKeySource): Promi
   const keyring = openKeyring(source, anySecret === undefined);
   const vault = createVault(keyring);
   const root = await writer.transaction().execute(async (transaction) => {
-    const known = await readRoot(transaction, vault, keyring, database.name);
+    const known = await readRoot(transaction, vault, database.name);
     if (known !== undefined) return known;
     await requireNew(transaction, database.name);
     // A store of the first version has secrets but no root: they tell whether this is their master key.
@@ -52,22 +52,11 @@ export async function unlock(database: Database, source: MasterKeySource): Promi
   }
 }
 
-async function readRoot(
-  db: Database["writer"],
-  vault: Vault,
-  keyring: Keyring,
-  name: string,
-): Promise<Uint8Array | undefined> {
-  const row = await db
-    .selectFrom("sealed_secrets")
-    .select("master_key_id")
-    .where("identity", "=", rootIdentity)
-    .executeTakeFirst();
-  if (row === undefined) return undefined;
-  if (keyring.find(row.master_key_id) === undefined) throw wrongMasterKey(name);
+async function readRoot(db: Database["writer"], vault: Vault, name: string): Promise<Uint8Array | undefined> {
   try {
     return await vault.read(db, rootIdentity);
   } catch (error) {
+    if (error instanceof StoreFailure && error.code === "LOCKED") throw wrongMasterKey(name);
     if (error instanceof CryptoError && error.code === "SEAL_BROKEN")
       throw notWhole(name, "its root key is not as it was written");
     throw error;

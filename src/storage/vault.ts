@@ -1,5 +1,6 @@
 /** Keeps secrets sealed: what the database holds of them, only the master key opens. */
 import type { Kysely } from "kysely";
+import { wipe } from "../crypto/bytes.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
 import { openSecret, type SealedSecret, sealSecret } from "../crypto/sealing.ts";
 import type { Keyring } from "./master-key.ts";
@@ -15,7 +16,8 @@ export interface Vault {
    * Opens a secret. The caller wipes it.
    *
    * @returns undefined if there is none.
-   * @throws SEAL_BROKEN (CryptoError) if it was changed, or belongs to another record or master key.
+   * @throws SEAL_BROKEN (CryptoError) if it was changed, or belongs to another record or master key; LOCKED
+   *   (StoreFailure) if it is under the store's master key, and that is not at hand.
    */
   read(db: Kysely<Schema>, identity: string): Promise<Uint8Array | undefined>;
   /** Keeps a secret, within a transaction. The caller wipes it. */
@@ -67,6 +69,19 @@ export function createVault(keyring: Keyring): Vault {
       await db.deleteFrom("sealed_secrets").where("identity", "=", identity).execute();
     },
   };
+}
+
+/** Waits for a secret and wipes it. @returns whether it opened; undefined if there is none */
+export async function opens(reading: Promise<Uint8Array | undefined>): Promise<boolean | undefined> {
+  try {
+    const secret = await reading;
+    if (secret !== undefined) wipe(secret);
+    return secret && true;
+  } catch (error) {
+    const isBroken = error instanceof CryptoError && error.code === "SEAL_BROKEN";
+    if (isBroken || (error instanceof StoreFailure && error.code === "LOCKED")) return false;
+    throw error;
+  }
 }
 
 /** The one that the root is sealed under: a rotation that runs has moved that first. */
