@@ -48,24 +48,30 @@ function readPackages(lockPath) {
 }
 
 /**
- * `npm install` keeps to package-lock.json as `npm ci` does, but accepts that the lock lacks packages for
- * other platforms which the registry did not have when it was written; `npm ci` refuses such a lock.
+ * Installs exactly what package-lock.json names. A fresh clone gets `npm ci`. Where packages are installed
+ * already, `npm install` adds what is missing and removes nothing: a server may be running from node_modules,
+ * and `npm ci` would delete its modules first.
  */
 function install() {
+  const isFresh = !existsSync(installedLock);
   // What an earlier run installed for tests stays.
   const dev = withDev || Object.values(readPackages(installedLock) ?? {}).some((entry) => entry.dev);
   console.error(
     `setup: installing what is missing into node_modules${dev ? ", with the tools for tests" : ""}`,
   );
   // No package needs its install script, so none is run.
-  const flags = ["--no-save", "--no-audit", "--no-fund", "--loglevel=error", "--ignore-scripts"];
-  const wanted = ["install", ...flags, "--include=optional", dev ? "--include=dev" : "--omit=dev"];
+  const flags = ["--no-audit", "--no-fund", "--loglevel=error", "--ignore-scripts", "--include=optional"];
+  const wanted = [
+    ...(isFresh ? ["ci"] : ["install", "--no-save"]),
+    ...flags,
+    dev ? "--include=dev" : "--omit=dev",
+  ];
   const { npm_execpath: npm, npm_node_execpath: npmNode } = process.env;
   const options = { cwd: root, stdio: ["ignore", 2, 2] };
   const { status } = npm?.endsWith("npm-cli.js")
     ? spawnSync(npmNode ?? process.execPath, [npm, ...wanted], options)
     : spawnSync("npm", wanted, { ...options, shell: process.platform === "win32" });
-  if (status !== 0) stop("npm could not install the packages; what it said stands above.");
+  if (status !== 0) stop("npm could not install the packages; its own message is above.");
 }
 
 function requireNode26() {

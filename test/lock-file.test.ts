@@ -1,0 +1,36 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+
+interface LockedPackage {
+  readonly version?: string;
+  readonly integrity?: string;
+  readonly resolved?: string;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+}
+
+const root = join(import.meta.dirname, "..");
+const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as {
+  readonly packages: Readonly<Record<string, LockedPackage>>;
+};
+const installed = Object.entries(packages).filter(([path]) => path !== "");
+
+describe("package-lock.json", () => {
+  // `npm ci` refuses a lock that leaves out a package, even one that only another platform needs.
+  it("names every package that any platform installs", () => {
+    const missing = Object.entries(packages).flatMap(([path, { optionalDependencies = {} }]) =>
+      Object.keys(optionalDependencies).filter(
+        (name) =>
+          packages[`node_modules/${name}`] === undefined &&
+          packages[`${path}/node_modules/${name}`] === undefined,
+      ),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  it("pins every package to its content, and none to the host of a registry", () => {
+    expect(installed.length).toBeGreaterThan(100);
+    expect(installed.filter(([, entry]) => entry.integrity === undefined).map(([path]) => path)).toEqual([]);
+    expect(installed.filter(([, entry]) => entry.resolved !== undefined).map(([path]) => path)).toEqual([]);
+  });
+});
