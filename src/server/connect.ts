@@ -19,7 +19,7 @@ import {
 } from "@connectrpc/connect/protocol";
 import { refuse, toConnectError } from "../errors.ts";
 import type { RestResponse } from "../transcoding/http.ts";
-import { respellTrailers } from "./grpc-message.ts";
+import { endGrpcResponse } from "./failures.ts";
 import { readWhole } from "./linger.ts";
 import {
   checkHead,
@@ -75,7 +75,7 @@ function tighten(handler: UniversalHandler, options: TightenOptions): UniversalH
     const isUnexplained = response.status >= 400 && response.body === undefined;
     return isUnexplained
       ? explainStatus(handler, request, response.status, options)
-      : respellTrailers(response);
+      : endGrpcResponse(response);
   };
   const { protocolNames, service, method, requestPath, allowedMethods, supportedContentType } = handler;
   return Object.assign(handle, {

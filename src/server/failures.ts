@@ -1,50 +1,165 @@
-/** Answers requests that reach no call, in the form of the protocol they speak. */
-import type http from "node:http";
+/**
+ * Writes the end of every failed call, in the form of its protocol. No other module does.
+ *
+ * | protocol           | HTTP status   | the status of the call is in                                      |
+ * | ------------------ | ------------- | ----------------------------------------------------------------- |
+ * | gRPC               | 200           | the trailers; before any message, the headers ("Trailers-Only")   |
+ * | gRPC-Web           | 200           | the last frame of the body                                        |
+ * | Connect, unary     | of the reason | the body, as JSON                                                 |
+ * | Connect, streaming | 200           | the last message of the body, as JSON                             |
+ * | REST, and none     | of the reason | the body, as JSON                                                 |
+ *
+ * Trailers-Only is one HEADERS frame with END_STREAM (grpc/grpc, doc/PROTOCOL-HTTP2.md, section "Responses"). When
+ * an empty DATA frame ends the stream instead, grpc-go, grpc-java and grpcio report an error of their own.
+ */
+import type { IncomingMessage } from "node:http";
+import type { OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
-import { errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
+import { encodeEnvelope, type UniversalServerResponse } from "@connectrpc/connect/protocol";
+import {
+  createEndStreamSerialization,
+  endStreamFlag,
+  errorToJsonBytes,
+} from "@connectrpc/connect/protocol-connect";
+import { grpcStatusOk, headerEncoding, headerGrpcStatus } from "@connectrpc/connect/protocol-grpc";
+import { setTrailerStatus, trailerFlag, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import { httpStatusOf } from "../errors.ts";
 import type { RestResponse } from "../transcoding/http.ts";
-import type { Transcoder } from "../transcoding/transcoder.ts";
-import { setGrpcStatus } from "./grpc-message.ts";
+import { respellGrpcStatus, setGrpcStatus } from "./grpc-status.ts";
+import { discardRest } from "./linger.ts";
+import { toNodeHeaders } from "./metadata.ts";
 
 /** The protocols that a request can speak. */
-export type Protocol = "grpc" | "grpc-web" | "connect" | "rest";
+export type Protocol = "grpc" | "grpc-web" | "connect" | "connect-stream" | "rest";
+
+/** How the end of a call is written. */
+export interface CallForm {
+  readonly protocol: Protocol;
+  /** The media type of the answer. */
+  readonly contentType: string;
+}
+
+/** What tells the protocol of a request; the target as HTTP/1.1 has it, path and query. */
+export type CallHead = Pick<IncomingMessage, "headers" | "url">;
+
+const json: CallForm = { protocol: "rest", contentType: "application/json" };
+const connectJson: CallForm = { protocol: "connect", contentType: "application/json" };
 
 /**
- * Tells which protocol a request speaks, by what the protocols reserve: content types and Connect's headers.
+ * Tells which protocol a request speaks, by what the protocols reserve: content types, Connect's headers and the
+ * query of Connect's GET.
  *
  * @param isRpcPath whether the path is that of a known RPC: there, JSON is Connect's.
  */
-export function protocolOf(headers: http.IncomingHttpHeaders, isRpcPath: boolean): Protocol {
-  const type = headers["content-type"] ?? "";
-  if (/^application\/grpc-web(-text)?([+;]|$)/i.test(type)) return "grpc-web";
-  if (/^application\/grpc([+;]|$)/i.test(type)) return "grpc";
-  if (headers["connect-protocol-version"] !== undefined || /^application\/(connect\+|proto(;|$))/i.test(type))
-    return "connect";
-  return isRpcPath ? "connect" : "rest";
+export function formOf({ headers, url = "" }: CallHead, isRpcPath: boolean): CallForm {
+  const type = (headers["content-type"] ?? "").toLowerCase();
+  const codec = /^[^;]*\+json\s*(;|$)/.test(type) ? "json" : "proto";
+  const [, grpc] = /^application\/(grpc-web-text|grpc-web|grpc)([+;]|$)/.exec(type) ?? [];
+  if (grpc === "grpc") return { protocol: "grpc", contentType: `application/grpc+${codec}` };
+  if (grpc !== undefined) return { protocol: "grpc-web", contentType: `application/${grpc}+${codec}` };
+  if (type.startsWith("application/connect+"))
+    return { protocol: "connect-stream", contentType: `application/connect+${codec}` };
+  const isConnect =
+    headers["connect-protocol-version"] !== undefined ||
+    /^application\/proto(;|$)/.test(type) ||
+    /[?&]connect=v1(&|$)/.test(url);
+  return isConnect || isRpcPath ? connectJson : json;
 }
 
-/** Renders an error for a protocol. */
-export function renderFailureFor(
-  protocol: Protocol,
+/**
+ * Renders the whole answer of a call that failed before its first message.
+ *
+ * @param renderRest renders the JSON of REST.
+ */
+export function renderFailure(
+  { protocol, contentType }: CallForm,
   error: ConnectError,
-  transcoder: Transcoder,
+  renderRest: (error: ConnectError) => RestResponse,
 ): RestResponse {
+  const headers = new Headers({ "content-type": contentType });
   switch (protocol) {
     case "grpc":
+      return { status: 200, headers: setGrpcStatus(headers, error), body: new Uint8Array() };
     case "grpc-web": {
-      // A trailers-only answer: HTTP 200, and the status in the headers.
-      const headers = setGrpcStatus(new Headers({ "content-type": `application/${protocol}` }), error);
-      return { status: 200, headers, body: new Uint8Array() };
+      const trailer = trailerSerialize(setTrailerStatus(new Headers(), error));
+      const frame = encodeEnvelope(trailerFlag, trailer);
+      const isText = contentType.startsWith("application/grpc-web-text");
+      return withLength(200, headers, isText ? Buffer.from(Buffer.from(frame).toString("base64")) : frame);
+    }
+    case "connect-stream": {
+      const end = createEndStreamSerialization(undefined).serialize({ metadata: new Headers(), error });
+      return withLength(200, headers, encodeEnvelope(endStreamFlag, end));
     }
     case "connect": {
-      const body = errorToJsonBytes(error, undefined);
-      const headers = new Headers(error.metadata);
-      headers.set("content-type", "application/json");
-      headers.set("content-length", String(body.length));
-      return { status: httpStatusOf(error), headers, body };
+      error.metadata.forEach((value, name) => {
+        if (name !== "content-type") headers.append(name, value);
+      });
+      return withLength(httpStatusOf(error), headers, errorToJsonBytes(error, undefined));
     }
     case "rest":
-      return transcoder.renderFailure(error);
+      return renderRest(error);
   }
+}
+
+function withLength(status: number, headers: Headers, body: Uint8Array): RestResponse {
+  headers.set("content-length", String(body.length));
+  return { status, headers, body };
+}
+
+/** The fields of a gRPC status, for a stream that failed before its first message. */
+export function renderTrailersOnly(error: ConnectError, trailer = new Headers()): OutgoingHttpHeaders {
+  return toNodeHeaders(setGrpcStatus(trailer, error));
+}
+
+/** Ends a stream with a status alone: one HEADERS frame with END_STREAM. */
+export function sendTrailersOnly(stream: ServerHttp2Stream, fields: OutgoingHttpHeaders): void {
+  stream.on("error", () => {}); // The caller has gone.
+  stream.respond({ ":status": 200, ...fields }, { endStream: true });
+  if (!stream.readableEnded) discardRest(stream);
+}
+
+/**
+ * Ends the answer of one of Connect's gRPC handlers as other gRPC servers end theirs; answers of other protocols
+ * stay as they are. The handlers put every status into trailers, also where no message came before. They fill these
+ * in while the body is read, so they are complete when it has ended.
+ */
+export async function endGrpcResponse(response: UniversalServerResponse): Promise<UniversalServerResponse> {
+  const { header, body, trailer } = response;
+  if (trailer === undefined || body === undefined) return response;
+  const pieces = body[Symbol.asyncIterator]();
+  // The handlers answer no sooner than they have the first piece.
+  const first = await pieces.next();
+  if (first.done !== true || trailer.get(headerGrpcStatus) === grpcStatusOk) {
+    return {
+      ...response,
+      body: continueWith(first, pieces),
+      get trailer() {
+        return respellGrpcStatus(trailer);
+      },
+    };
+  }
+  const headers = new Headers(header);
+  headers.delete(headerEncoding);
+  respellGrpcStatus(trailer).forEach((value, name) => {
+    headers.append(name, value);
+  });
+  return { status: response.status, header: headers };
+}
+
+/** An iterable of a piece that was read already and of those that follow. */
+function continueWith(
+  first: IteratorResult<Uint8Array>,
+  rest: AsyncIterator<Uint8Array>,
+): AsyncIterable<Uint8Array> {
+  let isFirst = true;
+  const iterator: AsyncIterator<Uint8Array> = {
+    next: async () => {
+      if (!isFirst) return rest.next();
+      isFirst = false;
+      return first;
+    },
+    throw: async (error) => rest.throw?.(error) ?? Promise.reject(error),
+    return: async (value) => rest.return?.(value) ?? { done: true, value },
+  };
+  return { [Symbol.asyncIterator]: () => iterator };
 }

@@ -14,9 +14,8 @@ import { refuse, refuseBody, toConnectError } from "../errors.ts";
 import { parseGrpcTimeout } from "../transcoding/timeout.ts";
 import { clientKey, type ReadClient } from "./client-address.ts";
 import { decompress, findCompression } from "./compression.ts";
-import { setGrpcStatus } from "./grpc-message.ts";
+import { renderTrailersOnly, sendTrailersOnly } from "./failures.ts";
 import { refuseCompressed, refuseMalformed } from "./interceptors/errors.ts";
-import { discardRest } from "./linger.ts";
 import { toHeaders, toNodeHeaders } from "./metadata.ts";
 import type { StreamHandler } from "./node-http.ts";
 
@@ -50,10 +49,10 @@ const canceled = refuse("CALL_CANCELED", "the caller canceled the call");
 export function createGrpcUnaryHandler(options: GrpcUnaryOptions): StreamHandler {
   const specs = new Map<string, UnarySpec>();
   const rendered = new WeakMap<ConnectError, OutgoingHttpHeaders>();
-  const trailersOf = (error: ConnectError): OutgoingHttpHeaders => {
-    const known = rendered.get(error) ?? toNodeHeaders(setGrpcStatus(new Headers(), error));
+  const render = (error: ConnectError): OutgoingHttpHeaders => {
+    const known = rendered.get(error) ?? renderTrailersOnly(error);
     rendered.set(error, known);
-    return known;
+    return { "content-type": contentType, ...known };
   };
   for (const spec of options.specs) {
     if (spec.kind === "unary") specs.set(`/${spec.method.parent.typeName}/${spec.method.name}`, spec);
@@ -64,16 +63,9 @@ export function createGrpcUnaryHandler(options: GrpcUnaryOptions): StreamHandler
       return false;
     const refusal = options.findRefusal(spec.method);
     if (refusal === undefined) void new GrpcUnaryCall(stream, headers, spec, options).run();
-    else refuseStream(stream, trailersOf(refusal));
+    else sendTrailersOnly(stream, render(refusal));
     return true;
   };
-}
-
-/** Answers with a status alone ("Trailers-Only"). */
-function refuseStream(stream: ServerHttp2Stream, status: OutgoingHttpHeaders): void {
-  stream.on("error", () => {}); // The caller has gone.
-  stream.respond({ ":status": 200, "content-type": contentType, ...status }, { endStream: true });
-  if (!stream.readableEnded) discardRest(stream);
 }
 
 function isBinaryGrpc(type: string | undefined): boolean {
@@ -249,9 +241,8 @@ class GrpcUnaryCall implements HandlerContext {
   #fail(error: ConnectError): void {
     const stream = this.#stream;
     if (stream.destroyed || stream.headersSent) return;
-    const trailer = toNodeHeaders(setGrpcStatus(this.responseTrailer, error));
-    const header = toNodeHeaders(this.responseHeader);
-    refuseStream(stream, { ...header, ...trailer });
+    const header = { "content-type": contentType, ...toNodeHeaders(this.responseHeader) };
+    sendTrailersOnly(stream, { ...header, ...renderTrailersOnly(error, this.responseTrailer) });
   }
 }
 

@@ -13,6 +13,7 @@ import type { Duplex } from "node:stream";
 import { Server as TlsServer } from "node:tls";
 import { refuse, refuseMetadata } from "../errors.ts";
 import type { RestResponse } from "../transcoding/http.ts";
+import { Http2Response } from "./http2-response.ts";
 import { lingerMs } from "./linger.ts";
 import type { RequestHandler, StreamHandler } from "./node-http.ts";
 import type { TlsOptions } from "./tls.ts";
@@ -181,6 +182,7 @@ function createHttp2Server(
       },
       maxHeaderListPairs: 2000,
       maxSessionMemory: 128,
+      Http2ServerResponse: Http2Response,
     },
     options.onRequest as never,
   );

@@ -16,12 +16,13 @@ import Fastify, {
 import type { Logger } from "pino";
 import { refuse, refuseMetadata, toConnectError } from "../errors.ts";
 import { collectFiles } from "../transcoding/descriptors.ts";
+import { splitTarget } from "../transcoding/http.ts";
 import type { Route } from "../transcoding/routes.ts";
 import { createTranscoder, type Transcoder } from "../transcoding/transcoder.ts";
 import { createBrowserHeaders } from "./browser.ts";
 import { contextOf, createReadClient, type ReadClient } from "./client-address.ts";
 import { addServices, reachInterceptor, requestGate, tightenHandlers } from "./connect.ts";
-import { protocolOf, renderFailureFor } from "./failures.ts";
+import { formOf, renderFailure } from "./failures.ts";
 import { createGrpcUnaryHandler } from "./grpc-unary.ts";
 import { createHealthBoard, type HealthBoard } from "./health.ts";
 import {
@@ -198,8 +199,8 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       if (setBrowserHeaders(req, res)) return;
       const refusal = checkHead(req, limits.maxMetadataBytes);
       if (refusal === undefined) return app.routing(req, res);
-      const protocol = protocolOf(req.headers, rpcPaths.has(req.url ?? ""));
-      void writeResponse(res, renderFailureFor(protocol, refusal, transcoder));
+      const form = formOf(req, rpcPaths.has(splitTarget(req.url ?? "").path));
+      void writeResponse(res, renderFailure(form, refusal, transcoder.renderFailure));
     },
   });
 
@@ -293,14 +294,14 @@ async function createApp(parts: AppParts): Promise<FastifyInstance> {
   // Whatever Fastify has no route for, or does not understand, the transcoder answers.
   const fallBack = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     reply.hijack();
-    const protocol = protocolOf(request.raw.headers, false);
     const { raw: req } = request;
     const { raw: res } = reply;
-    if (protocol === "rest") return serveRest(transcoder, req, res, contextOf(readClient, req));
+    const form = formOf(req, false);
+    if (form.protocol === "rest") return serveRest(transcoder, req, res, contextOf(readClient, req));
     const error = refuse("RPC_NOT_FOUND", `there is no RPC ${request.raw.url}`, {
       path: request.raw.url ?? "",
     });
-    return writeResponse(res, renderFailureFor(protocol, error, transcoder));
+    return writeResponse(res, renderFailure(form, error, transcoder.renderFailure));
   };
 
   const app = Fastify({

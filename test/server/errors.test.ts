@@ -116,16 +116,32 @@ describe("an RPC that there is not", () => {
     expect(grpcStatusOf(answer)).toEqual({ status: Code.Unimplemented, reason: "RPC_NOT_FOUND" });
   });
 
-  it.each(["application/proto", "application/connect+proto", "application/connect+json"])(
-    "is refused over Connect with %s",
+  it.each(paths.slice(0, 2))("is refused over Connect with a JSON body: %s", async (path) => {
+    const headers = { "content-type": "application/proto" };
+    const answer = await fetch(url + path, { method: "POST", headers });
+    expect([answer.status, jsonRefusalOf(await answer.text())]).toEqual([
+      404,
+      { code: "unimplemented", reason: "RPC_NOT_FOUND" },
+    ]);
+  });
+
+  it.each(["application/connect+proto", "application/connect+json"])(
+    "is refused in a Connect stream by the message that ends it, with %s",
     async (type) => {
-      const answer = await fetch(url + paths[0], { method: "POST", headers: { "content-type": type } });
-      expect([answer.status, jsonRefusalOf(await answer.text())]).toEqual([
-        404,
-        { code: "unimplemented", reason: "RPC_NOT_FOUND" },
-      ]);
+      const headers = { ":path": "/probing.Probe/Nothing", "content-type": type };
+      const answer = await request(connectHttp2(url), headers, envelope(""));
+      expect([answer.status, answer.headers["content-type"]]).toEqual([200, type]);
+      expect(endOfStream(answer.body)).toEqual({ code: "unimplemented", reason: "RPC_NOT_FOUND" });
     },
   );
+
+  it("is refused in a GET of Connect", async () => {
+    const answer = await fetch(`${url}/probing.Probe/Nothing?connect=v1&encoding=json&message={}`);
+    expect([answer.status, jsonRefusalOf(await answer.text())]).toEqual([
+      404,
+      { code: "unimplemented", reason: "RPC_NOT_FOUND" },
+    ]);
+  });
 });
 
 describe("a request on the path of an RPC that is of no protocol", () => {

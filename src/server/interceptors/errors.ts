@@ -54,14 +54,37 @@ function refuseFaults(faults: readonly RuleFault[]): ConnectError {
   );
 }
 
-/** What Connect says of a stream that it can not read: "parse binary: …", "received compressed envelope, …". */
+/** Gives a reason to what Connect says of a stream that it cannot read. */
 function explainStream(error: ConnectError): ConnectError {
-  const { code, rawMessage } = error;
-  if (code === Code.Internal && rawMessage.startsWith("parse binary")) return refuseMalformed(rawMessage);
-  if (code === Code.Internal && rawMessage.startsWith("received compressed envelope"))
-    return refuseCompressed();
-  const maxBytes = /larger than configured readMaxBytes (\d+)/.exec(rawMessage)?.[1];
-  return code === Code.ResourceExhausted && maxBytes !== undefined ? refuseBody(Number(maxBytes)) : error;
+  const text = error.rawMessage;
+  switch (error.code) {
+    case Code.Internal:
+      if (text.startsWith("parse binary")) return refuseMalformed(text);
+      if (text.startsWith("received compressed envelope")) return refuseCompressed();
+      return text === "decompression failed" ? refuseUndecodable() : error;
+    case Code.InvalidArgument:
+      if (text === "decompression failed") return refuseUndecodable();
+      if (text === "unexpected end flag") return refuseMalformed(text);
+      return /^protocol error: (incomplete envelope|promised \d+ bytes)/.test(text)
+        ? refuse("BODY_INCOMPLETE", "the request ends within a message")
+        : error;
+    case Code.ResourceExhausted: {
+      const maxBytes = /larger than configured readMaxBytes (\d+)/.exec(text)?.[1];
+      return maxBytes === undefined ? error : refuseBody(Number(maxBytes));
+    }
+    case Code.Unimplemented:
+      if (text.startsWith("protocol error: missing input message"))
+        return refuse("NOT_IMPLEMENTED", "the request has no message; this call takes one");
+      return text.startsWith("protocol error: received extra input message")
+        ? refuse("NOT_IMPLEMENTED", "the request has several messages; this call takes one")
+        : error;
+    default:
+      return error;
+  }
+}
+
+function refuseUndecodable(): ConnectError {
+  return refuse("ENCODING_INVALID", "a message is not in the encoding that the headers announce");
 }
 
 /** Refuses bytes that are no message of the request's type. */

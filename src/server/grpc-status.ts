@@ -1,0 +1,99 @@
+/**
+ * Writes the status of a gRPC call into header fields, in a form and a size that every client takes.
+ *
+ * Clients bound the fields of an answer: grpc-java and grpcio by 8 KiB, and a call whose status is larger fails with
+ * an error of the client, without code and details. A status is therefore cut to fit: the text, then what varies.
+ */
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { type Any, anyIs, anyPack, anyUnpack } from "@bufbuild/protobuf/wkt";
+import { type ConnectError, decodeBinaryHeader, encodeBinaryHeader } from "@connectrpc/connect";
+import {
+  headerGrpcMessage,
+  headerStatusDetailsBin,
+  setTrailerStatus,
+} from "@connectrpc/connect/protocol-grpc";
+import { BadRequestSchema, ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { type Status, StatusSchema } from "#gen/google/rpc/status_pb.ts";
+import { encodeGrpcMessage } from "./grpc-message.ts";
+
+/** Bytes of the UTF-8 of a status message; up to three times as many when they are percent-encoded. */
+const maxMessageBytes = 1024;
+/** Bytes of a google.rpc.Status; 4,096 in base64. */
+const maxStatusBytes = 3072;
+/** Bytes of one text in a detail of a status that is cut. */
+const maxDetailTextBytes = 128;
+
+/** Writes the status of a failed call into the headers, or the trailers, that end it. */
+export function setGrpcStatus(target: Headers, error: ConnectError): Headers {
+  return respellGrpcStatus(setTrailerStatus(target, error));
+}
+
+/** Respells a status that Connect wrote: its text as in encodeGrpcMessage, and all of it no larger than clients take. */
+export function respellGrpcStatus(target: Headers): Headers {
+  const text = target.get(headerGrpcMessage);
+  if (text !== null) {
+    target.set(headerGrpcMessage, encodeGrpcMessage(cutText(decodeURIComponent(text), maxMessageBytes)));
+  }
+  const details = target.get(headerStatusDetailsBin);
+  // In base64, four characters are three bytes.
+  if (details !== null && details.length > (maxStatusBytes / 3) * 4) {
+    const status = fitStatus(decodeBinaryHeader(details, StatusSchema));
+    target.set(headerStatusDetailsBin, encodeBinaryHeader(status, StatusSchema));
+  }
+  return target;
+}
+
+/** Cuts the texts of a status, and keeps of its details the first that fit. */
+function fitStatus({ code, message, details }: Status): Status {
+  const status = create(StatusSchema, { code, message: cutText(message, maxMessageBytes) });
+  for (const detail of details) {
+    const room = maxStatusBytes - toBinary(StatusSchema, status).length;
+    const cut = cutDetail(detail, room - anyOverheadBytes);
+    if (cut !== undefined) status.details.push(cut);
+  }
+  return status;
+}
+
+/** Bytes of the tag, the lengths and the type URL around a detail. */
+const anyOverheadBytes = 80;
+
+/** Cuts a detail to a number of bytes; undefined if it does not fit. */
+function cutDetail(detail: Any, maxBytes: number): Any | undefined {
+  if (anyIs(detail, ErrorInfoSchema)) return cutErrorInfo(detail, maxBytes);
+  if (anyIs(detail, BadRequestSchema)) return cutBadRequest(detail, maxBytes);
+  return detail.value.length <= maxBytes ? detail : undefined;
+}
+
+/** The reason stays, whatever else has to go. */
+function cutErrorInfo(detail: Any, maxBytes: number): Any {
+  const info = fromBinary(ErrorInfoSchema, detail.value);
+  for (const [name, value] of Object.entries(info.metadata)) {
+    info.metadata[name] = cutText(value, maxDetailTextBytes);
+  }
+  if (toBinary(ErrorInfoSchema, info).length > maxBytes) info.metadata = {};
+  return anyPack(ErrorInfoSchema, info);
+}
+
+function cutBadRequest(detail: Any, maxBytes: number): Any | undefined {
+  const { fieldViolations = [] } = anyUnpack(detail, BadRequestSchema) ?? {};
+  const kept = create(BadRequestSchema);
+  let bytes = 0;
+  for (const violation of fieldViolations) {
+    violation.field = cutText(violation.field, maxDetailTextBytes);
+    violation.description = cutText(violation.description, maxDetailTextBytes);
+    const one = create(BadRequestSchema, { fieldViolations: [violation] });
+    bytes += toBinary(BadRequestSchema, one).length;
+    if (bytes > maxBytes) break;
+    kept.fieldViolations.push(violation);
+  }
+  return kept.fieldViolations.length > 0 ? anyPack(BadRequestSchema, kept) : undefined;
+}
+
+/** Cuts a text to a number of bytes of UTF-8, between two characters, and marks it as cut. */
+function cutText(text: string, maxBytes: number): string {
+  if (Buffer.byteLength(text) <= maxBytes) return text;
+  const { read } = new TextEncoder().encodeInto(text, new Uint8Array(maxBytes - ellipsisBytes));
+  return `${text.slice(0, read)}…`;
+}
+
+const ellipsisBytes = 3;

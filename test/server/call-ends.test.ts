@@ -1,0 +1,465 @@
+import { once } from "node:events";
+import { gzipSync } from "node:zlib";
+import { fromBinary } from "@bufbuild/protobuf";
+import { Code, createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { BadRequestSchema, ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { StatusSchema } from "#gen/google/rpc/status_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { refuse } from "../../src/errors.ts";
+import type { ServerLimits } from "../../src/server/server.ts";
+import { connectFramed, type FramedAnswer, type FramedConnection } from "./frames.ts";
+import { type ProbeBehaviour, serveProbe } from "./probe.ts";
+import { envelope } from "./raw.ts";
+import { serve } from "./serve.ts";
+
+/** How gRPC tells a client that a call failed. */
+interface GrpcEnd {
+  /** "headers" for Trailers-Only, "trailers" behind the frames that are named. */
+  readonly status: "headers" | "trailers";
+  readonly frames: readonly string[];
+  readonly code: number;
+  readonly reason: string | undefined;
+}
+
+/** A call that is refused: what the server does, what the client sends. */
+interface Refused {
+  readonly behaviour?: ProbeBehaviour;
+  readonly limits?: Partial<ServerLimits>;
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Undefined leaves the request open. */
+  readonly body?: Uint8Array | undefined;
+  readonly end: Omit<GrpcEnd, "status" | "frames">;
+}
+
+const fail = (): never => {
+  throw refuse("KEY_INVALID", "text: is no key, see 100%", { field: "text" }, [
+    { field: "text", description: "is no key" },
+  ]);
+};
+const crash = (): never => {
+  throw new Error("a bug");
+};
+const hang = () => new Promise<never>(() => {});
+/** A behaviour of the calls of every kind. */
+const always = (act: () => Promise<never> | never): ProbeBehaviour => ({
+  ask: act,
+  // biome-ignore lint/correctness/useYield: it fails before there is an answer
+  async *watch() {
+    await act();
+  },
+  collect: act,
+  // biome-ignore lint/correctness/useYield: it fails before there is an answer
+  async *chat() {
+    await act();
+  },
+});
+const flag = 1;
+
+const refusals: Record<string, Refused> = {
+  "an unknown RPC": {
+    path: "/probing.Probe/Nothing",
+    end: { code: Code.Unimplemented, reason: "RPC_NOT_FOUND" },
+  },
+  "an unknown service": {
+    path: "/probing.Nobody/Ask",
+    end: { code: Code.Unimplemented, reason: "RPC_NOT_FOUND" },
+  },
+  "metadata above the limit": {
+    headers: { "x-large": "x".repeat(20_000) },
+    end: { code: Code.ResourceExhausted, reason: "METADATA_TOO_LARGE" },
+  },
+  "a message above the limit": {
+    limits: { maxMessageBytes: 1000 },
+    body: envelope(new Uint8Array(2000)),
+    end: { code: Code.ResourceExhausted, reason: "BODY_TOO_LARGE" },
+  },
+  "a message above the limit that is announced alone": {
+    limits: { maxMessageBytes: 1000 },
+    body: envelope(new Uint8Array(2000)).subarray(0, 5),
+    end: { code: Code.ResourceExhausted, reason: "BODY_TOO_LARGE" },
+  },
+  "a compressed message above the limit": {
+    limits: { maxMessageBytes: 1000 },
+    headers: { "grpc-encoding": "gzip" },
+    body: envelope(gzipSync(new Uint8Array(2000)), flag),
+    end: { code: Code.ResourceExhausted, reason: "BODY_TOO_LARGE" },
+  },
+  "bytes that are no message": {
+    body: envelope(Uint8Array.of(0x0a, 0x05, 0x61)),
+    end: { code: Code.InvalidArgument, reason: "MESSAGE_MALFORMED" },
+  },
+  "a compressed message without an encoding": {
+    body: envelope(gzipSync(""), flag),
+    end: { code: Code.Internal, reason: "ENCODING_MISSING" },
+  },
+  "bytes that are not compressed as announced": {
+    headers: { "grpc-encoding": "gzip" },
+    body: envelope("no gzip", flag),
+    end: { code: Code.InvalidArgument, reason: "ENCODING_INVALID" },
+  },
+  "a request that ends within a message": {
+    body: envelope("{}").subarray(0, 6),
+    end: { code: Code.InvalidArgument, reason: "BODY_INCOMPLETE" },
+  },
+  "a request that ends within a prefix": {
+    body: Uint8Array.of(0, 0),
+    end: { code: Code.InvalidArgument, reason: "BODY_INCOMPLETE" },
+  },
+  "an encoding that is not supported": {
+    headers: { "grpc-encoding": "snappy" },
+    end: { code: Code.Unimplemented, reason: "ENCODING_UNSUPPORTED" },
+  },
+  "a timeout that is no time": {
+    headers: { "grpc-timeout": "soon" },
+    end: { code: Code.InvalidArgument, reason: "TIMEOUT_INVALID" },
+  },
+  "a deadline that passes": {
+    behaviour: always(hang),
+    headers: { "grpc-timeout": "20m" },
+    end: { code: Code.DeadlineExceeded, reason: "DEADLINE_EXCEEDED" },
+  },
+  "a deadline that has passed": {
+    behaviour: always(hang),
+    headers: { "grpc-timeout": "0m" },
+    end: { code: Code.DeadlineExceeded, reason: "DEADLINE_EXCEEDED" },
+  },
+  "a handler that refuses": {
+    behaviour: always(fail),
+    end: { code: Code.InvalidArgument, reason: "KEY_INVALID" },
+  },
+  "a handler that breaks": {
+    behaviour: always(crash),
+    end: { code: Code.Internal, reason: "INTERNAL" },
+  },
+  "no room for calls": {
+    limits: { maxCalls: 0, maxStreams: 0 },
+    end: { code: Code.ResourceExhausted, reason: "SERVER_BUSY" },
+  },
+};
+
+const types = ["application/grpc", "application/grpc+proto"];
+const methods = ["Ask", "Watch", "Collect", "Chat"];
+
+describe.each(types)("a gRPC call with %s that fails before its first message", (type) => {
+  describe.each(Object.entries(refusals))("for %s", (_name, refused) => {
+    it.each(methods)("ends %s in one HEADERS frame with the whole status", async (method) => {
+      const { port } = await serveProbe(refused.behaviour, refused.limits);
+      const connection = connectFramed(port);
+      const headers = {
+        ":path": refused.path ?? `/probing.Probe/${method}`,
+        "content-type": type,
+        te: "trailers",
+        ...refused.headers,
+      };
+      const answer = await connection.send(headers, refused.body ?? envelope(""));
+      expect(endOf(answer)).toEqual({ status: "headers", frames: ["HEADERS END_STREAM"], ...refused.end });
+      expect(answer.headers["content-type"]).toBe("application/grpc+proto");
+    });
+  });
+});
+
+describe("a gRPC call with JSON", () => {
+  it.each(["an unknown RPC", "metadata above the limit", "a handler that refuses", "no room for calls"])(
+    "ends in the same way, in its own type: %s",
+    async (name) => {
+      const { behaviour, limits, path, headers, end } = refusals[name] as Refused;
+      const { port } = await serveProbe(behaviour, limits);
+      for (const method of methods) {
+        const target = path ?? `/probing.Probe/${method}`;
+        const answer = await connectFramed(port).send(
+          { ":path": target, "content-type": "application/grpc+json", ...headers },
+          envelope("{}"),
+        );
+        expect(endOf(answer)).toEqual({ status: "headers", frames: ["HEADERS END_STREAM"], ...end });
+        expect(answer.headers["content-type"]).toBe("application/grpc+json");
+      }
+    },
+  );
+});
+
+describe("a gRPC call", () => {
+  const call = (connection: FramedConnection, method: string, body: Uint8Array | undefined = envelope("")) =>
+    connection.send({ ":path": `/probing.Probe/${method}`, "content-type": "application/grpc" }, body);
+
+  it.each([
+    ["without a message", Buffer.alloc(0)],
+    ["with two messages", Buffer.concat([envelope(""), envelope("")])],
+  ])("that takes one message and comes %s ends in one HEADERS frame", async (_what, body) => {
+    const { port } = await serveProbe();
+    for (const method of ["Ask", "Watch"]) {
+      expect(endOf(await call(connectFramed(port), method, body))).toEqual({
+        status: "headers",
+        frames: ["HEADERS END_STREAM"],
+        code: Code.Unimplemented,
+        reason: "NOT_IMPLEMENTED",
+      });
+    }
+  });
+
+  it("above the rate of its client ends in one HEADERS frame", async () => {
+    const { port } = await serveProbe({}, { maxCallsPerSecond: 1 });
+    const connection = connectFramed(port);
+    for (const method of methods) await call(connection, method);
+    for (const method of methods) {
+      expect(endOf(await call(connection, method))).toEqual({
+        status: "headers",
+        frames: ["HEADERS END_STREAM"],
+        code: Code.ResourceExhausted,
+        reason: "RATE_LIMITED",
+      });
+    }
+  });
+
+  it("above the number of calls at a time ends in one HEADERS frame, while its request is open", async () => {
+    const { port } = await serveProbe({}, { maxCalls: 0, maxStreams: 0 });
+    const connection = connectFramed(port);
+    for (const method of methods) {
+      const { session, read } = connection;
+      const stream = session.request({
+        ":method": "POST",
+        ":path": `/probing.Probe/${method}`,
+        "content-type": "application/grpc",
+      });
+      stream.write(envelope(""));
+      expect(endOf(await read(stream))).toMatchObject({ status: "headers", reason: "SERVER_BUSY" });
+    }
+  });
+
+  it("that does not arrive in time ends in one HEADERS frame", async () => {
+    const { port } = await serveProbe({}, { maxReceiveMs: 20 });
+    const { session, read } = connectFramed(port);
+    for (const type of ["application/grpc", "application/grpc+json"]) {
+      const headers = { ":method": "POST", ":path": "/probing.Probe/Ask", "content-type": type };
+      const stream = session.request(headers);
+      stream.write(envelope("{}").subarray(0, 6));
+      expect(endOf(await read(stream))).toEqual({
+        status: "headers",
+        frames: ["HEADERS END_STREAM"],
+        code: Code.DeadlineExceeded,
+        reason: "REQUEST_TOO_SLOW",
+      });
+    }
+  });
+
+  it.each(methods)("of %s that a stopping server breaks off ends in one HEADERS frame", async (method) => {
+    const entered = Promise.withResolvers<void>();
+    const act = () => {
+      entered.resolve();
+      return hang();
+    };
+    const { server, port } = await serveProbe(always(act), { maxDrainMs: 20 });
+    const answer = call(connectFramed(port), method);
+    await entered.promise;
+    const closed = server.close();
+    expect(endOf(await answer)).toEqual({
+      status: "headers",
+      frames: ["HEADERS END_STREAM"],
+      code: Code.Unavailable,
+      reason: "SHUTTING_DOWN",
+    });
+    await closed;
+  });
+
+  it("that a stopping server breaks off after a message ends in trailers", async () => {
+    const { server, port } = await serveProbe(
+      {
+        async *watch(_item, { signal }) {
+          yield { text: "one" };
+          await once(signal, "abort");
+        },
+      },
+      { maxDrainMs: 20 },
+    );
+    const { session, read } = connectFramed(port);
+    const headers = {
+      ":method": "POST",
+      ":path": "/probing.Probe/Watch",
+      "content-type": "application/grpc",
+    };
+    const stream = session.request(headers);
+    const answer = read(stream);
+    stream.end(envelope(""));
+    await once(stream, "data");
+    const closed = server.close();
+    expect(endOf(await answer)).toEqual({
+      status: "trailers",
+      frames: ["HEADERS", "DATA", "HEADERS END_STREAM"],
+      code: Code.Unavailable,
+      reason: "SHUTTING_DOWN",
+    });
+    await closed;
+  });
+
+  it.each(["Watch", "Chat"])("of %s that fails after a message ends in trailers", async (method) => {
+    const behaviour: ProbeBehaviour = {
+      async *watch() {
+        yield { text: "one" };
+        fail();
+      },
+      async *chat() {
+        yield { text: "one" };
+        fail();
+      },
+    };
+    const { port } = await serveProbe(behaviour);
+    const answer = await call(connectFramed(port), method);
+    expect(endOf(answer)).toEqual({
+      status: "trailers",
+      frames: ["HEADERS", "DATA", "HEADERS END_STREAM"],
+      code: Code.InvalidArgument,
+      reason: "KEY_INVALID",
+    });
+  });
+
+  it("of a stream without messages that succeeds ends in trailers", async () => {
+    const { port } = await serveProbe({ async *watch() {} });
+    const answer = await call(connectFramed(port), "Watch");
+    expect(answer.frames.map(({ endStream }) => endStream)).toEqual([false, true]);
+    expect(answer.trailers["grpc-status"]).toBe("0");
+  });
+
+  it("carries its message, ErrorInfo and BadRequest in each of the two forms", async () => {
+    const { port } = await serveProbe({
+      ask: fail,
+      async *watch() {
+        yield {};
+        fail();
+      },
+    });
+    const connection = connectFramed(port);
+    for (const method of ["Ask", "Watch"]) {
+      const { fields, details } = statusOf(await call(connection, method));
+      expect(fields["grpc-message"]).toBe("text: is no key, see 100%25");
+      const [info, badRequest] = details;
+      expect(fromBinary(ErrorInfoSchema, info?.value ?? new Uint8Array())).toMatchObject({
+        reason: "KEY_INVALID",
+        domain: "quantum-safe-playground",
+        metadata: { field: "text" },
+      });
+      expect(
+        fromBinary(BadRequestSchema, badRequest?.value ?? new Uint8Array()).fieldViolations,
+      ).toMatchObject([{ field: "text", description: "is no key" }]);
+    }
+  });
+});
+
+describe("a gRPC call of a caller who is refused", () => {
+  it.each([
+    ["without a token", "Sign", {}, Code.Unauthenticated, "TOKEN_MISSING"],
+    ["without a token", "SignStream", {}, Code.Unauthenticated, "TOKEN_MISSING"],
+    ["without a token", "WatchAuditLog", {}, Code.Unauthenticated, "TOKEN_MISSING"],
+    ["with a forged token", "Sign", { authorization: "forged" }, Code.Unauthenticated, "TOKEN_FORGED"],
+    [
+      "with a forged token",
+      "WatchAuditLog",
+      { authorization: "forged" },
+      Code.Unauthenticated,
+      "TOKEN_FORGED",
+    ],
+    ["of another role", "GetAuditLog", { authorization: "ada" }, Code.PermissionDenied, "ROLE_MISSING"],
+    ["of another role", "WatchAuditLog", { authorization: "ada" }, Code.PermissionDenied, "ROLE_MISSING"],
+  ] as const)("%s ends %s in one HEADERS frame", async (_who, method, headers, code, reason) => {
+    const port = await serveKms();
+    const answer = await connectFramed(port).send(
+      { ":path": `/kms.KmsService/${method}`, "content-type": "application/grpc", ...headers },
+      envelope(""),
+    );
+    expect(endOf(answer)).toEqual({ status: "headers", frames: ["HEADERS END_STREAM"], code, reason });
+  });
+});
+
+describe("the status of a gRPC call", () => {
+  /** grpc-java and grpcio take 8 KiB of header fields; each counts with 32 bytes more (RFC 9113, section 6.5.2). */
+  const clientLimitBytes = 8192;
+
+  it.each(methods)("fits into what clients take, however large the refusal of %s is", async (method) => {
+    const act = (): never => {
+      const text = "ü".repeat(5000);
+      const violations = Array.from({ length: 500 }, (_, index) => ({
+        field: `items[${index}]`,
+        description: text,
+      }));
+      throw refuse("FIELD_INVALID", text, { path: text, field: text }, violations);
+    };
+    const { port } = await serveProbe(always(act));
+    const answer = await connectFramed(port).send(
+      { ":path": `/probing.Probe/${method}`, "content-type": "application/grpc" },
+      envelope(""),
+    );
+    expect(endOf(answer)).toMatchObject({ code: Code.InvalidArgument, reason: "FIELD_INVALID" });
+    expect(bytesOf(answer.headers)).toBeLessThan(clientLimitBytes);
+    const [, badRequest] = statusOf(answer).details;
+    expect(
+      fromBinary(BadRequestSchema, badRequest?.value ?? new Uint8Array()).fieldViolations[0],
+    ).toMatchObject({
+      field: "items[0]",
+      description: expect.stringMatching(/^ü+…$/),
+    });
+  });
+
+  it("fits into what clients take for a path as long as requests may have", async () => {
+    const { port } = await serveProbe();
+    const answer = await connectFramed(port).send(
+      { ":path": `/probing.Probe/${"N".repeat(16_000)}`, "content-type": "application/grpc" },
+      envelope(""),
+    );
+    expect(endOf(answer)).toMatchObject({ code: Code.Unimplemented, reason: "RPC_NOT_FOUND" });
+    expect(bytesOf(answer.headers)).toBeLessThan(clientLimitBytes);
+  });
+});
+
+function bytesOf(fields: Readonly<Record<string, unknown>>): number {
+  return Object.entries(fields).reduce(
+    (sum, [name, value]) => sum + name.length + String(value).length + 32,
+    0,
+  );
+}
+
+function statusOf({ headers, trailers }: FramedAnswer) {
+  const isTrailersOnly = headers["grpc-status"] !== undefined;
+  const fields = isTrailersOnly ? headers : trailers;
+  const bytes = Buffer.from(String(fields["grpc-status-details-bin"] ?? ""), "base64");
+  return { isTrailersOnly, fields, ...fromBinary(StatusSchema, bytes) };
+}
+
+/** How a call ended; everything that a client needs of it is compared, its two codes with each other. */
+function endOf(answer: FramedAnswer): GrpcEnd {
+  expect(answer.status).toBe(200);
+  expect(answer.headers["content-type"]).toMatch(/^application\/grpc\+/);
+  const { isTrailersOnly, fields, code, message, details } = statusOf(answer);
+  expect(fields["grpc-status"]).toBe(String(code));
+  expect(message).not.toBe("");
+  const info = details.find(({ typeUrl }) => typeUrl === "type.googleapis.com/google.rpc.ErrorInfo");
+  return {
+    status: isTrailersOnly ? "headers" : "trailers",
+    frames: answer.frames
+      .filter(({ type }) => type !== "RST_STREAM")
+      .map(({ type, endStream }) => (endStream ? `${type} END_STREAM` : type)),
+    code,
+    reason: info && fromBinary(ErrorInfoSchema, info.value).reason,
+  };
+}
+
+/** Serves the key service to a caller with the token "ada", who is a user. */
+async function serveKms(): Promise<number> {
+  const { server, port } = await serve({
+    services: [createServiceImplSpec<typeof KmsService>(KmsService, {} as ServiceImpl<typeof KmsService>)],
+    access: {
+      mode: "token",
+      authenticate: async (authorization) => {
+        if (authorization === "ada") {
+          return { role: "user", subject: "ada", issuedAt: new Date(0), expiresAt: new Date(0) };
+        }
+        if (authorization === null) throw refuse("TOKEN_MISSING", "there is no token");
+        throw refuse("TOKEN_FORGED", "the token is not ours");
+      },
+    },
+  });
+  onTestFinished(() => {
+    server.destroy();
+    return server.close();
+  });
+  return port;
+}

@@ -1,0 +1,121 @@
+/**
+ * Calls over HTTP/2 whose frames the test sees.
+ *
+ * An HTTP/2 client library hides how a stream ends: it reports the same for HEADERS with END_STREAM as for HEADERS
+ * and an empty DATA frame, and clients of gRPC do not take the second. Here, Node's library only decodes the
+ * fields (HPACK); the frames are read from the bytes of the connection.
+ */
+import http2 from "node:http2";
+import net from "node:net";
+import { Duplex } from "node:stream";
+import { onTestFinished } from "vitest";
+import { type RawAnswer, readStream } from "./raw.ts";
+
+/** A frame of a stream (RFC 9113, section 4.1). A header block of several frames counts as one. */
+export interface Frame {
+  readonly type: "DATA" | "HEADERS" | "RST_STREAM";
+  readonly streamId: number;
+  readonly payloadBytes: number;
+  readonly endStream: boolean;
+}
+
+/** An answer and the frames that it came in. */
+export interface FramedAnswer extends RawAnswer {
+  readonly frames: readonly Frame[];
+}
+
+/** A connection that closes with the test. */
+export interface FramedConnection {
+  readonly session: http2.ClientHttp2Session;
+  /** Frames of all streams, in the order in which they arrived. */
+  readonly frames: readonly Frame[];
+  /** Sends a request and reads the answer. A body that is undefined leaves the request open. */
+  send(headers: http2.OutgoingHttpHeaders, body: Uint8Array | string | undefined): Promise<FramedAnswer>;
+  /** Reads the answer of a stream that the test writes. */
+  read(stream: http2.ClientHttp2Stream): Promise<FramedAnswer>;
+}
+
+const frameHeaderBytes = 9;
+const endStreamFlag = 0x1;
+const endHeadersFlag = 0x4;
+const frameTypes: Readonly<Record<number, Frame["type"] | "CONTINUATION">> = {
+  0: "DATA",
+  1: "HEADERS",
+  3: "RST_STREAM",
+  9: "CONTINUATION",
+};
+
+/** Opens a connection without TLS. */
+export function connectFramed(port: number): FramedConnection {
+  const frames: Frame[] = [];
+  const session = http2.connect(`http://127.0.0.1:${port}`, {
+    createConnection: () => tap(net.connect(port, "127.0.0.1"), createFrameReader(frames)),
+    maxSendHeaderBlockLength: 1024 * 1024,
+  });
+  session.on("error", () => {}); // Every stream on it fails, and is told so.
+  onTestFinished(() => session.destroy());
+  const read = async (stream: http2.ClientHttp2Stream): Promise<FramedAnswer> => {
+    const answer = await readStream(stream);
+    return { ...answer, frames: frames.filter(({ streamId }) => streamId === stream.id) };
+  };
+  return {
+    session,
+    frames,
+    read,
+    send: (headers, body) => {
+      const stream = session.request({ ":method": "POST", ...headers });
+      if (body !== undefined) stream.end(body);
+      return read(stream);
+    },
+  };
+}
+
+/** A connection whose incoming bytes a function sees before its user does. */
+function tap(socket: net.Socket, onBytes: (bytes: Buffer) => void): Duplex {
+  const duplex = new Duplex({
+    read: () => void socket.resume(),
+    write: (chunk: Buffer, _encoding, callback) => void socket.write(chunk, callback),
+    final: (callback) => void socket.end(callback),
+    destroy: (error, callback) => {
+      socket.destroy();
+      callback(error);
+    },
+  });
+  socket.on("data", (chunk: Buffer) => {
+    onBytes(chunk);
+    if (!duplex.push(chunk)) socket.pause();
+  });
+  socket.on("end", () => duplex.push(null));
+  socket.on("error", (error) => duplex.destroy(error));
+  socket.on("close", () => duplex.destroy());
+  return duplex;
+}
+
+/** Makes a function that takes a server's bytes in pieces of any size and notes the frames of its streams. */
+function createFrameReader(frames: Frame[]): (bytes: Buffer) => void {
+  let rest = Buffer.alloc(0);
+  let block: Frame | undefined;
+  return (bytes) => {
+    rest = Buffer.concat([rest, bytes]);
+    while (rest.length >= frameHeaderBytes) {
+      const payloadBytes = rest.readUIntBE(0, 3);
+      if (rest.length < frameHeaderBytes + payloadBytes) return;
+      const type = frameTypes[rest.readUInt8(3)];
+      const flags = rest.readUInt8(4);
+      const streamId = rest.readUInt32BE(5) & 0x7fffffff;
+      rest = rest.subarray(frameHeaderBytes + payloadBytes);
+      if (type === undefined) continue;
+      if (type === "CONTINUATION") {
+        if (block === undefined) throw new Error("CONTINUATION without HEADERS");
+        block = { ...block, payloadBytes: block.payloadBytes + payloadBytes };
+      } else {
+        const mayEnd = type !== "RST_STREAM";
+        block = { type, streamId, payloadBytes, endStream: mayEnd && (flags & endStreamFlag) !== 0 };
+      }
+      const isWhole = block.type !== "HEADERS" || (flags & endHeadersFlag) !== 0;
+      if (!isWhole) continue;
+      frames.push(block);
+      block = undefined;
+    }
+  };
+}
