@@ -24,6 +24,7 @@ interface Reason {
 export const reasons = {
   // What a request can have wrong before a call is found for it.
   ROUTE_NOT_FOUND: { code: Code.NotFound },
+  METHOD_UNKNOWN: { code: Code.Unimplemented },
   METHOD_NOT_ALLOWED: { code: Code.Unimplemented, httpStatus: 405 },
   RPC_NOT_FOUND: { code: Code.Unimplemented, httpStatus: 404 },
   SERVICE_UNKNOWN: { code: Code.NotFound },

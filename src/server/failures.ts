@@ -42,7 +42,8 @@ export interface CallForm {
 /** What tells the protocol of a request; the target as HTTP/1.1 has it, path and query. */
 export type CallHead = Pick<IncomingMessage, "headers" | "url">;
 
-const json: CallForm = { protocol: "rest", contentType: "application/json" };
+/** The form of REST, and of requests that are of no protocol. */
+export const restForm: CallForm = { protocol: "rest", contentType: "application/json" };
 const connectJson: CallForm = { protocol: "connect", contentType: "application/json" };
 
 /**
@@ -63,7 +64,7 @@ export function formOf({ headers, url = "" }: CallHead, isRpcPath: boolean): Cal
     headers["connect-protocol-version"] !== undefined ||
     /^application\/proto(;|$)/.test(type) ||
     /[?&]connect=v1(&|$)/.test(url);
-  return isConnect || isRpcPath ? connectJson : json;
+  return isConnect || isRpcPath ? connectJson : restForm;
 }
 
 /**

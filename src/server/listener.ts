@@ -11,11 +11,13 @@ import https from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { Server as TlsServer } from "node:tls";
+import { ConnectError } from "@connectrpc/connect";
 import { refuse, refuseMetadata } from "../errors.ts";
 import type { RestResponse } from "../transcoding/http.ts";
 import { Http2Response } from "./http2-response.ts";
 import { lingerMs } from "./linger.ts";
 import type { RequestHandler, StreamHandler } from "./node-http.ts";
+import { refuseUnknownMethod } from "./path-methods.ts";
 import type { TlsOptions } from "./tls.ts";
 
 /** What a listener is made of. */
@@ -92,6 +94,10 @@ export function createListener(options: ListenerOptions): Listener {
   http1Server.on("checkExpectation", options.onRequest);
   http1Server.maxRequestsPerSocket = 0;
   http1Server.on("clientError", (error, socket) => answerBadRequest(error, socket, options));
+  // RFC 9110, section 9.3.6: CONNECT is for proxies. Node closes the connection if nobody answers.
+  http1Server.on("connect", (_req, socket) =>
+    answerBadRequest(refuseUnknownMethod("CONNECT"), socket, options),
+  );
   chooseProtocol(http1Server, http2Server, undecided, options);
   http1Server.on("connection", (socket: Socket) => {
     connections.add(socket);
@@ -193,6 +199,8 @@ function createHttp2Server(
     // A broken session harms its own streams alone; they have been told.
     session.on("error", () => {});
   });
+  // Node answers CONNECT itself unless there is a listener.
+  server.on("connect", options.onRequest as never);
   // Node makes a request of every stream in a listener of its own; ours goes before it.
   const [makeRequest] = server.listeners("stream");
   if (makeRequest === undefined) throw new Error("node:http2 has no stream listener");
@@ -266,7 +274,7 @@ function chooseProtocol(
 }
 
 /** Answers what is no HTTP/1.1 request, and lets the peer finish sending before the connection ends. */
-function answerBadRequest(error: NodeJS.ErrnoException, socket: Duplex, options: ListenerOptions): void {
+function answerBadRequest(error: ParseError | ConnectError, socket: Duplex, options: ListenerOptions): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
     return;
@@ -284,7 +292,23 @@ function answerBadRequest(error: NodeJS.ErrnoException, socket: Duplex, options:
   setTimeout(() => socket.destroy(), lingerMs).unref();
 }
 
-function explain(error: NodeJS.ErrnoException, options: ListenerOptions): Error {
+/** What Node says of bytes that it cannot parse as HTTP/1.1. */
+interface ParseError extends NodeJS.ErrnoException {
+  readonly rawPacket?: Buffer;
+  /** Where in the packet the parser stopped. */
+  readonly bytesParsed?: number;
+}
+
+/** The method of the request line in which the parser stopped; undefined if it is none. */
+function findMethod({ rawPacket = Buffer.alloc(0), bytesParsed = 0 }: ParseError): string | undefined {
+  const text = rawPacket.toString("latin1");
+  const line = text.slice(text.lastIndexOf("\n", bytesParsed - 1) + 1);
+  // RFC 9112, section 3; RFC 9110, section 5.6.2: a method is a token.
+  return /^([!#$%&'*+.^_`|~\w-]+) \S+ HTTP\/1\.[01]\r?\n/.exec(line)?.[1];
+}
+
+function explain(error: ParseError | ConnectError, options: ListenerOptions): Error {
+  if (error instanceof ConnectError) return error;
   switch (error.code) {
     case "HPE_HEADER_OVERFLOW":
       return refuseMetadata(options.maxMetadataBytes * headroom, options.maxMetadataBytes);
@@ -293,6 +317,11 @@ function explain(error: NodeJS.ErrnoException, options: ListenerOptions): Error 
         "REQUEST_TOO_SLOW",
         `the headers did not arrive within ${options.maxHeaderMs / 1000} seconds`,
       );
+    case "HPE_INVALID_METHOD": {
+      const method = findMethod(error);
+      if (method !== undefined) return refuseUnknownMethod(method);
+      return refuse("HTTP_INVALID", "this is not a request of HTTP/1.1 or HTTP/2");
+    }
     default:
       return refuse("HTTP_INVALID", "this is not a request of HTTP/1.1 or HTTP/2");
   }

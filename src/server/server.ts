@@ -22,7 +22,7 @@ import { createTranscoder, type Transcoder } from "../transcoding/transcoder.ts"
 import { createBrowserHeaders } from "./browser.ts";
 import { contextOf, createReadClient, type ReadClient } from "./client-address.ts";
 import { addServices, reachInterceptor, requestGate, tightenHandlers } from "./connect.ts";
-import { formOf, renderFailure } from "./failures.ts";
+import { type CallForm, formOf, renderFailure, restForm } from "./failures.ts";
 import { createGrpcUnaryHandler } from "./grpc-unary.ts";
 import { createHealthBoard, type HealthBoard } from "./health.ts";
 import {
@@ -42,7 +42,14 @@ import { lingerAfterAnswer } from "./linger.ts";
 import { createListener } from "./listener.ts";
 import { countMetadataBytes } from "./metadata.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
-import type { NodeRequest } from "./node-http.ts";
+import type { NodeRequest, NodeResponse } from "./node-http.ts";
+import {
+  createPathMethods,
+  isKnownMethod,
+  refuseMethod,
+  refuseUnknownMethod,
+  routedMethods,
+} from "./path-methods.ts";
 import { createReflection } from "./reflection.ts";
 import { serveRest, writeResponse } from "./rest.ts";
 import { readTlsOptions, type TlsFiles, watchTls } from "./tls.ts";
@@ -159,7 +166,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     shutdownSignal: shutdown.signal,
     onError: (error) => logUnobserved(options.logger, error),
   });
-  const app = await createApp({
+  const { app, fallBack } = await createApp({
     services,
     interceptors,
     transcoder,
@@ -198,7 +205,11 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       lingerAfterAnswer(req, res, limits.maxReceiveMs);
       if (setBrowserHeaders(req, res)) return;
       const refusal = checkHead(req, limits.maxMetadataBytes);
-      if (refusal === undefined) return app.routing(req, res);
+      if (refusal === undefined) {
+        if (routedMethods.has(req.method ?? "")) app.routing(req, res);
+        else void fallBack(req, res);
+        return;
+      }
       const form = formOf(req, rpcPaths.has(splitTarget(req.url ?? "").path));
       void writeResponse(res, renderFailure(form, refusal, transcoder.renderFailure));
     },
@@ -286,22 +297,36 @@ interface AppParts {
   readonly options: ServerOptions;
 }
 
-async function createApp(parts: AppParts): Promise<FastifyInstance> {
+/** The application, and what answers requests that it has no route for. */
+interface AppWithFallback {
+  readonly app: FastifyInstance;
+  readonly fallBack: (req: NodeRequest, res: NodeResponse) => Promise<void>;
+}
+
+async function createApp(parts: AppParts): Promise<AppWithFallback> {
   const { services, interceptors, transcoder, health, metrics, limits, shutdown, readClient, options } =
     parts;
   const registry = createRegistry(...collectFiles(services.map(({ service }) => service.file)));
 
-  // Whatever Fastify has no route for, or does not understand, the transcoder answers.
-  const fallBack = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    reply.hijack();
-    const { raw: req } = request;
-    const { raw: res } = reply;
+  const pathMethods = createPathMethods();
+  // The transcoder answers what Fastify has no route for or cannot read.
+  const fallBack = async (req: NodeRequest, res: NodeResponse): Promise<void> => {
+    const { method = "", url = "" } = req;
     const form = formOf(req, false);
-    if (form.protocol === "rest") return serveRest(transcoder, req, res, contextOf(readClient, req));
-    const error = refuse("RPC_NOT_FOUND", `there is no RPC ${request.raw.url}`, {
-      path: request.raw.url ?? "",
-    });
-    return writeResponse(res, renderFailure(form, error, transcoder.renderFailure));
+    const refuseIn = (form: CallForm, error: ConnectError): Promise<void> =>
+      writeResponse(res, renderFailure(form, error, transcoder.renderFailure));
+    if (!isKnownMethod(method)) return refuseIn(restForm, refuseUnknownMethod(method));
+    const { path } = splitTarget(url);
+    const isCall = form.protocol !== "rest";
+    const allow = pathMethods.allowInstead(method, path);
+    if (allow !== undefined && !(isCall && method === "POST"))
+      return refuseIn(restForm, refuseMethod(method, path, allow));
+    if (isCall) return refuseIn(form, refuse("RPC_NOT_FOUND", `there is no RPC ${path}`, { path }));
+    return serveRest(transcoder, req, res, contextOf(readClient, req));
+  };
+  const hijack = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    reply.hijack();
+    await fallBack(request.raw, reply.raw);
   };
 
   const app = Fastify({
@@ -309,11 +334,11 @@ async function createApp(parts: AppParts): Promise<FastifyInstance> {
     // Bodies are bounded where they are read.
     bodyLimit: Number.MAX_SAFE_INTEGER,
     frameworkErrors: (_error, request, reply) =>
-      void fallBack(request as FastifyRequest, reply as FastifyReply),
+      void hijack(request as FastifyRequest, reply as FastifyReply),
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
-  app.setNotFoundHandler(fallBack);
+  app.setNotFoundHandler(hijack);
   app.setErrorHandler(async (thrown: FastifyError, request, reply) => {
     reply.hijack();
     // The one thing that Fastify itself still reads of a request is its media type.
@@ -325,6 +350,13 @@ async function createApp(parts: AppParts): Promise<FastifyInstance> {
     if (!isRefusal)
       options.logger.error({ err: thrown, target: request.raw.url }, "request failed outside of any call");
     await writeResponse(reply.raw, transcoder.renderFailure(error));
+  });
+
+  const isRpc = new Set(
+    services.flatMap(({ methods }) => Object.values(methods).map(({ method }) => `/${nameOf(method)}`)),
+  );
+  app.addHook("onRoute", ({ url, method }) => {
+    if (!isRpc.has(url)) pathMethods.add(url, [method].flat());
   });
 
   const index = listRoutes(transcoder.routes);
@@ -360,10 +392,13 @@ async function createApp(parts: AppParts): Promise<FastifyInstance> {
         registry,
         renderFailure: transcoder.renderFailure,
       });
+      for (const { requestPath, allowedMethods } of router.handlers) {
+        pathMethods.add(requestPath, allowedMethods);
+      }
     },
   });
   await app.ready();
-  return app;
+  return { app, fallBack };
 }
 
 /** Tells whether a route of an RPC has the path "/". */

@@ -1,0 +1,110 @@
+import { Writable } from "node:stream";
+import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
+import { pino } from "pino";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createServer, type Server } from "../../src/server/server.ts";
+import { Probe } from "../gen/probing/probe_pb.ts";
+import { connectHttp2, exchangeBytes, jsonRefusalOf, request } from "./raw.ts";
+
+let server: Server;
+let url: string;
+let port: number;
+let log: string;
+beforeEach(async () => {
+  log = "";
+  const destination = new Writable({
+    write: (chunk, _encoding, callback) => {
+      log += chunk;
+      callback();
+    },
+  });
+  server = await createServer({
+    services: [createServiceImplSpec<typeof Probe>(Probe, {} as ServiceImpl<typeof Probe>)],
+    logger: pino({ level: "warn" }, destination),
+    pages: [async (app) => void app.get("/console/:name", (_request, reply) => reply.send("a page"))],
+  });
+  port = (await server.listen(0, "127.0.0.1")).port;
+  url = `http://127.0.0.1:${port}`;
+});
+afterEach(async () => {
+  server.destroy();
+  await server.close();
+  // What a caller does wrong is no fault of the server.
+  expect(log).toBe("");
+});
+
+/** Sends a request over HTTP/1.1 and over HTTP/2 and reads the status, the header allow and the reason of each. */
+async function send(method: string, path: string, headers: Record<string, string> = {}) {
+  const over2 = await request(connectHttp2(url), { ":method": method, ":path": path, ...headers }, "");
+  const lines = Object.entries({ host: "x", connection: "close", ...headers });
+  const text = await exchangeBytes(
+    port,
+    `${method} ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n`,
+  );
+  const [head = "", body = ""] = text.split("\r\n\r\n");
+  const [, status] = /^HTTP\/1\.1 (\d+) /.exec(head) ?? [];
+  const [, allow] = /^allow: (.*)$/im.exec(head) ?? [];
+  return [
+    { status: Number(status), allow, ...jsonRefusalOf(body) },
+    { status: over2.status, allow: over2.headers.allow, ...jsonRefusalOf(over2.body) },
+  ];
+}
+
+const paths = ["/probe/look", "/probing.Probe/Ask", "/livez", "/", "/console/a.js", "/nothing"];
+
+describe("a method that nobody registered", () => {
+  it.each(["BREW", "get", "A".repeat(100), "X-1"])(
+    "is refused with 501 on every path: %s",
+    async (method) => {
+      const refused = { status: 501, allow: undefined, code: "UNIMPLEMENTED", reason: "METHOD_UNKNOWN" };
+      for (const path of paths) expect(await send(method, path)).toEqual([refused, refused]);
+    },
+  );
+
+  it("is refused in the same form where a gRPC call sends it", async () => {
+    const answers = await send("BREW", "/probing.Probe/Ask", { "content-type": "application/grpc" });
+    for (const answer of answers) expect(answer).toMatchObject({ status: 501, reason: "METHOD_UNKNOWN" });
+  });
+});
+
+describe.each(["QUERY", "PROPFIND", "TRACE", "PATCH"])("the method %s", (method) => {
+  it.each([
+    ["/probe/look", "GET, HEAD, OPTIONS"],
+    ["/probe/look?text=a", "GET, HEAD, OPTIONS"],
+    ["/probe/ask", "OPTIONS, POST"],
+    ["/probing.Probe/Ask", "POST"],
+    ["/livez", "GET, HEAD"],
+    ["/metrics", "GET, HEAD"],
+    ["/", "GET, HEAD"],
+    ["/console/a.js", "GET, HEAD"],
+  ])("is refused with 405 and Allow at %s", async (path, allow) => {
+    const refused = { status: 405, allow, code: "UNIMPLEMENTED", reason: "METHOD_NOT_ALLOWED" };
+    expect(await send(method, path)).toEqual([refused, refused]);
+  });
+
+  it.each(["/nothing", "/console/a/b"])("finds nothing at %s", async (path) => {
+    for (const answer of await send(method, path)) {
+      expect(answer).toMatchObject({ status: 404, reason: "ROUTE_NOT_FOUND" });
+    }
+  });
+});
+
+describe("the method CONNECT", () => {
+  const refused = { code: "UNIMPLEMENTED", reason: "METHOD_UNKNOWN" };
+
+  it("is refused with 501 over HTTP/1.1, and the connection ends", async () => {
+    const answer = await exchangeBytes(
+      port,
+      "CONNECT example.org:443 HTTP/1.1\r\nhost: example.org:443\r\n\r\n",
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 501 /);
+    expect(jsonRefusalOf(answer.slice(answer.indexOf("\r\n\r\n")))).toEqual(refused);
+  });
+
+  it("is refused with 501 over HTTP/2, and the connection goes on", async () => {
+    const session = connectHttp2(url);
+    const answer = await request(session, { ":method": "CONNECT", ":authority": "example.org:443" }, "");
+    expect([answer.status, jsonRefusalOf(answer.body)]).toEqual([501, refused]);
+    expect((await request(session, { ":path": "/livez" })).status).toBe(200);
+  });
+});
