@@ -1,17 +1,16 @@
 import { once } from "node:events";
 import { gzipSync } from "node:zlib";
 import { fromBinary } from "@bufbuild/protobuf";
-import { Code, createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { Code } from "@connectrpc/connect";
+import { describe, expect, it } from "vitest";
 import { BadRequestSchema, ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { StatusSchema } from "#gen/google/rpc/status_pb.ts";
-import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { refuse } from "../../src/errors.ts";
 import type { ServerLimits } from "../../src/server/server.ts";
+import { afterOneMessage, always, crash, hang, refuseAtLength, refuseText } from "./failing.ts";
 import { connectFramed, type FramedAnswer, type FramedConnection } from "./frames.ts";
+import { serveGuarded } from "./guarded.ts";
 import { type ProbeBehaviour, serveProbe } from "./probe.ts";
 import { envelope } from "./raw.ts";
-import { serve } from "./serve.ts";
 
 /** How gRPC tells a client that a call failed. */
 interface GrpcEnd {
@@ -33,28 +32,6 @@ interface Refused {
   readonly end: Omit<GrpcEnd, "status" | "frames">;
 }
 
-const fail = (): never => {
-  throw refuse("KEY_INVALID", "text: is no key, see 100%", { field: "text" }, [
-    { field: "text", description: "is no key" },
-  ]);
-};
-const crash = (): never => {
-  throw new Error("a bug");
-};
-const hang = () => new Promise<never>(() => {});
-/** A behaviour of the calls of every kind. */
-const always = (act: () => Promise<never> | never): ProbeBehaviour => ({
-  ask: act,
-  // biome-ignore lint/correctness/useYield: it fails before there is an answer
-  async *watch() {
-    await act();
-  },
-  collect: act,
-  // biome-ignore lint/correctness/useYield: it fails before there is an answer
-  async *chat() {
-    await act();
-  },
-});
 const flag = 1;
 
 const refusals: Record<string, Refused> = {
@@ -126,7 +103,7 @@ const refusals: Record<string, Refused> = {
     end: { code: Code.DeadlineExceeded, reason: "DEADLINE_EXCEEDED" },
   },
   "a handler that refuses": {
-    behaviour: always(fail),
+    behaviour: always(refuseText),
     end: { code: Code.InvalidArgument, reason: "KEY_INVALID" },
   },
   "a handler that breaks": {
@@ -293,17 +270,7 @@ describe("a gRPC call", () => {
   });
 
   it.each(["Watch", "Chat"])("of %s that fails after a message ends in trailers", async (method) => {
-    const behaviour: ProbeBehaviour = {
-      async *watch() {
-        yield { text: "one" };
-        fail();
-      },
-      async *chat() {
-        yield { text: "one" };
-        fail();
-      },
-    };
-    const { port } = await serveProbe(behaviour);
+    const { port } = await serveProbe(afterOneMessage);
     const answer = await call(connectFramed(port), method);
     expect(endOf(answer)).toEqual({
       status: "trailers",
@@ -321,13 +288,7 @@ describe("a gRPC call", () => {
   });
 
   it("carries its message, ErrorInfo and BadRequest in each of the two forms", async () => {
-    const { port } = await serveProbe({
-      ask: fail,
-      async *watch() {
-        yield {};
-        fail();
-      },
-    });
+    const { port } = await serveProbe({ ...afterOneMessage, ask: refuseText });
     const connection = connectFramed(port);
     for (const method of ["Ask", "Watch"]) {
       const { fields, details } = statusOf(await call(connection, method));
@@ -361,7 +322,7 @@ describe("a gRPC call of a caller who is refused", () => {
     ["of another role", "GetAuditLog", { authorization: "ada" }, Code.PermissionDenied, "ROLE_MISSING"],
     ["of another role", "WatchAuditLog", { authorization: "ada" }, Code.PermissionDenied, "ROLE_MISSING"],
   ] as const)("%s ends %s in one HEADERS frame", async (_who, method, headers, code, reason) => {
-    const port = await serveKms();
+    const port = await serveGuarded();
     const answer = await connectFramed(port).send(
       { ":path": `/kms.KmsService/${method}`, "content-type": "application/grpc", ...headers },
       envelope(""),
@@ -375,15 +336,7 @@ describe("the status of a gRPC call", () => {
   const clientLimitBytes = 8192;
 
   it.each(methods)("fits into what clients take, however large the refusal of %s is", async (method) => {
-    const act = (): never => {
-      const text = "ü".repeat(5000);
-      const violations = Array.from({ length: 500 }, (_, index) => ({
-        field: `items[${index}]`,
-        description: text,
-      }));
-      throw refuse("FIELD_INVALID", text, { path: text, field: text }, violations);
-    };
-    const { port } = await serveProbe(always(act));
+    const { port } = await serveProbe(always(refuseAtLength));
     const answer = await connectFramed(port).send(
       { ":path": `/probing.Probe/${method}`, "content-type": "application/grpc" },
       envelope(""),
@@ -440,26 +393,4 @@ function endOf(answer: FramedAnswer): GrpcEnd {
     code,
     reason: info && fromBinary(ErrorInfoSchema, info.value).reason,
   };
-}
-
-/** Serves the key service to a caller with the token "ada", who is a user. */
-async function serveKms(): Promise<number> {
-  const { server, port } = await serve({
-    services: [createServiceImplSpec<typeof KmsService>(KmsService, {} as ServiceImpl<typeof KmsService>)],
-    access: {
-      mode: "token",
-      authenticate: async (authorization) => {
-        if (authorization === "ada") {
-          return { role: "user", subject: "ada", issuedAt: new Date(0), expiresAt: new Date(0) };
-        }
-        if (authorization === null) throw refuse("TOKEN_MISSING", "there is no token");
-        throw refuse("TOKEN_FORGED", "the token is not ours");
-      },
-    },
-  });
-  onTestFinished(() => {
-    server.destroy();
-    return server.close();
-  });
-  return port;
 }

@@ -1,0 +1,187 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { ServerLimits } from "../../src/server/server.ts";
+import { ItemSchema } from "../gen/probing/probe_pb.ts";
+import { afterOneMessage, always, crash, hang, refuseAtLength, refuseText } from "../server/failing.ts";
+import { serveGuarded } from "../server/guarded.ts";
+import { type ProbeBehaviour, serveProbe } from "../server/probe.ts";
+import { findPython } from "./python.ts";
+import {
+  type RawCall,
+  type RawClient,
+  type RawOutcome,
+  startGoClient,
+  startPythonClient,
+} from "./raw-client.ts";
+import { isMissing } from "./tools.ts";
+
+/** A call that is refused: what the server does, what the client sends, and what its library must tell. */
+interface Refused {
+  readonly behaviour?: ProbeBehaviour;
+  readonly limits?: Partial<ServerLimits>;
+  readonly call?: Partial<RawCall>;
+  readonly expected: Partial<RawOutcome>;
+}
+
+const large = toBinary(ItemSchema, create(ItemSchema, { text: "a".repeat(2000) }));
+
+const refusals: Record<string, Refused> = {
+  "an unknown RPC": {
+    call: { path: "/probing.Probe/Nothing" },
+    expected: {
+      code: Code.Unimplemented,
+      reason: "RPC_NOT_FOUND",
+      message: "there is no RPC /probing.Probe/Nothing",
+      metadata: { path: "/probing.Probe/Nothing" },
+    },
+  },
+  "an unknown service": {
+    call: { path: "/probing.Nobody/Ask" },
+    expected: { code: Code.Unimplemented, reason: "RPC_NOT_FOUND" },
+  },
+  "a path of 10,000 characters": {
+    call: { path: `/probing.Probe/${"N".repeat(10_000)}` },
+    expected: { code: Code.Unimplemented, reason: "RPC_NOT_FOUND" },
+  },
+  "metadata above the limit": {
+    call: { headers: { "x-large": "x".repeat(20_000) } },
+    expected: { code: Code.ResourceExhausted, reason: "METADATA_TOO_LARGE" },
+  },
+  "a message above the limit": {
+    limits: { maxMessageBytes: 1000 },
+    call: { message: large },
+    expected: { code: Code.ResourceExhausted, reason: "BODY_TOO_LARGE", metadata: { maxBytes: "1000" } },
+  },
+  "a compressed message above the limit": {
+    limits: { maxMessageBytes: 1000 },
+    call: { message: large, gzip: true },
+    expected: { code: Code.ResourceExhausted, reason: "BODY_TOO_LARGE" },
+  },
+  "bytes that are no message": {
+    call: { message: Uint8Array.of(0x0a, 0x05, 0x61) },
+    expected: { code: Code.InvalidArgument, reason: "MESSAGE_MALFORMED" },
+  },
+  "a handler that refuses": {
+    behaviour: always(refuseText),
+    expected: {
+      code: Code.InvalidArgument,
+      reason: "KEY_INVALID",
+      message: "text: is no key, see 100%",
+      metadata: { field: "text" },
+      fields: ["text"],
+    },
+  },
+  "a refusal larger than clients take": {
+    behaviour: always(refuseAtLength),
+    expected: { code: Code.InvalidArgument, reason: "FIELD_INVALID" },
+  },
+  "a handler that breaks": {
+    behaviour: always(crash),
+    expected: { code: Code.Internal, reason: "INTERNAL", message: "internal error" },
+  },
+  "no room for calls": {
+    limits: { maxCalls: 0, maxStreams: 0 },
+    expected: { code: Code.ResourceExhausted, reason: "SERVER_BUSY", retryAfter: "1s" },
+  },
+};
+
+type Method = readonly [name: string, kind: Pick<RawCall, "clientStreaming" | "serverStreaming">];
+
+const methods: readonly Method[] = [
+  ["Ask", { clientStreaming: false, serverStreaming: false }],
+  ["Watch", { clientStreaming: false, serverStreaming: true }],
+  ["Collect", { clientStreaming: true, serverStreaming: false }],
+  ["Chat", { clientStreaming: true, serverStreaming: true }],
+];
+const serverStreams = methods.filter(([, { serverStreaming }]) => serverStreaming);
+
+const python = findPython("grpc_status");
+describe.each([
+  ["grpc-go", isMissing("go"), startGoClient],
+  ["grpcio", python === undefined, () => startPythonClient(python ?? "")],
+] as const)("a client of %s", { timeout: 30_000 }, (_library, isAbsent, startClient) => {
+  describe.skipIf(isAbsent)("calls a server that refuses", () => {
+    let client: RawClient;
+    beforeAll(() => {
+      client = startClient();
+    }, 300_000);
+    afterAll(() => client.end());
+    const send = (port: number, [name, kind]: Method, call: Partial<RawCall> = {}) =>
+      client.call({ authority: `127.0.0.1:${port}`, path: `/probing.Probe/${name}`, ...kind, ...call });
+
+    describe.each(Object.entries(refusals))("for %s", (_name, { behaviour, limits, call, expected }) => {
+      it.each(methods)("and is told why, calling %s", async (...method) => {
+        const { port } = await serveProbe(behaviour, limits);
+        expect(await send(port, method, call)).toMatchObject({
+          messages: 0,
+          domain: "quantum-safe-playground",
+          ...expected,
+        });
+      });
+    });
+
+    it.each(methods)("above its rate, and is told when to try again, calling %s", async (...method) => {
+      const { port } = await serveProbe({}, { maxCallsPerSecond: 0.01 });
+      await send(port, method);
+      expect(await send(port, method)).toMatchObject({
+        code: Code.ResourceExhausted,
+        reason: "RATE_LIMITED",
+        retryAfter: expect.stringMatching(/\ds$/),
+      });
+    });
+
+    it.each(serverStreams)("after the first message, and is told why, calling %s", async (...method) => {
+      const { port } = await serveProbe(afterOneMessage);
+      expect(await send(port, method)).toMatchObject({
+        messages: 1,
+        code: Code.InvalidArgument,
+        reason: "KEY_INVALID",
+        fields: ["text"],
+      });
+    });
+
+    it.each(methods)("because it stops, and is told so, calling %s", async (...method) => {
+      const entered = Promise.withResolvers<void>();
+      const enter = () => {
+        entered.resolve();
+        return hang();
+      };
+      const { server, port } = await serveProbe(always(enter), { maxDrainMs: 20 });
+      const outcome = send(port, method);
+      await entered.promise;
+      const closed = server.close();
+      expect(await outcome).toMatchObject({ code: Code.Unavailable, reason: "SHUTTING_DOWN" });
+      await closed;
+    });
+
+    it.each([
+      ["without a token", "Sign", {}, Code.Unauthenticated, "TOKEN_MISSING"],
+      ["without a token", "WatchAuditLog", {}, Code.Unauthenticated, "TOKEN_MISSING"],
+      ["with a forged token", "Sign", { authorization: "forged" }, Code.Unauthenticated, "TOKEN_FORGED"],
+      [
+        "with a forged token",
+        "WatchAuditLog",
+        { authorization: "forged" },
+        Code.Unauthenticated,
+        "TOKEN_FORGED",
+      ],
+      ["in another role", "GetAuditLog", { authorization: "ada" }, Code.PermissionDenied, "ROLE_MISSING"],
+      ["in another role", "WatchAuditLog", { authorization: "ada" }, Code.PermissionDenied, "ROLE_MISSING"],
+    ] as const)("%s, calling %s", async (_who, method, headers, code, reason) => {
+      const port = await serveGuarded();
+      const path = `/kms.KmsService/${method}`;
+      const kind = { serverStreaming: method === "WatchAuditLog" };
+      const outcome = await client.call({ authority: `127.0.0.1:${port}`, path, headers, ...kind });
+      expect(outcome).toMatchObject({ code, reason });
+    });
+
+    it("and makes its next call on the same connection", async () => {
+      const { port } = await serveProbe();
+      for (const method of methods) {
+        expect(await send(port, method, { path: "/probing.Probe/Nothing" })).toMatchObject({ code: 12 });
+        expect(await send(port, method)).toMatchObject({ code: 0, messages: 1 });
+      }
+    });
+  });
+});
