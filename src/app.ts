@@ -29,6 +29,7 @@ import { clientOf, networkOf } from "./server/client-address.ts";
 import { callerKey, callerOf } from "./server/interceptors/access.ts";
 import { repeatableOf } from "./server/interceptors/idempotency.ts";
 import { createMetrics } from "./server/metrics.ts";
+import { createHostCheck } from "./server/request-head.ts";
 import { createServer, type Server } from "./server/server.ts";
 import type { TlsFiles } from "./server/tls.ts";
 import { blockchainService } from "./services/blockchain/blockchain-service.ts";
@@ -45,7 +46,7 @@ import { createKmsStore } from "./services/kms/store.ts";
 import { nftService } from "./services/nft/nft-service.ts";
 import { createNftStore } from "./services/nft/store.ts";
 import { createAttempts } from "./services/pqc/attempts.ts";
-import { authenticate, deviceUse } from "./services/pqc/check-token.ts";
+import { authenticate, deviceUse, requireNotRevoked, revocationGroupOf } from "./services/pqc/check-token.ts";
 import { type Issuer, openIssuer } from "./services/pqc/issuer.ts";
 import { type LogIn, logInAnyone, logInUsers } from "./services/pqc/log-in.ts";
 import { verifyPassword } from "./services/pqc/passwords.ts";
@@ -202,7 +203,11 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
     logger,
     access: {
       mode: config.auth,
-      authenticate: (authorization) => authenticate(issuer, authorization, users),
+      authenticate: async (authorization) => {
+        const holder = await authenticate(issuer, authorization, users);
+        const check = () => requireNotRevoked(issuer, holder, users);
+        return { ...holder, revocation: { group: revocationGroupOf(holder), check } };
+      },
     },
     explainFailure,
     metrics,
@@ -220,8 +225,20 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
       maxDrainMs: config.maxDrainMs,
       maxCalls: config.maxCalls,
       maxStreams: config.maxStreams,
+      // With --auth open every caller on the machine is one client.
+      maxCallsPerUser: config.auth === "open" ? 0 : config.maxCallsPerUser,
+      maxStreamsPerUser: config.auth === "open" ? 0 : config.maxStreamsPerUser,
       maxCallsPerSecond: config.auth === "open" ? 0 : config.maxCallsPerSecond,
+      maxConnections: config.maxConnections,
+      maxBufferedBytes: config.maxBufferedBytes,
+      maxBufferedBytesPerClient: config.maxBufferedBytesPerClient,
+      maxWriteMs: config.maxWriteMs,
     },
+    isHostAllowed:
+      config.auth === "open" || config.allowedHosts.length > 0
+        ? createHostCheck(config.allowedHosts, config.host)
+        : undefined,
+    metricsAccess: config.metrics === "auto" ? config.auth : config.metrics,
     trustedProxies: config.trustedProxies,
     tls: tlsFilesOf(config),
     corsOrigins: config.corsOrigins,

@@ -92,6 +92,48 @@ const settings = {
   ),
   maxCalls: integer("max-calls", "1000", 1, 1_000_000, "Unary calls at a time; more are refused."),
   maxStreams: integer("max-streams", "10000", 1, 1_000_000, "Streams at a time; more are refused."),
+  maxCallsPerUser: integer(
+    "max-calls-per-user",
+    "250",
+    0,
+    1_000_000,
+    "Unary calls at a time of each user or address; 0 for no limit. Not with --auth open.",
+  ),
+  maxStreamsPerUser: integer(
+    "max-streams-per-user",
+    "1000",
+    0,
+    1_000_000,
+    "Streams at a time of each user or address; 0 for no limit. Not with --auth open.",
+  ),
+  maxConnections: integer(
+    "max-connections",
+    "20000",
+    1,
+    1_000_000,
+    "Connections at a time; more are closed.",
+  ),
+  maxBufferedBytes: integer(
+    "max-buffered-bytes",
+    "268435456",
+    1_048_576,
+    1_099_511_627_776,
+    "Bytes that all unfinished requests may hold in memory.",
+  ),
+  maxBufferedBytesPerClient: integer(
+    "max-buffered-bytes-per-client",
+    "67108864",
+    1_048_576,
+    1_099_511_627_776,
+    "Bytes that the unfinished requests, or the unread responses, of one user or address may hold.",
+  ),
+  maxWriteMs: integer(
+    "max-write-ms",
+    "20000",
+    100,
+    86_400_000,
+    "Milliseconds that a response may wait for a client that reads nothing.",
+  ),
   maxCallsPerSecond: integer(
     "max-calls-per-second",
     "500",
@@ -116,6 +158,16 @@ const settings = {
   trustedProxies: networks(
     "trusted-proxies",
     "Proxies whose X-Forwarded-For is believed: addresses, networks as 10.0.0.0/8, joined by commas.",
+  ),
+  allowedHosts: hostNames(
+    "allowed-hosts",
+    "Host names to answer for, joined by commas; .example.com for all below it, * for any. With --auth open: besides those of loopback.",
+  ),
+  metrics: oneOf(
+    "metrics",
+    "auto",
+    ["auto", "open", "token", "off"],
+    "Who may read /metrics: open for anyone, token for auditors and admins; auto is open with --auth open, and token with --auth token.",
   ),
   corsOrigins: origins(
     "cors-origins",
@@ -312,6 +364,18 @@ function isNetwork(text: string): boolean {
   const version = isIP(address);
   const most = version === 6 ? 128 : 32;
   return version !== 0 && more.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= most;
+}
+
+function hostNames(name: string, meaning: string): Setting<readonly string[]> {
+  const read = (value: string): readonly string[] => {
+    const parts = value === "" ? [] : value.split(",").map((part) => part.trim());
+    const wrong = parts.find(
+      (part) => part !== "*" && !/^\.?[a-z0-9_-]+(\.[a-z0-9_-]+)*$|^\[[0-9a-f:.]+\]$/i.test(part),
+    );
+    if (wrong === undefined) return parts;
+    throw new ConfigError(`"${wrong}" is not a host name such as pqc.example.com or .example.com`);
+  };
+  return { name, fallback: "", valueName: "names", meaning, read };
 }
 
 function list(name: string, fallback: string, meaning: string): Setting<readonly string[]> {

@@ -30,6 +30,8 @@ export const reasons = {
   SERVICE_UNKNOWN: { code: Code.NotFound },
   TARGET_INVALID: { code: Code.InvalidArgument },
   HTTP_INVALID: { code: Code.InvalidArgument },
+  HOST_NOT_ALLOWED: { code: Code.PermissionDenied },
+  CROSS_SITE_REFUSED: { code: Code.PermissionDenied },
   METADATA_TOO_LARGE: { code: Code.ResourceExhausted, httpStatus: 431 },
   REQUEST_TOO_SLOW: { code: Code.DeadlineExceeded, httpStatus: 408 },
   // What its headers and its body can have wrong.
@@ -99,6 +101,8 @@ export const reasons = {
   // How much the caller, or all callers together, ask for.
   LOGIN_LIMITED: { code: Code.ResourceExhausted },
   RATE_LIMITED: { code: Code.ResourceExhausted },
+  CONCURRENCY_LIMITED: { code: Code.ResourceExhausted },
+  BUFFER_LIMITED: { code: Code.ResourceExhausted },
   SERVER_BUSY: { code: Code.ResourceExhausted },
   // How the call ended.
   DEADLINE_EXCEEDED: { code: Code.DeadlineExceeded },

@@ -1,7 +1,6 @@
 /** Which address a call came from, also through proxies that the operator trusts. */
 import { BlockList, isIP, isIPv6 } from "node:net";
-import { createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
-import type { NodeRequest } from "./node-http.ts";
+import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 
 /** Where handlers and interceptors find the address that a call came from. */
 export const clientKey = createContextKey("unknown", { description: "client address" });
@@ -58,13 +57,6 @@ export function createReadClient(trusted: readonly string[]): ReadClient {
     }
     return client;
   };
-}
-
-/** The context that a request's call begins with. */
-export function contextOf(readClient: ReadClient, { headers, socket, stream }: NodeRequest) {
-  // A request of HTTP/2 has its connection's address at the session.
-  const peer = stream?.session?.socket?.remoteAddress ?? socket?.remoteAddress;
-  return createContextValues().set(clientKey, readClient(peer, headers["x-forwarded-for"]));
 }
 
 /** An IPv4 address as a socket for both versions shows it is the same address. */

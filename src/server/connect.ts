@@ -2,7 +2,7 @@
  * Serves gRPC streams, gRPC-Web and Connect with Connect's own handlers, and says more exactly than they do
  * what is wrong with a request that can not be read.
  */
-import type { Registry } from "@bufbuild/protobuf";
+import type { DescMethod, Registry } from "@bufbuild/protobuf";
 import type {
   ConnectRouter,
   ContextValues,
@@ -19,8 +19,10 @@ import {
 } from "@connectrpc/connect/protocol";
 import { refuse, toConnectError } from "../errors.ts";
 import type { RestResponse } from "../transcoding/http.ts";
+import { accountKey } from "./byte-budget.ts";
 import { endGrpcResponse } from "./failures.ts";
 import { readWhole } from "./linger.ts";
+import { meterEnvelopes } from "./meter-envelopes.ts";
 import {
   checkHead,
   checkMessages,
@@ -32,7 +34,10 @@ import {
 
 /** What the handlers share. */
 export interface TightenOptions {
-  readonly limits: RequestLimits;
+  /** Bytes that a message of a method may have. */
+  readonly maxBytesOf: (method: DescMethod) => number;
+  /** Milliseconds for a unary request to arrive whole. */
+  readonly maxReceiveMs: number;
   readonly registry: Registry;
   /** Renders an error for a request that speaks no protocol. */
   readonly renderFailure: (error: ConnectError) => RestResponse;
@@ -92,8 +97,9 @@ async function answer(
   handler: UniversalHandler,
   request: UniversalServerRequest,
   contextValues: ContextValues,
-  { limits, registry }: TightenOptions,
+  { maxBytesOf, maxReceiveMs, registry }: TightenOptions,
 ): Promise<UniversalServerResponse> {
+  const limits: RequestLimits = { maxBytes: maxBytesOf(handler.method), maxReceiveMs };
   const refuseWith = (refusal: ConnectError): Promise<UniversalServerResponse> => {
     contextValues.set(refusalKey, refusal);
     return handler(request);
@@ -104,9 +110,10 @@ async function answer(
     return refuseWith(toConnectError(error));
   }
   if (handler.method.methodKind !== "unary") {
+    const metered = { ...request, body: meterBody(request, contextValues, limits.maxBytes) };
     return handler({
       ...request,
-      body: untilAnswered(request, checkMessages(handler.method, request, limits, registry)),
+      body: untilAnswered(metered, checkMessages(handler.method, metered, limits, registry)),
     });
   }
   // The message of a GET is in its target, where it can be checked before the call and nowhere later.
@@ -122,6 +129,15 @@ async function answer(
   if (response && (contextValues.get(reachedKey) || recording.hasFailed())) return response;
   const fault = await findMessageFault(handler.method, request, recording.chunks, limits, registry);
   return fault === undefined ? answering : refuseWith(fault);
+}
+
+function meterBody(
+  request: UniversalServerRequest,
+  contextValues: ContextValues,
+  maxBytes: number,
+): UniversalServerRequest["body"] {
+  const incoming = toIncoming(request);
+  return incoming ? meterEnvelopes(incoming.chunks, contextValues.get(accountKey), maxBytes) : request.body;
 }
 
 function untilAnswered(

@@ -12,23 +12,30 @@ import { type ConnectError, createContextValues } from "@connectrpc/connect";
 import { type Compression, compressedFlag, invokeUnaryImplementation } from "@connectrpc/connect/protocol";
 import { refuse, refuseBody, toConnectError } from "../errors.ts";
 import { parseGrpcTimeout } from "../transcoding/timeout.ts";
-import { clientKey, type ReadClient } from "./client-address.ts";
+import { Ticket } from "./admission.ts";
+import { accountKey } from "./byte-budget.ts";
+import { clientKey, networkOf, type ReadClient } from "./client-address.ts";
 import { decompress, findCompression } from "./compression.ts";
 import { renderTrailersOnly, sendTrailersOnly } from "./failures.ts";
+import type { Intake } from "./intake.ts";
 import { refuseCompressed, refuseMalformed } from "./interceptors/errors.ts";
 import { toHeaders, toNodeHeaders } from "./metadata.ts";
 import type { StreamHandler } from "./node-http.ts";
+import { endInPieces } from "./rest.ts";
+import type { UnreadResponses } from "./unread-responses.ts";
 
 /** What the path is made of. */
 export interface GrpcUnaryOptions {
   readonly specs: Iterable<MethodImplSpec>;
   readonly interceptors: Interceptor[];
-  /** Bytes of a message, compressed or not. */
-  readonly maxBytes: number;
+  /** Bytes of a message of a method, compressed or not. */
+  readonly maxBytesOf: (method: UnarySpec["method"]) => number;
   /** Milliseconds for a request to arrive whole. */
   readonly maxReceiveMs: number;
   readonly shutdownSignal: AbortSignal;
   readonly readClient: ReadClient;
+  readonly intake: Pick<Intake, "admit">;
+  readonly unread: UnreadResponses;
   /** Why a call is refused before anything is done for it; undefined if it is not. */
   readonly findRefusal: (method: UnarySpec["method"]) => ConnectError | undefined;
   /** Learns of every error that a caller is given. */
@@ -90,6 +97,8 @@ class GrpcUnaryCall implements HandlerContext {
   readonly #headers: IncomingHttpHeaders;
   readonly #spec: UnarySpec;
   readonly #options: GrpcUnaryOptions;
+  readonly #maxBytes: number;
+  readonly #ticket = new Ticket();
   #endsAtMs: number | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -103,11 +112,21 @@ class GrpcUnaryCall implements HandlerContext {
     this.#headers = headers;
     this.#spec = spec;
     this.#options = options;
+    this.#maxBytes = options.maxBytesOf(spec.method);
     this.method = spec.method;
     this.service = spec.method.parent;
     this.requestHeader = toHeaders(headers);
     const peer = stream.session?.socket?.remoteAddress;
-    this.values.set(clientKey, options.readClient(peer, headers["x-forwarded-for"]));
+    const client = options.readClient(peer, headers["x-forwarded-for"]);
+    this.values.set(clientKey, client);
+    this.#ticket.add(
+      options.unread.watch({
+        client: networkOf(client),
+        pendingBytes: () => stream.writableLength,
+        arrivedBytes: () => stream.readableLength,
+        drop: () => stream.destroy(),
+      }),
+    );
     this.signal = this.#controller.signal;
     this.url = `${headers[":scheme"] ?? "http"}://${headers[":authority"] ?? ""}${headers[":path"]}`;
   }
@@ -120,10 +139,13 @@ class GrpcUnaryCall implements HandlerContext {
     this.#options.shutdownSignal.addEventListener("abort", onShutdown, { once: true });
     stream.on("error", () => {}); // A reset reaches the handler through "close".
     stream.on("close", () => {
+      this.#ticket.close();
       // Node itself ends the writable side of a stream that the caller resets.
       if (stream.aborted || !stream.writableFinished) this.#controller.abort(canceled);
     });
     try {
+      const admitting = this.#admit();
+      if (admitting !== undefined) await admitting;
       this.#startTimer();
       const compression = findCompression(this.#headers["grpc-encoding"]?.toString(), "grpc-accept-encoding");
       const request = await this.#receive(compression);
@@ -138,6 +160,17 @@ class GrpcUnaryCall implements HandlerContext {
       this.#options.shutdownSignal.removeEventListener("abort", onShutdown);
       this.#controller.abort(finished);
     }
+  }
+
+  /** Before a byte of the body is read. Waits for nothing if there is no token to check. */
+  #admit(): Promise<void> | undefined {
+    return this.#options.intake.admit({
+      method: this.method,
+      authorization: this.#headers.authorization,
+      values: this.values,
+      ticket: this.#ticket,
+      header: () => this.requestHeader,
+    });
   }
 
   #startTimer(): void {
@@ -194,19 +227,26 @@ class GrpcUnaryCall implements HandlerContext {
 
   #receiveBytes(): Promise<Buffer> {
     const stream = this.#stream;
-    const limit = this.#options.maxBytes + prefixBytes;
+    const limit = this.#maxBytes + prefixBytes;
+    const meter = this.values.get(accountKey);
     const chunks: Buffer[] = [];
     let size = 0;
     return new Promise((resolve, reject) => {
       const { signal } = this.#controller;
       signal.addEventListener("abort", () => reject(signal.reason), { once: true });
       stream.on("data", (chunk: Buffer) => {
+        try {
+          meter?.charge(chunk.length);
+        } catch (error) {
+          reject(error);
+          return;
+        }
         size += chunk.length;
         chunks.push(chunk);
         // The prefix says how long the message is going to be; there is no need to wait for it.
         const isPrefixNew = size >= prefixBytes && size - chunk.length < prefixBytes;
         const announced = isPrefixNew ? prefixBytes + Buffer.concat(chunks).readUInt32BE(1) : size;
-        if (Math.max(size, announced) > limit) reject(refuseBody(this.#options.maxBytes));
+        if (Math.max(size, announced) > limit) reject(refuseBody(this.#maxBytes));
       });
       stream.on("end", () =>
         resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size)),
@@ -216,7 +256,9 @@ class GrpcUnaryCall implements HandlerContext {
 
   async #expand(message: Uint8Array, compression: Compression | undefined): Promise<Uint8Array> {
     if (compression === undefined) throw refuseCompressed();
-    return decompress(compression, message, this.#options.maxBytes);
+    const expanded = await decompress(compression, message, this.#maxBytes);
+    this.values.get(accountKey)?.charge(expanded.length);
+    return expanded;
   }
 
   #respond(message: Message): void {
@@ -234,7 +276,7 @@ class GrpcUnaryCall implements HandlerContext {
     stream.once("wantTrailers", () => {
       stream.sendTrailers({ "grpc-status": "0", ...toNodeHeaders(this.responseTrailer) });
     });
-    stream.end(frame);
+    endInPieces(stream, frame);
   }
 
   /** Answers with a status alone ("Trailers-Only"). */

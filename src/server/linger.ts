@@ -33,7 +33,7 @@ export function lingerAfterAnswer(req: NodeRequest, res: NodeResponse, maxReceiv
   if (stream === undefined) {
     // Before Node's own listener, which closes the connection of a last answer.
     res.prependOnceListener("finish", () => {
-      if (!req.complete) closeAfterRequest(req);
+      if (!req.complete && req.socket !== null) closeAfterRequest(req);
     });
     res.once("finish", () => {
       if (req.complete) return;

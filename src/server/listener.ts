@@ -19,6 +19,7 @@ import { lingerMs } from "./linger.ts";
 import type { RequestHandler, StreamHandler } from "./node-http.ts";
 import { refuseUnknownMethod } from "./path-methods.ts";
 import type { TlsOptions } from "./tls.ts";
+import type { Writing } from "./unread-responses.ts";
 
 /** What a listener is made of. */
 export interface ListenerOptions {
@@ -30,6 +31,10 @@ export interface ListenerOptions {
   readonly maxMetadataBytes: number;
   /** Milliseconds for the headers of a request to arrive. */
   readonly maxHeaderMs: number;
+  /** Connections at a time; further ones are closed as they come. */
+  readonly maxConnections: number;
+  /** Watches what a connection's peer does not read. @returns stops it */
+  readonly watchConnection: (connection: Writing) => () => void;
   /** Certificates and their keys; without them connections are in the clear. */
   readonly tls?: TlsOptions | undefined;
 }
@@ -68,6 +73,16 @@ export function createListener(options: ListenerOptions): Listener {
   /** Answers of HTTP/1.1 that are not finished. */
   const running = new Set<http.ServerResponse>();
   const http2Server = createHttp2Server(options, sessions);
+  const onRequest: RequestHandler = (req, res) => {
+    running.add(res);
+    res.once("close", () => {
+      running.delete(res);
+      // After an answer whose headers were sent before, Node would wait for the next request.
+      if (draining) setImmediate(() => http1Server.closeIdleConnections());
+    });
+    if (draining) res.setHeader("connection", "close");
+    options.onRequest(req, res);
+  };
   const http1Server = createHttp1Server(
     options,
     {
@@ -79,20 +94,14 @@ export function createListener(options: ListenerOptions): Listener {
       // A request without one gets an answer that says so, of our form.
       requireHostHeader: false,
     },
-    (req, res) => {
-      running.add(res);
-      res.once("close", () => {
-        running.delete(res);
-        // After an answer whose headers were sent before, Node would wait for the next request.
-        if (draining) setImmediate(() => http1Server.closeIdleConnections());
-      });
-      if (draining) res.setHeader("connection", "close");
-      options.onRequest(req, res);
-    },
+    onRequest,
   );
   // RFC 9110, section 10.1.1, lets a server ignore what it does not know; Node answers for itself otherwise.
-  http1Server.on("checkExpectation", options.onRequest);
+  http1Server.on("checkExpectation", onRequest);
+  // The server says so itself, once it is sure that it wants the body.
+  http1Server.on("checkContinue", onRequest);
   http1Server.maxRequestsPerSocket = 0;
+  http1Server.maxConnections = options.maxConnections;
   http1Server.on("clientError", (error, socket) => answerBadRequest(error, socket, options));
   // RFC 9110, section 9.3.6: CONNECT is for proxies. Node closes the connection if nobody answers.
   http1Server.on("connect", (_req, socket) =>
@@ -233,12 +242,17 @@ function chooseProtocol(
   http1Server: http.Server,
   http2Server: http2.Http2Server,
   undecided: Set<Socket>,
-  { tls, maxHeaderMs }: ListenerOptions,
+  { tls, maxHeaderMs, watchConnection }: ListenerOptions,
 ): void {
   const event = tls === undefined ? "connection" : "secureConnection";
   const acceptHttp1 = http1Server.listeners(event);
   http1Server.removeAllListeners(event);
   http1Server.on(event, (socket: Socket) => {
+    const stopWatching = watchConnection({
+      pendingBytes: () => socket.writableLength,
+      drop: () => socket.destroy(),
+    });
+    socket.once("close", stopWatching);
     undecided.add(socket);
     const forget = (): void => void undecided.delete(socket);
     socket.once("close", forget);

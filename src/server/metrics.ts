@@ -11,6 +11,10 @@ export interface Metrics {
   callRefused(method: string): void;
   /** Counts a transaction of the store, from its turn to the disk, and the calls that shared it. */
   storeCommitted(durationMs: number, calls: number): void;
+  /** Counts a response that was given up because its client read nothing. */
+  responseDropped(): void;
+  /** Shows how much unfinished requests hold in memory. */
+  watchBuffers(buffers: { readonly heldBytes: number }): void;
   /** Shows how much waits to be computed. */
   watchQueue(queue: WatchedQueue): void;
   /** The content type and the text of the exposition. */
@@ -61,6 +65,11 @@ export function createMetrics(): Metrics {
     help: "Calls that wrote; divided by the count of qsp_store_commit_seconds, how many share a transaction.",
     registers: [registry],
   });
+  const dropped = new Counter({
+    name: "qsp_responses_dropped_total",
+    help: "Responses and connections that were given up because the client read nothing for --max-write-ms.",
+    registers: [registry],
+  });
   // Looking a series up by its labels costs more than counting; RPCs are few and known.
   const seriesOf = new Map<
     string,
@@ -86,6 +95,17 @@ export function createMetrics(): Metrics {
     storeCommitted: (durationMs, calls) => {
       commit.observe(durationMs / 1000);
       commitCalls.inc(calls);
+    },
+    responseDropped: () => dropped.inc(),
+    watchBuffers: (buffers) => {
+      new Gauge({
+        name: "qsp_buffered_bytes",
+        help: "Bytes that unfinished requests hold in memory.",
+        registers: [registry],
+        collect() {
+          this.set(buffers.heldBytes);
+        },
+      });
     },
     watchQueue: (queue) => {
       new Gauge({

@@ -7,6 +7,7 @@ import { refuse, refuseBody, toConnectError } from "../errors.ts";
 import { type IncomingBody, withinTime } from "../transcoding/body.ts";
 import { decodeJsonText, parseJsonMessage, refuseLooseValues } from "../transcoding/json.ts";
 import { readTimeout } from "../transcoding/timeout.ts";
+import { accountKey } from "./byte-budget.ts";
 import { decompress, findCompression } from "./compression.ts";
 import { refuseMalformed } from "./interceptors/errors.ts";
 
@@ -54,9 +55,11 @@ function compressionOf(request: UniversalServerRequest) {
 }
 
 /** The body of a request, if it has one that arrives in pieces. */
-export function toIncoming({ body, header, signal }: UniversalServerRequest): IncomingBody | undefined {
+export function toIncoming(request: UniversalServerRequest): IncomingBody | undefined {
+  const { body, header, signal, contextValues } = request;
   if (typeof body !== "object" || body === null || !(Symbol.asyncIterator in body)) return undefined;
-  return { chunks: body as AsyncIterable<Uint8Array>, headers: header, signal };
+  const meter = contextValues?.get(accountKey);
+  return { chunks: body as AsyncIterable<Uint8Array>, headers: header, signal, meter };
 }
 
 /** What a unary handler is given, and what of it can be looked at afterwards. */

@@ -1,11 +1,14 @@
 /** Connects the transcoder to Node's requests and responses, of HTTP/1.1 and HTTP/2 alike. */
 
+import type { Writable } from "node:stream";
 import type { ContextValues } from "@connectrpc/connect";
 import { refuse } from "../errors.ts";
 import type { RestResponse } from "../transcoding/http.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
+import { accountKey } from "./byte-budget.ts";
 import { toHeaders, toNodeHeaders } from "./metadata.ts";
 import type { NodeRequest, NodeResponse } from "./node-http.ts";
+import { mediaTypeMissing } from "./request-head.ts";
 
 /** Why a call is aborted when its connection goes: shared, for an error with a stack a call is costly. */
 const gone = refuse("CALL_CANCELED", "the caller has gone");
@@ -25,7 +28,8 @@ export async function serveRest(
     method: req.method ?? "GET",
     target: req.url ?? "/",
     headers: toHeaders(req.headers),
-    body: hasBody(req) ? req : undefined,
+    body: hasBody(req) ? (req.headers["content-type"] ? req : typedBody(req)) : undefined,
+    meter: contextValues.get(accountKey),
     contextValues,
     signal: controller.signal,
   });
@@ -34,9 +38,21 @@ export async function serveRest(
 
 /** RFC 9112, section 6: in HTTP/1.1 a header announces content; in HTTP/2 the stream goes on after the headers. */
 function hasBody(req: NodeRequest): boolean {
-  if (req.stream !== undefined) return !req.stream.endAfterHeaders;
-  const length = req.headers["content-length"];
-  return (length !== undefined && length !== "0") || req.headers["transfer-encoding"] !== undefined;
+  return req.stream === undefined ? announcesBody(req.headers) : !req.stream.endAfterHeaders;
+}
+
+/** HTTP/2 announces no body: that one comes is known when its first byte is there. */
+async function* typedBody(req: NodeRequest): AsyncGenerator<Uint8Array> {
+  for await (const chunk of req) {
+    if (!req.headers["content-type"]) throw mediaTypeMissing();
+    yield chunk;
+  }
+}
+
+/** Tells whether headers announce a body that is not empty. HTTP/2 can have one without a header. */
+export function announcesBody(headers: NodeRequest["headers"]): boolean {
+  const length = headers["content-length"];
+  return (length !== undefined && length !== "0") || headers["transfer-encoding"] !== undefined;
 }
 
 /** Writes a response, no faster than its reader reads. */
@@ -47,7 +63,7 @@ export async function writeResponse(res: NodeResponse, response: RestResponse): 
   const vary = [res.getHeader("vary"), response.headers.get("vary")].filter(Boolean).join(", ");
   res.writeHead(response.status, { ...toNodeHeaders(response.headers), ...(vary && { vary }) });
   if (response.body instanceof Uint8Array) {
-    res.end(response.body);
+    endInPieces(res, response.body);
   } else {
     // Headers go out before the first piece: a watcher must not wait for an event to learn that it watches.
     res.flushHeaders();
@@ -55,6 +71,16 @@ export async function writeResponse(res: NodeResponse, response: RestResponse): 
     if (response.trailers !== undefined && !res.destroyed) res.addTrailers(toNodeHeaders(response.trailers));
     res.end();
   }
+}
+
+/** Bytes of a piece; of a slow reader, the pieces that are left show that it reads on. */
+const pieceBytes = 64 * 1024;
+
+/** Writes a whole body and ends: in pieces, so that the progress of a slow reader can be seen. */
+export function endInPieces(res: Pick<Writable, "write" | "end">, body: Uint8Array): void {
+  let at = 0;
+  for (; body.length - at > pieceBytes; at += pieceBytes) res.write(body.subarray(at, at + pieceBytes));
+  res.end(body.subarray(at));
 }
 
 async function writePieces(res: NodeResponse, pieces: AsyncIterable<Uint8Array>): Promise<void> {

@@ -14,35 +14,34 @@ import Fastify, {
   type FastifyRequest,
 } from "fastify";
 import type { Logger } from "pino";
-import { refuse, refuseMetadata, toConnectError } from "../errors.ts";
+import { reasonOf, refuse, toConnectError } from "../errors.ts";
 import { collectFiles } from "../transcoding/descriptors.ts";
 import { splitTarget } from "../transcoding/http.ts";
 import type { Route } from "../transcoding/routes.ts";
 import { createTranscoder, type Transcoder } from "../transcoding/transcoder.ts";
+import { createAdmission } from "./admission.ts";
 import { createBrowserHeaders } from "./browser.ts";
-import { contextOf, createReadClient, type ReadClient } from "./client-address.ts";
+import { createReadClient } from "./client-address.ts";
 import { addServices, reachInterceptor, requestGate, tightenHandlers } from "./connect.ts";
 import { type CallForm, formOf, renderFailure, restForm } from "./failures.ts";
 import { createGrpcUnaryHandler } from "./grpc-unary.ts";
 import { createHealthBoard, type HealthBoard } from "./health.ts";
+import { createIntake, type Intake } from "./intake.ts";
 import {
   type AccessPolicy,
-  accessInterceptor,
   isInfrastructure,
   requireAccess,
+  streamAccessInterceptor,
 } from "./interceptors/access.ts";
 import { deadlineInterceptor } from "./interceptors/deadline.ts";
 import { type ExplainFailure, errorInterceptor } from "./interceptors/errors.ts";
 import { idempotencyInterceptor } from "./interceptors/idempotency.ts";
-import { type Concurrency, createConcurrency, rateInterceptor } from "./interceptors/limits.ts";
-import { logUnobserved, observeInterceptor } from "./interceptors/observe.ts";
+import { createObserver, logUnobserved, type Observer } from "./interceptors/observe.ts";
 import { statusInterceptor } from "./interceptors/status.ts";
 import { validationInterceptor } from "./interceptors/validation.ts";
-import { lingerAfterAnswer } from "./linger.ts";
 import { createListener } from "./listener.ts";
-import { countMetadataBytes } from "./metadata.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
-import type { NodeRequest, NodeResponse } from "./node-http.ts";
+import type { NodeRequest, NodeResponse, RequestHandler } from "./node-http.ts";
 import {
   createPathMethods,
   isKnownMethod,
@@ -51,8 +50,10 @@ import {
   routedMethods,
 } from "./path-methods.ts";
 import { createReflection } from "./reflection.ts";
+import type { HeadPolicy } from "./request-head.ts";
 import { serveRest, writeResponse } from "./rest.ts";
 import { readTlsOptions, type TlsFiles, watchTls } from "./tls.ts";
+import { createUnreadResponses } from "./unread-responses.ts";
 
 /** What bounds requests and calls. */
 export interface ServerLimits {
@@ -72,8 +73,20 @@ export interface ServerLimits {
   readonly maxCalls: number;
   /** Streams at a time; 10,000 by default. */
   readonly maxStreams: number;
+  /** Unary calls at a time of one user or address; 0, the default, for no limit. */
+  readonly maxCallsPerUser: number;
+  /** Streams at a time of one user or address; 0, the default, for no limit. */
+  readonly maxStreamsPerUser: number;
   /** Calls a second of each client; 0, the default, for no limit. */
   readonly maxCallsPerSecond: number;
+  /** Connections at a time; 20,000 by default. */
+  readonly maxConnections: number;
+  /** Bytes that all unfinished requests may hold; 256 MiB by default. */
+  readonly maxBufferedBytes: number;
+  /** Bytes that the unfinished requests, or the unread responses, of one client may hold; 64 MiB by default. */
+  readonly maxBufferedBytesPerClient: number;
+  /** Milliseconds that a response may wait for a client that reads nothing; 20,000 by default. */
+  readonly maxWriteMs: number;
 }
 
 /** What a server is made of. */
@@ -92,6 +105,10 @@ export interface ServerOptions {
   readonly tls?: readonly TlsFiles[];
   /** Origins beside our own whose pages may call. */
   readonly corsOrigins?: readonly string[];
+  /** Tells whether a request may name a host; without it any host will do. */
+  readonly isHostAllowed?: HeadPolicy["isHostAllowed"];
+  /** Who may read /metrics: anyone ("open", the default), auditors and admins ("token"), nobody ("off"). */
+  readonly metricsAccess?: "open" | "token" | "off";
   /** Pages beside the calls, such as a description of these. */
   readonly pages?: readonly Page[];
   /** Knows failures of what the services are built on. */
@@ -131,8 +148,17 @@ const defaultLimits: ServerLimits = {
   maxDrainMs: 30_000,
   maxCalls: 1000,
   maxStreams: 10_000,
+  maxCallsPerUser: 0,
+  maxStreamsPerUser: 0,
   maxCallsPerSecond: 0,
+  maxConnections: 20_000,
+  maxBufferedBytes: 256 * 1024 * 1024,
+  maxBufferedBytesPerClient: 64 * 1024 * 1024,
+  maxWriteMs: 20_000,
 };
+
+/** Bytes of a message of health or reflection; a question is a name. */
+const maxInfrastructureBytes = 16 * 1024;
 
 /**
  * Connect compresses answers from this size on, for clients that offer it. Keys, signatures and ciphertexts do
@@ -156,8 +182,11 @@ export async function createServer(options: ServerOptions): Promise<Server> {
 
   const metrics = options.metrics ?? createMetrics();
   const readClient = createReadClient(options.trustedProxies ?? []);
-  const concurrency = createConcurrency(limits);
-  const interceptors = createInterceptors(options, metrics, limits, concurrency);
+  const admission = createAdmission({ access: options.access, limits });
+  const observer = createObserver(metrics, options.logger);
+  const unread = createUnreadResponses(limits.maxWriteMs, metrics.responseDropped);
+  metrics.watchBuffers(admission.bytes);
+  const interceptors = createInterceptors(options, limits, observer);
   const transcoder = createTranscoder({
     services,
     interceptors,
@@ -165,6 +194,27 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     maxReceiveMs: limits.maxReceiveMs,
     shutdownSignal: shutdown.signal,
     onError: (error) => logUnobserved(options.logger, error),
+  });
+  const rpcs = new Map(specs.map(({ method }) => [`/${nameOf(method)}`, method]));
+  const { tls = [], corsOrigins = [] } = options;
+  let serve: RequestHandler = () => {};
+  const intake = createIntake({
+    head: {
+      maxMetadataBytes: limits.maxMetadataBytes,
+      isHostAllowed: options.isHostAllowed,
+      corsOrigins: new Set(corsOrigins),
+    },
+    browserHeaders: createBrowserHeaders({ corsOrigins, isTls: tls.length > 0 }),
+    rpcs,
+    transcoder,
+    admission,
+    observer,
+    unread,
+    explainFailure: options.explainFailure ?? (() => undefined),
+    readClient,
+    maxReceiveMs: limits.maxReceiveMs,
+    maxBufferedBytesPerClient: limits.maxBufferedBytesPerClient,
+    next: (req, res) => serve(req, res),
   });
   const { app, fallBack } = await createApp({
     services,
@@ -174,45 +224,40 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     metrics,
     limits,
     shutdown,
-    readClient,
+    intake,
     options,
   });
+  // Fastify throws for methods that it does not know.
+  serve = (req, res) => {
+    if (routedMethods.has(req.method ?? "")) app.routing(req, res);
+    else void fallBack(req, res);
+  };
   const grpcUnary = createGrpcUnaryHandler({
     specs,
     interceptors,
-    maxBytes: limits.maxMessageBytes,
+    maxBytesOf: (method) => maxBytesOf(method, limits),
     maxReceiveMs: limits.maxReceiveMs,
     shutdownSignal: shutdown.signal,
     readClient,
+    intake,
+    unread,
     findRefusal: (method) => {
-      if (!concurrency.isFull() || isInfrastructure(method)) return undefined;
+      if (!admission.calls.isFull(method)) return undefined;
       metrics.callRefused(nameOf(method));
-      return concurrency.refusal;
+      return admission.calls.fullRefusal;
     },
     onError: (error) => logUnobserved(options.logger, error),
   });
-  const rpcPaths = new Set(specs.map(({ method }) => `/${nameOf(method)}`));
-  const { tls = [], corsOrigins = [] } = options;
-  const setBrowserHeaders = createBrowserHeaders({ corsOrigins, isTls: tls.length > 0 });
   const listener = createListener({
     maxMetadataBytes: limits.maxMetadataBytes,
     maxHeaderMs: limits.maxHeaderMs,
+    maxConnections: limits.maxConnections,
     tls: tls.length > 0 ? readTlsOptions(tls) : undefined,
     renderFailure: (error) => transcoder.renderFailure(toConnectError(error)),
-    onStream: (stream, headers) =>
-      countMetadataBytes(headers) <= limits.maxMetadataBytes && grpcUnary(stream, headers),
-    onRequest: (req, res) => {
-      lingerAfterAnswer(req, res, limits.maxReceiveMs);
-      if (setBrowserHeaders(req, res)) return;
-      const refusal = checkHead(req, limits.maxMetadataBytes);
-      if (refusal === undefined) {
-        if (routedMethods.has(req.method ?? "")) app.routing(req, res);
-        else void fallBack(req, res);
-        return;
-      }
-      const form = formOf(req, rpcPaths.has(splitTarget(req.url ?? "").path));
-      void writeResponse(res, renderFailure(form, refusal, transcoder.renderFailure));
-    },
+    // A request with a fault takes the long way, where every protocol has its answer.
+    onStream: (stream, headers) => intake.isHeadFaultless(headers) && grpcUnary(stream, headers),
+    onRequest: intake.onRequest,
+    watchConnection: (socket) => unread.watch(socket),
   });
 
   const stopWatching = tls.length > 0 ? watchTls(tls, listener.renewTls, options.logger) : () => {};
@@ -245,40 +290,24 @@ function nameOf({ name, parent }: DescMethod): string {
   return `${parent.typeName}/${name}`;
 }
 
-/** Tells what is wrong with a request before anybody looks at what it asks for. */
-function checkHead(req: NodeRequest, maxMetadataBytes: number): ConnectError | undefined {
-  const bytes = countRawBytes(req);
-  if (bytes > maxMetadataBytes) return refuseMetadata(bytes, maxMetadataBytes);
-  // RFC 9112, section 3.2, and RFC 9113, section 8.3.1: whom a request is for is a must.
-  const authority = req.headers[":authority"]?.toString() ?? req.headers.host;
-  if (authority !== undefined && URL.canParse(`http://${authority}`)) return undefined;
-  return refuse("HTTP_INVALID", "the request does not say for which host it is, or that is no name of one");
+/** Bytes that a message of a call may have. */
+function maxBytesOf(method: DescMethod, { maxMessageBytes }: ServerLimits): number {
+  return isInfrastructure(method) ? Math.min(maxInfrastructureBytes, maxMessageBytes) : maxMessageBytes;
 }
 
-/** HTTP/1.1 has the target outside of its headers; HTTP/2 has it among them. */
-function countRawBytes(req: NodeRequest): number {
-  let bytes = req.httpVersionMajor === 1 ? (req.url?.length ?? 0) : 0;
-  for (const text of req.rawHeaders) bytes += text.length;
-  return bytes;
-}
-
-/** Every call of every protocol passes through these, outermost first. */
+/** Every call of every protocol passes through these once it is admitted, outermost first. */
 function createInterceptors(
-  options: ServerOptions,
-  metrics: Metrics,
+  { access, explainFailure }: ServerOptions,
   limits: ServerLimits,
-  concurrency: Concurrency,
+  observer: Observer,
 ): Interceptor[] {
   return [
     reachInterceptor,
-    observeInterceptor(metrics, options.logger),
-    errorInterceptor(options.explainFailure),
+    observer.interceptor,
+    errorInterceptor(explainFailure),
     statusInterceptor(),
-    concurrency.interceptor,
     deadlineInterceptor(limits.maxCallMs),
-    rateInterceptor(limits.maxCallsPerSecond, "address"),
-    ...(options.access ? [accessInterceptor(options.access)] : []),
-    rateInterceptor(limits.maxCallsPerSecond, "subject"),
+    ...(access ? [streamAccessInterceptor()] : []),
     validationInterceptor(),
     idempotencyInterceptor(),
   ];
@@ -293,7 +322,7 @@ interface AppParts {
   readonly metrics: Metrics;
   readonly limits: ServerLimits;
   readonly shutdown: AbortController;
-  readonly readClient: ReadClient;
+  readonly intake: Intake;
   readonly options: ServerOptions;
 }
 
@@ -304,8 +333,7 @@ interface AppWithFallback {
 }
 
 async function createApp(parts: AppParts): Promise<AppWithFallback> {
-  const { services, interceptors, transcoder, health, metrics, limits, shutdown, readClient, options } =
-    parts;
+  const { services, interceptors, transcoder, health, metrics, limits, shutdown, intake, options } = parts;
   const registry = createRegistry(...collectFiles(services.map(({ service }) => service.file)));
 
   const pathMethods = createPathMethods();
@@ -322,7 +350,7 @@ async function createApp(parts: AppParts): Promise<AppWithFallback> {
     if (allow !== undefined && !(isCall && method === "POST"))
       return refuseIn(restForm, refuseMethod(method, path, allow));
     if (isCall) return refuseIn(form, refuse("RPC_NOT_FOUND", `there is no RPC ${path}`, { path }));
-    return serveRest(transcoder, req, res, contextOf(readClient, req));
+    return serveRest(transcoder, req, res, intake.valuesOf(req));
   };
   const hijack = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     reply.hijack();
@@ -346,8 +374,8 @@ async function createApp(parts: AppParts): Promise<AppWithFallback> {
     const type = request.raw.headers["content-type"] ?? "";
     const error = isRefusal
       ? refuse("MEDIA_TYPE_UNSUPPORTED", `content-type "${type}" is no media type`, { contentType: type })
-      : toConnectError(thrown);
-    if (!isRefusal)
+      : toConnectError(options.explainFailure?.(thrown) ?? thrown);
+    if (reasonOf(error) === undefined)
       options.logger.error({ err: thrown, target: request.raw.url }, "request failed outside of any call");
     await writeResponse(reply.raw, transcoder.renderFailure(error));
   });
@@ -373,7 +401,8 @@ async function createApp(parts: AppParts): Promise<AppWithFallback> {
       .type("text/plain")
       .send(health.isServing ? "ready\n" : "shutting down\n"),
   );
-  app.get("/metrics", async (_request, reply) => {
+  app.get("/metrics", async (request, reply) => {
+    await requireMetricsReader(options, request.headers.authorization);
     const { contentType, text } = await metrics.expose();
     return reply.type(contentType).send(text);
   });
@@ -384,11 +413,12 @@ async function createApp(parts: AppParts): Promise<AppWithFallback> {
     jsonOptions: { ignoreUnknownFields: false, alwaysEmitImplicit: true, registry },
     shutdownSignal: shutdown.signal,
     requestGate,
-    contextValues: ({ raw }) => contextOf(readClient, raw),
+    contextValues: ({ raw }) => intake.valuesOf(raw),
     routes: (router) => {
       addServices(router, services);
       tightenHandlers(router, {
-        limits: { maxBytes: limits.maxMessageBytes, maxReceiveMs: limits.maxReceiveMs },
+        maxBytesOf: (method) => maxBytesOf(method, limits),
+        maxReceiveMs: limits.maxReceiveMs,
         registry,
         renderFailure: transcoder.renderFailure,
       });
@@ -399,6 +429,32 @@ async function createApp(parts: AppParts): Promise<AppWithFallback> {
   });
   await app.ready();
   return { app, fallBack };
+}
+
+/** @throws ROUTE_NOT_FOUND, ROLE_MISSING, or what the access policy throws */
+async function requireMetricsReader(
+  { access, metricsAccess = "open" }: ServerOptions,
+  authorization: string | undefined,
+): Promise<void> {
+  if (metricsAccess === "open") return;
+  if (metricsAccess === "off" || access === undefined)
+    throw refuse(
+      "ROUTE_NOT_FOUND",
+      "there is nothing at /metrics; start the server with --metrics to open it",
+      {
+        path: "/metrics",
+      },
+    );
+  const { role } = await access.authenticate(authorization ?? null);
+  if (role === "auditor" || role === "admin") return;
+  throw refuse(
+    "ROLE_MISSING",
+    `/metrics is for the role auditor or admin, and the token is of the role ${role}`,
+    {
+      role,
+      roles: "auditor,admin",
+    },
+  );
 }
 
 /** Tells whether a route of an RPC has the path "/". */

@@ -22,6 +22,16 @@ export interface IncomingBody {
   readonly headers: Headers;
   /** Aborts when the caller has gone or its deadline has passed. */
   readonly signal: AbortSignal;
+  /** Counts the bytes that are held until the call ends, or a message of a stream is whole. */
+  readonly meter?: ByteMeter | undefined;
+}
+
+/** Counts bytes that are held in memory, and refuses more than there is room for. */
+export interface ByteMeter {
+  /** Counts a piece that was read. @returns its cost @throws a refusal if it is too much */
+  charge(bytes: number): number;
+  /** Gives the cost of pieces back. */
+  refund(cost: number): void;
 }
 
 /**
@@ -34,7 +44,10 @@ export async function readBody(body: IncomingBody, limits: BodyLimits): Promise<
   const announced = Number(body.headers.get("content-length") ?? 0);
   if (announced > limits.maxBytes) throw refuseBody(limits.maxBytes);
   const bytes = await collect(body, limits);
-  return compressed && bytes.length > 0 ? decompress(bytes, limits.maxBytes) : bytes;
+  if (!compressed || bytes.length === 0) return bytes;
+  const expanded = await decompress(bytes, limits.maxBytes);
+  body.meter?.charge(expanded.length);
+  return expanded;
 }
 
 async function collect(body: IncomingBody, limits: BodyLimits): Promise<Uint8Array> {
@@ -65,6 +78,8 @@ export async function* withinTime(body: IncomingBody, maxReceiveMs?: number): As
     for (;;) {
       const next = await race(iterator.next().catch(explainBreak));
       if (next.done === true) return;
+      // A body that is read whole is held until the call ends.
+      if (maxReceiveMs !== undefined) body.meter?.charge(next.value.length);
       yield next.value;
     }
   } finally {

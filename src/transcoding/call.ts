@@ -55,7 +55,8 @@ function chooseFormat(accept: string | null, streams: boolean, raw: boolean): St
 }
 
 function incomingBody(request: RestRequest, signal: AbortSignal): IncomingBody | undefined {
-  return request.body && { chunks: request.body, headers: request.headers, signal };
+  const { body, headers, meter } = request;
+  return body && { chunks: body, headers, signal, meter };
 }
 
 async function invokeSingle(

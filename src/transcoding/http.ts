@@ -2,6 +2,7 @@
 import type { Registry } from "@bufbuild/protobuf";
 import type { ConnectError, ContextValues } from "@connectrpc/connect";
 import { httpStatusOf } from "../errors.ts";
+import type { ByteMeter } from "./body.ts";
 import { renderError } from "./rendering.ts";
 
 /** An HTTP request, as any server has it. */
@@ -13,6 +14,8 @@ export interface RestRequest {
   readonly headers: Headers;
   /** Undefined if the request has no body. */
   readonly body: AsyncIterable<Uint8Array> | undefined;
+  /** Counts the bytes of the body that are held in memory. */
+  readonly meter?: ByteMeter | undefined;
   /** What the server knows of the call before it begins. */
   readonly contextValues?: ContextValues;
   /** Aborts when the caller goes away. */

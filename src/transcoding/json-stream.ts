@@ -12,15 +12,19 @@ export async function* readLines(body: IncomingBody, maxBytes: number): AsyncGen
   // Pieces of the line that has not ended yet: put together once, so that many small pieces stay cheap.
   let pieces: Uint8Array[] = [];
   let size = 0;
+  let cost = 0;
   const add = (piece: Uint8Array): void => {
     size += piece.length;
     if (size > maxBytes) throw refuseBody(maxBytes);
+    cost += body.meter?.charge(piece.length) ?? 0;
     pieces.push(piece);
   };
   const take = (): Uint8Array => {
     const line = Buffer.concat(pieces, size);
+    body.meter?.refund(cost);
     pieces = [];
     size = 0;
+    cost = 0;
     return line;
   };
   for await (const chunk of readChunks(body)) {

@@ -6,7 +6,7 @@
  * It knows descriptors and implementations and no service: any proto will do. It speaks a small HTTP of its
  * own (RestRequest, RestResponse); src/server/rest.ts connects that to sockets.
  */
-import { createRegistry } from "@bufbuild/protobuf";
+import { createRegistry, type DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor, ServiceImplSpec } from "@connectrpc/connect";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import { refuse, toConnectError } from "../errors.ts";
@@ -21,7 +21,7 @@ import {
   splitTarget,
   withoutContent,
 } from "./http.ts";
-import { createRouter } from "./router.ts";
+import { createRouter, type Router } from "./router.ts";
 import { compileRoutes, type Route } from "./routes.ts";
 
 /** What a transcoder is made of. */
@@ -44,6 +44,8 @@ export interface TranscoderOptions {
 export interface Transcoder {
   /** Every route, for the log and the API description. */
   readonly routes: readonly Route[];
+  /** Finds the RPC that a request calls, by its HTTP method and raw path; undefined if there is none. */
+  findMethod(httpMethod: string, path: string): DescMethod | undefined;
   /** Answers a request; never throws. */
   handle(request: RestRequest): Promise<RestResponse>;
   /** Renders an error that arose elsewhere in the same form. */
@@ -87,6 +89,7 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
   return {
     routes,
     renderFailure,
+    findMethod: (httpMethod, path) => findRoute(router, httpMethod, path)?.spec.method,
     async handle(request) {
       const response = await route(request).catch((thrown: unknown) => {
         const error = toConnectError(thrown);
@@ -96,6 +99,15 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
       return request.method === "HEAD" ? withoutContent(response) : response;
     },
   };
+}
+
+/** The router throws for a path that is no valid percent-encoded UTF-8; handling the request reports that. */
+function findRoute(router: Router<Route>, httpMethod: string, path: string): Route | undefined {
+  try {
+    return router.match(httpMethod, path).route;
+  } catch {
+    return undefined;
+  }
 }
 
 /** RFC 9112, section 3.2.4: the asterisk stands for the server itself, and for OPTIONS alone. */

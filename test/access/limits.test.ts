@@ -1,4 +1,5 @@
 /** How much may be asked for: calls and streams at a time, calls a second of each client, and who a client is. */
+import type { DescMethod } from "@bufbuild/protobuf";
 import {
   type Client,
   ConnectError,
@@ -10,10 +11,10 @@ import { createConnectTransport, createGrpcTransport, Http2SessionManager } from
 import { describe, expect, it, onTestFinished } from "vitest";
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "#gen/grpc/health/v1/health_pb.ts";
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { createAdmission, Ticket } from "../../src/server/admission.ts";
 import { clientKey, clientOf, createReadClient } from "../../src/server/client-address.ts";
-import { callerKey } from "../../src/server/interceptors/access.ts";
-import { rateInterceptor } from "../../src/server/interceptors/limits.ts";
 import type { ServerLimits } from "../../src/server/server.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import { failureOf, type Refusal, refusal } from "../refusal.ts";
@@ -28,6 +29,15 @@ const limited: Refusal = { code: "ResourceExhausted", reason: "RATE_LIMITED" };
 /** Of what is waited for, in milliseconds; as generous as that of the tests. */
 const deadline = { timeout: 30_000 };
 const asJson = { "content-type": "application/json" };
+
+const noLimits = {
+  maxCalls: 1000,
+  maxStreams: 1000,
+  maxCallsPerUser: 0,
+  maxStreamsPerUser: 0,
+  maxBufferedBytes: 1024,
+  maxBufferedBytesPerClient: 1024,
+};
 
 type ProbeClient = Client<typeof Probe>;
 
@@ -305,7 +315,7 @@ describe("calls a second of an address", { timeout }, () => {
 
 describe("calls a second of a user", { timeout }, () => {
   it("are those of all addresses together", async () => {
-    const { callAs } = startRate(1, "subject");
+    const { callAs } = startRate(1);
     const addresses = ["192.0.2.1", "192.0.2.2", "192.0.2.3"];
     const outcomes = [];
     for (const address of addresses) outcomes.push(await outcomeOf(callAs("ada", address)));
@@ -313,14 +323,19 @@ describe("calls a second of a user", { timeout }, () => {
   });
 
   it("are those of one alone, also at the same address", async () => {
-    const { callAs } = startRate(1, "subject");
-    await callTimes(3, () => callAs("ada", "192.0.2.1"));
-    expect(await outcomeOf(callAs("bob", "192.0.2.1"))).toBe("answer");
+    const { callAs } = startRate(1);
+    for (const address of ["192.0.2.1", "192.0.2.2", "192.0.2.3"]) await outcomeOf(callAs("ada", address));
+    expect(await outcomeOf(callAs("bob", "192.0.2.3"))).toBe("answer");
   });
 
   it("are not counted for a call that nobody is known to make", async () => {
-    const { callFrom } = startRate(1, "subject");
-    expect(await callTimes(10, () => callFrom("192.0.2.1"))).toEqual(answers(10));
+    const { callFrom } = startRate(1);
+    let host = 0;
+    const callFromNext = () => {
+      host += 1;
+      return callFrom(`192.0.2.${host}`);
+    };
+    expect(await callTimes(10, callFromNext)).toEqual(answers(10));
   });
 });
 
@@ -389,7 +404,7 @@ describe("a server with --max-calls-per-second 1", { timeout }, () => {
   });
 
   it("tells who is limited that it is well", async () => {
-    const server = await start();
+    const server = await start("--metrics", "open");
     const { answered } = await outcomesOf(burst(() => server.connect().tokens.hello({})));
     expect(answered).toBeLessThan(20);
     for (let i = 0; i < 5; i += 1)
@@ -609,19 +624,44 @@ function helloClient(protocol: "gRPC" | "Connect", baseUrl: string): Client<type
 }
 
 /** Calls a second, counted by a clock that the test sets. */
-function startRate(perSecond: number, who: "address" | "subject" = "address") {
+function startRate(perSecond: number) {
   let nowMs = 0;
-  // What is answered is not looked at.
-  const next = rateInterceptor(perSecond, who, () => nowMs)(async () => ({}) as never);
-  const call = async (values: ReturnType<typeof createContextValues>, method: object = Probe.method.ask) =>
-    next({ contextValues: values, method } as never);
-  const valuesOf = (address: string) => createContextValues().set(clientKey, address);
-  const caller = { role: "user" as const, issuedAt: new Date(0), expiresAt: new Date(0) };
+  const createFor = (subject?: string) =>
+    createAdmission({
+      limits: { ...noLimits, maxCallsPerSecond: perSecond },
+      nowMs: () => nowMs,
+      ...(subject !== undefined && {
+        access: {
+          mode: "token",
+          authenticate: async (authorization) => ({
+            subject: authorization ?? "",
+            role: "user",
+            issuedAt: new Date(0),
+            expiresAt: new Date(0),
+          }),
+        },
+      }),
+    });
+  const open = createFor();
+  const withUsers = createFor("anyone");
+  const call = async (
+    { admit }: ReturnType<typeof createAdmission>,
+    address: string,
+    method: DescMethod,
+    authorization: string | null,
+  ) => {
+    const ticket = new Ticket();
+    try {
+      await admit({ method, authorization, values: createContextValues().set(clientKey, address), ticket });
+    } finally {
+      ticket.close();
+    }
+  };
   return {
-    callFrom: (address: string) => call(valuesOf(address)),
+    callFrom: (address: string) => call(open, address, Probe.method.ask, null),
     callAs: (subject: string, address: string) =>
-      call(valuesOf(address).set(callerKey, { ...caller, subject })),
-    checkHealthFrom: (address: string) => call(valuesOf(address), Health.method.check),
+      call(withUsers, address, PqcService.method.signData, subject),
+    checkHealthFrom: (address: string) => call(open, address, Health.method.check, null),
     setTime: (ms: number): void => {
       nowMs = ms;
     },

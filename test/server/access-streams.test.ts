@@ -4,11 +4,10 @@ import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-no
 import { describe, expect, it, onTestFinished } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { refuse } from "../../src/errors.ts";
-import type { Caller } from "../../src/server/interceptors/access.ts";
 import { refusal } from "../refusal.ts";
 import { serve } from "./serve.ts";
 
-const ada: Caller = { role: "user", subject: "ada", issuedAt: new Date(0), expiresAt: new Date(0) };
+const ada = { role: "user", subject: "ada", issuedAt: new Date(0), expiresAt: new Date(8.64e15) } as const;
 
 /** A server whose stream gives one block and then waits, and whose callers are admitted as long as it is said. */
 async function serveStream(check: () => void) {
@@ -29,7 +28,7 @@ async function serveStream(check: () => void) {
       mode: "token",
       authenticate: async () => {
         check();
-        return ada;
+        return { ...ada, revocation: { group: "ada", check: async () => check() } };
       },
     },
   });

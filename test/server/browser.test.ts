@@ -301,7 +301,9 @@ describe("an answer of a unary call over gRPC", () => {
   const unary = post("/probing.Probe/Ask", "application/grpc", envelope(""));
 
   it("names no software, and has no header of CORS while no origin is listed", async () => {
-    const answer = await askHttp2(await start(), { ...unary, headers: { ...unary.headers, origin: listed } });
+    const place = await start();
+    const own = `http://localhost:${place.port}`;
+    const answer = await askHttp2(place, { ...unary, headers: { ...unary.headers, origin: own } });
     expect(answer.trailers["grpc-status"]).toBe("0");
     expect(Object.keys(answer.headers).filter((name) => untold.includes(name))).toEqual([]);
     expect(corsOf(answer)).toEqual({});

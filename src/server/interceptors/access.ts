@@ -1,12 +1,6 @@
 /** Lets a call through only if its caller may make it, as the RPC's option `qsp.access` says. */
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
-import type {
-  HandlerContext,
-  Interceptor,
-  StreamRequest,
-  StreamResponse,
-  UnaryResponse,
-} from "@connectrpc/connect";
+import type { HandlerContext, Interceptor } from "@connectrpc/connect";
 import { Code, ConnectError, createContextKey } from "@connectrpc/connect";
 import { Access, access } from "#gen/qsp/access_pb.ts";
 import { refuse } from "../../errors.ts";
@@ -22,6 +16,16 @@ export interface Caller {
   readonly role: Role;
   readonly issuedAt: Date;
   readonly expiresAt: Date;
+  /** How to learn that the token was revoked; undefined if tokens only expire. */
+  readonly revocation?: Revocation;
+}
+
+/** Tells of the revocation of a token. */
+export interface Revocation {
+  /** The same for tokens that are revoked together: one check answers for all of them. */
+  readonly group: string;
+  /** Checks that the token has not been revoked. @throws a refusal with one of the TOKEN_… reasons */
+  readonly check: () => Promise<void>;
 }
 
 /** How a server finds out who calls. */
@@ -43,57 +47,113 @@ export function callerOf({ values }: Pick<HandlerContext, "values">): Caller {
 }
 
 /**
- * Authenticates the caller of every call that wants it, and sees whether the call is for somebody of that role.
+ * Checks the token of a call: undefined if the call needs none, otherwise a promise of its caller.
  *
- * A call without the option is refused to be served: see requireAccess.
+ * @throws ROLE_MISSING, or what the policy throws
  */
-export function accessInterceptor(policy: AccessPolicy): Interceptor {
-  return (next) => async (req) => {
-    const roles = rolesFor(req.method, policy.mode);
-    if (roles !== undefined) {
-      const authorization = req.header.get("authorization");
-      const admit = async (): Promise<Caller> => {
-        const caller = await policy.authenticate(authorization);
-        if (roles.includes(caller.role)) return caller;
-        throw refuseRole(req.method, caller.role, roles);
-      };
-      req.contextValues.set(callerKey, await admit());
-      if (req.stream) return whileAdmitted(req, next, admit);
-    }
-    return next(req);
+export type AccessGate = (method: DescMethod, authorization: string | null) => Promise<Caller> | undefined;
+
+/** Makes the gate of a policy. It works out the roles of each method once. */
+export function createGate(policy: AccessPolicy): AccessGate {
+  const rolesByMethod = new Map<DescMethod, readonly Role[] | undefined>();
+  const findRoles = (method: DescMethod): readonly Role[] | undefined => {
+    if (!rolesByMethod.has(method)) rolesByMethod.set(method, rolesFor(method, policy.mode));
+    return rolesByMethod.get(method);
+  };
+  const admit = async (method: DescMethod, authorization: string | null, roles: readonly Role[]) => {
+    const caller = await policy.authenticate(authorization);
+    if (roles.includes(caller.role)) return caller;
+    throw refuseRole(method, caller.role, roles);
+  };
+  return (method, authorization) => {
+    const roles = findRoles(method);
+    return roles && admit(method, authorization, roles);
   };
 }
 
-/** Milliseconds between looks whether the caller of a stream may still be there. */
-const lookMs = 10_000;
-
 /** Ends a stream, which may last for days, when its token ends or its caller is removed. */
-async function whileAdmitted(
-  req: StreamRequest,
-  next: (req: StreamRequest) => Promise<UnaryResponse | StreamResponse>,
-  admit: () => Promise<Caller>,
-): Promise<UnaryResponse | StreamResponse> {
-  const ending = new AbortController();
-  const timer = setInterval(() => {
-    admit().catch((error: unknown) => {
-      // That nobody can be asked now, as while the store is away, is no answer.
-      if (error instanceof ConnectError && refusesCaller(error)) ending.abort(error);
-    });
-  }, lookMs).unref();
-  const stop = (): void => clearInterval(timer);
-  req.signal.addEventListener("abort", stop, { once: true });
-  const signal = AbortSignal.any([req.signal, ending.signal]);
-  try {
-    const res = await raceSignal(next({ ...req, signal }), ending.signal);
-    if (!res.stream) {
+export function streamAccessInterceptor(): Interceptor {
+  const watch = createCallerWatch();
+  return (next) => async (req) => {
+    const caller = req.contextValues.get(callerKey);
+    if (!req.stream || caller === undefined) return next(req);
+    const ending = new AbortController();
+    const stop = watch(caller, (error) => ending.abort(error));
+    req.signal.addEventListener("abort", stop, { once: true });
+    const signal = AbortSignal.any([req.signal, ending.signal]);
+    try {
+      const res = await raceSignal(next({ ...req, signal }), ending.signal);
+      if (!res.stream) {
+        stop();
+        return res;
+      }
+      return { ...res, message: mapStream(untilAborted(res.message, ending.signal), { end: stop }) };
+    } catch (error) {
       stop();
-      return res;
+      throw error;
     }
-    return { ...res, message: mapStream(untilAborted(res.message, ending.signal), { end: stop }) };
-  } catch (error) {
-    stop();
-    throw error;
-  }
+  };
+}
+
+/** Milliseconds between looks whether the callers of streams may still be there. */
+const lookMs = 500;
+
+/** Calls back when a caller may no longer be there. @returns stops it */
+type CallerWatch = (caller: Caller, onRefused: (error: unknown) => void) => () => void;
+
+/** Callers whose tokens are alike: one look serves them all. */
+interface CallerGroup {
+  readonly streams: Map<symbol, { readonly caller: Caller; readonly onRefused: (error: unknown) => void }>;
+  isLooking: boolean;
+}
+
+/** One look each half second for every user with open streams, however many streams there are. */
+function createCallerWatch(): CallerWatch {
+  const groups = new Map<string, CallerGroup>();
+  let timer: NodeJS.Timeout | undefined;
+
+  const look = async (group: CallerGroup, caller: Caller): Promise<void> => {
+    group.isLooking = true;
+    try {
+      await caller.revocation?.check();
+    } catch (error) {
+      // That the store cannot be asked now says nothing about the caller.
+      if (error instanceof ConnectError && refusesCaller(error))
+        for (const { onRefused } of group.streams.values()) onRefused(error);
+    } finally {
+      group.isLooking = false;
+    }
+  };
+  const lookAtAll = (): void => {
+    for (const group of groups.values()) {
+      const callers = [...group.streams.values()];
+      const nowMs = Date.now();
+      for (const { caller, onRefused } of callers)
+        if (caller.expiresAt.getTime() <= nowMs)
+          onRefused(
+            refuse("TOKEN_EXPIRED", "the token of this stream has expired; log in again and reconnect"),
+          );
+      const [first] = callers;
+      if (first !== undefined && !group.isLooking) void look(group, first.caller);
+    }
+  };
+
+  return (caller, onRefused) => {
+    const id = Symbol();
+    const name = caller.revocation?.group ?? "";
+    const group = groups.get(name) ?? { streams: new Map(), isLooking: false };
+    groups.set(name, group);
+    group.streams.set(id, { caller, onRefused });
+    timer ??= setInterval(lookAtAll, lookMs).unref();
+    return () => {
+      group.streams.delete(id);
+      // A later stream may have begun a group of the same name.
+      if (group.streams.size === 0 && groups.get(name) === group) groups.delete(name);
+      if (groups.size > 0) return;
+      clearInterval(timer);
+      timer = undefined;
+    };
+  };
 }
 
 function refusesCaller({ code }: ConnectError): boolean {

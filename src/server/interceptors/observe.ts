@@ -1,5 +1,6 @@
 /** Counts and logs every call, with its outcome, and gives it a name that the caller can quote. */
 import { randomBytes } from "node:crypto";
+import type { DescMethod } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
@@ -10,32 +11,58 @@ import { endOnAbort, mapStream } from "./streams.ts";
 /** Names a call in the answer, its error and the log; a caller may choose the name. */
 const requestIdHeader = "x-request-id";
 
-/** Outermost of all: what it sees is what the caller gets. */
-export function observeInterceptor(metrics: Metrics, logger: Logger): Interceptor {
+/** Counts and logs the calls of one server. */
+export interface Observer {
+  /** Outermost of all: what it sees is what the caller gets. */
+  readonly interceptor: Interceptor;
+  /** Counts and logs a call that was refused before the interceptors saw it. */
+  refused(call: RefusedCall): void;
+}
+
+/** A call that was not let in. */
+export interface RefusedCall {
+  readonly method: DescMethod;
+  readonly header: Headers;
+  readonly error: ConnectError;
+  readonly durationMs: number;
+}
+
+/** Makes the observer of one server. */
+export function createObserver(metrics: Metrics, logger: Logger): Observer {
   const nextRequestId = createRequestIds();
-  return (next) => async (req) => {
-    const requestId = givenRequestId(req.header) ?? nextRequestId();
-    const startedMs = performance.now();
-    const method = `${req.service.typeName}/${req.method.name}`;
-    metrics.callStarted(method);
-    const finish = (thrown?: unknown): void => {
-      const durationMs = performance.now() - startedMs;
-      const error = thrown === undefined ? undefined : ConnectError.from(thrown);
-      metrics.callEnded(method, error?.code, durationMs);
-      logCall(logger, { method, requestId, header: req.header, durationMs, error });
-    };
-    try {
-      const res = await next(req);
-      res.header.set(requestIdHeader, requestId);
-      if (res.stream)
-        return { ...res, message: endOnAbort(mapStream(res.message, { end: finish }), req.signal) };
-      finish();
-      return res;
-    } catch (thrown) {
-      finish(thrown);
-      if (thrown instanceof ConnectError) thrown.metadata.set(requestIdHeader, requestId);
-      throw thrown;
-    }
+  return {
+    interceptor: (next) => async (req) => {
+      const requestId = givenRequestId(req.header) ?? nextRequestId();
+      const startedMs = performance.now();
+      const method = `${req.service.typeName}/${req.method.name}`;
+      metrics.callStarted(method);
+      const finish = (thrown?: unknown): void => {
+        const durationMs = performance.now() - startedMs;
+        const error = thrown === undefined ? undefined : ConnectError.from(thrown);
+        metrics.callEnded(method, error?.code, durationMs);
+        logCall(logger, { method, requestId, header: req.header, durationMs, error });
+      };
+      try {
+        const res = await next(req);
+        res.header.set(requestIdHeader, requestId);
+        if (res.stream)
+          return { ...res, message: endOnAbort(mapStream(res.message, { end: finish }), req.signal) };
+        finish();
+        return res;
+      } catch (thrown) {
+        finish(thrown);
+        if (thrown instanceof ConnectError) thrown.metadata.set(requestIdHeader, requestId);
+        throw thrown;
+      }
+    },
+    refused({ method: { name, parent }, header, error, durationMs }) {
+      const requestId = givenRequestId(header) ?? nextRequestId();
+      const method = `${parent.typeName}/${name}`;
+      metrics.callStarted(method);
+      metrics.callEnded(method, error.code, durationMs);
+      logCall(logger, { method, requestId, header, durationMs, error });
+      error.metadata.set(requestIdHeader, requestId);
+    },
   };
 }
 

@@ -1,3 +1,4 @@
+import type { ConnectError } from "@connectrpc/connect";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { type ReasonName, refuse } from "../../errors.ts";
 import type { Issuer, TokenCheck, TokenClaims } from "./issuer.ts";
@@ -68,10 +69,35 @@ export async function authenticate(
   // Asked at each call, so that whom the operator removes is out at once.
   const user = await users.find(claims.subject);
   if (user !== undefined && user.generation === claims.generation) return { ...claims, role: user.role };
-  throw refuse(
+  throw tokenRevoked(claims.subject);
+}
+
+/** Names the tokens that are revoked together: of one generation of a user, signed by one key. */
+export function revocationGroupOf({ subject, use = "", generation = "", keyId }: TokenClaims): string {
+  return JSON.stringify([subject, use, generation, keyId]);
+}
+
+/**
+ * Checks that a token which was accepted before has not been revoked since. Verifies no signature.
+ *
+ * @throws TOKEN_KEY_UNKNOWN, TOKEN_REVOKED, RECORD_DAMAGED
+ */
+export async function requireNotRevoked(
+  issuer: Issuer,
+  { subject, use, generation, keyId }: TokenClaims,
+  users?: UserStore,
+): Promise<void> {
+  if (!issuer.acceptsKey(keyId))
+    throw refuse("TOKEN_KEY_UNKNOWN", "the token is refused: the key that signed it is no longer accepted");
+  if (use === deviceUse || users === undefined) return;
+  if ((await users.find(subject))?.generation !== generation) throw tokenRevoked(subject);
+}
+
+function tokenRevoked(subject: string): ConnectError {
+  return refuse(
     "TOKEN_REVOKED",
-    `the token of ${claims.subject} is no longer accepted: the user is gone or has a new password`,
-    { subject: claims.subject },
+    `the token of ${subject} is no longer accepted: the user is gone or has a new password`,
+    { subject },
   );
 }
 

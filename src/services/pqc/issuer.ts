@@ -24,6 +24,8 @@ export interface TokenClaims {
   readonly use: string | undefined;
   /** Which generation of the user it was issued to: see users.ts. None while the server was open. */
   readonly generation: string | undefined;
+  /** Names the key that signed it. */
+  readonly keyId: string;
   readonly issuedAt: Date;
   readonly expiresAt: Date;
 }
@@ -50,6 +52,8 @@ export interface Issuer {
   /** Issues a token for a subject, valid from now for 3600 seconds. */
   issue(subject: string, extras?: TokenExtras): Promise<IssuedToken>;
   check(token: string): Promise<TokenCheck>;
+  /** Tells whether tokens that a key signed are still accepted. */
+  acceptsKey(keyId: string): boolean;
   /** Tells whether tokens can be signed and verified now, by doing both with the key that signs them. */
   isWorking(): Promise<boolean>;
   /** The public keys that verify tokens which may still live; the one that signs first. */
@@ -162,10 +166,12 @@ export async function openIssuer({ provider, store, now }: IssuerParts): Promise
         subject: sub,
         use: typeof use === "string" ? use : undefined,
         generation: typeof gen === "string" ? gen : undefined,
+        keyId: String(result.header.kid),
         issuedAt: new Date(iat * 1000),
         expiresAt: new Date(exp * 1000),
       };
     },
+    acceptsKey: (keyId) => listLiving().some(({ record }) => record.keyId === keyId),
     async isWorking() {
       const message = new TextEncoder().encode("is the issuer working?");
       try {

@@ -1,0 +1,110 @@
+/**
+ * Decides whether a call may begin, before a byte of its body is read.
+ *
+ *     room on the server → rate of the address → token and role → rate of the user → share of the user
+ *
+ * Cheap checks come first. What a call takes here, it gives back when its response is closed: a request that never
+ * ends and a response that is never read keep their places.
+ */
+import type { DescMethod } from "@bufbuild/protobuf";
+import type { ContextValues } from "@connectrpc/connect";
+import { accountKey, ByteBudget, type ByteLimits } from "./byte-budget.ts";
+import {
+  type CallLimits,
+  type CallsInProgress,
+  createCallsInProgress,
+  type Release,
+} from "./calls-in-progress.ts";
+import { clientKey, networkOf } from "./client-address.ts";
+import { type AccessPolicy, callerKey, createGate, isInfrastructure } from "./interceptors/access.ts";
+import { createRateLimiter } from "./rate-limiter.ts";
+
+/** What one call took, to be given back when it is over. */
+export class Ticket {
+  readonly #releases: Release[] = [];
+  #isClosed = false;
+
+  /** Keeps what is to be given back. Gives it back at once if the call is over already. */
+  add(release: Release): void {
+    if (this.#isClosed) release();
+    else this.#releases.push(release);
+  }
+
+  /** Gives everything back; the second time does nothing. */
+  readonly close = (): void => {
+    this.#isClosed = true;
+    for (const release of this.#releases.splice(0)) release();
+  };
+}
+
+/** A call that wants to begin. */
+export interface ArrivingCall {
+  readonly method: DescMethod;
+  /** The `authorization` header. */
+  readonly authorization: string | null;
+  /** Has the address of the client; gets the caller and the account for the bytes of the request. */
+  readonly values: ContextValues;
+  readonly ticket: Ticket;
+}
+
+/** Lets calls in. */
+export interface Admission {
+  readonly calls: CallsInProgress;
+  readonly bytes: ByteBudget;
+  /**
+   * Lets a call in: at once if no token has to be checked, otherwise when the promise resolves.
+   *
+   * @throws SERVER_BUSY, RATE_LIMITED, CONCURRENCY_LIMITED, ROLE_MISSING, or what the access policy throws.
+   */
+  admit(call: ArrivingCall): Promise<void> | undefined;
+}
+
+/** What admission is decided by. */
+export interface AdmissionOptions {
+  /** Without it every call is public. */
+  readonly access?: AccessPolicy | undefined;
+  readonly limits: CallLimits & ByteLimits & { readonly maxCallsPerSecond: number };
+  /** Milliseconds of a clock that is never set back. */
+  readonly nowMs?: () => number;
+}
+
+/** Makes the admission of one server. */
+export function createAdmission({ access, limits, nowMs }: AdmissionOptions): Admission {
+  const calls = createCallsInProgress(limits);
+  const bytes = new ByteBudget(limits);
+  const rateOfAddress = createRateLimiter(limits.maxCallsPerSecond, nowMs);
+  const rateOfUser = createRateLimiter(limits.maxCallsPerSecond, nowMs);
+  const authenticate = access && createGate(access);
+  const share = ({ method, values, ticket }: ArrivingCall, client: string): void => {
+    ticket.add(calls.enterFor(method, client));
+    const account = bytes.open(client);
+    values.set(accountKey, account);
+    ticket.add(account.close);
+  };
+  return {
+    calls,
+    bytes,
+    admit(call) {
+      const { method, authorization, values, ticket } = call;
+      ticket.add(calls.enter(method));
+      const network = `address ${networkOf(values.get(clientKey))}`;
+      if (!isProbe(method)) rateOfAddress.take(network);
+      const authenticating = authenticate?.(method, authorization);
+      if (authenticating === undefined) {
+        share(call, network);
+        return undefined;
+      }
+      return authenticating.then((caller) => {
+        const user = `user ${caller.subject}`;
+        values.set(callerKey, caller);
+        rateOfUser.take(user);
+        share(call, user);
+      });
+    },
+  };
+}
+
+/** Health checks are answered always: they are cheap, and a load balancer may send many from one address. */
+function isProbe(method: DescMethod): boolean {
+  return isInfrastructure(method) && method.parent.typeName.startsWith("grpc.health.");
+}

@@ -1,0 +1,114 @@
+/**
+ * Counts the calls that are in progress, from their first byte to the end of their response, and refuses those beyond
+ * the limits. A call counts while its request is still arriving, and while its response waits to be read.
+ */
+import type { DescMethod } from "@bufbuild/protobuf";
+import type { ConnectError } from "@connectrpc/connect";
+import { refuseForNow } from "../errors.ts";
+import { isInfrastructure } from "./interceptors/access.ts";
+
+/** How many calls may be in progress at a time. */
+export interface CallLimits {
+  /** Unary calls. */
+  readonly maxCalls: number;
+  /** Streams. */
+  readonly maxStreams: number;
+  /** Unary calls of one user, or of one address without a user; 0 for no limit. */
+  readonly maxCallsPerUser: number;
+  /** Streams of one user, or of one address without a user; 0 for no limit. */
+  readonly maxStreamsPerUser: number;
+}
+
+/** Gives back what a call took. Must be called once. */
+export type Release = () => void;
+
+/** The calls in progress of one server. */
+export interface CallsInProgress {
+  /** Tells whether one more call of a method would be refused, at no cost. */
+  isFull(method: DescMethod): boolean;
+  /** The refusal while the server is full: one for all calls, because a flood must cost nothing. */
+  readonly fullRefusal: ConnectError;
+  /** Counts a call for the server. @throws SERVER_BUSY */
+  enter(method: DescMethod): Release;
+  /** Counts a call for the client that makes it. @throws CONCURRENCY_LIMITED */
+  enterFor(method: DescMethod, client: string): Release;
+}
+
+/** Milliseconds after which a refused client may try again. */
+const retryMs = 1000;
+
+/** Counts, with a limit. */
+interface Counter {
+  count: number;
+  readonly limit: number;
+}
+
+/**
+ * Makes the counts of one server.
+ *
+ * Health checks and reflection have counts of their own with the same limits: a server that is full of calls still
+ * answers its probes, and nobody can open more streams by watching its health.
+ */
+export function createCallsInProgress(limits: CallLimits): CallsInProgress {
+  const counters = { services: createCounters(limits), infrastructure: createCounters(limits) };
+  const callsByClient = new Map<string, number>();
+  const streamsByClient = new Map<string, number>();
+  const counterOf = (method: DescMethod): Counter => {
+    const { calls, streams } = isInfrastructure(method) ? counters.infrastructure : counters.services;
+    return method.methodKind === "unary" ? calls : streams;
+  };
+  return {
+    isFull: (method) => {
+      const { count, limit } = counterOf(method);
+      return count >= limit;
+    },
+    fullRefusal: refuseForNow(
+      "SERVER_BUSY",
+      `${limits.maxCalls} calls are in progress already; try again in a second`,
+      retryMs,
+      { limit: String(limits.maxCalls) },
+    ),
+    enter(method) {
+      const counter = counterOf(method);
+      if (counter.count >= counter.limit) throw serverFull(counter, method);
+      counter.count += 1;
+      return () => {
+        counter.count -= 1;
+      };
+    },
+    enterFor(method, client) {
+      const isUnary = method.methodKind === "unary";
+      const limit = isUnary ? limits.maxCallsPerUser : limits.maxStreamsPerUser;
+      if (limit === 0 || (isUnary && isInfrastructure(method))) return () => {};
+      const counts = isUnary ? callsByClient : streamsByClient;
+      const count = counts.get(client) ?? 0;
+      if (count >= limit) throw clientFull(limit, isUnary ? "calls" : "streams");
+      counts.set(client, count + 1);
+      return () => {
+        const left = (counts.get(client) ?? 0) - 1;
+        if (left > 0) counts.set(client, left);
+        else counts.delete(client);
+      };
+    },
+  };
+}
+
+function createCounters({ maxCalls, maxStreams }: CallLimits): { calls: Counter; streams: Counter } {
+  return { calls: { count: 0, limit: maxCalls }, streams: { count: 0, limit: maxStreams } };
+}
+
+function serverFull({ limit }: Counter, { methodKind }: DescMethod): ConnectError {
+  const what = methodKind === "unary" ? "calls are in progress" : "streams are open";
+  return refuseForNow("SERVER_BUSY", `${limit} ${what} already; try again in a second`, retryMs, {
+    limit: String(limit),
+  });
+}
+
+function clientFull(limit: number, what: string): ConnectError {
+  return refuseForNow(
+    "CONCURRENCY_LIMITED",
+    `this caller has ${limit} ${what} in progress already; wait until one ends`,
+    retryMs,
+    { limit: String(limit) },
+  );
+}

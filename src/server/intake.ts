@@ -1,0 +1,193 @@
+/**
+ * Takes requests in: checks the head, finds the call, admits it, and only then hands the request to what reads its body.
+ */
+import type { IncomingHttpHeaders } from "node:http";
+import type { DescMethod } from "@bufbuild/protobuf";
+import { type ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
+import { refuseForNow, toConnectError } from "../errors.ts";
+import { splitTarget } from "../transcoding/http.ts";
+import type { Transcoder } from "../transcoding/transcoder.ts";
+import { type Admission, Ticket } from "./admission.ts";
+import { type BrowserHeaders, isPreflight } from "./browser.ts";
+import { clientKey, networkOf, type ReadClient } from "./client-address.ts";
+import { formOf, renderFailure } from "./failures.ts";
+import type { ExplainFailure } from "./interceptors/errors.ts";
+import type { Observer } from "./interceptors/observe.ts";
+import { lingerAfterAnswer } from "./linger.ts";
+import { countMetadataBytes, toHeaders } from "./metadata.ts";
+import type { NodeRequest, NodeResponse } from "./node-http.ts";
+import { findHeadFault, type HeadPolicy } from "./request-head.ts";
+import { announcesBody, writeResponse } from "./rest.ts";
+import type { UnreadResponses } from "./unread-responses.ts";
+
+/** What the intake of one server is made of. */
+export interface IntakeOptions {
+  readonly head: HeadPolicy;
+  readonly browserHeaders: BrowserHeaders;
+  /** By path: "/package.Service/Method". */
+  readonly rpcs: ReadonlyMap<string, DescMethod>;
+  readonly transcoder: Transcoder;
+  readonly admission: Admission;
+  readonly observer: Observer;
+  readonly unread: UnreadResponses;
+  readonly explainFailure: ExplainFailure;
+  readonly readClient: ReadClient;
+  readonly maxReceiveMs: number;
+  readonly maxBufferedBytesPerClient: number;
+  /** Where admitted requests go. */
+  readonly next: (req: NodeRequest, res: NodeResponse) => void;
+}
+
+/** A call that was found for a request. */
+export interface FoundCall {
+  readonly method: DescMethod;
+  readonly authorization: string | undefined;
+  readonly values: ContextValues;
+  readonly ticket: Ticket;
+  /** The metadata of the request, asked for only if the call is refused. */
+  readonly header: () => Headers;
+}
+
+/** The intake of one server. */
+export interface Intake {
+  readonly onRequest: (req: NodeRequest, res: NodeResponse) => void;
+  /** Admits a call, and observes its refusal. @throws the refusal, now or through the promise */
+  admit(call: FoundCall): Promise<void> | undefined;
+  /** Tells whether a call that came over an HTTP/2 stream has nothing wrong with its head. */
+  isHeadFaultless(headers: IncomingHttpHeaders): boolean;
+  /** What is known of the call of a request that was admitted. */
+  valuesOf(req: NodeRequest): ContextValues;
+}
+
+/** Makes the intake of one server. */
+export function createIntake(options: IntakeOptions): Intake {
+  const { head, rpcs, transcoder, admission, observer, unread, readClient } = options;
+  const valuesByRequest = new WeakMap<NodeRequest, ContextValues>();
+
+  const admit = (call: FoundCall): Promise<void> | undefined => {
+    const startedMs = performance.now();
+    const explain = (thrown: unknown): ConnectError => {
+      const error = options.explainFailure(thrown) ?? toConnectError(thrown);
+      const durationMs = performance.now() - startedMs;
+      observer.refused({ method: call.method, header: call.header(), error, durationMs });
+      return error;
+    };
+    try {
+      requireReader(call.values);
+      const { method, values, ticket, authorization = null } = call;
+      return admission.admit({ method, values, ticket, authorization })?.catch((thrown: unknown) => {
+        throw explain(thrown);
+      });
+    } catch (thrown) {
+      throw explain(thrown);
+    }
+  };
+
+  /** A client that reads no responses gets no more of them. @throws BUFFER_LIMITED */
+  const requireReader = (values: ContextValues): void => {
+    const limit = options.maxBufferedBytesPerClient;
+    if (unread.bytesOf(networkOf(values.get(clientKey))) <= limit) return;
+    throw refuseForNow(
+      "BUFFER_LIMITED",
+      `more than ${limit} bytes wait for this client; read them first`,
+      1000,
+      {
+        limit: String(limit),
+      },
+    );
+  };
+
+  const findMethod = (req: NodeRequest): DescMethod | undefined => {
+    const { path } = splitTarget(req.url ?? "");
+    return rpcs.get(path) ?? transcoder.findMethod(req.method ?? "", path);
+  };
+
+  const fail = (req: NodeRequest, res: NodeResponse, error: ConnectError): void => {
+    const form = formOf(req, rpcs.has(splitTarget(req.url ?? "").path));
+    void writeResponse(res, renderFailure(form, error, transcoder.renderFailure));
+  };
+
+  const begin = (req: NodeRequest, res: NodeResponse): void => {
+    // The client that sent "Expect: 100-continue" waits for this before it sends the body.
+    if (req.httpVersionMajor === 1 && /^100-continue$/i.test(req.headers.expect ?? "")) res.writeContinue();
+    options.next(req, res);
+  };
+
+  return {
+    admit,
+    isHeadFaultless: (headers) =>
+      findHeadFault(
+        {
+          method: String(headers[":method"]),
+          headers,
+          metadataBytes: countMetadataBytes(headers),
+          hostLines: 0,
+          announcesBody: true,
+          isCall: () => true,
+        },
+        head,
+      ) === undefined,
+    valuesOf: (req) => valuesByRequest.get(req) ?? createContextValues(),
+    onRequest(req, res) {
+      lingerAfterAnswer(req, res, options.maxReceiveMs);
+      const fault = findHeadFault(
+        readHead(req, () => findMethod(req) !== undefined),
+        head,
+      );
+      options.browserHeaders.set(req, res);
+      if (fault !== undefined) return fail(req, res, fault);
+      if (isPreflight(req) && options.browserHeaders.answerPreflight(req, res)) return;
+      const client = readClient(peerOf(req), req.headers["x-forwarded-for"]);
+      const values = createContextValues().set(clientKey, client);
+      valuesByRequest.set(req, values);
+      watchResponse(req, res, networkOf(client), unread);
+      const method = findMethod(req);
+      if (method === undefined) return begin(req, res);
+      const ticket = new Ticket();
+      res.once("close", ticket.close);
+      try {
+        const { authorization } = req.headers;
+        const call = { method, authorization, values, ticket, header: () => toHeaders(req.headers) };
+        const admitting = admit(call);
+        if (admitting === undefined) return begin(req, res);
+        admitting.then(
+          () => begin(req, res),
+          (error: ConnectError) => fail(req, res, error),
+        );
+      } catch (error) {
+        fail(req, res, toConnectError(error));
+      }
+    },
+  };
+}
+
+function readHead(req: NodeRequest, isCall: () => boolean) {
+  // HTTP/1.1 has the target outside of its headers; HTTP/2 has it among them.
+  let metadataBytes = req.httpVersionMajor === 1 ? (req.url?.length ?? 0) : 0;
+  let hostLines = 0;
+  req.rawHeaders.forEach((text, index) => {
+    metadataBytes += text.length;
+    if (index % 2 === 0 && text.length === 4 && text.toLowerCase() === "host") hostLines += 1;
+  });
+  const { method = "", headers } = req;
+  return { method, headers, metadataBytes, hostLines, announcesBody: announcesBody(headers), isCall };
+}
+
+/** A request of HTTP/2 has its connection's address at the session. */
+function peerOf({ stream, socket }: NodeRequest): string | undefined {
+  return stream?.session?.socket?.remoteAddress ?? socket?.remoteAddress;
+}
+
+function watchResponse(req: NodeRequest, res: NodeResponse, client: string, unread: UnreadResponses): void {
+  const { stream } = req;
+  const stop =
+    stream === undefined
+      ? unread.watch({ client, pendingBytes: () => res.writableLength, drop: () => res.destroy() })
+      : unread.watch({
+          client,
+          pendingBytes: () => stream.writableLength,
+          arrivedBytes: () => stream.readableLength,
+          drop: () => stream.destroy(),
+        });
+  res.once("close", stop);
+}

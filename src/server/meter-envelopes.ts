@@ -1,0 +1,51 @@
+/** Counts the bytes of the message of a stream that has begun to arrive and is not whole. */
+import { refuseBody } from "../errors.ts";
+import type { ByteMeter } from "../transcoding/body.ts";
+
+/** Flags (1 byte) and length (4 bytes, big-endian) before each message of a stream, in all three protocols. */
+const prefixBytes = 5;
+
+/**
+ * Passes the pieces of a stream through. Holds the cost of a message on the meter from its first byte until it is
+ * whole: from then on it is handled, and its handler reads no further before it is done.
+ *
+ * @throws BODY_TOO_LARGE as soon as the prefix of a message announces more than maxBytes, or what the meter throws
+ */
+export async function* meterEnvelopes(
+  pieces: AsyncIterable<Uint8Array>,
+  meter: ByteMeter | undefined,
+  maxBytes: number,
+): AsyncGenerator<Uint8Array> {
+  const prefix = Buffer.alloc(prefixBytes);
+  let prefixLength = 0;
+  let left = 0;
+  let cost = 0;
+  for await (const piece of pieces) {
+    cost += meter?.charge(piece.length) ?? 0;
+    let wholeUntil = 0;
+    for (let at = 0; at < piece.length; ) {
+      if (prefixLength < prefixBytes) {
+        const part = piece.subarray(at, at + prefixBytes - prefixLength);
+        prefix.set(part, prefixLength);
+        prefixLength += part.length;
+        at += part.length;
+        if (prefixLength < prefixBytes) break;
+        left = prefix.readUInt32BE(1);
+        if (left > maxBytes) throw refuseBody(maxBytes);
+      } else {
+        const taken = Math.min(left, piece.length - at);
+        left -= taken;
+        at += taken;
+      }
+      if (left > 0) continue;
+      prefixLength = 0;
+      wholeUntil = at;
+    }
+    // What is left of an unfinished message stays counted.
+    if (wholeUntil > 0) {
+      meter?.refund(cost);
+      cost = wholeUntil < piece.length ? (meter?.charge(piece.length - wholeUntil) ?? 0) : 0;
+    }
+    yield piece;
+  }
+}

@@ -1,0 +1,50 @@
+/** Bounds the calls a second of each client. */
+import { refuseForNow } from "../errors.ts";
+
+/** Clients to remember; one that is forgotten begins anew. */
+const maxClients = 100_000;
+
+/** Counts calls against a rate. */
+export interface RateLimiter {
+  /** Counts a call of a client. @throws RATE_LIMITED */
+  take(client: string): void;
+}
+
+interface Bucket {
+  tokens: number;
+  filledAtMs: number;
+}
+
+/**
+ * Makes a limiter: each client may make so many calls a second, and twice as many at once (a token bucket).
+ *
+ * @param perSecond 0 for no limit.
+ */
+export function createRateLimiter(
+  perSecond: number,
+  nowMs: () => number = () => performance.now(),
+): RateLimiter {
+  if (perSecond === 0) return { take: () => {} };
+  const buckets = new Map<string, Bucket>();
+  const capacity = perSecond * 2;
+  return {
+    take(client) {
+      const atMs = nowMs();
+      const bucket = buckets.get(client) ?? { tokens: capacity, filledAtMs: atMs };
+      bucket.tokens = Math.min(capacity, bucket.tokens + ((atMs - bucket.filledAtMs) / 1000) * perSecond);
+      bucket.filledAtMs = atMs;
+      // The last used last, so that the first is the one to forget.
+      buckets.delete(client);
+      buckets.set(client, bucket);
+      const [oldest] = buckets.keys();
+      if (buckets.size > maxClients && oldest !== undefined) buckets.delete(oldest);
+      if (bucket.tokens < 1) {
+        const waitMs = ((1 - bucket.tokens) / perSecond) * 1000;
+        throw refuseForNow("RATE_LIMITED", `more than ${perSecond} calls a second; slow down`, waitMs, {
+          limit: String(perSecond),
+        });
+      }
+      bucket.tokens -= 1;
+    },
+  };
+}

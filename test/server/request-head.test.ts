@@ -1,0 +1,283 @@
+/** What is checked of a request before its body is read: its host, its origin, its media type. */
+import { once } from "node:events";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { createHostCheck } from "../../src/server/request-head.ts";
+import { lacksBrowser, needsBrowser, openBrowser } from "../console/browser.ts";
+import { Probe } from "../gen/probing/probe_pb.ts";
+import { connectHttp2, envelope, exchangeBytes, grpcStatusOf, jsonRefusalOf, request } from "./raw.ts";
+import { serve } from "./serve.ts";
+
+const timeout = 60_000;
+const allowed = "https://console.example.com";
+
+/** Serves probing.Probe as a server without access control does, and counts the calls that reach a handler. */
+async function start(allowedHosts: readonly string[] = []) {
+  let handled = 0;
+  const answer = <T>(item: T): T => {
+    handled += 1;
+    return item;
+  };
+  const handlers: Partial<ServiceImpl<typeof Probe>> = {
+    ask: answer,
+    look: answer,
+    async *watch(item) {
+      yield answer(item);
+    },
+  };
+  const { server, url, port } = await serve({
+    services: [createServiceImplSpec<typeof Probe>(Probe, handlers as ServiceImpl<typeof Probe>)],
+    isHostAllowed: createHostCheck(allowedHosts, "127.0.0.1"),
+    corsOrigins: [allowed],
+  });
+  onTestFinished(() => {
+    server.destroy();
+    return server.close();
+  });
+  return { url, port, handled: () => handled };
+}
+
+/** Sends a request of HTTP/1.1 with exactly these lines. @returns status and reason */
+async function send(port: number, lines: readonly string[], body = "{}"): Promise<string> {
+  const text = [...lines, `content-length: ${body.length}`, "connection: close", "", body].join("\r\n");
+  const answer = await exchangeBytes(port, text);
+  const [, status = ""] = answer.split(" ");
+  const [, json = ""] = answer.split("\r\n\r\n");
+  return status === "200" ? status : `${status} ${jsonRefusalOf(json).reason}`;
+}
+
+const json = "content-type: application/json";
+const ask = "POST /probe/ask HTTP/1.1";
+
+describe("the host of a request", { timeout }, () => {
+  it.each([
+    ["localhost", []],
+    ["localhost:8080", []],
+    ["LOCALHOST", []],
+    ["localhost.", []],
+    ["console.localhost:8080", []],
+    ["127.0.0.1", []],
+    ["127.0.0.53:8080", []],
+    ["[::1]:8080", []],
+    ["pqc.example.com", ["pqc.example.com"]],
+    ["a.example.com", [".example.com"]],
+    ["anything.example.org", ["*"]],
+  ])("may be %s with --allowed-hosts %j", async (host, allowedHosts) => {
+    const { port } = await start(allowedHosts);
+    expect(await send(port, [ask, `host: ${host}`, json])).toBe("200");
+  });
+
+  it.each([
+    ["evil.example.com", []],
+    ["localhost.evil.example.com", []],
+    ["127.0.0.1.evil.example.com", []],
+    ["10.0.0.1", []],
+    ["[fe80::1]", []],
+    ["0.0.0.0", []],
+    ["example.com", [".example.com"]],
+    ["evilexample.com", [".example.com"]],
+  ])("is refused if it is %s with --allowed-hosts %j", async (host, allowedHosts) => {
+    const { port, handled } = await start(allowedHosts);
+    expect(await send(port, [ask, `host: ${host}`, json])).toBe("403 HOST_NOT_ALLOWED");
+    expect(handled()).toBe(0);
+  });
+
+  it.each([
+    ["no Host", []],
+    ["two Hosts", ["host: localhost", "host: evil.example.com"]],
+    ["two Hosts that are alike", ["host: localhost", "Host: localhost"]],
+    ["a Host with a path", ["host: localhost/evil"]],
+    ["a Host with a user", ["host: evil@localhost"]],
+    ["an empty Host", ["host: "]],
+  ])("is refused if there is %s", async (_, lines) => {
+    const { port, handled } = await start();
+    expect(await send(port, [ask, ...lines, json])).toBe("400 HTTP_INVALID");
+    expect(handled()).toBe(0);
+  });
+
+  it("is that of :authority in HTTP/2, for every protocol and for pages", async () => {
+    const { url, handled } = await start();
+    const session = connectHttp2(url);
+    const foreign = { ":authority": "evil.example.com" };
+    const grpc = await request(
+      session,
+      { ...foreign, ":path": "/probing.Probe/Ask", "content-type": "application/grpc", te: "trailers" },
+      envelope(""),
+    );
+    expect(grpcStatusOf(grpc)).toEqual({ status: 7, reason: "HOST_NOT_ALLOWED" });
+    const connect = await request(
+      session,
+      { ...foreign, ":path": "/probing.Probe/Ask", "content-type": "application/json" },
+      "{}",
+    );
+    expect([connect.status, jsonRefusalOf(connect.body).reason]).toEqual([403, "HOST_NOT_ALLOWED"]);
+    for (const path of ["/", "/livez", "/probe/look?text=x", "/nowhere"]) {
+      const answer = await request(session, { ...foreign, ":path": path });
+      expect([path, answer.status, jsonRefusalOf(answer.body).reason]).toEqual([
+        path,
+        403,
+        "HOST_NOT_ALLOWED",
+      ]);
+    }
+    const both = await request(session, {
+      ":authority": "localhost",
+      host: "evil.example.com",
+      ":path": "/livez",
+    });
+    expect([both.status, jsonRefusalOf(both.body).reason]).toEqual([400, "HTTP_INVALID"]);
+    expect(handled()).toBe(0);
+  });
+
+  it("may be an IP address where the server listens beyond this machine: a rebinding page needs a name", () => {
+    const isAllowed = createHostCheck([], "0.0.0.0");
+    expect(["192.0.2.1", "[2001:db8::1]", "localhost"].map((host) => isAllowed?.(host))).toEqual([
+      true,
+      true,
+      true,
+    ]);
+    expect(isAllowed?.("evil.example.com")).toBe(false);
+  });
+});
+
+describe("a request that a browser sends for a page", { timeout }, () => {
+  const own = ["host: localhost:8080", json];
+  it.each([
+    ["of our own", ["sec-fetch-site: same-origin", "origin: http://localhost:8080"]],
+    ["of our own, without its origin", ["sec-fetch-site: same-origin"]],
+    ["that a person opens", ["sec-fetch-site: none"]],
+    ["of our own, in a browser that sends no Sec-Fetch-Site", ["origin: http://localhost:8080"]],
+    ["of our own behind TLS", ["origin: https://localhost:8080"]],
+    ["of an origin that may call", ["sec-fetch-site: cross-site", `origin: ${allowed}`]],
+    ["of an origin that may call, without Sec-Fetch-Site", [`origin: ${allowed}`]],
+  ])("is answered: %s", async (_, lines) => {
+    const { port } = await start();
+    expect(await send(port, [ask, ...own, ...lines])).toBe("200");
+  });
+
+  it.each([
+    ["of another site", ["sec-fetch-site: cross-site", "origin: https://evil.example.com"]],
+    ["of another site, without its origin", ["sec-fetch-site: cross-site", "sec-fetch-mode: no-cors"]],
+    ["of another port of this machine", ["sec-fetch-site: same-site", "origin: http://localhost:3000"]],
+    ["of another site, in a browser that sends no Sec-Fetch-Site", ["origin: https://evil.example.com"]],
+    ["of a sandbox", ["origin: null"]],
+    ["of a sandbox of another site", ["sec-fetch-site: cross-site", "origin: null"]],
+    [
+      "with a form of another site",
+      ["sec-fetch-site: cross-site", "sec-fetch-mode: navigate", "sec-fetch-dest: document"],
+    ],
+    ["with a Sec-Fetch-Site of two values", ["sec-fetch-site: same-origin, cross-site"]],
+  ])("is refused: %s", async (_, lines) => {
+    const { port, handled } = await start();
+    expect(await send(port, [ask, ...own, ...lines])).toBe("403 CROSS_SITE_REFUSED");
+    expect(handled()).toBe(0);
+  });
+
+  it.each([
+    "/probe/look?text=x",
+    "/probing.Probe/Look?connect=v1&encoding=json&message=%7B%7D",
+    "/probe/watch",
+  ])("may not call by a link: %s", async (path) => {
+    const { port, handled } = await start();
+    const link = ["sec-fetch-site: cross-site", "sec-fetch-mode: navigate", "sec-fetch-dest: document"];
+    expect(await send(port, [`GET ${path} HTTP/1.1`, "host: localhost", ...link], "")).toContain("403");
+    expect(handled()).toBe(0);
+  });
+
+  it("may open a page by a link, and not put it into a frame", async () => {
+    const { port } = await start();
+    const link = [
+      "GET / HTTP/1.1",
+      "host: localhost",
+      "sec-fetch-site: cross-site",
+      "sec-fetch-mode: navigate",
+    ];
+    expect(await send(port, [...link, "sec-fetch-dest: document"], "")).toBe("200");
+    expect(await send(port, [...link, "sec-fetch-dest: iframe"], "")).toBe("403 CROSS_SITE_REFUSED");
+  });
+});
+
+describe("a request with a body", { timeout }, () => {
+  it("needs a content-type", async () => {
+    const { port, handled } = await start();
+    expect(await send(port, [ask, "host: localhost"])).toBe("415 MEDIA_TYPE_UNSUPPORTED");
+    expect(await send(port, ["POST /probing.Probe/Ask HTTP/1.1", "host: localhost"])).toBe(
+      "415 MEDIA_TYPE_UNSUPPORTED",
+    );
+    expect(handled()).toBe(0);
+  });
+
+  it("needs one over HTTP/2 too", async () => {
+    const { url } = await start();
+    const answer = await request(connectHttp2(url), { ":path": "/probe/ask" }, "{}");
+    expect([answer.status, jsonRefusalOf(answer.body).reason]).toEqual([415, "MEDIA_TYPE_UNSUPPORTED"]);
+  });
+
+  it("needs none if the body is empty", async () => {
+    const { port, url } = await start();
+    expect(await send(port, [ask, "host: localhost"], "")).toBe("200");
+    expect(
+      (await request(connectHttp2(url), { ":path": "/probe/ask", "content-length": 0 }, "")).status,
+    ).toBe(200);
+  });
+});
+
+describe.skipIf(lacksBrowser)(`a page of another origin in Chromium${needsBrowser}`, { timeout }, () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await openBrowser();
+  }, timeout);
+  afterAll(() => browser.close());
+
+  /** Every way in which a page can send a request without asking. */
+  const attacks: Readonly<Record<string, string>> = {
+    "fetch without CORS, of JSON without a type": `fetch(url, { method: "POST", mode: "no-cors", body: new Blob(["{}"]) })`,
+    "fetch without CORS, as text": `fetch(url, { method: "POST", mode: "no-cors", body: "{}" })`,
+    "fetch with CORS": `fetch(url, { method: "POST", body: "{}", headers: { "content-type": "application/json" } })`,
+    beacon: `navigator.sendBeacon(url, new Blob(["{}"]))`,
+    form: `const form = document.createElement("form"); form.method = "POST"; form.action = url;
+      form.enctype = "text/plain"; form.target = "frame"; document.body.append(form); form.submit()`,
+    "form that opens a tab": `const form = document.createElement("form"); form.method = "POST"; form.action = url;
+      form.target = "_blank"; document.body.append(form); form.submit()`,
+    image: `const image = new Image(); image.src = look; document.body.append(image)`,
+    script: `const script = document.createElement("script"); script.src = look; document.body.append(script)`,
+    frame: `document.querySelector("iframe").src = look`,
+    "opened tab": `window.open(look)`,
+    preload: `const link = document.createElement("link"); link.rel = "prefetch"; link.href = look; document.head.append(link)`,
+  };
+
+  it.each(Object.entries(attacks))("makes no call: %s", async (_, script) => {
+    const { port, handled } = await start();
+    const refused = new Set<number>();
+    const page = http.createServer((_req, res) => {
+      res.setHeader("content-type", "text/html").end('<!doctype html><iframe name="frame"></iframe>');
+    });
+    page.listen(0, "127.0.0.1");
+    await once(page, "listening");
+    onTestFinished(() => void page.close());
+    const context = await browser.newContext();
+    onTestFinished(() => context.close());
+    const answered = Promise.withResolvers<void>();
+    const note = (status: number): void => {
+      refused.add(status);
+      answered.resolve();
+    };
+    context.on("response", (response) => {
+      if (new URL(response.url()).port === String(port)) note(response.status());
+    });
+    // A request without CORS shows no response to the page; Chromium reports it as finished or failed.
+    context.on("requestfailed", (failed) => {
+      if (new URL(failed.url()).port === String(port)) answered.resolve();
+    });
+    const tab = await context.newPage();
+    await tab.goto(`http://localhost:${(page.address() as AddressInfo).port}/`);
+    await tab.evaluate(
+      `(() => { const url = "http://127.0.0.1:${port}/probe/ask", look = "http://127.0.0.1:${port}/probe/look?text=x"; ${script}; })()`,
+    );
+    await answered.promise;
+    expect(handled()).toBe(0);
+    expect([...refused].filter((status) => status < 400)).toEqual([]);
+  });
+});
