@@ -46,6 +46,7 @@ export const reasons = {
   TIMEOUT_INVALID: { code: Code.InvalidArgument },
   // What its message can have wrong.
   MESSAGE_MALFORMED: { code: Code.InvalidArgument },
+  MESSAGE_TOO_COMPLEX: { code: Code.InvalidArgument },
   JSON_INVALID: { code: Code.InvalidArgument },
   PARAMETER_UNKNOWN: { code: Code.InvalidArgument },
   PARAMETER_DUPLICATE: { code: Code.InvalidArgument },
@@ -121,8 +122,44 @@ export type FieldViolation = MessageInitShape<typeof BadRequest_FieldViolationSc
 /** The domain of our reasons (google.rpc.ErrorInfo.domain). */
 export const errorDomain = "quantum-safe-playground";
 
+/** Characters of one text of the request that an error repeats at most. */
+const maxEchoCharacters = 100;
+/** Characters of a message or a description at most: gRPC clients accept 8 KiB of trailers. */
+const maxMessageCharacters = 1000;
+/** Violations that an error lists at most. */
+const maxViolations = 20;
+
+/**
+ * Shortens text of a request for an error message.
+ *
+ * @returns at most `maxCharacters` UTF-16 code units. Shortened text ends with "…", and no surrogate pair is split.
+ */
+export function excerpt(text: string, maxCharacters = maxEchoCharacters): string {
+  if (text.length <= maxCharacters) return text;
+  const end = maxCharacters - 1;
+  const isPairSplit =
+    /[\ud800-\udbff]/.test(text.charAt(end - 1)) && /[\udc00-\udfff]/.test(text.charAt(end));
+  return `${text.slice(0, isPairSplit ? end - 1 : end)}…`;
+}
+
+/** Shortens quoted texts and metadata values that a sentence repeats, then the sentence itself. */
+function shortenSentence(sentence: string, values: readonly string[]): string {
+  let short = sentence;
+  for (const value of values) short = short.replaceAll(value, () => excerpt(value));
+  if (short.length > maxEchoCharacters) {
+    short = excerpt(short, 10 * maxMessageCharacters).replace(
+      /"((?:[^"\\]|\\.){101,})("|$)/gsu,
+      (_all, quoted: string, close: string) => `"${excerpt(quoted)}${close}`,
+    );
+  }
+  // JSON can hold half a surrogate pair. No trailer can.
+  return excerpt(short, maxMessageCharacters).toWellFormed();
+}
+
 /**
  * Makes the error that refuses a call; the caller of this function throws it.
+ *
+ * Shortens what it repeats of the request: metadata values and quoted texts to 100 characters, wherever they stand.
  *
  * @param message what was wrong and what would be right, for a person; public values only.
  * @param metadata whatever varies in the message, for a program; public values only.
@@ -135,15 +172,31 @@ export function refuse(
   violations: readonly FieldViolation[] = [],
 ): ConnectError {
   const { code } = reasons[reason];
-  // JSON can hold half a pair of surrogates; no trailer can, and a message may repeat what a caller wrote.
-  const error = new ConnectError(message.toWellFormed(), code, undefined, [
-    { desc: ErrorInfoSchema, value: { reason, domain: errorDomain, metadata } },
+  const long = Object.values(metadata).filter((value) => value.length > maxEchoCharacters);
+  const shorten = (sentence: string): string => shortenSentence(sentence, long);
+  const shortMetadata = Object.fromEntries(
+    Object.entries(metadata).map(([name, value]) => [name, excerpt(value).toWellFormed()]),
+  );
+  const error = new ConnectError(shorten(message), code, undefined, [
+    { desc: ErrorInfoSchema, value: { reason, domain: errorDomain, metadata: shortMetadata } },
   ]);
   if (violations.length > 0) {
-    error.details.push({ desc: BadRequestSchema, value: { fieldViolations: [...violations] } });
+    const fieldViolations = violations
+      .slice(0, maxViolations)
+      .map(({ field = "", description = "", ...more }) => ({
+        ...more,
+        field: excerpt(field).toWellFormed(),
+        description: shorten(description),
+      }));
+    error.details.push({ desc: BadRequestSchema, value: { fieldViolations } });
   }
-  // RFC 9110, section 15.5.2: a 401 says how to authenticate.
-  if (code === Code.Unauthenticated) error.metadata.set("www-authenticate", "Bearer");
+  return withChallenge(error);
+}
+
+/** RFC 9110, section 15.5.2: a 401 says how to authenticate. */
+function withChallenge(error: ConnectError): ConnectError {
+  const isNew = error.code === Code.Unauthenticated && !error.metadata.has("www-authenticate");
+  if (isNew) error.metadata.set("www-authenticate", "Bearer");
   return error;
 }
 
@@ -186,6 +239,14 @@ export function refuseMetadata(bytes: number, maxBytes: number): ConnectError {
 export function refuseBody(maxBytes: number): ConnectError {
   return refuse("BODY_TOO_LARGE", `the message is larger than the limit of ${maxBytes} bytes`, {
     maxBytes: String(maxBytes),
+  });
+}
+
+/** Refuses a message with more parts than a server reads, before the server builds it. */
+export function refuseComplex(limit: string, max: number): ConnectError {
+  return refuse("MESSAGE_TOO_COMPLEX", `the message has more than ${max} ${limit}; send smaller messages`, {
+    limit,
+    max: String(max),
   });
 }
 
@@ -252,7 +313,7 @@ export function httpStatusOf(error: ConnectError): number {
  * the machine: the caller learns nothing of it but that it happened; the cause is kept for the log.
  */
 export function toConnectError(thrown: unknown): ConnectError {
-  if (thrown instanceof ConnectError) return thrown;
+  if (thrown instanceof ConnectError) return withChallenge(thrown);
   if (thrown instanceof Error && thrown.name === "AbortError") {
     return refuse("CALL_CANCELED", "the call was canceled");
   }

@@ -1,0 +1,88 @@
+/** Knows how the fields of a message stand in the Protobuf wire format. */
+import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import { WireType } from "@bufbuild/protobuf/wire";
+import { maxItemsOf } from "./max-items.ts";
+
+/** How one field stands on the wire. */
+export interface WireField {
+  readonly field: DescField;
+  /** The wire type of one value. */
+  readonly wireType: WireType;
+  /** Whether several values may stand in one record. */
+  readonly isPackable: boolean;
+  /** The message that a value is; undefined for scalars and map entries. */
+  readonly message: DescMessage | undefined;
+  /** The values of a map entry by field number: 1 is the key, 2 the value. */
+  readonly entry: WireFields | undefined;
+  /** Elements that a list or a map may have. */
+  readonly maxItems: number;
+}
+
+/** The fields of a message by number. */
+export type WireFields = ReadonlyMap<number, WireField>;
+
+const known = new WeakMap<DescMessage, WireFields>();
+
+/** Lists the fields of a message; the list is made once. */
+export function wireFieldsOf(desc: DescMessage): WireFields {
+  let fields = known.get(desc);
+  if (fields === undefined) {
+    fields = new Map(desc.fields.map((field) => [field.number, describeField(field)]));
+    known.set(desc, fields);
+  }
+  return fields;
+}
+
+function describeField(field: DescField): WireField {
+  const maxItems = maxItemsOf(field);
+  if (field.fieldKind === "map") {
+    const plain = { field, isPackable: false, entry: undefined, maxItems: Infinity };
+    const key = { ...plain, wireType: wireTypeOf(field.mapKey), message: undefined };
+    const value = { ...plain, wireType: valueTypeOf(field), message: field.message };
+    const entry = new Map([
+      [1, key],
+      [2, value],
+    ]);
+    return {
+      field,
+      wireType: WireType.LengthDelimited,
+      isPackable: false,
+      message: undefined,
+      entry,
+      maxItems,
+    };
+  }
+  const wireType = valueTypeOf(field);
+  const isPackable = field.fieldKind === "list" && field.message === undefined && !isSized(wireType);
+  return { field, wireType, isPackable, message: field.message, entry: undefined, maxItems };
+}
+
+function isSized(wireType: WireType): boolean {
+  return wireType === WireType.LengthDelimited;
+}
+
+function valueTypeOf(field: DescField): WireType {
+  if (field.message !== undefined) {
+    const isGroup = field.fieldKind !== "map" && "delimitedEncoding" in field && field.delimitedEncoding;
+    return isGroup ? WireType.StartGroup : WireType.LengthDelimited;
+  }
+  return field.scalar === undefined ? WireType.Varint : wireTypeOf(field.scalar);
+}
+
+function wireTypeOf(scalar: ScalarType): WireType {
+  switch (scalar) {
+    case ScalarType.STRING:
+    case ScalarType.BYTES:
+      return WireType.LengthDelimited;
+    case ScalarType.DOUBLE:
+    case ScalarType.FIXED64:
+    case ScalarType.SFIXED64:
+      return WireType.Bit64;
+    case ScalarType.FLOAT:
+    case ScalarType.FIXED32:
+    case ScalarType.SFIXED32:
+      return WireType.Bit32;
+    default:
+      return WireType.Varint;
+  }
+}

@@ -1,0 +1,162 @@
+/** Counts the parts of a message in the Protobuf wire format without building it. */
+import type { DescMessage } from "@bufbuild/protobuf";
+import { WireType } from "@bufbuild/protobuf/wire";
+import { refuse, refuseComplex } from "../errors.ts";
+import { refuseItems } from "./max-items.ts";
+import { maxMessageDepth, type StructureLimits } from "./structure-limits.ts";
+import { type WireField, type WireFields, wireFieldsOf } from "./wire-fields.ts";
+
+/**
+ * Scans the bytes of a message once. It follows the descriptor into nested messages and skips over texts and bytes.
+ *
+ * @throws MESSAGE_TOO_COMPLEX, FIELD_INVALID for a list that its rules do not allow, MESSAGE_MALFORMED
+ */
+export function scanMessage(desc: DescMessage, bytes: Uint8Array, limits: StructureLimits): void {
+  // An element has at least one byte, an unknown field two, and the parser bounds the depth itself.
+  if (bytes.length <= Math.min(limits.maxElements, 2 * limits.maxUnknownFields)) return;
+  new WireScan(bytes, limits).scanFields(wireFieldsOf(desc), bytes.length, 1, "");
+}
+
+/** One scan, with its position and its counts. */
+class WireScan {
+  readonly #bytes: Uint8Array;
+  readonly #limits: StructureLimits;
+  #at = 0;
+  #elements = 0;
+  #unknownFields = 0;
+
+  constructor(bytes: Uint8Array, limits: StructureLimits) {
+    this.#bytes = bytes;
+    this.#limits = limits;
+  }
+
+  /**
+   * Scans records up to a position, or up to the tag that ends a group.
+   *
+   * @param group the field number of the group; undefined outside of one.
+   */
+  scanFields(fields: WireFields, end: number, depth: number, place: string, group?: number): void {
+    if (depth > maxMessageDepth) throw refuseComplex("levels of nesting", maxMessageDepth);
+    const counts = new Map<WireField, number>();
+    while (this.#at < end) {
+      const tag = this.#readVarint(end);
+      const number = Math.floor(tag / 8);
+      const wireType = tag % 8;
+      if (wireType === WireType.EndGroup) {
+        if (number !== group) throw malformed("a group ends that did not begin");
+        return;
+      }
+      const known = fields.get(number);
+      if (known === undefined) {
+        this.#countUnknown();
+        this.#skip(number, wireType, end, depth);
+        continue;
+      }
+      const added = this.#scanRecord(known, wireType, end, depth, place);
+      if (known.maxItems === Infinity) continue;
+      const count = (counts.get(known) ?? 0) + added;
+      if (count > known.maxItems) throw refuseItems(known.field, join(place, known));
+      counts.set(known, count);
+    }
+    if (group !== undefined) throw malformed("a group does not end");
+  }
+
+  /** @returns how many values the record holds. */
+  #scanRecord(known: WireField, wireType: number, end: number, depth: number, place: string): number {
+    if (known.isPackable && wireType === WireType.LengthDelimited) return this.#scanPacked(known, end);
+    // The parser would read the bytes as the declared type, and not see what this scan sees.
+    if (wireType !== known.wireType) throw malformed(`${known.field.jsonName} has the wrong wire type`);
+    this.#count(1);
+    if (known.message === undefined && known.entry === undefined) {
+      this.#skip(known.field.number, wireType, end, depth);
+      return 1;
+    }
+    const fields = known.entry ?? wireFieldsOf(known.message as DescMessage);
+    const inner = join(place, known);
+    if (wireType === WireType.StartGroup) {
+      this.scanFields(fields, end, depth + 1, inner, known.field.number);
+    } else {
+      const innerEnd = this.#readEnd(end);
+      this.scanFields(fields, innerEnd, known.entry === undefined ? depth + 1 : depth, inner);
+    }
+    return 1;
+  }
+
+  #scanPacked(known: WireField, end: number): number {
+    const start = this.#at;
+    const innerEnd = this.#readEnd(end);
+    let count = 0;
+    if (known.wireType === WireType.Varint) {
+      for (; this.#at < innerEnd; this.#at += 1) if ((this.#bytes[this.#at] as number) < 0x80) count += 1;
+    } else {
+      count = Math.ceil((innerEnd - start) / (known.wireType === WireType.Bit64 ? 8 : 4));
+      this.#at = innerEnd;
+    }
+    this.#count(count);
+    return count;
+  }
+
+  #skip(number: number, wireType: number, end: number, depth: number): void {
+    switch (wireType) {
+      case WireType.Varint:
+        while ((this.#bytes[this.#at] as number) >= 0x80) this.#at += 1;
+        this.#at += 1;
+        break;
+      case WireType.Bit64:
+        this.#at += 8;
+        break;
+      case WireType.Bit32:
+        this.#at += 4;
+        break;
+      case WireType.LengthDelimited:
+        this.#at = this.#readEnd(end);
+        break;
+      case WireType.StartGroup:
+        this.scanFields(noFields, end, depth + 1, "", number);
+        break;
+      default:
+        throw malformed(`a field has the wire type ${wireType}`);
+    }
+    if (this.#at > end) throw malformed("a field ends behind its message");
+  }
+
+  #readEnd(end: number): number {
+    const length = this.#readVarint(end);
+    if (this.#at + length > end) throw malformed("a field ends behind its message");
+    return this.#at + length;
+  }
+
+  /** Reads a tag or a length: a varint of at most 32 bits. */
+  #readVarint(end: number): number {
+    let value = 0;
+    for (let factor = 1; factor <= 2 ** 28; factor *= 128) {
+      if (this.#at >= end) break;
+      const byte = this.#bytes[this.#at] as number;
+      this.#at += 1;
+      value += (byte & 0x7f) * factor;
+      if (byte < 0x80 && value < 2 ** 32) return value;
+    }
+    throw malformed("a tag or a length is not a number of 32 bits");
+  }
+
+  #count(elements: number): void {
+    this.#elements += elements;
+    if (this.#elements > this.#limits.maxElements) throw refuseComplex("values", this.#limits.maxElements);
+  }
+
+  #countUnknown(): void {
+    this.#unknownFields += 1;
+    const { maxUnknownFields } = this.#limits;
+    if (this.#unknownFields > maxUnknownFields) throw refuseComplex("unknown fields", maxUnknownFields);
+  }
+}
+
+const noFields: WireFields = new Map();
+
+function join(place: string, { field }: WireField): string {
+  return place === "" ? field.jsonName : `${place}.${field.jsonName}`;
+}
+
+function malformed(reason: string): Error {
+  return refuse("MESSAGE_MALFORMED", `the request is not a message of its type: ${reason}`);
+}
