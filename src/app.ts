@@ -221,6 +221,8 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
     limits: {
       maxMetadataBytes: config.maxMetadataBytes,
       maxMessageBytes: config.maxMessageBytes,
+      maxMessageElements: config.maxMessageElements,
+      maxUnknownFields: config.maxUnknownFields,
       maxCallMs: config.maxCallMs,
       maxDrainMs: config.maxDrainMs,
       maxCalls: config.maxCalls,

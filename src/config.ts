@@ -76,6 +76,20 @@ const settings = {
     1_073_741_824,
     "Bytes a body, or a message of a stream, may have.",
   ),
+  maxMessageElements: integer(
+    "max-message-elements",
+    "20000",
+    100,
+    10_000_000,
+    "Values a message may have: JSON values, or Protobuf fields and list elements.",
+  ),
+  maxUnknownFields: integer(
+    "max-unknown-fields",
+    "1000",
+    0,
+    10_000_000,
+    "Protobuf fields a message may have that its type does not declare.",
+  ),
   maxCallMs: integer(
     "max-call-ms",
     "30000",

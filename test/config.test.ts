@@ -87,6 +87,22 @@ const settings: readonly {
     bad: ["0", "4MiB"],
   },
   {
+    key: "maxMessageElements",
+    flag: "--max-message-elements",
+    variable: "QSP_MAX_MESSAGE_ELEMENTS",
+    fallback: 20_000,
+    good: ["100000", 100_000],
+    bad: ["99", "10000001", "many"],
+  },
+  {
+    key: "maxUnknownFields",
+    flag: "--max-unknown-fields",
+    variable: "QSP_MAX_UNKNOWN_FIELDS",
+    fallback: 1000,
+    good: ["0", 0],
+    bad: ["-1", "10000001"],
+  },
+  {
     key: "maxCallMs",
     flag: "--max-call-ms",
     variable: "QSP_MAX_CALL_MS",

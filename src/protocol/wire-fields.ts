@@ -1,7 +1,7 @@
 /** Knows how the fields of a message stand in the Protobuf wire format. */
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { WireType } from "@bufbuild/protobuf/wire";
-import { maxItemsOf } from "./max-items.ts";
+import { sizeRulesOf } from "./size-rules.ts";
 
 /** How one field stands on the wire. */
 export interface WireField {
@@ -16,6 +16,8 @@ export interface WireField {
   readonly entry: WireFields | undefined;
   /** Elements that a list or a map may have. */
   readonly maxItems: number;
+  /** Bytes beyond which a text has more characters than it may: UTF-8 has at most four for each. */
+  readonly maxTextBytes: number;
 }
 
 /** The fields of a message by number. */
@@ -34,9 +36,9 @@ export function wireFieldsOf(desc: DescMessage): WireFields {
 }
 
 function describeField(field: DescField): WireField {
-  const maxItems = maxItemsOf(field);
+  const { maxItems, maxCharacters } = sizeRulesOf(field);
   if (field.fieldKind === "map") {
-    const plain = { field, isPackable: false, entry: undefined, maxItems: Infinity };
+    const plain = { field, isPackable: false, entry: undefined, maxItems: Infinity, maxTextBytes: Infinity };
     const key = { ...plain, wireType: wireTypeOf(field.mapKey), message: undefined };
     const value = { ...plain, wireType: valueTypeOf(field), message: field.message };
     const entry = new Map([
@@ -50,11 +52,19 @@ function describeField(field: DescField): WireField {
       message: undefined,
       entry,
       maxItems,
+      maxTextBytes: Infinity,
     };
   }
   const wireType = valueTypeOf(field);
-  const isPackable = field.fieldKind === "list" && field.message === undefined && !isSized(wireType);
-  return { field, wireType, isPackable, message: field.message, entry: undefined, maxItems };
+  return {
+    field,
+    wireType,
+    isPackable: field.fieldKind === "list" && field.message === undefined && !isSized(wireType),
+    message: field.message,
+    entry: undefined,
+    maxItems,
+    maxTextBytes: 4 * maxCharacters,
+  };
 }
 
 function isSized(wireType: WireType): boolean {

@@ -1,8 +1,8 @@
 /** Counts the parts of a message in the Protobuf wire format without building it. */
 import type { DescMessage } from "@bufbuild/protobuf";
 import { WireType } from "@bufbuild/protobuf/wire";
-import { refuse, refuseComplex } from "../errors.ts";
-import { refuseItems } from "./max-items.ts";
+import { refuse, refuseComplex, refuseField } from "../errors.ts";
+import { refuseItems, whyTooLong } from "./size-rules.ts";
 import { maxMessageDepth, type StructureLimits } from "./structure-limits.ts";
 import { type WireField, type WireFields, wireFieldsOf } from "./wire-fields.ts";
 
@@ -68,7 +68,10 @@ class WireScan {
     if (wireType !== known.wireType) throw malformed(`${known.field.jsonName} has the wrong wire type`);
     this.#count(1);
     if (known.message === undefined && known.entry === undefined) {
+      const start = this.#at;
       this.#skip(known.field.number, wireType, end, depth);
+      if (this.#at - start - maxVarintBytes > known.maxTextBytes)
+        throw refuseField(join(place, known), whyTooLong(known.field));
       return 1;
     }
     const fields = known.entry ?? wireFieldsOf(known.message as DescMessage);
@@ -150,6 +153,9 @@ class WireScan {
     if (this.#unknownFields > maxUnknownFields) throw refuseComplex("unknown fields", maxUnknownFields);
   }
 }
+
+/** Bytes of a length at most. */
+const maxVarintBytes = 5;
 
 const noFields: WireFields = new Map();
 

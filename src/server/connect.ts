@@ -2,7 +2,7 @@
  * Serves gRPC streams, gRPC-Web and Connect with Connect's own handlers, and says more exactly than they do
  * what is wrong with a request that can not be read.
  */
-import type { DescMethod, Registry } from "@bufbuild/protobuf";
+import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
 import type {
   ConnectRouter,
   ContextValues,
@@ -17,40 +17,45 @@ import {
   type UniversalServerRequest,
   type UniversalServerResponse,
 } from "@connectrpc/connect/protocol";
-import { refuse, toConnectError } from "../errors.ts";
+import { excerpt, refuse, toConnectError } from "../errors.ts";
 import type { RestResponse } from "../transcoding/http.ts";
-import { accountKey } from "./byte-budget.ts";
 import { endGrpcResponse } from "./failures.ts";
 import { readWhole } from "./linger.ts";
 import { meterEnvelopes } from "./meter-envelopes.ts";
 import {
   checkHead,
   checkMessages,
-  findMessageFault,
+  findQueryFault,
   type RequestLimits,
-  recordMessage,
+  readMessage,
   toIncoming,
+  withoutBodyHeaders,
 } from "./request-checks.ts";
 
 /** What the handlers share. */
 export interface TightenOptions {
-  /** Bytes that a message of a method may have. */
-  readonly maxBytesOf: (method: DescMethod) => number;
-  /** Milliseconds for a unary request to arrive whole. */
-  readonly maxReceiveMs: number;
+  readonly limitsOf: (method: DescMethod) => RequestLimits;
   readonly registry: Registry;
   /** Renders an error for a request that speaks no protocol. */
   readonly renderFailure: (error: ConnectError) => RestResponse;
 }
 
-const reachedKey = createContextKey(false, { description: "the request was read" });
+const messagesKey = createContextKey<Message[]>([], {
+  description: "messages that were read before Connect could",
+});
 const refusalKey = createContextKey<ConnectError | undefined>(undefined, { description: "why not to read" });
 
-/** Outermost: notes that a request could be read, and so that an error is not one of reading. */
-export const reachInterceptor: Interceptor = (next) => (req) => {
-  req.contextValues.set(reachedKey, true);
-  return next(req);
+/** Outermost: puts the messages that were read in the place of the empty ones that Connect read. */
+export const messageInterceptor: Interceptor = (next) => (req) => {
+  const messages = req.contextValues.get(messagesKey);
+  if (!req.stream) return next({ ...req, message: messages.shift() ?? req.message });
+  return next({ ...req, message: replaceEach(req.message, messages) });
 };
+
+async function* replaceEach<T>(empty: AsyncIterable<T>, messages: Message[]): AsyncGenerator<T> {
+  // The queue holds messages of the type that Connect reads, in the same order.
+  for await (const message of empty) yield (messages.shift() as T | undefined) ?? message;
+}
 
 /** Ends a call that was refused before it was read, in the form of its protocol. */
 export function requestGate({ values }: HandlerContext): void {
@@ -66,7 +71,7 @@ export function addServices(router: ConnectRouter, services: readonly ServiceImp
   }
 }
 
-/** Wraps the handlers that a router has. They want requestGate and reachInterceptor among its options. */
+/** Wraps the handlers that a router has. They need requestGate and messageInterceptor among its options. */
 export function tightenHandlers(router: ConnectRouter, options: TightenOptions): void {
   router.handlers.forEach((handler, index) => {
     router.handlers[index] = tighten(handler, options);
@@ -97,9 +102,10 @@ async function answer(
   handler: UniversalHandler,
   request: UniversalServerRequest,
   contextValues: ContextValues,
-  { maxBytesOf, maxReceiveMs, registry }: TightenOptions,
+  { limitsOf, registry }: TightenOptions,
 ): Promise<UniversalServerResponse> {
-  const limits: RequestLimits = { maxBytes: maxBytesOf(handler.method), maxReceiveMs };
+  const { method } = handler;
+  const checks = { limits: limitsOf(method), registry };
   const refuseWith = (refusal: ConnectError): Promise<UniversalServerResponse> => {
     contextValues.set(refusalKey, refusal);
     return handler(request);
@@ -109,35 +115,25 @@ async function answer(
   } catch (error) {
     return refuseWith(toConnectError(error));
   }
-  if (handler.method.methodKind !== "unary") {
-    const metered = { ...request, body: meterBody(request, contextValues, limits.maxBytes) };
-    return handler({
-      ...request,
-      body: untilAnswered(metered, checkMessages(handler.method, metered, limits, registry)),
-    });
+  // The message of a GET is in its target, where it can be checked before the call.
+  if (request.method === "GET") {
+    const fault = await findQueryFault(method, request, checks);
+    return fault === undefined ? handler(request) : refuseWith(fault);
   }
-  // The message of a GET is in its target, where it can be checked before the call and nowhere later.
-  const early =
-    request.method === "GET"
-      ? await findMessageFault(handler.method, request, [], limits, registry)
-      : undefined;
-  if (early !== undefined) return refuseWith(early);
-  const recording = recordMessage(handler.method, request, limits, registry);
-  const answering = handler({ ...request, body: untilAnswered(request, recording.body) });
-  // Connect fails altogether where its own text repeats half a pair of surrogates of the JSON.
-  const response = await answering.catch(() => undefined);
-  if (response && (contextValues.get(reachedKey) || recording.hasFailed())) return response;
-  const fault = await findMessageFault(handler.method, request, recording.chunks, limits, registry);
-  return fault === undefined ? answering : refuseWith(fault);
+  const messages: Message[] = [];
+  contextValues.set(messagesKey, messages);
+  const onMessage = (message: Message): void => void messages.push(message);
+  const isUnary = method.methodKind === "unary";
+  const metered = isUnary ? request : { ...request, body: meterBody(request, checks.limits.maxBytes) };
+  const body = (isUnary ? readMessage : checkMessages)(method, metered, checks, onMessage);
+  const header = isUnary ? withoutBodyHeaders(request.header) : request.header;
+  return handler({ ...request, header, body: untilAnswered(metered, body) });
 }
 
-function meterBody(
-  request: UniversalServerRequest,
-  contextValues: ContextValues,
-  maxBytes: number,
-): UniversalServerRequest["body"] {
+/** Of a unary call the whole body counts until the call ends; of a stream only the message that is arriving. */
+function meterBody(request: UniversalServerRequest, maxBytes: number): UniversalServerRequest["body"] {
   const incoming = toIncoming(request);
-  return incoming ? meterEnvelopes(incoming.chunks, contextValues.get(accountKey), maxBytes) : request.body;
+  return incoming ? meterEnvelopes(incoming.chunks, incoming.meter, maxBytes) : request.body;
 }
 
 function untilAnswered(
@@ -181,7 +177,7 @@ function describeStatus(
     const known = "application/json, application/proto, application/grpc or application/grpc-web";
     return refuse(
       "MEDIA_TYPE_UNSUPPORTED",
-      `content-type ${contentType} is of no protocol of this call; send ${known}`,
+      `content-type ${excerpt(contentType)} is of no protocol of this call; send ${known}`,
       {
         contentType,
       },

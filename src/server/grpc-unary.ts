@@ -11,6 +11,8 @@ import type { HandlerContext, Interceptor, MethodImplSpec } from "@connectrpc/co
 import { type ConnectError, createContextValues } from "@connectrpc/connect";
 import { type Compression, compressedFlag, invokeUnaryImplementation } from "@connectrpc/connect/protocol";
 import { refuse, refuseBody, toConnectError } from "../errors.ts";
+import type { StructureLimits } from "../protocol/structure-limits.ts";
+import { scanMessage } from "../protocol/wire-structure.ts";
 import { parseGrpcTimeout } from "../transcoding/timeout.ts";
 import { Ticket } from "./admission.ts";
 import { accountKey } from "./byte-budget.ts";
@@ -32,6 +34,8 @@ export interface GrpcUnaryOptions {
   readonly maxBytesOf: (method: UnarySpec["method"]) => number;
   /** Milliseconds for a request to arrive whole. */
   readonly maxReceiveMs: number;
+  /** What bounds the structure of a message. */
+  readonly structure: StructureLimits;
   readonly shutdownSignal: AbortSignal;
   readonly readClient: ReadClient;
   readonly intake: Pick<Intake, "admit">;
@@ -219,10 +223,9 @@ class GrpcUnaryCall implements HandlerContext {
     if (bytes.length > end)
       throw refuse("NOT_IMPLEMENTED", "the request holds several messages; a unary call has one");
     const message = bytes.subarray(prefixBytes, end);
-    return parse(
-      this.#spec,
-      (flags & compressedFlag) === 0 ? message : await this.#expand(message, compression),
-    );
+    const plain = (flags & compressedFlag) === 0 ? message : await this.#expand(message, compression);
+    scanMessage(this.method.input, plain, this.#options.structure);
+    return parse(this.#spec, plain);
   }
 
   #receiveBytes(): Promise<Buffer> {

@@ -1,15 +1,18 @@
-/** Finds what is wrong with a request of gRPC, gRPC-Web or Connect that Connect says less of than can be said. */
-import { type DescMethod, fromBinary, type Registry } from "@bufbuild/protobuf";
+/** Reads the messages of gRPC, gRPC-Web and Connect within their limits, and says exactly what is wrong with them. */
+import { type DescMethod, fromBinary, type Message, type Registry } from "@bufbuild/protobuf";
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import type { ConnectError } from "@connectrpc/connect";
 import { compressedFlag, type UniversalServerRequest } from "@connectrpc/connect/protocol";
 import { refuse, refuseBody, toConnectError } from "../errors.ts";
+import { createExpansionBudget } from "../protocol/expansion.ts";
+import type { StructureLimits } from "../protocol/structure-limits.ts";
+import { scanMessage } from "../protocol/wire-structure.ts";
 import { type IncomingBody, withinTime } from "../transcoding/body.ts";
-import { decodeJsonText, parseJsonMessage, refuseLooseValues } from "../transcoding/json.ts";
+import { parseJsonMessage } from "../transcoding/json.ts";
 import { readTimeout } from "../transcoding/timeout.ts";
 import { accountKey } from "./byte-budget.ts";
 import { decompress, findCompression } from "./compression.ts";
-import { refuseMalformed } from "./interceptors/errors.ts";
+import { refuseCompressed, refuseMalformed } from "./interceptors/errors.ts";
 
 /** What bounds the requests of these protocols. */
 export interface RequestLimits {
@@ -17,6 +20,14 @@ export interface RequestLimits {
   readonly maxBytes: number;
   /** Milliseconds for a unary request to arrive whole. */
   readonly maxReceiveMs: number;
+  /** What bounds the structure of a message. */
+  readonly structure: StructureLimits;
+}
+
+/** What a message is checked against. */
+export interface MessageChecks {
+  readonly limits: RequestLimits;
+  readonly registry: Registry;
 }
 
 /** Bytes of the flags and the length before each message of a stream. */
@@ -62,39 +73,76 @@ export function toIncoming(request: UniversalServerRequest): IncomingBody | unde
   return { chunks: body as AsyncIterable<Uint8Array>, headers: header, signal, meter };
 }
 
-/** What a unary handler is given, and what of it can be looked at afterwards. */
-export interface Recording {
-  readonly chunks: readonly Uint8Array[];
-  readonly body: AsyncIterable<Uint8Array>;
-  /** Whether reading ended in an error, which the handler then knows. */
-  hasFailed(): boolean;
-}
+/** A message that was read before Connect could. */
+export type ReadMessage = (message: Message) => void;
 
-/** Passes the body of a unary request on, within its time, and keeps it until the call has been understood. */
-export function recordMessage(
+/**
+ * Reads the message of a unary request, within its time: takes it out of its envelope, expands it, counts its parts
+ * and parses it.
+ *
+ * @param onMessage learns of the message.
+ * @returns the body of an empty message of the same form, which costs Connect nothing to read.
+ * @throws BODY_TOO_LARGE, REQUEST_TOO_SLOW, BODY_INCOMPLETE, NOT_IMPLEMENTED, and what parseMessage throws
+ */
+export async function* readMessage(
   method: DescMethod,
   request: UniversalServerRequest,
-  limits: RequestLimits,
-  registry: Registry,
-): Recording {
-  const chunks: Uint8Array[] = [];
+  checks: MessageChecks,
+  onMessage: ReadMessage,
+): AsyncGenerator<Uint8Array> {
   const incoming = toIncoming(request);
-  let failed = false;
-  async function* read(): AsyncGenerator<Uint8Array> {
-    if (incoming === undefined) return;
-    try {
-      for await (const chunk of withinTime(incoming, limits.maxReceiveMs)) {
-        chunks.push(chunk);
-        yield chunk;
-      }
-      const text = isJson(request) ? await readPlain(request, chunks, limits.maxBytes) : undefined;
-      if (text !== undefined) refuseLooseValues(method.input, decodeJsonText(text), registry);
-    } catch (error) {
-      failed = true;
-      throw error;
-    }
+  if (incoming === undefined) return;
+  const { limits } = checks;
+  const announced = Number(request.header.get("content-length") ?? 0);
+  if (announced > limits.maxBytes + prefixBytes) throw refuseBody(limits.maxBytes);
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of withinTime(incoming, limits.maxReceiveMs)) {
+    size += chunk.length;
+    if (size > limits.maxBytes + prefixBytes) throw refuseBody(limits.maxBytes);
+    chunks.push(chunk);
   }
-  return { chunks, body: read(), hasFailed: () => failed };
+  const body = chunks.length === 1 ? Buffer.from(chunks[0] as Uint8Array) : Buffer.concat(chunks, size);
+  onMessage(parseMessage(method, request, await readPlain(request, body, limits.maxBytes), checks));
+  const empty = Buffer.from(isJson(request) ? "{}" : "");
+  yield isGrpc(request) ? putIntoEnvelope(empty, 0) : empty;
+}
+
+/** Copies the headers of a request without those that describe a body that readMessage has replaced. */
+export function withoutBodyHeaders(header: Headers): Headers {
+  const rest = new Headers(header);
+  rest.delete("content-length");
+  if (!/^application\/(grpc|connect\+)/i.test(header.get("content-type") ?? ""))
+    rest.delete("content-encoding");
+  return rest;
+}
+
+/** @throws MESSAGE_TOO_COMPLEX, MESSAGE_MALFORMED, JSON_INVALID, FIELD_INVALID */
+function parseMessage(
+  { input }: DescMethod,
+  request: UniversalServerRequest,
+  bytes: Uint8Array,
+  { limits: { structure }, registry }: MessageChecks,
+): Message {
+  if (isJson(request)) return parseJsonMessage(input, bytes, { registry, structure }).message;
+  scanMessage(input, bytes, structure);
+  try {
+    return fromBinary(input, bytes);
+  } catch (error) {
+    throw refuseMalformed(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function isGrpc({ header }: UniversalServerRequest): boolean {
+  return /^application\/grpc/i.test(header.get("content-type") ?? "");
+}
+
+function putIntoEnvelope(message: Uint8Array, flags: number): Buffer {
+  const envelope = Buffer.alloc(prefixBytes + message.length);
+  envelope.writeUInt8(flags, 0);
+  envelope.writeUInt32BE(message.length, 1);
+  envelope.set(message, prefixBytes);
+  return envelope;
 }
 
 function isJson(request: UniversalServerRequest): boolean {
@@ -102,59 +150,58 @@ function isJson(request: UniversalServerRequest): boolean {
   return /[/+]json\b/i.test(request.header.get("content-type") ?? "");
 }
 
-/** Tells what is wrong with the message of a unary request; undefined if it is not the message. */
-export async function findMessageFault(
+/** Tells what is wrong with the message in the target of a GET request; undefined if nothing is. */
+export async function findQueryFault(
   method: DescMethod,
   request: UniversalServerRequest,
-  chunks: readonly Uint8Array[],
-  limits: RequestLimits,
-  registry: Registry,
+  checks: MessageChecks,
 ): Promise<ConnectError | undefined> {
-  const size = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
-  const announced = Number(request.header.get("content-length") ?? 0);
-  if (Math.max(size, announced) > limits.maxBytes + prefixBytes) return refuseBody(limits.maxBytes);
   try {
-    const bytes = await readPlain(request, chunks, limits.maxBytes);
-    if (bytes === undefined) return undefined;
-    if (isJson(request)) parseJsonMessage(method.input, decodeJsonText(bytes), registry);
-    else parseBinary(method, bytes);
+    const bytes = readQueryMessage(new URL(request.url).searchParams);
+    const plain = await expand(request, bytes, checks.limits.maxBytes);
+    parseMessage(method, request, plain, checks);
     return undefined;
   } catch (error) {
     return toConnectError(error);
   }
 }
 
-function parseBinary(method: DescMethod, bytes: Uint8Array): void {
-  try {
-    fromBinary(method.input, bytes);
-  } catch (error) {
-    throw refuseMalformed(error instanceof Error ? error.message : String(error));
-  }
+async function expand(
+  request: UniversalServerRequest,
+  bytes: Uint8Array,
+  maxBytes: number,
+): Promise<Uint8Array> {
+  const compression = compressionOf(request);
+  return compression === undefined || bytes.length === 0 ? bytes : decompress(compression, bytes, maxBytes);
 }
 
 /**
- * Takes the one message out of a unary request; undefined if there is not exactly one.
+ * Takes the one message out of a unary request.
  *
- * @throws BODY_TOO_LARGE, ENCODING_INVALID, MESSAGE_MALFORMED
+ * @throws BODY_TOO_LARGE, BODY_INCOMPLETE, NOT_IMPLEMENTED, ENCODING_INVALID, ENCODING_MISSING
  */
 async function readPlain(
   request: UniversalServerRequest,
-  chunks: readonly Uint8Array[],
+  body: Buffer,
   maxBytes: number,
-): Promise<Uint8Array | undefined> {
-  const compression = compressionOf(request);
-  const expand = (bytes: Uint8Array) =>
-    compression === undefined || bytes.length === 0 ? bytes : decompress(compression, bytes, maxBytes);
-  if (request.method === "GET") return expand(readQueryMessage(new URL(request.url).searchParams));
-  const whole = Buffer.concat(chunks);
-  const isEnveloped = /^application\/grpc/i.test(request.header.get("content-type") ?? "");
-  if (!isEnveloped) return expand(whole);
-  if (whole.length < prefixBytes) return undefined;
-  const length = whole.readUInt32BE(1);
-  if (length > maxBytes) throw refuseBody(maxBytes);
-  if (whole.length !== prefixBytes + length) return undefined;
-  const message = whole.subarray(prefixBytes);
-  return (whole.readUInt8(0) & compressedFlag) === 0 ? message : expand(message);
+): Promise<Uint8Array> {
+  if (!isGrpc(request)) {
+    if (body.length > maxBytes) throw refuseBody(maxBytes);
+    return expand(request, body, maxBytes);
+  }
+  if (body.length === 0)
+    throw refuse("NOT_IMPLEMENTED", "the request holds no message; a unary call has one");
+  if (body.length < prefixBytes)
+    throw refuse("BODY_INCOMPLETE", "the request ends within the prefix of a message");
+  const end = lengthOfFirst(body, maxBytes);
+  if (body.length < end)
+    throw refuse("BODY_INCOMPLETE", `the request ends ${end - body.length} bytes too early`);
+  if (body.length > end)
+    throw refuse("NOT_IMPLEMENTED", "the request holds several messages; a unary call has one");
+  const message = body.subarray(prefixBytes);
+  if ((body.readUInt8(0) & compressedFlag) === 0) return message;
+  if (compressionOf(request) === undefined) throw refuseCompressed();
+  return expand(request, message, maxBytes);
 }
 
 function readQueryMessage(query: URLSearchParams): Uint8Array {
@@ -167,31 +214,46 @@ function readQueryMessage(query: URLSearchParams): Uint8Array {
   }
 }
 
-/** Checks each message of a JSON stream as it passes; other streams pass as they are. */
+/**
+ * Checks each message of a stream as it passes. JSON is parsed here, once: Connect reads an empty message instead,
+ * and onMessage learns of the real one. Protobuf passes on expanded, for Connect to parse.
+ *
+ * @throws BODY_TOO_LARGE, BODY_INCOMPLETE, ENCODING_INVALID, and what parseMessage throws
+ */
 export async function* checkMessages(
   method: DescMethod,
   request: UniversalServerRequest,
-  limits: RequestLimits,
-  registry: Registry,
+  checks: MessageChecks,
+  onMessage: ReadMessage,
 ): AsyncGenerator<Uint8Array> {
   const incoming = toIncoming(request);
   if (incoming === undefined) return;
-  if (!isJson(request)) {
-    yield* withinTime(incoming);
-    return;
-  }
+  const { maxBytes, structure } = checks.limits;
   const compression = compressionOf(request);
-  for await (const envelope of splitEnvelopes(incoming, limits.maxBytes)) {
+  const budget = createExpansionBudget(maxBytes);
+  for await (const envelope of splitEnvelopes(incoming, maxBytes)) {
     const flags = envelope.readUInt8(0);
-    const message = envelope.subarray(prefixBytes);
     const isCompressed = (flags & compressedFlag) !== 0;
-    // What is compressed nobody says how, Connect refuses; what ends a stream is no message of it.
-    if ((flags & endStreamFlag) === 0 && (!isCompressed || compression !== undefined)) {
-      const plain =
-        isCompressed && compression ? await decompress(compression, message, limits.maxBytes) : message;
-      parseJsonMessage(method.input, decodeJsonText(plain), registry);
+    // What ends a stream of Connect is no message. Connect refuses what no header says how to expand.
+    const isEnd = !isGrpc(request) && (flags & endStreamFlag) !== 0;
+    if (isEnd || (isCompressed && compression === undefined)) {
+      yield envelope;
+      continue;
     }
-    yield envelope;
+    let plain: Uint8Array = envelope.subarray(prefixBytes);
+    if (isCompressed && compression !== undefined) {
+      budget.addCompressed(envelope.length);
+      plain = await decompress(compression, plain, maxBytes);
+      budget.addExpanded(plain.length);
+    }
+    const plainFlags = flags & ~compressedFlag;
+    if (isJson(request)) {
+      onMessage(parseMessage(method, request, plain, checks));
+      yield putIntoEnvelope(Buffer.from("{}"), plainFlags);
+    } else {
+      scanMessage(method.input, plain, structure);
+      yield isCompressed ? putIntoEnvelope(plain, plainFlags) : envelope;
+    }
   }
 }
 

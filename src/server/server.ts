@@ -15,6 +15,7 @@ import Fastify, {
 } from "fastify";
 import type { Logger } from "pino";
 import { reasonOf, refuse, toConnectError } from "../errors.ts";
+import { defaultStructureLimits, type StructureLimits } from "../protocol/structure-limits.ts";
 import { collectFiles } from "../transcoding/descriptors.ts";
 import { splitTarget } from "../transcoding/http.ts";
 import type { Route } from "../transcoding/routes.ts";
@@ -22,7 +23,7 @@ import { createTranscoder, type Transcoder } from "../transcoding/transcoder.ts"
 import { createAdmission } from "./admission.ts";
 import { createBrowserHeaders } from "./browser.ts";
 import { createReadClient } from "./client-address.ts";
-import { addServices, reachInterceptor, requestGate, tightenHandlers } from "./connect.ts";
+import { addServices, messageInterceptor, requestGate, tightenHandlers } from "./connect.ts";
 import { type CallForm, formOf, renderFailure, restForm } from "./failures.ts";
 import { createGrpcUnaryHandler } from "./grpc-unary.ts";
 import { createHealthBoard, type HealthBoard } from "./health.ts";
@@ -61,6 +62,10 @@ export interface ServerLimits {
   readonly maxMetadataBytes: number;
   /** Bytes of a body, or of one message of a stream; 4 MiB by default. */
   readonly maxMessageBytes: number;
+  /** JSON values, or Protobuf fields and elements, of a message; 20,000 by default. */
+  readonly maxMessageElements: number;
+  /** Protobuf fields of a message that its type does not declare; 1,000 by default. */
+  readonly maxUnknownFields: number;
   /** Milliseconds for the headers of a request to arrive; 15,000 by default. */
   readonly maxHeaderMs: number;
   /** Milliseconds for the body of a unary request to arrive; 30,000 by default. */
@@ -142,6 +147,8 @@ export interface Server {
 const defaultLimits: ServerLimits = {
   maxMetadataBytes: 16_384,
   maxMessageBytes: 4 * 1024 * 1024,
+  maxMessageElements: defaultStructureLimits.maxElements,
+  maxUnknownFields: defaultStructureLimits.maxUnknownFields,
   maxHeaderMs: 15_000,
   maxReceiveMs: 30_000,
   maxCallMs: 30_000,
@@ -192,6 +199,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     interceptors,
     maxBytes: limits.maxMessageBytes,
     maxReceiveMs: limits.maxReceiveMs,
+    structure: structureOf(limits),
     shutdownSignal: shutdown.signal,
     onError: (error) => logUnobserved(options.logger, error),
   });
@@ -237,6 +245,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     interceptors,
     maxBytesOf: (method) => maxBytesOf(method, limits),
     maxReceiveMs: limits.maxReceiveMs,
+    structure: structureOf(limits),
     shutdownSignal: shutdown.signal,
     readClient,
     intake,
@@ -285,6 +294,10 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   };
 }
 
+function structureOf({ maxMessageElements, maxUnknownFields }: ServerLimits): StructureLimits {
+  return { maxElements: maxMessageElements, maxUnknownFields };
+}
+
 /** "package.Service/Method". */
 function nameOf({ name, parent }: DescMethod): string {
   return `${parent.typeName}/${name}`;
@@ -302,7 +315,7 @@ function createInterceptors(
   observer: Observer,
 ): Interceptor[] {
   return [
-    reachInterceptor,
+    messageInterceptor,
     observer.interceptor,
     errorInterceptor(explainFailure),
     statusInterceptor(),
@@ -417,8 +430,11 @@ async function createApp(parts: AppParts): Promise<AppWithFallback> {
     routes: (router) => {
       addServices(router, services);
       tightenHandlers(router, {
-        maxBytesOf: (method) => maxBytesOf(method, limits),
-        maxReceiveMs: limits.maxReceiveMs,
+        limitsOf: (method) => ({
+          maxBytes: maxBytesOf(method, limits),
+          maxReceiveMs: limits.maxReceiveMs,
+          structure: structureOf(limits),
+        }),
         registry,
         renderFailure: transcoder.renderFailure,
       });

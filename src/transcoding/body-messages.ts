@@ -1,8 +1,9 @@
 /** Makes request messages of bodies: JSON, a part of a message as JSON, raw bytes, or a stream of these. */
-import type { DescMessage, Message, Registry } from "@bufbuild/protobuf";
+import type { Message, Registry } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { refuse } from "../errors.ts";
+import { createExpansionBudget } from "../protocol/expansion.ts";
 import {
   type BodyLimits,
   type IncomingBody,
@@ -12,7 +13,7 @@ import {
   withinTime,
 } from "./body.ts";
 import type { FieldPath } from "./fields.ts";
-import { decodeJsonText, parseJsonMessage, parseJsonValue } from "./json.ts";
+import { parseJsonMessage } from "./json.ts";
 import { readLines, splitJsonArray } from "./json-stream.ts";
 import { isHttpBody, type Route } from "./routes.ts";
 
@@ -41,7 +42,7 @@ export async function readBodyMessage(
   if (takesRawBody(route)) return rawMessage(route, body.headers, await readBody(body, limits));
   requireMediaType(body.headers, [jsonType]);
   const bytes = await readBody(body, limits);
-  return bytes.length === 0 ? emptyMessage(route) : parseBodyMessage(route, decodeJsonText(bytes), registry);
+  return bytes.length === 0 ? emptyMessage(route) : parseBodyMessage(route, bytes, limits, registry);
 }
 
 /** @throws BODY_UNEXPECTED for a body that would be ignored: what it says must not be lost in silence. */
@@ -80,21 +81,20 @@ function emptyMessage(route: Route): BodyMessage {
   return { message: create(route.spec.method.input), has: () => false };
 }
 
-function parseBodyMessage(route: Route, text: string, registry: Registry): BodyMessage {
-  const { input } = route.spec.method;
-  if (route.body.kind !== "field") return jsonMessage(input, text, registry);
-  // The text is checked to be one JSON value before it stands inside another: it can not break out.
-  parseJsonValue(text);
-  return jsonMessage(input, `{${JSON.stringify(route.body.field.jsonName)}:${text}}`, registry);
+function parseBodyMessage(
+  route: Route,
+  bytes: Uint8Array,
+  { structure }: BodyLimits,
+  registry: Registry,
+): BodyMessage {
+  const field = route.body.kind === "field" ? route.body.field : undefined;
+  const { message, json } = parseJsonMessage(route.spec.method.input, bytes, { registry, structure }, field);
+  return { message, has: (path) => hasJsonField(json, path) };
 }
 
-function jsonMessage(input: DescMessage, text: string, registry: Registry): BodyMessage {
-  return { message: parseJsonMessage(input, text, registry), has: (path) => hasJsonField(text, path) };
-}
-
-/** Tells whether a field stands in JSON text; null means that it is not given. */
-function hasJsonField(text: string, path: FieldPath): boolean {
-  let value: unknown = parseJsonValue(text);
+/** Tells whether a field stands in a JSON value; null means that it is not given. */
+function hasJsonField(json: unknown, path: FieldPath): boolean {
+  let value = json;
   for (const { jsonName, name } of path) {
     if (typeof value !== "object" || value === null) return false;
     const members = value as Readonly<Record<string, unknown>>;
@@ -113,11 +113,14 @@ export async function* readBodyMessages(
   if (body === undefined) return;
   if (route.body.kind === "none") return refuseContent(body, limits);
   if (takesRawBody(route)) {
-    for await (const chunk of readChunks(body)) yield rawMessage(route, body.headers, chunk);
+    for await (const chunk of readChunks(body, createExpansionBudget(limits.maxBytes)))
+      yield rawMessage(route, body.headers, chunk);
     return;
   }
   const type = requireMediaType(body.headers, [jsonType, ...lineTypes]);
   const texts =
-    type === jsonType ? splitJsonArray(await readBody(body, limits)) : readLines(body, limits.maxBytes);
-  for await (const text of texts) yield parseBodyMessage(route, text, registry);
+    type === jsonType
+      ? splitJsonArray(await readBody(body, limits), limits.structure)
+      : readLines(body, limits.maxBytes);
+  for await (const text of texts) yield parseBodyMessage(route, text, limits, registry);
 }

@@ -3,7 +3,9 @@ import { Readable } from "node:stream";
 import { promisify } from "node:util";
 import { createGunzip, gunzip } from "node:zlib";
 import { ConnectError } from "@connectrpc/connect";
-import { refuse, refuseBody } from "../errors.ts";
+import { excerpt, refuse, refuseBody } from "../errors.ts";
+import type { ExpansionBudget } from "../protocol/expansion.ts";
+import type { StructureLimits } from "../protocol/structure-limits.ts";
 import { createInterrupt } from "./interrupt.ts";
 
 const gunzipAsync = promisify(gunzip);
@@ -14,6 +16,8 @@ export interface BodyLimits {
   readonly maxBytes: number;
   /** Milliseconds from the call to the last byte of a body that is read whole. */
   readonly maxReceiveMs: number;
+  /** What bounds the structure of each message. */
+  readonly structure: StructureLimits;
 }
 
 /** A body as it arrives. */
@@ -99,21 +103,34 @@ function tooSlow(maxReceiveMs: number): Error {
 }
 
 /**
- * Passes the chunks of a stream on as they arrive, decompressed. Nothing bounds the whole; whoever puts
- * messages together bounds each.
+ * Passes the chunks of a stream on as they arrive, decompressed. The caller bounds each message. Only the budget
+ * of what a compressed body expands to bounds the whole.
  *
- * @throws ENCODING_UNSUPPORTED, ENCODING_INVALID
+ * @throws ENCODING_UNSUPPORTED, ENCODING_INVALID, BODY_TOO_LARGE
  */
-export async function* readChunks(body: IncomingBody): AsyncGenerator<Uint8Array> {
+export async function* readChunks(body: IncomingBody, budget: ExpansionBudget): AsyncGenerator<Uint8Array> {
   if (!isCompressed(body.headers)) return yield* withinTime(body);
-  const source = Readable.from(withinTime(body), { objectMode: false });
+  const source = Readable.from(counted(withinTime(body), budget), { objectMode: false });
   const gunzip = createGunzip();
   source.on("error", (error) => gunzip.destroy(error));
   try {
-    for await (const chunk of source.pipe(gunzip)) yield chunk;
+    for await (const chunk of source.pipe(gunzip)) {
+      budget.addExpanded(chunk.length);
+      yield chunk;
+    }
   } catch (error) {
     // An error of zlib has a code of its own; what the source threw goes on as it is.
     throw error instanceof Error && "errno" in error ? invalidGzip() : error;
+  }
+}
+
+async function* counted(
+  chunks: AsyncIterable<Uint8Array>,
+  budget: ExpansionBudget,
+): AsyncGenerator<Uint8Array> {
+  for await (const chunk of chunks) {
+    budget.addCompressed(chunk.length);
+    yield chunk;
   }
 }
 
@@ -123,7 +140,7 @@ function isCompressed(headers: Headers): boolean {
   if (encoding === "gzip" || encoding === "x-gzip") return true;
   const error = refuse(
     "ENCODING_UNSUPPORTED",
-    `content-encoding "${encoding}" is not supported; send gzip or none`,
+    `content-encoding "${excerpt(encoding)}" is not supported; send gzip or none`,
     {
       contentEncoding: encoding,
     },

@@ -1,14 +1,27 @@
-/** Splits a body into the JSON texts of its messages, without parsing them: that is strict, and comes later. */
+/** Splits a body into the JSON texts of its messages, without building them: that is strict, and comes later. */
 import { refuseBody } from "../errors.ts";
+import { createExpansionBudget } from "../protocol/expansion.ts";
+import {
+  closeBrace,
+  closeBracket,
+  comma,
+  endOfString,
+  openBrace,
+  openBracket,
+  quote,
+  scanJson,
+} from "../protocol/json-structure.ts";
+import type { StructureLimits } from "../protocol/structure-limits.ts";
 import { type IncomingBody, readChunks } from "./body.ts";
-import { decodeJsonText, parseJsonValue } from "./json.ts";
+import { decodeJsonText, parseJsonText } from "./json.ts";
 
 /**
  * Yields the lines of a body as they arrive; blank lines are skipped.
  *
- * @throws BODY_TOO_LARGE for a line of more than maxBytes, JSON_INVALID for bytes that are not UTF-8
+ * @throws BODY_TOO_LARGE for a line of more than maxBytes, and for a compressed body that expands too much
  */
-export async function* readLines(body: IncomingBody, maxBytes: number): AsyncGenerator<string> {
+export async function* readLines(body: IncomingBody, maxBytes: number): AsyncGenerator<Uint8Array> {
+  const budget = createExpansionBudget(maxBytes);
   // Pieces of the line that has not ended yet: put together once, so that many small pieces stay cheap.
   let pieces: Uint8Array[] = [];
   let size = 0;
@@ -20,62 +33,78 @@ export async function* readLines(body: IncomingBody, maxBytes: number): AsyncGen
     pieces.push(piece);
   };
   const take = (): Uint8Array => {
-    const line = Buffer.concat(pieces, size);
+    const line = pieces.length === 1 ? (pieces[0] as Uint8Array) : Buffer.concat(pieces, size);
     body.meter?.refund(cost);
     pieces = [];
     size = 0;
     cost = 0;
     return line;
   };
-  for await (const chunk of readChunks(body)) {
+  for await (const chunk of readChunks(body, budget)) {
     let start = 0;
     for (let end = chunk.indexOf(0x0a); end >= 0; end = chunk.indexOf(0x0a, start)) {
       add(chunk.subarray(start, end));
-      yield* nonBlank(take());
+      const line = take();
+      if (!isBlank(line)) {
+        budget.addMessage();
+        yield line;
+      }
       start = end + 1;
     }
     if (start < chunk.length) add(chunk.subarray(start));
   }
-  yield* nonBlank(take());
+  const line = take();
+  if (!isBlank(line)) yield line;
 }
 
-function* nonBlank(line: Uint8Array): Generator<string> {
-  const text = decodeJsonText(line).trim();
-  if (text !== "") yield text;
+const whiteSpace = new Set(Buffer.from(" \t\r\n"));
+
+function isBlank(line: Uint8Array): boolean {
+  return line.every((byte) => whiteSpace.has(byte));
 }
 
 /**
  * Takes the elements of one JSON array apart; a single value counts as an array of one, nothing as none.
  *
- * @throws JSON_INVALID
+ * @throws MESSAGE_TOO_COMPLEX, JSON_INVALID
  */
-export function splitJsonArray(bytes: Uint8Array): string[] {
+export function splitJsonArray(bytes: Uint8Array, limits: StructureLimits): Uint8Array[] {
+  scanJson(bytes, limits);
   const text = decodeJsonText(bytes).trim();
   if (text === "") return [];
-  if (!Array.isArray(parseJsonValue(text))) return [text];
-  const elements: string[] = [];
+  if (!Array.isArray(parseJsonText(text))) return [bytes];
+  return splitElements(Buffer.from(text));
+}
+
+/** Splits the text of a JSON array without white space around it: brackets match, and strings end. */
+function splitElements(bytes: Uint8Array): Uint8Array[] {
+  const elements: Uint8Array[] = [];
   let start = 1;
   let depth = 0;
-  let inString = false;
-  // The text is known to be a JSON array, so brackets match and strings end.
-  for (let index = 0; index < text.length; index += 1) {
-    const character = text[index];
-    if (inString) {
-      if (character === "\\") index += 1;
-      else if (character === '"') inString = false;
-    } else if (character === '"') {
-      inString = true;
-    } else if (character === "[" || character === "{") {
-      depth += 1;
-    } else if (character === "]" || character === "}") {
-      depth -= 1;
-    }
-    const endsElement = (character === "," && depth === 1) || depth === 0;
-    if (endsElement && !inString) {
-      const element = text.slice(start, index).trim();
-      if (element !== "") elements.push(element);
-      start = index + 1;
+  for (let at = 0; at < bytes.length; at += 1) {
+    switch (bytes[at]) {
+      case quote:
+        at = endOfString(bytes, at + 1);
+        break;
+      case openBracket:
+      case openBrace:
+        depth += 1;
+        break;
+      case closeBracket:
+      case closeBrace:
+        depth -= 1;
+        if (depth > 0) break;
+        addElement(elements, bytes.subarray(start, at));
+        break;
+      case comma:
+        if (depth > 1) break;
+        addElement(elements, bytes.subarray(start, at));
+        start = at + 1;
     }
   }
   return elements;
+}
+
+function addElement(elements: Uint8Array[], element: Uint8Array): void {
+  if (!isBlank(element)) elements.push(element);
 }

@@ -1,54 +1,76 @@
 /** Reads request messages out of JSON, strictly, and says which field is at fault. */
-import type { DescMessage, JsonValue, MessageShape, Registry } from "@bufbuild/protobuf";
-import { fromJsonString } from "@bufbuild/protobuf";
-import { refuse, refuseField } from "../errors.ts";
+import type { DescField, DescMessage, JsonValue, MessageShape, Registry } from "@bufbuild/protobuf";
+import { fromJson, fromJsonString } from "@bufbuild/protobuf";
+import { StructSchema } from "@bufbuild/protobuf/wkt";
+import { excerpt, refuse, refuseField } from "../errors.ts";
+import { scanJson } from "../protocol/json-structure.ts";
+import type { StructureLimits } from "../protocol/structure-limits.ts";
 import { explainJsonError } from "./fields.ts";
-import { findFault, findLooseValue, findUnsafeInteger, UnsafeInteger } from "./json-faults.ts";
+import { findFault } from "./json-faults.ts";
+import { markUnsafeInteger, UnsafeInteger } from "./unsafe-integer.ts";
+
+/** What reading JSON needs beside the text. */
+export interface JsonOptions {
+  readonly registry: Registry;
+  readonly structure: StructureLimits;
+}
+
+/** A message, and the JSON value that it was read from. */
+export interface JsonMessage<Desc extends DescMessage> {
+  readonly message: MessageShape<Desc>;
+  readonly json: JsonValue;
+}
 
 /**
- * Reads a message out of JSON text. Unknown fields, duplicate fields, values that ProtoJSON does not allow and
- * integers that JSON numbers can not carry exactly are refused.
+ * Reads a message from JSON text: counts its parts, parses it once, checks each value once, and builds the message.
  *
- * @throws JSON_INVALID, FIELD_INVALID
+ * Refuses unknown and duplicate fields, and values that ProtoJSON does not have. It refuses integers beyond
+ * ±(2^53 − 1) that are bare numbers in integer fields: JSON.parse rounds those to the nearest double, so
+ * 9007199254740993 would arrive as …992. As a string they arrive exactly. Fields of type double keep what a double
+ * holds.
+ *
+ * @param bytes UTF-8.
+ * @param field the field that the text is the value of; undefined for the whole message.
+ * @throws MESSAGE_TOO_COMPLEX, JSON_INVALID, FIELD_INVALID
  */
 export function parseJsonMessage<Desc extends DescMessage>(
   schema: Desc,
-  text: string,
-  registry: Registry,
-): MessageShape<Desc> {
-  let message: MessageShape<Desc>;
-  try {
-    message = fromJsonString(schema, text, { registry, ignoreUnknownFields: false });
-  } catch (error) {
-    throw explain(schema, text, registry, error);
-  }
-  refuseLooseValues(schema, text, registry);
-  return message;
-}
-
-/**
- * Refuses what protobuf-es would take: values that are not strictly of their type, and integers beyond
- * ±(2^53 − 1) that stand as bare numbers where an integer field wants them. JSON.parse rounds those to the
- * nearest double, so 9007199254740993 would arrive as …992 and nobody would know. Written as a string they
- * arrive exactly. Fields of type double keep what a double holds.
- *
- * @throws FIELD_INVALID naming the field
- */
-export function refuseLooseValues(schema: DescMessage, text: string, registry: Registry): void {
-  let json: unknown;
-  try {
-    // 2^53 has 16 digits; exponents can make large integers of few digits.
-    json = /\d{16}|\d[eE]\+?\d/.test(text) ? JSON.parse(text, markUnsafeInteger) : JSON.parse(text);
-  } catch {
-    return; // Not JSON at all; whoever parses it in earnest says so better.
-  }
-  const fault = findUnsafeInteger(schema, json, registry) ?? findLooseValue(schema, json, registry);
+  bytes: Uint8Array,
+  { registry, structure: limits }: JsonOptions,
+  field?: DescField,
+): JsonMessage<Desc> {
+  const structure = scanJson(bytes, limits);
+  const text = decodeJsonText(bytes);
+  const wrap = (value: unknown): unknown => (field === undefined ? value : { [field.jsonName]: value });
+  const marked = wrap(parseJsonText(text, structure.hasLongNumber ? markUnsafeInteger : undefined));
+  const fault = findFault(schema, marked, registry);
   if (fault !== undefined) throw refuseField(fault.field, fault.reason);
+  // JSON.parse keeps the last of several members with one name.
+  if (countMembers(marked) !== structure.members + (field === undefined ? 0 : 1)) throw refuseDuplicate(text);
+  const json = (structure.hasLongNumber ? wrap(parseJsonText(text)) : marked) as JsonValue;
+  try {
+    return { message: fromJson(schema, json, { registry, ignoreUnknownFields: false }), json };
+  } catch (error) {
+    throw refuse("JSON_INVALID", `the body is not the JSON of this request: ${explainJsonError(error)}`);
+  }
 }
 
-function markUnsafeInteger(_key: string, value: unknown, context?: { source?: string }): unknown {
-  if (typeof value !== "number" || !Number.isInteger(value) || Number.isSafeInteger(value)) return value;
-  return new UnsafeInteger(context?.source ?? String(value));
+/** Counts the members of all objects within a value. */
+function countMembers(json: unknown): number {
+  if (typeof json !== "object" || json === null || json instanceof UnsafeInteger) return 0;
+  const values = Object.values(json);
+  const own = Array.isArray(json) ? 0 : values.length;
+  return values.reduce((sum: number, value) => sum + countMembers(value), own);
+}
+
+function refuseDuplicate(text: string): Error {
+  try {
+    fromJsonString(StructSchema, text);
+  } catch (error) {
+    const name = /duplicate object key "(.*)"$/s.exec(explainJsonError(error))?.[1];
+    if (name !== undefined) return refuseField(excerpt(name), "stands more than once");
+  }
+  return refuse("JSON_INVALID", "the body has an object with two members of one name");
 }
 
 /** Decodes UTF-8 and refuses what is none. */
@@ -60,28 +82,11 @@ export function decodeJsonText(bytes: Uint8Array): string {
   }
 }
 
-/** Parses JSON that is not yet tied to a message type. @throws JSON_INVALID */
-export function parseJsonValue(text: string): JsonValue {
+/** Parses JSON that is not tied to a message type. @throws JSON_INVALID */
+export function parseJsonText(text: string, reviver?: typeof markUnsafeInteger): unknown {
   try {
-    return JSON.parse(text) as JsonValue;
+    return JSON.parse(text, reviver);
   } catch (error) {
     throw refuse("JSON_INVALID", `the body is not JSON: ${explainJsonError(error)}`);
   }
-}
-
-function explain(schema: DescMessage, text: string, registry: Registry, error: unknown): Error {
-  const reason = explainJsonError(error);
-  let json: JsonValue;
-  try {
-    json = JSON.parse(text) as JsonValue;
-  } catch {
-    return refuse("JSON_INVALID", `the body is not JSON: ${reason}`);
-  }
-  const fault = findFault(schema, json, registry);
-  if (fault !== undefined) return refuseField(fault.field, fault.reason);
-  // The parsed value has no fault that the text has: a key that stands twice, of which one was dropped.
-  const duplicate = /"((?:[^"\\]|\\.)*)"/.exec(reason)?.[1];
-  if (duplicate !== undefined && /duplicate/i.test(reason))
-    return refuseField(duplicate, "stands more than once");
-  return refuse("JSON_INVALID", `the body is not the JSON of this request: ${reason}`);
 }

@@ -3,6 +3,7 @@
  * numbers in hexadecimal, days that no month has.
  */
 import { type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import { excerpt } from "../errors.ts";
 
 /** Tells why a JSON string is no value of a scalar type; undefined if it may be one. */
 export function whyNotStrictScalar(scalar: ScalarType, text: string): string | undefined {
@@ -15,12 +16,12 @@ export function whyNotStrictScalar(scalar: ScalarType, text: string): string | u
     default:
       if (/^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(text)) return undefined;
       // Words such as NaN are left to the type they stand for.
-      return /^-?[A-Z][a-z]/.test(text) ? undefined : `expected a number, got "${text}"`;
+      return /^-?[A-Z][a-z]/.test(text) ? undefined : `expected a number, got "${excerpt(text)}"`;
   }
 }
 
 /** RFC 4648, sections 4 and 5: with its padding or without any. */
-function isBase64(text: string): boolean {
+export function isBase64(text: string): boolean {
   if (!/^[A-Za-z0-9+/_-]*={0,2}$/.test(text)) return false;
   return text.endsWith("=") ? text.length % 4 === 0 : text.length % 4 !== 1;
 }
@@ -29,11 +30,13 @@ function isBase64(text: string): boolean {
 export function whyNotStrictMessage(desc: DescMessage, text: string): string | undefined {
   switch (desc.typeName) {
     case "google.protobuf.Timestamp":
-      return isTimestamp(text) ? undefined : `expected a time such as 2026-01-31T12:00:00Z, got "${text}"`;
+      return isTimestamp(text)
+        ? undefined
+        : `expected a time such as 2026-01-31T12:00:00Z, got "${excerpt(text)}"`;
     case "google.protobuf.Duration":
       return /^-?\d{1,12}(\.\d{1,9})?s$/.test(text)
         ? undefined
-        : `expected seconds such as 1.5s, got "${text}"`;
+        : `expected seconds such as 1.5s, got "${excerpt(text)}"`;
     default:
       return undefined;
   }

@@ -10,6 +10,7 @@ import { createRegistry, type DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor, ServiceImplSpec } from "@connectrpc/connect";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import { refuse, toConnectError } from "../errors.ts";
+import { defaultStructureLimits, type StructureLimits } from "../protocol/structure-limits.ts";
 import { runCall } from "./call.ts";
 import type { Setup } from "./call-context.ts";
 import { collectFiles } from "./descriptors.ts";
@@ -34,6 +35,8 @@ export interface TranscoderOptions {
   readonly maxBytes?: number;
   /** Milliseconds within which a body must have arrived; 30,000 by default. */
   readonly maxReceiveMs?: number;
+  /** What bounds the structure of each message; 20,000 elements and 1,000 unknown fields by default. */
+  readonly structure?: StructureLimits;
   /** Aborts the signals of all running calls. */
   readonly shutdownSignal?: AbortSignal;
   /** Learns of every error that a caller is given instead of an answer. */
@@ -61,7 +64,11 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
   const routes = compileRoutes(options.services);
   const router = createRouter(routes);
   const setup: Setup = {
-    limits: { maxBytes: options.maxBytes ?? 4 * 1024 * 1024, maxReceiveMs: options.maxReceiveMs ?? 30_000 },
+    limits: {
+      maxBytes: options.maxBytes ?? 4 * 1024 * 1024,
+      maxReceiveMs: options.maxReceiveMs ?? 30_000,
+      structure: options.structure ?? defaultStructureLimits,
+    },
     interceptors: [...(options.interceptors ?? [])],
     registry: createRegistry(
       ...collectFiles([

@@ -1,0 +1,63 @@
+/** Reads how large values may be by the rules of their protos (buf/validate/validate.proto). */
+import { type DescField, getOption, hasOption } from "@bufbuild/protobuf";
+import {
+  type FieldRules,
+  field as fieldRules,
+  Ignore,
+} from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { refuseField } from "../errors.ts";
+
+/** How large the values of a field may be. What the rules do not bound is Infinity. */
+export interface SizeRules {
+  /** Elements of a list, or entries of a map. */
+  readonly maxItems: number;
+  /** Characters of a text: Unicode code points. */
+  readonly maxCharacters: number;
+}
+
+const unbounded: SizeRules = { maxItems: Infinity, maxCharacters: Infinity };
+const known = new WeakMap<DescField, SizeRules>();
+
+/** Reads the rules of a field, once. */
+export function sizeRulesOf(field: DescField): SizeRules {
+  let rules = known.get(field);
+  if (rules === undefined) {
+    rules = hasOption(field, fieldRules) ? readSizes(getOption(field, fieldRules)) : unbounded;
+    known.set(field, rules);
+  }
+  return rules;
+}
+
+function readSizes({ ignore, type }: FieldRules): SizeRules {
+  if (ignore === Ignore.ALWAYS) return unbounded;
+  // Zero is the value of a rule that is not set.
+  const orUnbounded = (max: bigint): number => (max > 0n ? Number(max) : Infinity);
+  switch (type.case) {
+    case "repeated":
+      return { ...unbounded, maxItems: orUnbounded(type.value.maxItems) };
+    case "map":
+      return { ...unbounded, maxItems: orUnbounded(type.value.maxPairs) };
+    case "string":
+      return { ...unbounded, maxCharacters: orUnbounded(type.value.maxLen) };
+    default:
+      return unbounded;
+  }
+}
+
+/** Says in the words of the validator that a text is too long. */
+export function whyTooLong(field: DescField): string {
+  return `must be at most ${sizeRulesOf(field).maxCharacters} characters`;
+}
+
+/** Refuses a list or a map with more elements than its rules allow, in the words of the validator. */
+export function refuseItems(field: DescField, place: string): Error {
+  return refuseField(place, whyTooMany(field));
+}
+
+/** Says that a list or a map has too many elements, as the validator does. */
+export function whyTooMany(field: DescField): string {
+  const max = sizeRulesOf(field).maxItems;
+  return field.fieldKind === "map"
+    ? `map must be at most ${max} entries`
+    : `must contain no more than ${max} item(s)`;
+}

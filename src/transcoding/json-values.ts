@@ -1,0 +1,137 @@
+/** Tells why one JSON value does not fit a field, in the words of protobuf-es. */
+import type { DescEnum, DescField, DescMessage, JsonValue, Registry } from "@bufbuild/protobuf";
+import { fromJson, ScalarType } from "@bufbuild/protobuf";
+import { hasCustomJsonRepresentation, isWrapperDesc } from "@bufbuild/protobuf/wkt";
+import { excerpt } from "../errors.ts";
+import { explainJsonError } from "./fields.ts";
+import { isBase64, whyNotStrictMessage, whyNotStrictScalar } from "./strict-values.ts";
+import { roundInteger, whyUnsafe } from "./unsafe-integer.ts";
+
+/** Tells why a value is no value of a field as a whole; undefined if it is one. */
+export function whyNotField(field: DescField, json: unknown, registry: Registry): string | undefined {
+  if (json === null || isPlain(field, json)) return undefined;
+  return (
+    (field.fieldKind === "scalar" ? whyNotBase64(field, json) : undefined) ??
+    whyNotRead(field, roundInteger(json), json, registry) ??
+    whyNotStrict(field, json)
+  );
+}
+
+/** Tells why a value is no element of a list. */
+export function whyNotElement(field: DescField, json: unknown, registry: Registry): string | undefined {
+  if (isPlainElement(field, json)) return undefined;
+  const reason = whyNotBase64(field, json) ?? whyNotRead(field, [roundInteger(json)], json, registry);
+  return reason?.replace("list item #1: ", "") ?? whyNotStrict(field, json);
+}
+
+/** Tells why a key and a value are no entry of a map. If the value is a message, only the key counts. */
+export function whyNotEntry(
+  field: DescField & { fieldKind: "map" },
+  key: string,
+  json: unknown,
+  registry: Registry,
+): string | undefined {
+  const isMessage = field.mapKind === "message" && json !== null;
+  if (isPlainKey(field.mapKey, key) && (isMessage || isPlainElement(field, json))) return undefined;
+  // A message is read by itself. Here it would be read once for each map that it stands in.
+  const value = isMessage && !hasCustomJsonRepresentation(field.message) ? {} : roundInteger(json);
+  return whyNotRead(field, { [key]: value }, json, registry) ?? whyNotStrict(field, json);
+}
+
+/** Tells why a value is no message of a type that has a JSON form of its own, or no object. */
+export function whyNotMessage(desc: DescMessage, json: unknown, registry: Registry): string | undefined {
+  const reason = explainFailure(() => fromJson(desc, roundInteger(json) as JsonValue, { registry }));
+  if (reason !== undefined) return reason;
+  if (isWrapperDesc(desc)) return whyNotStrict(desc.fields[0], json);
+  return typeof json === "string" ? whyNotStrictMessage(desc, json) : undefined;
+}
+
+/** Makes the function that tells whether a key of a map is new: "01" and "1" are the same number. */
+export function createKeyCheck({ mapKey }: DescField & { fieldKind: "map" }): (key: string) => boolean {
+  if (mapKey === ScalarType.STRING || mapKey === ScalarType.BOOL) return () => true;
+  const seen = new Set<string>();
+  return (key) => {
+    const size = seen.size;
+    seen.add(/^-?\d{1,20}$/.test(key) ? String(BigInt(key)) : String(Number(key)));
+    return seen.size > size;
+  };
+}
+
+/** What protobuf-es takes, and ProtoJSON does not. */
+function whyNotStrict({ scalar }: DescField, json: unknown): string | undefined {
+  if (scalar === undefined) return undefined;
+  return whyUnsafe(scalar, json) ?? (typeof json === "string" ? whyNotStrictScalar(scalar, json) : undefined);
+}
+
+/** protobuf-es takes long to find an error in base64. */
+function whyNotBase64({ scalar }: DescField, json: unknown): string | undefined {
+  return scalar === ScalarType.BYTES && typeof json === "string"
+    ? whyNotStrictScalar(scalar, json)
+    : undefined;
+}
+
+/** Reads one field alone. @param value the value that the error shows */
+function whyNotRead(field: DescField, json: unknown, value: unknown, registry: Registry): string | undefined {
+  const reason = explainFailure(() =>
+    fromJson(field.parent, { [field.jsonName]: json as JsonValue }, { registry }),
+  );
+  const isElement = field.fieldKind !== "list" || Array.isArray(json);
+  if (reason === undefined || field.enum === undefined || !isElement || value === null) return reason;
+  const names = field.enum.values.map(({ name }) => name).join(", ");
+  return `expected one of ${names}, got ${excerpt(JSON.stringify(value))}`;
+}
+
+function explainFailure(read: () => unknown): string | undefined {
+  try {
+    read();
+    return undefined;
+  } catch (error) {
+    return explainJsonError(error);
+  }
+}
+
+/** Tells quickly that most right values are right. Of what is left, whyNotRead tells. */
+function isPlain(field: DescField, json: unknown): boolean {
+  return (field.fieldKind === "scalar" || field.fieldKind === "enum") && isPlainElement(field, json);
+}
+
+function isPlainElement({ scalar, enum: desc }: DescField, json: unknown): boolean {
+  if (desc !== undefined) return typeof json === "string" && namesOf(desc).has(json);
+  switch (scalar) {
+    case undefined:
+      return false;
+    case ScalarType.STRING:
+      return typeof json === "string" && json.isWellFormed();
+    case ScalarType.BOOL:
+      return typeof json === "boolean";
+    case ScalarType.BYTES:
+      return typeof json === "string" && isBase64(json);
+    case ScalarType.DOUBLE:
+    case ScalarType.FLOAT:
+      return typeof json === "number" && Math.abs(json) < 3e38;
+    default:
+      return isPlainInteger(json);
+  }
+}
+
+/** Tells integers that every integer type holds. */
+function isPlainInteger(json: unknown): boolean {
+  if (typeof json === "string") return /^\d{1,9}$/.test(json);
+  return Number.isInteger(json) && (json as number) >= 0 && (json as number) < 2 ** 31;
+}
+
+function isPlainKey(mapKey: ScalarType, key: string): boolean {
+  if (mapKey === ScalarType.STRING) return key.isWellFormed();
+  return mapKey !== ScalarType.BOOL && isPlainInteger(key);
+}
+
+const knownNames = new WeakMap<DescEnum, ReadonlySet<string>>();
+
+function namesOf(desc: DescEnum): ReadonlySet<string> {
+  let names = knownNames.get(desc);
+  if (names === undefined) {
+    names = new Set(desc.values.map(({ name }) => name));
+    knownNames.set(desc, names);
+  }
+  return names;
+}

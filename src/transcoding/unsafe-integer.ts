@@ -1,0 +1,28 @@
+/** Keeps the digits of integers that a double rounds. */
+import { ScalarType } from "@bufbuild/protobuf";
+
+/** Stands in a parsed value for a bare number that a double does not hold exactly. */
+export class UnsafeInteger {
+  readonly source: string;
+  constructor(source: string) {
+    this.source = source;
+  }
+}
+
+/** A reviver for JSON.parse that puts an UnsafeInteger in place of such a number. */
+export function markUnsafeInteger(_key: string, value: unknown, context?: { source?: string }): unknown {
+  if (typeof value !== "number" || !Number.isInteger(value) || Number.isSafeInteger(value)) return value;
+  return new UnsafeInteger(context?.source ?? String(value));
+}
+
+/** The number that JSON.parse makes of a value without the reviver. */
+export function roundInteger(json: unknown): unknown {
+  return json instanceof UnsafeInteger ? Number(json.source) : json;
+}
+
+/** Tells why a value is no value of a scalar type, if it lost digits on the way; undefined otherwise. */
+export function whyUnsafe(scalar: ScalarType, json: unknown): string | undefined {
+  if (!(json instanceof UnsafeInteger)) return undefined;
+  if (scalar === ScalarType.DOUBLE || scalar === ScalarType.FLOAT) return undefined;
+  return `${json.source} is beyond 2^53 - 1 and would lose digits as a JSON number; write it as a string`;
+}

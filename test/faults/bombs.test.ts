@@ -1,0 +1,80 @@
+/** What small requests cost the program at most: CPU, memory, and the time of others. */
+import type { ChildProcess } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type RunningServer, startServer } from "../interop/start-server.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { listBombs, sendBomb } from "./bombs.ts";
+import { endAfterAll } from "./kms-server.ts";
+
+/** What a request of 64 KB may cost. */
+const maxCpuMs = 400;
+const maxGrownMebibytes = 120;
+const maxWireBytes = 64 * 1024;
+/** Others slow a request down, and never speed it up: the cheapest of a few attempts counts. */
+const attempts = 4;
+/** An error repeats little of its request. */
+const maxAnswerBytes = 16 * 1024;
+
+/** /proc is Linux's. */
+const isLinux = process.platform === "linux";
+
+/** User and system time of a process, in milliseconds; see proc(5), /proc/pid/stat, fields 14 and 15. */
+function readCpuMs({ pid }: ChildProcess): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8")
+    .replace(/^.*\) /s, "")
+    .split(" ");
+  // 100 ticks a second.
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+/** Memory in MiB: what a process has now, and the most it had since the last reset. */
+function readMemory({ pid }: ChildProcess): { now: number; most: number } {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const read = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1]) / 1024;
+  return { now: read("VmRSS"), most: read("VmHWM") };
+}
+
+/** Sets the most that a process had to what it has now; see proc(5), /proc/pid/clear_refs. */
+function resetMostMemory({ pid }: ChildProcess): void {
+  writeFileSync(`/proc/${pid}/clear_refs`, "5");
+}
+
+describe.runIf(isLinux)("a request of at most 64 KB", { timeout: 120_000 }, () => {
+  const atEnd = endAfterAll();
+  let server: RunningServer;
+  beforeAll(async () => {
+    server = await startServer({ dataDir: makeTemporaryDirectory(atEnd), env: { NODE_OPTIONS: "" } });
+    atEnd(async () => void (await server.stop("SIGKILL")));
+  }, 120_000);
+
+  const costs: string[] = [];
+  afterAll(() => {
+    if (process.env.QSP_TEST_COSTS === "1") process.stdout.write(`${costs.join("\n")}\n`);
+  });
+
+  it.each(listBombs())("%s", async (name, bomb) => {
+    expect(bomb.path.length + (bomb.body?.length ?? 0)).toBeLessThan(maxWireBytes);
+    const { process: child, url } = server;
+    let cpuMs = Infinity;
+    let grown = Infinity;
+    for (
+      let attempt = 0;
+      attempt < attempts && (cpuMs > maxCpuMs || grown > maxGrownMebibytes);
+      attempt += 1
+    ) {
+      resetMostMemory(child);
+      const memory = readMemory(child).now;
+      const startedMs = readCpuMs(child);
+      const [answer, alive] = await Promise.all([sendBomb(url, bomb), fetch(`${url}/livez`)]);
+      cpuMs = Math.min(cpuMs, readCpuMs(child) - startedMs);
+      grown = Math.min(grown, readMemory(child).most - memory);
+      expect(alive.status).toBe(200);
+      expect(answer.body.length).toBeLessThan(maxAnswerBytes);
+      expect(JSON.stringify([answer.headers, answer.trailers]).length).toBeLessThan(maxAnswerBytes);
+    }
+    costs.push(`${cpuMs} ms ${grown.toFixed(1)} MiB ${name}`);
+    expect(cpuMs).toBeLessThan(maxCpuMs);
+    expect(grown).toBeLessThan(maxGrownMebibytes);
+  });
+});

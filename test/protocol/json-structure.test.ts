@@ -1,0 +1,58 @@
+import { describe, expect, it } from "vitest";
+import { scanJson } from "../../src/protocol/json-structure.ts";
+import { refusal } from "../refusal.ts";
+
+const scan = (text: string, maxElements = 20_000) => scanJson(Buffer.from(text), { maxElements });
+const complex = { code: "InvalidArgument", reason: "MESSAGE_TOO_COMPLEX" };
+const refusalOf = (text: string, maxElements?: number) =>
+  refusal(Promise.resolve().then(() => scan(text, maxElements)));
+
+describe("scanJson counts the members of all objects", () => {
+  const rows: [text: string, members: number][] = [
+    ["", 0],
+    ["7", 0],
+    ["{}", 0],
+    ['{"a":1}', 1],
+    ['{"a":1,"a":2}', 2],
+    ['{"a":{"b":[{"c":1},{}]},"d":":"}', 4],
+    ['{"a\\":":"{\\"b\\":1}"}', 1],
+    ['{"a":"\\\\"}', 1],
+  ];
+  it.each(rows)("%s", (text, members) => {
+    expect(scan(text).members).toBe(members);
+  });
+});
+
+describe("scanJson sees numbers that a double may round", () => {
+  const rows: [text: string, hasLongNumber: boolean][] = [
+    ['{"a":999999999999999}', false],
+    ['{"a":"9007199254740993"}', false],
+    ['{"a":[true,false,null]}', false],
+    ['{"1e5":1.5}', false],
+    ['{"a":9007199254740993}', true],
+    ["[1e18]", true],
+    ["[1E+18]", true],
+    ["[9.007199254740993e15]", true],
+  ];
+  it.each(rows)("%s: %s", (text, hasLongNumber) => {
+    expect(scan(text).hasLongNumber).toBe(hasLongNumber);
+  });
+});
+
+describe("scanJson refuses", () => {
+  it("more values than the limit, and takes as many as it", async () => {
+    expect(scan(`[${"1,".repeat(97)}1]`, 100)).toBeDefined();
+    expect(await refusalOf(`[${"1,".repeat(100)}1]`, 100)).toEqual(complex);
+    expect(await refusalOf(`[${"[],".repeat(50)}[]]`, 100)).toEqual(complex);
+  });
+
+  it("more than 200 levels, and takes 200", async () => {
+    expect(scan(`${"[".repeat(200)}${"]".repeat(200)}`)).toBeDefined();
+    expect(await refusalOf(`${"[".repeat(201)}${"]".repeat(201)}`)).toEqual(complex);
+    expect(await refusalOf('{"a":'.repeat(201))).toEqual(complex);
+  });
+
+  it("nothing in a text, however it looks", () => {
+    expect(scan(`["${"[,{:".repeat(100_000)}"]`, 100).members).toBe(0);
+  });
+});

@@ -1,0 +1,123 @@
+import { create, type DescMessage, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { describe, expect, it } from "vitest";
+import { CreateMultisigRequestSchema } from "#gen/defi/defi_service_pb.ts";
+import { BatchSignRequestSchema } from "#gen/kms/kms_service_pb.ts";
+import { scanMessage } from "../../src/protocol/wire-structure.ts";
+import { EverythingSchema } from "../gen/testing/kinds_pb.ts";
+import { refusal } from "../refusal.ts";
+
+/** Small enough that the scan leaves out nothing. */
+const limits = { maxElements: 50, maxUnknownFields: 10 };
+
+const scan = (desc: DescMessage, bytes: Uint8Array, other: Partial<typeof limits> = {}) =>
+  scanMessage(desc, bytes, { ...limits, ...other });
+const refusalOf = (desc: DescMessage, bytes: Uint8Array, other: Partial<typeof limits> = {}) =>
+  refusal(Promise.resolve().then(() => scan(desc, bytes, other)));
+const hex = (text: string, count = 1) => Buffer.from(text.repeat(count), "hex");
+
+const complex = { code: "InvalidArgument", reason: "MESSAGE_TOO_COMPLEX" };
+const malformed = { code: "InvalidArgument", reason: "MESSAGE_MALFORMED" };
+
+describe("scanMessage accepts", () => {
+  const full = toBinary(
+    EverythingSchema,
+    create(EverythingSchema, {
+      name: "n",
+      int64Value: -1n,
+      fixed32Value: 7,
+      doubleValue: 1.5,
+      bytesValue: new Uint8Array(1000),
+      numbers: [1, 300, -1],
+      doubles: [1, 2],
+      tags: ["a", "b"],
+      nesteds: [{ id: "a", child: { tags: ["x"] } }],
+      labels: { a: "b" },
+      nestedByNumber: { 7: { id: "c" } },
+      choice: { case: "part", value: { count: 3n } },
+      timestamp: { seconds: 5n },
+      stringWrapper: "w",
+      struct: { a: [1, { b: null }] },
+    }),
+  );
+
+  it("a message with fields of every kind", () => {
+    expect(() => scan(EverythingSchema, full)).not.toThrow();
+    expect(fromBinary(EverythingSchema, full).nestedByNumber[7]?.id).toBe("c");
+  });
+
+  it("a batch of 1,000 items, with the limits of a server", () => {
+    const data = Array.from({ length: 1000 }, () => new Uint8Array(4000));
+    const bytes = toBinary(BatchSignRequestSchema, create(BatchSignRequestSchema, { keyId: "k", data }));
+    expect(() =>
+      scanMessage(BatchSignRequestSchema, bytes, { maxElements: 20_000, maxUnknownFields: 1000 }),
+    ).not.toThrow();
+  });
+});
+
+describe("scanMessage refuses as too complex", () => {
+  const rows: [what: string, bytes: Uint8Array][] = [
+    ["one field again and again", hex("0a00", 51)],
+    ["elements of a list", hex("f20100", 51)],
+    ["packed varints", Buffer.concat([hex("fa0133"), hex("01", 51)])],
+    ["packed doubles", Buffer.concat([hex("8a029803"), Buffer.alloc(51 * 8)])],
+    ["entries of a map", hex("c20200", 51)],
+    ["unknown varints", hex("a80601", 11)],
+    ["unknown texts", hex("aa0600", 11)],
+    ["unknown groups", hex("ab06ac06", 11)],
+    ["unknown groups in one another", hex("ab06", 101)],
+    ["elements of a nested message", Buffer.concat([hex("920366"), hex("2a00", 51)])],
+  ];
+  it.each(rows)("%s", async (_what, bytes) => {
+    expect(await refusalOf(EverythingSchema, bytes)).toEqual(complex);
+  });
+
+  it("more than 100 messages in one another", async () => {
+    let bytes: Uint8Array = hex("0a0161");
+    for (let level = 0; level < 110; level += 1) {
+      const length = bytes.length < 128 ? [bytes.length] : [(bytes.length & 127) | 128, bytes.length >> 7];
+      bytes = Buffer.concat([Buffer.from([0x22, ...length]), bytes]);
+    }
+    const length = [(bytes.length & 127) | 128, bytes.length >> 7];
+    const whole = Buffer.concat([hex("9203"), Buffer.from(length), bytes]);
+    expect(await refusalOf(EverythingSchema, whole, { maxElements: 200 })).toEqual(complex);
+  });
+});
+
+describe("scanMessage refuses by the rules of a proto", () => {
+  it("a list with more elements than max_items", async () => {
+    const bytes = hex("120101", 1001);
+    const large = { maxElements: 2000 };
+    expect(await refusalOf(BatchSignRequestSchema, bytes, large)).toEqual({
+      code: "InvalidArgument",
+      reason: "FIELD_INVALID",
+      fields: ["data"],
+    });
+    expect(() => scan(BatchSignRequestSchema, hex("120101", 1000), large)).not.toThrow();
+    expect(await refusalOf(CreateMultisigRequestSchema, hex("1a0101", 101), large)).toMatchObject({
+      fields: ["signerPublicKeys"],
+    });
+  });
+
+  it("a text far longer than max_len", async () => {
+    const bytes = Buffer.concat([hex("0a8020"), Buffer.alloc(4096, "k")]);
+    expect(await refusalOf(BatchSignRequestSchema, bytes)).toMatchObject({ fields: ["keyId"] });
+  });
+});
+
+describe("scanMessage refuses as malformed", () => {
+  const rest = hex("0a0161", 10);
+  const rows: [what: string, bytes: Uint8Array][] = [
+    ["a field that ends behind the message", Buffer.concat([rest, hex("0a7f")])],
+    ["a nested field that ends behind its message", Buffer.concat([hex("9203020a05"), rest])],
+    ["a tag that does not end", Buffer.concat([rest, hex("ffffffffff")])],
+    ["a varint that does not end", Buffer.concat([rest, hex("58ff")])],
+    ["a text that says it is a number", Buffer.concat([hex("0801"), rest])],
+    ["a number that says it is a text", Buffer.concat([hex("5a0161"), rest])],
+    ["the end of a group that did not begin", Buffer.concat([rest, hex("ac06")])],
+    ["a group that does not end", Buffer.concat([rest, hex("ab06")])],
+    ["the wire types 6 and 7", Buffer.concat([rest, hex("ae06")])],
+  ];
+  it.each(rows)("%s", async (_what, bytes) => {
+    expect(await refusalOf(EverythingSchema, bytes)).toEqual(malformed);
+  });
+});
