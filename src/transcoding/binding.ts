@@ -43,6 +43,7 @@ export async function* readRequestMessages(
     ? readBodyMessages(route, body, limits, registry)
     : [await readBodyMessage(route, body, limits, registry)];
   for await (const { message, has } of messages) {
+    for (const { path, source } of values) if (source === "query" && !has(path)) refuseInBody(route, path);
     const given = new Set<string>();
     for (const value of values) {
       const field = describeFieldPath(value.path);
@@ -61,6 +62,7 @@ function readFieldValues(match: RouteMatch<Route>, rawQuery: string, registry: R
   }));
   if (route.body.kind === "all") refuseQuery(rawQuery);
   const fromQuery = route.body.kind === "all" ? [] : readQuery(route.spec.method.input, rawQuery);
+  for (const { path } of fromQuery) if (path.length > 1) refuseInBody(route, path);
   const read = (source: "path" | "query", { path, texts }: { path: FieldPath; texts: readonly string[] }) => {
     try {
       return { path, source, value: readFieldValue(leafOf(path), texts, registry) };
@@ -70,6 +72,14 @@ function readFieldValues(match: RouteMatch<Route>, rawQuery: string, registry: R
     }
   };
   return [...fromPath.map((field) => read("path", field)), ...fromQuery.map((field) => read("query", field))];
+}
+
+/** google/api/http.proto: the fields that neither the path nor the body takes can be query parameters. */
+function refuseInBody({ body }: Route, path: FieldPath): void {
+  if (body.kind !== "field" || body.field !== path[0]) return;
+  const field = describeFieldPath(path);
+  const description = `stands in the query, but the body of this call is ${body.field.jsonName}; put it there`;
+  throw refuse("FIELD_CONTRADICTION", `${field}: ${description}`, { field }, [{ field, description }]);
 }
 
 function applyValue(

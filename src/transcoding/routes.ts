@@ -39,7 +39,20 @@ export function isHttpBody(desc: DescMessage | undefined): boolean {
  * @throws Error naming the RPC and the binding, for a rule that could never work.
  */
 export function compileRoutes(services: readonly ServiceImplSpec[]): Route[] {
-  return services.flatMap((service) => Object.values(service.methods).flatMap(compileMethod));
+  const routes = services.flatMap((service) => Object.values(service.methods).flatMap(compileMethod));
+  const rpcs = services.flatMap(({ methods }) => Object.values(methods));
+  refuseRpcPaths(routes, new Set(rpcs.map(({ method }) => `/${method.parent.typeName}/${method.name}`)));
+  return routes;
+}
+
+/** RPCs are called at their own paths, by gRPC and Connect. A rule for such a path would never be reached. */
+function refuseRpcPaths(routes: readonly Route[], rpcPaths: ReadonlySet<string>): void {
+  for (const { template, origin } of routes) {
+    const texts = template.segments.map((segment) => (segment.kind === "literal" ? segment.text : "*"));
+    const path = `/${texts.join("/")}`;
+    if (template.verb === "" && rpcPaths.has(path))
+      throw new Error(`${origin}: "${template.text}" is the path of the RPC itself; choose another path`);
+  }
 }
 
 function compileMethod(spec: MethodImplSpec): Route[] {

@@ -317,6 +317,27 @@ describe("a field that two places give different values is refused", () => {
   }
 });
 
+describe("a query parameter for what the body is, is refused", () => {
+  const rows: [what: string, line: string, body: string | undefined, field: string][] = [
+    ["another field of the body", "POST /v1?nested.count=9", '{"id":"a"}', "nested.count"],
+    ["the same value as in the body", "POST /v1?nested.id=a", '{"id":"a"}', "nested.id"],
+    ["a field of a message in the body", "POST /v1?nested.child.id=a", "{}", "nested.child.id"],
+    ["without a body", "POST /v1?nested.id=a", undefined, "nested.id"],
+    ["by the names of the proto", "POST /v1?nested.long_name=a", "{}", "nested.longName"],
+  ];
+  for (const [what, line, body, field] of rows) {
+    it(`${what}: ${line}`, async () => {
+      const rule = { post: "/v1", body: "nested" };
+      expect(await bound(rule, line, body)).toEqual(invalid("FIELD_CONTRADICTION", field));
+    });
+  }
+
+  it("as a whole, where the body leaves it out", async () => {
+    const result = await bound({ post: "/v1", body: "tags" }, "POST /v1?tags=a");
+    expect(result).toEqual(invalid("FIELD_CONTRADICTION", "tags"));
+  });
+});
+
 describe("a field that two places give one value is accepted", () => {
   const rows: [what: string, rule: Rule, line: string, body: string | undefined, request: object][] = [
     ["path and body", { post: "/v1/{name}", body: "*" }, "POST /v1/a", '{"name":"a"}', { name: "a" }],

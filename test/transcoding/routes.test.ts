@@ -97,6 +97,25 @@ describe("a rule that could never work stops the start", () => {
   });
 });
 
+describe("a rule for the path of an RPC stops the start", () => {
+  it("its own", () => {
+    const sentence = startRefusal([{ post: "/testing.Ruled1/Rpc1", body: "*" }]);
+    for (const part of ["testing.Ruled1.Rpc1", "path of the RPC"]) expect(sentence).toContain(part);
+  });
+
+  it("that of another RPC, in an additional binding, with any method", () => {
+    const custom = { kind: "*", path: "/testing.Ruled2/Rpc1" };
+    expect(startRefusal([{ get: "/v1", additionalBindings: [{ custom }] }], [{ get: "/v2" }])).toContain(
+      "testing.Ruled1.Rpc1, additional binding 1",
+    );
+  });
+
+  it("but not the path of no RPC, nor one with a verb", () => {
+    expect(startRefusal([{ get: "/testing.Ruled1/Rpc9" }])).toBeUndefined();
+    expect(startRefusal([{ get: "/testing.Ruled1/Rpc1:go" }])).toBeUndefined();
+  });
+});
+
 describe("two rules that match the same requests stop the start, with both places named", () => {
   const conflicts: [what: string, one: Rule, other: Rule][] = [
     ["the same literals", { get: "/v1/x" }, { get: "/v1/x" }],
