@@ -2,7 +2,11 @@
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { entityTagOf, matchesEntityTag } from "./transcoding/rendering.ts";
+import { chooseCoding } from "./protocol/content-coding.ts";
+import { entityTagOf, matchesEntityTag, toWeakTag } from "./transcoding/rendering.ts";
+
+/** The codings that content is kept in, smallest first. */
+const codings = ["br", "gzip"] as const;
 
 /** Content that stays as it is, in each form that it is sent in. */
 export interface Content {
@@ -21,13 +25,13 @@ export async function prepareContent(type: string, content: string | Uint8Array)
     promisify(brotliCompress)(identity, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }),
     promisify(gzip)(identity, { level: 9 }),
   ]);
-  return { type, forms: { identity, br, gzip: gzipped }, tag: `W/${entityTagOf(identity)}` };
+  return { type, forms: { identity, br, gzip: gzipped }, tag: toWeakTag(entityTagOf(identity)) };
 }
 
 /** Sends content in the form that a caller likes best; not at all to who has it. */
 export function sendContent(request: FastifyRequest, reply: FastifyReply, content: Content): FastifyReply {
   const { type, forms, tag } = content;
-  const form = chooseForm(request.headers["accept-encoding"]?.toString() ?? "");
+  const form = chooseCoding(request.headers["accept-encoding"]?.toString(), codings).coding ?? "identity";
   varyBy(reply, "accept-encoding").header("etag", tag);
   if (matchesEntityTag(request.headers["if-none-match"] ?? null, tag)) return reply.code(304).send();
   if (form !== "identity") reply.header("content-encoding", form);
@@ -38,19 +42,6 @@ export function sendContent(request: FastifyRequest, reply: FastifyReply, conten
 export function varyBy(reply: FastifyReply, name: string): FastifyReply {
   const named = reply.getHeader("vary") ?? reply.raw.getHeader("vary");
   return reply.header("vary", [named, name].filter(Boolean).join(", "));
-}
-
-/** The coding of the highest weight (RFC 9110, section 12.5.3), and among equals the smallest bytes. */
-function chooseForm(acceptEncoding: string): keyof Content["forms"] {
-  const weights = new Map<string, number>();
-  for (const element of acceptEncoding.toLowerCase().split(",")) {
-    const [name = "", ...parameters] = element.split(";").map((part) => part.trim());
-    const weight = parameters.find((parameter) => parameter.startsWith("q="));
-    weights.set(name === "x-gzip" ? "gzip" : name, weight === undefined ? 1 : Number(weight.slice(2)));
-  }
-  const [br = 0, gzipped = 0] = [weights.get("br"), weights.get("gzip")];
-  if (br > 0 && br >= gzipped) return "br";
-  return gzipped > 0 ? "gzip" : "identity";
 }
 
 /**

@@ -6,6 +6,7 @@ import { explainAbort, refuse, toConnectError } from "../errors.ts";
 import { readRequestMessages } from "./binding.ts";
 import type { IncomingBody } from "./body.ts";
 import { type Call, createContext, finished } from "./call-context.ts";
+import { encodeBody } from "./compression.ts";
 import type { RestRequest, RestResponse } from "./http.ts";
 import { raceSignal } from "./interrupt.ts";
 import { chooseMediaType } from "./negotiation.ts";
@@ -16,6 +17,7 @@ import {
   type Renderer,
   type StreamFormat,
   streamFormats,
+  toWeakTag,
 } from "./rendering.ts";
 import { answerStream } from "./stream-answer.ts";
 
@@ -36,7 +38,7 @@ export async function runCall(call: Call): Promise<RestResponse> {
   if (streams) return answerStream(call, context, input, renderer, format);
   try {
     const message = await raceSignal(invokeSingle(call, context, input), context.signal);
-    return finishUnary(call, context, message, renderer);
+    return await finishUnary(call, context, message, renderer);
   } catch (thrown) {
     throw explainAbort(toConnectError(thrown), context.signal);
   } finally {
@@ -74,33 +76,39 @@ async function invokeSingle(
   throw refuse("INTERNAL", "the call ended without an answer");
 }
 
-function finishUnary(
+async function finishUnary(
   call: Call,
   context: HandlerContext,
   message: Message,
   renderer: Renderer,
-): RestResponse {
+): Promise<RestResponse> {
   const headers = new Headers(context.responseHeader);
   // As the Connect protocol does for unary calls, which have no room for trailers.
   context.responseTrailer.forEach((value, name) => {
     headers.set(`trailer-${name}`, value);
   });
-  let body: Uint8Array;
+  let plain: Uint8Array;
   if (renderer.raw) {
     const raw = renderer.toRaw(message);
     headers.set("content-type", raw.contentType);
-    body = raw.data;
+    plain = raw.data;
   } else {
     headers.set("content-type", "application/json");
-    body = Buffer.from(renderer.toJsonText(message));
+    plain = Buffer.from(renderer.toJsonText(message));
   }
+  const { output } = call.match.route.spec.method;
+  const acceptEncoding = call.request.headers.get("accept-encoding");
+  const { body, isCoded } = await encodeBody(output, acceptEncoding, headers, plain);
   const safe = call.request.method === "GET" || call.request.method === "HEAD";
   if (!headers.has("cache-control")) headers.set("cache-control", safe ? "private, no-cache" : "no-store");
   if (safe) {
-    const tag = headers.get("etag") ?? entityTagOf(body);
+    const strongTag = headers.get("etag") ?? entityTagOf(plain);
+    // RFC 9110, section 8.8.1: a strong tag stands for the same bytes, and compression changes them.
+    const tag = isCoded ? toWeakTag(strongTag) : strongTag;
     headers.set("etag", tag);
     if (matchesEntityTag(call.request.headers.get("if-none-match"), tag)) {
       headers.delete("content-type");
+      headers.delete("content-encoding");
       return { status: 304, headers, body: new Uint8Array() };
     }
   }

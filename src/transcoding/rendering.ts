@@ -135,6 +135,11 @@ export function entityTagOf(bytes: Uint8Array): string {
   return `"${createHash("sha256").update(bytes).digest().subarray(0, 16).toString("base64url")}"`;
 }
 
+/** The weak entity tag of content that is compressed in more than one way. */
+export function toWeakTag(tag: string): string {
+  return tag.startsWith("W/") ? tag : `W/${tag}`;
+}
+
 /** Tells whether an If-None-Match header covers a tag (weak comparison, RFC 9110, section 13.1.2). */
 export function matchesEntityTag(ifNoneMatch: string | null, tag: string): boolean {
   if (ifNoneMatch === null) return false;

@@ -383,6 +383,14 @@ describe("an error", () => {
     expect(answer.headers.get("www-authenticate")).toBe("Bearer");
   });
 
+  it("says how to authenticate, whoever throws", async () => {
+    const plain = await failure(new ConnectError("log in", Code.Unauthenticated));
+    expect([plain.status, plain.headers.get("www-authenticate")]).toEqual([401, "Bearer"]);
+    const other = { "www-authenticate": "DPoP" };
+    const own = await failure(new ConnectError("log in", Code.Unauthenticated, other));
+    expect(own.headers.get("www-authenticate")).toBe("DPoP");
+  });
+
   for (const thrown of [
     new Error("password=x"),
     new TypeError("password=x"),
