@@ -28,6 +28,8 @@ for (const byte of Buffer.from('0123456789",:[]{}')) isPlain[byte] = 0;
 
 /** A double holds every integer of 15 digits. */
 const longDigits = 16;
+/** More digits than any number has in earnest. JSON.parse takes long to read millions. */
+const maxDigits = 1000;
 
 /**
  * Scans JSON text once, byte by byte, and allocates nothing. It does not check the syntax: JSON.parse does.
@@ -59,6 +61,7 @@ export function scanJson(
     if (byte >= zero && byte <= nine) {
       digits += 1;
       if (digits === longDigits) hasLongNumber = true;
+      if (digits > maxDigits) throw refuseComplex("digits in a number", maxDigits);
       continue;
     }
     switch (byte) {

@@ -22,7 +22,11 @@ export function whyNotStrictScalar(scalar: ScalarType, text: string): string | u
 
 /** RFC 4648, sections 4 and 5: with its padding or without any. */
 export function isBase64(text: string): boolean {
-  if (!/^[A-Za-z0-9+/_-]*={0,2}$/.test(text)) return false;
+  const padding = text.indexOf("=");
+  const end = padding < 0 ? text.length : padding;
+  // One expression for the whole text would go back over all of it to find that its end is wrong.
+  if (text.length - end > 2 || /[^A-Za-z0-9+/_-]/.test(text.slice(0, end))) return false;
+  if (!/^=*$/.test(text.slice(end))) return false;
   return text.endsWith("=") ? text.length % 4 === 0 : text.length % 4 !== 1;
 }
 

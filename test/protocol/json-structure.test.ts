@@ -52,6 +52,11 @@ describe("scanJson refuses", () => {
     expect(await refusalOf('{"a":'.repeat(201))).toEqual(complex);
   });
 
+  it("more than 1,000 digits in a row, and takes 1,000", async () => {
+    expect(scan(`[${"1".repeat(1000)}]`)).toBeDefined();
+    expect(await refusalOf(`[${"1".repeat(1001)}]`)).toEqual(complex);
+  });
+
   it("nothing in a text, however it looks", () => {
     expect(scan(`["${"[,{:".repeat(100_000)}"]`, 100).members).toBe(0);
   });

@@ -89,6 +89,26 @@ describe("a client stream of JSON lines", () => {
     expect(await imported({ headers: lines, body })).toMatchObject({ status: 413, reason: "BODY_TOO_LARGE" });
   });
 
+  it("refuses a compressed body that expands to far more than its size", async () => {
+    const body = gzipSync(`{"title":"${"a".repeat(100)}"}\n`.repeat(1000));
+    expect(body.length).toBeLessThan(2000);
+    const headers = { ...lines, "content-encoding": "gzip" };
+    expect(await imported({ headers, body })).toMatchObject({ status: 413, reason: "BODY_TOO_LARGE" });
+  });
+
+  it("refuses a compressed body with more messages than its bytes can be", async () => {
+    const body = gzipSync("{}\n".repeat(2000));
+    const headers = { ...lines, "content-encoding": "gzip" };
+    const large = serveLibrary({
+      async importBooks(requests) {
+        for await (const _request of requests);
+        return {};
+      },
+    });
+    const answer = await send(large, "POST /v1/shelves/1/books:import", { headers, body });
+    expect(refusalOf(answer)).toMatchObject({ status: 413, reason: "BODY_TOO_LARGE" });
+  });
+
   it("refuses a line without an end as soon as it is too large", async () => {
     const endless = (async function* () {
       for (;;) yield Buffer.from("aaaaaaaaaa");
