@@ -1,6 +1,8 @@
 /** Bounds what the compressed body of a stream expands to. */
 import { refuse } from "../errors.ts";
 
+/** Messages of the largest size that a stream may expand to, however small they arrive. */
+const freeBodies = 4;
 /** Expanded bytes for each compressed byte. Text and firmware images stay far below it. */
 const maxRatio = 32;
 /** Compressed bytes for each message. A line of JSON without compression has no fewer. */
@@ -19,7 +21,7 @@ export interface ExpansionBudget {
 }
 
 /**
- * Makes the budget of a stream that may be of any length. A body of `maxBytes` is always within it. Beyond that,
+ * Makes the budget of a stream that may be of any length. Four messages of `maxBytes` are always within it. Beyond that,
  * an attacker pays for what the server reads: bytes and messages are bounded by the bytes that arrived.
  */
 export function createExpansionBudget(maxBytes: number): ExpansionBudget {
@@ -32,11 +34,11 @@ export function createExpansionBudget(maxBytes: number): ExpansionBudget {
     },
     addExpanded(bytes) {
       expanded += bytes;
-      if (expanded > maxBytes + maxRatio * compressed)
+      if (expanded > freeBodies * maxBytes + maxRatio * compressed)
         throw refuse(
           "BODY_TOO_LARGE",
-          `the stream expands to more than ${maxBytes} bytes and more than ${maxRatio} times its size; compress less`,
-          { maxBytes: String(maxBytes), maxRatio: String(maxRatio) },
+          `the stream expands to more than ${freeBodies * maxBytes} bytes and more than ${maxRatio} times its size; compress less`,
+          { maxBytes: String(freeBodies * maxBytes), maxRatio: String(maxRatio) },
         );
     },
     addMessage() {
