@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file pqc/jwk.proto.
  */
 export const file_pqc_jwk: GenFile = /*@__PURE__*/
-  fileDesc("Cg1wcWMvandrLnByb3RvEgNwcWMiRgoDSndrEgsKA2t0eRgBIAEoCRILCgNhbGcYAiABKAkSCwoDcHViGAMgASgJEgsKA2tpZBgEIAEoCRILCgN1c2UYBSABKAliBnByb3RvMw");
+  fileDesc("Cg1wcWMvandrLnByb3RvEgNwcWMiRgoDSndrEgsKA2t0eRgBIAEoCRILCgNhbGcYAiABKAkSCwoDcHViGAMgASgJEgsKA2tpZBgEIAEoCRILCgN1c2UYBSABKAlCOgoPcXVhbnR1bXNhZmUucHFjUAFaE3F1YW50dW1zYWZlL3BxYztwcWOqAg9RdWFudHVtU2FmZS5QcWNiBnByb3RvMw");
 
 /**
  * Holds one public key as a JSON Web Key (RFC 7517) of key type AKP (RFC 9964).
