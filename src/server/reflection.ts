@@ -6,21 +6,20 @@ import { type DescEnum, type DescFile, type DescMessage, toBinary } from "@bufbu
 import { nestedTypes } from "@bufbuild/protobuf/reflect";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Code, createServiceImplSpec, type ServiceImplSpec } from "@connectrpc/connect";
-import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import {
   type ServerReflectionRequest,
   ServerReflection as ServerReflectionV1,
 } from "#gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionV1alpha } from "#gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { refuse } from "../errors.ts";
-import { collectFiles } from "../transcoding/descriptors.ts";
+import { collectFiles, describeFile, errorFiles } from "../transcoding/descriptors.ts";
 
 /** Makes both reflection services, describing the given ones, themselves, and all that these import. */
 export function createReflection(services: readonly ServiceImplSpec[]): ServiceImplSpec[] {
   const described = [...services.map(({ service }) => service), ServerReflectionV1, ServerReflectionV1alpha];
   const index = createIndex(
     // No RPC names the details of errors; clients that show them ask for their types all the same.
-    collectFiles([...described.map((service) => service.file), file_google_rpc_error_details]),
+    collectFiles([...described.map((service) => service.file), ...errorFiles]),
   );
   const names = described.map((service) => service.typeName).sort();
   async function* serverReflectionInfo(requests: AsyncIterable<Question>): AsyncGenerator<Answer> {
@@ -121,7 +120,7 @@ function fileAnswer(file: DescFile | undefined, what: string, sent: Set<DescFile
   const imports = collectFiles([file]).filter((candidate) => candidate !== file && !sent.has(candidate));
   const files = [file, ...imports.reverse()];
   for (const each of files) sent.add(each);
-  const fileDescriptorProto = files.map((each) => toBinary(FileDescriptorProtoSchema, each.proto));
+  const fileDescriptorProto = files.map((each) => toBinary(FileDescriptorProtoSchema, describeFile(each)));
   return { case: "fileDescriptorResponse", value: { fileDescriptorProto } };
 }
 

@@ -4,7 +4,7 @@
  * It takes descriptors and implementations and knows none of them.
  */
 import type { AddressInfo } from "node:net";
-import { createRegistry, type DescMethod } from "@bufbuild/protobuf";
+import { createRegistry, type DescFile, type DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor, ServiceImplSpec } from "@connectrpc/connect";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import Fastify, {
@@ -16,7 +16,7 @@ import Fastify, {
 import type { Logger } from "pino";
 import { reasonOf, refuse, toConnectError } from "../errors.ts";
 import { defaultStructureLimits, type StructureLimits } from "../protocol/structure-limits.ts";
-import { collectFiles } from "../transcoding/descriptors.ts";
+import { collectFiles, errorFiles } from "../transcoding/descriptors.ts";
 import { splitTarget } from "../transcoding/http.ts";
 import type { Route } from "../transcoding/routes.ts";
 import { createTranscoder, type Transcoder } from "../transcoding/transcoder.ts";
@@ -126,6 +126,8 @@ export type Page = (app: FastifyInstance, served: ServedCalls) => Promise<void>;
 /** What a page can tell of. */
 export interface ServedCalls {
   readonly services: readonly ServiceImplSpec[];
+  /** Every file that reflection describes, imports first. */
+  readonly files: readonly DescFile[];
   readonly transcoder: Transcoder;
   /** The list of REST calls, as "/" shows it. */
   readonly index: string;
@@ -347,7 +349,8 @@ interface AppWithFallback {
 
 async function createApp(parts: AppParts): Promise<AppWithFallback> {
   const { services, interceptors, transcoder, health, metrics, limits, shutdown, intake, options } = parts;
-  const registry = createRegistry(...collectFiles(services.map(({ service }) => service.file)));
+  const files = collectFiles([...services.map(({ service }) => service.file), ...errorFiles]);
+  const registry = createRegistry(...files);
 
   const pathMethods = createPathMethods();
   // The transcoder answers what Fastify has no route for or cannot read.
@@ -402,7 +405,7 @@ async function createApp(parts: AppParts): Promise<AppWithFallback> {
 
   const index = listRoutes(transcoder.routes);
   for (const mount of options.pages ?? []) {
-    await mount(app, { services: options.services, transcoder, index });
+    await mount(app, { services: options.services, files, transcoder, index });
   }
   if (!transcoder.routes.some(matchesRoot) && !app.hasRoute({ method: "GET", url: "/" })) {
     app.get("/", (_request, reply) => reply.type("text/plain").send(index));

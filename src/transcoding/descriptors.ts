@@ -1,5 +1,21 @@
 /** Walks the files that descriptors come from. */
-import type { DescFile } from "@bufbuild/protobuf";
+import { clone, create, type DescFile, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  type FileDescriptorProto,
+  FileDescriptorProtoSchema,
+  FileOptions_OptimizeMode,
+  FileOptionsSchema,
+} from "@bufbuild/protobuf/wkt";
+import { file_google_rpc_code } from "#gen/google/rpc/code_pb.ts";
+import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
+import { file_google_rpc_status } from "#gen/google/rpc/status_pb.ts";
+
+/** Files that no RPC imports. A client needs them to read the details of an error. */
+export const errorFiles: readonly DescFile[] = [
+  file_google_rpc_code,
+  file_google_rpc_error_details,
+  file_google_rpc_status,
+];
 
 /** Lists files and everything they import, each once, imports first. */
 export function collectFiles(roots: Iterable<DescFile>): DescFile[] {
@@ -12,3 +28,36 @@ export function collectFiles(roots: Iterable<DescFile>): DescFile[] {
   for (const root of roots) visit(root);
   return [...files];
 }
+
+/**
+ * Describes a file to programs outside of this process.
+ *
+ * The packages that the descriptors come from leave out the file options of two files. Without `go_package`,
+ * protoc-gen-go refuses a file; the others keep generated code apart from what languages ship themselves.
+ */
+export function describeFile({ proto }: DescFile): FileDescriptorProto {
+  const options = leftOutOptions[proto.name];
+  if (options === undefined || proto.options?.goPackage) return proto;
+  const described = clone(FileDescriptorProtoSchema, proto);
+  described.options = create(FileOptionsSchema, options);
+  return described;
+}
+
+/** The options that the authors of a file give it. */
+const leftOutOptions: Readonly<Record<string, MessageInitShape<typeof FileOptionsSchema>>> = {
+  "google/protobuf/descriptor.proto": {
+    goPackage: "google.golang.org/protobuf/types/descriptorpb",
+    javaPackage: "com.google.protobuf",
+    javaOuterClassname: "DescriptorProtos",
+    csharpNamespace: "Google.Protobuf.Reflection",
+    objcClassPrefix: "GPB",
+    ccEnableArenas: true,
+    optimizeFor: FileOptions_OptimizeMode.SPEED,
+  },
+  "grpc/reflection/v1alpha/reflection.proto": {
+    goPackage: "google.golang.org/grpc/reflection/grpc_reflection_v1alpha",
+    javaPackage: "io.grpc.reflection.v1alpha",
+    javaOuterClassname: "ServerReflectionProto",
+    javaMultipleFiles: true,
+  },
+};
