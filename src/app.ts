@@ -25,6 +25,7 @@ import { queueProvider } from "./crypto/queued-provider.ts";
 import { CryptoBusy, WorkQueue } from "./crypto/work-queue.ts";
 import { refuse, refuseForNow } from "./errors.ts";
 import { openApiPages } from "./openapi/pages.ts";
+import { protoPages } from "./protos/pages.ts";
 import { clientOf, networkOf } from "./server/client-address.ts";
 import { callerKey, callerOf } from "./server/interceptors/access.ts";
 import { repeatableOf } from "./server/interceptors/idempotency.ts";
@@ -213,6 +214,7 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
     metrics,
     pages: [
       openApiPages(config.auth),
+      protoPages,
       consolePages({
         auth: config.auth,
         onError: (error) => logger.error({ err: error }, "the console can not be made"),

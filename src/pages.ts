@@ -12,7 +12,7 @@ const codings = ["br", "gzip"] as const;
 export interface Content {
   readonly type: string;
   /** By content coding (RFC 9110, section 8.4.1). */
-  readonly forms: Readonly<Record<"identity" | "br" | "gzip", Uint8Array>>;
+  readonly forms: Readonly<{ identity: Uint8Array; br?: Uint8Array; gzip?: Uint8Array }>;
   /** Weak: the forms are the same content in other bytes (section 8.8.1). */
   readonly tag: string;
 }
@@ -28,10 +28,16 @@ export async function prepareContent(type: string, content: string | Uint8Array)
   return { type, forms: { identity, br, gzip: gzipped }, tag: toWeakTag(entityTagOf(identity)) };
 }
 
+/** Prepares content of a compressed type, such as an archive: compressing it again would gain nothing. */
+export function prepareCompressed(type: string, content: Uint8Array): Content {
+  return { type, forms: { identity: content }, tag: `W/${entityTagOf(content)}` };
+}
+
 /** Sends content in the form that a caller likes best; not at all to who has it. */
 export function sendContent(request: FastifyRequest, reply: FastifyReply, content: Content): FastifyReply {
   const { type, forms, tag } = content;
-  const form = chooseCoding(request.headers["accept-encoding"]?.toString(), codings).coding ?? "identity";
+  const { coding = "identity" } = chooseCoding(request.headers["accept-encoding"]?.toString(), codings);
+  const form = forms[coding] === undefined ? "identity" : coding;
   varyBy(reply, "accept-encoding").header("etag", tag);
   if (matchesEntityTag(request.headers["if-none-match"] ?? null, tag)) return reply.code(304).send();
   if (form !== "identity") reply.header("content-encoding", form);

@@ -22,10 +22,12 @@ const mayImport: Record<string, RegExp> = {
   transcoding: /^(gen|errors|protocol)$/,
   pages: /^(protocol|transcoding)$/,
   openapi: /^(gen|errors|pages|transcoding)$/,
+  protos: /^(gen|pages|transcoding)$/,
   server: /^(gen|errors|protocol|transcoding)$/,
   cli: /^(gen|crypto)$/,
   console: /^(gen|pages)$/,
-  setup: /^$/,
+  // The printer of protos, without which there is no gen.
+  setup: /^protos$/,
   qsp: /^setup$/,
 };
 

@@ -1,94 +1,198 @@
-import { isFieldSet } from "@bufbuild/protobuf";
-import type {
-  DescriptorProto,
-  EnumDescriptorProto,
-  FieldDescriptorProto,
-  FileDescriptorProto,
-} from "@bufbuild/protobuf/wkt";
+/** Prints a proto2 or proto3 file from its descriptor. */
+import { isFieldSet, type Registry } from "@bufbuild/protobuf";
 import {
+  type DescriptorProto,
+  type EnumDescriptorProto,
+  EnumOptionsSchema,
+  EnumValueOptionsSchema,
+  ExtensionRangeOptionsSchema,
+  type FieldDescriptorProto,
   FieldDescriptorProtoSchema,
+  FieldOptionsSchema,
+  type FileDescriptorProto,
+  FileOptionsSchema,
   FieldDescriptorProto_Label as Label,
+  MessageOptionsSchema,
+  type MethodDescriptorProto,
+  MethodOptionsSchema,
+  OneofOptionsSchema,
+  type ServiceDescriptorProto,
+  ServiceOptionsSchema,
   FieldDescriptorProto_Type as Type,
 } from "@bufbuild/protobuf/wkt";
+import { inBrackets, listOptions, type PrintedOption, quote } from "./print-options.ts";
 
-/** The largest field number, and the end that protoc gives to `to max`, exclusive. */
+/** The exclusive end that protoc gives to the range `to max`. */
 const endOfMax = 536_870_912;
 
+/** What every part of a file needs to print itself. */
+interface Printer {
+  /** Knows the extensions that options are set with. */
+  readonly registry: Registry;
+  readonly isProto3: boolean;
+}
+
 /**
- * Prints a proto2 file from its descriptor, so that a compiler reads the same names, numbers, types and labels.
+ * Prints a file so that a compiler reads from it the descriptor that it was printed from, apart from comments.
  *
- * Covers what buf/validate/validate.proto uses: no services, groups, maps or nested types. Of the options it
- * keeps `deprecated`; comments and other options change nothing for those who import the file.
- *
- * @throws when the file is not proto2.
+ * @param registry has the extensions that options of the file are set with; others are left out.
+ * @throws Error for an edition other than proto2 and proto3, and for a group.
  */
-export function printProto(file: FileDescriptorProto): string {
-  if (file.syntax !== "" && file.syntax !== "proto2")
-    throw new Error(`${file.name} is ${file.syntax}, not proto2`);
-  return [
-    `syntax = "proto2";`,
-    `package ${file.package};`,
-    ...file.dependency.map((path) => `import "${path}";`),
-    ...file.messageType.map(printMessage),
-    ...file.enumType.map(printEnum),
-    ...file.extension.map((field) => `extend ${field.extendee} {\n${printField(field)}\n}`),
-    "",
-  ].join("\n");
-}
-
-function printMessage(message: DescriptorProto): string {
-  const plain = message.field.filter((field) => !isInOneof(field));
-  return [
-    `message ${message.name} {`,
-    ...(message.options?.deprecated ? ["  option deprecated = true;"] : []),
-    ...plain.map(printField),
-    ...message.oneofDecl.map((oneof, index) => {
-      const members = message.field.filter((field) => isInOneof(field) && field.oneofIndex === index);
-      return `  oneof ${oneof.name} {\n${members.map(printOneofField).join("\n")}\n  }`;
-    }),
-    ...message.extensionRange.map(({ start, end }) => `  extensions ${printRange(start, end)};`),
-    ...message.reservedRange.map(({ start, end }) => `  reserved ${printRange(start, end)};`),
-    ...message.reservedName.map((name) => `  reserved "${name}";`),
-    "}",
-  ].join("\n");
-}
-
-/** An index that is not set reads as 0, so it cannot tell. */
-function isInOneof(field: FieldDescriptorProto): boolean {
-  return isFieldSet(field, FieldDescriptorProtoSchema.field.oneofIndex);
-}
-
-function printEnum(declaration: EnumDescriptorProto): string {
-  const values = declaration.value.map(({ name, number, options }) => {
-    return `  ${name} = ${number}${options?.deprecated ? " [deprecated = true]" : ""};`;
+export function printProto(file: FileDescriptorProto, registry: Registry): string {
+  if (!["", "proto2", "proto3"].includes(file.syntax))
+    throw new Error(`${file.name}: cannot print syntax ${file.syntax}; proto2 and proto3 are known`);
+  const printer: Printer = { registry, isProto3: file.syntax === "proto3" };
+  const declarations = [
+    ...file.service.map((service) => printService(service, printer)),
+    ...file.messageType.map((message) => printMessage(message, printer)),
+    ...file.enumType.map((declaration) => printEnum(declaration, printer)),
+    ...printExtensions(file.extension, printer),
+  ];
+  const imports = file.dependency.map((path, i) => {
+    return `import ${file.publicDependency.includes(i) ? "public " : ""}"${path}";`;
   });
-  const alias = declaration.options?.allowAlias ? ["  option allow_alias = true;"] : [];
-  const reserved = [
-    // Unlike a message's ranges, an enum's include their end.
-    ...declaration.reservedRange.map(({ start, end }) => `  reserved ${start} to ${end};`),
-    ...declaration.reservedName.map((name) => `  reserved "${name}";`),
+  const paragraphs = [
+    "// Printed from a descriptor, without comments.",
+    `syntax = "${printer.isProto3 ? "proto3" : "proto2"}";`,
+    `package ${file.package};`,
+    imports.join("\n"),
+    statements(listOptions(FileOptionsSchema, file.options, registry)).join("\n"),
+    ...declarations,
   ];
-  return [`enum ${declaration.name} {`, ...alias, ...values, ...reserved, "}"].join("\n");
+  return `${paragraphs.filter((text) => text !== "").join("\n\n")}\n`;
 }
 
-function printField(field: FieldDescriptorProto): string {
-  return `  ${Label[field.label].toLowerCase()}${printOneofField(field)}`;
+function printService({ name, method, options }: ServiceDescriptorProto, { registry }: Printer): string {
+  return block(`service ${name}`, [
+    ...statements(listOptions(ServiceOptionsSchema, options, registry)),
+    ...method.map((rpc) => printMethod(rpc, registry)),
+  ]);
 }
 
-/** Prints a field without its label, which a member of a oneof has not. */
-function printOneofField(field: FieldDescriptorProto): string {
-  const type = field.typeName === "" ? Type[field.type].toLowerCase() : field.typeName;
-  const options = [
-    ...(field.defaultValue === "" ? [] : [`default = ${printDefault(field)}`]),
-    ...(field.options?.deprecated ? ["deprecated = true"] : []),
-  ];
-  return `  ${type} ${field.name} = ${field.number}${options.length === 0 ? "" : ` [${options.join(", ")}]`};`;
+function printMethod(method: MethodDescriptorProto, registry: Registry): string {
+  const input = `${method.clientStreaming ? "stream " : ""}${method.inputType}`;
+  const output = `${method.serverStreaming ? "stream " : ""}${method.outputType}`;
+  const head = `rpc ${method.name}(${input}) returns (${output})`;
+  const options = statements(listOptions(MethodOptionsSchema, method.options, registry));
+  return options.length === 0 ? `${head};` : block(head, options);
 }
 
-function printDefault({ type, defaultValue }: FieldDescriptorProto): string {
-  return type === Type.STRING ? JSON.stringify(defaultValue) : defaultValue;
+function printMessage(message: DescriptorProto, printer: Printer): string {
+  const { registry } = printer;
+  const entries = new Map(
+    message.nestedType.filter(({ options }) => options?.mapEntry).map((entry) => [entry.name, entry]),
+  );
+  const ranges = message.extensionRange.map((range) => {
+    const options = listOptions(ExtensionRangeOptionsSchema, range.options, registry);
+    return `extensions ${printRange(range)}${inBrackets(options)};`;
+  });
+  return block(`message ${message.name}`, [
+    ...statements(listOptions(MessageOptionsSchema, message.options, registry)),
+    ...printFields(message, entries, printer),
+    ...message.nestedType.filter(({ name }) => !entries.has(name)).map((type) => printMessage(type, printer)),
+    ...message.enumType.map((declaration) => printEnum(declaration, printer)),
+    ...ranges,
+    ...printExtensions(message.extension, printer),
+    ...message.reservedRange.map((range) => `reserved ${printRange(range)};`),
+    ...message.reservedName.map((name) => `reserved "${name}";`),
+  ]);
 }
 
-function printRange(start: number, end: number): string {
-  return end >= endOfMax ? `${start} to max` : `${start} to ${end - 1}`;
+/** The fields in their order; a oneof stands where its first member does. */
+function printFields(
+  message: DescriptorProto,
+  entries: ReadonlyMap<string, DescriptorProto>,
+  printer: Printer,
+): string[] {
+  const printed = new Set<number>();
+  return message.field.flatMap((field): string[] => {
+    const entry = entries.get(field.typeName.split(".").at(-1) ?? "");
+    if (entry !== undefined && field.label === Label.REPEATED) return [printMapField(field, entry, printer)];
+    if (!isOneofMember(field)) return [printField(field, printer)];
+    if (printed.has(field.oneofIndex)) return [];
+    printed.add(field.oneofIndex);
+    const oneof = message.oneofDecl[field.oneofIndex];
+    const members = message.field.filter(
+      (other) => isOneofMember(other) && other.oneofIndex === field.oneofIndex,
+    );
+    return [
+      block(`oneof ${oneof?.name}`, [
+        ...statements(listOptions(OneofOptionsSchema, oneof?.options, printer.registry)),
+        ...members.map((member) => printUnlabelled(member, typeOf(member), printer)),
+      ]),
+    ];
+  });
+}
+
+/** An unset index reads as 0. A proto3 field that is `optional` is alone in a oneof that no one wrote. */
+function isOneofMember(field: FieldDescriptorProto): boolean {
+  return isFieldSet(field, FieldDescriptorProtoSchema.field.oneofIndex) && !field.proto3Optional;
+}
+
+function printMapField(field: FieldDescriptorProto, entry: DescriptorProto, printer: Printer): string {
+  const [key, value] = entry.field;
+  if (key === undefined || value === undefined) throw new Error(`${entry.name} is not a map entry`);
+  return printUnlabelled(field, `map<${typeOf(key)}, ${typeOf(value)}>`, printer);
+}
+
+function printField(field: FieldDescriptorProto, printer: Printer): string {
+  const isUnlabelled = printer.isProto3 && field.label !== Label.REPEATED && !field.proto3Optional;
+  const label = isUnlabelled ? "" : `${Label[field.label].toLowerCase()} `;
+  return `${label}${printUnlabelled(field, typeOf(field), printer)}`;
+}
+
+/** Members of a oneof and maps have no label. */
+function printUnlabelled(field: FieldDescriptorProto, type: string, { registry }: Printer): string {
+  const options: PrintedOption[] = [];
+  if (field.defaultValue !== "") options.push({ name: "default", value: defaultOf(field) });
+  if (field.jsonName !== "" && field.jsonName !== jsonNameOf(field.name))
+    options.push({ name: "json_name", value: quote(field.jsonName) });
+  options.push(...listOptions(FieldOptionsSchema, field.options, registry));
+  return `${type} ${field.name} = ${field.number}${inBrackets(options)};`;
+}
+
+function typeOf(field: FieldDescriptorProto): string {
+  if (field.type === Type.GROUP) throw new Error(`${field.name}: cannot print a group`);
+  return field.typeName === "" ? Type[field.type].toLowerCase() : field.typeName;
+}
+
+/** A default of bytes is escaped in the descriptor as it is in the source. */
+function defaultOf({ type, defaultValue }: FieldDescriptorProto): string {
+  if (type === Type.BYTES) return `"${defaultValue}"`;
+  return type === Type.STRING ? quote(defaultValue) : defaultValue;
+}
+
+/** The name that a compiler gives a field in JSON when the source names none. */
+function jsonNameOf(name: string): string {
+  return name.replaceAll(/_+(.?)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+function printExtensions(fields: readonly FieldDescriptorProto[], printer: Printer): string[] {
+  return fields.map((field) => block(`extend ${field.extendee}`, [printField(field, printer)]));
+}
+
+function printEnum(declaration: EnumDescriptorProto, { registry }: Printer): string {
+  return block(`enum ${declaration.name}`, [
+    ...statements(listOptions(EnumOptionsSchema, declaration.options, registry)),
+    ...declaration.value.map(({ name, number, options }) => {
+      return `${name} = ${number}${inBrackets(listOptions(EnumValueOptionsSchema, options, registry))};`;
+    }),
+    // The range of an enum includes its end; that of a message does not.
+    ...declaration.reservedRange.map(({ start, end }) => `reserved ${printRange({ start, end: end + 1 })};`),
+    ...declaration.reservedName.map((name) => `reserved "${name}";`),
+  ]);
+}
+
+function printRange({ start, end }: { readonly start: number; readonly end: number }): string {
+  if (end >= endOfMax) return `${start} to max`;
+  return end - 1 === start ? String(start) : `${start} to ${end - 1}`;
+}
+
+function statements(options: readonly PrintedOption[]): string[] {
+  return options.map(({ name, value }) => `option ${name} = ${value};`);
+}
+
+function block(head: string, lines: readonly string[]): string {
+  const inner = lines.flatMap((line) => line.split("\n")).map((line) => `  ${line}`);
+  return [`${head} {`, ...inner, "}"].join("\n");
 }

@@ -6,8 +6,9 @@
  */
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { createRegistry } from "@bufbuild/protobuf";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import { printProto } from "./print-proto.ts";
+import { printProto } from "../protos/print-proto.ts";
 
 const modules = join(import.meta.dirname, "../../node_modules");
 const target = join(modules, ".proto");
@@ -32,7 +33,7 @@ for (const [importPath, source] of Object.entries(copied)) {
 }
 // No npm package ships validate.proto; protovalidate carries its descriptor.
 const { proto } = file_buf_validate_validate;
-writeFileSync(makePlace(proto.name), printProto(proto));
+writeFileSync(makePlace(proto.name), printProto(proto, createRegistry(file_buf_validate_validate)));
 
 function makePlace(importPath: string): string {
   const path = join(target, importPath);

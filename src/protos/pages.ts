@@ -1,0 +1,35 @@
+/** Serves the protos, so that a client in any language generates its stubs from a running server. */
+import type { DescFile } from "@bufbuild/protobuf";
+import type { FastifyInstance } from "fastify";
+import { type Content, makeOnce, prepareCompressed, prepareContent, sendContent } from "../pages.ts";
+
+/** What a server tells the pages that are mounted on it. */
+interface Served {
+  /** Every file that reflection describes, imports first. */
+  readonly files: readonly DescFile[];
+}
+
+/**
+ * Adds GET /protos.binpb, one FileDescriptorSet with all imports, and GET /protos.tar.gz, the sources under their
+ * import paths. The first request makes them.
+ */
+export async function protoPages(app: FastifyInstance, { files }: Served): Promise<void> {
+  serve(app, "protos.binpb", async () => {
+    const { serializeDescriptors } = await import("./sources.ts");
+    return prepareContent("application/x-protobuf", serializeDescriptors(files));
+  });
+  serve(app, "protos.tar.gz", async () => {
+    const [{ listSources }, { packTarGz }] = await Promise.all([import("./sources.ts"), import("./tar.ts")]);
+    // RFC 6713, section 3.
+    return prepareCompressed("application/gzip", packTarGz(await listSources(files)));
+  });
+}
+
+function serve(app: FastifyInstance, name: string, make: () => Promise<Content>): void {
+  const getContent = makeOnce(make);
+  app.get(`/${name}`, async (request, reply) => {
+    const content = await getContent();
+    reply.header("cache-control", "no-cache").header("content-disposition", `attachment; filename="${name}"`);
+    return sendContent(request, reply, content);
+  });
+}

@@ -1,0 +1,42 @@
+/** The sources and descriptors from which a client generates its stubs. */
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { create, createRegistry, type DescFile, toBinary } from "@bufbuild/protobuf";
+import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { describeFile } from "../transcoding/descriptors.ts";
+import { printProto } from "./print-proto.ts";
+
+/** A file and its path in an archive or a folder. */
+export interface SourceFile {
+  /** The import path, with slashes: "kms/key.proto". */
+  readonly path: string;
+  readonly content: Uint8Array;
+}
+
+/** Our own protos. The protos of others are in packages that only the tools for tests need. */
+const ownProtos = new URL("../../proto/", import.meta.url);
+
+/**
+ * Lists the source of each file, sorted by path. Our own files are as they were written; the others are printed
+ * from their descriptors, without comments.
+ */
+export async function listSources(files: readonly DescFile[]): Promise<SourceFile[]> {
+  const registry = createRegistry(...files);
+  const sources = files.map(async (file): Promise<SourceFile> => {
+    const path = file.proto.name;
+    const own = new URL(path, ownProtos);
+    const content = existsSync(own)
+      ? await readFile(own)
+      : Buffer.from(printProto(describeFile(file), registry));
+    return { path, content };
+  });
+  return (await Promise.all(sources)).sort((a, b) => (a.path < b.path ? -1 : 1));
+}
+
+/** Serialises files as one FileDescriptorSet. Pass imports before the files that import them. */
+export function serializeDescriptors(files: readonly DescFile[]): Uint8Array {
+  return toBinary(
+    FileDescriptorSetSchema,
+    create(FileDescriptorSetSchema, { file: files.map(describeFile) }),
+  );
+}

@@ -1,0 +1,210 @@
+import { globSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { createFileRegistry, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ServerReflection as V1 } from "#gen/grpc/reflection/v1/reflection_pb.ts";
+import { ServerReflection as V1alpha } from "#gen/grpc/reflection/v1alpha/reflection_pb.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { execute, extractProtos, type ProtoServer, startProtoServer } from "./server.ts";
+
+const root = join(import.meta.dirname, "../..");
+const ends: (() => void | Promise<void>)[] = [];
+let server: ProtoServer;
+
+beforeAll(async () => {
+  server = await startProtoServer((end) => void ends.push(end));
+}, 60_000);
+
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+function get(path: string, headers: Record<string, string> = {}, method = "GET"): Promise<Response> {
+  return fetch(server.url + path, { method, headers });
+}
+
+describe.each([
+  ["/protos.binpb", "application/x-protobuf"],
+  ["/protos.tar.gz", "application/gzip"],
+])("GET %s", (path, type) => {
+  it(`answers with ${type}, as a download`, async () => {
+    const { status, headers } = await get(path);
+    expect(status).toBe(200);
+    expect(headers.get("content-type")).toBe(type);
+    expect(headers.get("content-disposition")).toBe(`attachment; filename="${path.slice(1)}"`);
+    expect(headers.get("x-content-type-options")).toBe("nosniff");
+  });
+
+  it("is the same with compression and without", async () => {
+    const plain = await get(path, { "accept-encoding": "identity" });
+    const compressed = await get(path, { "accept-encoding": "br;q=0.5, gzip" });
+    expect(plain.headers.get("content-encoding")).toBeNull();
+    expect(await compressed.bytes()).toEqual(await plain.bytes());
+  });
+
+  it("answers 304 to a caller that has it", async () => {
+    const { headers } = await get(path);
+    const again = await get(path, { "if-none-match": headers.get("etag") ?? "" });
+    expect([again.status, await again.text()]).toEqual([304, ""]);
+  });
+
+  it("answers HEAD without content", async () => {
+    const answer = await get(path, {}, "HEAD");
+    expect([answer.status, await answer.text()]).toEqual([200, ""]);
+  });
+
+  it("answers another method as other pages do", async () => {
+    const answers = await Promise.all([path, "/openapi.json"].map((each) => get(each, {}, "DELETE")));
+    expect(answers[0]?.status).toBe(answers[1]?.status);
+    expect(answers[0]?.ok).toBe(false);
+  });
+});
+
+it("every server gives the same bytes", { timeout: 60_000 }, async () => {
+  const other = await startProtoServer((end) => void ends.push(end));
+  for (const path of ["/protos.binpb", "/protos.tar.gz"])
+    expect(await other.fetchBytes(path)).toEqual(await server.fetchBytes(path));
+});
+
+describe("/protos.tar.gz", () => {
+  it("is not compressed a second time", async () => {
+    const { headers } = await get("/protos.tar.gz", { "accept-encoding": "gzip, br" });
+    expect(headers.get("content-encoding")).toBeNull();
+  });
+
+  it("has our sources with their comments, readable by everyone and without a time of its own", async () => {
+    const folder = await extractProtos(server, makeTemporaryDirectory());
+    const own = globSync("**/*.proto", { cwd: join(root, "proto") });
+    expect(own.length).toBeGreaterThan(10);
+    for (const path of own) {
+      expect(readFileSync(join(folder, path), "utf8")).toBe(readFileSync(join(root, "proto", path), "utf8"));
+      expect(statSync(join(folder, path))).toMatchObject({ mtimeMs: 0, mode: 0o100644 });
+    }
+  });
+
+  it("compiles to /protos.binpb, with nothing else on the path", { timeout: 60_000 }, async () => {
+    const folder = await extractProtos(server, makeTemporaryDirectory());
+    const buf = join(root, "node_modules/@bufbuild/buf/bin/buf");
+    const image = `${folder}.binpb`;
+    await execute(process.execPath, [buf, "build", folder, "--output", image]);
+    const compiled = fromBinary(FileDescriptorSetSchema, readFileSync(image))
+      .file.map(outlineOf)
+      .sort(byName);
+    const served = (await readSet()).map(outlineOf).sort(byName);
+    expect(compiled).toEqual(served);
+  });
+
+  it("is what `npm run protos` writes", { timeout: 60_000 }, async () => {
+    const temporary = makeTemporaryDirectory();
+    const folder = await extractProtos(server, temporary);
+    // As npm runs it: in our folder, with the caller's in INIT_CWD.
+    const env = { ...process.env, npm_lifecycle_event: "protos", INIT_CWD: temporary };
+    await execute(process.execPath, [join(root, "src/protos/write.ts"), "written"], { env });
+    await execute("diff", ["-r", folder, join(temporary, "written")]);
+  });
+});
+
+describe("npm run protos", { timeout: 60_000 }, () => {
+  it.each([[[]], [["--help"]], [["a", "b"]]])("refuses %j with a sentence and exit code 2", async (args) => {
+    const run = execute(process.execPath, [join(root, "src/protos/write.ts"), ...args]);
+    await expect(run).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining("name one folder") });
+  });
+});
+
+describe("/protos.binpb", { timeout: 60_000 }, () => {
+  it("is one set that resolves on its own, imports first", async () => {
+    const seen = new Set<string>();
+    for (const { name, dependency } of await readSet()) {
+      expect(dependency.filter((path) => !seen.has(path))).toEqual([]);
+      seen.add(name);
+    }
+    const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, await binpb()));
+    expect(registry.getService("kms.KmsService")?.methods.length).toBeGreaterThan(10);
+    expect(registry.getMessage("google.rpc.BadRequest")).toBeDefined();
+  });
+
+  it("has the package options of Go in every file, and of Java and C# in ours", async () => {
+    const files = await readSet();
+    expect(files.filter(({ options }) => !options?.goPackage).map(({ name }) => name)).toEqual([]);
+    const own = files.filter(({ name }) => !/^(google|grpc|buf)\//.test(name));
+    expect(own.length).toBeGreaterThan(10);
+    for (const { package: name, options } of own) {
+      expect(options).toMatchObject({
+        goPackage: `quantumsafe/${name};${name}`,
+        javaPackage: `quantumsafe.${name}`,
+        javaMultipleFiles: true,
+        csharpNamespace: `QuantumSafe.${name.charAt(0).toUpperCase()}${name.slice(1)}`,
+      });
+    }
+  });
+
+  it.each([
+    ["v1", V1],
+    ["v1alpha", V1alpha],
+  ] as const)("is what reflection %s serves, file by file", async (_, service) => {
+    const transport = createGrpcTransport({ baseUrl: server.url });
+    const client = createClient(service as typeof V1, transport);
+    const files = await readSet();
+    async function* ask() {
+      for (const { name } of files)
+        yield { messageRequest: { case: "fileByFilename", value: name } } as const;
+    }
+    const answers = await Array.fromAsync(client.serverReflectionInfo(ask()));
+    const served = answers.flatMap(({ messageResponse }) =>
+      messageResponse.case === "fileDescriptorResponse" ? messageResponse.value.fileDescriptorProto : [],
+    );
+    const bytes = new Map(
+      served.map((each) => [fromBinary(FileDescriptorProtoSchema, each).name, Buffer.from(each)]),
+    );
+    expect(bytes).toEqual(
+      new Map(
+        files.map((file) => [file.name, Buffer.from(toBinary(FileDescriptorProtoSchema, file))] as const),
+      ),
+    );
+    const { messageResponse } = (await Array.fromAsync(client.serverReflectionInfo(listServices())))[0] ?? {};
+    const listed = messageResponse?.case === "listServicesResponse" ? messageResponse.value.service : [];
+    const declared = files.flatMap((file) => file.service.map(({ name }) => `${file.package}.${name}`));
+    expect(declared.sort()).toEqual(listed.map(({ name }) => name).sort());
+  });
+
+  it("has only what a server with fewer services serves", async () => {
+    const ends: (() => void | Promise<void>)[] = [];
+    const small = await startProtoServer((end) => void ends.push(end), ["--services", "iot"]);
+    const { file } = fromBinary(FileDescriptorSetSchema, await small.fetchBytes("/protos.binpb"));
+    const names = file.map(({ name }) => name);
+    expect(names).toContain("iot/iot_service.proto");
+    expect(names).not.toContain("kms/kms_service.proto");
+    for (const end of ends.reverse()) await end();
+  });
+});
+
+async function* listServices() {
+  yield { messageRequest: { case: "listServices", value: "" } } as const;
+}
+
+function binpb(): Promise<Uint8Array> {
+  return server.fetchBytes("/protos.binpb");
+}
+
+async function readSet() {
+  return fromBinary(FileDescriptorSetSchema, await binpb()).file;
+}
+
+/** What two compilers agree on; print-proto.test.ts compares everything. */
+function outlineOf(file: Awaited<ReturnType<typeof readSet>>[number]) {
+  return {
+    name: file.name,
+    dependency: file.dependency,
+    goPackage: file.options?.goPackage,
+    messages: file.messageType.map(({ name, field }) => [name, field.map(({ name }) => name).sort()]),
+    enums: file.enumType.map(({ name }) => name),
+    services: file.service.map(({ name, method }) => [name, method.map(({ name }) => name)]),
+  };
+}
+
+function byName(a: { readonly name: string }, b: { readonly name: string }): number {
+  return a.name < b.name ? -1 : 1;
+}
