@@ -115,7 +115,8 @@ const idempotencyKey: Parameter = {
 };
 
 const introduction = `The REST side of the server. Every call is also an RPC over gRPC, gRPC-Web and Connect, with the \
-same messages: the protos are the source of this document.
+same messages: the protos are the source of this document. For gRPC clients, \`GET /protos.tar.gz\` has all protos \
+with their imports, and \`GET /protos.binpb\` has them as one descriptor set.
 
 Bodies are JSON. Fields of bytes are base64: answers have the standard alphabet with padding, requests may have the \
 URL-safe one and no padding. Unknown fields and unknown query parameters are refused. A field of an answer that is \

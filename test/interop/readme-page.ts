@@ -95,6 +95,8 @@ function neededBy(text: string): string[] {
   if (isGateway(text)) programs.push("envoy");
   if (/^psql |QSP_DATABASE_URL/m.test(text)) programs.push("psql", "PostgreSQL");
   if (/^openssl /m.test(text)) programs.push("openssl 3.5");
+  for (const program of ["python3", "go", "protoc", "mvn", "cargo"])
+    if (new RegExp(`^${program} `, "m").test(text)) programs.push(program);
   return programs;
 }
 
@@ -215,8 +217,13 @@ function createReader(checkout: string, { authority, databaseUrl }: Surroundings
   };
 }
 
-/** npx may warn of the settings of the machine's npm, and long work shows how far it is; neither is an error. */
+/**
+ * npx may warn of the settings of the machine's npm, and long work shows how far it is; neither is an error. Go tells
+ * what it downloads, and pip that it could be newer.
+ */
 function isComplaint(line: string): boolean {
+  if (/^go: (creating|to add|finding|found|downloading) |^\tgo mod tidy$|^\[notice\] /.test(line))
+    return false;
   return line !== "" && !line.startsWith("npm warn") && !/^\s*\d+ of \d+ \w+ \w+$/.test(line);
 }
 

@@ -12,16 +12,24 @@ import {
 } from "./readme-page.ts";
 
 /** Milliseconds that a whole page may take on a busy machine. */
-const timeout = 300_000;
+const timeout = 600_000;
 
-/** Has a reader follow the page once, and makes a test of each step. */
-export function testSteps(page: string, surroundings: () => Surroundings | Promise<Surroundings>): void {
+/**
+ * Has a reader follow the page once, and makes a test of each step.
+ *
+ * @param prepare makes the folder that the reader works in, from an empty one; a checkout by default
+ */
+export function testSteps(
+  page: string,
+  surroundings: () => Surroundings | Promise<Surroundings>,
+  prepare: (directory: string) => string = makeCheckout,
+): void {
   const steps = readSteps(page);
   const missing = listMissing(steps);
   const checkout = makeTemporaryDirectory(afterAll);
   let outcomes: (Outcome | undefined)[] = [];
   beforeAll(async () => {
-    outcomes = await follow(makeCheckout(checkout), steps, missing, await surroundings());
+    outcomes = await follow(prepare(checkout), steps, missing, await surroundings());
   }, timeout);
 
   for (const [i, { name, printed }] of steps.entries()) {

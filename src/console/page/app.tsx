@@ -91,6 +91,9 @@ export function App() {
           <p>
             <a href="/reference">Reference of all calls</a>
           </p>
+          <p>
+            <a href="/protos.tar.gz">Protos for gRPC clients</a>
+          </p>
           <ThemeChoice />
         </nav>
       </div>

@@ -1,0 +1,44 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe } from "vitest";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { testSteps } from "./readme-steps.ts";
+import { type RunningServer, startServer } from "./start-server.ts";
+
+const page = readFileSync(join(import.meta.dirname, "../../docs/clients.md"), "utf8");
+/** The section that every other one builds on. */
+const first = "The protos";
+
+const dataDir = makeTemporaryDirectory(afterAll);
+let server: RunningServer;
+beforeAll(async () => {
+  server = await startServer({ dataDir });
+}, 60_000);
+afterAll(() => server.stop());
+
+/** The page without its other sections. Lines keep their numbers. */
+function only(heading: string): string {
+  return page
+    .split(/^(?=## )/m)
+    .map((section) =>
+      [first, heading].some((kept) => section.startsWith(`## ${kept}\n`))
+        ? section
+        : section.replaceAll(/[^\n]/g, ""),
+    )
+    .join("");
+}
+
+for (const heading of ["Python", "Go", "TypeScript", "Without generated code"]) testSection(heading);
+// Each compiles for a minute or more, with tools that Debian lacks or has in old versions. To run both:
+// QSP_TEST_LANGUAGES=Java,Rust npx vitest run test/interop/clients-page.test.ts
+for (const heading of process.env.QSP_TEST_LANGUAGES?.split(",") ?? []) testSection(heading);
+
+function testSection(heading: string): void {
+  describe(`docs/clients.md, ${heading}: what it prints is what a reader gets`, () => {
+    testSteps(
+      only(heading),
+      () => ({ authority: server.authority }),
+      (folder) => folder,
+    );
+  });
+}
