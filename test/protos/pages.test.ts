@@ -29,7 +29,7 @@ function get(path: string, headers: Record<string, string> = {}, method = "GET")
 describe.each([
   ["/protos.binpb", "application/x-protobuf"],
   ["/protos.tar.gz", "application/gzip"],
-])("GET %s", (path, type) => {
+])("GET %s", { timeout: 60_000 }, (path, type) => {
   it(`answers with ${type}, as a download`, async () => {
     const { status, headers } = await get(path);
     expect(status).toBe(200);
