@@ -8,6 +8,8 @@
 import { createHash } from "node:crypto";
 import { signatureAlgorithms } from "./algorithms.ts";
 import { CryptoError } from "./crypto-error.ts";
+import { element, matchShape, objectIdentifier, renderShape, tag } from "./der.ts";
+import { decodePem, encodePem } from "./pem.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "./provider.ts";
 
 const mldsa = "ML-DSA-65";
@@ -25,6 +27,13 @@ const { publicKeyBytes: pointBytes } = signatureAlgorithms[ecdsa];
 export const compositeKeyBytes = mldsaKeyBytes + pointBytes;
 /** Bytes of the shortest signature whose ML-DSA half is whole; DER varies in length. */
 export const shortestCompositeBytes = mldsaSignatureBytes + 1;
+
+/** Section 5.1 and RFC 5280, section 4.1.2.7: the algorithm has no parameters, the BIT STRING holds the raw key. */
+const subjectPublicKeyInfo = element(
+  tag.sequence,
+  ...element(tag.sequence, ...objectIdentifier("1.3.6.1.5.5.7.6.45")),
+  ...element(tag.bitString, Uint8Array.of(0), { slot: "publicKey", length: compositeKeyBytes }),
+);
 
 /** Both halves of a composite key. */
 interface Halves<Key> {
@@ -59,6 +68,28 @@ export async function generateCompositeKeyPair(provider: CryptoProvider): Promis
 /** Section 4.1: the ML-DSA public key, then the uncompressed point; `compositeKeyBytes` long. */
 export function exportCompositePublicKey({ publicKey }: Pick<CompositeKeyPair, "publicKey">): Uint8Array {
   return Buffer.concat([publicKey.mldsa.exportRaw(), publicKey.ecdsa.exportRaw()]);
+}
+
+/**
+ * Writes a raw composite public key as SubjectPublicKeyInfo in PEM (section 5.1).
+ *
+ * @param publicKey `compositeKeyBytes` long.
+ * @throws RangeError for another length
+ */
+export function encodeCompositePublicKeyPem(publicKey: Uint8Array): string {
+  return encodePem("PUBLIC KEY", renderShape(subjectPublicKeyInfo, { publicKey }));
+}
+
+/** Reads a composite public key from SubjectPublicKeyInfo in PEM, in strict DER. @throws INVALID_KEY */
+export function importCompositePublicKeyPem(
+  provider: CryptoProvider,
+  pem: string,
+): CompositeKeyPair["publicKey"] {
+  const der = decodePem("PUBLIC KEY", pem);
+  const publicKey = matchShape(subjectPublicKeyInfo, der)?.publicKey;
+  if (publicKey !== undefined) return importCompositePublicKey(provider, publicKey);
+  const expected = "the SubjectPublicKeyInfo of id-MLDSA65-ECDSA-P256-SHA512 in strict DER";
+  throw new CryptoError("INVALID_KEY", `the PEM block is not ${expected} (${der.length} bytes)`);
 }
 
 /** Reads a composite public key. @throws INVALID_KEY */

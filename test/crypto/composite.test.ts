@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   type CompositeKeyPair,
+  encodeCompositePublicKeyPem,
   exportCompositePublicKey,
   generateCompositeKeyPair,
   importCompositePublicKey,
+  importCompositePublicKeyPem,
   signComposite,
   verifyComposite,
 } from "../../src/crypto/composite.ts";
@@ -111,6 +113,46 @@ describe.each(["openssl", "noble"] as const)("composite signatures of %s", (name
   ])("refuse a public key with %s", async (_what, change) => {
     const raw = change(exportCompositePublicKey(keyPair));
     expect(await refusal(() => importCompositePublicKey(provider, raw))).toBe("INVALID_KEY");
+  });
+});
+
+describe("composite public keys in PEM", () => {
+  let provider: CryptoProvider;
+  let raw: Uint8Array;
+  beforeAll(async () => {
+    provider = await createCryptoProvider("noble");
+    raw = exportCompositePublicKey(await generateCompositeKeyPair(provider));
+  });
+  afterAll(() => provider.close());
+
+  const derOf = (pem: string) => Buffer.from(pem.replaceAll(/-----.*-----|\n/g, ""), "base64");
+  const toPem = (der: Uint8Array) =>
+    `-----BEGIN PUBLIC KEY-----\n${Buffer.from(der).toString("base64")}\n-----END PUBLIC KEY-----\n`;
+
+  it("are a SubjectPublicKeyInfo with the OID 1.3.6.1.5.5.7.6.45, no parameters and the raw key", () => {
+    const der = derOf(encodeCompositePublicKeyPem(raw));
+    expect(der.subarray(0, -2017).toHex()).toBe("308207f2300a06082b0601050507062d038207e200");
+    expect(der.subarray(-2017).toHex()).toBe(raw.toHex());
+  });
+
+  it("import as the raw key does", () => {
+    const publicKey = importCompositePublicKeyPem(provider, encodeCompositePublicKeyPem(raw));
+    expect(exportCompositePublicKey({ publicKey }).toHex()).toBe(raw.toHex());
+  });
+
+  it.each([
+    ["a key of one component", () => importCompositePublicKey(provider, raw).mldsa.toPem()],
+    ["a byte less", () => toPem(derOf(encodeCompositePublicKeyPem(raw)).subarray(0, -1))],
+    ["a byte more", () => toPem(Buffer.concat([derOf(encodeCompositePublicKeyPem(raw)), Buffer.of(0)]))],
+    ["another OID", () => toPem(flipBit(derOf(encodeCompositePublicKeyPem(raw)), 15))],
+    ["a point that is not on the curve", () => encodeCompositePublicKeyPem(flipBit(raw, 2016))],
+    ["no PEM", () => "x"],
+  ])("refuse %s", async (_what, make) => {
+    expect(await refusal(() => importCompositePublicKeyPem(provider, make()))).toBe("INVALID_KEY");
+  });
+
+  it.each([2016, 2018])("refuse to encode %i bytes", (length) => {
+    expect(() => encodeCompositePublicKeyPem(new Uint8Array(length))).toThrow(RangeError);
   });
 });
 

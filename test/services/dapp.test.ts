@@ -57,6 +57,7 @@ describeService("DappService over REST", DappService, (start, shared) => {
       mldsaPublicKeyPem: aPem,
       compositeSignature: expect.any(String),
       compositePublicKey: base64Of(2017),
+      compositePublicKeyPem: aPem,
     });
     const { ecdsaSignature, mldsaSignature, ecdsaPublicKey, mldsaPublicKey } = json;
     const pair = { ecdsaSignature, mldsaSignature, ecdsaPublicKey, mldsaPublicKey };

@@ -20,6 +20,11 @@ async function signPair(client: Client<typeof DappService>) {
   return { data, ecdsaSignature, mldsaSignature, ecdsaPublicKey, mldsaPublicKey };
 }
 
+async function signAsCompositeWithPem(client: Client<typeof DappService>) {
+  const { compositeSignature, compositePublicKeyPem } = await dualSign(client);
+  return { data, compositeSignature, compositePublicKeyPem };
+}
+
 async function signAsComposite(client: Client<typeof DappService>) {
   const { compositeSignature, compositePublicKey } = await dualSign(client);
   return { data, compositeSignature, compositePublicKey };
@@ -82,6 +87,14 @@ describeService("DappService.DualSign", DappService, (_start, shared) => {
       signed.compositePublicKey.subarray(1952),
     ]);
     expect(new Set(all.map((key) => Buffer.from(key).toString("hex"))).size).toBe(8);
+  });
+
+  it("gives the composite key as a SubjectPublicKeyInfo too", async () => {
+    const { client } = await shared();
+    const { compositePublicKey, compositePublicKeyPem } = await dualSign(client);
+    const der = Buffer.from(compositePublicKeyPem.replaceAll(/-----.*-----|\n/g, ""), "base64");
+    expect(der.subarray(0, -2017).toHex()).toBe("308207f2300a06082b0601050507062d038207e200");
+    expect(der.subarray(-2017)).toEqual(Buffer.from(compositePublicKey));
   });
 
   it("refuses no data", async () => {
@@ -160,6 +173,7 @@ describeService("DappService.DualVerify", DappService, (_start, shared) => {
     ["no ECDSA signature", { ecdsaSignature: new Uint8Array() }, fieldInvalid],
     ["a composite signature too", { compositeSignature: new Uint8Array(3380) }, fieldInvalid],
     ["a composite key too", { compositePublicKey: new Uint8Array(2017) }, fieldInvalid],
+    ["a composite key as PEM too", { compositePublicKeyPem: "x" }, fieldInvalid],
   ])("refuses %s", async (_what, change, expected) => {
     const { client } = await shared();
     expect(await refusal(client.dualVerify({ ...(await signPair(client)), ...change }))).toMatchObject(
@@ -176,6 +190,33 @@ describeService("DappService.DualVerify of a composite", DappService, (_start, s
     expect(await client.dualVerify(request)).toMatchObject({
       ...{ ecdsaValid: true, mldsaValid: true, bothValid: true },
     });
+  });
+
+  it("verifies with the key as PEM", async () => {
+    const { client } = await shared();
+    const request = await signAsCompositeWithPem(client);
+    expect(await client.dualVerify(request)).toMatchObject({
+      ...{ ecdsaValid: true, mldsaValid: true, bothValid: true },
+    });
+  });
+
+  it.each([
+    ["what is no PEM", { compositePublicKeyPem: "x" }, wrongKey("compositePublicKeyPem")],
+    ["no key", { compositePublicKeyPem: "" }, fieldInvalid],
+    ["a raw key too", { compositePublicKey: new Uint8Array(2017) }, fieldInvalid],
+    ["no signature", { compositeSignature: new Uint8Array() }, fieldInvalid],
+    ["an ML-DSA key too", { mldsaPublicKeyPem: "x" }, fieldInvalid],
+  ])("with a key as PEM refuses %s", async (_what, change, expected) => {
+    const { client } = await shared();
+    const request = { ...(await signAsCompositeWithPem(client)), ...change };
+    expect(await refusal(client.dualVerify(request))).toMatchObject(expected);
+  });
+
+  it("refuses as PEM the key of one component", async () => {
+    const { client } = await shared();
+    const { compositeSignature, mldsaPublicKeyPem: compositePublicKeyPem } = await dualSign(client);
+    const request = { data, compositeSignature, compositePublicKeyPem };
+    expect(await refusal(client.dualVerify(request))).toMatchObject(wrongKey("compositePublicKeyPem"));
   });
 
   it.each([

@@ -1,4 +1,9 @@
-import { exportCompositePublicKey, generateCompositeKeyPair, signComposite } from "../../crypto/composite.ts";
+import {
+  encodeCompositePublicKeyPem,
+  exportCompositePublicKey,
+  generateCompositeKeyPair,
+  signComposite,
+} from "../../crypto/composite.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 
 /** Data signed twice over, with the keys that verify it. */
@@ -13,6 +18,7 @@ export interface DualSigned {
   readonly mldsaPublicKeyPem: string;
   readonly compositeSignature: Uint8Array;
   readonly compositePublicKey: Uint8Array;
+  readonly compositePublicKeyPem: string;
 }
 
 /**
@@ -32,6 +38,7 @@ export async function dualSign(provider: CryptoProvider, data: Uint8Array): Prom
       provider.sign(mldsa.secretKey, data),
       signComposite(provider, composite, data),
     ]);
+    const compositePublicKey = exportCompositePublicKey(composite);
     return {
       ecdsaSignature,
       mldsaSignature,
@@ -40,7 +47,8 @@ export async function dualSign(provider: CryptoProvider, data: Uint8Array): Prom
       ecdsaPublicKeyPem: ecdsa.publicKey.toPem(),
       mldsaPublicKeyPem: mldsa.publicKey.toPem(),
       compositeSignature,
-      compositePublicKey: exportCompositePublicKey(composite),
+      compositePublicKey,
+      compositePublicKeyPem: encodeCompositePublicKeyPem(compositePublicKey),
     };
   } finally {
     for (const secretKey of secretKeys) secretKey.erase();

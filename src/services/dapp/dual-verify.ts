@@ -1,4 +1,9 @@
-import { importCompositePublicKey, shortestCompositeBytes, verifyComposite } from "../../crypto/composite.ts";
+import {
+  importCompositePublicKey,
+  importCompositePublicKeyPem,
+  shortestCompositeBytes,
+  verifyComposite,
+} from "../../crypto/composite.ts";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
 import { refuseField } from "../../errors.ts";
@@ -15,6 +20,7 @@ export interface DualVerifyOrder {
   readonly mldsaPublicKeyPem: string;
   readonly compositeSignature: Uint8Array;
   readonly compositePublicKey: Uint8Array;
+  readonly compositePublicKeyPem: string;
 }
 
 /** Which side verified. */
@@ -51,8 +57,8 @@ export async function dualVerify(provider: CryptoProvider, order: DualVerifyOrde
 }
 
 async function verifyAsComposite(provider: CryptoProvider, order: DualVerifyOrder): Promise<DualVerified> {
-  const { data, compositeSignature, compositePublicKey } = order;
-  const publicKey = readCompositeKey(provider, compositePublicKey);
+  const { data, compositeSignature } = order;
+  const publicKey = readCompositeKey(provider, order);
   if (compositeSignature.length < shortestCompositeBytes) {
     const problem = `is ${compositeSignature.length} bytes; a composite signature has at least ${shortestCompositeBytes}`;
     throw refuseField("compositeSignature", problem, "LENGTH_INVALID");
@@ -60,12 +66,18 @@ async function verifyAsComposite(provider: CryptoProvider, order: DualVerifyOrde
   return verifyComposite(provider, publicKey, data, compositeSignature);
 }
 
-function readCompositeKey(provider: CryptoProvider, raw: Uint8Array) {
+/** Reads the composite key from the one field that is set, which the proto's rules see to. */
+function readCompositeKey(
+  provider: CryptoProvider,
+  { compositePublicKey: raw, compositePublicKeyPem: pem }: DualVerifyOrder,
+) {
+  const isPem = pem !== "";
   try {
-    return importCompositePublicKey(provider, raw);
+    return isPem ? importCompositePublicKeyPem(provider, pem) : importCompositePublicKey(provider, raw);
   } catch (error) {
-    if (error instanceof CryptoError) throw refuseField("compositePublicKey", error.message, "KEY_INVALID");
-    throw error;
+    if (!(error instanceof CryptoError)) throw error;
+    const field = isPem ? "compositePublicKeyPem" : "compositePublicKey";
+    throw refuseField(field, error.message, "KEY_INVALID");
   }
 }
 
