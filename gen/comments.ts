@@ -385,7 +385,7 @@ export const comments: Readonly<Record<string, string>> = {
   "kms.AuditCheckpoint.sequence": "Gives the sequence number of the last entry that it covers.",
   "kms.AuditCheckpoint.entry_hash": "Holds the entry_hash of that entry; through the chain it stands for all before it too.",
   "kms.AuditCheckpoint.signed_at": "Tells when it was signed, to the millisecond.",
-  "kms.AuditCheckpoint.statement": "Holds what was signed: RFC 8785 canonical JSON with the members entryHash, purpose, sequence and signedAt.",
+  "kms.AuditCheckpoint.statement": "Holds what was signed: RFC 8785 canonical JSON with exactly the members entryHash, purpose, sequence and signedAt.\npurpose is always \"audit checkpoint\"; signedAt has exactly three digits after the second and \"Z\".",
   "kms.AuditCheckpoint.signature": "Holds the ML-DSA-65 signature (FIPS 204, pure, empty context) over the UTF-8 bytes of statement, 3309 bytes.",
   "kms.AuditCheckpoint.public_key": "Holds the raw ML-DSA-65 public key that verifies it, 1952 bytes; the same for the life of a store.",
   "kms.AuditCheckpoint.public_key_pem": "Holds the same key as a PEM SubjectPublicKeyInfo (RFC 9881).",

@@ -147,7 +147,7 @@ export async function verifyComposite(
 }
 
 /** Section 3.2, step 2: M' = Prefix ‖ Label ‖ len(ctx) ‖ ctx ‖ PH(M), with SHA-512. */
-function representMessage(message: Uint8Array, context: Uint8Array): Uint8Array {
+export function representMessage(message: Uint8Array, context: Uint8Array): Uint8Array {
   if (context.length > 255)
     throw new CryptoError("INVALID_ARGUMENT", `context is ${context.length} bytes; the limit is 255`);
   const digest = createHash("sha512").update(message).digest();

@@ -15,7 +15,13 @@ const readme = read("README.md");
 /** Where the README has its server. */
 const printedAuthority = "127.0.0.1:8080";
 
-const pages = ["README.md", "src/errors.md", ...servicePages()];
+const pages = [
+  "README.md",
+  "src/errors.md",
+  "docs/protocol.md",
+  "test/vectors/own/README.md",
+  ...servicePages(),
+];
 
 /** The pages that the table of services links to. */
 function servicePages(): string[] {

@@ -122,8 +122,8 @@ export function createReadingChecks(parts: IotParts): ReadingChecks {
   }
 }
 
-/** What a device signs of a reading. */
-function signedBytes(telemetry: Uint8Array, sequence: number | undefined): Uint8Array {
+/** What a device signs of a reading: the telemetry, or the sequence (8 bytes, big-endian) and the telemetry. */
+export function signedBytes(telemetry: Uint8Array, sequence: number | undefined): Uint8Array {
   if (sequence === undefined) return telemetry;
   const bytes = Buffer.alloc(8 + telemetry.length);
   bytes.writeBigUInt64BE(BigInt(sequence));

@@ -90,6 +90,11 @@ async function encapsulateTo({ provider, store }: VpnParts, peer: Tunnel): Promi
   return { ciphertext, sharedSecret, sharedSecretMatch };
 }
 
-function transcriptOf(tunnelId: string, ciphertext: Uint8Array, { publicKey }: Tunnel): string {
+/** What the gateway signs: tunnelId:base64(ciphertext):hex(SHA-256(peer public key)). */
+export function transcriptOf(
+  tunnelId: string,
+  ciphertext: Uint8Array,
+  { publicKey }: Pick<Tunnel, "publicKey">,
+): string {
   return `${tunnelId}:${Buffer.from(ciphertext).toString("base64")}:${hash("sha256", publicKey, "hex")}`;
 }

@@ -1,0 +1,70 @@
+/** Fixed key pairs, and deterministic signatures with them: the vectors must come out the same every time. */
+import { createHash } from "node:crypto";
+import { p256 } from "@noble/curves/nist.js";
+import { mlDsa, mlKem } from "../../../src/crypto/noble/parameter-sets.ts";
+import type { VectorKey } from "./vector-set.ts";
+
+type MlDsa = "ML-DSA-44" | "ML-DSA-65" | "ML-DSA-87";
+
+/** A key pair that signs. */
+export interface SigningKey {
+  readonly entry: VectorKey;
+  readonly publicKey: Uint8Array;
+  /** Signs the message itself; the context is for ML-DSA alone. */
+  sign(message: Uint8Array, context?: Uint8Array): Uint8Array;
+}
+
+/** Bytes that depend on a name alone. */
+export function fixedBytes(name: string, length: number): Uint8Array {
+  return createHash("shake256", { outputLength: length })
+    .update(`quantum-safe-playground test vectors: ${name}`)
+    .digest();
+}
+
+/** ML-DSA, deterministic (FIPS 204, section 3.4: rnd is 32 zero bytes). Servers sign hedged; both verify alike. */
+export function mlDsaKey(algorithm: MlDsa, name: string): SigningKey {
+  const seed = fixedBytes(name, 32);
+  const { publicKey, secretKey } = mlDsa[algorithm].keygen(seed);
+  return {
+    entry: { algorithm, seed: seed.toHex(), publicKey: publicKey.toHex() },
+    publicKey,
+    sign: (message, context = new Uint8Array()) =>
+      mlDsa[algorithm].sign(message, secretKey, { context, extraEntropy: false }),
+  };
+}
+
+/** ECDSA with P-256 and SHA-256, deterministic (RFC 6979), in DER. */
+export function ecdsaKey(name: string): SigningKey {
+  const scalar = fixedBytes(name, 32);
+  const publicKey = p256.getPublicKey(scalar, false);
+  return {
+    entry: { algorithm: "ECDSA-P256", seed: scalar.toHex(), publicKey: publicKey.toHex() },
+    publicKey,
+    sign: (message) => p256.sign(message, scalar, { format: "der", lowS: false }),
+  };
+}
+
+/** A key pair that takes shared secrets. */
+export interface KemKey {
+  readonly entry: VectorKey;
+  readonly publicKey: Uint8Array;
+  /** Encapsulates with fixed randomness (FIPS 203, algorithm 17, which takes the 32 bytes m). */
+  encapsulate(m: Uint8Array): { readonly ciphertext: Uint8Array; readonly sharedSecret: Uint8Array };
+  decapsulate(ciphertext: Uint8Array): Uint8Array;
+}
+
+/** ML-KEM-1024. */
+export function kemKey(name: string): KemKey {
+  const kem = mlKem["ML-KEM-1024"];
+  const seed = fixedBytes(name, 64);
+  const { publicKey, secretKey } = kem.keygen(seed);
+  return {
+    entry: { algorithm: "ML-KEM-1024", seed: seed.toHex(), publicKey: publicKey.toHex() },
+    publicKey,
+    encapsulate(m) {
+      const { cipherText: ciphertext, sharedSecret } = kem.encapsulate(publicKey, m);
+      return { ciphertext, sharedSecret };
+    },
+    decapsulate: (ciphertext) => kem.decapsulate(ciphertext, secretKey),
+  };
+}

@@ -1,0 +1,56 @@
+/** The form of our own test vectors; README.md describes it. */
+
+/** A value of a vector: text, numbers, flags, and bytes as lower-case hexadecimal digits. */
+export type Value = string | number | boolean | null | readonly Value[] | { readonly [name: string]: Value };
+
+export type Values = { readonly [name: string]: Value };
+
+/** A key pair that cases name. */
+export interface VectorKey {
+  readonly algorithm: "ML-DSA-44" | "ML-DSA-65" | "ML-DSA-87" | "ML-KEM-1024" | "ECDSA-P256";
+  /** The seed in hexadecimal: 32 bytes (ML-DSA), 64 bytes d ‖ z (ML-KEM), or the 32-byte scalar (ECDSA). */
+  readonly seed: string;
+  /** The raw public key in hexadecimal. */
+  readonly publicKey: string;
+}
+
+/** One case. */
+export interface VectorCase {
+  readonly name: string;
+  /** False if a verifier must reject what `result` holds. */
+  readonly valid: boolean;
+  /** What an implementation starts with. */
+  readonly input: Values;
+  /** The bytes on the way, for an implementation that differs and does not know where. */
+  readonly intermediate: Values;
+  /** What an implementation must produce, or must verify. */
+  readonly result: Values;
+}
+
+/** The vectors of one format. */
+export interface VectorSet {
+  readonly format: "qsp-vectors/1";
+  /** The name of the file, without its ending. */
+  readonly name: string;
+  /** The section of docs/protocol.md that specifies the format. */
+  readonly specification: string;
+  readonly note: string;
+  readonly keys: { readonly [name: string]: VectorKey };
+  readonly cases: readonly VectorCase[];
+}
+
+/** Names a case and its values; `valid` is true if it is left out. */
+export function vectorCase(
+  name: string,
+  { input, intermediate, result, valid = true }: Omit<VectorCase, "name" | "valid"> & { valid?: boolean },
+): VectorCase {
+  return { name, valid, input, intermediate, result };
+}
+
+/** UTF-8 bytes of a text. */
+export function utf8(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}
+
+/** A text with characters that encoders get wrong: non-ASCII, outside of the BMP, quotes, controls, line separators. */
+export const awkwardText = 'é漢😀 "quoted" \\ / \u0001\b\t\n\u001f\u007f\u2028 <&>';

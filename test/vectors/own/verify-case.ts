@@ -1,0 +1,187 @@
+/** Checks a case of our own vectors with the code of the server: what it makes of the input, and what it verifies. */
+import { addressOf } from "../../../src/crypto/address.ts";
+import {
+  importCompositePublicKey,
+  importCompositePublicKeyPem,
+  verifyComposite,
+} from "../../../src/crypto/composite.ts";
+import { toPublicJwk } from "../../../src/crypto/jwk.ts";
+import { verifyJwt } from "../../../src/crypto/jwt.ts";
+import type { CryptoProvider, PublicKey } from "../../../src/crypto/provider.ts";
+import { type Block, genesis, hashBlock } from "../../../src/services/blockchain/block.ts";
+import { signingHashOf } from "../../../src/services/defi/proposal.ts";
+import { isSignedBy } from "../../../src/services/defi/sign-proposal.ts";
+import { signedBytes } from "../../../src/services/iot/telemetry.ts";
+import { hashMetadata } from "../../../src/services/nft/metadata.ts";
+import { transcriptOf } from "../../../src/services/vpn/handshake.ts";
+import { Session } from "../../../src/services/vpn/session.ts";
+import { checkpointMessage, hashEntry } from "../../../src/storage/audit-chain.ts";
+import { type OpenCase, openCase } from "./open-case.ts";
+import type { VectorCase, VectorSet } from "./vector-set.ts";
+
+/** What the code makes of a case: values that its `result` and `valid` must equal. */
+export interface Outcome {
+  readonly valid: boolean;
+  readonly [name: string]: unknown;
+}
+
+type Check = (provider: CryptoProvider, one: OpenCase) => Promise<Outcome>;
+
+const checks: Readonly<Record<string, Check>> = {
+  async "audit-entry"(_provider, { text, number }) {
+    const entry = {
+      keyId: text("keyId"),
+      operation: text("operation"),
+      user: text("user"),
+      outcome: text("outcome") === "REFUSED" ? "REFUSED" : "OK",
+      details: text("details"),
+      sequence: number("sequence"),
+      timestamp: new Date(text("timestamp")),
+    } as const;
+    return { valid: true, entryHash: hashEntry(entry, text("previousHash")) };
+  },
+
+  async checkpoint(provider, { text, number, result, publicKey }) {
+    const checkpoint = {
+      sequence: number("sequence"),
+      entryHash: text("entryHash"),
+      signedAt: new Date(text("signedAt")),
+    };
+    const message = checkpointMessage(checkpoint);
+    return {
+      valid: await provider.verify(publicKey(provider, "key"), message, result.bytes("signature")),
+      statement: new TextDecoder().decode(message),
+    };
+  },
+
+  async block(provider, { text, number, bytes, result, isNull, publicKey }) {
+    const content = {
+      index: number("index"),
+      prevHash: text("prevHash"),
+      data: bytes("data"),
+      timestamp: new Date(text("timestamp")),
+      validatorAddress: text("validatorAddress"),
+    };
+    const blockHash = hashBlock(content);
+    const signature = result.bytes("signature");
+    if (isNull("key")) return { valid: isGenesis({ ...content, blockHash, signature }), blockHash };
+    const hash = Uint8Array.fromHex(blockHash);
+    return { valid: await provider.verify(publicKey(provider, "key"), hash, signature), blockHash };
+  },
+
+  async proposal(provider, { text, number, bytes, result, publicKey }) {
+    const signer = publicKey(provider, "key").exportRaw();
+    const expiresAt = text("expiresAt");
+    const signingHash = signingHashOf({
+      proposalId: text("proposalId"),
+      walletId: text("walletId"),
+      title: text("title"),
+      data: bytes("data"),
+      threshold: number("threshold"),
+      createdAt: new Date(text("createdAt")),
+      expiresAt: expiresAt === "" ? undefined : new Date(expiresAt),
+      ...{ status: "PENDING", signedBy: [], owner: "", executedAt: undefined },
+    });
+    const address = addressOf(signer);
+    const keeper = { address, publicKey: signer, isKept: false, walletId: text("walletId") };
+    const valid = await isSignedBy(provider, keeper, signingHash, result.bytes("signature"));
+    return { valid, signingHash: toHex(signingHash), signer: address };
+  },
+
+  async handshake(provider, { text, bytes, result, packets, publicKey, secretKey }) {
+    const ciphertext = bytes("ciphertext");
+    const peer = { publicKey: publicKey(provider, "peerKey").exportRaw() };
+    const transcript = transcriptOf(text("tunnelId"), ciphertext, peer);
+    const identity = publicKey(provider, "identityKey");
+    const message = new TextEncoder().encode(transcript);
+    const isSigned = await provider.verify(identity, message, result.bytes("signature"));
+    const recipient = await secretKey(provider, "recipientKey");
+    const sharedSecret = await provider.decapsulate(recipient, ciphertext);
+    const session = new Session(Uint8Array.from(sharedSecret));
+    const isConfirmed = toHex(session.confirm(transcript)) === result.text("keyConfirmation");
+    const opened = packets().map(({ packet, plaintext, valid }) => {
+      const outcome = session.open(packet);
+      return outcome.ok ? valid && toHex(outcome.bytes) === plaintext : !valid;
+    });
+    if (!isSigned || !opened.every(Boolean)) throw new Error("the transcript or a packet differs");
+    return { valid: isConfirmed, transcript, sharedSecret: toHex(sharedSecret) };
+  },
+
+  async "gateway-key"(provider, { bytes, result, publicKey }) {
+    const message = publicKey(provider, "kemKey").exportRaw();
+    const signature = result.bytes("kemPublicKeySignature");
+    const context = bytes("context");
+    return {
+      valid: await provider.verify(publicKey(provider, "identityKey"), message, signature, { context }),
+    };
+  },
+
+  async telemetry(provider, { text, bytes, result, isNull, number, publicKey }) {
+    const isChallenge = text("kind") === "challenge";
+    const sequence = isChallenge || isNull("sequence") ? undefined : number("sequence");
+    const message = signedBytes(bytes(isChallenge ? "challenge" : "telemetry"), sequence);
+    return { valid: await provider.verify(publicKey(provider, "key"), message, result.bytes("signature")) };
+  },
+
+  async firmware(provider, { bytes, result, publicKey }) {
+    const hash = provider.sha256(bytes("firmware"));
+    const valid = await provider.verify(publicKey(provider, "key"), hash, result.bytes("signature"));
+    return { valid, firmwareHash: toHex(hash) };
+  },
+
+  async composite(provider, { bytes, result }) {
+    const publicKey = importCompositePublicKey(provider, result.bytes("compositePublicKey"));
+    const samePublicKey = importCompositePublicKeyPem(provider, result.text("compositePublicKeyPem"));
+    const verdicts = await Promise.all(
+      [publicKey, samePublicKey].map((key) =>
+        verifyComposite(
+          provider,
+          key,
+          bytes("message"),
+          result.bytes("compositeSignature"),
+          bytes("context"),
+        ),
+      ),
+    );
+    const [verdict, same] = verdicts;
+    if (verdict === undefined || JSON.stringify(verdict) !== JSON.stringify(same))
+      throw new Error("the raw key and the PEM disagree");
+    return { valid: verdict.mldsaValid && verdict.ecdsaValid, ...verdict };
+  },
+
+  async "public-key"(provider, { publicKey }) {
+    const key = publicKey(provider, "key");
+    return { valid: true, address: addressOf(key.exportRaw()), keyId: toPublicJwk(provider, key).kid };
+  },
+
+  async metadata(provider, { text, result, publicKey }) {
+    const [name = "", description = "", artworkUri = ""] = ["name", "description", "artworkUri"].map(text);
+    const metadataHash = hashMetadata({ name, description, artworkUri });
+    const key = publicKey(provider, "key");
+    const hash = Uint8Array.fromHex(metadataHash);
+    const valid = await provider.verify(key, hash, result.bytes("creatorSignature"));
+    return { valid, metadataHash, creatorAddress: addressOf(key.exportRaw()) };
+  },
+
+  async token(provider, { number, result, publicKey }) {
+    const key = publicKey(provider, "key");
+    const publicKeys: ReadonlyMap<string, PublicKey> = new Map([[toPublicJwk(provider, key).kid, key]]);
+    const now = new Date(number("now") * 1000);
+    return { valid: (await verifyJwt(provider, publicKeys, result.text("token"), now)).ok };
+  },
+};
+
+/** Runs the check of a vector set. */
+export function verifyCase(provider: CryptoProvider, set: VectorSet, one: VectorCase): Promise<Outcome> {
+  const check = checks[set.name];
+  if (check === undefined) throw new Error(`${set.name} has no check`);
+  return check(provider, openCase(set, one));
+}
+
+function toHex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("hex");
+}
+
+function isGenesis(block: Block): boolean {
+  return JSON.stringify(block) === JSON.stringify(genesis);
+}
