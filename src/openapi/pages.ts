@@ -34,7 +34,7 @@ export function openApiPages(auth: AuthMode) {
       {
         path: "/openapi.json",
         type: "application/json",
-        make: async () => JSON.stringify(await describe()),
+        make: async () => `${JSON.stringify(await describe())}\n`,
       },
       {
         path: "/openapi.yaml",

@@ -17,6 +17,7 @@ import {
   type Renderer,
   type StreamFormat,
   streamFormats,
+  toBody,
   toWeakTag,
 } from "./rendering.ts";
 import { answerStream } from "./stream-answer.ts";
@@ -94,7 +95,7 @@ async function finishUnary(
     plain = raw.data;
   } else {
     headers.set("content-type", "application/json");
-    plain = Buffer.from(renderer.toJsonText(message));
+    plain = toBody(renderer.toJsonText(message));
   }
   const { output } = call.match.route.spec.method;
   const acceptEncoding = call.request.headers.get("accept-encoding");

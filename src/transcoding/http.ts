@@ -3,7 +3,7 @@ import type { Registry } from "@bufbuild/protobuf";
 import type { ConnectError, ContextValues } from "@connectrpc/connect";
 import { httpStatusOf } from "../errors.ts";
 import type { ByteMeter } from "./body.ts";
-import { renderError } from "./rendering.ts";
+import { renderError, toBody } from "./rendering.ts";
 
 /** An HTTP request, as any server has it. */
 export interface RestRequest {
@@ -43,7 +43,7 @@ export function splitTarget(target: string): { path: string; rawQuery: string } 
 
 /** Answers with an error. */
 export function failureResponse(error: ConnectError, registry: Registry): RestResponse {
-  const body = Buffer.from(renderError(error, registry));
+  const body = toBody(renderError(error, registry));
   const headers = new Headers(error.metadata);
   headers.set("content-type", "application/json");
   headers.set("content-length", String(body.length));

@@ -67,6 +67,11 @@ export interface Renderer {
   toRaw(message: Message): RawBody;
 }
 
+/** The body of a unary answer or an error. It ends its last line, so that a terminal or a file can hold several. */
+export function toBody(json: string): Uint8Array {
+  return Buffer.from(`${json}\n`);
+}
+
 /** Makes the renderer of a route: of the whole message, or of its response_body field. */
 export function createRenderer(route: Route, registry: Registry): Renderer {
   const { output } = route.spec.method;

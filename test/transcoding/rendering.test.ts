@@ -61,7 +61,12 @@ describe("an answer is the JSON of its message", () => {
 
   it("that is empty if the message is", async () => {
     const answer = await send(serveLibrary({ deleteBook: () => ({}) }), "DELETE /v1/shelves/1/books/2");
-    expect(answer).toMatchObject({ status: 200, text: "{}" });
+    expect(answer).toMatchObject({ status: 200, text: "{}\n" });
+  });
+
+  it("ends with a newline, and with one only", async () => {
+    const transcoder = serveLibrary({ getBook: () => ({ title: "ends with\n" }) });
+    expect((await send(transcoder, "GET /v1/books/a")).text).toMatch(/[^\n]\n$/);
   });
 
   it("of as many bytes as content-length says", async () => {
@@ -120,7 +125,7 @@ describe("response_body makes one field the answer", () => {
   it("of this binding only", async () => {
     const rule = { get: "/v1", responseBody: "name", additionalBindings: [{ get: "/v2" }] };
     const { transcoder } = serveRules([rule], { name: "a" });
-    expect((await send(transcoder, "GET /v1")).text).toBe('"a"');
+    expect((await send(transcoder, "GET /v1")).text).toBe('"a"\n');
     expect(jsonOf(await send(transcoder, "GET /v2"))).toMatchObject({ name: "a" });
   });
 
@@ -315,6 +320,14 @@ describe("an error", () => {
       },
     });
   const failure = async (error: unknown) => send(failing(error), "GET /v1/books/a");
+
+  it.each(["GET /v1/books/a", "GET /nowhere", "PUT /v1/books/a"])(
+    "ends with a newline: %s",
+    async (request) => {
+      const { text } = await send(failing(refuse("KEY_INVALID", "the key is no key")), request);
+      expect(text).toMatch(/[^\n]\n$/);
+    },
+  );
 
   it("has one form: status, code, message and details", async () => {
     const answer = await failure(

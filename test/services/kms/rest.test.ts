@@ -112,7 +112,7 @@ describeKms("kms.KmsService over REST", (start, shared) => {
   it("GET /api/kms/keys", async () => {
     const server = await start();
     const empty = await server.rest("GET /api/kms/keys");
-    expect(empty.text).toBe('{"status":"success","keys":[],"nextPageToken":"","totalSize":0}');
+    expect(empty.text).toBe('{"status":"success","keys":[],"nextPageToken":"","totalSize":0}\n');
     const { keyId } = await make(server);
     await make(server, { algorithm: "ML-KEM-512" });
     const { newKey } = (await server.rest("POST /api/kms/rotate-key", { keyId })).json;
@@ -136,7 +136,7 @@ describeKms("kms.KmsService over REST", (start, shared) => {
   it("GET /api/kms/audit", async () => {
     const server = await start();
     const empty = await server.rest("GET /api/kms/audit");
-    expect(empty.text).toBe('{"status":"success","auditLog":[],"nextPageToken":"","totalSize":0}');
+    expect(empty.text).toBe('{"status":"success","auditLog":[],"nextPageToken":"","totalSize":0}\n');
     const { keyId } = await make(server);
     await make(server);
     await server.rest("POST /api/kms/encapsulate", { keyId });
@@ -169,13 +169,13 @@ describeKms("kms.KmsService over REST", (start, shared) => {
     const { keyId } = await make(server);
     const { status, text } = await server.rest(`DELETE /api/kms/key/${keyId}`);
     expect(status).toBe(200);
-    expect(text).toBe(`{"status":"success","keyId":"${keyId}","newStatus":"DESTROYED"}`);
+    expect(text).toBe(`{"status":"success","keyId":"${keyId}","newStatus":"DESTROYED"}\n`);
   });
 
   it("GET /api/kms/health", async () => {
     const { rest } = await start();
     const { status, text } = await rest("GET /api/kms/health");
-    expect([status, text]).toEqual([200, '{"status":"success","serviceStatus":"UP","keyCount":0}']);
+    expect([status, text]).toEqual([200, '{"status":"success","serviceStatus":"UP","keyCount":0}\n']);
   });
 
   it("GET /api/kms/key/{keyId}", async () => {
