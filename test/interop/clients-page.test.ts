@@ -35,10 +35,9 @@ for (const heading of process.env.QSP_TEST_LANGUAGES?.split(",") ?? []) testSect
 
 function testSection(heading: string): void {
   describe(`docs/clients.md, ${heading}: what it prints is what a reader gets`, () => {
-    testSteps(
-      only(heading),
-      () => ({ authority: server.authority }),
-      (folder) => folder,
-    );
+    testSteps(only(heading), {
+      surroundings: () => ({ authority: server.authority }),
+      isWithoutCheckout: true,
+    });
   });
 }

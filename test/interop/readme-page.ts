@@ -11,8 +11,16 @@
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { findEnvoy } from "../../envoy/edge.ts";
@@ -20,6 +28,8 @@ import { findPostgres } from "../postgres/postgres-server.ts";
 import { isMissing } from "./tools.ts";
 
 const root = join(import.meta.dirname, "../..");
+/** Where the reader keeps what it typed and read. */
+const notesFolder = ".notes";
 
 /** What a reader does. */
 export interface Step {
@@ -118,12 +128,42 @@ function knowsMlDsa(): boolean {
   return Number(major) * 100 + Number(minor) >= 305;
 }
 
-/** A checkout in which a page may leave files: links to all of ours but what a reader's commands write. */
-export function makeCheckout(directory: string): string {
+/** Folders of a checkout that a reader's commands write to. */
+const writtenFolders = ["data", "try"];
+
+/**
+ * Makes a checkout in which a page may leave files: links to all of ours but what a reader's commands write. Git knows
+ * what was there before.
+ *
+ * @param usedData the folder `data` of a checkout whose page was followed already; a new store if it is left out.
+ */
+export function makeCheckout(directory: string, usedData?: string): string {
   for (const name of readdirSync(root)) {
-    if (name !== "data" && !name.startsWith(".")) symlinkSync(join(root, name), join(directory, name));
+    if (!writtenFolders.includes(name) && !name.startsWith("."))
+      symlinkSync(join(root, name), join(directory, name));
   }
+  for (const name of [".gitignore", "try/.gitignore"]) {
+    mkdirSync(dirname(join(directory, name)), { recursive: true });
+    copyFileSync(join(root, name), join(directory, name));
+  }
+  if (usedData !== undefined && existsSync(usedData)) symlinkSync(usedData, join(directory, "data"));
+  git(directory, "init", "--quiet");
+  writeFileSync(join(directory, ".git/info/exclude"), `${notesFolder}/\n/data\n`);
+  git(directory, "add", "--all");
   return directory;
+}
+
+/** What `git status` shows of a checkout after a page was followed: files that are new, changed or gone. */
+export function listStrayFiles(checkout: string): string[] {
+  const shown = [
+    git(checkout, "ls-files", "--others", "--exclude-standard"),
+    git(checkout, "diff", "--name-only"),
+  ];
+  return shown.flatMap((lines) => lines.split("\n")).filter((line) => line !== "");
+}
+
+function git(directory: string, ...args: string[]): string {
+  return execFileSync("git", args, { cwd: directory, encoding: "utf8" });
 }
 
 /**
@@ -162,7 +202,7 @@ export function isAsPrinted(stdout: string, printed: string): boolean {
 
 /** Sits at one shell, and at a terminal for each server. */
 function createReader(checkout: string, { authority, databaseUrl }: Surroundings) {
-  const notes = join(checkout, ".notes");
+  const notes = join(checkout, notesFolder);
   mkdirSync(notes);
   writeFileSync(join(notes, "typed"), `${password}\n`);
   const database = databaseUrl === undefined ? undefined : new URL(databaseUrl);

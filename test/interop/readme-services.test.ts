@@ -16,6 +16,8 @@ afterAll(() => server.stop());
 
 for (const page of globSync("src/services/*/README.md", { cwd: root }).sort()) {
   describe(`who does what ${page} shows, as printed but for the port,`, () => {
-    testSteps(readFileSync(join(root, page), "utf8"), () => ({ authority: server.authority }));
+    testSteps(readFileSync(join(root, page), "utf8"), {
+      surroundings: () => ({ authority: server.authority }),
+    });
   });
 }

@@ -1,35 +1,64 @@
 /** The tests of a page of documentation: one for each thing that its reader does. */
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
 import {
   follow,
   isAsPrinted,
   listMissing,
+  listStrayFiles,
   makeCheckout,
   type Outcome,
   readSteps,
+  type Step,
   type Surroundings,
 } from "./readme-page.ts";
 
 /** Milliseconds that a whole page may take on a busy machine. */
 const timeout = 600_000;
 
+/** How a page is followed. */
+export interface PageTest {
+  readonly surroundings: () => Surroundings | Promise<Surroundings>;
+  /** Which steps can be taken again in the same store; all if it is left out. */
+  readonly isRepeatable?: (step: Step) => boolean;
+  /** Follows the page in an empty folder, and once; otherwise in a checkout. */
+  readonly isWithoutCheckout?: boolean;
+}
+
 /**
- * Has a reader follow the page once, and makes a test of each step.
- *
- * @param prepare makes the folder that the reader works in, from an empty one; a checkout by default
+ * Has a reader follow the page in a new store, and another one after that in the same store and a checkout of its own.
+ * Makes a test of each step of either.
  */
-export function testSteps(
-  page: string,
-  surroundings: () => Surroundings | Promise<Surroundings>,
-  prepare: (directory: string) => string = makeCheckout,
-): void {
+export function testSteps(page: string, pageTest: PageTest): void {
+  const { surroundings, isRepeatable = () => true, isWithoutCheckout = false } = pageTest;
   const steps = readSteps(page);
+  const first = makeTemporaryDirectory(afterAll);
+  if (isWithoutCheckout) {
+    testReader(steps, () => first, surroundings);
+    return;
+  }
+  describe("in a new store", () => {
+    testReader(steps, () => makeCheckout(first), surroundings);
+  });
+  describe("in a store that was used", () => {
+    const second = makeTemporaryDirectory(afterAll);
+    testReader(steps.filter(isRepeatable), () => makeCheckout(second, join(first, "data")), surroundings);
+  });
+}
+
+function testReader(
+  steps: readonly Step[],
+  openCheckout: () => string,
+  surroundings: PageTest["surroundings"],
+): void {
   const missing = listMissing(steps);
-  const checkout = makeTemporaryDirectory(afterAll);
   let outcomes: (Outcome | undefined)[] = [];
+  let strayFiles: string[] = [];
   beforeAll(async () => {
-    outcomes = await follow(prepare(checkout), steps, missing, await surroundings());
+    const checkout = openCheckout();
+    outcomes = await follow(checkout, steps, missing, await surroundings());
+    strayFiles = listStrayFiles(checkout);
   }, timeout);
 
   for (const [i, { name, printed }] of steps.entries()) {
@@ -41,4 +70,8 @@ export function testSteps(
       expect(isAsPrinted(stdout, printed ?? "…") ? printed : stdout).toBe(printed);
     });
   }
+
+  it("leaves no file that git shows", () => {
+    expect(strayFiles).toEqual([]);
+  });
 }
