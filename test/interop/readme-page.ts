@@ -147,11 +147,15 @@ export function makeCheckout(directory: string, usedData?: string): string {
     copyFileSync(join(root, name), join(directory, name));
   }
   if (usedData !== undefined && existsSync(usedData)) symlinkSync(usedData, join(directory, "data"));
+  if (isGitMissing) return directory;
   git(directory, "init", "--quiet");
   writeFileSync(join(directory, ".git/info/exclude"), `${notesFolder}/\n/data\n`);
   git(directory, "add", "--all");
   return directory;
 }
+
+/** Whether tests of what git shows are to be skipped. */
+export const isGitMissing = isMissing("git");
 
 /** What `git status` shows of a checkout after a page was followed: files that are new, changed or gone. */
 export function listStrayFiles(checkout: string): string[] {
