@@ -22,12 +22,13 @@ import { consolePages } from "./console/mount.ts";
 import { createCryptoProvider } from "./crypto/create-provider.ts";
 import type { CryptoProvider } from "./crypto/provider.ts";
 import { queueProvider } from "./crypto/queued-provider.ts";
-import { CryptoBusy, WorkQueue } from "./crypto/work-queue.ts";
+import { CryptoBusy, systemCaller, WorkQueue } from "./crypto/work-queue.ts";
 import { refuse, refuseForNow } from "./errors.ts";
 import { openApiPages } from "./openapi/pages.ts";
 import { protoPages } from "./protos/pages.ts";
-import { clientOf, networkOf } from "./server/client-address.ts";
+import { clientOf, networksOf } from "./server/client-address.ts";
 import { callerKey, callerOf } from "./server/interceptors/access.ts";
+import { currentCaller } from "./server/interceptors/caller.ts";
 import { repeatableOf } from "./server/interceptors/idempotency.ts";
 import { createMetrics } from "./server/metrics.ts";
 import { createHostCheck } from "./server/request-head.ts";
@@ -50,7 +51,7 @@ import { createAttempts } from "./services/pqc/attempts.ts";
 import { authenticate, deviceUse, requireNotRevoked, revocationGroupOf } from "./services/pqc/check-token.ts";
 import { type Issuer, openIssuer } from "./services/pqc/issuer.ts";
 import { type LogIn, logInAnyone, logInUsers } from "./services/pqc/log-in.ts";
-import { verifyPassword } from "./services/pqc/passwords.ts";
+import { createPasswordLane } from "./services/pqc/password-lane.ts";
 import { pqcService } from "./services/pqc/pqc-service.ts";
 import { createIssuerStore } from "./services/pqc/store.ts";
 import { tokenService } from "./services/pqc/token-service.ts";
@@ -94,20 +95,14 @@ interface PackageServices {
 /** Makes a package's services. */
 type MakeServices = (parts: Parts) => PackageServices | Promise<PackageServices>;
 
-/** Where a call came from, as log-ins that fail are counted. */
-const callerNetworkOf = (context: Pick<HandlerContext, "values">): string => networkOf(clientOf(context));
-
 /** The services of each package. A new service is one line here. */
 const packages: Readonly<Record<string, MakeServices>> = {
   pqc: (parts) => ({
     services: [
-      createServiceImplSpec<typeof PqcService>(
-        PqcService,
-        pqcService({ ...parts, clientOf: callerNetworkOf }),
-      ),
+      createServiceImplSpec<typeof PqcService>(PqcService, pqcService({ ...parts, clientOf })),
       createServiceImplSpec<typeof TokenService>(
         TokenService,
-        tokenService({ ...parts, callerOf, clientOf: callerNetworkOf }),
+        tokenService({ ...parts, callerOf, clientOf }),
       ),
     ],
   }),
@@ -169,12 +164,25 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
   const chosen = choosePackages(config.services);
   const now = (): Date => new Date();
   const metrics = createMetrics();
-  const queue = new WorkQueue({ threads: cryptoThreads(), maxWaitMs: config.maxQueueMs });
-  const provider = queueProvider(await createCryptoProvider(config.cryptoProvider), queue);
-  metrics.watchQueue(queue);
+  const queue = new WorkQueue({
+    threads: cryptoThreads(config),
+    maxWaitMs: config.maxQueueMs,
+    maxBacklogMs: config.maxBacklogMs,
+  });
+  const passwords = createPasswordLane({
+    maxChecks: config.maxPasswordChecks,
+    maxWaitMs: config.maxBacklogMs,
+  });
+  // What no call asks for is the server's own work.
+  const provider = queueProvider(
+    await createCryptoProvider(config.cryptoProvider),
+    queue,
+    () => currentCaller() ?? systemCaller,
+  );
+  metrics.watchQueue({ queue, passwords: passwords.lane });
   const opening = openStore({
     ...storeSettings(config),
-    provider: provider.patient,
+    provider: provider.system,
     onCommit: metrics.storeCommitted,
   });
   const store = await opening.catch(async (error: unknown) => {
@@ -188,13 +196,8 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
         issuer,
         users,
         attempts: createAttempts(config.maxFailedLogins),
-        verifyPassword: (password, hash) =>
-          queue.run({
-            kind: "scrypt",
-            guessMs: 300,
-            isPatient: false,
-            start: () => verifyPassword(password, hash),
-          }),
+        verifyPassword: passwords.verify,
+        networksOf,
       })
     : logInAnyone(issuer);
   const parts = { provider, store, issuer, logIn, viewerOf, onceOf, now };
@@ -265,9 +268,13 @@ function tlsFilesOf({ tlsCert, tlsKey }: Config): TlsFiles[] {
   return listFiles(tlsCert).map((certificate, i) => ({ certificate, key: keys[i] ?? "" }));
 }
 
-/** Threads that compute: libuv's pool, or as many workers. */
-function cryptoThreads(): number {
-  return Number(process.env.UV_THREADPOOL_SIZE) || os.availableParallelism();
+/** Threads of libuv's pool if nobody says how many. */
+const defaultPoolThreads = 4;
+
+/** Threads that compute: what checks of passwords leave of libuv's pool, or workers; no more than there are cores. */
+function cryptoThreads({ maxPasswordChecks }: Config): number {
+  const poolThreads = Number(process.env.UV_THREADPOOL_SIZE) || defaultPoolThreads;
+  return Math.max(1, Math.min(os.availableParallelism(), poolThreads - maxPasswordChecks));
 }
 
 /**

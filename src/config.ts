@@ -162,12 +162,26 @@ const settings = {
     86_400_000,
     "Milliseconds that a call may have to wait before it is computed; beyond that it is refused.",
   ),
+  maxBacklogMs: integer(
+    "max-backlog-ms",
+    "10000",
+    1,
+    86_400_000,
+    "The same for each piece of a batch, a stream or a chain, and for log-ins of one network.",
+  ),
+  maxPasswordChecks: integer(
+    "max-password-checks",
+    "2",
+    1,
+    64,
+    "Passwords that are checked at a time; each takes 128 MiB of memory and a thread.",
+  ),
   maxFailedLogins: integer(
     "max-failed-logins",
     "10",
     1,
     1_000_000,
-    "Log-ins that may fail in a minute, for each name and each address.",
+    "Log-ins that may fail in a minute, for each name, and for each address with its /64, /56 and /48 of IPv6.",
   ),
   trustedProxies: networks(
     "trusted-proxies",

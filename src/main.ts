@@ -9,8 +9,9 @@ import { type Config, ConfigError, describeSettings, readConfig } from "./config
 import { firstCalls } from "./first-calls.ts";
 
 // Signing runs in libuv's pool. As many threads as cores give the most signatures a second; more only queue
-// in the kernel. libuv reads this when the pool is first used, so it stands before everything that is loaded.
-process.env.UV_THREADPOOL_SIZE ??= String(os.availableParallelism());
+// in the kernel. Two more check passwords (--max-password-checks), which would each hold a core's thread up. libuv reads
+// this when the pool is first used, so it stands before everything that is loaded.
+process.env.UV_THREADPOOL_SIZE ??= String(os.availableParallelism() + 2);
 // A client needs nothing of the server, and a person waits for it.
 if (isClientLine(process.argv.slice(2))) {
   const { runClient } = await import("./cli/run.ts");

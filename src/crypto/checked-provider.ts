@@ -38,8 +38,9 @@ import type {
 export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvider {
   readonly name: ProviderName;
   readonly version: string;
-  /** Never refuses because it is busy. */
+  /** Never refuses because it is busy, so that all forms are one. */
   readonly patient = this;
+  readonly system = this;
   readonly #engine: Engine<PublicHandle, SecretHandle>;
   /** The keys of this provider; another provider's key is not among them, whatever its class. */
   readonly #publicKeys = new WeakMap<PublicKey, EnginePublicKey<PublicHandle, SecretHandle>>();

@@ -121,10 +121,15 @@ export interface CryptoProvider {
   /** The library that does the work, such as "OpenSSL 3.5.8" or "@noble/post-quantum 0.7.1". */
   readonly version: string;
   /**
-   * The same provider, for work that bounds itself, or that others depend on. Where a provider refuses what would have
-   * to wait too long (CryptoBusy, see work-queue.ts), this one lets it wait.
+   * The same provider, for work of many pieces, such as a batch. Where a provider refuses what would have to wait too
+   * long (CryptoBusy, see work-queue.ts), this one lets it wait longer.
    */
   readonly patient: CryptoProvider;
+  /**
+   * The same provider, for the server's own work, which all callers depend on. It is charged to no caller, is never
+   * refused and goes first. Use it only for work whose amount no caller decides.
+   */
+  readonly system: CryptoProvider;
 
   /**
    * Makes a key pair from fresh randomness (FIPS 203, section 7.1; FIPS 204, section 5.1;

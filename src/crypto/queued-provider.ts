@@ -12,30 +12,53 @@ import type {
   SecretKeyMaterial,
   SignatureOptions,
 } from "./provider.ts";
-import type { WorkQueue } from "./work-queue.ts";
+import { systemCaller, type WorkQueue } from "./work-queue.ts";
 
-/** Puts a provider behind a queue. It refuses with CryptoBusy; its patient form never does. */
-export function queueProvider(provider: CryptoProvider, queue: WorkQueue): CryptoProvider {
-  const patient = new QueuedProvider(provider, queue, undefined);
-  return new QueuedProvider(provider, queue, patient);
+/** How one form of a provider asks for work. */
+interface Terms {
+  readonly isPatient: boolean;
+  /** Tells who is charged for the work that is asked for now. */
+  readonly callerOf: () => string;
+}
+
+/**
+ * Puts a provider behind a queue. It refuses with CryptoBusy what would have to wait too long.
+ *
+ * @param callerOf tells who is charged; without it all callers share one turn.
+ */
+export function queueProvider(
+  provider: CryptoProvider,
+  queue: WorkQueue,
+  callerOf: () => string = () => "all callers",
+): CryptoProvider {
+  const system = new QueuedProvider(provider, queue, { isPatient: true, callerOf: () => systemCaller });
+  const patient = new QueuedProvider(provider, queue, { isPatient: true, callerOf }, { system });
+  return new QueuedProvider(provider, queue, { isPatient: false, callerOf }, { system, patient });
 }
 
 class QueuedProvider implements CryptoProvider {
   readonly name: CryptoProvider["name"];
   readonly version: string;
   readonly patient: CryptoProvider;
+  readonly system: CryptoProvider;
   readonly #inner: CryptoProvider;
   readonly #queue: WorkQueue;
-  readonly #isPatient: boolean;
+  readonly #terms: Terms;
 
-  /** @param patient none for the patient form itself */
-  constructor(inner: CryptoProvider, queue: WorkQueue, patient: CryptoProvider | undefined) {
+  /** @param forms the other forms; this one where they are left out */
+  constructor(
+    inner: CryptoProvider,
+    queue: WorkQueue,
+    terms: Terms,
+    forms: Partial<Pick<CryptoProvider, "patient" | "system">> = {},
+  ) {
     this.name = inner.name;
     this.version = inner.version;
     this.#inner = inner;
     this.#queue = queue;
-    this.#isPatient = patient === undefined;
-    this.patient = patient ?? this;
+    this.#terms = terms;
+    this.patient = forms.patient ?? this;
+    this.system = forms.system ?? this;
   }
 
   generateKeyPair(algorithm: Algorithm): Promise<KeyPair> {
@@ -47,10 +70,10 @@ class QueuedProvider implements CryptoProvider {
   }
 
   importSecretKey(algorithm: Algorithm, material: SecretKeyMaterial): Promise<SecretKey> {
-    // Never refused: who opens a key of the store is well on its way, and a key that is busy is not a broken one.
-    const isPatient = true;
+    // A call that opens a stored key has done most of its work.
     const start = (kept: { material: SecretKeyMaterial }) =>
       this.#inner.importSecretKey(algorithm, kept.material);
+    const isPatient = true;
     return this.#run("import", algorithm, { material }, start, isPatient);
   }
 
@@ -99,18 +122,21 @@ class QueuedProvider implements CryptoProvider {
     return this.#inner.close();
   }
 
-  async #run<Input, T>(
+  async #run<Input extends object, T>(
     operation: string,
     algorithm: Algorithm,
     input: Input,
     start: (kept: Input) => Promise<T>,
-    isPatient = this.#isPatient,
+    isPatient = this.#terms.isPatient,
   ): Promise<T> {
     let kept = input;
+    const messageBytes = "message" in input && input.message instanceof Uint8Array ? input.message.length : 0;
     try {
       return await this.#queue.run({
         kind: `${operation} ${algorithm}`,
+        caller: this.#terms.callerOf(),
         guessMs: guessCostMs(operation, algorithm),
+        extraMs: messageBytes / hashedBytesPerMs,
         isPatient,
         beforeWait: () => {
           kept = copyDeep(input);
@@ -122,6 +148,9 @@ class QueuedProvider implements CryptoProvider {
     }
   }
 }
+
+/** Bytes of a message that are hashed in a millisecond; a long message takes longer to hash than to sign. */
+const hashedBytesPerMs = 300_000;
 
 /** What the first of its kind is thought to take, until it has been measured. */
 function guessCostMs(operation: string, algorithm: Algorithm): number {

@@ -1,30 +1,25 @@
 /**
- * Watches the queue before the threads that compute. It knows about how long what is in it takes, so that it can refuse
- * what would have to wait too long, at once and at little cost: a server that is asked for five times what it can do
- * then does as much as it can, in time, instead of everything too late.
+ * The queue before the threads that compute. It knows about how long each piece of work takes. It serves callers in
+ * turn, charges each the milliseconds of its work, and refuses a caller whose own work would have to wait too long: a
+ * server that is asked for five times what it can do then does as much as it can, in time, and one caller's load is
+ * no other caller's.
  *
- * Quick work is handed to the threads at once. Slow work has a lane of its own, which leaves one thread free wherever
- * there are several: a signature of SLH-DSA takes as long as thousands of ML-DSA, whose callers would wait for it.
+ * Quick and slow work have a lane each: a signature of SLH-DSA takes as long as thousands of ML-DSA. Slow work leaves
+ * one thread free wherever there are several. The threads are handed only a few milliseconds of quick work at a time,
+ * because what they have been handed is out of turn.
  */
+import { Lane } from "./lane.ts";
 
-/** Says that work would have to wait too long. */
-export class CryptoBusy extends Error {
-  /** Milliseconds after which there will be room. */
-  readonly retryMs: number;
-
-  constructor(retryMs: number) {
-    super("more is asked for than can be computed in time");
-    this.name = "CryptoBusy";
-    this.retryMs = retryMs;
-  }
-}
+export { CryptoBusy, systemCaller } from "./lane.ts";
 
 /** What a queue is made of. */
 export interface WorkQueueOptions {
   /** Threads that compute. */
   readonly threads: number;
-  /** Milliseconds that work may have to wait. */
+  /** Milliseconds that the work of a caller may have to wait. */
   readonly maxWaitMs: number;
+  /** The same for work of many pieces, such as a batch; 10 times as long if left out. */
+  readonly maxBacklogMs?: number;
   /** Milliseconds of a clock that is never set back. */
   readonly now?: () => number;
 }
@@ -33,11 +28,15 @@ export interface WorkQueueOptions {
 export interface Work<T> {
   /** Work of one kind takes about the same time, such as "sign ML-DSA-65". */
   readonly kind: string;
-  /** Milliseconds that the first of its kind is thought to take. */
+  /** Who is charged. The work of `systemCaller` is never refused and goes first. */
+  readonly caller: string;
+  /** Milliseconds that the first of its kind is expected to take. */
   readonly guessMs: number;
-  /** Waits its turn however long that is. For work that bounds itself, or that others depend on. */
+  /** Milliseconds that this piece takes longer than others of its kind, because its input is longer. */
+  readonly extraMs?: number;
+  /** A piece of a larger whole, such as a batch: it may wait `maxBacklogMs`. */
   readonly isPatient: boolean;
-  /** Runs before `run` returns if `start` can not: keeps what the caller may change meanwhile. */
+  /** Runs before `run` returns if `start` cannot: keeps what the caller may change meanwhile. */
   readonly beforeWait?: () => void;
   /** Hands the work to the threads. */
   start(): Promise<T>;
@@ -57,75 +56,84 @@ interface Running {
   readonly endsMs: number;
 }
 
-/** A piece of slow work that waits for its place. */
-interface Waiting {
-  readonly usualMs: number;
-  begin(): void;
-}
-
 /** Milliseconds; work that takes longer is slow. */
 const slowMs = 20;
 /** How much the newest measurement counts, and how many times the estimate it may be: a pause of the machine is none. */
 const weight = 0.1;
 const maxRatio = 4;
+/**
+ * Milliseconds of quick work that each thread is handed ahead. Enough to keep the threads busy while the event loop is
+ * late, and little for a caller that has to wait for it.
+ */
+const aheadMs = 10;
 
-/** The queue of one process. The threads' own queue keeps the order of what was handed to them. */
+/** The queue of one process. */
 export class WorkQueue {
+  /** Work that ends soon. */
+  readonly quick: Lane;
+  /** Work that keeps a thread for long. */
+  readonly slow: Lane;
   readonly #threads: number;
   readonly #maxWaitMs: number;
+  readonly #maxBacklogMs: number;
   readonly #now: () => number;
   /** Pieces of slow work that the threads may have at a time. */
   readonly #places: number;
   /** By kind. */
   readonly #costs = new Map<string, Cost>();
   readonly #running = new Set<Running>();
-  /** The first to come is the first. */
-  readonly #waiting: Waiting[] = [];
-  #quickDepth = 0;
-  #quickMs = 0;
 
-  constructor({ threads, maxWaitMs, now = () => performance.now() }: WorkQueueOptions) {
+  constructor({ threads, maxWaitMs, maxBacklogMs, now }: WorkQueueOptions) {
     this.#threads = threads;
     this.#maxWaitMs = maxWaitMs;
-    this.#now = now;
+    this.#maxBacklogMs = maxBacklogMs ?? 10 * maxWaitMs;
+    this.#now = now ?? (() => performance.now());
     this.#places = Math.max(1, threads - 1);
+    this.quick = new Lane({
+      hasRoom: ({ leastMs }) => leastMs < threads * aheadMs,
+      waitFor: (ms) => this.#waitForQuick(ms),
+    });
+    this.slow = new Lane({
+      hasRoom: ({ count }) => count < this.#places,
+      waitFor: (ms) => ms / this.#places,
+    });
   }
 
-  /** Milliseconds until new quick work would begin, as far as one can tell. */
+  /** Milliseconds until all quick work that is here has begun, as far as one can tell. */
   get expectedWaitMs(): number {
-    const free = this.#threads - this.#running.size;
-    return free > 0 ? this.#quickMs / free : this.#quickMs + this.#runningMs;
+    return this.#waitForQuick(this.quick.totalMs);
   }
 
-  /** Milliseconds until new slow work would get a place, as far as one can tell. */
+  /** Milliseconds until all slow work that is here has begun, as far as one can tell. */
   get expectedSlowWaitMs(): number {
     if (this.#running.size < this.#places) return 0;
-    const waitingMs = this.#waiting.reduce((sum, { usualMs }) => sum + usualMs, 0);
-    return (this.#runningMs + waitingMs) / this.#places;
+    return (this.#runningMs + this.slow.waitingMs) / this.#places;
   }
 
   /** Pieces of work that have not ended. */
   get depth(): number {
-    return this.#handed + this.#waiting.length;
+    return this.quick.depth + this.slow.depth;
   }
 
   /** Does a piece of work in its turn. @throws CryptoBusy, without having done anything */
-  async run<T>(work: Work<T>): Promise<T> {
+  run<T>(work: Work<T>): Promise<T> {
     const { usualMs, leastMs } = this.#costOf(work);
     const isSlow = leastMs > slowMs;
-    const waitMs = isSlow ? this.expectedSlowWaitMs : this.expectedWaitMs;
-    if (!work.isPatient && waitMs > this.#maxWaitMs) throw new CryptoBusy(waitMs);
-    if (!isSlow) return this.#runQuick(work, usualMs);
-    if (this.#running.size < this.#places) return this.#runSlow(work, usualMs);
-    work.beforeWait?.();
-    return new Promise((resolve) => {
-      this.#waiting.push({ usualMs, begin: () => resolve(this.#runSlow(work, usualMs)) });
+    const { caller, beforeWait, extraMs = 0 } = work;
+    const costMs = usualMs + extraMs;
+    return (isSlow ? this.slow : this.quick).run({
+      caller,
+      costMs,
+      leastMs: leastMs + extraMs,
+      limitMs: work.isPatient ? this.#maxBacklogMs : this.#maxWaitMs,
+      ...(beforeWait && { beforeWait }),
+      start: () => (isSlow ? this.#computeSlow(work, costMs) : this.#compute(work)),
     });
   }
 
-  /** Pieces of work that the threads have. */
-  get #handed(): number {
-    return this.#quickDepth + this.#running.size;
+  #waitForQuick(ms: number): number {
+    const free = this.#threads - this.#running.size;
+    return free > 0 ? ms / free : ms + this.#runningMs;
   }
 
   /** Milliseconds of slow work that the threads still have to do. */
@@ -134,35 +142,22 @@ export class WorkQueue {
     return [...this.#running].reduce((sum, { endsMs }) => sum + Math.max(0, endsMs - nowMs), 0);
   }
 
-  async #runQuick<T>(work: Work<T>, usualMs: number): Promise<T> {
-    this.#quickDepth += 1;
-    this.#quickMs += usualMs;
-    try {
-      return await this.#compute(work);
-    } finally {
-      this.#quickDepth -= 1;
-      this.#quickMs = this.#quickDepth === 0 ? 0 : this.#quickMs - usualMs;
-    }
-  }
-
-  async #runSlow<T>(work: Work<T>, usualMs: number): Promise<T> {
-    const running: Running = { endsMs: this.#now() + usualMs };
+  async #computeSlow<T>(work: Work<T>, costMs: number): Promise<T> {
+    const running: Running = { endsMs: this.#now() + costMs };
     this.#running.add(running);
     try {
       return await this.#compute(work);
     } finally {
       this.#running.delete(running);
-      // In the same turn: who comes later finds no place free before those who wait.
-      this.#waiting.shift()?.begin();
     }
   }
 
   async #compute<T>(work: Work<T>): Promise<T> {
     // Only work that begins at once shows how long it takes by itself, and only if it is done.
-    const beginsAtOnce = this.#handed <= this.#threads;
+    const beginsAtOnce = this.quick.handed + this.slow.handed <= this.#threads;
     const startedMs = this.#now();
     const result = await work.start();
-    if (beginsAtOnce) this.#learn(work, this.#now() - startedMs);
+    if (beginsAtOnce) this.#learn(work, Math.max(0, this.#now() - startedMs - (work.extraMs ?? 0)));
     return result;
   }
 

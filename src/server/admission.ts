@@ -17,6 +17,7 @@ import {
 } from "./calls-in-progress.ts";
 import { clientKey, networkOf } from "./client-address.ts";
 import { type AccessPolicy, callerKey, createGate, isInfrastructure } from "./interceptors/access.ts";
+import { chargeTo } from "./interceptors/caller.ts";
 import { createRateLimiter } from "./rate-limiter.ts";
 
 /** What one call took, to be given back when it is over. */
@@ -89,7 +90,9 @@ export function createAdmission({ access, limits, nowMs }: AdmissionOptions): Ad
       ticket.add(calls.enter(method));
       const network = `address ${networkOf(values.get(clientKey))}`;
       if (!isProbe(method)) rateOfAddress.take(network);
-      const authenticating = authenticate?.(method, authorization);
+      // Tokens have a turn of their own, so that the other calls of a network do not keep its users out.
+      const authenticating =
+        authenticate && chargeTo(`tokens of ${network}`, () => authenticate(method, authorization));
       if (authenticating === undefined) {
         share(call, network);
         return undefined;

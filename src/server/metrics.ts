@@ -15,8 +15,8 @@ export interface Metrics {
   responseDropped(): void;
   /** Shows how much unfinished requests hold in memory. */
   watchBuffers(buffers: { readonly heldBytes: number }): void;
-  /** Shows how much waits to be computed. */
-  watchQueue(queue: WatchedQueue): void;
+  /** Shows how much waits to be computed, and how much was refused. */
+  watchQueue(watched: { readonly queue: WatchedQueue; readonly passwords: WatchedLane }): void;
   /** The content type and the text of the exposition. */
   expose(): Promise<{ contentType: string; text: string }>;
 }
@@ -26,6 +26,15 @@ export interface WatchedQueue {
   readonly depth: number;
   readonly expectedWaitMs: number;
   readonly expectedSlowWaitMs: number;
+  readonly quick: WatchedLane;
+  readonly slow: WatchedLane;
+}
+
+/** One lane: pieces of work that wait and that have been refused, and callers that have work in it. */
+export interface WatchedLane {
+  readonly waiting: number;
+  readonly refused: number;
+  readonly callers: number;
 }
 
 /** Seconds; the upper ends of the duration buckets. */
@@ -107,7 +116,37 @@ export function createMetrics(): Metrics {
         },
       });
     },
-    watchQueue: (queue) => {
+    watchQueue: ({ queue, passwords }) => {
+      const lanes = Object.entries({ quick: queue.quick, slow: queue.slow, passwords });
+      const labelNames = ["lane"];
+      new Gauge({
+        name: "qsp_lane_waiting",
+        help: "Pieces of work that wait for a thread, by lane: quick, slow, passwords.",
+        labelNames,
+        registers: [registry],
+        collect() {
+          for (const [lane, { waiting }] of lanes) this.set({ lane }, waiting);
+        },
+      });
+      new Gauge({
+        name: "qsp_lane_callers",
+        help: "Callers that have work in a lane; they are served in turn.",
+        labelNames,
+        registers: [registry],
+        collect() {
+          for (const [lane, { callers }] of lanes) this.set({ lane }, callers);
+        },
+      });
+      new Counter({
+        name: "qsp_lane_refused_total",
+        help: "Pieces of work that were refused because their caller's work would wait too long, by lane.",
+        labelNames,
+        registers: [registry],
+        collect() {
+          this.reset();
+          for (const [lane, { refused }] of lanes) this.inc({ lane }, refused);
+        },
+      });
       new Gauge({
         name: "qsp_crypto_queue_depth",
         help: "Cryptographic operations that were asked for and have not ended.",

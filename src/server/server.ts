@@ -34,6 +34,7 @@ import {
   requireAccess,
   streamAccessInterceptor,
 } from "./interceptors/access.ts";
+import { callerInterceptor, chargeTo } from "./interceptors/caller.ts";
 import { deadlineInterceptor } from "./interceptors/deadline.ts";
 import { type ExplainFailure, errorInterceptor } from "./interceptors/errors.ts";
 import { idempotencyInterceptor } from "./interceptors/idempotency.ts";
@@ -322,6 +323,7 @@ function createInterceptors(
     errorInterceptor(explainFailure),
     statusInterceptor(),
     deadlineInterceptor(limits.maxCallMs),
+    callerInterceptor,
     ...(access ? [streamAccessInterceptor()] : []),
     validationInterceptor(),
     idempotencyInterceptor(),
@@ -464,7 +466,7 @@ async function requireMetricsReader(
         path: "/metrics",
       },
     );
-  const { role } = await access.authenticate(authorization ?? null);
+  const { role } = await chargeTo("tokens for /metrics", () => access.authenticate(authorization ?? null));
   if (role === "auditor" || role === "admin") return;
   throw refuse(
     "ROLE_MISSING",

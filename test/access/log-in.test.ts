@@ -7,9 +7,11 @@ import { pino } from "pino";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { networksOf } from "../../src/server/client-address.ts";
 import { createAttempts } from "../../src/services/pqc/attempts.ts";
 import type { Issuer } from "../../src/services/pqc/issuer.ts";
 import { logInUsers } from "../../src/services/pqc/log-in.ts";
+import { createPasswordLane, type PasswordTurn } from "../../src/services/pqc/password-lane.ts";
 import { hashPassword, verifyPassword } from "../../src/services/pqc/passwords.ts";
 import type { UserStore } from "../../src/services/pqc/users.ts";
 import { failureOf, type Refusal, refusal } from "../refusal.ts";
@@ -273,6 +275,112 @@ describe("the limit of log-ins that fail", { timeout }, () => {
       failed: 4,
       limited: 996,
     });
+  });
+});
+
+describe("the limit of log-ins that fail, of networks and of known users", () => {
+  /** Log-ins of two users, of which 3 may fail in a minute. */
+  function start() {
+    const passwordHash = hashCheaply(password);
+    const about = { role: "user", generation: "1", createdAt: new Date(0), passwordHash } as const;
+    const users: Pick<UserStore, "find"> = {
+      find: async (name) => (["ada", "grace"].includes(name) ? { name, ...about } : undefined),
+    };
+    const issuer: Pick<Issuer, "issue"> = {
+      issue: async (subject) => ({ token: `of ${subject}`, expiresAt: new Date(0) }),
+    };
+    const turns: PasswordTurn[] = [];
+    const logIn = logInUsers({
+      issuer: issuer as Issuer,
+      users: users as UserStore,
+      attempts: createAttempts(3),
+      networksOf,
+      verifyPassword: (given, hash, turn) => {
+        turns.push(turn);
+        return verifyPassword(given, hash);
+      },
+    });
+    const from = (clientAddress: string, username: string, given = password) =>
+      logIn({ username, password: given, clientAddress });
+    return { from, turns };
+  }
+
+  it.each([
+    ["/56", (i: number) => `2001:db8:0:120${i}::1`, "2001:db8:0:12ff::1"],
+    ["/48", (i: number) => `2001:db8:0:${i}00::1`, "2001:db8:0:ffff::1"],
+  ])("is that of the whole %s of an address of IPv6", async (_, addressOf, inside) => {
+    const { from } = start();
+    for (let i = 1; i <= 3; i += 1)
+      expect(await refusal(from(addressOf(i), freshName(), wrong))).toEqual(failed);
+    expect(await refusal(from(inside, "ada"))).toEqual(limited);
+    expect(await from("2001:db8:1::1", "ada")).toHaveProperty("token");
+  });
+
+  it("of a name does not lock its user out where they logged in before", async () => {
+    const { from } = start();
+    await from("192.0.2.1", "ada");
+    for (let i = 1; i <= 3; i += 1) await refusal(from(`198.51.100.${i}`, "ada", wrong));
+    expect(await refusal(from("198.51.100.4", "ada"))).toEqual(limited);
+    expect(await from("192.0.2.1", "ada")).toHaveProperty("token");
+  });
+
+  it("of a network does not lock those users out who logged in there before", async () => {
+    const { from } = start();
+    await from("192.0.2.1", "ada");
+    await failTimes(3, () => from("192.0.2.1", freshName(), wrong));
+    expect(await refusal(from("192.0.2.1", "grace"))).toEqual(limited);
+    expect(await from("192.0.2.1", "ada")).toHaveProperty("token");
+  });
+
+  it("holds for a known user in a known network too", async () => {
+    const { from } = start();
+    await from("192.0.2.1", "ada");
+    await failTimes(3, () => from("192.0.2.1", "ada", wrong));
+    expect(await refusal(from("192.0.2.1", "ada"))).toEqual(limited);
+  });
+
+  it("does not make a network known by a log-in that fails", async () => {
+    const { from } = start();
+    await failTimes(3, () => from("192.0.2.1", "ada", wrong));
+    expect(await refusal(from("192.0.2.1", "ada"))).toEqual(limited);
+  });
+
+  it("leaves a check the turn of its widest network, and a known user one of their own", async () => {
+    const { from, turns } = start();
+    await from("2001:db8:1:2::3", "ada");
+    await from("2001:db8:1:2::4", "ada");
+    expect(turns).toEqual([
+      { network: "2001:db8:1::/48", knownName: undefined },
+      { network: "2001:db8:1:2::/64", knownName: "ada" },
+    ]);
+  });
+});
+
+describe("the lane of passwords", () => {
+  it("serves networks in turn, and known users first", async () => {
+    const { lane, verify } = createPasswordLane({ maxChecks: 1, maxWaitMs: 60_000 });
+    const hash = hashCheaply(password);
+    const order: string[] = [];
+    const ask = async (network: string, knownName?: string): Promise<void> => {
+      await verify(password, hash, { network, knownName });
+      order.push(knownName ?? network);
+    };
+    const asked = ["m", "m", "m", "m"].map((network) => ask(network));
+    asked.push(ask("a"), ask("b"), ask("m", "grace"));
+    expect([lane.waiting, lane.callers]).toEqual([6, 4]);
+    await Promise.all(asked);
+    expect(order).toEqual(["m", "grace", "m", "a", "b", "m", "m"]);
+  });
+
+  it("refuses a network that has more than fits, and no other", async () => {
+    const { lane, verify } = createPasswordLane({ maxChecks: 1, maxWaitMs: 600 });
+    const hash = hashCheaply(password);
+    const ask = (network: string) => verify(password, hash, { network, knownName: undefined });
+    const asked = [ask("m"), ask("m"), ask("m")];
+    await expect(ask("m")).rejects.toMatchObject({ name: "CryptoBusy" });
+    expect(await ask("a")).toBe(true);
+    expect(await Promise.all(asked)).toEqual([true, true, true]);
+    expect(lane.refused).toBe(1);
   });
 });
 

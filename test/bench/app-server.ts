@@ -3,7 +3,7 @@ import os from "node:os";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { pino } from "pino";
 
-process.env.UV_THREADPOOL_SIZE ??= String(os.availableParallelism());
+process.env.UV_THREADPOOL_SIZE ??= String(os.availableParallelism() + 2);
 const { createApp } = await import("../../src/app.ts");
 const { readConfig } = await import("../../src/config.ts");
 

@@ -1,12 +1,14 @@
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { queueProvider } from "../../src/crypto/queued-provider.ts";
 import { WorkQueue } from "../../src/crypto/work-queue.ts";
 
 const algorithm = "SLH-DSA-SHA2-128s";
 
+vi.setConfig({ testTimeout: 60_000 });
+
 async function createProvider(maxWaitMs: number) {
-  const queue = new WorkQueue({ threads: 2, maxWaitMs });
+  const queue = new WorkQueue({ threads: 2, maxWaitMs, maxBacklogMs: 60_000 });
   const provider = queueProvider(await createCryptoProvider("openssl"), queue);
   onTestFinished(() => provider.close());
   return { provider, queue };
@@ -28,7 +30,7 @@ it("signs what a message was when it was asked, though the caller overwrites it 
   );
 });
 
-it("opens a key in the lane of slow work, and never refuses to", async () => {
+it("opens a key in the lane of slow work, and lets it wait as long as a batch", async () => {
   const { provider, queue } = await createProvider(0);
   const { secretKey } = await provider.generateKeyPair(algorithm);
   const raw = secretKey.exportRaw();
@@ -38,4 +40,22 @@ it("opens a key in the lane of slow work, and never refuses to", async () => {
   const opened = await Promise.all(opening);
   expect(opened.map((key) => key.exportRaw())).toEqual([raw, raw, raw]);
   expect(queue.depth).toBe(0);
+});
+
+it("charges the caller of the moment; the system form charges nobody, and is not refused", async () => {
+  const queue = new WorkQueue({ threads: 1, maxWaitMs: 1, maxBacklogMs: 1 });
+  let caller = "mallory";
+  const provider = queueProvider(await createCryptoProvider("openssl"), queue, () => caller);
+  onTestFinished(() => provider.close());
+  const made = ["mallory", "mallory", "ada"].map((name) => {
+    caller = name;
+    return provider.patient.generateKeyPair(algorithm).then(
+      () => `${name} made one`,
+      (error: Error) => `${name}: ${error.name}`,
+    );
+  });
+  const checked = [provider.system, provider.system].map((system) => system.generateKeyPair(algorithm));
+  expect(queue.slow.callers + queue.quick.callers).toBe(3);
+  expect(await Promise.all(made)).toEqual(["mallory made one", "mallory: CryptoBusy", "ada made one"]);
+  expect(await Promise.all(checked)).toHaveLength(2);
 });

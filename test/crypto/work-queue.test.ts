@@ -1,19 +1,24 @@
 import { describe, expect, it } from "vitest";
-import { CryptoBusy, WorkQueue } from "../../src/crypto/work-queue.ts";
+import { CryptoBusy, systemCaller, WorkQueue } from "../../src/crypto/work-queue.ts";
 
 const maxWaitMs = 1000;
 
+/** Milliseconds; more than any test has. */
+const anyBacklogMs = 1e6;
+
 /** A queue on a clock that stands until it is told, and what reached its threads, in order. */
-function createQueue(threads: number) {
+function createQueue(threads: number, maxBacklogMs = anyBacklogMs) {
   let nowMs = 0;
   const begun: string[] = [];
   const pieces = new Map<string, PromiseWithResolvers<string>>();
-  const queue = new WorkQueue({ threads, maxWaitMs, now: () => nowMs });
+  const queue = new WorkQueue({ threads, maxWaitMs, maxBacklogMs, now: () => nowMs });
   const ask =
-    (kind: string, guessMs: number, isPatient: boolean) =>
-    (name: string): Promise<string> =>
+    (kind: string, guessMs: number, isPatient: boolean, extraMs = 0) =>
+    (name: string, caller = "ada"): Promise<string> =>
       queue.run({
         kind,
+        caller,
+        extraMs,
         guessMs,
         isPatient,
         start: () => {
@@ -47,11 +52,15 @@ function outcome(work: Promise<string>): Promise<string> {
 }
 
 describe("WorkQueue", () => {
-  it("hands quick work to the threads at once, however much there is", () => {
-    const { quick, begun } = createQueue(2);
+  it("hands the threads 10 ms of quick work each, and the rest as they do it", async () => {
+    const { ask, begun, end } = createQueue(2);
+    const quick = ask("verify", 2, false);
     const names = Array.from({ length: 100 }, (_, i) => `quick ${i}`);
-    for (const name of names) void quick(name);
-    expect(begun).toEqual(names);
+    const all = names.map((name) => quick(name));
+    expect(begun).toEqual(names.slice(0, 10));
+    end("quick 0", 2);
+    await all[0];
+    expect(begun).toEqual(names.slice(0, 11));
   });
 
   it.each([
@@ -137,7 +146,7 @@ describe("WorkQueue", () => {
     expect(queue.expectedSlowWaitMs).toBe(600);
   });
 
-  it("never refuses patient work", async () => {
+  it("lets patient work wait", async () => {
     const { patient, begun, queue, end } = createQueue(2);
     const all = Array.from({ length: 20 }, (_, i) => patient(`slow ${i}`));
     expect([queue.depth, queue.expectedSlowWaitMs]).toEqual([20, 12_000]);
@@ -163,6 +172,7 @@ describe("WorkQueue", () => {
     const first = patient("slow 1");
     const broken = queue.run<string>({
       kind: "sign SLH-DSA-SHAKE-192s",
+      caller: "ada",
       guessMs: 600,
       isPatient: true,
       start: () => {
@@ -231,5 +241,101 @@ describe("WorkQueue", () => {
     void patient("slow 2");
     void patient("slow 3");
     expect(begun).toEqual(["slow 1", "slow 2"]);
+  });
+});
+
+/** Lets promises that are resolved begin what comes next. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+}
+
+describe("WorkQueue with several callers", () => {
+  /** Ends what was begun, in its order, until nothing is left. */
+  async function drain({ begun, end }: Pick<ReturnType<typeof createQueue>, "begun" | "end">): Promise<void> {
+    for (let i = 0; i < begun.length; i += 1) {
+      end(begun[i] ?? "", 1);
+      await settle();
+    }
+  }
+
+  it.each([
+    ["slow", 600],
+    ["quick", 10],
+  ])("serves them in turn, however much one of them has asked for: %s work", async (_, costMs) => {
+    const { ask, begun, end } = createQueue(1);
+    const sign = ask("sign", costMs, true);
+    for (const name of ["m1", "m2", "m3", "m4", "m5"]) void sign(name, "mallory");
+    for (const name of ["a1", "a2"]) void sign(name, "ada");
+    await drain({ begun, end });
+    expect(begun).toEqual(["m1", "m2", "a1", "m3", "a2", "m4", "m5"]);
+  });
+
+  it("charges each what its work costs", async () => {
+    const { ask, begun, end } = createQueue(1);
+    void ask("verify", 20, true)("first", "bob");
+    for (const name of ["m1", "m2", "m3"]) void ask("sign", 8, true)(name, "mallory");
+    for (const name of ["a1", "a2", "a3", "a4", "a5"]) void ask("decapsulate", 2, true)(name, "ada");
+    await drain({ begun, end });
+    expect(begun).toEqual(["first", "m1", "a1", "a2", "a3", "a4", "m2", "a5", "m3"]);
+  });
+
+  it("charges a long message for its length", async () => {
+    const { ask, begun, end } = createQueue(1);
+    void ask("verify", 20, true)("first", "bob");
+    for (const name of ["m1", "m2"]) void ask("sign", 1, true, 9)(name, "mallory");
+    for (const name of ["a1", "a2", "a3"]) void ask("sign", 1, true)(name, "ada");
+    await drain({ begun, end });
+    expect(begun).toEqual(["first", "m1", "a1", "a2", "a3", "m2"]);
+  });
+
+  it("gives nobody credit for having been idle", async () => {
+    const { ask, begun, end } = createQueue(1);
+    const sign = ask("sign", 10, true);
+    for (const name of ["m1", "m2", "m3", "m4", "m5", "m6"]) void sign(name, "mallory");
+    end("m1", 10);
+    await settle();
+    for (const name of ["a1", "a2", "a3"]) void sign(name, "ada");
+    await drain({ begun, end });
+    expect(begun).toEqual(["m1", "m2", "a1", "m3", "a2", "m4", "a3", "m5", "m6"]);
+  });
+
+  it("never refuses a caller for the work of another", async () => {
+    const { ask, queue } = createQueue(2, 5000);
+    const batch = ask("sign SLH-DSA-SHAKE-192s", 600, true);
+    const sign = ask("sign SLH-DSA-SHAKE-192s", 600, false);
+    const batches = Array.from({ length: 100 }, (_, i) => outcome(batch(`m${i}`, "mallory")));
+    expect(await Promise.race([...batches].reverse())).toBe("busy");
+    expect(await outcome(sign("m", "mallory"))).toBe("busy");
+    void sign("a", "ada");
+    expect(queue.slow.refused).toBe(92);
+    expect(queue.slow.callers).toBe(2);
+  });
+
+  it("refuses patient work of a caller who has too much of it", async () => {
+    const { patient } = createQueue(2, 1500);
+    void patient("1");
+    void patient("2");
+    void patient("3");
+    await expect(patient("4")).rejects.toMatchObject({ name: "CryptoBusy", retryMs: 1800 });
+  });
+
+  it("leaves each caller less to wait for the more they are", async () => {
+    const { slow } = createQueue(2);
+    void slow("a1", "ada");
+    void slow("b1", "bob");
+    // A second piece of ada's would begin after her first and bob's first.
+    expect(await outcome(slow("a2", "ada"))).toBe("busy");
+    void slow("c1", "carol");
+  });
+
+  it("does the server's own work first, and refuses none of it", async () => {
+    const { ask, begun, end } = createQueue(1, 1);
+    const sign = ask("sign", 20, true);
+    void sign("first", "bob");
+    for (const name of ["a1", "b1"]) void sign(name, name);
+    for (let i = 0; i < 100; i += 1) void sign(`s${i}`, systemCaller);
+    await drain({ begun, end });
+    expect(begun).toHaveLength(103);
+    expect(begun.slice(-2)).toEqual(["a1", "b1"]);
   });
 });

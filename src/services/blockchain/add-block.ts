@@ -84,7 +84,8 @@ async function appendAll(
   }
   const blocks = await Promise.all(
     placed.map(async ({ content, blockHash, secretKey }): Promise<Block> => {
-      const signature = await parts.provider.patient.sign(secretKey, Buffer.from(blockHash, "hex"));
+      // The transaction waits for it, and all that write wait for the transaction.
+      const signature = await parts.provider.system.sign(secretKey, Buffer.from(blockHash, "hex"));
       return { ...content, blockHash, signature };
     }),
   );

@@ -1,0 +1,133 @@
+/**
+ * A queue that serves callers in turn and charges each what its items cost: start-time fair queueing, the discipline
+ * that routers use for packets. Every item has a start time on a virtual clock: the end of the item before it of the
+ * same caller, or now. The item with the earliest start is next. A caller with a thousand items therefore moves no
+ * other caller's first item back, and one expensive item counts as much as many cheap ones.
+ */
+
+/** An item that waits. */
+interface Entry<Item> {
+  readonly item: Item;
+  /** On the virtual clock. */
+  readonly startMs: number;
+}
+
+/** The items of one caller, oldest first. */
+interface Flow<Item> {
+  readonly waiting: Entry<Item>[];
+  /** Orders callers whose items have the same start. */
+  order: number;
+  /** When the newest item ends, on the virtual clock. */
+  endMs: number;
+}
+
+/** What an item is pushed with. */
+export interface Charge {
+  /** Who pays for it. */
+  readonly caller: string;
+  /** Milliseconds of one thread. */
+  readonly costMs: number;
+  /** Milliseconds of the virtual clock by which the item goes before those of callers without such a credit. */
+  readonly creditMs?: number;
+}
+
+/** Callers to remember beside those that wait; they are looked through only beyond that. */
+const maxRemembered = 1000;
+
+/** Serves callers in turn, by cost. */
+export class FairQueue<Item> {
+  readonly #flows = new Map<string, Flow<Item>>();
+  /** Flows that wait, as a binary heap: the one whose oldest item starts earliest is at 0. */
+  readonly #heap: Flow<Item>[] = [];
+  /** The virtual clock: the start of the item that was served last. */
+  #nowMs = 0;
+  #pushed = 0;
+  #size = 0;
+
+  /** Items that wait. */
+  get size(): number {
+    return this.#size;
+  }
+
+  push(item: Item, { caller, costMs, creditMs = 0 }: Charge): void {
+    const flow = this.#flows.get(caller) ?? { waiting: [], order: 0, endMs: Number.NEGATIVE_INFINITY };
+    this.#flows.set(caller, flow);
+    const startMs = Math.max(this.#nowMs - creditMs, flow.endMs);
+    flow.endMs = startMs + costMs;
+    flow.waiting.push({ item, startMs });
+    this.#size += 1;
+    if (flow.waiting.length > 1) return;
+    this.#pushed += 1;
+    flow.order = this.#pushed;
+    this.#heap.push(flow);
+    this.#raise(this.#heap.length - 1);
+  }
+
+  /** Takes the next item; undefined if none waits. */
+  pop(): Item | undefined {
+    const [first] = this.#heap;
+    const entry = first?.waiting.shift();
+    if (first === undefined || entry === undefined) return undefined;
+    this.#size -= 1;
+    // A credit sets the clock of its caller back, not that of all.
+    this.#nowMs = Math.max(this.#nowMs, entry.startMs);
+    this.#pushed += 1;
+    first.order = this.#pushed;
+    if (first.waiting.length === 0) this.#removeFirst();
+    else this.#lower(0);
+    if (this.#size === 0) this.#restart();
+    else if (this.#flows.size > this.#heap.length + maxRemembered) this.#forgetIdle();
+    return entry.item;
+  }
+
+  /** Nobody waits, so nobody owes anybody a turn. */
+  #restart(): void {
+    this.#flows.clear();
+    this.#nowMs = 0;
+  }
+
+  #forgetIdle(): void {
+    for (const [caller, { waiting, endMs }] of this.#flows)
+      if (waiting.length === 0 && endMs <= this.#nowMs) this.#flows.delete(caller);
+  }
+
+  #removeFirst(): void {
+    const last = this.#heap.pop();
+    if (last === undefined || this.#heap.length === 0) return;
+    this.#heap[0] = last;
+    this.#lower(0);
+  }
+
+  #raise(from: number): void {
+    for (let index = from; index > 0; ) {
+      const parent = (index - 1) >> 1;
+      if (!this.#isBefore(index, parent)) return;
+      this.#swap(index, parent);
+      index = parent;
+    }
+  }
+
+  #lower(from: number): void {
+    for (let index = from; ; ) {
+      let least = index;
+      for (const child of [2 * index + 1, 2 * index + 2])
+        if (child < this.#heap.length && this.#isBefore(child, least)) least = child;
+      if (least === index) return;
+      this.#swap(index, least);
+      index = least;
+    }
+  }
+
+  #isBefore(left: number, right: number): boolean {
+    const [a, b] = [this.#heap[left], this.#heap[right]];
+    const [aMs = 0, bMs = 0] = [a?.waiting[0]?.startMs, b?.waiting[0]?.startMs];
+    return aMs === bMs ? (a?.order ?? 0) < (b?.order ?? 0) : aMs < bMs;
+  }
+
+  #swap(left: number, right: number): void {
+    const [a, b] = [this.#heap[left], this.#heap[right]];
+    if (a === undefined || b === undefined) return;
+    this.#heap[left] = b;
+    this.#heap[right] = a;
+  }
+}

@@ -1,0 +1,32 @@
+/** Remembers from which networks users logged in, in the memory of this server: a restart forgets it. */
+
+/** The networks of users. */
+export interface KnownNetworks {
+  /** Tells whether a user of this name has logged in from this network. */
+  has(name: string, network: string): boolean;
+  /** Notes that a user of this name has logged in from this network. */
+  remember(name: string, network: string): void;
+}
+
+/** Users, and networks of each, to remember. Beyond that the one that was used least recently is forgotten. */
+const maxUsers = 10_000;
+const maxNetworks = 20;
+
+/** Makes the memory, which is empty. */
+export function createKnownNetworks(): KnownNetworks {
+  const users = new Map<string, Set<string>>();
+  return {
+    has: (name, network) => users.get(name)?.has(network) ?? false,
+    remember(name, network) {
+      const networks = users.get(name) ?? new Set();
+      users.delete(name);
+      users.set(name, networks);
+      networks.delete(network);
+      networks.add(network);
+      const [oldestNetwork] = networks;
+      if (networks.size > maxNetworks && oldestNetwork !== undefined) networks.delete(oldestNetwork);
+      const [oldestUser] = users.keys();
+      if (users.size > maxUsers && oldestUser !== undefined) users.delete(oldestUser);
+    },
+  };
+}

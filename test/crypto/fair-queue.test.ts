@@ -1,0 +1,91 @@
+import { describe, expect, it } from "vitest";
+import { FairQueue } from "../../src/crypto/fair-queue.ts";
+
+/** Pushes `count` items of a caller, named after it: a1, a2, … */
+function fill(queue: FairQueue<string>, caller: string, count: number, costMs = 1, creditMs = 0): void {
+  for (let i = 1; i <= count; i += 1) queue.push(`${caller}${i}`, { caller, costMs, creditMs });
+}
+
+function drain(queue: FairQueue<string>, most = Number.POSITIVE_INFINITY): string[] {
+  const items: string[] = [];
+  for (let item = queue.pop(); item !== undefined; item = queue.pop()) {
+    items.push(item);
+    if (items.length === most) break;
+  }
+  return items;
+}
+
+describe("FairQueue", () => {
+  it("gives nothing when it is empty", () => {
+    const queue = new FairQueue<string>();
+    expect([queue.pop(), queue.size]).toEqual([undefined, 0]);
+  });
+
+  it("keeps the order of one caller", () => {
+    const queue = new FairQueue<string>();
+    fill(queue, "a", 4);
+    expect(queue.size).toBe(4);
+    expect(drain(queue)).toEqual(["a1", "a2", "a3", "a4"]);
+  });
+
+  it("serves callers of equal cost in turn, in the order in which they came", () => {
+    const queue = new FairQueue<string>();
+    fill(queue, "c", 3);
+    fill(queue, "a", 2);
+    fill(queue, "b", 1);
+    expect(drain(queue)).toEqual(["c1", "a1", "b1", "c2", "a2", "c3"]);
+  });
+
+  it("gives each of a thousand callers the same cost, whatever their items cost", () => {
+    const queue = new FairQueue<string>();
+    const costs = new Map<string, number>(
+      Array.from({ length: 1000 }, (_, i) => [`caller${i}:`, 1 + (i % 7)]),
+    );
+    for (const [caller, costMs] of costs) fill(queue, caller, 210 / costMs, costMs);
+    const served = new Map<string, number>();
+    // Half of all that there is.
+    for (let totalMs = 0; totalMs < 105_000; ) {
+      const caller = (queue.pop() ?? "").replace(/\d+$/, "");
+      const costMs = costs.get(caller) ?? Number.NaN;
+      served.set(caller, (served.get(caller) ?? 0) + costMs);
+      totalMs += costMs;
+    }
+    expect(Math.max(...served.values()) - Math.min(...served.values())).toBeLessThanOrEqual(2 * 7);
+    expect(served.size).toBe(1000);
+  });
+
+  it("serves a caller who comes late before those who have had their turn", () => {
+    const queue = new FairQueue<string>();
+    fill(queue, "m", 1000);
+    drain(queue, 500);
+    fill(queue, "a", 2);
+    expect(drain(queue, 4)).toEqual(["a1", "m501", "a2", "m502"]);
+  });
+
+  it("gives a caller with a credit as much before the others, and then a turn like theirs", () => {
+    const queue = new FairQueue<string>();
+    fill(queue, "m", 4, 10);
+    drain(queue, 1);
+    fill(queue, "a", 5, 10, 20);
+    expect(drain(queue)).toEqual(["a1", "a2", "a3", "m2", "a4", "m3", "a5", "m4"]);
+  });
+
+  it("remembers no caller once nobody waits", () => {
+    const queue = new FairQueue<string>();
+    fill(queue, "m", 10, 100);
+    drain(queue);
+    fill(queue, "m", 1);
+    fill(queue, "a", 1);
+    expect(drain(queue)).toEqual(["m1", "a1"]);
+  });
+
+  it("serves any number of callers who come once", () => {
+    const queue = new FairQueue<string>();
+    fill(queue, "m", 20_000, 0.5);
+    for (let i = 0; i < 10_000; i += 1) {
+      queue.push(`once ${i}`, { caller: `caller ${i}`, costMs: 1 });
+      drain(queue, 2);
+    }
+    expect(queue.size).toBe(10_000);
+  });
+});
