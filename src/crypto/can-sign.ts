@@ -1,15 +1,31 @@
 import type { SignatureAlgorithm } from "./algorithms.ts";
+import { keepFor } from "./keep-for.ts";
 import type { CryptoProvider } from "./provider.ts";
 
-/** Tells whether an algorithm works now, by signing and verifying with a pair made for it. */
-export async function canSign(provider: CryptoProvider, algorithm: SignatureAlgorithm): Promise<boolean> {
+/** Milliseconds for which the result of a check of health holds: checks are public, and cost a signature. */
+export const healthMs = 5000;
+
+/**
+ * Makes the check whether algorithms work now. It signs and verifies with a pair made for it, at most once in
+ * `healthMs` for all that ask.
+ */
+export function createSignCheck<Name extends SignatureAlgorithm>(
+  provider: CryptoProvider,
+  algorithms: readonly Name[],
+): () => Promise<ReadonlySet<Name>> {
+  return keepFor(healthMs, async () => {
+    const working = await Promise.all(algorithms.map((algorithm) => canSign(provider, algorithm)));
+    return new Set(algorithms.filter((_, i) => working[i]));
+  });
+}
+
+async function canSign({ system }: CryptoProvider, algorithm: SignatureAlgorithm): Promise<boolean> {
   const message = new TextEncoder().encode("is it working?");
   try {
-    const { patient } = provider;
-    const { publicKey, secretKey } = await patient.generateKeyPair(algorithm);
-    return await patient.verify(publicKey, message, await patient.sign(secretKey, message));
+    const { publicKey, secretKey } = await system.generateKeyPair(algorithm);
+    return await system.verify(publicKey, message, await system.sign(secretKey, message));
   } catch {
-    // Why not is for the calls that need it to say; this one is asked whether.
+    // The calls that need the algorithm report the cause; this one reports only whether it works.
     return false;
   }
 }

@@ -2,7 +2,7 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { DappService } from "#gen/dapp/dapp_service_pb.ts";
-import { canSign } from "../../crypto/can-sign.ts";
+import { createSignCheck } from "../../crypto/can-sign.ts";
 import { damageOf, readPage } from "../../fields.ts";
 import type { OnceCall } from "../../storage/once.ts";
 import { listSeenBy, type Viewer } from "../../storage/ownership.ts";
@@ -22,6 +22,7 @@ export interface DappServiceParts extends DappParts {
 /** Makes the implementation. */
 export function dappService(parts: DappServiceParts): ServiceImpl<typeof DappService> {
   const { provider, store, contracts, viewerOf, onceOf } = parts;
+  const listWorking = createSignCheck(provider, ["ECDSA-P256", "ML-DSA-65"]);
   return {
     deployContract: ({ code, name }, context) =>
       deployContract(parts, { code, name, owner: viewerOf(context).user, once: onceOf(context) }),
@@ -42,11 +43,9 @@ export function dappService(parts: DappServiceParts): ServiceImpl<typeof DappSer
       return { contracts: rows.map(pack), nextPageToken, totalSize: await contracts.count(viewer) };
     },
     getHealth: async () => {
-      const [count, ecdsaAvailable, mlDsa65Available] = await Promise.all([
-        store.ifReachable(() => contracts.count()),
-        canSign(provider, "ECDSA-P256"),
-        canSign(provider, "ML-DSA-65"),
-      ]);
+      const [count, working] = await Promise.all([store.ifReachable(() => contracts.count()), listWorking()]);
+      const ecdsaAvailable = working.has("ECDSA-P256");
+      const mlDsa65Available = working.has("ML-DSA-65");
       const isUp = count !== undefined && ecdsaAvailable && mlDsa65Available;
       return { serviceStatus: isUp ? "UP" : "DOWN", ecdsaAvailable, mlDsa65Available };
     },

@@ -3,7 +3,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { DeviceSchema, IotService, SendTelemetryRequest } from "#gen/iot/iot_service_pb.ts";
-import { canSign } from "../../crypto/can-sign.ts";
+import { createSignCheck } from "../../crypto/can-sign.ts";
 import { partsOf, readPage } from "../../fields.ts";
 import type { OnceCall } from "../../storage/once.ts";
 import { listSeenBy, type Viewer } from "../../storage/ownership.ts";
@@ -28,6 +28,7 @@ export interface IotServiceParts extends IotParts {
 export function iotService(parts: IotServiceParts): ServiceImpl<typeof IotService> {
   const { provider, store, devices, issueToken, viewerOf, onceOf } = parts;
   const readings = createReadingChecks(parts);
+  const listWorking = createSignCheck(provider, [deviceAlgorithm, vendorAlgorithm]);
   const senderOf = (context: HandlerContext) => ({ viewer: viewerOf(context), signal: context.signal });
   return {
     registerDevice: (req, context) =>
@@ -62,11 +63,12 @@ export function iotService(parts: IotServiceParts): ServiceImpl<typeof IotServic
       signature: await simulatedSign(parts, deviceId, data, viewerOf(context)),
     }),
     getHealth: async () => {
-      const [deviceCount, mlDsa44Available, mlDsa87Available] = await Promise.all([
+      const [deviceCount, working] = await Promise.all([
         store.ifReachable(() => devices.count()),
-        canSign(provider, deviceAlgorithm),
-        canSign(provider, vendorAlgorithm),
+        listWorking(),
       ]);
+      const mlDsa44Available = working.has(deviceAlgorithm);
+      const mlDsa87Available = working.has(vendorAlgorithm);
       const isUp = deviceCount !== undefined && mlDsa44Available && mlDsa87Available;
       return {
         serviceStatus: isUp ? "UP" : "DOWN",

@@ -1,8 +1,10 @@
 /** Issues and checks the server's tokens: ML-DSA-65 JWTs (RFC 9964), with a key that survives a restart. */
 
+import { healthMs } from "../../crypto/can-sign.ts";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import { type PublicJwk, toPublicJwk } from "../../crypto/jwk.ts";
 import { type JwtVerification, signJwt, verifyJwt } from "../../crypto/jwt.ts";
+import { keepFor } from "../../crypto/keep-for.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../../crypto/provider.ts";
 import { repeat } from "../../storage/repeat.ts";
 import { importSealedKey, lendSecret } from "../../storage/sealed-keys.ts";
@@ -54,7 +56,10 @@ export interface Issuer {
   check(token: string): Promise<TokenCheck>;
   /** Tells whether tokens that a key signed are still accepted. */
   acceptsKey(keyId: string): boolean;
-  /** Tells whether tokens can be signed and verified now, by doing both with the key that signs them. */
+  /**
+   * Tells whether tokens can be signed and verified now, by doing both with the key that signs them, at most once in
+   * `healthMs` for all that ask.
+   */
   isWorking(): Promise<boolean>;
   /** The public keys that verify tokens which may still live; the one that signs first. */
   publicJwks(): Promise<readonly PublicJwk[]>;
@@ -172,17 +177,17 @@ export async function openIssuer({ provider, store, now }: IssuerParts): Promise
       };
     },
     acceptsKey: (keyId) => listLiving().some(({ record }) => record.keyId === keyId),
-    async isWorking() {
+    isWorking: keepFor(healthMs, async () => {
       const message = new TextEncoder().encode("is the issuer working?");
       try {
         const { secretKey } = signer ?? (await findSigner());
-        const signature = await provider.patient.sign(secretKey, message);
-        return await provider.patient.verify(secretKey.publicKey, message, signature);
+        const signature = await provider.system.sign(secretKey, message);
+        return await provider.system.verify(secretKey.publicKey, message, signature);
       } catch {
         // Why not is for the calls that need it to say; this one is asked whether.
         return false;
       }
-    },
+    }),
     async publicJwks() {
       await refresh();
       return listLiving().map(({ jwk }) => jwk);

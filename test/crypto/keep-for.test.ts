@@ -1,0 +1,94 @@
+import { describe, expect, it } from "vitest";
+import { createSignCheck, healthMs } from "../../src/crypto/can-sign.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { keepFor } from "../../src/crypto/keep-for.ts";
+import type { CryptoProvider } from "../../src/crypto/provider.ts";
+
+/** A result that is kept for 5 seconds, on a clock that stands until it is told. */
+function createKept(compute: (count: number) => Promise<string>) {
+  let nowMs = 0;
+  let count = 0;
+  const ask = keepFor(
+    5000,
+    () => {
+      count += 1;
+      return compute(count);
+    },
+    () => nowMs,
+  );
+  const setTime = (ms: number): void => {
+    nowMs = ms;
+  };
+  return { ask, setTime };
+}
+
+describe("keepFor", () => {
+  it("computes once for all that ask at the same time", async () => {
+    const gate = Promise.withResolvers<void>();
+    const { ask } = createKept(async (count) => {
+      await gate.promise;
+      return `result ${count}`;
+    });
+    const asked = Array.from({ length: 1000 }, ask);
+    gate.resolve();
+    expect(new Set(await Promise.all(asked))).toEqual(new Set(["result 1"]));
+  });
+
+  it("gives the same result for some time after it was computed, and then computes again", async () => {
+    const { ask, setTime } = createKept(async (count) => `result ${count}`);
+    expect(await ask()).toBe("result 1");
+    setTime(4999);
+    expect(await ask()).toBe("result 1");
+    setTime(5000);
+    expect([await ask(), await ask()]).toEqual(["result 2", "result 2"]);
+  });
+
+  it("counts the time from the end, however long it took to compute", async () => {
+    const gate = Promise.withResolvers<string>();
+    const { ask, setTime } = createKept(() => gate.promise);
+    const first = ask();
+    setTime(60_000);
+    expect(ask()).toBe(first);
+    gate.resolve("late");
+    await first;
+    setTime(64_999);
+    expect(ask()).toBe(first);
+  });
+
+  it("gives a failure again as well", async () => {
+    const { ask, setTime } = createKept((count) => Promise.reject(new Error(`failure ${count}`)));
+    await expect(ask()).rejects.toThrow("failure 1");
+    await expect(ask()).rejects.toThrow("failure 1");
+    setTime(5000);
+    await expect(ask()).rejects.toThrow("failure 2");
+  });
+});
+
+describe("the check whether algorithms work", () => {
+  it("makes one key pair for each, however many ask", async () => {
+    const provider = await createCryptoProvider("openssl");
+    let pairs = 0;
+    const system: CryptoProvider = Object.create(provider, {
+      generateKeyPair: {
+        value: (...args: Parameters<CryptoProvider["generateKeyPair"]>) => {
+          pairs += 1;
+          return provider.generateKeyPair(...args);
+        },
+      },
+      sign: { value: provider.sign.bind(provider) },
+      verify: { value: provider.verify.bind(provider) },
+    });
+    const check = createSignCheck({ ...provider, system }, ["ML-DSA-44", "ECDSA-P256"]);
+    const answers = await Promise.all(Array.from({ length: 300 }, check));
+    expect(new Set(answers)).toEqual(new Set([new Set(["ML-DSA-44", "ECDSA-P256"])]));
+    expect(pairs).toBe(2);
+    await provider.close();
+  });
+
+  it("says so for some seconds if one fails", async () => {
+    const provider = await createCryptoProvider("openssl");
+    await provider.close();
+    expect(await createSignCheck(provider, ["ML-DSA-44"])()).toEqual(new Set());
+    expect(healthMs).toBeGreaterThanOrEqual(2000);
+  });
+});
