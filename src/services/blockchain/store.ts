@@ -92,11 +92,12 @@ const headId = 1;
 
 /** Bytes of blocks to have in memory for one who reads; a block may have 64 KiB, and there may be many who read. */
 const maxReadBytes = 1024 * 1024;
-/** How large a block is, about. */
-const sizeOfBlock = (dataBytes: number, signatureBytes: number): number => dataBytes + signatureBytes + 200;
+/** How large a block is in JSON, about: its bytes in base64, its hashes, its time and the names of all. */
+const sizeOfBlock = (dataBytes: number, signatureBytes: number): number =>
+  ((dataBytes + signatureBytes) * 4) / 3 + 450;
 
-/** How large a validator is in an answer, about: its key, raw and as PEM, and its name. */
-const sizeOfValidator = 6000;
+/** How large a validator is in JSON, about: its key, raw and as PEM, and its name. */
+const sizeOfValidator = 7000;
 
 /** Makes the store of the service on the store of all. */
 export function createChainStore(store: Store): ChainStore {

@@ -44,14 +44,7 @@ export function createDappStore(store: Store): DappStore {
         .orderBy("position")
         .limit(request.limit + 1)
         .execute();
-      const bytesOf = (row: DappContractsTable): number => row.signature.length + row.public_key.length;
-      const page = cutPage(
-        rows,
-        request,
-        listSeenBy(viewer, contractList),
-        ({ position }) => position,
-        bytesOf,
-      );
+      const page = cutPage(rows, request, listSeenBy(viewer, contractList), ({ position }) => position);
       const pack = (row: DappContractsTable): Marked<Contract> => {
         const contract = toContract(row);
         return { ...contract, isIntact: store.isTagged(fieldsOf(contract), row.record_tag) };

@@ -170,13 +170,7 @@ export function createDefiStore(store: Store): DefiStore {
         .orderBy("position")
         .limit(request.limit + 1)
         .execute();
-      const page = cutPage(
-        rows,
-        request,
-        listSeenBy(viewer, walletList),
-        ({ position }) => position,
-        (row) => row.signers.length,
-      );
+      const page = cutPage(rows, request, listSeenBy(viewer, walletList), ({ position }) => position);
       const pack = (row: DefiWalletsTable): Marked<MultisigWallet> => {
         const wallet = toWallet(row);
         return { ...wallet, isIntact: store.isTagged(fieldsOfWallet(wallet), row.record_tag) };
@@ -224,9 +218,8 @@ export function createDefiStore(store: Store): DefiStore {
         .orderBy("position")
         .limit(request.limit + 1)
         .execute();
-      const bytesOf = (row: DefiProposalsTable): number => row.data.length + row.signed_by.length;
       const list = listSeenBy(viewer, proposalList(filter));
-      const page = cutPage(rows, request, list, ({ position }) => position, bytesOf);
+      const page = cutPage(rows, request, list, ({ position }) => position);
       const pack = (row: DefiProposalsTable): Marked<Proposal> => {
         const proposal = toProposal(row);
         return { ...proposal, isIntact: store.isTagged(fieldsOfProposal(proposal), row.record_tag) };

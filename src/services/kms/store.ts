@@ -4,7 +4,7 @@ import type { NewAuditEntry } from "../../storage/audit-chain.ts";
 import { readHead } from "../../storage/audit-log.ts";
 import { changeCounts, readCount, resetCounts } from "../../storage/list-counts.ts";
 import { countedLists, everybody, listSeenBy, type Viewer } from "../../storage/ownership.ts";
-import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
+import { cutPage, type Page, type PageRequest, sizeInJson } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
 import { readTime } from "../../storage/row-values.ts";
 import type { KmsKeysTable, Schema } from "../../storage/schema.ts";
@@ -116,7 +116,7 @@ export function createKmsStore(store: Store): KmsStore {
         .limit(request.limit + 1)
         .execute();
       const list = listSeenBy(viewer, keyListName(filter));
-      const page = cutPage(rows, request, list, ({ position }) => position);
+      const page = cutPage(rows, request, list, ({ position }) => position, sizeOfListed);
       return { ...page, rows: page.rows.map((row) => readRow(store, row)) };
     },
 
@@ -316,4 +316,9 @@ function toRecord(row: KmsKeysTable): KeyRecord {
     owner: row.owner,
     createdAt: readTime(row.created_at_ms),
   };
+}
+
+/** How large a key is in a list, in JSON, about: without its public key. */
+function sizeOfListed({ public_key: _, ...row }: KmsKeysTable): number {
+  return sizeInJson(row);
 }

@@ -1,7 +1,7 @@
 /** What the token service keeps: tokens, and how each went from owner to owner. */
 import { changeCounts, readCount } from "../../storage/list-counts.ts";
 import { countedLists, everybody, isSeenBy, listSeenBy, type Viewer } from "../../storage/ownership.ts";
-import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
+import { cutPage, type Page, type PageRequest, sizeInJson } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
 import { readTime } from "../../storage/row-values.ts";
 import type { NftTokensTable, NftTransfersTable } from "../../storage/schema.ts";
@@ -106,7 +106,13 @@ export function createNftStore(store: Store): NftStore {
         .orderBy("position")
         .limit(request.limit + 1)
         .execute();
-      const page = cutPage(rows, request, listSeenBy(viewer, tokenList(owner)), ({ position }) => position);
+      const page = cutPage(
+        rows,
+        request,
+        listSeenBy(viewer, tokenList(owner)),
+        ({ position }) => position,
+        sizeOfListed,
+      );
       const pack = (row: NftTokensTable): StoredToken => {
         const token = toToken(row);
         return { token, isIntact: store.isTagged(fieldsOfToken(token), row.record_tag) };
@@ -236,4 +242,9 @@ function toTransfer(row: NftTransfersTable): Transfer {
     toAddress: row.to_address,
     timestamp: readTime(row.transferred_at_ms),
   };
+}
+
+/** How large a token is in a list, in JSON, about: its ID, its name and its owner. */
+function sizeOfListed({ token_id, name, current_owner }: NftTokensTable): number {
+  return sizeInJson({ token_id, name, current_owner });
 }

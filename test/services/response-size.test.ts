@@ -1,0 +1,256 @@
+/** Lists at their largest: no page is above 4 MiB on any protocol, and all pages together hold every row. */
+import { createClient } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
+import { DappService } from "#gen/dapp/dapp_service_pb.ts";
+import { DefiService } from "#gen/defi/defi_service_pb.ts";
+import { IotService } from "#gen/iot/iot_service_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { NftService } from "#gen/nft/nft_service_pb.ts";
+import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
+import { readConfig } from "../../src/config.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { createChainStore } from "../../src/services/blockchain/store.ts";
+import { createDappStore } from "../../src/services/dapp/store.ts";
+import { createDefiStore } from "../../src/services/defi/store.ts";
+import { createIotStore } from "../../src/services/iot/store.ts";
+import { insertKey } from "../../src/services/kms/store.ts";
+import { createNftStore } from "../../src/services/nft/store.ts";
+import { createVpnStore } from "../../src/services/vpn/store.ts";
+import { createWalletStore } from "../../src/services/wallet/store.ts";
+import { openStore } from "../../src/storage/store.ts";
+import { storeSettings } from "../../src/store-settings.ts";
+import { type AccessServer, makeDatabase, startAccessServer } from "../access/access-server.ts";
+
+const rows = 1001;
+const limitBytes = 4 * 1024 * 1024;
+/** What takes most bytes in UTF-8, and what takes most in JSON. */
+const names = ["\u{1f511}".repeat(255), '"'.repeat(255)];
+
+const ends: (() => void | Promise<void>)[] = [];
+let server: AccessServer;
+let authorization = "";
+
+beforeAll(async () => {
+  const database = await makeDatabase("sqlite", (end) => void ends.push(end));
+  await fill(database);
+  server = await startAccessServer({ atEnd: (end) => void ends.push(end), database });
+  authorization = `Bearer ${(await server.makePerson("admin")).token}`;
+}, 300_000);
+
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+/** Each list: its REST path, the field of its rows, and the page size that it is asked for. */
+const lists = [
+  ["ListKeys", "/api/kms/keys", "keys"],
+  ["GetAuditLog", "/api/kms/audit", "auditLog"],
+  ["ListDevices", "/api/iot/devices", "devices"],
+  ["ListTunnels", "/api/vpn/tunnels", "tunnels"],
+  ["ListContracts", "/api/dapp/contracts", "contracts"],
+  ["ListWallets", "/api/wallet/list", "wallets"],
+  ["ListWallets of governance", "/api/defi/wallets", "wallets"],
+  ["ListProposals", "/api/defi/proposals", "proposals"],
+  ["GetChain", "/api/blockchain/chain", "blocks"],
+  ["ListValidators", "/api/blockchain/validators", "validators"],
+  ["ListTokens", "/api/nft/list", "tokens"],
+] as const;
+
+describe("a page of 1,000 of the largest rows", { timeout: 300_000 }, () => {
+  it.each(lists)("is not above 4 MiB over REST: %s", async (_, path, field) => {
+    let [count, pageToken, largest] = [0, "", 0];
+    do {
+      const answer = await fetch(`${server.url}${path}?pageSize=1000&pageToken=${pageToken}`, {
+        headers: { authorization },
+      });
+      const text = Buffer.from(await answer.arrayBuffer());
+      const page = JSON.parse(text.toString());
+      expect(page).toHaveProperty(field);
+      count += page[field].length;
+      pageToken = page.nextPageToken;
+      largest = Math.max(largest, text.length);
+    } while (pageToken !== "");
+    expect(count).toBeGreaterThanOrEqual(rows);
+    console.info(`${path}: ${rows} rows, largest page ${largest} bytes`);
+    expect(largest).toBeLessThanOrEqual(limitBytes);
+  });
+
+  it.each(["gRPC", "Connect in JSON"])("is read by a client that takes 4 MiB: %s", async (protocol) => {
+    const options = {
+      baseUrl: server.url,
+      readMaxBytes: limitBytes,
+      interceptors: [
+        (next: Parameters<import("@connectrpc/connect").Interceptor>[0]) =>
+          (req: Parameters<ReturnType<import("@connectrpc/connect").Interceptor>>[0]) => {
+            req.header.set("authorization", authorization);
+            return next(req);
+          },
+      ],
+    };
+    const transport =
+      protocol === "gRPC"
+        ? createGrpcTransport({ ...options, acceptCompression: [] })
+        : createConnectTransport({
+            ...options,
+            httpVersion: "1.1",
+            useBinaryFormat: false,
+            acceptCompression: [],
+          });
+    const page = { pageSize: 1000 };
+    const chain = createClient(BlockchainService, transport);
+    const governance = createClient(DefiService, transport);
+    const keys = createClient(KmsService, transport);
+    const pages = [
+      () => keys.listKeys(page),
+      () => keys.getAuditLog(page),
+      () => createClient(IotService, transport).listDevices(page),
+      () => createClient(VpnService, transport).listTunnels(page),
+      () => createClient(DappService, transport).listContracts(page),
+      () => createClient(WalletService, transport).listWallets(page),
+      () => governance.listWallets(page),
+      () => governance.listProposals(page),
+      () => chain.getChain(page),
+      () => chain.listValidators(page),
+      () => createClient(NftService, transport).listTokens(page),
+    ];
+    for (const read of pages) expect(await read()).toHaveProperty("nextPageToken");
+  });
+});
+
+/** Fills the store with rows that are as large as the rules of the API allow. */
+async function fill(database: readonly string[]): Promise<void> {
+  const provider = await createCryptoProvider("openssl");
+  const store = await openStore({ ...storeSettings(readConfig([...database], {})), provider });
+  const owner = "ada";
+  const createdAt = new Date();
+  const secret = new Uint8Array(32);
+  const addressOf = (i: number) => `0x${i.toString(16).padStart(40, "0")}`;
+  const hashOf = (i: number) => i.toString(16).padStart(64, "0");
+  const nameOf = (i: number) => names[i % names.length] ?? "";
+  const signature = new Uint8Array(3309).fill(255);
+  const publicKey = new Uint8Array(1952).fill(255);
+  const chain = createChainStore(store);
+  const [contracts, governance, devices, tokens, tunnels, wallets] = [
+    createDappStore(store),
+    createDefiStore(store),
+    createIotStore(store),
+    createNftStore(store),
+    createVpnStore(store),
+    createWalletStore(store),
+  ];
+  const signers = Array.from({ length: 100 }, (_, i) => addressOf(i));
+  for (let from = 0; from < rows; from += 100)
+    await store.write(async (transaction) => {
+      for (let i = from; i < Math.min(rows, from + 100); i += 1) {
+        const about = { owner, createdAt };
+        const keyId = `key-${i}`;
+        await insertKey(
+          store,
+          transaction,
+          {
+            ...about,
+            keyId,
+            alias: nameOf(i),
+            algorithm: "ML-DSA-87",
+            usage: "SIGN",
+            state: "ACTIVE",
+            publicKey: new Uint8Array(2592),
+          },
+          secret,
+        );
+        transaction.audit({
+          keyId,
+          operation: "SIGN",
+          user: nameOf(i),
+          outcome: "OK",
+          details: "input=data, batchItem=1000/1000",
+        });
+        const device = { deviceId: `device-${i}`, deviceName: nameOf(i), deviceType: nameOf(i) };
+        await devices.insert(
+          transaction,
+          {
+            ...device,
+            owner,
+            publicKey: new Uint8Array(1312),
+            isSimulated: true,
+            vendorPublicKey: new Uint8Array(2592),
+            registeredAt: createdAt,
+          },
+          secret,
+        );
+        const tunnel = {
+          tunnelId: `tunnel-${i}`,
+          peerName: nameOf(i),
+          addressNumber: i + 2,
+          publicKey: new Uint8Array(1568),
+        };
+        await tunnels.insert(transaction, { ...about, ...tunnel, isKept: true }, secret);
+        await contracts.insert(transaction, {
+          contractId: `contract-${i}`,
+          name: nameOf(i),
+          codeHash: hashOf(i),
+          signature,
+          publicKey,
+          owner,
+          deployedAt: createdAt,
+        });
+        await wallets.insert(
+          transaction,
+          { ...about, walletId: `wallet-${i}`, label: nameOf(i), address: addressOf(i), publicKey },
+          secret,
+        );
+        await governance.insertWallet(transaction, {
+          ...about,
+          walletId: `multisig-${i}`,
+          threshold: 100,
+          signers,
+        });
+        await governance.insertProposal(transaction, {
+          ...about,
+          proposalId: `proposal-${i}`,
+          walletId: `multisig-${i}`,
+          // The largest alone, and many small ones with all that may be beside the data.
+          data: new Uint8Array(i < 100 ? 65_536 : 1),
+          title: nameOf(i),
+          threshold: 100,
+          status: "PENDING",
+          signedBy: signers,
+          expiresAt: createdAt,
+          executedAt: createdAt,
+        });
+        await chain.insertValidator(
+          transaction,
+          { ...about, address: addressOf(i), name: nameOf(i), publicKey },
+          secret,
+        );
+        await tokens.insert(transaction, {
+          tokenId: `token-${i}`,
+          metadata: { name: nameOf(i), description: "d".repeat(10_000), artworkUri: "u".repeat(2000) },
+          metadataHash: hashOf(i),
+          creatorAddress: addressOf(i),
+          creatorPublicKey: publicKey,
+          creatorSignature: signature,
+          currentOwner: addressOf(i),
+          transferCount: 0,
+          minter: owner,
+          mintedAt: createdAt,
+        });
+      }
+      const head = await chain.readHeadForChange(transaction);
+      const blocks = Array.from({ length: 101 }, (_, i) => ({
+        index: head.length + i,
+        prevHash: hashOf(i),
+        data: new Uint8Array(i < 20 ? 65_536 : 1),
+        timestamp: createdAt,
+        validatorAddress: addressOf(i),
+        blockHash: hashOf(head.length + i),
+        signature,
+      }));
+      await chain.append(transaction, head, blocks);
+    });
+  await store.close();
+  await provider.close();
+}
