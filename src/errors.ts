@@ -60,6 +60,7 @@ export const reasons = {
   KEY_NOT_FOUND: { code: Code.NotFound },
   KEY_STATE_REFUSES: { code: Code.FailedPrecondition },
   KEY_USAGE_REFUSES: { code: Code.FailedPrecondition },
+  BATCH_TOO_LARGE: { code: Code.InvalidArgument },
   KEY_DAMAGED: { code: Code.DataLoss },
   // What is the matter with what other services keep.
   RECORD_DAMAGED: { code: Code.DataLoss },

@@ -8,6 +8,7 @@ import type { OnceCall } from "../../storage/once.ts";
 import { isSeenBy, listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import type { Store } from "../../storage/store.ts";
 import { listAudit, packCheckpoint, packEntry, watchAudit } from "./audit.ts";
+import type { ResponseForm } from "./batch-size.ts";
 import { createKey } from "./create.ts";
 import { decapsulate, encapsulate } from "./encapsulate.ts";
 import { type KeyCache, refuseDamaged } from "./key-cache.ts";
@@ -69,7 +70,7 @@ export function kmsService(given: KmsServiceParts): ServiceImpl<typeof KmsServic
       result: await signStream(parts, partsOf(requests), whoOf(context)),
     }),
     batchSign: async ({ keyId, data, context: binding }, context) => {
-      const order = { keyId, data, context: binding, ...whoOf(context) };
+      const order = { keyId, data, context: binding, form: responseFormOf(context), ...whoOf(context) };
       const { items, ...about } = await signBatch(parts, order);
       return { results: items.map(packItem), ...about };
     },
@@ -103,6 +104,12 @@ export function kmsService(given: KmsServiceParts): ServiceImpl<typeof KmsServic
       return keyCount === undefined ? { serviceStatus: "DOWN" } : { serviceStatus: "UP", keyCount };
     },
   };
+}
+
+/** Tells how the response of a call is written: REST has JSON alone, the other protocols answer as they are asked. */
+function responseFormOf({ protocolName, requestHeader }: HandlerContext): ResponseForm {
+  const isJson = protocolName === "rest" || /json/i.test(requestHeader.get("content-type") ?? "");
+  return isJson ? "json" : "binary";
 }
 
 function packItem(item: BatchItem) {

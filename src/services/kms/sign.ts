@@ -1,6 +1,7 @@
 import { isMlDsaAlgorithm } from "../../crypto/algorithms.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
 import { reasonOf, refuse, refuseField } from "../../errors.ts";
+import { countFitting, type ResponseForm } from "./batch-size.ts";
 import type { CachedKey } from "./key-cache.ts";
 import {
   describeRefusal,
@@ -71,24 +72,30 @@ export interface BatchSigned {
 }
 
 /**
- * Signatures of one batch to compute at a time, so that others get their turn in between. One of SLH-DSA takes up to a
- * second, and what was begun for a caller who has gone is finished.
+ * Signatures of one batch to ask for at a time. The queue gives others their turn in between, and charges each
+ * signature by itself. One of SLH-DSA takes up to a second, and the threads finish what they began for a caller that
+ * has gone.
  */
 const mlDsaInFlight = 8;
 const slhDsaInFlight = 1;
 
+/** What is to be signed together. */
+export interface BatchOrder extends Omit<SignOrder, "data" | "mu"> {
+  readonly data: readonly Uint8Array[];
+  /** How the response is written, which decides how many signatures fit into it. */
+  readonly form: ResponseForm;
+}
+
 /**
  * Signs several messages with one key; each has an audit entry of its own, and all are recorded at once.
  *
- * @throws as useKey does
+ * @throws as useKey does; BATCH_TOO_LARGE if the signatures would not fit into one response, before any is made
  */
-export function signBatch(
-  parts: SignParts,
-  input: Omit<SignOrder, "data" | "mu"> & { readonly data: readonly Uint8Array[] },
-): Promise<BatchSigned> {
+export function signBatch(parts: SignParts, input: BatchOrder): Promise<BatchSigned> {
   const { data, context, signal } = input;
   const order = signOrder(input);
   return useKey(parts, order, async (key) => {
+    requireFitting(key, input);
     const secretKey = await openSecretKey(parts, key, order);
     const items = new Array<BatchItem>(data.length);
     let next = 0;
@@ -107,6 +114,20 @@ export function signBatch(
     const { keyId, algorithm } = key.record;
     return { result: { items, keyId, algorithm }, entries: items.map(describeItem) };
   });
+}
+
+function requireFitting({ record: { algorithm } }: CachedKey, { data, form }: BatchOrder): void {
+  const maxItems = countFitting(algorithm, form);
+  if (data.length <= maxItems) return;
+  const description =
+    `has ${data.length} messages, whose ${algorithm} signatures do not fit into one response of 4 MiB; ` +
+    `give at most ${maxItems}`;
+  throw refuse(
+    "BATCH_TOO_LARGE",
+    `data: ${description}`,
+    { field: "data", algorithm, items: String(data.length), maxItems: String(maxItems) },
+    [{ field: "data", description }],
+  );
 }
 
 function describeItem(item: BatchItem, i: number, items: readonly BatchItem[]): UseEntry {

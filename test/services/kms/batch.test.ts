@@ -120,7 +120,7 @@ describeKms("KmsService.BatchSign", (_start, shared) => {
     async (change) => {
       const { kms } = await shared();
       const { keyId } = await createKey(kms, { algorithm: "ML-DSA-87" });
-      const batch = refusal(kms.batchSign({ keyId, data: messages(1000) }));
+      const batch = refusal(kms.batchSign({ keyId, data: messages(900) }));
       await (change === "rotate" ? kms.rotateKey({ keyId }) : kms.destroyKey({ keyId }));
       expect(await batch).toEqual(stateRefuses);
       const signed = (await readDeeds(kms, keyId)).filter((deed) => deed.startsWith("SIGN"));
