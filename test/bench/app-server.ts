@@ -1,4 +1,4 @@
-/** The server as it is, in a process that tells its parent how it fares: `node app-server.ts <data dir>`. */
+/** The server as it is, in a process that tells its parent how it fares: `node app-server.ts <data dir> [setting …]`. */
 import os from "node:os";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { pino } from "pino";
@@ -7,7 +7,7 @@ process.env.UV_THREADPOOL_SIZE ??= String(os.availableParallelism() + 2);
 const { createApp } = await import("../../src/app.ts");
 const { readConfig } = await import("../../src/config.ts");
 
-const config = readConfig(["--port", "0", "--data-dir", process.argv[2] ?? ""], {});
+const config = readConfig(["--port", "0", "--data-dir", process.argv[2] ?? "", ...process.argv.slice(3)], {});
 const app = await createApp(config, pino({ level: "error" }, pino.destination(2)));
 const { port } = await app.server.listen(0, "127.0.0.1");
 const delay = monitorEventLoopDelay({ resolution: 1 });

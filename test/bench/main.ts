@@ -1,6 +1,6 @@
 /**
  * Measures what the server adds to what it serves: `npm run bench [-- <seconds a measurement> [<part> …]]`,
- * where parts are chain, devices, tunnel, kms, pqc and overload.
+ * where parts are chain, devices, tunnel, kms, pqc, overload and floods.
  *
  * Everything is compared with something else in the same run, since absolute times depend on the machine:
  * the figures to read are the ratios. Each pair is measured in turn, several times, and the medians compared.
@@ -10,6 +10,7 @@ import os from "node:os";
 import { join } from "node:path";
 import { measureChain } from "./chain.ts";
 import { measureDevices } from "./devices.ts";
+import { measureFloods } from "./floods.ts";
 import { measureKms } from "./kms.ts";
 import { measureOverload } from "./overload.ts";
 import { measurePqc } from "./pqc.ts";
@@ -26,6 +27,7 @@ const parts = {
   kms: () => measureKms(app, dataDir),
   pqc: () => measurePqc(app, grpcJs),
   overload: () => measureOverload(app),
+  floods: () => measureFloods(join(dataDir, "floods")),
 };
 const chosen = process.argv.slice(3);
 try {

@@ -86,7 +86,7 @@ export async function loadStream(
 }
 
 /** A message with the prefix that gRPC gives it. */
-function frameOf(message: Uint8Array): Buffer {
+export function frameOf(message: Uint8Array): Buffer {
   const frame = Buffer.alloc(5 + message.length);
   frame.writeUInt32BE(message.length, 1);
   frame.set(message, 5);

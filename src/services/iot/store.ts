@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import { changeCounts, readCount } from "../../storage/list-counts.ts";
 import { countedLists, everybody, listSeenBy, type Viewer } from "../../storage/ownership.ts";
-import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
+import { cutPage, type Page, type PageRequest, sizeInJson } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
 import { readOptionalTime, readTime, readUint32 } from "../../storage/row-values.ts";
 import type { IotDevicesTable } from "../../storage/schema.ts";
@@ -158,7 +158,13 @@ export function createIotStore(store: Store): IotStore {
         .orderBy("position")
         .limit(request.limit + 1)
         .execute();
-      const page = cutPage(rows, request, listSeenBy(viewer, deviceList), ({ position }) => position);
+      const page = cutPage(
+        rows,
+        request,
+        listSeenBy(viewer, deviceList),
+        ({ position }) => position,
+        sizeOfListed,
+      );
       const pack = (row: IotDevicesTable): ListedDevice => {
         const [device, state] = [toDevice(row), toState(row)];
         const isIntact =
@@ -293,4 +299,9 @@ function toState(row: IotDevicesTable): DeviceState {
     firmwareVersion: row.firmware_version === null ? undefined : readUint32(row.firmware_version),
     firmwareHash: row.firmware_hash ?? undefined,
   };
+}
+
+/** How large a device is in a list, in JSON, about: without the key of its vendor. */
+function sizeOfListed({ vendor_public_key: _, ...row }: IotDevicesTable): number {
+  return sizeInJson(row);
 }

@@ -1,0 +1,213 @@
+/** What one user notices of the floods of another: signatures and log-ins of ada while mallory does her worst. */
+import { fork } from "node:child_process";
+import { hash } from "node:crypto";
+import { join } from "node:path";
+import { readConfig } from "../../src/config.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { hashPassword } from "../../src/services/pqc/passwords.ts";
+import { createUserStore } from "../../src/services/pqc/users.ts";
+import { openStore } from "../../src/storage/store.ts";
+import { storeSettings } from "../../src/store-settings.ts";
+import type { HostileOrder } from "./hostile.ts";
+import { type Child, measureMs, start } from "./tools.ts";
+
+const password = "correct horse battery staple";
+/** Where ada is, as the proxy says that the server trusts. */
+const adaAddress = "192.0.2.1";
+
+/** One kind of ada's calls. */
+export interface Noticed {
+  readonly name: string;
+  readonly made: number;
+  readonly succeeded: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+/** What is read of the answers. */
+interface Answer {
+  readonly token: string;
+  readonly result: { readonly keyId: string };
+}
+
+/** A server with two users, and what they can do. */
+export interface Battlefield {
+  /** How many times longer than alone a thread takes now, because other programs use the machine as well. */
+  readonly slowness: number;
+  /**
+   * Ada's calls while there is a flood, if one is named. On a machine that is slower, all takes longer in proportion:
+   * the time, the rates of both, and the limits of the server.
+   */
+  measure(flood: string | undefined, forMs: number): Promise<readonly Noticed[]>;
+  /** The names of all floods. */
+  readonly floods: readonly string[];
+  stop(): void;
+}
+
+/** Starts a server in a process of its own, with users, keys and tokens. */
+export async function startBattlefield(dataDir: string): Promise<Battlefield> {
+  await addUsers(dataDir, ["ada", "mallory"]);
+  const slowness = measureSlowness();
+  const settings = { "max-queue-ms": 1000, "max-backlog-ms": 10_000, "max-call-ms": 30_000 };
+  const limits = Object.entries(settings).flatMap(([name, ms]) => [
+    `--${name}`,
+    String(Math.ceil(ms * slowness)),
+  ]);
+  const access = ["--auth", "token", "--trusted-proxies", "127.0.0.1"];
+  const server = await start("app-server.ts", dataDir, ...access, ...limits);
+  const ada = await logIn(server, "ada", adaAddress);
+  const mallory = await logIn(server, "mallory", "198.51.100.1");
+  const keyOf = async (token: string, algorithm: string): Promise<string> =>
+    (await call(server, token, "/api/kms/create-key", { algorithm })).result.keyId;
+  const [quick, slow] = [await keyOf(ada, "ML-DSA-65"), await keyOf(ada, "SLH-DSA-SHA2-128f")];
+  const { url } = server;
+  const batches = { url, kind: "batches", token: mallory } as const;
+  const floods: Readonly<Record<string, HostileOrder>> = {
+    "300 health checks a second": { url, kind: "health", perSecond: 300 / slowness },
+    "3 wrong passwords a second, one address": {
+      url,
+      kind: "passwords",
+      perSecond: 3 / slowness,
+      from: "one address",
+    },
+    "3 wrong passwords a second, many addresses": {
+      url,
+      kind: "passwords",
+      perSecond: 3 / slowness,
+      from: "many addresses",
+    },
+    "150 batches of 1,000 ML-DSA-65": {
+      ...batches,
+      keyId: await keyOf(mallory, "ML-DSA-65"),
+      items: 1000,
+      inFlight: 150,
+    },
+    // A batch of 1,000 is refused: it would not fit into a response.
+    "6 batches of 500 SLH-DSA-SHA2-128s": {
+      ...batches,
+      keyId: await keyOf(mallory, "SLH-DSA-SHA2-128s"),
+      items: 500,
+      inFlight: 6,
+    },
+  };
+  const data = Buffer.alloc(32, 1).toString("base64");
+  const sign = (keyId: string) => () => call(server, ada, "/api/kms/sign", { keyId, data });
+  const deeds = {
+    "ML-DSA-65 signatures": { everyMs: 100, run: sign(quick) },
+    "SLH-DSA-SHA2-128f signatures": { everyMs: 1000, run: sign(slow) },
+    "log-ins": { everyMs: 1000, run: () => logIn(server, "ada", adaAddress) },
+  };
+  return {
+    slowness,
+    floods: Object.keys(floods),
+    stop: () => server.tell("stop"),
+    async measure(flood, forMs) {
+      const order = flood === undefined ? undefined : floods[flood];
+      const hostile =
+        order &&
+        fork(join(import.meta.dirname, "hostile.ts"), {
+          env: { ...process.env, ORDER: JSON.stringify(order) },
+        });
+      // The flood has begun when ada makes her first call that counts.
+      if (hostile) await new Promise((resolve) => setTimeout(resolve, 3000 * slowness));
+      const noticed = await Promise.all(
+        Object.entries(deeds).map(async ([name, { everyMs, run }]) =>
+          notice(name, everyMs * slowness, forMs * slowness, run),
+        ),
+      );
+      hostile?.kill("SIGKILL");
+      return noticed;
+    },
+  };
+}
+
+/** Makes calls at a steady rate, whatever becomes of those before. */
+async function notice(
+  name: string,
+  everyMs: number,
+  forMs: number,
+  run: () => Promise<unknown>,
+): Promise<Noticed> {
+  const tookMs: number[] = [];
+  const calls: Promise<unknown>[] = [];
+  await new Promise<void>((resolve) => {
+    const timer = setInterval(() => {
+      const startedMs = performance.now();
+      calls.push(
+        run().then(
+          () => tookMs.push(performance.now() - startedMs),
+          (error: unknown) => console.error(String(error)),
+        ),
+      );
+      if (calls.length * everyMs < forMs) return;
+      clearInterval(timer);
+      resolve();
+    }, everyMs);
+  });
+  await Promise.all(calls);
+  tookMs.sort((a, b) => a - b);
+  const at = (part: number): number =>
+    tookMs[Math.min(tookMs.length - 1, Math.floor(tookMs.length * part))] ?? Number.NaN;
+  return { name, made: calls.length, succeeded: tookMs.length, p50Ms: at(0.5), p99Ms: at(0.99) };
+}
+
+/** Prints what ada notices of each flood, beside what she notices without one. */
+export async function measureFloods(dataDir: string): Promise<void> {
+  const field = await startBattlefield(dataDir);
+  console.log(
+    `This machine is ${field.slowness.toFixed(1)} times slower than alone, and all times are longer`,
+  );
+  for (const flood of [undefined, ...field.floods]) {
+    console.log(`Ada's calls during ${flood ?? "no flood"}`);
+    for (const { name, made, succeeded, p50Ms, p99Ms } of await field.measure(flood, measureMs))
+      console.log(
+        `  ${name}: ${succeeded} of ${made} succeeded, p50 ${p50Ms.toFixed(0)} ms, p99 ${p99Ms.toFixed(0)} ms`,
+      );
+  }
+  field.stop();
+}
+
+/** Compares the time of the clock with the time that one thread gets. */
+function measureSlowness(): number {
+  const [startedMs, startedCpu] = [performance.now(), process.cpuUsage()];
+  const used = (): number => {
+    const { user, system } = process.cpuUsage(startedCpu);
+    return (user + system) / 1000;
+  };
+  while (used() < 200) hash("sha256", Buffer.alloc(65_536));
+  return Math.max(1, (performance.now() - startedMs) / used());
+}
+
+async function addUsers(dataDir: string, names: readonly string[]): Promise<void> {
+  const provider = await createCryptoProvider("openssl");
+  const settings = storeSettings(readConfig(["--data-dir", dataDir], {}));
+  const store = await openStore({ ...settings, provider });
+  const users = createUserStore(store);
+  const passwordHash = await hashPassword(password);
+  for (const name of names) await users.add({ name, role: "user", passwordHash }, new Date());
+  await store.close();
+  await provider.close();
+}
+
+async function logIn(server: Child, username: string, address: string): Promise<string> {
+  const { token } = await call(server, "", "/api/auth/token", { username, password }, address);
+  return token;
+}
+
+async function call(
+  server: Child,
+  token: string,
+  path: string,
+  body: unknown,
+  address = adaAddress,
+): Promise<Answer> {
+  const headers = {
+    "content-type": "application/json",
+    "x-forwarded-for": address,
+    ...(token !== "" && { authorization: `Bearer ${token}` }),
+  };
+  const answer = await fetch(server.url + path, { method: "POST", headers, body: JSON.stringify(body) });
+  if (!answer.ok)
+    throw new Error(`${path} answered ${answer.status}: ${(await answer.text()).slice(0, 300)}`);
+  return (await answer.json()) as Answer;
+}
