@@ -21,7 +21,13 @@ import {
   endStreamFlag,
   errorToJsonBytes,
 } from "@connectrpc/connect/protocol-connect";
-import { grpcStatusOk, headerEncoding, headerGrpcStatus } from "@connectrpc/connect/protocol-grpc";
+import {
+  grpcStatusOk,
+  headerAcceptEncoding,
+  headerContentType,
+  headerEncoding,
+  headerGrpcStatus,
+} from "@connectrpc/connect/protocol-grpc";
 import { setTrailerStatus, trailerFlag, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import { httpStatusOf } from "../errors.ts";
 import type { RestResponse } from "../transcoding/http.ts";
@@ -130,7 +136,9 @@ export async function endGrpcResponse(response: UniversalServerResponse): Promis
   const pieces = body[Symbol.asyncIterator]();
   // The handlers answer no sooner than they have the first piece.
   const first = await pieces.next();
-  if (first.done !== true || trailer.get(headerGrpcStatus) === grpcStatusOk) {
+  const isFailure = first.done === true && trailer.get(headerGrpcStatus) !== grpcStatusOk;
+  // In Trailers-Only, clients take every field for a trailer: the headers of a handler go before the trailers.
+  if (!isFailure || hasOwnHeaders(header)) {
     return {
       ...response,
       body: continueWith(first, pieces),
@@ -142,9 +150,18 @@ export async function endGrpcResponse(response: UniversalServerResponse): Promis
   const headers = new Headers(header);
   headers.delete(headerEncoding);
   respellGrpcStatus(trailer).forEach((value, name) => {
-    headers.append(name, value);
+    headers.set(name, value);
   });
   return { status: response.status, header: headers };
+}
+
+/** Headers that an answer has whatever its handler does. */
+const serverHeaders = new Set(
+  [headerContentType, headerEncoding, headerAcceptEncoding, "x-request-id"].map((name) => name.toLowerCase()),
+);
+
+function hasOwnHeaders(header: UniversalServerResponse["header"]): boolean {
+  return [...new Headers(header).keys()].some((name) => !serverHeaders.has(name));
 }
 
 /** An iterable of a piece that was read already and of those that follow. */

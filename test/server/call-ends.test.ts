@@ -280,6 +280,24 @@ describe("a gRPC call", () => {
     });
   });
 
+  it("of a handler that set headers ends in trailers behind them, also without a message", async () => {
+    const { port } = await serveProbe({
+      // biome-ignore lint/correctness/useYield: it fails before there is an answer
+      async *watch(_item, { responseHeader }) {
+        responseHeader.set("x-own", "one");
+        refuseText();
+      },
+    });
+    const answer = await call(connectFramed(port), "Watch");
+    expect(endOf(answer)).toEqual({
+      status: "trailers",
+      frames: ["HEADERS", "HEADERS END_STREAM"],
+      code: Code.InvalidArgument,
+      reason: "KEY_INVALID",
+    });
+    expect([answer.headers["x-own"], answer.trailers["x-own"]]).toEqual(["one", undefined]);
+  });
+
   it("of a stream without messages that succeeds ends in trailers", async () => {
     const { port } = await serveProbe({ async *watch() {} });
     const answer = await call(connectFramed(port), "Watch");
