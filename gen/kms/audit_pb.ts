@@ -6,13 +6,14 @@ import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import { file_qsp_access } from "../qsp/access_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file kms/audit.proto.
  */
 export const file_kms_audit: GenFile = /*@__PURE__*/
-  fileDesc("Cg9rbXMvYXVkaXQucHJvdG8SA2ttcyK0AQoKQXVkaXRFbnRyeRIOCgZrZXlfaWQYASABKAkSEQoJb3BlcmF0aW9uGAIgASgJEgwKBHVzZXIYAyABKAkSLQoJdGltZXN0YW1wGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdkZXRhaWxzGAUgASgJEhAKCHNlcXVlbmNlGAYgASgBEg8KB291dGNvbWUYByABKAkSEgoKZW50cnlfaGFzaBgIIAEoCSK4AQoPQXVkaXRDaGVja3BvaW50EhAKCHNlcXVlbmNlGAEgASgBEhIKCmVudHJ5X2hhc2gYAiABKAkSLQoJc2lnbmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglzdGF0ZW1lbnQYBCABKAkSEQoJc2lnbmF0dXJlGAUgASgMEhIKCnB1YmxpY19rZXkYBiABKAwSFgoOcHVibGljX2tleV9wZW0YByABKAliBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("Cg9rbXMvYXVkaXQucHJvdG8SA2ttcyK6AQoKQXVkaXRFbnRyeRIOCgZrZXlfaWQYASABKAkSEQoJb3BlcmF0aW9uGAIgASgJEgwKBHVzZXIYAyABKAkSLQoJdGltZXN0YW1wGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdkZXRhaWxzGAUgASgJEhYKCHNlcXVlbmNlGAYgASgBQgSQshkBEg8KB291dGNvbWUYByABKAkSEgoKZW50cnlfaGFzaBgIIAEoCSK+AQoPQXVkaXRDaGVja3BvaW50EhYKCHNlcXVlbmNlGAEgASgBQgSQshkBEhIKCmVudHJ5X2hhc2gYAiABKAkSLQoJc2lnbmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglzdGF0ZW1lbnQYBCABKAkSEQoJc2lnbmF0dXJlGAUgASgMEhIKCnB1YmxpY19rZXkYBiABKAwSFgoOcHVibGljX2tleV9wZW0YByABKAliBnByb3RvMw", [file_google_protobuf_timestamp, file_qsp_access]);
 
 /**
  * Tells what somebody did, or tried to do, with a key.
@@ -119,8 +120,7 @@ export type AuditCheckpoint = Message<"kms.AuditCheckpoint"> & {
   signedAt?: Timestamp | undefined;
 
   /**
-   * Holds what was signed: RFC 8785 canonical JSON with exactly the members entryHash, purpose, sequence and signedAt.
-   * purpose is always "audit checkpoint"; signedAt has exactly three digits after the second and "Z".
+   * Holds what was signed: RFC 8785 canonical JSON with the members entryHash, purpose, sequence and signedAt.
    *
    * @generated from field: string statement = 4;
    */

@@ -6,7 +6,7 @@
 
 import type { GenEnum, GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, extDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
-import type { MethodOptions } from "@bufbuild/protobuf/wkt";
+import type { FieldOptions, MethodOptions } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
 import type { UnknownEnum } from "@bufbuild/protobuf";
 
@@ -14,7 +14,7 @@ import type { UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file qsp/access.proto.
  */
 export const file_qsp_access: GenFile = /*@__PURE__*/
-  fileDesc("ChBxc3AvYWNjZXNzLnByb3RvEgNxc3AqmAEKBkFjY2VzcxIWChJBQ0NFU1NfVU5TUEVDSUZJRUQQABIRCg1BQ0NFU1NfUFVCTElDEAESGAoUQUNDRVNTX0FVVEhFTlRJQ0FURUQQAhIQCgxBQ0NFU1NfVE9LRU4QAxISCg5BQ0NFU1NfQVVESVRPUhAEEhAKDEFDQ0VTU19BRE1JThAFEhEKDUFDQ0VTU19ERVZJQ0UQBjpFCgZhY2Nlc3MSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxihlgMgASgOMgsucXNwLkFjY2Vzc1IGYWNjZXNzQjoKD3F1YW50dW1zYWZlLnFzcFABWhNxdWFudHVtc2FmZS9xc3A7cXNwqgIPUXVhbnR1bVNhZmUuUXNwYgZwcm90bzM", [file_google_protobuf_descriptor]);
+  fileDesc("ChBxc3AvYWNjZXNzLnByb3RvEgNxc3AqmAEKBkFjY2VzcxIWChJBQ0NFU1NfVU5TUEVDSUZJRUQQABIRCg1BQ0NFU1NfUFVCTElDEAESGAoUQUNDRVNTX0FVVEhFTlRJQ0FURUQQAhIQCgxBQ0NFU1NfVE9LRU4QAxISCg5BQ0NFU1NfQVVESVRPUhAEEhAKDEFDQ0VTU19BRE1JThAFEhEKDUFDQ0VTU19ERVZJQ0UQBjpFCgZhY2Nlc3MSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxihlgMgASgOMgsucXNwLkFjY2Vzc1IGYWNjZXNzOkIKDHdob2xlX251bWJlchIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYopYDIAEoCFILd2hvbGVOdW1iZXJiBnByb3RvMw", [file_google_protobuf_descriptor]);
 
 /**
  * Names who may call an RPC.
@@ -104,4 +104,13 @@ export const AccessSchema: GenEnum<Access> = /*@__PURE__*/
  */
 export const access: GenExtension<MethodOptions, Access> = /*@__PURE__*/
   extDesc(file_qsp_access, 0);
+
+/**
+ * Marks a double that carries only whole numbers from 0 to 2^53 - 1. JSON writes 64-bit integers as strings and
+ * counters as numbers, so a counter that can exceed 32 bits is a double. The OpenAPI description calls it an integer.
+ *
+ * @generated from extension: bool whole_number = 52002;
+ */
+export const whole_number: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
+  extDesc(file_qsp_access, 1);
 

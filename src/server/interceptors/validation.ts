@@ -23,7 +23,7 @@ export function createFastValidator(): Validator {
 
 /** What the patterns of protos ask for, in words. */
 const patterns: Readonly<Record<string, string>> = {
-  "^[^\\p{Cc}]*$": "must not hold control characters",
+  "^[^\\x00-\\x1f\\x7f-\\x9f]*$": "must not hold control characters",
   "^[^\\x00]*$": "must not hold a NUL character",
   "^0x[0-9a-fA-F]{40}$": "must be an address: 0x and 40 hexadecimal digits",
   "^[0-9a-fA-F]{64}$": "must be 64 hexadecimal digits",
