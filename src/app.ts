@@ -215,6 +215,8 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
     },
     explainFailure,
     metrics,
+    // The server describes itself with OpenAPI, whose clients expect the path to decide.
+    routingOrder: "path",
     pages: [
       openApiPages(config.auth),
       protoPages,

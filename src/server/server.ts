@@ -18,6 +18,7 @@ import { reasonOf, refuse, toConnectError } from "../errors.ts";
 import { defaultStructureLimits, type StructureLimits } from "../protocol/structure-limits.ts";
 import { collectFiles, errorFiles } from "../transcoding/descriptors.ts";
 import { splitTarget } from "../transcoding/http.ts";
+import type { RoutingOrder } from "../transcoding/router.ts";
 import type { Route } from "../transcoding/routes.ts";
 import { createTranscoder, type Transcoder } from "../transcoding/transcoder.ts";
 import { createAdmission } from "./admission.ts";
@@ -117,6 +118,8 @@ export interface ServerOptions {
   readonly metricsAccess?: "open" | "token" | "off";
   /** Pages beside the calls, such as a description of these. */
   readonly pages?: readonly Page[];
+  /** Whether the path or the method decides first between REST templates; the method if left out. */
+  readonly routingOrder?: RoutingOrder;
   /** Knows failures of what the services are built on. */
   readonly explainFailure?: ExplainFailure;
 }
@@ -203,6 +206,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     maxBytes: limits.maxMessageBytes,
     maxReceiveMs: limits.maxReceiveMs,
     structure: structureOf(limits),
+    routingOrder: options.routingOrder,
     shutdownSignal: shutdown.signal,
     onError: (error) => logUnobserved(options.logger, error),
   });

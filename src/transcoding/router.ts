@@ -1,6 +1,7 @@
 /**
  * Finds the route of a request: a trie over path segments that goes back to a less specific branch where a
- * more specific one does not lead to the end, or not for the request's method.
+ * more specific one does not lead to the end. Whether it also goes back where the more specific template lacks the
+ * request's method is the choice of the routing order.
  *
  * It reads the raw request target, so that an encoded slash never splits a segment. A literal is preferred
  * to `*`, `*` to `**`, and a path with a verb to one without.
@@ -42,16 +43,43 @@ export interface Router<R> {
 }
 
 /**
+ * What a router decides first where several templates match a path.
+ *
+ * - "method": the most specific template that has the method, as Google's transcoders do.
+ * - "path": the most specific template, whether it has the method or not, as OpenAPI does (version 3.1.1, section
+ *   4.8.8.2: concrete paths are matched before templated ones).
+ */
+export type RoutingOrder = "method" | "path";
+
+/**
  * Builds a router.
  *
+ * @param order is "method" if left out.
  * @throws Error naming both, if two routes match exactly the same requests.
  */
-export function createRouter<R extends Routable>(routes: readonly R[]): Router<R> {
+export function createRouter<R extends Routable>(
+  routes: readonly R[],
+  order: RoutingOrder = "method",
+): Router<R> {
   const root = createNode<R>();
   for (const route of routes) insert(root, route);
   return {
-    match: (httpMethod, rawPath) => match(root, httpMethod, splitPath(rawPath)),
+    match: (httpMethod, rawPath) =>
+      match(root, { httpMethod, order, methods: new Set() }, splitPath(rawPath)),
   };
+}
+
+/** One search for a route. */
+interface Search {
+  readonly httpMethod: string;
+  readonly order: RoutingOrder;
+  /** The methods of all templates that matched the path so far. */
+  readonly methods: Set<string>;
+}
+
+/** Tells whether a less specific template may still be tried. */
+function mayGoOn({ order, methods }: Search): boolean {
+  return order === "method" || methods.size === 0;
 }
 
 function createNode<R>(): Node<R> {
@@ -108,15 +136,16 @@ function decodeSegment(segment: string): string {
   }
 }
 
-function match<R extends Routable>(root: Node<R>, httpMethod: string, path: Path): RouteResult<R> {
-  const methods = new Set<string>();
+function match<R extends Routable>(root: Node<R>, search: Search, path: Path): RouteResult<R> {
   const attempt = (candidate: Path, verb: string): RouteMatch<R> | undefined => {
-    const found = walk(root, candidate, 0, verb, httpMethod, methods);
+    const found = walk(root, candidate, 0, verb, search);
     return found && { route: found, variables: captureVariables(found.template, candidate.raw) };
   };
   const split = splitVerb(path);
-  const matched = (split && attempt(split.path, split.verb)) ?? attempt(path, "");
-  return matched ?? { route: undefined, methods: [...methods] };
+  const withVerb = split && attempt(split.path, split.verb);
+  if (withVerb !== undefined) return withVerb;
+  const matched = mayGoOn(search) ? attempt(path, "") : undefined;
+  return matched ?? { route: undefined, methods: [...search.methods] };
 }
 
 /** Takes the last segment apart at its last colon; an encoded colon never begins a verb. */
@@ -140,26 +169,26 @@ function walk<R extends Routable>(
   path: Path,
   depth: number,
   verb: string,
-  httpMethod: string,
-  methods: Set<string>,
+  search: Search,
 ): R | undefined {
   const segment = path.decoded[depth];
-  if (segment === undefined) {
-    return (
-      finish(node, verb, httpMethod, methods) ?? (node.rest && finish(node.rest, verb, httpMethod, methods))
-    );
-  }
+  if (segment === undefined) return finish(node, verb, search) ?? finishRest(node, verb, search);
   const literal = node.literals.get(segment);
-  const deeper = literal && walk(literal, path, depth + 1, verb, httpMethod, methods);
+  const deeper = literal && walk(literal, path, depth + 1, verb, search);
   if (deeper !== undefined) return deeper;
-  if (node.one !== undefined && segment !== "") {
-    const found = walk(node.one, path, depth + 1, verb, httpMethod, methods);
+  if (node.one !== undefined && segment !== "" && mayGoOn(search)) {
+    const found = walk(node.one, path, depth + 1, verb, search);
     if (found !== undefined) return found;
   }
-  return node.rest && finish(node.rest, verb, httpMethod, methods);
+  return finishRest(node, verb, search);
 }
 
-function finish<R>(node: Node<R>, verb: string, httpMethod: string, methods: Set<string>): R | undefined {
+/** Tries the `**` of a node. */
+function finishRest<R>({ rest }: Node<R>, verb: string, search: Search): R | undefined {
+  return rest !== undefined && mayGoOn(search) ? finish(rest, verb, search) : undefined;
+}
+
+function finish<R>(node: Node<R>, verb: string, { httpMethod, methods }: Search): R | undefined {
   const byMethod = node.routes.get(verb);
   if (byMethod === undefined) return undefined;
   for (const method of byMethod.keys()) methods.add(method);

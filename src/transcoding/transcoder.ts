@@ -22,7 +22,7 @@ import {
   splitTarget,
   withoutContent,
 } from "./http.ts";
-import { createRouter, type Router } from "./router.ts";
+import { createRouter, type Router, type RoutingOrder } from "./router.ts";
 import { compileRoutes, type Route } from "./routes.ts";
 
 /** What a transcoder is made of. */
@@ -37,6 +37,8 @@ export interface TranscoderOptions {
   readonly maxReceiveMs?: number;
   /** What bounds the structure of each message; 20,000 elements and 1,000 unknown fields by default. */
   readonly structure?: StructureLimits;
+  /** Whether the path or the method decides first between templates; the method if left out. */
+  readonly routingOrder?: RoutingOrder | undefined;
   /** Aborts the signals of all running calls. */
   readonly shutdownSignal?: AbortSignal;
   /** Learns of every error that a caller is given instead of an answer. */
@@ -62,7 +64,7 @@ export interface Transcoder {
  */
 export function createTranscoder(options: TranscoderOptions): Transcoder {
   const routes = compileRoutes(options.services);
-  const router = createRouter(routes);
+  const router = createRouter(routes, options.routingOrder);
   const setup: Setup = {
     limits: {
       maxBytes: options.maxBytes ?? 4 * 1024 * 1024,

@@ -435,3 +435,53 @@ describe("many routes", () => {
     expect(await received({ get: "/v1/{name=**}" }, `GET /v1/${path}`)).toEqual({ name: path });
   });
 });
+
+describe("the routing order", () => {
+  const shadowed: RuledRpc[] = [
+    { rpc: "Mint", post: "/v1/mint" },
+    { rpc: "Get", get: "/v1/{name}" },
+  ];
+  const rows: [what: string, rules: RuledRpc[], line: string, allow: string][] = [
+    ["a literal hides *", shadowed, "GET /v1/mint", "OPTIONS, POST"],
+    ["a literal hides * from HEAD", shadowed, "HEAD /v1/mint", "OPTIONS, POST"],
+    ["* hides **", [{ post: "/v1/*" }, { get: "/v1/{name=**}" }], "GET /v1/x", "OPTIONS, POST"],
+    [
+      "a verb hides a path without one",
+      [{ post: "/v1/*:go" }, { get: "/v1/{name}" }],
+      "GET /v1/a:go",
+      "OPTIONS, POST",
+    ],
+    [
+      "the rest of a literal hides *",
+      [{ post: "/v1/x/**" }, { get: "/v1/*/{name}" }],
+      "GET /v1/x/y",
+      "OPTIONS, POST",
+    ],
+  ];
+  for (const [what, rules, line, allow] of rows) {
+    it(`"path" answers ${line} with 405: ${what}`, async () => {
+      const { transcoder, calls } = serveRules(rules, {}, { routingOrder: "path" });
+      const answer = await send(transcoder, line);
+      expect([answer.status, answer.headers.get("allow")]).toEqual([405, allow]);
+      expect(calls).toEqual([]);
+    });
+    it(`"path" names only the methods of the most specific template: ${what}`, async () => {
+      const { transcoder } = serveRules(rules, {}, { routingOrder: "path" });
+      const answer = await send(transcoder, `OPTIONS ${line.split(" ")[1]}`);
+      expect([answer.status, answer.headers.get("allow")]).toEqual([204, allow]);
+    });
+  }
+
+  it('"path" still goes back where the more specific template does not lead to the end', async () => {
+    const rules: RuledRpc[] = [{ post: "/v1/x/y" }, { rpc: "Get", get: "/v1/{name}/z" }];
+    const { transcoder, calls } = serveRules(rules, {}, { routingOrder: "path" });
+    expect((await send(transcoder, "GET /v1/x/z")).status).toBe(200);
+    expect(calls).toEqual([{ rpc: "Get", request: { name: "x" } }]);
+  });
+
+  it('"method" is the default', async () => {
+    const { transcoder, calls } = serveRules(shadowed);
+    expect((await send(transcoder, "GET /v1/mint")).status).toBe(200);
+    expect(calls).toEqual([{ rpc: "Get", request: { name: "mint" } }]);
+  });
+});
