@@ -218,7 +218,10 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
     // The server describes itself with OpenAPI, whose clients expect the path to decide.
     routingOrder: "path",
     pages: [
-      openApiPages(config.auth),
+      openApiPages({
+        auth: config.auth,
+        onError: (error) => logger.error({ err: error }, "the API description cannot be made"),
+      }),
       protoPages,
       consolePages({
         auth: config.auth,

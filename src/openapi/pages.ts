@@ -3,8 +3,7 @@ import { readFile } from "node:fs/promises";
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
 import { contentSecurityPolicy, makeOnce, prepareContent, sendContent } from "../pages.ts";
-import type { Transcoder } from "../transcoding/transcoder.ts";
-import type { OpenApiDocument } from "./document.ts";
+import { describeServices } from "./describe-services.ts";
 import type { AuthMode } from "./operations.ts";
 
 /** Content that is made when somebody first asks for it. */
@@ -17,38 +16,63 @@ interface Asset {
   readonly make: () => Promise<string | Uint8Array>;
 }
 
+/** What the description depends on beside the services. */
+export interface OpenApiOptions {
+  readonly auth: AuthMode;
+  /** Told when the description cannot be made; the server serves on without it. */
+  readonly onError: (error: unknown) => void;
+}
+
 /** What a server tells those who add pages to it. */
 interface ServedCalls {
-  readonly services: readonly ServiceImplSpec[];
-  readonly transcoder: Pick<Transcoder, "routes">;
+  readonly services: readonly Pick<ServiceImplSpec, "service">[];
 }
 
 /**
- * Makes what adds GET /openapi.json, /openapi.yaml and /reference to a server. The document is made when somebody
- * first asks for it, so that a start does not wait for it.
+ * How long the server is left to its first callers before it describes itself; a reader who is earlier starts that at
+ * once.
  */
-export function openApiPages(auth: AuthMode) {
-  return async (app: FastifyInstance, served: ServedCalls): Promise<void> => {
-    const describe = makeOnce(() => makeDocument(served, auth));
+const describeAfterMs = 1500;
+
+/**
+ * Makes what adds GET /openapi.json, /openapi.yaml and /reference to a server. A thread makes the description, soon
+ * after the start: neither the start nor any call waits for it.
+ */
+export function openApiPages({ auth, onError }: OpenApiOptions) {
+  return async (app: FastifyInstance, { services }: ServedCalls): Promise<void> => {
+    const stopped = new AbortController();
+    const getDescription = makeOnce(() =>
+      describeServices(
+        services.map(({ service }) => service),
+        auth,
+        stopped.signal,
+      ),
+    );
     const assets: Asset[] = [
       {
         path: "/openapi.json",
         type: "application/json",
-        make: async () => `${JSON.stringify(await describe())}\n`,
+        make: async () => `${(await getDescription()).json}\n`,
       },
       {
         path: "/openapi.yaml",
         // RFC 9512, section 2.1.
         type: "application/yaml; charset=utf-8",
-        // Without aliases: an anchor for everything that stands twice reads badly.
-        make: async () => {
-          const { stringify } = await import("yaml");
-          return stringify(await describe(), { aliasDuplicateObjects: false, lineWidth: 110 });
-        },
+        make: async () => (await getDescription()).yaml,
       },
       ...referenceAssets,
     ];
     for (const asset of assets) serveAsset(app, asset);
+    const describeEarly = (): void => {
+      getDescription().catch((error: unknown) => {
+        if (!stopped.signal.aborted) onError(error);
+      });
+    };
+    const early = setTimeout(describeEarly, describeAfterMs).unref();
+    app.addHook("onClose", async () => {
+      clearTimeout(early);
+      stopped.abort();
+    });
   };
 }
 
@@ -58,23 +82,6 @@ function serveAsset(app: FastifyInstance, { path, type, policy, make }: Asset): 
     const content = await getContent();
     if (policy !== undefined) reply.header("content-security-policy", policy);
     return sendContent(request, reply.header("cache-control", "no-cache"), content);
-  });
-}
-
-async function makeDocument({ services, transcoder }: ServedCalls, auth: AuthMode): Promise<OpenApiDocument> {
-  // Imported here for the sake of the start.
-  const { describeApi } = await import("./describe-api.ts");
-  const { examples } = await import("./examples.ts");
-  const { comments } = await import("#gen/comments.ts");
-  const { version } = JSON.parse(await readFile(new URL("../../package.json", import.meta.url), "utf8"));
-  return describeApi({
-    title: "Quantum-Safe Playground",
-    version,
-    services: services.map(({ service }) => service),
-    routes: transcoder.routes,
-    comments,
-    examples,
-    auth,
   });
 }
 

@@ -1,0 +1,57 @@
+/** Describes the services of a server on a thread of its own: that takes most of a second, and no call waits for it. */
+import { Worker } from "node:worker_threads";
+import { create, type DescService, toBinary } from "@bufbuild/protobuf";
+import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { collectFiles } from "../transcoding/descriptors.ts";
+import type { AuthMode } from "./operations.ts";
+
+/** What the thread is given. Descriptors hold references to each other and cross as a FileDescriptorSet. */
+export interface DescriptionTask {
+  readonly fileDescriptorSet: Uint8Array;
+  /** Full names, in the order of the description. */
+  readonly serviceNames: readonly string[];
+  readonly auth: AuthMode;
+}
+
+/** A description in both of its forms. */
+export interface DescriptionTexts {
+  readonly json: string;
+  readonly yaml: string;
+}
+
+/**
+ * Describes services.
+ *
+ * @param signal ends the thread, for a server that stops meanwhile.
+ * @throws what the thread threw
+ */
+export function describeServices(
+  services: readonly DescService[],
+  auth: AuthMode,
+  signal: AbortSignal,
+): Promise<DescriptionTexts> {
+  const file = collectFiles(services.map((service) => service.file)).map(({ proto }) => proto);
+  const task: DescriptionTask = {
+    fileDescriptorSet: toBinary(FileDescriptorSetSchema, create(FileDescriptorSetSchema, { file })),
+    serviceNames: services.map(({ typeName }) => typeName),
+    auth,
+  };
+  const worker = new Worker(new URL("./describe-thread.ts", import.meta.url), {
+    name: "openapi",
+    execArgv: [],
+    workerData: task,
+  });
+  // A server that stops does not wait for a description.
+  worker.unref();
+  return new Promise((resolve, reject) => {
+    const stop = (): void => void worker.terminate();
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop, { once: true });
+    worker.once("message", resolve);
+    worker.once("error", reject);
+    worker.once("exit", (code) => {
+      signal.removeEventListener("abort", stop);
+      reject(new Error(`the thread that describes the API ended with ${code}`));
+    });
+  });
+}

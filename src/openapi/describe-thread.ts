@@ -1,0 +1,38 @@
+/** The thread of describe-services.ts: makes the description, answers with it once, and ends. */
+import { readFileSync } from "node:fs";
+import { parentPort, workerData } from "node:worker_threads";
+import { createFileRegistry, fromBinary } from "@bufbuild/protobuf";
+import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { createServiceImplSpec } from "@connectrpc/connect";
+import { stringify } from "yaml";
+import { comments } from "#gen/comments.ts";
+import { compileRoutes } from "../transcoding/routes.ts";
+import { describeApi } from "./describe-api.ts";
+import type { DescriptionTask, DescriptionTexts } from "./describe-services.ts";
+import { examples } from "./examples.ts";
+
+function describe({ fileDescriptorSet, serviceNames, auth }: DescriptionTask): DescriptionTexts {
+  const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, fileDescriptorSet));
+  const services = serviceNames.map((name) => {
+    const service = registry.getService(name);
+    if (service === undefined) throw new Error(`the descriptors have no service ${name}`);
+    return service;
+  });
+  const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+  const document = describeApi({
+    title: "Quantum-Safe Playground",
+    version,
+    services,
+    routes: compileRoutes(services.map((service) => createServiceImplSpec(service, {}))),
+    comments,
+    examples,
+    auth,
+  });
+  return {
+    json: JSON.stringify(document),
+    // Without aliases: an anchor for everything that stands twice reads badly.
+    yaml: stringify(JSON.parse(JSON.stringify(document)), { aliasDuplicateObjects: false, lineWidth: 110 }),
+  };
+}
+
+parentPort?.postMessage(describe(workerData));
