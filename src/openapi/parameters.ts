@@ -34,7 +34,7 @@ export function describePathParameters(
 }
 
 function schemaOf({ field, partOf, isRest }: PathParameter, schemas: Schemas): Schema {
-  const whole: Schema = field === undefined ? { type: "string" } : schemas.ofField(leafOf(field), "request");
+  const whole: Schema = field === undefined ? { type: "string" } : schemas.ofField(leafOf(field), "text");
   const plain: Schema = { type: "string", description: whole.description, deprecated: whole.deprecated };
   if (partOf === undefined && !isRest && field !== undefined) return whole;
   return isRest ? plain : { ...plain, minLength: 1 };
@@ -64,7 +64,7 @@ function describeQueryParameter(
   schemas: Schemas,
   example: Json | undefined,
 ): Parameter {
-  const { description, deprecated, ...schema } = schemas.ofField(leafOf(path), "request");
+  const { description, deprecated, ...schema } = schemas.ofField(leafOf(path), "text");
   const isRequired = path.length === 1 && schemas.isRequired(input, path[0]);
   const common = {
     name: describeFieldPath(path),

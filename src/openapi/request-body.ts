@@ -21,7 +21,7 @@ export function describeRequestBody(
   const inPath = route.variables.map(({ path }) => path);
   const whole =
     inPath.length === 0 ? schemas.ofMessage(input, "request") : schemas.ofRemainder(input, inPath);
-  const schema = body.kind === "all" ? whole : schemas.ofField(body.field, "request");
+  const schema = body.kind === "all" ? whole : schemas.ofField(body.field, "text");
   const values = examples.flatMap(({ name, summary, request }) => {
     const value = body.kind === "all" ? withoutFields(request, inPath) : valueAt(request, [body.field]);
     return value === undefined ? [] : [{ name, summary, value }];

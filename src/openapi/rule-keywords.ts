@@ -1,6 +1,7 @@
 /** The single rules of protovalidate: which JSON Schema keywords each is, or which sentence. */
 import type { DescEnum } from "@bufbuild/protobuf";
 import type { Schema } from "./document.ts";
+import { hostAndPortPattern } from "./host-pattern.ts";
 
 /** What one rule says: in keywords if there are such, else in a sentence that begins with "must". */
 export interface Translation {
@@ -60,12 +61,10 @@ const tables: Readonly<Record<string, Readonly<Record<string, Translate>>>> = {
     uri: () => keywords({ format: "uri" }),
     uri_ref: () => keywords({ format: "uri-reference" }),
     uuid: () => keywords({ format: "uuid" }),
-    host_and_port: () => ({ sentence: "must be a host and a port, as host:port" }),
-  },
-  bytes: {
-    len: (value: bigint) => keywords({ minLength: base64Min(value), maxLength: base64Max(value) }),
-    min_len: (value: bigint) => keywords({ minLength: base64Min(value) }),
-    max_len: (value: bigint) => keywords({ maxLength: base64Max(value) }),
+    host_and_port: () => ({
+      keywords: { pattern: hostAndPortPattern, maxLength: 253 + ":65535".length },
+      sentence: "must be a host and a port, as host:port",
+    }),
   },
   repeated: {
     min_items: (value: bigint) => keywords({ minItems: Number(value) }),
@@ -154,13 +153,4 @@ function isPattern(text: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** Characters of base64 without padding, which is taken too. */
-function base64Min(bytes: bigint): number {
-  return Math.ceil((Number(bytes) * 4) / 3);
-}
-
-function base64Max(bytes: bigint): number {
-  return Math.ceil(Number(bytes) / 3) * 4;
 }

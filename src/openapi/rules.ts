@@ -11,6 +11,8 @@ import {
   oneof as oneofOption,
   type Rule,
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { allowZero } from "./absence.ts";
+import { describeBytes } from "./base64.ts";
 import type { Schema } from "./document.ts";
 import { type NamedRule, translateRules } from "./rule-keywords.ts";
 
@@ -20,35 +22,84 @@ export interface Constrained {
   readonly sentences: readonly string[];
 }
 
-/** Adds the rules of a field to its schema, and those of elements, keys and values to the schemas of these. */
-export function constrainField(field: DescField, schema: Schema): Constrained {
+/**
+ * What becomes of a value that is the zero of its type: "refused" as if it were absent, "taken" whatever the other rules
+ * say, or "ruled" like any other value.
+ */
+type Zero = "refused" | "taken" | "ruled";
+
+/**
+ * Adds the rules of a field to its schema, and those of elements, keys and values to the schemas of these.
+ *
+ * @param isRequired whether a request without the field is refused.
+ */
+export function constrainField(field: DescField, schema: Schema, isRequired: boolean): Constrained {
   if (!hasOption(field, fieldOption)) return { schema, sentences: [] };
   const rules = getOption(field, fieldOption);
   if (rules.ignore === Ignore.ALWAYS) return { schema, sentences: [] };
-  // Where a zero can not be told from a field that was left out, "required" refuses both.
-  const isZeroRefused = rules.required && field.presence === FeatureSet_FieldPresence.IMPLICIT;
-  const { schema: whole, sentences } = constrain(
-    isZeroRefused ? refuseZero(schema) : schema,
-    rules,
-    field.enum,
-  );
+  const { schema: whole, sentences } = constrain(schema, rules, field.enum, zeroOf(field, rules, isRequired));
   return constrainParts(whole, sentences, rules, field.enum);
 }
 
-function constrain(schema: Schema, rules: FieldRules, desc: DescEnum | undefined): Constrained {
+function zeroOf(field: DescField, rules: FieldRules, isRequired: boolean): Zero {
+  if (field.presence !== FeatureSet_FieldPresence.IMPLICIT) return zeroOfPart(rules);
+  // Without presence, a zero and a field that was left out are the same.
+  if (rules.required) return "refused";
+  return isRequired ? "ruled" : "taken";
+}
+
+function zeroOfPart({ ignore }: FieldRules): Zero {
+  return ignore === Ignore.IF_ZERO_VALUE ? "taken" : "ruled";
+}
+
+function constrain(schema: Schema, rules: FieldRules, desc: DescEnum | undefined, zero: Zero): Constrained {
   const cel = [...rules.cel.map(sayRule), ...rules.celExpression.map(sayExpression)];
   const { case: kind, value } = rules.type;
   const typeField = FieldRulesSchema.fields.find(({ localName }) => localName === kind);
-  if (typeField?.message === undefined || value === undefined) return { schema, sentences: cel };
-  const isEnum = kind === "enum";
-  const translations = translateRules(
-    typeField.name,
-    listSet(reflect(typeField.message, value)),
-    isEnum ? desc : undefined,
-  );
+  const named =
+    typeField?.message === undefined || value === undefined ? [] : listSet(reflect(typeField.message, value));
+  if (schema.contentEncoding === "base64") {
+    const { schema: bytes, others } = constrainBytes(named, zero);
+    const sentences = translateRules("bytes", others).flatMap(({ sentence }) => sentence ?? []);
+    return { schema: { ...schema, ...bytes }, sentences: [...cel, ...sentences] };
+  }
+  const translations =
+    typeField === undefined ? [] : translateRules(typeField.name, named, kind === "enum" ? desc : undefined);
+  const keywords: Schema = Object.assign({}, ...translations.map((translation) => translation.keywords));
+  const whole = { ...withoutBounds(zero === "refused" ? refuseZero(schema) : schema, keywords), ...keywords };
   return {
-    schema: Object.assign({}, schema, ...translations.map(({ keywords }) => keywords)),
+    schema: zero === "taken" ? allowZero(whole) : whole,
     sentences: [...cel, ...translations.flatMap(({ sentence }) => sentence ?? [])],
+  };
+}
+
+/** Takes the lengths out of the rules of bytes. */
+function constrainBytes(
+  rules: readonly NamedRule[],
+  zero: Zero,
+): { readonly schema: Schema; readonly others: readonly NamedRule[] } {
+  const lengths = new Map(rules.filter(([name]) => /^(min_|max_)?len$/.test(name)));
+  const read = (name: string): number | undefined => {
+    const length = lengths.get("len") ?? lengths.get(name);
+    return length === undefined ? undefined : Number(length);
+  };
+  return {
+    schema: describeBytes({
+      minBytes: Math.max(read("min_len") ?? 0, zero === "refused" ? 1 : 0),
+      maxBytes: read("max_len"),
+      mayBeEmpty: zero === "taken",
+    }),
+    others: rules.filter(([name]) => !lengths.has(name)),
+  };
+}
+
+/** Drops the bounds of a type where a rule has an exclusive one on the same side, or several ranges. */
+function withoutBounds(schema: Schema, { exclusiveMinimum, exclusiveMaximum, anyOf }: Schema): Schema {
+  const { minimum, maximum, ...others } = schema;
+  return {
+    ...others,
+    ...(minimum === undefined || anyOf || exclusiveMinimum !== undefined ? {} : { minimum }),
+    ...(maximum === undefined || anyOf || exclusiveMaximum !== undefined ? {} : { maximum }),
   };
 }
 
@@ -61,7 +112,7 @@ function constrainParts(
   const all = [...sentences];
   const part = (partSchema: Schema, rules: FieldRules | undefined, what: string): Schema => {
     if (rules === undefined) return partSchema;
-    const constrained = constrain(partSchema, rules, desc);
+    const constrained = constrain(partSchema, rules, desc, zeroOfPart(rules));
     all.push(...constrained.sentences.map((sentence) => `${what} ${sentence}`));
     return constrained.schema;
   };
@@ -92,7 +143,8 @@ function toPlain(value: unknown): unknown {
 /** Takes the zero of its type out of what a schema lets through. */
 function refuseZero(schema: Schema): Schema {
   if (schema.enum !== undefined) return { ...schema, enum: schema.enum.slice(1) };
-  if (schema.format === "int64" || schema.format === "uint64") return { ...schema, not: { const: "0" } };
+  const isBig = schema.format === "int64" || schema.format === "uint64";
+  if (isBig && schema.type === "string") return { ...schema, not: { const: "0" } };
   const zero: Readonly<Record<string, Schema>> = {
     string: { minLength: 1 },
     array: { minItems: 1 },

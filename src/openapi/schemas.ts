@@ -1,14 +1,27 @@
 /** Makes JSON Schemas of messages, in their proto3 JSON form. */
-import { create, type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescEnum,
+  type DescField,
+  type DescMessage,
+  getOption,
+  ScalarType,
+} from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence, isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { createValidator } from "@bufbuild/protovalidate";
+import { whole_number } from "#gen/qsp/access_pb.ts";
+import { allowNull } from "./absence.ts";
+import { base64Schema, describeBytes } from "./base64.ts";
 import type { Schema } from "./document.ts";
 import { constrainField, sayMessageRules } from "./rules.ts";
 import { type Describe, withSentences } from "./texts.ts";
 import { wellKnownSchema } from "./well-known.ts";
 
-/** Whether a message is sent to the server or comes from it: rules are for requests, and answers are complete. */
-export type Direction = "request" | "response";
+/**
+ * Where a value stands: in a JSON body of a request, in its path or query ("text", which has no null), or in an answer.
+ * Rules are for requests, and answers are complete.
+ */
+export type Direction = "request" | "text" | "response";
 
 /** Makes schemas, and collects those that others refer to. */
 export interface Schemas {
@@ -47,13 +60,15 @@ export function createSchemas(describe: Describe, answered: readonly DescMessage
   const ofMessage = (desc: DescMessage, direction: Direction): Schema => {
     const wellKnown = wellKnownSchema(desc);
     if (wellKnown !== undefined) return wellKnown;
-    if (isWrapperDesc(desc)) return scalarSchema(desc.fields[0].scalar);
-    const suffix = direction === "request" && fromServer.has(desc.typeName) ? "Input" : "";
-    return refer(`${desc.typeName}${suffix}`, () => objectSchema(desc, direction, []));
+    if (isWrapperDesc(desc)) return scalarSchema(desc.fields[0].scalar, direction);
+    const suffix = direction !== "response" && fromServer.has(desc.typeName) ? "Input" : "";
+    return refer(`${desc.typeName}${suffix}`, () =>
+      objectSchema(desc, direction === "response" ? "response" : "request", []),
+    );
   };
 
   const objectSchema = (desc: DescMessage, direction: Direction, without: readonly FieldParts[]): Schema => {
-    const isRequest = direction === "request";
+    const isRequest = direction !== "response";
     const required = (isRequest ? listRequired(desc) : desc.fields.filter(isAlwaysThere))
       .filter((field) => without.every(([first]) => first !== field))
       .map(({ jsonName }) => jsonName);
@@ -80,34 +95,48 @@ export function createSchemas(describe: Describe, answered: readonly DescMessage
 
   const ofField = (field: DescField, direction: Direction): Schema => {
     const plain = valueSchema(field, direction);
-    const { schema, sentences } =
-      direction === "request" ? constrainField(field, plain) : { schema: plain, sentences: [] };
-    const description = withSentences(describe(field), sentences);
-    return { ...schema, description, deprecated: field.deprecated || undefined };
+    if (direction === "response") return withText(plain, field, []);
+    const isNeeded = isRequired(field.parent, field);
+    const { schema, sentences } = constrainField(field, plain, isNeeded);
+    return withText(isNeeded || direction === "text" ? schema : allowNull(schema), field, sentences);
   };
+
+  const withText = (schema: Schema, field: DescField, sentences: readonly string[]): Schema => ({
+    ...schema,
+    description: withSentences(describe(field), sentences),
+    deprecated: field.deprecated || undefined,
+  });
 
   const valueSchema = (field: DescField, direction: Direction): Schema => {
     const single = (): Schema => {
       if (field.message !== undefined) return ofMessage(field.message, direction);
-      return field.enum === undefined ? scalarSchema(field.scalar as ScalarType) : enumSchema(field.enum);
+      if (field.enum !== undefined) return enumSchema(field.enum);
+      return getOption(field, whole_number) ? wholeNumberSchema : scalarSchema(field.scalar, direction);
     };
     if (field.fieldKind === "list") return { type: "array", items: single() };
     if (field.fieldKind === "map") return { type: "object", additionalProperties: single() };
     return single();
   };
 
+  const requiredOf = new Map<DescMessage, readonly DescField[]>();
   /** What the validator misses in a message that has nothing: that is what "required" says, and all other rules. */
-  const listRequired = (desc: DescMessage): DescField[] => {
+  const listRequired = (desc: DescMessage): readonly DescField[] => {
+    const known = requiredOf.get(desc);
+    if (known !== undefined) return known;
     const { violations = [] } = validator.validate(desc, create(desc));
     const missed = violations.map(({ field }) => (field.length === 1 ? field[0] : undefined));
-    return desc.fields.filter((field) => missed.includes(field));
+    const required = desc.fields.filter((field) => missed.includes(field));
+    requiredOf.set(desc, required);
+    return required;
   };
+
+  const isRequired = (desc: DescMessage, field: DescField): boolean => listRequired(desc).includes(field);
 
   return {
     ofMessage,
     ofField,
     ofRemainder: (desc, without) => objectSchema(desc, "request", without),
-    isRequired: (desc, field) => listRequired(desc).includes(field),
+    isRequired,
     components,
   };
 }
@@ -134,15 +163,26 @@ function enumSchema(desc: DescEnum): Schema {
   return { type: "string", enum: desc.values.map(({ name }) => name) };
 }
 
+const maxUint32 = 2 ** 32 - 1;
+
+/** A double that carries whole numbers (proto/qsp/access.proto). */
+const wholeNumberSchema: Schema = {
+  type: "integer",
+  format: "int64",
+  minimum: 0,
+  maximum: Number.MAX_SAFE_INTEGER,
+};
+
 /** The JSON form of scalars (protobuf.dev/programming-guides/json). */
-function scalarSchema(scalar: ScalarType): Schema {
+function scalarSchema(scalar: ScalarType | undefined, direction: Direction): Schema {
   switch (scalar) {
     case ScalarType.BOOL:
       return { type: "boolean" };
     case ScalarType.STRING:
       return { type: "string" };
     case ScalarType.BYTES:
-      return { type: "string", contentEncoding: "base64" };
+      if (direction === "response") return base64Schema;
+      return describeBytes({ minBytes: 0, maxBytes: undefined, mayBeEmpty: true });
     case ScalarType.DOUBLE:
       return { type: "number", format: "double" };
     case ScalarType.FLOAT:
@@ -156,8 +196,9 @@ function scalarSchema(scalar: ScalarType): Schema {
       return { type: "string", format: "uint64" };
     case ScalarType.UINT32:
     case ScalarType.FIXED32:
-      return { type: "integer", minimum: 0, maximum: 2 ** 32 - 1 };
+      // Generators have no type of 32 bits without a sign; one of 64 bits holds all values.
+      return { type: "integer", format: "int64", minimum: 0, maximum: maxUint32 };
     default:
-      return { type: "integer", format: "int32" };
+      return { type: "integer", format: "int32", minimum: -(2 ** 31), maximum: 2 ** 31 - 1 };
   }
 }

@@ -293,10 +293,14 @@ describe("what the rules of protos say, in the API description", () => {
   it.each([
     ["kms.SignRequest", "keyId", { minLength: 1, maxLength: 255, pattern: "^[^\\x00-\\x1f\\x7f-\\x9f]*$" }],
     ["kms.SignRequest", "context", { contentEncoding: "base64", maxLength: 340 }],
-    ["kms.SignRequest", "mu", { minLength: 86, maxLength: 88 }],
-    ["kms.CreateKeyRequest", "usage", { enum: ["SIGN", "KEM"] }],
+    ["kms.SignRequest", "mu", { pattern: "^(?:[A-Za-z0-9+/_-]{86}(?:==)?)?$", maxLength: 88 }],
+    [
+      "kms.CreateKeyRequest",
+      "usage",
+      { anyOf: [{ type: "string", enum: ["", "SIGN", "KEM"] }, { type: "null" }] },
+    ],
     ["kms.BatchSignRequest", "data", { type: "array", minItems: 1, maxItems: 1000 }],
-    ["vpn.SendPacketRequest", "size", { type: "integer", minimum: 0, maximum: 65536 }],
+    ["vpn.SendPacketRequest", "size", { type: ["integer", "null"], minimum: 0, maximum: 65536 }],
     ["defi.CreateMultisigRequest", "signerPublicKeys", { maxItems: 100, uniqueItems: true }],
     ["defi.SignProposalRequest", "signer", { pattern: "^0x[0-9a-fA-F]{40}$" }],
   ])("%s.%s", (name, field, expected) => {

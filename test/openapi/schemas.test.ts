@@ -24,14 +24,14 @@ describe("the schema of a field", () => {
   const kinds: [field: string, schema: Schema][] = [
     ["name", { type: "string" }],
     ["boolValue", { type: "boolean" }],
-    ["int32Value", { type: "integer", format: "int32" }],
-    ["sfixed32Value", { type: "integer", format: "int32" }],
-    ["uint32Value", { type: "integer", minimum: 0, maximum: 4294967295 }],
+    ["int32Value", { type: "integer", format: "int32", minimum: -(2 ** 31), maximum: 2 ** 31 - 1 }],
+    ["sfixed32Value", { type: "integer", format: "int32", minimum: -(2 ** 31), maximum: 2 ** 31 - 1 }],
+    ["uint32Value", { type: "integer", format: "int64", minimum: 0, maximum: 4294967295 }],
     ["int64Value", { type: "string", format: "int64" }],
     ["fixed64Value", { type: "string", format: "uint64" }],
     ["floatValue", { type: "number", format: "float" }],
     ["doubleValue", { type: "number", format: "double" }],
-    ["bytesValue", { type: "string", contentEncoding: "base64" }],
+    ["bytesValue", { type: "string", format: "byte", contentEncoding: "base64" }],
     ["color", { type: "string", enum: ["COLOR_UNSPECIFIED", "RED", "GREEN", "ULTRAVIOLET"] }],
     ["tags", { type: "array", items: { type: "string" } }],
     ["nesteds", { type: "array", items: { $ref: "#/components/schemas/testing.Nested" } }],
@@ -47,7 +47,7 @@ describe("the schema of a field", () => {
     ["empty", { type: "object", additionalProperties: false }],
     ["boolWrapper", { type: "boolean" }],
     ["int64Wrapper", { type: "string", format: "int64" }],
-    ["bytesWrapper", { type: "string", contentEncoding: "base64" }],
+    ["bytesWrapper", { type: "string", format: "byte", contentEncoding: "base64" }],
     ["other-name", { type: "string" }],
   ];
   it.each(kinds)("%s is %j", (field, schema) => {
@@ -238,7 +238,7 @@ describe("a rule of protovalidate", () => {
 
   it("that does not apply says nothing", () => {
     const rules: Rules = { ignore: Ignore.ALWAYS, type: { case: "string", value: { minLen: 3n } } };
-    expect(describeRuled(Type.STRING, rules).properties?.value).toEqual({ type: "string" });
+    expect(describeRuled(Type.STRING, rules).properties?.value).toEqual({ type: ["string", "null"] });
   });
 
   const required: [what: string, isRequired: boolean, rules: Rules][] = [

@@ -1,0 +1,52 @@
+/**
+ * Adds to the schema of a request's field what stands for a field that is not set: null, and the zero of a field
+ * without presence (protobuf.dev/programming-guides/json).
+ */
+import type { Schema } from "./document.ts";
+
+/** Also takes null. */
+export function allowNull(schema: Schema): Schema {
+  const { type, description, deprecated, ...others } = schema;
+  if (type !== undefined && others.enum === undefined) {
+    const types = [type].flat();
+    return { ...schema, type: types.includes("null") ? types : [...types, "null"] };
+  }
+  // A schema without keywords takes anything.
+  if (type === undefined && Object.keys(others).length === 0) return schema;
+  // An enum of its own, without null: generators make one type of it, and of an enum with null several.
+  const plain = { ...(type && { type }), ...others };
+  return { anyOf: [plain, { type: "null" }], description, deprecated };
+}
+
+/** Also takes the zero of the schema's type, where the rules of the field would refuse it. */
+export function allowZero(schema: Schema): Schema {
+  if (schema.type === "string") return allowEmptyText(schema);
+  const isNumber = schema.type === "integer" || schema.type === "number";
+  if (!isNumber || takesZero(schema)) return schema;
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, enum: values, ...others } = schema;
+  if (values !== undefined) return { ...others, enum: [0, ...values] };
+  const bounds = omitUndefined({ minimum, maximum, exclusiveMinimum, exclusiveMaximum });
+  return { ...others, anyOf: [{ const: 0 }, bounds] };
+}
+
+function takesZero({ minimum, maximum, exclusiveMinimum, exclusiveMaximum, enum: values }: Schema): boolean {
+  const isAbove = (minimum ?? 0) <= 0 && (exclusiveMinimum ?? -1) < 0;
+  const isBelow = (maximum ?? 0) >= 0 && (exclusiveMaximum ?? 1) > 0;
+  return isAbove && isBelow && (values?.includes(0) ?? true);
+}
+
+function allowEmptyText(schema: Schema): Schema {
+  const { enum: values, pattern, minLength } = schema;
+  if (values !== undefined) return values.includes("") ? schema : { ...schema, enum: ["", ...values] };
+  const { minLength: _, ...others } = schema;
+  const open = minLength === undefined ? schema : others;
+  if (pattern === undefined) {
+    return minLength === undefined ? schema : { ...open, anyOf: [{ maxLength: 0 }, { minLength }] };
+  }
+  if (new RegExp(pattern).test("")) return open;
+  return { ...open, pattern: `^(?:${pattern.replace(/^\^/, "").replace(/\$$/, "")})?$` };
+}
+
+function omitUndefined(schema: Readonly<Record<string, number | undefined>>): Schema {
+  return Object.fromEntries(Object.entries(schema).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,77 @@
+import { ScalarType } from "@bufbuild/protobuf";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { describe, expect, it } from "vitest";
+import { type ByteLimits, base64Schema, describeBytes } from "../../src/openapi/base64.ts";
+import { whyNotStrictScalar } from "../../src/transcoding/strict-values.ts";
+
+/** Every text of up to so many characters, each "A" or padding. */
+function listTexts(maxLength: number): string[] {
+  const texts = [""];
+  for (let i = 0; i < texts.length; i++) {
+    const text = texts[i] as string;
+    if (text.length < maxLength) texts.push(`${text}A`, `${text}=`);
+  }
+  return texts;
+}
+
+/** What the server makes of a text: the decision of its parser, and then of the length rule. */
+function isTaken(text: string, { minBytes, maxBytes, mayBeEmpty }: ByteLimits): boolean {
+  if (whyNotStrictScalar(ScalarType.BYTES, text) !== undefined) return false;
+  const { length } = Buffer.from(text, "base64");
+  if (length === 0 && mayBeEmpty) return true;
+  return length >= minBytes && length <= (maxBytes ?? Number.POSITIVE_INFINITY);
+}
+
+const limits: ByteLimits[] = [
+  { minBytes: 0, maxBytes: undefined, mayBeEmpty: true },
+  { minBytes: 1, maxBytes: undefined, mayBeEmpty: false },
+  { minBytes: 4, maxBytes: 4, mayBeEmpty: false },
+  { minBytes: 5, maxBytes: 5, mayBeEmpty: true },
+  { minBytes: 6, maxBytes: 6, mayBeEmpty: true },
+  ...[1, 2, 3, 4, 5].flatMap((minBytes) => [
+    { minBytes, maxBytes: 7, mayBeEmpty: false },
+    { minBytes, maxBytes: 8, mayBeEmpty: false },
+    { minBytes, maxBytes: 6, mayBeEmpty: true },
+  ]),
+];
+
+describe("the schema of bytes", () => {
+  const texts = listTexts(13);
+
+  it.each(limits)("takes exactly the base64 that the server takes: %o", (limit) => {
+    const validate = new Ajv2020({ strict: false, validateFormats: false }).compile(describeBytes(limit));
+    const differing = texts.filter((text) => validate(text) !== isTaken(text, limit));
+    expect(differing).toEqual([]);
+  });
+
+  it.each([
+    { minBytes: 3309, maxBytes: 3309, mayBeEmpty: true },
+    { minBytes: 29, maxBytes: 65_564, mayBeEmpty: false },
+    { minBytes: 0, maxBytes: 65_536, mayBeEmpty: true },
+  ])("takes exactly the lengths that the server takes: %o", (limit) => {
+    const validate = new Ajv2020({ strict: false, validateFormats: false }).compile(describeBytes(limit));
+    const edges = [0, limit.minBytes, limit.maxBytes].flatMap((bytes) => [bytes - 1, bytes, bytes + 1]);
+    const near = edges
+      .filter((bytes) => bytes >= 0)
+      .flatMap((bytes) => {
+        const padded = Buffer.alloc(bytes).toString("base64");
+        return [padded, padded.replace(/=+$/, "")];
+      });
+    expect(
+      near.filter((text) => validate(text) !== isTaken(text, limit)).map(({ length }) => length),
+    ).toEqual([]);
+  });
+
+  it("takes both alphabets, also mixed, and no white space", () => {
+    const validate = new Ajv2020({ strict: false, validateFormats: false }).compile(
+      describeBytes({ minBytes: 0, maxBytes: undefined, mayBeEmpty: true }),
+    );
+    expect(
+      ["+/+/", "-_-_", "+_-/", "AAA", "AA A", " AAAA", "AAAA\r\n"].map((text) => validate(text)),
+    ).toEqual([true, true, true, true, false, false, false]);
+  });
+
+  it("names base64 for OpenAPI 3.1 and for generators of 3.0", () => {
+    expect(base64Schema).toEqual({ type: "string", format: "byte", contentEncoding: "base64" });
+  });
+});
