@@ -19,54 +19,68 @@ export const base64Schema: Schema = { type: "string", format: "byte", contentEnc
 
 const character = "[A-Za-z0-9+/_-]";
 
-/** Longer texts have no pattern of their own: RE2 takes at most 1000 repetitions, and generators of tests far fewer. */
-const maxPatternLength = 400;
+const group = `(?:${character}{4})`;
+/** What may follow whole groups of four characters: one byte, two bytes or none. */
+const oneByte = `${character}{2}(?:==)?`;
+const twoBytes = `${character}{3}=?`;
+const remainder = `(?:${oneByte}|${twoBytes})?`;
+
+/** Patterns count no more groups than that: RE2 takes at most 1000 repetitions. */
+const maxCountedGroups = 100;
 
 /** The schema of bytes in a request. */
 export function describeBytes({ minBytes, maxBytes, mayBeEmpty }: ByteLimits): Schema {
-  const shortest = unpaddedLength(minBytes);
   const longest = maxBytes === undefined ? {} : { maxLength: paddedLength(maxBytes) };
-  if (minBytes === maxBytes && shortest <= maxPatternLength) {
+  const shortest = unpaddedLength(minBytes);
+  const isCounted = minBytes / 3 <= maxCountedGroups;
+  if (minBytes === maxBytes && isCounted) {
     const pattern = `${character}{${shortest}}${["", "(?:==)?", "=?"][minBytes % 3]}`;
     return mayBeEmpty
       ? { ...base64Schema, pattern: `^(?:${pattern})?$`, ...longest }
       : { ...base64Schema, pattern: `^${pattern}$`, minLength: shortest, ...longest };
   }
-  const edges = [
-    ...(maxBytes === undefined ? [] : describeUpperEdge(maxBytes)),
-    ...(minBytes > 0 && !mayBeEmpty ? describeLowerEdge(minBytes) : []),
-    ...(minBytes > 0 && mayBeEmpty ? [describeMinimum(minBytes)] : []),
+  const atLeast = isCounted ? atLeastPattern(minBytes) : `${group}*${remainder}`;
+  const mayBeShort = mayBeEmpty || minBytes === 0;
+  // What the pattern does not refuse. Generators of tests cope with "not" better than with conditions.
+  const refused: Schema[] = [
+    ...(maxBytes === undefined ? [] : refuseTooLong(maxBytes)),
+    ...(isCounted ? [] : refuseTooShort(minBytes)),
   ];
   return {
     ...base64Schema,
-    pattern: `^(?:${character}{4})*(?:${character}{2}(?:==)?|${character}{3}=?)?$`,
-    ...(minBytes > 0 && !mayBeEmpty ? { minLength: shortest } : {}),
+    pattern: mayBeEmpty && minBytes > 0 ? `^(?:${atLeast})?$` : `^${atLeast}$`,
+    ...(mayBeShort ? {} : { minLength: shortest }),
     ...longest,
-    ...edges.reduceRight<Schema>((others, edge) => ({ ...edge, ...(others.if && { else: others }) }), {}),
+    ...(refused.length > 0 && { not: refused.length === 1 ? refused[0] : { anyOf: refused } }),
   };
 }
 
-/** A text that may be empty has a minimum only if it is not. */
-function describeMinimum(bytes: number): Schema {
-  const [edge] = describeLowerEdge(bytes);
-  // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
-  return { if: { minLength: 1 }, then: { minLength: unpaddedLength(bytes), ...edge } };
-}
-
-/** The shortest texts may have more padding than they need for the fewest bytes. */
-function describeLowerEdge(bytes: number): Schema[] {
-  const tooMuch = ["=$", undefined, "==$"][bytes % 3];
-  if (tooMuch === undefined) return [];
-  // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
-  return [{ if: { maxLength: paddedLength(bytes) }, then: { not: { pattern: tooMuch } } }];
+/** The base64 of at least so many bytes. */
+function atLeastPattern(bytes: number): string {
+  const groups = Math.floor(bytes / 3);
+  const whole = groups === 0 ? "" : `${group}{${groups}}`;
+  if (bytes % 3 === 0) return `${whole}${group}*${remainder}`;
+  const rest = bytes % 3 === 1 ? `${oneByte}|${twoBytes}` : twoBytes;
+  return `${whole}(?:${rest}|${group}+${remainder})`;
 }
 
 /** The longest texts hold too many bytes unless they end with padding. */
-function describeUpperEdge(bytes: number): Schema[] {
-  const padding = [undefined, "==$", "=$"][bytes % 3];
-  if (padding === undefined) return [];
-  // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
-  return [{ if: { minLength: unpaddedLength(bytes) + 1 }, then: { pattern: padding } }];
+function refuseTooLong(bytes: number): Schema[] {
+  const withoutPadding = [undefined, `${character}=?$`, `${character}$`][bytes % 3];
+  if (withoutPadding === undefined) return [];
+  return [{ type: "string", minLength: unpaddedLength(bytes) + 1, pattern: withoutPadding }];
+}
+
+/** Shorter texts hold too few bytes, and so do the shortest ones that end with too much padding. */
+function refuseTooShort(bytes: number): Schema[] {
+  const tooMuch = ["=$", undefined, "==$"][bytes % 3];
+  const shortest = unpaddedLength(bytes);
+  return [
+    { type: "string", minLength: 1, maxLength: shortest - 1 },
+    ...(tooMuch === undefined
+      ? []
+      : [{ type: "string", minLength: shortest, maxLength: paddedLength(bytes), pattern: tooMuch }]),
+  ];
 }
 
 function unpaddedLength(bytes: number): number {

@@ -119,7 +119,7 @@ same messages: the protos are the source of this document. For gRPC clients, \`G
 with their imports, and \`GET /protos.binpb\` has them as one descriptor set.
 
 Bodies are JSON. Fields of bytes are base64: answers have the standard alphabet with padding, requests may have the \
-URL-safe one and no padding. Unknown fields and unknown query parameters are refused. A field of an answer that is \
+URL-safe one and no padding. A field of a request that may be left out may also be null. Unknown fields and unknown query parameters are refused. A field of an answer that is \
 not required is absent when it has no value.
 
 A call that fails answers with the HTTP status of its gRPC code and one form of body, whose first detail holds a \

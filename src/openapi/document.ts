@@ -32,9 +32,6 @@ export interface Schema {
   readonly maxProperties?: number;
   readonly anyOf?: readonly Schema[];
   readonly not?: Schema;
-  readonly if?: Schema;
-  readonly then?: Schema;
-  readonly else?: Schema;
 }
 
 /** Refers to a part of `components`. */
