@@ -1,0 +1,46 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import type { TurnReport } from "./measure-turns.ts";
+
+const ends: (() => void | Promise<void>)[] = [];
+
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+/** What a fresh server sends of its pages and its description, each for the first time. */
+const targets = [
+  ["/openapi.json", "application/json"],
+  ["/openapi.yaml", "application/yaml"],
+  ["/reference", "text/html"],
+  ["/reference/swagger-ui-bundle.js", "text/javascript"],
+  ["/reference/swagger-ui.css", "text/css"],
+  ["/", "text/html"],
+] as const;
+
+/** No turn may keep the others waiting for longer. */
+const maxTurnMs = 50;
+
+describe("the first request for the description and for each page", { timeout: 120_000 }, () => {
+  it(`keeps the event loop for less than ${maxTurnMs} ms of CPU at a time`, async () => {
+    const dataDir = makeTemporaryDirectory((end) => void ends.push(end));
+    const child = fork(join(import.meta.dirname, "measure-turns.ts"), [dataDir], { execArgv: [] });
+    ends.push(() => void child.kill("SIGKILL"));
+    const [{ url }] = (await once(child, "message")) as [TurnReport];
+    const answers = await Promise.all(
+      targets.map(async ([path, accept]) => {
+        const answer = await fetch(`${url}${path}`, { headers: { accept } });
+        return [path, answer.status, (await answer.text()).length > 0];
+      }),
+    );
+    expect(answers).toEqual(targets.map(([path]) => [path, 200, true]));
+    const measured = once(child, "message");
+    child.send("report");
+    const [{ longestTurnMs }] = (await measured) as [TurnReport];
+    expect(longestTurnMs).toBeGreaterThan(0);
+    expect(longestTurnMs).toBeLessThan(maxTurnMs);
+  });
+});

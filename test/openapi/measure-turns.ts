@@ -1,0 +1,41 @@
+/**
+ * A program of event-loop.test.ts: starts the server, and tells how much CPU time the longest turn of its event loop
+ * took. Unlike a delay, CPU time does not grow while other programs keep the machine busy.
+ */
+import { pino } from "pino";
+import { createApp } from "../../src/app.ts";
+import { readConfig } from "../../src/config.ts";
+
+/** What the program sends to its parent: first where it serves, then the measurement. */
+export interface TurnReport {
+  readonly url?: string;
+  readonly longestTurnMs?: number;
+}
+
+const [, , dataDir = ""] = process.argv;
+const config = readConfig(["--port", "0", "--data-dir", dataDir], {});
+const { server } = await createApp(config, pino({ level: "silent" }));
+const { port } = await server.listen(config.port, config.host);
+
+let longestTurnMs = 0;
+let before = process.threadCpuUsage();
+
+/** Runs once in each turn. */
+function measure(): void {
+  const { user, system } = process.threadCpuUsage(before);
+  longestTurnMs = Math.max(longestTurnMs, (user + system) / 1000);
+  before = process.threadCpuUsage();
+  setImmediate(measure);
+}
+
+const send = (report: TurnReport): void => void process.send?.(report);
+
+process.on("message", () => {
+  send({ longestTurnMs });
+  process.exit(0);
+});
+setImmediate(() => {
+  before = process.threadCpuUsage();
+  measure();
+  send({ url: `http://${config.host}:${port}` });
+});
