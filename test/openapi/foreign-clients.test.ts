@@ -1,0 +1,107 @@
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { isMissing, run } from "../interop/tools.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { type ApiServer, startApi } from "./api-server.ts";
+import { isToolMissing, openapiGenerator, pythonTool } from "./openapi-tools.ts";
+
+let api: ApiServer;
+let directory: string;
+let description: string;
+const ends: (() => void | Promise<void>)[] = [];
+
+beforeAll(async () => {
+  const atEnd = (end: () => void | Promise<void>): void => void ends.push(end);
+  api = await startApi("open", atEnd);
+  directory = makeTemporaryDirectory(atEnd);
+  description = join(directory, "openapi.json");
+  writeFileSync(description, JSON.stringify(api.document));
+}, 60_000);
+
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+/** Runs a program that must succeed. */
+async function succeed(program: string, ...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await run(program, args);
+  if (code !== 0) throw new Error(`${program} ended with ${code}: ${stdout}${stderr}`);
+  return stdout;
+}
+
+const story = (file: string): string => join(import.meta.dirname, "stories", file);
+
+/** What the story of each client comes to, on a server that has nothing yet but what other stories made. */
+const outcome = {
+  algorithm: "ML-DSA-65",
+  signatureBytes: 3309,
+  valid: true,
+  forged: false,
+  sameSecret: true,
+  listed: [1, expect.any(Number), true],
+  missing: [404, "NOT_FOUND", "KEY_NOT_FOUND"],
+  sameBytes: true,
+};
+
+/** Languages write whole numbers without a point. */
+const wholeNumbers = {
+  sequences: expect.arrayContaining([expect.stringMatching(/^\d+$/)]),
+  blockIndex: expect.stringMatching(/^\d+$/),
+};
+
+describe.skipIf(isToolMissing(pythonTool("openapi-spec-validator")))(
+  "openapi-spec-validator (needs openapi-spec-validator)",
+  { timeout: 300_000 },
+  () => {
+    it("finds the description valid", async () => {
+      expect(await succeed(pythonTool("openapi-spec-validator"), description)).toMatch(/: OK\n$/);
+    });
+  },
+);
+
+describe.skipIf(isToolMissing(pythonTool("openapi-python-client")))(
+  "a client that openapi-python-client generates (needs openapi-python-client)",
+  { timeout: 300_000 },
+  () => {
+    it("has every model and every call, and makes calls", async () => {
+      const output = join(directory, "generated");
+      const generate = ["generate", "--path", description, "--output-path", output, "--meta", "none"];
+      const printed = await succeed(pythonTool("openapi-python-client"), ...generate);
+      expect(printed).not.toMatch(/WARNING|Could not|Cannot|skipp\w+ (?!Integration)/);
+      writeFileSync(join(directory, "story.py"), readFileSync(story("story.py")));
+      const stdout = await succeed(pythonTool("python"), join(directory, "story.py"), api.url);
+      expect(JSON.parse(stdout)).toEqual({ ...outcome, ...wholeNumbers });
+    });
+  },
+);
+
+describe.skipIf(
+  process.env.SLOW !== "1" || isToolMissing(openapiGenerator) || isMissing("mvn") || isMissing("javac"),
+)(
+  "a client that openapi-generator generates in Java (needs SLOW=1, openapi-generator, mvn and javac)",
+  { timeout: 1_200_000 },
+  () => {
+    it("compiles, has classes with types of their own for bytes and whole numbers, and makes calls", async () => {
+      const output = join(directory, "java");
+      await succeed(
+        "java",
+        ...["-jar", openapiGenerator, "generate", "-g", "java", "-i", description, "-o", output],
+      );
+      const paths = join(output, "classpath");
+      const settings = [`-Dmdep.outputFile=${paths}`, "-Dmdep.includeScope=compile"];
+      await succeed("mvn", "-q", "-f", join(output, "pom.xml"), "dependency:build-classpath", ...settings);
+      const classPath = readFileSync(paths, "utf8").trim();
+      const classes = join(directory, "classes");
+      mkdirSync(classes);
+      const sources = join(output, "src/main/java");
+      await succeed(
+        "javac",
+        ...["-nowarn", "-proc:none", "-cp", classPath, "-sourcepath", sources, "-d", classes],
+        story("Story.java"),
+      );
+      const stdout = await succeed("java", "-cp", [classes, classPath].join(delimiter), "Story", api.url);
+      expect(JSON.parse(stdout)).toEqual({ ...outcome, ...wholeNumbers });
+    });
+  },
+);

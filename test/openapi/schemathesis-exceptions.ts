@@ -1,0 +1,82 @@
+/**
+ * What Schemathesis reports and the project accepts. In all cases but the last, the server refuses a request that the
+ * schema allows, because JSON Schema cannot say the rule, or because the rule depends on what the server holds.
+ */
+
+/** One kind of finding that is accepted. */
+export interface AcceptedFinding {
+  /** The check that reports it. */
+  readonly check: string;
+  /** The reason of the ErrorInfo in the response; any if left out. */
+  readonly reason?: string;
+  /** The gRPC code of the response; any if left out. */
+  readonly code?: string;
+  /** The fields that the response names, if only these are accepted. */
+  readonly fields?: RegExp;
+  /** Why it is accepted. */
+  readonly why: string;
+}
+
+const check = "positive_data_acceptance";
+
+export const acceptedFindings: readonly AcceptedFinding[] = [
+  {
+    check,
+    reason: "KEY_INVALID",
+    why: "The length of a public key depends on the algorithm in another field, and most bytes of that length are no key.",
+  },
+  {
+    check,
+    reason: "LENGTH_INVALID",
+    why: "The length of a signature or a ciphertext depends on the algorithm of a stored key or of another field.",
+  },
+  {
+    check,
+    reason: "FIELD_INVALID",
+    fields: /^pageToken$/,
+    why: "A page token holds a checksum of the list and its filters; a random text is the token of no list.",
+  },
+  {
+    check,
+    reason: "FIELD_INVALID",
+    fields: /^expiresAt$/,
+    why: "A time in the past is refused, and a schema knows no clock.",
+  },
+  {
+    check,
+    reason: "FIELD_INVALID",
+    fields: /^usage$/,
+    why: "The usage must be that of the algorithm in another field.",
+  },
+  {
+    check,
+    reason: "FIELD_INVALID",
+    fields: /,/,
+    why: "The rule spans several fields, such as exactly one of data and mu. The description says it in words: keywords for it make code generators write unions in place of one class.",
+  },
+  {
+    check,
+    reason: "FIELD_INVALID",
+    fields: /^afterSequence$/,
+    why: "A watcher cannot begin beyond the end of the log.",
+  },
+  {
+    check,
+    reason: "SIGNATURE_INVALID",
+    why: "Random bytes are no signature of the proposal.",
+  },
+  {
+    check,
+    reason: "PACKET_INVALID",
+    why: "Random bytes are no packet of the tunnel.",
+  },
+  {
+    check,
+    code: "FAILED_PRECONDITION",
+    why: "What the server holds does not allow the call yet, or no longer: no validator, a rotated key, no session.",
+  },
+  {
+    check: "max_response_time",
+    why: "A signature of SLH-DSA takes long on a busy machine. Other tests measure time.",
+  },
+];

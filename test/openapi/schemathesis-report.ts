@@ -1,0 +1,103 @@
+/** Reads what Schemathesis reports: one JSON object a line, of which ScenarioFinished has the calls and the checks. */
+import type { AcceptedFinding } from "./schemathesis-exceptions.ts";
+
+/** A check that a response failed. */
+export interface Finding {
+  readonly check: string;
+  /** "POST /api/kms/sign". */
+  readonly operation: string;
+  readonly request: string;
+  readonly status: number | undefined;
+  readonly response: string;
+}
+
+interface Content {
+  readonly $base64?: string;
+}
+
+interface Body {
+  readonly body?: Content | null;
+  readonly content?: Content | null;
+}
+
+interface Recorder {
+  readonly label: string;
+  /** Absent if a scenario made no call. */
+  readonly checks?: Readonly<Record<string, readonly { readonly name: string; readonly status: string }[]>>;
+  readonly interactions?: Readonly<
+    Record<
+      string,
+      {
+        readonly request: Body & { readonly method: string; readonly uri: string };
+        readonly response: (Body & { readonly status_code: number }) | null;
+      }
+    >
+  >;
+}
+
+interface Event {
+  readonly ScenarioFinished?: { readonly phase: string; readonly recorder: Recorder };
+}
+
+/** What a run found, and how many calls it made in each phase. */
+export interface Report {
+  readonly findings: readonly Finding[];
+  readonly calls: number;
+  readonly operations: ReadonlySet<string>;
+}
+
+/** Reads the report of a run. */
+export function readReport(text: string): Report {
+  const recorders = text
+    .split("\n")
+    .filter((line) => line !== "")
+    .flatMap((line) => (JSON.parse(line) as Event).ScenarioFinished?.recorder ?? []);
+  return {
+    findings: recorders.flatMap(listFindings),
+    calls: recorders.reduce((sum, { interactions }) => sum + Object.keys(interactions ?? {}).length, 0),
+    operations: new Set(recorders.map(({ label }) => label)),
+  };
+}
+
+function listFindings({ label, checks = {}, interactions = {} }: Recorder): Finding[] {
+  return Object.entries(checks).flatMap(([id, results]) =>
+    results
+      .filter(({ status }) => status === "failure")
+      .map(({ name }): Finding => {
+        const { request, response } = interactions[id] ?? { request: undefined, response: null };
+        return {
+          check: name,
+          operation: label,
+          request: `${request?.method} ${request?.uri} ${textOf(request?.body)}`,
+          status: response?.status_code,
+          response: textOf(response?.content ?? response?.body),
+        };
+      }),
+  );
+}
+
+function textOf(content: Content | null | undefined): string {
+  return content?.$base64 === undefined ? "" : Buffer.from(content.$base64, "base64").toString();
+}
+
+/** Tells whether a finding is one of those. */
+export function isAccepted(finding: Finding, accepted: readonly AcceptedFinding[]): boolean {
+  const error = readError(finding.response);
+  return accepted.some(
+    ({ check, code, reason, fields }) =>
+      check === finding.check &&
+      (code ?? error.code) === error.code &&
+      (reason ?? error.reason) === error.reason &&
+      (fields === undefined || fields.test(error.field)),
+  );
+}
+
+function readError(text: string): { code: string; reason: string; field: string } {
+  try {
+    const { code, details } = JSON.parse(text);
+    const { reason, metadata } = details[0];
+    return { code, reason, field: metadata?.field ?? "" };
+  } catch {
+    return { code: "", reason: "", field: "" };
+  }
+}

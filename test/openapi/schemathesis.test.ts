@@ -1,0 +1,58 @@
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { startServer } from "../interop/start-server.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { isToolMissing, pythonTool } from "./openapi-tools.ts";
+import { acceptedFindings } from "./schemathesis-exceptions.ts";
+import { isAccepted, readReport } from "./schemathesis-report.ts";
+
+const ends: (() => void | Promise<void>)[] = [];
+const atEnd = (end: () => void | Promise<void>): void => void ends.push(end);
+
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+/** With this seed and number of examples, a run makes about 5,000 calls in three minutes on a quiet machine. */
+const maxExamples = "20";
+
+const program = pythonTool("schemathesis");
+const isSkipped = process.env.SLOW !== "1" || isToolMissing(program);
+
+/** Runs the program in a folder, where it leaves what it keeps. It ends with 1 for any finding. */
+function runIn(cwd: string, args: readonly string[]): Promise<{ stdout: string; stderr: string }> {
+  return new Promise((resolve, reject) => {
+    execFile(program, [...args], { cwd, maxBuffer: 256 * 1024 * 1024 }, (error, stdout, stderr) => {
+      if (error !== null && error.code !== 1) reject(error);
+      else resolve({ stdout, stderr });
+    });
+  });
+}
+
+describe.skipIf(isSkipped)("Schemathesis (needs SLOW=1 and schemathesis)", { timeout: 3_600_000 }, () => {
+  it("finds nothing between the description and the server but what is accepted", async () => {
+    const server = await startServer({
+      dataDir: makeTemporaryDirectory(atEnd),
+      // A signature of SLH-DSA can take more than the default of 30 seconds on a busy machine.
+      args: ["--max-call-ms", "300000"],
+    });
+    atEnd(async () => void (await server.stop()));
+    const directory = makeTemporaryDirectory(atEnd);
+    const report = join(directory, "events.ndjson");
+    const { stdout, stderr } = await runIn(directory, [
+      ...["--config-file", join(import.meta.dirname, "schemathesis.toml")],
+      ...["run", `${server.url}/openapi.json`],
+      ...["--phases", "examples,coverage,fuzzing", "--checks", "all", "--max-examples", maxExamples],
+      ...["--report", "ndjson", "--report-ndjson-path", report, "--output-sanitize", "false", "--no-color"],
+    ]);
+    expect(stderr).toBe("");
+    // Errors of the tool itself, such as a schema of which it can make no example.
+    expect(stdout).not.toMatch(/^Errors:/m);
+    const { findings, calls, operations } = readReport(readFileSync(report, "utf8"));
+    expect(findings.filter((finding) => !isAccepted(finding, acceptedFindings))).toEqual([]);
+    expect(operations.size).toBeGreaterThan(70);
+    expect(calls).toBeGreaterThan(2000);
+  });
+});
