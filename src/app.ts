@@ -290,14 +290,16 @@ export function viewerOf({ values }: Pick<HandlerContext, "values">): Viewer {
   const caller = values.get(callerKey);
   if (caller === undefined) return everybody;
   const { subject: user, role } = caller;
-  if (role === "device") return { user, owner: user, deviceId: user };
-  return { user, owner: role === "admin" ? undefined : user };
+  // What authenticates callers knows their IDs; the server passes them on without looking.
+  const userId = "userId" in caller && typeof caller.userId === "string" ? caller.userId : user;
+  if (role === "device") return { user, userId, owner: userId, deviceId: user };
+  return { user, userId, owner: role === "admin" ? undefined : userId };
 }
 
 /** Under which idempotency key a call came, if it has one; each user has keys of his own. */
 export function onceOf(context: Pick<HandlerContext, "values">): OnceCall | undefined {
   const repeatable = repeatableOf(context);
-  return repeatable && { ...repeatable, user: viewerOf(context).user };
+  return repeatable && { ...repeatable, userId: viewerOf(context).userId };
 }
 
 /** Makes refusals of what the store throws; the cause is for the log. */

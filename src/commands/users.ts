@@ -51,7 +51,8 @@ export const userPasswd: Command = {
 export const userRemove: Command = {
   name: "user remove",
   operands: ["NAME"],
-  meaning: "Removes a user; all tokens of the user end. What the user made stays, for administrators.",
+  meaning:
+    "Removes a user; all tokens of the user end. What the user made stays, for administrators; a later user of the same name does not get it.",
   run: (input) =>
     withUsers(input, "existing", async (users) => {
       const [name = ""] = input.operands;

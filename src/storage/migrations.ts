@@ -370,6 +370,17 @@ export function createMigrations(kind: DatabaseKind): Readonly<Record<string, Mi
           where outcome = 'OK' and operation in ('CREATE', 'ROTATE', 'DESTROY')`.execute(db);
       },
     },
+    "0019-user-ids": {
+      async up(db: Kysely<unknown>): Promise<void> {
+        // Records name their owners by name up to here, so the ID of a user who is there already is the name.
+        await db.schema
+          .alterTable("users")
+          .addColumn("user_id", "text", (column) => column.notNull().defaultTo(""))
+          .execute();
+        await sql`update users set user_id = name`.execute(db);
+        await db.schema.createIndex("users_by_user_id").unique().on("users").columns(["user_id"]).execute();
+      },
+    },
   };
 }
 

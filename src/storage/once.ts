@@ -6,8 +6,8 @@ import type { Schema } from "./schema.ts";
 
 /** A call that may be repeated. */
 export interface OnceCall {
-  /** Who calls; two users' keys have nothing to do with each other. */
-  readonly user: string;
+  /** The ID of the caller: the keys of two users have nothing to do with each other. */
+  readonly userId: string;
   /** The caller's name for it: 1 to 255 printable ASCII characters. */
   readonly idempotencyKey: string;
   /** Of the call's name and its request: another one under the same key is refused. */
@@ -59,7 +59,7 @@ export async function findAnswer(
   const row = await db
     .selectFrom("idempotent_answers")
     .selectAll()
-    .where("user_name", "=", call.user)
+    .where("user_name", "=", call.userId)
     .where("idempotency_key", "=", call.idempotencyKey)
     .where("answered_at_ms", ">", now.getTime() - keptMs)
     .executeTakeFirst();
@@ -84,7 +84,7 @@ export async function keepAnswer(
   await db
     .insertInto("idempotent_answers")
     .values({
-      user_name: call.user,
+      user_name: call.userId,
       idempotency_key: call.idempotencyKey,
       request_hash: call.requestHash,
       sealed_answer: sealBytes(sealKey, identityOf(call), answer),
@@ -93,6 +93,6 @@ export async function keepAnswer(
     .execute();
 }
 
-function identityOf({ user, idempotencyKey, requestHash }: OnceCall): string {
-  return `idempotent_answers/${JSON.stringify([user, idempotencyKey, requestHash])}`;
+function identityOf({ userId, idempotencyKey, requestHash }: OnceCall): string {
+  return `idempotent_answers/${JSON.stringify([userId, idempotencyKey, requestHash])}`;
 }

@@ -2,8 +2,10 @@
 
 /** Who makes a call, as services know them. */
 export interface Viewer {
-  /** Their name: in the audit log, and as the owner of what they make. */
+  /** The name of the user, which the audit log shows. */
   readonly user: string;
+  /** The owner of what they make: an ID that no other user ever gets, unlike the name. */
+  readonly userId: string;
   /** Whose records they see: their own, or everybody's if it is undefined. */
   readonly owner: string | undefined;
   /** The one device that they may act as, for a device that calls itself. */
@@ -11,7 +13,7 @@ export interface Viewer {
 }
 
 /** Sees the records of everybody: for what a service does for itself, such as counting. */
-export const everybody: Viewer = { user: "system", owner: undefined };
+export const everybody: Viewer = { user: "system", userId: "system", owner: undefined };
 
 /** Tells whether a record exists for somebody. */
 export function isSeenBy({ owner }: Viewer, record: { readonly owner: string }): boolean {

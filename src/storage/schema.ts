@@ -43,6 +43,7 @@ export interface AuditCheckpointsTable {
 
 /** Answers that were given to calls with an idempotency key. */
 export interface IdempotentAnswersTable {
+  /** The ID of the user who called; the column is older than IDs. */
   user_name: string;
   idempotency_key: string;
   request_hash: string;
@@ -66,6 +67,8 @@ export interface IssuerKeysTable {
 /** Somebody who may log in. */
 export interface UsersTable {
   name: string;
+  /** Owns what the user makes; never given to another user. */
+  user_id: string;
   role: string;
   /** Of scrypt, with its parameters: see services/pqc/passwords.ts. */
   password_hash: string;

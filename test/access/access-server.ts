@@ -49,6 +49,8 @@ export interface Clients {
 /** Somebody with a token, and clients that send it. */
 export interface Person extends Clients {
   readonly name: string;
+  /** Owns what they make. */
+  readonly userId: string;
   readonly token: string;
 }
 
@@ -136,7 +138,8 @@ export async function startAccessServer(options: StartOptions): Promise<AccessSe
       // Nobody has this password: people of tests get their tokens without one.
       await office.users.add({ name: unique, role, passwordHash: "none" }, new Date());
       const token = await issueTo(office, unique);
-      return { name: unique, token, ...connect(`Bearer ${token}`) };
+      const userId = (await office.users.find(unique))?.userId ?? "";
+      return { name: unique, userId, token, ...connect(`Bearer ${token}`) };
     },
     rest(line, body, headers = {}) {
       const [method = "", target = ""] = line.split(" ");

@@ -389,7 +389,14 @@ describe("a minute after its first failure", () => {
   function startAt() {
     let nowMs = 0;
     const passwordHash = hashCheaply(password);
-    const ada = { name: "ada", role: "user", generation: "1", createdAt: new Date(0), passwordHash } as const;
+    const ada = {
+      name: "ada",
+      userId: "user:1",
+      role: "user",
+      generation: "1",
+      createdAt: new Date(0),
+      passwordHash,
+    } as const;
     const users: Pick<UserStore, "find"> = { find: async (name) => (name === "ada" ? ada : undefined) };
     const issuer: Pick<Issuer, "issue"> = {
       issue: async (subject) => ({ token: `of ${subject}`, expiresAt: new Date(0) }),

@@ -317,7 +317,7 @@ describeAccess("a record whose owner was changed in the database", (shared) => {
       const server = await shared();
       const [ada, bob] = await makeTwo(server);
       const id = await make(ada);
-      await server.tamper((db) => give(db, id, bob.name));
+      await server.tamper((db) => give(db, id, bob.userId));
       expect(await refusal(use(bob, id))).toEqual(refused);
       expect(await refusal(use(ada, id))).toEqual(refusedOwner);
     });
@@ -326,7 +326,7 @@ describeAccess("a record whose owner was changed in the database", (shared) => {
       const server = await shared();
       const [ada, bob] = await makeTwo(server);
       const [adas, bobs] = [await make(ada), await make(bob)];
-      await server.tamper((db) => give(db, adas, bob.name));
+      await server.tamper((db) => give(db, adas, bob.userId));
       expect(await outcomeOf(use(bob, bobs))).toBe(intact);
     });
   }
@@ -336,7 +336,7 @@ describeAccess("a record whose owner was changed in the database", (shared) => {
     const [ada, bob] = await makeTwo(server);
     const { deviceId } = await registerDevice(ada);
     await server.tamper((db) =>
-      db.updateTable("iot_devices").set({ owner: bob.name }).where("device_id", "=", deviceId).execute(),
+      db.updateTable("iot_devices").set({ owner: bob.userId }).where("device_id", "=", deviceId).execute(),
     );
     const { devices } = await bob.iot.listDevices({});
     expect(devices).toMatchObject([{ deviceId, registrationStatus: "DAMAGED", publicKey: new Uint8Array() }]);
@@ -347,7 +347,7 @@ describeAccess("a record whose owner was changed in the database", (shared) => {
     const [ada, bob] = await makeTwo(server);
     const { tunnelId } = await ada.vpn.registerPeer({});
     await server.tamper((db) =>
-      db.updateTable("vpn_tunnels").set({ owner: bob.name }).where("tunnel_id", "=", tunnelId).execute(),
+      db.updateTable("vpn_tunnels").set({ owner: bob.userId }).where("tunnel_id", "=", tunnelId).execute(),
     );
     await (await server.makePerson("admin")).vpn.disconnect({ tunnelId });
     expect(await bob.vpn.listTunnels({})).toMatchObject({ tunnels: [], totalSize: 0 });
@@ -359,7 +359,7 @@ describeAccess("a record whose owner was changed in the database", (shared) => {
     const [ada, bob] = await makeTwo(server);
     const { keyId } = present((await ada.kms.createKey({})).result);
     await server.tamper((db) =>
-      db.updateTable("kms_keys").set({ owner: bob.name }).where("key_id", "=", keyId).execute(),
+      db.updateTable("kms_keys").set({ owner: bob.userId }).where("key_id", "=", keyId).execute(),
     );
     await (await server.makePerson("admin")).kms.destroyKey({ keyId });
     expect((await ada.kms.listKeys({})).totalSize).toBe(0);
@@ -391,7 +391,7 @@ describeAccess("a user who was changed in the database", (shared) => {
     const [ada, admin] = [await server.makePerson(), await server.makePerson("admin")];
     await server.tamper(async (db) => {
       const row = await db.selectFrom("users").selectAll().where("name", "=", admin.name).executeTakeFirst();
-      const { name: _, ...rest } = present(row);
+      const { name: _, user_id: _unique, ...rest } = present(row);
       await db.updateTable("users").set(rest).where("name", "=", ada.name).execute();
     });
     expect(await refusal(ada.kms.listKeys({}))).toEqual(damaged);

@@ -174,7 +174,7 @@ describeStores("once", (makePlace) => {
   });
 
   it.each([
-    ["another user", { user: "grace" }],
+    ["another user", { userId: "grace" }],
     ["another key", { idempotencyKey: "key-2" }],
   ])("has nothing to do with %s", async (_who, change) => {
     const store = await (await makePlace()).open();
@@ -262,7 +262,7 @@ describeStores("once", (makePlace) => {
     const store = await place.open();
     await ask(store, callOf(), "first");
     await place.query("update idempotent_answers set user_name = 'grace'");
-    await expect(ask(store, callOf({ user: "grace" }), "second")).rejects.toMatchObject({
+    await expect(ask(store, callOf({ userId: "grace" }), "second")).rejects.toMatchObject({
       code: "SEAL_BROKEN",
     });
   });
@@ -274,7 +274,7 @@ const textCodec: AnswerCodec<string> = {
 };
 
 function callOf(change: Partial<OnceCall> = {}): OnceCall {
-  return { user: "ada", idempotencyKey: "key-1", requestHash: "aa", ...change };
+  return { userId: "ada", idempotencyKey: "key-1", requestHash: "aa", ...change };
 }
 
 /** Does something once; its effect is a row of this name, and so is its answer. */

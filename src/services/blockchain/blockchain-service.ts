@@ -29,7 +29,7 @@ export function blockchainService(parts: BlockchainServiceParts): ServiceImpl<ty
   const addBlock = createAddBlock(parts, openKeys);
   return {
     registerNode: ({ name }, context) =>
-      registerNode(parts, { name, owner: viewerOf(context).user, once: onceOf(context) }),
+      registerNode(parts, { name, owner: viewerOf(context).userId, once: onceOf(context) }),
     addBlock: ({ data, validatorAddress }, context) =>
       addBlock({
         data,

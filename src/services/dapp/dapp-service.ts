@@ -25,7 +25,7 @@ export function dappService(parts: DappServiceParts): ServiceImpl<typeof DappSer
   const listWorking = createSignCheck(provider, ["ECDSA-P256", "ML-DSA-65"]);
   return {
     deployContract: ({ code, name }, context) =>
-      deployContract(parts, { code, name, owner: viewerOf(context).user, once: onceOf(context) }),
+      deployContract(parts, { code, name, owner: viewerOf(context).userId, once: onceOf(context) }),
     dualSign: ({ data }) => dualSign(provider, data),
     dualVerify: async (req) => {
       const { ecdsaValid, mldsaValid } = await dualVerify(provider, req);

@@ -25,7 +25,7 @@ export function defiService(parts: DefiServiceParts): ServiceImpl<typeof DefiSer
   const { store, governance, viewerOf, onceOf } = parts;
   return {
     createMultisig: ({ signerCount, threshold, signerPublicKeys }, context) => {
-      const who = { owner: viewerOf(context).user, once: onceOf(context) };
+      const who = { owner: viewerOf(context).userId, once: onceOf(context) };
       return createMultisig(parts, { signerCount, threshold, signerPublicKeys, ...who });
     },
     createProposal: ({ walletId, data, title, expiresAt }, context) =>

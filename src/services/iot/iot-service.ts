@@ -32,7 +32,7 @@ export function iotService(parts: IotServiceParts): ServiceImpl<typeof IotServic
   const senderOf = (context: HandlerContext) => ({ viewer: viewerOf(context), signal: context.signal });
   return {
     registerDevice: (req, context) =>
-      registerDevice(parts, { ...req, owner: viewerOf(context).user, once: onceOf(context) }),
+      registerDevice(parts, { ...req, owner: viewerOf(context).userId, once: onceOf(context) }),
     issueChallenge: async ({ deviceId }) => {
       const { challenge, expiresAt } = await issueChallenge(parts, deviceId);
       return { challenge, expiresAt: timestampFromDate(expiresAt) };

@@ -32,10 +32,10 @@ export interface CreateOrder {
  */
 export async function createKey(parts: CreateParts, order: CreateOrder): Promise<KeyRecord> {
   const { store } = parts;
-  const { user } = order.viewer;
+  const { user, userId } = order.viewer;
   const algorithm = chooseAlgorithm(order);
   return store.once(order.once, keyRecordCodec, (write) =>
-    withNewKey(parts, { algorithm, alias: order.alias, owner: user }, (record, secret) =>
+    withNewKey(parts, { algorithm, alias: order.alias, owner: userId }, (record, secret) =>
       write(async (transaction) => {
         await insertKey(store, transaction, record, secret);
         transaction.audit({

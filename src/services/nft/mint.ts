@@ -48,7 +48,7 @@ export function mint(
       creatorSignature,
       currentOwner: creatorAddress,
       transferCount: 0,
-      minter: viewer.user,
+      minter: viewer.userId,
       mintedAt: now(),
     };
     return write(async (transaction) => {

@@ -46,6 +46,8 @@ const refusals: Readonly<Record<Extract<TokenCheck, { ok: false }>["reason"], Re
 
 /** Who a token was issued to, and what they may do. */
 export interface TokenHolder extends TokenClaims {
+  /** The owner of what the holder makes: see User. A device, and a user of an open server, is its own subject. */
+  readonly userId: string;
   readonly role: UserRole | "device";
 }
 
@@ -64,11 +66,12 @@ export async function authenticate(
   users?: UserStore,
 ): Promise<TokenHolder> {
   const claims = await readClaims(issuer, authorization);
-  if (claims.use === deviceUse) return { ...claims, role: "device" };
-  if (users === undefined) return { ...claims, role: "user" };
+  if (claims.use === deviceUse) return { ...claims, userId: claims.subject, role: "device" };
+  if (users === undefined) return { ...claims, userId: claims.subject, role: "user" };
   // Asked at each call, so that whom the operator removes is out at once.
   const user = await users.find(claims.subject);
-  if (user !== undefined && user.generation === claims.generation) return { ...claims, role: user.role };
+  if (user !== undefined && user.generation === claims.generation)
+    return { ...claims, userId: user.userId, role: user.role };
   throw tokenRevoked(claims.subject);
 }
 

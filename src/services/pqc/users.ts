@@ -13,6 +13,11 @@ export type UserRole = (typeof userRoles)[number];
 /** Somebody who may log in. */
 export interface User {
   readonly name: string;
+  /**
+   * Owns what the user makes. It is random, never changes, and is never given to another user, also not to one who
+   * later has the same name. For users from before there were IDs it is the name; a new ID is never a name.
+   */
+  readonly userId: string;
   readonly role: UserRole;
   /** Changes with the password; tokens of another generation are not accepted. */
   readonly generation: string;
@@ -60,7 +65,16 @@ export function createUserStore(store: Store): UserStore {
       store.write(async ({ db }) => {
         const taken = await db.selectFrom("users").select("name").where("name", "=", name).executeTakeFirst();
         if (taken !== undefined) return false;
-        const user: StoredUser = { name, role, passwordHash, generation: randomUUID(), createdAt: now };
+        // A name has no colon.
+        const userId = `user:${randomUUID()}`;
+        const user: StoredUser = {
+          name,
+          userId,
+          role,
+          passwordHash,
+          generation: randomUUID(),
+          createdAt: now,
+        };
         await db.insertInto("users").values(toRow(store, user)).execute();
         return true;
       }),
@@ -84,13 +98,16 @@ export function createUserStore(store: Store): UserStore {
 }
 
 /** All that a user's tag binds; in this order for the life of a store. */
-function fieldsOf({ name, role, passwordHash, generation, createdAt }: StoredUser) {
-  return ["users", name, role, passwordHash, generation, createdAt.getTime()];
+function fieldsOf({ name, userId, role, passwordHash, generation, createdAt }: StoredUser) {
+  const fields = ["users", name, role, passwordHash, generation, createdAt.getTime()];
+  // The tags of users from before there were IDs do not have it; their ID is the name.
+  return userId === name ? fields : [...fields, userId];
 }
 
 function toRow(store: Store, user: StoredUser): UsersTable {
   return {
     name: user.name,
+    user_id: user.userId,
     role: user.role,
     password_hash: user.passwordHash,
     generation: user.generation,
@@ -103,6 +120,7 @@ function toUser(row: UsersTable): StoredUser {
   const role = userRoles.find((known) => known === row.role);
   return {
     name: row.name,
+    userId: row.user_id,
     // A role that nobody knows was put there by somebody else, which the tag tells.
     role: role ?? "user",
     passwordHash: row.password_hash,

@@ -43,7 +43,7 @@ export function vpnService(parts: VpnServiceParts): ServiceImpl<typeof VpnServic
       identityAlgorithm,
     }),
     registerPeer: (req, context) =>
-      registerPeer(parts, { ...req, owner: viewerOf(context).user, once: onceOf(context) }),
+      registerPeer(parts, { ...req, owner: viewerOf(context).userId, once: onceOf(context) }),
     handshake: async ({ tunnelId, ciphertext }, context) => {
       const how = { isRekey: false, viewer: viewerOf(context) };
       const { tunnel: _, sharedSecretMatch, ...shown } = await agreeOnKey(parts, tunnelId, ciphertext, how);

@@ -32,7 +32,7 @@ export function walletService(parts: WalletServiceParts): ServiceImpl<typeof Wal
   const { provider, store, wallets, viewerOf, onceOf } = parts;
   return {
     createWallet: ({ label }, context) =>
-      createWallet(parts, { label, owner: viewerOf(context).user, once: onceOf(context) }),
+      createWallet(parts, { label, owner: viewerOf(context).userId, once: onceOf(context) }),
     signTransaction: async ({ walletId, data }, context) => {
       const { wallet, signature } = await signTransaction(parts, walletId, data, viewerOf(context));
       const { publicKey, address } = wallet;
