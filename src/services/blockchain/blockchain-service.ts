@@ -2,15 +2,15 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { readPage } from "../../fields.ts";
-import { follow } from "../../storage/follow.ts";
+import { createFeed, type Feed } from "../../storage/feed.ts";
 import type { OnceCall } from "../../storage/once.ts";
 import type { Viewer } from "../../storage/ownership.ts";
 import type { OpenKeys } from "../../storage/sealed-keys.ts";
 import { createAddBlock } from "./add-block.ts";
-import { packBlock } from "./block.ts";
+import { type Block, packBlock } from "./block.ts";
 import { connectPeer, packPeer } from "./connect-peer.ts";
 import { type ChainParts, packValidator, registerNode } from "./register-node.ts";
-import { blockList, peerList, validatorList } from "./store.ts";
+import { blockList, peerList, sizeOfBlock, validatorList } from "./store.ts";
 import { verifyChain } from "./verify-chain.ts";
 
 /** What the service needs. */
@@ -23,10 +23,26 @@ export interface BlockchainServiceParts extends ChainParts {
   readonly onceOf: (context: HandlerContext) => OnceCall | undefined;
 }
 
+/** Bytes of blocks to have in memory for one watcher who falls behind. */
+const watchedBytes = 64 * 1024;
+
+/** The chain as its watchers share it. Positions count from 1, so that 0 is before genesis. */
+function blockFeed({ chain, store }: ChainParts): Feed<Block> {
+  return createFeed({
+    readEnd: chain.readLength,
+    read: (after, limit) => chain.readBlocks(after, limit, watchedBytes),
+    positionOf: ({ index }) => index + 1,
+    topicOf: () => "",
+    bytesOf: sizeOfBlock,
+    onWrite: (listener) => store.onWrite(listener),
+  });
+}
+
 /** Makes the implementation. */
 export function blockchainService(parts: BlockchainServiceParts): ServiceImpl<typeof BlockchainService> {
   const { store, chain, openKeys, viewerOf, onceOf } = parts;
   const addBlock = createAddBlock(parts, openKeys);
+  const feed = blockFeed(parts);
   return {
     registerNode: ({ name }, context) =>
       registerNode(parts, { name, owner: viewerOf(context).userId, once: onceOf(context) }),
@@ -62,14 +78,7 @@ export function blockchainService(parts: BlockchainServiceParts): ServiceImpl<ty
         : { serviceStatus: "UP", chainLength: head.length };
     },
     async *watchBlocks({ fromIndex }, { signal }) {
-      const blocks = follow({
-        after: fromIndex,
-        read: chain.readBlocks,
-        // Positions count from 1, so "after 0" begins with genesis.
-        positionOf: ({ index }) => index + 1,
-        onWrite: store.onWrite,
-        signal,
-      });
+      const blocks = feed.follow({ after: fromIndex, topic: "", signal });
       for await (const block of blocks) yield { block: packBlock(block) };
     },
   };

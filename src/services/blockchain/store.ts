@@ -67,7 +67,9 @@ export interface ChainStore {
 
   /** The end of the chain; that of a new one is genesis. */
   readHead(): Promise<ChainHead>;
-  /** The same within a transaction. */
+  /** The number of blocks, genesis included, as the blocks themselves say. */
+  readLength(): Promise<number>;
+  /** The end of the chain within a transaction. */
   readHeadForChange(transaction: WriteTransaction): Promise<ChainHead>;
   /** Appends blocks that follow the head, within a transaction. */
   append(transaction: WriteTransaction, head: ChainHead, blocks: readonly Block[]): Promise<void>;
@@ -93,8 +95,11 @@ const headId = 1;
 /** Bytes of blocks to have in memory for one who reads; a block may have 64 KiB, and there may be many who read. */
 const maxReadBytes = 1024 * 1024;
 /** How large a block is in JSON, about: its bytes in base64, its hashes, its time and the names of all. */
-const sizeOfBlock = (dataBytes: number, signatureBytes: number): number =>
+const sizeOf = (dataBytes: number, signatureBytes: number): number =>
   ((dataBytes + signatureBytes) * 4) / 3 + 450;
+export function sizeOfBlock({ data, signature }: Block): number {
+  return sizeOf(data.length, signature.length);
+}
 
 /** How large a validator is in JSON, about: its key, raw and as PEM, and its name. */
 const sizeOfValidator = 7000;
@@ -134,7 +139,7 @@ export function createChainStore(store: Store): ChainStore {
       .execute();
     let bytes = 0;
     const tooMany = sizes.findIndex(({ data_bytes, signature_bytes }, i) => {
-      bytes += sizeOfBlock(data_bytes, signature_bytes);
+      bytes += sizeOf(data_bytes, signature_bytes);
       return i > 0 && bytes > maxBytes;
     });
     return tooMany < 0 ? limit : tooMany;
@@ -203,6 +208,13 @@ export function createChainStore(store: Store): ChainStore {
     countValidators: () => readCount(store.reader, validatorList),
 
     readHead: () => readHead(store.reader),
+    async readLength() {
+      const { newest } = await store.reader
+        .selectFrom("blockchain_blocks")
+        .select(({ fn }) => fn.max<number | null>("block_index").as("newest"))
+        .executeTakeFirstOrThrow();
+      return (newest ?? 0) + 1;
+    },
     readHeadForChange: ({ db }) => readHead(db),
     async append({ db }, head, blocks) {
       const last = blocks.at(-1);
@@ -224,8 +236,7 @@ export function createChainStore(store: Store): ChainStore {
       // Positions of a list count from 1, indexes from 0.
       // More than a page takes, or the page would look like the last one.
       const rows = await readBlocks(request.after, request.limit + 1, 2 * maxPageBytes);
-      const bytesOf = ({ data, signature }: Block): number => sizeOfBlock(data.length, signature.length);
-      return cutPage(rows, request, blockList, ({ index }) => index + 1, bytesOf);
+      return cutPage(rows, request, blockList, ({ index }) => index + 1, sizeOfBlock);
     },
     readBlocks,
 

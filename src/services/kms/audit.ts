@@ -7,7 +7,7 @@ import { type PageFields, readPage } from "../../fields.ts";
 import { type AuditEntry, checkpointMessage } from "../../storage/audit-chain.ts";
 import { auditListName, listAuditEntries, readEntries, readHead } from "../../storage/audit-log.ts";
 import type { SignedCheckpoint } from "../../storage/audit-verification.ts";
-import { follow } from "../../storage/follow.ts";
+import { createFeed, type Feed } from "../../storage/feed.ts";
 import type { Store } from "../../storage/store.ts";
 
 /** Which entries to list. */
@@ -21,6 +21,21 @@ export function listAudit(store: Store, query: AuditQuery) {
   return listAuditEntries(store.reader, readPage(query, auditListName(query.keyId)), query.keyId);
 }
 
+/** The approximate size of an entry in memory. */
+const entryBytes = 600;
+
+/** The audit log as its watchers share it. */
+export function auditFeed(store: Store): Feed<AuditEntry> {
+  return createFeed({
+    readEnd: async () => (await readHead(store.reader)).sequence,
+    read: (after, limit, keyId) => readEntries(store.reader, after, limit, keyId),
+    positionOf: ({ sequence }) => sequence,
+    topicOf: ({ keyId }) => keyId,
+    bytesOf: () => entryBytes,
+    onWrite: (listener) => store.onWrite(listener),
+  });
+}
+
 /**
  * Gives entries as they come, in their order and each once.
  *
@@ -28,7 +43,7 @@ export function listAudit(store: Store, query: AuditQuery) {
  * @throws FIELD_INVALID if there is no such entry: whoever saw it saw another log
  */
 export async function* watchAudit(
-  store: Store,
+  { store, feed }: { readonly store: Store; readonly feed: Feed<AuditEntry> },
   keyId: string,
   after: number | undefined,
   signal: AbortSignal,
@@ -37,13 +52,7 @@ export async function* watchAudit(
   const first = after ?? head.sequence;
   if (first > head.sequence)
     throw refuseField("afterSequence", `is beyond the end of the log, which has ${head.sequence} entries`);
-  yield* follow({
-    after: first,
-    read: (last, limit) => readEntries(store.reader, last, limit, keyId),
-    positionOf: ({ sequence }) => sequence,
-    onWrite: store.onWrite,
-    signal,
-  });
+  yield* feed.follow({ after: first, topic: keyId, signal });
 }
 
 /** An entry as a message. */

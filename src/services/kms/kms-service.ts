@@ -7,7 +7,7 @@ import { partsOf, readPage } from "../../fields.ts";
 import type { OnceCall } from "../../storage/once.ts";
 import { isSeenBy, listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import type { Store } from "../../storage/store.ts";
-import { listAudit, packCheckpoint, packEntry, watchAudit } from "./audit.ts";
+import { auditFeed, listAudit, packCheckpoint, packEntry, watchAudit } from "./audit.ts";
 import type { ResponseForm } from "./batch-size.ts";
 import { createKey } from "./create.ts";
 import { decapsulate, encapsulate } from "./encapsulate.ts";
@@ -36,6 +36,7 @@ export interface KmsServiceParts {
 export function kmsService(given: KmsServiceParts): ServiceImpl<typeof KmsService> {
   const parts = { now: () => new Date(), ...given };
   const { provider, store, keys, viewerOf, onceOf } = parts;
+  const feed = auditFeed(store);
   const whoOf = (context: HandlerContext) => ({ viewer: viewerOf(context), signal: context.signal });
   return {
     createKey: async ({ alias, algorithm, usage }, context) => {
@@ -88,7 +89,7 @@ export function kmsService(given: KmsServiceParts): ServiceImpl<typeof KmsServic
       return { auditLog: rows.map(packEntry), nextPageToken, totalSize };
     },
     async *watchAuditLog({ keyId, afterSequence }, { signal }) {
-      for await (const entry of watchAudit(store, keyId, afterSequence, signal))
+      for await (const entry of watchAudit({ store, feed }, keyId, afterSequence, signal))
         yield { entry: packEntry(entry) };
     },
     verifyAuditLog: async (_req, { signal }) => {

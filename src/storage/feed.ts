@@ -1,0 +1,195 @@
+/** A log that many callers follow: one poller reads its new rows for all of them. */
+import { createRecentRows, type RecentRows } from "./recent-rows.ts";
+
+/** Rows to read at once. A caller who stops reading holds at most as many. */
+const pageRows = 100;
+/** Milliseconds between polls for rows of other programs; this program's own writes are polled at once. */
+const pollMs = 500;
+/** Followers to wake in one turn of the event loop. */
+const wokenAtOnce = 64;
+
+/** The log of a feed. */
+export interface FeedSource<Row> {
+  /** The position of the newest row; 0 if there is none. */
+  readonly readEnd: () => Promise<number>;
+  /**
+   * Reads rows after a position, in their order. It may return fewer rows than the limit, but none only at the end.
+   *
+   * @param topic only rows of this topic; all if it is empty
+   */
+  readonly read: (after: number, limit: number, topic: string) => Promise<readonly Row[]>;
+  readonly positionOf: (row: Row) => number;
+  readonly topicOf: (row: Row) => string;
+  /** The approximate size of a row in memory. */
+  readonly bytesOf: (row: Row) => number;
+  /** Calls back after each write of this program. @returns stops it */
+  readonly onWrite: (listener: () => void) => () => void;
+}
+
+/** Where a caller follows a log. */
+export interface FollowInput {
+  /** Begins after this position. */
+  readonly after: number;
+  /** Only rows of this topic; all if it is empty. */
+  readonly topic: string;
+  readonly signal: AbortSignal;
+}
+
+/** A log that can be followed. */
+export interface Feed<Row> {
+  /**
+   * Gives rows as they come, in their order and each once, until the signal aborts, at the pace of the caller. A caller
+   * who falls behind reads pages from the store, so a slow caller keeps no rows in memory beyond one page.
+   */
+  follow(input: FollowInput): AsyncGenerator<Row>;
+}
+
+/**
+ * Makes a feed. It polls only while somebody follows it.
+ *
+ * It relies on rows that are committed in the order of their positions, which the store's one writer guarantees.
+ */
+export function createFeed<Row>(source: FeedSource<Row>): Feed<Row> {
+  let current: Poller<Row> | undefined;
+  return {
+    async *follow({ after, topic, signal }) {
+      if (current === undefined || current.hasEnded()) current = startPoller(source);
+      const poller = current;
+      const leave = poller.join();
+      try {
+        yield* followPoller(source, poller, { after, topic, signal });
+      } finally {
+        leave();
+      }
+    },
+  };
+}
+
+async function* followPoller<Row>(
+  { read, positionOf }: FeedSource<Row>,
+  poller: Poller<Row>,
+  { after, topic, signal }: FollowInput,
+): AsyncGenerator<Row> {
+  const recent = await poller.recent;
+  let last = after;
+  while (!signal.aborted) {
+    poller.throwIfFailed();
+    const { newest } = recent;
+    if (last >= newest) {
+      await poller.wait(topic, signal);
+    } else if (recent.hasAllAfter(last)) {
+      const row = recent.findAfter(last, topic);
+      last = row === undefined ? newest : positionOf(row);
+      if (row !== undefined) yield row;
+    } else {
+      const rows = await read(last, pageRows, topic);
+      for (const row of rows) {
+        last = positionOf(row);
+        yield row;
+      }
+      // The read is younger than `newest`, so no row of the topic is between them.
+      if (rows.length === 0) last = Math.max(last, newest);
+    }
+  }
+}
+
+/** Reads new rows while it has followers. */
+interface Poller<Row> {
+  /** The newest rows, once the end of the log is known. Rejects if it cannot be read. */
+  readonly recent: Promise<RecentRows<Row>>;
+  /** Adds a follower. @returns removes it; the poller ends with the last one */
+  join(): () => void;
+  /** Resolves when a row of the topic comes, the signal aborts or the poller fails. */
+  wait(topic: string, signal: AbortSignal): Promise<void>;
+  throwIfFailed(): void;
+  hasEnded(): boolean;
+}
+
+function startPoller<Row>(source: FeedSource<Row>): Poller<Row> {
+  const { read, readEnd, topicOf, onWrite } = source;
+  const ended = new AbortController();
+  const waiting = new Map<string, Set<() => void>>();
+  let followers = 0;
+  let failure: { readonly error: unknown } | undefined;
+  let poll = (): void => {};
+
+  const wake = async (topics: Iterable<string>): Promise<void> => {
+    const woken = [...topics].flatMap((topic) => {
+      const followersOfTopic = [...(waiting.get(topic) ?? [])];
+      waiting.delete(topic);
+      return followersOfTopic;
+    });
+    for (let i = 0; i < woken.length; i += wokenAtOnce) {
+      for (const resolve of woken.slice(i, i + wokenAtOnce)) resolve();
+      await new Promise(setImmediate);
+    }
+  };
+  const fail = (error: unknown): void => {
+    failure = { error };
+    ended.abort();
+    void wake([...waiting.keys()]);
+  };
+  const readNew = async (recent: RecentRows<Row>): Promise<void> => {
+    for (;;) {
+      const rows = await read(recent.newest, pageRows, "");
+      if (rows.length === 0 || ended.signal.aborted) return;
+      recent.add(rows);
+      await wake(new Set(["", ...rows.map(topicOf)]));
+    }
+  };
+  const pollUntilEnded = async (recent: RecentRows<Row>): Promise<void> => {
+    let isPolling = false;
+    let isDue = false;
+    poll = () => {
+      isDue = true;
+      if (isPolling || ended.signal.aborted) return;
+      isPolling = true;
+      void (async () => {
+        while (isDue && !ended.signal.aborted) {
+          isDue = false;
+          await readNew(recent);
+        }
+        isPolling = false;
+      })().catch(fail);
+    };
+    const timer = setInterval(poll, pollMs).unref();
+    ended.signal.addEventListener("abort", () => clearInterval(timer), { once: true });
+    poll();
+  };
+
+  const stopListening = onWrite(() => poll());
+  ended.signal.addEventListener("abort", stopListening, { once: true });
+  const recent = readEnd().then((newest) => {
+    const rows = createRecentRows(source, newest);
+    if (!ended.signal.aborted) void pollUntilEnded(rows);
+    return rows;
+  });
+  recent.catch(fail);
+
+  return {
+    recent,
+    join() {
+      followers += 1;
+      return () => {
+        followers -= 1;
+        if (followers === 0) ended.abort();
+      };
+    },
+    async wait(topic, signal) {
+      if (signal.aborted || failure !== undefined) return;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const wakeUp = (): void => resolve();
+      const ofTopic = waiting.get(topic) ?? new Set();
+      waiting.set(topic, ofTopic.add(wakeUp));
+      signal.addEventListener("abort", wakeUp, { once: true });
+      await promise;
+      signal.removeEventListener("abort", wakeUp);
+      ofTopic.delete(wakeUp);
+      if (ofTopic.size === 0 && waiting.get(topic) === ofTopic) waiting.delete(topic);
+    },
+    throwIfFailed() {
+      if (failure !== undefined) throw failure.error;
+    },
+    hasEnded: () => ended.signal.aborted,
+  };
+}

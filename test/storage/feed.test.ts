@@ -1,0 +1,183 @@
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { createFeed, type FeedSource } from "../../src/storage/feed.ts";
+
+interface Row {
+  readonly position: number;
+  readonly topic: string;
+}
+
+/** A log in memory that counts how often it is read. */
+function createLog(topics: readonly string[] = []) {
+  const rows: Row[] = topics.map((topic, i) => ({ position: i + 1, topic }));
+  const listeners = new Set<() => void>();
+  const log = {
+    reads: 0,
+    listeners,
+    failure: undefined as Error | undefined,
+    /** Appends rows as another program does. */
+    append(...added: readonly string[]) {
+      for (const topic of added) rows.push({ position: rows.length + 1, topic });
+    },
+    /** Appends rows as this program does. */
+    write(...added: readonly string[]) {
+      log.append(...added);
+      for (const listener of listeners) listener();
+    },
+  };
+  const source: FeedSource<Row> = {
+    readEnd: async () => rows.length,
+    async read(after, limit, topic) {
+      log.reads += 1;
+      if (log.failure) throw log.failure;
+      const found = rows.filter((row) => row.position > after && (topic === "" || row.topic === topic));
+      return found.slice(0, limit);
+    },
+    positionOf: ({ position }) => position,
+    topicOf: ({ topic }) => topic,
+    bytesOf: () => 10,
+    onWrite(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+  };
+  return { ...{ feed: createFeed(source) }, log };
+}
+
+/** Follows until the test ends or the caller stops. */
+function follow({ feed }: ReturnType<typeof createLog>, after: number, topic = "") {
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const rows = feed.follow({ after, topic, signal: stop.signal });
+  const take = async (count: number): Promise<number[]> => {
+    const positions: number[] = [];
+    while (positions.length < count) {
+      const { value, done } = await rows.next();
+      if (done) throw new Error("the feed ended");
+      positions.push(value.position);
+    }
+    return positions;
+  };
+  return { rows, take, stop: () => stop.abort() };
+}
+
+const from = (first: number, count: number) => Array.from({ length: count }, (_, i) => first + i);
+const many = (count: number, topic = "a"): string[] => Array(count).fill(topic);
+
+describe("a feed", () => {
+  afterEach(() => void vi.useRealTimers());
+
+  it("gives old rows and then new ones, each once and in order", async () => {
+    const subject = createLog(many(250));
+    const { take } = follow(subject, 0);
+    expect(await take(250)).toEqual(from(1, 250));
+    const fresh = take(150);
+    subject.log.write(...many(150));
+    expect(await fresh).toEqual(from(251, 150));
+  });
+
+  it("reads each new row once, however many follow", async () => {
+    const subject = createLog(many(3));
+    const followers = from(0, 500).map(() => follow(subject, 3));
+    const first = followers.map(({ take }) => take(1));
+    // The first polls have found nothing; what follows counts from here.
+    await vi.waitFor(() => expect(subject.log.reads).toBeGreaterThan(0));
+    subject.log.write("a");
+    expect(new Set((await Promise.all(first)).flat())).toEqual(new Set([4]));
+    const reads = subject.log.reads;
+    const second = followers.map(({ take }) => take(2));
+    subject.log.write("a", "a");
+    await Promise.all(second);
+    // One read finds them, and the next one that there are no more.
+    expect(subject.log.reads - reads).toBeLessThanOrEqual(4);
+  });
+
+  it("reads the store twice a second, however many wait, and never once nobody follows", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    const subject = createLog(many(3));
+    const followers = from(0, 100).map(() => follow(subject, 3));
+    const ended = followers.map(({ rows }) => rows.next());
+    await vi.waitFor(() => expect(subject.log.reads).toBe(1));
+    for (let i = 0; i < 20; i += 1) await vi.advanceTimersByTimeAsync(500);
+    expect(subject.log.reads).toBeGreaterThan(1);
+    expect(subject.log.reads).toBeLessThanOrEqual(21);
+    for (const { stop } of followers) stop();
+    await Promise.all(ended);
+    const reads = subject.log.reads;
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(subject.log.reads).toBe(reads);
+    expect(subject.log.listeners.size).toBe(0);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it("finds rows that another program wrote with its next poll", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    const subject = createLog(many(3));
+    const next = follow(subject, 3).take(1);
+    await vi.waitFor(() => expect(subject.log.reads).toBe(1));
+    subject.log.append("a");
+    await vi.advanceTimersByTimeAsync(500);
+    expect(await next).toEqual([4]);
+  });
+
+  it("starts again after its last follower left", async () => {
+    const subject = createLog(many(3));
+    const first = follow(subject, 0);
+    await first.take(3);
+    first.stop();
+    await first.rows.next();
+    const second = follow(subject, 3).take(1);
+    await vi.waitFor(() => expect(subject.log.listeners.size).toBe(1));
+    subject.log.write("a");
+    expect(await second).toEqual([4]);
+  });
+
+  it("gives only rows of a topic, and does not wake its followers for others", async () => {
+    const subject = createLog(["a", "b", "a"]);
+    const { take } = follow(subject, 0, "b");
+    expect(await take(1)).toEqual([2]);
+    const next = take(1);
+    const witness = follow(subject, 3);
+    // More than the feed keeps in memory.
+    for (const rows of [many(1500), ["b"]]) subject.log.write(...rows);
+    expect(await witness.take(1501)).toEqual(from(4, 1501));
+    expect(await next).toEqual([1504]);
+  });
+
+  it("gives a follower who is slow every row once, from the store", async () => {
+    const subject = createLog();
+    const slow = follow(subject, 0);
+    const fast = follow(subject, 0);
+    const begun = slow.take(1);
+    const seen = fast.take(3000);
+    await vi.waitFor(() => expect(subject.log.listeners.size).toBe(1));
+    subject.log.write(...many(3000));
+    expect(await begun).toEqual([1]);
+    expect(await seen).toEqual(from(1, 3000));
+    expect(await slow.take(2999)).toEqual(from(2, 2999));
+  });
+
+  it("ends all that follow when the store cannot be read, and starts again with the next", async () => {
+    const subject = createLog(many(3));
+    const followers = from(0, 10).map(() => follow(subject, 3).take(1));
+    await vi.waitFor(() => expect(subject.log.reads).toBeGreaterThan(0));
+    subject.log.failure = new Error("the store is away");
+    subject.log.write("a");
+    for (const one of followers) await expect(one).rejects.toThrow("the store is away");
+    expect(subject.log.listeners.size).toBe(0);
+    subject.log.failure = undefined;
+    expect(await follow(subject, 3).take(1)).toEqual([4]);
+  });
+
+  it("keeps nothing of a follower who left while waiting", async () => {
+    const subject = createLog(many(3));
+    const stays = follow(subject, 3);
+    const next = stays.take(1);
+    const gone = from(0, 10).map((i) => follow(subject, 3, `topic ${i}`));
+    const ended = gone.map(({ rows }) => rows.next());
+    await vi.waitFor(() => expect(subject.log.reads).toBeGreaterThan(0));
+    for (const { stop } of gone) stop();
+    expect((await Promise.all(ended)).every(({ done }) => done)).toBe(true);
+    subject.log.write("a");
+    expect(await next).toEqual([4]);
+  });
+});
