@@ -236,6 +236,11 @@ export function refuseMetadata(bytes: number, maxBytes: number): ConnectError {
   });
 }
 
+/** Ends a call because the server stops. */
+export function refuseStopping(): ConnectError {
+  return refuse("SHUTTING_DOWN", "the server stops; try again, it may be back");
+}
+
 /** Refuses a body, or one message of a stream, that is larger than a server takes. */
 export function refuseBody(maxBytes: number): ConnectError {
   return refuse("BODY_TOO_LARGE", `the message is larger than the limit of ${maxBytes} bytes`, {

@@ -1,7 +1,7 @@
 /** Serves grpc.health.v1.Health: how each service is, and the server as a whole (the empty name). */
 import { createServiceImplSpec, type ServiceImplSpec } from "@connectrpc/connect";
 import { Health, HealthCheckResponse_ServingStatus as ServingStatus } from "#gen/grpc/health/v1/health_pb.ts";
-import { refuse } from "../errors.ts";
+import { refuse, refuseStopping } from "../errors.ts";
 
 /** How the services of a server are. */
 export interface HealthBoard {
@@ -10,7 +10,7 @@ export interface HealthBoard {
   /** Whether the server wants calls. */
   readonly isServing: boolean;
   set(serviceName: string, serving: boolean): void;
-  /** Says NOT_SERVING of everything, for good, and ends every Watch. */
+  /** Says NOT_SERVING of everything, for good, and then ends every Watch with SHUTTING_DOWN. */
   shutDown(): void;
 }
 
@@ -45,7 +45,7 @@ export function createHealthBoard(serviceNames: readonly string[]): HealthBoard 
           last = status;
           yield { status };
         }
-        if (isShutDown) return;
+        if (isShutDown) throw refuseStopping();
         if (status === (statuses.get(name) ?? ServingStatus.SERVICE_UNKNOWN)) await changed.promise;
         changed = Promise.withResolvers<void>();
       }

@@ -14,7 +14,7 @@ import Fastify, {
   type FastifyRequest,
 } from "fastify";
 import type { Logger } from "pino";
-import { reasonOf, refuse, toConnectError } from "../errors.ts";
+import { reasonOf, refuse, refuseStopping, toConnectError } from "../errors.ts";
 import { defaultStructureLimits, type StructureLimits } from "../protocol/structure-limits.ts";
 import { collectFiles, errorFiles } from "../transcoding/descriptors.ts";
 import { splitTarget } from "../transcoding/http.ts";
@@ -37,6 +37,7 @@ import {
 } from "./interceptors/access.ts";
 import { callerInterceptor, chargeTo } from "./interceptors/caller.ts";
 import { deadlineInterceptor } from "./interceptors/deadline.ts";
+import { drainInterceptor } from "./interceptors/drain.ts";
 import { type ExplainFailure, errorInterceptor } from "./interceptors/errors.ts";
 import { idempotencyInterceptor } from "./interceptors/idempotency.ts";
 import { createObserver, logUnobserved, type Observer } from "./interceptors/observe.ts";
@@ -187,6 +188,7 @@ const compressMinBytes = 64 * 1024;
 export async function createServer(options: ServerOptions): Promise<Server> {
   const limits = { ...defaultLimits, ...options.limits };
   const shutdown = new AbortController();
+  const draining = new AbortController();
   const health = createHealthBoard(options.services.map(({ service }) => service.typeName));
   const served = [...options.services, health.service];
   const services = [...served, ...createReflection(served)];
@@ -199,7 +201,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   const observer = createObserver(metrics, options.logger);
   const unread = createUnreadResponses(limits.maxWriteMs, metrics.responseDropped);
   metrics.watchBuffers(admission.bytes);
-  const interceptors = createInterceptors(options, limits, observer);
+  const interceptors = createInterceptors(options, limits, observer, draining.signal);
   const transcoder = createTranscoder({
     services,
     interceptors,
@@ -284,9 +286,10 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     listen: listener.listen,
     async close() {
       health.shutDown();
+      draining.abort(refuseStopping());
       stopWatching();
       const breakOff = setTimeout(() => {
-        shutdown.abort(refuse("SHUTTING_DOWN", "the server stops; try again, it may be back"));
+        shutdown.abort(refuseStopping());
         // Handlers have one more turn to answer that they were broken off.
         setTimeout(listener.destroy, 500).unref();
       }, limits.maxDrainMs);
@@ -320,12 +323,14 @@ function createInterceptors(
   { access, explainFailure }: ServerOptions,
   limits: ServerLimits,
   observer: Observer,
+  draining: AbortSignal,
 ): Interceptor[] {
   return [
     messageInterceptor,
     observer.interceptor,
     errorInterceptor(explainFailure),
     statusInterceptor(),
+    drainInterceptor(draining),
     deadlineInterceptor(limits.maxCallMs),
     callerInterceptor,
     ...(access ? [streamAccessInterceptor()] : []),

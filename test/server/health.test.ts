@@ -82,13 +82,13 @@ describe("Health.Watch", () => {
     for (const next of watchers) expect(await next()).toBe(Status.NOT_SERVING);
   });
 
-  it("says NOT_SERVING when the server stops, and ends", async () => {
+  it("says NOT_SERVING when the server stops, and ends with UNAVAILABLE", async () => {
     const watchers = [watch(name), watch("")];
     for (const next of watchers) expect(await next()).toBe(Status.SERVING);
     local.server.health.shutDown();
     for (const next of watchers) {
       expect(await next()).toBe(Status.NOT_SERVING);
-      expect(await next()).toBeUndefined();
+      expect(await refusal(next())).toEqual({ code: "Unavailable", reason: "SHUTTING_DOWN" });
     }
     local.server.health.set(name, true);
     expect((await health.check({ service: name })).status).toBe(Status.NOT_SERVING);

@@ -1,0 +1,83 @@
+/** Ends streams that never end by themselves soon after the server starts to stop, as the option `qsp.drain` says. */
+import { getOption } from "@bufbuild/protobuf";
+import type { Interceptor, StreamRequest, StreamResponse, UnaryResponse } from "@connectrpc/connect";
+import { Drain, drain } from "#gen/qsp/drain_pb.ts";
+import { createInterrupt, raceSignal } from "../../transcoding/interrupt.ts";
+import { untilAborted } from "./streams.ts";
+
+type Next = (req: StreamRequest) => Promise<UnaryResponse | StreamResponse>;
+
+/** @param draining aborts when the server starts to stop; its reason is the error that streams end with */
+export function drainInterceptor(draining: AbortSignal): Interceptor {
+  return (next) => (req) => {
+    if (!req.stream) return next(req);
+    switch (getOption(req.method, drain)) {
+      case Drain.END:
+        return endAtOnce(req, next, draining);
+      case Drain.ANSWER:
+        return endAfterAnswers(req, next, draining);
+      default:
+        return next(req);
+    }
+  };
+}
+
+async function endAtOnce(
+  req: StreamRequest,
+  next: Next,
+  draining: AbortSignal,
+): Promise<UnaryResponse | StreamResponse> {
+  const signal = AbortSignal.any([req.signal, draining]);
+  const res = await raceSignal(next({ ...req, signal }), draining);
+  return res.stream ? { ...res, message: untilAborted(res.message, draining) } : res;
+}
+
+/** The handler sees the end of the requests, answers what it has, and ends; only then the client gets the error. */
+async function endAfterAnswers(
+  req: StreamRequest,
+  next: Next,
+  draining: AbortSignal,
+): Promise<UnaryResponse | StreamResponse> {
+  const requests = cutOff(req.message, draining);
+  const res = await next({ ...req, message: requests.messages });
+  if (!res.stream) return res;
+  const responses = res.message;
+  const message = (async function* () {
+    yield* responses;
+    if (requests.isCut()) throw draining.reason;
+  })();
+  return { ...res, message };
+}
+
+/** Passes messages on until a signal aborts; then they end without an error. */
+function cutOff<T>(source: AsyncIterable<T>, signal: AbortSignal) {
+  let isCut = false;
+  const { race, interrupt } = createInterrupt();
+  const cut = (): void => {
+    isCut = true;
+    interrupt(signal.reason);
+  };
+  async function* pass(): AsyncGenerator<T> {
+    if (signal.aborted) cut();
+    else signal.addEventListener("abort", cut, { once: true });
+    const iterator = source[Symbol.asyncIterator]();
+    let isOpen = true;
+    try {
+      while (!isCut) {
+        const next = await race(iterator.next()).catch((error: unknown) => {
+          if (isCut) return undefined;
+          isOpen = false;
+          throw error;
+        });
+        isOpen &&= next?.done !== true;
+        if (next === undefined || next.done === true) return;
+        yield next.value;
+      }
+    } finally {
+      signal.removeEventListener("abort", cut);
+      // To return the source after a cut would close the connection under the answers.
+      if (isOpen && !isCut) await iterator.return?.();
+    }
+  }
+  return { messages: pass(), isCut: () => isCut };
+}
