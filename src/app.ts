@@ -26,7 +26,7 @@ import { CryptoBusy, systemCaller, WorkQueue } from "./crypto/work-queue.ts";
 import { refuse, refuseForNow } from "./errors.ts";
 import { openApiPages } from "./openapi/pages.ts";
 import { protoPages } from "./protos/pages.ts";
-import { clientOf, networksOf } from "./server/client-address.ts";
+import { clientOf, networkOf, networksOf } from "./server/client-address.ts";
 import { callerKey, callerOf } from "./server/interceptors/access.ts";
 import { currentCaller } from "./server/interceptors/caller.ts";
 import { repeatableOf } from "./server/interceptors/idempotency.ts";
@@ -63,6 +63,8 @@ import { createWalletStore } from "./services/wallet/store.ts";
 import { walletService } from "./services/wallet/wallet-service.ts";
 import { type OnceCall, OnceConflict } from "./storage/once.ts";
 import { everybody, type Viewer } from "./storage/ownership.ts";
+import { QuotaExceeded, type QuotaLimits } from "./storage/quota.ts";
+import { repeat } from "./storage/repeat.ts";
 import { createOpenKeys } from "./storage/sealed-keys.ts";
 import { openStore, type Store } from "./storage/store.ts";
 import { RecordDamaged, StoreFailure } from "./storage/store-error.ts";
@@ -83,6 +85,7 @@ interface Parts {
   readonly logIn: LogIn;
   readonly viewerOf: typeof viewerOf;
   readonly onceOf: typeof onceOf;
+  readonly challengeLimits: { readonly perDevice: number; readonly perClient: number };
   readonly now: () => Date;
 }
 
@@ -94,6 +97,12 @@ interface PackageServices {
 
 /** Makes a package's services. */
 type MakeServices = (parts: Parts) => PackageServices | Promise<PackageServices>;
+
+/** Where a call came from, as open challenges are counted. */
+const networkOfCall = (context: Pick<HandlerContext, "values">): string => networkOf(clientOf(context));
+
+/** Milliseconds between looks for challenges that are long dead. */
+const sweepMs = 60_000;
 
 /** The services of each package. A new service is one line here. */
 const packages: Readonly<Record<string, MakeServices>> = {
@@ -117,8 +126,13 @@ const packages: Readonly<Record<string, MakeServices>> = {
   },
   iot: (parts) => {
     const issueToken = (deviceId: string) => parts.issuer.issue(deviceId, { header: { use: deviceUse } });
-    const service = iotService({ ...parts, devices: createIotStore(parts.store), issueToken });
-    return { services: [createServiceImplSpec<typeof IotService>(IotService, service)] };
+    const devices = createIotStore(parts.store);
+    const service = iotService({ ...parts, devices, issueToken, clientOf: networkOfCall });
+    const stopSweeping = repeat(sweepMs, () => devices.removeDeadChallenges(parts.now()));
+    return {
+      services: [createServiceImplSpec<typeof IotService>(IotService, service)],
+      close: async () => stopSweeping(),
+    };
   },
   vpn: async (parts) => {
     const tunnels = createVpnStore(parts.store);
@@ -184,6 +198,7 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
     ...storeSettings(config),
     provider: provider.system,
     onCommit: metrics.storeCommitted,
+    quotas: quotasOf(config),
   });
   const store = await opening.catch(async (error: unknown) => {
     await provider.close();
@@ -200,7 +215,11 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
         networksOf,
       })
     : logInAnyone(issuer);
-  const parts = { provider, store, issuer, logIn, viewerOf, onceOf, now };
+  const challengeLimits = {
+    perDevice: config.maxChallengesPerDevice,
+    perClient: config.maxChallengesPerClient,
+  };
+  const parts = { provider, store, issuer, logIn, viewerOf, onceOf, challengeLimits, now };
   const made = await Promise.all(chosen.map((make) => make(parts)));
   const server = await createServer({
     services: made.flatMap(({ services }) => services),
@@ -273,6 +292,19 @@ function tlsFilesOf({ tlsCert, tlsKey }: Config): TlsFiles[] {
   return listFiles(tlsCert).map((certificate, i) => ({ certificate, key: keys[i] ?? "" }));
 }
 
+/** How many times as much an open server keeps: all its callers are one owner, and share one quota. */
+const openFactor = 10;
+
+/** How much each owner may keep. */
+function quotasOf(config: Config): QuotaLimits {
+  const factor = config.auth === "open" ? openFactor : 1;
+  return {
+    records: config.maxRecordsPerUser * factor,
+    tunnels: config.maxTunnelsPerUser * factor,
+    idempotencyKeys: config.maxIdempotencyKeysPerUser * factor,
+  };
+}
+
 /** Threads of libuv's pool if nobody says how many. */
 const defaultPoolThreads = 4;
 
@@ -312,6 +344,10 @@ export function explainFailure(thrown: unknown): ConnectError | undefined {
     const error = refuse("RECORD_DAMAGED", thrown.message, { record: thrown.record });
     error.cause = thrown.cause;
     return error;
+  }
+  if (thrown instanceof QuotaExceeded) {
+    const { noun, limit, setting, message } = thrown;
+    return refuse("QUOTA_EXCEEDED", message, { quota: noun, limit: String(limit), setting });
   }
   if (thrown instanceof CryptoBusy) {
     return refuseForNow("SERVER_BUSY", `${thrown.message}; try again later`, thrown.retryMs);

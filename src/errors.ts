@@ -106,6 +106,7 @@ export const reasons = {
   CONCURRENCY_LIMITED: { code: Code.ResourceExhausted },
   BUFFER_LIMITED: { code: Code.ResourceExhausted },
   SERVER_BUSY: { code: Code.ResourceExhausted },
+  QUOTA_EXCEEDED: { code: Code.ResourceExhausted },
   // How the call ended.
   DEADLINE_EXCEEDED: { code: Code.DeadlineExceeded },
   CALL_CANCELED: { code: Code.Canceled },

@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file kms/audit.proto.
  */
 export const file_kms_audit: GenFile = /*@__PURE__*/
-  fileDesc("Cg9rbXMvYXVkaXQucHJvdG8SA2ttcyK6AQoKQXVkaXRFbnRyeRIOCgZrZXlfaWQYASABKAkSEQoJb3BlcmF0aW9uGAIgASgJEgwKBHVzZXIYAyABKAkSLQoJdGltZXN0YW1wGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdkZXRhaWxzGAUgASgJEhYKCHNlcXVlbmNlGAYgASgBQgSQshkBEg8KB291dGNvbWUYByABKAkSEgoKZW50cnlfaGFzaBgIIAEoCSK+AQoPQXVkaXRDaGVja3BvaW50EhYKCHNlcXVlbmNlGAEgASgBQgSQshkBEhIKCmVudHJ5X2hhc2gYAiABKAkSLQoJc2lnbmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglzdGF0ZW1lbnQYBCABKAkSEQoJc2lnbmF0dXJlGAUgASgMEhIKCnB1YmxpY19rZXkYBiABKAwSFgoOcHVibGljX2tleV9wZW0YByABKAliBnByb3RvMw", [file_google_protobuf_timestamp, file_qsp_access]);
+  fileDesc("Cg9rbXMvYXVkaXQucHJvdG8SA2ttcyK6AQoKQXVkaXRFbnRyeRIOCgZrZXlfaWQYASABKAkSEQoJb3BlcmF0aW9uGAIgASgJEgwKBHVzZXIYAyABKAkSLQoJdGltZXN0YW1wGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdkZXRhaWxzGAUgASgJEhYKCHNlcXVlbmNlGAYgASgBQgSQshkBEg8KB291dGNvbWUYByABKAkSEgoKZW50cnlfaGFzaBgIIAEoCSK+AQoPQXVkaXRDaGVja3BvaW50EhYKCHNlcXVlbmNlGAEgASgBQgSQshkBEhIKCmVudHJ5X2hhc2gYAiABKAkSLQoJc2lnbmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglzdGF0ZW1lbnQYBCABKAkSEQoJc2lnbmF0dXJlGAUgASgMEhIKCnB1YmxpY19rZXkYBiABKAwSFgoOcHVibGljX2tleV9wZW0YByABKAlCOgoPcXVhbnR1bXNhZmUua21zUAFaE3F1YW50dW1zYWZlL2ttcztrbXOqAg9RdWFudHVtU2FmZS5LbXNiBnByb3RvMw", [file_google_protobuf_timestamp, file_qsp_access]);
 
 /**
  * Tells what somebody did, or tried to do, with a key.
@@ -120,7 +120,8 @@ export type AuditCheckpoint = Message<"kms.AuditCheckpoint"> & {
   signedAt?: Timestamp | undefined;
 
   /**
-   * Holds what was signed: RFC 8785 canonical JSON with the members entryHash, purpose, sequence and signedAt.
+   * Holds what was signed: RFC 8785 canonical JSON with exactly the members entryHash, purpose, sequence and signedAt.
+   * purpose is always "audit checkpoint"; signedAt has exactly three digits after the second and "Z".
    *
    * @generated from field: string statement = 4;
    */

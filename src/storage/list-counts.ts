@@ -8,12 +8,12 @@ import type { Schema } from "./schema.ts";
  * Adds to the counts of lists, within the transaction that changes them.
  *
  * @param lists each list, with its filters, that the row is in; none twice
- * @param change 1 for a row that came, -1 for one that went
+ * @param change how many rows came; below 0 for rows that went
  */
 export async function changeCounts(
   db: Kysely<Schema>,
   lists: readonly string[],
-  change: 1 | -1,
+  change: number,
 ): Promise<void> {
   await db
     .insertInto("list_counts")

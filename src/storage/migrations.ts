@@ -381,6 +381,29 @@ export function createMigrations(kind: DatabaseKind): Readonly<Record<string, Mi
         await db.schema.createIndex("users_by_user_id").unique().on("users").columns(["user_id"]).execute();
       },
     },
+    "0020-quotas": {
+      async up(db: Kysely<unknown>): Promise<void> {
+        await db.schema
+          .alterTable("iot_challenges")
+          .addColumn("issued_to", "text", (column) => column.notNull().defaultTo(""))
+          .execute();
+        await sql`create index iot_challenges_open on iot_challenges (issued_to, expires_at_ms)
+          where used_at_ms is null`.execute(db);
+        // What quotas count and lists did not. Nobody knows who connected the peers that are there already.
+        const counts = [
+          sql`select 'blockchain_validators by=' || owner, count(*) from blockchain_validators group by owner`,
+          sql`select 'blockchain_blocks by=' || owner, count(*) from blockchain_blocks
+            join blockchain_validators on validator_address = address group by owner`,
+          sql`select 'defi_signers by=' || owner, count(*) from defi_signers
+            join defi_wallets on defi_wallets.wallet_id = defi_signers.wallet_id group by owner`,
+          sql`select 'nft_transfers by=' || minter, count(*) from nft_transfers
+            join nft_tokens on nft_tokens.token_id = nft_transfers.token_id group by minter`,
+          sql`select 'idempotent_answers by=' || user_name, count(*) from idempotent_answers group by user_name`,
+        ];
+        for (const count of counts)
+          await sql`insert into list_counts (list_name, row_count) ${count}`.execute(db);
+      },
+    },
   };
 }
 

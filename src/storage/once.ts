@@ -2,7 +2,10 @@
 import { create, type DescMessage, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import type { Kysely } from "kysely";
 import { openBytes, sealBytes } from "../crypto/sealing.ts";
-import type { Schema } from "./schema.ts";
+import { changeCounts } from "./list-counts.ts";
+import { listSeenBy } from "./ownership.ts";
+import type { Quota } from "./quota.ts";
+import type { IdempotentAnswersTable, Schema } from "./schema.ts";
 
 /** A call that may be repeated. */
 export interface OnceCall {
@@ -68,19 +71,72 @@ export async function findAnswer(
   return openBytes(sealKey, identityOf(call), row.sealed_answer);
 }
 
-/** Keeps an answer for whoever asks again, within the transaction of what it tells of. */
+/** Counts the keys of each user. */
+export const onceQuota: Quota = {
+  list: "idempotent_answers",
+  noun: "idempotency keys in 24 hours",
+  kind: "idempotencyKeys",
+};
+
+/** Expired answers to remove at once. */
+const removedAtOnce = 200;
+
+/** Tells whether there are answers that have expired. */
+export async function hasExpired(db: Kysely<Schema>, now: Date): Promise<boolean> {
+  return (await selectExpired(db, now).limit(1).executeTakeFirst()) !== undefined;
+}
+
+/** Removes some of the answers that have expired, within a transaction. */
+export async function removeExpired(db: Kysely<Schema>, now: Date): Promise<void> {
+  const expired = await selectExpired(db, now).limit(removedAtOnce).execute();
+  await removeAnswers(db, expired);
+}
+
+function selectExpired(db: Kysely<Schema>, now: Date) {
+  return db
+    .selectFrom("idempotent_answers")
+    .select(["user_name", "idempotency_key"])
+    .where("answered_at_ms", "<=", now.getTime() - keptMs)
+    .orderBy("answered_at_ms");
+}
+
+async function removeAnswers(
+  db: Kysely<Schema>,
+  answers: readonly Pick<IdempotentAnswersTable, "user_name" | "idempotency_key">[],
+): Promise<void> {
+  const keysOf = Map.groupBy(answers, ({ user_name }) => user_name);
+  for (const [owner, rows] of keysOf) {
+    const { numDeletedRows } = await db
+      .deleteFrom("idempotent_answers")
+      .where("user_name", "=", owner)
+      .where(
+        "idempotency_key",
+        "in",
+        rows.map(({ idempotency_key }) => idempotency_key),
+      )
+      .executeTakeFirstOrThrow();
+    if (numDeletedRows > 0n)
+      await changeCounts(db, [listSeenBy({ owner }, onceQuota.list)], -Number(numDeletedRows));
+  }
+}
+
+/**
+ * Keeps an answer for a caller who asks again, within the transaction of what it tells of.
+ *
+ * @param requireRoom checks the quota, once expired answers are removed
+ */
 export async function keepAnswer(
   db: Kysely<Schema>,
   sealKey: Uint8Array,
   call: OnceCall,
   answer: Uint8Array,
   now: Date,
+  requireRoom: (quota: Quota, owner: string) => Promise<void>,
 ): Promise<void> {
-  // What is too old goes here, so nobody has to come by and clean.
-  await db
-    .deleteFrom("idempotent_answers")
-    .where("answered_at_ms", "<=", now.getTime() - keptMs)
-    .execute();
+  await removeExpired(db, now);
+  // An answer of this very key has expired, or the call would not be here.
+  await removeAnswers(db, [{ user_name: call.userId, idempotency_key: call.idempotencyKey }]);
+  await requireRoom(onceQuota, call.userId);
   await db
     .insertInto("idempotent_answers")
     .values({
@@ -91,6 +147,7 @@ export async function keepAnswer(
       answered_at_ms: now.getTime(),
     })
     .execute();
+  await changeCounts(db, [listSeenBy({ owner: call.userId }, onceQuota.list)], 1);
 }
 
 function identityOf({ userId, idempotencyKey, requestHash }: OnceCall): string {

@@ -272,6 +272,8 @@ export interface IotChallengesTable {
   /** SHA-256 of it: who reads the database can not answer for the device. */
   challenge_hash: string;
   device_id: string;
+  /** The client network that asked for it. */
+  issued_to: string;
   expires_at_ms: number;
   used_at_ms: number | null;
 }

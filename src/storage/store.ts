@@ -19,8 +19,18 @@ import {
 } from "./database.ts";
 import { type BatchWork, createGroupCommit, type Transact } from "./group-commit.ts";
 import type { MasterKeySource } from "./master-key.ts";
-import { type AnswerCodec, findAnswer, keepAnswer, type OnceCall } from "./once.ts";
+import {
+  type AnswerCodec,
+  findAnswer,
+  hasExpired,
+  keepAnswer,
+  type OnceCall,
+  onceQuota,
+  removeExpired,
+} from "./once.ts";
+import { noLimits, type Quota, QuotaExceeded, type QuotaLimits, requireRoom } from "./quota.ts";
 import { equalTags, tagRecord } from "./record-tag.ts";
+import { repeat } from "./repeat.ts";
 import { notWhole, unlock } from "./root-keys.ts";
 import type { Schema } from "./schema.ts";
 import { messageOf, RecordDamaged, StorageError, StoreFailure } from "./store-error.ts";
@@ -36,6 +46,8 @@ export interface WriteTransaction {
   eraseSecret(identity: string): Promise<void>;
   /** Puts an entry into the audit log. */
   audit(entry: NewAuditEntry): void;
+  /** Checks that an owner may add so many to a list; 1 if left out. @throws QuotaExceeded */
+  requireRoom(quota: Quota, owner: string, added?: number): Promise<void>;
   /** The entries that this transaction put in so far; the database has them at its end only. */
   audited(): readonly NewAuditEntry[];
   /**
@@ -67,6 +79,12 @@ export interface Store {
   write<Output>(work: (transaction: WriteTransaction) => Promise<Output>): Promise<Output>;
   /** Makes a function whose calls of one moment are served by one run of the work; else as `write`. */
   batch<Input, Output>(work: BatchWork<WriteTransaction, Input, Output>): (input: Input) => Promise<Output>;
+  /**
+   * Checks that an owner may add so many to a list, before anything is computed for it. The transaction checks again.
+   *
+   * @throws QuotaExceeded
+   */
+  requireRoom(quota: Quota, owner: string, added?: number): Promise<void>;
   /** Finds the answer that a call with this idempotency key was given before. @throws OnceConflict */
   findAnswer<Answer>(call: OnceCall | undefined, codec: AnswerCodec<Answer>): Promise<Answer | undefined>;
   /** Runs work that writes as `write` does, but once for each idempotency key. @throws OnceConflict */
@@ -124,10 +142,15 @@ export interface StoreOptions {
   readonly onCommit?: (durationMs: number, calls: number) => void;
   /** "existing" refuses a store that is not there already. */
   readonly mode?: OpenMode;
+  /** How much one owner may keep; as much as they want if left out. */
+  readonly quotas?: QuotaLimits;
 }
 
 /** Milliseconds from the first entry that no checkpoint covers to the checkpoint. */
 const checkpointAfterMs = 1000;
+
+/** Milliseconds between looks for idempotency keys that have expired. */
+const sweepMs = 60_000;
 
 /** Opens a store, and makes what is missing of it. @throws StorageError with a sentence for the operator */
 export async function openStore({
@@ -137,6 +160,7 @@ export async function openStore({
   now = () => new Date(),
   onCommit = () => {},
   mode = "create",
+  quotas = noLimits,
 }: StoreOptions): Promise<Store> {
   const database = await openDatabase(location, mode);
   try {
@@ -145,7 +169,7 @@ export async function openStore({
     const chain = createAuditChain(database.writer, keys.audit);
     // A log that is damaged already is told of by whoever writes or verifies.
     await chain.readTrueHead(database.reader).catch(passUnlessCorrupt);
-    return createStore({ database, vault, keys, signer, chain, now, onCommit });
+    return createStore({ database, vault, keys, signer, chain, now, onCommit, quotas });
   } catch (error) {
     await database.close();
     if (!(error instanceof StoreFailure)) throw error;
@@ -167,20 +191,22 @@ interface StoreParts extends Omit<Awaited<ReturnType<typeof unlock>>, "keyring">
   readonly chain: AuditChain;
   readonly now: () => Date;
   readonly onCommit: NonNullable<StoreOptions["onCommit"]>;
+  readonly quotas: QuotaLimits;
 }
 
-function createStore({ database, vault, keys, signer, chain, now, onCommit }: StoreParts): Store {
+function createStore({ database, vault, keys, signer, chain, now, onCommit, quotas }: StoreParts): Store {
   const { reader, writer, writeConnection } = database;
   const listeners = new Set<() => void>();
 
-  const answers: Pick<WriteTransaction, "once" | "findAnswer" | "keepAnswer"> = {
+  const answers: Pick<WriteTransaction, "once" | "findAnswer" | "keepAnswer" | "requireRoom"> = {
+    requireRoom: (quota, owner, added) => requireRoom(writer, quotas, quota, owner, added),
     async findAnswer(call, codec) {
       const found = call && (await findAnswer(writer, keys.answers, call, now()));
       return found && codec.decode(found);
     },
     async keepAnswer(call, codec, answer) {
       const encoded = codec.encode(answer);
-      if (call && encoded) await keepAnswer(writer, keys.answers, call, encoded, now());
+      if (call && encoded) await keepAnswer(writer, keys.answers, call, encoded, now(), answers.requireRoom);
     },
     async once(call, codec, work) {
       const before = await answers.findAnswer(call, codec);
@@ -240,6 +266,17 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit }: St
     if (hasEntries) checkpointer.entriesWritten();
   };
   const group = createGroupCommit(transact, (error) => error instanceof StoreFailure);
+  /** Refuses a new idempotency key before anything is computed for it, unless an expired one makes room. */
+  const requireRoomForKey = async ({ userId }: OnceCall): Promise<void> => {
+    try {
+      await requireRoom(reader, quotas, onceQuota, userId);
+    } catch (error) {
+      if (!(error instanceof QuotaExceeded && (await hasExpired(reader, now())))) throw error;
+    }
+  };
+  const stopSweeping = repeat(sweepMs, async () => {
+    while (await hasExpired(reader, now())) await group.run(({ db }) => removeExpired(db, now()));
+  });
   const checkpointer = createCheckpointer(() => chain.readTrueHead(reader), signer, group.run, now);
 
   const store: Store = {
@@ -251,13 +288,21 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit }: St
       const found = call && (await findAnswer(reader, keys.answers, call, now()));
       return found && codec.decode(found);
     },
-    writeOnce: (call, codec, work) =>
-      group.run((transaction) => transaction.once(call, codec, () => work(transaction))),
+    requireRoom: (quota, owner, added) => requireRoom(reader, quotas, quota, owner, added),
+    async writeOnce(call, codec, work) {
+      const before = await store.findAnswer(call, codec);
+      if (before !== undefined) return before;
+      if (call !== undefined) await requireRoomForKey(call);
+      return group.run((transaction) => transaction.once(call, codec, () => work(transaction)));
+    },
     async once(call, codec, work) {
       const before = await store.findAnswer(call, codec);
       if (before !== undefined) return before;
+      if (call !== undefined) await requireRoomForKey(call);
       try {
-        return await work((change) => store.writeOnce(call, codec, change));
+        return await work((change) =>
+          group.run((transaction) => transaction.once(call, codec, () => change(transaction))),
+        );
       } catch (error) {
         if (call === undefined || error instanceof StoreFailure) throw error;
         // Another call with this key may have been first, and changed what this one then met.
@@ -300,6 +345,7 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit }: St
       }
     },
     async close() {
+      stopSweeping();
       await group.drain();
       await checkpointer.close();
       await group.drain();

@@ -284,7 +284,7 @@ describe("the limit of log-ins that fail, of networks and of known users", () =>
     const passwordHash = hashCheaply(password);
     const about = { role: "user", generation: "1", createdAt: new Date(0), passwordHash } as const;
     const users: Pick<UserStore, "find"> = {
-      find: async (name) => (["ada", "grace"].includes(name) ? { name, ...about } : undefined),
+      find: async (name) => (["ada", "grace"].includes(name) ? { name, userId: name, ...about } : undefined),
     };
     const issuer: Pick<Issuer, "issue"> = {
       issue: async (subject) => ({ token: `of ${subject}`, expiresAt: new Date(0) }),

@@ -314,7 +314,12 @@ function counting(name: string) {
 }
 
 async function listNames({ reader }: Store): Promise<string[]> {
-  const rows = await reader.selectFrom("list_counts").select("list_name").execute();
+  // Idempotency keys are counted too.
+  const rows = await reader
+    .selectFrom("list_counts")
+    .select("list_name")
+    .where("list_name", "not like", "idempotent_answers %")
+    .execute();
   return rows.map(({ list_name }) => list_name).sort();
 }
 

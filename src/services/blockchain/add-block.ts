@@ -8,7 +8,7 @@ import type { OpenKeys } from "../../storage/sealed-keys.ts";
 import type { WriteTransaction } from "../../storage/store.ts";
 import { type Block, type BlockContent, hashBlock, packBlock } from "./block.ts";
 import type { ChainParts } from "./register-node.ts";
-import { sealedKeyOf } from "./store.ts";
+import { blockQuota, sealedKeyOf } from "./store.ts";
 
 /** What a block is to be about, and whose. */
 export interface AddBlockOrder {
@@ -26,6 +26,8 @@ export type AddBlock = (order: AddBlockOrder) => Promise<MessageInitShape<typeof
 interface Waiting {
   readonly data: Uint8Array;
   readonly validatorAddress: string;
+  /** The owner of the validator. */
+  readonly owner: string;
   readonly secretKey: SecretKey;
   readonly once: OnceCall | undefined;
 }
@@ -38,7 +40,7 @@ const codec = messageCodec(AddBlockResponseSchema);
  * that writes: what a block follows is known only there. Their hashes are computed one after another, their
  * signatures side by side.
  *
- * The function throws VALIDATOR_MISSING, VALIDATOR_NOT_FOUND, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED.
+ * The function throws VALIDATOR_MISSING, VALIDATOR_NOT_FOUND, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED.
  */
 export function createAddBlock(parts: ChainParts, keys: OpenKeys): AddBlock {
   const { store, chain } = parts;
@@ -48,8 +50,13 @@ export function createAddBlock(parts: ChainParts, keys: OpenKeys): AddBlock {
   return async ({ data, validatorAddress, viewer, once }) => {
     const validator = await chain.findValidator(validatorAddress, viewer);
     if (validator === undefined) throw refuseValidator(validatorAddress);
+    const { address, owner } = validator;
+    const before = await store.findAnswer(once, codec);
+    if (before !== undefined) return before;
+    // Not checked again in the transaction: blocks of one moment share it, and a few above the quota do no harm.
+    await store.requireRoom(blockQuota, owner);
     const secretKey = await keys.find(sealedKeyOf(validator));
-    return append({ data, validatorAddress: validator.address, secretKey, once });
+    return append({ data, validatorAddress: address, owner, secretKey, once });
   };
 }
 
@@ -63,12 +70,13 @@ async function appendAll(
   const answers: (Answer | undefined)[] = [];
   const placed: {
     content: BlockContent;
+    owner: string;
     blockHash: string;
     secretKey: SecretKey;
     once: OnceCall | undefined;
   }[] = [];
   let { headHash: prevHash } = head;
-  for (const { data, validatorAddress, secretKey, once } of waiting) {
+  for (const { data, validatorAddress, owner, secretKey, once } of waiting) {
     const before = await transaction.findAnswer(once, codec);
     answers.push(before);
     if (before !== undefined) continue;
@@ -80,7 +88,7 @@ async function appendAll(
       validatorAddress,
     };
     prevHash = hashBlock(content);
-    placed.push({ content, blockHash: prevHash, secretKey, once });
+    placed.push({ content, owner, blockHash: prevHash, secretKey, once });
   }
   const blocks = await Promise.all(
     placed.map(async ({ content, blockHash, secretKey }): Promise<Block> => {
@@ -90,6 +98,8 @@ async function appendAll(
     }),
   );
   await chain.append(transaction, head, blocks);
+  for (const [owner, added] of Map.groupBy(placed, (block) => block.owner))
+    await chain.countBlocks(transaction, owner, added.length);
   const fresh = blocks.values();
   const all = answers.map((before): Answer => before ?? { block: packBlock(fresh.next().value as Block) });
   for (const [i, { once }] of waiting.entries()) {

@@ -66,7 +66,8 @@ export function blockchainService(parts: BlockchainServiceParts): ServiceImpl<ty
       const { rows, nextPageToken } = await chain.listValidators(readPage(fields, validatorList));
       return { validators: rows.map(packValidator), nextPageToken, totalSize: await chain.countValidators() };
     },
-    connectPeer: ({ address }, context) => connectPeer(parts, { address, once: onceOf(context) }),
+    connectPeer: ({ address }, context) =>
+      connectPeer(parts, { address, owner: viewerOf(context).userId, once: onceOf(context) }),
     listPeers: async (fields) => {
       const { rows, nextPageToken } = await chain.listPeers(readPage(fields, peerList));
       return { peers: rows.map(packPeer), nextPageToken, totalSize: await chain.countPeers() };

@@ -9,17 +9,22 @@ import {
 } from "#gen/blockchain/blockchain_service_pb.ts";
 import { messageCodec, type OnceCall } from "../../storage/once.ts";
 import type { ChainParts } from "./register-node.ts";
-import type { Peer } from "./store.ts";
+import { type Peer, peerQuota } from "./store.ts";
 
 /** Milliseconds that a peer has to answer. */
 const peerMs = 3000;
 
-/** Calls another server of the service over gRPC, and remembers how far its chain is. @throws IDEMPOTENCY_KEY_REUSED */
+/** Calls another server of the service over gRPC, and remembers how far its chain is. @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED */
 export function connectPeer(
   { store, chain, now }: ChainParts,
-  { address, once }: { readonly address: string; readonly once: OnceCall | undefined },
+  {
+    address,
+    owner,
+    once,
+  }: { readonly address: string; readonly owner: string; readonly once: OnceCall | undefined },
 ): Promise<MessageInitShape<typeof ConnectPeerResponseSchema>> {
   return store.once(once, messageCodec(ConnectPeerResponseSchema), async (write) => {
+    if (!(await chain.hasPeer(address))) await store.requireRoom(peerQuota, owner);
     const height = await askHeight(address);
     const at = now();
     return write(async (transaction) => {
@@ -28,7 +33,7 @@ export function connectPeer(
         height === undefined
           ? { address, isConnected: false, height: before?.height, lastSeenAt: before?.lastSeenAt }
           : { address, isConnected: true, height, lastSeenAt: at };
-      await chain.savePeer(transaction, peer);
+      await chain.savePeer(transaction, peer, owner);
       return { peer: packPeer(peer) };
     });
   });

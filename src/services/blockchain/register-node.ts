@@ -8,7 +8,7 @@ import { messageCodec, type OnceCall } from "../../storage/once.ts";
 import { lendSecret } from "../../storage/sealed-keys.ts";
 import type { Store } from "../../storage/store.ts";
 import { validatorAlgorithm } from "./block.ts";
-import type { ChainStore, ListedValidator, Validator } from "./store.ts";
+import { type ChainStore, type ListedValidator, type Validator, validatorQuota } from "./store.ts";
 
 /** What the verbs of the service need. */
 export interface ChainParts {
@@ -18,7 +18,7 @@ export interface ChainParts {
   readonly now: () => Date;
 }
 
-/** Makes a validator and keeps its secret key sealed. @throws IDEMPOTENCY_KEY_REUSED */
+/** Makes a validator and keeps its secret key sealed. @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED */
 export function registerNode(
   { provider, store, chain, now }: ChainParts,
   {
@@ -28,6 +28,7 @@ export function registerNode(
   }: { readonly name: string; readonly owner: string; readonly once: OnceCall | undefined },
 ): Promise<MessageInitShape<typeof RegisterNodeResponseSchema>> {
   return store.once(once, messageCodec(RegisterNodeResponseSchema), async (write) => {
+    await store.requireRoom(validatorQuota, owner);
     const { publicKey: key, secretKey } = await provider.generateKeyPair(validatorAlgorithm);
     const publicKey = key.exportRaw();
     const validator: Validator = { address: addressOf(publicKey), name, publicKey, owner, createdAt: now() };

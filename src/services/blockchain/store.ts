@@ -1,8 +1,9 @@
 /** What the chain service keeps: validators, blocks, where the chain ends, and peers. */
 import { changeCounts, readCount } from "../../storage/list-counts.ts";
-import { everybody, seenBy, type Viewer } from "../../storage/ownership.ts";
+import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, maxPageBytes, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
+import { recordQuota } from "../../storage/quota.ts";
 import { readOptionalTime, readTime } from "../../storage/row-values.ts";
 import type {
   BlockchainBlocksTable,
@@ -51,6 +52,11 @@ export const blockList = "blockchain_blocks";
 export const validatorList = "blockchain_validators";
 export const peerList = "blockchain_peers";
 
+/** Count the blocks of an owner's validators, the validators, and the peers that the owner was the first to connect. */
+export const blockQuota = recordQuota(blockList, "blocks");
+export const validatorQuota = recordQuota(validatorList, "validators");
+export const peerQuota = recordQuota(peerList, "peers");
+
 /** Names a validator's sealed secret key. */
 export function sealedKeyOf({ address, publicKey }: Validator): SealedKey {
   const identity = `blockchain_validators/${address}/secret-key`;
@@ -73,6 +79,8 @@ export interface ChainStore {
   readHeadForChange(transaction: WriteTransaction): Promise<ChainHead>;
   /** Appends blocks that follow the head, within a transaction. */
   append(transaction: WriteTransaction, head: ChainHead, blocks: readonly Block[]): Promise<void>;
+  /** Counts blocks for the owner of their validator, within a transaction. */
+  countBlocks(transaction: WriteTransaction, owner: string, added: number): Promise<void>;
   /** Blocks from an index on, in their order; the page is cut where it would be too large. */
   listBlocks(request: PageRequest): Promise<Page<Block>>;
   /**
@@ -84,10 +92,12 @@ export interface ChainStore {
 
   listPeers(request: PageRequest): Promise<Page<Peer>>;
   countPeers(): Promise<number>;
+  /** Tells whether there is a peer of this address. */
+  hasPeer(address: string): Promise<boolean>;
   /** Reads a peer within a transaction. */
   findPeer(transaction: WriteTransaction, address: string): Promise<Peer | undefined>;
-  /** Keeps what is known of a peer, within a transaction. */
-  savePeer(transaction: WriteTransaction, peer: Peer): Promise<void>;
+  /** Keeps what is known of a peer, within a transaction. @param owner who asks; a new peer counts for them */
+  savePeer(transaction: WriteTransaction, peer: Peer, owner: string): Promise<void>;
 }
 
 const headId = 1;
@@ -168,7 +178,8 @@ export function createChainStore(store: Store): ChainStore {
         store.requireTagged(`validator ${row.address}`, fieldsOfValidator(validator), row.record_tag);
       return seenBy(viewer, validator);
     },
-    async insertValidator({ db, putSecret }, validator, secret) {
+    async insertValidator({ db, putSecret, requireRoom }, validator, secret) {
+      await requireRoom(validatorQuota, validator.owner);
       await db
         .insertInto("blockchain_validators")
         .values({
@@ -182,7 +193,7 @@ export function createChainStore(store: Store): ChainStore {
         })
         .execute();
       await putSecret(sealedKeyOf(validator).identity, secret);
-      await changeCounts(db, [validatorList], 1);
+      await changeCounts(db, countedLists([validatorList], validator), 1);
     },
     async listValidators(request) {
       const rows = await store.reader
@@ -232,6 +243,7 @@ export function createChainStore(store: Store): ChainStore {
         .onConflict((conflict) => conflict.column("id").doUpdateSet(row))
         .execute();
     },
+    countBlocks: ({ db }, owner, added) => changeCounts(db, [listSeenBy({ owner }, blockList)], added),
     async listBlocks(request) {
       // Positions of a list count from 1, indexes from 0.
       // More than a page takes, or the page would look like the last one.
@@ -252,15 +264,9 @@ export function createChainStore(store: Store): ChainStore {
       return { ...page, rows: page.rows.map(toPeer) };
     },
     countPeers: () => readCount(store.reader, peerList),
-    async findPeer({ db }, address) {
-      const row = await db
-        .selectFrom("blockchain_peers")
-        .selectAll()
-        .where("address", "=", address)
-        .executeTakeFirst();
-      return row && toPeer(row);
-    },
-    async savePeer({ db }, { address, isConnected, height, lastSeenAt }) {
+    hasPeer: async (address) => (await findPeer(store.reader, address)) !== undefined,
+    findPeer: ({ db }, address) => findPeer(db, address),
+    async savePeer({ db, requireRoom }, { address, isConnected, height, lastSeenAt }, owner) {
       const state = {
         is_connected: isConnected ? 1 : 0,
         height: height ?? null,
@@ -272,14 +278,24 @@ export function createChainStore(store: Store): ChainStore {
         .where("address", "=", address)
         .executeTakeFirstOrThrow();
       if (numUpdatedRows > 0n) return;
+      await requireRoom(peerQuota, owner);
       const position = await nextPosition(db, "blockchain_peers");
       await db
         .insertInto("blockchain_peers")
         .values({ position, address, ...state })
         .execute();
-      await changeCounts(db, [peerList], 1);
+      await changeCounts(db, countedLists([peerList], { owner }), 1);
     },
   };
+}
+
+async function findPeer(db: WriteTransaction["db"], address: string): Promise<Peer | undefined> {
+  const row = await db
+    .selectFrom("blockchain_peers")
+    .selectAll()
+    .where("address", "=", address)
+    .executeTakeFirst();
+  return row && toPeer(row);
 }
 
 /** All that a validator's tag binds; in this order for the life of a store. So is that of the head. */

@@ -5,7 +5,7 @@ import { DeployContractResponseSchema } from "#gen/dapp/dapp_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { messageCodec, type OnceCall } from "../../storage/once.ts";
 import type { Store } from "../../storage/store.ts";
-import type { Contract, DappStore } from "./store.ts";
+import { type Contract, contractQuota, type DappStore } from "./store.ts";
 
 /** What the verbs of the service need. */
 export interface DappParts {
@@ -27,13 +27,14 @@ export interface DeployOrder {
  * Signs the 32 bytes of the SHA-256 hash of a contract's code, with a key pair made for it (FIPS 204, section 5.2,
  * pure, empty context), and keeps hash and signature.
  *
- * @throws IDEMPOTENCY_KEY_REUSED
+ * @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
 export function deployContract(
   { provider, store, contracts, now }: DappParts,
   { code, name, owner, once }: DeployOrder,
 ): Promise<MessageInitShape<typeof DeployContractResponseSchema>> {
   return store.once(once, messageCodec(DeployContractResponseSchema), async (write) => {
+    await store.requireRoom(contractQuota, owner);
     const codeHash = hash("sha256", code, "hex");
     const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-65");
     const signature = await provider.sign(secretKey, Buffer.from(codeHash, "hex"));

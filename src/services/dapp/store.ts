@@ -3,6 +3,7 @@ import { changeCounts, readCount } from "../../storage/list-counts.ts";
 import { countedLists, everybody, listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
+import { recordQuota } from "../../storage/quota.ts";
 import type { Marked } from "../../storage/record-tag.ts";
 import { readTime } from "../../storage/row-values.ts";
 import type { DappContractsTable } from "../../storage/schema.ts";
@@ -25,6 +26,9 @@ export interface Contract {
 
 /** Names the list of all contracts, for page tokens and counts. */
 export const contractList = "dapp_contracts";
+
+/** Counts the contracts of an owner. */
+export const contractQuota = recordQuota(contractList, "contracts");
 
 /** The contracts of the service. */
 export interface DappStore {
@@ -52,7 +56,8 @@ export function createDappStore(store: Store): DappStore {
       return { ...page, rows: page.rows.map(pack) };
     },
     count: (viewer = everybody) => readCount(store.reader, listSeenBy(viewer, contractList)),
-    async insert({ db }, contract) {
+    async insert({ db, requireRoom }, contract) {
+      await requireRoom(contractQuota, contract.owner);
       await db
         .insertInto("dapp_contracts")
         .values({

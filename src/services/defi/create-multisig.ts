@@ -8,7 +8,7 @@ import { refuseField } from "../../errors.ts";
 import { messageCodec, type OnceCall } from "../../storage/once.ts";
 import { lendSecret } from "../../storage/sealed-keys.ts";
 import type { Store } from "../../storage/store.ts";
-import { type DefiStore, type MultisigWallet, signerAlgorithm } from "./store.ts";
+import { type DefiStore, type MultisigWallet, signerAlgorithm, signerQuota } from "./store.ts";
 
 /** What the verbs of the service need. */
 export interface DefiParts {
@@ -37,7 +37,7 @@ interface NewSigner {
 /**
  * Makes a wallet of signers.
  *
- * @throws KEY_INVALID naming the public key, IDEMPOTENCY_KEY_REUSED
+ * @throws KEY_INVALID naming the public key, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
 export function createMultisig(
   { provider, store, governance, now }: DefiParts,
@@ -45,6 +45,7 @@ export function createMultisig(
 ): Promise<MessageInitShape<typeof CreateMultisigResponseSchema>> {
   const own = signerPublicKeys.map((raw, i) => readSigner(provider, raw, i));
   return store.once(once, messageCodec(CreateMultisigResponseSchema), async (write) => {
+    await store.requireRoom(signerQuota, owner, own.length || signerCount);
     const signers = own.length > 0 ? own : await makeSigners(provider, signerCount);
     const wallet: MultisigWallet = {
       walletId: `multisig-${randomUUID()}`,

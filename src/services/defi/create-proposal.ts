@@ -6,7 +6,7 @@ import { messageCodec, type OnceCall } from "../../storage/once.ts";
 import type { Viewer } from "../../storage/ownership.ts";
 import type { DefiParts } from "./create-multisig.ts";
 import { packProposal } from "./proposal.ts";
-import type { Proposal } from "./store.ts";
+import { type Proposal, proposalQuota } from "./store.ts";
 
 /** What is proposed, and to whom. */
 export interface CreateProposalOrder {
@@ -28,8 +28,9 @@ export async function createProposal(
   const wallet = await governance.findWallet(walletId, viewer);
   if (wallet === undefined)
     throw refuse("WALLET_NOT_FOUND", `wallet ${walletId} does not exist`, { walletId });
-  return store.once(once, messageCodec(CreateProposalResponseSchema), (write) =>
-    write(async (transaction) => {
+  return store.once(once, messageCodec(CreateProposalResponseSchema), async (write) => {
+    await store.requireRoom(proposalQuota, wallet.owner);
+    return write(async (transaction) => {
       const proposal: Proposal = {
         ...wanted,
         owner: wallet.owner,
@@ -42,6 +43,6 @@ export async function createProposal(
       };
       await governance.insertProposal(transaction, proposal);
       return { proposal: packProposal(proposal) };
-    }),
-  );
+    });
+  });
 }

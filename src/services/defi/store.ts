@@ -3,6 +3,7 @@ import { changeCounts, readCount } from "../../storage/list-counts.ts";
 import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
+import { recordQuota } from "../../storage/quota.ts";
 import type { Marked } from "../../storage/record-tag.ts";
 import { readInt32, readOptionalTime, readTime } from "../../storage/row-values.ts";
 import type { DefiProposalsTable, DefiSignersTable, DefiWalletsTable } from "../../storage/schema.ts";
@@ -111,6 +112,10 @@ export interface DefiStore {
   readSignatures(proposalId: string): Promise<ReadonlyMap<string, Uint8Array>>;
 }
 
+/** Count the signers of an owner's wallets, and the proposals. Wallets have at least one signer each. */
+export const signerQuota = recordQuota("defi_signers", "signers of wallets");
+export const proposalQuota = recordQuota("defi_proposals", "proposals");
+
 /** Makes the store of the service on the store of all. */
 export function createDefiStore(store: Store): DefiStore {
   const readProposal = async (
@@ -178,7 +183,8 @@ export function createDefiStore(store: Store): DefiStore {
       return { ...page, rows: page.rows.map(pack) };
     },
     countWallets: (viewer = everybody) => readCount(store.reader, listSeenBy(viewer, walletList)),
-    async insertWallet({ db }, wallet) {
+    async insertWallet({ db, requireRoom }, wallet) {
+      await requireRoom(signerQuota, wallet.owner, wallet.signers.length);
       await db
         .insertInto("defi_wallets")
         .values({
@@ -192,6 +198,7 @@ export function createDefiStore(store: Store): DefiStore {
         })
         .execute();
       await changeCounts(db, countedLists([walletList], wallet), 1);
+      await changeCounts(db, [listSeenBy(wallet, signerQuota.list)], wallet.signers.length);
     },
     async insertSigner({ db, putSecret }, signer, secret) {
       await db
@@ -228,7 +235,8 @@ export function createDefiStore(store: Store): DefiStore {
     },
     countProposals: (filter, viewer = everybody) =>
       readCount(store.reader, listSeenBy(viewer, proposalList(filter))),
-    async insertProposal({ db }, proposal) {
+    async insertProposal({ db, requireRoom }, proposal) {
+      await requireRoom(proposalQuota, proposal.owner);
       await db
         .insertInto("defi_proposals")
         .values({

@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { checkSignatureLength } from "../../fields.ts";
 import { everybody } from "../../storage/ownership.ts";
+import { QuotaExceeded } from "../../storage/quota.ts";
+import type { WriteTransaction } from "../../storage/store.ts";
 import { type IotParts, requireDevice } from "./register.ts";
 import { deviceAlgorithm } from "./store.ts";
 
@@ -9,17 +11,53 @@ const challengeBytes = 32;
 /** Milliseconds that a challenge lives. */
 const challengeMs = 60_000;
 
-/** Gives a device a challenge. @throws DEVICE_NOT_FOUND */
+/**
+ * Gives a device a challenge.
+ *
+ * @param client the client network that asks. Anyone may ask, so each network has a share of its own of the open
+ *   challenges: a stranger cannot use up those of a device.
+ * @throws DEVICE_NOT_FOUND, QUOTA_EXCEEDED
+ */
 export async function issueChallenge(
-  { store, devices, now }: IotParts,
+  parts: IotParts,
   deviceId: string,
+  client: string,
 ): Promise<{ challenge: Uint8Array; expiresAt: Date }> {
+  const { store, devices, now } = parts;
   await requireDevice(devices, deviceId, everybody);
+  await requireChallengeRoom(parts, { deviceId, client });
   const challenge = new Uint8Array(randomBytes(challengeBytes));
   const expiresAt = new Date(now().getTime() + challengeMs);
-  await store.write((transaction) => devices.insertChallenge(transaction, challenge, deviceId, expiresAt));
+  await store.write(async (transaction) => {
+    await requireChallengeRoom(parts, { deviceId, client }, transaction);
+    await devices.insertChallenge(transaction, { challenge, deviceId, client, expiresAt });
+  });
   return { challenge, expiresAt };
 }
+
+/** @throws QUOTA_EXCEEDED if a client network has as many open challenges as it may */
+async function requireChallengeRoom(
+  { devices, challengeLimits, now }: IotParts,
+  { deviceId, client }: { readonly deviceId: string; readonly client: string },
+  transaction?: WriteTransaction,
+): Promise<void> {
+  const { perDevice, perClient } = challengeLimits;
+  const quotas = [
+    { limit: perDevice, of: { deviceId }, noun: "open challenges of a device", setting: deviceSetting },
+    { limit: perClient, of: {}, noun: "open challenges", setting: clientSetting },
+  ];
+  for (const { limit, of, noun, setting } of quotas) {
+    if (limit === 0) continue;
+    const count = await devices.countOpenChallenges({ client, ...of, now: now(), limit }, transaction?.db);
+    if (count >= limit) {
+      const remedy = "answer those that you have, wait until they expire after 60 seconds, or ";
+      throw new QuotaExceeded({ noun, limit, setting, remedy });
+    }
+  }
+}
+
+const deviceSetting = "--max-challenges-per-device";
+const clientSetting = "--max-challenges-per-client";
 
 /** Why a device is not authenticated. */
 export type AuthenticationFault =

@@ -20,21 +20,23 @@ export interface IotServiceParts extends IotParts {
   readonly issueToken: (deviceId: string) => Promise<{ token: string; expiresAt: Date }>;
   /** Tells who makes a call. */
   readonly viewerOf: (context: HandlerContext) => Viewer;
+  /** Names the client network that a call comes from. */
+  readonly clientOf: (context: HandlerContext) => string;
   /** Tells under which idempotency key a call came, if it has one. */
   readonly onceOf: (context: HandlerContext) => OnceCall | undefined;
 }
 
 /** Makes the implementation. */
 export function iotService(parts: IotServiceParts): ServiceImpl<typeof IotService> {
-  const { provider, store, devices, issueToken, viewerOf, onceOf } = parts;
+  const { provider, store, devices, issueToken, viewerOf, onceOf, clientOf } = parts;
   const readings = createReadingChecks(parts);
   const listWorking = createSignCheck(provider, [deviceAlgorithm, vendorAlgorithm]);
   const senderOf = (context: HandlerContext) => ({ viewer: viewerOf(context), signal: context.signal });
   return {
     registerDevice: (req, context) =>
       registerDevice(parts, { ...req, owner: viewerOf(context).userId, once: onceOf(context) }),
-    issueChallenge: async ({ deviceId }) => {
-      const { challenge, expiresAt } = await issueChallenge(parts, deviceId);
+    issueChallenge: async ({ deviceId }, context) => {
+      const { challenge, expiresAt } = await issueChallenge(parts, deviceId, clientOf(context));
       return { challenge, expiresAt: timestampFromDate(expiresAt) };
     },
     authenticate: async (req) => {

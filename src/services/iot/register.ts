@@ -8,13 +8,15 @@ import { messageCodec, type OnceCall } from "../../storage/once.ts";
 import { isSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { lendNewSecret } from "../../storage/sealed-keys.ts";
 import type { Store } from "../../storage/store.ts";
-import { type Device, deviceAlgorithm, type IotStore, vendorAlgorithm } from "./store.ts";
+import { type Device, deviceAlgorithm, deviceQuota, type IotStore, vendorAlgorithm } from "./store.ts";
 
 /** What the verbs of the service need. */
 export interface IotParts {
   readonly provider: CryptoProvider;
   readonly store: Store;
   readonly devices: IotStore;
+  /** How many open challenges a client network may have; 0 for any. */
+  readonly challengeLimits: { readonly perDevice: number; readonly perClient: number };
   readonly now: () => Date;
 }
 
@@ -35,7 +37,7 @@ type Answer = MessageInitShape<typeof RegisterDeviceResponseSchema>;
  * Registers a device. The seed of a pair that is made here is told once, unless the device is simulated; then it is
  * kept sealed.
  *
- * @throws KEY_INVALID, IDEMPOTENCY_KEY_REUSED
+ * @throws KEY_INVALID, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
 export function registerDevice(parts: IotParts, order: RegisterOrder): Promise<Answer> {
   const { provider, store, devices, now } = parts;
@@ -43,6 +45,7 @@ export function registerDevice(parts: IotParts, order: RegisterOrder): Promise<A
   const vendorPublicKey = readVendorKey(provider, order) ?? new Uint8Array();
   const { deviceName, deviceType, simulated: isSimulated, owner, once } = order;
   return store.once(once, messageCodec(RegisterDeviceResponseSchema), async (write) => {
+    await store.requireRoom(deviceQuota, owner);
     const pair = own ? undefined : await provider.generateKeyPair(deviceAlgorithm);
     const publicKey = own ?? pair?.publicKey;
     if (publicKey === undefined) throw new Error("a device has a public key");

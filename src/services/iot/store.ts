@@ -4,6 +4,7 @@ import { changeCounts, readCount } from "../../storage/list-counts.ts";
 import { countedLists, everybody, listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest, sizeInJson } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
+import { recordQuota } from "../../storage/quota.ts";
 import { readOptionalTime, readTime, readUint32 } from "../../storage/row-values.ts";
 import type { IotDevicesTable } from "../../storage/schema.ts";
 import type { SealedKey } from "../../storage/sealed-keys.ts";
@@ -51,6 +52,25 @@ export interface StoredChallenge {
   readonly isUsed: boolean;
 }
 
+/** A challenge to keep. */
+export interface NewChallenge {
+  readonly challenge: Uint8Array;
+  readonly deviceId: string;
+  /** The client network that asked for it. */
+  readonly client: string;
+  readonly expiresAt: Date;
+}
+
+/** Which open challenges to count: those that can still be answered. */
+export interface OpenChallengeQuery {
+  readonly client: string;
+  /** Only those of this device; all if it is undefined. */
+  readonly deviceId?: string;
+  readonly now: Date;
+  /** Where to stop counting. */
+  readonly limit: number;
+}
+
 /** A reading that verified. */
 export interface AcceptedReading {
   readonly deviceId: string;
@@ -61,6 +81,9 @@ export interface AcceptedReading {
 
 /** Names the list of all devices, for page tokens and counts. */
 export const deviceList = "iot_devices";
+
+/** Counts the devices of an owner. */
+export const deviceQuota = recordQuota(deviceList, "devices");
 
 /** Names a simulated device's sealed secret key. */
 export function sealedKeyOf({ deviceId, publicKey }: Device): SealedKey {
@@ -80,13 +103,12 @@ export interface IotStore {
   /** Remembers what a device did, within a transaction. */
   saveState(transaction: WriteTransaction, deviceId: string, state: DeviceState): Promise<void>;
 
-  /** Keeps a challenge, within a transaction, and lets go of those that are long dead. */
-  insertChallenge(
-    transaction: WriteTransaction,
-    challenge: Uint8Array,
-    deviceId: string,
-    expiresAt: Date,
-  ): Promise<void>;
+  /** Counts the open challenges of a client network, up to a limit. @param db of a transaction; else the reader */
+  countOpenChallenges(query: OpenChallengeQuery, db?: WriteTransaction["db"]): Promise<number>;
+  /** Keeps a challenge, within a transaction, and removes some of those that are long dead. */
+  insertChallenge(transaction: WriteTransaction, challenge: NewChallenge): Promise<void>;
+  /** Removes challenges that are long dead. */
+  removeDeadChallenges(now: Date): Promise<void>;
   /** Reads a challenge within a transaction. */
   findChallenge(transaction: WriteTransaction, challenge: Uint8Array): Promise<StoredChallenge | undefined>;
   /** Uses a challenge up, within a transaction. */
@@ -98,6 +120,23 @@ export interface IotStore {
 
 /** Milliseconds after its death that a challenge is remembered, so that its late user learns why it is refused. */
 const rememberedMs = 3600 * 1000;
+
+/** Dead challenges to remove in one transaction. */
+const removedAtOnce = 200;
+
+function selectDead(db: WriteTransaction["db"], now: Date) {
+  return db
+    .selectFrom("iot_challenges")
+    .select("challenge_hash")
+    .where("expires_at_ms", "<", now.getTime() - rememberedMs);
+}
+
+async function removeDead(db: WriteTransaction["db"], now: Date): Promise<void> {
+  await db
+    .deleteFrom("iot_challenges")
+    .where("challenge_hash", "in", selectDead(db, now).limit(removedAtOnce))
+    .execute();
+}
 
 /** Makes the store of the service on the store of all. */
 export function createIotStore(store: Store): IotStore {
@@ -175,7 +214,8 @@ export function createIotStore(store: Store): IotStore {
       return { ...page, rows: page.rows.map(pack) };
     },
     count: (viewer = everybody) => readCount(store.reader, listSeenBy(viewer, deviceList)),
-    async insert({ db, putSecret }, device, secret) {
+    async insert({ db, putSecret, requireRoom }, device, secret) {
+      await requireRoom(deviceQuota, device.owner);
       const state: DeviceState = {
         lastSeenAt: undefined,
         lastSequence: undefined,
@@ -208,14 +248,28 @@ export function createIotStore(store: Store): IotStore {
     },
     saveState,
 
-    async insertChallenge({ db }, challenge, deviceId, expiresAt) {
-      const longDeadMs = expiresAt.getTime() - rememberedMs;
-      await db.deleteFrom("iot_challenges").where("expires_at_ms", "<", longDeadMs).execute();
+    async countOpenChallenges({ client, deviceId, now, limit }, db = store.reader) {
+      let query = db
+        .selectFrom("iot_challenges")
+        .select("device_id")
+        .where("issued_to", "=", client)
+        .where("used_at_ms", "is", null)
+        .where("expires_at_ms", ">", now.getTime());
+      if (deviceId !== undefined) query = query.where("device_id", "=", deviceId);
+      return (await query.limit(limit).execute()).length;
+    },
+    async removeDeadChallenges(now) {
+      const findOne = () => selectDead(store.reader, now).limit(1).executeTakeFirst();
+      while ((await findOne()) !== undefined) await store.write(({ db }) => removeDead(db, now));
+    },
+    async insertChallenge({ db }, { challenge, deviceId, client, expiresAt }) {
+      await removeDead(db, expiresAt);
       await db
         .insertInto("iot_challenges")
         .values({
           challenge_hash: hashOf(challenge),
           device_id: deviceId,
+          issued_to: client,
           expires_at_ms: expiresAt.getTime(),
           used_at_ms: null,
         })

@@ -7,7 +7,7 @@ import { lendSecret } from "../../storage/sealed-keys.ts";
 import type { Store } from "../../storage/store.ts";
 import { isKeyAlgorithm, type KeyAlgorithm, type KeyRecord, usageOf } from "./record.ts";
 import { keyRecordCodec } from "./record-message.ts";
-import { insertKey } from "./store.ts";
+import { insertKey, keyQuota } from "./store.ts";
 
 /** What making keys needs. */
 export interface CreateParts {
@@ -28,14 +28,15 @@ export interface CreateOrder {
 /**
  * Makes a key and keeps its secret half sealed.
  *
- * @throws FIELD_INVALID if the algorithm is not for the usage, IDEMPOTENCY_KEY_REUSED
+ * @throws FIELD_INVALID if the algorithm is not for the usage, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
 export async function createKey(parts: CreateParts, order: CreateOrder): Promise<KeyRecord> {
   const { store } = parts;
   const { user, userId } = order.viewer;
   const algorithm = chooseAlgorithm(order);
-  return store.once(order.once, keyRecordCodec, (write) =>
-    withNewKey(parts, { algorithm, alias: order.alias, owner: userId }, (record, secret) =>
+  return store.once(order.once, keyRecordCodec, async (write) => {
+    await store.requireRoom(keyQuota, userId);
+    return withNewKey(parts, { algorithm, alias: order.alias, owner: userId }, (record, secret) =>
       write(async (transaction) => {
         await insertKey(store, transaction, record, secret);
         transaction.audit({
@@ -47,8 +48,8 @@ export async function createKey(parts: CreateParts, order: CreateOrder): Promise
         });
         return record;
       }),
-    ),
-  );
+    );
+  });
 }
 
 function chooseAlgorithm({ algorithm, usage }: CreateOrder): KeyAlgorithm {

@@ -7,7 +7,7 @@ import { type CreateParts, withNewKey } from "./create.ts";
 import { type KeyCache, refuseDamaged } from "./key-cache.ts";
 import type { KeyRecord } from "./record.ts";
 import { keyRecordCodec } from "./record-message.ts";
-import { changeState, findForChange, insertKey, type KmsStore, type StoredKey } from "./store.ts";
+import { changeState, findForChange, insertKey, type KmsStore, keyQuota, type StoredKey } from "./store.ts";
 import { describeRefusal, type KeyOrder, recordingRefusal, refuseState, refuseUnknown } from "./use.ts";
 
 /** What changes of keys need. */
@@ -28,7 +28,7 @@ type Changed<Answer> = { readonly answer: Answer } | { readonly refusal: Connect
  * Replaces an ACTIVE key by a new one of the same algorithm. Of callers that race, one wins.
  *
  * @returns the new key.
- * @throws KEY_NOT_FOUND, KEY_STATE_REFUSES, KEY_DAMAGED, IDEMPOTENCY_KEY_REUSED
+ * @throws KEY_NOT_FOUND, KEY_STATE_REFUSES, KEY_DAMAGED, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
 export async function rotateKey(parts: ChangeParts, order: ChangeOrder): Promise<KeyRecord> {
   const { store, cache } = parts;
@@ -36,6 +36,7 @@ export async function rotateKey(parts: ChangeParts, order: ChangeOrder): Promise
   const changed = await recordingRefusal(parts, { ...order, operation: "ROTATE" }, () =>
     store.once(once, codecOf(keyRecordCodec), async (write) => {
       const old = await findRotatable(parts, order);
+      await store.requireRoom(keyQuota, old.owner);
       const wanted = { algorithm: old.algorithm, alias: `${old.alias}-rotated`, owner: old.owner };
       return withNewKey(parts, wanted, (record, secret) =>
         write((transaction) => replaceKey(parts, transaction, order, record, secret)),

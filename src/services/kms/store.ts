@@ -6,6 +6,7 @@ import { changeCounts, readCount, resetCounts } from "../../storage/list-counts.
 import { countedLists, everybody, listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest, sizeInJson } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
+import { recordQuota } from "../../storage/quota.ts";
 import { readTime } from "../../storage/row-values.ts";
 import type { KmsKeysTable, Schema } from "../../storage/schema.ts";
 import type { Store, WriteTransaction } from "../../storage/store.ts";
@@ -82,6 +83,9 @@ export function keyListName({ state, algorithm }: KeyFilter): string {
   const filters = [state && `state=${state}`, algorithm && `algorithm=${algorithm}`];
   return ["kms_keys", ...filters.filter((text) => text !== "")].join(" ");
 }
+
+/** Counts the keys of an owner, also those that are ROTATED or DESTROYED: their records stay. */
+export const keyQuota = recordQuota("kms_keys", "keys");
 
 /** Makes the store of the key service on the store of all. */
 export function createKmsStore(store: Store): KmsStore {
@@ -170,13 +174,14 @@ export async function findForChange(
   return row && readRow(store, row, audited());
 }
 
-/** Keeps a new key, within a transaction. @param secret sealed; the caller wipes it */
+/** Keeps a new key, within a transaction. @param secret sealed; the caller wipes it @throws QuotaExceeded */
 export async function insertKey(
   store: Store,
-  { db, putSecret }: WriteTransaction,
+  { db, putSecret, requireRoom }: WriteTransaction,
   record: KeyRecord,
   secret: Uint8Array,
 ): Promise<void> {
+  await requireRoom(keyQuota, record.owner);
   await db
     .insertInto("kms_keys")
     .values({

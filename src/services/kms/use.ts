@@ -6,6 +6,7 @@ import { CryptoBusy } from "../../crypto/work-queue.ts";
 import { explainAbort, type ReasonName, reasonOf, refuse } from "../../errors.ts";
 import { OnceConflict } from "../../storage/once.ts";
 import { isSeenBy, type Viewer } from "../../storage/ownership.ts";
+import { QuotaExceeded } from "../../storage/quota.ts";
 import { type CachedKey, type KeyCache, refuseDamaged } from "./key-cache.ts";
 import type { KeyState, KeyUsage } from "./record.ts";
 import type { KeyEvent, KmsStore, Operation, StoredKey } from "./store.ts";
@@ -144,6 +145,7 @@ export async function recordingRefusal<T>(
 /** Why a caller gets no answer; undefined for a fault that is not the caller's, nor that of what is asked. */
 function reasonToRecord(error: unknown, signal: AbortSignal): ReasonName | undefined {
   if (error instanceof OnceConflict) return "IDEMPOTENCY_KEY_REUSED";
+  if (error instanceof QuotaExceeded) return "QUOTA_EXCEEDED";
   if (error instanceof CryptoBusy) return "SERVER_BUSY";
   return error instanceof ConnectError ? reasonOf(explainAbort(error, signal)) : undefined;
 }

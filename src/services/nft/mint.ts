@@ -8,7 +8,7 @@ import { messageCodec, type OnceCall } from "../../storage/once.ts";
 import type { Viewer } from "../../storage/ownership.ts";
 import type { Store } from "../../storage/store.ts";
 import { hashMetadata, type Metadata } from "./metadata.ts";
-import type { NftStore, Token } from "./store.ts";
+import { type NftStore, type Token, tokenQuota } from "./store.ts";
 
 /** The algorithm of all creators' keys. */
 export const creatorAlgorithm = "ML-DSA-65";
@@ -25,7 +25,7 @@ export interface NftParts {
  * Mints a token: signs the 32 bytes of its metadata hash with a key pair made for it (FIPS 204, section 5.2, pure,
  * empty context), and lets go of the secret key.
  *
- * @throws IDEMPOTENCY_KEY_REUSED
+ * @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
 export function mint(
   { provider, store, tokens, now }: NftParts,
@@ -33,6 +33,7 @@ export function mint(
   { viewer, once }: { readonly viewer: Viewer; readonly once: OnceCall | undefined },
 ): Promise<MessageInitShape<typeof MintResponseSchema>> {
   return store.once(once, messageCodec(MintResponseSchema), async (write) => {
+    await store.requireRoom(tokenQuota, viewer.userId);
     const metadataHash = hashMetadata(metadata);
     const { publicKey, secretKey } = await provider.generateKeyPair(creatorAlgorithm);
     const creatorPublicKey = publicKey.exportRaw();

@@ -3,6 +3,7 @@ import { changeCounts, readCount } from "../../storage/list-counts.ts";
 import { countedLists, everybody, isSeenBy, listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest, sizeInJson } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
+import { recordQuota } from "../../storage/quota.ts";
 import { readTime } from "../../storage/row-values.ts";
 import type { NftTokensTable, NftTransfersTable } from "../../storage/schema.ts";
 import type { Store, WriteTransaction } from "../../storage/store.ts";
@@ -58,6 +59,12 @@ export function tokenList(owner: string): string {
 export function transferList(tokenId: string): string {
   return `nft_transfers tokenId=${tokenId}`;
 }
+
+/** Counts the tokens of an owner. */
+export const tokenQuota = recordQuota("nft_tokens", "tokens");
+
+/** Counts the transfers of the tokens that a user minted. */
+export const transferQuota = recordQuota("nft_transfers", "transfers");
 
 /** The tokens of the service. */
 export interface NftStore {
@@ -136,7 +143,8 @@ export function createNftStore(store: Store): NftStore {
       };
       return { ...page, rows: page.rows.map(pack) };
     },
-    async insert({ db }, token) {
+    async insert({ db, requireRoom }, token) {
+      await requireRoom(tokenQuota, token.minter);
       await db
         .insertInto("nft_tokens")
         .values({
@@ -158,7 +166,8 @@ export function createNftStore(store: Store): NftStore {
         .execute();
       await changeCounts(db, listsOf(token, "", token.currentOwner), 1);
     },
-    async transfer({ db }, token, toAddress, now) {
+    async transfer({ db, requireRoom }, token, toAddress, now) {
+      await requireRoom(transferQuota, token.minter);
       const index = token.transferCount + 1;
       const { tokenId, currentOwner: fromAddress } = token;
       const transfer: Transfer = { tokenId, index, fromAddress, toAddress, timestamp: now };
@@ -183,6 +192,7 @@ export function createNftStore(store: Store): NftStore {
         })
         .where("token_id", "=", tokenId)
         .execute();
+      await changeCounts(db, [listSeenBy({ owner: token.minter }, transferQuota.list)], 1);
       await changeCounts(db, listsOf(token, fromAddress), -1);
       await changeCounts(db, listsOf(token, toAddress), 1);
       return transfer;

@@ -6,7 +6,7 @@ import { messageCodec, type OnceCall } from "../../storage/once.ts";
 import type { Viewer } from "../../storage/ownership.ts";
 import { RecordDamaged } from "../../storage/store-error.ts";
 import type { NftParts } from "./mint.ts";
-import type { StoredToken, Transfer } from "./store.ts";
+import { type StoredToken, type Transfer, transferQuota } from "./store.ts";
 
 /** Which token goes to whom. */
 export interface TransferOrder {
@@ -21,14 +21,15 @@ export interface TransferOrder {
 /**
  * Gives a token to another owner.
  *
- * @throws TOKEN_NOT_FOUND, OWNER_MISMATCH, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED
+ * @throws TOKEN_NOT_FOUND, OWNER_MISMATCH, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
 export function transfer(
   { store, tokens, now }: NftParts,
   { tokenId, newOwner, fromOwner, viewer, once }: TransferOrder,
 ): Promise<MessageInitShape<typeof TransferResponseSchema>> {
-  return store.once(once, messageCodec(TransferResponseSchema), (write) =>
-    write(async (transaction) => {
+  return store.once(once, messageCodec(TransferResponseSchema), async (write) => {
+    await store.requireRoom(transferQuota, viewer.userId);
+    return write(async (transaction) => {
       const found = await tokens.findForChange(transaction, tokenId, viewer);
       const { token, isIntact } = requireToken(found, tokenId);
       if (!isIntact) throw new RecordDamaged(`token ${tokenId}`);
@@ -36,8 +37,8 @@ export function transfer(
         throw refuseOwner(tokenId, fromOwner, token.currentOwner);
       const done = await tokens.transfer(transaction, token, newOwner, now());
       return { transfer: packTransfer(done), currentOwner: newOwner };
-    }),
-  );
+    });
+  });
 }
 
 /** @throws TOKEN_NOT_FOUND */

@@ -9,7 +9,7 @@ import type { Viewer } from "../../storage/ownership.ts";
 import { lendNewSecret } from "../../storage/sealed-keys.ts";
 import type { Store } from "../../storage/store.ts";
 import type { Gateway } from "./gateway.ts";
-import { addressOf, kemAlgorithm, type Tunnel, type VpnStore } from "./store.ts";
+import { addressOf, kemAlgorithm, type Tunnel, tunnelQuota, type VpnStore } from "./store.ts";
 
 /** What the verbs of the service need. */
 export interface VpnParts {
@@ -32,7 +32,7 @@ type Answer = MessageInitShape<typeof RegisterPeerResponseSchema>;
 /**
  * Registers a peer and gives it an address.
  *
- * @throws KEY_INVALID, ADDRESS_POOL_EMPTY, IDEMPOTENCY_KEY_REUSED
+ * @throws KEY_INVALID, ADDRESS_POOL_EMPTY, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
 export function registerPeer(parts: VpnParts, order: RegisterPeerOrder): Promise<Answer> {
   const { provider, store, tunnels, now } = parts;
@@ -40,6 +40,7 @@ export function registerPeer(parts: VpnParts, order: RegisterPeerOrder): Promise
   const isOwn = order.publicKey.length > 0 || order.publicKeyPem !== "";
   const own = isOwn ? readPublicKey(provider, kemAlgorithm, order) : undefined;
   return store.once(once, messageCodec(RegisterPeerResponseSchema), async (write) => {
+    await store.requireRoom(tunnelQuota, owner);
     const pair = own ? undefined : await provider.generateKeyPair(kemAlgorithm);
     const publicKey = own ?? pair?.publicKey;
     if (publicKey === undefined) throw new Error("a peer has a public key");

@@ -4,6 +4,7 @@ import { changeCounts, readCount, resetCounts } from "../../storage/list-counts.
 import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
+import type { Quota } from "../../storage/quota.ts";
 import type { Marked } from "../../storage/record-tag.ts";
 import { readTime } from "../../storage/row-values.ts";
 import type { VpnTunnelsTable } from "../../storage/schema.ts";
@@ -31,6 +32,9 @@ export interface Tunnel {
 
 /** Names the list of all tunnels, for page tokens and counts. */
 export const tunnelList = "vpn_tunnels";
+
+/** Counts the tunnels of an owner, each of which has one of the 65,533 addresses. */
+export const tunnelQuota: Quota = { list: tunnelList, noun: "tunnels", kind: "tunnels" };
 
 /** Names the sealed secret key of a peer whose pair the gateway made. */
 export function sealedKeyOf({ tunnelId, publicKey }: Tunnel): SealedKey {
@@ -115,7 +119,8 @@ export function createVpnStore(store: Store): VpnStore {
         where candidate not in (select address_number from vpn_tunnels)`.execute(db);
       return rows[0]?.free ?? undefined;
     },
-    async insert({ db, putSecret }, tunnel, secret) {
+    async insert({ db, putSecret, requireRoom }, tunnel, secret) {
+      await requireRoom(tunnelQuota, tunnel.owner);
       await db
         .insertInto("vpn_tunnels")
         .values({

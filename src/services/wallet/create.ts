@@ -7,7 +7,7 @@ import type { CryptoProvider } from "../../crypto/provider.ts";
 import { messageCodec, type OnceCall } from "../../storage/once.ts";
 import { lendSecret } from "../../storage/sealed-keys.ts";
 import type { Store } from "../../storage/store.ts";
-import { type Wallet, type WalletStore, walletAlgorithm } from "./store.ts";
+import { type Wallet, type WalletStore, walletAlgorithm, walletQuota } from "./store.ts";
 
 /** What making wallets needs. */
 export interface CreateParts {
@@ -27,13 +27,14 @@ export interface CreateOrder {
 /**
  * Makes a wallet and keeps its secret key sealed.
  *
- * @throws IDEMPOTENCY_KEY_REUSED
+ * @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
 export function createWallet(
   { provider, store, wallets, now }: CreateParts,
   { label, owner, once }: CreateOrder,
 ): Promise<MessageInitShape<typeof CreateWalletResponseSchema>> {
   return store.once(once, messageCodec(CreateWalletResponseSchema), async (write) => {
+    await store.requireRoom(walletQuota, owner);
     const { publicKey: key, secretKey } = await provider.generateKeyPair(walletAlgorithm);
     const publicKey = key.exportRaw();
     const wallet: Wallet = {

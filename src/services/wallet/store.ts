@@ -3,6 +3,7 @@ import { changeCounts, readCount } from "../../storage/list-counts.ts";
 import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
+import { recordQuota } from "../../storage/quota.ts";
 import type { Marked } from "../../storage/record-tag.ts";
 import { readTime } from "../../storage/row-values.ts";
 import type { WalletsTable } from "../../storage/schema.ts";
@@ -26,6 +27,9 @@ export interface Wallet {
 
 /** Names the list of all wallets, for page tokens and counts. */
 export const walletList = "wallets";
+
+/** Counts the wallets of an owner. */
+export const walletQuota = recordQuota(walletList, "wallets");
 
 /** The wallets of the service. */
 export interface WalletStore {
@@ -71,7 +75,8 @@ export function createWalletStore(store: Store): WalletStore {
       return { ...page, rows: page.rows.map(pack) };
     },
     count: (viewer = everybody) => readCount(store.reader, listSeenBy(viewer, walletList)),
-    async insert({ db, putSecret }, wallet, secret) {
+    async insert({ db, putSecret, requireRoom }, wallet, secret) {
+      await requireRoom(walletQuota, wallet.owner);
       await db
         .insertInto("wallets")
         .values({

@@ -1,0 +1,174 @@
+/** What one user may keep of what all share, with quotas small enough to use up. */
+import { afterAll, expect, it, onTestFinished } from "vitest";
+import { failureOf, refusal } from "../refusal.ts";
+import { bytesOf, present } from "../services/devices-and-tunnels.ts";
+import {
+  type AccessServer,
+  type Clients,
+  describeAccess,
+  makeDatabase,
+  startAccessServer,
+} from "./access-server.ts";
+import { answerChallenge, registerDevice } from "./rpc-rows.ts";
+
+const data = bytesOf("hello");
+const exceeded = { code: "ResourceExhausted", reason: "QUOTA_EXCEEDED" };
+const settings = {
+  "--max-records-per-user": 3,
+  "--max-tunnels-per-user": 3,
+  "--max-idempotency-keys-per-user": 3,
+  "--max-challenges-per-device": 2,
+  "--max-challenges-per-client": 3,
+};
+const args = Object.entries(settings).flatMap(([flag, limit]) => [flag, String(limit)]);
+
+/** Calls that add one to what a quota counts, over and over; three are allowed. */
+const adding: Readonly<Record<string, (clients: Clients) => Promise<() => Promise<unknown>>>> = {
+  keys:
+    async ({ kms }) =>
+    () =>
+      kms.createKey({}),
+  "keys, by rotation": async ({ kms }) => {
+    let keyId: string | undefined;
+    return async () => {
+      const key =
+        keyId === undefined ? (await kms.createKey({})).result : (await kms.rotateKey({ keyId })).newKey;
+      keyId = present(key).keyId;
+    };
+  },
+  devices:
+    async ({ iot }) =>
+    () =>
+      iot.registerDevice({}),
+  tunnels:
+    async ({ vpn }) =>
+    () =>
+      vpn.registerPeer({}),
+  contracts:
+    async ({ dapp }) =>
+    () =>
+      dapp.deployContract({ code: "contract" }),
+  wallets:
+    async ({ wallet }) =>
+    () =>
+      wallet.createWallet({}),
+  "signers of wallets":
+    async ({ defi }) =>
+    () =>
+      defi.createMultisig({ signerCount: 1, threshold: 1 }),
+  proposals: async ({ defi }) => {
+    const { walletId } = await defi.createMultisig({ signerCount: 1, threshold: 1 });
+    return () => defi.createProposal({ walletId, data });
+  },
+  validators:
+    async ({ chain }) =>
+    () =>
+      chain.registerNode({}),
+  blocks: async ({ chain }) => {
+    await chain.registerNode({});
+    return () => chain.addBlock({ data });
+  },
+  tokens:
+    async ({ nft }) =>
+    () =>
+      nft.mint({ name: "art" }),
+  transfers: async ({ nft }) => {
+    const { tokenId } = await nft.mint({ name: "art" });
+    return () => nft.transfer({ tokenId, newOwner: `0x${"ab".repeat(20)}` });
+  },
+};
+
+describeAccess("quotas of a user", (_shared, kind) => {
+  const ends: (() => void | Promise<void>)[] = [];
+  const atEnd = (end: () => void | Promise<void>) => void ends.push(end);
+  let server: Promise<AccessServer> | undefined;
+  const start = (): Promise<AccessServer> => {
+    server ??= makeDatabase(kind, atEnd).then((database) => startAccessServer({ atEnd, database, args }));
+    return server;
+  };
+  afterAll(async () => {
+    for (const end of ends.reverse()) await end();
+  });
+
+  for (const [name, prepare] of Object.entries(adding)) {
+    it(`refuse one more than the limit, and leave other users theirs: ${name}`, async () => {
+      const [ada, bob] = [await (await start()).makePerson(), await (await start()).makePerson()];
+      const add = await prepare(ada);
+      for (let i = 0; i < 3; i += 1) await add();
+      expect(await refusal(add())).toEqual(exceeded);
+      await (await prepare(bob))();
+    });
+  }
+
+  it("count the signers of a wallet, not the wallet alone", async () => {
+    const { defi } = await (await start()).makePerson();
+    expect(await refusal(defi.createMultisig({ signerCount: 4, threshold: 1 }))).toEqual(exceeded);
+    await defi.createMultisig({ signerCount: 3, threshold: 1 });
+  });
+
+  it("hold also for calls that come at once", async () => {
+    const { vpn } = await (await start()).makePerson();
+    const calls = await Promise.allSettled(Array.from({ length: 10 }, () => vpn.registerPeer({})));
+    expect(calls.filter(({ status }) => status === "fulfilled")).toHaveLength(3);
+    expect((await vpn.listTunnels({})).totalSize).toBe(3);
+  });
+
+  it("give room again for a tunnel that is disconnected", async () => {
+    const { vpn } = await (await start()).makePerson();
+    const tunnels = [await vpn.registerPeer({}), await vpn.registerPeer({}), await vpn.registerPeer({})];
+    expect(await refusal(vpn.registerPeer({}))).toEqual(exceeded);
+    await vpn.disconnect({ tunnelId: present(tunnels[1]).tunnelId });
+    await vpn.registerPeer({});
+  });
+
+  it("name the quota, its limit, the setting and how to get room", async () => {
+    const { vpn } = await (await start()).makePerson();
+    for (let i = 0; i < 3; i += 1) await vpn.registerPeer({});
+    const error = await failureOf(vpn.registerPeer({}));
+    expect(error.rawMessage).toMatch(/3 tunnels.*disconnect tunnels.*--max-tunnels-per-user/);
+  });
+
+  it("refuse a new idempotency key beyond the limit, and still answer calls under the old ones", async () => {
+    const person = await (await start()).makePerson();
+    const order = (key: string) => ({ headers: { "idempotency-key": key } });
+    const { walletId } = await person.wallet.createWallet({}, order("1"));
+    const { keyId } = present((await person.kms.createKey({}, order("2"))).result);
+    await person.nft.mint({ name: "art" }, order("3"));
+    expect(await refusal(person.dapp.deployContract({ code: "x" }, order("4")))).toEqual(exceeded);
+    expect(await refusal(person.kms.destroyKey({ keyId }, order("5")))).toEqual(exceeded);
+    expect((await person.wallet.createWallet({}, order("1"))).walletId).toBe(walletId);
+    await person.dapp.deployContract({ code: "x" });
+  });
+
+  it("record the refusal of a rotation in the audit log", async () => {
+    const person = await (await start()).makePerson();
+    const { keyId } = present((await person.kms.createKey({})).result);
+    for (let i = 0; i < 2; i += 1) await person.kms.createKey({});
+    expect(await refusal(person.kms.rotateKey({ keyId }))).toEqual(exceeded);
+    const { auditLog } = await (await (await start()).makePerson("auditor")).kms.getAuditLog({ keyId });
+    expect(auditLog.at(-1)).toMatchObject({ operation: "ROTATE", outcome: "REFUSED" });
+    expect(auditLog.at(-1)?.details).toContain("QUOTA_EXCEEDED");
+  });
+
+  it("bound the open challenges of a device and of a client network, until they are answered", async () => {
+    const person = await (await start()).makePerson();
+    const [device, other] = [await registerDevice(person), await registerDevice(person)];
+    const answers = [await answerChallenge(person, device), await answerChallenge(person, device)];
+    expect(await refusal(person.iot.issueChallenge({ deviceId: device.deviceId }))).toEqual(exceeded);
+    await person.iot.issueChallenge({ deviceId: other.deviceId });
+    expect(await refusal(person.iot.issueChallenge({ deviceId: other.deviceId }))).toEqual(exceeded);
+    expect(await person.iot.authenticate(present(answers[0]))).toMatchObject({ authenticated: true });
+    await person.iot.issueChallenge({ deviceId: device.deviceId });
+  });
+});
+
+describeAccess("the quota of an open server", (_shared, kind) => {
+  it("is ten times as high, for all its callers together", async () => {
+    const database = await makeDatabase(kind, onTestFinished);
+    const open = ["--auth", "open", "--max-tunnels-per-user", "1"];
+    const server = await startAccessServer({ atEnd: onTestFinished, database, args: open });
+    const { vpn } = server.connect();
+    for (let i = 0; i < 10; i += 1) await vpn.registerPeer({});
+    expect(await refusal(vpn.registerPeer({}))).toEqual(exceeded);
+  });
+});
