@@ -24,7 +24,9 @@ export async function addRow({ db, audit }: WriteTransaction, name: string): Pro
 /** The names of the rows of list_counts, as they are in the database. */
 export async function readRowNames({ query }: Place): Promise<string[]> {
   // Idempotency keys are counted too.
-  const rows = await query("select list_name from list_counts where list_name not like 'idempotent_answers %'");
+  const rows = await query(
+    "select list_name from list_counts where list_name not like 'idempotent_answers %'",
+  );
   return rows.map(({ list_name }) => String(list_name)).sort();
 }
 
