@@ -9,14 +9,13 @@ import { file_google_api_annotations } from "../google/api/annotations_pb.ts";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import { file_qsp_access } from "../qsp/access_pb.ts";
-import { file_qsp_drain } from "../qsp/drain_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file iot/iot_service.proto.
  */
 export const file_iot_iot_service: GenFile = /*@__PURE__*/
-  fileDesc("ChVpb3QvaW90X3NlcnZpY2UucHJvdG8SA2lvdCKGBgoVUmVnaXN0ZXJEZXZpY2VSZXF1ZXN0EjcKC2RldmljZV9uYW1lGAEgASgJQiK6SB9yHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEjcKC2RldmljZV90eXBlGAIgASgJQiK6SB9yHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEhIKCnB1YmxpY19rZXkYAyABKAwSEQoJc2ltdWxhdGVkGAQgASgIEhkKEXZlbmRvcl9wdWJsaWNfa2V5GAUgASgMEhYKDnB1YmxpY19rZXlfcGVtGAYgASgJEh0KFXZlbmRvcl9wdWJsaWNfa2V5X3BlbRgHIAEoCTqBBLpI/QMagwEKHnJlZ2lzdGVyX2RldmljZS5vbmVfcHVibGljX2tleRIoZ2l2ZSBwdWJsaWNLZXkgb3IgcHVibGljS2V5UGVtLCBub3QgYm90aBo3c2l6ZSh0aGlzLnB1YmxpY19rZXkpID09IDAgfHwgdGhpcy5wdWJsaWNfa2V5X3BlbSA9PSAnJxqdAQoecmVnaXN0ZXJfZGV2aWNlLm9uZV92ZW5kb3Jfa2V5EjRnaXZlIHZlbmRvclB1YmxpY0tleSBvciB2ZW5kb3JQdWJsaWNLZXlQZW0sIG5vdCBib3RoGkVzaXplKHRoaXMudmVuZG9yX3B1YmxpY19rZXkpID09IDAgfHwgdGhpcy52ZW5kb3JfcHVibGljX2tleV9wZW0gPT0gJyca1AEKGXJlZ2lzdGVyX2RldmljZS5zaW11bGF0ZWQSaXNpbXVsYXRlZCBkb2VzIG5vdCBnbyB3aXRoIHB1YmxpY0tleSBvciBwdWJsaWNLZXlQZW06IHRoZSBzZXJ2aWNlIG11c3QgaGF2ZSB0aGUga2V5IHRvIHNpZ24gYXMgdGhlIGRldmljZRpMIXRoaXMuc2ltdWxhdGVkIHx8IChzaXplKHRoaXMucHVibGljX2tleSkgPT0gMCAmJiB0aGlzLnB1YmxpY19rZXlfcGVtID09ICcnKSLGAQoWUmVnaXN0ZXJEZXZpY2VSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEQoJZGV2aWNlX2lkGAIgASgJEhIKCnB1YmxpY19rZXkYAyABKAwSEQoJYWxnb3JpdGhtGAQgASgJEhsKE3JlZ2lzdHJhdGlvbl9zdGF0dXMYBSABKAkSHQoLcHJpdmF0ZV9rZXkYBiABKAxCA4ABAUgAiAEBEhYKDnB1YmxpY19rZXlfcGVtGAcgASgJQg4KDF9wcml2YXRlX2tleSJRChVJc3N1ZUNoYWxsZW5nZVJlcXVlc3QSOAoJZGV2aWNlX2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokImsKFklzc3VlQ2hhbGxlbmdlUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhEKCWNoYWxsZW5nZRgCIAEoDBIuCgpleHBpcmVzX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKJAQoTQXV0aGVudGljYXRlUmVxdWVzdBI4CglkZXZpY2VfaWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSHQoJY2hhbGxlbmdlGAIgASgMQgq6SAfIAQF6AmggEhkKCXNpZ25hdHVyZRgDIAEoDEIGukgDyAEBIrQBChRBdXRoZW50aWNhdGVSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSFQoNYXV0aGVudGljYXRlZBgCIAEoCBIOCgZyZWFzb24YAyABKAkSFwoFdG9rZW4YBCABKAlCA4ABAUgAiAEBEjMKCmV4cGlyZXNfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAGIAQFCCAoGX3Rva2VuQg0KC19leHBpcmVzX2F0Ir4CChRTZW5kVGVsZW1ldHJ5UmVxdWVzdBI4CglkZXZpY2VfaWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSGQoJdGVsZW1ldHJ5GAIgASgMQga6SAPIAQESGQoJc2lnbmF0dXJlGAMgASgMQga6SAPIAQESqAEKCHNlcXVlbmNlGAQgASgBQpABukiIAboBcQoMd2hvbGVfbnVtYmVyEhZtdXN0IGJlIGEgd2hvbGUgbnVtYmVyGkkhKHRoaXMgPj0gMC4wICYmIHRoaXMgPD0gOTAwNzE5OTI1NDc0MDk5MS4wKSB8fCB0aGlzID09IGRvdWJsZShpbnQodGhpcykpEhIZ////////P0MpAAAAAAAAAACQshkBSACIAQFCCwoJX3NlcXVlbmNlInoKFVNlbmRUZWxlbWV0cnlSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEAoIdmVyaWZpZWQYAiABKAgSDgoGcmVhc29uGAMgASgJEi8KC3JlY2VpdmVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJMChZTdHJlYW1UZWxlbWV0cnlSZXF1ZXN0EjIKB3JlYWRpbmcYASABKAsyGS5pb3QuU2VuZFRlbGVtZXRyeVJlcXVlc3RCBrpIA8gBASJ8ChdTdHJlYW1UZWxlbWV0cnlSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEAoIdmVyaWZpZWQYAiABKAgSDgoGcmVhc29uGAMgASgJEi8KC3JlY2VpdmVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLWBAoVVXBkYXRlRmlybXdhcmVSZXF1ZXN0EhgKCGZpcm13YXJlGAEgASgMQga6SAPIAQESGQoJc2lnbmF0dXJlGAIgASgMQga6SAPIAQESGQoRdmVuZG9yX3B1YmxpY19rZXkYAyABKAwSNQoJZGV2aWNlX2lkGAQgASgJQiK6SB9yHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEhQKB3ZlcnNpb24YBSABKA1IAIgBARIdChV2ZW5kb3JfcHVibGljX2tleV9wZW0YBiABKAk69AK6SPACGooCChp1cGRhdGVfZmlybXdhcmUudmVuZG9yX2tleRJoZ2l2ZSB2ZW5kb3JQdWJsaWNLZXkgb3IgdmVuZG9yUHVibGljS2V5UGVtOyBhIGRldmljZUlkIGFsb25lIHdpbGwgZG8gZm9yIGEgZGV2aWNlIHdob3NlIHZlbmRvciBpcyBwaW5uZWQagQFzaXplKHRoaXMudmVuZG9yX3B1YmxpY19rZXkpID09IDAgPyAodGhpcy52ZW5kb3JfcHVibGljX2tleV9wZW0gIT0gJycgfHwgdGhpcy5kZXZpY2VfaWQgIT0gJycpIDogdGhpcy52ZW5kb3JfcHVibGljX2tleV9wZW0gPT0gJycaYQoXdXBkYXRlX2Zpcm13YXJlLnZlcnNpb24SGnZlcnNpb24gZ29lcyB3aXRoIGRldmljZUlkGiohaGFzKHRoaXMudmVyc2lvbikgfHwgdGhpcy5kZXZpY2VfaWQgIT0gJydCCgoIX3ZlcnNpb24iXwoWVXBkYXRlRmlybXdhcmVSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSDgoGcmVzdWx0GAIgASgJEhUKDWZpcm13YXJlX2hhc2gYAyABKAkSDgoGcmVhc29uGAQgASgJImoKG1VwZGF0ZUZpcm13YXJlU3RyZWFtUmVxdWVzdBIrCgZoZWFkZXIYASABKAsyGS5pb3QuVXBkYXRlRmlybXdhcmVIZWFkZXJIABIPCgVjaHVuaxgCIAEoDEgAQg0KBHBhcnQSBbpIAggBIskEChRVcGRhdGVGaXJtd2FyZUhlYWRlchIZCglzaWduYXR1cmUYASABKAxCBrpIA8gBARIZChF2ZW5kb3JfcHVibGljX2tleRgCIAEoDBI1CglkZXZpY2VfaWQYAyABKAlCIrpIH3IdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSFAoHdmVyc2lvbhgEIAEoDUgAiAEBEh0KFXZlbmRvcl9wdWJsaWNfa2V5X3BlbRgFIAEoCTqCA7pI/gIakQIKIXVwZGF0ZV9maXJtd2FyZV9oZWFkZXIudmVuZG9yX2tleRJoZ2l2ZSB2ZW5kb3JQdWJsaWNLZXkgb3IgdmVuZG9yUHVibGljS2V5UGVtOyBhIGRldmljZUlkIGFsb25lIHdpbGwgZG8gZm9yIGEgZGV2aWNlIHdob3NlIHZlbmRvciBpcyBwaW5uZWQagQFzaXplKHRoaXMudmVuZG9yX3B1YmxpY19rZXkpID09IDAgPyAodGhpcy52ZW5kb3JfcHVibGljX2tleV9wZW0gIT0gJycgfHwgdGhpcy5kZXZpY2VfaWQgIT0gJycpIDogdGhpcy52ZW5kb3JfcHVibGljX2tleV9wZW0gPT0gJycaaAoedXBkYXRlX2Zpcm13YXJlX2hlYWRlci52ZXJzaW9uEhp2ZXJzaW9uIGdvZXMgd2l0aCBkZXZpY2VJZBoqIWhhcyh0aGlzLnZlcnNpb24pIHx8IHRoaXMuZGV2aWNlX2lkICE9ICcnQgoKCF92ZXJzaW9uImUKHFVwZGF0ZUZpcm13YXJlU3RyZWFtUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEg4KBnJlc3VsdBgCIAEoCRIVCg1maXJtd2FyZV9oYXNoGAMgASgJEg4KBnJlYXNvbhgEIAEoCSL5AgoGRGV2aWNlEhEKCWRldmljZV9pZBgBIAEoCRISCgpwdWJsaWNfa2V5GAIgASgMEhEKCWFsZ29yaXRobRgDIAEoCRIbChNyZWdpc3RyYXRpb25fc3RhdHVzGAQgASgJEhMKC2RldmljZV9uYW1lGAUgASgJEjEKDXJlZ2lzdGVyZWRfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjUKDGxhc3Rfc2Vlbl9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAIgBARIdChBmaXJtd2FyZV92ZXJzaW9uGAggASgNSAGIAQESGgoNZmlybXdhcmVfaGFzaBgJIAEoCUgCiAEBEhMKC2RldmljZV90eXBlGAogASgJEhEKCXNpbXVsYXRlZBgLIAEoCEIPCg1fbGFzdF9zZWVuX2F0QhMKEV9maXJtd2FyZV92ZXJzaW9uQhAKDl9maXJtd2FyZV9oYXNoIlEKEkxpc3REZXZpY2VzUmVxdWVzdBIdCglwYWdlX3NpemUYASABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMY/wEicAoTTGlzdERldmljZXNSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSHAoHZGV2aWNlcxgCIAMoCzILLmlvdC5EZXZpY2USFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJEhIKCnRvdGFsX3NpemUYBCABKA0iZgoUU2ltdWxhdGVkU2lnblJlcXVlc3QSOAoJZGV2aWNlX2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEhQKBGRhdGEYAiABKAxCBrpIA8gBASI6ChVTaW11bGF0ZWRTaWduUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhEKCXNpZ25hdHVyZRgCIAEoDCIcChpJb3RTZXJ2aWNlR2V0SGVhbHRoUmVxdWVzdCKpAQobSW90U2VydmljZUdldEhlYWx0aFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIWCg5zZXJ2aWNlX3N0YXR1cxgCIAEoCRIZCgxkZXZpY2VfY291bnQYAyABKA1IAIgBARIaChJtbF9kc2E0NF9hdmFpbGFibGUYBCABKAgSGgoSbWxfZHNhODdfYXZhaWxhYmxlGAUgASgIQg8KDV9kZXZpY2VfY291bnQywQgKCklvdFNlcnZpY2UScgoOUmVnaXN0ZXJEZXZpY2USGi5pb3QuUmVnaXN0ZXJEZXZpY2VSZXF1ZXN0GhsuaW90LlJlZ2lzdGVyRGV2aWNlUmVzcG9uc2UiJ4iyGQKC0+STAh06ASoiGC9hcGkvaW90L3JlZ2lzdGVyLWRldmljZRJsCg5Jc3N1ZUNoYWxsZW5nZRIaLmlvdC5Jc3N1ZUNoYWxsZW5nZVJlcXVlc3QaGy5pb3QuSXNzdWVDaGFsbGVuZ2VSZXNwb25zZSIhiLIZAYLT5JMCFzoBKiISL2FwaS9pb3QvY2hhbGxlbmdlEmkKDEF1dGhlbnRpY2F0ZRIYLmlvdC5BdXRoZW50aWNhdGVSZXF1ZXN0GhkuaW90LkF1dGhlbnRpY2F0ZVJlc3BvbnNlIiSIshkBgtPkkwIaOgEqIhUvYXBpL2lvdC9hdXRoZW50aWNhdGUSbgoNU2VuZFRlbGVtZXRyeRIZLmlvdC5TZW5kVGVsZW1ldHJ5UmVxdWVzdBoaLmlvdC5TZW5kVGVsZW1ldHJ5UmVzcG9uc2UiJoiyGQaC0+STAhw6ASoiFy9hcGkvaW90L3NlbmQtdGVsZW1ldHJ5EloKD1N0cmVhbVRlbGVtZXRyeRIbLmlvdC5TdHJlYW1UZWxlbWV0cnlSZXF1ZXN0GhwuaW90LlN0cmVhbVRlbGVtZXRyeVJlc3BvbnNlIgiIshkGkLIZAigBMAEScgoOVXBkYXRlRmlybXdhcmUSGi5pb3QuVXBkYXRlRmlybXdhcmVSZXF1ZXN0GhsuaW90LlVwZGF0ZUZpcm13YXJlUmVzcG9uc2UiJ4iyGQKC0+STAh06ASoiGC9hcGkvaW90L2Zpcm13YXJlLXVwZGF0ZRJjChRVcGRhdGVGaXJtd2FyZVN0cmVhbRIgLmlvdC5VcGRhdGVGaXJtd2FyZVN0cmVhbVJlcXVlc3QaIS5pb3QuVXBkYXRlRmlybXdhcmVTdHJlYW1SZXNwb25zZSIEiLIZAigBEmEKC0xpc3REZXZpY2VzEhcuaW90Lkxpc3REZXZpY2VzUmVxdWVzdBoYLmlvdC5MaXN0RGV2aWNlc1Jlc3BvbnNlIh+QAgGIshkCgtPkkwISEhAvYXBpL2lvdC9kZXZpY2VzEm4KDVNpbXVsYXRlZFNpZ24SGS5pb3QuU2ltdWxhdGVkU2lnblJlcXVlc3QaGi5pb3QuU2ltdWxhdGVkU2lnblJlc3BvbnNlIiaIshkCgtPkkwIcOgEqIhcvYXBpL2lvdC9zaW11bGF0ZWQtc2lnbhJuCglHZXRIZWFsdGgSHy5pb3QuSW90U2VydmljZUdldEhlYWx0aFJlcXVlc3QaIC5pb3QuSW90U2VydmljZUdldEhlYWx0aFJlc3BvbnNlIh6QAgGIshkBgtPkkwIREg8vYXBpL2lvdC9oZWFsdGhCOgoPcXVhbnR1bXNhZmUuaW90UAFaE3F1YW50dW1zYWZlL2lvdDtpb3SqAg9RdWFudHVtU2FmZS5Jb3RiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_qsp_access, file_qsp_drain]);
+  fileDesc("ChVpb3QvaW90X3NlcnZpY2UucHJvdG8SA2lvdCKIBgoVUmVnaXN0ZXJEZXZpY2VSZXF1ZXN0EisKC2RldmljZV9uYW1lGAEgASgJQha6SBNyERj/ATIMXlteXHB7Q2N9XSokEisKC2RldmljZV90eXBlGAIgASgJQha6SBNyERj/ATIMXlteXHB7Q2N9XSokEhIKCnB1YmxpY19rZXkYAyABKAwSEQoJc2ltdWxhdGVkGAQgASgIEhkKEXZlbmRvcl9wdWJsaWNfa2V5GAUgASgMEhYKDnB1YmxpY19rZXlfcGVtGAYgASgJEh0KFXZlbmRvcl9wdWJsaWNfa2V5X3BlbRgHIAEoCRIYChBzaWduaW5nX2NvbnRleHRzGAggASgIOoEEukj9AxqDAQoecmVnaXN0ZXJfZGV2aWNlLm9uZV9wdWJsaWNfa2V5EihnaXZlIHB1YmxpY0tleSBvciBwdWJsaWNLZXlQZW0sIG5vdCBib3RoGjdzaXplKHRoaXMucHVibGljX2tleSkgPT0gMCB8fCB0aGlzLnB1YmxpY19rZXlfcGVtID09ICcnGp0BCh5yZWdpc3Rlcl9kZXZpY2Uub25lX3ZlbmRvcl9rZXkSNGdpdmUgdmVuZG9yUHVibGljS2V5IG9yIHZlbmRvclB1YmxpY0tleVBlbSwgbm90IGJvdGgaRXNpemUodGhpcy52ZW5kb3JfcHVibGljX2tleSkgPT0gMCB8fCB0aGlzLnZlbmRvcl9wdWJsaWNfa2V5X3BlbSA9PSAnJxrUAQoZcmVnaXN0ZXJfZGV2aWNlLnNpbXVsYXRlZBJpc2ltdWxhdGVkIGRvZXMgbm90IGdvIHdpdGggcHVibGljS2V5IG9yIHB1YmxpY0tleVBlbTogdGhlIHNlcnZpY2UgbXVzdCBoYXZlIHRoZSBrZXkgdG8gc2lnbiBhcyB0aGUgZGV2aWNlGkwhdGhpcy5zaW11bGF0ZWQgfHwgKHNpemUodGhpcy5wdWJsaWNfa2V5KSA9PSAwICYmIHRoaXMucHVibGljX2tleV9wZW0gPT0gJycpIsEBChZSZWdpc3RlckRldmljZVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIRCglkZXZpY2VfaWQYAiABKAkSEgoKcHVibGljX2tleRgDIAEoDBIRCglhbGdvcml0aG0YBCABKAkSGwoTcmVnaXN0cmF0aW9uX3N0YXR1cxgFIAEoCRIYCgtwcml2YXRlX2tleRgGIAEoDEgAiAEBEhYKDnB1YmxpY19rZXlfcGVtGAcgASgJQg4KDF9wcml2YXRlX2tleSJFChVJc3N1ZUNoYWxsZW5nZVJlcXVlc3QSLAoJZGV2aWNlX2lkGAEgASgJQhm6SBbIAQFyERj/ATIMXlteXHB7Q2N9XSokImsKFklzc3VlQ2hhbGxlbmdlUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhEKCWNoYWxsZW5nZRgCIAEoDBIuCgpleHBpcmVzX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJ9ChNBdXRoZW50aWNhdGVSZXF1ZXN0EiwKCWRldmljZV9pZBgBIAEoCUIZukgWyAEBchEY/wEyDF5bXlxwe0NjfV0qJBIdCgljaGFsbGVuZ2UYAiABKAxCCrpIB8gBAXoCaCASGQoJc2lnbmF0dXJlGAMgASgMQga6SAPIAQEirwEKFEF1dGhlbnRpY2F0ZVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIVCg1hdXRoZW50aWNhdGVkGAIgASgIEg4KBnJlYXNvbhgDIAEoCRISCgV0b2tlbhgEIAEoCUgAiAEBEjMKCmV4cGlyZXNfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAGIAQFCCAoGX3Rva2VuQg0KC19leHBpcmVzX2F0Iq4CChRTZW5kVGVsZW1ldHJ5UmVxdWVzdBIsCglkZXZpY2VfaWQYASABKAlCGbpIFsgBAXIRGP8BMgxeW15ccHtDY31dKiQSGQoJdGVsZW1ldHJ5GAIgASgMQga6SAPIAQESGQoJc2lnbmF0dXJlGAMgASgMQga6SAPIAQESpAEKCHNlcXVlbmNlGAQgASgBQowBukiIAboBcQoMd2hvbGVfbnVtYmVyEhZtdXN0IGJlIGEgd2hvbGUgbnVtYmVyGkkhKHRoaXMgPj0gMC4wICYmIHRoaXMgPD0gOTAwNzE5OTI1NDc0MDk5MS4wKSB8fCB0aGlzID09IGRvdWJsZShpbnQodGhpcykpEhIZ////////P0MpAAAAAAAAAABIAIgBAUILCglfc2VxdWVuY2UiegoVU2VuZFRlbGVtZXRyeVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIQCgh2ZXJpZmllZBgCIAEoCBIOCgZyZWFzb24YAyABKAkSLwoLcmVjZWl2ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkwKFlN0cmVhbVRlbGVtZXRyeVJlcXVlc3QSMgoHcmVhZGluZxgBIAEoCzIZLmlvdC5TZW5kVGVsZW1ldHJ5UmVxdWVzdEIGukgDyAEBInwKF1N0cmVhbVRlbGVtZXRyeVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIQCgh2ZXJpZmllZBgCIAEoCBIOCgZyZWFzb24YAyABKAkSLwoLcmVjZWl2ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIsoEChVVcGRhdGVGaXJtd2FyZVJlcXVlc3QSGAoIZmlybXdhcmUYASABKAxCBrpIA8gBARIZCglzaWduYXR1cmUYAiABKAxCBrpIA8gBARIZChF2ZW5kb3JfcHVibGljX2tleRgDIAEoDBIpCglkZXZpY2VfaWQYBCABKAlCFrpIE3IRGP8BMgxeW15ccHtDY31dKiQSFAoHdmVyc2lvbhgFIAEoDUgAiAEBEh0KFXZlbmRvcl9wdWJsaWNfa2V5X3BlbRgGIAEoCTr0ArpI8AIaigIKGnVwZGF0ZV9maXJtd2FyZS52ZW5kb3Jfa2V5EmhnaXZlIHZlbmRvclB1YmxpY0tleSBvciB2ZW5kb3JQdWJsaWNLZXlQZW07IGEgZGV2aWNlSWQgYWxvbmUgd2lsbCBkbyBmb3IgYSBkZXZpY2Ugd2hvc2UgdmVuZG9yIGlzIHBpbm5lZBqBAXNpemUodGhpcy52ZW5kb3JfcHVibGljX2tleSkgPT0gMCA/ICh0aGlzLnZlbmRvcl9wdWJsaWNfa2V5X3BlbSAhPSAnJyB8fCB0aGlzLmRldmljZV9pZCAhPSAnJykgOiB0aGlzLnZlbmRvcl9wdWJsaWNfa2V5X3BlbSA9PSAnJxphChd1cGRhdGVfZmlybXdhcmUudmVyc2lvbhIadmVyc2lvbiBnb2VzIHdpdGggZGV2aWNlSWQaKiFoYXModGhpcy52ZXJzaW9uKSB8fCB0aGlzLmRldmljZV9pZCAhPSAnJ0IKCghfdmVyc2lvbiJfChZVcGRhdGVGaXJtd2FyZVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIOCgZyZXN1bHQYAiABKAkSFQoNZmlybXdhcmVfaGFzaBgDIAEoCRIOCgZyZWFzb24YBCABKAkiagobVXBkYXRlRmlybXdhcmVTdHJlYW1SZXF1ZXN0EisKBmhlYWRlchgBIAEoCzIZLmlvdC5VcGRhdGVGaXJtd2FyZUhlYWRlckgAEg8KBWNodW5rGAIgASgMSABCDQoEcGFydBIFukgCCAEivQQKFFVwZGF0ZUZpcm13YXJlSGVhZGVyEhkKCXNpZ25hdHVyZRgBIAEoDEIGukgDyAEBEhkKEXZlbmRvcl9wdWJsaWNfa2V5GAIgASgMEikKCWRldmljZV9pZBgDIAEoCUIWukgTchEY/wEyDF5bXlxwe0NjfV0qJBIUCgd2ZXJzaW9uGAQgASgNSACIAQESHQoVdmVuZG9yX3B1YmxpY19rZXlfcGVtGAUgASgJOoIDukj+AhqRAgohdXBkYXRlX2Zpcm13YXJlX2hlYWRlci52ZW5kb3Jfa2V5EmhnaXZlIHZlbmRvclB1YmxpY0tleSBvciB2ZW5kb3JQdWJsaWNLZXlQZW07IGEgZGV2aWNlSWQgYWxvbmUgd2lsbCBkbyBmb3IgYSBkZXZpY2Ugd2hvc2UgdmVuZG9yIGlzIHBpbm5lZBqBAXNpemUodGhpcy52ZW5kb3JfcHVibGljX2tleSkgPT0gMCA/ICh0aGlzLnZlbmRvcl9wdWJsaWNfa2V5X3BlbSAhPSAnJyB8fCB0aGlzLmRldmljZV9pZCAhPSAnJykgOiB0aGlzLnZlbmRvcl9wdWJsaWNfa2V5X3BlbSA9PSAnJxpoCh51cGRhdGVfZmlybXdhcmVfaGVhZGVyLnZlcnNpb24SGnZlcnNpb24gZ29lcyB3aXRoIGRldmljZUlkGiohaGFzKHRoaXMudmVyc2lvbikgfHwgdGhpcy5kZXZpY2VfaWQgIT0gJydCCgoIX3ZlcnNpb24iZQocVXBkYXRlRmlybXdhcmVTdHJlYW1SZXNwb25zZRIOCgZzdGF0dXMYASABKAkSDgoGcmVzdWx0GAIgASgJEhUKDWZpcm13YXJlX2hhc2gYAyABKAkSDgoGcmVhc29uGAQgASgJItkDCgZEZXZpY2USEQoJZGV2aWNlX2lkGAEgASgJEhIKCnB1YmxpY19rZXkYAiABKAwSEQoJYWxnb3JpdGhtGAMgASgJEhsKE3JlZ2lzdHJhdGlvbl9zdGF0dXMYBCABKAkSEwoLZGV2aWNlX25hbWUYBSABKAkSMQoNcmVnaXN0ZXJlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNQoMbGFzdF9zZWVuX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgAiAEBEh0KEGZpcm13YXJlX3ZlcnNpb24YCCABKA1IAYgBARIaCg1maXJtd2FyZV9oYXNoGAkgASgJSAKIAQESEwoLZGV2aWNlX3R5cGUYCiABKAkSEQoJc2ltdWxhdGVkGAsgASgIEh0KEHNpZ25pbmdfY29udGV4dHMYDCABKAhIA4gBARIZCgxyZWFkaW5nX2Zvcm0YDSABKAlIBIgBAUIPCg1fbGFzdF9zZWVuX2F0QhMKEV9maXJtd2FyZV92ZXJzaW9uQhAKDl9maXJtd2FyZV9oYXNoQhMKEV9zaWduaW5nX2NvbnRleHRzQg8KDV9yZWFkaW5nX2Zvcm0iUQoSTGlzdERldmljZXNSZXF1ZXN0Eh0KCXBhZ2Vfc2l6ZRgBIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxj/ASJwChNMaXN0RGV2aWNlc1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIcCgdkZXZpY2VzGAIgAygLMgsuaW90LkRldmljZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkSEgoKdG90YWxfc2l6ZRgEIAEoDSKbAQoUU2ltdWxhdGVkU2lnblJlcXVlc3QSLAoJZGV2aWNlX2lkGAEgASgJQhm6SBbIAQFyERj/ATIMXlteXHB7Q2N9XSokEhQKBGRhdGEYAiABKAxCBrpIA8gBARI/CgdwdXJwb3NlGAMgASgJQi66SCvYAQFyJlIJQ0hBTExFTkdFUgdSRUFESU5HUhBOVU1CRVJFRF9SRUFESU5HIjoKFVNpbXVsYXRlZFNpZ25SZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEQoJc2lnbmF0dXJlGAIgASgMIhwKGklvdFNlcnZpY2VHZXRIZWFsdGhSZXF1ZXN0IqkBChtJb3RTZXJ2aWNlR2V0SGVhbHRoUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhYKDnNlcnZpY2Vfc3RhdHVzGAIgASgJEhkKDGRldmljZV9jb3VudBgDIAEoDUgAiAEBEhoKEm1sX2RzYTQ0X2F2YWlsYWJsZRgEIAEoCBIaChJtbF9kc2E4N19hdmFpbGFibGUYBSABKAhCDwoNX2RldmljZV9jb3VudDK9CAoKSW90U2VydmljZRJyCg5SZWdpc3RlckRldmljZRIaLmlvdC5SZWdpc3RlckRldmljZVJlcXVlc3QaGy5pb3QuUmVnaXN0ZXJEZXZpY2VSZXNwb25zZSIniLIZAoLT5JMCHToBKiIYL2FwaS9pb3QvcmVnaXN0ZXItZGV2aWNlEmwKDklzc3VlQ2hhbGxlbmdlEhouaW90Lklzc3VlQ2hhbGxlbmdlUmVxdWVzdBobLmlvdC5Jc3N1ZUNoYWxsZW5nZVJlc3BvbnNlIiGIshkBgtPkkwIXOgEqIhIvYXBpL2lvdC9jaGFsbGVuZ2USaQoMQXV0aGVudGljYXRlEhguaW90LkF1dGhlbnRpY2F0ZVJlcXVlc3QaGS5pb3QuQXV0aGVudGljYXRlUmVzcG9uc2UiJIiyGQGC0+STAho6ASoiFS9hcGkvaW90L2F1dGhlbnRpY2F0ZRJuCg1TZW5kVGVsZW1ldHJ5EhkuaW90LlNlbmRUZWxlbWV0cnlSZXF1ZXN0GhouaW90LlNlbmRUZWxlbWV0cnlSZXNwb25zZSImiLIZBoLT5JMCHDoBKiIXL2FwaS9pb3Qvc2VuZC10ZWxlbWV0cnkSVgoPU3RyZWFtVGVsZW1ldHJ5EhsuaW90LlN0cmVhbVRlbGVtZXRyeVJlcXVlc3QaHC5pb3QuU3RyZWFtVGVsZW1ldHJ5UmVzcG9uc2UiBIiyGQYoATABEnIKDlVwZGF0ZUZpcm13YXJlEhouaW90LlVwZGF0ZUZpcm13YXJlUmVxdWVzdBobLmlvdC5VcGRhdGVGaXJtd2FyZVJlc3BvbnNlIieIshkCgtPkkwIdOgEqIhgvYXBpL2lvdC9maXJtd2FyZS11cGRhdGUSYwoUVXBkYXRlRmlybXdhcmVTdHJlYW0SIC5pb3QuVXBkYXRlRmlybXdhcmVTdHJlYW1SZXF1ZXN0GiEuaW90LlVwZGF0ZUZpcm13YXJlU3RyZWFtUmVzcG9uc2UiBIiyGQIoARJhCgtMaXN0RGV2aWNlcxIXLmlvdC5MaXN0RGV2aWNlc1JlcXVlc3QaGC5pb3QuTGlzdERldmljZXNSZXNwb25zZSIfkAIBiLIZAoLT5JMCEhIQL2FwaS9pb3QvZGV2aWNlcxJuCg1TaW11bGF0ZWRTaWduEhkuaW90LlNpbXVsYXRlZFNpZ25SZXF1ZXN0GhouaW90LlNpbXVsYXRlZFNpZ25SZXNwb25zZSImiLIZAoLT5JMCHDoBKiIXL2FwaS9pb3Qvc2ltdWxhdGVkLXNpZ24SbgoJR2V0SGVhbHRoEh8uaW90LklvdFNlcnZpY2VHZXRIZWFsdGhSZXF1ZXN0GiAuaW90LklvdFNlcnZpY2VHZXRIZWFsdGhSZXNwb25zZSIekAIBiLIZAYLT5JMCERIPL2FwaS9pb3QvaGVhbHRoYgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_qsp_access]);
 
 /**
  * Asks to register a device.
@@ -72,6 +71,14 @@ export type RegisterDeviceRequest = Message<"iot.RegisterDeviceRequest"> & {
    * @generated from field: string vendor_public_key_pem = 7;
    */
   vendorPublicKeyPem: string;
+
+  /**
+   * Chooses the context of each use for all signatures of the device (see IotService); if left out, they have an empty
+   * context. It never changes.
+   *
+   * @generated from field: bool signing_contexts = 8;
+   */
+  signingContexts: boolean;
 };
 
 /**
@@ -180,7 +187,8 @@ export type IssueChallengeResponse = Message<"iot.IssueChallengeResponse"> & {
   status: string;
 
   /**
-   * Holds 32 random bytes, which the device signs as they are.
+   * Holds 32 bytes, which the device signs as they are: 16 random bytes and a tag that only the service can compute, so
+   * that it recognizes its challenges without keeping them.
    *
    * @generated from field: bytes challenge = 2;
    */
@@ -316,7 +324,8 @@ export type SendTelemetryRequest = Message<"iot.SendTelemetryRequest"> & {
   signature: Uint8Array;
 
   /**
-   * Counts the device's readings, if it does: each must be above the last that was accepted. A whole number.
+   * Numbers the device's readings: each must be above the last one that was accepted. A whole number. A device numbers
+   * all of its readings or none of them. Readings without a number can be replayed.
    *
    * @generated from field: optional double sequence = 4;
    */
@@ -351,7 +360,12 @@ export type SendTelemetryResponse = Message<"iot.SendTelemetryResponse"> & {
   verified: boolean;
 
   /**
-   * Says why not: "SIGNATURE_INVALID" or "SEQUENCE_OLD"; empty if it is verified.
+   * Says why not; empty if it is verified:
+   *   "SIGNATURE_INVALID": the device did not sign these bytes;
+   *   "CHALLENGE_AS_READING": the signed bytes are a challenge that the service issued, to this or another device;
+   *   "SEQUENCE_OLD": the sequence is not above the last one;
+   *   "SEQUENCE_REQUIRED": the first reading of the device had a sequence, and this one has none;
+   *   "SEQUENCE_NOT_EXPECTED": the first reading of the device had no sequence, and this one has one.
    *
    * @generated from field: string reason = 3;
    */
@@ -470,7 +484,11 @@ export type UpdateFirmwareRequest = Message<"iot.UpdateFirmwareRequest"> & {
   deviceId: string;
 
   /**
-   * Counts the versions of the device's firmware; a version below the installed one is rejected.
+   * Counts the versions of the device's firmware; a version below the installed one is rejected. Once a version is
+   * installed, every update of the device needs one.
+   *
+   * The vendor signs the image's hash only, so the version is the word of the caller. A caller can claim a high version
+   * for an old image that this device never had. An image that this device had before its present one is rejected.
    *
    * @generated from field: optional uint32 version = 5;
    */
@@ -519,8 +537,12 @@ export type UpdateFirmwareResponse = Message<"iot.UpdateFirmwareResponse"> & {
   firmwareHash: string;
 
   /**
-   * Says why it was rejected: "SIGNATURE_INVALID", "VENDOR_MISMATCH" (not the pinned one) or "VERSION_ROLLBACK"; empty
-   * if it was accepted.
+   * Says why it was rejected; empty if it was accepted:
+   *   "SIGNATURE_INVALID": the vendor did not sign this image;
+   *   "VENDOR_MISMATCH": the vendor is not the pinned one;
+   *   "VERSION_REQUIRED": a version is installed, and the request has none;
+   *   "VERSION_ROLLBACK": the version is below the installed one;
+   *   "IMAGE_ROLLBACK": the device had this image before its present one (the last 32 images count).
    *
    * @generated from field: string reason = 4;
    */
@@ -599,7 +621,11 @@ export type UpdateFirmwareHeader = Message<"iot.UpdateFirmwareHeader"> & {
   deviceId: string;
 
   /**
-   * Counts the versions of the device's firmware; a version below the installed one is rejected.
+   * Counts the versions of the device's firmware; a version below the installed one is rejected. Once a version is
+   * installed, every update of the device needs one.
+   *
+   * The vendor signs the image's hash only, so the version is the word of the caller. A caller can claim a high version
+   * for an old image that this device never had. An image that this device had before its present one is rejected.
    *
    * @generated from field: optional uint32 version = 4;
    */
@@ -744,6 +770,21 @@ export type Device = Message<"iot.Device"> & {
    * @generated from field: bool simulated = 11;
    */
   simulated: boolean;
+
+  /**
+   * Is true if the device signs with the context of each use (see IotService); absent otherwise.
+   *
+   * @generated from field: optional bool signing_contexts = 12;
+   */
+  signingContexts?: boolean | undefined;
+
+  /**
+   * Is "NUMBERED" if the readings of the device have a sequence, "PLAIN" if they have none; absent before the first
+   * verified reading.
+   *
+   * @generated from field: optional string reading_form = 13;
+   */
+  readingForm?: string | undefined;
 };
 
 /**
@@ -837,11 +878,20 @@ export type SimulatedSignRequest = Message<"iot.SimulatedSignRequest"> & {
   deviceId: string;
 
   /**
-   * Holds what to sign; at least 1 byte.
+   * Holds what to sign, exactly as the device would sign it; at least 1 byte. For a numbered reading these are the 8 bytes
+   * of the sequence (big-endian), then the telemetry.
    *
    * @generated from field: bytes data = 2;
    */
   data: Uint8Array;
+
+  /**
+   * Chooses the context for a device with signing contexts, which needs it: "CHALLENGE", "READING" or
+   * "NUMBERED_READING". Without effect for other devices.
+   *
+   * @generated from field: string purpose = 3;
+   */
+  purpose: string;
 };
 
 /**
@@ -946,8 +996,20 @@ export const IotServiceGetHealthResponseSchema: GenMessage<IotServiceGetHealthRe
 /**
  * Registers devices, lets them prove who they are, takes what they measure, and checks firmware for them.
  *
- * A device has an ML-DSA-44 key pair; a vendor of firmware one of ML-DSA-87. All signatures are pure (FIPS 204) with
- * an empty context.
+ * A device has an ML-DSA-44 key pair; a vendor of firmware one of ML-DSA-87. All signatures are pure (FIPS 204).
+ *
+ * A device signs with an empty context. A device that registers with signingContexts signs with the context (FIPS 204,
+ * section 5.2) of each use instead, so that a signature for one use is never valid for another:
+ *
+ *   qsp-iot-challenge-v1         the 32 bytes of a challenge
+ *   qsp-iot-reading-v1           telemetry without a sequence
+ *   qsp-iot-numbered-reading-v1  the 8 bytes of the sequence (big-endian), then the telemetry
+ *
+ * New devices should register with signingContexts. Without it, a device cannot tell a challenge from a reading of 32
+ * bytes that someone hands to it as a challenge, and someone who keeps back the first numbered reading of a device can
+ * send it as telemetry without a sequence.
+ *
+ * Vendors sign firmware with an empty context.
  *
  * @generated from service iot.IotService
  */
@@ -955,7 +1017,6 @@ export const IotService: GenService<{
   /**
    * Registers a device: with its own public key, or with a pair that the service makes. With an Idempotency-Key a
    * retry gives the first answer again. Fails with KEY_INVALID.
-   * Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the quota of the caller is used up.
    *
    * @generated from rpc iot.IotService.RegisterDevice
    */
@@ -967,7 +1028,6 @@ export const IotService: GenService<{
   /**
    * Gives a device a challenge to sign: it belongs to this device, is used once, and dies after 60 seconds. Fails with
    * DEVICE_NOT_FOUND.
-   * Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the quota of the caller is used up.
    *
    * @generated from rpc iot.IotService.IssueChallenge
    */
@@ -990,6 +1050,9 @@ export const IotService: GenService<{
   /**
    * Checks a reading that a device signed. What is wrong is an answer, verified = false, with the reason. Fails with
    * DEVICE_NOT_FOUND and LENGTH_INVALID.
+   *
+   * The first verified reading of a device decides whether its readings have a sequence. From then on, the service does
+   * not verify readings in the other form.
    *
    * @generated from rpc iot.IotService.SendTelemetry
    */
@@ -1042,8 +1105,8 @@ export const IotService: GenService<{
     output: typeof ListDevicesResponseSchema;
   },
   /**
-   * Signs as a simulated device does. Fails with DEVICE_NOT_FOUND, and DEVICE_NOT_SIMULATED (FAILED_PRECONDITION) for a
-   * device whose key the service does not have.
+   * Signs as a simulated device does. Fails with DEVICE_NOT_FOUND, with DEVICE_NOT_SIMULATED (FAILED_PRECONDITION) for a
+   * device whose key the service does not have, and with FIELD_INVALID if a device with signing contexts has no purpose.
    *
    * @generated from rpc iot.IotService.SimulatedSign
    */

@@ -404,6 +404,25 @@ export function createMigrations(kind: DatabaseKind): Readonly<Record<string, Mi
           await sql`insert into list_counts (list_name, row_count) ${count}`.execute(db);
       },
     },
+    "0021-replay-protection": {
+      async up(db: Kysely<unknown>): Promise<void> {
+        await db.schema
+          .alterTable("iot_devices")
+          .addColumn("signing_contexts", integer, (column) => column.notNull().defaultTo(0))
+          .execute();
+        await db.schema.alterTable("iot_devices").addColumn("reading_form", "text").execute();
+        await db.schema
+          .alterTable("iot_devices")
+          .addColumn("former_images", "text", (column) => column.notNull().defaultTo(""))
+          .execute();
+        await db.schema
+          .createTable("vpn_used_ciphertexts")
+          .addColumn("tunnel_id", "text", (column) => column.notNull())
+          .addColumn("ciphertext_hash", "text", (column) => column.notNull())
+          .addPrimaryKeyConstraint("vpn_used_ciphertexts_key", ["tunnel_id", "ciphertext_hash"])
+          .execute();
+      },
+    },
   };
 }
 

@@ -256,14 +256,20 @@ export interface IotDevicesTable {
   is_simulated: number;
   /** Empty if no vendor is pinned. */
   vendor_public_key: Uint8Array;
+  /** 1 if the device signs with a context for each use. */
+  signing_contexts: number;
   owner: string;
   registered_at_ms: number;
   record_tag: string;
   last_seen_at_ms: number | null;
   last_sequence: number | null;
+  /** "NUMBERED" or "PLAIN"; null before the first verified reading. */
+  reading_form: string | null;
   firmware_version: number | null;
   firmware_hash: string | null;
-  /** Binds the sequence and the firmware to the device. */
+  /** Hashes of images that the device had before, the latest first, with spaces between them. */
+  former_images: string;
+  /** Binds the readings and the firmware to the device. */
   state_tag: string;
 }
 
@@ -293,6 +299,13 @@ export interface VpnTunnelsTable {
   record_tag: string;
 }
 
+/** A ciphertext with which a peer opened a session of its tunnel. */
+export interface VpnUsedCiphertextsTable {
+  tunnel_id: string;
+  /** SHA-256 of it, in hexadecimal. */
+  ciphertext_hash: string;
+}
+
 /** All tables by name. */
 export interface Schema {
   sealed_secrets: SealedSecretsTable;
@@ -319,6 +332,7 @@ export interface Schema {
   iot_devices: IotDevicesTable;
   iot_challenges: IotChallengesTable;
   vpn_tunnels: VpnTunnelsTable;
+  vpn_used_ciphertexts: VpnUsedCiphertextsTable;
 }
 
 /** The tables, each after those that it builds on, with the columns that order its rows. */
@@ -347,4 +361,5 @@ export const tables = {
   iot_devices: ["position"],
   iot_challenges: ["challenge_hash"],
   vpn_tunnels: ["position"],
+  vpn_used_ciphertexts: ["tunnel_id", "ciphertext_hash"],
 } as const satisfies { readonly [Table in keyof Schema]: readonly (keyof Schema[Table])[] };

@@ -46,6 +46,11 @@ export function tellOfFirmware({ iot, driver, keep, idOf, vendor }: Stage): void
       expect(await iot.updateFirmware(request)).toMatchObject(rejected(otherImage, "VERSION_ROLLBACK"));
     });
 
+    it("rejects an image without a version, once one is installed", async () => {
+      const request = { ...signed(otherImage), deviceId: idOf("meter") };
+      expect(await iot.updateFirmware(request)).toMatchObject(rejected(otherImage, "VERSION_REQUIRED"));
+    });
+
     it("rejects what another vendor than the pinned one signed", async () => {
       const other = makeSigner("ml-dsa-87");
       const { publicKey: vendorPublicKey } = other;

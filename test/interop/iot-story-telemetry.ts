@@ -29,7 +29,7 @@ export function tellOfTelemetry(stage: Stage): void {
       const { receivedAt, ...verdict } = await iot.sendTelemetry(ofCamera());
       expect(verdict).toMatchObject(verified);
       expectRecent(receivedAt, stage);
-      keep("camera", { lastSeenAt: receivedAt });
+      keep("camera", { lastSeenAt: receivedAt, readingForm: "PLAIN" });
     });
 
     it("does not verify a reading that was changed, and tells when it came", async () => {
@@ -52,7 +52,8 @@ export function tellOfTelemetry(stage: Stage): void {
       const reading = ofMeter(2 ** 40 + 1);
       const verdicts = await Promise.all([iot.sendTelemetry(reading), iot.sendTelemetry(reading)]);
       expect(verdicts.map(({ reason }) => reason).sort()).toEqual(["", "SEQUENCE_OLD"]);
-      keep("meter", { lastSeenAt: verdicts.find((verdict) => verdict.verified)?.receivedAt });
+      const lastSeenAt = verdicts.find((verdict) => verdict.verified)?.receivedAt;
+      keep("meter", { lastSeenAt, readingForm: "NUMBERED" });
     });
   });
 
@@ -60,13 +61,15 @@ export function tellOfTelemetry(stage: Stage): void {
 
   it("StreamTelemetry answers each reading in its place, and goes on after those it does not verify", async () => {
     const readings = [
+      ofCamera(),
+      { ...ofCamera(), deviceId: unknownDeviceId },
+      { ...ofCamera(), signature: new Uint8Array(2419) },
+      { ...ofCamera(), deviceId: idOf("meter") },
       ofCamera(1),
-      { ...ofCamera(2), deviceId: unknownDeviceId },
-      { ...ofCamera(2), signature: new Uint8Array(2419) },
-      { ...ofCamera(2), deviceId: idOf("meter") },
-      ofCamera(1),
+      ofMeter(),
       ofMeter(2 ** 40 + 2),
-      ofCamera(2),
+      ofMeter(2 ** 40 + 2),
+      ofCamera(),
     ].map((reading) => ({ reading }));
     const method = IotService.method.streamTelemetry;
     const verdicts = await exchange(driver, nextUrl(), method, readings);
@@ -75,12 +78,14 @@ export function tellOfTelemetry(stage: Stage): void {
       no("DEVICE_NOT_FOUND"),
       no("LENGTH_INVALID"),
       no("SIGNATURE_INVALID"),
-      no("SEQUENCE_OLD"),
+      no("SEQUENCE_NOT_EXPECTED"),
+      no("SEQUENCE_REQUIRED"),
       verified,
+      no("SEQUENCE_OLD"),
       verified,
     ]);
     for (const { receivedAt } of verdicts) expectRecent(receivedAt, stage);
-    keep("meter", { lastSeenAt: verdicts[5]?.receivedAt });
-    keep("camera", { lastSeenAt: verdicts[6]?.receivedAt });
+    keep("meter", { lastSeenAt: verdicts[6]?.receivedAt });
+    keep("camera", { lastSeenAt: verdicts[8]?.receivedAt });
   });
 }

@@ -322,7 +322,7 @@ describeApp("iot.IotService.StreamTelemetry", (_start, shared) => {
       "LENGTH_INVALID",
       "SIGNATURE_INVALID",
       "verified",
-      "verified",
+      "SEQUENCE_REQUIRED",
     ]);
   });
 

@@ -459,13 +459,14 @@ describeApp("iot.IotService.SendTelemetry", (_start, shared) => {
     expect(await iot.sendTelemetry(counted)).toMatchObject({ verified: true });
   });
 
-  it("takes readings without a sequence between those with one", async () => {
+  it("takes no readings without a sequence between those with one", async () => {
     const { iot } = await shared();
     const device = await registerOwn(iot);
     const reasons: string[] = [];
     for (const sequence of [3, undefined, 3, 4])
       reasons.push((await iot.sendTelemetry(readingOf(device, telemetry, sequence))).reason);
-    expect(reasons).toEqual(["", "", "SEQUENCE_OLD", ""]);
+    expect(reasons).toEqual(["", "SEQUENCE_REQUIRED", "SEQUENCE_OLD", ""]);
+    expect(await findListed(iot, device.deviceId)).toMatchObject({ readingForm: "NUMBERED" });
   });
 
   it.each([1.5, -1, 9007199254740992, Number.NaN, Number.POSITIVE_INFINITY])(

@@ -35,7 +35,7 @@ export interface Signer {
   /** Raw. */
   readonly publicKey: Uint8Array<ArrayBuffer>;
   readonly publicKeyPem: string;
-  sign(data: Uint8Array): Uint8Array<ArrayBuffer>;
+  sign(data: Uint8Array, context?: string): Uint8Array<ArrayBuffer>;
 }
 
 /** Makes a key pair outside of the services: of a device (ML-DSA-44) or a vendor (ML-DSA-87). */
@@ -44,7 +44,8 @@ export function makeSigner(algorithm: "ml-dsa-44" | "ml-dsa-65" | "ml-dsa-87"): 
   return {
     publicKey: rawOf(publicKey),
     publicKeyPem: publicKey.export({ format: "pem", type: "spki" }).toString(),
-    sign: (data) => Uint8Array.from(sign(null, data, privateKey)),
+    sign: (data, context = "") =>
+      Uint8Array.from(sign(null, data, { key: privateKey, context: Buffer.from(context) })),
   };
 }
 

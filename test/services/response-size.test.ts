@@ -176,6 +176,7 @@ async function fill(database: readonly string[]): Promise<void> {
             owner,
             publicKey: new Uint8Array(1312),
             isSimulated: true,
+            hasSigningContexts: false,
             vendorPublicKey: new Uint8Array(2592),
             registeredAt: createdAt,
           },

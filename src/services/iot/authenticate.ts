@@ -1,13 +1,12 @@
-import { randomBytes } from "node:crypto";
 import { checkSignatureLength } from "../../fields.ts";
 import { everybody } from "../../storage/ownership.ts";
 import { QuotaExceeded } from "../../storage/quota.ts";
 import type { WriteTransaction } from "../../storage/store.ts";
+import { makeChallenge } from "./challenges.ts";
 import { type IotParts, requireDevice } from "./register.ts";
+import { signatureOptionsOf } from "./signing-contexts.ts";
 import { deviceAlgorithm } from "./store.ts";
 
-/** Bytes of a challenge. */
-const challengeBytes = 32;
 /** Milliseconds that a challenge lives. */
 const challengeMs = 60_000;
 
@@ -26,7 +25,7 @@ export async function issueChallenge(
   const { store, devices, now } = parts;
   await requireDevice(devices, deviceId, everybody);
   await requireChallengeRoom(parts, { deviceId, client });
-  const challenge = new Uint8Array(randomBytes(challengeBytes));
+  const challenge = makeChallenge(store);
   const expiresAt = new Date(now().getTime() + challengeMs);
   await store.write(async (transaction) => {
     await requireChallengeRoom(parts, { deviceId, client }, transaction);
@@ -88,7 +87,12 @@ export async function authenticateDevice(
   const device = await requireDevice(devices, deviceId, everybody);
   checkSignatureLength(deviceAlgorithm, signature);
   const publicKey = provider.importPublicKey(deviceAlgorithm, { raw: device.publicKey });
-  const isSigned = await provider.verify(publicKey, challenge, signature);
+  const isSigned = await provider.verify(
+    publicKey,
+    challenge,
+    signature,
+    signatureOptionsOf(device, "CHALLENGE"),
+  );
   return store.write(async (transaction) => {
     const found = await devices.findChallenge(transaction, challenge);
     if (found === undefined) return "CHALLENGE_UNKNOWN";

@@ -3,6 +3,7 @@ import { equalBytes } from "../../crypto/bytes.ts";
 import { refuse, refuseField } from "../../errors.ts";
 import { checkSignatureLength } from "../../fields.ts";
 import type { Viewer } from "../../storage/ownership.ts";
+import { type ImageFault, installImage, type SignedImage } from "./device-state.ts";
 import { type IotParts, readVendorKey, requireDevice } from "./register.ts";
 import { type Device, vendorAlgorithm } from "./store.ts";
 
@@ -28,12 +29,12 @@ export interface FirmwareVerdict {
   readonly result: "FIRMWARE_ACCEPTED" | "FIRMWARE_REJECTED";
   /** SHA-256; 64 lower-case hexadecimal digits. */
   readonly firmwareHash: string;
-  readonly reason: "" | "SIGNATURE_INVALID" | "VENDOR_MISMATCH" | "VERSION_ROLLBACK";
+  readonly reason: "" | "SIGNATURE_INVALID" | "VENDOR_MISMATCH" | ImageFault;
 }
 
 /**
- * Checks firmware: the vendor's signature over the 32 bytes of its hash, the pinned vendor, and that its version is
- * not below the installed one; then remembers it for its device.
+ * Checks firmware: the vendor's signature over the 32 bytes of its hash, the pinned vendor, and that neither its version
+ * nor its image is older than the installed one; then remembers it for its device.
  *
  * @throws DEVICE_NOT_FOUND, VENDOR_MISSING, KEY_INVALID, LENGTH_INVALID, RECORD_DAMAGED
  */
@@ -62,8 +63,8 @@ export async function updateFirmware(
   if (!(await provider.verify(publicKey, digest, header.signature))) return reject("SIGNATURE_INVALID");
   // Who has gone does not want it any more.
   signal.throwIfAborted();
-  if (device && !(await install(parts, device, firmwareHash, header.version)))
-    return reject("VERSION_ROLLBACK");
+  const fault = device && (await install(parts, device, { firmwareHash, version: header.version }));
+  if (fault !== undefined) return reject(fault);
   return { result: "FIRMWARE_ACCEPTED", firmwareHash, reason: "" };
 }
 
@@ -85,24 +86,19 @@ async function hashFirmware(firmware: Iterable<Uint8Array> | AsyncIterable<Uint8
   return hash.digest();
 }
 
-/** @returns false if the version is below the installed one */
+/** @returns what is wrong with the image; undefined if it is installed */
 function install(
   { store, devices }: IotParts,
   { deviceId }: Device,
-  firmwareHash: string,
-  version: number | undefined,
-): Promise<boolean> {
+  image: SignedImage,
+): Promise<ImageFault | undefined> {
   return store.write(async (transaction) => {
     const state = await devices.readState(transaction, deviceId);
     if (state === undefined) throw new Error("a device that was found is gone");
-    const { firmwareVersion: installed } = state;
-    if (version !== undefined && installed !== undefined && version < installed) return false;
-    await devices.saveState(transaction, deviceId, {
-      ...state,
-      firmwareHash,
-      firmwareVersion: version ?? installed,
-    });
-    return true;
+    const next = installImage(state, image);
+    if (typeof next === "string") return next;
+    await devices.saveState(transaction, deviceId, next);
+    return undefined;
   });
 }
 

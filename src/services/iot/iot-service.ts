@@ -61,8 +61,8 @@ export function iotService(parts: IotServiceParts): ServiceImpl<typeof IotServic
       const { rows, nextPageToken } = await devices.list(page, viewer);
       return { devices: rows.map(packDevice), nextPageToken, totalSize: await devices.count(viewer) };
     },
-    simulatedSign: async ({ deviceId, data }, context) => ({
-      signature: await simulatedSign(parts, deviceId, data, viewerOf(context)),
+    simulatedSign: async (req, context) => ({
+      signature: await simulatedSign(parts, req, viewerOf(context)),
     }),
     getHealth: async () => {
       const [deviceCount, working] = await Promise.all([
@@ -98,7 +98,7 @@ function packVerdict({ reason, receivedAt }: ReadingVerdict) {
 }
 
 function packDevice(device: ListedDevice): MessageInitShape<typeof DeviceSchema> {
-  const { lastSeenAt, firmwareVersion, firmwareHash } = device;
+  const { lastSeenAt, readingForm, firmwareVersion, firmwareHash } = device;
   return {
     deviceId: device.deviceId,
     deviceName: device.deviceName,
@@ -107,6 +107,8 @@ function packDevice(device: ListedDevice): MessageInitShape<typeof DeviceSchema>
     algorithm: deviceAlgorithm,
     registrationStatus: device.isIntact ? "REGISTERED" : "DAMAGED",
     simulated: device.isSimulated,
+    ...(device.hasSigningContexts && { signingContexts: true }),
+    ...(readingForm && { readingForm }),
     registeredAt: timestampFromDate(device.registeredAt),
     ...(lastSeenAt && { lastSeenAt: timestampFromDate(lastSeenAt) }),
     ...(firmwareVersion !== undefined && { firmwareVersion }),

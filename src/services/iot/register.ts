@@ -27,6 +27,7 @@ export interface RegisterOrder extends PublicKeyFields {
   readonly simulated: boolean;
   readonly vendorPublicKey: Uint8Array;
   readonly vendorPublicKeyPem: string;
+  readonly signingContexts: boolean;
   readonly owner: string;
   readonly once: OnceCall | undefined;
 }
@@ -56,6 +57,7 @@ export function registerDevice(parts: IotParts, order: RegisterOrder): Promise<A
       publicKey: publicKey.exportRaw(),
       isSimulated,
       vendorPublicKey,
+      hasSigningContexts: order.signingContexts,
       owner,
       registeredAt: now(),
     };

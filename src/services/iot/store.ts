@@ -5,10 +5,22 @@ import { countedLists, everybody, listSeenBy, type Viewer } from "../../storage/
 import { cutPage, type Page, type PageRequest, sizeInJson } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
 import { recordQuota } from "../../storage/quota.ts";
-import { readOptionalTime, readTime, readUint32 } from "../../storage/row-values.ts";
+import { readTime } from "../../storage/row-values.ts";
 import type { IotDevicesTable } from "../../storage/schema.ts";
 import type { SealedKey } from "../../storage/sealed-keys.ts";
 import type { Store, WriteTransaction } from "../../storage/store.ts";
+import { RecordDamaged } from "../../storage/store-error.ts";
+import {
+  acceptReading,
+  type DeviceState,
+  fieldsOfState,
+  newDeviceState,
+  type ReadingFault,
+  readStateRow,
+  type SignedReading,
+  toStateRow,
+  withKnownForm,
+} from "./device-state.ts";
 
 /** The algorithms of devices and of firmware vendors. */
 export const deviceAlgorithm = "ML-DSA-44";
@@ -25,18 +37,11 @@ export interface Device {
   readonly isSimulated: boolean;
   /** Raw ML-DSA-87; empty if no vendor is pinned. */
   readonly vendorPublicKey: Uint8Array;
+  /** Whether it signs with a context for each use. */
+  readonly hasSigningContexts: boolean;
   /** Who registered it. */
   readonly owner: string;
   readonly registeredAt: Date;
-}
-
-/** What a device last did. */
-export interface DeviceState {
-  readonly lastSeenAt: Date | undefined;
-  readonly lastSequence: number | undefined;
-  readonly firmwareVersion: number | undefined;
-  /** 64 lower-case hexadecimal digits. */
-  readonly firmwareHash: string | undefined;
 }
 
 /** A device as lists have it. */
@@ -71,12 +76,9 @@ export interface OpenChallengeQuery {
   readonly limit: number;
 }
 
-/** A reading that verified. */
-export interface AcceptedReading {
+/** A reading whose signature verified, and whose it is. */
+export interface DeviceReading extends SignedReading {
   readonly deviceId: string;
-  /** Must be above the last one of the device; none to be checked if it is undefined. */
-  readonly sequence: number | undefined;
-  readonly receivedAt: Date;
 }
 
 /** Names the list of all devices, for page tokens and counts. */
@@ -114,8 +116,8 @@ export interface IotStore {
   /** Uses a challenge up, within a transaction. */
   useChallenge(transaction: WriteTransaction, challenge: Uint8Array, now: Date): Promise<void>;
 
-  /** Accepts a reading; those of one moment share a transaction. @returns false if its sequence is an old one */
-  acceptReading(reading: AcceptedReading): Promise<boolean>;
+  /** Accepts a reading; those of one moment share a transaction. @returns what is wrong; undefined if it is accepted */
+  acceptReading(reading: DeviceReading): Promise<ReadingFault | undefined>;
 }
 
 /** Milliseconds after its death that a challenge is remembered, so that its late user learns why it is refused. */
@@ -147,13 +149,13 @@ export function createIotStore(store: Store): IotStore {
       .where("device_id", "in", [...deviceIds])
       .execute();
   const toCheckedState = (row: IotDevicesTable): DeviceState => {
-    const state = toState(row);
+    const state = readStateRow(row);
     store.requireTagged(
       `state of device ${row.device_id}`,
       fieldsOfState(row.device_id, state),
       row.state_tag,
     );
-    return state;
+    return withKnownForm(state);
   };
   const saveState = async ({ db }: WriteTransaction, deviceId: string, state: DeviceState): Promise<void> => {
     await db
@@ -162,26 +164,25 @@ export function createIotStore(store: Store): IotStore {
       .where("device_id", "=", deviceId)
       .execute();
   };
-  const acceptReadings = store.batch(async (transaction, readings: readonly AcceptedReading[]) => {
+  const acceptReadings = store.batch(async (transaction, readings: readonly DeviceReading[]) => {
     const rows = await read(transaction.db, [...new Set(readings.map(({ deviceId }) => deviceId))]);
     const states = new Map(rows.map((row) => [row.device_id, toCheckedState(row)]));
-    const verdicts = readings.map(({ deviceId, sequence, receivedAt }) => {
-      const state = states.get(deviceId);
-      if (state === undefined) return false;
-      if (sequence !== undefined && sequence <= (state.lastSequence ?? -1)) return false;
-      states.set(deviceId, {
-        ...state,
-        lastSeenAt: receivedAt,
-        lastSequence: sequence ?? state.lastSequence,
-      });
-      return true;
+    const faults = readings.map((reading) => {
+      const state = states.get(reading.deviceId);
+      if (state === undefined) throw new RecordDamaged(`device ${reading.deviceId}`);
+      const next = acceptReading(state, reading);
+      if (typeof next === "string") return next;
+      states.set(reading.deviceId, next);
+      return undefined;
     });
-    const changed = new Set(readings.filter((_, i) => verdicts[i]).map(({ deviceId }) => deviceId));
+    const changed = new Set(
+      readings.filter((_, i) => faults[i] === undefined).map(({ deviceId }) => deviceId),
+    );
     for (const deviceId of changed) {
       const state = states.get(deviceId);
       if (state) await saveState(transaction, deviceId, state);
     }
-    return verdicts;
+    return faults;
   });
   return {
     async find(deviceId) {
@@ -205,23 +206,17 @@ export function createIotStore(store: Store): IotStore {
         sizeOfListed,
       );
       const pack = (row: IotDevicesTable): ListedDevice => {
-        const [device, state] = [toDevice(row), toState(row)];
+        const [device, state] = [toDevice(row), readStateRow(row)];
         const isIntact =
           store.isTagged(fieldsOf(device), row.record_tag) &&
           store.isTagged(fieldsOfState(device.deviceId, state), row.state_tag);
-        return { ...device, ...state, isIntact };
+        return { ...device, ...withKnownForm(state), isIntact };
       };
       return { ...page, rows: page.rows.map(pack) };
     },
     count: (viewer = everybody) => readCount(store.reader, listSeenBy(viewer, deviceList)),
     async insert({ db, putSecret, requireRoom }, device, secret) {
       await requireRoom(deviceQuota, device.owner);
-      const state: DeviceState = {
-        lastSeenAt: undefined,
-        lastSequence: undefined,
-        firmwareVersion: undefined,
-        firmwareHash: undefined,
-      };
       await db
         .insertInto("iot_devices")
         .values({
@@ -232,11 +227,12 @@ export function createIotStore(store: Store): IotStore {
           public_key: device.publicKey,
           is_simulated: device.isSimulated ? 1 : 0,
           vendor_public_key: device.vendorPublicKey,
+          signing_contexts: device.hasSigningContexts ? 1 : 0,
           owner: device.owner,
           registered_at_ms: device.registeredAt.getTime(),
           record_tag: store.tagRecord(fieldsOf(device)),
-          ...toStateRow(state),
-          state_tag: store.tagRecord(fieldsOfState(device.deviceId, state)),
+          ...toStateRow(newDeviceState),
+          state_tag: store.tagRecord(fieldsOfState(device.deviceId, newDeviceState)),
         })
         .execute();
       await changeCounts(db, countedLists([deviceList], device), 1);
@@ -305,9 +301,9 @@ function hashOf(challenge: Uint8Array): string {
   return hash("sha256", challenge, "hex");
 }
 
-/** All that a device's tag binds; in this order for the life of a store. So does that of its state. */
+/** All that a device's tag binds; in this order for the life of a store. */
 function fieldsOf(device: Device): (string | number | Uint8Array)[] {
-  return [
+  const fields = [
     "iot_devices",
     device.deviceId,
     device.deviceName,
@@ -318,19 +314,8 @@ function fieldsOf(device: Device): (string | number | Uint8Array)[] {
     device.owner,
     device.registeredAt.getTime(),
   ];
-}
-
-function fieldsOfState(deviceId: string, { lastSequence, firmwareVersion, firmwareHash }: DeviceState) {
-  return ["iot_devices state", deviceId, lastSequence ?? "", firmwareVersion ?? "", firmwareHash ?? ""];
-}
-
-function toStateRow({ lastSeenAt, lastSequence, firmwareVersion, firmwareHash }: DeviceState) {
-  return {
-    last_seen_at_ms: lastSeenAt?.getTime() ?? null,
-    last_sequence: lastSequence ?? null,
-    firmware_version: firmwareVersion ?? null,
-    firmware_hash: firmwareHash ?? null,
-  };
+  // Devices of a store from before signing contexts were tagged without this field.
+  return device.hasSigningContexts ? [...fields, "signing contexts"] : fields;
 }
 
 function toDevice(row: IotDevicesTable): Device {
@@ -341,20 +326,11 @@ function toDevice(row: IotDevicesTable): Device {
     publicKey: row.public_key,
     isSimulated: row.is_simulated === 1,
     vendorPublicKey: row.vendor_public_key,
+    hasSigningContexts: row.signing_contexts === 1,
     owner: row.owner,
     registeredAt: readTime(row.registered_at_ms),
   };
 }
-
-function toState(row: IotDevicesTable): DeviceState {
-  return {
-    lastSeenAt: readOptionalTime(row.last_seen_at_ms),
-    lastSequence: row.last_sequence ?? undefined,
-    firmwareVersion: row.firmware_version === null ? undefined : readUint32(row.firmware_version),
-    firmwareHash: row.firmware_hash ?? undefined,
-  };
-}
-
 /** How large a device is in a list, in JSON, about: without the key of its vendor. */
 function sizeOfListed({ vendor_public_key: _, ...row }: IotDevicesTable): number {
   return sizeInJson(row);

@@ -3,8 +3,10 @@ import type { PublicKey } from "../../crypto/provider.ts";
 import { reasonOf } from "../../errors.ts";
 import { checkSignatureLength } from "../../fields.ts";
 import type { Viewer } from "../../storage/ownership.ts";
+import { isChallenge } from "./challenges.ts";
 import { inOrder } from "./in-order.ts";
 import { type IotParts, mayActFor, refuseDevice, requireDevice } from "./register.ts";
+import { signatureOptionsOf, signedBytesOf } from "./signing-contexts.ts";
 import { deviceAlgorithm } from "./store.ts";
 
 /** A reading of a device. */
@@ -26,7 +28,8 @@ export interface ReadingVerdict {
 export interface ReadingChecks {
   /**
    * Checks a reading: its signature over the telemetry, or over the 8 bytes of the sequence (big-endian) and the
-   * telemetry; then its sequence against the last that was accepted.
+   * telemetry; that these bytes are no challenge of ours; then whether it has a sequence, as the first reading of the
+   * device does, that is above the last one.
    *
    * @throws DEVICE_NOT_FOUND, LENGTH_INVALID, RECORD_DAMAGED
    */
@@ -50,6 +53,7 @@ interface KnownDevice {
   readonly deviceId: string;
   readonly owner: string;
   readonly publicKey: PublicKey;
+  readonly hasSigningContexts: boolean;
 }
 
 /** Devices to keep. */
@@ -57,39 +61,44 @@ const maxKnown = 10_000;
 
 /** Makes the checks of one service. */
 export function createReadingChecks(parts: IotParts): ReadingChecks {
-  const { provider, devices, now } = parts;
+  const { provider, store, devices, now } = parts;
   const known = new Map<string, KnownDevice>();
 
   const findDevice = async (deviceId: string, viewer: Viewer): Promise<KnownDevice> => {
     let device = known.get(deviceId);
     if (device === undefined) {
-      // A device's key and its owner never change.
-      const { publicKey: raw, owner } = await requireDevice(devices, deviceId, viewer);
-      device = { deviceId, owner, publicKey: provider.importPublicKey(deviceAlgorithm, { raw }) };
+      // A device's key, its owner and its contexts never change.
+      const { publicKey: raw, owner, hasSigningContexts } = await requireDevice(devices, deviceId, viewer);
+      const publicKey = provider.importPublicKey(deviceAlgorithm, { raw });
+      device = { deviceId, owner, publicKey, hasSigningContexts };
       if (known.size >= maxKnown) known.clear();
       known.set(deviceId, device);
     }
     if (!mayActFor(viewer, device)) throw refuseDevice(deviceId);
     return device;
   };
-  const isSigned = async (
+  const findFault = async (
     { deviceId, telemetry, signature, sequence }: Reading,
     viewer: Viewer,
     by = provider,
-  ): Promise<boolean> => {
-    const { publicKey } = await findDevice(deviceId, viewer);
+  ): Promise<"" | "SIGNATURE_INVALID" | "CHALLENGE_AS_READING"> => {
+    const device = await findDevice(deviceId, viewer);
     checkSignatureLength(deviceAlgorithm, signature);
-    return by.verify(publicKey, signedBytes(telemetry, sequence), signature);
+    const message = signedBytesOf(telemetry, sequence);
+    const options = signatureOptionsOf(device, sequence === undefined ? "READING" : "NUMBERED_READING");
+    if (!(await by.verify(device.publicKey, message, signature, options))) return "SIGNATURE_INVALID";
+    return isChallenge(store, message) ? "CHALLENGE_AS_READING" : "";
   };
   const accept = async ({ deviceId, sequence }: Reading, receivedAt: Date): Promise<ReadingVerdict> => {
-    const isNew = await devices.acceptReading({ deviceId, sequence, receivedAt });
-    return { reason: isNew ? "" : "SEQUENCE_OLD", receivedAt };
+    const fault = await devices.acceptReading({ deviceId, sequence, receivedAt });
+    return { reason: fault ?? "", receivedAt };
   };
   const refused = (reason: string): ReadingVerdict => ({ reason, receivedAt: now() });
 
   return {
     async check(reading, viewer) {
-      return (await isSigned(reading, viewer)) ? accept(reading, now()) : refused("SIGNATURE_INVALID");
+      const fault = await findFault(reading, viewer);
+      return fault === "" ? accept(reading, now()) : refused(fault);
     },
     checkStream(readings, viewer) {
       /** Settles once the reading before has its place in the order of sequences. */
@@ -99,10 +108,10 @@ export function createReadingChecks(parts: IotParts): ReadingChecks {
         const place = Promise.withResolvers<void>();
         placed = place.promise;
         try {
-          const isValid = await isSigned(reading, viewer, provider.patient);
+          const fault = await findFault(reading, viewer, provider.patient);
           await before;
           // The store takes readings in the order in which it is asked.
-          const verdict = isValid ? accept(reading, now()) : refused("SIGNATURE_INVALID");
+          const verdict = fault === "" ? accept(reading, now()) : refused(fault);
           place.resolve();
           return await verdict;
         } catch (error) {
@@ -120,13 +129,4 @@ export function createReadingChecks(parts: IotParts): ReadingChecks {
     if (reason === "DEVICE_NOT_FOUND" || reason === "LENGTH_INVALID") return refused(reason);
     throw error;
   }
-}
-
-/** What a device signs of a reading: the telemetry, or the sequence (8 bytes, big-endian) and the telemetry. */
-export function signedBytes(telemetry: Uint8Array, sequence: number | undefined): Uint8Array {
-  if (sequence === undefined) return telemetry;
-  const bytes = Buffer.alloc(8 + telemetry.length);
-  bytes.writeBigUInt64BE(BigInt(sequence));
-  bytes.set(telemetry, 8);
-  return bytes;
 }

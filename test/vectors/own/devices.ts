@@ -1,6 +1,6 @@
 /** Vectors of devices: readings, answers to challenges, and firmware. */
 import { createHash } from "node:crypto";
-import { signedBytes } from "../../../src/services/iot/telemetry.ts";
+import { signedBytesOf } from "../../../src/services/iot/signing-contexts.ts";
 import { fixedBytes, mlDsaKey } from "./keys.ts";
 import { awkwardText, utf8, type VectorCase, type VectorSet, vectorCase } from "./vector-set.ts";
 
@@ -10,7 +10,7 @@ function readingCase(
   name: string,
   { telemetry, sequence, signed }: { telemetry: Uint8Array; sequence?: number; signed?: Uint8Array },
 ): VectorCase {
-  const message = signedBytes(telemetry, sequence);
+  const message = signedBytesOf(telemetry, sequence);
   return vectorCase(name, {
     valid: signed === undefined,
     input: { key: "device", kind: "reading", telemetry: telemetry.toHex(), sequence: sequence ?? null },

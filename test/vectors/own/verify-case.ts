@@ -11,7 +11,7 @@ import type { CryptoProvider, PublicKey } from "../../../src/crypto/provider.ts"
 import { type Block, genesis, hashBlock } from "../../../src/services/blockchain/block.ts";
 import { signingHashOf } from "../../../src/services/defi/proposal.ts";
 import { isSignedBy } from "../../../src/services/defi/sign-proposal.ts";
-import { signedBytes } from "../../../src/services/iot/telemetry.ts";
+import { signedBytesOf } from "../../../src/services/iot/signing-contexts.ts";
 import { hashMetadata } from "../../../src/services/nft/metadata.ts";
 import { transcriptOf } from "../../../src/services/vpn/handshake.ts";
 import { Session } from "../../../src/services/vpn/session.ts";
@@ -119,7 +119,7 @@ const checks: Readonly<Record<string, Check>> = {
   async telemetry(provider, { text, bytes, result, isNull, number, publicKey }) {
     const isChallenge = text("kind") === "challenge";
     const sequence = isChallenge || isNull("sequence") ? undefined : number("sequence");
-    const message = signedBytes(bytes(isChallenge ? "challenge" : "telemetry"), sequence);
+    const message = signedBytesOf(bytes(isChallenge ? "challenge" : "telemetry"), sequence);
     return { valid: await provider.verify(publicKey(provider, "key"), message, result.bytes("signature")) };
   },
 

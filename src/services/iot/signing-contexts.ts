@@ -1,0 +1,36 @@
+/** What a device signs, and under which context (FIPS 204, section 5.2). */
+import type { SignatureOptions } from "../../crypto/provider.ts";
+
+/** The context of each use, for devices that registered with signing contexts. Part of the wire contract. */
+const contexts = {
+  CHALLENGE: Buffer.from("qsp-iot-challenge-v1"),
+  READING: Buffer.from("qsp-iot-reading-v1"),
+  NUMBERED_READING: Buffer.from("qsp-iot-numbered-reading-v1"),
+} as const;
+
+/** A use of a device's key, as SimulatedSign names it. */
+export type SigningPurpose = keyof typeof contexts;
+
+/** Narrows what the proto's rules have let pass; undefined for the empty string. */
+export function readPurpose(text: string): SigningPurpose | undefined {
+  if (text === "") return undefined;
+  if (Object.hasOwn(contexts, text)) return text as SigningPurpose;
+  throw new Error(`the proto admits the purpose ${text}, which has no context`);
+}
+
+/** The options with which a device signs for a use: an empty context unless it registered with signing contexts. */
+export function signatureOptionsOf(
+  { hasSigningContexts }: { readonly hasSigningContexts: boolean },
+  purpose: SigningPurpose,
+): SignatureOptions {
+  return hasSigningContexts ? { context: contexts[purpose] } : {};
+}
+
+/** The bytes that a device signs of a reading: the telemetry, or 8 bytes of its sequence (big-endian) and the telemetry. */
+export function signedBytesOf(telemetry: Uint8Array, sequence: number | undefined): Uint8Array {
+  if (sequence === undefined) return telemetry;
+  const bytes = Buffer.alloc(8 + telemetry.length);
+  bytes.writeBigUInt64BE(BigInt(sequence));
+  bytes.set(telemetry, 8);
+  return bytes;
+}

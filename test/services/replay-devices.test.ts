@@ -1,0 +1,454 @@
+/** Attacks with what a device or its vendor once signed: replays in another form, and in another role. */
+import { expect, it } from "vitest";
+import type { Config } from "../../src/config.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { makeChallenge } from "../../src/services/iot/challenges.ts";
+import { openStore, type Store } from "../../src/storage/store.ts";
+import { storeSettings } from "../../src/store-settings.ts";
+import { refusal } from "../refusal.ts";
+import {
+  bytesOf,
+  describeApp,
+  describeReplicas,
+  type IotClient,
+  makeSigner,
+  present,
+  type Signer,
+  sha256,
+  verifiesOutside,
+} from "./devices-and-tunnels.ts";
+
+/** A device that keeps its own key and signs without contexts. */
+interface OwnDevice extends Signer {
+  readonly deviceId: string;
+}
+
+async function registerOwn(iot: IotClient, vendorPublicKey = new Uint8Array()): Promise<OwnDevice> {
+  const signer = makeSigner("ml-dsa-44");
+  const { deviceId } = await iot.registerDevice({ publicKey: signer.publicKey, vendorPublicKey });
+  return { ...signer, deviceId };
+}
+
+/** The 8 bytes of a sequence number, big-endian, and the telemetry. */
+function numbered(sequence: number, telemetry: Uint8Array): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(8 + telemetry.length);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(sequence));
+  bytes.set(telemetry, 8);
+  return bytes;
+}
+
+const telemetry = bytesOf('{"celsius":21.5}');
+const plainReading = ({ deviceId, sign }: OwnDevice) => ({ deviceId, telemetry, signature: sign(telemetry) });
+const numberedReading = ({ deviceId, sign }: OwnDevice, sequence: number) => ({
+  deviceId,
+  telemetry,
+  sequence,
+  signature: sign(numbered(sequence, telemetry)),
+});
+
+async function reasonsOf(verdicts: AsyncIterable<{ readonly reason: string }>): Promise<string[]> {
+  const reasons: string[] = [];
+  for await (const { reason } of verdicts) reasons.push(reason);
+  return reasons;
+}
+
+async function* streamOf<Item>(...items: Item[]): AsyncGenerator<Item> {
+  yield* items;
+}
+
+describeApp("a device that numbers its readings", (start, shared) => {
+  it("is not believed when a numbered reading comes without its number, as telemetry of 8 bytes more", async () => {
+    const { iot } = await shared();
+    const device = await registerOwn(iot);
+    const recorded = numberedReading(device, 1);
+    expect(await iot.sendTelemetry(recorded)).toMatchObject({ verified: true, reason: "" });
+    const { deviceId, signature } = recorded;
+    const replayed = { deviceId, signature, telemetry: numbered(1, telemetry) };
+    const refused = { verified: false, reason: "SEQUENCE_REQUIRED" };
+    expect(await iot.sendTelemetry(replayed)).toMatchObject(refused);
+    expect(await iot.sendTelemetry(plainReading(device))).toMatchObject(refused);
+    const streamed = iot.streamTelemetry(streamOf({ reading: replayed }, { reading: replayed }));
+    expect(await reasonsOf(streamed)).toEqual(["SEQUENCE_REQUIRED", "SEQUENCE_REQUIRED"]);
+    expect(await iot.sendTelemetry(numberedReading(device, 2))).toMatchObject({ verified: true });
+  });
+
+  it("still numbers them after a restart", async () => {
+    const first = await start();
+    const device = await registerOwn(first.iot);
+    await first.iot.sendTelemetry(numberedReading(device, 1));
+    await first.close();
+    const { iot } = await start(first.config);
+    expect((await iot.sendTelemetry(plainReading(device))).reason).toBe("SEQUENCE_REQUIRED");
+  });
+
+  it("cannot be turned into one that does not by changing its stored form", async () => {
+    const { iot, tamper } = await shared();
+    const device = await registerOwn(iot);
+    await iot.sendTelemetry(numberedReading(device, 1));
+    for (const form of ["PLAIN", null]) {
+      await tamper((db) =>
+        db
+          .updateTable("iot_devices")
+          .set({ reading_form: form })
+          .where("device_id", "=", device.deviceId)
+          .execute(),
+      );
+      await expect(iot.sendTelemetry(plainReading(device))).rejects.toThrow("device");
+    }
+  });
+});
+
+describeApp("a device that does not number its readings", (_start, shared) => {
+  it("may repeat them, and is not believed when one has a number", async () => {
+    const { iot } = await shared();
+    const device = await registerOwn(iot);
+    const reasons: string[] = [];
+    for (const reading of [plainReading(device), plainReading(device), numberedReading(device, 1)])
+      reasons.push((await iot.sendTelemetry(reading)).reason);
+    expect(reasons).toEqual(["", "", "SEQUENCE_NOT_EXPECTED"]);
+  });
+
+  it("has no form before the first reading that is verified", async () => {
+    const { iot } = await shared();
+    const device = await registerOwn(iot);
+    const forged = { ...numberedReading(device, 1), telemetry: bytesOf("forged") };
+    expect((await iot.sendTelemetry(forged)).reason).toBe("SIGNATURE_INVALID");
+    expect(await iot.sendTelemetry(plainReading(device))).toMatchObject({ verified: true });
+  });
+
+  it("or does: of first readings that race in both forms, one form wins", async () => {
+    const { iot } = await shared();
+    await expectOneForm(iot, [iot, iot]);
+  });
+});
+
+/** Sends readings in both forms at once, to each of some servers. */
+async function expectOneForm(registrar: IotClient, iots: readonly IotClient[]): Promise<void> {
+  const device = await registerOwn(registrar);
+  const readings = Array.from({ length: 16 }, (_, i) =>
+    i % 2 ? plainReading(device) : numberedReading(device, i),
+  );
+  const verdicts = await Promise.all(
+    readings.map(async (reading, i) => ({
+      form: "sequence" in reading ? "numbered" : "plain",
+      ...(await present(iots[i % 4 < 2 ? 0 : 1]).sendTelemetry(reading)),
+    })),
+  );
+  const believed = new Set(verdicts.filter(({ verified }) => verified).map(({ form }) => form));
+  expect(believed.size).toBe(1);
+  const others = verdicts.filter(({ form }) => !believed.has(form));
+  expect(new Set(others.map(({ reason }) => reason))).toEqual(
+    new Set([believed.has("plain") ? "SEQUENCE_NOT_EXPECTED" : "SEQUENCE_REQUIRED"]),
+  );
+}
+
+describeReplicas("two servers that a device sends its first readings to", (startTwo) => {
+  it("fix one form between them", async () => {
+    const [one, two] = await startTwo();
+    await expectOneForm(one.iot, [one.iot, two.iot]);
+  });
+
+  it("both know each other's challenges", async () => {
+    const [one, two] = await startTwo();
+    const device = await registerOwn(one.iot);
+    const { deviceId } = device;
+    const { challenge } = await one.iot.issueChallenge({ deviceId });
+    const reading = { deviceId, telemetry: challenge, signature: device.sign(challenge) };
+    expect((await two.iot.sendTelemetry(reading)).reason).toBe("CHALLENGE_AS_READING");
+  });
+});
+
+/** Opens the store of an app that is closed. */
+async function withStore<Result>(config: Config, use: (store: Store) => Result): Promise<Result> {
+  const provider = await createCryptoProvider("openssl");
+  const store = await openStore({ ...storeSettings(config), provider });
+  try {
+    return use(store);
+  } finally {
+    await store.close();
+    await provider.close();
+  }
+}
+
+describeApp("an answer to a challenge", (start, shared) => {
+  const asReading = (deviceId: string, challenge: Uint8Array, signature: Uint8Array) => ({
+    deviceId,
+    telemetry: Uint8Array.from(challenge),
+    signature: Uint8Array.from(signature),
+  });
+  const refused = { verified: false, reason: "CHALLENGE_AS_READING" };
+
+  it("is no reading: not before it is used, not after, and not in a stream", async () => {
+    const { iot } = await shared();
+    const { deviceId, sign } = await registerOwn(iot);
+    const { challenge } = await iot.issueChallenge({ deviceId });
+    const signature = sign(challenge);
+    const reading = asReading(deviceId, challenge, signature);
+    expect(await iot.sendTelemetry(reading)).toMatchObject(refused);
+    expect(await iot.authenticate({ deviceId, challenge, signature })).toMatchObject({ authenticated: true });
+    expect(await iot.sendTelemetry(reading)).toMatchObject(refused);
+    expect(await reasonsOf(iot.streamTelemetry(streamOf({ reading })))).toEqual([refused.reason]);
+  });
+
+  it("does not decide whether the device numbers its readings", async () => {
+    const { iot } = await shared();
+    const device = await registerOwn(iot);
+    const { challenge } = await iot.issueChallenge({ deviceId: device.deviceId });
+    await iot.sendTelemetry(asReading(device.deviceId, challenge, device.sign(challenge)));
+    expect(await iot.sendTelemetry(numberedReading(device, 1))).toMatchObject({ verified: true });
+  });
+
+  it("is no reading of another device that was handed the challenge", async () => {
+    const { iot } = await shared();
+    const [one, two] = [await registerOwn(iot), await registerOwn(iot)];
+    const { challenge } = await iot.issueChallenge({ deviceId: one.deviceId });
+    const reading = asReading(two.deviceId, challenge, two.sign(challenge));
+    expect(await iot.sendTelemetry(reading)).toMatchObject(refused);
+  });
+
+  it("is no reading when the store has forgotten the challenge, nor after a restart", async () => {
+    const first = await start();
+    const { deviceId, sign } = await registerOwn(first.iot);
+    const { challenge } = await first.iot.issueChallenge({ deviceId });
+    const reading = asReading(deviceId, challenge, sign(challenge));
+    await first.tamper((db) => db.deleteFrom("iot_challenges").execute());
+    expect(await first.iot.sendTelemetry(reading)).toMatchObject(refused);
+    await first.close();
+    const { iot } = await start(first.config);
+    expect(await iot.sendTelemetry(reading)).toMatchObject(refused);
+  });
+
+  it("is no numbered reading whose number is the challenge's first 8 bytes", async () => {
+    const first = await start();
+    const { deviceId, sign } = await registerOwn(first.iot);
+    await first.close();
+    // One challenge in 2,048 begins with 11 zero bits, so that its first 8 bytes are a valid number.
+    const challenge = await withStore(first.config, (store) => makeChallenge(store, new Uint8Array(16)));
+    const { iot } = await start(first.config);
+    const telemetry = Uint8Array.from(challenge.subarray(8));
+    const reading = { deviceId, sequence: 0, telemetry, signature: sign(challenge) };
+    expect(await iot.sendTelemetry(reading)).toMatchObject(refused);
+  });
+
+  it("does not stand in the way of other readings of 32 bytes", async () => {
+    const { iot } = await shared();
+    const { deviceId, sign } = await registerOwn(iot);
+    const reading = { deviceId, telemetry: new Uint8Array(32), signature: sign(new Uint8Array(32)) };
+    expect(await iot.sendTelemetry(reading)).toMatchObject({ verified: true });
+  });
+
+  it("uses 32 bytes that look random", async () => {
+    const { iot } = await shared();
+    const { deviceId } = await registerOwn(iot);
+    const challenges = await Promise.all(
+      Array.from({ length: 64 }, async () => (await iot.issueChallenge({ deviceId })).challenge),
+    );
+    // 64 × 256 bits, half of them ones: the standard deviation is 64.
+    const ones = challenges.flatMap((bytes) => [...bytes]).join(" ");
+    const count = ones
+      .split(" ")
+      .reduce((sum, byte) => sum + (Number(byte).toString(2).match(/1/g)?.length ?? 0), 0);
+    expect(Math.abs(count - 8192)).toBeLessThan(640);
+    for (let at = 0; at < 32; at += 4)
+      expect(
+        new Set(challenges.map((bytes) => Buffer.from(bytes.subarray(at, at + 4)).toString("hex"))).size,
+      ).toBe(64);
+  });
+});
+
+describeApp("a device with signing contexts", (_start, shared) => {
+  const contexts = {
+    CHALLENGE: "qsp-iot-challenge-v1",
+    READING: "qsp-iot-reading-v1",
+    NUMBERED_READING: "qsp-iot-numbered-reading-v1",
+  } as const;
+  const forged = "SIGNATURE_INVALID";
+
+  async function registerWithContexts(iot: IotClient) {
+    const signer = makeSigner("ml-dsa-44");
+    const { deviceId } = await iot.registerDevice({ publicKey: signer.publicKey, signingContexts: true });
+    return { ...signer, deviceId };
+  }
+
+  it("authenticates with the context of challenges and no other", async () => {
+    const { iot } = await shared();
+    const { deviceId, sign } = await registerWithContexts(iot);
+    for (const context of ["", contexts.READING, contexts.NUMBERED_READING, contexts.CHALLENGE]) {
+      const { challenge } = await iot.issueChallenge({ deviceId });
+      const answer = await iot.authenticate({ deviceId, challenge, signature: sign(challenge, context) });
+      expect(answer.reason).toBe(context === contexts.CHALLENGE ? "" : forged);
+    }
+  });
+
+  it.each([undefined, 1])(
+    "sends readings with the context of their form (sequence %s) and no other",
+    async (sequence) => {
+      const { iot } = await shared();
+      const { deviceId, sign } = await registerWithContexts(iot);
+      const right = sequence === undefined ? contexts.READING : contexts.NUMBERED_READING;
+      const message = sequence === undefined ? telemetry : numbered(sequence, telemetry);
+      const reading = (context: string) => ({
+        deviceId,
+        telemetry,
+        signature: sign(message, context),
+        ...(sequence !== undefined && { sequence }),
+      });
+      for (const context of ["", ...Object.values(contexts)].filter((context) => context !== right))
+        expect((await iot.sendTelemetry(reading(context))).reason).toBe(forged);
+      expect(await iot.sendTelemetry(reading(right))).toMatchObject({ verified: true });
+    },
+  );
+
+  it("cannot have its first numbered reading taken for one without a number", async () => {
+    const { iot } = await shared();
+    const { deviceId, sign } = await registerWithContexts(iot);
+    const signature = sign(numbered(1, telemetry), contexts.NUMBERED_READING);
+    const stripped = { deviceId, telemetry: numbered(1, telemetry), signature };
+    expect((await iot.sendTelemetry(stripped)).reason).toBe(forged);
+    const reading = { deviceId, telemetry, sequence: 1, signature };
+    expect(await iot.sendTelemetry(reading)).toMatchObject({ verified: true });
+  });
+
+  it("is listed as such, and damaged if someone takes its contexts away", async () => {
+    const { iot, tamper } = await shared();
+    const { deviceId, sign } = await registerWithContexts(iot);
+    const find = async () => {
+      let pageToken = "";
+      for (;;) {
+        const page = await iot.listDevices({ pageToken });
+        const found = page.devices.find((device) => device.deviceId === deviceId);
+        if (found) return found;
+        pageToken = page.nextPageToken;
+      }
+    };
+    expect((await find()).signingContexts).toBe(true);
+    await tamper((db) =>
+      db.updateTable("iot_devices").set({ signing_contexts: 0 }).where("device_id", "=", deviceId).execute(),
+    );
+    const reading = { deviceId, telemetry, signature: sign(telemetry) };
+    expect(await refusal(iot.sendTelemetry(reading))).toEqual({ code: "DataLoss", reason: "RECORD_DAMAGED" });
+    expect((await find()).registrationStatus).toBe("DAMAGED");
+  });
+
+  it("is signed for by SimulatedSign with the context of the purpose, which it needs", async () => {
+    const { iot } = await shared();
+    const { deviceId, publicKeyPem } = await iot.registerDevice({ simulated: true, signingContexts: true });
+    for (const [purpose, context] of Object.entries(contexts)) {
+      const { signature } = await iot.simulatedSign({ deviceId, data: telemetry, purpose });
+      expect(verifiesOutside(publicKeyPem, telemetry, signature, Buffer.from(context))).toBe(true);
+    }
+    for (const purpose of ["", "FIRMWARE"])
+      expect(await refusal(iot.simulatedSign({ deviceId, data: telemetry, purpose }))).toEqual({
+        code: "InvalidArgument",
+        reason: "FIELD_INVALID",
+        fields: ["purpose"],
+      });
+    const { challenge } = await iot.issueChallenge({ deviceId });
+    const { signature } = await iot.simulatedSign({ deviceId, data: challenge, purpose: "CHALLENGE" });
+    expect(await iot.authenticate({ deviceId, challenge, signature })).toMatchObject({ authenticated: true });
+  });
+
+  it("is opted in by itself: another simulated device signs with an empty context, whatever the purpose", async () => {
+    const { iot } = await shared();
+    const { deviceId, publicKeyPem } = await iot.registerDevice({ simulated: true });
+    for (const purpose of ["", "CHALLENGE", "NUMBERED_READING"]) {
+      const { signature } = await iot.simulatedSign({ deviceId, data: telemetry, purpose });
+      expect(verifiesOutside(publicKeyPem, telemetry, signature)).toBe(true);
+    }
+  });
+});
+
+describeApp("firmware of a device that has a version", (_start, shared) => {
+  const vendor = makeSigner("ml-dsa-87");
+  const offer = (text: string) => ({
+    firmware: bytesOf(text),
+    signature: vendor.sign(Buffer.from(sha256(bytesOf(text)), "hex")),
+  });
+  const rejected = (reason: string) => ({ result: "FIRMWARE_REJECTED", reason });
+  const accepted = { result: "FIRMWARE_ACCEPTED", reason: "" };
+  async function* parts(deviceId: string, text: string, version?: number) {
+    const { firmware, signature } = offer(text);
+    const header = { deviceId, signature, ...(version !== undefined && { version }) };
+    yield { part: { case: "header", value: header } } as const;
+    yield { part: { case: "chunk", value: firmware } } as const;
+  }
+  const listed = async (iot: IotClient, deviceId: string) => {
+    let pageToken = "";
+    for (;;) {
+      const page = await iot.listDevices({ pageToken });
+      const found = page.devices.find((device) => device.deviceId === deviceId);
+      if (found) return found;
+      pageToken = page.nextPageToken;
+    }
+  };
+
+  it("is rejected without a version, in one message and as a stream", async () => {
+    const { iot } = await shared();
+    const { deviceId } = await registerOwn(iot, vendor.publicKey);
+    expect(await iot.updateFirmware({ ...offer("old"), deviceId })).toMatchObject(accepted);
+    expect(await iot.updateFirmware({ ...offer("five"), deviceId, version: 5 })).toMatchObject(accepted);
+    for (const text of ["old", "five", "never seen"]) {
+      expect(await iot.updateFirmware({ ...offer(text), deviceId })).toMatchObject(
+        rejected("VERSION_REQUIRED"),
+      );
+      expect(await iot.updateFirmwareStream(parts(deviceId, text))).toMatchObject(
+        rejected("VERSION_REQUIRED"),
+      );
+    }
+    expect(await listed(iot, deviceId)).toMatchObject({
+      firmwareVersion: 5,
+      firmwareHash: sha256(bytesOf("five")),
+    });
+  });
+
+  it("needs one from version 0 on", async () => {
+    const { iot } = await shared();
+    const { deviceId } = await registerOwn(iot, vendor.publicKey);
+    await iot.updateFirmware({ ...offer("zero"), deviceId, version: 0 });
+    expect(await iot.updateFirmware({ ...offer("zero"), deviceId })).toMatchObject(
+      rejected("VERSION_REQUIRED"),
+    );
+  });
+
+  it("is rejected if it is an image that was installed before another, whatever version is claimed", async () => {
+    const { iot } = await shared();
+    const { deviceId } = await registerOwn(iot, vendor.publicKey);
+    for (const version of [4, 5])
+      expect(await iot.updateFirmware({ ...offer(`image ${version}`), deviceId, version })).toMatchObject(
+        accepted,
+      );
+    for (const version of [5, 6]) {
+      const old = iot.updateFirmware({ ...offer("image 4"), deviceId, version });
+      expect(await old).toMatchObject(rejected("IMAGE_ROLLBACK"));
+      const streamed = iot.updateFirmwareStream(parts(deviceId, "image 4", version));
+      expect(await streamed).toMatchObject(rejected("IMAGE_ROLLBACK"));
+    }
+    expect(await iot.updateFirmware({ ...offer("image 5"), deviceId, version: 6 })).toMatchObject(accepted);
+    expect(await iot.updateFirmware({ ...offer("image 7"), deviceId, version: 7 })).toMatchObject(accepted);
+    for (const text of ["image 4", "image 5"])
+      expect(await iot.updateFirmware({ ...offer(text), deviceId, version: 8 })).toMatchObject(
+        rejected("IMAGE_ROLLBACK"),
+      );
+  });
+
+  it("may be any of the vendor's for a device that never had a version", async () => {
+    const { iot } = await shared();
+    const { deviceId } = await registerOwn(iot, vendor.publicKey);
+    for (const text of ["a", "b", "a"])
+      expect(await iot.updateFirmware({ ...offer(text), deviceId })).toMatchObject(accepted);
+  });
+
+  it("gets one version if updates with and without one race", async () => {
+    const { iot } = await shared();
+    const { deviceId } = await registerOwn(iot, vendor.publicKey);
+    await Promise.all(
+      Array.from({ length: 10 }, (_, i) =>
+        iot.updateFirmware({ ...offer(i === 0 ? "new" : "old"), deviceId, ...(i === 0 && { version: 1 }) }),
+      ),
+    );
+    expect(await listed(iot, deviceId)).toMatchObject({
+      firmwareVersion: 1,
+      firmwareHash: sha256(bytesOf("new")),
+    });
+  });
+});
