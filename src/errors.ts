@@ -84,7 +84,10 @@ export const reasons = {
   ADDRESS_POOL_EMPTY: { code: Code.ResourceExhausted },
   SESSION_MISSING: { code: Code.FailedPrecondition },
   REKEY_NEEDED: { code: Code.FailedPrecondition },
+  HANDSHAKE_REPLAYED: { code: Code.AlreadyExists },
+  HANDSHAKE_LIMIT_REACHED: { code: Code.ResourceExhausted },
   PACKET_INVALID: { code: Code.InvalidArgument },
+  PACKET_REFLECTED: { code: Code.InvalidArgument },
   PACKET_REPLAYED: { code: Code.AlreadyExists },
   // What is the matter with the store.
   STORE_UNAVAILABLE: { code: Code.Unavailable },

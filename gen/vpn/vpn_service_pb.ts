@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file vpn/vpn_service.proto.
  */
 export const file_vpn_vpn_service: GenFile = /*@__PURE__*/
-  fileDesc("ChV2cG4vdnBuX3NlcnZpY2UucHJvdG8SA3ZwbiIXChVHZXRHYXRld2F5SW5mb1JlcXVlc3Qi7wEKFkdldEdhdGV3YXlJbmZvUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhYKDmtlbV9wdWJsaWNfa2V5GAIgASgMEhsKE2lkZW50aXR5X3B1YmxpY19rZXkYAyABKAwSFQoNa2VtX2FsZ29yaXRobRgEIAEoCRIaChJpZGVudGl0eV9hbGdvcml0aG0YBSABKAkSGgoSa2VtX3B1YmxpY19rZXlfcGVtGAYgASgJEh8KF2lkZW50aXR5X3B1YmxpY19rZXlfcGVtGAcgASgJEiAKGGtlbV9wdWJsaWNfa2V5X3NpZ25hdHVyZRgIIAEoDCKDAgoTUmVnaXN0ZXJQZWVyUmVxdWVzdBI1CglwZWVyX25hbWUYASABKAlCIrpIH3IdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSEgoKcHVibGljX2tleRgCIAEoDBIWCg5wdWJsaWNfa2V5X3BlbRgDIAEoCTqIAbpIhAEagQEKHHJlZ2lzdGVyX3BlZXIub25lX3B1YmxpY19rZXkSKGdpdmUgcHVibGljS2V5IG9yIHB1YmxpY0tleVBlbSwgbm90IGJvdGgaN3NpemUodGhpcy5wdWJsaWNfa2V5KSA9PSAwIHx8IHRoaXMucHVibGljX2tleV9wZW0gPT0gJyciqQEKFFJlZ2lzdGVyUGVlclJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIRCgl0dW5uZWxfaWQYAiABKAkSEwoLYXNzaWduZWRfaXAYAyABKAkSEgoKcHVibGljX2tleRgEIAEoDBIdCgtwcml2YXRlX2tleRgFIAEoDEIDgAEBSACIAQESFgoOcHVibGljX2tleV9wZW0YBiABKAlCDgoMX3ByaXZhdGVfa2V5ImAKEEhhbmRzaGFrZVJlcXVlc3QSOAoJdHVubmVsX2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEhIKCmNpcGhlcnRleHQYAiABKAwigAIKEUhhbmRzaGFrZVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIRCglzaWduYXR1cmUYAiABKAwSEgoKdHJhbnNjcmlwdBgDIAEoCRIjChtnYXRld2F5X2lkZW50aXR5X3B1YmxpY19rZXkYBCABKAwSIAoTc2hhcmVkX3NlY3JldF9tYXRjaBgFIAEoCEgAiAEBEhIKCmNpcGhlcnRleHQYBiABKAwSGAoQa2V5X2NvbmZpcm1hdGlvbhgHIAEoDBInCh9nYXRld2F5X2lkZW50aXR5X3B1YmxpY19rZXlfcGVtGAggASgJQhYKFF9zaGFyZWRfc2VjcmV0X21hdGNoIvECChZWZXJpZnlIYW5kc2hha2VSZXF1ZXN0EhkKCXNpZ25hdHVyZRgBIAEoDEIGukgDyAEBEiAKCnRyYW5zY3JpcHQYAiABKAlCDLpICcgBAXIEKICABBIjChtnYXRld2F5X2lkZW50aXR5X3B1YmxpY19rZXkYAyABKAwSJwofZ2F0ZXdheV9pZGVudGl0eV9wdWJsaWNfa2V5X3BlbRgEIAEoCTrLAbpIxwEaxAEKH3ZlcmlmeV9oYW5kc2hha2Uub25lX3B1YmxpY19rZXkSRmdpdmUgZ2F0ZXdheUlkZW50aXR5UHVibGljS2V5IG9yIGdhdGV3YXlJZGVudGl0eVB1YmxpY0tleVBlbSwgbm90IGJvdGgaWXNpemUodGhpcy5nYXRld2F5X2lkZW50aXR5X3B1YmxpY19rZXkpID09IDAgfHwgdGhpcy5nYXRld2F5X2lkZW50aXR5X3B1YmxpY19rZXlfcGVtID09ICcnIjgKF1ZlcmlmeUhhbmRzaGFrZVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRINCgV2YWxpZBgCIAEoCCLvAQoRU2VuZFBhY2tldFJlcXVlc3QSOAoJdHVubmVsX2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEhcKBGRhdGEYAiABKAxCCbpIBnoEGICABBIZCgRzaXplGAMgASgFQgu6SAgaBhiAgAQoADpsukhpGmcKGHNlbmRfcGFja2V0LmRhdGFfb3Jfc2l6ZRIhZ2l2ZSBleGFjdGx5IG9uZSBvZiBkYXRhIGFuZCBzaXplGigoc2l6ZSh0aGlzLmRhdGEpID4gMCkgIT0gKHRoaXMuc2l6ZSA+IDApIn0KElNlbmRQYWNrZXRSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSFwoPcGxhaW50ZXh0X2J5dGVzGAIgASgNEhgKEGNpcGhlcnRleHRfYnl0ZXMYAyABKA0SFAoMZ2NtX292ZXJoZWFkGAQgASgNEg4KBnBhY2tldBgFIAEoDCJtChRSZWNlaXZlUGFja2V0UmVxdWVzdBI4Cgl0dW5uZWxfaWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSGwoGcGFja2V0GAIgASgMQgu6SAh6BhAdGJyABCI1ChVSZWNlaXZlUGFja2V0UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEgwKBGRhdGEYAiABKAwiXAoMUmVrZXlSZXF1ZXN0EjgKCXR1bm5lbF9pZBgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBISCgpjaXBoZXJ0ZXh0GAIgASgMIsMBCg1SZWtleVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRITCgtyZWtleV9jb3VudBgCIAEoDRISCgpjaXBoZXJ0ZXh0GAMgASgMEiAKE3NoYXJlZF9zZWNyZXRfbWF0Y2gYBCABKAhIAIgBARIRCglzaWduYXR1cmUYBSABKAwSEgoKdHJhbnNjcmlwdBgGIAEoCRIYChBrZXlfY29uZmlybWF0aW9uGAcgASgMQhYKFF9zaGFyZWRfc2VjcmV0X21hdGNoIk0KEURpc2Nvbm5lY3RSZXF1ZXN0EjgKCXR1bm5lbF9pZBgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJCJOChJEaXNjb25uZWN0UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhEKCXR1bm5lbF9pZBgCIAEoCRIVCg10dW5uZWxfc3RhdHVzGAMgASgJIswBCgpUdW5uZWxJbmZvEhEKCXR1bm5lbF9pZBgBIAEoCRIRCglwZWVyX25hbWUYAiABKAkSEwoLYXNzaWduZWRfaXAYAyABKAkSFgoOc2Vzc2lvbl9zdGF0dXMYBCABKAkSGgoMcGFja2V0X2NvdW50GAUgASgBQgSQshkBEhgKCmJ5dGVfY291bnQYBiABKAFCBJCyGQESEwoLcmVrZXlfY291bnQYByABKA0SFAoHZGFtYWdlZBgIIAEoCEgAiAEBQgoKCF9kYW1hZ2VkIlEKEkxpc3RUdW5uZWxzUmVxdWVzdBIdCglwYWdlX3NpemUYASABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMY/wEidAoTTGlzdFR1bm5lbHNSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSIAoHdHVubmVscxgCIAMoCzIPLnZwbi5UdW5uZWxJbmZvEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCRISCgp0b3RhbF9zaXplGAQgASgNInYKDVR1bm5lbFJlcXVlc3QSJgoEc2VuZBgBIAEoCzIWLnZwbi5TZW5kUGFja2V0UmVxdWVzdEgAEiwKB3JlY2VpdmUYAiABKAsyGS52cG4uUmVjZWl2ZVBhY2tldFJlcXVlc3RIAEIPCgZwYWNrZXQSBbpIAggBIqYBCg5UdW5uZWxSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSJwoEc2VudBgCIAEoCzIXLnZwbi5TZW5kUGFja2V0UmVzcG9uc2VIABIuCghyZWNlaXZlZBgDIAEoCzIaLnZwbi5SZWNlaXZlUGFja2V0UmVzcG9uc2VIABIhCgVlcnJvchgEIAEoCzIQLnZwbi5UdW5uZWxFcnJvckgAQggKBnJlc3VsdCI8CgtUdW5uZWxFcnJvchIMCgRjb2RlGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIPCgdtZXNzYWdlGAMgASgJIhwKGlZwblNlcnZpY2VHZXRIZWFsdGhSZXF1ZXN0IpIBChtWcG5TZXJ2aWNlR2V0SGVhbHRoUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhYKDnNlcnZpY2Vfc3RhdHVzGAIgASgJEh4KEWFjdGl2ZV9wZWVyX2NvdW50GAMgASgNSACIAQESFQoNc2Vzc2lvbl9jb3VudBgEIAEoDUIUChJfYWN0aXZlX3BlZXJfY291bnQy3QgKClZwblNlcnZpY2USbwoOR2V0R2F0ZXdheUluZm8SGi52cG4uR2V0R2F0ZXdheUluZm9SZXF1ZXN0GhsudnBuLkdldEdhdGV3YXlJbmZvUmVzcG9uc2UiJJACAYiyGQGC0+STAhcSFS9hcGkvdnBuL2dhdGV3YXktaW5mbxJqCgxSZWdpc3RlclBlZXISGC52cG4uUmVnaXN0ZXJQZWVyUmVxdWVzdBoZLnZwbi5SZWdpc3RlclBlZXJSZXNwb25zZSIliLIZAoLT5JMCGzoBKiIWL2FwaS92cG4vcmVnaXN0ZXItcGVlchJdCglIYW5kc2hha2USFS52cG4uSGFuZHNoYWtlUmVxdWVzdBoWLnZwbi5IYW5kc2hha2VSZXNwb25zZSIhiLIZAoLT5JMCFzoBKiISL2FwaS92cG4vaGFuZHNoYWtlEnkKD1ZlcmlmeUhhbmRzaGFrZRIbLnZwbi5WZXJpZnlIYW5kc2hha2VSZXF1ZXN0GhwudnBuLlZlcmlmeUhhbmRzaGFrZVJlc3BvbnNlIiuQAgGIshkCgtPkkwIeOgEqIhkvYXBpL3Zwbi92ZXJpZnktaGFuZHNoYWtlEmIKClNlbmRQYWNrZXQSFi52cG4uU2VuZFBhY2tldFJlcXVlc3QaFy52cG4uU2VuZFBhY2tldFJlc3BvbnNlIiOIshkCgtPkkwIZOgEqIhQvYXBpL3Zwbi9zZW5kLXBhY2tldBJuCg1SZWNlaXZlUGFja2V0EhkudnBuLlJlY2VpdmVQYWNrZXRSZXF1ZXN0GhoudnBuLlJlY2VpdmVQYWNrZXRSZXNwb25zZSImiLIZAoLT5JMCHDoBKiIXL2FwaS92cG4vcmVjZWl2ZS1wYWNrZXQSTQoFUmVrZXkSES52cG4uUmVrZXlSZXF1ZXN0GhIudnBuLlJla2V5UmVzcG9uc2UiHYiyGQKC0+STAhM6ASoiDi9hcGkvdnBuL3Jla2V5EmEKCkRpc2Nvbm5lY3QSFi52cG4uRGlzY29ubmVjdFJlcXVlc3QaFy52cG4uRGlzY29ubmVjdFJlc3BvbnNlIiKIshkCgtPkkwIYOgEqIhMvYXBpL3Zwbi9kaXNjb25uZWN0EmEKC0xpc3RUdW5uZWxzEhcudnBuLkxpc3RUdW5uZWxzUmVxdWVzdBoYLnZwbi5MaXN0VHVubmVsc1Jlc3BvbnNlIh+QAgGIshkCgtPkkwISEhAvYXBpL3Zwbi90dW5uZWxzEm4KCUdldEhlYWx0aBIfLnZwbi5WcG5TZXJ2aWNlR2V0SGVhbHRoUmVxdWVzdBogLnZwbi5WcG5TZXJ2aWNlR2V0SGVhbHRoUmVzcG9uc2UiHpACAYiyGQGC0+STAhESDy9hcGkvdnBuL2hlYWx0aBI/CgZUdW5uZWwSEi52cG4uVHVubmVsUmVxdWVzdBoTLnZwbi5UdW5uZWxSZXNwb25zZSIIiLIZApCyGQIoATABQjoKD3F1YW50dW1zYWZlLnZwblABWhNxdWFudHVtc2FmZS92cG47dnBuqgIPUXVhbnR1bVNhZmUuVnBuYgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_qsp_access, file_qsp_drain]);
+  fileDesc("ChV2cG4vdnBuX3NlcnZpY2UucHJvdG8SA3ZwbiIXChVHZXRHYXRld2F5SW5mb1JlcXVlc3Qi7wEKFkdldEdhdGV3YXlJbmZvUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhYKDmtlbV9wdWJsaWNfa2V5GAIgASgMEhsKE2lkZW50aXR5X3B1YmxpY19rZXkYAyABKAwSFQoNa2VtX2FsZ29yaXRobRgEIAEoCRIaChJpZGVudGl0eV9hbGdvcml0aG0YBSABKAkSGgoSa2VtX3B1YmxpY19rZXlfcGVtGAYgASgJEh8KF2lkZW50aXR5X3B1YmxpY19rZXlfcGVtGAcgASgJEiAKGGtlbV9wdWJsaWNfa2V5X3NpZ25hdHVyZRgIIAEoDCKDAgoTUmVnaXN0ZXJQZWVyUmVxdWVzdBI1CglwZWVyX25hbWUYASABKAlCIrpIH3IdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSEgoKcHVibGljX2tleRgCIAEoDBIWCg5wdWJsaWNfa2V5X3BlbRgDIAEoCTqIAbpIhAEagQEKHHJlZ2lzdGVyX3BlZXIub25lX3B1YmxpY19rZXkSKGdpdmUgcHVibGljS2V5IG9yIHB1YmxpY0tleVBlbSwgbm90IGJvdGgaN3NpemUodGhpcy5wdWJsaWNfa2V5KSA9PSAwIHx8IHRoaXMucHVibGljX2tleV9wZW0gPT0gJyci4gEKFFJlZ2lzdGVyUGVlclJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIRCgl0dW5uZWxfaWQYAiABKAkSEwoLYXNzaWduZWRfaXAYAyABKAkSEgoKcHVibGljX2tleRgEIAEoDBIdCgtwcml2YXRlX2tleRgFIAEoDEIDgAEBSACIAQESFgoOcHVibGljX2tleV9wZW0YBiABKAkSIgoQcHJpdmF0ZV9rZXlfc2VlZBgHIAEoDEIDgAEBSAGIAQFCDgoMX3ByaXZhdGVfa2V5QhMKEV9wcml2YXRlX2tleV9zZWVkIpMBChBIYW5kc2hha2VSZXF1ZXN0EjgKCXR1bm5lbF9pZBgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBISCgpjaXBoZXJ0ZXh0GAIgASgMEjEKCGtleV9mb3JtGAMgASgJQh+6SBzYAQFyF1IGU0hBUkVEUg1QRVJfRElSRUNUSU9OIqQCChFIYW5kc2hha2VSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEQoJc2lnbmF0dXJlGAIgASgMEhIKCnRyYW5zY3JpcHQYAyABKAkSIwobZ2F0ZXdheV9pZGVudGl0eV9wdWJsaWNfa2V5GAQgASgMEiAKE3NoYXJlZF9zZWNyZXRfbWF0Y2gYBSABKAhIAIgBARISCgpjaXBoZXJ0ZXh0GAYgASgMEhgKEGtleV9jb25maXJtYXRpb24YByABKAwSJwofZ2F0ZXdheV9pZGVudGl0eV9wdWJsaWNfa2V5X3BlbRgIIAEoCRIVCghrZXlfZm9ybRgJIAEoCUgBiAEBQhYKFF9zaGFyZWRfc2VjcmV0X21hdGNoQgsKCV9rZXlfZm9ybSLxAgoWVmVyaWZ5SGFuZHNoYWtlUmVxdWVzdBIZCglzaWduYXR1cmUYASABKAxCBrpIA8gBARIgCgp0cmFuc2NyaXB0GAIgASgJQgy6SAnIAQFyBCiAgAQSIwobZ2F0ZXdheV9pZGVudGl0eV9wdWJsaWNfa2V5GAMgASgMEicKH2dhdGV3YXlfaWRlbnRpdHlfcHVibGljX2tleV9wZW0YBCABKAk6ywG6SMcBGsQBCh92ZXJpZnlfaGFuZHNoYWtlLm9uZV9wdWJsaWNfa2V5EkZnaXZlIGdhdGV3YXlJZGVudGl0eVB1YmxpY0tleSBvciBnYXRld2F5SWRlbnRpdHlQdWJsaWNLZXlQZW0sIG5vdCBib3RoGllzaXplKHRoaXMuZ2F0ZXdheV9pZGVudGl0eV9wdWJsaWNfa2V5KSA9PSAwIHx8IHRoaXMuZ2F0ZXdheV9pZGVudGl0eV9wdWJsaWNfa2V5X3BlbSA9PSAnJyI4ChdWZXJpZnlIYW5kc2hha2VSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSDQoFdmFsaWQYAiABKAgi7wEKEVNlbmRQYWNrZXRSZXF1ZXN0EjgKCXR1bm5lbF9pZBgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIXCgRkYXRhGAIgASgMQgm6SAZ6BBiAgAQSGQoEc2l6ZRgDIAEoBUILukgIGgYYgIAEKAA6bLpIaRpnChhzZW5kX3BhY2tldC5kYXRhX29yX3NpemUSIWdpdmUgZXhhY3RseSBvbmUgb2YgZGF0YSBhbmQgc2l6ZRooKHNpemUodGhpcy5kYXRhKSA+IDApICE9ICh0aGlzLnNpemUgPiAwKSJ9ChJTZW5kUGFja2V0UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhcKD3BsYWludGV4dF9ieXRlcxgCIAEoDRIYChBjaXBoZXJ0ZXh0X2J5dGVzGAMgASgNEhQKDGdjbV9vdmVyaGVhZBgEIAEoDRIOCgZwYWNrZXQYBSABKAwibQoUUmVjZWl2ZVBhY2tldFJlcXVlc3QSOAoJdHVubmVsX2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEhsKBnBhY2tldBgCIAEoDEILukgIegYQHRicgAQiNQoVUmVjZWl2ZVBhY2tldFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIMCgRkYXRhGAIgASgMIlwKDFJla2V5UmVxdWVzdBI4Cgl0dW5uZWxfaWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSEgoKY2lwaGVydGV4dBgCIAEoDCLnAQoNUmVrZXlSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEwoLcmVrZXlfY291bnQYAiABKA0SEgoKY2lwaGVydGV4dBgDIAEoDBIgChNzaGFyZWRfc2VjcmV0X21hdGNoGAQgASgISACIAQESEQoJc2lnbmF0dXJlGAUgASgMEhIKCnRyYW5zY3JpcHQYBiABKAkSGAoQa2V5X2NvbmZpcm1hdGlvbhgHIAEoDBIVCghrZXlfZm9ybRgIIAEoCUgBiAEBQhYKFF9zaGFyZWRfc2VjcmV0X21hdGNoQgsKCV9rZXlfZm9ybSJNChFEaXNjb25uZWN0UmVxdWVzdBI4Cgl0dW5uZWxfaWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQiTgoSRGlzY29ubmVjdFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIRCgl0dW5uZWxfaWQYAiABKAkSFQoNdHVubmVsX3N0YXR1cxgDIAEoCSLMAQoKVHVubmVsSW5mbxIRCgl0dW5uZWxfaWQYASABKAkSEQoJcGVlcl9uYW1lGAIgASgJEhMKC2Fzc2lnbmVkX2lwGAMgASgJEhYKDnNlc3Npb25fc3RhdHVzGAQgASgJEhoKDHBhY2tldF9jb3VudBgFIAEoAUIEkLIZARIYCgpieXRlX2NvdW50GAYgASgBQgSQshkBEhMKC3Jla2V5X2NvdW50GAcgASgNEhQKB2RhbWFnZWQYCCABKAhIAIgBAUIKCghfZGFtYWdlZCJRChJMaXN0VHVubmVsc1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGP8BInQKE0xpc3RUdW5uZWxzUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiAKB3R1bm5lbHMYAiADKAsyDy52cG4uVHVubmVsSW5mbxIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkSEgoKdG90YWxfc2l6ZRgEIAEoDSJ2Cg1UdW5uZWxSZXF1ZXN0EiYKBHNlbmQYASABKAsyFi52cG4uU2VuZFBhY2tldFJlcXVlc3RIABIsCgdyZWNlaXZlGAIgASgLMhkudnBuLlJlY2VpdmVQYWNrZXRSZXF1ZXN0SABCDwoGcGFja2V0EgW6SAIIASKmAQoOVHVubmVsUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEicKBHNlbnQYAiABKAsyFy52cG4uU2VuZFBhY2tldFJlc3BvbnNlSAASLgoIcmVjZWl2ZWQYAyABKAsyGi52cG4uUmVjZWl2ZVBhY2tldFJlc3BvbnNlSAASIQoFZXJyb3IYBCABKAsyEC52cG4uVHVubmVsRXJyb3JIAEIICgZyZXN1bHQiPAoLVHVubmVsRXJyb3ISDAoEY29kZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSDwoHbWVzc2FnZRgDIAEoCSIcChpWcG5TZXJ2aWNlR2V0SGVhbHRoUmVxdWVzdCKSAQobVnBuU2VydmljZUdldEhlYWx0aFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIWCg5zZXJ2aWNlX3N0YXR1cxgCIAEoCRIeChFhY3RpdmVfcGVlcl9jb3VudBgDIAEoDUgAiAEBEhUKDXNlc3Npb25fY291bnQYBCABKA1CFAoSX2FjdGl2ZV9wZWVyX2NvdW50Mt0ICgpWcG5TZXJ2aWNlEm8KDkdldEdhdGV3YXlJbmZvEhoudnBuLkdldEdhdGV3YXlJbmZvUmVxdWVzdBobLnZwbi5HZXRHYXRld2F5SW5mb1Jlc3BvbnNlIiSQAgGIshkBgtPkkwIXEhUvYXBpL3Zwbi9nYXRld2F5LWluZm8SagoMUmVnaXN0ZXJQZWVyEhgudnBuLlJlZ2lzdGVyUGVlclJlcXVlc3QaGS52cG4uUmVnaXN0ZXJQZWVyUmVzcG9uc2UiJYiyGQKC0+STAhs6ASoiFi9hcGkvdnBuL3JlZ2lzdGVyLXBlZXISXQoJSGFuZHNoYWtlEhUudnBuLkhhbmRzaGFrZVJlcXVlc3QaFi52cG4uSGFuZHNoYWtlUmVzcG9uc2UiIYiyGQKC0+STAhc6ASoiEi9hcGkvdnBuL2hhbmRzaGFrZRJ5Cg9WZXJpZnlIYW5kc2hha2USGy52cG4uVmVyaWZ5SGFuZHNoYWtlUmVxdWVzdBocLnZwbi5WZXJpZnlIYW5kc2hha2VSZXNwb25zZSIrkAIBiLIZAoLT5JMCHjoBKiIZL2FwaS92cG4vdmVyaWZ5LWhhbmRzaGFrZRJiCgpTZW5kUGFja2V0EhYudnBuLlNlbmRQYWNrZXRSZXF1ZXN0GhcudnBuLlNlbmRQYWNrZXRSZXNwb25zZSIjiLIZAoLT5JMCGToBKiIUL2FwaS92cG4vc2VuZC1wYWNrZXQSbgoNUmVjZWl2ZVBhY2tldBIZLnZwbi5SZWNlaXZlUGFja2V0UmVxdWVzdBoaLnZwbi5SZWNlaXZlUGFja2V0UmVzcG9uc2UiJoiyGQKC0+STAhw6ASoiFy9hcGkvdnBuL3JlY2VpdmUtcGFja2V0Ek0KBVJla2V5EhEudnBuLlJla2V5UmVxdWVzdBoSLnZwbi5SZWtleVJlc3BvbnNlIh2IshkCgtPkkwITOgEqIg4vYXBpL3Zwbi9yZWtleRJhCgpEaXNjb25uZWN0EhYudnBuLkRpc2Nvbm5lY3RSZXF1ZXN0GhcudnBuLkRpc2Nvbm5lY3RSZXNwb25zZSIiiLIZAoLT5JMCGDoBKiITL2FwaS92cG4vZGlzY29ubmVjdBJhCgtMaXN0VHVubmVscxIXLnZwbi5MaXN0VHVubmVsc1JlcXVlc3QaGC52cG4uTGlzdFR1bm5lbHNSZXNwb25zZSIfkAIBiLIZAoLT5JMCEhIQL2FwaS92cG4vdHVubmVscxJuCglHZXRIZWFsdGgSHy52cG4uVnBuU2VydmljZUdldEhlYWx0aFJlcXVlc3QaIC52cG4uVnBuU2VydmljZUdldEhlYWx0aFJlc3BvbnNlIh6QAgGIshkBgtPkkwIREg8vYXBpL3Zwbi9oZWFsdGgSPwoGVHVubmVsEhIudnBuLlR1bm5lbFJlcXVlc3QaEy52cG4uVHVubmVsUmVzcG9uc2UiCIiyGQKQshkCKAEwAUI6Cg9xdWFudHVtc2FmZS52cG5QAVoTcXVhbnR1bXNhZmUvdnBuO3ZwbqoCD1F1YW50dW1TYWZlLlZwbmIGcHJvdG8z", [file_buf_validate_validate, file_google_api_annotations, file_qsp_access, file_qsp_drain]);
 
 /**
  * Asks for the gateway's public keys.
@@ -185,6 +185,14 @@ export type RegisterPeerResponse = Message<"vpn.RegisterPeerResponse"> & {
    * @generated from field: string public_key_pem = 6;
    */
   publicKeyPem: string;
+
+  /**
+   * Holds the seed of private_key, 64 bytes: d, then z (FIPS 203, section 7.1). Libraries that take no expanded key take
+   * this. Present exactly if private_key is.
+   *
+   * @generated from field: optional bytes private_key_seed = 7;
+   */
+  privateKeySeed?: Uint8Array | undefined;
 };
 
 /**
@@ -209,11 +217,18 @@ export type HandshakeRequest = Message<"vpn.HandshakeRequest"> & {
 
   /**
    * Holds the ciphertext of a peer that encapsulated to the gateway's key, exactly 1568 bytes; the gateway encapsulates
-   * to the peer's key if it is left out.
+   * to the peer's key if it is left out. Each opens one session.
    *
    * @generated from field: bytes ciphertext = 2;
    */
   ciphertext: Uint8Array;
+
+  /**
+   * Chooses the keys of the session (see VpnService): "SHARED" (also if left out) or "PER_DIRECTION".
+   *
+   * @generated from field: string key_form = 3;
+   */
+  keyForm: string;
 };
 
 /**
@@ -275,7 +290,8 @@ export type HandshakeResponse = Message<"vpn.HandshakeResponse"> & {
   /**
    * Holds HMAC-SHA-256 of the UTF-8 of transcript, under a key that HKDF-SHA-256 (RFC 5869) derives from the session key
    * without a salt, with the info "quantum-safe-playground vpn key confirmation"; 32 bytes. Who computes the same has
-   * the same session key.
+   * the same session key. With key_form "PER_DIRECTION" the key is the one that VpnService describes, so that a peer
+   * also sees if the gateway was asked for the other form.
    *
    * @generated from field: bytes key_confirmation = 7;
    */
@@ -287,6 +303,13 @@ export type HandshakeResponse = Message<"vpn.HandshakeResponse"> & {
    * @generated from field: string gateway_identity_public_key_pem = 8;
    */
   gatewayIdentityPublicKeyPem: string;
+
+  /**
+   * Is "PER_DIRECTION" if the session has one key per direction; absent if both directions share one.
+   *
+   * @generated from field: optional string key_form = 9;
+   */
+  keyForm?: string | undefined;
 };
 
 /**
@@ -588,6 +611,13 @@ export type RekeyResponse = Message<"vpn.RekeyResponse"> & {
    * @generated from field: bytes key_confirmation = 7;
    */
   keyConfirmation: Uint8Array;
+
+  /**
+   * Is as in HandshakeResponse.
+   *
+   * @generated from field: optional string key_form = 8;
+   */
+  keyForm?: string | undefined;
 };
 
 /**
@@ -983,9 +1013,27 @@ export const VpnServiceGetHealthResponseSchema: GenMessage<VpnServiceGetHealthRe
  * server that made the handshake and nowhere else; they are overwritten when they go. After a restart a tunnel is
  * REGISTERED and wants a handshake.
  *
- * A packet is the initialization vector (12 random bytes), the ciphertext, and the tag (16 bytes). The session key is
- * the 32 bytes of the shared secret. A handshake's transcript is tunnelId:base64(ciphertext):hex(SHA-256(peer public
- * key)); the gateway signs its UTF-8 with ML-DSA-65 (FIPS 204, pure, empty context).
+ * A packet is the initialization vector (12 bytes), the ciphertext, and the tag (16 bytes). A handshake's transcript is
+ * tunnelId:base64(ciphertext):hex(SHA-256(peer public key)); the gateway signs its UTF-8 with ML-DSA-65 (FIPS 204, pure,
+ * empty context).
+ *
+ * Keys of a session with keyForm "SHARED", the default: the 32 bytes of the shared secret are the AES-256-GCM key of both
+ * directions. The gateway never uses an initialization vector twice, and recognizes its own packets by them: each is a
+ * counter of the session, enciphered with a secret of the gateway (NIST SP 800-38D, section 8.2.1). A peer takes 12
+ * random bytes (section 8.2.2), and must refuse packets that it sealed itself.
+ *
+ * Keys of a session with keyForm "PER_DIRECTION", which new peers should ask for: HKDF-SHA-256 (RFC 5869) with
+ *   IKM  = the shared secret, 32 bytes
+ *   salt = SHA-256 of the UTF-8 of the transcript, 32 bytes
+ *   L    = 32
+ * and one info (ASCII) for each key:
+ *   "quantum-safe-playground vpn peer to gateway"                  AES-256-GCM key of packets that the peer seals
+ *   "quantum-safe-playground vpn gateway to peer"                  AES-256-GCM key of packets that the gateway seals
+ *   "quantum-safe-playground vpn key confirmation per direction"   HMAC-SHA-256 key of keyConfirmation
+ *
+ * Packets have no additional data. A ciphertext opens one session of a tunnel, ever: the gateway keeps the hashes of
+ * those that peers gave it, up to 10,000 of a tunnel. A peer to whose key the gateway encapsulates must itself refuse a
+ * ciphertext that it has seen.
  *
  * A peer trusts one thing from before: the gateway's identity. The identity vouches for the gateway's encapsulation key
  * with kemPublicKeySignature, which a peer that encapsulates must check: the transcript does not name that key, and who
@@ -1020,7 +1068,8 @@ export const VpnService: GenService<{
   /**
    * Agrees on a session key: the gateway encapsulates to the peer's key, or takes the ciphertext of a peer that
    * encapsulated to the gateway's. A session that was there is replaced. Fails with TUNNEL_NOT_FOUND, LENGTH_INVALID and
-   * RECORD_DAMAGED.
+   * RECORD_DAMAGED; with HANDSHAKE_REPLAYED (ALREADY_EXISTS) for a ciphertext that opened a session of this
+   * tunnel before; and with HANDSHAKE_LIMIT_REACHED (RESOURCE_EXHAUSTED) after 10,000 ciphertexts of one tunnel.
    *
    * @generated from rpc vpn.VpnService.Handshake
    */
@@ -1053,8 +1102,9 @@ export const VpnService: GenService<{
   },
   /**
    * Opens a packet of the peer. Fails with TUNNEL_NOT_FOUND, SESSION_MISSING, PACKET_INVALID (INVALID_ARGUMENT) for one
-   * that was changed or is under another key, PACKET_REPLAYED (ALREADY_EXISTS), and REKEY_NEEDED after 1,000,000 packets,
-   * which is how many the gateway remembers.
+   * that was changed or is under another key, PACKET_REFLECTED (INVALID_ARGUMENT) for one that the gateway sealed itself,
+   * PACKET_REPLAYED (ALREADY_EXISTS), and REKEY_NEEDED after 1,000,000 packets, which is how many the gateway remembers.
+   * With keyForm "PER_DIRECTION", a packet of the gateway itself is under another key.
    *
    * @generated from rpc vpn.VpnService.ReceivePacket
    */
@@ -1064,8 +1114,8 @@ export const VpnService: GenService<{
     output: typeof ReceivePacketResponseSchema;
   },
   /**
-   * Replaces the session key by a new one; packets under the old one are refused from then on. Fails as Handshake does,
-   * and with SESSION_MISSING.
+   * Replaces the session key by a new one; packets under the old one are refused from then on. The session keeps its
+   * keyForm. Fails as Handshake does, and with SESSION_MISSING.
    *
    * @generated from rpc vpn.VpnService.Rekey
    */

@@ -117,6 +117,7 @@ const pqc: Omit<Row, "service">[] = [
       publicKey: "1184 bytes",
       publicKeyPem: "PEM",
       decapsulationKey: "2400 bytes",
+      decapsulationKeySeed: "64 bytes",
     },
   },
   {
@@ -274,6 +275,7 @@ const settlers: Readonly<Record<string, (value: unknown) => unknown>> = {
   encapsulatedKey: describeBytes,
   sharedSecret: describeBytes,
   decapsulationKey: describeBytes,
+  decapsulationKeySeed: describeBytes,
   pub: describeBytes,
   kid: describeBytes,
   publicKeyPem: (value) => (/^-----BEGIN PUBLIC KEY-----\n/.test(String(value)) ? "PEM" : value),

@@ -229,12 +229,15 @@ describe("PqcService.ExchangeKeys", () => {
         answer.decapsulationKey ?? new Uint8Array(),
       );
       expect(Buffer.from(recovered)).toEqual(Buffer.from(answer.sharedSecret));
+      const fromSeed = noble.keygen(Uint8Array.from(answer.decapsulationKeySeed ?? []));
+      expect(Buffer.from(fromSeed.secretKey)).toEqual(Buffer.from(answer.decapsulationKey ?? []));
     });
 
     it("encapsulates to the caller's raw key and keeps no secret key of it", async () => {
       const { publicKey, secretKey } = noble.keygen();
       const answer = await pqc.exchangeKeys({ algorithm, publicKey });
       expect(answer.decapsulationKey).toBeUndefined();
+      expect(answer.decapsulationKeySeed).toBeUndefined();
       expect(Buffer.from(answer.publicKey)).toEqual(Buffer.from(publicKey));
       const recovered = noble.decapsulate(answer.encapsulatedKey, secretKey);
       expect(Buffer.from(recovered)).toEqual(Buffer.from(answer.sharedSecret));

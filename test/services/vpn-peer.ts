@@ -7,6 +7,7 @@ import {
   decapsulate,
   encapsulate,
   generateKeyPairSync,
+  hash,
   hkdfSync,
   randomBytes,
 } from "node:crypto";
@@ -72,4 +73,18 @@ export function confirmAsPeer(sessionKey: Uint8Array, transcript: string): Uint8
   const info = "quantum-safe-playground vpn key confirmation";
   const key = Buffer.from(hkdfSync("sha256", sessionKey, "", info, 32));
   return Uint8Array.from(createHmac("sha256", key).update(transcript).digest());
+}
+
+/** What a peer derives of a shared secret for a session with one key per direction (proto/vpn, VpnService). */
+export function directionKeysAsPeer(sharedSecret: Uint8Array, transcript: string) {
+  const salt = hash("sha256", transcript, "buffer");
+  const derive = (use: string) =>
+    new Uint8Array(hkdfSync("sha256", sharedSecret, salt, `quantum-safe-playground vpn ${use}`, 32));
+  const confirmation = derive("key confirmation per direction");
+  return {
+    toGateway: derive("peer to gateway"),
+    fromGateway: derive("gateway to peer"),
+    confirmation,
+    confirm: (text: string) => Uint8Array.from(createHmac("sha256", confirmation).update(text).digest()),
+  };
 }

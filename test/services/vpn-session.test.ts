@@ -6,16 +6,26 @@ import { join } from "node:path";
 import { ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type PacketOutcome, packetOverhead, Session } from "../../src/services/vpn/session.ts";
+import { deriveSessionKeys } from "../../src/services/vpn/session-keys.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
 import { bytesOf, connectTo, flipBit, present, type VpnClient } from "./devices-and-tunnels.ts";
-import { confirmAsPeer, connectPeer, encapsulateTo, makePeer, openAsPeer, sealAsPeer } from "./vpn-peer.ts";
+import {
+  confirmAsPeer,
+  connectPeer,
+  directionKeysAsPeer,
+  encapsulateTo,
+  makePeer,
+  openAsPeer,
+  sealAsPeer,
+} from "./vpn-peer.ts";
 
 const data = bytesOf("the quick brown fox");
 
 /** A session, its key as a peer has it, and the very bytes that the session owns. */
 function openSession() {
   const sharedSecret = Uint8Array.from(randomBytes(32));
-  return { session: new Session(sharedSecret), sessionKey: Uint8Array.from(sharedSecret), sharedSecret };
+  const sessionKey = Uint8Array.from(sharedSecret);
+  return { session: new Session(deriveSessionKeys(sharedSecret, "SHARED", "")), sessionKey, sharedSecret };
 }
 
 /** What a packet or data came to: the fault, or the bytes. */
@@ -80,11 +90,38 @@ describe("Session", () => {
     expect(outcomeOf(session.open(sealAsPeer(randomBytes(32), data)))).toBe("PACKET_INVALID");
   });
 
-  it("does not take its own packets for the peer's before they come", () => {
-    const { session } = openSession();
-    const packet = sealed(session, data);
-    expect(outcomeOf(session.open(packet))).toEqual(data);
-    expect(outcomeOf(session.open(packet))).toBe("PACKET_REPLAYED");
+  it("refuses its own packets, each time, and not those of the peer under a vector that differs in one bit", () => {
+    const { session, sessionKey } = openSession();
+    for (const packet of Array.from({ length: 200 }, () => sealed(session, data))) {
+      expect(outcomeOf(session.open(packet))).toBe("PACKET_REFLECTED");
+      expect(outcomeOf(session.open(packet))).toBe("PACKET_REFLECTED");
+      const vector = flipBit(packet.subarray(0, 12), 11);
+      expect(outcomeOf(session.open(sealAsPeer(sessionKey, data, vector)))).toEqual(data);
+    }
+  });
+
+  it("has with PER_DIRECTION a key for each direction, which the proto says how to derive", () => {
+    const sharedSecret = Uint8Array.from(randomBytes(32));
+    const [secret, transcript] = [Uint8Array.from(sharedSecret), "tunnel-1:Y2lwaGVydGV4dA==:00ff"];
+    const keys = directionKeysAsPeer(secret, transcript);
+    const session = new Session(deriveSessionKeys(sharedSecret, "PER_DIRECTION", transcript));
+    expect(sharedSecret, "the shared secret is overwritten").toEqual(new Uint8Array(32));
+    const own = sealed(session, data);
+    expect(openAsPeer(keys.fromGateway, own)).toEqual(data);
+    expect(outcomeOf(session.open(own))).toBe("PACKET_INVALID");
+    expect(outcomeOf(session.open(sealAsPeer(keys.toGateway, data)))).toEqual(data);
+    for (const wrong of [secret, keys.fromGateway, keys.confirmation])
+      expect(outcomeOf(session.open(sealAsPeer(wrong, data)))).toBe("PACKET_INVALID");
+    expect(Uint8Array.from(session.confirm(transcript))).toEqual(keys.confirm(transcript));
+    expect(keys.confirm(transcript)).not.toEqual(confirmAsPeer(secret, transcript));
+  });
+
+  it("overwrites the keys of both directions at its end", () => {
+    const keys = deriveSessionKeys(Uint8Array.from(randomBytes(32)), "PER_DIRECTION", "transcript");
+    new Session(keys).close();
+    const { peerToGateway, gatewayToPeer, confirmation } = keys;
+    const zeros = new Uint8Array(32);
+    expect([peerToGateway, gatewayToPeer, confirmation]).toEqual([zeros, zeros, zeros]);
   });
 
   it("confirms its key as the proto says: HMAC-SHA-256 under a key that HKDF-SHA-256 derives", () => {

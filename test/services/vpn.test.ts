@@ -127,14 +127,19 @@ describeApp("vpn.VpnService.RegisterPeer", (start, shared) => {
       });
       expect(Uint8Array.from(answer.publicKey)).toEqual(peer.publicKey);
       expect(answer.privateKey).toBeUndefined();
+      expect(answer.privateKeySeed).toBeUndefined();
     },
   );
 
   it("makes a pair whose raw decapsulation key opens what is encapsulated to its public key", async () => {
     const { vpn } = await shared();
-    const { publicKey, privateKey } = await registerMade(vpn);
+    const { publicKey, privateKey, privateKeySeed } = await registerMade(vpn);
     const secretKey = present(privateKey);
     expect(secretKey).toHaveLength(3168);
+    expect(privateKeySeed).toHaveLength(64);
+    expect(ml_kem1024.keygen(Uint8Array.from(present(privateKeySeed))).secretKey).toEqual(
+      Uint8Array.from(secretKey),
+    );
     const { cipherText, sharedSecret } = ml_kem1024.encapsulate(Uint8Array.from(publicKey));
     expect(ml_kem1024.decapsulate(cipherText, Uint8Array.from(secretKey))).toEqual(sharedSecret);
   });
@@ -314,6 +319,7 @@ describeApp("vpn.VpnService.Handshake", (_start, shared) => {
       publicKey: expect.any(String),
       publicKeyPem: expect.stringContaining("BEGIN PUBLIC KEY"),
       privateKey: expect.any(String),
+      privateKeySeed: expect.stringMatching(/^[A-Za-z0-9+/]{86}==$/),
     });
     const answer = await rest("POST /api/vpn/handshake", { tunnelId: made.json.tunnelId });
     const shown = {

@@ -14,6 +14,8 @@ export interface KeyExchange {
   readonly publicKeyPem: string;
   /** The one-time pair's; undefined if the caller gave a public key. */
   readonly decapsulationKey: Uint8Array | undefined;
+  /** The seed of it, d then z (FIPS 203, section 7.1): 64 bytes. */
+  readonly decapsulationKeySeed: Uint8Array | undefined;
 }
 
 /**
@@ -31,6 +33,7 @@ export async function exchangeKeys(
   const publicKey = pair?.publicKey ?? readPublicKey(provider, algorithm, input);
   const { ciphertext, sharedSecret } = await provider.encapsulate(publicKey);
   const decapsulationKey = pair?.secretKey.exportRaw();
+  const decapsulationKeySeed = pair?.secretKey.exportSeed();
   pair?.secretKey.erase();
   return {
     algorithm,
@@ -39,6 +42,7 @@ export async function exchangeKeys(
     publicKey: publicKey.exportRaw(),
     publicKeyPem: publicKey.toPem(),
     decapsulationKey,
+    decapsulationKeySeed,
   };
 }
 

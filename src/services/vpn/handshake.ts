@@ -1,12 +1,14 @@
 import { hash } from "node:crypto";
 import { equalBytes, wipe } from "../../crypto/bytes.ts";
+import { refuse } from "../../errors.ts";
 import { checkCiphertextLength } from "../../fields.ts";
 import type { Viewer } from "../../storage/ownership.ts";
 import { withSealedKey } from "../../storage/sealed-keys.ts";
 import type { LiveTunnel } from "./gateway.ts";
-import { requireTunnel, type VpnParts } from "./register-peer.ts";
+import { refuseTunnel, requireTunnel, type VpnParts } from "./register-peer.ts";
 import { Session } from "./session.ts";
-import { kemAlgorithm, sealedKeyOf, type Tunnel } from "./store.ts";
+import { deriveSessionKeys, type KeyForm } from "./session-keys.ts";
+import { kemAlgorithm, maxCiphertexts, sealedKeyOf, type Tunnel } from "./store.ts";
 
 /** The gateway's half of a new session key. */
 export interface Handshake {
@@ -15,35 +17,47 @@ export interface Handshake {
   readonly transcript: string;
   /** ML-DSA-65 over the UTF-8 of the transcript. */
   readonly signature: Uint8Array;
-  /** HMAC-SHA-256 of the transcript under a key derived from the session key. */
+  /** HMAC-SHA-256 of the transcript under a key derived from the shared secret. */
   readonly keyConfirmation: Uint8Array;
   /** Whether the gateway came to the same secret as the peer; undefined for a peer that keeps its own key. */
   readonly sharedSecretMatch: boolean | undefined;
   readonly tunnel: LiveTunnel;
 }
 
+/** How a key is agreed on, and for whom. */
+export interface AgreementOrder {
+  readonly isRekey: boolean;
+  readonly keyForm: KeyForm;
+  readonly viewer: Viewer;
+}
+
 /**
  * Agrees on a session key with ML-KEM-1024 (FIPS 203) and puts it in place of the one before.
  *
  * @param given the ciphertext of a peer that encapsulated to the gateway's key; else the gateway does, to the peer's.
- * @throws TUNNEL_NOT_FOUND, LENGTH_INVALID, RECORD_DAMAGED
+ * @throws TUNNEL_NOT_FOUND, LENGTH_INVALID, HANDSHAKE_REPLAYED, HANDSHAKE_LIMIT_REACHED, RECORD_DAMAGED
  */
 export async function agreeOnKey(
   parts: VpnParts,
   tunnelId: string,
   given: Uint8Array,
-  { isRekey, viewer }: { readonly isRekey: boolean; readonly viewer: Viewer },
+  { isRekey, keyForm, viewer }: AgreementOrder,
 ): Promise<Handshake> {
-  const { provider, gateway } = parts;
+  const { provider, gateway, tunnels } = parts;
   const peer = await requireTunnel(parts, tunnelId, viewer);
-  if (given.length > 0) checkCiphertextLength(kemAlgorithm, given);
+  if (given.length > 0) {
+    checkCiphertextLength(kemAlgorithm, given);
+    // Only a look, which costs a replay no more than this; `requireFirstUse` decides.
+    if (await tunnels.hasUsedCiphertext(tunnelId, given)) throw refuseReplay(tunnelId);
+  }
   const { ciphertext, sharedSecret, sharedSecretMatch } =
     given.length > 0 ? await takeCiphertext(parts, given) : await encapsulateTo(parts, peer);
-  const session = new Session(sharedSecret);
+  const transcript = transcriptOf(tunnelId, ciphertext, peer);
+  const session = new Session(deriveSessionKeys(sharedSecret, keyForm, transcript));
   try {
-    const transcript = transcriptOf(tunnelId, ciphertext, peer);
     const signature = await provider.sign(gateway.identityKey, new TextEncoder().encode(transcript));
     const keyConfirmation = session.confirm(transcript);
+    if (given.length > 0) await requireFirstUse(parts, tunnelId, given);
     const tunnel = gateway.establish(peer, session, isRekey);
     await requireStillThere(parts, tunnelId, viewer);
     return { ciphertext, transcript, signature, keyConfirmation, sharedSecretMatch, tunnel };
@@ -51,6 +65,38 @@ export async function agreeOnKey(
     session.close();
     throw error;
   }
+}
+
+/**
+ * Marks a ciphertext as used. A session that it opened a second time would have the same keys and no memory of the
+ * packets that it received, so that all of them could be replayed.
+ *
+ * @throws HANDSHAKE_REPLAYED, HANDSHAKE_LIMIT_REACHED, TUNNEL_NOT_FOUND
+ */
+async function requireFirstUse(
+  { store, tunnels }: VpnParts,
+  tunnelId: string,
+  ciphertext: Uint8Array,
+): Promise<void> {
+  const outcome = await store.write((transaction) =>
+    tunnels.useCiphertext(transaction, tunnelId, ciphertext),
+  );
+  if (outcome === "TUNNEL_MISSING") throw refuseTunnel(tunnelId);
+  if (outcome === "USED_BEFORE") throw refuseReplay(tunnelId);
+  if (outcome === "LIMIT_REACHED")
+    throw refuse(
+      "HANDSHAKE_LIMIT_REACHED",
+      `tunnel ${tunnelId} used ${maxCiphertexts} ciphertexts; leave ciphertext out, so that the gateway encapsulates, or register the peer again`,
+      { tunnelId, maxCiphertexts: String(maxCiphertexts) },
+    );
+}
+
+function refuseReplay(tunnelId: string): Error {
+  return refuse(
+    "HANDSHAKE_REPLAYED",
+    `tunnel ${tunnelId} used this ciphertext before; encapsulate again for each handshake`,
+    { tunnelId },
+  );
 }
 
 /** A tunnel that was disconnected while the key was agreed on must not come back. @throws TUNNEL_NOT_FOUND */

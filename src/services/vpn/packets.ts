@@ -31,7 +31,11 @@ export async function sendPacket(
   return { packet, plaintextBytes: plaintext.length };
 }
 
-/** Opens a packet of a peer. @throws TUNNEL_NOT_FOUND, SESSION_MISSING, PACKET_INVALID, PACKET_REPLAYED, REKEY_NEEDED */
+/**
+ * Opens a packet of a peer.
+ *
+ * @throws TUNNEL_NOT_FOUND, SESSION_MISSING, PACKET_INVALID, PACKET_REFLECTED, PACKET_REPLAYED, REKEY_NEEDED
+ */
 export async function receivePacket(
   parts: VpnParts,
   { tunnelId, packet }: { readonly tunnelId: string; readonly packet: Uint8Array },
@@ -67,6 +71,7 @@ function count(tunnel: LiveTunnel, bytes: number): void {
 
 const sentences: Readonly<Record<PacketFault, string>> = {
   PACKET_INVALID: "the packet was changed, or is under another key",
+  PACKET_REFLECTED: "the gateway sealed this packet itself; send packets that the peer sealed",
   PACKET_REPLAYED: "the packet came before",
   REKEY_NEEDED: "as many packets went under this key as may; call Rekey",
 };

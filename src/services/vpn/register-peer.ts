@@ -66,6 +66,8 @@ export function registerPeer(parts: VpnParts, order: RegisterPeerOrder): Promise
           publicKey: tunnel.publicKey,
           publicKeyPem: publicKey.toPem(),
           ...(privateKey && { privateKey }),
+          // A copy: the seed is wiped before the answer is written.
+          ...(secret && { privateKeySeed: Uint8Array.from(secret) }),
         };
       }),
     );

@@ -1,4 +1,5 @@
-/** What the gateway keeps: tunnels with their addresses. Session keys are not among it. */
+/** What the gateway keeps: tunnels with their addresses, and hashes of used ciphertexts. Session keys are not among it. */
+import { hash } from "node:crypto";
 import { sql } from "kysely";
 import { changeCounts, readCount, resetCounts } from "../../storage/list-counts.ts";
 import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../storage/ownership.ts";
@@ -46,6 +47,12 @@ export function sealedKeyOf({ tunnelId, publicKey }: Tunnel): SealedKey {
 const firstAddress = 2;
 const lastAddress = 0xfffe;
 
+/** Ciphertexts that a tunnel can use: one megabyte of the store. */
+export const maxCiphertexts = 10_000;
+
+/** What came of using a ciphertext. */
+export type CiphertextUse = "FIRST_USE" | "USED_BEFORE" | "LIMIT_REACHED" | "TUNNEL_MISSING";
+
 /** An address in 10.8.0.0/16. */
 export function addressOf({ addressNumber }: Tunnel): string {
   return `10.8.${addressNumber >> 8}.${addressNumber & 0xff}`;
@@ -64,6 +71,14 @@ export interface VpnStore {
   insert(transaction: WriteTransaction, tunnel: Tunnel, secret: Uint8Array | undefined): Promise<void>;
   /** Lets go of a tunnel and its address, within a transaction. @returns false if there is none */
   remove(transaction: WriteTransaction, tunnelId: string, viewer: Viewer): Promise<boolean>;
+  /** Tells whether a tunnel used a ciphertext. */
+  hasUsedCiphertext(tunnelId: string, ciphertext: Uint8Array): Promise<boolean>;
+  /** Marks a ciphertext of a tunnel as used, within a transaction. */
+  useCiphertext(
+    transaction: WriteTransaction,
+    tunnelId: string,
+    ciphertext: Uint8Array,
+  ): Promise<CiphertextUse>;
 }
 
 /** Makes the store of the service on the store of all. */
@@ -152,9 +167,51 @@ export function createVpnStore(store: Store): VpnStore {
         await changeCounts(db, countedLists([tunnelList], tunnel), -1);
       else await recount(db);
       await eraseSecret(`vpn_tunnels/${tunnelId}/secret-key`);
+      // A tunnelId is never given to another tunnel.
+      await db.deleteFrom("vpn_used_ciphertexts").where("tunnel_id", "=", tunnelId).execute();
       return true;
     },
+    hasUsedCiphertext: (tunnelId, ciphertext) => isUsed(store.reader, tunnelId, hashOf(ciphertext)),
+    async useCiphertext({ db }, tunnelId, ciphertext) {
+      const tunnel = await db
+        .selectFrom("vpn_tunnels")
+        .select("tunnel_id")
+        .where("tunnel_id", "=", tunnelId)
+        .executeTakeFirst();
+      if (tunnel === undefined) return "TUNNEL_MISSING";
+      const ciphertextHash = hashOf(ciphertext);
+      if (await isUsed(db, tunnelId, ciphertextHash)) return "USED_BEFORE";
+      const { used } = await db
+        .selectFrom("vpn_used_ciphertexts")
+        .select((row) => row.fn.countAll<number>().as("used"))
+        .where("tunnel_id", "=", tunnelId)
+        .executeTakeFirstOrThrow();
+      if (Number(used) >= maxCiphertexts) return "LIMIT_REACHED";
+      await db
+        .insertInto("vpn_used_ciphertexts")
+        .values({ tunnel_id: tunnelId, ciphertext_hash: ciphertextHash })
+        .execute();
+      return "FIRST_USE";
+    },
   };
+}
+
+function hashOf(ciphertext: Uint8Array): string {
+  return hash("sha256", ciphertext, "hex");
+}
+
+async function isUsed(
+  db: Pick<WriteTransaction["db"], "selectFrom">,
+  tunnelId: string,
+  ciphertextHash: string,
+): Promise<boolean> {
+  const row = await db
+    .selectFrom("vpn_used_ciphertexts")
+    .select("tunnel_id")
+    .where("tunnel_id", "=", tunnelId)
+    .where("ciphertext_hash", "=", ciphertextHash)
+    .executeTakeFirst();
+  return row !== undefined;
 }
 
 /** Counts all tunnels anew: in whose list a changed one was before it was changed, nobody knows. */

@@ -13,10 +13,11 @@ import type { OnceCall } from "../../storage/once.ts";
 import { listSeenBy, type Viewer } from "../../storage/ownership.ts";
 import type { Marked } from "../../storage/record-tag.ts";
 import type { Gateway } from "./gateway.ts";
-import { agreeOnKey } from "./handshake.ts";
+import { agreeOnKey, type Handshake } from "./handshake.ts";
 import { findLive, receivePacket, refuseWithoutSession, type SentPacket, sendPacket } from "./packets.ts";
 import { refuseTunnel, registerPeer, type VpnParts } from "./register-peer.ts";
 import { packetOverhead } from "./session.ts";
+import { readKeyForm } from "./session-keys.ts";
 import { addressOf, identityAlgorithm, kemAlgorithm, type Tunnel, tunnelList } from "./store.ts";
 
 /** What the service needs. */
@@ -44,12 +45,11 @@ export function vpnService(parts: VpnServiceParts): ServiceImpl<typeof VpnServic
     }),
     registerPeer: (req, context) =>
       registerPeer(parts, { ...req, owner: viewerOf(context).userId, once: onceOf(context) }),
-    handshake: async ({ tunnelId, ciphertext }, context) => {
-      const how = { isRekey: false, viewer: viewerOf(context) };
-      const { tunnel: _, sharedSecretMatch, ...shown } = await agreeOnKey(parts, tunnelId, ciphertext, how);
+    handshake: async ({ tunnelId, ciphertext, keyForm }, context) => {
+      const order = { isRekey: false, keyForm: readKeyForm(keyForm), viewer: viewerOf(context) };
+      const agreed = await agreeOnKey(parts, tunnelId, ciphertext, order);
       return {
-        ...shown,
-        ...(sharedSecretMatch !== undefined && { sharedSecretMatch }),
+        ...packAgreement(agreed),
         gatewayIdentityPublicKey: identityKey.exportRaw(),
         gatewayIdentityPublicKeyPem: identityKey.toPem(),
       };
@@ -67,14 +67,11 @@ export function vpnService(parts: VpnServiceParts): ServiceImpl<typeof VpnServic
     receivePacket: async (req, context) => ({ data: await receivePacket(parts, req, viewerOf(context)) }),
     rekey: async ({ tunnelId, ciphertext }, context) => {
       const viewer = viewerOf(context);
-      if (!findLive(parts, tunnelId, viewer)) await refuseWithoutSession(parts, tunnelId, viewer);
-      const how = { isRekey: true, viewer };
-      const { tunnel, sharedSecretMatch, ...shown } = await agreeOnKey(parts, tunnelId, ciphertext, how);
-      return {
-        ...shown,
-        rekeyCount: tunnel.rekeyCount,
-        ...(sharedSecretMatch !== undefined && { sharedSecretMatch }),
-      };
+      const { session } =
+        findLive(parts, tunnelId, viewer) ?? (await refuseWithoutSession(parts, tunnelId, viewer));
+      const order = { isRekey: true, keyForm: session.keyForm, viewer };
+      const agreed = await agreeOnKey(parts, tunnelId, ciphertext, order);
+      return { ...packAgreement(agreed), rekeyCount: agreed.tunnel.rekeyCount };
     },
     disconnect: async ({ tunnelId }, context) => {
       const viewer = viewerOf(context);
@@ -129,6 +126,15 @@ async function answerPacket(
     return { case: "error", value: { code: codeNameOf(error), reason, message: error.rawMessage } };
   }
   throw new Error("the proto's rules see to it that each request has a packet");
+}
+
+function packAgreement({ tunnel, sharedSecretMatch, ...shown }: Handshake) {
+  const { keyForm } = tunnel.session;
+  return {
+    ...shown,
+    ...(sharedSecretMatch !== undefined && { sharedSecretMatch }),
+    ...(keyForm !== "SHARED" && { keyForm }),
+  };
 }
 
 function packSent({

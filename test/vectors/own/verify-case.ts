@@ -14,6 +14,7 @@ import { isSignedBy } from "../../../src/services/defi/sign-proposal.ts";
 import { signedBytesOf } from "../../../src/services/iot/signing-contexts.ts";
 import { hashMetadata } from "../../../src/services/nft/metadata.ts";
 import { transcriptOf } from "../../../src/services/vpn/handshake.ts";
+import { deriveSessionKeys } from "../../../src/services/vpn/session-keys.ts";
 import { Session } from "../../../src/services/vpn/session.ts";
 import { checkpointMessage, hashEntry } from "../../../src/storage/audit-chain.ts";
 import { type OpenCase, openCase } from "./open-case.ts";
@@ -97,7 +98,7 @@ const checks: Readonly<Record<string, Check>> = {
     const isSigned = await provider.verify(identity, message, result.bytes("signature"));
     const recipient = await secretKey(provider, "recipientKey");
     const sharedSecret = await provider.decapsulate(recipient, ciphertext);
-    const session = new Session(Uint8Array.from(sharedSecret));
+    const session = new Session(deriveSessionKeys(Uint8Array.from(sharedSecret), "SHARED", transcript));
     const isConfirmed = toHex(session.confirm(transcript)) === result.text("keyConfirmation");
     const opened = packets().map(({ packet, plaintext, valid }) => {
       const outcome = session.open(packet);

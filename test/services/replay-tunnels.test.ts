@@ -1,0 +1,225 @@
+/** Attacks with what somebody on the line of a tunnel recorded: handshakes, packets of the peer and of the gateway. */
+import { expect, it } from "vitest";
+import { refusal } from "../refusal.ts";
+import { bytesOf, describeApp, describeReplicas, type VpnClient } from "./devices-and-tunnels.ts";
+import {
+  confirmAsPeer,
+  connectPeer,
+  directionKeysAsPeer,
+  encapsulateTo,
+  makePeer,
+  openAsPeer,
+  sealAsPeer,
+} from "./vpn-peer.ts";
+
+const data = bytesOf("the quick brown fox");
+const handshakeReplayed = { code: "AlreadyExists", reason: "HANDSHAKE_REPLAYED" };
+const packetReplayed = { code: "AlreadyExists", reason: "PACKET_REPLAYED" };
+const packetReflected = { code: "InvalidArgument", reason: "PACKET_REFLECTED" };
+
+/** A tunnel whose peer encapsulated to the gateway, and the ciphertext that did it. */
+async function connectGiven(vpn: VpnClient) {
+  const { tunnelId } = await vpn.registerPeer({ publicKey: makePeer().publicKey });
+  const { sessionKey, ciphertext } = await encapsulateTo(vpn);
+  await vpn.handshake({ tunnelId, ciphertext });
+  return { tunnelId, sessionKey, ciphertext };
+}
+
+describeApp("a recorded handshake", (start, shared) => {
+  it("does not come back: the packet that was received stays received", async () => {
+    const { vpn } = await shared();
+    const { tunnelId, sessionKey, ciphertext } = await connectGiven(vpn);
+    const packet = sealAsPeer(sessionKey, data);
+    await vpn.receivePacket({ tunnelId, packet });
+    expect(await refusal(vpn.handshake({ tunnelId, ciphertext }))).toEqual(handshakeReplayed);
+    expect(await refusal(vpn.rekey({ tunnelId, ciphertext }))).toEqual(handshakeReplayed);
+    expect(await refusal(vpn.receivePacket({ tunnelId, packet }))).toEqual(packetReplayed);
+    // The session is as it was.
+    expect((await vpn.receivePacket({ tunnelId, packet: sealAsPeer(sessionKey, data) })).data).toEqual(data);
+  });
+
+  it("does not come back after other handshakes and rekeys", async () => {
+    const { vpn } = await shared();
+    const { tunnelId, ciphertext } = await connectGiven(vpn);
+    await vpn.rekey({ tunnelId });
+    const second = (await encapsulateTo(vpn)).ciphertext;
+    await vpn.rekey({ tunnelId, ciphertext: second });
+    await vpn.handshake({ tunnelId });
+    for (const recorded of [ciphertext, second])
+      for (const call of [vpn.handshake, vpn.rekey])
+        expect(await refusal(call({ tunnelId, ciphertext: recorded }))).toEqual(handshakeReplayed);
+  });
+
+  it("does not come back after a restart", async () => {
+    const first = await start();
+    const { tunnelId, sessionKey, ciphertext } = await connectGiven(first.vpn);
+    await first.vpn.receivePacket({ tunnelId, packet: sealAsPeer(sessionKey, data) });
+    await first.close();
+    const { vpn } = await start(first.config);
+    expect(await refusal(vpn.handshake({ tunnelId, ciphertext }))).toEqual(handshakeReplayed);
+    const fresh = await encapsulateTo(vpn);
+    expect(await vpn.handshake({ tunnelId, ciphertext: fresh.ciphertext })).toMatchObject({
+      status: "success",
+    });
+  });
+
+  it("opens one session if 16 callers race with it", async () => {
+    const { vpn } = await shared();
+    const { tunnelId } = await vpn.registerPeer({ publicKey: makePeer().publicKey });
+    const { ciphertext } = await encapsulateTo(vpn);
+    const calls = Array.from({ length: 16 }, () => vpn.handshake({ tunnelId, ciphertext }));
+    const settled = await Promise.allSettled(calls);
+    expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+  });
+
+  it("counts for its tunnel alone", async () => {
+    const { vpn } = await shared();
+    const { ciphertext } = await connectGiven(vpn);
+    const { tunnelId } = await vpn.registerPeer({ publicKey: makePeer().publicKey });
+    expect(await vpn.handshake({ tunnelId, ciphertext })).toMatchObject({ status: "success" });
+  });
+
+  it("is forgotten with its tunnel, and so leaves nothing behind", async () => {
+    const { vpn, tamper } = await shared();
+    const { tunnelId } = await connectGiven(vpn);
+    const countKept = () =>
+      tamper(async (db) => {
+        const rows = await db
+          .selectFrom("vpn_used_ciphertexts")
+          .select("tunnel_id")
+          .where("tunnel_id", "=", tunnelId)
+          .execute();
+        return rows.length;
+      });
+    expect(await countKept()).toBe(1);
+    await vpn.disconnect({ tunnelId });
+    expect(await countKept()).toBe(0);
+  });
+
+  it("is one of 10,000 of a tunnel; after that the gateway encapsulates", async () => {
+    const { vpn, tamper } = await shared();
+    const { tunnelId } = await connectGiven(vpn);
+    await tamper(async (db) => {
+      for (let i = 1; i < 10_000; i += 1000) {
+        const rows = Array.from({ length: Math.min(1000, 10_000 - i) }, (_, j) => ({
+          tunnel_id: tunnelId,
+          ciphertext_hash: String(i + j).padStart(64, "0"),
+        }));
+        await db.insertInto("vpn_used_ciphertexts").values(rows).execute();
+      }
+    });
+    const { ciphertext } = await encapsulateTo(vpn);
+    expect(await refusal(vpn.rekey({ tunnelId, ciphertext }))).toEqual({
+      code: "ResourceExhausted",
+      reason: "HANDSHAKE_LIMIT_REACHED",
+    });
+    expect(await vpn.rekey({ tunnelId })).toMatchObject({ status: "success" });
+  });
+});
+
+describeReplicas("two servers that are handed one recorded handshake", (startTwo) => {
+  it("open one session between them", async () => {
+    const [one, two] = await startTwo();
+    const { tunnelId, ciphertext } = await connectGiven(one.vpn);
+    expect(await refusal(two.vpn.handshake({ tunnelId, ciphertext }))).toEqual(handshakeReplayed);
+    const fresh = await encapsulateTo(one.vpn);
+    const order = { tunnelId, ciphertext: fresh.ciphertext };
+    const calls = Array.from({ length: 16 }, (_, i) => (i % 2 ? one : two).vpn.handshake(order));
+    const settled = await Promise.allSettled(calls);
+    expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+  });
+});
+
+describeApp("a packet that the gateway sealed", (_start, shared) => {
+  it("is refused when it comes back, while the peer opens it", async () => {
+    const { vpn } = await shared();
+    const { tunnelId, sessionKey } = await connectPeer(vpn);
+    const packets = [];
+    for (let i = 0; i < 20; i++) packets.push((await vpn.sendPacket({ tunnelId, data })).packet);
+    for (const packet of packets) {
+      expect(await refusal(vpn.receivePacket({ tunnelId, packet }))).toEqual(packetReflected);
+      expect(openAsPeer(sessionKey, packet)).toEqual(data);
+    }
+    expect((await vpn.receivePacket({ tunnelId, packet: sealAsPeer(sessionKey, data) })).data).toEqual(data);
+  });
+
+  it("is refused on the stream too", async () => {
+    const { vpn } = await shared();
+    const { tunnelId } = await connectPeer(vpn);
+    const { packet } = await vpn.sendPacket({ tunnelId, data });
+    async function* requests() {
+      yield { packet: { case: "receive", value: { tunnelId, packet } } } as const;
+    }
+    const results = [];
+    for await (const { result } of vpn.tunnel(requests())) results.push(result);
+    expect(results).toMatchObject([{ case: "error", value: { reason: "PACKET_REFLECTED" } }]);
+  });
+
+  it("has a vector that does not show how many came before it", async () => {
+    const { vpn } = await shared();
+    const { tunnelId } = await connectPeer(vpn);
+    const packets = await Promise.all(
+      Array.from({ length: 64 }, async () => (await vpn.sendPacket({ tunnelId, data })).packet),
+    );
+    for (let at = 0; at < 12; at += 4) {
+      const parts = packets.map((packet) => Buffer.from(packet.subarray(at, at + 4)).toString("hex"));
+      expect(new Set(parts).size).toBe(64);
+    }
+  });
+});
+
+describeApp("a session with one key per direction", (_start, shared) => {
+  const keyForm = "PER_DIRECTION";
+  const packetInvalid = { code: "InvalidArgument", reason: "PACKET_INVALID" };
+
+  it.each(["the peer", "the gateway"])("has keys that HKDF derives when %s encapsulates", async (by) => {
+    const { vpn } = await shared();
+    const peer = makePeer();
+    const { tunnelId } = await vpn.registerPeer({ publicKey: peer.publicKey });
+    const made = by === "the peer" ? await encapsulateTo(vpn) : undefined;
+    const answer = await vpn.handshake({ tunnelId, keyForm, ...(made && { ciphertext: made.ciphertext }) });
+    expect(answer.keyForm).toBe(keyForm);
+    const sharedSecret = made?.sessionKey ?? peer.decapsulate(answer.ciphertext);
+    const keys = directionKeysAsPeer(sharedSecret, answer.transcript);
+    expect(Uint8Array.from(answer.keyConfirmation)).toEqual(keys.confirm(answer.transcript));
+    const { packet } = await vpn.sendPacket({ tunnelId, data });
+    expect(openAsPeer(keys.fromGateway, packet)).toEqual(data);
+    expect(await refusal(vpn.receivePacket({ tunnelId, packet }))).toEqual(packetInvalid);
+    const sent = sealAsPeer(keys.toGateway, data);
+    expect((await vpn.receivePacket({ tunnelId, packet: sent })).data).toEqual(data);
+    expect(await refusal(vpn.receivePacket({ tunnelId, packet: sent }))).toEqual(packetReplayed);
+    for (const key of [sharedSecret, keys.fromGateway])
+      expect(await refusal(vpn.receivePacket({ tunnelId, packet: sealAsPeer(key, data) }))).toEqual(
+        packetInvalid,
+      );
+  });
+
+  it("keeps its form in a rekey, and another handshake chooses anew", async () => {
+    const { vpn } = await shared();
+    const peer = makePeer();
+    const { tunnelId } = await vpn.registerPeer({ publicKey: peer.publicKey });
+    await vpn.handshake({ tunnelId, keyForm });
+    const rekeyed = await vpn.rekey({ tunnelId });
+    expect(rekeyed.keyForm).toBe(keyForm);
+    const keys = directionKeysAsPeer(peer.decapsulate(rekeyed.ciphertext), rekeyed.transcript);
+    expect(Uint8Array.from(rekeyed.keyConfirmation)).toEqual(keys.confirm(rekeyed.transcript));
+    const packet = sealAsPeer(keys.toGateway, data);
+    expect((await vpn.receivePacket({ tunnelId, packet })).data).toEqual(data);
+
+    const again = await vpn.handshake({ tunnelId, keyForm: "SHARED" });
+    expect(again.keyForm).toBeUndefined();
+    const confirmation = confirmAsPeer(peer.decapsulate(again.ciphertext), again.transcript);
+    expect(Uint8Array.from(again.keyConfirmation)).toEqual(confirmation);
+    expect((await vpn.rekey({ tunnelId })).keyForm).toBeUndefined();
+  });
+
+  it("is refused a form that does not exist", async () => {
+    const { vpn } = await shared();
+    const { tunnelId } = await vpn.registerPeer({ publicKey: makePeer().publicKey });
+    expect(await refusal(vpn.handshake({ tunnelId, keyForm: "BOTH" }))).toEqual({
+      code: "InvalidArgument",
+      reason: "FIELD_INVALID",
+      fields: ["keyForm"],
+    });
+  });
+});
