@@ -21,6 +21,8 @@ export interface DeviceState {
   readonly secretKeyPem: string;
   /** The number of the next reading; numbers may be left out, and are never used twice. */
   readonly nextSequence: number;
+  /** Whether it signs with a context for each use; devices of older versions do not. */
+  readonly signingContexts?: boolean | undefined;
   /** What the device got by authenticating. */
   readonly token?: string | undefined;
   /** RFC 3339. */

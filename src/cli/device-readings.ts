@@ -5,7 +5,6 @@ import {
   type SendTelemetryRequestSchema,
   type StreamTelemetryRequestSchema,
 } from "#gen/iot/iot_service_pb.ts";
-import type { CryptoProvider, SecretKey } from "../crypto/provider.ts";
 import {
   type DeviceState,
   defaultDeviceFile,
@@ -15,6 +14,7 @@ import {
   takeSequences,
   tokenOf,
 } from "./device-file.ts";
+import { type DeviceSigner, signNumberedReading } from "./device-signatures.ts";
 import { exitCodes, usageError } from "./exit.ts";
 import { readData, readLines } from "./files.ts";
 import { withProvider } from "./pem-keys.ts";
@@ -57,7 +57,10 @@ async function send({ operands: [reading = ""], given, output, server }: VerbInp
     const secretKey = await keyOf(provider, path, state);
     const sequence = state.nextSequence;
     takeSequences(path, state, 1);
-    const request = await signReading(provider, secretKey, { deviceId: state.deviceId, telemetry, sequence });
+    const request = await signReading(
+      { provider, secretKey, state },
+      { deviceId: state.deviceId, telemetry, sequence },
+    );
     const answer = await asDevice(server, state).ask(method.sendTelemetry, request);
     output.answer(method.sendTelemetry.output, answer, () => describe(sequence, answer));
     return answer.verified ? exitCodes.done : exitCodes.no;
@@ -71,7 +74,7 @@ async function stream({ operands: [file = "-"], given, output, server }: VerbInp
     const secretKey = await keyOf(provider, path, state);
     let answered = state.nextSequence;
     let areAllVerified = true;
-    const requests = signLines(provider, secretKey, { path, state, lines: readLines(file) });
+    const requests = signLines({ provider, secretKey, state }, { path, state, lines: readLines(file) });
     for await (const answer of asDevice(server, state).stream(method.streamTelemetry, requests)) {
       const sequence = answered;
       answered += 1;
@@ -83,8 +86,7 @@ async function stream({ operands: [file = "-"], given, output, server }: VerbInp
 }
 
 async function* signLines(
-  provider: CryptoProvider,
-  secretKey: SecretKey,
+  signer: DeviceSigner,
   {
     path,
     state,
@@ -98,25 +100,20 @@ async function* signLines(
     if (line === "") continue;
     if (sequence === kept.nextSequence) kept = takeSequences(path, kept, sequencesAtOnce);
     const telemetry = Uint8Array.from(Buffer.from(line));
-    yield { reading: await signReading(provider, secretKey, { deviceId, telemetry, sequence }) };
+    yield { reading: await signReading(signer, { deviceId, telemetry, sequence }) };
     sequence += 1;
   }
 }
 
-/** Signs the 8 bytes of the number, big-endian, and the reading; see proto/iot. */
 async function signReading(
-  provider: CryptoProvider,
-  secretKey: SecretKey,
+  signer: DeviceSigner,
   reading: {
     readonly deviceId: string;
     readonly telemetry: Uint8Array<ArrayBuffer>;
     readonly sequence: number;
   },
 ): Promise<MessageInitShape<typeof SendTelemetryRequestSchema>> {
-  const message = Buffer.alloc(8 + reading.telemetry.length);
-  message.writeBigUInt64BE(BigInt(reading.sequence));
-  message.set(reading.telemetry, 8);
-  return { ...reading, signature: Uint8Array.from(await provider.sign(secretKey, message)) };
+  return { ...reading, signature: await signNumberedReading(signer, reading.sequence, reading.telemetry) };
 }
 
 /** The device calls with its own token if it has one, else with that of the person. */

@@ -9,6 +9,7 @@ import {
   reserveDevice,
   writeDevice,
 } from "./device-file.ts";
+import { signChallenge } from "./device-signatures.ts";
 import { distrust, exitCodes } from "./exit.ts";
 import { readText } from "./files.ts";
 import { facts, listing, time } from "./output.ts";
@@ -32,7 +33,9 @@ export const deviceVerbs: readonly Verb[] = [
         offers: "files",
       },
     },
-    meaning: "Makes an ML-DSA-44 key that stays here, and registers its public half.",
+    meaning:
+      "Makes an ML-DSA-44 key that stays here, and registers its public half. The device signs challenges and readings with\n" +
+      "a context for each use.",
     example: "qsp device register thermometer --device thermometer.json",
     run: register,
   },
@@ -88,9 +91,19 @@ async function register({ operands: [deviceName = ""], given, output, server }: 
     const file = reserveDevice(path);
     try {
       const publicKeyPem = publicKey.toPem();
-      const answer = await server.ask(method.registerDevice, { ...about, publicKeyPem });
+      const answer = await server.ask(method.registerDevice, {
+        ...about,
+        publicKeyPem,
+        signingContexts: true,
+      });
       const { deviceId } = answer;
-      file.keep({ url: server.url, deviceId, secretKeyPem: secretKey.toPem(), nextSequence: 1 });
+      file.keep({
+        url: server.url,
+        deviceId,
+        secretKeyPem: secretKey.toPem(),
+        nextSequence: 1,
+        signingContexts: true,
+      });
       output.answer(method.registerDevice.output, answer, () =>
         facts({ device: deviceId, name: deviceName, algorithm: deviceAlgorithm, key: path }),
       );
@@ -113,7 +126,7 @@ async function authenticate({ given, output, server }: VerbInput): Promise<numbe
     const { challenge } = await anonymous.ask(method.issueChallenge, { deviceId });
     if (challenge.length !== 32)
       throw distrust(`${server.url} gave a challenge of ${challenge.length} bytes, not 32`);
-    const signature = Uint8Array.from(await provider.sign(secretKey, challenge));
+    const signature = await signChallenge({ provider, secretKey, state }, challenge);
     const answer = await anonymous.ask(method.authenticate, { deviceId, challenge, signature });
     const { authenticated, reason, token, expiresAt } = answer;
     const tokenExpiresAt = expiresAt && timestampDate(expiresAt).toISOString();

@@ -9,7 +9,14 @@ import type { Server } from "./server.ts";
 /** 96 bits of initialization vector and 128 of tag (NIST SP 800-38D, sections 5.2.1.1 and 5.2.1.2). */
 const ivBytes = 12;
 const tagBytes = 16;
-const confirmationInfo = "quantum-safe-playground vpn key confirmation";
+/** What a handshake asks for: one key per direction. */
+const keyForm = "PER_DIRECTION";
+/** The labels of HKDF (RFC 5869, section 3.2). */
+const infos = {
+  toGateway: "quantum-safe-playground vpn peer to gateway",
+  fromGateway: "quantum-safe-playground vpn gateway to peer",
+  confirmation: "quantum-safe-playground vpn key confirmation per direction",
+} as const;
 
 /** The gateway as a peer knows it. */
 export interface GatewayKeys {
@@ -31,7 +38,7 @@ export interface HandshakeParts {
 
 /**
  * Encapsulates to the gateway's key, and checks that whoever answers is the gateway, about this tunnel, this peer and
- * this ciphertext, with the same session key.
+ * this ciphertext, with the same keys: one for each direction.
  *
  * The transcript does not name the gateway's encapsulation key: the caller must have seen that the identity signed it.
  *
@@ -40,21 +47,22 @@ export interface HandshakeParts {
 export async function shakeHands(parts: HandshakeParts): Promise<PeerSession> {
   const { provider, server, gateway, tunnelId, peerPublicKey } = parts;
   const { ciphertext, sharedSecret } = await provider.encapsulate(gateway.kem);
-  const session = new PeerSession(sharedSecret);
+  const peerHash = hash("sha256", peerPublicKey.exportRaw(), "hex");
+  const transcript = `${tunnelId}:${Buffer.from(ciphertext).toString("base64")}:${peerHash}`;
+  const session = new PeerSession(sharedSecret, transcript);
   try {
     const answer = await server.ask(VpnService.method.handshake, {
       tunnelId,
       ciphertext: Uint8Array.from(ciphertext),
+      keyForm,
     });
-    const peerHash = hash("sha256", peerPublicKey.exportRaw(), "hex");
-    const transcript = `${tunnelId}:${Buffer.from(ciphertext).toString("base64")}:${peerHash}`;
     if (answer.transcript !== transcript)
       throw distrust("the gateway's transcript is not that of this handshake");
     const isSigned = await provider.verify(gateway.identity, Buffer.from(transcript), answer.signature);
     if (!isSigned)
       throw distrust("the gateway did not sign the handshake with the identity that it had before");
     if (!session.isConfirmed(transcript, answer.keyConfirmation))
-      throw distrust("the gateway does not have the same session key");
+      throw distrust("the gateway does not have the same session keys");
     return session;
   } catch (error) {
     session.close();
@@ -62,27 +70,38 @@ export async function shakeHands(parts: HandshakeParts): Promise<PeerSession> {
   }
 }
 
-/** A session key in memory, and the packets under it. */
+/** The keys of a session in memory, and the packets under them. */
 export class PeerSession {
-  readonly #sessionKey: Uint8Array;
+  readonly #toGateway: Uint8Array;
+  readonly #fromGateway: Uint8Array;
+  readonly #confirmation: Uint8Array;
   /** Initialization vectors of packets that were opened. */
   readonly #opened = new Set<string>();
 
-  /** @param sessionKey 32 bytes; overwritten by `close` */
-  constructor(sessionKey: Uint8Array) {
-    this.#sessionKey = sessionKey;
+  /**
+   * Derives the keys (proto/vpn, VpnService, keyForm PER_DIRECTION).
+   *
+   * @param sharedSecret 32 bytes; overwritten at once.
+   * @param transcript that the peer writes itself.
+   */
+  constructor(sharedSecret: Uint8Array, transcript: string) {
+    const salt = hash("sha256", transcript, "buffer");
+    const derive = (info: string) => new Uint8Array(hkdfSync("sha256", sharedSecret, salt, info, 32));
+    this.#toGateway = derive(infos.toGateway);
+    this.#fromGateway = derive(infos.fromGateway);
+    this.#confirmation = derive(infos.confirmation);
+    wipe(sharedSecret);
   }
 
-  /** Tells whether somebody who has this confirmation has the session key. */
+  /** Tells whether the sender of this confirmation has the same keys. */
   isConfirmed(transcript: string, confirmation: Uint8Array): boolean {
-    const key = Buffer.from(hkdfSync("sha256", this.#sessionKey, "", confirmationInfo, 32));
-    return equalBytes(createHmac("sha256", key).update(transcript).digest(), confirmation);
+    return equalBytes(createHmac("sha256", this.#confirmation).update(transcript).digest(), confirmation);
   }
 
   /** @returns initialization vector, ciphertext, tag */
   seal(data: Uint8Array): Uint8Array<ArrayBuffer> {
     const iv = randomBytes(ivBytes);
-    const cipher = createCipheriv("aes-256-gcm", this.#sessionKey, iv);
+    const cipher = createCipheriv("aes-256-gcm", this.#toGateway, iv);
     return Uint8Array.from(Buffer.concat([iv, cipher.update(data), cipher.final(), cipher.getAuthTag()]));
   }
 
@@ -90,13 +109,13 @@ export class PeerSession {
   open(packet: Uint8Array): Uint8Array {
     if (packet.length < ivBytes + tagBytes) throw distrust("the gateway sent a packet that is too short");
     const iv = packet.subarray(0, ivBytes);
-    const decipher = createDecipheriv("aes-256-gcm", this.#sessionKey, iv, { authTagLength: tagBytes });
+    const decipher = createDecipheriv("aes-256-gcm", this.#fromGateway, iv, { authTagLength: tagBytes });
     decipher.setAuthTag(packet.subarray(-tagBytes));
     let data: Uint8Array;
     try {
       data = Buffer.concat([decipher.update(packet.subarray(ivBytes, -tagBytes)), decipher.final()]);
     } catch {
-      throw distrust("the gateway sent a packet that is not under the session key");
+      throw distrust("the gateway sent a packet that is not under its session key");
     }
     const name = Buffer.from(iv).toString("latin1");
     if (this.#opened.has(name)) throw distrust("the gateway sent a packet again");
@@ -105,6 +124,6 @@ export class PeerSession {
   }
 
   close(): void {
-    wipe(this.#sessionKey);
+    wipe(this.#toGateway, this.#fromGateway, this.#confirmation);
   }
 }

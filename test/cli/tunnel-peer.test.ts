@@ -1,4 +1,4 @@
-import { createHmac, hash, hkdfSync } from "node:crypto";
+import { hash } from "node:crypto";
 import { createRouterTransport } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
@@ -7,7 +7,7 @@ import type { Server } from "../../src/cli/server.ts";
 import { type HandshakeParts, PeerSession, shakeHands } from "../../src/cli/tunnel-peer.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider, KeyPair } from "../../src/crypto/provider.ts";
-import { openAsPeer, sealAsPeer } from "../services/vpn-peer.ts";
+import { confirmAsPeer, directionKeysAsPeer, openAsPeer, sealAsPeer } from "../services/vpn-peer.ts";
 
 let provider: CryptoProvider;
 /** Key pairs of a gateway, of somebody else, and of the peer. */
@@ -30,26 +30,27 @@ interface Deviation {
   readonly kem?: "otherKem";
   readonly identity?: "otherIdentity";
   readonly transcriptOf?: (genuine: string) => string;
+  /** Whether it has one key for both directions, although it was asked for two. */
+  readonly isShared?: true;
 }
 
 /** A gateway that answers handshakes as the proto says, but for what the test is about. */
 function gatewayThat(deviation: Deviation): HandshakeParts {
   const transport = createRouterTransport(({ service }) => {
     service(VpnService, {
-      async handshake({ tunnelId, ciphertext }) {
+      async handshake({ tunnelId, ciphertext, keyForm }) {
+        expect(keyForm).toBe("PER_DIRECTION");
         const secret = await provider.decapsulate(keys[deviation.kem ?? "kem"].secretKey, ciphertext);
         const peerHash = hash("sha256", keys.peer.publicKey.exportRaw(), "hex");
         const genuine = `${tunnelId}:${Buffer.from(ciphertext).toString("base64")}:${peerHash}`;
         const transcript = deviation.transcriptOf?.(genuine) ?? genuine;
-        const confirmationKey = Buffer.from(
-          hkdfSync("sha256", secret, "", "quantum-safe-playground vpn key confirmation", 32),
-        );
+        const { confirm } = directionKeysAsPeer(secret, transcript);
         return {
           transcript,
           signature: Uint8Array.from(
             await provider.sign(keys[deviation.identity ?? "identity"].secretKey, Buffer.from(transcript)),
           ),
-          keyConfirmation: Uint8Array.from(createHmac("sha256", confirmationKey).update(transcript).digest()),
+          keyConfirmation: deviation.isShared ? confirmAsPeer(secret, transcript) : confirm(transcript),
         };
       },
     });
@@ -84,6 +85,7 @@ describe("a peer's handshake", () => {
   const deviations = {
     "a signature of another identity": { identity: "otherIdentity" },
     "a gateway that does not come to the same session key": { kem: "otherKem" },
+    "a gateway that has one key for both directions": { isShared: true },
     "a transcript of another tunnel": { transcriptOf: (genuine) => genuine.replace("tunnel-1", "tunnel-2") },
     "a transcript of another peer": {
       transcriptOf: (genuine) => genuine.replace(/:[0-9a-f]{64}$/, `:${"0".repeat(64)}`),
@@ -99,16 +101,22 @@ describe("a peer's handshake", () => {
 });
 
 describe("a peer's session", () => {
-  const sessionKey = new Uint8Array(32).fill(7);
-  const newSession = (): PeerSession => new PeerSession(Uint8Array.from(sessionKey));
+  const secret = new Uint8Array(32).fill(7);
+  const { toGateway, fromGateway } = directionKeysAsPeer(secret, "a transcript");
+  const newSession = (): PeerSession => new PeerSession(Uint8Array.from(secret), "a transcript");
   const data = Buffer.from("a packet");
 
   it("seals packets that another who has the key opens", () => {
-    expect(openAsPeer(sessionKey, newSession().seal(data))).toEqual(Uint8Array.from(data));
+    expect(openAsPeer(toGateway, newSession().seal(data))).toEqual(Uint8Array.from(data));
   });
 
   it("opens packets of another who has the key", () => {
-    expect(Buffer.from(newSession().open(sealAsPeer(sessionKey, data)))).toEqual(data);
+    expect(Buffer.from(newSession().open(sealAsPeer(fromGateway, data)))).toEqual(data);
+  });
+
+  it("does not open its own packets", () => {
+    const session = newSession();
+    expect(() => session.open(session.seal(data))).toThrow(CliError);
   });
 
   it("seals each packet with an initialization vector of its own", () => {
@@ -121,13 +129,13 @@ describe("a peer's session", () => {
 
   it("refuses a packet that comes a second time", () => {
     const session = newSession();
-    const packet = sealAsPeer(sessionKey, data);
+    const packet = sealAsPeer(fromGateway, data);
     session.open(packet);
     expect(() => session.open(packet)).toThrow(CliError);
   });
 
   it.each([0, 12, 19, 20, 35])("refuses a packet with a bit of byte %i changed", (at) => {
-    const packet = sealAsPeer(sessionKey, data);
+    const packet = sealAsPeer(fromGateway, data);
     packet[at] = (packet[at] ?? 0) ^ 1;
     expect(() => newSession().open(packet)).toThrow(CliError);
   });
@@ -136,9 +144,9 @@ describe("a peer's session", () => {
     expect(() => newSession().open(new Uint8Array(length))).toThrow(CliError);
   });
 
-  it("overwrites its key when it is closed", () => {
-    const key = Uint8Array.from(sessionKey);
-    new PeerSession(key).close();
-    expect(key).toEqual(new Uint8Array(32));
+  it("overwrites the shared secret", () => {
+    const given = Uint8Array.from(secret);
+    new PeerSession(given, "a transcript").close();
+    expect(given).toEqual(new Uint8Array(32));
   });
 });

@@ -1,0 +1,42 @@
+/** What a device signs, and under which context (proto/iot, IotService; FIPS 204, section 5.2). */
+import type { CryptoProvider, SecretKey } from "../crypto/provider.ts";
+import type { DeviceState } from "./device-file.ts";
+
+/** The context of each use, for devices that registered with signing contexts. */
+const contexts = {
+  challenge: Buffer.from("qsp-iot-challenge-v1"),
+  numberedReading: Buffer.from("qsp-iot-numbered-reading-v1"),
+} as const;
+
+/** A device's key, and whether it signs with contexts. */
+export interface DeviceSigner {
+  readonly provider: CryptoProvider;
+  readonly secretKey: SecretKey;
+  readonly state: Pick<DeviceState, "signingContexts">;
+}
+
+/** Signs the 32 bytes of a challenge. */
+export function signChallenge(signer: DeviceSigner, challenge: Uint8Array): Promise<Uint8Array<ArrayBuffer>> {
+  return signAs(signer, "challenge", challenge);
+}
+
+/** Signs a reading with its number: 8 bytes, big-endian, and then the telemetry. */
+export function signNumberedReading(
+  signer: DeviceSigner,
+  sequence: number,
+  telemetry: Uint8Array,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const message = Buffer.alloc(8 + telemetry.length);
+  message.writeBigUInt64BE(BigInt(sequence));
+  message.set(telemetry, 8);
+  return signAs(signer, "numberedReading", message);
+}
+
+async function signAs(
+  { provider, secretKey, state }: DeviceSigner,
+  use: keyof typeof contexts,
+  message: Uint8Array,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const options = state.signingContexts === true ? { context: contexts[use] } : {};
+  return Uint8Array.from(await provider.sign(secretKey, message, options));
+}
