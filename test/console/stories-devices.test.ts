@@ -80,6 +80,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
           deviceType: "thermometer",
           publicKey: expect.stringMatching(/^[\w+/=]{1752}$/),
           vendorPublicKey: expect.stringMatching(/^[\w+/=]{3456}$/),
+          signingContexts: true,
         },
       ]);
     });

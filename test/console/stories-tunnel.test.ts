@@ -40,8 +40,9 @@ function forgeHandshake(tunnelId: unknown, publicKey: string): Record<string, un
   const { cipherText, sharedSecret } = ml_kem1024.encapsulate(Buffer.from(publicKey, "base64"));
   const keyHash = createHash("sha256").update(Buffer.from(publicKey, "base64")).digest("hex");
   const transcript = `${tunnelId}:${toBase64(cipherText)}:${keyHash}`;
-  const info = "quantum-safe-playground vpn key confirmation";
-  const confirmationKey = new Uint8Array(hkdfSync("sha256", sharedSecret, "", info, 32));
+  const info = "quantum-safe-playground vpn key confirmation per direction";
+  const salt = createHash("sha256").update(transcript).digest();
+  const confirmationKey = new Uint8Array(hkdfSync("sha256", sharedSecret, salt, info, 32));
   const keyConfirmation = createHmac("sha256", confirmationKey).update(transcript).digest("base64");
   return { ciphertext: toBase64(cipherText), transcript, keyConfirmation };
 }
@@ -106,6 +107,14 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
       await runSteps(page(), meeting, registering);
       expect(calls.map((call) => call.postDataJSON())).toEqual([
         { peerName: "Phone", publicKey: expect.stringMatching(/^[\w+/=]{2092}$/) },
+      ]);
+    });
+
+    it("asks for one key per direction", async () => {
+      const calls = recordCalls(page(), "Handshake");
+      await runSteps(page(), ...toSession);
+      expect(calls.map((call) => call.postDataJSON())).toEqual([
+        { tunnelId: expect.any(String), keyForm: "PER_DIRECTION" },
       ]);
     });
 

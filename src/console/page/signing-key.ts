@@ -9,8 +9,8 @@ export interface SigningKey {
   readonly algorithm: SigningAlgorithm;
   readonly publicKey: Uint8Array;
   readonly secretKeyBytes: number;
-  /** Signs the message itself, with an empty context (FIPS 204, section 5.2). */
-  sign(message: Uint8Array): Uint8Array;
+  /** Signs the message itself, with a context (FIPS 204, section 5.2); an empty one if none is given. */
+  sign(message: Uint8Array, context?: Uint8Array): Uint8Array;
 }
 
 /** Makes a key pair (FIPS 204, section 5.1). */
@@ -22,7 +22,7 @@ export async function makeSigningKey(algorithm: SigningAlgorithm): Promise<Signi
     algorithm,
     publicKey,
     secretKeyBytes: secretKey.length,
-    sign: (message) => signer.sign(message, secretKey),
+    sign: (message, context = new Uint8Array()) => signer.sign(message, secretKey, { context }),
   };
 }
 

@@ -1,4 +1,7 @@
-/** The browser's end of a tunnel, as VpnService in the proto says: AES-256-GCM, HKDF and HMAC of the browser itself. */
+/**
+ * The browser's end of a tunnel with one key per direction, as VpnService in the proto says: AES-256-GCM, HKDF and HMAC of
+ * the browser itself.
+ */
 import { sha256 } from "./algorithms.ts";
 import { toBase64 } from "./base64.ts";
 import { Failure } from "./failure.ts";
@@ -10,32 +13,47 @@ const tagBytes = 16;
 /** Bytes that a packet has more than what it carries. */
 export const packetOverhead = ivBytes + tagBytes;
 
-const confirmationInfo = toUtf8("quantum-safe-playground vpn key confirmation");
+/** What a handshake asks for: one key per direction. */
+export const keyForm = "PER_DIRECTION";
+
+/** The labels of HKDF (RFC 5869, section 3.2). */
+const infos = {
+  toGateway: toUtf8("quantum-safe-playground vpn peer to gateway"),
+  fromGateway: toUtf8("quantum-safe-playground vpn gateway to peer"),
+  confirmation: toUtf8("quantum-safe-playground vpn key confirmation per direction"),
+} as const;
 
 /** One end of a session: who has it can seal and open packets. */
 export interface TunnelEnd {
-  /** Makes a packet: vector, ciphertext, tag. */
+  /** Makes a packet for the gateway: vector, ciphertext, tag. */
   seal(data: Uint8Array): Promise<Uint8Array>;
-  /** @returns undefined for a packet that was changed, or is under another key */
+  /** Opens a packet of the gateway. @returns undefined if it was changed, or is under another key */
   open(packet: Uint8Array): Promise<Uint8Array | undefined>;
-  /** HMAC-SHA-256 of a transcript under a key that HKDF-SHA-256 derives from the session key. */
+  /** HMAC-SHA-256 of a transcript under a key that HKDF-SHA-256 derives from the shared secret. */
   confirm(transcript: string): Promise<Uint8Array>;
 }
 
-/** @param sharedSecret 32 bytes, which are the session key */
-export async function makeTunnelEnd(sharedSecret: Uint8Array): Promise<TunnelEnd> {
+/**
+ * Derives the keys of an end.
+ *
+ * @param sharedSecret 32 bytes.
+ * @param ownTranscript the transcript that this end writes itself.
+ */
+export async function makeTunnelEnd(sharedSecret: Uint8Array, ownTranscript: string): Promise<TunnelEnd> {
   const subtle = requireSubtle();
-  const secret = Uint8Array.from(sharedSecret);
-  const packetKey = await subtle.importKey("raw", secret, "AES-GCM", false, ["encrypt", "decrypt"]);
-  const rootKey = await subtle.importKey("raw", secret, "HKDF", false, ["deriveKey"]);
-  // RFC 5869, section 2.2: without a salt.
-  const derivation = { name: "HKDF", hash: "SHA-256", salt: new Uint8Array(), info: confirmationInfo };
-  const form = { name: "HMAC", hash: "SHA-256", length: 256 };
-  const confirmationKey = await subtle.deriveKey(derivation, rootKey, form, false, ["sign"]);
+  const rootKey = await subtle.importKey("raw", Uint8Array.from(sharedSecret), "HKDF", false, ["deriveKey"]);
+  const salt = Uint8Array.from(await sha256(toUtf8(ownTranscript)));
+  const derive = (info: keyof typeof infos, form: AesKeyGenParams | HmacKeyGenParams, use: KeyUsage) =>
+    subtle.deriveKey({ name: "HKDF", hash: "SHA-256", salt, info: infos[info] }, rootKey, form, false, [use]);
+  const aes = { name: "AES-GCM", length: 256 };
+  const toGateway = await derive("toGateway", aes, "encrypt");
+  const fromGateway = await derive("fromGateway", aes, "decrypt");
+  const hmac = { name: "HMAC", hash: "SHA-256", length: 256 };
+  const confirmationKey = await derive("confirmation", hmac, "sign");
   return {
     async seal(data) {
       const iv = crypto.getRandomValues(new Uint8Array(ivBytes));
-      const sealed = await subtle.encrypt({ name: "AES-GCM", iv }, packetKey, Uint8Array.from(data));
+      const sealed = await subtle.encrypt({ name: "AES-GCM", iv }, toGateway, Uint8Array.from(data));
       const packet = new Uint8Array(ivBytes + sealed.byteLength);
       packet.set(iv);
       packet.set(new Uint8Array(sealed), ivBytes);
@@ -45,7 +63,7 @@ export async function makeTunnelEnd(sharedSecret: Uint8Array): Promise<TunnelEnd
       const iv = packet.slice(0, ivBytes);
       try {
         return new Uint8Array(
-          await subtle.decrypt({ name: "AES-GCM", iv }, packetKey, packet.slice(ivBytes)),
+          await subtle.decrypt({ name: "AES-GCM", iv }, fromGateway, packet.slice(ivBytes)),
         );
       } catch {
         // Web Cryptography, AES-GCM, "decrypt": whatever is wrong is one and the same error.

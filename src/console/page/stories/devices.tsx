@@ -11,6 +11,7 @@ import { makeSigningKey, type SigningKey } from "../signing-key.ts";
 import { resultOf, Step, useStep } from "../step.tsx";
 import { Story } from "../story.tsx";
 import { areEqual, formatBytes } from "../values.ts";
+import { challengeContext } from "./devices/contexts.ts";
 import { Firmware } from "./devices/firmware.tsx";
 import { Readings } from "./devices/readings.tsx";
 import { DeviceToken } from "./devices/token.tsx";
@@ -36,6 +37,7 @@ export function Page() {
         deviceType: "thermometer",
         publicKey: device.publicKey,
         vendorPublicKey: vendor.publicKey,
+        signingContexts: true,
       });
       return {
         deviceId,
@@ -52,10 +54,10 @@ export function Page() {
     async ({ call }) => {
       const { deviceId, device } = resultOf(registering);
       const { challenge } = await call(issueChallenge, { deviceId }, asDevice);
-      const signature = device.sign(challenge);
+      const signature = device.sign(challenge, challengeContext);
       const answer = await call(authenticate, { deviceId, challenge, signature }, asDevice);
       const signer = await loadSigner(device.algorithm);
-      const validHere = signer.verify(signature, challenge, device.publicKey);
+      const validHere = signer.verify(signature, challenge, device.publicKey, challengeContext);
       return { challenge, signature, ...answer, token: answer.token ?? "", validHere };
     },
     [registering],
@@ -73,10 +75,11 @@ export function Page() {
       const { deviceId, device } = resultOf(registering);
       const { challenge } = await call(issueChallenge, { deviceId }, asDevice);
       const other = await makeSigningKey("ML-DSA-44");
-      const signature = other.sign(challenge);
+      const signature = other.sign(challenge, challengeContext);
       const answer = await call(authenticate, { deviceId, challenge, signature }, asDevice);
       const signer = await loadSigner(device.algorithm);
-      return { ...answer, validHere: signer.verify(signature, challenge, device.publicKey) };
+      const validHere = signer.verify(signature, challenge, device.publicKey, challengeContext);
+      return { ...answer, validHere };
     },
     [registering],
   );
@@ -135,7 +138,8 @@ export function Page() {
       >
         <p>
           The server learns the device's public key, and which vendor may sign firmware for it. It never sees
-          a secret.
+          a secret. The device asks for signing contexts: it signs challenges and readings under different
+          names, so that a signature for one is never valid for the other.
         </p>
         <div class="fields">
           <TextField label="Name of the device" value={name} onChange={setName} />
@@ -163,8 +167,8 @@ export function Page() {
         )}
       >
         <p>
-          The challenge is 32 random bytes, for this device alone, once, within 60 seconds. Only who has the
-          secret key can sign it. There is no password that could leak.
+          The challenge is 32 bytes that nobody can guess, for this device alone, once, within 60 seconds.
+          Only who has the secret key can sign it. There is no password that could leak.
         </p>
       </Step>
       <Step

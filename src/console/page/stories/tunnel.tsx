@@ -11,7 +11,7 @@ import { TextField } from "../parts/fields.tsx";
 import { SizeChart } from "../parts/size-chart.tsx";
 import { resultOf, Step, useStep } from "../step.tsx";
 import { Story } from "../story.tsx";
-import { makeTunnelEnd, type TunnelEnd } from "../tunnel-end.ts";
+import { keyForm, makeTunnelEnd, type TunnelEnd, transcriptOf } from "../tunnel-end.ts";
 import { formatBytes } from "../values.ts";
 import { checkHandshake, isTrusted, toChecks } from "./tunnel/handshake.ts";
 import { Intermediary } from "./tunnel/intermediary.tsx";
@@ -49,13 +49,13 @@ export function Page() {
     async ({ call }) => {
       const { tunnelId, publicKey, secretKey } = resultOf(registering);
       const { identityPublicKey } = resultOf(meeting);
-      const answer = await call(handshake, { tunnelId });
+      const answer = await call(handshake, { tunnelId, keyForm });
       const { signature, transcript, ciphertext } = answer;
       const { valid } = await call(verifyHandshake, { signature, transcript });
       const startedAt = performance.now();
       const sharedSecret = (await loadKem("ML-KEM-1024")).decapsulate(ciphertext, secretKey);
       const ms = performance.now() - startedAt;
-      const made = await makeTunnelEnd(sharedSecret);
+      const made = await makeTunnelEnd(sharedSecret, await transcriptOf(tunnelId, ciphertext, publicKey));
       const findings = await checkHandshake(answer, made, { tunnelId, publicKey, identityPublicKey });
       end.current = isTrusted(findings) ? made : undefined;
       return { ...answer, publicKey, sharedSecret, valid, findings, ms };
@@ -159,7 +159,7 @@ export function Page() {
             <Bytes label="Ciphertext" value={ciphertext} />
             <Transcript text={transcript} />
             <Bytes label="Signature over the transcript" value={signature} />
-            <Bytes label="Session key, computed here" value={sharedSecret} />
+            <Bytes label="Shared secret, computed here" value={sharedSecret} />
             <Bytes label="Key confirmation" value={keyConfirmation} />
             <Checks
               checks={[
@@ -180,7 +180,8 @@ export function Page() {
         <p>
           The gateway encapsulates a secret to your public key. The transcript says which tunnel this is, what
           was sent, and the hash of the key it was sent to; the gateway signs it. Your browser opens the
-          ciphertext, writes the transcript itself from what it knows, and compares.
+          ciphertext, writes the transcript itself from what it knows, and compares. Out of the secret and the
+          transcript, both ends derive one key for each direction.
         </p>
       </Step>
       <Packets registering={registering} shaking={shaking} end={end} />

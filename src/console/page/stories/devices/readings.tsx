@@ -8,6 +8,7 @@ import { TextField } from "../../parts/fields.tsx";
 import type { SigningKey } from "../../signing-key.ts";
 import { resultOf, Step, type StepState, useStep } from "../../step.tsx";
 import { flipBit, formatBytes, formatNumber, toUtf8 } from "../../values.ts";
+import { numberedReadingContext } from "./contexts.ts";
 
 const { sendTelemetry } = IotService.method;
 const claim = "the device's signature over sequence and reading";
@@ -30,7 +31,12 @@ export function Readings({ registering, authenticating }: ReadingsProps) {
       setLastSequence(sequence);
       const telemetry = toUtf8(text);
       const signed = signedBytes(sequence, telemetry);
-      const reading = { deviceId, telemetry, sequence, signature: device.sign(signed) };
+      const reading = {
+        deviceId,
+        telemetry,
+        sequence,
+        signature: device.sign(signed, numberedReadingContext),
+      };
       const { verified, reason } = await call(sendTelemetry, reading, { token });
       return { reading, signed, verified, reason, validHere: await isSigned(device, reading) };
     },
@@ -81,7 +87,8 @@ export function Readings({ registering, authenticating }: ReadingsProps) {
       >
         <p>
           Each reading has a number, one higher than the last. The device signs the number's 8 bytes and then
-          the reading, so neither can be changed without the other. The call goes with the device's own token.
+          the reading, so neither can be changed without the other. The first reading also tells the server
+          that this device numbers all of them. The call goes with the device's own token.
         </p>
         <div class="fields">
           <TextField label="Reading" value={text} onChange={setText} />
@@ -143,7 +150,8 @@ interface Reading {
 
 async function isSigned({ algorithm, publicKey }: SigningKey, reading: Reading): Promise<boolean> {
   const signer = await loadSigner(algorithm);
-  return signer.verify(reading.signature, signedBytes(reading.sequence, reading.telemetry), publicKey);
+  const signed = signedBytes(reading.sequence, reading.telemetry);
+  return signer.verify(reading.signature, signed, publicKey, numberedReadingContext);
 }
 
 /** What a device signs of a reading: 8 bytes of its sequence, big-endian, and then what was measured. */

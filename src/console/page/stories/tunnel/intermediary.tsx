@@ -6,7 +6,7 @@ import { type Check, Checks } from "../../parts/checks.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { makeSigningKey } from "../../signing-key.ts";
 import { resultOf, Step, type StepState, useStep } from "../../step.tsx";
-import { makeTunnelEnd, transcriptOf } from "../../tunnel-end.ts";
+import { keyForm, makeTunnelEnd, transcriptOf } from "../../tunnel-end.ts";
 import { areEqual, toUtf8 } from "../../values.ts";
 import { checkHandshake, type GatewayHalf, isTrusted, toChecks } from "./handshake.ts";
 import { readTranscript } from "./transcript.tsx";
@@ -26,9 +26,9 @@ export function Intermediary({ meeting }: IntermediaryProps) {
       const hers = kem.keygen();
       // On the way to the gateway: her key goes instead of yours.
       const { tunnelId } = await call(registerPeer, { peerName: "Laptop", publicKey: hers.publicKey });
-      const answer = await call(handshake, { tunnelId });
+      const answer = await call(handshake, { tunnelId, keyForm });
       const withGateway = kem.decapsulate(answer.ciphertext, hers.secretKey);
-      const gatewaySide = await makeTunnelEnd(withGateway);
+      const gatewaySide = await makeTunnelEnd(withGateway, answer.transcript);
       const readsGateway = areEqual(await gatewaySide.confirm(answer.transcript), answer.keyConfirmation);
       // On the way back: a ciphertext of her own, which your key opens.
       const { cipherText: ciphertext, sharedSecret: withYou } = kem.encapsulate(yours.publicKey);
@@ -43,18 +43,18 @@ export function Intermediary({ meeting }: IntermediaryProps) {
       const { identityPublicKey } = resultOf(meeting);
       const { tunnelId, yours, answer, ciphertext, withYou } = resultOf(swapping);
       const kem = await loadKem("ML-KEM-1024");
-      const end = await makeTunnelEnd(kem.decapsulate(ciphertext, yours.secretKey));
+      const transcript = await transcriptOf(tunnelId, ciphertext, yours.publicKey);
+      const end = await makeTunnelEnd(kem.decapsulate(ciphertext, yours.secretKey), transcript);
       const known = { tunnelId, publicKey: yours.publicKey, identityPublicKey };
-      const forger = await makeTunnelEnd(withYou);
-      const forge = async (transcript: string, signature: Uint8Array): Promise<GatewayHalf> => ({
+      const forger = await makeTunnelEnd(withYou, transcript);
+      const forge = async (text: string, signature: Uint8Array): Promise<GatewayHalf> => ({
         ciphertext,
-        transcript,
+        transcript: text,
         signature,
-        // She has the key of your side, so this she can compute.
-        keyConfirmation: await forger.confirm(transcript),
+        // She has the keys of your side, so this she can compute.
+        keyConfirmation: await forger.confirm(text),
       });
 
-      const transcript = await transcriptOf(tunnelId, ciphertext, yours.publicKey);
       const identity = await makeSigningKey("ML-DSA-65");
       const ownSignature = identity.sign(toUtf8(transcript));
       const passedOn = await forge(answer.transcript, answer.signature);

@@ -95,9 +95,10 @@ export function Packets({ registering, shaking, end }: PacketsProps) {
         )}
       >
         <p>
-          Your browser encrypts with AES-256-GCM under the session key. A packet has {packetOverhead} bytes
-          more than what it carries: 12 of a random initialization vector, and a tag of 16 that shows every
-          change.
+          Your browser encrypts with AES-256-GCM under its key to the gateway; the gateway's packets are under
+          another, so neither end can be made to take its own packets for the other's. A packet has{" "}
+          {packetOverhead} bytes more than what it carries: 12 of a random initialization vector, and a tag of
+          16 that shows every change.
         </p>
         <div class="fields">
           <TextField label="What it carries, to the gateway" value={outText} onChange={setOutText} />

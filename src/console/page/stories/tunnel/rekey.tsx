@@ -5,7 +5,7 @@ import { Bytes } from "../../parts/bytes-view.tsx";
 import { Checks } from "../../parts/checks.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
 import { resultOf, Step, type StepState, useStep } from "../../step.tsx";
-import { makeTunnelEnd } from "../../tunnel-end.ts";
+import { makeTunnelEnd, transcriptOf } from "../../tunnel-end.ts";
 import { areEqual, formatNumber, toUtf8 } from "../../values.ts";
 import { checkHandshake, isTrusted, toChecks } from "./handshake.ts";
 import { type EndHolder, requireEnd } from "./packets.tsx";
@@ -31,7 +31,8 @@ export function Rekey({ meeting, registering, shaking, end }: RekeyProps) {
         kemPublicKey,
       );
       const answer = await call(rekey, { tunnelId, ciphertext });
-      const newEnd = await makeTunnelEnd(sharedSecret);
+      const transcript = await transcriptOf(tunnelId, ciphertext, publicKey);
+      const newEnd = await makeTunnelEnd(sharedSecret, transcript);
       // What was sent is known here; a ciphertext that came back is not what is compared.
       const half = { ...answer, ciphertext };
       const findings = await checkHandshake(half, newEnd, { tunnelId, publicKey, identityPublicKey });
@@ -69,7 +70,7 @@ export function Rekey({ meeting, registering, shaking, end }: RekeyProps) {
       result={({ ciphertext, sharedSecret, findings, refusal, ...rest }) => (
         <>
           <Bytes label="Ciphertext, sent" value={ciphertext} />
-          <Bytes label="New session key" value={sharedSecret} />
+          <Bytes label="New shared secret" value={sharedSecret} />
           <Checks checks={toChecks(findings)} />
           <h3>A packet under the old key</h3>
           <FailureNote failure={refusal} isExpected />
