@@ -1,6 +1,9 @@
 /** Makes the calls of the examples as somebody would who has nothing but the document. */
+import { ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import type { OpenApiDocument, Operation, Parameter } from "../../src/openapi/document.ts";
 import { type Answered, type Example, fillExample } from "../../src/openapi/example.ts";
+import { peerPacket } from "../../src/openapi/examples/vpn.ts";
+import { sealAsPeer } from "../services/vpn-peer.ts";
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -44,9 +47,8 @@ export async function callExamples(
 ): Promise<ReadonlyMap<string, Outcome>> {
   const outcomes = new Map<string, Outcome>();
   const fill = ({ example, path }: Answered) => {
-    const value = path
-      .split(".")
-      .reduce((at: unknown, name) => (at as Members)[name], outcomes.get(example)?.body);
+    const body = example === peerPacket ? computePacket(outcomes) : outcomes.get(example)?.body;
+    const value = path.split(".").reduce((at: unknown, name) => (at as Members)[name], body);
     if (typeof value !== "string") throw new Error(`the answer of ${example} has no ${path}`);
     return value;
   };
@@ -57,6 +59,15 @@ export async function callExamples(
     outcomes.set(example.name, await call(url, found, request, token));
   }
   return outcomes;
+}
+
+/** Seals a packet as the peer whose key the gateway made. */
+function computePacket(outcomes: ReadonlyMap<string, Outcome>): Members {
+  const bytesOf = (example: string, field: string) =>
+    Uint8Array.from(Buffer.from(String(outcomes.get(example)?.body?.[field]), "base64"));
+  const { secretKey } = ml_kem1024.keygen(bytesOf("register-peer", "privateKeySeed"));
+  const sessionKey = ml_kem1024.decapsulate(bytesOf("handshake", "ciphertext"), secretKey);
+  return { packet: Buffer.from(sealAsPeer(sessionKey, Buffer.from("ping"))).toString("base64") };
 }
 
 async function call(url: string, found: Found, request: Members, token?: string): Promise<Outcome> {

@@ -13,15 +13,18 @@ export const iotExamples = [
     deviceName: "thermometer",
     deviceType: "sensor",
     simulated: true,
+    signingContexts: true,
   }),
   example("iot.IotService.IssueChallenge", "issue-challenge", "Asks for a challenge.", { deviceId }),
   example("iot.IotService.SimulatedSign", "sign-challenge", "Signs the challenge as the device.", {
     deviceId,
     data: challenge,
+    purpose: "CHALLENGE",
   }),
   example("iot.IotService.SimulatedSign", "sign-reading", "Signs a reading as the device.", {
     deviceId,
     data: telemetry,
+    purpose: "READING",
   }),
   example("iot.IotService.Authenticate", "authenticate", "Proves who the device is.", {
     deviceId,

@@ -2,6 +2,8 @@
 import { answered, base64, example, someBytes, someId } from "../example.ts";
 
 const tunnelId = answered("register-peer", "tunnelId", someId("tunnel"));
+/** Names what the peer computes out of the answers to `register-peer` and `handshake`; no call answers it. */
+export const peerPacket = "peer-packet";
 
 export const vpnExamples = [
   example("vpn.VpnService.GetGatewayInfo", "get-gateway-info", "Asks for the gateway's keys."),
@@ -14,9 +16,9 @@ export const vpnExamples = [
     transcript: answered("handshake", "transcript", `${someId("tunnel")}:${someBytes}:00`),
   }),
   example("vpn.VpnService.SendPacket", "send-packet", "Seals a packet.", { tunnelId, data: base64("ping") }),
-  example("vpn.VpnService.ReceivePacket", "receive-packet", "Opens the packet.", {
+  example("vpn.VpnService.ReceivePacket", "receive-packet", "Opens a packet that the peer sealed.", {
     tunnelId,
-    packet: answered("send-packet", "packet", someBytes),
+    packet: answered(peerPacket, "packet", someBytes),
   }),
   example("vpn.VpnService.Rekey", "rekey", "Replaces the session key.", { tunnelId }),
   example("vpn.VpnService.ListTunnels", "list-tunnels", "Lists tunnels.", { pageSize: 10 }),
