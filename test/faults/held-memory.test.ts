@@ -60,7 +60,7 @@ describe.runIf(isLinux)("500 uploads of 4 MiB that each lack a byte (on Linux)",
       // Those within the budget are still waited for; all others are answered.
       await expect.poll(() => statuses.get("429") ?? 0, { timeout: 60_000 }).toBeGreaterThan(450);
       // On a slow machine the first of them run out of time (408, over Connect 504).
-    expect([...statuses.keys()].filter((status) => !["429", "408", "504"].includes(status))).toEqual([]);
+      expect([...statuses.keys()].filter((status) => !["429", "408", "504"].includes(status))).toEqual([]);
       expect((residentBytes(server) - before) / mebibyte).toBeLessThan(300);
       // Once they go, the room is free again.
       for (const socket of sockets) socket.destroy();

@@ -1,8 +1,8 @@
 /** Vectors of VPN sessions: the transcript and its signature, the key confirmation, packets, the gateway's key. */
 import { createCipheriv, createHash, hkdfSync } from "node:crypto";
 import { transcriptOf } from "../../../src/services/vpn/handshake.ts";
-import { deriveSessionKeys } from "../../../src/services/vpn/session-keys.ts";
 import { Session } from "../../../src/services/vpn/session.ts";
+import { deriveSessionKeys } from "../../../src/services/vpn/session-keys.ts";
 import { fixedBytes, kemKey, mlDsaKey } from "./keys.ts";
 import { awkwardText, utf8, type Values, type VectorCase, type VectorSet, vectorCase } from "./vector-set.ts";
 
@@ -55,7 +55,9 @@ function describeSession(name: string, agreed: Agreed): VectorCase {
       transcript,
       signature: identity.sign(utf8(transcript)).toHex(),
       sharedSecret: sharedSecret.toHex(),
-      keyConfirmation: new Session(deriveSessionKeys(Uint8Array.from(confirmedSecret), "SHARED", transcript)).confirm(transcript).toHex(),
+      keyConfirmation: new Session(deriveSessionKeys(Uint8Array.from(confirmedSecret), "SHARED", transcript))
+        .confirm(transcript)
+        .toHex(),
       packets,
     },
   });
