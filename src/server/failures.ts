@@ -4,7 +4,7 @@
  * | protocol           | HTTP status   | the status of the call is in                                      |
  * | ------------------ | ------------- | ----------------------------------------------------------------- |
  * | gRPC               | 200           | the trailers; before any message, the headers ("Trailers-Only")   |
- * | gRPC-Web           | 200           | the last frame of the body                                        |
+ * | gRPC-Web           | 200           | the last frame of the body; without a body, the headers           |
  * | Connect, unary     | of the reason | the body, as JSON                                                 |
  * | Connect, streaming | 200           | the last message of the body, as JSON                             |
  * | REST, and none     | of the reason | the body, as JSON                                                 |
@@ -28,7 +28,6 @@ import {
   headerEncoding,
   headerGrpcStatus,
 } from "@connectrpc/connect/protocol-grpc";
-import { setTrailerStatus, trailerFlag, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import { httpStatusOf } from "../errors.ts";
 import type { RestResponse } from "../transcoding/http.ts";
 import { respellGrpcStatus, setGrpcStatus } from "./grpc-status.ts";
@@ -86,13 +85,8 @@ export function renderFailure(
   const headers = new Headers({ "content-type": contentType });
   switch (protocol) {
     case "grpc":
+    case "grpc-web":
       return { status: 200, headers: setGrpcStatus(headers, error), body: new Uint8Array() };
-    case "grpc-web": {
-      const trailer = trailerSerialize(setTrailerStatus(new Headers(), error));
-      const frame = encodeEnvelope(trailerFlag, trailer);
-      const isText = contentType.startsWith("application/grpc-web-text");
-      return withLength(200, headers, isText ? Buffer.from(Buffer.from(frame).toString("base64")) : frame);
-    }
     case "connect-stream": {
       const end = createEndStreamSerialization(undefined).serialize({ metadata: new Headers(), error });
       return withLength(200, headers, encodeEnvelope(endStreamFlag, end));

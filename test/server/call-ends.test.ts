@@ -1,11 +1,14 @@
 import { once } from "node:events";
 import { gzipSync } from "node:zlib";
 import { fromBinary } from "@bufbuild/protobuf";
-import { Code } from "@connectrpc/connect";
+import { Code, createClient } from "@connectrpc/connect";
+import { createGrpcWebTransport } from "@connectrpc/connect-web";
 import { describe, expect, it } from "vitest";
 import { BadRequestSchema, ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { StatusSchema } from "#gen/google/rpc/status_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { ServerLimits } from "../../src/server/server.ts";
+import { refusal } from "../refusal.ts";
 import { afterOneMessage, always, crash, hang, refuseAtLength, refuseText } from "./failing.ts";
 import { connectFramed, type FramedAnswer, type FramedConnection } from "./frames.ts";
 import { serveGuarded } from "./guarded.ts";
@@ -154,6 +157,31 @@ describe("a gRPC call with JSON", () => {
       }
     },
   );
+});
+
+describe("a gRPC-Web call that no handler answers", () => {
+  it.each(["application/grpc-web+proto", "application/grpc-web+json", "application/grpc-web-text+proto"])(
+    "ends in one HEADERS frame with the whole status, in its own type: %s",
+    async (type) => {
+      const { port } = await serveProbe();
+      for (const name of ["an unknown RPC", "metadata above the limit"]) {
+        const { path = "/probing.Probe/Ask", headers, end } = refusals[name] as Refused;
+        const sent = { ":path": path, "content-type": type, ...headers };
+        const answer = await connectFramed(port).send(sent, envelope(""));
+        expect(endOf(answer)).toEqual({ status: "headers", frames: ["HEADERS END_STREAM"], ...end });
+        expect(answer.headers["content-type"]).toBe(type);
+      }
+    },
+  );
+
+  it("tells a client of connect-web why", async () => {
+    const { url } = await serveProbe();
+    const client = createClient(KmsService, createGrpcWebTransport({ baseUrl: url }));
+    const expected = { code: "Unimplemented", reason: "RPC_NOT_FOUND" };
+    expect(await refusal(client.getKey({}))).toEqual(expected);
+    const entries = client.watchAuditLog({})[Symbol.asyncIterator]();
+    expect(await refusal(entries.next())).toEqual(expected);
+  });
 });
 
 describe("a gRPC call", () => {
@@ -398,7 +426,7 @@ function statusOf({ headers, trailers }: FramedAnswer) {
 /** How a call ended; everything that a client needs of it is compared, its two codes with each other. */
 function endOf(answer: FramedAnswer): GrpcEnd {
   expect(answer.status).toBe(200);
-  expect(answer.headers["content-type"]).toMatch(/^application\/grpc\+/);
+  expect(answer.headers["content-type"]).toMatch(/^application\/grpc/);
   const { isTrailersOnly, fields, code, message, details } = statusOf(answer);
   expect(fields["grpc-status"]).toBe(String(code));
   expect(message).not.toBe("");
