@@ -302,7 +302,7 @@ describe("an answer of a unary call over gRPC", () => {
 
   it("names no software, and has no header of CORS while no origin is listed", async () => {
     const place = await start();
-    const own = `http://localhost:${place.port}`;
+    const own = `http://127.0.0.1:${place.port}`;
     const answer = await askHttp2(place, { ...unary, headers: { ...unary.headers, origin: own } });
     expect(answer.trailers["grpc-status"]).toBe("0");
     expect(Object.keys(answer.headers).filter((name) => untold.includes(name))).toEqual([]);

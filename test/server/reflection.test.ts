@@ -172,7 +172,7 @@ describe.each([
     });
     expect(messageResponse.value).toMatchObject({
       baseTypeName: "google.protobuf.MethodOptions",
-      extensionNumber: [52_001, 72_295_728],
+      extensionNumber: [52_001, 52_002, 72_295_728],
     });
   });
 

@@ -390,7 +390,7 @@ describe("the program whose certificates are renewed", { timeout }, () => {
     const keyId = await createKey(kms);
     await audit.sees(keyId);
     await audit.stop();
-    old.write("GET /livez HTTP/1.1\r\nhost: x\r\n\r\n");
+    old.write("GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n");
     expect(String((await once(old, "data"))[0])).toMatch(/^HTTP\/1\.1 200 /);
     const { answered, failures } = await load.stop();
     expect(failures).toEqual([]);
