@@ -59,8 +59,12 @@ function constrain(schema: Schema, rules: FieldRules, desc: DescEnum | undefined
   const named =
     typeField?.message === undefined || value === undefined ? [] : listSet(reflect(typeField.message, value));
   if (schema.contentEncoding === "base64") {
-    const { schema: bytes, others } = constrainBytes(named, zero);
-    const sentences = translateRules("bytes", others).flatMap(({ sentence }) => sentence ?? []);
+    const { schema: bytes, maxBytes, others } = constrainBytes(named, zero);
+    const sentences = [
+      // The length of base64 says it exactly only for whole groups of three bytes.
+      ...(maxBytes !== undefined && maxBytes % 3 !== 0 ? [`must be at most ${maxBytes} bytes`] : []),
+      ...translateRules("bytes", others).flatMap(({ sentence }) => sentence ?? []),
+    ];
     return { schema: { ...schema, ...bytes }, sentences: [...cel, ...sentences] };
   }
   const translations =
@@ -77,18 +81,20 @@ function constrain(schema: Schema, rules: FieldRules, desc: DescEnum | undefined
 function constrainBytes(
   rules: readonly NamedRule[],
   zero: Zero,
-): { readonly schema: Schema; readonly others: readonly NamedRule[] } {
+): { readonly schema: Schema; readonly maxBytes: number | undefined; readonly others: readonly NamedRule[] } {
   const lengths = new Map(rules.filter(([name]) => /^(min_|max_)?len$/.test(name)));
   const read = (name: string): number | undefined => {
     const length = lengths.get("len") ?? lengths.get(name);
     return length === undefined ? undefined : Number(length);
   };
+  const maxBytes = read("max_len");
   return {
     schema: describeBytes({
       minBytes: Math.max(read("min_len") ?? 0, zero === "refused" ? 1 : 0),
-      maxBytes: read("max_len"),
+      maxBytes,
       mayBeEmpty: zero === "taken",
     }),
+    maxBytes: lengths.has("len") ? undefined : maxBytes,
     others: rules.filter(([name]) => !lengths.has(name)),
   };
 }
