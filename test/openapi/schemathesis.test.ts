@@ -45,6 +45,8 @@ describe.skipIf(isSkipped)("Schemathesis (needs SLOW=1 and schemathesis)", { tim
       ...["--config-file", join(import.meta.dirname, "schemathesis.toml")],
       ...["run", `${server.url}/openapi.json`],
       ...["--phases", "examples,coverage,fuzzing", "--checks", "all", "--max-examples", maxExamples],
+      // It fills bodies with parts of earlier responses, most of which are too short for a packet of the VPN.
+      ...["--suppress-health-check", "filter_too_much"],
       ...["--report", "ndjson", "--report-ndjson-path", report, "--output-sanitize", "false", "--no-color"],
     ]);
     expect(stderr).toBe("");
