@@ -15,7 +15,7 @@ import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { createAdmission, Ticket } from "../../src/server/admission.ts";
 import { clientKey, clientOf, createReadClient } from "../../src/server/client-address.ts";
-import type { ServerLimits } from "../../src/server/server.ts";
+import type { ServerLimits } from "../../src/server/limits.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import { failureOf, type Refusal, refusal } from "../refusal.ts";
 import { connectProbe, type ProbeBehaviour, protocols, serveProbe } from "../server/probe.ts";

@@ -1,7 +1,7 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { ServerLimits } from "../../src/server/server.ts";
+import type { ServerLimits } from "../../src/server/limits.ts";
 import { ItemSchema } from "../gen/probing/probe_pb.ts";
 import { afterOneMessage, always, crash, hang, refuseAtLength, refuseText } from "../server/failing.ts";
 import { serveGuarded } from "../server/guarded.ts";

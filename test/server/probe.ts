@@ -7,7 +7,7 @@ import {
   Http2SessionManager,
 } from "@connectrpc/connect-node";
 import { onTestFinished } from "vitest";
-import type { ServerLimits } from "../../src/server/server.ts";
+import type { ServerLimits } from "../../src/server/limits.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import { type LocalServer, serve } from "./serve.ts";
 

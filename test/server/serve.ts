@@ -1,6 +1,7 @@
 /** A server in the process of the test, on a port of its own. */
 import { pino } from "pino";
-import { createServer, type Server, type ServerOptions } from "../../src/server/server.ts";
+import type { ServerOptions } from "../../src/server/options.ts";
+import { createServer, type Server } from "../../src/server/server.ts";
 
 /** A server that listens. */
 export interface LocalServer {

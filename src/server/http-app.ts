@@ -1,0 +1,202 @@
+/**
+ * The Fastify application: Connect's handlers, pages and probes. The transcoder answers what it has no route for.
+ */
+import { createRegistry, type DescMethod } from "@bufbuild/protobuf";
+import type { ConnectError, Interceptor, ServiceImplSpec } from "@connectrpc/connect";
+import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
+import Fastify, {
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+} from "fastify";
+import { reasonOf, refuse, toConnectError } from "../errors.ts";
+import { collectFiles, errorFiles } from "../transcoding/descriptors.ts";
+import { splitTarget } from "../transcoding/http.ts";
+import type { Route } from "../transcoding/routes.ts";
+import type { Transcoder } from "../transcoding/transcoder.ts";
+import { addServices, requestGate, tightenHandlers } from "./connect.ts";
+import { type CallForm, formOf, renderFailure, restForm } from "./failures.ts";
+import type { HealthBoard } from "./health.ts";
+import type { Intake } from "./intake.ts";
+import { chargeTo } from "./interceptors/caller.ts";
+import { maxBytesOf, type ServerLimits, structureOf } from "./limits.ts";
+import type { Metrics } from "./metrics.ts";
+import type { NodeRequest, NodeResponse } from "./node-http.ts";
+import type { ServerOptions } from "./options.ts";
+import { createPathMethods, isKnownMethod, refuseMethod, refuseUnknownMethod } from "./path-methods.ts";
+import { serveRest, writeResponse } from "./rest.ts";
+
+/**
+ * Connect compresses answers from this size on, for clients that offer it. Keys, signatures and ciphertexts do
+ * not shrink; long lists do.
+ */
+const compressMinBytes = 64 * 1024;
+
+/** "package.Service/Method". */
+export function methodName({ name, parent }: DescMethod): string {
+  return `${parent.typeName}/${name}`;
+}
+
+/** What the Fastify application is made of. */
+export interface AppParts {
+  readonly services: readonly ServiceImplSpec[];
+  readonly interceptors: Interceptor[];
+  readonly transcoder: Transcoder;
+  readonly health: HealthBoard;
+  readonly metrics: Metrics;
+  readonly limits: ServerLimits;
+  readonly shutdown: AbortController;
+  readonly intake: Intake;
+  readonly options: ServerOptions;
+}
+
+/** The application, and what answers requests that it has no route for. */
+export interface AppWithFallback {
+  readonly app: FastifyInstance;
+  readonly fallBack: (req: NodeRequest, res: NodeResponse) => Promise<void>;
+}
+
+/** Makes the application, ready to serve. */
+export async function createApp(parts: AppParts): Promise<AppWithFallback> {
+  const { services, interceptors, transcoder, health, metrics, limits, shutdown, intake, options } = parts;
+  const files = collectFiles([...services.map(({ service }) => service.file), ...errorFiles]);
+  const registry = createRegistry(...files);
+
+  const pathMethods = createPathMethods();
+  // The transcoder answers what Fastify has no route for or cannot read.
+  const fallBack = async (req: NodeRequest, res: NodeResponse): Promise<void> => {
+    const { method = "", url = "" } = req;
+    const form = formOf(req, false);
+    const refuseIn = (form: CallForm, error: ConnectError): Promise<void> =>
+      writeResponse(res, renderFailure(form, error, transcoder.renderFailure));
+    if (!isKnownMethod(method)) return refuseIn(restForm, refuseUnknownMethod(method));
+    const { path } = splitTarget(url);
+    const isCall = form.protocol !== "rest";
+    const allow = pathMethods.allowInstead(method, path);
+    if (allow !== undefined && !(isCall && method === "POST"))
+      return refuseIn(restForm, refuseMethod(method, path, allow));
+    if (isCall) return refuseIn(form, refuse("RPC_NOT_FOUND", `there is no RPC ${path}`, { path }));
+    return serveRest(transcoder, req, res, intake.valuesOf(req));
+  };
+  const hijack = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    reply.hijack();
+    await fallBack(request.raw, reply.raw);
+  };
+
+  const app = Fastify({
+    logger: false,
+    // Bodies are bounded where they are read.
+    bodyLimit: Number.MAX_SAFE_INTEGER,
+    frameworkErrors: (_error, request, reply) =>
+      void hijack(request as FastifyRequest, reply as FastifyReply),
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
+  app.setNotFoundHandler(hijack);
+  app.setErrorHandler(async (thrown: FastifyError, request, reply) => {
+    reply.hijack();
+    // The one thing that Fastify itself still reads of a request is its media type.
+    const isRefusal = thrown.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE";
+    const type = request.raw.headers["content-type"] ?? "";
+    const error = isRefusal
+      ? refuse("MEDIA_TYPE_UNSUPPORTED", `content-type "${type}" is no media type`, { contentType: type })
+      : toConnectError(options.explainFailure?.(thrown) ?? thrown);
+    if (reasonOf(error) === undefined)
+      options.logger.error({ err: thrown, target: request.raw.url }, "request failed outside of any call");
+    await writeResponse(reply.raw, transcoder.renderFailure(error));
+  });
+
+  const isRpc = new Set(
+    services.flatMap(({ methods }) => Object.values(methods).map(({ method }) => `/${methodName(method)}`)),
+  );
+  app.addHook("onRoute", ({ url, method }) => {
+    if (!isRpc.has(url)) pathMethods.add(url, [method].flat());
+  });
+
+  const index = listRoutes(transcoder.routes);
+  for (const mount of options.pages ?? []) {
+    await mount(app, { services: options.services, files, transcoder, index });
+  }
+  if (!transcoder.routes.some(matchesRoot) && !app.hasRoute({ method: "GET", url: "/" })) {
+    app.get("/", (_request, reply) => reply.type("text/plain").send(index));
+  }
+  app.get("/livez", (_request, reply) => reply.type("text/plain").send("alive\n"));
+  app.get("/readyz", (_request, reply) =>
+    reply
+      .code(health.isServing ? 200 : 503)
+      .type("text/plain")
+      .send(health.isServing ? "ready\n" : "shutting down\n"),
+  );
+  app.get("/metrics", async (request, reply) => {
+    await requireMetricsReader(options, request.headers.authorization);
+    const { contentType, text } = await metrics.expose();
+    return reply.type(contentType).send(text);
+  });
+  await app.register(fastifyConnectPlugin, {
+    interceptors,
+    readMaxBytes: limits.maxMessageBytes,
+    compressMinBytes,
+    jsonOptions: { ignoreUnknownFields: false, alwaysEmitImplicit: true, registry },
+    shutdownSignal: shutdown.signal,
+    requestGate,
+    contextValues: ({ raw }) => intake.valuesOf(raw),
+    routes: (router) => {
+      addServices(router, services);
+      tightenHandlers(router, {
+        limitsOf: (method) => ({
+          maxBytes: maxBytesOf(method, limits),
+          maxReceiveMs: limits.maxReceiveMs,
+          structure: structureOf(limits),
+        }),
+        registry,
+        renderFailure: transcoder.renderFailure,
+      });
+      for (const { requestPath, allowedMethods } of router.handlers) {
+        pathMethods.add(requestPath, allowedMethods);
+      }
+    },
+  });
+  await app.ready();
+  return { app, fallBack };
+}
+
+/** @throws ROUTE_NOT_FOUND, ROLE_MISSING, or what the access policy throws */
+async function requireMetricsReader(
+  { access, metricsAccess = "open" }: ServerOptions,
+  authorization: string | undefined,
+): Promise<void> {
+  if (metricsAccess === "open") return;
+  if (metricsAccess === "off" || access === undefined)
+    throw refuse(
+      "ROUTE_NOT_FOUND",
+      "there is nothing at /metrics; start the server with --metrics to open it",
+      {
+        path: "/metrics",
+      },
+    );
+  const { role } = await chargeTo("tokens for /metrics", () => access.authenticate(authorization ?? null));
+  if (role === "auditor" || role === "admin") return;
+  throw refuse(
+    "ROLE_MISSING",
+    `/metrics is for the role auditor or admin, and the token is of the role ${role}`,
+    {
+      role,
+      roles: "auditor,admin",
+    },
+  );
+}
+
+/** Tells whether a route of an RPC has the path "/". */
+function matchesRoot({ template }: Route): boolean {
+  const [first] = template.segments;
+  return first === undefined || first.kind === "rest";
+}
+
+/** What somebody sees who opens the server's address in a browser: every REST call and its RPC. */
+function listRoutes(routes: readonly Route[]): string {
+  const lines = routes.map(
+    ({ httpMethod, template, origin }) => `${httpMethod.padEnd(6)} ${template.text.padEnd(40)} ${origin}`,
+  );
+  return `REST calls, and the RPCs that they are:\n\n${lines.join("\n")}\n`;
+}
