@@ -14,7 +14,7 @@ import type { UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file qsp/drain.proto.
  */
 export const file_qsp_drain: GenFile = /*@__PURE__*/
-  fileDesc("Cg9xc3AvZHJhaW4ucHJvdG8SA3FzcCo/CgVEcmFpbhIVChFEUkFJTl9VTlNQRUNJRklFRBAAEg0KCURSQUlOX0VORBABEhAKDERSQUlOX0FOU1dFUhACOkIKBWRyYWluEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYopYDIAEoDjIKLnFzcC5EcmFpblIFZHJhaW5iBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("Cg9xc3AvZHJhaW4ucHJvdG8SA3FzcCo/CgVEcmFpbhIVChFEUkFJTl9VTlNQRUNJRklFRBAAEg0KCURSQUlOX0VORBABEhAKDERSQUlOX0FOU1dFUhACOkIKBWRyYWluEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYopYDIAEoDjIKLnFzcC5EcmFpblIFZHJhaW5COgoPcXVhbnR1bXNhZmUucXNwUAFaE3F1YW50dW1zYWZlL3FzcDtxc3CqAg9RdWFudHVtU2FmZS5Rc3BiBnByb3RvMw", [file_google_protobuf_descriptor]);
 
 /**
  * Names what happens to a stream when the server starts to stop.
