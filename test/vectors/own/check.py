@@ -142,11 +142,31 @@ def opens(session_key, packet):
         return None
 
 
+def session_keys(secret, key_form, transcript):
+    """The keys of a VPN session, and their salt, by the names of the vectors."""
+    salt = {"SHARED": b"", "PER_DIRECTION": sha256(transcript.encode())}[key_form]
+
+    def derive(use):
+        info = b"quantum-safe-playground vpn " + use
+        return HKDF(hashes.SHA256(), 32, salt or None, info).derive(secret)
+
+    if key_form == "SHARED":
+        packet_keys, confirmation_key = (secret, secret), derive(b"key confirmation")
+    else:
+        packet_keys = (derive(b"peer to gateway"), derive(b"gateway to peer"))
+        confirmation_key = derive(b"key confirmation per direction")
+    return {
+        "salt": salt,
+        "peerToGatewayKey": packet_keys[0],
+        "gatewayToPeerKey": packet_keys[1],
+        "confirmationKey": confirmation_key,
+    }
+
+
 def check_handshake(case, keys):
     given, result = case["input"], case["result"]
     ciphertext = bytes.fromhex(given["ciphertext"])
     peer_hash = sha256(bytes.fromhex(keys[given["peerKey"]]["publicKey"])).hex()
-    yield "peerKeyHash", peer_hash, case["intermediate"]["peerKeyHash"]
     transcript = f"{given['tunnelId']}:{base64.b64encode(ciphertext).decode()}:{peer_hash}"
     yield "transcript", transcript, result["transcript"]
     identity = keys[given["identityKey"]]
@@ -154,17 +174,21 @@ def check_handshake(case, keys):
     seed = bytes.fromhex(keys[given["recipientKey"]]["seed"])
     secret = mlkem.MLKEM1024PrivateKey.from_seed_bytes(seed).decapsulate(ciphertext)
     yield "sharedSecret", secret.hex(), result["sharedSecret"]
-    info = b"quantum-safe-playground vpn key confirmation"
-    confirmation_key = HKDF(hashes.SHA256(), 32, None, info).derive(secret)
-    yield "confirmationKey", confirmation_key.hex(), case["intermediate"]["confirmationKey"]
-    confirmation = hmac.digest(confirmation_key, transcript.encode(), "sha256").hex()
+    keys_of_session = session_keys(secret, given["keyForm"], transcript)
+    yield "intermediate", {
+        "peerKeyHash": peer_hash,
+        **{name: key.hex() for name, key in keys_of_session.items()},
+    }, case["intermediate"]
+    confirmation = hmac.digest(keys_of_session["confirmationKey"], transcript.encode(), "sha256").hex()
     yield "valid", confirmation == result["keyConfirmation"], case["valid"]
     for packet in result["packets"]:
-        plaintext = opens(secret, bytes.fromhex(packet["packet"]))
+        sealing_key = {"peer": "peerToGatewayKey", "gateway": "gatewayToPeerKey"}[packet["from"]]
+        key = keys_of_session[sealing_key]
+        plaintext = opens(key, bytes.fromhex(packet["packet"]))
         expected = bytes.fromhex(packet["plaintext"]) if packet["valid"] else None
         yield "packet", plaintext, expected
         if packet["valid"]:
-            sealed = AESGCM(secret).encrypt(bytes.fromhex(packet["iv"]), plaintext, None)
+            sealed = AESGCM(key).encrypt(bytes.fromhex(packet["iv"]), bytes.fromhex(packet["plaintext"]), None)
             yield "sealed packet", packet["iv"] + sealed.hex(), packet["packet"]
 
 
@@ -180,13 +204,17 @@ def check_gateway_key(case, keys):
 def check_telemetry(case, keys):
     given = case["input"]
     if given["kind"] == "challenge":
-        message = bytes.fromhex(given["challenge"])
+        message, context = bytes.fromhex(given["challenge"]), b"qsp-iot-challenge-v1"
+    elif given["sequence"] is None:
+        message, context = bytes.fromhex(given["telemetry"]), b"qsp-iot-reading-v1"
     else:
-        number = b"" if given["sequence"] is None else given["sequence"].to_bytes(8, "big")
-        message = number + bytes.fromhex(given["telemetry"])
-    yield "signedBytes", message.hex(), case["intermediate"]["signedBytes"]
+        message = given["sequence"].to_bytes(8, "big") + bytes.fromhex(given["telemetry"])
+        context = b"qsp-iot-numbered-reading-v1"
+    if not given["signingContexts"]:
+        context = b""
+    yield "intermediate", {"signedBytes": message.hex(), "context": context.hex()}, case["intermediate"]
     signature = bytes.fromhex(case["result"]["signature"])
-    yield "valid", verifies(keys[given["key"]], message, signature), case["valid"]
+    yield "valid", verifies(keys[given["key"]], message, signature, context), case["valid"]
 
 
 def check_firmware(case, keys):

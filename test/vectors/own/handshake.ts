@@ -1,8 +1,6 @@
-/** Vectors of VPN sessions: the transcript and its signature, the key confirmation, packets, the gateway's key. */
-import { createCipheriv, createHash, hkdfSync } from "node:crypto";
+/** Vectors of VPN sessions: the transcript and its signature, the keys and their confirmation, packets, the gateway's key. */
+import { createCipheriv, createHash, createHmac, hkdfSync } from "node:crypto";
 import { transcriptOf } from "../../../src/services/vpn/handshake.ts";
-import { Session } from "../../../src/services/vpn/session.ts";
-import { deriveSessionKeys } from "../../../src/services/vpn/session-keys.ts";
 import { fixedBytes, kemKey, mlDsaKey } from "./keys.ts";
 import { awkwardText, utf8, type Values, type VectorCase, type VectorSet, vectorCase } from "./vector-set.ts";
 
@@ -11,97 +9,145 @@ const identity = mlDsaKey("ML-DSA-65", "gateway identity");
 const gateway = kemKey("gateway encapsulation key");
 const peer = kemKey("peer encapsulation key");
 
-/** Which key the ciphertext is for: the gateway's if the peer encapsulates, else the peer's. */
-type Recipient = "gateway" | "peer";
+type Side = "gateway" | "peer";
+type KeyForm = "SHARED" | "PER_DIRECTION";
 
-function handshakeCase(
-  name: string,
-  recipient: Recipient,
-  packets: (sharedSecret: Uint8Array) => readonly Values[],
-): VectorCase {
-  const m = fixedBytes(`m of ${name}`, 32);
-  const { ciphertext, sharedSecret } = { gateway, peer }[recipient].encapsulate(m);
-  return describeSession(name, { recipient, m, ciphertext, sharedSecret, packets: packets(sharedSecret) });
+/** The keys of a session, and the salt that they are derived with; packet keys by the side that seals. */
+interface SessionKeys {
+  readonly salt: Uint8Array;
+  readonly confirmation: Uint8Array;
+  readonly packets: Readonly<Record<Side, Uint8Array>>;
+}
+
+function deriveKeys(sharedSecret: Uint8Array, keyForm: KeyForm, transcript: string): SessionKeys {
+  const isShared = keyForm === "SHARED";
+  const salt = isShared ? new Uint8Array() : createHash("sha256").update(transcript).digest();
+  const derive = (use: string): Uint8Array =>
+    new Uint8Array(hkdfSync("sha256", sharedSecret, salt, `quantum-safe-playground vpn ${use}`, 32));
+  if (isShared) {
+    const packets = { peer: sharedSecret, gateway: sharedSecret };
+    return { salt, confirmation: derive("key confirmation"), packets };
+  }
+  const packets = { peer: derive("peer to gateway"), gateway: derive("gateway to peer") };
+  return { salt, confirmation: derive("key confirmation per direction"), packets };
 }
 
 interface Agreed {
-  readonly recipient: Recipient;
+  /** Whose key the ciphertext is for: the gateway's if the peer encapsulates, otherwise the peer's. */
+  readonly recipient: Side;
+  readonly keyForm: KeyForm;
   readonly m: Uint8Array;
   readonly ciphertext: Uint8Array;
   /** What the recipient decapsulates. */
   readonly sharedSecret: Uint8Array;
-  readonly packets: readonly Values[];
-  /** What the key confirmation is computed with; the shared secret if it is left out. */
-  readonly confirmedSecret?: Uint8Array;
+  /** What the key confirmation is computed with instead of the shared secret and the key form; then it is not valid. */
+  readonly confirmed?: { readonly sharedSecret: Uint8Array; readonly keyForm: KeyForm };
+}
+
+function handshakeCase(name: string, recipient: Side, keyForm: KeyForm): VectorCase {
+  const m = fixedBytes(`m of ${name}`, 32);
+  const { ciphertext, sharedSecret } = { gateway, peer }[recipient].encapsulate(m);
+  return describeSession(name, { recipient, keyForm, m, ciphertext, sharedSecret });
 }
 
 function describeSession(name: string, agreed: Agreed): VectorCase {
-  const { recipient, m, ciphertext, sharedSecret, packets, confirmedSecret = sharedSecret } = agreed;
+  const { recipient, keyForm, m, ciphertext, sharedSecret, confirmed } = agreed;
   const transcript = transcriptOf(tunnelId, ciphertext, peer);
-  const confirmationKey = new Uint8Array(
-    hkdfSync("sha256", sharedSecret, new Uint8Array(), "quantum-safe-playground vpn key confirmation", 32),
-  );
+  const keys = deriveKeys(sharedSecret, keyForm, transcript);
+  const { confirmation } = confirmed
+    ? deriveKeys(confirmed.sharedSecret, confirmed.keyForm, transcript)
+    : keys;
   return vectorCase(name, {
-    valid: confirmedSecret === sharedSecret,
+    valid: confirmed === undefined,
     input: {
       ...{ identityKey: "identity", peerKey: "peer", recipientKey: recipient },
-      ...{ tunnelId, m: m.toHex(), ciphertext: ciphertext.toHex() },
+      ...{ tunnelId, keyForm, m: m.toHex(), ciphertext: ciphertext.toHex() },
     },
     intermediate: {
       peerKeyHash: createHash("sha256").update(peer.publicKey).digest("hex"),
-      confirmationKey: confirmationKey.toHex(),
+      salt: keys.salt.toHex(),
+      peerToGatewayKey: keys.packets.peer.toHex(),
+      gatewayToPeerKey: keys.packets.gateway.toHex(),
+      confirmationKey: keys.confirmation.toHex(),
     },
     result: {
       transcript,
       signature: identity.sign(utf8(transcript)).toHex(),
       sharedSecret: sharedSecret.toHex(),
-      keyConfirmation: new Session(deriveSessionKeys(Uint8Array.from(confirmedSecret), "SHARED", transcript))
-        .confirm(transcript)
-        .toHex(),
-      packets,
+      keyConfirmation: createHmac("sha256", confirmation).update(transcript).digest("hex"),
+      packets: confirmed === undefined ? makePackets(keys, keyForm, sharedSecret) : [],
     },
   });
 }
 
-/** AES-256-GCM with a given IV; a session draws its own at random. */
-function seal(sessionKey: Uint8Array, plaintext: Uint8Array, ivName: string): Values {
+/** AES-256-GCM with a given IV; a session makes its own. */
+function seal(from: Side, key: Uint8Array, plaintext: Uint8Array, ivName: string): Values {
   const iv = fixedBytes(ivName, 12);
-  const cipher = createCipheriv("aes-256-gcm", sessionKey, iv, { authTagLength: 16 });
+  const cipher = createCipheriv("aes-256-gcm", key, iv, { authTagLength: 16 });
   const ciphertext = Buffer.concat([cipher.update(plaintext), cipher.final()]);
   const packet = Buffer.concat([iv, ciphertext, cipher.getAuthTag()]).toString("hex");
-  return { valid: true, plaintext: plaintext.toHex(), iv: iv.toHex(), packet };
+  return { from, valid: true, plaintext: plaintext.toHex(), iv: iv.toHex(), packet };
 }
 
-const somePackets = (sharedSecret: Uint8Array): readonly Values[] => {
-  const text = seal(sharedSecret, utf8("hello"), "first iv");
+function makePackets({ packets }: SessionKeys, keyForm: KeyForm, sharedSecret: Uint8Array): Values[] {
+  const { peer: peerKey, gateway: gatewayKey } = packets;
+  const hello = utf8("hello");
+  const text = seal("peer", peerKey, hello, "first iv");
   const packet = String(text.packet);
   const tampered = `${packet.slice(0, -2)}${packet.endsWith("00") ? "01" : "00"}`;
-  return [
+  const invalid = (values: Values): Values => ({ ...values, valid: false });
+  const ofEitherForm = [
     text,
-    seal(sharedSecret, Uint8Array.of(0), "second iv"),
-    seal(sharedSecret, utf8(awkwardText), "third iv"),
-    { ...text, valid: false, packet: tampered },
-    { ...seal(fixedBytes("another session key", 32), utf8("hello"), "fourth iv"), valid: false },
+    seal("gateway", gatewayKey, Uint8Array.of(0), "second iv"),
+    seal("peer", peerKey, utf8(awkwardText), "third iv"),
+    invalid({ ...text, packet: tampered }),
+    invalid(seal("gateway", fixedBytes("another session key", 32), hello, "fourth iv")),
   ];
-};
+  if (keyForm === "SHARED") return ofEitherForm;
+  return [
+    ...ofEitherForm,
+    seal("gateway", gatewayKey, hello, "fifth iv"),
+    invalid(seal("peer", gatewayKey, hello, "sixth iv")),
+    invalid(seal("gateway", peerKey, hello, "seventh iv")),
+    invalid(seal("peer", sharedSecret, hello, "eighth iv")),
+  ];
+}
 
-/** Handshakes in both directions with packets. */
+/** Handshakes in both directions and with both key forms, with packets. */
 export function handshakeVectors(): VectorSet {
   const m = fixedBytes("m for another key", 32);
   const { ciphertext, sharedSecret: meant } = peer.encapsulate(m);
+  const toWrongKey = {
+    recipient: "gateway",
+    m,
+    ciphertext,
+    sharedSecret: gateway.decapsulate(ciphertext),
+  } as const;
+  const downgraded = fixedBytes("m for the other key form", 32);
+  const exchange = gateway.encapsulate(downgraded);
+  const { sharedSecret } = exchange;
   return {
     format: "qsp-vectors/1",
     name: "handshake",
     specification: "docs/protocol.md#vpn-handshake",
-    note: "m is the randomness of encapsulation. The signatures are deterministic; servers sign hedged.",
+    note: "m is the randomness of encapsulation. The signatures are deterministic; servers sign hedged. Packets have the side that seals in from, and a valid of their own.",
     keys: { identity: identity.entry, gateway: gateway.entry, peer: peer.entry },
     cases: [
-      handshakeCase("the gateway encapsulates to the peer", "peer", somePackets),
-      handshakeCase("the peer encapsulates to the gateway", "gateway", somePackets),
+      handshakeCase("the gateway encapsulates to the peer", "peer", "SHARED"),
+      handshakeCase("the peer encapsulates to the gateway", "gateway", "SHARED"),
       describeSession("a ciphertext for another key: the key confirmation differs", {
-        ...{ recipient: "gateway", m, ciphertext, packets: [] },
-        sharedSecret: gateway.decapsulate(ciphertext),
-        confirmedSecret: meant,
+        ...{ ...toWrongKey, keyForm: "SHARED" },
+        confirmed: { sharedSecret: meant, keyForm: "SHARED" },
+      }),
+      handshakeCase("a key per direction: the gateway encapsulates to the peer", "peer", "PER_DIRECTION"),
+      handshakeCase("a key per direction: the peer encapsulates to the gateway", "gateway", "PER_DIRECTION"),
+      describeSession("a key per direction: a ciphertext for another key", {
+        ...{ ...toWrongKey, keyForm: "PER_DIRECTION" },
+        confirmed: { sharedSecret: meant, keyForm: "PER_DIRECTION" },
+      }),
+      describeSession("a key per direction: the gateway was asked for a shared key", {
+        ...{ ...exchange, recipient: "gateway", keyForm: "PER_DIRECTION", m: downgraded },
+        confirmed: { sharedSecret, keyForm: "SHARED" },
       }),
     ],
   };

@@ -9,6 +9,8 @@ interface Fields {
 
 /** A packet of a handshake case. */
 interface PacketValue {
+  /** The side that seals it. */
+  readonly from: string;
   readonly valid: boolean;
   readonly plaintext: string;
   readonly packet: Uint8Array;
@@ -18,6 +20,7 @@ interface PacketValue {
 export interface OpenCase extends Fields {
   number(name: string): number;
   isNull(name: string): boolean;
+  flag(name: string): boolean;
   readonly result: Fields;
   packets(): readonly PacketValue[];
   /** The public key that a member of `input` names. */
@@ -37,6 +40,7 @@ export function openCase({ keys }: VectorSet, { input, result }: VectorCase): Op
   return {
     ...fields,
     number: (name) => requireType(input, name, (value) => typeof value === "number"),
+    flag: (name) => requireType(input, name, (value) => typeof value === "boolean"),
     isNull: (name) => input[name] === null,
     result: openFields(result),
     packets: () => {
@@ -44,6 +48,7 @@ export function openCase({ keys }: VectorSet, { input, result }: VectorCase): Op
         Array.isArray(value),
       );
       return packets.map((packet) => ({
+        from: openFields(packet).text("from"),
         valid: packet.valid === true,
         plaintext: openFields(packet).text("plaintext"),
         packet: openFields(packet).bytes("packet"),

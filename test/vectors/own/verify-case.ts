@@ -11,11 +11,11 @@ import type { CryptoProvider, PublicKey } from "../../../src/crypto/provider.ts"
 import { type Block, genesis, hashBlock } from "../../../src/services/blockchain/block.ts";
 import { signingHashOf } from "../../../src/services/defi/proposal.ts";
 import { isSignedBy } from "../../../src/services/defi/sign-proposal.ts";
-import { signedBytesOf } from "../../../src/services/iot/signing-contexts.ts";
+import { signatureOptionsOf, signedBytesOf } from "../../../src/services/iot/signing-contexts.ts";
 import { hashMetadata } from "../../../src/services/nft/metadata.ts";
 import { transcriptOf } from "../../../src/services/vpn/handshake.ts";
 import { Session } from "../../../src/services/vpn/session.ts";
-import { deriveSessionKeys } from "../../../src/services/vpn/session-keys.ts";
+import { deriveSessionKeys, readKeyForm } from "../../../src/services/vpn/session-keys.ts";
 import { checkpointMessage, hashEntry } from "../../../src/storage/audit-chain.ts";
 import { type OpenCase, openCase } from "./open-case.ts";
 import type { VectorCase, VectorSet } from "./vector-set.ts";
@@ -98,10 +98,14 @@ const checks: Readonly<Record<string, Check>> = {
     const isSigned = await provider.verify(identity, message, result.bytes("signature"));
     const recipient = await secretKey(provider, "recipientKey");
     const sharedSecret = await provider.decapsulate(recipient, ciphertext);
-    const session = new Session(deriveSessionKeys(Uint8Array.from(sharedSecret), "SHARED", transcript));
+    const form = readKeyForm(text("keyForm"));
+    const keys = deriveSessionKeys(Uint8Array.from(sharedSecret), form, transcript);
+    const session = new Session(keys);
+    // The peer's end of the session: it opens what the gateway seals.
+    const peerSession = new Session({ ...keys, peerToGateway: keys.gatewayToPeer });
     const isConfirmed = toHex(session.confirm(transcript)) === result.text("keyConfirmation");
-    const opened = packets().map(({ packet, plaintext, valid }) => {
-      const outcome = session.open(packet);
+    const opened = packets().map(({ from, packet, plaintext, valid }) => {
+      const outcome = (from === "peer" ? session : peerSession).open(packet);
       return outcome.ok ? valid && toHex(outcome.bytes) === plaintext : !valid;
     });
     if (!isSigned || !opened.every(Boolean)) throw new Error("the transcript or a packet differs");
@@ -117,11 +121,17 @@ const checks: Readonly<Record<string, Check>> = {
     };
   },
 
-  async telemetry(provider, { text, bytes, result, isNull, number, publicKey }) {
+  async telemetry(provider, { text, bytes, result, flag, isNull, number, publicKey }) {
     const isChallenge = text("kind") === "challenge";
     const sequence = isChallenge || isNull("sequence") ? undefined : number("sequence");
     const message = signedBytesOf(bytes(isChallenge ? "challenge" : "telemetry"), sequence);
-    return { valid: await provider.verify(publicKey(provider, "key"), message, result.bytes("signature")) };
+    const readingPurpose = sequence === undefined ? "READING" : "NUMBERED_READING";
+    const options = signatureOptionsOf(
+      { hasSigningContexts: flag("signingContexts") },
+      isChallenge ? "CHALLENGE" : readingPurpose,
+    );
+    const signature = result.bytes("signature");
+    return { valid: await provider.verify(publicKey(provider, "key"), message, signature, options) };
   },
 
   async firmware(provider, { bytes, result, publicKey }) {
