@@ -1068,8 +1068,9 @@ export const VpnService: GenService<{
   /**
    * Agrees on a session key: the gateway encapsulates to the peer's key, or takes the ciphertext of a peer that
    * encapsulated to the gateway's. A session that was there is replaced. Fails with TUNNEL_NOT_FOUND, LENGTH_INVALID and
-   * RECORD_DAMAGED; with HANDSHAKE_REPLAYED (ALREADY_EXISTS) for a ciphertext that opened a session of this
-   * tunnel before; and with HANDSHAKE_LIMIT_REACHED (RESOURCE_EXHAUSTED) after 10,000 ciphertexts of one tunnel.
+   * RECORD_DAMAGED; with HANDSHAKE_REPLAYED (ALREADY_EXISTS) for a ciphertext that opened a session before, of this
+   * tunnel or another; with HANDSHAKE_LIMIT_REACHED (RESOURCE_EXHAUSTED) after 10,000 ciphertexts of one tunnel; and
+   * with QUOTA_EXCEEDED if the owner's tunnels used `--max-records-per-user` ciphertexts.
    *
    * @generated from rpc vpn.VpnService.Handshake
    */

@@ -418,8 +418,13 @@ export function createMigrations(kind: DatabaseKind): Readonly<Record<string, Mi
         await db.schema
           .createTable("vpn_used_ciphertexts")
           .addColumn("tunnel_id", "text", (column) => column.notNull())
-          .addColumn("ciphertext_hash", "text", (column) => column.notNull())
-          .addPrimaryKeyConstraint("vpn_used_ciphertexts_key", ["tunnel_id", "ciphertext_hash"])
+          .addColumn("key_form", "text", (column) => column.notNull())
+          .addColumn("ciphertext_hash", "text", (column) => column.notNull().primaryKey())
+          .execute();
+        await db.schema
+          .createIndex("vpn_used_ciphertexts_by_tunnel")
+          .on("vpn_used_ciphertexts")
+          .columns(["tunnel_id"])
           .execute();
       },
     },

@@ -299,9 +299,11 @@ export interface VpnTunnelsTable {
   record_tag: string;
 }
 
-/** A ciphertext with which a peer opened a session of its tunnel. */
+/** A ciphertext with which a peer opened a session. */
 export interface VpnUsedCiphertextsTable {
   tunnel_id: string;
+  /** SHARED or PER_DIRECTION. */
+  key_form: string;
   /** SHA-256 of it, in hexadecimal. */
   ciphertext_hash: string;
 }
@@ -361,5 +363,5 @@ export const tables = {
   iot_devices: ["position"],
   iot_challenges: ["challenge_hash"],
   vpn_tunnels: ["position"],
-  vpn_used_ciphertexts: ["tunnel_id", "ciphertext_hash"],
+  vpn_used_ciphertexts: ["ciphertext_hash"],
 } as const satisfies { readonly [Table in keyof Schema]: readonly (keyof Schema[Table])[] };

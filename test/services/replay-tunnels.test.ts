@@ -72,16 +72,23 @@ describeApp("a recorded handshake", (start, shared) => {
     expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
   });
 
-  it("counts for its tunnel alone", async () => {
+  it("opens no session of another tunnel, in which recorded packets could be read", async () => {
     const { vpn } = await shared();
-    const { ciphertext } = await connectGiven(vpn);
+    const first = await connectGiven(vpn);
+    const { ciphertext } = first;
     const { tunnelId } = await vpn.registerPeer({ publicKey: makePeer().publicKey });
-    expect(await vpn.handshake({ tunnelId, ciphertext })).toMatchObject({ status: "success" });
+    expect(await refusal(vpn.handshake({ tunnelId, ciphertext }))).toEqual(handshakeReplayed);
+    await vpn.disconnect({ tunnelId: first.tunnelId });
+    expect(await refusal(vpn.handshake({ tunnelId, ciphertext }))).toEqual(handshakeReplayed);
+    await vpn.handshake({ tunnelId });
+    expect(await refusal(vpn.rekey({ tunnelId, ciphertext }))).toEqual(handshakeReplayed);
   });
 
-  it("is forgotten with its tunnel, and so leaves nothing behind", async () => {
+  it("is forgotten with its tunnel if its keys are bound to the tunnel", async () => {
     const { vpn, tamper } = await shared();
-    const { tunnelId } = await connectGiven(vpn);
+    const { tunnelId } = await vpn.registerPeer({ publicKey: makePeer().publicKey });
+    const { ciphertext } = await encapsulateTo(vpn);
+    await vpn.handshake({ tunnelId, ciphertext, keyForm: "PER_DIRECTION" });
     const countKept = () =>
       tamper(async (db) => {
         const rows = await db
@@ -103,7 +110,8 @@ describeApp("a recorded handshake", (start, shared) => {
       for (let i = 1; i < 10_000; i += 1000) {
         const rows = Array.from({ length: Math.min(1000, 10_000 - i) }, (_, j) => ({
           tunnel_id: tunnelId,
-          ciphertext_hash: String(i + j).padStart(64, "0"),
+          key_form: "SHARED",
+          ciphertext_hash: `${String(i + j).padStart(27, "0")}-${tunnelId}`,
         }));
         await db.insertInto("vpn_used_ciphertexts").values(rows).execute();
       }

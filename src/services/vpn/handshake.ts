@@ -8,7 +8,7 @@ import type { LiveTunnel } from "./gateway.ts";
 import { refuseTunnel, requireTunnel, type VpnParts } from "./register-peer.ts";
 import { Session } from "./session.ts";
 import { deriveSessionKeys, type KeyForm } from "./session-keys.ts";
-import { kemAlgorithm, maxCiphertexts, sealedKeyOf, type Tunnel } from "./store.ts";
+import { type GivenCiphertext, kemAlgorithm, maxCiphertexts, sealedKeyOf, type Tunnel } from "./store.ts";
 
 /** The gateway's half of a new session key. */
 export interface Handshake {
@@ -48,7 +48,7 @@ export async function agreeOnKey(
   if (given.length > 0) {
     checkCiphertextLength(kemAlgorithm, given);
     // Only a look, which costs a replay no more than this; `requireFirstUse` decides.
-    if (await tunnels.hasUsedCiphertext(tunnelId, given)) throw refuseReplay(tunnelId);
+    if (await tunnels.hasUsedCiphertext(given)) throw refuseReplay(tunnelId);
   }
   const { ciphertext, sharedSecret, sharedSecretMatch } =
     given.length > 0 ? await takeCiphertext(parts, given) : await encapsulateTo(parts, peer);
@@ -57,7 +57,7 @@ export async function agreeOnKey(
   try {
     const signature = await provider.sign(gateway.identityKey, new TextEncoder().encode(transcript));
     const keyConfirmation = session.confirm(transcript);
-    if (given.length > 0) await requireFirstUse(parts, tunnelId, given);
+    if (given.length > 0) await requireFirstUse(parts, { tunnelId, ciphertext: given, keyForm });
     const tunnel = gateway.establish(peer, session, isRekey);
     await requireStillThere(parts, tunnelId, viewer);
     return { ciphertext, transcript, signature, keyConfirmation, sharedSecretMatch, tunnel };
@@ -73,14 +73,9 @@ export async function agreeOnKey(
  *
  * @throws HANDSHAKE_REPLAYED, HANDSHAKE_LIMIT_REACHED, TUNNEL_NOT_FOUND
  */
-async function requireFirstUse(
-  { store, tunnels }: VpnParts,
-  tunnelId: string,
-  ciphertext: Uint8Array,
-): Promise<void> {
-  const outcome = await store.write((transaction) =>
-    tunnels.useCiphertext(transaction, tunnelId, ciphertext),
-  );
+async function requireFirstUse({ store, tunnels }: VpnParts, given: GivenCiphertext): Promise<void> {
+  const { tunnelId } = given;
+  const outcome = await store.write((transaction) => tunnels.useCiphertext(transaction, given));
   if (outcome === "TUNNEL_MISSING") throw refuseTunnel(tunnelId);
   if (outcome === "USED_BEFORE") throw refuseReplay(tunnelId);
   if (outcome === "LIMIT_REACHED")
@@ -94,7 +89,7 @@ async function requireFirstUse(
 function refuseReplay(tunnelId: string): Error {
   return refuse(
     "HANDSHAKE_REPLAYED",
-    `tunnel ${tunnelId} used this ciphertext before; encapsulate again for each handshake`,
+    "this ciphertext opened a session before; encapsulate again for each handshake",
     { tunnelId },
   );
 }

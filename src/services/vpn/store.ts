@@ -5,12 +5,13 @@ import { changeCounts, readCount, resetCounts } from "../../storage/list-counts.
 import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../storage/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
 import { nextPosition } from "../../storage/positions.ts";
-import type { Quota } from "../../storage/quota.ts";
+import { type Quota, recordQuota } from "../../storage/quota.ts";
 import type { Marked } from "../../storage/record-tag.ts";
 import { readTime } from "../../storage/row-values.ts";
 import type { VpnTunnelsTable } from "../../storage/schema.ts";
 import type { SealedKey } from "../../storage/sealed-keys.ts";
 import type { Store, WriteTransaction } from "../../storage/store.ts";
+import type { KeyForm } from "./session-keys.ts";
 
 /** The algorithms of the gateway. */
 export const kemAlgorithm = "ML-KEM-1024";
@@ -50,6 +51,16 @@ const lastAddress = 0xfffe;
 /** Ciphertexts that a tunnel can use: one megabyte of the store. */
 export const maxCiphertexts = 10_000;
 
+/** Counts the used ciphertexts of an owner. Those of shared keys stay when their tunnel goes. */
+const ciphertextQuota = recordQuota("vpn_used_ciphertexts", "handshake ciphertexts");
+
+/** A ciphertext that a peer gives for a session. */
+export interface GivenCiphertext {
+  readonly tunnelId: string;
+  readonly ciphertext: Uint8Array;
+  readonly keyForm: KeyForm;
+}
+
 /** What came of using a ciphertext. */
 export type CiphertextUse = "FIRST_USE" | "USED_BEFORE" | "LIMIT_REACHED" | "TUNNEL_MISSING";
 
@@ -71,14 +82,13 @@ export interface VpnStore {
   insert(transaction: WriteTransaction, tunnel: Tunnel, secret: Uint8Array | undefined): Promise<void>;
   /** Lets go of a tunnel and its address, within a transaction. @returns false if there is none */
   remove(transaction: WriteTransaction, tunnelId: string, viewer: Viewer): Promise<boolean>;
-  /** Tells whether a tunnel used a ciphertext. */
-  hasUsedCiphertext(tunnelId: string, ciphertext: Uint8Array): Promise<boolean>;
-  /** Marks a ciphertext of a tunnel as used, within a transaction. */
-  useCiphertext(
-    transaction: WriteTransaction,
-    tunnelId: string,
-    ciphertext: Uint8Array,
-  ): Promise<CiphertextUse>;
+  /** Tells whether any tunnel used a ciphertext. */
+  hasUsedCiphertext(ciphertext: Uint8Array): Promise<boolean>;
+  /**
+   * Marks a ciphertext as used, for all tunnels, within a transaction. Nothing binds a shared key to its tunnel: in
+   * another one, the ciphertext would open a session that reads recorded packets of the first.
+   */
+  useCiphertext(transaction: WriteTransaction, given: GivenCiphertext): Promise<CiphertextUse>;
 }
 
 /** Makes the store of the service on the store of all. */
@@ -167,20 +177,27 @@ export function createVpnStore(store: Store): VpnStore {
         await changeCounts(db, countedLists([tunnelList], tunnel), -1);
       else await recount(db);
       await eraseSecret(`vpn_tunnels/${tunnelId}/secret-key`);
-      // A tunnelId is never given to another tunnel.
-      await db.deleteFrom("vpn_used_ciphertexts").where("tunnel_id", "=", tunnelId).execute();
+      // Keys per direction are bound to the tunnel, and a tunnelId is never given to another one.
+      const { numDeletedRows } = await db
+        .deleteFrom("vpn_used_ciphertexts")
+        .where("tunnel_id", "=", tunnelId)
+        .where("key_form", "=", "PER_DIRECTION")
+        .executeTakeFirstOrThrow();
+      if (numDeletedRows > 0n)
+        await changeCounts(db, [listSeenBy(tunnel, ciphertextQuota.list)], -Number(numDeletedRows));
       return true;
     },
-    hasUsedCiphertext: (tunnelId, ciphertext) => isUsed(store.reader, tunnelId, hashOf(ciphertext)),
-    async useCiphertext({ db }, tunnelId, ciphertext) {
+    hasUsedCiphertext: (ciphertext) => isUsed(store.reader, hashOf(ciphertext)),
+    async useCiphertext({ db, requireRoom }, { tunnelId, ciphertext, keyForm }) {
       const tunnel = await db
         .selectFrom("vpn_tunnels")
-        .select("tunnel_id")
+        .select("owner")
         .where("tunnel_id", "=", tunnelId)
         .executeTakeFirst();
       if (tunnel === undefined) return "TUNNEL_MISSING";
       const ciphertextHash = hashOf(ciphertext);
-      if (await isUsed(db, tunnelId, ciphertextHash)) return "USED_BEFORE";
+      if (await isUsed(db, ciphertextHash)) return "USED_BEFORE";
+      await requireRoom(ciphertextQuota, tunnel.owner);
       const { used } = await db
         .selectFrom("vpn_used_ciphertexts")
         .select((row) => row.fn.countAll<number>().as("used"))
@@ -189,8 +206,9 @@ export function createVpnStore(store: Store): VpnStore {
       if (Number(used) >= maxCiphertexts) return "LIMIT_REACHED";
       await db
         .insertInto("vpn_used_ciphertexts")
-        .values({ tunnel_id: tunnelId, ciphertext_hash: ciphertextHash })
+        .values({ tunnel_id: tunnelId, key_form: keyForm, ciphertext_hash: ciphertextHash })
         .execute();
+      await changeCounts(db, [listSeenBy(tunnel, ciphertextQuota.list)], 1);
       return "FIRST_USE";
     },
   };
@@ -202,13 +220,11 @@ function hashOf(ciphertext: Uint8Array): string {
 
 async function isUsed(
   db: Pick<WriteTransaction["db"], "selectFrom">,
-  tunnelId: string,
   ciphertextHash: string,
 ): Promise<boolean> {
   const row = await db
     .selectFrom("vpn_used_ciphertexts")
     .select("tunnel_id")
-    .where("tunnel_id", "=", tunnelId)
     .where("ciphertext_hash", "=", ciphertextHash)
     .executeTakeFirst();
   return row !== undefined;
