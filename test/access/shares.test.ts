@@ -1,0 +1,98 @@
+/** What one user may have in progress, who may read the metrics, and when the streams of a removed user end. */
+import { ConnectError, createClient } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.ts";
+import { refusal } from "../refusal.ts";
+import { type AccessServer, startAccessServer, timeout } from "./access-server.ts";
+
+const limited = { code: "ResourceExhausted", reason: "CONCURRENCY_LIMITED" };
+
+const start = (...args: string[]): Promise<AccessServer> =>
+  startAccessServer({ atEnd: onTestFinished, args });
+
+/** Opens a watch of blocks and waits for its first block. */
+async function watchBlocks({ chain }: Person) {
+  const leave = new AbortController();
+  onTestFinished(() => leave.abort());
+  const blocks = chain.watchBlocks({}, { signal: leave.signal })[Symbol.asyncIterator]();
+  await blocks.next();
+  return { blocks, leave };
+}
+
+type Person = Awaited<ReturnType<AccessServer["makePerson"]>>;
+
+describe("streams of one user", { timeout }, () => {
+  it("are refused beyond --max-streams-per-user, and those of others are not", async () => {
+    const server = await start("--max-streams-per-user", "2");
+    const [ada, bob] = [await server.makePerson(), await server.makePerson()];
+    await ada.chain.registerNode({});
+    const first = await watchBlocks(ada);
+    await watchBlocks(ada);
+    expect(await refusal(watchBlocks(ada))).toEqual(limited);
+    await watchBlocks(bob);
+    first.leave.abort();
+    await expect.poll(() => watchBlocks(ada).then(() => "open"), { timeout: 10_000 }).toBe("open");
+  });
+
+  it("end within a second once the user is removed, however many there are", async () => {
+    const server = await start();
+    const ada = await server.makePerson();
+    const bob = await server.makePerson();
+    const streams = await Promise.all(Array.from({ length: 5 }, () => watchBlocks(ada)));
+    const other = await watchBlocks(bob);
+    const ends = streams.map(({ blocks }) => refusal(blocks.next()));
+    const removedMs = performance.now();
+    await server.office.users.remove(ada.name);
+    for (const end of ends) expect(await end).toEqual({ code: "Unauthenticated", reason: "TOKEN_REVOKED" });
+    // A second, and one more for a machine with other work.
+    expect(performance.now() - removedMs).toBeLessThan(2000);
+    other.leave.abort();
+    await expect(other.blocks.next()).rejects.toThrow(ConnectError);
+  });
+});
+
+describe("/metrics", { timeout }, () => {
+  const read = async ({ url }: AccessServer, token?: string) =>
+    (await fetch(`${url}/metrics`, token ? { headers: { authorization: `Bearer ${token}` } } : {})).status;
+
+  it("is for auditors and admins with --auth token", async () => {
+    const server = await start();
+    const statuses: number[] = [await read(server), await read(server, "forged")];
+    for (const role of ["user", "auditor", "admin"] as const)
+      statuses.push(await read(server, (await server.makePerson(role)).token));
+    expect(statuses).toEqual([401, 401, 403, 200, 200]);
+  });
+
+  it("is for anyone with --metrics open or --auth open, and for nobody with --metrics off", async () => {
+    expect(await read(await start("--metrics", "open"))).toBe(200);
+    expect(await read(await start("--auth", "open"))).toBe(200);
+    expect(await read(await start("--auth", "open", "--metrics", "token"))).toBe(401);
+    const closed = await start("--metrics", "off");
+    expect(await read(closed, (await closed.makePerson("admin")).token)).toBe(404);
+  });
+});
+
+describe("reflection", { timeout }, () => {
+  it("takes messages of a few KiB, and echoes no more", async () => {
+    const { url } = await start();
+    const sessionManager = new Http2SessionManager(url);
+    onTestFinished(() => sessionManager.abort());
+    const reflection = createClient(ServerReflection, createGrpcTransport({ baseUrl: url, sessionManager }));
+    const ask = async (host: string) => {
+      const question = { host, messageRequest: { case: "listServices" as const, value: "*" } };
+      for await (const answer of reflection.serverReflectionInfo(
+        (async function* () {
+          yield question;
+        })(),
+      ))
+        return answer.validHost.length;
+      return undefined;
+    };
+    expect(await ask("h".repeat(10_000))).toBe(10_000);
+    expect(await refusal(ask("h".repeat(20_000)))).toEqual({
+      code: "ResourceExhausted",
+      reason: "BODY_TOO_LARGE",
+    });
+  });
+});

@@ -1,0 +1,118 @@
+/** How the bytes of unfinished requests and of unread responses are counted. */
+import { describe, expect, it, vi } from "vitest";
+import { ByteBudget } from "../../src/server/byte-budget.ts";
+import { meterEnvelopes } from "../../src/server/meter-envelopes.ts";
+import { createUnreadResponses } from "../../src/server/unread-responses.ts";
+import { refusal } from "../refusal.ts";
+import { envelope } from "./raw.ts";
+
+const limited = { code: "ResourceExhausted", reason: "BUFFER_LIMITED" };
+const reasonOf = (run: () => unknown) => refusal((async () => run())());
+
+describe("the budget of bytes", () => {
+  const create = () => new ByteBudget({ maxBufferedBytes: 10_000, maxBufferedBytesPerClient: 5000 });
+
+  it("refuses what one client has above its share, and not what others have", async () => {
+    const budget = create();
+    budget.open("ada").charge(4000);
+    expect(await reasonOf(() => budget.open("ada").charge(2000))).toEqual(limited);
+    budget.open("bob").charge(2000);
+  });
+
+  it("refuses what all clients have above the whole", async () => {
+    const budget = create();
+    for (const client of ["ada", "bob"]) budget.open(client).charge(4700);
+    expect(await reasonOf(() => budget.open("eve").charge(1000))).toEqual(limited);
+  });
+
+  it("counts a piece more than its bytes, so that many tiny pieces are not free", async () => {
+    const account = create().open("ada");
+    const drip = () => {
+      for (let i = 0; i < 100; i += 1) account.charge(1);
+    };
+    expect(await reasonOf(drip)).toEqual(limited);
+  });
+
+  it("has all room again when accounts are closed, however often", () => {
+    const budget = create();
+    const account = budget.open("ada");
+    account.charge(4000);
+    account.close();
+    account.close();
+    account.charge(4000);
+    expect(budget.heldBytes).toBe(0);
+  });
+});
+
+describe("the meter of a stream", () => {
+  /** Passes a stream through in pieces of a size. @returns the most bytes that were held, and those at the end */
+  async function measure(stream: Buffer, pieceBytes: number, maxBytes = 1000) {
+    const budget = new ByteBudget({ maxBufferedBytes: 1e9, maxBufferedBytesPerClient: 1e9 });
+    const pieces = async function* () {
+      for (let at = 0; at < stream.length; at += pieceBytes) yield stream.subarray(at, at + pieceBytes);
+    };
+    let most = 0;
+    const passed: Uint8Array[] = [];
+    for await (const piece of meterEnvelopes(pieces(), budget.open("ada"), maxBytes)) {
+      passed.push(piece);
+      most = Math.max(most, budget.heldBytes);
+    }
+    expect(Buffer.concat(passed)).toEqual(stream);
+    return { most, last: budget.heldBytes };
+  }
+  const messages = Buffer.concat(Array.from({ length: 200 }, () => envelope(Buffer.alloc(300))));
+
+  it.each([1, 4, 5, 7, 305, 306, 1000, 100_000])(
+    "holds one message at most, in pieces of %i bytes",
+    async (size) => {
+      const { most, last } = await measure(messages, size);
+      // 305 bytes and the cost of their pieces.
+      expect(most).toBeLessThanOrEqual(305 + 200 * Math.ceil(305 / Math.min(size, 305)) + 200);
+      expect(last).toBe(0);
+    },
+  );
+
+  it("keeps counting a message that does not end", async () => {
+    const unfinished = messages.subarray(0, messages.length - 1);
+    expect((await measure(unfinished, 50)).last).toBeGreaterThan(300);
+  });
+
+  it("refuses a message that its prefix announces as too large", async () => {
+    expect(await refusal(measure(envelope(Buffer.alloc(1001)), 5))).toEqual({
+      code: "ResourceExhausted",
+      reason: "BODY_TOO_LARGE",
+    });
+  });
+});
+
+describe("responses that wait to be read", () => {
+  it("are dropped once they make no progress for the time that they have", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    try {
+      let nowMs = 0;
+      const dropped: string[] = [];
+      const unread = createUnreadResponses(
+        5000,
+        () => {},
+        () => nowMs,
+      );
+      const pending: Record<string, number> = { stalled: 100, slow: 100_000, read: 0 };
+      for (const name of Object.keys(pending))
+        unread.watch({
+          client: "ada",
+          pendingBytes: () => pending[name] ?? 0,
+          drop: () => void dropped.push(name),
+        });
+      for (let second = 1; second <= 8; second += 1) {
+        nowMs = second * 1000;
+        pending.slow = (pending.slow ?? 0) - 100;
+        vi.advanceTimersByTime(1000);
+      }
+      expect(dropped).toEqual(["stalled"]);
+      expect(unread.bytesOf("ada")).toBe(pending.slow);
+      expect(unread.bytesOf("bob")).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
