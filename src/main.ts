@@ -69,13 +69,15 @@ async function serve(config: Config, { location, masterKey }: StoreSettings): Pr
   for (const { httpMethod, template, origin } of app.server.transcoder.routes) {
     logger.debug({ httpMethod, path: template.text, rpc: origin }, "route");
   }
+  // Also if the start goes no further: the next one finds them, and says nothing of them.
+  process.stdout.write(describeNew(newStore, newKey));
   const address = await app.server.listen(config.port, config.host).catch(async (error: unknown) => {
     await app.close();
     throw explainListenError(error, config);
   });
   stopOnSignal(app.close, logger);
   if (showsPassword(config)) logger.warn(passwordWarning);
-  process.stdout.write(describeNew(newStore, newKey) + describeStart(urlOf(address, config), config));
+  process.stdout.write(describeStart(urlOf(address, config), config));
 }
 
 function explainListenError(error: unknown, { host, port }: Config): unknown {

@@ -131,8 +131,9 @@ export type RegisterDeviceResponse = Message<"iot.RegisterDeviceResponse"> & {
   registrationStatus: string;
 
   /**
-   * Holds the seed of the pair that the service made, 32 bytes, for the device to keep; it is told this once. Absent if
-   * the device brought its key, or is simulated.
+   * Holds the seed of the pair that the service made, 32 bytes, for the device to keep. The service
+   * repeats it only to a retry with the same idempotency key, for which it keeps the answer sealed for 24 hours. Absent
+   * if the device brought its key, or is simulated.
    *
    * @generated from field: optional bytes private_key = 6;
    */

@@ -1158,7 +1158,7 @@ export const VpnService: GenService<{
   },
   /**
    * Sends and receives packets as they come; one reply each, in their order. What is wrong with one packet is in its
-   * reply, and the stream goes on.
+   * reply, and the stream goes on. A message that breaks the rules of its fields ends the stream.
    *
    * @generated from rpc vpn.VpnService.Tunnel
    */

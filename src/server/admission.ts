@@ -100,6 +100,8 @@ export function createAdmission({ access, limits, nowMs }: AdmissionOptions): Ad
       return authenticating.then((caller) => {
         const user = `user ${caller.subject}`;
         values.set(callerKey, caller);
+        // It counts for its user, not for all users of the address.
+        rateOfAddress.giveBack(network);
         rateOfUser.take(user);
         share(call, user);
       });

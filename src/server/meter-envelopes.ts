@@ -20,7 +20,10 @@ export async function* meterEnvelopes(
   let prefixLength = 0;
   let left = 0;
   let cost = 0;
-  for await (const piece of pieces) {
+  // Not "for await": a refusal would end the source, and with it the connection that is to carry the answer.
+  const source = pieces[Symbol.asyncIterator]();
+  for (let next = await source.next(); next.done !== true; next = await source.next()) {
+    const piece = next.value;
     cost += meter?.charge(piece.length) ?? 0;
     let wholeUntil = 0;
     for (let at = 0; at < piece.length; ) {

@@ -8,6 +8,8 @@ const maxClients = 100_000;
 export interface RateLimiter {
   /** Counts a call of a client. @throws RATE_LIMITED */
   take(client: string): void;
+  /** Gives a call back, which is counted elsewhere. */
+  giveBack(client: string): void;
 }
 
 interface Bucket {
@@ -24,7 +26,7 @@ export function createRateLimiter(
   perSecond: number,
   nowMs: () => number = () => performance.now(),
 ): RateLimiter {
-  if (perSecond === 0) return { take: () => {} };
+  if (perSecond === 0) return { take: () => {}, giveBack: () => {} };
   const buckets = new Map<string, Bucket>();
   const capacity = perSecond * 2;
   return {
@@ -45,6 +47,10 @@ export function createRateLimiter(
         });
       }
       bucket.tokens -= 1;
+    },
+    giveBack(client) {
+      const bucket = buckets.get(client);
+      if (bucket !== undefined) bucket.tokens = Math.min(capacity, bucket.tokens + 1);
     },
   };
 }

@@ -43,9 +43,11 @@ function hasBody(req: NodeRequest): boolean {
 
 /** HTTP/2 announces no body: that one comes is known when its first byte is there. */
 async function* typedBody(req: NodeRequest): AsyncGenerator<Uint8Array> {
-  for await (const chunk of req) {
+  // Not "for await": a refusal would end the request, and with it the connection that is to carry the answer.
+  const chunks: AsyncIterator<Uint8Array> = req[Symbol.asyncIterator]();
+  for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
     if (!req.headers["content-type"]) throw mediaTypeMissing();
-    yield chunk;
+    yield next.value;
   }
 }
 
