@@ -55,7 +55,7 @@ import { createPasswordLane } from "./services/pqc/password-lane.ts";
 import { pqcService } from "./services/pqc/pqc-service.ts";
 import { createIssuerStore } from "./services/pqc/store.ts";
 import { tokenService } from "./services/pqc/token-service.ts";
-import { createUserStore } from "./services/pqc/users.ts";
+import { createUserStore, type UserStore } from "./services/pqc/users.ts";
 import { openGateway } from "./services/vpn/gateway.ts";
 import { createVpnStore } from "./services/vpn/store.ts";
 import { vpnService } from "./services/vpn/vpn-service.ts";
@@ -82,6 +82,8 @@ interface Parts {
   readonly provider: CryptoProvider;
   readonly store: Store;
   readonly issuer: Issuer;
+  /** Undefined if anyone may call. */
+  readonly users: UserStore | undefined;
   readonly logIn: LogIn;
   readonly viewerOf: typeof viewerOf;
   readonly onceOf: typeof onceOf;
@@ -219,7 +221,7 @@ export async function createApp(config: Config, logger: Logger): Promise<App> {
     perDevice: config.maxChallengesPerDevice,
     perClient: config.maxChallengesPerClient,
   };
-  const parts = { provider, store, issuer, logIn, viewerOf, onceOf, challengeLimits, now };
+  const parts = { provider, store, issuer, users, logIn, viewerOf, onceOf, challengeLimits, now };
   const made = await Promise.all(chosen.map((make) => make(parts)));
   const server = await createServer({
     services: made.flatMap(({ services }) => services),

@@ -146,7 +146,7 @@ const settings = {
     "20000",
     100,
     86_400_000,
-    "Milliseconds that a response may wait for a client that reads nothing.",
+    "Milliseconds that a response may wait for a client that reads nothing; a large piece gets a second more for each 32 KB.",
   ),
   maxRecordsPerUser: integer(
     "max-records-per-user",

@@ -8,6 +8,7 @@
  */
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
+import { refuseForNow } from "../errors.ts";
 import { accountKey, ByteBudget, type ByteLimits } from "./byte-budget.ts";
 import {
   type CallLimits,
@@ -48,6 +49,12 @@ export interface ArrivingCall {
   readonly ticket: Ticket;
 }
 
+/** Names who is counted for a call: its user, or the address that it came from while there is none. */
+export function clientNameOf(values: ContextValues): string {
+  const caller = values.get(callerKey);
+  return caller === undefined ? `address ${networkOf(values.get(clientKey))}` : `user ${caller.subject}`;
+}
+
 /** Lets calls in. */
 export interface Admission {
   readonly calls: CallsInProgress;
@@ -55,7 +62,7 @@ export interface Admission {
   /**
    * Lets a call in: at once if no token has to be checked, otherwise when the promise resolves.
    *
-   * @throws SERVER_BUSY, RATE_LIMITED, CONCURRENCY_LIMITED, ROLE_MISSING, or what the access policy throws.
+   * @throws SERVER_BUSY, RATE_LIMITED, CONCURRENCY_LIMITED, BUFFER_LIMITED, ROLE_MISSING, or what the access policy throws.
    */
   admit(call: ArrivingCall): Promise<void> | undefined;
 }
@@ -65,18 +72,35 @@ export interface AdmissionOptions {
   /** Without it every call is public. */
   readonly access?: AccessPolicy | undefined;
   readonly limits: CallLimits & ByteLimits & { readonly maxCallsPerSecond: number };
+  /** Bytes that wait for a client to read them; none are counted if it is left out. */
+  readonly unreadBytesOf?: (client: string) => number;
   /** Milliseconds of a clock that is never set back. */
   readonly nowMs?: () => number;
 }
 
 /** Makes the admission of one server. */
-export function createAdmission({ access, limits, nowMs }: AdmissionOptions): Admission {
+export function createAdmission(options: AdmissionOptions): Admission {
+  const { access, limits, unreadBytesOf = () => 0, nowMs } = options;
   const calls = createCallsInProgress(limits);
   const bytes = new ByteBudget(limits);
   const rateOfAddress = createRateLimiter(limits.maxCallsPerSecond, nowMs);
   const rateOfUser = createRateLimiter(limits.maxCallsPerSecond, nowMs);
   const authenticate = access && createGate(access);
-  const share = ({ method, values, ticket }: ArrivingCall, client: string): void => {
+  const requireReader = (client: string): void => {
+    const limit = limits.maxBufferedBytesPerClient;
+    if (unreadBytesOf(client) <= limit) return;
+    throw refuseForNow(
+      "BUFFER_LIMITED",
+      `more than ${limit} bytes wait to be read; read them first`,
+      retryMs,
+      {
+        limit: String(limit),
+      },
+    );
+  };
+  const share = ({ method, values, ticket }: ArrivingCall): void => {
+    const client = clientNameOf(values);
+    if (!isProbe(method)) requireReader(client);
     ticket.add(calls.enterFor(method, client));
     const account = bytes.open(client);
     values.set(accountKey, account);
@@ -88,26 +112,28 @@ export function createAdmission({ access, limits, nowMs }: AdmissionOptions): Ad
     admit(call) {
       const { method, authorization, values, ticket } = call;
       ticket.add(calls.enter(method));
-      const network = `address ${networkOf(values.get(clientKey))}`;
+      const network = clientNameOf(values);
       if (!isProbe(method)) rateOfAddress.take(network);
       // Tokens have a turn of their own, so that the other calls of a network do not keep its users out.
       const authenticating =
         authenticate && chargeTo(`tokens of ${network}`, () => authenticate(method, authorization));
       if (authenticating === undefined) {
-        share(call, network);
+        share(call);
         return undefined;
       }
       return authenticating.then((caller) => {
-        const user = `user ${caller.subject}`;
         values.set(callerKey, caller);
         // It counts for its user, not for all users of the address.
         rateOfAddress.giveBack(network);
-        rateOfUser.take(user);
-        share(call, user);
+        rateOfUser.take(clientNameOf(values));
+        share(call);
       });
     },
   };
 }
+
+/** Milliseconds after which a client that reads nothing may try again. */
+const retryMs = 1000;
 
 /** Health checks are answered always: they are cheap, and a load balancer may send many from one address. */
 function isProbe(method: DescMethod): boolean {

@@ -14,9 +14,9 @@ import { refuse, refuseBody, toConnectError } from "../errors.ts";
 import type { StructureLimits } from "../protocol/structure-limits.ts";
 import { scanMessage } from "../protocol/wire-structure.ts";
 import { parseGrpcTimeout } from "../transcoding/timeout.ts";
-import { Ticket } from "./admission.ts";
+import { clientNameOf, Ticket } from "./admission.ts";
 import { accountKey } from "./byte-budget.ts";
-import { clientKey, networkOf, type ReadClient } from "./client-address.ts";
+import { clientKey, type ReadClient } from "./client-address.ts";
 import { decompress, findCompression } from "./compression.ts";
 import { renderTrailersOnly, sendTrailersOnly } from "./failures.ts";
 import type { Intake } from "./intake.ts";
@@ -125,7 +125,7 @@ class GrpcUnaryCall implements HandlerContext {
     this.values.set(clientKey, client);
     this.#ticket.add(
       options.unread.watch({
-        client: networkOf(client),
+        client: () => clientNameOf(this.values),
         pendingBytes: () => stream.writableLength,
         arrivedBytes: () => stream.readableLength,
         drop: () => stream.destroy(),

@@ -4,12 +4,12 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
-import { refuseForNow, toConnectError } from "../errors.ts";
+import { toConnectError } from "../errors.ts";
 import { splitTarget } from "../transcoding/http.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
-import { type Admission, Ticket } from "./admission.ts";
+import { type Admission, clientNameOf, Ticket } from "./admission.ts";
 import { type BrowserHeaders, isPreflight } from "./browser.ts";
-import { clientKey, networkOf, type ReadClient } from "./client-address.ts";
+import { clientKey, type ReadClient } from "./client-address.ts";
 import { formOf, renderFailure } from "./failures.ts";
 import type { ExplainFailure } from "./interceptors/errors.ts";
 import type { Observer } from "./interceptors/observe.ts";
@@ -33,7 +33,6 @@ export interface IntakeOptions {
   readonly explainFailure: ExplainFailure;
   readonly readClient: ReadClient;
   readonly maxReceiveMs: number;
-  readonly maxBufferedBytesPerClient: number;
   /** Where admitted requests go. */
   readonly next: (req: NodeRequest, res: NodeResponse) => void;
 }
@@ -73,7 +72,6 @@ export function createIntake(options: IntakeOptions): Intake {
       return error;
     };
     try {
-      requireReader(call.values);
       const { method, values, ticket, authorization = null } = call;
       return admission.admit({ method, values, ticket, authorization })?.catch((thrown: unknown) => {
         throw explain(thrown);
@@ -81,20 +79,6 @@ export function createIntake(options: IntakeOptions): Intake {
     } catch (thrown) {
       throw explain(thrown);
     }
-  };
-
-  /** A client that reads no responses gets no more of them. @throws BUFFER_LIMITED */
-  const requireReader = (values: ContextValues): void => {
-    const limit = options.maxBufferedBytesPerClient;
-    if (unread.bytesOf(networkOf(values.get(clientKey))) <= limit) return;
-    throw refuseForNow(
-      "BUFFER_LIMITED",
-      `more than ${limit} bytes wait for this client; read them first`,
-      1000,
-      {
-        limit: String(limit),
-      },
-    );
   };
 
   const findMethod = (req: NodeRequest): DescMethod | undefined => {
@@ -140,8 +124,9 @@ export function createIntake(options: IntakeOptions): Intake {
       const client = readClient(peerOf(req), req.headers["x-forwarded-for"]);
       const values = createContextValues().set(clientKey, client);
       valuesByRequest.set(req, values);
-      watchResponse(req, res, networkOf(client), unread);
       const method = findMethod(req);
+      // Pages are the same bytes for all who ask, so they take up no memory of a client.
+      watchResponse(req, res, method && (() => clientNameOf(values)), unread);
       if (method === undefined) return begin(req, res);
       const ticket = new Ticket();
       res.once("close", ticket.close);
@@ -178,13 +163,22 @@ function peerOf({ stream, socket }: NodeRequest): string | undefined {
   return stream?.session?.socket?.remoteAddress ?? socket?.remoteAddress;
 }
 
-function watchResponse(req: NodeRequest, res: NodeResponse, client: string, unread: UnreadResponses): void {
+function watchResponse(
+  req: NodeRequest,
+  res: NodeResponse,
+  client: (() => string) | undefined,
+  unread: UnreadResponses,
+): void {
   const { stream } = req;
   const stop =
     stream === undefined
-      ? unread.watch({ client, pendingBytes: () => res.writableLength, drop: () => res.destroy() })
+      ? unread.watch({
+          ...(client && { client }),
+          pendingBytes: () => res.writableLength,
+          drop: () => res.destroy(),
+        })
       : unread.watch({
-          client,
+          ...(client && { client }),
           pendingBytes: () => stream.writableLength,
           arrivedBytes: () => stream.readableLength,
           drop: () => stream.destroy(),

@@ -11,7 +11,7 @@ import {
   ServerReflection as ServerReflectionV1,
 } from "#gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionV1alpha } from "#gen/grpc/reflection/v1alpha/reflection_pb.ts";
-import { refuse } from "../errors.ts";
+import { refuse, refuseForNow } from "../errors.ts";
 import { collectFiles, describeFile, errorFiles } from "../transcoding/descriptors.ts";
 
 /** Makes both reflection services, describing the given ones, themselves, and all that these import. */
@@ -24,7 +24,13 @@ export function createReflection(services: readonly ServiceImplSpec[]): ServiceI
   const names = described.map((service) => service.typeName).sort();
   async function* serverReflectionInfo(requests: AsyncIterable<Question>): AsyncGenerator<Answer> {
     const sent = new Set<DescFile>();
+    let questions = 0;
     for await (const request of requests) {
+      questions += 1;
+      if (questions > maxQuestions)
+        throw refuseForNow("RATE_LIMITED", `a stream of reflection answers ${maxQuestions} questions`, 1000, {
+          limit: String(maxQuestions),
+        });
       yield {
         validHost: request.host,
         originalRequest: request,
@@ -45,6 +51,9 @@ export function createReflection(services: readonly ServiceImplSpec[]): ServiceI
 }
 
 type Question = ServerReflectionRequest;
+
+/** Questions of one stream: more than there are names to ask for. An answer can be a thousand times as large. */
+const maxQuestions = 1000;
 
 interface Answer {
   validHost: string;
@@ -120,8 +129,17 @@ function fileAnswer(file: DescFile | undefined, what: string, sent: Set<DescFile
   const imports = collectFiles([file]).filter((candidate) => candidate !== file && !sent.has(candidate));
   const files = [file, ...imports.reverse()];
   for (const each of files) sent.add(each);
-  const fileDescriptorProto = files.map((each) => toBinary(FileDescriptorProtoSchema, describeFile(each)));
+  const fileDescriptorProto = files.map(serialize);
   return { case: "fileDescriptorResponse", value: { fileDescriptorProto } };
+}
+
+const serialized = new WeakMap<DescFile, Uint8Array>();
+
+/** Writes a file once, however often it is asked for. */
+function serialize(file: DescFile): Uint8Array {
+  const bytes = serialized.get(file) ?? toBinary(FileDescriptorProtoSchema, describeFile(file));
+  serialized.set(file, bytes);
+  return bytes;
 }
 
 function createIndex(files: readonly DescFile[]): DescriptorIndex {

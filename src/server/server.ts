@@ -64,9 +64,9 @@ export async function createServer(options: ServerOptions): Promise<Server> {
 
   const metrics = options.metrics ?? createMetrics();
   const readClient = createReadClient(options.trustedProxies ?? []);
-  const admission = createAdmission({ access: options.access, limits });
   const observer = createObserver(metrics, options.logger);
   const unread = createUnreadResponses(limits.maxWriteMs, metrics.responseDropped);
+  const admission = createAdmission({ access: options.access, limits, unreadBytesOf: unread.bytesOf });
   metrics.watchBuffers(admission.bytes);
   const interceptors = createInterceptors(options, limits, observer, draining.signal);
   const transcoder = createTranscoder({
@@ -97,7 +97,6 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     explainFailure: options.explainFailure ?? (() => undefined),
     readClient,
     maxReceiveMs: limits.maxReceiveMs,
-    maxBufferedBytesPerClient: limits.maxBufferedBytesPerClient,
     next: (req, res) => serve(req, res),
   });
   const { app, fallBack } = await createApp({

@@ -11,8 +11,8 @@ export interface Writing {
   readonly arrivedBytes?: () => number;
   /** Gives the reader up. */
   readonly drop: () => void;
-  /** Whose bytes they are; undefined for a connection, whose bytes are those of its responses. */
-  readonly client?: string;
+  /** Whose bytes they are; none for a connection, whose bytes are those of its responses, and for a page. */
+  readonly client?: () => string;
 }
 
 /** The responses of one server. */
@@ -53,7 +53,7 @@ export function createUnreadResponses(
     byClient = new Map();
     for (const [writing, watched] of writings) {
       const pendingBytes = writing.pendingBytes();
-      const { client } = writing;
+      const client = writing.client?.();
       const bytes = pendingBytes + (writing.arrivedBytes?.() ?? 0);
       if (client !== undefined && bytes > 0) byClient.set(client, (byClient.get(client) ?? 0) + bytes);
       if (pendingBytes === 0 || pendingBytes !== watched.pendingBytes) {

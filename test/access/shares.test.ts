@@ -52,6 +52,20 @@ describe("streams of one user", { timeout }, () => {
   });
 });
 
+describe("TokenService.VerifyToken", { timeout }, () => {
+  it("says that the token of a removed user is not valid", async () => {
+    const server = await start();
+    const ada = await server.makePerson();
+    expect(await ada.tokens.verifyToken({ token: ada.token })).toMatchObject({
+      valid: true,
+      subject: ada.name,
+    });
+    await server.office.users.remove(ada.name);
+    const { valid, reason } = await server.connect().tokens.verifyToken({ token: ada.token });
+    expect([valid, reason]).toEqual([false, "the user of the token is gone or has a new password"]);
+  });
+});
+
 describe("/metrics", { timeout }, () => {
   const read = async ({ url }: AccessServer, token?: string) =>
     (await fetch(`${url}/metrics`, token ? { headers: { authorization: `Bearer ${token}` } } : {})).status;
@@ -74,7 +88,7 @@ describe("/metrics", { timeout }, () => {
 });
 
 describe("reflection", { timeout }, () => {
-  it("takes messages of a few KiB, and echoes no more", async () => {
+  it("takes messages of a few KiB and 1,000 of them in a stream, and echoes no more", async () => {
     const { url } = await start();
     const sessionManager = new Http2SessionManager(url);
     onTestFinished(() => sessionManager.abort());
@@ -89,6 +103,14 @@ describe("reflection", { timeout }, () => {
         return answer.validHost.length;
       return undefined;
     };
+    const askOften = async () => {
+      const questions = async function* () {
+        for (let i = 0; i < 1001; i += 1)
+          yield { messageRequest: { case: "fileContainingSymbol" as const, value: "kms.KmsService" } };
+      };
+      for await (const _answer of reflection.serverReflectionInfo(questions()));
+    };
+    expect(await refusal(askOften())).toEqual({ code: "ResourceExhausted", reason: "RATE_LIMITED" });
     expect(await ask("h".repeat(10_000))).toBe(10_000);
     expect(await refusal(ask("h".repeat(20_000)))).toEqual({
       code: "ResourceExhausted",

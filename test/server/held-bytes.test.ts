@@ -99,7 +99,7 @@ describe("responses that wait to be read", () => {
       const pending: Record<string, number> = { stalled: 100, slow: 100_000, read: 0 };
       for (const name of Object.keys(pending))
         unread.watch({
-          client: "ada",
+          client: () => "ada",
           pendingBytes: () => pending[name] ?? 0,
           drop: () => void dropped.push(name),
         });

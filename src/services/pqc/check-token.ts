@@ -16,13 +16,21 @@ export interface CheckTokenResult extends Partial<TokenClaims> {
   readonly reason?: string;
 }
 
+/** What tokens are checked with. */
+export interface CheckTokenParts {
+  readonly provider: CryptoProvider;
+  readonly issuer: Issuer;
+  /** Who there must be; without it a token of any name is valid. */
+  readonly users?: UserStore | undefined;
+}
+
 /**
  * Checks a token of this server, or an ML-DSA-65 signature. What is not valid is an answer, with the reason.
  *
  * @throws KEY_INVALID, LENGTH_INVALID for a key or a signature that can be none
  */
 export async function checkToken(
-  { provider, issuer }: { readonly provider: CryptoProvider; readonly issuer: Issuer },
+  { provider, issuer, users }: CheckTokenParts,
   input: CheckTokenInput,
 ): Promise<CheckTokenResult> {
   if (input.token === "") {
@@ -31,6 +39,8 @@ export async function checkToken(
   }
   const check = await issuer.check(input.token);
   if (!check.ok) return { valid: false, reason: check.message };
+  if (check.use !== deviceUse && users && (await users.find(check.subject))?.generation !== check.generation)
+    return { valid: false, reason: "the user of the token is gone or has a new password" };
   return { valid: true, subject: check.subject, expiresAt: check.expiresAt };
 }
 

@@ -7,11 +7,13 @@ import { listAlgorithms } from "./algorithms.ts";
 import { checkToken } from "./check-token.ts";
 import type { Issuer, TokenClaims } from "./issuer.ts";
 import type { LogIn } from "./log-in.ts";
+import type { UserStore } from "./users.ts";
 
 /** What the service needs. */
 export interface TokenServiceParts {
   readonly provider: CryptoProvider;
   readonly issuer: Issuer;
+  readonly users?: UserStore | undefined;
   readonly logIn: LogIn;
   /** Tells who makes a call that wants a token; it was authenticated before it came here. */
   readonly callerOf: (context: HandlerContext) => Pick<TokenClaims, "subject" | "issuedAt" | "expiresAt">;
