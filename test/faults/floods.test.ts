@@ -30,22 +30,26 @@ afterAll(async () => {
   for (const end of ends.reverse()) await end();
 });
 
-describe.runIf(isChosen)("a user's signatures and log-ins (QSP_TEST_FLOODS=1)", { timeout: 1_800_000 }, () => {
-  it.each([
-    "300 health checks a second",
-    "3 wrong passwords a second, one address",
-    "3 wrong passwords a second, many addresses",
-    "150 batches of 1,000 ML-DSA-65",
-    "6 batches of 500 SLH-DSA-SHA2-128s",
-  ])("all succeed within 2 seconds during %s of another", async (flood) => {
-    const noticed = await field.measure(flood, measureMs);
-    console.info(`${flood}: ${noticed.map(describeNoticed).join("; ")}; ${availableParallelism()} cores`);
-    for (const { made, succeeded, p99Ms } of noticed) {
-      expect(succeeded).toBe(made);
-      expect(p99Ms).toBeLessThan(limitMs * field.slowness);
-    }
-  });
-});
+describe.runIf(isChosen)(
+  "a user's signatures and log-ins (QSP_TEST_FLOODS=1)",
+  { timeout: 1_800_000 },
+  () => {
+    it.each([
+      "300 health checks a second",
+      "3 wrong passwords a second, one address",
+      "3 wrong passwords a second, many addresses",
+      "150 batches of 1,000 ML-DSA-65",
+      "6 batches of 500 SLH-DSA-SHA2-128s",
+    ])("all succeed within 2 seconds during %s of another", async (flood) => {
+      const noticed = await field.measure(flood, measureMs);
+      console.info(`${flood}: ${noticed.map(describeNoticed).join("; ")}; ${availableParallelism()} cores`);
+      for (const { made, succeeded, p99Ms } of noticed) {
+        expect(succeeded).toBe(made);
+        expect(p99Ms).toBeLessThan(limitMs * field.slowness);
+      }
+    });
+  },
+);
 
 function describeNoticed({ name, made, succeeded, p50Ms, p99Ms }: Noticed): string {
   return `${name} ${succeeded}/${made}, p50 ${p50Ms.toFixed(0)} ms, p99 ${p99Ms.toFixed(0)} ms`;
