@@ -31,6 +31,8 @@ export interface LaneWork<T> {
   readonly limitMs: number;
   /** Goes before the work of others, as far as its caller has not used that up. */
   readonly creditMs?: number;
+  /** Ends when nobody wants the result any more: work that still waits then is not begun. */
+  readonly signal?: AbortSignal | undefined;
   /** Runs before `run` returns if `start` cannot. */
   readonly beforeWait?: () => void;
   /** Hands the work to the threads. */
@@ -111,7 +113,7 @@ export class Lane {
     return this.#refused;
   }
 
-  /** Does a piece of work in its turn. @throws CryptoBusy, without having done anything */
+  /** Does a piece of work in its turn. @throws CryptoBusy or the reason of the signal, without having done anything */
   async run<T>(work: LaneWork<T>): Promise<T> {
     const account = this.#admit(work);
     account.count += 1;
@@ -152,10 +154,11 @@ export class Lane {
     const { caller, costMs } = work;
     const creditMs = caller === systemCaller ? systemCreditMs : (work.creditMs ?? 0);
     this.#waitingMs += costMs;
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       const begin = (): void => {
         this.#waitingMs = this.#waiting.size === 0 ? 0 : this.#waitingMs - costMs;
-        resolve(this.#hand(work));
+        if (work.signal?.aborted) reject(work.signal.reason);
+        else resolve(this.#hand(work));
       };
       this.#waiting.push(begin, { caller, costMs, creditMs });
     });

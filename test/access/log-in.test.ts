@@ -384,6 +384,35 @@ describe("the lane of passwords", () => {
   });
 });
 
+describe("a password that waits to be checked", () => {
+  it("is not checked once its caller has gone, and does not count as a failure", async () => {
+    const { lane, verify } = createPasswordLane({ maxChecks: 1, maxWaitMs: 60_000 });
+    const hash = hashCheaply(password);
+    const turn = { network: "m", knownName: undefined };
+    const attempts = createAttempts(2);
+    const issuer: Pick<Issuer, "issue"> = {
+      issue: async (subject) => ({ token: `of ${subject}`, expiresAt: new Date(0) }),
+    };
+    const users: Pick<UserStore, "find"> = { find: async () => undefined };
+    const logIn = logInUsers({
+      issuer: issuer as Issuer,
+      users: users as UserStore,
+      attempts,
+      verifyPassword: verify,
+    });
+    const running = verify(password, hash, turn);
+    const call = new AbortController();
+    const gone = logIn({ username: "ada", password, clientAddress: "192.0.2.1", signal: call.signal });
+    await expect.poll(() => lane.waiting).toBe(1);
+    expect(attempts.waitMs(["user ada"])).toBe(0);
+    call.abort(new Error("the caller has gone"));
+    await expect(gone).rejects.toThrow("the caller has gone");
+    expect(await running).toBe(true);
+    expect([lane.depth, lane.callers]).toEqual([0, 0]);
+    await failTimes(2, () => logIn({ username: "ada", password, clientAddress: "192.0.2.1" }));
+  });
+});
+
 describe("a minute after its first failure", () => {
   /** Log-ins at a time that the test sets; the one user is ada. */
   function startAt() {

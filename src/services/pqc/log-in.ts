@@ -11,6 +11,8 @@ export interface LogInOrder {
   readonly password: string;
   /** The address that the call came from. */
   readonly clientAddress: string;
+  /** Ends with the call. */
+  readonly signal?: AbortSignal | undefined;
   /** Header members of the token beside alg, typ and kid. */
   readonly header?: Readonly<Record<string, string>>;
 }
@@ -54,7 +56,7 @@ export function logInUsers(parts: {
     const user = await users.find(name);
     return (await verifyPassword(password, user?.passwordHash, turn)) ? user : undefined;
   };
-  return async ({ username, password, clientAddress, header }) => {
+  return async ({ username, password, clientAddress, signal, header }) => {
     const networks = networksOf(clientAddress);
     const [network = clientAddress] = networks;
     const isKnown = known.has(username, network);
@@ -66,7 +68,7 @@ export function logInUsers(parts: {
     // Counted before it is known: of many that are tried at once, only so many are.
     attempts.count(counted);
     const turn = isKnown ? { network, knownName: username } : { network: networks.at(-1) ?? network };
-    const user = await findUser(username, password, { knownName: undefined, ...turn }).catch(
+    const user = await findUser(username, password, { knownName: undefined, signal, ...turn }).catch(
       (error: unknown) => {
         attempts.forget(counted);
         throw error;

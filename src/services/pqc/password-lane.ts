@@ -11,6 +11,8 @@ export interface PasswordTurn {
   readonly network: string;
   /** The name that it is for, if its user has logged in from that network before; such checks go first. */
   readonly knownName: string | undefined;
+  /** Ends with the call that asked: the passwords of callers who have gone are not checked. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Checks passwords in turn. */
@@ -38,12 +40,13 @@ export function createPasswordLane({ maxChecks, maxWaitMs }: PasswordLaneOptions
   const lane = new Lane({ hasRoom: ({ count }) => count < maxChecks, waitFor: (ms) => ms / maxChecks });
   return {
     lane,
-    verify: (password, hash, { network, knownName }) =>
+    verify: (password, hash, { network, knownName, signal }) =>
       lane.run({
         caller: knownName === undefined ? network : `${knownName} at ${network}`,
         costMs: checkMs,
         leastMs: checkMs,
         limitMs: maxWaitMs,
+        signal,
         creditMs: knownName === undefined ? 0 : knownCreditMs,
         start: () => verifyPassword(password, hash),
       }),

@@ -35,7 +35,8 @@ export function pqcService({
     },
     getAlgorithmInfo: ({ category }) => ({ algorithms: listAlgorithms(category) }),
     issueToken: async ({ username, password }, context) => {
-      const order = { username, password, clientAddress: clientOf(context), header: { use: "grpc" } };
+      const { signal } = context;
+      const order = { username, password, clientAddress: clientOf(context), signal, header: { use: "grpc" } };
       const { token, expiresAt } = await logIn(order);
       return { token, expiresAt: timestampFromDate(expiresAt) };
     },

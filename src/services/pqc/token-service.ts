@@ -35,7 +35,9 @@ export function tokenService(parts: TokenServiceParts): ServiceImpl<typeof Token
       };
     },
     issueToken: async ({ username, password }, context) => {
-      const { token, expiresAt } = await logIn({ username, password, clientAddress: clientOf(context) });
+      const { signal } = context;
+      const order = { username, password, clientAddress: clientOf(context), signal };
+      const { token, expiresAt } = await logIn(order);
       return { token, expiresAt: timestampFromDate(expiresAt) };
     },
     verifyToken: async (req) => {
