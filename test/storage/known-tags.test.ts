@@ -1,0 +1,364 @@
+/** Pins what tags are made of: a tag is in the database for as long as its record, so its bytes can never change. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import type { PublicKey } from "../../src/crypto/provider.ts";
+import { genesis } from "../../src/services/blockchain/block.ts";
+import { createChainStore } from "../../src/services/blockchain/store.ts";
+import { createDappStore } from "../../src/services/dapp/store.ts";
+import { createDefiStore, type Proposal } from "../../src/services/defi/store.ts";
+import { newDeviceState } from "../../src/services/iot/device-state.ts";
+import { createIotStore, type Device } from "../../src/services/iot/store.ts";
+import type { KeyRecord } from "../../src/services/kms/record.ts";
+import { changeState, findForChange, insertKey } from "../../src/services/kms/store.ts";
+import { createNftStore, type Token } from "../../src/services/nft/store.ts";
+import { createIssuerStore } from "../../src/services/pqc/store.ts";
+import { createUserStore } from "../../src/services/pqc/users.ts";
+import { createVpnStore } from "../../src/services/vpn/store.ts";
+import { createWalletStore } from "../../src/services/wallet/store.ts";
+import { everybody } from "../../src/storage/ownership.ts";
+import { equalTags, tagRecord } from "../../src/storage/record-tag.ts";
+import type { Store, WriteTransaction } from "../../src/storage/store.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { openTestStore } from "./open-store.ts";
+
+const key = new Uint8Array(32).fill(7);
+const at = new Date("2026-01-02T03:04:05.678Z");
+const later = new Date("2027-01-02T03:04:05.678Z");
+const publicKey = new Uint8Array([1, 2, 3, 250]);
+const secret = new Uint8Array(32);
+const owner = "user:ada";
+const zeroes = "0".repeat(64);
+
+/** Random IDs are zeroes in the tags of these tests. */
+function tagWithoutIds(fields: readonly (string | number | Uint8Array)[]): string {
+  const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/;
+  return tagRecord(
+    key,
+    fields.map((field) => (typeof field === "string" ? field.replace(uuid, "0") : field)),
+  );
+}
+
+const dataDir = makeTemporaryDirectory(afterAll);
+let store: Store;
+beforeAll(async () => {
+  const provider = await createCryptoProvider("openssl");
+  const opened = await openTestStore(dataDir, provider);
+  store = {
+    ...opened,
+    tagRecord: tagWithoutIds,
+    isTagged: (fields, tag) => equalTags(tag, tagWithoutIds(fields)),
+    requireTagged: () => {},
+  };
+  return async () => {
+    await opened.close();
+    await provider.close();
+  };
+});
+
+const device: Device = {
+  deviceId: "device-1",
+  deviceName: "Boiler",
+  deviceType: "sensor",
+  publicKey,
+  isSimulated: true,
+  vendorPublicKey: new Uint8Array([9]),
+  hasSigningContexts: false,
+  owner,
+  registeredAt: at,
+};
+const keyRecord: KeyRecord = {
+  keyId: "key-1",
+  alias: "payroll",
+  algorithm: "ML-DSA-65",
+  usage: "SIGN",
+  state: "ACTIVE",
+  publicKey,
+  owner,
+  createdAt: at,
+};
+const token: Token = {
+  tokenId: "token-1",
+  metadata: { name: "Night", description: "At sea", artworkUri: "https://example.com/1.png" },
+  metadataHash: zeroes,
+  creatorAddress: "0x01",
+  creatorPublicKey: publicKey,
+  creatorSignature: new Uint8Array([4, 5]),
+  currentOwner: "0x02",
+  transferCount: 0,
+  minter: owner,
+  mintedAt: at,
+};
+const proposal: Proposal = {
+  proposalId: "proposal-1",
+  walletId: "wallet-1",
+  data: new Uint8Array([6]),
+  title: "Raise",
+  threshold: 2,
+  status: "PENDING",
+  signedBy: [],
+  owner,
+  createdAt: at,
+  expiresAt: undefined,
+  executedAt: undefined,
+};
+
+const tunnel = {
+  tunnelId: "tunnel-1",
+  peerName: "laptop",
+  addressNumber: 2,
+  publicKey,
+  isKept: true,
+  owner,
+  createdAt: at,
+};
+
+/** The tag of a row of a table. */
+async function readTag({ table, column = "record_tag", row = -1 }: Case): Promise<string> {
+  // The tables differ in all but their tags.
+  const rows = await store.reader
+    .selectFrom(table as "wallets")
+    .selectAll()
+    .execute();
+  return String((rows.at(row) as Readonly<Record<string, unknown>> | undefined)?.[column]);
+}
+
+/** One kind of record. */
+interface Case {
+  readonly title: string;
+  readonly table: string;
+  readonly column?: "record_tag" | "state_tag";
+  /** Counts rows from the end of the table, from -1. */
+  readonly row?: number;
+  /** Writes a record within a transaction. */
+  readonly write?: (transaction: WriteTransaction) => Promise<unknown>;
+  /** Writes a record in a transaction of its own. */
+  readonly writeAlone?: () => Promise<unknown>;
+  readonly tag: string;
+}
+
+const issuerKey = {
+  keyId: "issuer-1",
+  publicKey: { algorithm: "ML-DSA-65", exportRaw: () => publicKey } as PublicKey,
+  seed: secret,
+};
+
+const records: readonly Case[] = [
+  {
+    title: "user",
+    table: "users",
+    writeAlone: () =>
+      createUserStore(store).add({ name: "ada", role: "auditor", passwordHash: "scrypt$1" }, at),
+    tag: "bc147eebba67ebb8227dc58e293aa084f89d692c021bf84d17d7fed5c38a1252",
+  },
+  {
+    title: "key of the issuer",
+    table: "issuer_keys",
+    writeAlone: () => createIssuerStore(store).addFirstKey(issuerKey, at),
+    tag: "c7a39f67e02bb6b5ea5c79f97e45378a40c6492f475cd3fee22242625980ca9d",
+  },
+  {
+    title: "key of the issuer that was retired",
+    table: "issuer_keys",
+    row: -2,
+    writeAlone: () => createIssuerStore(store).replaceKey({ ...issuerKey, keyId: "issuer-2" }, later, later),
+    tag: "6b82309a35d49615e5d91c794b3565545fcd38e6b7501be7a24c957ffe66c503",
+  },
+  {
+    title: "wallet",
+    table: "wallets",
+    write: (transaction) =>
+      createWalletStore(store).insert(
+        transaction,
+        { walletId: "wallet-1", label: "savings", address: "0x03", publicKey, owner, createdAt: at },
+        secret,
+      ),
+    tag: "c2fdb53d938051a7fc1baf356a80d9eaaaab08d759ace1c3b90c081ff089ef27",
+  },
+  {
+    title: "contract",
+    table: "dapp_contracts",
+    write: (transaction) =>
+      createDappStore(store).insert(transaction, {
+        contractId: "contract-1",
+        name: "Escrow",
+        codeHash: zeroes,
+        signature: new Uint8Array([4, 5]),
+        publicKey,
+        owner,
+        deployedAt: at,
+      }),
+    tag: "94de4ac1ebd6e205064449569cd9f33e9438d1d1ccbd416f33445e16cafe8a3e",
+  },
+  {
+    title: "wallet of several signers",
+    table: "defi_wallets",
+    write: (transaction) =>
+      createDefiStore(store).insertWallet(transaction, {
+        walletId: "wallet-1",
+        threshold: 2,
+        signers: ["0x01", "0x02"],
+        owner,
+        createdAt: at,
+      }),
+    tag: "a52e56ce914bc417cb1ca4e04d0759bb9141ada09d6674dc5db0c34bc443fc8c",
+  },
+  {
+    title: "signer whose key the service holds",
+    table: "defi_signers",
+    write: (transaction) =>
+      createDefiStore(store).insertSigner(
+        transaction,
+        { walletId: "wallet-1", address: "0x01", publicKey, isKept: true },
+        secret,
+      ),
+    tag: "bd9689f71cd54500f77c4c59126deaa38dd9d4b6fc75188483f667872fcd63b1",
+  },
+  {
+    title: "proposal",
+    table: "defi_proposals",
+    write: (transaction) => createDefiStore(store).insertProposal(transaction, proposal),
+    tag: "6eb2165727b4224fb14eb1b2f69f9a925fba462eea14e7f01e2ed3822bb7c6fc",
+  },
+  {
+    title: "proposal that was signed and executed, and expires",
+    table: "defi_proposals",
+    write: async (transaction) => {
+      const defi = createDefiStore(store);
+      const expiring = { ...proposal, proposalId: "proposal-2", expiresAt: later };
+      await defi.insertProposal(transaction, expiring);
+      const signed = await defi.addSignature(transaction, expiring, "0x01", new Uint8Array([4]));
+      await defi.markExecuted(transaction, signed, later);
+    },
+    tag: "4adc9feea4e057c15d3c372df11d8d02200714521ebf9d69e272a038ca9b8063",
+  },
+  {
+    title: "key",
+    table: "kms_keys",
+    write: (transaction) => insertKey(store, transaction, keyRecord, secret),
+    tag: "44596c53584339cc807ebf3322c3b652e99c0b1d6ad82eaec92a6c41dcd22c7b",
+  },
+  {
+    title: "key that was destroyed",
+    table: "kms_keys",
+    write: async (transaction) => {
+      await insertKey(store, transaction, { ...keyRecord, keyId: "key-2" }, secret);
+      const created = {
+        keyId: "key-2",
+        operation: "CREATE",
+        user: "ada",
+        outcome: "OK",
+        details: "",
+      } as const;
+      transaction.audit(created);
+      const found = await findForChange(store, transaction, "key-2");
+      if (found) await changeState(store, transaction, found, "DESTROYED");
+    },
+    tag: "1a4cd8721a3da71ada9b7740d53558903f3f726012bcb9609bff342cad946e5c",
+  },
+  {
+    title: "device",
+    table: "iot_devices",
+    write: (transaction) => createIotStore(store).insert(transaction, device, secret),
+    tag: "3233db2520cf6c2b23c1e672e40bf6d3a5d1974f63f4d669311601dbfc0ef499",
+  },
+  {
+    title: "device with signing contexts",
+    table: "iot_devices",
+    write: (transaction) =>
+      createIotStore(store).insert(
+        transaction,
+        { ...device, deviceId: "device-2", isSimulated: false, hasSigningContexts: true },
+        undefined,
+      ),
+    tag: "669977778fa30e95ba75c363d7eb160b86a40418f7ce6e1fed5be92233bbeeef",
+  },
+  {
+    title: "state of a device that did nothing yet",
+    table: "iot_devices",
+    column: "state_tag",
+    write: (transaction) =>
+      createIotStore(store).insert(transaction, { ...device, deviceId: "device-3" }, undefined),
+    tag: "421cf256f01468664bcf4377020b508fe19c214fb987ef161145038696c3b5ee",
+  },
+  {
+    title: "state of a device",
+    table: "iot_devices",
+    column: "state_tag",
+    write: async (transaction) => {
+      const iot = createIotStore(store);
+      await iot.insert(transaction, { ...device, deviceId: "device-4" }, undefined);
+      await iot.saveState(transaction, "device-4", {
+        ...newDeviceState,
+        lastSeenAt: at,
+        lastSequence: 41,
+        readingForm: "NUMBERED",
+        firmwareVersion: 3,
+        firmwareHash: zeroes,
+        formerImages: ["1".repeat(64), "2".repeat(64)],
+      });
+    },
+    tag: "9a0d403d922fffb1fa2ad83d0dce1003efe02d457424ffcc4f54934242f23f15",
+  },
+  {
+    title: "tunnel",
+    table: "vpn_tunnels",
+    write: (transaction) => createVpnStore(store).insert(transaction, tunnel, secret),
+    tag: "a82964cd5a8b6f51fa2ea9075c4a92ff312d1acf1e6d6dc1bc5dd774f0e71343",
+  },
+  {
+    title: "validator",
+    table: "blockchain_validators",
+    write: (transaction) =>
+      createChainStore(store).insertValidator(
+        transaction,
+        { address: "0x01", name: "north", publicKey, owner, createdAt: at },
+        secret,
+      ),
+    tag: "427d07f662b6b3b79e940de22be781d90260e17b54ef201667e3ea2955081bdf",
+  },
+  {
+    title: "end of the chain",
+    table: "blockchain_head",
+    write: (transaction) =>
+      createChainStore(store).append(transaction, { length: 1, headHash: genesis.blockHash }, [
+        {
+          ...genesis,
+          index: 1,
+          prevHash: genesis.blockHash,
+          blockHash: zeroes,
+          signature: new Uint8Array([8]),
+        },
+      ]),
+    tag: "9c89d6ee685bca1f6d7eb86f4d3025f126c218803c66cd134828d7b5d6a0a1b9",
+  },
+  {
+    title: "token",
+    table: "nft_tokens",
+    write: (transaction) => createNftStore(store).insert(transaction, token),
+    tag: "a1a1777a0ad6bc5157d34b43ec7b3a131db223a30a9a5b587329ede62d3419b3",
+  },
+  {
+    title: "transfer",
+    table: "nft_transfers",
+    write: async (transaction) => {
+      const nft = createNftStore(store);
+      const found = await nft.findForChange(transaction, "token-1", everybody);
+      if (found) await nft.transfer(transaction, found.token, "0x03", later);
+    },
+    tag: "039dab1de949c3e587743cbaa5c60a1d401e442013e065010cc845ee49063678",
+  },
+  {
+    title: "token that was transferred",
+    table: "nft_tokens",
+    tag: "659a4387998053c8ac601637545d73abf08edecfefa88f3905d57bd17372cb28",
+  },
+];
+
+describe("the tag", { shuffle: false }, () => {
+  it.each(records)("of a $title", async (record) => {
+    const { write, writeAlone, tag } = record;
+    if (write) await store.write(async (transaction) => void (await write(transaction)));
+    await writeAlone?.();
+    expect(await readTag(record)).toBe(tag);
+  });
+});
