@@ -17,10 +17,10 @@ if (isClientLine(process.argv.slice(2))) {
   const { runClient } = await import("./cli/run.ts");
   process.exit(await runClient(process.argv.slice(2)));
 }
-const { describeCommands, readCommandLine } = await import("./commands/commands.ts");
-const { explainFailure } = await import("./commands/explain-failure.ts");
-const { nameOf } = await import("./storage/database.ts");
-const { storeSettings } = await import("./store-settings.ts");
+const { describeCommands, readCommandLine } = await import("./cli/operator/commands.ts");
+const { explainFailure } = await import("./cli/operator/explain-failure.ts");
+const { nameOf } = await import("./database/database.ts");
+const { storeSettings } = await import("./settings/store-settings.ts");
 
 type StoreSettings = ReturnType<typeof storeSettings>;
 

@@ -1,3 +1,4 @@
+/** The folders of src: what each may import, and that no file imports itself by a detour. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -5,39 +6,54 @@ import { describe, expect, it } from "vitest";
 const root = join(import.meta.dirname, "..");
 const everything = /.*/;
 
-/** Room → the rooms it may import besides itself; packages and node: are free to all. */
+/** Module → the modules it may import besides itself; packages and node: are free to all. */
 const mayImport: Record<string, RegExp> = {
   main: everything,
   app: /^(?!main$)/,
   config: /^$/,
-  "store-settings": /^(config|storage)$/,
+  settings: /^(config|database|records|secrets|server)$/,
   errors: /^gen$/,
   "first-calls": /^$/,
   crypto: /^$/,
-  storage: /^crypto$/,
-  commands: /^(config|crypto|storage)$|^services\//,
-  fields: /^(errors|crypto|storage)$/,
-  services: /^(gen|errors|fields|crypto|storage)$/,
+  database: /^$/,
+  secrets: /^(crypto|database)$/,
+  records: /^(crypto|database|secrets)$/,
+  audit: /^(crypto|database|records|secrets)$/,
+  store: /^(crypto|database|records|secrets|audit)$/,
+  identity: /^(gen|errors|protocol|crypto|database|records|secrets|store)$/,
+  "services/registry": /^gen$|^services\b/,
+  services: /^(gen|errors|protocol|crypto|database|records|secrets|audit|store|identity|services)$/,
   protocol: /^(gen|errors)$/,
   transcoding: /^(gen|errors|protocol)$/,
-  pages: /^(protocol|transcoding)$/,
-  openapi: /^(gen|errors|pages|transcoding)$/,
-  protos: /^(gen|pages|transcoding)$/,
+  openapi: /^(gen|errors|protocol|transcoding)$/,
+  protos: /^(gen|protocol|transcoding)$/,
   server: /^(gen|errors|protocol|transcoding)$/,
-  cli: /^(gen|crypto)$/,
-  console: /^(gen|pages)$/,
+  cli: /^(gen|crypto|services\/registry)$/,
+  "cli/operator": /^(config|crypto|database|records|secrets|audit|store|identity)$|^services\//,
+  console: /^(gen|protocol)$/,
   // The printer of protos, without which there is no gen.
   setup: /^protos$/,
   qsp: /^setup$/,
 };
 
-/** The room of a path: its first part under src, without an ending; each service is a room of its own. */
-function roomOf(path: string): string {
+/**
+ * The module of a path: its first folder under src, or the name of a file there. Each service is a module of its own;
+ * what stands beside them is shared by all.
+ */
+function moduleOf(path: string): string {
   if (!path.startsWith("src/")) return path.split("/")[0] ?? "";
-  const parts = path.slice("src/".length).split("/");
-  return parts[0] === "services" ? `services/${parts[1]}` : (parts[0] ?? "").replace(/\.\w+$/, "");
+  const [first = "", second = "", third] = path.slice("src/".length).split("/");
+  if (first === "services" && second === "registry.ts") return "services/registry";
+  if (first === "services") return third === undefined ? first : `services/${second}`;
+  if (first === "cli" && second === "operator") return "cli/operator";
+  return first.replace(/\.\w+$/, "");
 }
 
+function ruleOf(module: string): RegExp | undefined {
+  return mayImport[module] ?? mayImport[module.split("/")[0] ?? ""];
+}
+
+/** The files and generated code that a file imports, types included. */
 function importsOf(path: string): string[] {
   const source = readFileSync(join(root, path), "utf8");
   const specifiers = source.matchAll(/(?:\bfrom|^import|\bimport\()\s*["']([^"']+)["']/gm);
@@ -47,14 +63,41 @@ function importsOf(path: string): string[] {
   });
 }
 
-describe("the rooms of src", () => {
-  const files = globSync("src/**/*.{ts,tsx,mjs}", { cwd: root }).map((path) => path.replaceAll("\\", "/"));
+const files = globSync("src/**/*.{ts,tsx,mjs}", { cwd: root }).map((path) => path.replaceAll("\\", "/"));
+const imports = new Map(files.map((path) => [path, importsOf(path)]));
 
-  it.each(files)("%s imports only what its room may", (path) => {
-    const room = roomOf(path);
-    const allowed = mayImport[room.split("/")[0] ?? ""];
-    expect(allowed, `${room} is not a room of the table`).toBeDefined();
-    const foreign = importsOf(path).filter((target) => roomOf(target) !== room);
-    expect(foreign.filter((target) => !allowed?.test(roomOf(target)))).toEqual([]);
+describe("the modules of src", () => {
+  it.each(files)("%s imports only what its module may", (path) => {
+    const module = moduleOf(path);
+    const rule = ruleOf(module);
+    expect(rule, `${module} is not in the table`).toBeDefined();
+    const foreign = imports.get(path)?.filter((target) => moduleOf(target) !== module) ?? [];
+    expect(foreign.filter((target) => !rule?.test(moduleOf(target)))).toEqual([]);
+  });
+
+  it("have no cycle of imports, of values or of types", () => {
+    expect(findCycles()).toEqual([]);
+  });
+
+  it("leave composition to app.ts, in at most 150 lines", () => {
+    const lines = readFileSync(join(root, "src/app.ts"), "utf8").split("\n").length - 1;
+    expect(lines).toBeLessThanOrEqual(150);
   });
 });
+
+/** Finds files that import each other, as paths that end where they begin. */
+function findCycles(): string[] {
+  const done = new Set<string>();
+  const open: string[] = [];
+  const cycles: string[] = [];
+  const visit = (path: string): void => {
+    if (open.includes(path)) cycles.push([...open.slice(open.indexOf(path)), path].join(" → "));
+    if (done.has(path) || open.includes(path)) return;
+    open.push(path);
+    for (const target of imports.get(path) ?? []) visit(target);
+    open.pop();
+    done.add(path);
+  };
+  for (const path of files) visit(path);
+  return cycles;
+}

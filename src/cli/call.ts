@@ -8,12 +8,12 @@ import {
   fromJsonString,
   type Message,
 } from "@bufbuild/protobuf";
-import { exitCodes, usageError } from "./exit.ts";
+import { oneOf } from "./client.ts";
+import { exitCodes, usageError } from "./exit-codes.ts";
 import { readLines, readText } from "./files.ts";
-import { findNear } from "./near.ts";
 import { facts, table } from "./output.ts";
 import { listMethods, nameOf, registry, restOf } from "./registry.ts";
-import { oneOf } from "./server.ts";
+import { findNear } from "./suggest.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
 export const callVerbs: readonly Verb[] = [

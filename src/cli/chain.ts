@@ -1,9 +1,9 @@
 /** `qsp chain`: the chain of blocks of a server. */
 import { type Block, BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
-import { exitCodes } from "./exit.ts";
+import { askPages, oneOf } from "./client.ts";
+import { exitCodes } from "./exit-codes.ts";
 import { readData } from "./files.ts";
 import { counted, facts, listing, table, time } from "./output.ts";
-import { askPages, oneOf } from "./server.ts";
 import type { Verb } from "./verb.ts";
 
 const { method } = BlockchainService;

@@ -1,11 +1,12 @@
 /** `qsp completion`: scripts that complete command lines, made from the table of verbs. */
-import { exitCodes, usageError } from "./exit.ts";
-import { optionsOf } from "./given.ts";
+import { exitCodes, usageError } from "./exit-codes.ts";
+import { optionsOf } from "./options.ts";
 import type { Verb } from "./verb.ts";
 
 const shells = ["bash", "zsh"] as const;
 
-export const completionVerbs: readonly Verb[] = [
+/** @param loadAllVerbs gives what is completed */
+export const completionVerbs = (loadAllVerbs: () => Promise<readonly Verb[]>): readonly Verb[] => [
   {
     name: "completion",
     operands: ["SHELL"],
@@ -18,7 +19,6 @@ export const completionVerbs: readonly Verb[] = [
       const known = shells.find((name) => name === shell);
       if (known === undefined)
         throw usageError(`SHELL "${shell}" is not known; known are ${shells.join(", ")}`);
-      const { loadAllVerbs } = await import("./groups.ts");
       const verbs = await loadAllVerbs();
       output.print(known === "bash" ? bashScript(verbs) : zshScript(verbs));
       return exitCodes.done;

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
-import { usageError } from "./exit.ts";
+import { usageError } from "./exit-codes.ts";
 import { replacePrivateFile } from "./files.ts";
 
 /** What a login leaves. */

@@ -2,12 +2,12 @@
 import { existsSync } from "node:fs";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { IotService, type UpdateFirmwareStreamRequestSchema } from "#gen/iot/iot_service_pb.ts";
+import { theAnswer } from "./client.ts";
 import { defaultDeviceFile, deviceOption, readDevice } from "./device-file.ts";
-import { exitCodes, usageError } from "./exit.ts";
+import { exitCodes, usageError } from "./exit-codes.ts";
 import { readChunks, readText, sizeOf } from "./files.ts";
 import { facts } from "./output.ts";
 import { createProgress, withProgress } from "./progress.ts";
-import { theAnswer } from "./server.ts";
 import { readSignature } from "./signatures.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 

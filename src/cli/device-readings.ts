@@ -5,6 +5,7 @@ import {
   type SendTelemetryRequestSchema,
   type StreamTelemetryRequestSchema,
 } from "#gen/iot/iot_service_pb.ts";
+import type { Server } from "./client.ts";
 import {
   type DeviceState,
   defaultDeviceFile,
@@ -15,10 +16,9 @@ import {
   tokenOf,
 } from "./device-file.ts";
 import { type DeviceSigner, signNumberedReading } from "./device-signatures.ts";
-import { exitCodes, usageError } from "./exit.ts";
+import { exitCodes, usageError } from "./exit-codes.ts";
 import { readData, readLines } from "./files.ts";
 import { withProvider } from "./pem-keys.ts";
-import type { Server } from "./server.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
 const { method } = IotService;

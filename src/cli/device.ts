@@ -1,6 +1,7 @@
 /** `qsp device`: acts as a device with its own key. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
+import { askPages } from "./client.ts";
 import {
   defaultDeviceFile,
   deviceOption,
@@ -10,11 +11,10 @@ import {
   writeDevice,
 } from "./device-file.ts";
 import { signChallenge } from "./device-signatures.ts";
-import { distrust, exitCodes } from "./exit.ts";
+import { distrust, exitCodes } from "./exit-codes.ts";
 import { readText } from "./files.ts";
 import { facts, listing, time } from "./output.ts";
 import { withProvider } from "./pem-keys.ts";
-import { askPages } from "./server.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
 const { method } = IotService;

@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname } from "node:path";
-import { usageError } from "./exit.ts";
+import { usageError } from "./exit-codes.ts";
 
 /** Bytes read at a time; below the 4 MiB that a server takes in one message of a stream. */
 const chunkBytes = 512 * 1024;

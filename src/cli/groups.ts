@@ -26,7 +26,7 @@ export const groups = {
   nft: async () => (await import("./nft.ts")).nftVerbs,
   multisig: async () => (await import("./multisig.ts")).multisigVerbs,
   proposal: async () => (await import("./proposal.ts")).proposalVerbs,
-  completion: async () => (await import("./completion.ts")).completionVerbs,
+  completion: async () => (await import("./completion.ts")).completionVerbs(loadAllVerbs),
   help: async () => [],
 } as const satisfies Record<string, () => Promise<readonly Verb[]>>;
 

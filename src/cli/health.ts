@@ -10,9 +10,9 @@ import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
-import { exitCodes, reasonOf } from "./exit.ts";
+import type { Server } from "./client.ts";
+import { exitCodes, reasonOf } from "./exit-codes.ts";
 import { table } from "./output.ts";
-import type { Server } from "./server.ts";
 import type { Verb } from "./verb.ts";
 
 interface Probe {

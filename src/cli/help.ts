@@ -1,7 +1,8 @@
 /** What `--help` and `qsp help` print. */
-import { exitCodeMeanings } from "./exit.ts";
-import { commonOptions, serverOptions, usageOf } from "./given.ts";
-import type { Options, Verb } from "./verb.ts";
+import { exitCodeMeanings } from "./exit-codes.ts";
+import type { Options } from "./options.ts";
+import { commonOptions, serverOptions, usageOf } from "./options.ts";
+import type { Verb } from "./verb.ts";
 
 const exitCodeLines = exitCodeMeanings.map(([code, meaning]) => `  ${String(code).padEnd(4)}${meaning}`);
 

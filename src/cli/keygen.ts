@@ -1,7 +1,7 @@
 /** `qsp keygen`: a key pair that no server knows. */
 import { existsSync, rmSync } from "node:fs";
 import { addressOf } from "../crypto/address.ts";
-import { exitCodes, usageError } from "./exit.ts";
+import { exitCodes, usageError } from "./exit-codes.ts";
 import { createFile } from "./files.ts";
 import { facts } from "./output.ts";
 import { keyAlgorithms, withProvider } from "./pem-keys.ts";

@@ -1,9 +1,9 @@
 /** `qsp kms audit` and `verify-audit`. */
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { exitCodes } from "./exit.ts";
+import { askPages, oneOf } from "./client.ts";
+import { exitCodes } from "./exit-codes.ts";
 import { facts, table, time } from "./output.ts";
-import { askPages, oneOf } from "./server.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
 const { method } = KmsService;

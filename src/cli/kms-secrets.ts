@@ -1,6 +1,6 @@
 /** `qsp kms encapsulate` and `decapsulate`: shared secrets, into files. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { exitCodes, usageError } from "./exit.ts";
+import { exitCodes, usageError } from "./exit-codes.ts";
 import { createFile, readWhole, writeFile } from "./files.ts";
 import { bytes } from "./output.ts";
 import type { Verb, VerbInput } from "./verb.ts";

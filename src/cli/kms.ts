@@ -1,11 +1,11 @@
 /** `qsp kms`: the life of keys. */
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { exitCodes, usageError } from "./exit.ts";
+import { askPages } from "./client.ts";
+import { exitCodes, usageError } from "./exit-codes.ts";
 import { writeFile } from "./files.ts";
 import { facts, listing, time, unlessDamaged } from "./output.ts";
 import { keyAlgorithms } from "./pem-keys.ts";
-import { askPages } from "./server.ts";
 import type { Verb } from "./verb.ts";
 
 const { method } = KmsService;

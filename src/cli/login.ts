@@ -2,7 +2,7 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { dropLogin, keepLogin, loginFile } from "./credentials.ts";
-import { exitCodes, usageError } from "./exit.ts";
+import { exitCodes, usageError } from "./exit-codes.ts";
 import { readLines } from "./files.ts";
 import type { Verb } from "./verb.ts";
 

@@ -1,9 +1,9 @@
 /** `qsp multisig`: wallets whose signers decide together. */
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
-import { exitCodes, usageError } from "./exit.ts";
+import { askPages } from "./client.ts";
+import { exitCodes, usageError } from "./exit-codes.ts";
 import { facts, listing, unlessDamaged } from "./output.ts";
 import { readPublicKey, withProvider } from "./pem-keys.ts";
-import { askPages } from "./server.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
 const { method } = DefiService;

@@ -1,8 +1,8 @@
 /** `qsp nft`: tokens that their creator signed. */
 import { NftService } from "#gen/nft/nft_service_pb.ts";
-import { exitCodes } from "./exit.ts";
+import { askPages } from "./client.ts";
+import { exitCodes } from "./exit-codes.ts";
 import { facts, listing, time, unlessDamaged } from "./output.ts";
-import { askPages } from "./server.ts";
 import type { Verb } from "./verb.ts";
 
 const { method } = NftService;

@@ -4,7 +4,7 @@ import { wipe } from "../crypto/bytes.ts";
 import { decodePkcs8, decodePublicKeyPem } from "../crypto/key-encoding.ts";
 import { decodePem } from "../crypto/pem.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../crypto/provider.ts";
-import { usageError } from "./exit.ts";
+import { usageError } from "./exit-codes.ts";
 import { readText } from "./files.ts";
 
 /** The algorithms of key files. */

@@ -5,11 +5,11 @@ import canonicalize from "canonicalize";
 import { DefiService, type Proposal } from "#gen/defi/defi_service_pb.ts";
 import { addressOf } from "../crypto/address.ts";
 import { equalBytes } from "../crypto/bytes.ts";
-import { distrust, exitCodes, usageError } from "./exit.ts";
+import { askPages, type Server } from "./client.ts";
+import { distrust, exitCodes, usageError } from "./exit-codes.ts";
 import { readData } from "./files.ts";
 import { facts, listing, time, unlessDamaged } from "./output.ts";
 import { readSecretKey, withProvider } from "./pem-keys.ts";
-import { askPages, type Server } from "./server.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
 const { method } = DefiService;

@@ -1,11 +1,12 @@
 /** Runs one command line of the client. */
-import { type CliError, exitCodes, explainFailure, usageError } from "./exit.ts";
-import { readVerbLine } from "./given.ts";
+
+import { createServer, readUrl, type Server } from "./client.ts";
+import { type CliError, exitCodes, explainFailure, usageError } from "./exit-codes.ts";
 import { type GroupName, groups, loadAllVerbs, loadGroup } from "./groups.ts";
 import { describeGroup, describeVerb, describeVerbs } from "./help.ts";
-import { findNear } from "./near.ts";
+import { readVerbLine } from "./options.ts";
 import { createOutput, harmless } from "./output.ts";
-import { createServer, readUrl, type Server } from "./server.ts";
+import { findNear } from "./suggest.ts";
 import type { Verb } from "./verb.ts";
 
 /**

@@ -1,12 +1,12 @@
 /** `qsp sign`: a file of any size, with a key of the server or with one's own. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { KmsService, type SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
-import { exitCodes, usageError } from "./exit.ts";
+import { type Server, theAnswer } from "./client.ts";
+import { exitCodes, usageError } from "./exit-codes.ts";
 import { gather, readChunks, sizeOf, writeFile } from "./files.ts";
 import { bytes } from "./output.ts";
 import { readSecretKey, requireSigning, withProvider } from "./pem-keys.ts";
 import { createProgress, withProgress } from "./progress.ts";
-import { type Server, theAnswer } from "./server.ts";
 import { hashContent, readContext, signContent } from "./signatures.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 

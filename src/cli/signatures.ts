@@ -7,7 +7,7 @@ import {
   signatureAlgorithms,
 } from "../crypto/algorithms.ts";
 import type { CryptoProvider, MuHash, PublicKey, SecretKey } from "../crypto/provider.ts";
-import { usageError } from "./exit.ts";
+import { usageError } from "./exit-codes.ts";
 import { gather, readWhole } from "./files.ts";
 
 /** SLH-DSA reads a message twice (FIPS 205, section 9.2), so that it is kept in memory as a whole. */

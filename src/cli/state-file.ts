@@ -1,5 +1,5 @@
 /** Files in which the client keeps who it is to one server: JSON, of mode 0600. */
-import { usageError } from "./exit.ts";
+import { usageError } from "./exit-codes.ts";
 import { readText, replacePrivateFile } from "./files.ts";
 
 /** What all of them hold. */

@@ -1,9 +1,9 @@
 /** What a peer keeps of its tunnel: its key, and the gateway's, so that no other can take its place. */
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import type { CryptoProvider } from "../crypto/provider.ts";
-import { distrust, usageError } from "./exit.ts";
+import type { Server } from "./client.ts";
+import { distrust, usageError } from "./exit-codes.ts";
 import { parsePublicKey, parseSecretKey } from "./pem-keys.ts";
-import type { Server } from "./server.ts";
 import { areTexts, readState, type StateKind, writeState } from "./state-file.ts";
 import type { GatewayKeys, HandshakeParts } from "./tunnel-peer.ts";
 

@@ -3,8 +3,8 @@ import { createCipheriv, createDecipheriv, createHmac, hash, hkdfSync, randomByt
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { equalBytes, wipe } from "../crypto/bytes.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
-import { distrust } from "./exit.ts";
-import type { Server } from "./server.ts";
+import type { Server } from "./client.ts";
+import { distrust } from "./exit-codes.ts";
 
 /** 96 bits of initialization vector and 128 of tag (NIST SP 800-38D, sections 5.2.1.1 and 5.2.1.2). */
 const ivBytes = 12;

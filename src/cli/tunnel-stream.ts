@@ -3,8 +3,8 @@ import { randomBytes } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type TunnelRequestSchema, type TunnelResponse, VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { equalBytes } from "../crypto/bytes.ts";
-import { CliError, distrust, exitCodes } from "./exit.ts";
-import type { Server } from "./server.ts";
+import type { Server } from "./client.ts";
+import { CliError, distrust, exitCodes } from "./exit-codes.ts";
 import type { PeerSession } from "./tunnel-peer.ts";
 
 /** The most that a packet carries. */

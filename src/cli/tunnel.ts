@@ -1,12 +1,12 @@
 /** `qsp tunnel`: acts as a peer of the gateway, with its own half of the key agreement. */
 import { existsSync, rmSync } from "node:fs";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
-import { distrust, exitCodes, usageError } from "./exit.ts";
+import { askPages } from "./client.ts";
+import { distrust, exitCodes, usageError } from "./exit-codes.ts";
 import { readChunks, readText, sizeOf } from "./files.ts";
 import { bytes, counted, facts, listing, unlessDamaged } from "./output.ts";
 import { withProvider } from "./pem-keys.ts";
 import { createProgress, withProgress } from "./progress.ts";
-import { askPages } from "./server.ts";
 import {
   askGatewayKeys,
   defaultTunnelFile,

@@ -1,7 +1,7 @@
 /** `qsp verify`: a file of any size, without a server where the public key is at hand. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
-import { CliError, exitCodes, usageError } from "./exit.ts";
+import { CliError, exitCodes, usageError } from "./exit-codes.ts";
 import { parsePublicKey, readPublicKey, requireSigning, withProvider } from "./pem-keys.ts";
 import { readContent } from "./sign.ts";
 import { readContext, readSignature, verifyContent } from "./signatures.ts";

@@ -1,9 +1,9 @@
 /** `qsp wallet`: keys with an address, kept by the server. */
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
-import { exitCodes } from "./exit.ts";
+import { askPages } from "./client.ts";
+import { exitCodes } from "./exit-codes.ts";
 import { readData, readText, writeFile } from "./files.ts";
 import { bytes, facts, listing, time, unlessDamaged } from "./output.ts";
-import { askPages } from "./server.ts";
 import { readSignature } from "./signatures.ts";
 import type { Verb } from "./verb.ts";
 

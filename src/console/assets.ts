@@ -2,7 +2,7 @@
 import { execFile } from "node:child_process";
 import { extname, join } from "node:path";
 import { promisify } from "node:util";
-import { type Content, prepareContent } from "../pages.ts";
+import { type Content, prepareContent } from "../protocol/static-content.ts";
 import type { BundledFile } from "./bundler.ts";
 
 /** All files of the page. */

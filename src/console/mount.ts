@@ -1,6 +1,12 @@
 /** Serves the console: the page at "/" for who takes HTML, and its files under /console/. */
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { contentSecurityPolicy, makeOnce, prepareContent, sendContent, varyBy } from "../pages.ts";
+import {
+  contentSecurityPolicy,
+  makeOnce,
+  prepareContent,
+  sendContent,
+  varyBy,
+} from "../protocol/static-content.ts";
 import { type Assets, buildAssets } from "./assets.ts";
 
 /** What the console has to know before its first call. */

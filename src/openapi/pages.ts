@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
-import { contentSecurityPolicy, makeOnce, prepareContent, sendContent } from "../pages.ts";
+import { contentSecurityPolicy, makeOnce, prepareContent, sendContent } from "../protocol/static-content.ts";
 import { describeServices } from "./describe-services.ts";
 import type { AuthMode } from "./operations.ts";
 

@@ -1,7 +1,13 @@
 /** Serves the protos, so that a client in any language generates its stubs from a running server. */
 import type { DescFile } from "@bufbuild/protobuf";
 import type { FastifyInstance } from "fastify";
-import { type Content, makeOnce, prepareCompressed, prepareContent, sendContent } from "../pages.ts";
+import {
+  type Content,
+  makeOnce,
+  prepareCompressed,
+  prepareContent,
+  sendContent,
+} from "../protocol/static-content.ts";
 
 /** What a server tells the pages that are mounted on it. */
 interface Served {

@@ -9,6 +9,8 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
 import { refuseForNow } from "../errors.ts";
+import { callerKey, clientKey } from "../protocol/call-values.ts";
+import { networkOf } from "../protocol/networks.ts";
 import { accountKey, ByteBudget, type ByteLimits } from "./byte-budget.ts";
 import {
   type CallLimits,
@@ -16,8 +18,7 @@ import {
   createCallsInProgress,
   type Release,
 } from "./calls-in-progress.ts";
-import { clientKey, networkOf } from "./client-address.ts";
-import { type AccessPolicy, callerKey, createGate, isInfrastructure } from "./interceptors/access.ts";
+import { type AccessPolicy, createGate, isInfrastructure } from "./interceptors/access.ts";
 import { chargeTo } from "./interceptors/caller.ts";
 import { createRateLimiter } from "./rate-limiter.ts";
 

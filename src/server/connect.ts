@@ -19,8 +19,8 @@ import {
 } from "@connectrpc/connect/protocol";
 import { excerpt, refuse, toConnectError } from "../errors.ts";
 import type { RestResponse } from "../transcoding/http.ts";
+import { readWhole } from "./drain-request.ts";
 import { endGrpcResponse } from "./failures.ts";
-import { readWhole } from "./linger.ts";
 import { meterEnvelopes } from "./meter-envelopes.ts";
 import {
   checkHead,

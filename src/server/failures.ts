@@ -30,8 +30,8 @@ import {
 } from "@connectrpc/connect/protocol-grpc";
 import { httpStatusOf } from "../errors.ts";
 import type { RestResponse } from "../transcoding/http.ts";
+import { discardRest } from "./drain-request.ts";
 import { respellGrpcStatus, setGrpcStatus } from "./grpc-status.ts";
-import { discardRest } from "./linger.ts";
 import { toNodeHeaders } from "./metadata.ts";
 
 /** The protocols that a request can speak. */

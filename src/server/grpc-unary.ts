@@ -11,12 +11,13 @@ import type { HandlerContext, Interceptor, MethodImplSpec } from "@connectrpc/co
 import { type ConnectError, createContextValues } from "@connectrpc/connect";
 import { type Compression, compressedFlag, invokeUnaryImplementation } from "@connectrpc/connect/protocol";
 import { refuse, refuseBody, toConnectError } from "../errors.ts";
+import { clientKey } from "../protocol/call-values.ts";
 import type { StructureLimits } from "../protocol/structure-limits.ts";
+import { parseGrpcTimeout } from "../protocol/timeout.ts";
 import { scanMessage } from "../protocol/wire-structure.ts";
-import { parseGrpcTimeout } from "../transcoding/timeout.ts";
 import { clientNameOf, Ticket } from "./admission.ts";
 import { accountKey } from "./byte-budget.ts";
-import { clientKey, type ReadClient } from "./client-address.ts";
+import type { ReadClient } from "./client-address.ts";
 import { decompress, findCompression } from "./compression.ts";
 import { renderTrailersOnly, sendTrailersOnly } from "./failures.ts";
 import type { Intake } from "./intake.ts";

@@ -6,10 +6,10 @@ import { compressedFlag, type UniversalServerRequest } from "@connectrpc/connect
 import { refuse, refuseBody, toConnectError } from "../errors.ts";
 import { createExpansionBudget } from "../protocol/expansion.ts";
 import type { StructureLimits } from "../protocol/structure-limits.ts";
+import { readTimeout } from "../protocol/timeout.ts";
 import { scanMessage } from "../protocol/wire-structure.ts";
 import { type IncomingBody, withinTime } from "../transcoding/body.ts";
 import { parseJsonMessage } from "../transcoding/json.ts";
-import { readTimeout } from "../transcoding/timeout.ts";
 import { accountKey } from "./byte-budget.ts";
 import { decompress, findCompression } from "./compression.ts";
 import { refuseCompressed, refuseMalformed } from "./interceptors/errors.ts";

@@ -5,8 +5,8 @@ import { createGunzip, gunzip } from "node:zlib";
 import { ConnectError } from "@connectrpc/connect";
 import { excerpt, refuse, refuseBody } from "../errors.ts";
 import type { ExpansionBudget } from "../protocol/expansion.ts";
+import { createInterrupt } from "../protocol/interrupt.ts";
 import type { StructureLimits } from "../protocol/structure-limits.ts";
-import { createInterrupt } from "./interrupt.ts";
 
 const gunzipAsync = promisify(gunzip);
 

@@ -1,11 +1,11 @@
 /** What belongs to one call on its way through. */
 import type { Registry } from "@bufbuild/protobuf";
 import { createHandlerContext, type Interceptor } from "@connectrpc/connect";
+import { readTimeout } from "../protocol/timeout.ts";
 import type { BodyLimits } from "./body.ts";
 import type { RestRequest } from "./http.ts";
 import type { RouteMatch } from "./router.ts";
 import type { Route } from "./routes.ts";
-import { readTimeout } from "./timeout.ts";
 
 /** Everything about one server that its calls share. */
 export interface Setup {

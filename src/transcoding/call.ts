@@ -1,25 +1,18 @@
 /** Runs one call: from the request to the RPC with its interceptors, and back to an answer. */
+
 import type { Message } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import { invokeUnaryImplementation, transformInvokeImplementation } from "@connectrpc/connect/protocol";
 import { explainAbort, refuse, toConnectError } from "../errors.ts";
+import { encodeBody } from "../protocol/compression.ts";
+import { entityTagOf, matchesEntityTag, toWeakTag } from "../protocol/entity-tags.ts";
+import { raceSignal } from "../protocol/interrupt.ts";
 import { readRequestMessages } from "./binding.ts";
 import type { IncomingBody } from "./body.ts";
 import { type Call, createContext, finished } from "./call-context.ts";
-import { encodeBody } from "./compression.ts";
 import type { RestRequest, RestResponse } from "./http.ts";
-import { raceSignal } from "./interrupt.ts";
 import { chooseMediaType } from "./negotiation.ts";
-import {
-  createRenderer,
-  entityTagOf,
-  matchesEntityTag,
-  type Renderer,
-  type StreamFormat,
-  streamFormats,
-  toBody,
-  toWeakTag,
-} from "./rendering.ts";
+import { createRenderer, type Renderer, type StreamFormat, streamFormats, toBody } from "./rendering.ts";
 import { answerStream } from "./stream-answer.ts";
 
 /** Answers a call; what is thrown is its error. */

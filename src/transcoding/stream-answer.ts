@@ -2,9 +2,9 @@
 import type { Message, Registry } from "@bufbuild/protobuf";
 import { transformInvokeImplementation } from "@connectrpc/connect/protocol";
 import { explainAbort, toConnectError } from "../errors.ts";
+import { raceSignal } from "../protocol/interrupt.ts";
 import { type Call, type CallContext, finished } from "./call-context.ts";
 import type { RestResponse } from "./http.ts";
-import { raceSignal } from "./interrupt.ts";
 import { type Renderer, renderError, type StreamFormat } from "./rendering.ts";
 
 /** How long an answer may be held back for its first message, so that an early error keeps its status. */

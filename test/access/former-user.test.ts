@@ -3,11 +3,11 @@ import { sql } from "kysely";
 import { expect, it, onTestFinished } from "vitest";
 import { readConfig } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { openDatabase } from "../../src/storage/database.ts";
-import { createMigrations } from "../../src/storage/migrations.ts";
-import type { UsersTable } from "../../src/storage/schema.ts";
-import { openStore } from "../../src/storage/store.ts";
-import { storeSettings } from "../../src/store-settings.ts";
+import { openDatabase } from "../../src/database/database.ts";
+import { createMigrations } from "../../src/database/migrations.ts";
+import type { UsersTable } from "../../src/database/schema.ts";
+import { storeSettings } from "../../src/settings/store-settings.ts";
+import { openStore } from "../../src/store/store.ts";
 import { refusal } from "../refusal.ts";
 import { bytesOf, present } from "../services/devices-and-tunnels.ts";
 import {

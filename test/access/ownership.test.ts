@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import type { Kysely } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { Schema } from "../../src/storage/schema.ts";
+import type { Schema } from "../../src/database/schema.ts";
 import { type Refusal, refusal } from "../refusal.ts";
 import { bytesOf, createOutgoing, present } from "../services/devices-and-tunnels.ts";
 import { readPages } from "../services/service-server.ts";

@@ -4,10 +4,10 @@ import { hash } from "node:crypto";
 import { join } from "node:path";
 import { readConfig } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { hashPassword } from "../../src/services/pqc/passwords.ts";
-import { createUserStore } from "../../src/services/pqc/users.ts";
-import { openStore } from "../../src/storage/store.ts";
-import { storeSettings } from "../../src/store-settings.ts";
+import { hashPassword } from "../../src/identity/passwords.ts";
+import { createUserStore } from "../../src/identity/users.ts";
+import { storeSettings } from "../../src/settings/store-settings.ts";
+import { openStore } from "../../src/store/store.ts";
 import type { HostileOrder } from "./hostile.ts";
 import { type Child, measureMs, start } from "./tools.ts";
 

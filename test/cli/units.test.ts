@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { readVerbLine } from "../../src/cli/given.ts";
 import { isClientLine, loadAllVerbs } from "../../src/cli/groups.ts";
-import { findNear } from "../../src/cli/near.ts";
+import { readVerbLine } from "../../src/cli/options.ts";
 import { facts, harmless, table } from "../../src/cli/output.ts";
 import { createProgress, withProgress } from "../../src/cli/progress.ts";
+import { findNear } from "../../src/cli/suggest.ts";
 import type { Verb } from "../../src/cli/verb.ts";
 
 describe("the command line", () => {

@@ -18,7 +18,7 @@ const password = "correct-horse-battery-staple";
 const unavailable = { code: "Unavailable", reason: "STORE_UNAVAILABLE" };
 /** Milliseconds after which nobody may still wait for an answer. */
 const maxWaitMs = 12_000;
-/** The number of the lock that whoever writes holds: src/storage/postgres.ts. */
+/** The number of the lock that whoever writes holds: src/database/postgres.ts. */
 const writeLock = 5_202_611;
 const data = Buffer.from("message");
 

@@ -1,7 +1,7 @@
 /** Opens what a store keeps sealed, to know what should be found nowhere. */
 import { type Algorithm, algorithms, isMlDsaAlgorithm } from "../../src/crypto/algorithms.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
-import type { Store } from "../../src/storage/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { openTestStore } from "../storage/open-store.ts";
 import type { Secret } from "./secrets.ts";
 

@@ -1,8 +1,8 @@
 /** Who is charged for the work of a call. */
 import { createContextValues } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
-import { clientKey, networkOf, networksOf } from "../../src/server/client-address.ts";
-import { callerKey, type Role } from "../../src/server/interceptors/access.ts";
+import { callerKey, clientKey, type Role } from "../../src/protocol/call-values.ts";
+import { networkOf, networksOf } from "../../src/protocol/networks.ts";
 import { callerInterceptor, chargeTo, currentCaller } from "../../src/server/interceptors/caller.ts";
 
 type Next = Parameters<typeof callerInterceptor>[0];

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import { onTestFinished } from "vitest";
 import type { TlsFiles } from "../../src/server/tls.ts";
-import { qsp } from "../commands/authority.ts";
+import { qsp } from "../cli/operator/authority.ts";
 import { type RunningServer, startServer } from "../interop/start-server.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
 import type { RawAnswer } from "./raw.ts";

@@ -1,7 +1,7 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
-import { createMigrations } from "../../src/storage/migrations.ts";
+import { createMigrations } from "../../src/database/migrations.ts";
 import { refusal } from "../refusal.ts";
 import { addBlocks, brokenIndexes, genesisHash, readChain, zeros } from "./chain.ts";
 import {

@@ -15,7 +15,7 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
-import type { Schema } from "../../src/storage/schema.ts";
+import type { Schema } from "../../src/database/schema.ts";
 import { bytesOf, describeService, present } from "./service-server.ts";
 
 type Value = string | number | Uint8Array | null;

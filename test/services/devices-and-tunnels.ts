@@ -4,7 +4,7 @@ import { onTestFinished } from "vitest";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { type Config, readConfig } from "../../src/config.ts";
-import { storeSettings } from "../../src/store-settings.ts";
+import { storeSettings } from "../../src/settings/store-settings.ts";
 import { flip } from "./answers.ts";
 import {
   type AtEnd,

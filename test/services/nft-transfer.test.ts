@@ -3,7 +3,7 @@ import type { Client } from "@connectrpc/connect";
 import type { Kysely } from "kysely";
 import { expect, it } from "vitest";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
-import type { Schema } from "../../src/storage/schema.ts";
+import type { Schema } from "../../src/database/schema.ts";
 import { refusal } from "../refusal.ts";
 import {
   addressOf,

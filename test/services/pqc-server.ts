@@ -5,13 +5,11 @@ import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
-import { clientOf } from "../../src/server/client-address.ts";
-import { callerOf } from "../../src/server/interceptors/access.ts";
-import { authenticate } from "../../src/services/pqc/check-token.ts";
-import { openIssuer, rotateIssuerKey } from "../../src/services/pqc/issuer.ts";
-import { logInAnyone } from "../../src/services/pqc/log-in.ts";
+import { authenticate } from "../../src/identity/authenticate.ts";
+import { openIssuer, rotateIssuerKey } from "../../src/identity/issuer.ts";
+import { createIssuerStore } from "../../src/identity/issuer-store.ts";
+import { logInAnyone } from "../../src/identity/log-in.ts";
 import { pqcService } from "../../src/services/pqc/pqc-service.ts";
-import { createIssuerStore } from "../../src/services/pqc/store.ts";
 import { tokenService } from "../../src/services/pqc/token-service.ts";
 import { serve } from "../server/serve.ts";
 import { openTestStore } from "../storage/open-store.ts";
@@ -35,11 +33,11 @@ export async function startPqcServer(
   const store = await openTestStore(dataDir, provider);
   const issuerParts = { provider, store: createIssuerStore(store), now };
   const issuer = await openIssuer(issuerParts);
-  const parts = { provider, issuer, logIn: logInAnyone(issuer), clientOf };
+  const parts = { provider, issuer, logIn: logInAnyone(issuer) };
   const { server, url } = await serve({
     services: [
       createServiceImplSpec<typeof PqcService>(PqcService, pqcService(parts)),
-      createServiceImplSpec<typeof TokenService>(TokenService, tokenService({ ...parts, callerOf })),
+      createServiceImplSpec<typeof TokenService>(TokenService, tokenService(parts)),
     ],
     access: { mode: "open", authenticate: (authorization) => authenticate(issuer, authorization) },
   });

@@ -3,8 +3,8 @@ import { expect, it } from "vitest";
 import type { Config } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { makeChallenge } from "../../src/services/iot/challenges.ts";
-import { openStore, type Store } from "../../src/storage/store.ts";
-import { storeSettings } from "../../src/store-settings.ts";
+import { storeSettings } from "../../src/settings/store-settings.ts";
+import { openStore, type Store } from "../../src/store/store.ts";
 import { refusal } from "../refusal.ts";
 import {
   bytesOf,

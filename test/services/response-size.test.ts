@@ -20,8 +20,8 @@ import { insertKey } from "../../src/services/kms/store.ts";
 import { createNftStore } from "../../src/services/nft/store.ts";
 import { createVpnStore } from "../../src/services/vpn/store.ts";
 import { createWalletStore } from "../../src/services/wallet/store.ts";
-import { openStore } from "../../src/storage/store.ts";
-import { storeSettings } from "../../src/store-settings.ts";
+import { storeSettings } from "../../src/settings/store-settings.ts";
+import { openStore } from "../../src/store/store.ts";
 import { type AccessServer, makeDatabase, startAccessServer } from "../access/access-server.ts";
 
 const rows = 1001;

@@ -14,14 +14,13 @@ import {
 } from "#gen/vpn/vpn_service_pb.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { sqliteIn } from "../../src/database/database.ts";
+import { tables } from "../../src/database/schema.ts";
+import { masterKeyIn } from "../../src/secrets/master-key.ts";
 import { openGateway } from "../../src/services/vpn/gateway.ts";
+import { vpnService } from "../../src/services/vpn/service.ts";
 import { createVpnStore } from "../../src/services/vpn/store.ts";
-import { vpnService } from "../../src/services/vpn/vpn-service.ts";
-import { sqliteIn } from "../../src/storage/database.ts";
-import { masterKeyIn } from "../../src/storage/master-key.ts";
-import { everybody } from "../../src/storage/ownership.ts";
-import { tables } from "../../src/storage/schema.ts";
-import { openStore } from "../../src/storage/store.ts";
+import { openStore } from "../../src/store/store.ts";
 import { refusal } from "../refusal.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
 import {
@@ -371,7 +370,7 @@ describe("vpn.VpnService.Handshake, while the gateway still signs the transcript
       now: () => new Date(),
     };
     const transport = createRouterTransport(({ service }) => {
-      service(VpnService, vpnService({ ...parts, viewerOf: () => everybody, onceOf: () => undefined }));
+      service(VpnService, vpnService(parts));
     });
     return { vpn: createClient(VpnService, transport), isSigning: isSigning.promise, goOn: goOn.resolve };
   }

@@ -1,9 +1,9 @@
 import { verify } from "node:crypto";
 import canonicalize from "canonicalize";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { checkpointMessage } from "../../src/storage/audit-chain.ts";
-import type { AuditVerification, SignedCheckpoint } from "../../src/storage/audit-verification.ts";
-import type { Store } from "../../src/storage/store.ts";
+import { checkpointMessage } from "../../src/audit/chain.ts";
+import type { AuditVerification, SignedCheckpoint } from "../../src/audit/verification.ts";
+import type { Store } from "../../src/store/store.ts";
 import { hashOfRow, readEntryRows, verdict } from "./audit-log.ts";
 import { writeEntries } from "./entries.ts";
 import { describeStores, type Place } from "./on-both.ts";

@@ -4,10 +4,10 @@
  * The log of each test has 8 entries and a checkpoint at entry 5: what it is like within a second of its last entries.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { SignedCheckpoint } from "../../src/storage/audit-verification.ts";
-import type { AuditEntriesTable } from "../../src/storage/schema.ts";
-import type { Store } from "../../src/storage/store.ts";
-import { StoreFailure } from "../../src/storage/store-error.ts";
+import type { SignedCheckpoint } from "../../src/audit/verification.ts";
+import type { AuditEntriesTable } from "../../src/database/schema.ts";
+import { StoreFailure } from "../../src/database/store-error.ts";
+import type { Store } from "../../src/store/store.ts";
 import {
   type AuditCopy,
   copyLog,

@@ -1,12 +1,12 @@
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { auditVerify as auditVerifyCommand } from "../../src/commands/audit-verify.ts";
-import { readCommandLine } from "../../src/commands/commands.ts";
+import type { SignedCheckpoint } from "../../src/audit/verification.ts";
+import { auditVerify as auditVerifyCommand } from "../../src/cli/operator/audit-verify.ts";
+import { readCommandLine } from "../../src/cli/operator/commands.ts";
 import { ConfigError, readConfig } from "../../src/config.ts";
-import type { SignedCheckpoint } from "../../src/storage/audit-verification.ts";
-import { sqliteIn } from "../../src/storage/database.ts";
-import { masterKeyIn } from "../../src/storage/master-key.ts";
+import { sqliteIn } from "../../src/database/database.ts";
+import { masterKeyIn } from "../../src/secrets/master-key.ts";
 import { runToEnd, startServer } from "../interop/start-server.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
 import { copyLog, restoreLog } from "./audit-log.ts";

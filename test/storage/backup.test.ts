@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { masterKeyIdOf } from "../../src/crypto/sealing.ts";
-import { type Schema, tables } from "../../src/storage/schema.ts";
-import type { Store } from "../../src/storage/store.ts";
+import { type Schema, tables } from "../../src/database/schema.ts";
+import type { Store } from "../../src/store/store.ts";
 import { type Exit, runToEnd } from "../interop/start-server.ts";
 import { describePostgres } from "../postgres/shared.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
@@ -18,7 +18,7 @@ import { readAllRows } from "./tables.ts";
 const main = join(import.meta.dirname, "../../src/main.ts");
 const timeout = 60_000;
 const oneSentence = expect.stringMatching(/^qsp: [^\n]+\n$/);
-/** The number of the lock that whoever writes holds: src/storage/postgres.ts. */
+/** The number of the lock that whoever writes holds: src/database/postgres.ts. */
 const writeLock = 5_202_611;
 /** More than are copied at once. */
 const transfers = 1100;

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { StoreFailure } from "../../src/storage/store-error.ts";
+import { StoreFailure } from "../../src/database/store-error.ts";
 import { addRow, readRowNames, writeEntries } from "./entries.ts";
 import { describeStores } from "./on-both.ts";
 

@@ -1,7 +1,7 @@
 import pg from "pg";
 import { expect, it, onTestFinished } from "vitest";
-import { copyStore } from "../../src/storage/copy.ts";
-import { type Database, type DatabaseLocation, openDatabase } from "../../src/storage/database.ts";
+import { copyStore } from "../../src/database/copy.ts";
+import { type Database, type DatabaseLocation, openDatabase } from "../../src/database/database.ts";
 import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
 
 describePostgres("a copy of a store whose connection breaks", () => {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { sql } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { openDatabase, sqliteIn } from "../../src/storage/database.ts";
+import { openDatabase, sqliteIn } from "../../src/database/database.ts";
 import { runToEnd } from "../interop/start-server.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
 import { storageError } from "./storage-error.ts";

@@ -1,6 +1,6 @@
 /** Rows, audit entries and secrets as tests write and read them. */
-import type { NewAuditEntry } from "../../src/storage/audit-chain.ts";
-import type { Store, WriteTransaction } from "../../src/storage/store.ts";
+import type { NewAuditEntry } from "../../src/audit/chain.ts";
+import type { Store, WriteTransaction } from "../../src/store/store.ts";
 import type { Place } from "./on-both.ts";
 
 /** An entry that says which one it is. */

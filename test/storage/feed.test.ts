@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { createFeed, type FeedSource } from "../../src/storage/feed.ts";
+import { createFeed, type FeedSource } from "../../src/records/feed.ts";
 
 interface Row {
   readonly position: number;

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { createGroupCommit } from "../../src/storage/group-commit.ts";
+import { createGroupCommit } from "../../src/database/group-commit.ts";
 import { addRow, readRowNames } from "./entries.ts";
 import { describeStores, type Place } from "./on-both.ts";
 

@@ -2,6 +2,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { PublicKey } from "../../src/crypto/provider.ts";
+import { createIssuerStore } from "../../src/identity/issuer-store.ts";
+import { createUserStore } from "../../src/identity/users.ts";
+import { everybody } from "../../src/records/ownership.ts";
+import { equalTags, tagRecord } from "../../src/records/tag.ts";
 import { genesis } from "../../src/services/blockchain/block.ts";
 import { createChainStore } from "../../src/services/blockchain/store.ts";
 import { createDappStore } from "../../src/services/dapp/store.ts";
@@ -11,13 +15,9 @@ import { createIotStore, type Device } from "../../src/services/iot/store.ts";
 import type { KeyRecord } from "../../src/services/kms/record.ts";
 import { changeState, findForChange, insertKey } from "../../src/services/kms/store.ts";
 import { createNftStore, type Token } from "../../src/services/nft/store.ts";
-import { createIssuerStore } from "../../src/services/pqc/store.ts";
-import { createUserStore } from "../../src/services/pqc/users.ts";
 import { createVpnStore } from "../../src/services/vpn/store.ts";
 import { createWalletStore } from "../../src/services/wallet/store.ts";
-import { everybody } from "../../src/storage/ownership.ts";
-import { equalTags, tagRecord } from "../../src/storage/record-tag.ts";
-import type { Store, WriteTransaction } from "../../src/storage/store.ts";
+import type { Store, WriteTransaction } from "../../src/store/store.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
 import { openTestStore } from "./open-store.ts";
 

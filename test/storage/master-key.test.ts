@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, write
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { type MasterKeySource, masterKeyIn, openKeyring } from "../../src/storage/master-key.ts";
+import { type MasterKeySource, masterKeyIn, openKeyring } from "../../src/secrets/master-key.ts";
 import { runToEnd } from "../interop/start-server.ts";
 import { isMissing, run } from "../interop/tools.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
@@ -71,7 +71,7 @@ describe.skipIf(isMissing("strace"))(`a new master key, ${watched},`, { timeout:
     const above = makeTemporaryDirectory();
     const path = join(above, "new", "directory", "master.key");
     const trace = join(makeTemporaryDirectory(), "trace");
-    const source = join(import.meta.dirname, "../../src/storage/master-key.ts");
+    const source = join(import.meta.dirname, "../../src/secrets/master-key.ts");
     const program = `import { createKeyFile } from ${JSON.stringify(source)}; createKeyFile(${JSON.stringify(path)})`;
     const flags = ["-f", "-y", "-e", "trace=link,linkat,fsync,fdatasync", "-o", trace];
     const node = [process.execPath, "--input-type=module", "-e", program];

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { CryptoError } from "../../src/crypto/crypto-error.ts";
-import { StoreFailure } from "../../src/storage/store-error.ts";
+import { StoreFailure } from "../../src/database/store-error.ts";
 import { putSecrets, readSecretText, writeEntries } from "./entries.ts";
 import { describeStores, makeSqlitePlace } from "./on-both.ts";
 import { storageError } from "./storage-error.ts";

@@ -4,9 +4,9 @@ import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
 import { describe, onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { type DatabaseLocation, sqliteIn } from "../../src/storage/database.ts";
-import { type MasterKeySource, masterKeyIn } from "../../src/storage/master-key.ts";
-import { openStore, type Store, type StoreOptions } from "../../src/storage/store.ts";
+import { type DatabaseLocation, sqliteIn } from "../../src/database/database.ts";
+import { type MasterKeySource, masterKeyIn } from "../../src/secrets/master-key.ts";
+import { openStore, type Store, type StoreOptions } from "../../src/store/store.ts";
 import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
 

@@ -4,8 +4,8 @@
  */
 import { once } from "node:events";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { openIssuer } from "../../src/services/pqc/issuer.ts";
-import { createIssuerStore } from "../../src/services/pqc/store.ts";
+import { openIssuer } from "../../src/identity/issuer.ts";
+import { createIssuerStore } from "../../src/identity/issuer-store.ts";
 import { openTestStore } from "./open-store.ts";
 
 const dataDir = process.argv[2] ?? "";

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { expect, it, onTestFinished } from "vitest";
-import { type OpenMode, openDatabase } from "../../src/storage/database.ts";
-import { tables } from "../../src/storage/schema.ts";
+import { type OpenMode, openDatabase } from "../../src/database/database.ts";
+import { tables } from "../../src/database/schema.ts";
 import { runToEnd } from "../interop/start-server.ts";
 import { addRow, readRowNames } from "./entries.ts";
 import { describeStores, type Place } from "./on-both.ts";

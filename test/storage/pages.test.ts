@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { cutPage, maxPageSize, type Page, readPageRequest } from "../../src/storage/pages.ts";
+import { cutPage, maxPageSize, type Page, readPageRequest } from "../../src/records/pages.ts";
 
 const list = "things of ada";
 const mebibyte = 1024 * 1024;

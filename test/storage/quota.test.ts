@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import type { AnswerCodec } from "../../src/storage/once.ts";
-import { noLimits, recordQuota } from "../../src/storage/quota.ts";
-import type { Store } from "../../src/storage/store.ts";
+import type { AnswerCodec } from "../../src/records/idempotency.ts";
+import { noLimits, recordQuota } from "../../src/records/quota.ts";
+import type { Store } from "../../src/store/store.ts";
 import { describeStores } from "./on-both.ts";
 
 const hourMs = 3600 * 1000;

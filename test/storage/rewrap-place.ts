@@ -1,6 +1,6 @@
 /** Rotates the master key of a place in this process. */
-import { openDatabase } from "../../src/storage/database.ts";
-import { rewrapStore } from "../../src/storage/rewrap.ts";
+import { openDatabase } from "../../src/database/database.ts";
+import { rewrapStore } from "../../src/secrets/rewrap.ts";
 import type { Place } from "./on-both.ts";
 
 export async function rewrap(

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { StorageError } from "../../src/storage/store-error.ts";
+import { StorageError } from "../../src/database/store-error.ts";
 import { putSecrets, readSecretText } from "./entries.ts";
 import { describeStores, type Place } from "./on-both.ts";
 import { rewrap } from "./rewrap-place.ts";

@@ -1,6 +1,6 @@
 /** The error that a store which can not be opened is refused with. */
 import { expect } from "vitest";
-import { StorageError } from "../../src/storage/store-error.ts";
+import { StorageError } from "../../src/database/store-error.ts";
 
 /** For `toThrow` and its like: a StorageError whose sentence says this. */
 export function storageError(message: RegExp) {

@@ -1,8 +1,8 @@
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type AnswerCodec, type OnceCall, OnceConflict } from "../../src/storage/once.ts";
-import type { Store, WriteTransaction } from "../../src/storage/store.ts";
-import { StoreFailure } from "../../src/storage/store-error.ts";
+import { StoreFailure } from "../../src/database/store-error.ts";
+import { type AnswerCodec, type OnceCall, OnceConflict } from "../../src/records/idempotency.ts";
+import type { Store, WriteTransaction } from "../../src/store/store.ts";
 import { readRowNames } from "./entries.ts";
 import { describeStores, makeSqlitePlace, type Place, type Row } from "./on-both.ts";
 import { readAllRows } from "./tables.ts";

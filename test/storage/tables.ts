@@ -1,5 +1,5 @@
 /** What is in the tables of a store, read straight from the database. */
-import { tables } from "../../src/storage/schema.ts";
+import { tables } from "../../src/database/schema.ts";
 import type { Place, Row } from "./on-both.ts";
 
 /** The names of all tables that there are, also of those that are not ours. */

@@ -1,32 +1,12 @@
 /** Lets a call through only if its caller may make it, as the RPC's option `qsp.access` says. */
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
-import type { HandlerContext, Interceptor } from "@connectrpc/connect";
-import { Code, ConnectError, createContextKey } from "@connectrpc/connect";
+import type { Interceptor } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { Access, access } from "#gen/qsp/access_pb.ts";
 import { refuse } from "../../errors.ts";
-import { raceSignal } from "../../transcoding/interrupt.ts";
+import { type Caller, callerKey, type Role } from "../../protocol/call-values.ts";
+import { raceSignal } from "../../protocol/interrupt.ts";
 import { mapStream, untilAborted } from "./streams.ts";
-
-/** What somebody may do. A device may do nothing but send its own readings. */
-export type Role = "user" | "auditor" | "admin" | "device";
-
-/** Who makes a call, as a valid token says. */
-export interface Caller {
-  readonly subject: string;
-  readonly role: Role;
-  readonly issuedAt: Date;
-  readonly expiresAt: Date;
-  /** How to learn that the token was revoked; undefined if tokens only expire. */
-  readonly revocation?: Revocation;
-}
-
-/** Tells of the revocation of a token. */
-export interface Revocation {
-  /** The same for tokens that are revoked together: one check answers for all of them. */
-  readonly group: string;
-  /** Checks that the token has not been revoked. @throws a refusal with one of the TOKEN_… reasons */
-  readonly check: () => Promise<void>;
-}
 
 /** How a server finds out who calls. */
 export interface AccessPolicy {
@@ -34,16 +14,6 @@ export interface AccessPolicy {
   readonly mode: "open" | "token";
   /** Checks the `authorization` header. @throws a refusal with one of the TOKEN_… reasons */
   readonly authenticate: (authorization: string | null) => Promise<Caller>;
-}
-
-/** Where handlers find the caller; undefined if the call needed no token. */
-export const callerKey = createContextKey<Caller | undefined>(undefined, { description: "caller" });
-
-/** Tells who makes a call that wants a token. @throws Error for one that does not, which is a bug */
-export function callerOf({ values }: Pick<HandlerContext, "values">): Caller {
-  const caller = values.get(callerKey);
-  if (caller === undefined) throw new Error("the call was not authenticated");
-  return caller;
 }
 
 /**

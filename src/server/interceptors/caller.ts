@@ -4,8 +4,8 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { ContextValues, Interceptor } from "@connectrpc/connect";
-import { clientKey, networksOf } from "../client-address.ts";
-import { callerKey } from "./access.ts";
+import { callerKey, clientKey } from "../../protocol/call-values.ts";
+import { networksOf } from "../../protocol/networks.ts";
 
 const calls = new AsyncLocalStorage<() => string>();
 

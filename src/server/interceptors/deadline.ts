@@ -1,7 +1,7 @@
 /** Ends calls whose time is over, also those whose handler does not look at its signal. */
 import type { Interceptor } from "@connectrpc/connect";
 import { refuse } from "../../errors.ts";
-import { createInterrupt, raceSignal } from "../../transcoding/interrupt.ts";
+import { createInterrupt, raceSignal } from "../../protocol/interrupt.ts";
 import { untilAborted } from "./streams.ts";
 
 /**

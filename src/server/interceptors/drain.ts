@@ -2,7 +2,7 @@
 import { getOption } from "@bufbuild/protobuf";
 import type { Interceptor, StreamRequest, StreamResponse, UnaryResponse } from "@connectrpc/connect";
 import { Drain, drain } from "#gen/qsp/drain_pb.ts";
-import { createInterrupt, raceSignal } from "../../transcoding/interrupt.ts";
+import { createInterrupt, raceSignal } from "../../protocol/interrupt.ts";
 import { untilAborted } from "./streams.ts";
 
 type Next = (req: StreamRequest) => Promise<UnaryResponse | StreamResponse>;

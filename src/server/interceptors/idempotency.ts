@@ -2,28 +2,11 @@
 import { createHash } from "node:crypto";
 import { toBinary } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import type { HandlerContext, Interceptor, UnaryRequest } from "@connectrpc/connect";
-import { createContextKey } from "@connectrpc/connect";
+import type { Interceptor, UnaryRequest } from "@connectrpc/connect";
 import { refuse } from "../../errors.ts";
-
-/** A call that its caller may repeat. */
-export interface RepeatableCall {
-  /** 1 to 255 printable ASCII characters. */
-  readonly idempotencyKey: string;
-  /** SHA-256 of the RPC's name and its request, in hexadecimal. */
-  readonly requestHash: string;
-}
+import { repeatableKey } from "../../protocol/call-values.ts";
 
 const header = "idempotency-key";
-
-const repeatableKey = createContextKey<RepeatableCall | undefined>(undefined, {
-  description: "repeatable call",
-});
-
-/** Tells under which idempotency key a call came; undefined if it has none. */
-export function repeatableOf({ values }: Pick<HandlerContext, "values">): RepeatableCall | undefined {
-  return values.get(repeatableKey);
-}
 
 /** Every unary call but those that declare to change nothing. */
 export function idempotencyInterceptor(): Interceptor {

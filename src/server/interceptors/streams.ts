@@ -1,5 +1,5 @@
 /** What interceptors do to every message and every error of a stream. */
-import { createInterrupt } from "../../transcoding/interrupt.ts";
+import { createInterrupt } from "../../protocol/interrupt.ts";
 
 /** Handlers for what passes through a stream. */
 export interface StreamMapping<T> {

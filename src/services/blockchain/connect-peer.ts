@@ -7,7 +7,7 @@ import {
   ConnectPeerResponseSchema,
   type PeerSchema,
 } from "#gen/blockchain/blockchain_service_pb.ts";
-import { messageCodec, type OnceCall } from "../../storage/once.ts";
+import { messageCodec, type OnceCall } from "../../records/idempotency.ts";
 import type { ChainParts } from "./register-node.ts";
 import { type Peer, peerQuota } from "./store.ts";
 

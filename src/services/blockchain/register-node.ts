@@ -4,9 +4,9 @@ import { RegisterNodeResponseSchema, type ValidatorSchema } from "#gen/blockchai
 import { addressOf } from "../../crypto/address.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { messageCodec, type OnceCall } from "../../storage/once.ts";
-import { lendSecret } from "../../storage/sealed-keys.ts";
-import type { Store } from "../../storage/store.ts";
+import { messageCodec, type OnceCall } from "../../records/idempotency.ts";
+import { lendSecret } from "../../secrets/sealed-keys.ts";
+import type { Store } from "../../store/store.ts";
 import { validatorAlgorithm } from "./block.ts";
 import { type ChainStore, type ListedValidator, type Validator, validatorQuota } from "./store.ts";
 

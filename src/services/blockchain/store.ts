@@ -1,18 +1,19 @@
 /** What the chain service keeps: validators, blocks, where the chain ends, and peers. */
-import { changeCounts, readCount } from "../../storage/list-counts.ts";
-import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../storage/ownership.ts";
-import { cutPage, maxPageBytes, type Page, type PageRequest } from "../../storage/pages.ts";
-import { nextPosition } from "../../storage/positions.ts";
-import { recordQuota } from "../../storage/quota.ts";
-import { readOptionalTime, readTime } from "../../storage/row-values.ts";
+
+import { readOptionalTime, readTime } from "../../database/row-values.ts";
 import type {
   BlockchainBlocksTable,
   BlockchainPeersTable,
   BlockchainValidatorsTable,
-} from "../../storage/schema.ts";
-import type { SealedKey } from "../../storage/sealed-keys.ts";
-import type { Store, WriteTransaction } from "../../storage/store.ts";
-import { RecordDamaged } from "../../storage/store-error.ts";
+} from "../../database/schema.ts";
+import { RecordDamaged } from "../../database/store-error.ts";
+import { changeCounts, readCount } from "../../records/list-counts.ts";
+import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../records/ownership.ts";
+import { cutPage, maxPageBytes, type Page, type PageRequest } from "../../records/pages.ts";
+import { nextPosition } from "../../records/positions.ts";
+import { recordQuota } from "../../records/quota.ts";
+import type { SealedKey } from "../../secrets/sealed-keys.ts";
+import type { Store, WriteTransaction } from "../../store/store.ts";
 import { type Block, genesis, validatorAlgorithm } from "./block.ts";
 
 /** A validator without its secret key. */

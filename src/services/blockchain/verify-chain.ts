@@ -1,5 +1,5 @@
 import type { PublicKey } from "../../crypto/provider.ts";
-import { RecordDamaged } from "../../storage/store-error.ts";
+import { RecordDamaged } from "../../database/store-error.ts";
 import { type Block, genesis, hashBlock, validatorAlgorithm } from "./block.ts";
 import type { ChainParts } from "./register-node.ts";
 import type { ChainHead, ChainStore } from "./store.ts";

@@ -3,8 +3,8 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { DeployContractResponseSchema } from "#gen/dapp/dapp_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { messageCodec, type OnceCall } from "../../storage/once.ts";
-import type { Store } from "../../storage/store.ts";
+import { messageCodec, type OnceCall } from "../../records/idempotency.ts";
+import type { Store } from "../../store/store.ts";
 import { type Contract, contractQuota, type DappStore } from "./store.ts";
 
 /** What the verbs of the service need. */

@@ -7,7 +7,7 @@ import {
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
 import { refuseField } from "../../errors.ts";
-import { checkSignatureLength, readPublicKey } from "../../fields.ts";
+import { checkSignatureLength, readPublicKey } from "../fields.ts";
 
 /** What is to be verified: two signatures with their keys, or a composite. */
 export interface DualVerifyOrder {

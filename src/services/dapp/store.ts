@@ -1,13 +1,14 @@
 /** What the contract service keeps: hashes of contracts with their signatures. */
-import { changeCounts, readCount } from "../../storage/list-counts.ts";
-import { countedLists, everybody, listSeenBy, type Viewer } from "../../storage/ownership.ts";
-import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
-import { nextPosition } from "../../storage/positions.ts";
-import { recordQuota } from "../../storage/quota.ts";
-import type { Marked } from "../../storage/record-tag.ts";
-import { readTime } from "../../storage/row-values.ts";
-import type { DappContractsTable } from "../../storage/schema.ts";
-import type { Store, WriteTransaction } from "../../storage/store.ts";
+
+import { readTime } from "../../database/row-values.ts";
+import type { DappContractsTable } from "../../database/schema.ts";
+import { changeCounts, readCount } from "../../records/list-counts.ts";
+import { countedLists, everybody, listSeenBy, type Viewer } from "../../records/ownership.ts";
+import { cutPage, type Page, type PageRequest } from "../../records/pages.ts";
+import { nextPosition } from "../../records/positions.ts";
+import { recordQuota } from "../../records/quota.ts";
+import type { Marked } from "../../records/tag.ts";
+import type { Store, WriteTransaction } from "../../store/store.ts";
 
 /** A contract; its signature vouches for its hash. */
 export interface Contract {

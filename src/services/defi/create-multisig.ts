@@ -5,9 +5,9 @@ import { addressOf } from "../../crypto/address.ts";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
 import { refuseField } from "../../errors.ts";
-import { messageCodec, type OnceCall } from "../../storage/once.ts";
-import { lendSecret } from "../../storage/sealed-keys.ts";
-import type { Store } from "../../storage/store.ts";
+import { messageCodec, type OnceCall } from "../../records/idempotency.ts";
+import { lendSecret } from "../../secrets/sealed-keys.ts";
+import type { Store } from "../../store/store.ts";
 import { type DefiStore, type MultisigWallet, signerAlgorithm, signerQuota } from "./store.ts";
 
 /** What the verbs of the service need. */

@@ -1,10 +1,10 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { ExecuteProposalResponseSchema } from "#gen/defi/defi_service_pb.ts";
+import { RecordDamaged } from "../../database/store-error.ts";
 import { refuse } from "../../errors.ts";
-import { messageCodec, type OnceCall } from "../../storage/once.ts";
-import type { Viewer } from "../../storage/ownership.ts";
-import { RecordDamaged } from "../../storage/store-error.ts";
+import { messageCodec, type OnceCall } from "../../records/idempotency.ts";
+import type { Viewer } from "../../records/ownership.ts";
 import type { DefiParts } from "./create-multisig.ts";
 import { packProposal, requirePending, signingHashOf } from "./proposal.ts";
 import { isSignedBy } from "./sign-proposal.ts";

@@ -1,7 +1,7 @@
-import { checkSignatureLength } from "../../fields.ts";
-import { everybody } from "../../storage/ownership.ts";
-import { QuotaExceeded } from "../../storage/quota.ts";
-import type { WriteTransaction } from "../../storage/store.ts";
+import { everybody } from "../../records/ownership.ts";
+import { QuotaExceeded } from "../../records/quota.ts";
+import type { WriteTransaction } from "../../store/store.ts";
+import { checkSignatureLength } from "../fields.ts";
 import { makeChallenge } from "./challenges.ts";
 import { type IotParts, requireDevice } from "./register.ts";
 import { signatureOptionsOf } from "./signing-contexts.ts";

@@ -1,7 +1,7 @@
 /** Challenges that the service recognizes as its own for the life of its store. */
 import { randomBytes } from "node:crypto";
 import { equalBytes } from "../../crypto/bytes.ts";
-import type { Store } from "../../storage/store.ts";
+import type { Store } from "../../store/store.ts";
 
 /** Bytes of a challenge, and of the random half in it. */
 const challengeBytes = 32;

@@ -1,6 +1,6 @@
 /** What a device last did, how that decides what it may do next, and how it stands in the store. */
-import { readOptionalTime, readUint32 } from "../../storage/row-values.ts";
-import type { IotDevicesTable } from "../../storage/schema.ts";
+import { readOptionalTime, readUint32 } from "../../database/row-values.ts";
+import type { IotDevicesTable } from "../../database/schema.ts";
 
 /** Whether the readings of a device have a sequence. */
 export type ReadingForm = "NUMBERED" | "PLAIN";

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { equalBytes } from "../../crypto/bytes.ts";
 import { refuse, refuseField } from "../../errors.ts";
-import { checkSignatureLength } from "../../fields.ts";
-import type { Viewer } from "../../storage/ownership.ts";
+import type { Viewer } from "../../records/ownership.ts";
+import { checkSignatureLength } from "../fields.ts";
 import { type ImageFault, installImage, type SignedImage } from "./device-state.ts";
 import { type IotParts, readVendorKey, requireDevice } from "./register.ts";
 import { type Device, vendorAlgorithm } from "./store.ts";

@@ -3,11 +3,11 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { RegisterDeviceResponseSchema } from "#gen/iot/iot_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
-import { type PublicKeyFields, readPublicKey } from "../../fields.ts";
-import { messageCodec, type OnceCall } from "../../storage/once.ts";
-import { isSeenBy, type Viewer } from "../../storage/ownership.ts";
-import { lendNewSecret } from "../../storage/sealed-keys.ts";
-import type { Store } from "../../storage/store.ts";
+import { messageCodec, type OnceCall } from "../../records/idempotency.ts";
+import { isSeenBy, type Viewer } from "../../records/ownership.ts";
+import { lendNewSecret } from "../../secrets/sealed-keys.ts";
+import type { Store } from "../../store/store.ts";
+import { type PublicKeyFields, readPublicKey } from "../fields.ts";
 import { type Device, deviceAlgorithm, deviceQuota, type IotStore, vendorAlgorithm } from "./store.ts";
 
 /** What the verbs of the service need. */

@@ -1,6 +1,6 @@
 import { refuse, refuseField } from "../../errors.ts";
-import type { Viewer } from "../../storage/ownership.ts";
-import { withSealedKey } from "../../storage/sealed-keys.ts";
+import type { Viewer } from "../../records/ownership.ts";
+import { withSealedKey } from "../../secrets/sealed-keys.ts";
 import { type IotParts, requireDevice } from "./register.ts";
 import { readPurpose, signatureOptionsOf } from "./signing-contexts.ts";
 import { sealedKeyOf } from "./store.ts";

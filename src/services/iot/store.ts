@@ -1,15 +1,15 @@
 /** What the device service keeps: devices with what they last did, and challenges. */
 import { hash } from "node:crypto";
-import { changeCounts, readCount } from "../../storage/list-counts.ts";
-import { countedLists, everybody, listSeenBy, type Viewer } from "../../storage/ownership.ts";
-import { cutPage, type Page, type PageRequest, sizeInJson } from "../../storage/pages.ts";
-import { nextPosition } from "../../storage/positions.ts";
-import { recordQuota } from "../../storage/quota.ts";
-import { readTime } from "../../storage/row-values.ts";
-import type { IotDevicesTable } from "../../storage/schema.ts";
-import type { SealedKey } from "../../storage/sealed-keys.ts";
-import type { Store, WriteTransaction } from "../../storage/store.ts";
-import { RecordDamaged } from "../../storage/store-error.ts";
+import { readTime } from "../../database/row-values.ts";
+import type { IotDevicesTable } from "../../database/schema.ts";
+import { RecordDamaged } from "../../database/store-error.ts";
+import { changeCounts, readCount } from "../../records/list-counts.ts";
+import { countedLists, everybody, listSeenBy, type Viewer } from "../../records/ownership.ts";
+import { cutPage, type Page, type PageRequest, sizeInJson } from "../../records/pages.ts";
+import { nextPosition } from "../../records/positions.ts";
+import { recordQuota } from "../../records/quota.ts";
+import type { SealedKey } from "../../secrets/sealed-keys.ts";
+import type { Store, WriteTransaction } from "../../store/store.ts";
 import {
   acceptReading,
   type DeviceState,

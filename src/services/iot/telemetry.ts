@@ -1,10 +1,10 @@
 import { ConnectError } from "@connectrpc/connect";
 import type { PublicKey } from "../../crypto/provider.ts";
 import { reasonOf } from "../../errors.ts";
-import { checkSignatureLength } from "../../fields.ts";
-import type { Viewer } from "../../storage/ownership.ts";
+import type { Viewer } from "../../records/ownership.ts";
+import { checkSignatureLength } from "../fields.ts";
 import { isChallenge } from "./challenges.ts";
-import { inOrder } from "./in-order.ts";
+import { inOrder } from "./ordered-concurrency.ts";
 import { type IotParts, mayActFor, refuseDevice, requireDevice } from "./register.ts";
 import { signatureOptionsOf, signedBytesOf } from "./signing-contexts.ts";
 import { deviceAlgorithm } from "./store.ts";

@@ -2,13 +2,13 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { AuditCheckpointSchema, AuditEntrySchema } from "#gen/kms/audit_pb.ts";
+import { type AuditEntry, checkpointMessage } from "../../audit/chain.ts";
+import { auditListName, listAuditEntries, readEntries, readHead } from "../../audit/log.ts";
+import type { SignedCheckpoint } from "../../audit/verification.ts";
 import { refuseField } from "../../errors.ts";
-import { type PageFields, readPage } from "../../fields.ts";
-import { type AuditEntry, checkpointMessage } from "../../storage/audit-chain.ts";
-import { auditListName, listAuditEntries, readEntries, readHead } from "../../storage/audit-log.ts";
-import type { SignedCheckpoint } from "../../storage/audit-verification.ts";
-import { createFeed, type Feed } from "../../storage/feed.ts";
-import type { Store } from "../../storage/store.ts";
+import { createFeed, type Feed } from "../../records/feed.ts";
+import type { Store } from "../../store/store.ts";
+import { type PageFields, readPage } from "../fields.ts";
 
 /** Which entries to list. */
 export interface AuditQuery extends PageFields {

@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuseField } from "../../errors.ts";
-import type { OnceCall } from "../../storage/once.ts";
-import type { Viewer } from "../../storage/ownership.ts";
-import { lendSecret } from "../../storage/sealed-keys.ts";
-import type { Store } from "../../storage/store.ts";
+import type { OnceCall } from "../../records/idempotency.ts";
+import type { Viewer } from "../../records/ownership.ts";
+import { lendSecret } from "../../secrets/sealed-keys.ts";
+import type { Store } from "../../store/store.ts";
 import { isKeyAlgorithm, type KeyAlgorithm, type KeyRecord, usageOf } from "./record.ts";
 import { keyRecordCodec } from "./record-message.ts";
 import { insertKey, keyQuota } from "./store.ts";

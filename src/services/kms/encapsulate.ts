@@ -1,8 +1,8 @@
 import type { KemAlgorithm } from "../../crypto/algorithms.ts";
 import type { Encapsulation } from "../../crypto/provider.ts";
-import { checkCiphertextLength } from "../../fields.ts";
+import { checkCiphertextLength } from "../fields.ts";
 import type { SignParts } from "./sign.ts";
-import { done, type KeyOrder, openSecretKey, type UseOrder, useKey } from "./use.ts";
+import { done, type KeyOrder, openSecretKey, type UseOrder, useKey } from "./with-key.ts";
 
 /** The key that something is about. */
 interface AboutKey {

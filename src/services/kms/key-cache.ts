@@ -5,9 +5,9 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../../crypto/provider.ts";
+import { repeat } from "../../database/poll.ts";
 import { refuse } from "../../errors.ts";
-import { repeat } from "../../storage/repeat.ts";
-import { importSealedKey } from "../../storage/sealed-keys.ts";
+import { importSealedKey } from "../../secrets/sealed-keys.ts";
 import type { KmsStore, StoredKey } from "./store.ts";
 
 /** A key ready for use. */

@@ -6,8 +6,8 @@ import { isMlDsaAlgorithm } from "../../crypto/algorithms.ts";
 import { toPublicJwk } from "../../crypto/jwk.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { damageOf } from "../../fields.ts";
-import type { AnswerCodec } from "../../storage/once.ts";
+import type { AnswerCodec } from "../../records/idempotency.ts";
+import { damageOf } from "../fields.ts";
 import { isKeyAlgorithm, type KeyRecord, type KeyState, usageOf } from "./record.ts";
 import type { StoredKey } from "./store.ts";
 

@@ -1,14 +1,14 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { reasonOf } from "../../errors.ts";
-import type { AnswerCodec, OnceCall } from "../../storage/once.ts";
-import { isSeenBy } from "../../storage/ownership.ts";
-import type { WriteTransaction } from "../../storage/store.ts";
+import type { AnswerCodec, OnceCall } from "../../records/idempotency.ts";
+import { isSeenBy } from "../../records/ownership.ts";
+import type { WriteTransaction } from "../../store/store.ts";
 import { type CreateParts, withNewKey } from "./create.ts";
 import { type KeyCache, refuseDamaged } from "./key-cache.ts";
 import type { KeyRecord } from "./record.ts";
 import { keyRecordCodec } from "./record-message.ts";
 import { changeState, findForChange, insertKey, type KmsStore, keyQuota, type StoredKey } from "./store.ts";
-import { describeRefusal, type KeyOrder, recordingRefusal, refuseState, refuseUnknown } from "./use.ts";
+import { describeRefusal, type KeyOrder, recordingRefusal, refuseState, refuseUnknown } from "./with-key.ts";
 
 /** What changes of keys need. */
 export interface ChangeParts extends CreateParts {

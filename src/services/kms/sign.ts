@@ -14,7 +14,7 @@ import {
   type UseOrder,
   type UseParts,
   useKey,
-} from "./use.ts";
+} from "./with-key.ts";
 
 /** What signing needs. */
 export interface SignParts extends UseParts {

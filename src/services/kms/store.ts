@@ -1,15 +1,15 @@
 /** What the key service keeps: records, their sealed secret halves, and what was done with them. */
 import { type Kysely, sql } from "kysely";
-import type { NewAuditEntry } from "../../storage/audit-chain.ts";
-import { readHead } from "../../storage/audit-log.ts";
-import { changeCounts, readCount, resetCounts } from "../../storage/list-counts.ts";
-import { countedLists, everybody, listSeenBy, type Viewer } from "../../storage/ownership.ts";
-import { cutPage, type Page, type PageRequest, sizeInJson } from "../../storage/pages.ts";
-import { nextPosition } from "../../storage/positions.ts";
-import { recordQuota } from "../../storage/quota.ts";
-import { readTime } from "../../storage/row-values.ts";
-import type { KmsKeysTable, Schema } from "../../storage/schema.ts";
-import type { Store, WriteTransaction } from "../../storage/store.ts";
+import type { NewAuditEntry } from "../../audit/chain.ts";
+import { readHead } from "../../audit/log.ts";
+import { readTime } from "../../database/row-values.ts";
+import type { KmsKeysTable, Schema } from "../../database/schema.ts";
+import { changeCounts, readCount, resetCounts } from "../../records/list-counts.ts";
+import { countedLists, everybody, listSeenBy, type Viewer } from "../../records/ownership.ts";
+import { cutPage, type Page, type PageRequest, sizeInJson } from "../../records/pages.ts";
+import { nextPosition } from "../../records/positions.ts";
+import { recordQuota } from "../../records/quota.ts";
+import type { Store, WriteTransaction } from "../../store/store.ts";
 import type { KeyAlgorithm, KeyRecord, KeyState, KeyUsage } from "./record.ts";
 
 /** What the audit log can say that was done. */

@@ -1,8 +1,8 @@
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { everybody } from "../../storage/ownership.ts";
-import { readPageRequest } from "../../storage/pages.ts";
-import { importSealedKey } from "../../storage/sealed-keys.ts";
+import { everybody } from "../../records/ownership.ts";
+import { readPageRequest } from "../../records/pages.ts";
+import { importSealedKey } from "../../secrets/sealed-keys.ts";
 import { type KmsStore, keyListName, type StoredKey } from "./store.ts";
 
 /** What the verification of keys needs. */

@@ -1,7 +1,7 @@
 import type { PostQuantumSignatureAlgorithm } from "../../crypto/algorithms.ts";
-import { checkSignatureLength } from "../../fields.ts";
+import { checkSignatureLength } from "../fields.ts";
 import type { SignParts } from "./sign.ts";
-import { done, type KeyOrder, type UseOrder, useKey } from "./use.ts";
+import { done, type KeyOrder, type UseOrder, useKey } from "./with-key.ts";
 
 /** What is to be verified. */
 export interface VerifyOrder extends KeyOrder {

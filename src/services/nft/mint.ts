@@ -4,9 +4,9 @@ import { MintResponseSchema } from "#gen/nft/nft_service_pb.ts";
 import { addressOf } from "../../crypto/address.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { messageCodec, type OnceCall } from "../../storage/once.ts";
-import type { Viewer } from "../../storage/ownership.ts";
-import type { Store } from "../../storage/store.ts";
+import { messageCodec, type OnceCall } from "../../records/idempotency.ts";
+import type { Viewer } from "../../records/ownership.ts";
+import type { Store } from "../../store/store.ts";
 import { hashMetadata, type Metadata } from "./metadata.ts";
 import { type NftStore, type Token, tokenQuota } from "./store.ts";
 

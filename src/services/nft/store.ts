@@ -1,12 +1,13 @@
 /** What the token service keeps: tokens, and how each went from owner to owner. */
-import { changeCounts, readCount } from "../../storage/list-counts.ts";
-import { countedLists, everybody, isSeenBy, listSeenBy, type Viewer } from "../../storage/ownership.ts";
-import { cutPage, type Page, type PageRequest, sizeInJson } from "../../storage/pages.ts";
-import { nextPosition } from "../../storage/positions.ts";
-import { recordQuota } from "../../storage/quota.ts";
-import { readTime } from "../../storage/row-values.ts";
-import type { NftTokensTable, NftTransfersTable } from "../../storage/schema.ts";
-import type { Store, WriteTransaction } from "../../storage/store.ts";
+
+import { readTime } from "../../database/row-values.ts";
+import type { NftTokensTable, NftTransfersTable } from "../../database/schema.ts";
+import { changeCounts, readCount } from "../../records/list-counts.ts";
+import { countedLists, everybody, isSeenBy, listSeenBy, type Viewer } from "../../records/ownership.ts";
+import { cutPage, type Page, type PageRequest, sizeInJson } from "../../records/pages.ts";
+import { nextPosition } from "../../records/positions.ts";
+import { recordQuota } from "../../records/quota.ts";
+import type { Store, WriteTransaction } from "../../store/store.ts";
 import type { Metadata } from "./metadata.ts";
 
 /** A token. */

@@ -1,8 +1,8 @@
 import { addressOf } from "../../crypto/address.ts";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
-import { checkSignatureLength, readPublicKey } from "../../fields.ts";
-import type { Viewer } from "../../storage/ownership.ts";
+import type { Viewer } from "../../records/ownership.ts";
+import { checkSignatureLength, readPublicKey } from "../fields.ts";
 import { hashMetadata } from "./metadata.ts";
 import { creatorAlgorithm, type NftParts } from "./mint.ts";
 import type { StoredToken } from "./store.ts";

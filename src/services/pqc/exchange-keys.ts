@@ -1,6 +1,6 @@
 import { isKemAlgorithm, type KemAlgorithm } from "../../crypto/algorithms.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { type PublicKeyFields, readPublicKey } from "../../fields.ts";
+import { type PublicKeyFields, readPublicKey } from "../fields.ts";
 
 /** The key encapsulation mechanism of requests that name none. */
 const defaultKemAlgorithm: KemAlgorithm = "ML-KEM-768";

@@ -1,12 +1,14 @@
 /** pqc.PqcService: unpack, call, pack. */
+
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { ServiceImpl } from "@connectrpc/connect";
 import type { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
+import type { Issuer } from "../../identity/issuer.ts";
+import type { LogIn } from "../../identity/log-in.ts";
+import { clientOf } from "../../protocol/call-values.ts";
 import { listAlgorithms } from "./algorithms.ts";
 import { exchangeKeys } from "./exchange-keys.ts";
-import type { Issuer } from "./issuer.ts";
-import type { LogIn } from "./log-in.ts";
 import { signOnce } from "./sign.ts";
 import { verify } from "./verify.ts";
 
@@ -15,17 +17,10 @@ export interface PqcServiceParts {
   readonly provider: CryptoProvider;
   readonly issuer: Issuer;
   readonly logIn: LogIn;
-  /** Tells which address a call came from. */
-  readonly clientOf: (context: HandlerContext) => string;
 }
 
 /** Makes the implementation. */
-export function pqcService({
-  provider,
-  issuer,
-  logIn,
-  clientOf,
-}: PqcServiceParts): ServiceImpl<typeof PqcService> {
+export function pqcService({ provider, issuer, logIn }: PqcServiceParts): ServiceImpl<typeof PqcService> {
   return {
     signData: ({ data, algorithm }) => signOnce(provider, data, algorithm),
     verifySignature: async (req) => ({ valid: await verify(provider, req) }),

@@ -1,13 +1,15 @@
 /** pqc.TokenService: unpack, call, pack. */
+
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { ServiceImpl } from "@connectrpc/connect";
 import type { TokenService } from "#gen/pqc/token_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
+import type { Issuer } from "../../identity/issuer.ts";
+import type { LogIn } from "../../identity/log-in.ts";
+import type { UserStore } from "../../identity/users.ts";
+import { callerOf, clientOf } from "../../protocol/call-values.ts";
 import { listAlgorithms } from "./algorithms.ts";
 import { checkToken } from "./check-token.ts";
-import type { Issuer, TokenClaims } from "./issuer.ts";
-import type { LogIn } from "./log-in.ts";
-import type { UserStore } from "./users.ts";
 
 /** What the service needs. */
 export interface TokenServiceParts {
@@ -15,15 +17,11 @@ export interface TokenServiceParts {
   readonly issuer: Issuer;
   readonly users?: UserStore | undefined;
   readonly logIn: LogIn;
-  /** Tells who makes a call that wants a token; it was authenticated before it came here. */
-  readonly callerOf: (context: HandlerContext) => Pick<TokenClaims, "subject" | "issuedAt" | "expiresAt">;
-  /** Tells which address a call came from. */
-  readonly clientOf: (context: HandlerContext) => string;
 }
 
 /** Makes the implementation. */
 export function tokenService(parts: TokenServiceParts): ServiceImpl<typeof TokenService> {
-  const { provider, issuer, logIn, callerOf, clientOf } = parts;
+  const { provider, issuer, logIn } = parts;
   return {
     hello: () => ({ message: "Hello from the Quantum-Safe Playground" }),
     getHealth: async () => {

@@ -1,5 +1,5 @@
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { checkSignatureLength, type PublicKeyFields, readPublicKey } from "../../fields.ts";
+import { checkSignatureLength, type PublicKeyFields, readPublicKey } from "../fields.ts";
 import { toSignatureAlgorithm } from "./sign.ts";
 
 /** What is to be verified. */

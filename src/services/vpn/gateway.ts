@@ -1,8 +1,8 @@
 /** The gateway: its own keys, and the sessions that it holds. */
 import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
-import { repeat } from "../../storage/repeat.ts";
-import { openOrMakeKey } from "../../storage/sealed-keys.ts";
-import type { Store } from "../../storage/store.ts";
+import { repeat } from "../../database/poll.ts";
+import { openOrMakeKey } from "../../secrets/sealed-keys.ts";
+import type { Store } from "../../store/store.ts";
 import type { Session } from "./session.ts";
 import { identityAlgorithm, kemAlgorithm, type Tunnel, type VpnStore } from "./store.ts";
 

@@ -1,9 +1,9 @@
 import { hash } from "node:crypto";
 import { equalBytes, wipe } from "../../crypto/bytes.ts";
 import { refuse } from "../../errors.ts";
-import { checkCiphertextLength } from "../../fields.ts";
-import type { Viewer } from "../../storage/ownership.ts";
-import { withSealedKey } from "../../storage/sealed-keys.ts";
+import type { Viewer } from "../../records/ownership.ts";
+import { withSealedKey } from "../../secrets/sealed-keys.ts";
+import { checkCiphertextLength } from "../fields.ts";
 import type { LiveTunnel } from "./gateway.ts";
 import { refuseTunnel, requireTunnel, type VpnParts } from "./register-peer.ts";
 import { Session } from "./session.ts";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { refuse } from "../../errors.ts";
-import { seenBy, type Viewer } from "../../storage/ownership.ts";
+import { seenBy, type Viewer } from "../../records/ownership.ts";
 import type { LiveTunnel } from "./gateway.ts";
 import { requireTunnel, type VpnParts } from "./register-peer.ts";
 import type { PacketFault, PacketOutcome } from "./session.ts";

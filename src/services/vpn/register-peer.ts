@@ -3,11 +3,11 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { RegisterPeerResponseSchema } from "#gen/vpn/vpn_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
-import { type PublicKeyFields, readPublicKey } from "../../fields.ts";
-import { messageCodec, type OnceCall } from "../../storage/once.ts";
-import type { Viewer } from "../../storage/ownership.ts";
-import { lendNewSecret } from "../../storage/sealed-keys.ts";
-import type { Store } from "../../storage/store.ts";
+import { messageCodec, type OnceCall } from "../../records/idempotency.ts";
+import type { Viewer } from "../../records/ownership.ts";
+import { lendNewSecret } from "../../secrets/sealed-keys.ts";
+import type { Store } from "../../store/store.ts";
+import { type PublicKeyFields, readPublicKey } from "../fields.ts";
 import type { Gateway } from "./gateway.ts";
 import { addressOf, kemAlgorithm, type Tunnel, tunnelQuota, type VpnStore } from "./store.ts";
 

@@ -1,16 +1,16 @@
 /** What the gateway keeps: tunnels with their addresses, and hashes of used ciphertexts. Session keys are not among it. */
 import { hash } from "node:crypto";
 import { sql } from "kysely";
-import { changeCounts, readCount, resetCounts } from "../../storage/list-counts.ts";
-import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../storage/ownership.ts";
-import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
-import { nextPosition } from "../../storage/positions.ts";
-import { type Quota, recordQuota } from "../../storage/quota.ts";
-import type { Marked } from "../../storage/record-tag.ts";
-import { readTime } from "../../storage/row-values.ts";
-import type { VpnTunnelsTable } from "../../storage/schema.ts";
-import type { SealedKey } from "../../storage/sealed-keys.ts";
-import type { Store, WriteTransaction } from "../../storage/store.ts";
+import { readTime } from "../../database/row-values.ts";
+import type { VpnTunnelsTable } from "../../database/schema.ts";
+import { changeCounts, readCount, resetCounts } from "../../records/list-counts.ts";
+import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../records/ownership.ts";
+import { cutPage, type Page, type PageRequest } from "../../records/pages.ts";
+import { nextPosition } from "../../records/positions.ts";
+import { type Quota, recordQuota } from "../../records/quota.ts";
+import type { Marked } from "../../records/tag.ts";
+import type { SealedKey } from "../../secrets/sealed-keys.ts";
+import type { Store, WriteTransaction } from "../../store/store.ts";
 import type { KeyForm } from "./session-keys.ts";
 
 /** The algorithms of the gateway. */

@@ -4,9 +4,9 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { CreateWalletResponseSchema } from "#gen/wallet/wallet_service_pb.ts";
 import { addressOf } from "../../crypto/address.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { messageCodec, type OnceCall } from "../../storage/once.ts";
-import { lendSecret } from "../../storage/sealed-keys.ts";
-import type { Store } from "../../storage/store.ts";
+import { messageCodec, type OnceCall } from "../../records/idempotency.ts";
+import { lendSecret } from "../../secrets/sealed-keys.ts";
+import type { Store } from "../../store/store.ts";
 import { type Wallet, type WalletStore, walletAlgorithm, walletQuota } from "./store.ts";
 
 /** What making wallets needs. */

@@ -1,8 +1,8 @@
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
-import type { Viewer } from "../../storage/ownership.ts";
-import { withSealedKey } from "../../storage/sealed-keys.ts";
-import type { Store } from "../../storage/store.ts";
+import type { Viewer } from "../../records/ownership.ts";
+import { withSealedKey } from "../../secrets/sealed-keys.ts";
+import type { Store } from "../../store/store.ts";
 import { sealedKeyOf, type Wallet, type WalletStore } from "./store.ts";
 
 /**

@@ -1,14 +1,15 @@
 /** What the wallet service keeps: wallets, their secret keys sealed. */
-import { changeCounts, readCount } from "../../storage/list-counts.ts";
-import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../storage/ownership.ts";
-import { cutPage, type Page, type PageRequest } from "../../storage/pages.ts";
-import { nextPosition } from "../../storage/positions.ts";
-import { recordQuota } from "../../storage/quota.ts";
-import type { Marked } from "../../storage/record-tag.ts";
-import { readTime } from "../../storage/row-values.ts";
-import type { WalletsTable } from "../../storage/schema.ts";
-import type { SealedKey } from "../../storage/sealed-keys.ts";
-import type { Store, WriteTransaction } from "../../storage/store.ts";
+
+import { readTime } from "../../database/row-values.ts";
+import type { WalletsTable } from "../../database/schema.ts";
+import { changeCounts, readCount } from "../../records/list-counts.ts";
+import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../records/ownership.ts";
+import { cutPage, type Page, type PageRequest } from "../../records/pages.ts";
+import { nextPosition } from "../../records/positions.ts";
+import { recordQuota } from "../../records/quota.ts";
+import type { Marked } from "../../records/tag.ts";
+import type { SealedKey } from "../../secrets/sealed-keys.ts";
+import type { Store, WriteTransaction } from "../../store/store.ts";
 
 /** The algorithm of all wallets. */
 export const walletAlgorithm = "ML-DSA-65";

@@ -1,7 +1,7 @@
 import { timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Kysely } from "kysely";
 import { expect, it } from "vitest";
-import type { Schema } from "../../../src/storage/schema.ts";
+import type { Schema } from "../../../src/database/schema.ts";
 import { refusal } from "../../refusal.ts";
 import {
   bytesOf,

@@ -1,6 +1,6 @@
 import type { Kysely } from "kysely";
 import { describe, expect, it } from "vitest";
-import type { Schema } from "../../../src/storage/schema.ts";
+import type { Schema } from "../../../src/database/schema.ts";
 import { describeRefusal, failureOf, refusal } from "../../refusal.ts";
 import {
   bytesOf,

@@ -3,20 +3,20 @@ import { type Client, createClient, createServiceImplSpec } from "@connectrpc/co
 import { onTestFinished } from "vitest";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { explainFailure, onceOf, viewerOf } from "../../../src/app.ts";
 import { readConfig } from "../../../src/config.ts";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { queueProvider } from "../../../src/crypto/queued-provider.ts";
 import type { WorkQueue } from "../../../src/crypto/work-queue.ts";
+import type { DatabaseLocation } from "../../../src/database/database.ts";
+import { type MasterKeySource, masterKeyIn } from "../../../src/secrets/master-key.ts";
 import type { ServerLimits } from "../../../src/server/limits.ts";
 import type { Server } from "../../../src/server/server.ts";
+import { explainFailure } from "../../../src/services/explain-failure.ts";
 import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
-import { kmsService } from "../../../src/services/kms/kms-service.ts";
+import { kmsService } from "../../../src/services/kms/service.ts";
 import { createKmsStore } from "../../../src/services/kms/store.ts";
-import type { DatabaseLocation } from "../../../src/storage/database.ts";
-import { type MasterKeySource, masterKeyIn } from "../../../src/storage/master-key.ts";
-import { openStore, type Store } from "../../../src/storage/store.ts";
-import { storeSettings } from "../../../src/store-settings.ts";
+import { storeSettings } from "../../../src/settings/store-settings.ts";
+import { openStore, type Store } from "../../../src/store/store.ts";
 import { serve } from "../../server/serve.ts";
 import { makeTemporaryDirectory } from "../../temporary-directory.ts";
 import { present } from "../answers.ts";
@@ -104,7 +104,7 @@ export async function startKmsServer(
   const store = await openStore({ ...database, provider, ...(now && { now }) });
   const keys = createKmsStore(store);
   const cache = createKeyCache({ provider, keys });
-  const parts = { provider, store, keys, cache, viewerOf, onceOf };
+  const parts = { provider, store, keys, cache };
   const { server, url } = await serve({
     services: [createServiceImplSpec<typeof KmsService>(KmsService, kmsService(parts))],
     access: { mode: auth, authenticate: async (authorization) => callerNamed(authorization) },

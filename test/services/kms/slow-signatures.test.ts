@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { WorkQueue } from "../../../src/crypto/work-queue.ts";
-import { sqliteIn } from "../../../src/storage/database.ts";
-import { masterKeyIn } from "../../../src/storage/master-key.ts";
+import { sqliteIn } from "../../../src/database/database.ts";
+import { masterKeyIn } from "../../../src/secrets/master-key.ts";
 import { refusal } from "../../refusal.ts";
 import { makeTemporaryDirectory } from "../../temporary-directory.ts";
 import { bytesOf, createKey, startKmsServer } from "./kms-server.ts";

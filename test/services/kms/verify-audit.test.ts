@@ -3,7 +3,7 @@ import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { Kysely } from "kysely";
 import { expect, it } from "vitest";
 import type { AuditCheckpoint, AuditEntry } from "#gen/kms/audit_pb.ts";
-import type { Schema } from "../../../src/storage/schema.ts";
+import type { Schema } from "../../../src/database/schema.ts";
 import { refusal } from "../../refusal.ts";
 import { bytesOf, createKey, describeKms, type KmsServer, present, readAudit } from "./kms-server.ts";
 

@@ -7,7 +7,7 @@ import {
   emptyChain,
   hashEntry,
   type NewAuditEntry,
-} from "../../../src/storage/audit-chain.ts";
+} from "../../../src/audit/chain.ts";
 import { mlDsaKey } from "./keys.ts";
 import { awkwardText, utf8, type VectorCase, type VectorSet, vectorCase } from "./vector-set.ts";
 

@@ -1,4 +1,6 @@
 /** Checks a case of our own vectors with the code of the server: what it makes of the input, and what it verifies. */
+
+import { checkpointMessage, hashEntry } from "../../../src/audit/chain.ts";
 import { addressOf } from "../../../src/crypto/address.ts";
 import {
   importCompositePublicKey,
@@ -16,7 +18,6 @@ import { hashMetadata } from "../../../src/services/nft/metadata.ts";
 import { transcriptOf } from "../../../src/services/vpn/handshake.ts";
 import { Session } from "../../../src/services/vpn/session.ts";
 import { deriveSessionKeys, readKeyForm } from "../../../src/services/vpn/session-keys.ts";
-import { checkpointMessage, hashEntry } from "../../../src/storage/audit-chain.ts";
 import { type OpenCase, openCase } from "./open-case.ts";
 import type { VectorCase, VectorSet } from "./vector-set.ts";
 

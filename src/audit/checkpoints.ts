@@ -1,0 +1,90 @@
+/** Signs where the audit chain is, with ML-DSA-65, so that others can hold the store to it. */
+import { wipe } from "../crypto/bytes.ts";
+import { CryptoError } from "../crypto/crypto-error.ts";
+import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
+import type { Database } from "../database/database.ts";
+import { hasBeenUsed, notWhole } from "../secrets/root-keys.ts";
+import { lendSecret } from "../secrets/sealed-keys.ts";
+import type { Vault } from "../secrets/vault.ts";
+import { type AuditHead, checkpointMessage } from "./chain.ts";
+import type { SignedCheckpoint } from "./verification.ts";
+
+const algorithm = "ML-DSA-65";
+const signingIdentity = "store/audit-signing-key";
+const keyName = "the key that signs its audit log";
+
+/** Of each span of so many entries the newest checkpoint is kept; it covers those before it. */
+const spanEntries = 10_000;
+
+/** Signs and verifies checkpoints with the store's own key. */
+export interface CheckpointSigner {
+  readonly publicKey: PublicKey;
+  sign(head: AuditHead, now: Date): Promise<SignedCheckpoint>;
+  verify(checkpoint: SignedCheckpoint): Promise<boolean>;
+}
+
+/** Opens the store's signing key, and makes it in a new store. */
+export async function openCheckpointSigner(
+  { name, writer }: Database,
+  vault: Vault,
+  provider: CryptoProvider,
+): Promise<CheckpointSigner> {
+  const { secretKey: fresh } = await provider.generateKeyPair(algorithm);
+  const seed = await writer.transaction().execute(async (transaction) => {
+    const known = await readSeed(vault, transaction, name);
+    if (known !== undefined) return known;
+    // Another key would make all checkpoints that others keep worthless, without a word.
+    if (await hasBeenUsed(transaction)) throw notWhole(name, `${keyName} is missing`);
+    await lendSecret(fresh, (made) => vault.put(transaction, signingIdentity, made));
+    return vault.read(transaction, signingIdentity);
+  });
+  fresh.erase();
+  if (seed === undefined) throw new Error("a secret that was just put in is not there");
+  try {
+    const secretKey = await provider.importSecretKey(algorithm, { seed });
+    const { publicKey } = secretKey;
+    return {
+      publicKey,
+      async sign(head, now) {
+        const checkpoint = { ...head, signedAt: now };
+        return { ...checkpoint, signature: await provider.sign(secretKey, checkpointMessage(checkpoint)) };
+      },
+      verify: (checkpoint) => provider.verify(publicKey, checkpointMessage(checkpoint), checkpoint.signature),
+    };
+  } finally {
+    wipe(seed);
+  }
+}
+
+async function readSeed(vault: Vault, db: Database["writer"], name: string): Promise<Uint8Array | undefined> {
+  try {
+    return await vault.read(db, signingIdentity);
+  } catch (error) {
+    if (error instanceof CryptoError && error.code === "SEAL_BROKEN")
+      throw notWhole(name, `${keyName} is not as it was written`);
+    throw error;
+  }
+}
+
+/** Keeps a checkpoint, within a transaction, and lets go of those that it covers and that are close before it. */
+export async function keepCheckpoint(
+  db: Database["writer"],
+  { sequence, entryHash, signedAt, signature }: SignedCheckpoint,
+): Promise<void> {
+  const newer = await db
+    .selectFrom("audit_checkpoints")
+    .select("sequence")
+    .where("sequence", ">=", sequence)
+    .limit(1)
+    .executeTakeFirst();
+  // Another program was there first.
+  if (newer !== undefined) return;
+  await db
+    .deleteFrom("audit_checkpoints")
+    .where("sequence", ">", sequence - 1 - ((sequence - 1) % spanEntries))
+    .execute();
+  await db
+    .insertInto("audit_checkpoints")
+    .values({ sequence, entry_hash: entryHash, signed_at_ms: signedAt.getTime(), signature })
+    .execute();
+}

@@ -1,0 +1,248 @@
+/** The audit log: entries in a hash chain, in the same transaction as what they tell of. */
+import type { Kysely } from "kysely";
+import type { Statement } from "../database/connection.ts";
+import type { Reader } from "../database/database.ts";
+import { readTime } from "../database/row-values.ts";
+import type { AuditEntriesTable, AuditHeadTable, Schema } from "../database/schema.ts";
+import { StoreFailure } from "../database/store-error.ts";
+import { cutPage, type Page, type PageRequest } from "../records/pages.ts";
+import { equalTags } from "../records/tag.ts";
+import {
+  type AuditEntry,
+  type AuditHead,
+  emptyChain,
+  hashEntry,
+  type NewAuditEntry,
+  tagEntry,
+  tagHead,
+} from "./chain.ts";
+
+/** Takes the entries of one transaction. */
+export interface AuditAppender {
+  append(entry: NewAuditEntry): void;
+}
+
+/** The entries of one transaction, until they are written at its end. */
+export interface PendingEntries extends AuditAppender {
+  list(): readonly NewAuditEntry[];
+  /** What writes them, and the new end of the chain. */
+  finish(): Statement[];
+  /** They are on the disk. */
+  committed(): void;
+}
+
+/** Entries in one statement; 9 values each, and SQLite takes 32,766. */
+const maxRowsPerStatement = 64;
+
+/**
+ * Reads and writes the chain of a database. It remembers the newest end that it saw, so that nobody can put an older
+ * log back under a program that runs.
+ */
+export interface AuditChain {
+  /** Reads the end of the chain; runs first in each transaction that writes. */
+  readonly readHead: Statement;
+  /** @param rows what `readHead` gave. @throws StoreFailure if the end is none of ours, or an older one was put back */
+  start(rows: readonly unknown[], now: () => Date): PendingEntries;
+  /** The newest end that this program saw. */
+  newestSeen(): AuditHead;
+  /** Reads the end, outside of a transaction. @throws StoreFailure as `start` does */
+  readTrueHead(db: Reader): Promise<AuditHead>;
+}
+
+/**
+ * @param db builds queries; none is run on it.
+ * @param tagKey RootKeys.audit
+ */
+export function createAuditChain(db: Kysely<Schema>, tagKey: Uint8Array): AuditChain {
+  const inserts = new Map<number, string>();
+  /** Building a query costs more than running it, and those of one length have the same text. */
+  const insertOf = (rows: readonly AuditEntriesTable[]): Statement => {
+    let sql = inserts.get(rows.length);
+    if (sql === undefined) {
+      sql = db
+        .insertInto("audit_entries")
+        .columns(columns)
+        .values([...rows])
+        .compile().sql;
+      inserts.set(rows.length, sql);
+    }
+    return { sql, parameters: rows.flatMap((row) => columns.map((column) => row[column])) };
+  };
+  const headRow = { id: 1, sequence: 0, entry_hash: "", head_tag: "" };
+  const insertHead = db.insertInto("audit_head").values(headRow).compile().sql;
+  const { id: _, ...changing } = headRow;
+  const updateHead = db.updateTable("audit_head").set(changing).where("id", "=", 1).compile().sql;
+  let newest = emptyChain;
+
+  /** @param known what was the end at some time before the row was read */
+  const trust = (row: AuditHeadTable | undefined, known: AuditHead): AuditHead => {
+    const head = toHead(row);
+    if (row && !equalTags(row.head_tag, tagHead(tagKey, head)))
+      throw new StoreFailure("CORRUPT", new Error("the end of the audit chain was changed from outside"));
+    const isOther = head.sequence === known.sequence && head.entryHash !== known.entryHash;
+    if (head.sequence < known.sequence || isOther)
+      throw new StoreFailure("CORRUPT", new Error("an older audit chain was put in place of a newer one"));
+    return head;
+  };
+  const see = (head: AuditHead): void => {
+    if (head.sequence > newest.sequence) newest = head;
+  };
+
+  return {
+    readHead: selectHead(db).compile(),
+    newestSeen: () => newest,
+    async readTrueHead(reader) {
+      const known = newest;
+      const head = trust(await selectHead(reader).executeTakeFirst(), known);
+      see(head);
+      return head;
+    },
+    start(rows, now) {
+      const [row] = rows as readonly AuditHeadTable[];
+      let head = trust(row, newest);
+      see(head);
+      const given: NewAuditEntry[] = [];
+      const entries: AuditEntriesTable[] = [];
+      return {
+        list: () => given,
+        committed: () => see(head),
+        append(entry) {
+          given.push(entry);
+          const placed = { ...entry, sequence: head.sequence + 1, timestamp: now() };
+          const entryHash = hashEntry(placed, head.entryHash);
+          head = { sequence: placed.sequence, entryHash };
+          entries.push(toRow({ ...placed, entryHash }, tagEntry(tagKey, entryHash)));
+        },
+        finish() {
+          if (entries.length === 0) return [];
+          const tag = tagHead(tagKey, head);
+          const headValues = [head.sequence, head.entryHash, tag];
+          return [
+            ...chunk(entries, maxRowsPerStatement).map(insertOf),
+            row === undefined
+              ? { sql: insertHead, parameters: [1, ...headValues] }
+              : { sql: updateHead, parameters: [...headValues, 1] },
+          ];
+        },
+      };
+    },
+  };
+}
+
+/** The columns of an entry, in the order in which they are written. */
+const columns = [
+  "sequence",
+  "key_id",
+  "operation",
+  "user_name",
+  "occurred_at_ms",
+  "outcome",
+  "details",
+  "entry_hash",
+  "entry_tag",
+] as const satisfies readonly (keyof AuditEntriesTable)[];
+
+/** Reads one page of entries, oldest first. @param keyId only those of this key; all if it is empty */
+export async function listAuditEntries(
+  db: Reader,
+  request: PageRequest,
+  keyId: string,
+): Promise<Page<AuditEntry> & { readonly totalSize: number }> {
+  const rows = await readEntries(db, request.after, request.limit + 1, keyId);
+  return {
+    ...cutPage(rows, request, auditListName(keyId), ({ sequence }) => sequence),
+    totalSize: await countEntries(db, keyId),
+  };
+}
+
+/** Names the list of a key's entries, for page tokens. */
+export function auditListName(keyId: string): string {
+  return `audit ${keyId}`;
+}
+
+/** Reads entries after a sequence number, oldest first. */
+export async function readEntries(
+  db: Reader,
+  after: number,
+  limit: number,
+  keyId: string,
+): Promise<AuditEntry[]> {
+  let query = db.selectFrom("audit_entries").selectAll().where("sequence", ">", after);
+  if (keyId !== "") query = query.where("key_id", "=", keyId);
+  return (await query.orderBy("sequence").limit(limit).execute()).map(toEntry);
+}
+
+/** Reads entries as they are kept, up to and including a sequence number. */
+export function readEntryRows(
+  db: Reader,
+  after: number,
+  limit: number,
+  last: number,
+): Promise<AuditEntriesTable[]> {
+  return db
+    .selectFrom("audit_entries")
+    .selectAll()
+    .where("sequence", ">", after)
+    .where("sequence", "<=", last)
+    .orderBy("sequence")
+    .limit(limit)
+    .execute();
+}
+
+async function countEntries(db: Reader, keyId: string): Promise<number> {
+  if (keyId === "") return (await readHead(db)).sequence;
+  const { count } = await db
+    .selectFrom("audit_entries")
+    .select((row) => row.fn.countAll<number>().as("count"))
+    .where("key_id", "=", keyId)
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/** Reads the end of the chain as it says it is. */
+export async function readHead(db: Reader): Promise<AuditHead> {
+  return toHead(await selectHead(db).executeTakeFirst());
+}
+
+function selectHead(db: Kysely<Schema>) {
+  return db.selectFrom("audit_head").selectAll().where("id", "=", 1);
+}
+
+function toHead(row: AuditHeadTable | undefined): AuditHead {
+  return row ? { sequence: row.sequence, entryHash: row.entry_hash } : emptyChain;
+}
+
+/** An entry out of its row. */
+export function toEntry(row: AuditEntriesTable): AuditEntry {
+  return {
+    sequence: row.sequence,
+    keyId: row.key_id,
+    operation: row.operation,
+    user: row.user_name,
+    timestamp: readTime(row.occurred_at_ms),
+    // Checked by the chain's hash, where it matters.
+    outcome: row.outcome as AuditEntry["outcome"],
+    details: row.details,
+    entryHash: row.entry_hash,
+  };
+}
+
+function toRow(entry: AuditEntry, entryTag: string): AuditEntriesTable {
+  return {
+    sequence: entry.sequence,
+    key_id: entry.keyId,
+    operation: entry.operation,
+    user_name: entry.user,
+    occurred_at_ms: entry.timestamp.getTime(),
+    outcome: entry.outcome,
+    details: entry.details,
+    entry_hash: entry.entryHash,
+    entry_tag: entryTag,
+  };
+}
+
+function chunk<T>(values: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(values.length / size) }, (_, i) =>
+    values.slice(i * size, (i + 1) * size),
+  );
+}

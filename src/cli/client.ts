@@ -1,0 +1,176 @@
+/** The server that a verb calls: over gRPC, with the caller's token. */
+import type {
+  DescMessage,
+  DescMethodStreaming,
+  DescMethodUnary,
+  MessageInitShape,
+  MessageShape,
+} from "@bufbuild/protobuf";
+import type { Interceptor, Transport } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { findLogin } from "./credentials.ts";
+import { usageError } from "./exit-codes.ts";
+import { readText } from "./files.ts";
+import type { Given } from "./options.ts";
+
+const defaultUrl = "http://127.0.0.1:8080";
+const defaultTimeoutMs = 30_000;
+/** The server bounds its pages; this bounds what another that is no server of ours may send. */
+const maxReadBytes = 64 * 1024 * 1024;
+
+/** A server, called when a verb asks it something. */
+export interface Server {
+  /** Where it is: scheme, host and port. */
+  readonly url: string;
+  /** Makes a call of one message. */
+  ask<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>,
+    request: MessageInitShape<I>,
+  ): Promise<MessageShape<O>>;
+  /** Makes a call with streams; messages go out as they are taken. */
+  stream<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodStreaming<I, O>,
+    requests: AsyncIterable<MessageInitShape<I>>,
+  ): AsyncGenerator<MessageShape<O>>;
+  /** The same server for the holder of another token, or of none. */
+  withToken(token: string | undefined): Server;
+  /** Refuses to send a secret in clear to another machine. @throws CliError */
+  requirePrivacy(): void;
+  close(): void;
+}
+
+/** Reads which server it is. @throws CliError */
+export function readUrl(given: Given): string {
+  const text = given.text("url") ?? process.env.QSP_URL ?? defaultUrl;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isPlain = url?.pathname === "/" && url.search === "" && url.hash === "" && url.username === "";
+  if (url === undefined || !isPlain || !["http:", "https:"].includes(url.protocol))
+    throw usageError(`--url "${text}" is no URL such as ${defaultUrl}`);
+  return url.origin;
+}
+
+/** Makes the server of a command line; nothing is sent yet. */
+export function createServer(given: Given): Server {
+  const url = readUrl(given);
+  const seconds = given.whole("timeout", 1, 86_400);
+  const timeoutMs = seconds === undefined ? undefined : seconds * 1000;
+  const caFile = given.text("ca");
+  const ca = caFile === undefined ? undefined : readText(caFile);
+  const sessions = new Http2SessionManager(url, {}, ca === undefined ? {} : { ca });
+  const requirePrivacy = (): void => {
+    if (given.flag("cleartext") || url.startsWith("https:") || isLoopback(url)) return;
+    throw usageError(
+      `${url} would show a secret to everybody on the way; use https, or --cleartext if the way is yours`,
+    );
+  };
+  const make = (token: () => string | undefined): Server => {
+    const authorize: Interceptor = (next) => (request) => {
+      const secret = token();
+      if (secret !== undefined) {
+        requirePrivacy();
+        request.header.set("authorization", `Bearer ${secret}`);
+      }
+      return next(request);
+    };
+    const transport = createGrpcTransport({
+      baseUrl: url,
+      sessionManager: sessions,
+      interceptors: [authorize],
+      readMaxBytes: maxReadBytes,
+    });
+    return {
+      url,
+      ask: async (method, request) => {
+        const answer = await transport.unary(
+          method,
+          undefined,
+          timeoutMs ?? defaultTimeoutMs,
+          undefined,
+          request,
+        );
+        return answer.message;
+      },
+      stream: (method, requests) => streamOver(transport, timeoutMs, method, requests),
+      withToken: (other) => make(() => other),
+      requirePrivacy,
+      close: () => sessions.abort(),
+    };
+  };
+  return make(once(() => readToken(given, url)));
+}
+
+async function* streamOver<I extends DescMessage, O extends DescMessage>(
+  transport: Transport,
+  timeoutMs: number | undefined,
+  method: DescMethodStreaming<I, O>,
+  requests: AsyncIterable<MessageInitShape<I>>,
+): AsyncGenerator<MessageShape<O>> {
+  let ownFault: { readonly error: unknown } | undefined;
+  async function* guarded(): AsyncGenerator<MessageInitShape<I>> {
+    try {
+      yield* requests;
+    } catch (error) {
+      ownFault = { error };
+      throw error;
+    }
+  }
+  try {
+    const answers = await transport.stream(method, undefined, timeoutMs, undefined, guarded());
+    yield* answers.message;
+  } catch (error) {
+    // Connect makes a failed call of what went wrong here, such as a file that can not be read.
+    throw ownFault === undefined ? error : ownFault.error;
+  }
+}
+
+/** The one answer of a stream that has one. */
+export async function theAnswer<T>(answers: AsyncIterable<T>): Promise<T> {
+  let found: T | undefined;
+  // To its end: an error may come after the message.
+  for await (const answer of answers) found ??= answer;
+  if (found === undefined) throw new Error("the stream ended without an answer");
+  return found;
+}
+
+/** The stream of one request. */
+export async function* oneOf<T>(request: T): AsyncGenerator<T> {
+  yield request;
+}
+
+/** Asks for all pages of a list. @returns the first page with everything */
+export async function askPages<Page extends { nextPageToken: string }>(
+  ask: (pageToken: string) => Promise<Page>,
+  itemsOf: (page: Page) => unknown[],
+): Promise<Page> {
+  const all = await ask("");
+  while (all.nextPageToken !== "") {
+    const page = await ask(all.nextPageToken);
+    itemsOf(all).push(...itemsOf(page));
+    all.nextPageToken = page.nextPageToken;
+  }
+  return all;
+}
+
+/** The token for calls, from a file, a variable, or a login to this very server. */
+function readToken(given: Given, url: string): string | undefined {
+  const file = given.text("token-file");
+  if (file !== undefined) {
+    const token = readText(file).trim();
+    if (!/^[\x21-\x7e]+$/.test(token)) throw usageError(`${file} holds no token on one line`);
+    return token;
+  }
+  return process.env.QSP_TOKEN || findLogin(url)?.token;
+}
+
+function isLoopback(url: string): boolean {
+  const { hostname } = new URL(url);
+  return hostname === "localhost" || hostname === "[::1]" || /^127\./.test(hostname);
+}
+
+function once<T>(read: () => T): () => T {
+  let kept: { readonly value: T } | undefined;
+  return () => {
+    kept ??= { value: read() };
+    return kept.value;
+  };
+}

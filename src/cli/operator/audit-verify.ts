@@ -1,0 +1,76 @@
+import { readFileSync } from "node:fs";
+import type { AuditVerification, SignedCheckpoint } from "../../audit/verification.ts";
+import { ConfigError } from "../../config.ts";
+import type { Command } from "./command.ts";
+import { createProgress } from "./progress.ts";
+import { withStore } from "./with-store.ts";
+
+/** Verifies the audit log of a store, whether a server runs on it or not. */
+export const auditVerify: Command = {
+  name: "audit verify",
+  operands: ["[CHECKPOINT-FILE]"],
+  meaning:
+    "Verifies the audit log, also against a checkpoint that was kept elsewhere (JSON of VerifyAuditLog).",
+  async run(input) {
+    const [file] = input.operands;
+    const outside = file === undefined ? undefined : readCheckpoint(file);
+    return withStore(input, "existing", async (store) => {
+      const progress = createProgress("entries verified");
+      const found = await store.verifyAudit({ outside, onProgress: progress.show });
+      progress.end();
+      process.stdout.write(`${describe(found)}\n`);
+      return found.valid ? 0 : 1;
+    });
+  },
+};
+
+function describe({
+  valid,
+  entries,
+  head,
+  firstBrokenSequence,
+  reason,
+  checkpoint,
+}: AuditVerification): string {
+  const vouched =
+    checkpoint === undefined
+      ? "no signed checkpoint agrees with it"
+      : `signed checkpoint at entry ${checkpoint.sequence}, ${checkpoint.signedAt.toISOString()}`;
+  return valid
+    ? `The audit log is valid: ${entries} entries, head ${head}; ${vouched}.`
+    : `The audit log is broken at entry ${firstBrokenSequence}: ${reason}. It holds ${entries} entries; ${vouched}.`;
+}
+
+/** Reads a checkpoint as VerifyAuditLog gives it over REST: the whole answer, or its checkpoint alone. */
+function readCheckpoint(path: string): SignedCheckpoint {
+  const given = readJson(path);
+  const checkpoint = isRecord(given) && isRecord(given.checkpoint) ? given.checkpoint : given;
+  if (isRecord(checkpoint)) {
+    const { sequence, entryHash, signedAt, signature } = checkpoint;
+    const date = new Date(String(signedAt));
+    const isWhole =
+      Number.isSafeInteger(sequence) && typeof entryHash === "string" && !Number.isNaN(date.getTime());
+    if (isWhole && typeof signature === "string")
+      return {
+        sequence: Number(sequence),
+        entryHash,
+        signedAt: date,
+        signature: Buffer.from(signature, "base64"),
+      };
+  }
+  throw new ConfigError(`${path} holds no checkpoint; expected sequence, entryHash, signedAt and signature`);
+}
+
+function readJson(path: string): unknown {
+  try {
+    return JSON.parse(readFileSync(path, "utf8"));
+  } catch (error) {
+    throw new ConfigError(
+      `${path} can not be read as JSON: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}

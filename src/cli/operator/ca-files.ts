@@ -1,0 +1,97 @@
+/** Puts keys and certificates in place, so that there is all of them or what was there before. */
+
+import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { ConfigError } from "../../config.ts";
+import { sync } from "../../database/fsync.ts";
+
+/** Contents by file name, in the order in which they come into place. */
+export type Files = Readonly<Record<string, string>>;
+
+/** A draft this old is of a run that was killed: a run takes a second at most. */
+const abandonedAfterMs = 60_000;
+
+/**
+ * Makes a directory of mode 0700 that appears with all its files.
+ *
+ * @throws ConfigError if there is one with something in it, or it can not be written
+ */
+export function createFilledDirectory(directory: string, files: Files): void {
+  explainFailure(directory, () => {
+    mkdirSync(dirname(directory), { recursive: true, mode: 0o700 });
+    writeDraft(directory, files, (draft) => {
+      renameSync(draft, directory);
+      sync(dirname(directory));
+    });
+  });
+}
+
+/**
+ * Replaces files of a directory, one rename each in the order given, as no file system renames two at once.
+ * Give a key before its certificate: whoever watches the certificate finds both. If one can not be replaced,
+ * all are put back.
+ *
+ * @param name of the draft beside them, which keeps two runs apart.
+ * @throws ConfigError if they can not be written, or another run is about it
+ */
+export function replaceFiles(directory: string, name: string, files: Files): void {
+  explainFailure(directory, () => {
+    writeDraft(join(directory, name), files, (draft) => {
+      const names = Object.keys(files);
+      const isOld = new Set(names.filter((file) => existsSync(join(directory, file))));
+      for (const file of isOld) copyFileSync(join(directory, file), join(draft, `${file}.old`));
+      const moved: string[] = [];
+      try {
+        for (const file of names) {
+          renameSync(join(draft, file), join(directory, file));
+          moved.push(file);
+        }
+      } catch (error) {
+        for (const file of moved.reverse()) {
+          if (isOld.has(file)) renameSync(join(draft, `${file}.old`), join(directory, file));
+          else rmSync(join(directory, file));
+        }
+        throw error;
+      }
+      sync(directory);
+    });
+  });
+}
+
+/** A certificate is for everybody who gets at it, a key for its owner alone. */
+function modeOf(file: string): number {
+  return file.endsWith(".crt") ? 0o644 : 0o600;
+}
+
+/** Writes files into a directory of their own, which is gone in the end. */
+function writeDraft(path: string, files: Files, publish: (draft: string) => void): void {
+  const draft = `${path}.draft`;
+  removeAbandoned(draft);
+  mkdirSync(draft, { mode: 0o700 });
+  try {
+    for (const [file, content] of Object.entries(files))
+      writeFileSync(join(draft, file), content, { mode: modeOf(file), flag: "wx", flush: true });
+    sync(draft);
+    publish(draft);
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+  }
+}
+
+function removeAbandoned(draft: string): void {
+  const made = statSync(draft, { throwIfNoEntry: false });
+  if (made === undefined) return;
+  if (Date.now() - made.mtimeMs < abandonedAfterMs)
+    throw new ConfigError(`${draft} is of a run that goes on or was killed; try again in a minute`);
+  rmSync(draft, { recursive: true });
+}
+
+function explainFailure(directory: string, write: () => void): void {
+  try {
+    write();
+  } catch (error) {
+    if (error instanceof Error && "code" in error)
+      throw new ConfigError(`${directory} can not be written: ${error.message}`);
+    throw error;
+  }
+}

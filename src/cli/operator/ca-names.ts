@@ -1,0 +1,55 @@
+/** The names that the certificate of a server may have. */
+import { isIP } from "node:net";
+import { ConfigError } from "../../config.ts";
+
+/** Longest first name, in characters: it is the subject (RFC 5280, appendix A.1: ub-common-name). */
+const maxFirstCharacters = 64;
+/** Longest host name, in characters (RFC 1035, section 2.3.4, without the lengths). */
+const maxHostCharacters = 253;
+const maxNames = 100;
+
+/** One part of a host name (RFC 1123, section 2.1). */
+const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/**
+ * Reads host names, wildcards such as `*.example.com`, and IP addresses.
+ *
+ * @returns each once, in the order given: in lower case, IPv6 in its shortest form.
+ * @throws ConfigError that names the first that is none of them
+ */
+export function readServerNames(given: readonly string[]): readonly string[] {
+  const names = [...new Set(given.map(readServerName))];
+  const [first = ""] = names;
+  if (names.length > maxNames)
+    throw new ConfigError(`${names.length} names are too many for a certificate; the limit is ${maxNames}`);
+  if (first.length > maxFirstCharacters)
+    throw new ConfigError(
+      `${first} can not be the first name; give one of at most ${maxFirstCharacters} characters before it`,
+    );
+  return names;
+}
+
+function readServerName(given: string): string {
+  const name = given.toLowerCase();
+  const family = isIP(name);
+  if (family === 4) return name;
+  // A zone, as in fe80::1%eth0, is no part of the address and has no place in a certificate.
+  if (family === 6 && !name.includes("%")) return new URL(`http://[${name}]`).hostname.slice(1, -1);
+  if (isHostName(name)) return name;
+  throw new ConfigError(
+    `${JSON.stringify(given)} is no host name, no wildcard such as *.example.com and no IP address`,
+  );
+}
+
+function isHostName(name: string): boolean {
+  const labels = name.replace(/^\*\./, "").split(".");
+  const isWildcard = name.startsWith("*.");
+  return (
+    name.length <= maxHostCharacters &&
+    labels.every((part) => label.test(part)) &&
+    // Else 1.2.3 or 0x7f.1, which URLs take for addresses (WHATWG URL, section 3.5: ends in a number).
+    !/^(\d+|0x[0-9a-f]*)$/.test(labels.at(-1) ?? "") &&
+    // Clients refuse *.com, and with it *.internal.
+    (!isWildcard || labels.length >= 2)
+  );
+}

@@ -1,0 +1,180 @@
+/** The operator's private CA: makes it, and certificates of servers. */
+import { X509Certificate } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { ConfigError } from "../../config.ts";
+import type { CertificateAlgorithm, CertificateAndKey } from "../../crypto/x509.ts";
+import { createFilledDirectory, type Files, replaceFiles } from "./ca-files.ts";
+import { readServerNames } from "./ca-names.ts";
+import { describeTrust } from "./ca-trust.ts";
+import type { Command } from "./command.ts";
+
+/** The two CAs, and what the files of theirs and of what they sign end in. */
+const authorities: readonly { algorithm: CertificateAlgorithm; suffix: string; meaning: string }[] = [
+  { algorithm: "ECDSA-P256", suffix: "", meaning: "ECDSA-P256, which every client takes" },
+  { algorithm: "ML-DSA-65", suffix: "-mldsa", meaning: "ML-DSA-65, for clients that take it" },
+];
+
+/** Days a certificate may last: browsers take no more than 398. */
+const maxDays = 397;
+
+/** Makes the CA. */
+export const caInit: Command = {
+  name: "ca init",
+  operands: [],
+  meaning: "Makes a private CA in tls of the data directory, once with ECDSA-P256 and once with ML-DSA-65.",
+  run: ({ config }) => initAuthorities(config.dataDir, new Date()),
+};
+
+/** Makes, or renews, what a server shows. */
+export const caIssue: Command = {
+  name: "ca issue",
+  operands: ["NAME…"],
+  options: [
+    { name: "days", valueName: "number", fallback: "90", meaning: `Days it lasts, 1 to ${maxDays}.` },
+    { name: "file", valueName: "name", fallback: "gateway", meaning: "What its files are called." },
+  ],
+  meaning: "Signs, or renews, the certificate of a server with these host names and IP addresses.",
+  async run({ operands, options: { days = "", file = "" } = {}, config }) {
+    const request = { names: readServerNames(operands), days: readDays(days), file: readFileName(file) };
+    return issueCertificates(config.dataDir, request, new Date());
+  },
+};
+
+/** What is to be signed. */
+export interface IssueRequest {
+  readonly names: readonly string[];
+  readonly days: number;
+  /** Name of the files, without an ending. */
+  readonly file: string;
+}
+
+/** Does what `ca init` does. @throws ConfigError if there is a CA already */
+export async function initAuthorities(dataDir: string, now: Date): Promise<number> {
+  const directory = directoryIn(dataDir);
+  if (hasAuthorityFile(directory))
+    throw new ConfigError(`there is a CA in ${directory} already; it is left as it is`);
+  if (existsSync(directory) && (!statSync(directory).isDirectory() || readdirSync(directory).length > 0))
+    throw new ConfigError(
+      `${directory} is in use; it must be empty, or not there, for a CA to be made in it`,
+    );
+  // Loaded here: no other command needs what it is built on, and it takes 40 ms.
+  const { createAuthority } = await import("../../crypto/x509.ts");
+  const made = authorities.map(({ algorithm, suffix }) =>
+    toFiles("ca", suffix, createAuthority(algorithm, now)),
+  );
+  createFilledDirectory(directory, Object.assign({}, ...made));
+  process.stdout.write(
+    `The CA is in ${directory}. Keep a copy of its keys apart; whoever has them can be any server to its clients.
+
+${describeCertificates(directory, "ca")}
+
+${describeTrust(trustOf(directory))}
+
+Next: npx qsp ca issue NAME…
+`,
+  );
+  return 0;
+}
+
+/** Does what `ca issue` does. @throws ConfigError, CryptoError if there is no CA, or it can not sign */
+export async function issueCertificates(
+  dataDir: string,
+  { names, days, file }: IssueRequest,
+  now: Date,
+): Promise<number> {
+  const directory = directoryIn(dataDir);
+  const { issueServerCertificate, openAuthority } = await import("../../crypto/x509.ts");
+  const made = authorities.map(({ suffix }) => {
+    const authority = openAuthority(readAuthority(directory, suffix));
+    return toFiles(file, suffix, issueServerCertificate(authority, { names, days, now }));
+  });
+  replaceFiles(directory, file, Object.assign({}, ...made));
+  process.stdout.write(
+    `The certificate for ${names.join(", ")} is in ${directory}.
+
+${describeCertificates(directory, file)}
+
+${describeTrust({ ...trustOf(directory), names })}
+`,
+  );
+  return 0;
+}
+
+function directoryIn(dataDir: string): string {
+  return join(resolve(dataDir), "tls");
+}
+
+/** The key comes first: see replaceFiles. The CA is not sent along, as who trusts it has it (RFC 8446, 4.4.2). */
+function toFiles(name: string, suffix: string, { certificatePem, secretKeyPem }: CertificateAndKey): Files {
+  const { key, certificate } = filesOf(name, suffix);
+  return { [key]: secretKeyPem, [certificate]: certificatePem };
+}
+
+function filesOf(name: string, suffix: string) {
+  return { key: `${name}${suffix}.key`, certificate: `${name}${suffix}.crt` };
+}
+
+function hasAuthorityFile(directory: string): boolean {
+  const files = authorities.flatMap(({ suffix }) => Object.values(filesOf("ca", suffix)));
+  return files.some((file) => existsSync(join(directory, file)));
+}
+
+function readAuthority(directory: string, suffix: string): CertificateAndKey {
+  const { key, certificate } = filesOf("ca", suffix);
+  return {
+    certificatePem: readAuthorityFile(directory, certificate),
+    secretKeyPem: readAuthorityFile(directory, key, 0o077),
+  };
+}
+
+/** @param forbiddenBits of its mode */
+function readAuthorityFile(directory: string, file: string, forbiddenBits = 0): string {
+  const path = join(directory, file);
+  if (!existsSync(path)) {
+    const remedy = hasAuthorityFile(directory)
+      ? "bring it back from a copy"
+      : "make a CA with: npx qsp ca init";
+    throw new ConfigError(`there is no ${path}; ${remedy}`);
+  }
+  // Windows has no such bits; there the file has the access list of its directory.
+  if (process.platform !== "win32" && (statSync(path).mode & forbiddenBits) !== 0)
+    throw new ConfigError(`${path} can be read by others than its owner; make its mode 0600`);
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new ConfigError(`${path} can not be read: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+function describeCertificates(directory: string, name: string): string {
+  return authorities
+    .map(({ suffix, meaning }) => {
+      const { key, certificate } = filesOf(name, suffix);
+      const path = join(directory, certificate);
+      const { validToDate } = new X509Certificate(readFileSync(path));
+      return `${path}\n${join(directory, key)}\n  ${meaning}; ends on ${validToDate.toISOString()}`;
+    })
+    .join("\n");
+}
+
+function trustOf(directory: string) {
+  return {
+    certificates: authorities.map(({ suffix }) => join(directory, filesOf("ca", suffix).certificate)),
+  };
+}
+
+function readDays(text: string): number {
+  const days = Number(text);
+  if (/^\d+$/.test(text) && days >= 1 && days <= maxDays) return days;
+  throw new ConfigError(`--days: "${text}" is not a whole number from 1 to ${maxDays}`);
+}
+
+function readFileName(text: string): string {
+  const isWellFormed = /^[a-z0-9][a-z0-9_-]{0,63}$/.test(text);
+  // Else it would be the CA, or the ML-DSA part of another.
+  if (isWellFormed && text !== "ca" && !text.endsWith("-mldsa")) return text;
+  throw new ConfigError(
+    `--file: "${text}" is no name of a file: expected a to z, 0 to 9, - and _, not ca, and no -mldsa at its end`,
+  );
+}

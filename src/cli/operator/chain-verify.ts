@@ -1,0 +1,37 @@
+import { createChainStore } from "../../services/blockchain/store.ts";
+import { type ChainVerification, verifyChain } from "../../services/blockchain/verify-chain.ts";
+import type { Command } from "./command.ts";
+import { createProgress } from "./progress.ts";
+import { withStore } from "./with-store.ts";
+
+/** Verifies the chain of blocks of a store, whether a server runs on it or not. */
+export const chainVerify: Command = {
+  name: "chain verify",
+  operands: [],
+  meaning: "Verifies the chain of blocks: indexes, links, hashes, validators, signatures and its end.",
+  run: (input) =>
+    withStore(input, "existing", async (store, provider) => {
+      const progress = createProgress("blocks verified");
+      const chain = createChainStore(store);
+      const found = await verifyChain({ chain, provider }, { onProgress: progress.show });
+      progress.end();
+      process.stdout.write(`${describe(found)}\n`);
+      return found.valid ? 0 : 1;
+    }),
+};
+
+function describe({ valid, blocksChecked, firstInvalidIndex, reason }: ChainVerification): string {
+  return valid
+    ? `The chain is valid: ${blocksChecked} blocks.`
+    : `The chain is broken at block ${firstInvalidIndex}: ${meanings[reason]}. ${blocksChecked} blocks before it are valid.`;
+}
+
+const meanings: Readonly<Record<ChainVerification["reason"], string>> = {
+  "": "",
+  INDEX: "INDEX, a block is missing or out of its place",
+  LINK: "LINK, it does not name the hash of the block before it",
+  HASH: "HASH, its hash is not that of its content",
+  VALIDATOR: "VALIDATOR, nobody of that address may sign, or its record was changed",
+  SIGNATURE: "SIGNATURE, its validator did not sign it",
+  END: "END, the chain does not end where it should",
+};

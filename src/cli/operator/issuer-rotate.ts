@@ -1,0 +1,28 @@
+import { ConfigError } from "../../config.ts";
+import { rotateIssuerKey } from "../../identity/issuer.ts";
+import { createIssuerStore } from "../../identity/issuer-store.ts";
+import type { Command } from "./command.ts";
+import { withStore } from "./with-store.ts";
+
+/** Makes a new key that signs tokens, whether servers run or not. */
+export const issuerRotate: Command = {
+  name: "issuer rotate",
+  operands: ["[revoke]"],
+  meaning:
+    "Makes a new key that signs tokens; those of the old key live on to their end, or with revoke end now.",
+  async run(input) {
+    const [word] = input.operands;
+    if (word !== undefined && word !== "revoke")
+      throw new ConfigError(`"${word}" is not known; say revoke, or nothing`);
+    const revoke = word === "revoke";
+    return withStore(input, "existing", async (store, provider) => {
+      const parts = { provider, store: createIssuerStore(store), now: () => new Date() };
+      const keyId = await rotateIssuerKey(parts, { revoke });
+      const rest = revoke
+        ? "Tokens of the keys before are refused from now on."
+        : "Tokens of the key before are accepted until they end, within an hour.";
+      process.stdout.write(`Tokens are signed with the key ${keyId} from now on. ${rest}\n`);
+      return 0;
+    });
+  },
+};

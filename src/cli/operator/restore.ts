@@ -1,0 +1,149 @@
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readSync,
+  rmSync,
+  statSync,
+} from "node:fs";
+import os from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { ConfigError } from "../../config.ts";
+import { copyStore, countRows } from "../../database/copy.ts";
+import { type Database, openDatabase } from "../../database/database.ts";
+import { messageOf, StorageError } from "../../database/store-error.ts";
+import { type MasterKeySource, openKeyring } from "../../secrets/master-key.ts";
+import { countByMasterKey, opensStore } from "../../secrets/master-keys-in-use.ts";
+import { withDraft } from "./cleanup-on-signal.ts";
+import type { Command, CommandInput } from "./command.ts";
+import { explainFailure } from "./explain-failure.ts";
+import { createProgress } from "./progress.ts";
+
+/** What a file of SQLite begins with (https://sqlite.org/fileformat2.html, section 1.3). */
+const sqliteHeader = "SQLite format 3\0";
+
+/** Makes a store out of a file that `backup` wrote. */
+export const restore: Command = {
+  name: "restore",
+  operands: ["FILE"],
+  meaning: "Fills a new store, here or in PostgreSQL, from a file that backup wrote.",
+  async run({ operands: [file = ""], config, location, masterKey }) {
+    requireBackup(file);
+    const directory = makeDirectory(placeOfCopy(location, config.dataDir), file);
+    const remove = (): void => rmSync(directory, { recursive: true, force: true });
+    return withDraft(remove, async () => {
+      const source = await openCopy(file, join(directory, "qsp.db"));
+      try {
+        const target = await openDatabase(location);
+        try {
+          const progress = createProgress("rows copied");
+          await copyStore(source, target, progress.show);
+          progress.end();
+          process.stdout.write(`The store ${target.name} is what ${file} holds.\n`);
+        } finally {
+          await target.close();
+        }
+        await tellOfMasterKey(source, masterKey);
+      } finally {
+        await source.close();
+      }
+      return 0;
+    });
+  },
+};
+
+/** @throws ConfigError for what backup did not write, before a copy of it is made */
+function requireBackup(file: string): void {
+  let isFile = false;
+  let beginning = "";
+  try {
+    isFile = statSync(file).isFile();
+    if (isFile) beginning = readBeginning(file);
+  } catch (error) {
+    const isAbsent = error instanceof Error && "code" in error && error.code === "ENOENT";
+    throw new ConfigError(
+      isAbsent ? `there is no file ${file}` : `${file} can not be read: ${messageOf(error)}`,
+    );
+  }
+  if (!isFile) throw new ConfigError(`${file} is no file`);
+  if (beginning !== sqliteHeader) throw new ConfigError(`${file} is no back-up`);
+}
+
+function readBeginning(file: string): string {
+  const bytes = Buffer.alloc(sqliteHeader.length);
+  const opened = openSync(file, "r");
+  try {
+    readSync(opened, bytes);
+  } finally {
+    closeSync(opened);
+  }
+  return bytes.toString("latin1");
+}
+
+/** Where the store itself has room, a copy of its back-up has it too; elsewhere it may be in memory. */
+function placeOfCopy(location: CommandInput["location"], dataDir: string): string {
+  if (location.kind === "postgres") return existsSync(dataDir) ? dataDir : os.tmpdir();
+  let place = dirname(resolve(location.path));
+  while (!existsSync(place)) place = dirname(place);
+  return place;
+}
+
+/** For the owner alone, as mkdtemp makes them. */
+function makeDirectory(place: string, file: string): string {
+  try {
+    return mkdtempSync(join(place, "qsp-restore-"));
+  } catch (error) {
+    throw new ConfigError(`${file} can not be copied to ${place}: ${messageOf(error)}`);
+  }
+}
+
+/** Opens a copy of a back-up: to open a store may change its file. */
+async function openCopy(file: string, path: string): Promise<Database> {
+  try {
+    copyFileSync(file, path);
+  } catch (error) {
+    throw new ConfigError(`${file} can not be copied to ${dirname(path)}: ${messageOf(error)}`);
+  }
+  let source: Database | undefined;
+  try {
+    source = await openDatabase({ kind: "sqlite", path });
+    // Also looks into every table, while what is wrong is wrong with this file.
+    if ((await countRows(source.reader)) === 0) throw new StorageError(`the store ${file} has nothing in it`);
+    return source;
+  } catch (error) {
+    await source?.close();
+    const explained = explainFailure(error, file);
+    if (!(explained instanceof StorageError)) throw explained;
+    // The operator knows the file, and nothing of its copy.
+    throw new StorageError(explained.message.replaceAll(path, file));
+  }
+}
+
+/** Tells what there is to do before a server can start on what was restored. */
+async function tellOfMasterKey({ reader }: Database, source: MasterKeySource): Promise<void> {
+  if (source.kind === "file" && !existsSync(source.path)) {
+    process.stdout.write(
+      `Put the master key of the backup into ${source.path} before you start the server.\n`,
+    );
+    return;
+  }
+  const warn = (sentence: string): void => void process.stderr.write(`qsp: warning: ${sentence}\n`);
+  const name = source.kind === "file" ? source.path : "QSP_MASTER_KEY";
+  try {
+    const keyring = openKeyring(source, false);
+    if (!(await opensStore(reader, keyring)))
+      return warn(
+        `${name} does not open what was restored; put the master key of the backup in its place before you start the server`,
+      );
+    for (const { masterKeyId, secrets } of await countByMasterKey(reader))
+      if (keyring.find(masterKeyId) === undefined)
+        warn(
+          `${secrets} of the secrets are under master key ${masterKeyId}, which is not at hand: the backup takes more than one`,
+        );
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error;
+    warn(error.message);
+  }
+}

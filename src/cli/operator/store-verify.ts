@@ -1,0 +1,42 @@
+import { verifySecrets } from "../../secrets/verify-secrets.ts";
+import { createKmsStore } from "../../services/kms/store.ts";
+import { verifyKeys } from "../../services/kms/verify-keys.ts";
+import type { Command } from "./command.ts";
+import { createProgress } from "./progress.ts";
+import { withStore } from "./with-store.ts";
+
+/** Faults to name; of more it is said how many there are. */
+const maxNamed = 20;
+
+/** Verifies what a store keeps, whether a server runs on it or not; also of a back-up that was restored. */
+export const storeVerify: Command = {
+  name: "store verify",
+  operands: [],
+  meaning: "Verifies that every secret opens, and that every key is there as it was written.",
+  run: (input) =>
+    withStore(input, "existing", async (store, provider) => {
+      const secretsProgress = createProgress("secrets opened");
+      const secrets = await verifySecrets(store, secretsProgress.show);
+      secretsProgress.end();
+      const keysProgress = createProgress("keys verified");
+      const keys = await verifyKeys({
+        keys: createKmsStore(store),
+        provider,
+        onProgress: keysProgress.show,
+      });
+      keysProgress.end();
+      const faults = [
+        ...secrets.broken.map((identity) => `The secret ${identity} does not open.`),
+        ...keys.faults.map(({ keyId, reason }) => `The key ${keyId} is damaged: ${reason}.`),
+      ];
+      for (const fault of faults.slice(0, maxNamed)) process.stdout.write(`${fault}\n`);
+      if (faults.length > maxNamed) process.stdout.write(`… and ${faults.length - maxNamed} more.\n`);
+      const looked = `${secrets.checked} secrets and ${keys.checked} keys`;
+      process.stdout.write(
+        faults.length === 0
+          ? `The store is whole: ${looked} are as they were written.\n`
+          : `The store is not whole: ${faults.length} ${faults.length === 1 ? "fault" : "faults"} in ${looked}; restore a back-up.\n`,
+      );
+      return faults.length === 0 ? 0 : 1;
+    }),
+};

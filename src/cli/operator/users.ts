@@ -1,0 +1,117 @@
+/** The operator's commands about who may log in. */
+import { ConfigError } from "../../config.ts";
+import type { OpenMode } from "../../database/database.ts";
+import { hashPassword, maxPasswordBytes, minPasswordCharacters } from "../../identity/passwords.ts";
+import { createUserStore, type UserRole, type UserStore, userRoles } from "../../identity/users.ts";
+import { everybody } from "../../records/ownership.ts";
+import type { Command, CommandInput } from "./command.ts";
+import { readSecretLine } from "./read-password.ts";
+import { withStore } from "./with-store.ts";
+
+/** What a token's subject may be, and what reads well in a log. */
+const namePattern = /^[\p{L}\p{N}][\p{L}\p{N}._@+-]{0,127}$/u;
+
+export const userAdd: Command = {
+  name: "user add",
+  operands: ["NAME", "[ROLE]"],
+  meaning: `Lets somebody log in, as ${userRoles.join(", ")}; asks for a password, or reads it from standard input.`,
+  run: (input) =>
+    withUsers(input, "create", async (users) => {
+      const [name = "", given = "user"] = input.operands;
+      if (!namePattern.test(name))
+        throw new ConfigError(
+          `"${name}" is no name: 1 to 128 letters, digits and . _ @ + -, the first a letter or digit`,
+        );
+      // What is made while the server is open is this user's, which is nobody.
+      if (name === everybody.user)
+        throw new ConfigError(`"${name}" is the name of the system; choose another`);
+      const role = readRole(given);
+      if (await users.find(name)) throw new ConfigError(`there is a user ${name} already`);
+      const passwordHash = await hashPassword(await readNewPassword(name));
+      if (!(await users.add({ name, role, passwordHash }, new Date())))
+        throw new ConfigError(`there is a user ${name} already`);
+      return `${name} may log in, as ${role}.`;
+    }),
+};
+
+export const userPasswd: Command = {
+  name: "user passwd",
+  operands: ["NAME"],
+  meaning: "Gives a user a new password; all tokens of the user end.",
+  run: (input) =>
+    withUsers(input, "existing", async (users) => {
+      const [name = ""] = input.operands;
+      if ((await users.find(name)) === undefined) throw refuseUnknown(name);
+      const passwordHash = await hashPassword(await readNewPassword(name));
+      if (!(await users.setPassword(name, passwordHash))) throw refuseUnknown(name);
+      return `${name} has a new password; tokens that were issued before are no longer accepted.`;
+    }),
+};
+
+export const userRemove: Command = {
+  name: "user remove",
+  operands: ["NAME"],
+  meaning:
+    "Removes a user; all tokens of the user end. What the user made stays, for administrators; a later user of the same name does not get it.",
+  run: (input) =>
+    withUsers(input, "existing", async (users) => {
+      const [name = ""] = input.operands;
+      if (!(await users.remove(name))) throw refuseUnknown(name);
+      return `${name} may not log in any more, and tokens that were issued before are no longer accepted.`;
+    }),
+};
+
+export const userList: Command = {
+  name: "user list",
+  operands: [],
+  meaning: "Lists who may log in.",
+  run: (input) =>
+    withUsers(input, "existing", async (users) => {
+      const all = await users.list();
+      if (all.length === 0) return "Nobody may log in yet; add somebody with qsp user add NAME.";
+      const width = Math.max(...all.map(({ name }) => name.length));
+      return all
+        .map(
+          ({ name, role, createdAt }) =>
+            `${name.padEnd(width)}  ${role.padEnd(7)}  since ${createdAt.toISOString()}`,
+        )
+        .join("\n");
+    }),
+};
+
+/** Works on the users of a store, whether servers run on it or not, and says what came of it. */
+function withUsers(
+  input: CommandInput,
+  mode: OpenMode,
+  work: (users: UserStore) => Promise<string>,
+): Promise<number> {
+  return withStore(input, mode, async (store) => {
+    process.stdout.write(`${await work(createUserStore(store))}\n`);
+    return 0;
+  });
+}
+
+function readRole(text: string): UserRole {
+  const role = userRoles.find((known) => known === text);
+  if (role !== undefined) return role;
+  throw new ConfigError(`"${text}" is no role; known are ${userRoles.join(", ")}`);
+}
+
+/** @throws ConfigError for a password that is none; the message does not repeat it */
+async function readNewPassword(name: string): Promise<string> {
+  const password = await readSecretLine(`Password for ${name}: `);
+  const characters = [...password].length;
+  if (characters < minPasswordCharacters)
+    throw new ConfigError(
+      `the password has ${characters} characters; it needs ${minPasswordCharacters}, of which none must be special`,
+    );
+  if (Buffer.byteLength(password) > maxPasswordBytes)
+    throw new ConfigError(`the password has more than ${maxPasswordBytes} bytes`);
+  if (process.stdin.isTTY && (await readSecretLine("Once more: ")) !== password)
+    throw new ConfigError("the two are not the same");
+  return password;
+}
+
+function refuseUnknown(name: string): ConfigError {
+  return new ConfigError(`there is no user ${name}`);
+}

@@ -1,0 +1,24 @@
+import { createCryptoProvider } from "../../crypto/create-provider.ts";
+import type { CryptoProvider } from "../../crypto/provider.ts";
+import type { OpenMode } from "../../database/database.ts";
+import { openStore, type Store } from "../../store/store.ts";
+import type { CommandInput } from "./command.ts";
+
+/** Lends a command its store, whether servers run on it or not, and what computes; closes both. */
+export async function withStore<T>(
+  { config, location, masterKey }: CommandInput,
+  mode: OpenMode,
+  work: (store: Store, provider: CryptoProvider) => Promise<T>,
+): Promise<T> {
+  const provider = await createCryptoProvider(config.cryptoProvider);
+  try {
+    const store = await openStore({ location, masterKey, provider, mode });
+    try {
+      return await work(store, provider);
+    } finally {
+      await store.close();
+    }
+  } finally {
+    await provider.close();
+  }
+}

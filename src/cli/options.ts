@@ -1,0 +1,159 @@
+/** Reads a verb's part of the command line. */
+import { parseArgs } from "node:util";
+import { usageError } from "./exit-codes.ts";
+
+/** An option of a verb. */
+export interface Option {
+  /** Stands in the help for the value; a flag has none. */
+  readonly value?: string;
+  readonly meaning: string;
+  /** May be given more than once. */
+  readonly isMany?: boolean;
+  /** What completion offers for the value: the names of files, or these words. */
+  readonly offers?: "files" | readonly string[];
+}
+
+/** Options by their names, without the dashes. */
+export type Options = Readonly<Record<string, Option>>;
+
+/** What takes options and operands. */
+export interface OptionTaker {
+  /** Its words, such as "kms create". */
+  readonly name: string;
+  /** Names of its operands, as the help shows them: [NAME] may be missing. */
+  readonly operands: readonly string[];
+  readonly options: Options;
+  /** Works without a server. */
+  readonly isLocal?: boolean;
+}
+
+/** The options that were given, by their names. */
+export interface Given {
+  text(name: string): string | undefined;
+  /** @throws CliError if it was not given */
+  need(name: string): string;
+  flag(name: string): boolean;
+  all(name: string): readonly string[];
+  /** @throws CliError if it is no whole number of this range */
+  whole(name: string, min: number, max: number): number | undefined;
+}
+
+/** Options that every verb has. */
+export const commonOptions = {
+  json: { meaning: "Prints the answer as JSON alone, one line each, as REST would" },
+  help: { meaning: "Prints what the verb does" },
+} as const satisfies Options;
+
+/** Options of verbs that call a server. */
+export const serverOptions = {
+  url: { value: "URL", meaning: "Where the server is; else QSP_URL, else http://127.0.0.1:8080" },
+  ca: { value: "FILE", meaning: "Trusts certificates of this CA (PEM) for https", offers: "files" },
+  "token-file": {
+    value: "FILE",
+    meaning: "Reads the token here; else QSP_TOKEN, else what qsp login keeps",
+    offers: "files",
+  },
+  timeout: { value: "SECONDS", meaning: "Gives a call so long, 1 to 86400; else 30, and streams for ever" },
+  cleartext: { meaning: "Sends the token or password over http to another machine" },
+} as const satisfies Options;
+
+/** All options that a verb takes. */
+export function optionsOf(verb: OptionTaker): Options {
+  return { ...verb.options, ...(verb.isLocal ? {} : serverOptions), ...commonOptions };
+}
+
+/** What a verb is given on the command line. */
+export interface VerbLine {
+  readonly operands: readonly string[];
+  readonly given: Given;
+}
+
+/**
+ * Reads the words after a verb.
+ *
+ * @throws CliError
+ */
+export function readVerbLine(verb: OptionTaker, args: readonly string[]): VerbLine {
+  const options = optionsOf(verb);
+  const types = Object.entries(options).map(([name, { value }]) => [
+    name,
+    { type: value === undefined ? ("boolean" as const) : ("string" as const), multiple: true },
+  ]);
+  const { tokens, positionals } = parseArgs({
+    args: [...args],
+    options: Object.fromEntries(types),
+    // The words about what is wrong are ours.
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  });
+  const values = new Map<string, string[]>();
+  for (const token of tokens) {
+    if (token.kind !== "option") continue;
+    values.set(token.name, [...(values.get(token.name) ?? []), readValue(options, token)]);
+    if ((values.get(token.name)?.length ?? 0) > 1 && !options[token.name]?.isMany)
+      throw usageError(`${token.rawName} is given twice`);
+  }
+  const given = createGiven(values);
+  if (!given.flag("help")) checkOperands(verb, positionals);
+  return { operands: positionals, given };
+}
+
+function readValue(options: Options, { name, rawName, value, inlineValue }: OptionToken): string {
+  const option = Object.hasOwn(options, name) && rawName.startsWith("--") ? options[name] : undefined;
+  if (option === undefined)
+    throw usageError(
+      `${rawName} is no option here; known are ${Object.keys(options)
+        .map((known) => `--${known}`)
+        .join(", ")}`,
+    );
+  if (option.value === undefined) {
+    if (value !== undefined) throw usageError(`${rawName} takes no value`);
+    return "";
+  }
+  const isAnotherOption = !inlineValue && value !== "-" && value?.startsWith("-");
+  if (value === undefined || isAnotherOption)
+    throw usageError(`${rawName} needs a value; say ${rawName} ${option.value}`);
+  return value;
+}
+
+interface OptionToken {
+  readonly name: string;
+  readonly rawName: string;
+  readonly value: string | undefined;
+  readonly inlineValue: boolean | undefined;
+}
+
+function checkOperands(verb: OptionTaker, operands: readonly string[]): void {
+  const least = verb.operands.filter((operand) => !operand.startsWith("[")).length;
+  if (operands.length < least)
+    throw usageError(`${verb.operands[operands.length]} is missing; ${usageOf(verb)}`);
+  if (operands.length > verb.operands.length)
+    throw usageError(`"${operands[verb.operands.length]}" is one word too many; ${usageOf(verb)}`);
+}
+
+/** "usage: qsp kms get KEY-ID [options]". */
+export function usageOf(verb: OptionTaker): string {
+  return `usage: ${["qsp", verb.name, ...verb.operands, "[options]"].join(" ")}`;
+}
+
+function createGiven(values: ReadonlyMap<string, readonly string[]>): Given {
+  const text = (name: string): string | undefined => values.get(name)?.[0];
+  return {
+    text,
+    need(name) {
+      const value = text(name);
+      if (value === undefined) throw usageError(`--${name} is missing`);
+      return value;
+    },
+    flag: (name) => values.has(name),
+    all: (name) => values.get(name) ?? [],
+    whole(name, min, max) {
+      const value = text(name);
+      if (value === undefined) return undefined;
+      const number = Number(value);
+      if (/^\d{1,16}$/.test(value) && number >= min && number <= max) return number;
+      throw usageError(`--${name} "${value}" is not a whole number from ${min} to ${max}`);
+    },
+  };
+}

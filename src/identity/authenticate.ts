@@ -1,0 +1,88 @@
+/** Authenticates callers by their tokens. */
+import type { ConnectError } from "@connectrpc/connect";
+import { type ReasonName, refuse } from "../errors.ts";
+import type { Issuer, TokenCheck, TokenClaims } from "./issuer.ts";
+import type { UserRole, UserStore } from "./users.ts";
+
+/** Under which reason a token that failed is refused. */
+const refusals: Readonly<Record<Extract<TokenCheck, { ok: false }>["reason"], ReasonName>> = {
+  MALFORMED: "TOKEN_MALFORMED",
+  WRONG_ALGORITHM: "TOKEN_MALFORMED",
+  UNKNOWN_KEY: "TOKEN_KEY_UNKNOWN",
+  BAD_SIGNATURE: "TOKEN_FORGED",
+  EXPIRED: "TOKEN_EXPIRED",
+  NOT_YET_VALID: "TOKEN_EXPIRED",
+};
+
+/** Who a token was issued to, and what they may do. */
+export interface TokenHolder extends TokenClaims {
+  /** The owner of what the holder makes: see User. A device, and a user of an open server, is its own subject. */
+  readonly userId: string;
+  readonly role: UserRole | "device";
+}
+
+/** What `use` says in the header of a device's token. */
+export const deviceUse = "iot";
+
+/**
+ * Authenticates a caller by the `authorization` header of a call (RFC 6750, section 2.1).
+ *
+ * @param users who there must be; without it a token is all that it takes.
+ * @throws TOKEN_MISSING, TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_FORGED, TOKEN_EXPIRED, TOKEN_REVOKED, RECORD_DAMAGED
+ */
+export async function authenticate(
+  issuer: Issuer,
+  authorization: string | null,
+  users?: UserStore,
+): Promise<TokenHolder> {
+  const claims = await readClaims(issuer, authorization);
+  if (claims.use === deviceUse) return { ...claims, userId: claims.subject, role: "device" };
+  if (users === undefined) return { ...claims, userId: claims.subject, role: "user" };
+  // Asked at each call, so that whom the operator removes is out at once.
+  const user = await users.find(claims.subject);
+  if (user !== undefined && user.generation === claims.generation)
+    return { ...claims, userId: user.userId, role: user.role };
+  throw tokenRevoked(claims.subject);
+}
+
+/** Names the tokens that are revoked together: of one generation of a user, signed by one key. */
+export function revocationGroupOf({ subject, use = "", generation = "", keyId }: TokenClaims): string {
+  return JSON.stringify([subject, use, generation, keyId]);
+}
+
+/**
+ * Checks that a token which was accepted before has not been revoked since. Verifies no signature.
+ *
+ * @throws TOKEN_KEY_UNKNOWN, TOKEN_REVOKED, RECORD_DAMAGED
+ */
+export async function requireNotRevoked(
+  issuer: Issuer,
+  { subject, use, generation, keyId }: TokenClaims,
+  users?: UserStore,
+): Promise<void> {
+  if (!issuer.acceptsKey(keyId))
+    throw refuse("TOKEN_KEY_UNKNOWN", "the token is refused: the key that signed it is no longer accepted");
+  if (use === deviceUse || users === undefined) return;
+  if ((await users.find(subject))?.generation !== generation) throw tokenRevoked(subject);
+}
+
+function tokenRevoked(subject: string): ConnectError {
+  return refuse(
+    "TOKEN_REVOKED",
+    `the token of ${subject} is no longer accepted: the user is gone or has a new password`,
+    { subject },
+  );
+}
+
+async function readClaims(issuer: Issuer, authorization: string | null): Promise<TokenClaims> {
+  if (authorization === null) {
+    throw refuse("TOKEN_MISSING", "this call wants a token: send authorization: Bearer <token>");
+  }
+  const token = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
+  if (token === undefined) {
+    throw refuse("TOKEN_MALFORMED", "the authorization header is not of the form: Bearer <token>");
+  }
+  const check = await issuer.check(token);
+  if (!check.ok) throw refuse(refusals[check.reason], `the token is refused: ${check.message}`);
+  return check;
+}

@@ -1,0 +1,253 @@
+/** Issues and checks the server's tokens: ML-DSA-65 JWTs (RFC 9964), with a key that survives a restart. */
+
+import { healthMs } from "../crypto/can-sign.ts";
+import { CryptoError } from "../crypto/crypto-error.ts";
+import { type PublicJwk, toPublicJwk } from "../crypto/jwk.ts";
+import { type JwtVerification, signJwt, verifyJwt } from "../crypto/jwt.ts";
+import { keepFor } from "../crypto/keep-for.ts";
+import type { CryptoProvider, PublicKey, SecretKey } from "../crypto/provider.ts";
+import { repeat } from "../database/poll.ts";
+import { importSealedKey, lendSecret } from "../secrets/sealed-keys.ts";
+import type { IssuerKeyRecord, IssuerStore } from "./issuer-store.ts";
+
+/** Seconds that a token is valid. */
+export const tokenLifetimeSeconds = 3600;
+
+/** A token and when it ends. */
+export interface IssuedToken {
+  readonly token: string;
+  readonly expiresAt: Date;
+}
+
+/** What a token that verified says. */
+export interface TokenClaims {
+  readonly subject: string;
+  /** What the token is for, as its header says: "grpc", "iot", or nothing in particular. */
+  readonly use: string | undefined;
+  /** Which generation of the user it was issued to: see users.ts. None while the server was open. */
+  readonly generation: string | undefined;
+  /** Names the key that signed it. */
+  readonly keyId: string;
+  readonly issuedAt: Date;
+  readonly expiresAt: Date;
+}
+
+/** What a token says beside its subject and its times. */
+export interface TokenExtras {
+  /** Header members beside alg, typ and kid. */
+  readonly header?: Readonly<Record<string, string>>;
+  /** The claim `gen`: which generation of a user it is issued to. */
+  readonly generation?: string;
+}
+
+/** The outcome of a check: the claims, or why there are none. */
+export type TokenCheck =
+  | ({ readonly ok: true } & TokenClaims)
+  | {
+      readonly ok: false;
+      readonly reason: Extract<JwtVerification, { ok: false }>["reason"];
+      readonly message: string;
+    };
+
+/** Issues and checks tokens. */
+export interface Issuer {
+  /** Issues a token for a subject, valid from now for 3600 seconds. */
+  issue(subject: string, extras?: TokenExtras): Promise<IssuedToken>;
+  check(token: string): Promise<TokenCheck>;
+  /** Tells whether tokens that a key signed are still accepted. */
+  acceptsKey(keyId: string): boolean;
+  /**
+   * Tells whether tokens can be signed and verified now, by doing both with the key that signs them, at most once in
+   * `healthMs` for all that ask.
+   */
+  isWorking(): Promise<boolean>;
+  /** The public keys that verify tokens which may still live; the one that signs first. */
+  publicJwks(): Promise<readonly PublicJwk[]>;
+  close(): void;
+}
+
+/** What an issuer is made of. */
+export interface IssuerParts {
+  readonly provider: CryptoProvider;
+  readonly store: IssuerStore;
+  readonly now: () => Date;
+}
+
+/** A key of the issuer, ready for use. */
+interface IssuerKey {
+  readonly record: IssuerKeyRecord;
+  readonly publicKey: PublicKey;
+  readonly jwk: PublicJwk;
+}
+
+/** Milliseconds between looks for keys that an operator made or revoked. */
+const lookMs = 1000;
+
+/** Opens the issuer: reads its keys, and makes the first one in an empty store. */
+export async function openIssuer({ provider, store, now }: IssuerParts): Promise<Issuer> {
+  let keys: readonly IssuerKey[] = [];
+  let signer: { readonly keyId: string; readonly secretKey: SecretKey } | undefined;
+
+  const refresh = async (): Promise<void> => {
+    const known = new Map(keys.map((key) => [key.record.keyId, key]));
+    const records = await store.listKeys(new Date(now().getTime() - tokenLifetimeSeconds * 1000));
+    keys = records.map((record) => {
+      const { publicKey = importPublicKey(provider, record), jwk = toPublicJwk(provider, publicKey) } =
+        known.get(record.keyId) ?? {};
+      return { record, publicKey, jwk };
+    });
+  };
+  /** Keys that sign, and those whose last token has not ended. */
+  const listLiving = (): readonly IssuerKey[] =>
+    keys.filter(({ record: { retiredAt } }) => {
+      return retiredAt === undefined || retiredAt.getTime() + tokenLifetimeSeconds * 1000 > now().getTime();
+    });
+  /** The key that signs now: asked for each token, so that none is signed with one that was retired. */
+  const findSigner = async (): Promise<NonNullable<typeof signer>> => {
+    await refresh();
+    const signing = keys.find(({ record }) => record.retiredAt === undefined);
+    if (signing === undefined) throw new Error("the store holds no key that signs tokens");
+    const { record } = signing;
+    if (signer?.keyId !== record.keyId) {
+      // The one before is not erased here: calls may be signing with it. It is wiped when it is collected.
+      const seed = await store.openSeed(record.keyId);
+      if (seed === undefined) {
+        // Another program may have retired it since the keys were read; then there is another one.
+        const before = record.keyId;
+        await refresh();
+        if (keys.some((key) => key.record.keyId === before && key.record.retiredAt === undefined))
+          throw new Error(`the store holds no seed of the issuing key ${before}`);
+        return findSigner();
+      }
+      const opened = {
+        keyId: record.keyId,
+        secretKey: await importSealedKey(provider, "ML-DSA-65", seed, record.publicKey),
+      };
+      signer = opened;
+      return opened;
+    }
+    return signer;
+  };
+
+  await adoptKeys(provider, store);
+  await refresh();
+  if (!keys.some(({ record }) => record.retiredAt === undefined)) await addFirstKey(provider, store, now());
+  await findSigner();
+  const stopLooking = repeat(lookMs, refresh);
+
+  return {
+    async issue(subject, { header = {}, generation } = {}) {
+      const { keyId, secretKey } = await findSigner();
+      // NumericDate counts whole seconds (RFC 7519, section 2).
+      const issuedAtSeconds = Math.floor(now().getTime() / 1000);
+      const expiresAtSeconds = issuedAtSeconds + tokenLifetimeSeconds;
+      const payload = {
+        sub: subject,
+        iat: issuedAtSeconds,
+        exp: expiresAtSeconds,
+        ...(generation !== undefined && { gen: generation }),
+      };
+      const token = await signJwt(provider, secretKey, { keyId, header, payload });
+      return { token, expiresAt: new Date(expiresAtSeconds * 1000) };
+    },
+    async check(token) {
+      const verify = () => {
+        const publicKeys = new Map(listLiving().map(({ record, publicKey }) => [record.keyId, publicKey]));
+        return verifyJwt(provider, publicKeys, token, now());
+      };
+      let result = await verify();
+      if (!result.ok && result.reason === "UNKNOWN_KEY") {
+        // Another server may have signed it with a key that was made a moment ago.
+        await refresh();
+        result = await verify();
+      }
+      if (!result.ok) return result;
+      const { sub, iat, exp, gen } = result.payload;
+      const { use } = result.header;
+      // Every token of ours says when it was issued; one that does not was not made by this issuer.
+      if (typeof iat !== "number") return { ok: false, reason: "MALFORMED", message: "iat must be a number" };
+      return {
+        ok: true,
+        subject: sub,
+        use: typeof use === "string" ? use : undefined,
+        generation: typeof gen === "string" ? gen : undefined,
+        keyId: String(result.header.kid),
+        issuedAt: new Date(iat * 1000),
+        expiresAt: new Date(exp * 1000),
+      };
+    },
+    acceptsKey: (keyId) => listLiving().some(({ record }) => record.keyId === keyId),
+    isWorking: keepFor(healthMs, async () => {
+      const message = new TextEncoder().encode("is the issuer working?");
+      try {
+        const { secretKey } = signer ?? (await findSigner());
+        const signature = await provider.system.sign(secretKey, message);
+        return await provider.system.verify(secretKey.publicKey, message, signature);
+      } catch {
+        // Why not is for the calls that need it to say; this one is asked whether.
+        return false;
+      }
+    }),
+    async publicJwks() {
+      await refresh();
+      return listLiving().map(({ jwk }) => jwk);
+    },
+    close() {
+      stopLooking();
+      signer?.secretKey.erase();
+    },
+  };
+}
+
+/**
+ * Makes a new key that signs from now on. Tokens of the key before are accepted until they end.
+ *
+ * @param revoke ends the tokens of all keys before, within a second on every server: for a key that others may have.
+ * @returns the keyId of the new key.
+ */
+export async function rotateIssuerKey(
+  { provider, store, now }: IssuerParts,
+  { revoke }: { readonly revoke: boolean },
+): Promise<string> {
+  const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-65");
+  const { kid: keyId } = toPublicJwk(provider, publicKey);
+  const at = now();
+  // A key that was retired before any living token was issued has none.
+  const retiredAt = revoke ? new Date(at.getTime() - tokenLifetimeSeconds * 1000) : at;
+  try {
+    await lendSecret(secretKey, (seed) => store.replaceKey({ keyId, publicKey, seed }, at, retiredAt));
+  } finally {
+    secretKey.erase();
+  }
+  return keyId;
+}
+
+/** Before keys had tags their seeds were sealed already: one that the master key opens is of the issuer itself. */
+async function adoptKeys(provider: CryptoProvider, store: IssuerStore): Promise<void> {
+  for (const record of await store.listUntagged()) {
+    try {
+      const seed = await store.openSeed(record.keyId);
+      if (seed === undefined) continue;
+      const secretKey = await importSealedKey(provider, "ML-DSA-65", seed, record.publicKey);
+      secretKey.erase();
+    } catch (error) {
+      if (error instanceof CryptoError) continue;
+      throw error;
+    }
+    await store.adoptKey(record);
+  }
+}
+
+async function addFirstKey(provider: CryptoProvider, store: IssuerStore, now: Date): Promise<void> {
+  const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-65");
+  const { kid: keyId } = toPublicJwk(provider, publicKey);
+  try {
+    await lendSecret(secretKey, (seed) => store.addFirstKey({ keyId, publicKey, seed }, now));
+  } finally {
+    secretKey.erase();
+  }
+}
+
+function importPublicKey(provider: CryptoProvider, record: IssuerKeyRecord): PublicKey {
+  return provider.importPublicKey("ML-DSA-65", { raw: record.publicKey });
+}

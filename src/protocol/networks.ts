@@ -1,0 +1,30 @@
+/** The networks that addresses are counted with. */
+import { isIPv6 } from "node:net";
+
+/**
+ * Names whose calls an address's are to be counted with: whoever has an IPv6 address has its whole /64, and counts as
+ * one, however the address is written.
+ */
+export function networkOf(address: string): string {
+  return networksOf(address)[0] ?? address;
+}
+
+/** Bits of an IPv6 prefix that one customer may have: of one network, and of a site as providers delegate it (RFC 6177). */
+const ipv6Prefixes = [64, 56, 48];
+
+/** Names the networks of an address, the smallest first: /64, /56 and /48 of IPv6; an IPv4 address alone. */
+export function networksOf(address: string): readonly string[] {
+  if (!isIPv6(address)) return [address];
+  const [before = [], after = []] = address
+    .split("::")
+    .map((groups) => groups.split(":").filter((group) => group !== ""));
+  const zeros = Array<string>(Math.max(0, 8 - before.length - after.length)).fill("0");
+  const groups = [...before, ...zeros, ...after].slice(0, 4).map((group) => Number.parseInt(group, 16));
+  return ipv6Prefixes.map((bits) => {
+    const masked = groups.slice(0, Math.ceil(bits / 16)).map((group, i) => {
+      const kept = Math.min(16, bits - i * 16);
+      return (group & (0xffff << (16 - kept)) & 0xffff).toString(16);
+    });
+    return `${masked.join(":")}::/${bits}`;
+  });
+}

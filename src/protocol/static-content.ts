@@ -1,0 +1,81 @@
+/** What the pages of a server have in common: what they may load, and how their files are sent. */
+import { promisify } from "node:util";
+import { brotliCompress, constants, gzip } from "node:zlib";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { chooseCoding } from "./content-coding.ts";
+import { entityTagOf, matchesEntityTag, toWeakTag } from "./entity-tags.ts";
+
+/** The codings that content is kept in, smallest first. */
+const codings = ["br", "gzip"] as const;
+
+/** Content that stays as it is, in each form that it is sent in. */
+export interface Content {
+  readonly type: string;
+  /** By content coding (RFC 9110, section 8.4.1). */
+  readonly forms: Readonly<{ identity: Uint8Array; br?: Uint8Array; gzip?: Uint8Array }>;
+  /** Weak: the forms are the same content in other bytes (section 8.8.1). */
+  readonly tag: string;
+}
+
+/** Compresses content, once for all who will ask for it. */
+export async function prepareContent(type: string, content: string | Uint8Array): Promise<Content> {
+  const identity = Buffer.from(content);
+  const [br, gzipped] = await Promise.all([
+    // Quality 9 is within a twentieth of the best, in a tenth of its time.
+    promisify(brotliCompress)(identity, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }),
+    promisify(gzip)(identity, { level: 9 }),
+  ]);
+  return { type, forms: { identity, br, gzip: gzipped }, tag: toWeakTag(entityTagOf(identity)) };
+}
+
+/** Prepares content of a compressed type, such as an archive: compressing it again would gain nothing. */
+export function prepareCompressed(type: string, content: Uint8Array): Content {
+  return { type, forms: { identity: content }, tag: `W/${entityTagOf(content)}` };
+}
+
+/** Sends content in the form that a caller likes best; not at all to who has it. */
+export function sendContent(request: FastifyRequest, reply: FastifyReply, content: Content): FastifyReply {
+  const { type, forms, tag } = content;
+  const { coding = "identity" } = chooseCoding(request.headers["accept-encoding"]?.toString(), codings);
+  const form = forms[coding] === undefined ? "identity" : coding;
+  varyBy(reply, "accept-encoding").header("etag", tag);
+  if (matchesEntityTag(request.headers["if-none-match"] ?? null, tag)) return reply.code(304).send();
+  if (form !== "identity") reply.header("content-encoding", form);
+  return reply.type(type).send(forms[form]);
+}
+
+/** Names a request header that the answer depends on, beside those that are named already. */
+export function varyBy(reply: FastifyReply, name: string): FastifyReply {
+  const named = reply.getHeader("vary") ?? reply.raw.getHeader("vary");
+  return reply.header("vary", [named, name].filter(Boolean).join(", "));
+}
+
+/**
+ * A Content-Security-Policy: no script, style or call that is not the server's own, nothing inline, in no frame.
+ *
+ * @param images sources of images
+ */
+export function contentSecurityPolicy(images = "'self'"): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "connect-src 'self'",
+    `img-src ${images}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join("; ");
+}
+
+/** Makes a thing when somebody first asks for it; after a failure, when somebody asks again. */
+export function makeOnce<T>(make: () => Promise<T>): () => Promise<T> {
+  let making: Promise<T> | undefined;
+  return () => {
+    making ??= make().catch((error: unknown) => {
+      making = undefined;
+      throw error;
+    });
+    return making;
+  };
+}

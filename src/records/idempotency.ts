@@ -1,0 +1,155 @@
+/** Does what a caller asks for once, however often he asks with the same idempotency key. */
+import { create, type DescMessage, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import type { Kysely } from "kysely";
+import { openBytes, sealBytes } from "../crypto/sealing.ts";
+import type { IdempotentAnswersTable, Schema } from "../database/schema.ts";
+import { changeCounts } from "./list-counts.ts";
+import { listSeenBy } from "./ownership.ts";
+import type { Quota } from "./quota.ts";
+
+/** A call that may be repeated. */
+export interface OnceCall {
+  /** The ID of the caller: the keys of two users have nothing to do with each other. */
+  readonly userId: string;
+  /** The caller's name for it: 1 to 255 printable ASCII characters. */
+  readonly idempotencyKey: string;
+  /** Of the call's name and its request: another one under the same key is refused. */
+  readonly requestHash: string;
+}
+
+/** The idempotency key was used for another request. */
+export class OnceConflict extends Error {
+  readonly idempotencyKey: string;
+
+  constructor(idempotencyKey: string) {
+    super(`the idempotency key ${idempotencyKey} was used for another request`);
+    this.idempotencyKey = idempotencyKey;
+  }
+}
+
+/** How an answer is kept for a caller who asks again. */
+export interface AnswerCodec<Answer> {
+  /** @returns undefined for what is not to be kept */
+  encode(answer: Answer): Uint8Array | undefined;
+  decode(bytes: Uint8Array): Answer;
+}
+
+/** Keeps answers that are messages. */
+export function messageCodec<Schema extends DescMessage>(
+  schema: Schema,
+): AnswerCodec<MessageInitShape<Schema>> {
+  return {
+    encode: (answer) => toBinary(schema, create(schema, answer)),
+    decode: (bytes) => fromBinary(schema, bytes) as MessageInitShape<Schema>,
+  };
+}
+
+/** Milliseconds that an answer is kept: 24 hours. */
+const keptMs = 24 * 3600 * 1000;
+
+/**
+ * Finds the answer that was given before.
+ *
+ * @param sealKey RootKeys.answers
+ * @throws OnceConflict
+ */
+export async function findAnswer(
+  db: Kysely<Schema>,
+  sealKey: Uint8Array,
+  call: OnceCall,
+  now: Date,
+): Promise<Uint8Array | undefined> {
+  const row = await db
+    .selectFrom("idempotent_answers")
+    .selectAll()
+    .where("user_name", "=", call.userId)
+    .where("idempotency_key", "=", call.idempotencyKey)
+    .where("answered_at_ms", ">", now.getTime() - keptMs)
+    .executeTakeFirst();
+  if (row === undefined) return undefined;
+  if (row.request_hash !== call.requestHash) throw new OnceConflict(call.idempotencyKey);
+  return openBytes(sealKey, identityOf(call), row.sealed_answer);
+}
+
+/** Counts the keys of each user. */
+export const onceQuota: Quota = {
+  list: "idempotent_answers",
+  noun: "idempotency keys in 24 hours",
+  kind: "idempotencyKeys",
+};
+
+/** Expired answers to remove at once. */
+const removedAtOnce = 200;
+
+/** Tells whether there are answers that have expired. */
+export async function hasExpired(db: Kysely<Schema>, now: Date): Promise<boolean> {
+  return (await selectExpired(db, now).limit(1).executeTakeFirst()) !== undefined;
+}
+
+/** Removes some of the answers that have expired, within a transaction. */
+export async function removeExpired(db: Kysely<Schema>, now: Date): Promise<void> {
+  const expired = await selectExpired(db, now).limit(removedAtOnce).execute();
+  await removeAnswers(db, expired);
+}
+
+function selectExpired(db: Kysely<Schema>, now: Date) {
+  return db
+    .selectFrom("idempotent_answers")
+    .select(["user_name", "idempotency_key"])
+    .where("answered_at_ms", "<=", now.getTime() - keptMs)
+    .orderBy("answered_at_ms");
+}
+
+async function removeAnswers(
+  db: Kysely<Schema>,
+  answers: readonly Pick<IdempotentAnswersTable, "user_name" | "idempotency_key">[],
+): Promise<void> {
+  const keysOf = Map.groupBy(answers, ({ user_name }) => user_name);
+  for (const [owner, rows] of keysOf) {
+    const { numDeletedRows } = await db
+      .deleteFrom("idempotent_answers")
+      .where("user_name", "=", owner)
+      .where(
+        "idempotency_key",
+        "in",
+        rows.map(({ idempotency_key }) => idempotency_key),
+      )
+      .executeTakeFirstOrThrow();
+    if (numDeletedRows > 0n)
+      await changeCounts(db, [listSeenBy({ owner }, onceQuota.list)], -Number(numDeletedRows));
+  }
+}
+
+/**
+ * Keeps an answer for a caller who asks again, within the transaction of what it tells of.
+ *
+ * @param requireRoom checks the quota, once expired answers are removed
+ */
+export async function keepAnswer(
+  db: Kysely<Schema>,
+  sealKey: Uint8Array,
+  call: OnceCall,
+  answer: Uint8Array,
+  now: Date,
+  requireRoom: (quota: Quota, owner: string) => Promise<void>,
+): Promise<void> {
+  await removeExpired(db, now);
+  // An answer of this very key has expired, or the call would not be here.
+  await removeAnswers(db, [{ user_name: call.userId, idempotency_key: call.idempotencyKey }]);
+  await requireRoom(onceQuota, call.userId);
+  await db
+    .insertInto("idempotent_answers")
+    .values({
+      user_name: call.userId,
+      idempotency_key: call.idempotencyKey,
+      request_hash: call.requestHash,
+      sealed_answer: sealBytes(sealKey, identityOf(call), answer),
+      answered_at_ms: now.getTime(),
+    })
+    .execute();
+  await changeCounts(db, [listSeenBy({ owner: call.userId }, onceQuota.list)], 1);
+}
+
+function identityOf({ userId, idempotencyKey, requestHash }: OnceCall): string {
+  return `idempotent_answers/${JSON.stringify([userId, idempotencyKey, requestHash])}`;
+}

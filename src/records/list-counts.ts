@@ -1,0 +1,53 @@
+/** Counts of the rows of lists, kept with the rows, so that nobody has to scan a list to know how long it is. */
+import { type Kysely, sql } from "kysely";
+import type { Reader } from "../database/database.ts";
+import { readUint32 } from "../database/row-values.ts";
+import type { Schema } from "../database/schema.ts";
+
+/**
+ * Adds to the counts of lists, within the transaction that changes them.
+ *
+ * @param lists each list, with its filters, that the row is in; none twice
+ * @param change how many rows came; below 0 for rows that went
+ */
+export async function changeCounts(
+  db: Kysely<Schema>,
+  lists: readonly string[],
+  change: number,
+): Promise<void> {
+  await db
+    .insertInto("list_counts")
+    .values(lists.map((list) => ({ list_name: list, row_count: change })))
+    .onConflict((conflict) =>
+      conflict.column("list_name").doUpdateSet({ row_count: sql`list_counts.row_count + ${change}` }),
+    )
+    .execute();
+}
+
+/**
+ * Sets the counts of a list with all its filters, within a transaction.
+ *
+ * @param list its name, with which the names of its filtered lists begin
+ */
+export async function resetCounts(
+  db: Kysely<Schema>,
+  list: string,
+  counts: ReadonlyMap<string, number>,
+): Promise<void> {
+  const rows = [...counts].map(([list_name, row_count]) => ({ list_name, row_count }));
+  await db
+    .deleteFrom("list_counts")
+    .where((row) => row.or([row("list_name", "=", list), row("list_name", "like", `${list} %`)]))
+    .execute();
+  if (rows.length > 0) await db.insertInto("list_counts").values(rows).execute();
+}
+
+/** Tells how many rows a list has. */
+export async function readCount(db: Reader, list: string): Promise<number> {
+  const row = await db
+    .selectFrom("list_counts")
+    .select("row_count")
+    .where("list_name", "=", list)
+    .executeTakeFirst();
+  return readUint32(row?.row_count ?? 0);
+}

@@ -1,0 +1,75 @@
+/** Quotas: how much one owner may keep of what all owners share. */
+import type { Reader } from "../database/database.ts";
+import { readCount } from "./list-counts.ts";
+import { listSeenBy } from "./ownership.ts";
+
+/** The limits of one owner; 0 for none. */
+export interface QuotaLimits {
+  /** Records of each kind: keys, wallets, blocks and so on. */
+  readonly records: number;
+  readonly tunnels: number;
+  /** Idempotency keys of the last 24 hours. */
+  readonly idempotencyKeys: number;
+}
+
+/** No limits: for programs that an operator runs. */
+export const noLimits: QuotaLimits = { records: 0, tunnels: 0, idempotencyKeys: 0 };
+
+/** Something of which one owner may keep only so much. Its list is counted for each owner: see list-counts.ts. */
+export interface Quota {
+  readonly list: string;
+  /** What it counts, in the plural. */
+  readonly noun: string;
+  readonly kind: keyof QuotaLimits;
+}
+
+/** A quota of records. */
+export function recordQuota(list: string, noun: string): Quota {
+  return { list, noun, kind: "records" };
+}
+
+/** The setting of each limit, and how an owner gets room again. */
+const explanations = {
+  records: { setting: "--max-records-per-user", remedy: "" },
+  tunnels: { setting: "--max-tunnels-per-user", remedy: "disconnect tunnels that you do not use, or " },
+  idempotencyKeys: {
+    setting: "--max-idempotency-keys-per-user",
+    remedy: "wait until 24 hours have passed since the first, call without a key, or ",
+  },
+} as const satisfies Record<keyof QuotaLimits, { setting: string; remedy: string }>;
+
+/** An owner has as much as a quota allows. */
+export class QuotaExceeded extends Error {
+  /** What the quota counts. */
+  readonly noun: string;
+  readonly limit: number;
+  /** The setting of the limit, as a flag. */
+  readonly setting: string;
+
+  constructor({ noun, limit, setting, remedy }: Omit<QuotaExceeded, keyof Error> & { remedy: string }) {
+    super(`your quota of ${limit} ${noun} is used up; ${remedy}ask the operator to raise ${setting}`);
+    this.noun = noun;
+    this.limit = limit;
+    this.setting = setting;
+  }
+}
+
+/**
+ * Checks that an owner has room. Within the write transaction the answer is exact, because only one transaction writes
+ * at a time. Before it, the check keeps a caller without room from costing a key pair and a transaction.
+ *
+ * @param added how many are to be added
+ * @throws QuotaExceeded
+ */
+export async function requireRoom(
+  db: Reader,
+  limits: QuotaLimits,
+  { list, noun, kind }: Quota,
+  owner: string,
+  added = 1,
+): Promise<void> {
+  const limit = limits[kind];
+  if (limit === 0) return;
+  const count = await readCount(db, listSeenBy({ owner }, list));
+  if (count + added > limit) throw new QuotaExceeded({ noun, limit, ...explanations[kind] });
+}

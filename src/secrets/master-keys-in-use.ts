@@ -1,0 +1,31 @@
+/** Tells which master keys a store takes, and whether those at hand are the ones. */
+import type { Kysely } from "kysely";
+import type { Schema } from "../database/schema.ts";
+import type { Keyring } from "./master-key.ts";
+import { createVault, opens, rootIdentity } from "./vault.ts";
+
+/** How many secrets are under one master key. */
+export interface SecretsUnderKey {
+  readonly masterKeyId: string;
+  readonly secrets: number;
+}
+
+/** Counts the secrets of a store by master key; more than one key is in use while it is being changed. */
+export async function countByMasterKey(db: Kysely<Schema>): Promise<SecretsUnderKey[]> {
+  const rows = await db
+    .selectFrom("sealed_secrets")
+    .select(["master_key_id", (row) => row.fn.countAll<number>().as("count")])
+    .groupBy("master_key_id")
+    .orderBy("master_key_id")
+    .execute();
+  return rows.map(({ master_key_id, count }) => ({ masterKeyId: master_key_id, secrets: count }));
+}
+
+/** Tells whether a store opens with these keys, as a server finds out when it starts. */
+export async function opensStore(db: Kysely<Schema>, keyring: Keyring): Promise<boolean> {
+  const rootOpens = await opens(createVault(keyring).read(db, rootIdentity));
+  if (rootOpens !== undefined) return rootOpens;
+  // A store of the first version has no root: the names of its keys have to do.
+  const all = await countByMasterKey(db);
+  return all.every(({ masterKeyId }) => keyring.find(masterKeyId) !== undefined);
+}

@@ -1,0 +1,207 @@
+/** Changes the master key of a store. Ciphertexts stay; the keys that they are under are wrapped anew. */
+import { CryptoError } from "../crypto/crypto-error.ts";
+import { masterKeyIdOf, rewrapSecret } from "../crypto/sealing.ts";
+import type { Database } from "../database/database.ts";
+import type { SealedSecretsTable } from "../database/schema.ts";
+import { StorageError } from "../database/store-error.ts";
+import {
+  createKeyFile,
+  type Keyring,
+  type MasterKeySource,
+  nextKeyPath,
+  openKeyring,
+  previousKeyPath,
+  readKeyFile,
+  replaceKeyFile,
+} from "./master-key.ts";
+import { countByMasterKey, type SecretsUnderKey } from "./master-keys-in-use.ts";
+import { rootIdentity } from "./vault.ts";
+
+/** Secrets to wrap in one transaction. */
+const chunkRows = 500;
+
+/** What a change of the master key came to. */
+export interface Rewrapped {
+  /** Secrets that this run brought under the new master key. */
+  readonly moved: number;
+  /** Secrets that are under it in all: an earlier run may have moved some, and servers go on. */
+  readonly underNewKey: number;
+  /** Identities of those that do not open although their key is at hand; they stay as they are. */
+  readonly damaged: readonly string[];
+  /** Those whose master key is not at hand; they stay as they are. */
+  readonly outOfReach: readonly SecretsUnderKey[];
+  readonly masterKeyId: string;
+}
+
+/**
+ * Brings every secret under a new master key. It can end at any moment and be begun again: until the last secret is
+ * moved both keys are at hand, and each secret says which one it is under. Servers may go on meanwhile.
+ *
+ * @param source of the present key; a file's next key is made beside it and takes its place at the end.
+ * @throws StorageError with a sentence for the operator.
+ */
+export async function rewrapStore(
+  database: Database,
+  source: MasterKeySource,
+  onProgress: (moved: number, total: number) => void,
+): Promise<Rewrapped> {
+  const keyring = openKeyring(source, false);
+  await requireRoot(database, keyring);
+  const next = findNextKey(source);
+  const masterKeyId = masterKeyIdOf(next);
+  if (masterKeyId === masterKeyIdOf(keyring.current))
+    throw new StorageError("the next master key is the present one");
+  // First of all, since it tells every program which key new secrets go under.
+  let moved = (await moveRoot(database, keyring, next)) ? 1 : 0;
+  const total = moved + (await countOthers(database, masterKeyId));
+  const damaged: string[] = [];
+  const wider = withPreviousKey(keyring, source);
+  let seen = moved;
+  let after = "";
+  for (;;) {
+    const chunk = await moveChunk(database, wider, next, after);
+    damaged.push(...chunk.damaged);
+    moved += chunk.moved;
+    seen += chunk.seen;
+    onProgress(seen, total);
+    if (chunk.last === undefined) break;
+    after = chunk.last;
+  }
+  if (source.kind === "file") await finish(database, source.path, next);
+  const counts = await countByMasterKey(database.reader);
+  return {
+    moved,
+    underNewKey: counts.find((count) => count.masterKeyId === masterKeyId)?.secrets ?? 0,
+    damaged,
+    outOfReach: counts.filter((count) => wider.find(count.masterKeyId) === undefined),
+    masterKeyId,
+  };
+}
+
+/**
+ * Also finds the key before the present one, as long as that lies beside it: a secret that an earlier rotation could
+ * not move, and that was mended since, has its last chance now, as this rotation puts another in the place of that key.
+ */
+function withPreviousKey(keyring: Keyring, source: MasterKeySource): Keyring {
+  const previous = source.kind === "file" ? readKeyFile(previousKeyPath(source.path)) : undefined;
+  if (previous === undefined) return keyring;
+  const previousId = masterKeyIdOf(previous);
+  return {
+    current: keyring.current,
+    find: (masterKeyId) => keyring.find(masterKeyId) ?? (masterKeyId === previousId ? previous : undefined),
+  };
+}
+
+async function requireRoot({ name, reader }: Database, keyring: Keyring): Promise<void> {
+  const root = await reader
+    .selectFrom("sealed_secrets")
+    .selectAll()
+    .where("identity", "=", rootIdentity)
+    .executeTakeFirst();
+  if (root === undefined)
+    throw new StorageError(`the store ${name} was never used; start the server on it once`);
+  if (keyring.find(root.master_key_id) === undefined)
+    throw new StorageError(`the master key is not the one that the store ${name} was sealed with`);
+}
+
+/** Within the one transaction that may write, so that of two rotations one puts its key in place. */
+async function finish({ writer }: Database, path: string, next: Uint8Array): Promise<void> {
+  await writer.transaction().execute(async () => {
+    const waiting = readKeyFile(nextKeyPath(path));
+    if (waiting !== undefined && masterKeyIdOf(waiting) === masterKeyIdOf(next)) return replaceKeyFile(path);
+    const present = readKeyFile(path);
+    if (present === undefined || masterKeyIdOf(present) !== masterKeyIdOf(next))
+      throw new StorageError(`another rotation of ${path} runs; run this again`);
+  });
+}
+
+function findNextKey(source: MasterKeySource): Uint8Array {
+  if (source.kind === "file") {
+    const path = nextKeyPath(source.path);
+    // Also if there is one: whoever made it may have been killed before its name was on the disk.
+    const next = createKeyFile(path);
+    if (next === undefined) throw new StorageError(`the next master key ${path} is gone again`);
+    return next;
+  }
+  if (source.next === undefined)
+    throw new StorageError(
+      "set QSP_MASTER_KEY_NEXT to the key that QSP_MASTER_KEY is to be changed to, first of all for every server",
+    );
+  return Buffer.from(source.next, "hex");
+}
+
+/** @returns false if it was moved before */
+async function moveRoot({ name, writer }: Database, keyring: Keyring, next: Uint8Array): Promise<boolean> {
+  return writer.transaction().execute(async (db) => {
+    const root = await db
+      .selectFrom("sealed_secrets")
+      .selectAll()
+      .where("identity", "=", rootIdentity)
+      .executeTakeFirst();
+    if (root === undefined)
+      throw new StorageError(`the store ${name} was never used; start the server on it once`);
+    if (root.master_key_id === masterKeyIdOf(next)) return false;
+    if ((await move(db, keyring, next, root)) !== "moved")
+      throw new StorageError(`the master key is not the one that the store ${name} was sealed with`);
+    return true;
+  });
+}
+
+async function countOthers({ reader }: Database, masterKeyId: string): Promise<number> {
+  const { count } = await reader
+    .selectFrom("sealed_secrets")
+    .select((row) => row.fn.countAll<number>().as("count"))
+    .where("master_key_id", "!=", masterKeyId)
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/** Moves some secrets, in the order of their identities. @returns the last of them; undefined if there were none */
+async function moveChunk(
+  { writer }: Database,
+  keyring: Keyring,
+  next: Uint8Array,
+  after: string,
+): Promise<{ seen: number; moved: number; damaged: string[]; last: string | undefined }> {
+  return writer.transaction().execute(async (db) => {
+    const rows = await db
+      .selectFrom("sealed_secrets")
+      .selectAll()
+      .where("master_key_id", "!=", masterKeyIdOf(next))
+      .where("identity", ">", after)
+      .orderBy("identity")
+      .limit(chunkRows)
+      .execute();
+    const damaged: string[] = [];
+    let moved = 0;
+    for (const row of rows) {
+      const outcome = await move(db, keyring, next, row);
+      if (outcome === "moved") moved += 1;
+      if (outcome === "damaged") damaged.push(row.identity);
+    }
+    return { seen: rows.length, moved, damaged, last: rows.at(-1)?.identity };
+  });
+}
+
+async function move(
+  db: Database["writer"],
+  keyring: Keyring,
+  next: Uint8Array,
+  { identity, master_key_id, wrapped_data_key, ciphertext }: SealedSecretsTable,
+): Promise<"moved" | "damaged" | "out of reach"> {
+  const old = keyring.find(master_key_id);
+  if (old === undefined) return "out of reach";
+  try {
+    const sealed = { masterKeyId: master_key_id, wrappedDataKey: wrapped_data_key, ciphertext };
+    const { masterKeyId, wrappedDataKey } = rewrapSecret(old, next, identity, sealed);
+    await db
+      .updateTable("sealed_secrets")
+      .set({ master_key_id: masterKeyId, wrapped_data_key: wrappedDataKey })
+      .where("identity", "=", identity)
+      .execute();
+    return "moved";
+  } catch (error) {
+    if (error instanceof CryptoError && error.code === "SEAL_BROKEN") return "damaged";
+    throw error;
+  }
+}

@@ -1,0 +1,107 @@
+/** The keys of the store itself, derived from one sealed secret. */
+import { hkdfSync, randomBytes } from "node:crypto";
+import { sql } from "kysely";
+import { wipe } from "../crypto/bytes.ts";
+import { CryptoError } from "../crypto/crypto-error.ts";
+import type { Database } from "../database/database.ts";
+import { StorageError, StoreFailure } from "../database/store-error.ts";
+import { type Keyring, type MasterKeySource, openKeyring } from "./master-key.ts";
+import { createVault, rootIdentity, type Vault } from "./vault.ts";
+
+/** 32-byte keys, each for one purpose. */
+export interface RootKeys {
+  /** Tags audit entries. */
+  readonly audit: Uint8Array;
+  /** Tags records. */
+  readonly records: Uint8Array;
+  /** Seals answers that are kept for callers who try again. */
+  readonly answers: Uint8Array;
+}
+
+/** What opens with the master key. */
+export interface UnlockedStore {
+  readonly keyring: Keyring;
+  readonly vault: Vault;
+  readonly keys: RootKeys;
+}
+
+/**
+ * Opens what the master key opens, and makes it in a new store. A wrong master key is found out here.
+ *
+ * @throws StorageError with a sentence for the operator.
+ */
+export async function unlock(database: Database, source: MasterKeySource): Promise<UnlockedStore> {
+  const { reader, writer } = database;
+  const anySecret = await reader.selectFrom("sealed_secrets").select("identity").limit(1).executeTakeFirst();
+  const keyring = openKeyring(source, anySecret === undefined);
+  const vault = createVault(keyring);
+  const root = await writer.transaction().execute(async (transaction) => {
+    const known = await readRoot(transaction, vault, database.name);
+    if (known !== undefined) return known;
+    await requireNew(transaction, database.name);
+    // A store of the first version has secrets but no root: they tell whether this is their master key.
+    await checkOldSecrets(transaction, keyring, database);
+    const fresh = randomBytes(32);
+    await vault.put(transaction, rootIdentity, fresh);
+    return fresh;
+  });
+  try {
+    return { keyring, vault, keys: deriveKeys(root) };
+  } finally {
+    wipe(root);
+  }
+}
+
+async function readRoot(db: Database["writer"], vault: Vault, name: string): Promise<Uint8Array | undefined> {
+  try {
+    return await vault.read(db, rootIdentity);
+  } catch (error) {
+    if (error instanceof StoreFailure && error.code === "LOCKED") throw wrongMasterKey(name);
+    if (error instanceof CryptoError && error.code === "SEAL_BROKEN")
+      throw notWhole(name, "its root key is not as it was written");
+    throw error;
+  }
+}
+
+/** Refuses to make a root key for a store that had one: nothing that was tagged under that could be trusted any more. */
+async function requireNew(db: Database["writer"], name: string): Promise<void> {
+  if (await hasBeenUsed(db)) throw notWhole(name, "its root key is missing");
+}
+
+/** What a store lacks that no program can make again. */
+export function notWhole(name: string, what: string): StorageError {
+  return new StorageError(`the store ${name} is not whole: ${what}; restore a back-up`);
+}
+
+/** Tells whether a store has rows that only a program which had made its keys put there. */
+export async function hasBeenUsed(db: Database["writer"]): Promise<boolean> {
+  for (const table of [
+    "audit_head",
+    "audit_entries",
+    "audit_checkpoints",
+    "kms_keys",
+    "list_counts",
+  ] as const) {
+    const row = await db.selectFrom(table).select(sql<number>`1`.as("found")).limit(1).executeTakeFirst();
+    if (row !== undefined) return true;
+  }
+  return false;
+}
+
+async function checkOldSecrets(db: Database["writer"], keyring: Keyring, { name }: Database): Promise<void> {
+  const old = await db.selectFrom("sealed_secrets").select("master_key_id").limit(1).executeTakeFirst();
+  if (old !== undefined && keyring.find(old.master_key_id) === undefined) throw wrongMasterKey(name);
+}
+
+function wrongMasterKey(name: string): StorageError {
+  return new StorageError(
+    `the master key is not the one that the store ${name} was sealed with; give that one, or another store`,
+  );
+}
+
+function deriveKeys(root: Uint8Array): RootKeys {
+  // RFC 5869; the root is uniformly random, so it needs no salt.
+  const derive = (purpose: string): Uint8Array =>
+    new Uint8Array(hkdfSync("sha256", root, new Uint8Array(), `quantum-safe-playground ${purpose}`, 32));
+  return { audit: derive("audit"), records: derive("records"), answers: derive("answers") };
+}

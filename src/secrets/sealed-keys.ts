@@ -1,0 +1,193 @@
+/** Secret keys in the store: sealed as the shortest form that makes them again. */
+import { type Algorithm, algorithms } from "../crypto/algorithms.ts";
+import { equalBytes, wipe } from "../crypto/bytes.ts";
+import { CryptoError } from "../crypto/crypto-error.ts";
+import type { CryptoProvider, SecretKey } from "../crypto/provider.ts";
+import { RecordDamaged } from "../database/store-error.ts";
+
+/** Opens secrets; the caller wipes them. */
+export interface SecretReader {
+  /** @throws SEAL_BROKEN (CryptoError) */
+  readSecret(identity: string): Promise<Uint8Array | undefined>;
+}
+
+/** Writes secrets within a transaction. */
+export interface SecretWriter extends SecretReader {
+  putSecret(identity: string, secret: Uint8Array): Promise<void>;
+}
+
+/** Runs work that reads and writes secrets in a transaction. */
+export interface SecretStore extends SecretReader {
+  write(work: (transaction: SecretWriter) => Promise<void>): Promise<void>;
+}
+
+/** Lends the bytes of a secret key that are to be sealed, and wipes them: the seed, or the whole key where it has none. */
+export async function lendSecret<T>(
+  secretKey: SecretKey,
+  use: (secret: Uint8Array) => Promise<T>,
+): Promise<T> {
+  const secret = hasSeed(secretKey.algorithm) ? secretKey.exportSeed() : secretKey.exportRaw();
+  if (secret === undefined) throw new Error(`a new ${secretKey.algorithm} key has a seed`);
+  try {
+    return await use(secret);
+  } finally {
+    wipe(secret);
+  }
+}
+
+/** Lends the bytes of a secret key that was made for this, if one was, as `lendSecret` does, and erases the key. */
+export async function lendNewSecret<T>(
+  secretKey: SecretKey | undefined,
+  use: (secret: Uint8Array | undefined) => Promise<T>,
+): Promise<T> {
+  if (secretKey === undefined) return use(undefined);
+  try {
+    return await lendSecret(secretKey, use);
+  } finally {
+    secretKey.erase();
+  }
+}
+
+/**
+ * Makes a secret key of bytes that were sealed, and wipes them.
+ *
+ * @param publicKey raw; if it is given, the secret key must be its other half.
+ * @throws SEAL_BROKEN, INVALID_KEY (CryptoError)
+ */
+export async function importSealedKey(
+  provider: CryptoProvider,
+  algorithm: Algorithm,
+  secret: Uint8Array,
+  publicKey?: Uint8Array,
+): Promise<SecretKey> {
+  try {
+    const secretKey = await provider.importSecretKey(
+      algorithm,
+      hasSeed(algorithm) ? { seed: secret } : { raw: secret },
+    );
+    if (publicKey === undefined || equalBytes(secretKey.publicKey.exportRaw(), publicKey)) return secretKey;
+    secretKey.erase();
+    throw new CryptoError("SEAL_BROKEN", `a sealed ${algorithm} key is not the one of its public key`);
+  } finally {
+    wipe(secret);
+  }
+}
+
+/** A secret key that is kept sealed, as its record knows it. */
+export interface SealedKey {
+  /** Names the record for a person, such as "wallet wallet-…". */
+  readonly record: string;
+  /** Names the secret in the vault. */
+  readonly identity: string;
+  readonly algorithm: Algorithm;
+  /** Raw. */
+  readonly publicKey: Uint8Array;
+}
+
+/**
+ * Lends a secret key that is kept sealed, and erases it.
+ *
+ * @throws RecordDamaged if it is gone, changed, or another one
+ */
+export async function withSealedKey<T>(
+  store: SecretReader,
+  provider: CryptoProvider,
+  key: SealedKey,
+  use: (secretKey: SecretKey) => Promise<T>,
+): Promise<T> {
+  const secretKey = await openSealedKey(store, provider, key);
+  try {
+    return await use(secretKey);
+  } finally {
+    secretKey.erase();
+  }
+}
+
+/** Opens a secret key that is kept sealed, for whoever keeps it open. @throws RecordDamaged */
+export async function openSealedKey(
+  store: SecretReader,
+  provider: CryptoProvider,
+  { record, identity, algorithm, publicKey }: SealedKey,
+): Promise<SecretKey> {
+  try {
+    const secret = await store.readSecret(identity);
+    if (secret !== undefined) return await importSealedKey(provider, algorithm, secret, publicKey);
+  } catch (error) {
+    if (error instanceof CryptoError && error.code !== "CLOSED") throw new RecordDamaged(record, error);
+    throw error;
+  }
+  throw new RecordDamaged(record);
+}
+
+/**
+ * Opens a secret key of the service itself, and makes it in a new store; of several programs that start at once, one
+ * makes it.
+ *
+ * @throws RecordDamaged if it was changed
+ */
+export async function openOrMakeKey(
+  store: SecretStore,
+  provider: CryptoProvider,
+  { record, identity, algorithm }: Omit<SealedKey, "publicKey">,
+): Promise<SecretKey> {
+  try {
+    let secret = await store.readSecret(identity);
+    if (secret === undefined) {
+      const { secretKey } = await provider.generateKeyPair(algorithm);
+      await lendSecret(secretKey, (fresh) =>
+        store.write(async (transaction) => {
+          if ((await transaction.readSecret(identity)) === undefined)
+            await transaction.putSecret(identity, fresh);
+        }),
+      );
+      secretKey.erase();
+      secret = await store.readSecret(identity);
+    }
+    if (secret !== undefined) return await importSealedKey(provider, algorithm, secret);
+  } catch (error) {
+    if (error instanceof CryptoError && error.code !== "CLOSED") throw new RecordDamaged(record, error);
+    throw error;
+  }
+  throw new RecordDamaged(record);
+}
+
+/** Secret keys that are kept open while they are in use. */
+export interface OpenKeys {
+  /** @throws RecordDamaged */
+  find(key: SealedKey): Promise<SecretKey>;
+  /** Erases all. */
+  close(): void;
+}
+
+/** @param maxKeys to keep open; the one that was used least recently goes first */
+export function createOpenKeys(store: SecretReader, provider: CryptoProvider, maxKeys = 1000): OpenKeys {
+  const open = new Map<string, Promise<SecretKey>>();
+  const close = (identity: string): void => {
+    const found = open.get(identity);
+    open.delete(identity);
+    found?.then((secretKey) => secretKey.erase()).catch(() => {});
+  };
+  return {
+    async find(key) {
+      const { identity } = key;
+      const found = open.get(identity) ?? openSealedKey(store, provider, key);
+      open.delete(identity);
+      open.set(identity, found);
+      const [oldest] = open.keys();
+      if (open.size > maxKeys && oldest !== undefined) close(oldest);
+      try {
+        return await found;
+      } catch (error) {
+        open.delete(identity);
+        throw error;
+      }
+    },
+    close() {
+      for (const identity of [...open.keys()]) close(identity);
+    },
+  };
+}
+
+function hasSeed(algorithm: Algorithm): boolean {
+  return algorithms[algorithm].seedBytes !== undefined;
+}

@@ -1,0 +1,106 @@
+/** Keeps secrets sealed: what the database holds of them, only the master key opens. */
+import type { Kysely } from "kysely";
+import { wipe } from "../crypto/bytes.ts";
+import { CryptoError } from "../crypto/crypto-error.ts";
+import { openSecret, type SealedSecret, sealSecret } from "../crypto/sealing.ts";
+import type { Schema } from "../database/schema.ts";
+import { StoreFailure } from "../database/store-error.ts";
+import type { Keyring } from "./master-key.ts";
+
+/** Names the secret that all keys of the store itself are derived from; it tells which master key is in use. */
+export const rootIdentity = "store/root-key";
+
+/** Sealed secrets by the identity of what they belong to, such as "kms_keys/<key_id>/seed". */
+export interface Vault {
+  /**
+   * Opens a secret. The caller wipes it.
+   *
+   * @returns undefined if there is none.
+   * @throws SEAL_BROKEN (CryptoError) if it was changed, or belongs to another record or master key; LOCKED
+   *   (StoreFailure) if it is under the store's master key, and that is not at hand.
+   */
+  read(db: Kysely<Schema>, identity: string): Promise<Uint8Array | undefined>;
+  /** Keeps a secret, within a transaction. The caller wipes it. */
+  put(db: Kysely<Schema>, identity: string, secret: Uint8Array): Promise<void>;
+  /** Erases a secret, within a transaction. */
+  erase(db: Kysely<Schema>, identity: string): Promise<void>;
+}
+
+/** Makes a vault over the master keys that are at hand. */
+export function createVault(keyring: Keyring): Vault {
+  return {
+    async read(db, identity) {
+      const row = await db
+        .selectFrom("sealed_secrets")
+        .selectAll()
+        .where("identity", "=", identity)
+        .executeTakeFirst();
+      if (row === undefined) return undefined;
+      const masterKey = keyring.find(row.master_key_id);
+      if (masterKey === undefined) {
+        const problem = `${identity} is sealed under master key ${row.master_key_id}, which is not at hand`;
+        // A rotation that runs elsewhere moves the root first; a key of which that knows nothing was made up.
+        if ((await readRootKeyId(db)) === row.master_key_id)
+          throw new StoreFailure("LOCKED", new Error(problem));
+        throw new CryptoError("SEAL_BROKEN", problem);
+      }
+      const sealed: SealedSecret = {
+        masterKeyId: row.master_key_id,
+        wrappedDataKey: row.wrapped_data_key,
+        ciphertext: row.ciphertext,
+      };
+      return openSecret(masterKey, identity, sealed);
+    },
+
+    async put(db, identity, secret) {
+      const sealed = sealSecret(await masterKeyInUse(db, keyring), identity, secret);
+      await db
+        .insertInto("sealed_secrets")
+        .values({
+          identity,
+          master_key_id: sealed.masterKeyId,
+          wrapped_data_key: sealed.wrappedDataKey,
+          ciphertext: sealed.ciphertext,
+        })
+        .execute();
+    },
+
+    async erase(db, identity) {
+      await db.deleteFrom("sealed_secrets").where("identity", "=", identity).execute();
+    },
+  };
+}
+
+/** Waits for a secret and wipes it. @returns whether it opened; undefined if there is none */
+export async function opens(reading: Promise<Uint8Array | undefined>): Promise<boolean | undefined> {
+  try {
+    const secret = await reading;
+    if (secret !== undefined) wipe(secret);
+    return secret && true;
+  } catch (error) {
+    const isBroken = error instanceof CryptoError && error.code === "SEAL_BROKEN";
+    if (isBroken || (error instanceof StoreFailure && error.code === "LOCKED")) return false;
+    throw error;
+  }
+}
+
+/** The one that the root is sealed under: a rotation that runs has moved that first. */
+async function masterKeyInUse(db: Kysely<Schema>, keyring: Keyring): Promise<Uint8Array> {
+  const masterKeyId = await readRootKeyId(db);
+  if (masterKeyId === undefined) return keyring.current;
+  const masterKey = keyring.find(masterKeyId);
+  if (masterKey !== undefined) return masterKey;
+  throw new StoreFailure(
+    "LOCKED",
+    new Error(`the store is under master key ${masterKeyId}, which is not at hand`),
+  );
+}
+
+async function readRootKeyId(db: Kysely<Schema>): Promise<string | undefined> {
+  const root = await db
+    .selectFrom("sealed_secrets")
+    .select("master_key_id")
+    .where("identity", "=", rootIdentity)
+    .executeTakeFirst();
+  return root?.master_key_id;
+}

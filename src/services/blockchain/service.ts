@@ -1,0 +1,82 @@
+/** blockchain.BlockchainService: unpack, call, pack. */
+
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
+import { onceOf, viewerOf } from "../../identity/principal.ts";
+import { createFeed, type Feed } from "../../records/feed.ts";
+import type { OpenKeys } from "../../secrets/sealed-keys.ts";
+import { readPage } from "../fields.ts";
+import { createAddBlock } from "./add-block.ts";
+import { type Block, packBlock } from "./block.ts";
+import { connectPeer, packPeer } from "./connect-peer.ts";
+import { type ChainParts, packValidator, registerNode } from "./register-node.ts";
+import { blockList, peerList, sizeOfBlock, validatorList } from "./store.ts";
+import { verifyChain } from "./verify-chain.ts";
+
+/** What the service needs. */
+export interface BlockchainServiceParts extends ChainParts {
+  /** The validators' secret keys. */
+  readonly openKeys: OpenKeys;
+}
+
+/** Bytes of blocks to have in memory for one watcher who falls behind. */
+const watchedBytes = 64 * 1024;
+
+/** The chain as its watchers share it. Positions count from 1, so that 0 is before genesis. */
+function blockFeed({ chain, store }: ChainParts): Feed<Block> {
+  return createFeed({
+    readEnd: chain.readLength,
+    read: (after, limit) => chain.readBlocks(after, limit, watchedBytes),
+    positionOf: ({ index }) => index + 1,
+    topicOf: () => "",
+    bytesOf: sizeOfBlock,
+    onWrite: (listener) => store.onWrite(listener),
+  });
+}
+
+/** Makes the implementation. */
+export function blockchainService(parts: BlockchainServiceParts): ServiceImpl<typeof BlockchainService> {
+  const { store, chain, openKeys } = parts;
+  const addBlock = createAddBlock(parts, openKeys);
+  const feed = blockFeed(parts);
+  return {
+    registerNode: ({ name }, context) =>
+      registerNode(parts, { name, owner: viewerOf(context).userId, once: onceOf(context) }),
+    addBlock: ({ data, validatorAddress }, context) =>
+      addBlock({
+        data,
+        validatorAddress: validatorAddress.toLowerCase(),
+        viewer: viewerOf(context),
+        once: onceOf(context),
+      }),
+    getChain: async (fields) => {
+      const { rows, nextPageToken } = await chain.listBlocks(readPage(fields, blockList));
+      const { length, headHash } = await chain.readHead();
+      return { blocks: rows.map(packBlock), length, headHash, nextPageToken, totalSize: length };
+    },
+    verifyChain: async (_req, { signal }) => {
+      const { firstInvalidIndex, ...found } = await verifyChain(parts, { signal });
+      return { ...found, ...(firstInvalidIndex !== undefined && { firstInvalidIndex }) };
+    },
+    listValidators: async (fields) => {
+      const { rows, nextPageToken } = await chain.listValidators(readPage(fields, validatorList));
+      return { validators: rows.map(packValidator), nextPageToken, totalSize: await chain.countValidators() };
+    },
+    connectPeer: ({ address }, context) =>
+      connectPeer(parts, { address, owner: viewerOf(context).userId, once: onceOf(context) }),
+    listPeers: async (fields) => {
+      const { rows, nextPageToken } = await chain.listPeers(readPage(fields, peerList));
+      return { peers: rows.map(packPeer), nextPageToken, totalSize: await chain.countPeers() };
+    },
+    getHealth: async () => {
+      const head = await store.ifReachable(chain.readHead);
+      return head === undefined
+        ? { serviceStatus: "DOWN" }
+        : { serviceStatus: "UP", chainLength: head.length };
+    },
+    async *watchBlocks({ fromIndex }, { signal }) {
+      const blocks = feed.follow({ after: fromIndex, topic: "", signal });
+      for await (const block of blocks) yield { block: packBlock(block) };
+    },
+  };
+}

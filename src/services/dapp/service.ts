@@ -1,0 +1,49 @@
+/** dapp.DappService: unpack, call, pack. */
+
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { DappService } from "#gen/dapp/dapp_service_pb.ts";
+import { createSignCheck } from "../../crypto/can-sign.ts";
+import { onceOf, viewerOf } from "../../identity/principal.ts";
+import { listSeenBy } from "../../records/ownership.ts";
+import { damageOf, readPage } from "../fields.ts";
+import { type DappParts, deployContract } from "./deploy.ts";
+import { dualSign } from "./dual-sign.ts";
+import { dualVerify } from "./dual-verify.ts";
+import { contractList } from "./store.ts";
+
+/** What the service needs. */
+export interface DappServiceParts extends DappParts {}
+
+/** Makes the implementation. */
+export function dappService(parts: DappServiceParts): ServiceImpl<typeof DappService> {
+  const { provider, store, contracts } = parts;
+  const listWorking = createSignCheck(provider, ["ECDSA-P256", "ML-DSA-65"]);
+  return {
+    deployContract: ({ code, name }, context) =>
+      deployContract(parts, { code, name, owner: viewerOf(context).userId, once: onceOf(context) }),
+    dualSign: ({ data }) => dualSign(provider, data),
+    dualVerify: async (req) => {
+      const { ecdsaValid, mldsaValid } = await dualVerify(provider, req);
+      return { ecdsaValid, mldsaValid, bothValid: ecdsaValid && mldsaValid };
+    },
+    listContracts: async (fields, context) => {
+      const viewer = viewerOf(context);
+      const page = readPage(fields, listSeenBy(viewer, contractList));
+      const { rows, nextPageToken } = await contracts.list(page, viewer);
+      const pack = ({ deployedAt, owner: _, isIntact, ...contract }: (typeof rows)[number]) => ({
+        ...contract,
+        deployedAt: timestampFromDate(deployedAt),
+        ...damageOf({ isIntact }),
+      });
+      return { contracts: rows.map(pack), nextPageToken, totalSize: await contracts.count(viewer) };
+    },
+    getHealth: async () => {
+      const [count, working] = await Promise.all([store.ifReachable(() => contracts.count()), listWorking()]);
+      const ecdsaAvailable = working.has("ECDSA-P256");
+      const mlDsa65Available = working.has("ML-DSA-65");
+      const isUp = count !== undefined && ecdsaAvailable && mlDsa65Available;
+      return { serviceStatus: isUp ? "UP" : "DOWN", ecdsaAvailable, mlDsa65Available };
+    },
+  };
+}

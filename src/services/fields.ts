@@ -1,0 +1,88 @@
+/** Reads the fields that requests of several services have, and says which one is at fault. */
+import type { ConnectError } from "@connectrpc/connect";
+import { type Algorithm, kemAlgorithms, signatureAlgorithms } from "../crypto/algorithms.ts";
+import { CryptoError } from "../crypto/crypto-error.ts";
+import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
+import { refuseField } from "../errors.ts";
+import { type PageRequest, readPageRequest } from "../records/pages.ts";
+
+/** How a request gives a public key: raw, or as PEM. Exactly one is set, which the proto's rules see to. */
+export interface PublicKeyFields {
+  readonly publicKey: Uint8Array;
+  readonly publicKeyPem: string;
+}
+
+/**
+ * Reads a public key.
+ *
+ * @param prefix of the two fields' names, such as "creator" for creatorPublicKey and creatorPublicKeyPem.
+ * @throws KEY_INVALID naming the field
+ */
+export function readPublicKey(
+  provider: CryptoProvider,
+  algorithm: Algorithm,
+  fields: PublicKeyFields,
+  prefix = "",
+): PublicKey {
+  const isPem = fields.publicKeyPem !== "";
+  try {
+    return provider.importPublicKey(
+      algorithm,
+      isPem ? { pem: fields.publicKeyPem } : { raw: fields.publicKey },
+    );
+  } catch (error) {
+    if (!(error instanceof CryptoError)) throw error;
+    const name = prefix === "" ? "publicKey" : `${prefix}PublicKey`;
+    throw refuseField(isPem ? `${name}Pem` : name, error.message, "KEY_INVALID");
+  }
+}
+
+/**
+ * Refuses a signature of a length that the algorithm does not have: that is a mistake of the caller, not a signature
+ * that does not verify.
+ *
+ * @throws LENGTH_INVALID
+ */
+export function checkSignatureLength(
+  algorithm: keyof typeof signatureAlgorithms,
+  signature: Uint8Array,
+  field = "signature",
+): void {
+  const { signatureBytes } = signatureAlgorithms[algorithm];
+  if (signature.length !== signatureBytes)
+    throw refuseLength(field, signature, `a signature of ${algorithm}`, signatureBytes);
+}
+
+/** Refuses a ciphertext of a length that the algorithm does not have. @throws LENGTH_INVALID */
+export function checkCiphertextLength(algorithm: keyof typeof kemAlgorithms, ciphertext: Uint8Array): void {
+  const { ciphertextBytes } = kemAlgorithms[algorithm];
+  if (ciphertext.length !== ciphertextBytes)
+    throw refuseLength("ciphertext", ciphertext, `a ciphertext of ${algorithm}`, ciphertextBytes);
+}
+
+function refuseLength(field: string, bytes: Uint8Array, what: string, rightBytes: number): ConnectError {
+  return refuseField(field, `is ${bytes.length} bytes; ${what} has ${rightBytes}`, "LENGTH_INVALID");
+}
+
+/** How a request asks for a page of a list. */
+export interface PageFields {
+  readonly pageSize: number;
+  readonly pageToken: string;
+}
+
+/** Reads which page of a list is asked for. @throws FIELD_INVALID for a page token of another list */
+export function readPage({ pageSize, pageToken }: PageFields, list: string): PageRequest {
+  const page = readPageRequest(pageSize, pageToken, list);
+  if (page !== undefined) return page;
+  throw refuseField("pageToken", "is not one of this list; take the nextPageToken of its page");
+}
+
+/** The parts of a stream whose messages each hold one of several. */
+export async function* partsOf<Part>(requests: AsyncIterable<{ readonly part: Part }>): AsyncGenerator<Part> {
+  for await (const { part } of requests) yield part;
+}
+
+/** Marks a record of a list that somebody changed. */
+export function damageOf({ isIntact }: { readonly isIntact: boolean }): { readonly damaged?: true } {
+  return isIntact ? {} : { damaged: true };
+}

@@ -1,0 +1,114 @@
+/** iot.IotService: unpack, call, pack. */
+
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { DeviceSchema, IotService, SendTelemetryRequest } from "#gen/iot/iot_service_pb.ts";
+import { createSignCheck } from "../../crypto/can-sign.ts";
+import { onceOf, viewerOf } from "../../identity/principal.ts";
+import { clientOf } from "../../protocol/call-values.ts";
+import { networkOf } from "../../protocol/networks.ts";
+import { listSeenBy } from "../../records/ownership.ts";
+import { partsOf, readPage } from "../fields.ts";
+import { authenticateDevice, issueChallenge } from "./authenticate.ts";
+import { updateFirmware, updateFirmwareStream } from "./firmware.ts";
+import { type IotParts, registerDevice } from "./register.ts";
+import { simulatedSign } from "./simulated-sign.ts";
+import { deviceAlgorithm, deviceList, type ListedDevice, vendorAlgorithm } from "./store.ts";
+import { createReadingChecks, type Reading, type ReadingVerdict } from "./telemetry.ts";
+
+/** What the service needs. */
+export interface IotServiceParts extends IotParts {
+  /** Issues a token to a device that proved who it is. */
+  readonly issueToken: (deviceId: string) => Promise<{ token: string; expiresAt: Date }>;
+}
+
+/** Makes the implementation. */
+export function iotService(parts: IotServiceParts): ServiceImpl<typeof IotService> {
+  const { provider, store, devices, issueToken } = parts;
+  const readings = createReadingChecks(parts);
+  const listWorking = createSignCheck(provider, [deviceAlgorithm, vendorAlgorithm]);
+  const senderOf = (context: HandlerContext) => ({ viewer: viewerOf(context), signal: context.signal });
+  return {
+    registerDevice: (req, context) =>
+      registerDevice(parts, { ...req, owner: viewerOf(context).userId, once: onceOf(context) }),
+    issueChallenge: async ({ deviceId }, context) => {
+      const { challenge, expiresAt } = await issueChallenge(parts, deviceId, networkOf(clientOf(context)));
+      return { challenge, expiresAt: timestampFromDate(expiresAt) };
+    },
+    authenticate: async (req) => {
+      const reason = await authenticateDevice(parts, req);
+      if (reason !== undefined) return { authenticated: false, reason };
+      const { token, expiresAt } = await issueToken(req.deviceId);
+      return { authenticated: true, token, expiresAt: timestampFromDate(expiresAt) };
+    },
+    sendTelemetry: async (req, context) =>
+      packVerdict(await readings.check(readReading(req), viewerOf(context))),
+    async *streamTelemetry(requests, context) {
+      const verdicts = readings.checkStream(readingsOf(requests), viewerOf(context));
+      for await (const verdict of verdicts) yield packVerdict(verdict);
+    },
+    updateFirmware: ({ firmware, ...header }, context) =>
+      updateFirmware(parts, header, [firmware], senderOf(context)),
+    updateFirmwareStream: (requests, context) =>
+      updateFirmwareStream(parts, partsOf(requests), senderOf(context)),
+    listDevices: async (fields, context) => {
+      const viewer = viewerOf(context);
+      const page = readPage(fields, listSeenBy(viewer, deviceList));
+      const { rows, nextPageToken } = await devices.list(page, viewer);
+      return { devices: rows.map(packDevice), nextPageToken, totalSize: await devices.count(viewer) };
+    },
+    simulatedSign: async (req, context) => ({
+      signature: await simulatedSign(parts, req, viewerOf(context)),
+    }),
+    getHealth: async () => {
+      const [deviceCount, working] = await Promise.all([
+        store.ifReachable(() => devices.count()),
+        listWorking(),
+      ]);
+      const mlDsa44Available = working.has(deviceAlgorithm);
+      const mlDsa87Available = working.has(vendorAlgorithm);
+      const isUp = deviceCount !== undefined && mlDsa44Available && mlDsa87Available;
+      return {
+        serviceStatus: isUp ? "UP" : "DOWN",
+        ...(deviceCount !== undefined && { deviceCount }),
+        mlDsa44Available,
+        mlDsa87Available,
+      };
+    },
+  };
+}
+
+function readReading({ deviceId, telemetry, signature, sequence }: SendTelemetryRequest): Reading {
+  return { deviceId, telemetry, signature, sequence };
+}
+
+async function* readingsOf(
+  requests: AsyncIterable<{ readonly reading?: SendTelemetryRequest | undefined }>,
+): AsyncGenerator<Reading> {
+  // The proto's rules see to it that each request has a reading.
+  for await (const { reading } of requests) if (reading) yield readReading(reading);
+}
+
+function packVerdict({ reason, receivedAt }: ReadingVerdict) {
+  return { verified: reason === "", reason, receivedAt: timestampFromDate(receivedAt) };
+}
+
+function packDevice(device: ListedDevice): MessageInitShape<typeof DeviceSchema> {
+  const { lastSeenAt, readingForm, firmwareVersion, firmwareHash } = device;
+  return {
+    deviceId: device.deviceId,
+    deviceName: device.deviceName,
+    deviceType: device.deviceType,
+    publicKey: device.isIntact ? device.publicKey : new Uint8Array(),
+    algorithm: deviceAlgorithm,
+    registrationStatus: device.isIntact ? "REGISTERED" : "DAMAGED",
+    simulated: device.isSimulated,
+    ...(device.hasSigningContexts && { signingContexts: true }),
+    ...(readingForm && { readingForm }),
+    registeredAt: timestampFromDate(device.registeredAt),
+    ...(lastSeenAt && { lastSeenAt: timestampFromDate(lastSeenAt) }),
+    ...(firmwareVersion !== undefined && { firmwareVersion }),
+    ...(firmwareHash !== undefined && { firmwareHash }),
+  };
+}

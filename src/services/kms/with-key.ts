@@ -1,0 +1,171 @@
+/** The way of every use of a key: find it, see whether it may, use it, and record that before anybody is answered. */
+import { ConnectError } from "@connectrpc/connect";
+import { CryptoError } from "../../crypto/crypto-error.ts";
+import type { SecretKey } from "../../crypto/provider.ts";
+import { CryptoBusy } from "../../crypto/work-queue.ts";
+import { explainAbort, type ReasonName, reasonOf, refuse } from "../../errors.ts";
+import { OnceConflict } from "../../records/idempotency.ts";
+import { isSeenBy, type Viewer } from "../../records/ownership.ts";
+import { QuotaExceeded } from "../../records/quota.ts";
+import { type CachedKey, type KeyCache, refuseDamaged } from "./key-cache.ts";
+import type { KeyState, KeyUsage } from "./record.ts";
+import type { KeyEvent, KmsStore, Operation, StoredKey } from "./store.ts";
+
+/** What the uses of keys need. */
+export interface UseParts {
+  readonly keys: KmsStore;
+  readonly cache: KeyCache;
+}
+
+/** Which key, and who uses it. */
+export interface KeyOrder {
+  readonly keyId: string;
+  readonly viewer: Viewer;
+  /** Tells when the caller has gone, or waits no more. */
+  readonly signal: AbortSignal;
+}
+
+/** A use of a key. */
+export interface UseOrder extends KeyOrder {
+  readonly operation: Operation;
+  /** The states that allow it. */
+  readonly states: readonly KeyState[];
+  /** What the key must be for. */
+  readonly usage: KeyUsage;
+}
+
+/** What came of using a key. */
+export interface UseOutcome<Result> {
+  readonly result: Result;
+  /** What the audit log says of it. */
+  readonly entries: readonly UseEntry[];
+}
+
+/** One entry of the audit log on a use. */
+export type UseEntry = Pick<KeyEvent, "outcome" | "details">;
+
+/** The entry of a use that was done. */
+export function done(details: string): UseEntry {
+  return { outcome: "OK", details };
+}
+
+/**
+ * Uses a key. The result is given back only once its audit entry is on the disk, and only if the key was still in a
+ * state that allows the use at that moment: a rotation that was answered before goes before.
+ *
+ * @param work computes the result; what it throws as a refusal is recorded as one.
+ * @throws KEY_NOT_FOUND, KEY_STATE_REFUSES, KEY_USAGE_REFUSES, KEY_DAMAGED, and what the work throws
+ */
+export async function useKey<Result>(
+  parts: UseParts,
+  order: UseOrder,
+  work: (key: CachedKey) => Promise<UseOutcome<Result>>,
+): Promise<Result> {
+  const { keys, cache } = parts;
+  const { keyId, operation, viewer, signal } = order;
+  const { result, entries } = await recordingRefusal(parts, order, async () => {
+    try {
+      return await work(await findUsable(cache, order));
+    } catch (error) {
+      // Its secret half was erased under the work: it was changed meanwhile, or others needed its place.
+      if (!(error instanceof CryptoError && error.code === "CLOSED")) throw error;
+      return work(await findUsable(cache, order));
+    }
+  });
+  const events = entries.map((entry): KeyEvent => ({ keyId, operation, user: viewer.user, ...entry }));
+  for (;;) {
+    const key = await recordingRefusal(parts, order, () => {
+      // Nobody is there to be answered.
+      signal.throwIfAborted();
+      return findUsable(cache, order);
+    });
+    if (await keys.recordUse({ keyId, tag: key.tag, events })) return result;
+    // Somebody changed the key meanwhile. Perhaps its new state allows the use as well; states only go on, so
+    // this ends.
+    cache.forget(keyId);
+  }
+}
+
+/** Finds a key and sees whether it may be used. Throws what `useKey` does, and records nothing. */
+export async function findUsable(
+  cache: KeyCache,
+  { keyId, viewer, states, usage, operation }: UseOrder,
+): Promise<CachedKey> {
+  const key = await cache.find(keyId);
+  if (key === undefined || !isSeenBy(viewer, key.record)) throw refuseUnknown(keyId);
+  if (!key.isIntact) throw refuseDamaged(keyId);
+  const { state, usage: actual, algorithm } = key.record;
+  // First what no other state would change.
+  if (actual !== usage)
+    throw refuse(
+      "KEY_USAGE_REFUSES",
+      `key ${keyId} is one of ${algorithm}, which is for ${actual}; ${operation} takes one that is for ${usage}`,
+      { keyId, algorithm, usage: actual, operation },
+    );
+  if (!states.includes(state)) throw refuseState(key, operation);
+  return key;
+}
+
+/** Opens the secret half of a key that was found. */
+export async function openSecretKey(
+  { cache }: UseParts,
+  key: CachedKey,
+  order: UseOrder,
+): Promise<SecretKey> {
+  const secretKey = await key.secretKey();
+  if (secretKey !== undefined) return secretKey;
+  // Either it was destroyed since the record was read, or its secret half was taken away.
+  cache.forget(order.keyId);
+  await findUsable(cache, order);
+  throw refuseDamaged(order.keyId);
+}
+
+/** Runs something, and puts an entry into the audit log if it refuses. */
+export async function recordingRefusal<T>(
+  { keys }: Pick<UseParts, "keys">,
+  { keyId, viewer, signal, operation }: Omit<UseOrder, "states" | "usage">,
+  call: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    const reason = reasonToRecord(error, signal);
+    if (reason !== undefined)
+      await keys.recordRefusal({
+        keyId,
+        operation,
+        user: viewer.user,
+        outcome: "REFUSED",
+        details: describeRefusal(reason),
+      });
+    throw error;
+  }
+}
+
+/** Why a caller gets no answer; undefined for a fault that is not the caller's, nor that of what is asked. */
+function reasonToRecord(error: unknown, signal: AbortSignal): ReasonName | undefined {
+  if (error instanceof OnceConflict) return "IDEMPOTENCY_KEY_REUSED";
+  if (error instanceof QuotaExceeded) return "QUOTA_EXCEEDED";
+  if (error instanceof CryptoBusy) return "SERVER_BUSY";
+  return error instanceof ConnectError ? reasonOf(explainAbort(error, signal)) : undefined;
+}
+
+/** What the audit log says of a refusal. */
+export function describeRefusal(reason: string): string {
+  return `reason=${reason}`;
+}
+
+/** Refuses a key that is not there. */
+export function refuseUnknown(keyId: string): ConnectError {
+  return refuse("KEY_NOT_FOUND", `key ${keyId} does not exist`, { keyId });
+}
+
+/** Refuses a key that is in no state for an operation, and names the one that took its place. */
+export function refuseState({ record, replacedBy }: StoredKey, operation: Operation): ConnectError {
+  const { keyId, state } = record;
+  return refuse(
+    "KEY_STATE_REFUSES",
+    `key ${keyId} is ${state}, which refuses ${operation}${replacedBy ? `; ${replacedBy} took its place` : ""}`,
+    { keyId, state, operation, ...(replacedBy && { replacedBy }) },
+  );
+}

@@ -1,0 +1,11 @@
+import { createServiceImplSpec } from "@connectrpc/connect";
+import { NftService } from "#gen/nft/nft_service_pb.ts";
+import type { OpenServices } from "../service-module.ts";
+import { nftService } from "./service.ts";
+import { createNftStore } from "./store.ts";
+
+/** Opens the services of the package. */
+export const openServices: OpenServices = (deps) => {
+  const service = nftService({ ...deps, tokens: createNftStore(deps.store) });
+  return { services: [createServiceImplSpec<typeof NftService>(NftService, service)] };
+};

@@ -1,0 +1,14 @@
+import { createServiceImplSpec } from "@connectrpc/connect";
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import type { OpenServices } from "../service-module.ts";
+import { pqcService } from "./pqc-service.ts";
+import { tokenService } from "./token-service.ts";
+
+/** Opens the services of the package. */
+export const openServices: OpenServices = (deps) => ({
+  services: [
+    createServiceImplSpec<typeof PqcService>(PqcService, pqcService(deps)),
+    createServiceImplSpec<typeof TokenService>(TokenService, tokenService(deps)),
+  ],
+});

@@ -1,0 +1,72 @@
+/** The packages of services. A new package is one entry here. */
+import type { DescFile } from "@bufbuild/protobuf";
+import { file_blockchain_blockchain_service } from "#gen/blockchain/blockchain_service_pb.ts";
+import { file_dapp_dapp_service } from "#gen/dapp/dapp_service_pb.ts";
+import { file_defi_defi_service } from "#gen/defi/defi_service_pb.ts";
+import { file_iot_iot_service } from "#gen/iot/iot_service_pb.ts";
+import { file_kms_kms_service } from "#gen/kms/kms_service_pb.ts";
+import { file_nft_nft_service } from "#gen/nft/nft_service_pb.ts";
+import { file_pqc_pqc_service } from "#gen/pqc/pqc_service_pb.ts";
+import { file_pqc_token_service } from "#gen/pqc/token_service_pb.ts";
+import { file_vpn_vpn_service } from "#gen/vpn/vpn_service_pb.ts";
+import { file_wallet_wallet_service } from "#gen/wallet/wallet_service_pb.ts";
+import type { OpenServices } from "./service-module.ts";
+
+/** One package. */
+export interface ServicePackage {
+  /** The name of its proto package, and of its folder. */
+  readonly name: string;
+  /** Its protos; clients and descriptions need nothing else. */
+  readonly files: readonly DescFile[];
+  /** Loads its implementation. */
+  readonly load: () => Promise<OpenServices>;
+}
+
+/** All packages, in the order in which they are shown. */
+export const servicePackages: readonly ServicePackage[] = [
+  {
+    name: "pqc",
+    files: [file_pqc_pqc_service, file_pqc_token_service],
+    load: async () => (await import("./pqc/module.ts")).openServices,
+  },
+  {
+    name: "kms",
+    files: [file_kms_kms_service],
+    load: async () => (await import("./kms/module.ts")).openServices,
+  },
+  {
+    name: "iot",
+    files: [file_iot_iot_service],
+    load: async () => (await import("./iot/module.ts")).openServices,
+  },
+  {
+    name: "vpn",
+    files: [file_vpn_vpn_service],
+    load: async () => (await import("./vpn/module.ts")).openServices,
+  },
+  {
+    name: "dapp",
+    files: [file_dapp_dapp_service],
+    load: async () => (await import("./dapp/module.ts")).openServices,
+  },
+  {
+    name: "wallet",
+    files: [file_wallet_wallet_service],
+    load: async () => (await import("./wallet/module.ts")).openServices,
+  },
+  {
+    name: "defi",
+    files: [file_defi_defi_service],
+    load: async () => (await import("./defi/module.ts")).openServices,
+  },
+  {
+    name: "blockchain",
+    files: [file_blockchain_blockchain_service],
+    load: async () => (await import("./blockchain/module.ts")).openServices,
+  },
+  {
+    name: "nft",
+    files: [file_nft_nft_service],
+    load: async () => (await import("./nft/module.ts")).openServices,
+  },
+];

@@ -1,0 +1,28 @@
+/** What a package of services is to the server. */
+import type { ServiceImplSpec } from "@connectrpc/connect";
+import type { CryptoProvider } from "../crypto/provider.ts";
+import type { Issuer } from "../identity/issuer.ts";
+import type { LogIn } from "../identity/log-in.ts";
+import type { UserStore } from "../identity/users.ts";
+import type { Store } from "../store/store.ts";
+
+/** What services are made of. */
+export interface ModuleDeps {
+  readonly provider: CryptoProvider;
+  readonly store: Store;
+  readonly issuer: Issuer;
+  /** Undefined if anyone may call. */
+  readonly users: UserStore | undefined;
+  readonly logIn: LogIn;
+  readonly challengeLimits: { readonly perDevice: number; readonly perClient: number };
+  readonly now: () => Date;
+}
+
+/** A package's services, and what they hold open. */
+export interface OpenModule {
+  readonly services: readonly ServiceImplSpec[];
+  close?(): Promise<void>;
+}
+
+/** Opens the services of a package. */
+export type OpenServices = (deps: ModuleDeps) => OpenModule | Promise<OpenModule>;

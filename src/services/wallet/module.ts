@@ -1,0 +1,11 @@
+import { createServiceImplSpec } from "@connectrpc/connect";
+import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
+import type { OpenServices } from "../service-module.ts";
+import { walletService } from "./service.ts";
+import { createWalletStore } from "./store.ts";
+
+/** Opens the services of the package. */
+export const openServices: OpenServices = (deps) => {
+  const service = walletService({ ...deps, wallets: createWalletStore(deps.store) });
+  return { services: [createServiceImplSpec<typeof WalletService>(WalletService, service)] };
+};

@@ -1,0 +1,396 @@
+/**
+ * The store: what all services keep their records, secrets and audit entries in.
+ *
+ * Reading goes straight to the database. Writing goes through one transaction at a time, of all programs that
+ * share the database, and calls of one moment share it: see group-commit.ts.
+ */
+import type { Kysely } from "kysely";
+import type { AuditHead, NewAuditEntry } from "../audit/chain.ts";
+import { type CheckpointSigner, keepCheckpoint, openCheckpointSigner } from "../audit/checkpoints.ts";
+import { type AuditChain, createAuditChain } from "../audit/log.ts";
+import {
+  type AuditVerification,
+  type AuditVerificationParts,
+  verifyAuditLog,
+} from "../audit/verification.ts";
+import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
+import {
+  type Database,
+  type DatabaseLocation,
+  type OpenMode,
+  openDatabase,
+  type Reader,
+} from "../database/database.ts";
+import { type BatchWork, createGroupCommit, type Transact } from "../database/group-commit.ts";
+import { repeat } from "../database/poll.ts";
+import type { Schema } from "../database/schema.ts";
+import { messageOf, RecordDamaged, StorageError, StoreFailure } from "../database/store-error.ts";
+import {
+  type AnswerCodec,
+  findAnswer,
+  hasExpired,
+  keepAnswer,
+  type OnceCall,
+  onceQuota,
+  removeExpired,
+} from "../records/idempotency.ts";
+import { noLimits, type Quota, QuotaExceeded, type QuotaLimits, requireRoom } from "../records/quota.ts";
+import { equalTags, tagRecord } from "../records/tag.ts";
+import type { MasterKeySource } from "../secrets/master-key.ts";
+import { notWhole, unlock } from "../secrets/root-keys.ts";
+
+/** What work that writes is given. All of it happens, or nothing. */
+export interface WriteTransaction {
+  /** Reads and writes; no other program writes meanwhile. */
+  readonly db: Kysely<Schema>;
+  /** Opens a secret; the caller wipes it. @throws SEAL_BROKEN (CryptoError) */
+  readSecret(identity: string): Promise<Uint8Array | undefined>;
+  /** Keeps a secret sealed; the caller wipes it. */
+  putSecret(identity: string, secret: Uint8Array): Promise<void>;
+  eraseSecret(identity: string): Promise<void>;
+  /** Puts an entry into the audit log. */
+  audit(entry: NewAuditEntry): void;
+  /** Checks that an owner may add so many to a list; 1 if left out. @throws QuotaExceeded */
+  requireRoom(quota: Quota, owner: string, added?: number): Promise<void>;
+  /** The entries that this transaction put in so far; the database has them at its end only. */
+  audited(): readonly NewAuditEntry[];
+  /**
+   * Does work once for each idempotency key: gives the first answer again, or keeps the one that work comes to.
+   *
+   * @throws OnceConflict
+   */
+  once<Answer>(
+    call: OnceCall | undefined,
+    codec: AnswerCodec<Answer>,
+    work: () => Promise<Answer>,
+  ): Promise<Answer>;
+  /** The first half of `once`, for work on several calls. @throws OnceConflict */
+  findAnswer<Answer>(call: OnceCall | undefined, codec: AnswerCodec<Answer>): Promise<Answer | undefined>;
+  /** The second half of `once`. */
+  keepAnswer<Answer>(call: OnceCall | undefined, codec: AnswerCodec<Answer>, answer: Answer): Promise<void>;
+}
+
+/** An open store. */
+export interface Store {
+  /** Builds queries that read; each sees what was committed before it. */
+  readonly reader: Reader;
+  /**
+   * Runs work in a transaction that it shares with others; what it wrote is on the disk when this returns. The work
+   * may run several times, so it must do nothing but write. It reads through its transaction alone.
+   *
+   * @throws StoreFailure if the database is at fault; then nothing was written, or it is not known.
+   */
+  write<Output>(work: (transaction: WriteTransaction) => Promise<Output>): Promise<Output>;
+  /** Makes a function whose calls of one moment are served by one run of the work; else as `write`. */
+  batch<Input, Output>(work: BatchWork<WriteTransaction, Input, Output>): (input: Input) => Promise<Output>;
+  /**
+   * Checks that an owner may add so many to a list, before anything is computed for it. The transaction checks again.
+   *
+   * @throws QuotaExceeded
+   */
+  requireRoom(quota: Quota, owner: string, added?: number): Promise<void>;
+  /** Finds the answer that a call with this idempotency key was given before. @throws OnceConflict */
+  findAnswer<Answer>(call: OnceCall | undefined, codec: AnswerCodec<Answer>): Promise<Answer | undefined>;
+  /** Runs work that writes as `write` does, but once for each idempotency key. @throws OnceConflict */
+  writeOnce<Answer>(
+    call: OnceCall | undefined,
+    codec: AnswerCodec<Answer>,
+    work: (transaction: WriteTransaction) => Promise<Answer>,
+  ): Promise<Answer>;
+  /**
+   * Does what `work` does once for each idempotency key: gives the first answer again, or lets it prepare what takes
+   * time and then write with the function that it is given.
+   *
+   * @throws OnceConflict
+   */
+  once<Answer>(
+    call: OnceCall | undefined,
+    codec: AnswerCodec<Answer>,
+    work: (
+      write: (change: (transaction: WriteTransaction) => Promise<Answer>) => Promise<Answer>,
+    ) => Promise<Answer>,
+  ): Promise<Answer>;
+  /**
+   * Opens a secret. The caller wipes it.
+   *
+   * @throws SEAL_BROKEN (CryptoError) if it was changed or belongs to another record.
+   */
+  readSecret(identity: string): Promise<Uint8Array | undefined>;
+  /** Binds the fields of a record to each other; the first names its kind. */
+  tagRecord(fields: readonly (string | number | Uint8Array)[]): string;
+  /** Tells whether a record is as it was tagged. */
+  isTagged(fields: readonly (string | number | Uint8Array)[], tag: string): boolean;
+  /** @throws RecordDamaged, naming it as `record`, if a record is not as it was tagged. */
+  requireTagged(record: string, fields: readonly (string | number | Uint8Array)[], tag: string): void;
+  /** Verifies the audit log, and signs a checkpoint of it if it is valid. */
+  verifyAudit(
+    options?: Pick<AuditVerificationParts, "signal" | "onProgress" | "outside">,
+  ): Promise<AuditVerification>;
+  /** Verifies the signatures of checkpoints. */
+  readonly checkpointKey: PublicKey;
+  /** Calls back after each transaction of this program. @returns stops it */
+  onWrite(listener: () => void): () => void;
+  /** Reads something, or tells that the database can not be read now. @returns undefined then */
+  ifReachable<T>(read: () => Promise<T>): Promise<T | undefined>;
+  /** Lets what runs finish, signs a last checkpoint, and closes the database. */
+  close(): Promise<void>;
+}
+
+/** What a store is opened with. */
+export interface StoreOptions {
+  readonly location: DatabaseLocation;
+  readonly masterKey: MasterKeySource;
+  readonly provider: CryptoProvider;
+  readonly now?: () => Date;
+  /** Told of each transaction: how long it took from its turn to the disk, and how many calls shared it. */
+  readonly onCommit?: (durationMs: number, calls: number) => void;
+  /** "existing" refuses a store that is not there already. */
+  readonly mode?: OpenMode;
+  /** How much one owner may keep; as much as they want if left out. */
+  readonly quotas?: QuotaLimits;
+}
+
+/** Milliseconds from the first entry that no checkpoint covers to the checkpoint. */
+const checkpointAfterMs = 1000;
+
+/** Milliseconds between looks for idempotency keys that have expired. */
+const sweepMs = 60_000;
+
+/** Opens a store, and makes what is missing of it. @throws StorageError with a sentence for the operator */
+export async function openStore({
+  location,
+  masterKey,
+  provider,
+  now = () => new Date(),
+  onCommit = () => {},
+  mode = "create",
+  quotas = noLimits,
+}: StoreOptions): Promise<Store> {
+  const database = await openDatabase(location, mode);
+  try {
+    const { vault, keys } = await unlock(database, masterKey);
+    const signer = await openCheckpointSigner(database, vault, provider);
+    const chain = createAuditChain(database.writer, keys.audit);
+    // A log that is damaged already is told of by whoever writes or verifies.
+    await chain.readTrueHead(database.reader).catch(passUnlessCorrupt);
+    return createStore({ database, vault, keys, signer, chain, now, onCommit, quotas });
+  } catch (error) {
+    await database.close();
+    if (!(error instanceof StoreFailure)) throw error;
+    const why = messageOf(error.cause);
+    throw error.code === "CORRUPT"
+      ? notWhole(database.name, why)
+      : new StorageError(`the store ${database.name} can not be used: ${why}`);
+  }
+}
+
+function passUnlessCorrupt(error: unknown): void {
+  if (!(error instanceof StoreFailure && error.code === "CORRUPT")) throw error;
+}
+
+/** What a store is made of. */
+interface StoreParts extends Omit<Awaited<ReturnType<typeof unlock>>, "keyring"> {
+  readonly database: Database;
+  readonly signer: CheckpointSigner;
+  readonly chain: AuditChain;
+  readonly now: () => Date;
+  readonly onCommit: NonNullable<StoreOptions["onCommit"]>;
+  readonly quotas: QuotaLimits;
+}
+
+function createStore({ database, vault, keys, signer, chain, now, onCommit, quotas }: StoreParts): Store {
+  const { reader, writer, writeConnection } = database;
+  const listeners = new Set<() => void>();
+
+  const answers: Pick<WriteTransaction, "once" | "findAnswer" | "keepAnswer" | "requireRoom"> = {
+    requireRoom: (quota, owner, added) => requireRoom(writer, quotas, quota, owner, added),
+    async findAnswer(call, codec) {
+      const found = call && (await findAnswer(writer, keys.answers, call, now()));
+      return found && codec.decode(found);
+    },
+    async keepAnswer(call, codec, answer) {
+      const encoded = codec.encode(answer);
+      if (call && encoded) await keepAnswer(writer, keys.answers, call, encoded, now(), answers.requireRoom);
+    },
+    async once(call, codec, work) {
+      const before = await answers.findAnswer(call, codec);
+      if (before !== undefined) return before;
+      const answer = await work();
+      await answers.keepAnswer(call, codec, answer);
+      return answer;
+    },
+  };
+  let mustScrub = false;
+  /** Does not hold up whoever waits for the transaction; where it can not be done now, the next one does it. */
+  const scrub = (): void => {
+    mustScrub = false;
+    void writeConnection.scrub().then(
+      (isDone) => {
+        mustScrub ||= !isDone;
+      },
+      () => {},
+    );
+  };
+  /** One transaction, from its turn to the disk. */
+  const transact: Transact<WriteTransaction> = async (work, calls) => {
+    const startedMs = performance.now();
+    let hasEntries = false;
+    let hasErased = false;
+    try {
+      const [head] = await writeConnection.begin([chain.readHead]);
+      const pending = chain.start(head?.rows ?? [], now);
+      await work({
+        db: writer,
+        readSecret: (identity) => vault.read(writer, identity),
+        putSecret: (identity, secret) => vault.put(writer, identity, secret),
+        eraseSecret: (identity) => {
+          hasErased = true;
+          return vault.erase(writer, identity);
+        },
+        audit: pending.append,
+        audited: pending.list,
+        ...answers,
+      });
+      const last = pending.finish();
+      hasEntries = last.length > 0;
+      await writeConnection.commit(last).catch((error: unknown) => {
+        if (error instanceof StoreFailure) throw error;
+        // What is written last is the audit log's alone: if there is an entry already, somebody changed the log.
+        const isTaken = /unique|duplicate/i.test(messageOf(error));
+        throw new StoreFailure(isTaken ? "CORRUPT" : "UNAVAILABLE", error);
+      });
+      pending.committed();
+      if (hasErased || mustScrub) scrub();
+    } catch (error) {
+      await writeConnection.rollback();
+      throw error;
+    }
+    onCommit(performance.now() - startedMs, calls);
+    for (const listener of listeners) listener();
+    if (hasEntries) checkpointer.entriesWritten();
+  };
+  const group = createGroupCommit(transact, (error) => error instanceof StoreFailure);
+  /** Refuses a new idempotency key before anything is computed for it, unless an expired one makes room. */
+  const requireRoomForKey = async ({ userId }: OnceCall): Promise<void> => {
+    try {
+      await requireRoom(reader, quotas, onceQuota, userId);
+    } catch (error) {
+      if (!(error instanceof QuotaExceeded && (await hasExpired(reader, now())))) throw error;
+    }
+  };
+  const stopSweeping = repeat(sweepMs, async () => {
+    while (await hasExpired(reader, now())) await group.run(({ db }) => removeExpired(db, now()));
+  });
+  const checkpointer = createCheckpointer(() => chain.readTrueHead(reader), signer, group.run, now);
+
+  const store: Store = {
+    reader,
+    write: group.run,
+    batch: group.batch,
+    checkpointKey: signer.publicKey,
+    async findAnswer(call, codec) {
+      const found = call && (await findAnswer(reader, keys.answers, call, now()));
+      return found && codec.decode(found);
+    },
+    requireRoom: (quota, owner, added) => requireRoom(reader, quotas, quota, owner, added),
+    async writeOnce(call, codec, work) {
+      const before = await store.findAnswer(call, codec);
+      if (before !== undefined) return before;
+      if (call !== undefined) await requireRoomForKey(call);
+      return group.run((transaction) => transaction.once(call, codec, () => work(transaction)));
+    },
+    async once(call, codec, work) {
+      const before = await store.findAnswer(call, codec);
+      if (before !== undefined) return before;
+      if (call !== undefined) await requireRoomForKey(call);
+      try {
+        return await work((change) =>
+          group.run((transaction) => transaction.once(call, codec, () => change(transaction))),
+        );
+      } catch (error) {
+        if (call === undefined || error instanceof StoreFailure) throw error;
+        // Another call with this key may have been first, and changed what this one then met.
+        const meanwhile = await store.findAnswer(call, codec);
+        if (meanwhile !== undefined) return meanwhile;
+        throw error;
+      }
+    },
+    readSecret: (identity) => vault.read(reader, identity),
+    tagRecord: (fields) => tagRecord(keys.records, fields),
+    isTagged: (fields, tag) => equalTags(tag, tagRecord(keys.records, fields)),
+    requireTagged(record, fields, tag) {
+      if (!store.isTagged(fields, tag)) throw new RecordDamaged(record);
+    },
+    async verifyAudit(options) {
+      const found = await verifyAuditLog({
+        db: reader,
+        tagKey: keys.audit,
+        verifyCheckpoint: signer.verify,
+        seen: chain.newestSeen(),
+        ...options,
+      });
+      if (!found.valid || found.entries === 0 || found.checkpoint?.entryHash === found.head) return found;
+      // What was just verified can be vouched for.
+      const checkpoint = await signer.sign({ sequence: found.entries, entryHash: found.head }, now());
+      // Whoever asked can keep it, also while the store can not.
+      await group.run(({ db }) => keepCheckpoint(db, checkpoint)).catch(() => {});
+      return { ...found, checkpoint };
+    },
+    onWrite(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    async ifReachable(read) {
+      try {
+        return await read();
+      } catch (error) {
+        if (error instanceof StoreFailure) return undefined;
+        throw error;
+      }
+    },
+    async close() {
+      stopSweeping();
+      await group.drain();
+      await checkpointer.close();
+      await group.drain();
+      await database.close();
+    },
+  };
+  return store;
+}
+
+/** Signs a checkpoint some time after entries were written, and at the end. */
+function createCheckpointer(
+  readTrueHead: () => Promise<AuditHead>,
+  signer: CheckpointSigner,
+  write: Store["write"],
+  now: () => Date,
+) {
+  let timer: NodeJS.Timeout | undefined;
+  let signing: Promise<void> = Promise.resolve();
+  const sign = async (): Promise<void> => {
+    const head = await readTrueHead();
+    if (head.sequence === 0) return;
+    const checkpoint = await signer.sign(head, now());
+    await write(({ db }) => keepCheckpoint(db, checkpoint));
+  };
+  const schedule = (): void => {
+    timer = setTimeout(() => {
+      timer = undefined;
+      // A store that can not be written now will be written again, and then signed.
+      signing = sign().catch(() => {});
+    }, checkpointAfterMs);
+    timer.unref();
+  };
+  return {
+    entriesWritten(): void {
+      if (timer === undefined) schedule();
+    },
+    async close(): Promise<void> {
+      const wasDue = timer !== undefined;
+      clearTimeout(timer);
+      await signing;
+      if (wasDue) await sign().catch(() => {});
+    },
+  };
+}

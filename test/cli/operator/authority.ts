@@ -1,0 +1,87 @@
+/** Data directories with a CA, as `ca init` and `ca issue` make them. */
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { readdirSync, readFileSync, utimesSync } from "node:fs";
+import { join } from "node:path";
+import { expect, vi } from "vitest";
+import { readCommandLine } from "../../../src/cli/operator/commands.ts";
+import { readConfig } from "../../../src/config.ts";
+import { sqliteIn } from "../../../src/database/database.ts";
+import { masterKeyIn } from "../../../src/secrets/master-key.ts";
+import { makeTemporaryDirectory } from "../../temporary-directory.ts";
+
+export const authorityFiles = ["ca-mldsa.crt", "ca-mldsa.key", "ca.crt", "ca.key"];
+export const gatewayFiles = ["gateway-mldsa.crt", "gateway-mldsa.key", "gateway.crt", "gateway.key"];
+/** Names of a certificate and its key, without their endings, for each algorithm. */
+export const kinds = [
+  { algorithm: "ECDSA-P256", ca: "ca", gateway: "gateway" },
+  { algorithm: "ML-DSA-65", ca: "ca-mldsa", gateway: "gateway-mldsa" },
+] as const;
+
+/** Runs a command in this process, where it takes less time, and gives what it prints. */
+export async function qsp(dataDir: string, ...args: string[]): Promise<string> {
+  const line = readCommandLine([...args, "--data-dir", dataDir]);
+  if (line === undefined) throw new Error("no command");
+  const config = readConfig(line.flags, {});
+  return printed(() =>
+    line.command.run({
+      operands: line.operands,
+      config,
+      location: sqliteIn(dataDir),
+      masterKey: masterKeyIn(dataDir),
+    }),
+  );
+}
+
+export async function printed(act: () => Promise<number>): Promise<string> {
+  let text = "";
+  const spy = vi.spyOn(process.stdout, "write").mockImplementation((chunk) => {
+    text += chunk;
+    return true;
+  });
+  try {
+    expect(await act()).toBe(0);
+  } finally {
+    spy.mockRestore();
+  }
+  return text;
+}
+
+/** A data directory with a CA. */
+export async function makeAuthority(name = "data"): Promise<string> {
+  const dataDir = join(makeTemporaryDirectory(), name);
+  await qsp(dataDir, "ca", "init");
+  return dataDir;
+}
+
+/** A data directory with a CA and what a gateway shows. */
+export async function makeGateway(...args: string[]): Promise<string> {
+  const dataDir = await makeAuthority();
+  await qsp(dataDir, "ca", "issue", ...(args.length > 0 ? args : ["localhost", "127.0.0.1"]));
+  return dataDir;
+}
+
+export const fileIn = (dataDir: string, file: string): string => join(dataDir, "tls", file);
+export const textOf = (dataDir: string, file: string): string => readFileSync(fileIn(dataDir, file), "utf8");
+export const certificateIn = (dataDir: string, name: string): X509Certificate =>
+  new X509Certificate(textOf(dataDir, `${name}.crt`));
+export const keyIn = (dataDir: string, name: string) => createPrivateKey(textOf(dataDir, `${name}.key`));
+/** Tells whether a certificate and the key beside it belong together. */
+export const isPair = (dataDir: string, name: string): boolean =>
+  certificateIn(dataDir, name).checkPrivateKey(keyIn(dataDir, name));
+
+/** All that is in the directory, by name. */
+export function contentOf(dataDir: string): Readonly<Record<string, string>> {
+  const names = readdirSync(join(dataDir, "tls"), { recursive: true, withFileTypes: true });
+  return Object.fromEntries(
+    names.map((entry) => {
+      const path = join(entry.parentPath, entry.name);
+      return [path, entry.isFile() ? readFileSync(path, "utf8") : "a directory"];
+    }),
+  );
+}
+
+/** Makes a draft look like one of a run that was killed some time ago. */
+export function makeOld(path: string): void {
+  const longAgo = new Date(Date.now() - 3_600_000);
+  utimesSync(path, longAgo, longAgo);
+}

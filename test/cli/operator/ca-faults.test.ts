@@ -1,0 +1,125 @@
+/** What `ca init` and `ca issue` leave when the disk fails them, or when they are killed: strace does both. */
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { isMissing, run } from "../../interop/tools.ts";
+import { makeTemporaryDirectory } from "../../temporary-directory.ts";
+import {
+  authorityFiles,
+  contentOf,
+  fileIn,
+  gatewayFiles,
+  isPair,
+  kinds,
+  makeAuthority,
+  makeGateway,
+  makeOld,
+  qsp,
+} from "./authority.ts";
+
+const main = join(import.meta.dirname, "../../../src/main.ts");
+const timeout = 60_000;
+
+/**
+ * Runs a command in which something happens to a call of the system.
+ *
+ * @param fault as strace has it, such as "rename:error=EIO:when=2"
+ */
+function runWith(fault: string, ...args: string[]) {
+  // Which of the three a system has for it differs; "?" is for those it does not have.
+  const renames = "?rename,?renameat,?renameat2";
+  const injected = fault.replace(/^rename/, renames);
+  const log = join(makeTemporaryDirectory(), "trace");
+  const flags = ["-f", "-q", "-o", log, "-e", `trace=fsync,${renames}`];
+  const strace = [...flags, "-e", `inject=${injected}`, process.execPath, main];
+  return run("sh", ["-c", 'strace "$@"; exit $?', "sh", ...strace, ...args]);
+}
+
+const title = isMissing("strace") ? "needs strace, which is not installed" : "that meets a fault";
+
+describe.skipIf(isMissing("strace"))(`ca issue ${title}`, { timeout }, () => {
+  it.each(["1", "2", "3", "4"])("puts the old files back when rename %s of 4 fails", async (when) => {
+    const dataDir = await makeGateway();
+    const before = contentOf(dataDir);
+    const args = ["ca", "issue", "localhost", "--data-dir", dataDir];
+    expect(await runWith(`rename:error=EIO:when=${when}`, ...args)).toEqual({
+      code: 2,
+      stdout: "",
+      stderr: expect.stringMatching(/^qsp: [^\n]* can not be written: EIO[^\n]*\n$/),
+    });
+    expect(contentOf(dataDir)).toEqual(before);
+  });
+
+  it("leaves no file of a first certificate when the last rename fails", async () => {
+    const dataDir = await makeAuthority();
+    const before = contentOf(dataDir);
+    const args = ["ca", "issue", "localhost", "--data-dir", dataDir];
+    expect((await runWith("rename:error=EIO:when=4", ...args)).code).toBe(2);
+    expect(contentOf(dataDir)).toEqual(before);
+  });
+
+  it("leaves the old files when the disk is full", async () => {
+    const dataDir = await makeGateway();
+    const before = contentOf(dataDir);
+    // The first file that is synced is a draft.
+    const args = ["ca", "issue", "localhost", "--data-dir", dataDir];
+    expect((await runWith("fsync:error=ENOSPC:when=1", ...args)).code).toBe(2);
+    expect(contentOf(dataDir)).toEqual(before);
+  });
+
+  it("leaves the old pairs when it is killed before the first rename, and goes on the next time", async () => {
+    const dataDir = await makeGateway();
+    const before = contentOf(dataDir);
+    await runWith("rename:signal=KILL:when=1", "ca", "issue", "localhost", "--data-dir", dataDir);
+    expect(existsSync(fileIn(dataDir, "gateway.draft"))).toBe(true);
+    expect(contentOf(dataDir)).toMatchObject(before);
+
+    makeOld(fileIn(dataDir, "gateway.draft"));
+    await qsp(dataDir, "ca", "issue", "localhost");
+    expect(readdirSync(join(dataDir, "tls")).sort()).toEqual([...authorityFiles, ...gatewayFiles]);
+  });
+
+  it("is made good by the next when it is killed between a key and its certificate", async () => {
+    const dataDir = await makeGateway();
+    await runWith("rename:signal=KILL:when=2", "ca", "issue", "localhost", "--data-dir", dataDir);
+    expect(kinds.map(({ gateway }) => isPair(dataDir, gateway))).toEqual([false, true]);
+
+    makeOld(fileIn(dataDir, "gateway.draft"));
+    await qsp(dataDir, "ca", "issue", "localhost");
+    expect(kinds.map(({ gateway }) => isPair(dataDir, gateway))).toEqual([true, true]);
+  });
+});
+
+describe.skipIf(isMissing("strace"))(`ca init ${title}`, { timeout }, () => {
+  it("leaves nothing when the rename fails", async () => {
+    const dataDir = makeTemporaryDirectory();
+    expect((await runWith("rename:error=EIO:when=1", "ca", "init", "--data-dir", dataDir)).code).toBe(2);
+    expect(readdirSync(dataDir)).toEqual([]);
+  });
+
+  it("leaves no CA when it is killed, and makes one the next time", async () => {
+    const dataDir = makeTemporaryDirectory();
+    await runWith("rename:signal=KILL:when=1", "ca", "init", "--data-dir", dataDir);
+    expect(readdirSync(dataDir)).toEqual(["tls.draft"]);
+
+    makeOld(join(dataDir, "tls.draft"));
+    await qsp(dataDir, "ca", "init");
+    expect(readdirSync(dataDir)).toEqual(["tls"]);
+    expect(kinds.map(({ ca }) => isPair(dataDir, ca))).toEqual([true, true]);
+  });
+
+  it("makes no second CA where another run was faster", async () => {
+    const dataDir = makeTemporaryDirectory();
+    mkdirSync(join(dataDir, "tls"));
+    // What rename says of a directory that was filled in the meantime.
+    const { code, stdout } = await runWith(
+      "rename:error=ENOTEMPTY:when=1",
+      "ca",
+      "init",
+      "--data-dir",
+      dataDir,
+    );
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(readdirSync(dataDir)).toEqual(["tls"]);
+  });
+});

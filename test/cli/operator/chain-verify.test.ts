@@ -1,0 +1,64 @@
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, it } from "vitest";
+import { sqliteIn } from "../../../src/database/database.ts";
+import { runToEnd, startServer } from "../../interop/start-server.ts";
+import { makeTemporaryDirectory } from "../../temporary-directory.ts";
+
+const timeout = 60_000;
+
+/** Appends blocks over REST. */
+async function addBlocks(url: string, count: number): Promise<void> {
+  const post = async (path: string, body: unknown): Promise<void> => {
+    const headers = { "content-type": "application/json" };
+    const answer = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
+    expect(answer.status).toBe(200);
+  };
+  await post("/api/blockchain/register-node", {});
+  for (let i = 0; i < count; i += 1) await post("/api/blockchain/add-block", { data: "aGVsbG8=" });
+}
+
+function change(dataDir: string, sql: string): void {
+  const location = sqliteIn(dataDir);
+  if (location.kind !== "sqlite") throw new Error("the chain is in SQLite");
+  const database = new DatabaseSync(location.path);
+  database.exec(sql);
+  database.close();
+}
+
+describe("chain verify", { timeout }, () => {
+  it("says that a chain is valid and how long it is, while a server runs on it", async () => {
+    const dataDir = makeTemporaryDirectory();
+    const server = await startServer({ dataDir });
+    await addBlocks(server.url, 3);
+    const exit = await runToEnd(["chain", "verify", "--data-dir", dataDir]);
+    expect(exit).toMatchObject({
+      code: 0,
+      stdout: "The chain is valid: 4 blocks.\n",
+      stderr: expect.stringContaining("4 of 4 blocks verified"),
+    });
+    await server.stop();
+  });
+
+  it.each([
+    ["SIGNATURE", "update blockchain_blocks set signature = zeroblob(3309) where block_index = 2"],
+    ["HASH", "update blockchain_blocks set data = x'00' where block_index = 2"],
+    ["LINK", "update blockchain_blocks set prev_hash = block_hash where block_index = 2"],
+    ["INDEX", "delete from blockchain_blocks where block_index = 2"],
+  ])("ends with 1 and names the first bad block and why: %s", async (reason, sql) => {
+    const dataDir = makeTemporaryDirectory();
+    const server = await startServer({ dataDir });
+    await addBlocks(server.url, 3);
+    await server.stop();
+    change(dataDir, sql);
+    const { code, stdout } = await runToEnd(["chain", "verify", "--data-dir", dataDir]);
+    expect({ code, stdout }).toEqual({
+      code: 1,
+      stdout: expect.stringMatching(new RegExp(`^The chain is broken at block 2: ${reason}, .*\\n$`)),
+    });
+  });
+
+  it("refuses a data directory without a store", async () => {
+    const { code, stderr } = await runToEnd(["chain", "verify", "--data-dir", makeTemporaryDirectory()]);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("there is no store") });
+  });
+});

@@ -1,0 +1,113 @@
+/** Runs the operator's commands as an operator does: as a program of their own, with a pipe or at a terminal. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { onTestFinished } from "vitest";
+import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { type RunningServer, startServer } from "../../interop/start-server.ts";
+import { type Result, run } from "../../interop/tools.ts";
+import type { Place } from "../../storage/on-both.ts";
+
+export const main = join(import.meta.dirname, "../../../src/main.ts");
+
+/** Runs a command to its end. @param input its standard input */
+export function runCommand(
+  place: Pick<Place, "settings">,
+  words: readonly string[],
+  input = "",
+): Promise<Result> {
+  return run(process.execPath, [main, ...words, ...place.settings], input);
+}
+
+/** Somebody at a terminal. */
+export interface Terminal {
+  readonly process: ChildProcess;
+  /** All that the terminal shows, what is typed among it if it is echoed. */
+  shown(): string;
+  /** Types, once the terminal shows something; "\r" is the key Enter. */
+  typeAfter(prompt: string, keys: string): Promise<void>;
+  /** The exit code. */
+  readonly ended: Promise<number | null>;
+}
+
+/** A terminal of its own for a program: it passes on what is typed, and what the program and the terminal show. */
+const pty = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+
+/** Runs a program at a terminal, with Python's module `pty`. */
+export function runAtTerminal(program: string, args: readonly string[]): Terminal {
+  const child = spawn("python3", ["-c", pty, program, ...args], { stdio: ["pipe", "pipe", "pipe"] });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  let text = "";
+  const take = (chunk: Buffer): void => {
+    text += chunk;
+    child.emit("shown");
+  };
+  child.stdout.on("data", take);
+  child.stderr.on("data", take);
+  const ended = once(child, "close").then(([code]) => {
+    child.emit("shown");
+    return code as number | null;
+  });
+  let typedUpTo = 0;
+  return {
+    process: child,
+    shown: () => text,
+    async typeAfter(prompt, keys) {
+      for (;;) {
+        const at = text.indexOf(prompt, typedUpTo);
+        if (at >= 0) {
+          typedUpTo = at + prompt.length;
+          break;
+        }
+        if (child.exitCode !== null) throw new Error(`it ended before "${prompt}": ${text}`);
+        await once(child, "shown");
+      }
+      child.stdin.write(keys);
+    },
+    ended,
+  };
+}
+
+/** Runs a command at a terminal. */
+export function runCommandAtTerminal(place: Pick<Place, "settings">, ...words: string[]): Terminal {
+  return runAtTerminal(process.execPath, [main, ...words, ...place.settings]);
+}
+
+/** A server with `--auth token`, and calls to it. */
+export interface TokenServer extends RunningServer {
+  logIn(username: string, password: string): Promise<string>;
+  /** Makes a call that wants a token. @returns whose the token is */
+  useToken(token: string): Promise<string>;
+  /** The identifiers of the keys that verify tokens, as the server lists them. */
+  listKeyIds(): Promise<string[]>;
+}
+
+/** Starts the program with `--auth token` on a place; many can run on one. */
+export async function startTokenServer(
+  { directory, settings }: Pick<Place, "directory" | "settings">,
+  ...args: string[]
+): Promise<TokenServer> {
+  const flags = ["--auth", "token", "--max-calls-per-second", "0", "--max-queue-ms", "60000", ...args];
+  const server = await startServer({ dataDir: directory, args: [...settings, ...flags] });
+  onTestFinished(async () => void (await server.stop("SIGKILL")));
+  const sessionManager = new Http2SessionManager(server.url);
+  onTestFinished(() => sessionManager.abort());
+  const transport = createGrpcTransport({ baseUrl: server.url, sessionManager });
+  const tokens = createClient(TokenService, transport);
+  return {
+    ...server,
+    logIn: async (username, password) => (await tokens.issueToken({ username, password })).token,
+    useToken: async (token) => {
+      const headers = { authorization: `Bearer ${token}` };
+      return (await tokens.getSecureData({}, { headers })).subject;
+    },
+    listKeyIds: async () => (await tokens.getJwks({})).keys.map(({ kid }) => kid),
+  };
+}
+
+/** The identifier of the key that signed a token. */
+export function keyIdOf(token: string): string {
+  return JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString()).kid;
+}

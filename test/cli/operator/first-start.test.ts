@@ -1,0 +1,82 @@
+/** What a start says beside that it is ready. */
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { runToEnd, startServer } from "../../interop/start-server.ts";
+import { describePostgres } from "../../postgres/shared.ts";
+import { makePostgresPlace, type Place } from "../../storage/on-both.ts";
+import { makeTemporaryDirectory } from "../../temporary-directory.ts";
+
+const timeout = 60_000;
+const password = "correct-horse-battery-staple";
+
+describe("a first start", { timeout }, () => {
+  it("says that it made a store and a master key, and where; the next start does not", async () => {
+    const dataDir = makeTemporaryDirectory();
+    const [first, second] = [await startAndStop(dataDir), await startAndStop(dataDir)];
+    expect(madeLines(first.stdout)).toEqual([
+      `Made a new store, ${join(dataDir, "qsp.db")}.`,
+      `Made a new master key, ${join(dataDir, "master.key")}: keep a copy of it apart from the store.`,
+    ]);
+    expect(madeLines(second.stdout)).toEqual([]);
+  });
+
+  it("says nothing of a master key that the operator gave", async () => {
+    const { stdout } = await startAndStop(makeTemporaryDirectory(), [], { QSP_MASTER_KEY: "0f".repeat(32) });
+    expect(madeLines(stdout)).toEqual([expect.stringContaining("Made a new store")]);
+  });
+});
+
+describePostgres("the password of a database", () => {
+  it("is warned of, and not repeated, if it is in a flag of a server", { timeout }, async () => {
+    const { directory, url } = withPassword(await makePostgresPlace());
+    const { stderr } = await startAndStop(directory, ["--database-url", url]);
+    const levels = logOf(stderr).map(({ level, msg }) => [level, msg]);
+    expect(levels).toContainEqual([40, expect.stringContaining("QSP_DATABASE_URL")]);
+    expect(stderr).not.toContain(password);
+  });
+
+  it("is warned of, and not repeated, if it is in a flag of a command", { timeout }, async () => {
+    const place = await makePostgresPlace();
+    await (await place.open()).close();
+    const { directory, url } = withPassword(place);
+    const list = ["user", "list", "--data-dir", directory];
+    for (const flags of [["--database-url", url], [`--database-url=${url}`]])
+      expect(await runToEnd([...list, ...flags])).toMatchObject({
+        code: 0,
+        stderr: expect.stringMatching(/^qsp: warning: [^\n]*QSP_DATABASE_URL[^\n]*\n$/),
+      });
+    expect(
+      (await runToEnd([...list, "--database-url", databaseUrlOf(place)], { PGPASSWORD: password })).stderr,
+    ).toBe("");
+    expect((await runToEnd(list, { QSP_DATABASE_URL: url })).stderr).toBe("");
+  });
+});
+
+async function startAndStop(dataDir: string, args: readonly string[] = [], env = {}) {
+  return (await startServer({ dataDir, args, env })).stop();
+}
+
+function withPassword(place: Place) {
+  const url = new URL(databaseUrlOf(place));
+  url.password = password;
+  return { directory: place.directory, url: url.href };
+}
+
+function databaseUrlOf({ location }: Place): string {
+  if (location.kind !== "postgres") throw new Error("SQLite has no URL");
+  return location.url;
+}
+
+function madeLines(stdout: string): string[] {
+  return stdout.split("\n").filter((line) => line.startsWith("Made "));
+}
+
+/** What a start logged about passwords. */
+function logOf(stderr: string): { level: number; msg: string }[] {
+  const lines = stderr
+    .trim()
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
+  return lines.filter(({ msg }) => msg.includes("password"));
+}

@@ -1,0 +1,99 @@
+/** What an operator is told of a store that is there and can not be used: one sentence, and exit code 2. */
+import { randomBytes } from "node:crypto";
+import { chmodSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { type Exit, runToEnd } from "../../interop/start-server.ts";
+import { describePostgres } from "../../postgres/shared.ts";
+import { describeStores, makePostgresPlace, makeSqlitePlace, type Place } from "../../storage/on-both.ts";
+import { makeTemporaryDirectory } from "../../temporary-directory.ts";
+
+const timeout = 60_000;
+const serve = ["--port", "0"];
+
+describeStores("a store without one of its tables", (makePlace) => {
+  it.each([
+    { name: "audit verify", words: ["audit", "verify"], table: "audit_entries" },
+    { name: "user list", words: ["user", "list"], table: "users" },
+    {
+      name: "backup",
+      words: [
+        "backup",
+        join(
+          makeTemporaryDirectory(() => {}),
+          "file",
+        ),
+      ],
+      table: "wallets",
+    },
+    { name: "a start", words: serve, table: "sealed_secrets" },
+  ])("is not whole, says $name", async ({ words, table }) => {
+    const place = await makeUsed(await makePlace());
+    await place.query(`drop table ${table}`);
+    expectRefused(await runToEnd([...words, ...place.settings]), /is not whole: .*restore a back-up/);
+  });
+});
+
+describe("a store that can not be reached", { timeout }, () => {
+  it("is not said to be missing where the data directory is a file", async () => {
+    const dataDir = join(makeTemporaryDirectory(), "file");
+    writeFileSync(dataDir, "");
+    expectRefused(await runToEnd(["audit", "verify", "--data-dir", dataDir]), /can not be read: ENOTDIR/);
+  });
+
+  it.skipIf(process.getuid?.() === 0)("is not said to be missing where others may not look", async () => {
+    const place = await makeUsed(await makeSqlitePlace());
+    chmodSync(place.directory, 0);
+    const exit = await runToEnd(["audit", "verify", ...place.settings]);
+    chmodSync(place.directory, 0o700);
+    expectRefused(exit, /can not be read: EACCES/);
+  });
+});
+
+describePostgres("a role of PostgreSQL", () => {
+  it.each([0, 1, 2])(
+    "that may connect %i times is told when these are too few",
+    { timeout },
+    async (limit) => {
+      const place = await makePostgresPlace();
+      const { settings, role } = await withRole(place);
+      await place.query(
+        `alter database ${new URL(settings.at(-1) ?? "").pathname.slice(1)} owner to ${role}`,
+      );
+      await place.query(`alter role ${role} connection limit ${limit}`);
+      expectRefused(await runToEnd([...serve, ...settings]), /too many connections for role/);
+    },
+  );
+
+  it("that may not write to the schema is told so", { timeout }, async () => {
+    const place = await makePostgresPlace();
+    const { settings } = await withRole(place);
+    expectRefused(await runToEnd([...serve, ...settings]), /permission denied for schema public/);
+  });
+});
+
+/** Leaves a store that was used. */
+async function makeUsed(place: Place): Promise<Place> {
+  await (await place.open()).close();
+  return place;
+}
+
+/** Makes a role that may log in, and the settings that a program needs to be that. */
+async function withRole({ query, location, directory }: Place) {
+  if (location.kind !== "postgres") throw new Error("only PostgreSQL has roles");
+  const url = new URL(location.url);
+  const role = `role_${randomBytes(8).toString("hex")}`;
+  url.username = role;
+  await query(`create role ${role} login`);
+  return { settings: ["--data-dir", directory, "--database-url", url.href], role };
+}
+
+function expectRefused({ code, stdout, stderr }: Exit, sentence: RegExp): void {
+  const lines = stderr.split("\n").filter((line) => !/ of .* (rows|entries) /.test(line));
+  expect({ code, stdout, lines }).toEqual({
+    code: 2,
+    stdout: "",
+    lines: [expect.stringMatching(sentence), ""],
+  });
+  expect(lines[0]).toMatch(/^qsp: /);
+}

@@ -1,0 +1,115 @@
+import { expect, it } from "vitest";
+import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import { everybody } from "../../../src/records/ownership.ts";
+import { createKey } from "../../../src/services/kms/create.ts";
+import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
+import { destroyKey } from "../../../src/services/kms/rotate.ts";
+import { createKmsStore } from "../../../src/services/kms/store.ts";
+import { runToEnd } from "../../interop/start-server.ts";
+import { describeStores, type Place } from "../../storage/on-both.ts";
+
+const verify = ({ settings }: Place) => runToEnd(["store", "verify", ...settings]);
+
+/** Makes three keys, and destroys the last; gives their keyIds. */
+async function makeKeys(place: Place): Promise<[string, string, string]> {
+  const store = await place.open();
+  const provider = await createCryptoProvider("openssl");
+  const keys = createKmsStore(store);
+  const cache = createKeyCache({ provider, keys });
+  const parts = { provider, store, keys, cache, now: () => new Date() };
+  const make = async (algorithm: string): Promise<string> => {
+    const order = { alias: "", algorithm, usage: "", viewer: everybody, once: undefined };
+    return (await createKey(parts, order)).keyId;
+  };
+  const made: [string, string, string] = [
+    await make("ML-DSA-44"),
+    await make("ML-KEM-512"),
+    await make("ML-DSA-44"),
+  ];
+  const { signal } = new AbortController();
+  await destroyKey(parts, { keyId: made[2], viewer: everybody, signal, once: undefined });
+  await cache.close();
+  await store.close();
+  await provider.close();
+  return made;
+}
+
+const secretOf = (keyId: string) => `kms_keys/${keyId}/secret-key`;
+
+describeStores("qsp store verify", (makePlace) => {
+  it("ends with 0 and one sentence when all is as it was written", async () => {
+    const place = await makePlace();
+    await makeKeys(place);
+    const { code, stdout } = await verify(place);
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      // Two of the keys, the root key, and the one that signs the audit log.
+      stdout: "The store is whole: 4 secrets and 3 keys are as they were written.\n",
+    });
+  });
+
+  it.each<[what: string, sql: string, operand: (keyIds: string[]) => unknown, said: RegExp]>([
+    [
+      "its record was changed",
+      "update kms_keys set alias = 'other' where key_id = $1",
+      ([first]) => first,
+      /record is not as it was written/,
+    ],
+    [
+      "its record was deleted",
+      "delete from kms_keys where key_id = $1",
+      ([first]) => first,
+      /record is missing/,
+    ],
+    [
+      "its state was changed",
+      "update kms_keys set key_state = 'ACTIVE' where key_id = $1",
+      ([, , destroyed]) => destroyed,
+      /says ACTIVE, the audit log DESTROYED/,
+    ],
+    [
+      "its secret half was deleted",
+      "delete from sealed_secrets where identity = $1",
+      ([, second = ""]) => secretOf(second),
+      /secret half is missing/,
+    ],
+  ])("ends with 1 and names the key: %s", async (_what, sql, operand, said) => {
+    const place = await makePlace();
+    const keyIds = await makeKeys(place);
+    await place.query(sql, [String(operand(keyIds))]);
+    const { code, stdout } = await verify(place);
+    const [fault = "", summary] = stdout.split("\n");
+    expect(code).toBe(1);
+    expect(fault).toMatch(said);
+    expect(keyIds.some((keyId) => fault.includes(keyId))).toBe(true);
+    expect(summary).toMatch(/not whole: 1 fault /);
+  });
+
+  it("ends with 1 and names the secret and its key when the sealed half is that of another key", async () => {
+    const place = await makePlace();
+    const [first, second] = await makeKeys(place);
+    await place.query(
+      `update sealed_secrets set ciphertext = (select ciphertext from sealed_secrets where identity = $2)
+       where identity = $1`,
+      [secretOf(first), secretOf(second)],
+    );
+    const { code, stdout } = await verify(place);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(new RegExp(`secret ${secretOf(first)} does not open`));
+    expect(stdout).toMatch(new RegExp(`key ${first} is damaged: its secret half is not as it was written`));
+  });
+
+  it("names twenty faults, and says of the others how many they are", async () => {
+    const place = await makePlace();
+    const [first] = await makeKeys(place);
+    for (let i = 0; i < 30; i += 1)
+      await place.query(
+        `insert into sealed_secrets select identity || '${i}', master_key_id, wrapped_data_key, ciphertext
+         from sealed_secrets where identity = $1`,
+        [secretOf(first)],
+      );
+    const { code, stdout } = await verify(place);
+    const lines = stdout.trimEnd().split("\n");
+    expect([code, lines.length, lines.at(-2)]).toEqual([1, 22, "… and 10 more."]);
+  });
+});

@@ -1,0 +1,351 @@
+/** qsp user add, passwd, remove and list: who may log in, and from when on no more. */
+
+import { scryptSync } from "node:crypto";
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, it } from "vitest";
+import { createUserStore, type UserRole } from "../../../src/identity/users.ts";
+import { hashCheaply } from "../../access/access-server.ts";
+import { isMissing } from "../../interop/tools.ts";
+import { refusal } from "../../refusal.ts";
+import { describeStores, type MakePlace, type Place } from "../../storage/on-both.ts";
+import { makeTemporaryDirectory } from "../../temporary-directory.ts";
+import { main, runAtTerminal, runCommand, runCommandAtTerminal, startTokenServer } from "./command-line.ts";
+
+const timeout = 60_000;
+const password = "correct horse battery staple";
+const otherPassword = "incorrect horse battery";
+const revoked = { code: "Unauthenticated", reason: "TOKEN_REVOKED" };
+const failed = { code: "Unauthenticated", reason: "LOGIN_FAILED" };
+
+/** Adds a user without a program of its own, with a hash that is made in no time. */
+async function seedUser(place: Place, name: string, role: UserRole = "user"): Promise<void> {
+  const store = await place.open();
+  const added = await createUserStore(store).add(
+    { name, role, passwordHash: hashCheaply(password) },
+    new Date(),
+  );
+  expect(added).toBe(true);
+  await store.close();
+}
+
+/** The users as the database has them. */
+const rowsOf = (place: Place) => place.query("select * from users order by name");
+
+/** A place for tests that need no certain database. */
+function makeSettings() {
+  const directory = makeTemporaryDirectory();
+  return { directory, settings: ["--data-dir", directory] };
+}
+
+/** How many may log in on a store in SQLite. */
+function countUsers({ directory }: { readonly directory: string }): number {
+  const database = new DatabaseSync(join(directory, "qsp.db"), { readOnly: true });
+  try {
+    return Number(database.prepare("select count(*) as count from users").get()?.count);
+  } finally {
+    database.close();
+  }
+}
+
+/** What a command prints that refuses: one sentence, and nothing on standard output. */
+const refused = { code: 2, stdout: "", stderr: expect.stringMatching(/^qsp: [^\n]+\n$/) };
+
+describeStores("the commands about users", (makePlace: MakePlace) => {
+  it("add users with a role, who log in on a server that runs, and list all by their names", async () => {
+    const place = await makePlace();
+    const server = await startTokenServer(place);
+    await seedUser(place, "zoe", "admin");
+    const added = await runCommand(place, ["user", "add", "ada"], `${password}\n`);
+    expect(added).toEqual({ code: 0, stdout: "ada may log in, as user.\n", stderr: "" });
+    const other = await runCommand(place, ["user", "add", "eve", "auditor"], `${password}\n`);
+    expect(other.stdout).toBe("eve may log in, as auditor.\n");
+    expect(await server.useToken(await server.logIn("ada", password))).toBe("ada");
+    const { code, stdout } = await runCommand(place, ["user", "list"]);
+    expect(code).toBe(0);
+    expect(stdout.split("\n").map((line) => line.split(/\s+/).slice(0, 3).join(" "))).toEqual([
+      "ada user since",
+      "eve auditor since",
+      "zoe admin since",
+      "",
+    ]);
+    expect(stdout).not.toContain("scrypt");
+  });
+
+  it("remove a user, and end the tokens at once, on every server on the store", async () => {
+    const place = await makePlace();
+    const [one, two] = [await startTokenServer(place), await startTokenServer(place)];
+    await seedUser(place, "ada");
+    await seedUser(place, "bob");
+    const tokens = [await one.logIn("ada", password), await two.logIn("ada", password)];
+    const spared = await one.logIn("bob", password);
+    for (const server of [one, two])
+      for (const token of tokens) expect(await server.useToken(token)).toBe("ada");
+    expect(await runCommand(place, ["user", "remove", "ada"])).toMatchObject({ code: 0, stderr: "" });
+    for (const server of [one, two]) {
+      for (const token of tokens) expect(await refusal(server.useToken(token))).toEqual(revoked);
+      expect(await refusal(server.logIn("ada", password))).toEqual(failed);
+      expect(await server.useToken(spared)).toBe("bob");
+    }
+    expect((await rowsOf(place)).map(({ name }) => name)).toEqual(["bob"]);
+  });
+
+  it("do not give the tokens of one who was removed to one who is added under the same name", async () => {
+    const place = await makePlace();
+    const server = await startTokenServer(place);
+    await seedUser(place, "ada");
+    const token = await server.logIn("ada", password);
+    await runCommand(place, ["user", "remove", "ada"]);
+    await seedUser(place, "ada");
+    expect(await refusal(server.useToken(token))).toEqual(revoked);
+    expect(await server.useToken(await server.logIn("ada", password))).toBe("ada");
+  });
+
+  it("change a password, end the tokens at once on every server, and leave the role", async () => {
+    const place = await makePlace();
+    const [one, two] = [await startTokenServer(place), await startTokenServer(place)];
+    await seedUser(place, "eve", "auditor");
+    const token = await one.logIn("eve", password);
+    expect(await two.useToken(token)).toBe("eve");
+    const [before] = await rowsOf(place);
+    const result = await runCommand(place, ["user", "passwd", "eve"], `${otherPassword}\n`);
+    expect(result).toMatchObject({ code: 0, stderr: "" });
+    for (const server of [one, two]) {
+      expect(await refusal(server.useToken(token))).toEqual(revoked);
+      expect(await refusal(server.logIn("eve", password))).toEqual(failed);
+      expect(await server.useToken(await server.logIn("eve", otherPassword))).toBe("eve");
+    }
+    const [after] = await rowsOf(place);
+    expect(after).toMatchObject({ name: "eve", role: "auditor", created_at_ms: before?.created_at_ms });
+    expect(after?.password_hash).not.toBe(before?.password_hash);
+  });
+
+  it("keep of a password no more than its scrypt hash, with a salt of its own", async () => {
+    const place = await makePlace();
+    await runCommand(place, ["user", "add", "ada"], password);
+    await runCommand(place, ["user", "add", "bob"], password);
+    const rows = await rowsOf(place);
+    for (const { password_hash } of rows) {
+      const [name, logN, r, p, salt = "", hash] = String(password_hash).split("$");
+      expect([name, logN, r, p]).toEqual(["scrypt", "17", "8", "1"]);
+      expect(Buffer.from(salt, "base64")).toHaveLength(16);
+      const parameters = { N: 2 ** 17, r: 8, p: 1, maxmem: 2 ** 28 };
+      const expected = scryptSync(password, Buffer.from(salt, "base64"), 32, parameters);
+      expect(hash).toBe(expected.toString("base64"));
+    }
+    expect(rows).toHaveLength(2);
+    expect(new Set(rows.map(({ password_hash }) => String(password_hash).split("$")[4])).size).toBe(2);
+    expect(JSON.stringify(rows)).not.toContain(password);
+  });
+
+  it.each([
+    { what: "role", change: "update users set role = 'admin' where name = 'ada'" },
+    {
+      what: "password, to that of another",
+      change:
+        "update users set password_hash = (select password_hash from users where name = 'bob') where name = 'ada'",
+    },
+    {
+      what: "generation, to that of another",
+      change:
+        "update users set generation = (select generation from users where name = 'bob') where name = 'ada'",
+    },
+    {
+      what: "name, to that of somebody removed",
+      change: "update users set name = 'eve' where name = 'ada'",
+      name: "eve",
+    },
+  ])("refuse as damaged a user whose $what was changed in the database", async ({ change, name = "ada" }) => {
+    const place = await makePlace();
+    await seedUser(place, "ada");
+    await seedUser(place, "bob");
+    await place.query(change);
+    const result = await runCommand(place, ["user", "passwd", name], `${otherPassword}\n`);
+    expect(result).toEqual(refused);
+  });
+
+  it("list no role that was changed in the database", async () => {
+    const place = await makePlace();
+    await seedUser(place, "ada");
+    await place.query("update users set role = 'admin'");
+    expect(await runCommand(place, ["user", "list"])).toEqual(refused);
+  });
+
+  it("leave no way to become an admin by the database: a server refuses the user as damaged", async () => {
+    const place = await makePlace();
+    const server = await startTokenServer(place);
+    await seedUser(place, "ada");
+    const token = await server.logIn("ada", password);
+    expect(await server.useToken(token)).toBe("ada");
+    await place.query("update users set role = 'admin'");
+    const damaged = { code: "DataLoss", reason: "RECORD_DAMAGED" };
+    expect(await refusal(server.logIn("ada", password))).toEqual(damaged);
+    expect(await refusal(server.useToken(token))).toEqual(damaged);
+  });
+});
+
+describe("qsp user", { timeout }, () => {
+  it.each([
+    { what: "a password of 14 characters", words: ["add", "ada"], input: "x".repeat(14) },
+    { what: "no password at all", words: ["add", "ada"], input: "" },
+    { what: "an empty line before the password", words: ["add", "ada"], input: `\n${password}` },
+    { what: "a password of 1025 bytes", words: ["add", "ada"], input: "x".repeat(1025) },
+    { what: "a password of 1026 bytes in 513 characters", words: ["add", "ada"], input: "é".repeat(513) },
+    { what: "a role that nobody knows", words: ["add", "ada", "root"], input: password },
+    { what: "a role in other letters", words: ["add", "ada", "Admin"], input: password },
+    { what: "an empty name", words: ["add", ""], input: password },
+    { what: "a name with a space", words: ["add", "a b"], input: password },
+    { what: "a name that begins with a dot", words: ["add", ".ada"], input: password },
+    { what: "a name with a tab", words: ["add", "ada\teve"], input: password },
+    { what: "a name with a zero-width space", words: ["add", "ada\u200b"], input: password },
+    { what: "a name of 129 letters", words: ["add", "a".repeat(129)], input: password },
+    { what: "a word too many", words: ["add", "ada", "user", "now"], input: password },
+    { what: "no name", words: ["add"], input: password },
+    { what: "to change the password of nobody", words: ["passwd", "nobody"], input: password },
+    { what: "to remove nobody", words: ["remove", "nobody"], input: "" },
+    { what: "an unknown verb", words: ["rename", "ada"], input: "" },
+  ])("refuses $what, with code 2 and a sentence, and adds nobody", async ({ words, input }) => {
+    const place = makeSettings();
+    const result = await runCommand(place, ["user", ...words], `${input}\n`);
+    expect(result).toEqual(refused);
+    expect(result.stderr).not.toContain(input || "no input");
+    expect(existsSync(join(place.directory, "qsp.db")) ? countUsers(place) : 0).toBe(0);
+  });
+
+  it("says so where nobody may log in", async () => {
+    const place = makeSettings();
+    await runCommand(place, ["user", "add", "ada"], password);
+    await runCommand(place, ["user", "remove", "ada"]);
+    const { code, stdout } = await runCommand(place, ["user", "list"]);
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^Nobody may log in yet/)]);
+  });
+
+  it("refuses a name that is taken, and leaves whose it is as they are", async () => {
+    const place = makeSettings();
+    expect((await runCommand(place, ["user", "add", "ada", "admin"], password)).code).toBe(0);
+    const { stdout: before } = await runCommand(place, ["user", "list"]);
+    expect(await runCommand(place, ["user", "add", "ada"], otherPassword)).toEqual(refused);
+    expect((await runCommand(place, ["user", "list"])).stdout).toBe(before);
+  });
+
+  it("adds one of two who are added under one name at once", async () => {
+    const place = makeSettings();
+    await runCommand(place, ["user", "list"]);
+    const results = await Promise.all(
+      ["user", "admin"].map((role) => runCommand(place, ["user", "add", "ada", role], password)),
+    );
+    expect(results.map(({ code }) => code).sort()).toEqual([0, 2]);
+    expect(countUsers(place)).toBe(1);
+  });
+
+  it.each([
+    { what: "15 characters", secret: "x".repeat(15) },
+    { what: "1024 bytes", secret: "x".repeat(1024) },
+    { what: "15 characters of four bytes each", secret: "🔒".repeat(15) },
+    { what: "spaces at both ends", secret: "  between spaces  " },
+  ])("takes a password of $what, without a line's end", async ({ secret }) => {
+    expect((await runCommand(makeSettings(), ["user", "add", "ada"], secret)).code).toBe(0);
+  });
+
+  it.each(["7", "ada.lovelace+test@example.com", "Ада", "a".repeat(128)])(
+    "takes %j as a name",
+    async (name) => {
+      const result = await runCommand(makeSettings(), ["user", "add", name], password);
+      expect(result).toEqual({ code: 0, stdout: `${name} may log in, as user.\n`, stderr: "" });
+    },
+  );
+
+  it("makes a new store whose files are for their owner alone", async () => {
+    const { directory: parent } = makeSettings();
+    chmodSync(parent, 0o755);
+    const directory = join(parent, "data");
+    await runCommand({ settings: ["--data-dir", directory] }, ["user", "add", "ada"], password);
+    expect(statSync(directory).mode & 0o777).toBe(0o700);
+    const modes = readdirSync(directory).map((file) => [file, statSync(join(directory, file)).mode & 0o077]);
+    expect(modes.length).toBeGreaterThan(0);
+    expect(modes.filter(([, mode]) => mode !== 0)).toEqual([]);
+  });
+
+  it.each([
+    { words: ["remove", "ada"], input: "" },
+    { words: ["passwd", "ada"], input: password },
+    { words: ["list"], input: "" },
+  ])("$words.0 makes no store where there is none, as in a directory mistyped", async ({ words, input }) => {
+    const directory = join(makeTemporaryDirectory(), "mistyped");
+    expect(await runCommand({ settings: ["--data-dir", directory] }, ["user", ...words], input)).toEqual(
+      refused,
+    );
+    expect(existsSync(directory)).toBe(false);
+  });
+
+  it("leaves the password in no file", async () => {
+    const place = makeSettings();
+    await runCommand(place, ["user", "add", "ada"], password);
+    for (const file of readdirSync(place.directory))
+      expect(readFileSync(join(place.directory, file)).includes(password)).toBe(false);
+  });
+});
+
+const terminal = isMissing("python3") ? "a terminal (python3 is not installed)" : "a terminal";
+describe.skipIf(isMissing("python3"))(`at ${terminal}, qsp user`, { timeout }, () => {
+  it("add asks twice for the password and shows it neither time", async () => {
+    const place = makeSettings();
+    const terminal = runCommandAtTerminal(place, "user", "add", "ada");
+    await terminal.typeAfter("Password for ada: ", `${password}\r`);
+    await terminal.typeAfter("Once more: ", `${password}\r`);
+    expect(await terminal.ended).toBe(0);
+    expect(terminal.shown()).toContain("ada may log in, as user.");
+    expect(terminal.shown()).not.toContain(password.slice(0, 3));
+    expect(terminal.shown()).not.toMatch(/\*|•/);
+  });
+
+  it("passwd asks twice, and takes corrections", async () => {
+    const place = makeSettings();
+    await runCommand(place, ["user", "add", "ada"], password);
+    const terminal = runCommandAtTerminal(place, "user", "passwd", "ada");
+    await terminal.typeAfter("Password for ada: ", `${otherPassword}x\x7f\r`);
+    await terminal.typeAfter("Once more: ", `${otherPassword}\r`);
+    expect(await terminal.ended).toBe(0);
+    expect(terminal.shown()).not.toContain(otherPassword.slice(0, 3));
+  });
+
+  it.each([
+    { what: "the two differ", first: `${password}\r`, second: `${otherPassword}\r` },
+    { what: "the first is too short", first: "short\r" },
+    { what: "Ctrl-C is pressed", first: "correct\x03" },
+    { what: "Ctrl-D is pressed", first: "\x04" },
+    { what: "Ctrl-C is pressed at the second", first: `${password}\r`, second: "\x03" },
+    { what: "Ctrl-D is pressed at the second", first: `${password}\r`, second: "\x04" },
+  ])("add adds nobody if $what", async ({ first, second }) => {
+    const place = makeSettings();
+    const terminal = runCommandAtTerminal(place, "user", "add", "ada");
+    await terminal.typeAfter("Password for ada: ", first);
+    if (second !== undefined) await terminal.typeAfter("Once more: ", second);
+    expect(await terminal.ended).toBe(2);
+    expect(terminal.shown()).toMatch(/qsp: /);
+    expect(terminal.shown()).not.toContain(password.slice(0, 3));
+    expect(countUsers(place)).toBe(0);
+  });
+
+  it("leaves the terminal as it was: it shows again what is typed", async () => {
+    const place = makeSettings();
+    const command = `'${process.execPath}' '${main}' user add ada ${place.settings.join(" ")}; echo done; cat`;
+    const terminal = runAtTerminal("sh", ["-c", command]);
+    await terminal.typeAfter("Password for ada: ", "correct\x03");
+    await terminal.typeAfter("done", "is it seen?\r");
+    await terminal.typeAfter("is it seen?", "\x04");
+    expect(await terminal.ended).toBe(0);
+    // Once as it was typed, once as cat gives it back.
+    expect(terminal.shown().split("is it seen?")).toHaveLength(3);
+    expect(terminal.shown()).not.toContain("correct");
+  });
+
+  it("reads a password from a pipe without asking, where only the output is a terminal", async () => {
+    const place = makeSettings();
+    const command = `echo '${password}' | '${process.execPath}' '${main}' user add ada ${place.settings.join(" ")}`;
+    const terminal = runAtTerminal("sh", ["-c", command]);
+    expect(await terminal.ended).toBe(0);
+    expect(terminal.shown().trim()).toBe("ada may log in, as user.");
+  });
+});
