@@ -43,7 +43,7 @@ const settings = {
   masterKey: secret("master-key", "The key itself, instead of a file."),
   masterKeyNext: secret("master-key-next", "The key that it is being changed to; see qsp master-key rotate."),
   services: list("services", "all", "Which services to run, by package: all, or names joined by commas."),
-  auth: oneOf(
+  auth: readChoice(
     "auth",
     "open",
     ["open", "token"],
@@ -56,7 +56,7 @@ const settings = {
     "Certificates in PEM for TLS 1.3, joined by commas; of several kinds each client gets the one it prefers.",
   ),
   tlsKey: text("tls-key", "", "files", "Their keys, in the same order."),
-  cryptoProvider: oneOf(
+  cryptoProvider: readChoice(
     "crypto-provider",
     "openssl",
     ["openssl", "noble"],
@@ -226,7 +226,7 @@ const settings = {
     "allowed-hosts",
     "Host names to answer for, joined by commas; .example.com for all below it, * for any. With --auth open: besides those of loopback.",
   ),
-  metrics: oneOf(
+  metrics: readChoice(
     "metrics",
     "auto",
     ["auto", "open", "token", "off"],
@@ -236,7 +236,7 @@ const settings = {
     "cors-origins",
     "Origins whose pages may call, as https://console.example.com, joined by commas; by default none but our own.",
   ),
-  logLevel: oneOf(
+  logLevel: readChoice(
     "log-level",
     "info",
     ["trace", "debug", "info", "warn", "error", "fatal", "silent"],
@@ -305,7 +305,7 @@ function readSetting(
   flags: Readonly<Record<string, string | boolean | undefined>>,
   env: NodeJS.ProcessEnv,
 ): unknown {
-  const variable = variableOf(setting.name);
+  const variable = nameVariable(setting.name);
   const given = flags[setting.name];
   const [source, value] =
     given !== undefined
@@ -318,7 +318,7 @@ function readSetting(
   }
 }
 
-function variableOf(name: string): string {
+function nameVariable(name: string): string {
   return `QSP_${name.replaceAll("-", "_").toUpperCase()}`;
 }
 
@@ -333,7 +333,7 @@ export function describeSettings(): string {
       const flag = isSecret === true ? "" : `--${name}`;
       const usage = valueName === undefined || flag === "" ? flag : `${flag} <${valueName}>`;
       const suffix = fallback === "" || valueName === undefined ? "" : ` (${fallback})`;
-      return `  ${usage.padEnd(32)} ${variableOf(name).padEnd(28)} ${meaning}${suffix}`;
+      return `  ${usage.padEnd(32)} ${nameVariable(name).padEnd(28)} ${meaning}${suffix}`;
     })
     .join("\n");
 }
@@ -383,7 +383,7 @@ function integer(name: string, fallback: string, min: number, max: number, meani
   return { name, fallback, valueName: "number", meaning, read };
 }
 
-function oneOf<const T extends string>(
+function readChoice<const T extends string>(
   name: string,
   fallback: T,
   values: readonly T[],

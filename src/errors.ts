@@ -58,8 +58,8 @@ export const reasons = {
   IDEMPOTENCY_KEY_REUSED: { code: Code.AlreadyExists },
   // What is the matter with a key.
   KEY_NOT_FOUND: { code: Code.NotFound },
-  KEY_STATE_REFUSES: { code: Code.FailedPrecondition },
-  KEY_USAGE_REFUSES: { code: Code.FailedPrecondition },
+  KEY_STATE_INVALID: { code: Code.FailedPrecondition },
+  KEY_USAGE_MISMATCH: { code: Code.FailedPrecondition },
   BATCH_TOO_LARGE: { code: Code.InvalidArgument },
   KEY_DAMAGED: { code: Code.DataLoss },
   // What is the matter with what other services keep.
@@ -72,7 +72,7 @@ export const reasons = {
   PROPOSAL_EXPIRED: { code: Code.FailedPrecondition },
   THRESHOLD_NOT_REACHED: { code: Code.FailedPrecondition },
   SIGNER_UNKNOWN: { code: Code.PermissionDenied },
-  SIGNER_COUNTED: { code: Code.AlreadyExists },
+  ALREADY_SIGNED: { code: Code.AlreadyExists },
   SIGNATURE_MISSING: { code: Code.FailedPrecondition },
   SIGNATURE_INVALID: { code: Code.InvalidArgument },
   VALIDATOR_MISSING: { code: Code.FailedPrecondition },
@@ -98,7 +98,7 @@ export const reasons = {
   TOKEN_MISSING: { code: Code.Unauthenticated },
   TOKEN_MALFORMED: { code: Code.Unauthenticated },
   TOKEN_KEY_UNKNOWN: { code: Code.Unauthenticated },
-  TOKEN_FORGED: { code: Code.Unauthenticated },
+  TOKEN_SIGNATURE_INVALID: { code: Code.Unauthenticated },
   TOKEN_EXPIRED: { code: Code.Unauthenticated },
   TOKEN_REVOKED: { code: Code.Unauthenticated },
   LOGIN_FAILED: { code: Code.Unauthenticated },
@@ -261,7 +261,7 @@ export function refuseComplex(limit: string, max: number): ConnectError {
 }
 
 /** Tells which of our reasons an error carries; undefined if it is not one of ours. */
-export function reasonOf(error: ConnectError): ReasonName | undefined {
+export function findReason(error: ConnectError): ReasonName | undefined {
   for (const info of error.findDetails(ErrorInfoSchema)) {
     if (info.domain === errorDomain && info.reason in reasons) return info.reason as ReasonName;
   }
@@ -273,7 +273,7 @@ export function reasonOf(error: ConnectError): ReasonName | undefined {
  * its client broke off. An error that a handler made itself knows more, and stays as it is.
  */
 export function explainAbort(error: ConnectError, signal: AbortSignal): ConnectError {
-  if (error !== signal.reason || reasonOf(error) !== undefined) return error;
+  if (error !== signal.reason || findReason(error) !== undefined) return error;
   switch (error.code) {
     case Code.DeadlineExceeded:
       return refuse("DEADLINE_EXCEEDED", "the call did not end within its deadline");
@@ -307,13 +307,13 @@ const httpStatuses: Readonly<Record<Code, number>> = {
 };
 
 /** The name of an error's gRPC code, as google/rpc/code.proto spells it: "NOT_FOUND". */
-export function codeNameOf({ code }: ConnectError): string {
+export function nameCode({ code }: ConnectError): string {
   return Code[code].replace(/(?<!^)([A-Z])/g, "_$1").toUpperCase();
 }
 
 /** Tells the HTTP status of a failed REST call. */
-export function httpStatusOf(error: ConnectError): number {
-  const reason = reasonOf(error);
+export function toHttpStatus(error: ConnectError): number {
+  const reason = findReason(error);
   const known: Reason | undefined = reason === undefined ? undefined : reasons[reason];
   return known?.httpStatus ?? httpStatuses[error.code] ?? 500;
 }

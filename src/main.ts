@@ -18,8 +18,8 @@ if (isClientLine(process.argv.slice(2))) {
   process.exit(await runClient(process.argv.slice(2)));
 }
 const { describeCommands, readCommandLine } = await import("./cli/operator/commands.ts");
-const { explainFailure } = await import("./cli/operator/explain-failure.ts");
-const { nameOf } = await import("./database/database.ts");
+const { explainStoreFailure } = await import("./cli/operator/explain-failure.ts");
+const { describeLocation } = await import("./database/database.ts");
 const { storeSettings } = await import("./settings/store-settings.ts");
 
 type StoreSettings = ReturnType<typeof storeSettings>;
@@ -55,7 +55,7 @@ async function main(): Promise<void> {
     if (showsPassword(config)) process.stderr.write(`qsp: warning: ${passwordWarning}\n`);
     process.exitCode = await line.command.run({ operands: line.operands, config, ...store });
   } catch (error) {
-    throw explainFailure(error, nameOf(store.location));
+    throw explainStoreFailure(error, describeLocation(store.location));
   }
 }
 
@@ -77,7 +77,7 @@ async function serve(config: Config, { location, masterKey }: StoreSettings): Pr
   });
   stopOnSignal(app.close, logger);
   if (showsPassword(config)) logger.warn(passwordWarning);
-  process.stdout.write(describeStart(urlOf(address, config), config));
+  process.stdout.write(describeStart(formatUrl(address, config), config));
 }
 
 function explainListenError(error: unknown, { host, port }: Config): unknown {
@@ -110,7 +110,7 @@ function stopOnSignal(close: () => Promise<void>, logger: pino.Logger): void {
   process.on("SIGTERM", onSignal);
 }
 
-function urlOf({ address, family, port }: AddressInfo, { tlsCert }: Config): string {
+function formatUrl({ address, family, port }: AddressInfo, { tlsCert }: Config): string {
   return `${tlsCert === "" ? "http" : "https"}://${family === "IPv6" ? `[${address}]` : address}:${port}`;
 }
 

@@ -4,7 +4,7 @@ import type { Statement } from "../database/connection.ts";
 import type { Reader } from "../database/database.ts";
 import { readTime } from "../database/row-values.ts";
 import type { AuditEntriesTable, AuditHeadTable, Schema } from "../database/schema.ts";
-import { StoreFailure } from "../database/store-error.ts";
+import { StoreFailureError } from "../database/store-error.ts";
 import { cutPage, type Page, type PageRequest } from "../records/pages.ts";
 import { equalTags } from "../records/tag.ts";
 import {
@@ -78,10 +78,16 @@ export function createAuditChain(db: Kysely<Schema>, tagKey: Uint8Array): AuditC
   const trust = (row: AuditHeadTable | undefined, known: AuditHead): AuditHead => {
     const head = toHead(row);
     if (row && !equalTags(row.head_tag, tagHead(tagKey, head)))
-      throw new StoreFailure("CORRUPT", new Error("the end of the audit chain was changed from outside"));
+      throw new StoreFailureError(
+        "CORRUPT",
+        new Error("the end of the audit chain was changed from outside"),
+      );
     const isOther = head.sequence === known.sequence && head.entryHash !== known.entryHash;
     if (head.sequence < known.sequence || isOther)
-      throw new StoreFailure("CORRUPT", new Error("an older audit chain was put in place of a newer one"));
+      throw new StoreFailureError(
+        "CORRUPT",
+        new Error("an older audit chain was put in place of a newer one"),
+      );
     return head;
   };
   const see = (head: AuditHead): void => {

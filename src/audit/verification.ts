@@ -30,7 +30,7 @@ export interface AuditVerification {
 }
 
 /** What verification needs. */
-export interface AuditVerificationParts {
+export interface AuditVerificationDeps {
   readonly db: Reader;
   /** RootKeys.audit */
   readonly tagKey: Uint8Array;
@@ -58,16 +58,16 @@ interface Fault {
  *
  * @throws StorageError if the checkpoint from outside is none of this store: it says nothing of the log
  */
-export async function verifyAuditLog(parts: AuditVerificationParts): Promise<AuditVerification> {
-  if (parts.outside && !(await parts.verifyCheckpoint(parts.outside)))
+export async function verifyAuditLog(deps: AuditVerificationDeps): Promise<AuditVerification> {
+  if (deps.outside && !(await deps.verifyCheckpoint(deps.outside)))
     throw new StorageError(
       "the checkpoint that is to be held against it was not signed by this store, or changed",
     );
-  const ends = await readEnds(parts);
+  const ends = await readEnds(deps);
   // Numbers that are not safe are none of ours; that such a row is there is found by its being outside of the walk.
   const end = Math.min(Math.max(ends.stated.sequence, ends.lastRow), Number.MAX_SAFE_INTEGER);
-  const walk = await walkChain(parts, end, await readCheckpoints(parts, end));
-  const fault = walk.fault ?? findFaultOfEnds(walk, ends) ?? findPutBack(walk, parts.seen);
+  const walk = await walkChain(deps, end, await readCheckpoints(deps, end));
+  const fault = walk.fault ?? findFaultOfEnds(walk, ends) ?? findPutBack(walk, deps.seen);
   return {
     valid: fault === undefined,
     entries: walk.entries,
@@ -89,7 +89,7 @@ interface Ends {
 }
 
 /** One statement, so that all are of one moment. */
-async function readEnds({ db, tagKey }: AuditVerificationParts): Promise<Ends> {
+async function readEnds({ db, tagKey }: AuditVerificationDeps): Promise<Ends> {
   const { first_row, last_row, key_position, ...head } = await db
     .selectFrom((from) =>
       from
@@ -142,7 +142,7 @@ interface Walk {
 
 /** Follows the chain; counts on to its end after the first fault, but looks for no second one. */
 async function walkChain(
-  parts: AuditVerificationParts,
+  deps: AuditVerificationDeps,
   end: number,
   checkpoints: readonly SignedCheckpoint[],
 ): Promise<Walk> {
@@ -154,20 +154,20 @@ async function walkChain(
   let checkpoint: SignedCheckpoint | undefined;
   const waiting = [...checkpoints];
   for (;;) {
-    parts.signal?.throwIfAborted();
-    const rows = await readEntryRows(parts.db, position, chunkRows, end);
+    deps.signal?.throwIfAborted();
+    const rows = await readEntryRows(deps.db, position, chunkRows, end);
     for (const row of rows) {
       entries += 1;
-      fault ??= checkRow(row, last, parts.tagKey) ?? checkSeen(row, parts.seen);
+      fault ??= checkRow(row, last, deps.tagKey) ?? checkSeen(row, deps.seen);
       last = { sequence: row.sequence, entryHash: row.entry_hash };
       while (fault === undefined && waiting[0] !== undefined && waiting[0].sequence <= row.sequence) {
         const due = waiting.shift() as SignedCheckpoint;
-        fault = await checkCheckpoint(parts, due, last);
+        fault = await checkCheckpoint(deps, due, last);
         if (fault === undefined) checkpoint = due;
       }
     }
     position = rows.at(-1)?.sequence ?? position;
-    parts.onProgress?.(entries, Math.max(end, entries));
+    deps.onProgress?.(entries, Math.max(end, entries));
     if (rows.length < chunkRows) break;
     await setImmediate();
   }
@@ -196,7 +196,7 @@ function checkSeen(row: AuditEntriesTable, seen: AuditHead): Fault | undefined {
 }
 
 async function checkCheckpoint(
-  { verifyCheckpoint }: AuditVerificationParts,
+  { verifyCheckpoint }: AuditVerificationDeps,
   checkpoint: SignedCheckpoint,
   head: AuditHead,
 ): Promise<Fault | undefined> {
@@ -209,7 +209,7 @@ async function checkCheckpoint(
 
 /** Checkpoints in their order, also those beyond the end: they tell that it was cut off. */
 async function readCheckpoints(
-  { db, outside }: AuditVerificationParts,
+  { db, outside }: AuditVerificationDeps,
   end: number,
 ): Promise<SignedCheckpoint[]> {
   const rows = await db.selectFrom("audit_checkpoints").selectAll().orderBy("sequence").execute();

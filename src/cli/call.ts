@@ -12,8 +12,8 @@ import { oneOf } from "./client.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
 import { readLines, readText } from "./files.ts";
 import { facts, table } from "./output.ts";
-import { listMethods, nameOf, registry, restOf } from "./registry.ts";
-import { findNear } from "./suggest.ts";
+import { findRestPath, listMethods, nameMethod, registry } from "./registry.ts";
+import { suggest } from "./suggest.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
 export const callVerbs: readonly Verb[] = [
@@ -35,7 +35,11 @@ export const callVerbs: readonly Verb[] = [
 
 async function call({ operands: [name, json = "{}"], given, output, server }: VerbInput): Promise<number> {
   if (given.flag("list")) {
-    const rows = listMethods().map((method) => [nameOf(method), streamsOf(method), restOf(method) ?? ""]);
+    const rows = listMethods().map((method) => [
+      nameMethod(method),
+      describeStreams(method),
+      findRestPath(method) ?? "",
+    ]);
     output.print(table(["CALL", "STREAMS", "REST"], rows));
     return exitCodes.done;
   }
@@ -68,12 +72,12 @@ function isStreaming(method: DescMethod): method is DescMethod & DescMethodStrea
 
 function findMethod(name: string): DescMethod {
   const methods = listMethods();
-  const method = methods.find((candidate) => nameOf(candidate) === name);
+  const method = methods.find((candidate) => nameMethod(candidate) === name);
   if (method !== undefined) return method;
   // A person may know the method and forget the service.
   const near = new Set([
-    ...methods.filter((candidate) => candidate.name.toLowerCase() === name.toLowerCase()).map(nameOf),
-    ...findNear(name, methods.map(nameOf)),
+    ...methods.filter((candidate) => candidate.name.toLowerCase() === name.toLowerCase()).map(nameMethod),
+    ...suggest(name, methods.map(nameMethod)),
   ]);
   const advice = near.size === 0 ? "qsp call --list shows all" : `did you mean ${[...near].join(" or ")}`;
   throw usageError(`"${name}" is no call; ${advice}`);
@@ -103,7 +107,7 @@ function parse(input: DescMessage, text: string, what: string): Message {
   }
 }
 
-function streamsOf({ methodKind }: DescMethod): string {
+function describeStreams({ methodKind }: DescMethod): string {
   return {
     unary: "",
     client_streaming: "in",
@@ -114,9 +118,9 @@ function streamsOf({ methodKind }: DescMethod): string {
 
 function describe(method: DescMethod): string {
   const about = facts({
-    call: nameOf(method),
-    REST: restOf(method),
-    streams: streamsOf(method),
+    call: nameMethod(method),
+    REST: findRestPath(method),
+    streams: describeStreams(method),
   });
   return `${about}\n\ntakes\n${describeFields(method.input)}\n\ngives\n${describeFields(method.output)}`;
 }
@@ -126,7 +130,7 @@ function describeFields(message: DescMessage, indent = "  ", above: readonly str
   if (message.fields.length === 0) return `${indent}(nothing)`;
   return message.fields
     .flatMap((field) => {
-      const line = `${indent}${field.jsonName}: ${typeOf(field)}`;
+      const line = `${indent}${field.jsonName}: ${describeType(field)}`;
       const inner = field.message;
       const isOpen =
         inner !== undefined &&
@@ -139,7 +143,7 @@ function describeFields(message: DescMessage, indent = "  ", above: readonly str
     .join("\n");
 }
 
-function typeOf(field: DescField): string {
+function describeType(field: DescField): string {
   const names: Readonly<Record<string, string>> = {
     "google.protobuf.Timestamp": "time (RFC 3339)",
     "google.protobuf.Duration": "duration, such as 1.5s",

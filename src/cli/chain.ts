@@ -84,7 +84,7 @@ export const chainVerbs: readonly Verb[] = [
         ({ blocks }) => blocks,
       );
       output.answer(method.getChain.output, answer, () =>
-        table(["BLOCK", "TIME", "HASH", "VALIDATOR", "DATA"], answer.blocks.map(cellsOf)),
+        table(["BLOCK", "TIME", "HASH", "VALIDATOR", "DATA"], answer.blocks.map(toCells)),
       );
       return exitCodes.done;
     },
@@ -123,7 +123,7 @@ export const chainVerbs: readonly Verb[] = [
       for await (const answer of server.stream(method.watchBlocks, oneOf({ fromIndex }))) {
         const { block } = answer;
         if (block === undefined) continue;
-        output.answer(method.watchBlocks.output, answer, () => cellsOf(block).join("  "));
+        output.answer(method.watchBlocks.output, answer, () => toCells(block).join("  "));
         left -= 1;
         if (left <= 0) break;
       }
@@ -132,7 +132,7 @@ export const chainVerbs: readonly Verb[] = [
   },
 ];
 
-function cellsOf({ index, timestamp, blockHash, validatorAddress, data }: Block): string[] {
+function toCells({ index, timestamp, blockHash, validatorAddress, data }: Block): string[] {
   return [
     String(index),
     time(timestamp),

@@ -11,7 +11,7 @@ import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-no
 import { findLogin } from "./credentials.ts";
 import { usageError } from "./exit-codes.ts";
 import { readText } from "./files.ts";
-import type { Given } from "./options.ts";
+import type { ParsedOptions } from "./options.ts";
 
 const defaultUrl = "http://127.0.0.1:8080";
 const defaultTimeoutMs = 30_000;
@@ -19,7 +19,7 @@ const defaultTimeoutMs = 30_000;
 const maxReadBytes = 64 * 1024 * 1024;
 
 /** A server, called when a verb asks it something. */
-export interface Server {
+export interface ApiClient {
   /** Where it is: scheme, host and port. */
   readonly url: string;
   /** Makes a call of one message. */
@@ -33,14 +33,14 @@ export interface Server {
     requests: AsyncIterable<MessageInitShape<I>>,
   ): AsyncGenerator<MessageShape<O>>;
   /** The same server for the holder of another token, or of none. */
-  withToken(token: string | undefined): Server;
+  withToken(token: string | undefined): ApiClient;
   /** Refuses to send a secret in clear to another machine. @throws CliError */
   requirePrivacy(): void;
   close(): void;
 }
 
 /** Reads which server it is. @throws CliError */
-export function readUrl(given: Given): string {
+export function readUrl(given: ParsedOptions): string {
   const text = given.text("url") ?? process.env.QSP_URL ?? defaultUrl;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isPlain = url?.pathname === "/" && url.search === "" && url.hash === "" && url.username === "";
@@ -50,7 +50,7 @@ export function readUrl(given: Given): string {
 }
 
 /** Makes the server of a command line; nothing is sent yet. */
-export function createServer(given: Given): Server {
+export function createClient(given: ParsedOptions): ApiClient {
   const url = readUrl(given);
   const seconds = given.whole("timeout", 1, 86_400);
   const timeoutMs = seconds === undefined ? undefined : seconds * 1000;
@@ -63,7 +63,7 @@ export function createServer(given: Given): Server {
       `${url} would show a secret to everybody on the way; use https, or --cleartext if the way is yours`,
     );
   };
-  const make = (token: () => string | undefined): Server => {
+  const make = (token: () => string | undefined): ApiClient => {
     const authorize: Interceptor = (next) => (request) => {
       const secret = token();
       if (secret !== undefined) {
@@ -152,7 +152,7 @@ export async function askPages<Page extends { nextPageToken: string }>(
 }
 
 /** The token for calls, from a file, a variable, or a login to this very server. */
-function readToken(given: Given, url: string): string | undefined {
+function readToken(given: ParsedOptions, url: string): string | undefined {
   const file = given.text("token-file");
   if (file !== undefined) {
     const token = readText(file).trim();

@@ -1,6 +1,6 @@
 /** `qsp completion`: scripts that complete command lines, made from the table of verbs. */
 import { exitCodes, usageError } from "./exit-codes.ts";
-import { optionsOf } from "./options.ts";
+import { listOptions } from "./options.ts";
 import type { Verb } from "./verb.ts";
 
 const shells = ["bash", "zsh"] as const;
@@ -42,8 +42,8 @@ function nextWords(verbs: readonly Verb[]): ReadonlyMap<string, readonly string[
 }
 
 /** What may stand for the value of an option; undefined for what only its caller knows. */
-function valuesOf(verb: Verb): readonly { readonly name: string; readonly offers: string }[] {
-  return Object.entries(optionsOf(verb))
+function listValues(verb: Verb): readonly { readonly name: string; readonly offers: string }[] {
+  return Object.entries(listOptions(verb))
     .filter(([, { value }]) => value !== undefined)
     .map(([name, { offers }]) => ({
       name,
@@ -57,11 +57,11 @@ function cases(verbs: readonly Verb[]): string {
     ([before, next]) => `    "${before}") following="${next.join(" ")}" ;;`,
   );
   const options = verbs.map((verb) => {
-    const names = Object.keys(optionsOf(verb)).map((name) => `--${name}`);
+    const names = Object.keys(listOptions(verb)).map((name) => `--${name}`);
     return `    "${verb.name}") flags="${names.join(" ")}" ;;`;
   });
   const values = verbs.flatMap((verb) =>
-    valuesOf(verb).map(
+    listValues(verb).map(
       ({ name, offers }) => `    "${verb.name} --${name}") values="${offers || "-none"}" ;;`,
     ),
   );

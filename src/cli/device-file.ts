@@ -60,11 +60,15 @@ export function takeSequences(path: string, state: DeviceState, count: number): 
 }
 
 /** The device's own token, if it has one that is valid. */
-export function tokenOf({ token, tokenExpiresAt }: DeviceState): string | undefined {
+export function findToken({ token, tokenExpiresAt }: DeviceState): string | undefined {
   return tokenExpiresAt !== undefined && new Date(tokenExpiresAt) > new Date() ? token : undefined;
 }
 
 /** The device's key. */
-export function keyOf(provider: CryptoProvider, path: string, state: DeviceState): Promise<SecretKey> {
+export function importDeviceKey(
+  provider: CryptoProvider,
+  path: string,
+  state: DeviceState,
+): Promise<SecretKey> {
   return parseSecretKey(provider, state.secretKeyPem, path);
 }

@@ -5,7 +5,7 @@ import { IotService, type UpdateFirmwareStreamRequestSchema } from "#gen/iot/iot
 import { theAnswer } from "./client.ts";
 import { defaultDeviceFile, deviceOption, readDevice } from "./device-file.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
-import { readChunks, readText, sizeOf } from "./files.ts";
+import { readChunks, readSize, readText } from "./files.ts";
 import { facts } from "./output.ts";
 import { createProgress, withProgress } from "./progress.ts";
 import { readSignature } from "./signatures.ts";
@@ -57,7 +57,7 @@ async function update({ operands: [image = ""], given, output, server }: VerbInp
     vendorPublicKeyPem: vendorFile === undefined ? "" : readText(vendorFile),
     ...(version !== undefined && { version }),
   };
-  const chunks = withProgress(readChunks(image), createProgress(image, sizeOf(image)));
+  const chunks = withProgress(readChunks(image), createProgress(image, readSize(image)));
   const answer = await theAnswer(server.stream(method.updateFirmwareStream, toRequests(header, chunks)));
   const { result, reason, firmwareHash } = answer;
   output.answer(method.updateFirmwareStream.output, answer, () =>

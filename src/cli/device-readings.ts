@@ -5,15 +5,15 @@ import {
   type SendTelemetryRequestSchema,
   type StreamTelemetryRequestSchema,
 } from "#gen/iot/iot_service_pb.ts";
-import type { Server } from "./client.ts";
+import type { ApiClient } from "./client.ts";
 import {
   type DeviceState,
   defaultDeviceFile,
   deviceOption,
-  keyOf,
+  findToken,
+  importDeviceKey,
   readDevice,
   takeSequences,
-  tokenOf,
 } from "./device-file.ts";
 import { type DeviceSigner, signNumberedReading } from "./device-signatures.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
@@ -54,7 +54,7 @@ async function send({ operands: [reading = ""], given, output, server }: VerbInp
   const telemetry = await readData(reading);
   if (telemetry.length === 0) throw usageError("READING is empty");
   return withProvider(async (provider) => {
-    const secretKey = await keyOf(provider, path, state);
+    const secretKey = await importDeviceKey(provider, path, state);
     const sequence = state.nextSequence;
     takeSequences(path, state, 1);
     const request = await signReading(
@@ -71,7 +71,7 @@ async function stream({ operands: [file = "-"], given, output, server }: VerbInp
   const path = given.text("device") ?? defaultDeviceFile;
   const state = readDevice(path, server.url);
   return withProvider(async (provider) => {
-    const secretKey = await keyOf(provider, path, state);
+    const secretKey = await importDeviceKey(provider, path, state);
     let answered = state.nextSequence;
     let areAllVerified = true;
     const requests = signLines({ provider, secretKey, state }, { path, state, lines: readLines(file) });
@@ -117,8 +117,8 @@ async function signReading(
 }
 
 /** The device calls with its own token if it has one, else with that of the person. */
-function asDevice(server: Server, state: DeviceState): Server {
-  const token = tokenOf(state);
+function asDevice(server: ApiClient, state: DeviceState): ApiClient {
+  const token = findToken(state);
   return token === undefined ? server : server.withToken(token);
 }
 

@@ -5,13 +5,13 @@ import { askPages } from "./client.ts";
 import {
   defaultDeviceFile,
   deviceOption,
-  keyOf,
+  importDeviceKey,
   readDevice,
   reserveDevice,
   writeDevice,
 } from "./device-file.ts";
 import { signChallenge } from "./device-signatures.ts";
-import { distrust, exitCodes } from "./exit-codes.ts";
+import { distrustError, exitCodes } from "./exit-codes.ts";
 import { readText } from "./files.ts";
 import { facts, listing, time } from "./output.ts";
 import { withProvider } from "./pem-keys.ts";
@@ -120,12 +120,12 @@ async function authenticate({ given, output, server }: VerbInput): Promise<numbe
   const state = readDevice(path, server.url);
   const { deviceId } = state;
   return withProvider(async (provider) => {
-    const secretKey = await keyOf(provider, path, state);
+    const secretKey = await importDeviceKey(provider, path, state);
     // A challenge is for anybody; so is the answer to it.
     const anonymous = server.withToken(undefined);
     const { challenge } = await anonymous.ask(method.issueChallenge, { deviceId });
     if (challenge.length !== 32)
-      throw distrust(`${server.url} gave a challenge of ${challenge.length} bytes, not 32`);
+      throw distrustError(`${server.url} gave a challenge of ${challenge.length} bytes, not 32`);
     const signature = await signChallenge({ provider, secretKey, state }, challenge);
     const answer = await anonymous.ask(method.authenticate, { deviceId, challenge, signature });
     const { authenticated, reason, token, expiresAt } = answer;

@@ -44,12 +44,12 @@ export function usageError(message: string): CliError {
 }
 
 /** What a peer did that a genuine one would not; the caller throws it. */
-export function distrust(message: string): CliError {
+export function distrustError(message: string): CliError {
   return new CliError(exitCodes.no, message);
 }
 
 /** Makes an exit code and a sentence of whatever a verb threw. */
-export function explainFailure(error: unknown, url: string): CliError {
+export function toCliError(error: unknown, url: string): CliError {
   if (error instanceof CliError) return error;
   if (error instanceof ConnectError) return explainCall(error, url);
   if (error instanceof Error && error.name === "CryptoError") return usageError(error.message);
@@ -60,7 +60,7 @@ export function explainFailure(error: unknown, url: string): CliError {
 }
 
 /** Names the reason of a refusal; undefined if it has none, as what is no server of ours gives. */
-export function reasonOf(error: ConnectError): string | undefined {
+export function findReason(error: ConnectError): string | undefined {
   return error.findDetails(ErrorInfoSchema)[0]?.reason;
 }
 
@@ -75,7 +75,7 @@ const brokenCodes: ReadonlySet<Code> = new Set([
 
 function explainCall(error: ConnectError, url: string): CliError {
   const { code, rawMessage } = error;
-  const reason = reasonOf(error);
+  const reason = findReason(error);
   const hint = hints[reason ?? ""] ?? "";
   if (code === Code.DeadlineExceeded)
     return new CliError(exitCodes.unreachable, `${url} took too long (${name(code, reason)})`);

@@ -46,7 +46,7 @@ function* splitChunk(chunk: Uint8Array): Generator<Uint8Array> {
 }
 
 /** The bytes of a file; undefined for what has no size, as standard input. */
-export function sizeOf(path: string): number | undefined {
+export function readSize(path: string): number | undefined {
   const found = path === "-" ? undefined : statSync(path);
   return found?.isFile() ? found.size : undefined;
 }

@@ -10,14 +10,14 @@ import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
-import type { Server } from "./client.ts";
-import { exitCodes, reasonOf } from "./exit-codes.ts";
+import type { ApiClient } from "./client.ts";
+import { exitCodes, findReason } from "./exit-codes.ts";
 import { table } from "./output.ts";
 import type { Verb } from "./verb.ts";
 
 interface Probe {
   readonly service: string;
-  ask(server: Server): Promise<{ readonly serviceStatus: string }>;
+  ask(server: ApiClient): Promise<{ readonly serviceStatus: string }>;
 }
 
 const probes: readonly Probe[] = [
@@ -64,13 +64,13 @@ interface Health {
   readonly serviceStatus: string;
 }
 
-async function askHealth(server: Server, { service, ask }: Probe): Promise<Health> {
+async function askHealth(server: ApiClient, { service, ask }: Probe): Promise<Health> {
   try {
     const { serviceStatus } = await ask(server);
     return { service, serviceStatus };
   } catch (error) {
     // Without a reason it is no server of ours that says so.
-    const isOurs = error instanceof ConnectError && reasonOf(error) !== undefined;
+    const isOurs = error instanceof ConnectError && findReason(error) !== undefined;
     if (isOurs && error.code === Code.Unimplemented) return { service, serviceStatus: "NOT_SERVED" };
     throw error;
   }

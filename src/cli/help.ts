@@ -1,7 +1,7 @@
 /** What `--help` and `qsp help` print. */
 import { exitCodeMeanings } from "./exit-codes.ts";
 import type { Options } from "./options.ts";
-import { commonOptions, serverOptions, usageOf } from "./options.ts";
+import { commonOptions, describeUsage, serverOptions } from "./options.ts";
 import type { Verb } from "./verb.ts";
 
 const exitCodeLines = exitCodeMeanings.map(([code, meaning]) => `  ${String(code).padEnd(4)}${meaning}`);
@@ -36,7 +36,7 @@ export function describeGroup(verbs: readonly Verb[]): string {
 export function describeVerb(verb: Verb): string {
   const own = listOptions(verb.options);
   const server = verb.isLocal ? "" : `\n\nWhich server, and who calls:\n${listOptions(serverOptions)}`;
-  return `${usageOf(verb)}
+  return `${describeUsage(verb)}
 
 ${verb.meaning}
 

@@ -1,6 +1,6 @@
 /** `qsp keygen`: a key pair that no server knows. */
 import { existsSync, rmSync } from "node:fs";
-import { addressOf } from "../crypto/address.ts";
+import { deriveAddress } from "../crypto/address.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
 import { createFile } from "./files.ts";
 import { facts } from "./output.ts";
@@ -39,7 +39,7 @@ export const keygenVerbs: readonly Verb[] = [
           rmSync(keyFile);
           throw error;
         }
-        return addressOf(publicKey.exportRaw());
+        return deriveAddress(publicKey.exportRaw());
       });
       output.tell(
         { algorithm, keyFile, publicKeyFile, address },

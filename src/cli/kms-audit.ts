@@ -48,7 +48,7 @@ async function list({ operands: [keyId = ""], output, server }: VerbInput): Prom
     ({ auditLog }) => auditLog,
   );
   output.answer(method.getAuditLog.output, answer, () =>
-    answer.auditLog.length === 0 ? "There are no entries." : table(headers, answer.auditLog.map(cellsOf)),
+    answer.auditLog.length === 0 ? "There are no entries." : table(headers, answer.auditLog.map(toCells)),
   );
   return exitCodes.done;
 }
@@ -59,13 +59,13 @@ async function follow({ operands: [keyId = ""], given, output, server }: VerbInp
   for await (const answer of server.stream(method.watchAuditLog, oneOf(request))) {
     const { entry } = answer;
     if (entry !== undefined)
-      output.answer(method.watchAuditLog.output, answer, () => cellsOf(entry).join("  "));
+      output.answer(method.watchAuditLog.output, answer, () => toCells(entry).join("  "));
   }
   return exitCodes.done;
 }
 
 const headers = ["ENTRY", "TIME", "OPERATION", "OUTCOME", "USER", "KEY", "DETAILS"];
 
-function cellsOf({ sequence, timestamp, operation, outcome, user, keyId, details }: AuditEntry): string[] {
+function toCells({ sequence, timestamp, operation, outcome, user, keyId, details }: AuditEntry): string[] {
   return [String(sequence), time(timestamp), operation, outcome, user, keyId, details];
 }

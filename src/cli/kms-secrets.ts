@@ -26,7 +26,7 @@ export const kmsSecretVerbs: readonly Verb[] = [
     example: 'qsp kms encapsulate "$KEM_KEY" --ciphertext shared.ct --secret shared.secret',
     async run(input) {
       const { operands, given, output, server } = input;
-      const secretFile = secretFileOf(input);
+      const secretFile = findSecretFile(input);
       const ciphertextFile = output.isJson ? given.text("ciphertext") : given.need("ciphertext");
       const answer = await server.ask(method.encapsulate, { keyId: operands[0] ?? "" });
       const { ciphertext, sharedSecret } = answer.result ?? {};
@@ -55,7 +55,7 @@ export const kmsSecretVerbs: readonly Verb[] = [
     async run(input) {
       const { operands, output, server } = input;
       const [keyId = "", path = ""] = operands;
-      const secretFile = secretFileOf(input);
+      const secretFile = findSecretFile(input);
       const ciphertext = await readWhole(path);
       const answer = await server.ask(method.decapsulate, { keyId, ciphertext });
       if (answer.result === undefined) throw new Error("the answer has no result");
@@ -68,7 +68,7 @@ export const kmsSecretVerbs: readonly Verb[] = [
 ];
 
 /** Where the secret goes. @throws CliError if it would go to a person's screen */
-function secretFileOf({ given, output }: VerbInput): string | undefined {
+function findSecretFile({ given, output }: VerbInput): string | undefined {
   const file = given.text("secret");
   if (file === undefined && !output.isJson)
     throw usageError(

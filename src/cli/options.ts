@@ -28,7 +28,7 @@ export interface OptionTaker {
 }
 
 /** The options that were given, by their names. */
-export interface Given {
+export interface ParsedOptions {
   text(name: string): string | undefined;
   /** @throws CliError if it was not given */
   need(name: string): string;
@@ -58,14 +58,14 @@ export const serverOptions = {
 } as const satisfies Options;
 
 /** All options that a verb takes. */
-export function optionsOf(verb: OptionTaker): Options {
+export function listOptions(verb: OptionTaker): Options {
   return { ...verb.options, ...(verb.isLocal ? {} : serverOptions), ...commonOptions };
 }
 
 /** What a verb is given on the command line. */
 export interface VerbLine {
   readonly operands: readonly string[];
-  readonly given: Given;
+  readonly given: ParsedOptions;
 }
 
 /**
@@ -74,7 +74,7 @@ export interface VerbLine {
  * @throws CliError
  */
 export function readVerbLine(verb: OptionTaker, args: readonly string[]): VerbLine {
-  const options = optionsOf(verb);
+  const options = listOptions(verb);
   const types = Object.entries(options).map(([name, { value }]) => [
     name,
     { type: value === undefined ? ("boolean" as const) : ("string" as const), multiple: true },
@@ -127,17 +127,17 @@ interface OptionToken {
 function checkOperands(verb: OptionTaker, operands: readonly string[]): void {
   const least = verb.operands.filter((operand) => !operand.startsWith("[")).length;
   if (operands.length < least)
-    throw usageError(`${verb.operands[operands.length]} is missing; ${usageOf(verb)}`);
+    throw usageError(`${verb.operands[operands.length]} is missing; ${describeUsage(verb)}`);
   if (operands.length > verb.operands.length)
-    throw usageError(`"${operands[verb.operands.length]}" is one word too many; ${usageOf(verb)}`);
+    throw usageError(`"${operands[verb.operands.length]}" is one word too many; ${describeUsage(verb)}`);
 }
 
 /** "usage: qsp kms get KEY-ID [options]". */
-export function usageOf(verb: OptionTaker): string {
+export function describeUsage(verb: OptionTaker): string {
   return `usage: ${["qsp", verb.name, ...verb.operands, "[options]"].join(" ")}`;
 }
 
-function createGiven(values: ReadonlyMap<string, readonly string[]>): Given {
+function createGiven(values: ReadonlyMap<string, readonly string[]>): ParsedOptions {
   const text = (name: string): string | undefined => values.get(name)?.[0];
   return {
     text,

@@ -29,7 +29,7 @@ export function readPublicKey(provider: CryptoProvider, path: string): PublicKey
 
 /** Parses a public key. @param origin names it in an error */
 export function parsePublicKey(provider: CryptoProvider, pem: string, origin: string): PublicKey {
-  const algorithm = keyAlgorithms.find((candidate) => isPublicKeyOf(candidate, pem));
+  const algorithm = keyAlgorithms.find((candidate) => isPublicKeyPem(candidate, pem));
   if (algorithm === undefined)
     throw usageError(`${origin} holds no public key of ML-DSA, ML-KEM or SLH-DSA in PEM`);
   return explain(origin, () => provider.importPublicKey(algorithm, { pem }));
@@ -65,7 +65,7 @@ export function requireSigning(algorithm: Algorithm, origin: string): void {
     throw usageError(`${origin} is a key of ${algorithm}, which makes no signatures`);
 }
 
-function isPublicKeyOf(algorithm: Algorithm, pem: string): boolean {
+function isPublicKeyPem(algorithm: Algorithm, pem: string): boolean {
   try {
     decodePublicKeyPem(algorithm, pem);
     return true;

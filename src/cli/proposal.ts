@@ -3,10 +3,10 @@ import { hash } from "node:crypto";
 import { type Timestamp, timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import canonicalize from "canonicalize";
 import { DefiService, type Proposal } from "#gen/defi/defi_service_pb.ts";
-import { addressOf } from "../crypto/address.ts";
+import { deriveAddress } from "../crypto/address.ts";
 import { equalBytes } from "../crypto/bytes.ts";
-import { askPages, type Server } from "./client.ts";
-import { distrust, exitCodes, usageError } from "./exit-codes.ts";
+import { type ApiClient, askPages } from "./client.ts";
+import { distrustError, exitCodes, usageError } from "./exit-codes.ts";
 import { readData } from "./files.ts";
 import { facts, listing, time, unlessDamaged } from "./output.ts";
 import { readSecretKey, withProvider } from "./pem-keys.ts";
@@ -125,7 +125,7 @@ async function sign({ operands: [proposalId = ""], given, output, server }: Verb
   return exitCodes.done;
 }
 
-function signHere(server: Server, proposalId: string, keyFile: string) {
+function signHere(server: ApiClient, proposalId: string, keyFile: string) {
   return withProvider(async (provider) => {
     const secretKey = await readSecretKey(provider, keyFile);
     if (secretKey.algorithm !== "ML-DSA-65")
@@ -137,17 +137,18 @@ function signHere(server: Server, proposalId: string, keyFile: string) {
     const proposal = proposals.find((candidate) => candidate.proposalId === proposalId);
     if (proposal === undefined)
       throw usageError(`there is no proposal ${proposalId}; qsp proposal list shows them`);
-    if (proposal.damaged) throw distrust(`somebody changed proposal ${proposalId} in the server's store`);
-    const signingHash = signingHashOf(proposal);
+    if (proposal.damaged)
+      throw distrustError(`somebody changed proposal ${proposalId} in the server's store`);
+    const signingHash = hashProposal(proposal);
     if (!equalBytes(signingHash, proposal.signingHash))
-      throw distrust(`the server wants another hash signed than that of proposal ${proposalId}`);
+      throw distrustError(`the server wants another hash signed than that of proposal ${proposalId}`);
     const signature = Uint8Array.from(await provider.sign(secretKey, signingHash));
-    return { proposalId, signer: addressOf(secretKey.publicKey.exportRaw()), signature };
+    return { proposalId, signer: deriveAddress(secretKey.publicKey.exportRaw()), signature };
   });
 }
 
 /** What signers sign; see DefiService in the proto. */
-function signingHashOf({
+function hashProposal({
   proposalId,
   walletId,
   data,

@@ -19,12 +19,12 @@ export function listMethods(): DescMethod[] {
 }
 
 /** "kms.KmsService/CreateKey". */
-export function nameOf(method: DescMethod): string {
+export function nameMethod(method: DescMethod): string {
   return `${method.parent.typeName}/${method.name}`;
 }
 
 /** "POST /api/kms/create-key"; undefined for what REST does not have. */
-export function restOf(method: DescMethod): string | undefined {
+export function findRestPath(method: DescMethod): string | undefined {
   const { pattern } = getOption(method, http);
   if (pattern.case === undefined || pattern.case === "custom") return undefined;
   return `${pattern.case.toUpperCase()} ${pattern.value}`;

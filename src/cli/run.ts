@@ -1,12 +1,12 @@
 /** Runs one command line of the client. */
 
-import { createServer, readUrl, type Server } from "./client.ts";
-import { type CliError, exitCodes, explainFailure, usageError } from "./exit-codes.ts";
+import { type ApiClient, createClient, readUrl } from "./client.ts";
+import { type CliError, exitCodes, toCliError, usageError } from "./exit-codes.ts";
 import { type GroupName, groups, loadAllVerbs, loadGroup } from "./groups.ts";
 import { describeGroup, describeVerb, describeVerbs } from "./help.ts";
 import { readVerbLine } from "./options.ts";
 import { createOutput, harmless } from "./output.ts";
-import { findNear } from "./suggest.ts";
+import { suggest } from "./suggest.ts";
 import type { Verb } from "./verb.ts";
 
 /**
@@ -29,7 +29,7 @@ export async function runClient(args: readonly string[]): Promise<number> {
 
 /** Says in one sentence what went wrong. @returns the exit code */
 function complain(error: unknown): number {
-  const { message, exitCode } = explainFailure(error, "the server");
+  const { message, exitCode } = toCliError(error, "the server");
   process.stderr.write(`qsp: ${harmless(message).replaceAll("\n", " ")}\n`);
   return exitCode;
 }
@@ -56,11 +56,11 @@ async function runLine(args: readonly string[]): Promise<number> {
     return exitCodes.done;
   }
   const output = createOutput(given.flag("json"), write);
-  const server = verb.isLocal ? noServer : createServer(given);
+  const server = verb.isLocal ? noServer : createClient(given);
   try {
     return await verb.run({ operands, given, output, server });
   } catch (error) {
-    throw explainFailure(error, verb.isLocal ? "" : readUrl(given));
+    throw toCliError(error, verb.isLocal ? "" : readUrl(given));
   } finally {
     server.close();
   }
@@ -77,7 +77,7 @@ function unknownVerb(verbs: readonly Verb[], args: readonly string[]): CliError 
     .slice(0, 2)
     .join(" ");
   const names = verbs.map(({ name }) => name);
-  const [near] = findNear(words, names);
+  const [near] = suggest(words, names);
   return usageError(
     `"${words}" is no verb${near === undefined ? "" : `; did you mean "${near}"`}; known are ${names.join(", ")}`,
   );
@@ -105,7 +105,7 @@ function refuseServer(): never {
 }
 
 /** What a verb is given that works without a server. */
-const noServer: Server = {
+const noServer: ApiClient = {
   url: "",
   ask: refuseServer,
   // biome-ignore lint/correctness/useYield: it never comes to that

@@ -1,9 +1,9 @@
 /** `qsp sign`: a file of any size, with a key of the server or with one's own. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { KmsService, type SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
-import { type Server, theAnswer } from "./client.ts";
+import { type ApiClient, theAnswer } from "./client.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
-import { gather, readChunks, sizeOf, writeFile } from "./files.ts";
+import { gather, readChunks, readSize, writeFile } from "./files.ts";
 import { bytes } from "./output.ts";
 import { readSecretKey, requireSigning, withProvider } from "./pem-keys.ts";
 import { createProgress, withProgress } from "./progress.ts";
@@ -46,7 +46,7 @@ export const signVerbs: readonly Verb[] = [
 
 /** The chunks of what is to be signed or verified, with a bar for who waits. */
 export function readContent({ operands: [path = ""], given }: VerbInput): AsyncGenerator<Uint8Array> {
-  const chunks = withProgress(readChunks(path), createProgress(path, sizeOf(path)));
+  const chunks = withProgress(readChunks(path), createProgress(path, readSize(path)));
   return given.flag("sha256") ? hashContent(chunks) : chunks;
 }
 
@@ -73,7 +73,7 @@ async function sign({ given, server }: VerbInput, chunks: AsyncIterable<Uint8Arr
 }
 
 async function signOnServer(
-  server: Server,
+  server: ApiClient,
   keyId: string,
   context: Uint8Array<ArrayBuffer>,
   chunks: AsyncIterable<Uint8Array>,

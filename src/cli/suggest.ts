@@ -2,10 +2,10 @@
 const maxDistance = 3;
 
 /** The names that somebody may have meant, nearest first; at most three. */
-export function findNear(word: string, names: readonly string[]): string[] {
+export function suggest(word: string, names: readonly string[]): string[] {
   const lower = word.toLowerCase();
   return names
-    .map((name) => ({ name, distance: distanceOf(lower, name.toLowerCase()) }))
+    .map((name) => ({ name, distance: measureDistance(lower, name.toLowerCase()) }))
     .filter(({ distance }) => distance <= maxDistance)
     .sort((a, b) => a.distance - b.distance)
     .slice(0, 3)
@@ -13,7 +13,7 @@ export function findNear(word: string, names: readonly string[]): string[] {
 }
 
 /** How many letters must be put in, taken out or replaced (Levenshtein). */
-function distanceOf(a: string, b: string): number {
+function measureDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i += 1) {
     const next = [i];

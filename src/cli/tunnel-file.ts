@@ -1,11 +1,11 @@
 /** What a peer keeps of its tunnel: its key, and the gateway's, so that no other can take its place. */
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import type { CryptoProvider } from "../crypto/provider.ts";
-import type { Server } from "./client.ts";
-import { distrust, usageError } from "./exit-codes.ts";
+import type { ApiClient } from "./client.ts";
+import { distrustError, usageError } from "./exit-codes.ts";
 import { parsePublicKey, parseSecretKey } from "./pem-keys.ts";
 import { areTexts, readState, type StateKind, writeState } from "./state-file.ts";
-import type { GatewayKeys, HandshakeParts } from "./tunnel-peer.ts";
+import type { GatewayKeys, HandshakeDeps } from "./tunnel-peer.ts";
 
 /** The option of all verbs of a tunnel. */
 export const tunnelOption = {
@@ -48,23 +48,23 @@ export function writeTunnel(path: string, state: TunnelState): void {
 /** Asks the gateway for its keys. @throws CliError if its identity does not vouch for the other one */
 export async function askGatewayKeys(
   provider: CryptoProvider,
-  server: Server,
+  server: ApiClient,
 ): Promise<Pick<TunnelState, "gatewayKemPem" | "gatewayIdentityPem">> {
   const info = await server.ask(VpnService.method.getGatewayInfo, {});
   const state = { gatewayKemPem: info.kemPublicKeyPem, gatewayIdentityPem: info.identityPublicKeyPem };
   const { kem, identity } = toGatewayKeys(provider, state);
   const signature = info.kemPublicKeySignature;
   if (await provider.verify(identity, kem.exportRaw(), signature, { context: kemKeyContext })) return state;
-  throw distrust("the gateway's identity did not sign its encapsulation key");
+  throw distrustError("the gateway's identity did not sign its encapsulation key");
 }
 
 /** What a handshake needs, out of a tunnel's file. */
 export async function toHandshake(
   provider: CryptoProvider,
-  server: Server,
+  server: ApiClient,
   state: TunnelState,
   path: string,
-): Promise<HandshakeParts> {
+): Promise<HandshakeDeps> {
   const { publicKey } = await parseSecretKey(provider, state.secretKeyPem, path);
   return {
     provider,

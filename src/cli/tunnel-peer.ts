@@ -3,8 +3,8 @@ import { createCipheriv, createDecipheriv, createHmac, hash, hkdfSync, randomByt
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { equalBytes, wipe } from "../crypto/bytes.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
-import type { Server } from "./client.ts";
-import { distrust } from "./exit-codes.ts";
+import type { ApiClient } from "./client.ts";
+import { distrustError } from "./exit-codes.ts";
 
 /** 96 bits of initialization vector and 128 of tag (NIST SP 800-38D, sections 5.2.1.1 and 5.2.1.2). */
 const ivBytes = 12;
@@ -27,9 +27,9 @@ export interface GatewayKeys {
 }
 
 /** What a handshake is about. */
-export interface HandshakeParts {
+export interface HandshakeDeps {
   readonly provider: CryptoProvider;
-  readonly server: Server;
+  readonly server: ApiClient;
   readonly gateway: GatewayKeys;
   readonly tunnelId: string;
   /** The peer's own encapsulation key, which the transcript names. */
@@ -44,8 +44,8 @@ export interface HandshakeParts {
  *
  * @throws CliError if anything is not as it should be
  */
-export async function shakeHands(parts: HandshakeParts): Promise<PeerSession> {
-  const { provider, server, gateway, tunnelId, peerPublicKey } = parts;
+export async function shakeHands(deps: HandshakeDeps): Promise<PeerSession> {
+  const { provider, server, gateway, tunnelId, peerPublicKey } = deps;
   const { ciphertext, sharedSecret } = await provider.encapsulate(gateway.kem);
   const peerHash = hash("sha256", peerPublicKey.exportRaw(), "hex");
   const transcript = `${tunnelId}:${Buffer.from(ciphertext).toString("base64")}:${peerHash}`;
@@ -57,12 +57,12 @@ export async function shakeHands(parts: HandshakeParts): Promise<PeerSession> {
       keyForm,
     });
     if (answer.transcript !== transcript)
-      throw distrust("the gateway's transcript is not that of this handshake");
+      throw distrustError("the gateway's transcript is not that of this handshake");
     const isSigned = await provider.verify(gateway.identity, Buffer.from(transcript), answer.signature);
     if (!isSigned)
-      throw distrust("the gateway did not sign the handshake with the identity that it had before");
+      throw distrustError("the gateway did not sign the handshake with the identity that it had before");
     if (!session.isConfirmed(transcript, answer.keyConfirmation))
-      throw distrust("the gateway does not have the same session keys");
+      throw distrustError("the gateway does not have the same session keys");
     return session;
   } catch (error) {
     session.close();
@@ -107,7 +107,8 @@ export class PeerSession {
 
   /** @throws CliError for a packet that is not genuine, or was opened before */
   open(packet: Uint8Array): Uint8Array {
-    if (packet.length < ivBytes + tagBytes) throw distrust("the gateway sent a packet that is too short");
+    if (packet.length < ivBytes + tagBytes)
+      throw distrustError("the gateway sent a packet that is too short");
     const iv = packet.subarray(0, ivBytes);
     const decipher = createDecipheriv("aes-256-gcm", this.#fromGateway, iv, { authTagLength: tagBytes });
     decipher.setAuthTag(packet.subarray(-tagBytes));
@@ -115,10 +116,10 @@ export class PeerSession {
     try {
       data = Buffer.concat([decipher.update(packet.subarray(ivBytes, -tagBytes)), decipher.final()]);
     } catch {
-      throw distrust("the gateway sent a packet that is not under its session key");
+      throw distrustError("the gateway sent a packet that is not under its session key");
     }
     const name = Buffer.from(iv).toString("latin1");
-    if (this.#opened.has(name)) throw distrust("the gateway sent a packet again");
+    if (this.#opened.has(name)) throw distrustError("the gateway sent a packet again");
     this.#opened.add(name);
     return data;
   }

@@ -3,8 +3,8 @@ import { randomBytes } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type TunnelRequestSchema, type TunnelResponse, VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { equalBytes } from "../crypto/bytes.ts";
-import type { Server } from "./client.ts";
-import { CliError, distrust, exitCodes } from "./exit-codes.ts";
+import type { ApiClient } from "./client.ts";
+import { CliError, distrustError, exitCodes } from "./exit-codes.ts";
 import type { PeerSession } from "./tunnel-peer.ts";
 
 /** The most that a packet carries. */
@@ -19,7 +19,7 @@ export interface Exchange {
 }
 
 /** Opens a stream for one request at a time. */
-export function openExchange(server: Server): Exchange {
+export function openExchange(server: ApiClient): Exchange {
   const turns: (Request | undefined)[] = [];
   let wake = (): void => {};
   async function* requests(): AsyncGenerator<Request> {
@@ -64,11 +64,12 @@ export async function pingOnce(
   const packet = session.seal(data);
   const startMs = performance.now();
   const there = await exchange.request({ packet: { case: "receive", value: { tunnelId, packet } } });
-  if (!equalBytes(receivedOf(there), data))
-    throw distrust("the gateway opened a packet and found something else in it");
+  if (!equalBytes(requireReceived(there), data))
+    throw distrustError("the gateway opened a packet and found something else in it");
   const back = await exchange.request({ packet: { case: "send", value: { tunnelId, data } } });
   const roundTripMs = performance.now() - startMs;
-  if (!equalBytes(session.open(sentOf(back)), data)) throw distrust("the gateway sealed something else");
+  if (!equalBytes(session.open(requireSent(back)), data))
+    throw distrustError("the gateway sealed something else");
   return { packet, roundTripMs };
 }
 
@@ -80,7 +81,7 @@ export interface Sent {
 
 /** Sends content of any size as packets, and checks that the gateway found in each what is in it. */
 export async function sendContent(
-  server: Server,
+  server: ApiClient,
   session: PeerSession,
   tunnelId: string,
   chunks: AsyncIterable<Uint8Array>,
@@ -100,8 +101,8 @@ export async function sendContent(
   let bytes = 0;
   for await (const reply of server.stream(VpnService.method.tunnel, requests())) {
     const data = waiting.shift() ?? new Uint8Array();
-    if (!equalBytes(receivedOf(reply), data))
-      throw distrust("the gateway opened a packet and found something else in it");
+    if (!equalBytes(requireReceived(reply), data))
+      throw distrustError("the gateway opened a packet and found something else in it");
     packets += 1;
     bytes += data.length;
   }
@@ -110,16 +111,16 @@ export async function sendContent(
 }
 
 /** The reason for which a packet was refused; undefined if it was not. */
-export function refusalOf({ result }: TunnelResponse): string | undefined {
+export function findRefusal({ result }: TunnelResponse): string | undefined {
   return result.case === "error" ? result.value.reason : undefined;
 }
 
-function receivedOf(reply: TunnelResponse): Uint8Array {
+function requireReceived(reply: TunnelResponse): Uint8Array {
   if (reply.result.case === "received") return reply.result.value.data;
   throw failed(reply);
 }
 
-function sentOf(reply: TunnelResponse): Uint8Array {
+function requireSent(reply: TunnelResponse): Uint8Array {
   if (reply.result.case === "sent") return reply.result.value.packet;
   throw failed(reply);
 }

@@ -2,8 +2,8 @@
 import { existsSync, rmSync } from "node:fs";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { askPages } from "./client.ts";
-import { distrust, exitCodes, usageError } from "./exit-codes.ts";
-import { readChunks, readText, sizeOf } from "./files.ts";
+import { distrustError, exitCodes, usageError } from "./exit-codes.ts";
+import { readChunks, readSize, readText } from "./files.ts";
 import { bytes, counted, facts, listing, unlessDamaged } from "./output.ts";
 import { withProvider } from "./pem-keys.ts";
 import { createProgress, withProgress } from "./progress.ts";
@@ -16,7 +16,7 @@ import {
   writeTunnel,
 } from "./tunnel-file.ts";
 import { type PeerSession, shakeHands } from "./tunnel-peer.ts";
-import { maxPacketBytes, openExchange, pingOnce, refusalOf, sendContent } from "./tunnel-stream.ts";
+import { findRefusal, maxPacketBytes, openExchange, pingOnce, sendContent } from "./tunnel-stream.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
 const { method } = VpnService;
@@ -113,7 +113,7 @@ async function up({ operands: [peerName = ""], given, output, server }: VerbInpu
   return withProvider(async (provider) => {
     const keys = await askGatewayKeys(provider, server);
     if (identityFile !== undefined && readText(identityFile).trim() !== keys.gatewayIdentityPem.trim())
-      throw distrust(`the gateway at ${server.url} has another identity than ${identityFile}`);
+      throw distrustError(`the gateway at ${server.url} has another identity than ${identityFile}`);
     const { publicKey, secretKey } = await provider.generateKeyPair("ML-KEM-1024");
     const answer = await server.ask(method.registerPeer, { peerName, publicKeyPem: publicKey.toPem() });
     const { tunnelId, assignedIp } = answer;
@@ -166,11 +166,11 @@ function ping(input: VerbInput): Promise<number> {
         output.print(`packet ${i}: ${bytes(size)} there and back in ${milliseconds(round.roundTripMs)}`);
     }
     const replay = given.flag("replay")
-      ? refusalOf(await exchange.request({ packet: { case: "receive", value: { tunnelId, packet } } }))
+      ? findRefusal(await exchange.request({ packet: { case: "receive", value: { tunnelId, packet } } }))
       : undefined;
     await exchange.close();
     if (given.flag("replay") && replay !== "PACKET_REPLAYED")
-      throw distrust("the gateway took a packet a second time");
+      throw distrustError("the gateway took a packet a second time");
     const meanMs = timesMs.reduce((sum, time) => sum + time, 0) / count;
     output.tell(
       { tunnelId, packets: count, size, meanMs, maxMs: Math.max(...timesMs), ...(replay && { replay }) },
@@ -184,7 +184,7 @@ function ping(input: VerbInput): Promise<number> {
 function send(input: VerbInput): Promise<number> {
   const { operands, output, server } = input;
   const [path = ""] = operands;
-  const chunks = withProgress(readChunks(path), createProgress(path, sizeOf(path)));
+  const chunks = withProgress(readChunks(path), createProgress(path, readSize(path)));
   return withSession(input, async (session, tunnelId) => {
     const sent = await sendContent(server, session, tunnelId, chunks);
     output.tell(

@@ -1,7 +1,7 @@
 /** What a verb of the client is, and what it is given. */
 
-import type { Server } from "./client.ts";
-import type { Given, OptionTaker } from "./options.ts";
+import type { ApiClient } from "./client.ts";
+import type { OptionTaker, ParsedOptions } from "./options.ts";
 import type { Output } from "./output.ts";
 
 /** One verb of the client. */
@@ -16,7 +16,7 @@ export interface Verb extends OptionTaker {
 /** What a verb is given. */
 export interface VerbInput {
   readonly operands: readonly string[];
-  readonly given: Given;
+  readonly given: ParsedOptions;
   readonly output: Output;
-  readonly server: Server;
+  readonly server: ApiClient;
 }

@@ -60,7 +60,7 @@ async function findPublicKey(provider: CryptoProvider, { given, server }: VerbIn
   if (result?.status === "DESTROYED")
     throw new CliError(
       exitCodes.refused,
-      `key ${keyId} is DESTROYED and verifies nothing more (FAILED_PRECONDITION, KEY_STATE_REFUSES)`,
+      `key ${keyId} is DESTROYED and verifies nothing more (FAILED_PRECONDITION, KEY_STATE_INVALID)`,
     );
   const publicKey = parsePublicKey(provider, result?.publicKeyPem ?? "", `key ${keyId}`);
   requireSigning(publicKey.algorithm, `key ${keyId}`);

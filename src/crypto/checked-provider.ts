@@ -39,7 +39,7 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
   readonly name: ProviderName;
   readonly version: string;
   /** Never refuses because it is busy, so that all forms are one. */
-  readonly patient = this;
+  readonly unbounded = this;
   readonly system = this;
   readonly #engine: Engine<PublicHandle, SecretHandle>;
   /** The keys of this provider; another provider's key is not among them, whatever its class. */
@@ -123,7 +123,7 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
     checkBytes("message", message);
     checkBytes("signature", signature);
     const checkedOptions = checkSignatureOptions(algorithm, options);
-    const expectedBytes = signatureLengthOf(algorithm, checkedOptions.ecdsaEncoding);
+    const expectedBytes = findSignatureLength(algorithm, checkedOptions.ecdsaEncoding);
     if (expectedBytes !== undefined && signature.length !== expectedBytes) return false;
     return this.#engine.verify(algorithm, handle, message, signature, checkedOptions);
   }
@@ -217,7 +217,10 @@ function toSecretKeyForm(
 }
 
 /** The one length a signature can have, in bytes; undefined for DER, whose length varies. */
-function signatureLengthOf(algorithm: SignatureAlgorithm, ecdsaEncoding: EcdsaEncoding): number | undefined {
+function findSignatureLength(
+  algorithm: SignatureAlgorithm,
+  ecdsaEncoding: EcdsaEncoding,
+): number | undefined {
   if (algorithm !== "ECDSA-P256") return signatureAlgorithms[algorithm].signatureBytes;
   return ecdsaEncoding === "ieee-p1363" ? 64 : undefined;
 }

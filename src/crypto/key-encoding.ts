@@ -33,7 +33,7 @@ const shapesByAlgorithm: ReadonlyMap<Algorithm, KeyShapes> = new Map(
 
 /** Writes a raw public key as SubjectPublicKeyInfo in PEM. */
 export function encodePublicKeyPem(algorithm: Algorithm, publicKey: Uint8Array): string {
-  return encodePem("PUBLIC KEY", renderShape(shapesOf(algorithm).subjectPublicKeyInfo, { publicKey }));
+  return encodePem("PUBLIC KEY", renderShape(findShapes(algorithm).subjectPublicKeyInfo, { publicKey }));
 }
 
 /**
@@ -45,7 +45,7 @@ export function encodePublicKeyPem(algorithm: Algorithm, publicKey: Uint8Array):
  */
 export function decodePublicKeyPem(algorithm: Algorithm, pem: string): Uint8Array {
   const der = decodePem("PUBLIC KEY", pem);
-  const publicKey = matchShape(shapesOf(algorithm).subjectPublicKeyInfo, der)?.publicKey;
+  const publicKey = matchShape(findShapes(algorithm).subjectPublicKeyInfo, der)?.publicKey;
   if (publicKey !== undefined) return publicKey;
   throw unexpectedForm(algorithm, "SubjectPublicKeyInfo", der, (shapes) => [shapes.subjectPublicKeyInfo]);
 }
@@ -63,7 +63,7 @@ export function encodeSecretKeyPem(algorithm: Algorithm, parts: SlotValues): str
 /** Writes PKCS#8 in DER, in the form that holds exactly the given parts. The caller wipes it. */
 export function encodePkcs8(algorithm: Algorithm, parts: SlotValues): Uint8Array {
   const given = Object.keys(parts).sort().join();
-  const shape = shapesOf(algorithm).pkcs8.find((candidate) => slotNames(candidate) === given);
+  const shape = findShapes(algorithm).pkcs8.find((candidate) => slotNames(candidate) === given);
   if (shape === undefined) throw new RangeError(`PKCS#8 of ${algorithm} has no form with ${given}`);
   return renderShape(shape, parts);
 }
@@ -90,7 +90,7 @@ export function decodeSecretKeyPem(algorithm: Algorithm, pem: string): SlotValue
 
 /** Reads PKCS#8 in DER, just as strictly; views into it, or undefined when it has none of the forms. */
 export function decodePkcs8(algorithm: Algorithm, der: Uint8Array): SlotValues | undefined {
-  for (const shape of shapesOf(algorithm).pkcs8) {
+  for (const shape of findShapes(algorithm).pkcs8) {
     const parts = matchShape(shape, der);
     if (parts !== undefined) return parts;
   }
@@ -112,7 +112,7 @@ function unexpectedForm(
   return new CryptoError("INVALID_KEY", problem);
 }
 
-function shapesOf(algorithm: Algorithm): KeyShapes {
+function findShapes(algorithm: Algorithm): KeyShapes {
   const shapes = shapesByAlgorithm.get(algorithm);
   if (shapes === undefined) throw new RangeError(`no key encoding for ${algorithm}`);
   return shapes;

@@ -5,7 +5,7 @@
 import { FairQueue } from "./fair-queue.ts";
 
 /** Says that work would have to wait too long. */
-export class CryptoBusy extends Error {
+export class CryptoBusyError extends Error {
   /** Milliseconds after which there will be room. */
   readonly retryMs: number;
 
@@ -147,7 +147,7 @@ export class Lane {
     const waitMs = this.#options.waitFor(aheadMs);
     if (caller === systemCaller || waitMs <= limitMs) return known;
     this.#refused += 1;
-    throw new CryptoBusy(waitMs);
+    throw new CryptoBusyError(waitMs);
   }
 
   #wait<T>(work: LaneWork<T>): Promise<T> {

@@ -33,7 +33,7 @@ export function checkDecapsulationKey(algorithm: KemAlgorithm, decapsulationKey:
   if (!hasReducedCoefficients(decapsulationKey.subarray(0, vectorBytes))) {
     throw new CryptoError("INVALID_KEY", `the ${algorithm} secret key has a coefficient of ${q} or more`);
   }
-  const encapsulationKey = encapsulationKeyOf(algorithm, decapsulationKey);
+  const encapsulationKey = readEncapsulationKey(algorithm, decapsulationKey);
   checkEncapsulationKey(algorithm, encapsulationKey);
   const hash = decapsulationKey.subarray(vectorBytes + publicKeyBytes, secretKeyBytes - 32);
   if (!equalBytes(sha3_256(encapsulationKey), hash)) {
@@ -45,7 +45,7 @@ export function checkDecapsulationKey(algorithm: KemAlgorithm, decapsulationKey:
 }
 
 /** Returns the encapsulation key inside an expanded decapsulation key: a view, not a copy. */
-export function encapsulationKeyOf(algorithm: KemAlgorithm, decapsulationKey: Uint8Array): Uint8Array {
+export function readEncapsulationKey(algorithm: KemAlgorithm, decapsulationKey: Uint8Array): Uint8Array {
   const { secretKeyBytes, publicKeyBytes } = kemAlgorithms[algorithm];
   const start = secretKeyBytes - publicKeyBytes - 64;
   return decapsulationKey.subarray(start, start + publicKeyBytes);

@@ -124,7 +124,7 @@ export interface CryptoProvider {
    * The same provider, for work of many pieces, such as a batch. Where a provider refuses what would have to wait too
    * long (CryptoBusy, see work-queue.ts), this one lets it wait longer.
    */
-  readonly patient: CryptoProvider;
+  readonly unbounded: CryptoProvider;
   /**
    * The same provider, for the server's own work, which all callers depend on. It is charged to no caller, is never
    * refused and goes first. Use it only for work whose amount no caller decides.

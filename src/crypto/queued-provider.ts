@@ -16,7 +16,7 @@ import { systemCaller, type WorkQueue } from "./work-queue.ts";
 
 /** How one form of a provider asks for work. */
 interface Terms {
-  readonly isPatient: boolean;
+  readonly isUnbounded: boolean;
   /** Tells who is charged for the work that is asked for now. */
   readonly callerOf: () => string;
 }
@@ -31,15 +31,15 @@ export function queueProvider(
   queue: WorkQueue,
   callerOf: () => string = () => "all callers",
 ): CryptoProvider {
-  const system = new QueuedProvider(provider, queue, { isPatient: true, callerOf: () => systemCaller });
-  const patient = new QueuedProvider(provider, queue, { isPatient: true, callerOf }, { system });
-  return new QueuedProvider(provider, queue, { isPatient: false, callerOf }, { system, patient });
+  const system = new QueuedProvider(provider, queue, { isUnbounded: true, callerOf: () => systemCaller });
+  const unbounded = new QueuedProvider(provider, queue, { isUnbounded: true, callerOf }, { system });
+  return new QueuedProvider(provider, queue, { isUnbounded: false, callerOf }, { system, unbounded });
 }
 
 class QueuedProvider implements CryptoProvider {
   readonly name: CryptoProvider["name"];
   readonly version: string;
-  readonly patient: CryptoProvider;
+  readonly unbounded: CryptoProvider;
   readonly system: CryptoProvider;
   readonly #inner: CryptoProvider;
   readonly #queue: WorkQueue;
@@ -50,14 +50,14 @@ class QueuedProvider implements CryptoProvider {
     inner: CryptoProvider,
     queue: WorkQueue,
     terms: Terms,
-    forms: Partial<Pick<CryptoProvider, "patient" | "system">> = {},
+    forms: Partial<Pick<CryptoProvider, "unbounded" | "system">> = {},
   ) {
     this.name = inner.name;
     this.version = inner.version;
     this.#inner = inner;
     this.#queue = queue;
     this.#terms = terms;
-    this.patient = forms.patient ?? this;
+    this.unbounded = forms.unbounded ?? this;
     this.system = forms.system ?? this;
   }
 
@@ -73,8 +73,8 @@ class QueuedProvider implements CryptoProvider {
     // A call that opens a stored key has done most of its work.
     const start = (kept: { material: SecretKeyMaterial }) =>
       this.#inner.importSecretKey(algorithm, kept.material);
-    const isPatient = true;
-    return this.#run("import", algorithm, { material }, start, isPatient);
+    const isUnbounded = true;
+    return this.#run("import", algorithm, { material }, start, isUnbounded);
   }
 
   sign(secretKey: SecretKey, message: Uint8Array, options?: SignatureOptions): Promise<Uint8Array> {
@@ -127,7 +127,7 @@ class QueuedProvider implements CryptoProvider {
     algorithm: Algorithm,
     input: Input,
     start: (kept: Input) => Promise<T>,
-    isPatient = this.#terms.isPatient,
+    isUnbounded = this.#terms.isUnbounded,
   ): Promise<T> {
     let kept = input;
     const messageBytes = "message" in input && input.message instanceof Uint8Array ? input.message.length : 0;
@@ -137,7 +137,7 @@ class QueuedProvider implements CryptoProvider {
         caller: this.#terms.callerOf(),
         guessMs: guessCostMs(operation, algorithm),
         extraMs: messageBytes / hashedBytesPerMs,
-        isPatient,
+        isUnbounded,
         beforeWait: () => {
           kept = copyDeep(input);
         },

@@ -24,7 +24,7 @@ export interface SealedSecret {
 }
 
 /** Names a master key without telling anything of it: 128 bits of a labelled SHA-256, in hexadecimal. */
-export function masterKeyIdOf(masterKey: Uint8Array): string {
+export function nameMasterKey(masterKey: Uint8Array): string {
   return createHash("sha256").update("qsp master key id").update(masterKey).digest("hex").slice(0, 32);
 }
 
@@ -37,7 +37,7 @@ export function sealSecret(masterKey: Uint8Array, identity: string, secret: Uint
   const dataKey = randomBytes(keyBytes);
   try {
     return {
-      masterKeyId: masterKeyIdOf(masterKey),
+      masterKeyId: nameMasterKey(masterKey),
       wrappedDataKey: sealBytes(masterKey, `${identity}/data-key`, dataKey),
       ciphertext: sealBytes(dataKey, identity, secret),
     };
@@ -74,7 +74,7 @@ export function rewrapSecret(
   const dataKey = openBytes(oldMasterKey, `${identity}/data-key`, sealed.wrappedDataKey);
   try {
     return {
-      masterKeyId: masterKeyIdOf(newMasterKey),
+      masterKeyId: nameMasterKey(newMasterKey),
       wrappedDataKey: sealBytes(newMasterKey, `${identity}/data-key`, dataKey),
       ciphertext: sealed.ciphertext,
     };

@@ -10,7 +10,7 @@
  */
 import { Lane } from "./lane.ts";
 
-export { CryptoBusy, systemCaller } from "./lane.ts";
+export { CryptoBusyError, systemCaller } from "./lane.ts";
 
 /** What a queue is made of. */
 export interface WorkQueueOptions {
@@ -35,7 +35,7 @@ export interface Work<T> {
   /** Milliseconds that this piece takes longer than others of its kind, because its input is longer. */
   readonly extraMs?: number;
   /** A piece of a larger whole, such as a batch: it may wait `maxBacklogMs`. */
-  readonly isPatient: boolean;
+  readonly isUnbounded: boolean;
   /** Runs before `run` returns if `start` cannot: keeps what the caller may change meanwhile. */
   readonly beforeWait?: () => void;
   /** Hands the work to the threads. */
@@ -125,7 +125,7 @@ export class WorkQueue {
       caller,
       costMs,
       leastMs: leastMs + extraMs,
-      limitMs: work.isPatient ? this.#maxBacklogMs : this.#maxWaitMs,
+      limitMs: work.isUnbounded ? this.#maxBacklogMs : this.#maxWaitMs,
       ...(beforeWait && { beforeWait }),
       start: () => (isSlow ? this.#computeSlow(work, costMs) : this.#compute(work)),
     });

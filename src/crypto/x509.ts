@@ -117,12 +117,14 @@ interface CertificateKind {
 /** Makes a CA that signs itself and may sign servers, but no further CA; it lasts ten years. */
 export function createAuthority(algorithm: CertificateAlgorithm, now: Date): CertificateAndKey {
   const secretKey = kinds[algorithm].generate();
-  const subjectPublicKey = publicKeyInfoOf(secretKey);
-  const keyIdentifier = keyIdentifierOf(subjectPublicKey);
+  const subjectPublicKey = exportPublicKeyInfo(secretKey);
+  const keyIdentifier = computeKeyIdentifier(subjectPublicKey);
   const end = new Date(now);
   end.setUTCFullYear(end.getUTCFullYear() + authorityYears);
   // Part of its key identifier is in the name, so that a client can trust two CAs of ours.
-  const subject = nameOf(`Quantum-Safe Playground CA ${algorithm} ${keyIdentifier.toHex().slice(0, 8)}`);
+  const subject = toDistinguishedName(
+    `Quantum-Safe Playground CA ${algorithm} ${keyIdentifier.toHex().slice(0, 8)}`,
+  );
   const certificate = signCertificate({
     subject,
     issuer: subject,
@@ -159,7 +161,7 @@ export function openAuthority({ certificatePem, secretKeyPem }: CertificateAndKe
     throw new CryptoError("INVALID_KEY", "the CA key is neither of ECDSA-P256 nor of ML-DSA-65");
   if (!certificate.checkPrivateKey(secretKey))
     throw new CryptoError("INVALID_KEY", `the CA key is not that of ${nameOfSubject(certificate)}`);
-  if (!certificate.ca || subjectKeyIdentifierOf(certificate) === undefined)
+  if (!certificate.ca || readSubjectKeyIdentifier(certificate) === undefined)
     throw new CryptoError("INVALID_KEY", `${nameOfSubject(certificate)} is no CA, or names no key`);
   return { certificate, algorithm, secretKey };
 }
@@ -187,15 +189,15 @@ export function issueServerCertificate(
     );
   }
   const secretKey = kinds[algorithm].generate();
-  const subjectPublicKey = publicKeyInfoOf(secretKey);
-  const keyIdentifier = new OctetString({ valueHex: keyIdentifierOf(subjectPublicKey) });
+  const subjectPublicKey = exportPublicKeyInfo(secretKey);
+  const keyIdentifier = new OctetString({ valueHex: computeKeyIdentifier(subjectPublicKey) });
   const authorityKeyIdentifier = new OctetString({
-    valueHex: subjectKeyIdentifierOf(ca) ?? new Uint8Array(),
+    valueHex: readSubjectKeyIdentifier(ca) ?? new Uint8Array(),
   });
-  const altNames = names.map(generalNameOf);
+  const altNames = names.map(toGeneralName);
   const end = Math.min(now.getTime() + days * dayMs, ca.validToDate.getTime());
   const certificate = signCertificate({
-    subject: nameOf(names[0] ?? ""),
+    subject: toDistinguishedName(names[0] ?? ""),
     issuer: Certificate.fromBER(ca.raw).subject,
     subjectPublicKey,
     validity: [new Date(now.getTime() - backdatedMs), new Date(end)],
@@ -235,8 +237,8 @@ function signCertificate({ validity, algorithm, signingKey, ...content }: Certif
   certificate.serialNumber = Integer.fromBigInt(BigInt(`0x${randomBytes(serialNumberBytes).toHex()}`));
   certificate.issuer = content.issuer;
   certificate.subject = content.subject;
-  certificate.notBefore = timeOf(validity[0]);
-  certificate.notAfter = timeOf(validity[1]);
+  certificate.notBefore = toTime(validity[0]);
+  certificate.notAfter = toTime(validity[1]);
   certificate.subjectPublicKeyInfo = content.subjectPublicKey;
   certificate.extensions = content.extensions;
   certificate.signature = new AlgorithmIdentifier({ algorithmId: signatureOid });
@@ -253,16 +255,16 @@ function toPem(certificate: Uint8Array, secretKey: KeyObject): CertificateAndKey
   };
 }
 
-function nameOf(commonName: string): RelativeDistinguishedNames {
+function toDistinguishedName(commonName: string): RelativeDistinguishedNames {
   const value = new Utf8String({ value: commonName });
   return new RelativeDistinguishedNames({
     typesAndValues: [new AttributeTypeAndValue({ type: oids.commonName, value })],
   });
 }
 
-function generalNameOf(name: string): GeneralName {
+function toGeneralName(name: string): GeneralName {
   if (isIP(name) === 0) return new GeneralName({ type: generalNames.dnsName, value: name });
-  const value = new OctetString({ valueHex: addressBytesOf(name) });
+  const value = new OctetString({ valueHex: toAddressBytes(name) });
   return new GeneralName({ type: generalNames.ipAddress, value });
 }
 
@@ -272,7 +274,7 @@ function nameOfSubject({ subject }: X509Certificate): string {
 }
 
 /** 4 or 16 bytes. */
-function addressBytesOf(address: string): Uint8Array {
+function toAddressBytes(address: string): Uint8Array {
   if (isIP(address) === 4) return Uint8Array.from(address.split("."), Number);
   // As a URL has it, an IPv6 address is hexadecimal groups, with "::" for zeros at most once.
   const [head = "", tail = ""] = new URL(`http://[${address}]`).hostname.slice(1, -1).split("::");
@@ -283,7 +285,7 @@ function addressBytesOf(address: string): Uint8Array {
 }
 
 /** UTCTime up to 2049, GeneralizedTime from then on (RFC 5280, section 4.1.2.5). */
-function timeOf(date: Date): Time {
+function toTime(date: Date): Time {
   return new Time({ type: date.getUTCFullYear() < 2050 ? 0 : 1, value: date });
 }
 
@@ -296,16 +298,16 @@ function keyUsage(of: keyof typeof keyUsages): Extension {
   return extension("keyUsage", true, new BitString({ valueHex: Uint8Array.of(bits), unusedBits }));
 }
 
-function publicKeyInfoOf(secretKey: KeyObject): PublicKeyInfo {
+function exportPublicKeyInfo(secretKey: KeyObject): PublicKeyInfo {
   return PublicKeyInfo.fromBER(createPublicKey(secretKey).export({ type: "spki", format: "der" }));
 }
 
-function keyIdentifierOf({ subjectPublicKey }: PublicKeyInfo): Uint8Array {
+function computeKeyIdentifier({ subjectPublicKey }: PublicKeyInfo): Uint8Array {
   const digest = createHash("sha256").update(subjectPublicKey.valueBlock.valueHexView).digest();
   return digest.subarray(0, keyIdentifierBytes);
 }
 
-function subjectKeyIdentifierOf(certificate: X509Certificate): Uint8Array | undefined {
+function readSubjectKeyIdentifier(certificate: X509Certificate): Uint8Array | undefined {
   const { extensions = [] } = Certificate.fromBER(certificate.raw);
   const value: unknown = extensions.find(({ extnID }) => extnID === oids.subjectKeyIdentifier)?.parsedValue;
   return value instanceof OctetString ? value.valueBlock.valueHexView : undefined;

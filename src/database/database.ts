@@ -8,7 +8,7 @@ import { createMigrations } from "./migrations.ts";
 import { checkPostgresVersion, openPostgresReader, openPostgresWriter } from "./postgres.ts";
 import type { Schema } from "./schema.ts";
 import { openSqliteReader, openSqliteWriter } from "./sqlite.ts";
-import { messageOf, StorageError, StoreFailure } from "./store-error.ts";
+import { readMessage, StorageError, StoreFailureError } from "./store-error.ts";
 
 /** Where a database is: in a data directory (SQLite), or at a URL (PostgreSQL). */
 export type DatabaseLocation =
@@ -56,12 +56,12 @@ export async function openDatabase(location: DatabaseLocation, mode: OpenMode = 
   } catch (error) {
     await database.close();
     if (error instanceof StorageError) throw error;
-    if (messageOf(error).includes("previously executed migration")) {
+    if (readMessage(error).includes("previously executed migration")) {
       throw new StorageError(
         `the store ${database.name} was written by a newer version of this program; use that one`,
       );
     }
-    const cause = error instanceof StoreFailure ? error.cause : error;
+    const cause = error instanceof StoreFailureError ? error.cause : error;
     throw new StorageError(`the store ${database.name} can not be opened: ${describe(cause)}`);
   }
 }
@@ -85,7 +85,7 @@ function requireFile(path: string): void {
   } catch (error) {
     const isAbsent = error instanceof Error && "code" in error && error.code === "ENOENT";
     throw new StorageError(
-      isAbsent ? `there is no store ${path}` : `the store ${path} can not be read: ${messageOf(error)}`,
+      isAbsent ? `there is no store ${path}` : `the store ${path} can not be read: ${readMessage(error)}`,
     );
   }
 }
@@ -100,7 +100,7 @@ function connect(location: DatabaseLocation): Database {
   const writer = new Kysely<Schema>({ dialect: kyselyDialect(kind, writeConnection) });
   return {
     kind,
-    name: nameOf(location),
+    name: describeLocation(location),
     reader,
     readConnection,
     writer,
@@ -114,7 +114,7 @@ function connect(location: DatabaseLocation): Database {
 }
 
 /** Names a store for the operator: its file, or host, port and database of its URL; never a password. */
-export function nameOf(location: DatabaseLocation): string {
+export function describeLocation(location: DatabaseLocation): string {
   if (location.kind === "sqlite") return location.path;
   const { host, pathname } = new URL(location.url);
   return `postgres://${host}${pathname}`;
@@ -160,6 +160,6 @@ async function requireSchema({ kind, name, reader }: Database): Promise<void> {
 
 /** Node says of a name with several addresses that all failed, and leaves the message empty. */
 function describe(cause: unknown): string {
-  if (cause instanceof AggregateError) return cause.errors.map(messageOf).join("; ");
-  return messageOf(cause);
+  if (cause instanceof AggregateError) return cause.errors.map(readMessage).join("; ");
+  return readMessage(cause);
 }

@@ -4,7 +4,7 @@
  *
  * @returns stops it
  */
-export function repeat(everyMs: number, look: () => Promise<void>): () => void {
+export function poll(everyMs: number, look: () => Promise<void>): () => void {
   let isLooking = false;
   const timer = setInterval(() => {
     if (isLooking) return;

@@ -7,7 +7,7 @@ import {
   statement,
   type WriteConnection,
 } from "./connection.ts";
-import { messageOf, StorageError, StoreFailure, type StoreFailureCode } from "./store-error.ts";
+import { readMessage, StorageError, type StoreFailureCode, StoreFailureError } from "./store-error.ts";
 
 /** Oldest major version whose behaviour we test. */
 const oldestVersion = 15;
@@ -94,7 +94,7 @@ export function openPostgresWriter(url: string): WriteConnection {
     }
   };
   const connect = async (): Promise<pg.Client> => {
-    if (closed) throw new StoreFailure("UNAVAILABLE", new Error("the store is closed"));
+    if (closed) throw new StoreFailureError("UNAVAILABLE", new Error("the store is closed"));
     if (client) return client;
     const fresh = new pg.Client({ ...clientConfig(url), connectionTimeoutMillis: connectMs });
     fresh.on("error", () => {
@@ -116,7 +116,7 @@ export function openPostgresWriter(url: string): WriteConnection {
   const runOn = (held: pg.Client | undefined, statements: readonly Statement[]): Promise<StatementResult[]> =>
     explaining(async () => {
       if (held === undefined || held !== client)
-        throw new StoreFailure("UNAVAILABLE", new Error("the connection was lost in a transaction"));
+        throw new StoreFailureError("UNAVAILABLE", new Error("the connection was lost in a transaction"));
       return runOrGiveUp(held, statements);
     });
   let inTransaction: pg.Client | undefined;
@@ -210,9 +210,9 @@ async function explaining<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
   } catch (error) {
-    if (error instanceof StoreFailure) throw error;
-    const code = failureCodeOf(error);
-    throw code === undefined ? error : new StoreFailure(code, error);
+    if (error instanceof StoreFailureError) throw error;
+    const code = toFailureCode(error);
+    throw code === undefined ? error : new StoreFailureError(code, error);
   }
 }
 
@@ -225,13 +225,13 @@ const lossStates = /^(08|57P|25006|25P03)/;
 
 /** Tells a connection that is gone, or of no more use, from a server that says no. */
 function isLoss(error: unknown): boolean {
-  const cause = error instanceof StoreFailure ? error.cause : error;
+  const cause = error instanceof StoreFailureError ? error.cause : error;
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
-  return lossStates.test(code) || connectionTrouble.test(code) || connectionTrouble.test(messageOf(cause));
+  return lossStates.test(code) || connectionTrouble.test(code) || connectionTrouble.test(readMessage(cause));
 }
 
 function isFailure(error: unknown): boolean {
-  return error instanceof StoreFailure || failureCodeOf(error) !== undefined;
+  return error instanceof StoreFailureError || toFailureCode(error) !== undefined;
 }
 
 /** SQLSTATEs (PostgreSQL manual, appendix A), whole or by class, that are the database's fault. */
@@ -248,10 +248,12 @@ const failureStates: readonly (readonly [RegExp, StoreFailureCode])[] = [
 const connectionTrouble =
   /^(ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)|Connection terminated|Query read timeout|timeout e|Client (was closed|has encountered a connection error)|not queryable|Cannot use a pool after/;
 
-function failureCodeOf(error: unknown): StoreFailureCode | undefined {
+function toFailureCode(error: unknown): StoreFailureCode | undefined {
   // Node tries every address of a name, and says together why each failed.
   if (error instanceof AggregateError) return "UNAVAILABLE";
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   for (const [pattern, failure] of failureStates) if (pattern.test(code)) return failure;
-  return connectionTrouble.test(code) || connectionTrouble.test(messageOf(error)) ? "UNAVAILABLE" : undefined;
+  return connectionTrouble.test(code) || connectionTrouble.test(readMessage(error))
+    ? "UNAVAILABLE"
+    : undefined;
 }

@@ -8,7 +8,7 @@ import {
   type WriteConnection,
 } from "./connection.ts";
 import type { SqliteReply, SqliteRequest, SqliteThreadOptions } from "./sqlite-thread.ts";
-import { StoreFailure, type StoreFailureCode } from "./store-error.ts";
+import { type StoreFailureCode, StoreFailureError } from "./store-error.ts";
 
 /** Milliseconds to wait for another program that writes. */
 const busyMs = 5000;
@@ -71,7 +71,7 @@ function openThread(options: SqliteThreadOptions): Connection {
   let ended: Error | undefined;
   const end = (reason: Error): void => {
     ended ??= reason;
-    for (const { reject } of waiting.values()) reject(new StoreFailure("UNAVAILABLE", reason));
+    for (const { reject } of waiting.values()) reject(new StoreFailureError("UNAVAILABLE", reason));
     waiting.clear();
   };
   worker.on("message", (reply: SqliteReply) => {
@@ -86,7 +86,7 @@ function openThread(options: SqliteThreadOptions): Connection {
   return {
     run(statements) {
       return new Promise((resolve, reject) => {
-        if (ended) return reject(new StoreFailure("UNAVAILABLE", ended));
+        if (ended) return reject(new StoreFailureError("UNAVAILABLE", ended));
         lastId += 1;
         if (waiting.size === 0) worker.ref();
         waiting.set(lastId, { resolve, reject });
@@ -127,6 +127,6 @@ function toFailure({ message, resultCode = 0 }: Extract<SqliteReply, { ok: false
   const error = new Error(message);
   const code = resultCode === noRoomForIndex ? "FULL" : failureCodes[resultCode & 0xff];
   // Our statements name what the migrations made.
-  if (/^no such (table|column)/.test(message)) return new StoreFailure("CORRUPT", error);
-  return code === undefined ? error : new StoreFailure(code, error);
+  if (/^no such (table|column)/.test(message)) return new StoreFailureError("CORRUPT", error);
+  return code === undefined ? error : new StoreFailureError(code, error);
 }

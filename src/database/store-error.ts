@@ -15,7 +15,7 @@ export type StoreFailureCode =
   | "LOCKED";
 
 /** A failure of the database, not of the call that met it. Its cause is for the log alone. */
-export class StoreFailure extends Error {
+export class StoreFailureError extends Error {
   readonly code: StoreFailureCode;
 
   constructor(code: StoreFailureCode, cause: unknown) {
@@ -32,7 +32,7 @@ const sentences: Readonly<Record<StoreFailureCode, string>> = {
 };
 
 /** A record, or the secret of one, is not as it was written: somebody changed it behind our back. */
-export class RecordDamaged extends Error {
+export class RecordDamagedError extends Error {
   /** Names it for a person, such as "wallet wallet-…". */
   readonly record: string;
 
@@ -45,6 +45,6 @@ export class RecordDamaged extends Error {
 }
 
 /** The message of whatever was thrown. */
-export function messageOf(thrown: unknown): string {
+export function readMessage(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

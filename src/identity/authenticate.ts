@@ -9,7 +9,7 @@ const refusals: Readonly<Record<Extract<TokenCheck, { ok: false }>["reason"], Re
   MALFORMED: "TOKEN_MALFORMED",
   WRONG_ALGORITHM: "TOKEN_MALFORMED",
   UNKNOWN_KEY: "TOKEN_KEY_UNKNOWN",
-  BAD_SIGNATURE: "TOKEN_FORGED",
+  BAD_SIGNATURE: "TOKEN_SIGNATURE_INVALID",
   EXPIRED: "TOKEN_EXPIRED",
   NOT_YET_VALID: "TOKEN_EXPIRED",
 };
@@ -28,7 +28,7 @@ export const deviceUse = "iot";
  * Authenticates a caller by the `authorization` header of a call (RFC 6750, section 2.1).
  *
  * @param users who there must be; without it a token is all that it takes.
- * @throws TOKEN_MISSING, TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_FORGED, TOKEN_EXPIRED, TOKEN_REVOKED, RECORD_DAMAGED
+ * @throws TOKEN_MISSING, TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_SIGNATURE_INVALID, TOKEN_EXPIRED, TOKEN_REVOKED, RECORD_DAMAGED
  */
 export async function authenticate(
   issuer: Issuer,
@@ -46,7 +46,7 @@ export async function authenticate(
 }
 
 /** Names the tokens that are revoked together: of one generation of a user, signed by one key. */
-export function revocationGroupOf({ subject, use = "", generation = "", keyId }: TokenClaims): string {
+export function nameRevocationGroup({ subject, use = "", generation = "", keyId }: TokenClaims): string {
   return JSON.stringify([subject, use, generation, keyId]);
 }
 

@@ -69,7 +69,7 @@ export function createIssuerStore(store: Store): IssuerStore {
       store.write(async ({ db }) => {
         await db
           .updateTable("issuer_keys")
-          .set({ record_tag: store.tagRecord(fieldsOf(record)) })
+          .set({ record_tag: store.tagRecord(listTaggedFields(record)) })
           .where("key_id", "=", record.keyId)
           .where("record_tag", "=", "")
           .where("retired_at_ms", "is", null)
@@ -95,19 +95,19 @@ export function createIssuerStore(store: Store): IssuerStore {
           )
           .execute();
         for (const record of readOwn(store, rows)) {
-          await eraseSecret(identityOf(record.keyId));
+          await eraseSecret(nameSecret(record.keyId));
           await db
             .updateTable("issuer_keys")
             .set({
               retired_at_ms: retiredAt.getTime(),
-              record_tag: store.tagRecord(fieldsOf({ ...record, retiredAt })),
+              record_tag: store.tagRecord(listTaggedFields({ ...record, retiredAt })),
             })
             .where("key_id", "=", record.keyId)
             .execute();
         }
         await insert(store, transaction, key, now);
       }),
-    openSeed: (keyId) => store.readSecret(identityOf(keyId)),
+    openSeed: (keyId) => store.readSecret(nameSecret(keyId)),
   };
 }
 
@@ -118,7 +118,7 @@ async function insert(
   now: Date,
 ): Promise<void> {
   const record = { keyId, publicKey: publicKey.exportRaw(), createdAt: now, retiredAt: undefined };
-  await putSecret(identityOf(keyId), seed);
+  await putSecret(nameSecret(keyId), seed);
   await db
     .insertInto("issuer_keys")
     .values({
@@ -127,22 +127,22 @@ async function insert(
       public_key: record.publicKey,
       created_at_ms: now.getTime(),
       retired_at_ms: null,
-      record_tag: store.tagRecord(fieldsOf(record)),
+      record_tag: store.tagRecord(listTaggedFields(record)),
     })
     .execute();
 }
 
-function identityOf(keyId: string): string {
+function nameSecret(keyId: string): string {
   return `issuer_keys/${keyId}/seed`;
 }
 
 /** Those that this issuer put in, as it put them in. */
 function readOwn(store: Store, rows: readonly IssuerKeysTable[]): IssuerKeyRecord[] {
-  return rows.filter((row) => store.isTagged(fieldsOf(toRecord(row)), row.record_tag)).map(toRecord);
+  return rows.filter((row) => store.isTagged(listTaggedFields(toRecord(row)), row.record_tag)).map(toRecord);
 }
 
 /** All that a record's tag binds; in this order for the life of a store. */
-function fieldsOf({ keyId, publicKey, createdAt, retiredAt }: IssuerKeyRecord) {
+function listTaggedFields({ keyId, publicKey, createdAt, retiredAt }: IssuerKeyRecord) {
   return ["issuer_keys", keyId, publicKey, createdAt.getTime(), retiredAt?.getTime() ?? ""];
 }
 

@@ -6,7 +6,7 @@ import { type PublicJwk, toPublicJwk } from "../crypto/jwk.ts";
 import { type JwtVerification, signJwt, verifyJwt } from "../crypto/jwt.ts";
 import { keepFor } from "../crypto/keep-for.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../crypto/provider.ts";
-import { repeat } from "../database/poll.ts";
+import { poll } from "../database/poll.ts";
 import { importSealedKey, lendSecret } from "../secrets/sealed-keys.ts";
 import type { IssuerKeyRecord, IssuerStore } from "./issuer-store.ts";
 
@@ -67,7 +67,7 @@ export interface Issuer {
 }
 
 /** What an issuer is made of. */
-export interface IssuerParts {
+export interface IssuerDeps {
   readonly provider: CryptoProvider;
   readonly store: IssuerStore;
   readonly now: () => Date;
@@ -84,7 +84,7 @@ interface IssuerKey {
 const lookMs = 1000;
 
 /** Opens the issuer: reads its keys, and makes the first one in an empty store. */
-export async function openIssuer({ provider, store, now }: IssuerParts): Promise<Issuer> {
+export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<Issuer> {
   let keys: readonly IssuerKey[] = [];
   let signer: { readonly keyId: string; readonly secretKey: SecretKey } | undefined;
 
@@ -133,7 +133,7 @@ export async function openIssuer({ provider, store, now }: IssuerParts): Promise
   await refresh();
   if (!keys.some(({ record }) => record.retiredAt === undefined)) await addFirstKey(provider, store, now());
   await findSigner();
-  const stopLooking = repeat(lookMs, refresh);
+  const stopLooking = poll(lookMs, refresh);
 
   return {
     async issue(subject, { header = {}, generation } = {}) {
@@ -206,7 +206,7 @@ export async function openIssuer({ provider, store, now }: IssuerParts): Promise
  * @returns the keyId of the new key.
  */
 export async function rotateIssuerKey(
-  { provider, store, now }: IssuerParts,
+  { provider, store, now }: IssuerDeps,
   { revoke }: { readonly revoke: boolean },
 ): Promise<string> {
   const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-65");

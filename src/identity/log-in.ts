@@ -1,12 +1,12 @@
 import { refuse, refuseForNow } from "../errors.ts";
 import type { IssuedToken, Issuer } from "./issuer.ts";
 import { createKnownNetworks } from "./known-networks.ts";
-import type { Attempts } from "./login-throttle.ts";
+import type { LoginThrottle } from "./login-throttle.ts";
 import type { PasswordTurn } from "./password-lane.ts";
 import type { StoredUser, UserStore } from "./users.ts";
 
 /** Who wants a token. */
-export interface LogInOrder {
+export interface LogInInput {
   readonly username: string;
   readonly password: string;
   /** The address that the call came from. */
@@ -18,7 +18,7 @@ export interface LogInOrder {
 }
 
 /** Gives somebody a token. @throws LOGIN_FAILED, LOGIN_LIMITED, RECORD_DAMAGED */
-export type LogIn = (order: LogInOrder) => Promise<IssuedToken>;
+export type LogIn = (input: LogInInput) => Promise<IssuedToken>;
 
 /** Gives a token of any name to anyone: while the server is open, a token says what its caller said. */
 export function logInAnyone(issuer: Issuer): LogIn {
@@ -36,7 +36,7 @@ export function logInAnyone(issuer: Issuer): LogIn {
 export function logInUsers(parts: {
   readonly issuer: Issuer;
   readonly users: UserStore;
-  readonly attempts: Attempts;
+  readonly attempts: LoginThrottle;
   /** As passwords.ts does it, where and when there is room for it. */
   readonly verifyPassword: (
     password: string,
@@ -44,9 +44,9 @@ export function logInUsers(parts: {
     turn: PasswordTurn,
   ) => Promise<boolean>;
   /** Names the networks of an address, the smallest first. */
-  readonly networksOf?: (address: string) => readonly string[];
+  readonly listNetworks?: (address: string) => readonly string[];
 }): LogIn {
-  const { issuer, users, attempts, verifyPassword, networksOf = (address) => [address] } = parts;
+  const { issuer, users, attempts, verifyPassword, listNetworks = (address) => [address] } = parts;
   const known = createKnownNetworks();
   const findUser = async (
     name: string,
@@ -57,7 +57,7 @@ export function logInUsers(parts: {
     return (await verifyPassword(password, user?.passwordHash, turn)) ? user : undefined;
   };
   return async ({ username, password, clientAddress, signal, header }) => {
-    const networks = networksOf(clientAddress);
+    const networks = listNetworks(clientAddress);
     const [network = clientAddress] = networks;
     const isKnown = known.has(username, network);
     const here = `user ${username} at ${network}`;

@@ -1,7 +1,7 @@
 /** Counts what may fail only so often a minute, in the memory of this server. */
 
 /** Attempts by name. */
-export interface Attempts {
+export interface LoginThrottle {
   /** Milliseconds until one of these names may try again; 0 if all may. */
   waitMs(names: readonly string[]): number;
   count(names: readonly string[]): void;
@@ -19,7 +19,10 @@ interface Window {
 }
 
 /** @param limit attempts of one name in a minute */
-export function createAttempts(limit: number, nowMs: () => number = () => performance.now()): Attempts {
+export function createLoginThrottle(
+  limit: number,
+  nowMs: () => number = () => performance.now(),
+): LoginThrottle {
   const windows = new Map<string, Window>();
   const current = (name: string): Window | undefined => {
     const window = windows.get(name);

@@ -1,12 +1,12 @@
 /** Opens what knows the callers of a server: its token issuer, its users, and their passwords. */
 import type { CryptoProvider } from "../crypto/provider.ts";
-import { networksOf } from "../protocol/networks.ts";
+import { listNetworks } from "../protocol/networks.ts";
 import type { Store } from "../store/store.ts";
-import { authenticate, requireNotRevoked, revocationGroupOf, type TokenHolder } from "./authenticate.ts";
+import { authenticate, nameRevocationGroup, requireNotRevoked, type TokenHolder } from "./authenticate.ts";
 import { type Issuer, openIssuer } from "./issuer.ts";
 import { createIssuerStore } from "./issuer-store.ts";
 import { type LogIn, logInAnyone, logInUsers } from "./log-in.ts";
-import { createAttempts } from "./login-throttle.ts";
+import { createLoginThrottle } from "./login-throttle.ts";
 import type { PasswordLane } from "./password-lane.ts";
 import { createUserStore, type UserStore } from "./users.ts";
 
@@ -43,9 +43,9 @@ export async function openIdentity(options: IdentityOptions): Promise<Identity> 
   const { provider, store, now, mode, passwords, maxFailedLogins } = options;
   const issuer = await openIssuer({ provider, store: createIssuerStore(store), now });
   const users = mode === "token" ? createUserStore(store) : undefined;
-  const attempts = createAttempts(maxFailedLogins);
+  const attempts = createLoginThrottle(maxFailedLogins);
   const logIn = users
-    ? logInUsers({ issuer, users, attempts, verifyPassword: passwords.verify, networksOf })
+    ? logInUsers({ issuer, users, attempts, verifyPassword: passwords.verify, listNetworks })
     : logInAnyone(issuer);
   return {
     issuer,
@@ -54,7 +54,7 @@ export async function openIdentity(options: IdentityOptions): Promise<Identity> 
     async authenticate(authorization) {
       const holder = await authenticate(issuer, authorization, users);
       const check = () => requireNotRevoked(issuer, holder, users);
-      return { ...holder, revocation: { group: revocationGroupOf(holder), check } };
+      return { ...holder, revocation: { group: nameRevocationGroup(holder), check } };
     },
     close: () => issuer.close(),
   };

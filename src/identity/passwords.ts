@@ -17,7 +17,7 @@ const derive = promisify<string, Uint8Array, number, ScryptOptions, Buffer>(scry
 export async function hashPassword(password: string): Promise<string> {
   const { logN, r, p } = parameters;
   const salt = randomBytes(saltBytes);
-  const hash = await scryptOf(password, salt, parameters);
+  const hash = await deriveScrypt(password, salt, parameters);
   return ["scrypt", logN, r, p, salt.toString("base64"), hash.toString("base64")].join("$");
 }
 
@@ -28,7 +28,7 @@ export async function hashPassword(password: string): Promise<string> {
  */
 export async function verifyPassword(password: string, hash: string | undefined): Promise<boolean> {
   const [, logN, r, p, salt = "", wanted = ""] = (hash ?? decoy).split("$");
-  const given = await scryptOf(password, Buffer.from(salt, "base64"), {
+  const given = await deriveScrypt(password, Buffer.from(salt, "base64"), {
     logN: Number(logN),
     r: Number(r),
     p: Number(p),
@@ -46,7 +46,7 @@ const decoy = [
   Buffer.alloc(hashBytes).toString("base64"),
 ].join("$");
 
-function scryptOf(
+function deriveScrypt(
   password: string,
   salt: Uint8Array,
   { logN, r, p }: { readonly logN: number; readonly r: number; readonly p: number },

@@ -1,16 +1,16 @@
 /** Who makes a call, as services know them. */
 import type { HandlerContext } from "@connectrpc/connect";
 import { callerKey, repeatableKey } from "../protocol/call-values.ts";
-import type { OnceCall } from "../records/idempotency.ts";
-import { everybody, type Viewer } from "../records/ownership.ts";
+import type { IdempotentCall } from "../records/idempotency.ts";
+import { type Principal, systemPrincipal } from "../records/ownership.ts";
 
 /**
  * Tells who makes a call. Where no token is needed, that is the system, which sees everybody's records; so do
  * administrators.
  */
-export function viewerOf({ values }: Pick<HandlerContext, "values">): Viewer {
+export function readPrincipal({ values }: Pick<HandlerContext, "values">): Principal {
   const caller = values.get(callerKey);
-  if (caller === undefined) return everybody;
+  if (caller === undefined) return systemPrincipal;
   const { subject: user, role } = caller;
   // `authenticate` adds the user's ID; the server passes it on without looking.
   const userId = "userId" in caller && typeof caller.userId === "string" ? caller.userId : user;
@@ -19,7 +19,7 @@ export function viewerOf({ values }: Pick<HandlerContext, "values">): Viewer {
 }
 
 /** Tells under which idempotency key a call came, if it has one; each user has keys of their own. */
-export function onceOf(context: Pick<HandlerContext, "values">): OnceCall | undefined {
+export function readIdempotentCall(context: Pick<HandlerContext, "values">): IdempotentCall | undefined {
   const repeatable = context.values.get(repeatableKey);
-  return repeatable && { ...repeatable, userId: viewerOf(context).userId };
+  return repeatable && { ...repeatable, userId: readPrincipal(context).userId };
 }

@@ -48,7 +48,7 @@ export function createUserStore(store: Store): UserStore {
     const row = await db.selectFrom("users").selectAll().where("name", "=", name).executeTakeFirst();
     if (row === undefined) return undefined;
     const user = toUser(row);
-    store.requireTagged(`user ${name}`, fieldsOf(user), row.record_tag);
+    store.requireTagged(`user ${name}`, listTaggedFields(user), row.record_tag);
     return user;
   };
   return {
@@ -57,7 +57,7 @@ export function createUserStore(store: Store): UserStore {
       const rows = await store.reader.selectFrom("users").selectAll().orderBy("name").execute();
       return rows.map((row) => {
         const user = toUser(row);
-        store.requireTagged(`user ${row.name}`, fieldsOf(user), row.record_tag);
+        store.requireTagged(`user ${row.name}`, listTaggedFields(user), row.record_tag);
         return user;
       });
     },
@@ -98,7 +98,7 @@ export function createUserStore(store: Store): UserStore {
 }
 
 /** All that a user's tag binds; in this order for the life of a store. */
-function fieldsOf({ name, userId, role, passwordHash, generation, createdAt }: StoredUser) {
+function listTaggedFields({ name, userId, role, passwordHash, generation, createdAt }: StoredUser) {
   const fields = ["users", name, role, passwordHash, generation, createdAt.getTime()];
   // The tags of users from before there were IDs do not have it; their ID is the name.
   return userId === name ? fields : [...fields, userId];
@@ -112,7 +112,7 @@ function toRow(store: Store, user: StoredUser): UsersTable {
     password_hash: user.passwordHash,
     generation: user.generation,
     created_at_ms: user.createdAt.getTime(),
-    record_tag: store.tagRecord(fieldsOf(user)),
+    record_tag: store.tagRecord(listTaggedFields(user)),
   };
 }
 

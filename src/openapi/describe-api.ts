@@ -7,14 +7,14 @@ import type { Route } from "../transcoding/routes.ts";
 import type { OpenApiDocument, Operation, Parameter } from "./document.ts";
 import type { Example } from "./example.ts";
 import { errorSchemas, sharedFailures } from "./failures.ts";
-import { fullNameOf } from "./names.ts";
+import { findFullName } from "./names.ts";
 import { type AuthMode, describeOperation, idempotencyKeyName, schemeName } from "./operations.ts";
 import { createPathWriter } from "./paths.ts";
 import { createSchemas } from "./schemas.ts";
 import { type Comments, createDescribe, type Describe, firstSentence } from "./texts.ts";
 
 /** What a document is made of. */
-export interface ApiParts {
+export interface ApiDeps {
   readonly title: string;
   readonly version: string;
   readonly services: readonly DescService[];
@@ -28,23 +28,23 @@ export interface ApiParts {
 const httpMethods = new Set(["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"]);
 
 /** Describes an API. */
-export function describeApi(parts: ApiParts): OpenApiDocument {
-  const describe = createDescribe(parts.comments);
+export function describeApi(deps: ApiDeps): OpenApiDocument {
+  const describe = createDescribe(deps.comments);
   const schemas = createSchemas(
     describe,
-    parts.routes.map(({ spec }) => spec.method.output),
+    deps.routes.map(({ spec }) => spec.method.output),
   );
-  const operations = { describe, schemas, examples: parts.examples, auth: parts.auth };
+  const operations = { describe, schemas, examples: deps.examples, auth: deps.auth };
   const writePath = createPathWriter();
   const paths: Record<string, Record<string, Operation>> = {};
   const unlisted: Route[] = [];
-  parts.routes.forEach((route, index) => {
+  deps.routes.forEach((route, index) => {
     if (!httpMethods.has(route.httpMethod)) {
       unlisted.push(route);
       return;
     }
     const path = writePath(route);
-    const binding = parts.routes
+    const binding = deps.routes
       .slice(0, index)
       .filter(({ spec }) => spec.method === route.spec.method).length;
     const operation = describeOperation(route, path, binding, operations);
@@ -53,15 +53,15 @@ export function describeApi(parts: ApiParts): OpenApiDocument {
   return {
     openapi: "3.1.1",
     info: {
-      title: parts.title,
-      version: parts.version,
+      title: deps.title,
+      version: deps.version,
       description: introduction,
       license: { name: "Apache License 2.0", identifier: "Apache-2.0" },
     },
     servers: [{ url: "/", description: "The server that this document comes from." }],
-    tags: parts.services.map((service) => ({
+    tags: deps.services.map((service) => ({
       name: service.typeName,
-      description: describeService(service, parts.routes, unlisted, describe),
+      description: describeService(service, deps.routes, unlisted, describe),
     })),
     paths,
     components: {
@@ -89,12 +89,14 @@ function describeService(
 ): string {
   const grpcOnly = service.methods
     .filter((method) => routes.every(({ spec }) => spec.method !== method))
-    .map((method) => `- \`${fullNameOf(method)}\`: ${firstSentence(describe(method)) ?? method.methodKind}`);
+    .map(
+      (method) => `- \`${findFullName(method)}\`: ${firstSentence(describe(method)) ?? method.methodKind}`,
+    );
   const others = unlisted
     .filter(({ spec }) => spec.method.parent === service)
     .map(
       ({ httpMethod, template, spec }) =>
-        `- \`${httpMethod} ${template.text}\`: \`${fullNameOf(spec.method)}\``,
+        `- \`${httpMethod} ${template.text}\`: \`${findFullName(spec.method)}\``,
     );
   return [
     describe(service) ?? service.typeName,

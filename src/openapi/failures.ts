@@ -2,8 +2,8 @@
 import { STATUS_CODES } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
-import { errorDomain, httpStatusOf, type ReasonName, reasons, refuse } from "../errors.ts";
-import { nameOf } from "../transcoding/rendering.ts";
+import { errorDomain, type ReasonName, reasons, refuse, toHttpStatus } from "../errors.ts";
+import { nameCode } from "../transcoding/rendering.ts";
 import type { Json, Reference, Response, Schema } from "./document.ts";
 import type { Describe } from "./texts.ts";
 
@@ -34,7 +34,7 @@ const tokenReasons: readonly ReasonName[] = [
   "TOKEN_MISSING",
   "TOKEN_MALFORMED",
   "TOKEN_KEY_UNKNOWN",
-  "TOKEN_FORGED",
+  "TOKEN_SIGNATURE_INVALID",
   "TOKEN_EXPIRED",
   "TOKEN_REVOKED",
   "ROLE_MISSING",
@@ -44,7 +44,7 @@ const tokenReasons: readonly ReasonName[] = [
 export function describeFailures(shape: CallShape, describe: Describe): Record<string, Response | Reference> {
   const byStatus = new Map<number, Set<ReasonName>>();
   for (const reason of [...reasonsOfShape(shape), ...reasonsNamed(shape.method, describe)]) {
-    const status = statusOf(reason);
+    const status = findStatus(reason);
     byStatus.set(status, (byStatus.get(status) ?? new Set()).add(reason));
   }
   const sorted = [...byStatus].sort(([a], [b]) => a - b);
@@ -94,8 +94,8 @@ function reasonsNamed(
   ];
 }
 
-function statusOf(reason: ReasonName): number {
-  return httpStatusOf(refuse(reason, ""));
+function findStatus(reason: ReasonName): number {
+  return toHttpStatus(refuse(reason, ""));
 }
 
 function referOrDescribe(status: number, names: ReadonlySet<ReasonName>): Response | Reference {
@@ -111,7 +111,7 @@ export function sharedFailures(): Record<string, Response> {
   return Object.fromEntries(
     Object.entries(shared).map(([name, names]) => [
       name,
-      describeFailure(names[0] === undefined ? 500 : statusOf(names[0]), names),
+      describeFailure(names[0] === undefined ? 500 : findStatus(names[0]), names),
     ]),
   );
 }
@@ -132,7 +132,7 @@ function describeFailure(status: number, names: readonly ReasonName[]): Response
 function showFailure(reason: ReasonName): Json {
   return {
     status: "error",
-    code: nameOf(reasons[reason].code),
+    code: nameCode(reasons[reason].code),
     message: "what was wrong, and what would be right",
     details: [
       { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason, domain: errorDomain, metadata: {} },
@@ -202,5 +202,5 @@ export const errorSchemas: Readonly<Record<string, Schema>> = {
 };
 
 function listCodes(): string[] {
-  return Object.values(Code).flatMap((code) => (typeof code === "number" ? nameOf(code) : []));
+  return Object.values(Code).flatMap((code) => (typeof code === "number" ? nameCode(code) : []));
 }

@@ -2,7 +2,7 @@
 import type { AnyDesc } from "@bufbuild/protobuf";
 
 /** The full name of a part of a proto file: "kms.KmsService.Sign", "kms.SignRequest.key_id". */
-export function fullNameOf(desc: AnyDesc): string {
+export function findFullName(desc: AnyDesc): string {
   switch (desc.kind) {
     case "file":
       return desc.name;

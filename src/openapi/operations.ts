@@ -7,7 +7,7 @@ import { isHttpBody, type Route } from "../transcoding/routes.ts";
 import type { MediaType, Operation, Response, Schema } from "./document.ts";
 import { type Example, fillExample } from "./example.ts";
 import { describeFailures, errorName } from "./failures.ts";
-import { fullNameOf } from "./names.ts";
+import { findFullName } from "./names.ts";
 import { describePathParameters, describeQueryParameters } from "./parameters.ts";
 import type { ApiPath } from "./paths.ts";
 import { describeRequestBody } from "./request-body.ts";
@@ -18,7 +18,7 @@ import { type Describe, firstSentence, withSentences } from "./texts.ts";
 export type AuthMode = "open" | "token";
 
 /** What operations are described with. */
-export interface OperationParts {
+export interface OperationDeps {
   readonly describe: Describe;
   readonly schemas: Schemas;
   readonly examples: readonly Example[];
@@ -36,15 +36,15 @@ export function describeOperation(
   route: Route,
   path: ApiPath,
   binding: number,
-  parts: OperationParts,
+  deps: OperationDeps,
 ): Operation {
-  const { describe, schemas, examples, auth } = parts;
+  const { describe, schemas, examples, auth } = deps;
   const { method, kind } = route.spec;
   const streams = kind === "server_streaming" || kind === "bidi_streaming";
   const isRepeatable = kind === "unary" && mayChange(method);
   const text = describe(method);
   const own = examples
-    .filter(({ rpc }) => rpc === fullNameOf(method))
+    .filter(({ rpc }) => rpc === findFullName(method))
     .map((one) => ({ ...one, request: fillExample(one.request, ({ sample }) => sample) }));
   const parameters = [
     ...describePathParameters(path, schemas, own[0]?.request),
@@ -60,19 +60,19 @@ export function describeOperation(
     wantsToken: wantsToken(method, auth),
   };
   return {
-    operationId: operationIdOf(method, binding),
+    operationId: nameOperation(method, binding),
     tags: [method.parent.typeName],
     summary: firstSentence(text),
     description: withSentences(text, [...sayAccess(method, auth), ...sayStream(streams)]),
     deprecated: method.deprecated || undefined,
     parameters: parameters.length > 0 ? parameters : undefined,
     requestBody: describeRequestBody(route, schemas, own),
-    responses: { "200": describeAnswer(route, parts, streams), ...describeFailures(shape, describe) },
-    security: securityOf(method, auth),
+    responses: { "200": describeAnswer(route, deps, streams), ...describeFailures(shape, describe) },
+    security: describeSecurity(method, auth),
   };
 }
 
-function operationIdOf({ parent, name }: DescMethod, binding: number): string {
+function nameOperation({ parent, name }: DescMethod, binding: number): string {
   const id = `${parent.typeName.replaceAll(".", "_")}_${name}`;
   return binding === 0 ? id : `${id}_${binding + 1}`;
 }
@@ -87,7 +87,7 @@ function wantsToken(method: DescMethod, auth: AuthMode): boolean {
   return stated === Access.TOKEN || (auth === "token" && stated !== Access.PUBLIC);
 }
 
-function securityOf(method: DescMethod, auth: AuthMode): Operation["security"] {
+function describeSecurity(method: DescMethod, auth: AuthMode): Operation["security"] {
   if (wantsToken(method, auth)) return [{ [schemeName]: [] }];
   // A token that nobody asks for does no harm: the same client works with a server that does.
   return getOption(method, access) === Access.PUBLIC ? [] : [{}, { [schemeName]: [] }];
@@ -111,7 +111,7 @@ function sayStream(streams: boolean): string[] {
   return ["the answer goes on as there is more to tell; an error after its begin is the last thing in it"];
 }
 
-function describeAnswer(route: Route, { schemas, describe }: OperationParts, streams: boolean): Response {
+function describeAnswer(route: Route, { schemas, describe }: OperationDeps, streams: boolean): Response {
   const { output } = route.spec.method;
   const field = route.responseField;
   const description = `${firstSentence(describe(output)) ?? "The answer"}.`;

@@ -1,6 +1,6 @@
 /** Describes what of a request stands in its path and its query. */
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import { describeFieldPath, type FieldPath, leafOf, whyNotTextual } from "../transcoding/fields.ts";
+import { describeFieldPath, type FieldPath, findLeaf, whyNotTextual } from "../transcoding/fields.ts";
 import type { Route } from "../transcoding/routes.ts";
 import type { Json, Parameter, Schema } from "./document.ts";
 import type { ApiPath, PathParameter } from "./paths.ts";
@@ -15,7 +15,7 @@ export function describePathParameters(
 ): Parameter[] {
   return path.parameters.map((parameter): Parameter => {
     const { name, field, partOf, isRest } = parameter;
-    const { description, deprecated, ...schema } = schemaOf(parameter, schemas);
+    const { description, deprecated, ...schema } = describeParameter(parameter, schemas);
     const sentences = [
       ...(partOf === undefined ? [] : [`the value of the field is \`${partOf}\``]),
       ...(isRest ? ["may be several segments, whose slashes stay as they are"] : []),
@@ -33,8 +33,8 @@ export function describePathParameters(
   });
 }
 
-function schemaOf({ field, partOf, isRest }: PathParameter, schemas: Schemas): Schema {
-  const whole: Schema = field === undefined ? { type: "string" } : schemas.ofField(leafOf(field), "text");
+function describeParameter({ field, partOf, isRest }: PathParameter, schemas: Schemas): Schema {
+  const whole: Schema = field === undefined ? { type: "string" } : schemas.ofField(findLeaf(field), "text");
   const plain: Schema = { type: "string", description: whole.description, deprecated: whole.deprecated };
   if (partOf === undefined && !isRest && field !== undefined) return whole;
   return isRest ? plain : { ...plain, minLength: 1 };
@@ -64,7 +64,7 @@ function describeQueryParameter(
   schemas: Schemas,
   example: Json | undefined,
 ): Parameter {
-  const { description, deprecated, ...schema } = schemas.ofField(leafOf(path), "text");
+  const { description, deprecated, ...schema } = schemas.ofField(findLeaf(path), "text");
   const isRequired = path.length === 1 && schemas.isRequired(input, path[0]);
   const common = {
     name: describeFieldPath(path),
@@ -74,7 +74,7 @@ function describeQueryParameter(
     deprecated,
   } as const;
   // Of these the text is JSON itself.
-  const isJson = /^google\.protobuf\.(Struct|Value|ListValue)$/.test(leafOf(path).message?.typeName ?? "");
+  const isJson = /^google\.protobuf\.(Struct|Value|ListValue)$/.test(findLeaf(path).message?.typeName ?? "");
   return isJson
     ? { ...common, content: { "application/json": { schema, example } } }
     : { ...common, schema, example };

@@ -5,7 +5,7 @@
  */
 import type { DescMessage } from "@bufbuild/protobuf";
 import { createEcmaScriptPlugin, getComments, runNodeJs, type Schema } from "@bufbuild/protoplugin";
-import { fullNameOf } from "./names.ts";
+import { findFullName } from "./names.ts";
 
 /** What can have a comment. */
 type Commented = Parameters<typeof getComments>[0];
@@ -28,7 +28,7 @@ function generateTs({ files, generateFile }: Schema): void {
   output.print("export const comments: Readonly<Record<string, string>> = {");
   for (const desc of commented) {
     const text = (getComments(desc).leading ?? "").replace(/^ /gm, "").trim();
-    if (text !== "") output.print("  ", JSON.stringify(fullNameOf(desc)), ": ", JSON.stringify(text), ",");
+    if (text !== "") output.print("  ", JSON.stringify(findFullName(desc)), ": ", JSON.stringify(text), ",");
   }
   output.print("};");
 }

@@ -37,11 +37,16 @@ export function constrainField(field: DescField, schema: Schema, isRequired: boo
   if (!hasOption(field, fieldOption)) return { schema, sentences: [] };
   const rules = getOption(field, fieldOption);
   if (rules.ignore === Ignore.ALWAYS) return { schema, sentences: [] };
-  const { schema: whole, sentences } = constrain(schema, rules, field.enum, zeroOf(field, rules, isRequired));
+  const { schema: whole, sentences } = constrain(
+    schema,
+    rules,
+    field.enum,
+    findZero(field, rules, isRequired),
+  );
   return constrainParts(whole, sentences, rules, field.enum);
 }
 
-function zeroOf(field: DescField, rules: FieldRules, isRequired: boolean): Zero {
+function findZero(field: DescField, rules: FieldRules, isRequired: boolean): Zero {
   if (field.presence !== FeatureSet_FieldPresence.IMPLICIT) return zeroOfPart(rules);
   // Without presence, a zero and a field that was left out are the same.
   if (rules.required) return "refused";

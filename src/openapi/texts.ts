@@ -1,7 +1,7 @@
 /** Makes descriptions of the comments of protos. */
 import type { AnyDesc } from "@bufbuild/protobuf";
 import { protoCamelCase } from "@bufbuild/protobuf/reflect";
-import { fullNameOf } from "./names.ts";
+import { findFullName } from "./names.ts";
 
 /** The comments of protos by full name, as gen/comments.ts has them. */
 export type Comments = Readonly<Record<string, string>>;
@@ -14,7 +14,7 @@ export function createDescribe(comments: Comments): Describe {
   const names = new Set(Object.keys(comments).map((name) => name.slice(name.lastIndexOf(".") + 1)));
   const rename = (word: string): string => (names.has(word) ? protoCamelCase(word) : word);
   return (desc) => {
-    const comment = comments[fullNameOf(desc)];
+    const comment = comments[findFullName(desc)];
     if (comment === undefined) return undefined;
     const paragraphs = comment.split(/\n{2,}/).map((paragraph) => paragraph.replace(/\s*\n\s*/g, " "));
     return paragraphs.join("\n\n").replace(/\b[a-z0-9]+(_[a-z0-9]+)+\b/g, rename);

@@ -5,7 +5,7 @@ import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 export const clientKey = createContextKey("unknown", { description: "client address" });
 
 /** Tells which address a call came from. */
-export function clientOf({ values }: Pick<HandlerContext, "values">): string {
+export function readClientAddress({ values }: Pick<HandlerContext, "values">): string {
   return values.get(clientKey);
 }
 
@@ -34,14 +34,14 @@ export interface Revocation {
 export const callerKey = createContextKey<Caller | undefined>(undefined, { description: "caller" });
 
 /** Tells who makes a call that wants a token. @throws Error for one that does not, which is a bug */
-export function callerOf({ values }: Pick<HandlerContext, "values">): Caller {
+export function requireCaller({ values }: Pick<HandlerContext, "values">): Caller {
   const caller = values.get(callerKey);
   if (caller === undefined) throw new Error("the call was not authenticated");
   return caller;
 }
 
 /** A call that its caller may repeat. */
-export interface RepeatableCall {
+export interface RepeatableRequest {
   /** 1 to 255 printable ASCII characters. */
   readonly idempotencyKey: string;
   /** SHA-256 of the RPC's name and its request, in hexadecimal. */
@@ -49,11 +49,11 @@ export interface RepeatableCall {
 }
 
 /** Where handlers find under which idempotency key a call came. */
-export const repeatableKey = createContextKey<RepeatableCall | undefined>(undefined, {
+export const repeatableKey = createContextKey<RepeatableRequest | undefined>(undefined, {
   description: "repeatable call",
 });
 
 /** Tells under which idempotency key a call came; undefined if it has none. */
-export function repeatableOf({ values }: Pick<HandlerContext, "values">): RepeatableCall | undefined {
+export function repeatableOf({ values }: Pick<HandlerContext, "values">): RepeatableRequest | undefined {
   return values.get(repeatableKey);
 }

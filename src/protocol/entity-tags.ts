@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 
 /** A strong entity tag (RFC 9110, section 8.8.3): 128 bits of the SHA-256 of the bytes. */
-export function entityTagOf(bytes: Uint8Array): string {
+export function computeEntityTag(bytes: Uint8Array): string {
   return `"${createHash("sha256").update(bytes).digest().subarray(0, 16).toString("base64url")}"`;
 }
 

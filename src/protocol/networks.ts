@@ -5,15 +5,15 @@ import { isIPv6 } from "node:net";
  * Names whose calls an address's are to be counted with: whoever has an IPv6 address has its whole /64, and counts as
  * one, however the address is written.
  */
-export function networkOf(address: string): string {
-  return networksOf(address)[0] ?? address;
+export function findNetwork(address: string): string {
+  return listNetworks(address)[0] ?? address;
 }
 
 /** Bits of an IPv6 prefix that one customer may have: of one network, and of a site as providers delegate it (RFC 6177). */
 const ipv6Prefixes = [64, 56, 48];
 
 /** Names the networks of an address, the smallest first: /64, /56 and /48 of IPv6; an IPv4 address alone. */
-export function networksOf(address: string): readonly string[] {
+export function listNetworks(address: string): readonly string[] {
   if (!isIPv6(address)) return [address];
   const [before = [], after = []] = address
     .split("::")

@@ -19,7 +19,7 @@ const unbounded: SizeRules = { maxItems: Infinity, maxCharacters: Infinity };
 const known = new WeakMap<DescField, SizeRules>();
 
 /** Reads the rules of a field, once. */
-export function sizeRulesOf(field: DescField): SizeRules {
+export function findSizeRules(field: DescField): SizeRules {
   let rules = known.get(field);
   if (rules === undefined) {
     rules = hasOption(field, fieldRules) ? readSizes(getOption(field, fieldRules)) : unbounded;
@@ -46,7 +46,7 @@ function readSizes({ ignore, type }: FieldRules): SizeRules {
 
 /** Says in the words of the validator that a text is too long. */
 export function whyTooLong(field: DescField): string {
-  return `must be at most ${sizeRulesOf(field).maxCharacters} characters`;
+  return `must be at most ${findSizeRules(field).maxCharacters} characters`;
 }
 
 /** Refuses a list or a map with more elements than its rules allow, in the words of the validator. */
@@ -56,7 +56,7 @@ export function refuseItems(field: DescField, place: string): Error {
 
 /** Says that a list or a map has too many elements, as the validator does. */
 export function whyTooMany(field: DescField): string {
-  const max = sizeRulesOf(field).maxItems;
+  const max = findSizeRules(field).maxItems;
   return field.fieldKind === "map"
     ? `map must be at most ${max} entries`
     : `must contain no more than ${max} item(s)`;

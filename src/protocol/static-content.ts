@@ -3,7 +3,7 @@ import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { chooseCoding } from "./content-coding.ts";
-import { entityTagOf, matchesEntityTag, toWeakTag } from "./entity-tags.ts";
+import { computeEntityTag, matchesEntityTag, toWeakTag } from "./entity-tags.ts";
 
 /** The codings that content is kept in, smallest first. */
 const codings = ["br", "gzip"] as const;
@@ -25,12 +25,12 @@ export async function prepareContent(type: string, content: string | Uint8Array)
     promisify(brotliCompress)(identity, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }),
     promisify(gzip)(identity, { level: 9 }),
   ]);
-  return { type, forms: { identity, br, gzip: gzipped }, tag: toWeakTag(entityTagOf(identity)) };
+  return { type, forms: { identity, br, gzip: gzipped }, tag: toWeakTag(computeEntityTag(identity)) };
 }
 
 /** Prepares content of a compressed type, such as an archive: compressing it again would gain nothing. */
 export function prepareCompressed(type: string, content: Uint8Array): Content {
-  return { type, forms: { identity: content }, tag: `W/${entityTagOf(content)}` };
+  return { type, forms: { identity: content }, tag: `W/${computeEntityTag(content)}` };
 }
 
 /** Sends content in the form that a caller likes best; not at all to who has it. */

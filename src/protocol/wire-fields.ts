@@ -1,7 +1,7 @@
 /** Knows how the fields of a message stand in the Protobuf wire format. */
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { WireType } from "@bufbuild/protobuf/wire";
-import { sizeRulesOf } from "./size-rules.ts";
+import { findSizeRules } from "./size-rules.ts";
 
 /** How one field stands on the wire. */
 export interface WireField {
@@ -26,7 +26,7 @@ export type WireFields = ReadonlyMap<number, WireField>;
 const known = new WeakMap<DescMessage, WireFields>();
 
 /** Lists the fields of a message; the list is made once. */
-export function wireFieldsOf(desc: DescMessage): WireFields {
+export function findWireFields(desc: DescMessage): WireFields {
   let fields = known.get(desc);
   if (fields === undefined) {
     fields = new Map(desc.fields.map((field) => [field.number, describeField(field)]));
@@ -36,11 +36,11 @@ export function wireFieldsOf(desc: DescMessage): WireFields {
 }
 
 function describeField(field: DescField): WireField {
-  const { maxItems, maxCharacters } = sizeRulesOf(field);
+  const { maxItems, maxCharacters } = findSizeRules(field);
   if (field.fieldKind === "map") {
     const plain = { field, isPackable: false, entry: undefined, maxItems: Infinity, maxTextBytes: Infinity };
-    const key = { ...plain, wireType: wireTypeOf(field.mapKey), message: undefined };
-    const value = { ...plain, wireType: valueTypeOf(field), message: field.message };
+    const key = { ...plain, wireType: findWireType(field.mapKey), message: undefined };
+    const value = { ...plain, wireType: findValueType(field), message: field.message };
     const entry = new Map([
       [1, key],
       [2, value],
@@ -55,7 +55,7 @@ function describeField(field: DescField): WireField {
       maxTextBytes: Infinity,
     };
   }
-  const wireType = valueTypeOf(field);
+  const wireType = findValueType(field);
   return {
     field,
     wireType,
@@ -71,15 +71,15 @@ function isSized(wireType: WireType): boolean {
   return wireType === WireType.LengthDelimited;
 }
 
-function valueTypeOf(field: DescField): WireType {
+function findValueType(field: DescField): WireType {
   if (field.message !== undefined) {
     const isGroup = field.fieldKind !== "map" && "delimitedEncoding" in field && field.delimitedEncoding;
     return isGroup ? WireType.StartGroup : WireType.LengthDelimited;
   }
-  return field.scalar === undefined ? WireType.Varint : wireTypeOf(field.scalar);
+  return field.scalar === undefined ? WireType.Varint : findWireType(field.scalar);
 }
 
-function wireTypeOf(scalar: ScalarType): WireType {
+function findWireType(scalar: ScalarType): WireType {
   switch (scalar) {
     case ScalarType.STRING:
     case ScalarType.BYTES:

@@ -4,7 +4,7 @@ import { WireType } from "@bufbuild/protobuf/wire";
 import { refuse, refuseComplex, refuseField } from "../errors.ts";
 import { refuseItems, whyTooLong } from "./size-rules.ts";
 import { maxMessageDepth, type StructureLimits } from "./structure-limits.ts";
-import { type WireField, type WireFields, wireFieldsOf } from "./wire-fields.ts";
+import { findWireFields, type WireField, type WireFields } from "./wire-fields.ts";
 
 /**
  * Scans the bytes of a message once. It follows the descriptor into nested messages and skips over texts and bytes.
@@ -14,7 +14,7 @@ import { type WireField, type WireFields, wireFieldsOf } from "./wire-fields.ts"
 export function scanMessage(desc: DescMessage, bytes: Uint8Array, limits: StructureLimits): void {
   // An element has at least one byte, an unknown field two, and the parser bounds the depth itself.
   if (bytes.length <= Math.min(limits.maxElements, 2 * limits.maxUnknownFields)) return;
-  new WireScan(bytes, limits).scanFields(wireFieldsOf(desc), bytes.length, 1, "");
+  new WireScan(bytes, limits).scanFields(findWireFields(desc), bytes.length, 1, "");
 }
 
 /** One scan, with its position and its counts. */
@@ -74,7 +74,7 @@ class WireScan {
         throw refuseField(join(place, known), whyTooLong(known.field));
       return 1;
     }
-    const fields = known.entry ?? wireFieldsOf(known.message as DescMessage);
+    const fields = known.entry ?? findWireFields(known.message as DescMessage);
     const inner = join(place, known);
     if (wireType === WireType.StartGroup) {
       this.scanFields(fields, end, depth + 1, inner, known.field.number);

@@ -24,7 +24,7 @@ export function listOptions(
   if (options === undefined) return [];
   return listSet(reflect(schema, options), registry).flatMap(({ field, name, value }) => {
     const printedName = field.kind === "extension" ? `(${name})` : name;
-    return valuesOf(field, value, registry).map((printed) => ({ name: printedName, value: printed }));
+    return printValues(field, value, registry).map((printed) => ({ name: printedName, value: printed }));
   });
 }
 
@@ -62,7 +62,7 @@ function listSet(message: ReflectMessage, registry: Registry): SetField[] {
 }
 
 /** Prints a value; a repeated field has one for each element, and a map one for each entry. */
-function valuesOf(field: DescField | DescExtension, value: unknown, registry: Registry): string[] {
+function printValues(field: DescField | DescExtension, value: unknown, registry: Registry): string[] {
   switch (field.fieldKind) {
     case "scalar":
       return [printScalar(value)];
@@ -93,7 +93,7 @@ function printMessage(schema: DescMessage, value: unknown, registry: Registry): 
   const message = isReflectMessage(value, schema) ? value : reflect(schema, value as Message);
   const parts = listSet(message, registry).flatMap(({ field, name, value: part }) => {
     const printedName = field.kind === "extension" ? `[${name}]` : name;
-    return valuesOf(field, part, registry).map((printed) => `${printedName}: ${printed}`);
+    return printValues(field, part, registry).map((printed) => `${printedName}: ${printed}`);
   });
   return parts.length === 0 ? "{}" : `{ ${parts.join(" ")} }`;
 }

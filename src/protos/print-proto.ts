@@ -118,7 +118,7 @@ function printFields(
     return [
       block(`oneof ${oneof?.name}`, [
         ...statements(listOptions(OneofOptionsSchema, oneof?.options, printer.registry)),
-        ...members.map((member) => printUnlabelled(member, typeOf(member), printer)),
+        ...members.map((member) => printUnlabelled(member, printType(member), printer)),
       ]),
     ];
   });
@@ -132,38 +132,38 @@ function isOneofMember(field: FieldDescriptorProto): boolean {
 function printMapField(field: FieldDescriptorProto, entry: DescriptorProto, printer: Printer): string {
   const [key, value] = entry.field;
   if (key === undefined || value === undefined) throw new Error(`${entry.name} is not a map entry`);
-  return printUnlabelled(field, `map<${typeOf(key)}, ${typeOf(value)}>`, printer);
+  return printUnlabelled(field, `map<${printType(key)}, ${printType(value)}>`, printer);
 }
 
 function printField(field: FieldDescriptorProto, printer: Printer): string {
   const isUnlabelled = printer.isProto3 && field.label !== Label.REPEATED && !field.proto3Optional;
   const label = isUnlabelled ? "" : `${Label[field.label].toLowerCase()} `;
-  return `${label}${printUnlabelled(field, typeOf(field), printer)}`;
+  return `${label}${printUnlabelled(field, printType(field), printer)}`;
 }
 
 /** Members of a oneof and maps have no label. */
 function printUnlabelled(field: FieldDescriptorProto, type: string, { registry }: Printer): string {
   const options: PrintedOption[] = [];
-  if (field.defaultValue !== "") options.push({ name: "default", value: defaultOf(field) });
-  if (field.jsonName !== "" && field.jsonName !== jsonNameOf(field.name))
+  if (field.defaultValue !== "") options.push({ name: "default", value: printDefault(field) });
+  if (field.jsonName !== "" && field.jsonName !== toJsonName(field.name))
     options.push({ name: "json_name", value: quote(field.jsonName) });
   options.push(...listOptions(FieldOptionsSchema, field.options, registry));
   return `${type} ${field.name} = ${field.number}${inBrackets(options)};`;
 }
 
-function typeOf(field: FieldDescriptorProto): string {
+function printType(field: FieldDescriptorProto): string {
   if (field.type === Type.GROUP) throw new Error(`${field.name}: cannot print a group`);
   return field.typeName === "" ? Type[field.type].toLowerCase() : field.typeName;
 }
 
 /** A default of bytes is escaped in the descriptor as it is in the source. */
-function defaultOf({ type, defaultValue }: FieldDescriptorProto): string {
+function printDefault({ type, defaultValue }: FieldDescriptorProto): string {
   if (type === Type.BYTES) return `"${defaultValue}"`;
   return type === Type.STRING ? quote(defaultValue) : defaultValue;
 }
 
 /** The name that a compiler gives a field in JSON when the source names none. */
-function jsonNameOf(name: string): string {
+function toJsonName(name: string): string {
   return name.replaceAll(/_+(.?)/g, (_, letter: string) => letter.toUpperCase());
 }
 

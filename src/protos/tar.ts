@@ -16,7 +16,7 @@ const unknownOs = 255;
  */
 export function packTarGz(files: readonly SourceFile[]): Uint8Array {
   const blocks = files.flatMap(({ path, content }) => [
-    headerOf(path, content.length),
+    buildHeader(path, content.length),
     content,
     new Uint8Array(-content.length & (blockBytes - 1)),
   ]);
@@ -27,7 +27,7 @@ export function packTarGz(files: readonly SourceFile[]): Uint8Array {
   return archive;
 }
 
-function headerOf(path: string, contentBytes: number): Uint8Array {
+function buildHeader(path: string, contentBytes: number): Uint8Array {
   if (Buffer.byteLength(path) > maxPathBytes)
     throw new Error(`${path}: a path in the archive has at most ${maxPathBytes} bytes`);
   const header = Buffer.alloc(blockBytes);

@@ -8,7 +8,7 @@ import { listSeenBy } from "./ownership.ts";
 import type { Quota } from "./quota.ts";
 
 /** A call that may be repeated. */
-export interface OnceCall {
+export interface IdempotentCall {
   /** The ID of the caller: the keys of two users have nothing to do with each other. */
   readonly userId: string;
   /** The caller's name for it: 1 to 255 printable ASCII characters. */
@@ -18,7 +18,7 @@ export interface OnceCall {
 }
 
 /** The idempotency key was used for another request. */
-export class OnceConflict extends Error {
+export class IdempotencyConflictError extends Error {
   readonly idempotencyKey: string;
 
   constructor(idempotencyKey: string) {
@@ -56,7 +56,7 @@ const keptMs = 24 * 3600 * 1000;
 export async function findAnswer(
   db: Kysely<Schema>,
   sealKey: Uint8Array,
-  call: OnceCall,
+  call: IdempotentCall,
   now: Date,
 ): Promise<Uint8Array | undefined> {
   const row = await db
@@ -67,12 +67,12 @@ export async function findAnswer(
     .where("answered_at_ms", ">", now.getTime() - keptMs)
     .executeTakeFirst();
   if (row === undefined) return undefined;
-  if (row.request_hash !== call.requestHash) throw new OnceConflict(call.idempotencyKey);
-  return openBytes(sealKey, identityOf(call), row.sealed_answer);
+  if (row.request_hash !== call.requestHash) throw new IdempotencyConflictError(call.idempotencyKey);
+  return openBytes(sealKey, nameAnswer(call), row.sealed_answer);
 }
 
 /** Counts the keys of each user. */
-export const onceQuota: Quota = {
+export const idempotencyQuota: Quota = {
   list: "idempotent_answers",
   noun: "idempotency keys in 24 hours",
   kind: "idempotencyKeys",
@@ -116,7 +116,7 @@ async function removeAnswers(
       )
       .executeTakeFirstOrThrow();
     if (numDeletedRows > 0n)
-      await changeCounts(db, [listSeenBy({ owner }, onceQuota.list)], -Number(numDeletedRows));
+      await changeCounts(db, [listSeenBy({ owner }, idempotencyQuota.list)], -Number(numDeletedRows));
   }
 }
 
@@ -128,7 +128,7 @@ async function removeAnswers(
 export async function keepAnswer(
   db: Kysely<Schema>,
   sealKey: Uint8Array,
-  call: OnceCall,
+  call: IdempotentCall,
   answer: Uint8Array,
   now: Date,
   requireRoom: (quota: Quota, owner: string) => Promise<void>,
@@ -136,20 +136,20 @@ export async function keepAnswer(
   await removeExpired(db, now);
   // An answer of this very key has expired, or the call would not be here.
   await removeAnswers(db, [{ user_name: call.userId, idempotency_key: call.idempotencyKey }]);
-  await requireRoom(onceQuota, call.userId);
+  await requireRoom(idempotencyQuota, call.userId);
   await db
     .insertInto("idempotent_answers")
     .values({
       user_name: call.userId,
       idempotency_key: call.idempotencyKey,
       request_hash: call.requestHash,
-      sealed_answer: sealBytes(sealKey, identityOf(call), answer),
+      sealed_answer: sealBytes(sealKey, nameAnswer(call), answer),
       answered_at_ms: now.getTime(),
     })
     .execute();
-  await changeCounts(db, [listSeenBy({ owner: call.userId }, onceQuota.list)], 1);
+  await changeCounts(db, [listSeenBy({ owner: call.userId }, idempotencyQuota.list)], 1);
 }
 
-function identityOf({ userId, idempotencyKey, requestHash }: OnceCall): string {
+function nameAnswer({ userId, idempotencyKey, requestHash }: IdempotentCall): string {
   return `idempotent_answers/${JSON.stringify([userId, idempotencyKey, requestHash])}`;
 }

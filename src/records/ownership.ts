@@ -1,7 +1,7 @@
 /** Whose records are whose: what somebody made is theirs, and to others it does not exist. */
 
 /** Who makes a call, as services know them. */
-export interface Viewer {
+export interface Principal {
   /** The name of the user, which the audit log shows. */
   readonly user: string;
   /** The owner of what they make: an ID that no other user ever gets, unlike the name. */
@@ -13,23 +13,23 @@ export interface Viewer {
 }
 
 /** Sees the records of everybody: for what a service does for itself, such as counting. */
-export const everybody: Viewer = { user: "system", userId: "system", owner: undefined };
+export const systemPrincipal: Principal = { user: "system", userId: "system", owner: undefined };
 
 /** Tells whether a record exists for somebody. */
-export function isSeenBy({ owner }: Viewer, record: { readonly owner: string }): boolean {
+export function isSeenBy({ owner }: Principal, record: { readonly owner: string }): boolean {
   return owner === undefined || owner === record.owner;
 }
 
 /** Takes away a record that does not exist for somebody. */
 export function seenBy<Owned extends { readonly owner: string }>(
-  viewer: Viewer,
+  principal: Principal,
   record: Owned | undefined,
 ): Owned | undefined {
-  return record !== undefined && isSeenBy(viewer, record) ? record : undefined;
+  return record !== undefined && isSeenBy(principal, record) ? record : undefined;
 }
 
 /** Names what somebody sees of a list, for page tokens and counts. */
-export function listSeenBy({ owner }: Pick<Viewer, "owner">, list: string): string {
+export function listSeenBy({ owner }: Pick<Principal, "owner">, list: string): string {
   return owner === undefined ? list : `${list} by=${owner}`;
 }
 

@@ -39,14 +39,14 @@ const explanations = {
 } as const satisfies Record<keyof QuotaLimits, { setting: string; remedy: string }>;
 
 /** An owner has as much as a quota allows. */
-export class QuotaExceeded extends Error {
+export class QuotaExceededError extends Error {
   /** What the quota counts. */
   readonly noun: string;
   readonly limit: number;
   /** The setting of the limit, as a flag. */
   readonly setting: string;
 
-  constructor({ noun, limit, setting, remedy }: Omit<QuotaExceeded, keyof Error> & { remedy: string }) {
+  constructor({ noun, limit, setting, remedy }: Omit<QuotaExceededError, keyof Error> & { remedy: string }) {
     super(`your quota of ${limit} ${noun} is used up; ${remedy}ask the operator to raise ${setting}`);
     this.noun = noun;
     this.limit = limit;
@@ -71,5 +71,5 @@ export async function requireRoom(
   const limit = limits[kind];
   if (limit === 0) return;
   const count = await readCount(db, listSeenBy({ owner }, list));
-  if (count + added > limit) throw new QuotaExceeded({ noun, limit, ...explanations[kind] });
+  if (count + added > limit) throw new QuotaExceededError({ noun, limit, ...explanations[kind] });
 }

@@ -2,9 +2,9 @@
 import { randomBytes } from "node:crypto";
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { masterKeyIdOf } from "../crypto/sealing.ts";
+import { nameMasterKey } from "../crypto/sealing.ts";
 import { sync } from "../database/fsync.ts";
-import { messageOf, StorageError } from "../database/store-error.ts";
+import { readMessage, StorageError } from "../database/store-error.ts";
 
 /** Bytes of the master key, for AES-256. */
 const masterKeyBytes = 32;
@@ -45,9 +45,9 @@ export function previousKeyPath(path: string): string {
  */
 export function openKeyring(source: MasterKeySource, mayCreate: boolean): Keyring {
   const current = readCurrent(source, mayCreate);
-  const known = new Map([[masterKeyIdOf(current), current]]);
+  const known = new Map([[nameMasterKey(current), current]]);
   const learn = (key: Uint8Array | undefined): void => {
-    if (key !== undefined) known.set(masterKeyIdOf(key), key);
+    if (key !== undefined) known.set(nameMasterKey(key), key);
   };
   learn(readNext(source));
   return {
@@ -98,7 +98,7 @@ function readIfExists(path: string): string | undefined {
     return readFileSync(path, "utf8");
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
-    throw new StorageError(`${path} can not be read: ${messageOf(error)}`);
+    throw new StorageError(`${path} can not be read: ${readMessage(error)}`);
   }
 }
 
@@ -156,7 +156,7 @@ function explainWriting(path: string, write: () => void): void {
   try {
     write();
   } catch (error) {
-    throw new StorageError(`${path} can not be written: ${messageOf(error)}`);
+    throw new StorageError(`${path} can not be written: ${readMessage(error)}`);
   }
 }
 

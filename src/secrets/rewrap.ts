@@ -1,6 +1,6 @@
 /** Changes the master key of a store. Ciphertexts stay; the keys that they are under are wrapped anew. */
 import { CryptoError } from "../crypto/crypto-error.ts";
-import { masterKeyIdOf, rewrapSecret } from "../crypto/sealing.ts";
+import { nameMasterKey, rewrapSecret } from "../crypto/sealing.ts";
 import type { Database } from "../database/database.ts";
 import type { SealedSecretsTable } from "../database/schema.ts";
 import { StorageError } from "../database/store-error.ts";
@@ -48,8 +48,8 @@ export async function rewrapStore(
   const keyring = openKeyring(source, false);
   await requireRoot(database, keyring);
   const next = findNextKey(source);
-  const masterKeyId = masterKeyIdOf(next);
-  if (masterKeyId === masterKeyIdOf(keyring.current))
+  const masterKeyId = nameMasterKey(next);
+  if (masterKeyId === nameMasterKey(keyring.current))
     throw new StorageError("the next master key is the present one");
   // First of all, since it tells every program which key new secrets go under.
   let moved = (await moveRoot(database, keyring, next)) ? 1 : 0;
@@ -85,7 +85,7 @@ export async function rewrapStore(
 function withPreviousKey(keyring: Keyring, source: MasterKeySource): Keyring {
   const previous = source.kind === "file" ? readKeyFile(previousKeyPath(source.path)) : undefined;
   if (previous === undefined) return keyring;
-  const previousId = masterKeyIdOf(previous);
+  const previousId = nameMasterKey(previous);
   return {
     current: keyring.current,
     find: (masterKeyId) => keyring.find(masterKeyId) ?? (masterKeyId === previousId ? previous : undefined),
@@ -108,9 +108,9 @@ async function requireRoot({ name, reader }: Database, keyring: Keyring): Promis
 async function finish({ writer }: Database, path: string, next: Uint8Array): Promise<void> {
   await writer.transaction().execute(async () => {
     const waiting = readKeyFile(nextKeyPath(path));
-    if (waiting !== undefined && masterKeyIdOf(waiting) === masterKeyIdOf(next)) return replaceKeyFile(path);
+    if (waiting !== undefined && nameMasterKey(waiting) === nameMasterKey(next)) return replaceKeyFile(path);
     const present = readKeyFile(path);
-    if (present === undefined || masterKeyIdOf(present) !== masterKeyIdOf(next))
+    if (present === undefined || nameMasterKey(present) !== nameMasterKey(next))
       throw new StorageError(`another rotation of ${path} runs; run this again`);
   });
 }
@@ -140,7 +140,7 @@ async function moveRoot({ name, writer }: Database, keyring: Keyring, next: Uint
       .executeTakeFirst();
     if (root === undefined)
       throw new StorageError(`the store ${name} was never used; start the server on it once`);
-    if (root.master_key_id === masterKeyIdOf(next)) return false;
+    if (root.master_key_id === nameMasterKey(next)) return false;
     if ((await move(db, keyring, next, root)) !== "moved")
       throw new StorageError(`the master key is not the one that the store ${name} was sealed with`);
     return true;
@@ -167,7 +167,7 @@ async function moveChunk(
     const rows = await db
       .selectFrom("sealed_secrets")
       .selectAll()
-      .where("master_key_id", "!=", masterKeyIdOf(next))
+      .where("master_key_id", "!=", nameMasterKey(next))
       .where("identity", ">", after)
       .orderBy("identity")
       .limit(chunkRows)

@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import { wipe } from "../crypto/bytes.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
 import type { Database } from "../database/database.ts";
-import { StorageError, StoreFailure } from "../database/store-error.ts";
+import { StorageError, StoreFailureError } from "../database/store-error.ts";
 import { type Keyring, type MasterKeySource, openKeyring } from "./master-key.ts";
 import { createVault, rootIdentity, type Vault } from "./vault.ts";
 
@@ -56,7 +56,7 @@ async function readRoot(db: Database["writer"], vault: Vault, name: string): Pro
   try {
     return await vault.read(db, rootIdentity);
   } catch (error) {
-    if (error instanceof StoreFailure && error.code === "LOCKED") throw wrongMasterKey(name);
+    if (error instanceof StoreFailureError && error.code === "LOCKED") throw wrongMasterKey(name);
     if (error instanceof CryptoError && error.code === "SEAL_BROKEN")
       throw notWhole(name, "its root key is not as it was written");
     throw error;

@@ -3,7 +3,7 @@ import { type Algorithm, algorithms } from "../crypto/algorithms.ts";
 import { equalBytes, wipe } from "../crypto/bytes.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
 import type { CryptoProvider, SecretKey } from "../crypto/provider.ts";
-import { RecordDamaged } from "../database/store-error.ts";
+import { RecordDamagedError } from "../database/store-error.ts";
 
 /** Opens secrets; the caller wipes them. */
 export interface SecretReader {
@@ -113,10 +113,10 @@ export async function openSealedKey(
     const secret = await store.readSecret(identity);
     if (secret !== undefined) return await importSealedKey(provider, algorithm, secret, publicKey);
   } catch (error) {
-    if (error instanceof CryptoError && error.code !== "CLOSED") throw new RecordDamaged(record, error);
+    if (error instanceof CryptoError && error.code !== "CLOSED") throw new RecordDamagedError(record, error);
     throw error;
   }
-  throw new RecordDamaged(record);
+  throw new RecordDamagedError(record);
 }
 
 /**
@@ -145,10 +145,10 @@ export async function openOrMakeKey(
     }
     if (secret !== undefined) return await importSealedKey(provider, algorithm, secret);
   } catch (error) {
-    if (error instanceof CryptoError && error.code !== "CLOSED") throw new RecordDamaged(record, error);
+    if (error instanceof CryptoError && error.code !== "CLOSED") throw new RecordDamagedError(record, error);
     throw error;
   }
-  throw new RecordDamaged(record);
+  throw new RecordDamagedError(record);
 }
 
 /** Secret keys that are kept open while they are in use. */

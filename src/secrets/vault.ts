@@ -4,7 +4,7 @@ import { wipe } from "../crypto/bytes.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
 import { openSecret, type SealedSecret, sealSecret } from "../crypto/sealing.ts";
 import type { Schema } from "../database/schema.ts";
-import { StoreFailure } from "../database/store-error.ts";
+import { StoreFailureError } from "../database/store-error.ts";
 import type { Keyring } from "./master-key.ts";
 
 /** Names the secret that all keys of the store itself are derived from; it tells which master key is in use. */
@@ -41,7 +41,7 @@ export function createVault(keyring: Keyring): Vault {
         const problem = `${identity} is sealed under master key ${row.master_key_id}, which is not at hand`;
         // A rotation that runs elsewhere moves the root first; a key of which that knows nothing was made up.
         if ((await readRootKeyId(db)) === row.master_key_id)
-          throw new StoreFailure("LOCKED", new Error(problem));
+          throw new StoreFailureError("LOCKED", new Error(problem));
         throw new CryptoError("SEAL_BROKEN", problem);
       }
       const sealed: SealedSecret = {
@@ -79,7 +79,7 @@ export async function opens(reading: Promise<Uint8Array | undefined>): Promise<b
     return secret && true;
   } catch (error) {
     const isBroken = error instanceof CryptoError && error.code === "SEAL_BROKEN";
-    if (isBroken || (error instanceof StoreFailure && error.code === "LOCKED")) return false;
+    if (isBroken || (error instanceof StoreFailureError && error.code === "LOCKED")) return false;
     throw error;
   }
 }
@@ -90,7 +90,7 @@ async function masterKeyInUse(db: Kysely<Schema>, keyring: Keyring): Promise<Uin
   if (masterKeyId === undefined) return keyring.current;
   const masterKey = keyring.find(masterKeyId);
   if (masterKey !== undefined) return masterKey;
-  throw new StoreFailure(
+  throw new StoreFailureError(
     "LOCKED",
     new Error(`the store is under master key ${masterKeyId}, which is not at hand`),
   );

@@ -10,7 +10,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
 import { refuseForNow } from "../errors.ts";
 import { callerKey, clientKey } from "../protocol/call-values.ts";
-import { networkOf } from "../protocol/networks.ts";
+import { findNetwork } from "../protocol/networks.ts";
 import { accountKey, ByteBudget, type ByteLimits } from "./byte-budget.ts";
 import {
   type CallLimits,
@@ -51,9 +51,9 @@ export interface ArrivingCall {
 }
 
 /** Names who is counted for a call: its user, or the address that it came from while there is none. */
-export function clientNameOf(values: ContextValues): string {
+export function nameClient(values: ContextValues): string {
   const caller = values.get(callerKey);
-  return caller === undefined ? `address ${networkOf(values.get(clientKey))}` : `user ${caller.subject}`;
+  return caller === undefined ? `address ${findNetwork(values.get(clientKey))}` : `user ${caller.subject}`;
 }
 
 /** Lets calls in. */
@@ -100,7 +100,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     );
   };
   const share = ({ method, values, ticket }: ArrivingCall): void => {
-    const client = clientNameOf(values);
+    const client = nameClient(values);
     if (!isProbe(method)) requireReader(client);
     ticket.add(calls.enterFor(method, client));
     const account = bytes.open(client);
@@ -113,7 +113,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     admit(call) {
       const { method, authorization, values, ticket } = call;
       ticket.add(calls.enter(method));
-      const network = clientNameOf(values);
+      const network = nameClient(values);
       if (!isProbe(method)) rateOfAddress.take(network);
       // Tokens have a turn of their own, so that the other calls of a network do not keep its users out.
       const authenticating =
@@ -126,7 +126,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
         values.set(callerKey, caller);
         // It counts for its user, not for all users of the address.
         rateOfAddress.giveBack(network);
-        rateOfUser.take(clientNameOf(values));
+        rateOfUser.take(nameClient(values));
         share(call);
       });
     },

@@ -4,7 +4,7 @@ import { type IncomingBody, withinTime } from "../transcoding/body.ts";
 import type { NodeRequest, NodeResponse } from "./node-http.ts";
 
 /** Milliseconds that a connection or a stream stays open after its last answer. */
-export const lingerMs = 2000;
+export const drainRequestMs = 2000;
 
 /**
  * Takes in what a peer still sends after its answer, for a while. To reset the stream at once would be in order
@@ -14,7 +14,7 @@ export function discardRest(stream: http2.ServerHttp2Stream): void {
   // Whoever has read so far reads no more, and would hold back what is left.
   stream.removeAllListeners("data");
   stream.resume();
-  const timer = setTimeout(() => stream.close(http2.constants.NGHTTP2_NO_ERROR), lingerMs);
+  const timer = setTimeout(() => stream.close(http2.constants.NGHTTP2_NO_ERROR), drainRequestMs);
   timer.unref();
   stream.once("close", () => clearTimeout(timer));
 }
@@ -28,7 +28,7 @@ export function discardRest(stream: http2.ServerHttp2Stream): void {
  *
  * @param maxReceiveMs milliseconds that the rest of a request of HTTP/1.1 may take
  */
-export function lingerAfterAnswer(req: NodeRequest, res: NodeResponse, maxReceiveMs: number): void {
+export function drainAfterAnswer(req: NodeRequest, res: NodeResponse, maxReceiveMs: number): void {
   const { stream } = req;
   if (stream === undefined) {
     // Before Node's own listener, which closes the connection of a last answer.
@@ -63,7 +63,7 @@ function closeAfterRequest(req: NodeRequest): void {
   const closeNow = socket.destroySoon.bind(socket);
   socket.destroySoon = () => {
     socket.end();
-    socket.setTimeout(lingerMs, () => socket.destroy());
+    socket.setTimeout(drainRequestMs, () => socket.destroy());
     req.once("end", closeNow);
   };
 }
@@ -98,7 +98,7 @@ export async function* readWhole(
 
 async function discard(body: IncomingBody): Promise<void> {
   try {
-    for await (const _chunk of withinTime(body, lingerMs));
+    for await (const _chunk of withinTime(body, drainRequestMs));
   } catch {
     // Too slow, or gone: it gets its answer all the same, or needs none.
   }

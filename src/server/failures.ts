@@ -28,7 +28,7 @@ import {
   headerEncoding,
   headerGrpcStatus,
 } from "@connectrpc/connect/protocol-grpc";
-import { httpStatusOf } from "../errors.ts";
+import { toHttpStatus } from "../errors.ts";
 import type { RestResponse } from "../transcoding/http.ts";
 import { discardRest } from "./drain-request.ts";
 import { respellGrpcStatus, setGrpcStatus } from "./grpc-status.ts";
@@ -57,7 +57,7 @@ const connectJson: CallForm = { protocol: "connect", contentType: "application/j
  *
  * @param isRpcPath whether the path is that of a known RPC: there, JSON is Connect's.
  */
-export function formOf({ headers, url = "" }: CallHead, isRpcPath: boolean): CallForm {
+export function readCallForm({ headers, url = "" }: CallHead, isRpcPath: boolean): CallForm {
   const type = (headers["content-type"] ?? "").toLowerCase();
   const codec = /^[^;]*\+json\s*(;|$)/.test(type) ? "json" : "proto";
   const [, grpc] = /^application\/(grpc-web-text|grpc-web|grpc)([+;]|$)/.exec(type) ?? [];
@@ -95,7 +95,7 @@ export function renderFailure(
       error.metadata.forEach((value, name) => {
         if (name !== "content-type") headers.append(name, value);
       });
-      return withLength(httpStatusOf(error), headers, errorToJsonBytes(error, undefined));
+      return withLength(toHttpStatus(error), headers, errorToJsonBytes(error, undefined));
     }
     case "rest":
       return renderRest(error);

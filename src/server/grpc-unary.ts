@@ -15,7 +15,7 @@ import { clientKey } from "../protocol/call-values.ts";
 import type { StructureLimits } from "../protocol/structure-limits.ts";
 import { parseGrpcTimeout } from "../protocol/timeout.ts";
 import { scanMessage } from "../protocol/wire-structure.ts";
-import { clientNameOf, Ticket } from "./admission.ts";
+import { nameClient, Ticket } from "./admission.ts";
 import { accountKey } from "./byte-budget.ts";
 import type { ReadClient } from "./client-address.ts";
 import { decompress, findCompression } from "./compression.ts";
@@ -126,7 +126,7 @@ class GrpcUnaryCall implements HandlerContext {
     this.values.set(clientKey, client);
     this.#ticket.add(
       options.unread.watch({
-        client: () => clientNameOf(this.values),
+        client: () => nameClient(this.values),
         pendingBytes: () => stream.writableLength,
         arrivedBytes: () => stream.readableLength,
         drop: () => stream.destroy(),

@@ -10,17 +10,17 @@ import Fastify, {
   type FastifyReply,
   type FastifyRequest,
 } from "fastify";
-import { reasonOf, refuse, toConnectError } from "../errors.ts";
+import { findReason, refuse, toConnectError } from "../errors.ts";
 import { collectFiles, errorFiles } from "../transcoding/descriptors.ts";
 import { splitTarget } from "../transcoding/http.ts";
 import type { Route } from "../transcoding/routes.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
 import { addServices, requestGate, tightenHandlers } from "./connect.ts";
-import { type CallForm, formOf, renderFailure, restForm } from "./failures.ts";
+import { type CallForm, readCallForm, renderFailure, restForm } from "./failures.ts";
 import type { HealthBoard } from "./health.ts";
 import type { Intake } from "./intake.ts";
 import { chargeTo } from "./interceptors/caller.ts";
-import { maxBytesOf, type ServerLimits, structureOf } from "./limits.ts";
+import { findMaxBytes, type ServerLimits, toStructureLimits } from "./limits.ts";
 import type { Metrics } from "./metrics.ts";
 import type { NodeRequest, NodeResponse } from "./node-http.ts";
 import type { ServerOptions } from "./options.ts";
@@ -39,7 +39,7 @@ export function methodName({ name, parent }: DescMethod): string {
 }
 
 /** What the Fastify application is made of. */
-export interface AppParts {
+export interface AppDeps {
   readonly services: readonly ServiceImplSpec[];
   readonly interceptors: Interceptor[];
   readonly transcoder: Transcoder;
@@ -58,8 +58,8 @@ export interface AppWithFallback {
 }
 
 /** Makes the application, ready to serve. */
-export async function createApp(parts: AppParts): Promise<AppWithFallback> {
-  const { services, interceptors, transcoder, health, metrics, limits, shutdown, intake, options } = parts;
+export async function createApp(deps: AppDeps): Promise<AppWithFallback> {
+  const { services, interceptors, transcoder, health, metrics, limits, shutdown, intake, options } = deps;
   const files = collectFiles([...services.map(({ service }) => service.file), ...errorFiles]);
   const registry = createRegistry(...files);
 
@@ -67,7 +67,7 @@ export async function createApp(parts: AppParts): Promise<AppWithFallback> {
   // The transcoder answers what Fastify has no route for or cannot read.
   const fallBack = async (req: NodeRequest, res: NodeResponse): Promise<void> => {
     const { method = "", url = "" } = req;
-    const form = formOf(req, false);
+    const form = readCallForm(req, false);
     const refuseIn = (form: CallForm, error: ConnectError): Promise<void> =>
       writeResponse(res, renderFailure(form, error, transcoder.renderFailure));
     if (!isKnownMethod(method)) return refuseIn(restForm, refuseUnknownMethod(method));
@@ -102,7 +102,7 @@ export async function createApp(parts: AppParts): Promise<AppWithFallback> {
     const error = isRefusal
       ? refuse("MEDIA_TYPE_UNSUPPORTED", `content-type "${type}" is no media type`, { contentType: type })
       : toConnectError(options.explainFailure?.(thrown) ?? thrown);
-    if (reasonOf(error) === undefined)
+    if (findReason(error) === undefined)
       options.logger.error({ err: thrown, target: request.raw.url }, "request failed outside of any call");
     await writeResponse(reply.raw, transcoder.renderFailure(error));
   });
@@ -145,9 +145,9 @@ export async function createApp(parts: AppParts): Promise<AppWithFallback> {
       addServices(router, services);
       tightenHandlers(router, {
         limitsOf: (method) => ({
-          maxBytes: maxBytesOf(method, limits),
+          maxBytes: findMaxBytes(method, limits),
           maxReceiveMs: limits.maxReceiveMs,
-          structure: structureOf(limits),
+          structure: toStructureLimits(limits),
         }),
         registry,
         renderFailure: transcoder.renderFailure,

@@ -8,11 +8,11 @@ import { toConnectError } from "../errors.ts";
 import { clientKey } from "../protocol/call-values.ts";
 import { splitTarget } from "../transcoding/http.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
-import { type Admission, clientNameOf, Ticket } from "./admission.ts";
+import { type Admission, nameClient, Ticket } from "./admission.ts";
 import { type BrowserHeaders, isPreflight } from "./browser.ts";
 import type { ReadClient } from "./client-address.ts";
-import { lingerAfterAnswer } from "./drain-request.ts";
-import { formOf, renderFailure } from "./failures.ts";
+import { drainAfterAnswer } from "./drain-request.ts";
+import { readCallForm, renderFailure } from "./failures.ts";
 import type { ExplainFailure } from "./interceptors/errors.ts";
 import type { Observer } from "./interceptors/observe.ts";
 import { countMetadataBytes, toHeaders } from "./metadata.ts";
@@ -88,7 +88,7 @@ export function createIntake(options: IntakeOptions): Intake {
   };
 
   const fail = (req: NodeRequest, res: NodeResponse, error: ConnectError): void => {
-    const form = formOf(req, rpcs.has(splitTarget(req.url ?? "").path));
+    const form = readCallForm(req, rpcs.has(splitTarget(req.url ?? "").path));
     void writeResponse(res, renderFailure(form, error, transcoder.renderFailure));
   };
 
@@ -114,7 +114,7 @@ export function createIntake(options: IntakeOptions): Intake {
       ) === undefined,
     valuesOf: (req) => valuesByRequest.get(req) ?? createContextValues(),
     onRequest(req, res) {
-      lingerAfterAnswer(req, res, options.maxReceiveMs);
+      drainAfterAnswer(req, res, options.maxReceiveMs);
       const fault = findHeadFault(
         readHead(req, () => findMethod(req) !== undefined),
         head,
@@ -122,12 +122,12 @@ export function createIntake(options: IntakeOptions): Intake {
       options.browserHeaders.set(req, res);
       if (fault !== undefined) return fail(req, res, fault);
       if (isPreflight(req) && options.browserHeaders.answerPreflight(req, res)) return;
-      const client = readClient(peerOf(req), req.headers["x-forwarded-for"]);
+      const client = readClient(findPeerAddress(req), req.headers["x-forwarded-for"]);
       const values = createContextValues().set(clientKey, client);
       valuesByRequest.set(req, values);
       const method = findMethod(req);
       // Pages are the same bytes for all who ask, so they take up no memory of a client.
-      watchResponse(req, res, method && (() => clientNameOf(values)), unread);
+      watchResponse(req, res, method && (() => nameClient(values)), unread);
       if (method === undefined) return begin(req, res);
       const ticket = new Ticket();
       res.once("close", ticket.close);
@@ -160,7 +160,7 @@ function readHead(req: NodeRequest, isCall: () => boolean) {
 }
 
 /** A request of HTTP/2 has its connection's address at the session. */
-function peerOf({ stream, socket }: NodeRequest): string | undefined {
+function findPeerAddress({ stream, socket }: NodeRequest): string | undefined {
   return stream?.session?.socket?.remoteAddress ?? socket?.remoteAddress;
 }
 

@@ -66,11 +66,11 @@ export const defaultLimits: ServerLimits = {
 const maxInfrastructureBytes = 16 * 1024;
 
 /** What bounds the structure of a message. */
-export function structureOf({ maxMessageElements, maxUnknownFields }: ServerLimits): StructureLimits {
+export function toStructureLimits({ maxMessageElements, maxUnknownFields }: ServerLimits): StructureLimits {
   return { maxElements: maxMessageElements, maxUnknownFields };
 }
 
 /** Bytes that a message of a call may have. */
-export function maxBytesOf(method: DescMethod, { maxMessageBytes }: ServerLimits): number {
+export function findMaxBytes(method: DescMethod, { maxMessageBytes }: ServerLimits): number {
   return isInfrastructure(method) ? Math.min(maxInfrastructureBytes, maxMessageBytes) : maxMessageBytes;
 }

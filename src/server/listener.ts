@@ -14,7 +14,7 @@ import { Server as TlsServer } from "node:tls";
 import { ConnectError } from "@connectrpc/connect";
 import { refuse, refuseMetadata } from "../errors.ts";
 import type { RestResponse } from "../transcoding/http.ts";
-import { lingerMs } from "./drain-request.ts";
+import { drainRequestMs } from "./drain-request.ts";
 import { Http2Response } from "./http2-response.ts";
 import type { RequestHandler, StreamHandler } from "./node-http.ts";
 import { refuseUnknownMethod } from "./path-methods.ts";
@@ -114,13 +114,13 @@ export function createListener(options: ListenerOptions): Listener {
   });
   if (options.tls !== undefined) {
     http1Server.on("connection", (socket: Socket) => {
-      const peer = peerOf(socket);
+      const peer = describePeer(socket);
       shaking.set(peer, socket);
       socket.once("close", () => {
         if (shaking.get(peer) === socket) shaking.delete(peer);
       });
     });
-    http1Server.on("secureConnection", (socket: Socket) => void shaking.delete(peerOf(socket)));
+    http1Server.on("secureConnection", (socket: Socket) => void shaking.delete(describePeer(socket)));
   }
 
   return {
@@ -153,7 +153,7 @@ export function createListener(options: ListenerOptions): Listener {
   };
 }
 
-function peerOf({ remoteAddress, remotePort }: Socket): string {
+function describePeer({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }
 
@@ -303,7 +303,7 @@ function answerBadRequest(error: ParseError | ConnectError, socket: Duplex, opti
   // Closing with unread bytes would reset the connection and take the answer with it.
   socket.on("data", () => {});
   socket.resume();
-  setTimeout(() => socket.destroy(), lingerMs).unref();
+  setTimeout(() => socket.destroy(), drainRequestMs).unref();
 }
 
 /** What Node says of bytes that it cannot parse as HTTP/1.1. */

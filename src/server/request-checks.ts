@@ -49,10 +49,10 @@ export function checkHead(request: UniversalServerRequest): void {
     // Whole seconds have room in the eight digits of this header; short deadlines keep their fractions.
     else if (timeoutMs >= 1e8) header.set("grpc-timeout", `${Math.floor(timeoutMs / 1000)}S`);
   }
-  compressionOf(request);
+  readCompression(request);
 }
 
-function compressionOf(request: UniversalServerRequest) {
+function readCompression(request: UniversalServerRequest) {
   const { header, method, url } = request;
   if (method === "GET") {
     return findCompression(new URL(url).searchParams.get("compression"), "accept-encoding");
@@ -171,7 +171,7 @@ async function expand(
   bytes: Uint8Array,
   maxBytes: number,
 ): Promise<Uint8Array> {
-  const compression = compressionOf(request);
+  const compression = readCompression(request);
   return compression === undefined || bytes.length === 0 ? bytes : decompress(compression, bytes, maxBytes);
 }
 
@@ -200,7 +200,7 @@ async function readPlain(
     throw refuse("NOT_IMPLEMENTED", "the request holds several messages; a unary call has one");
   const message = body.subarray(prefixBytes);
   if ((body.readUInt8(0) & compressedFlag) === 0) return message;
-  if (compressionOf(request) === undefined) throw refuseCompressed();
+  if (readCompression(request) === undefined) throw refuseCompressed();
   return expand(request, message, maxBytes);
 }
 
@@ -229,7 +229,7 @@ export async function* checkMessages(
   const incoming = toIncoming(request);
   if (incoming === undefined) return;
   const { maxBytes, structure } = checks.limits;
-  const compression = compressionOf(request);
+  const compression = readCompression(request);
   const budget = createExpansionBudget(maxBytes);
   for await (const envelope of splitEnvelopes(incoming, maxBytes)) {
     const flags = envelope.readUInt8(0);

@@ -24,7 +24,7 @@ import { idempotencyInterceptor } from "./interceptors/idempotency.ts";
 import { createObserver, logUnobserved, type Observer } from "./interceptors/observe.ts";
 import { statusInterceptor } from "./interceptors/status.ts";
 import { validationInterceptor } from "./interceptors/validation.ts";
-import { defaultLimits, maxBytesOf, type ServerLimits, structureOf } from "./limits.ts";
+import { defaultLimits, findMaxBytes, type ServerLimits, toStructureLimits } from "./limits.ts";
 import { createListener } from "./listener.ts";
 import { createMetrics } from "./metrics.ts";
 import type { RequestHandler } from "./node-http.ts";
@@ -74,7 +74,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     interceptors,
     maxBytes: limits.maxMessageBytes,
     maxReceiveMs: limits.maxReceiveMs,
-    structure: structureOf(limits),
+    structure: toStructureLimits(limits),
     routingOrder: options.routingOrder,
     shutdownSignal: shutdown.signal,
     onError: (error) => logUnobserved(options.logger, error),
@@ -118,9 +118,9 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   const grpcUnary = createGrpcUnaryHandler({
     specs,
     interceptors,
-    maxBytesOf: (method) => maxBytesOf(method, limits),
+    maxBytesOf: (method) => findMaxBytes(method, limits),
     maxReceiveMs: limits.maxReceiveMs,
-    structure: structureOf(limits),
+    structure: toStructureLimits(limits),
     shutdownSignal: shutdown.signal,
     readClient,
     intake,

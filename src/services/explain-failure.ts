@@ -1,30 +1,30 @@
 /** Says to callers what the modules below the services throw. */
 import type { ConnectError } from "@connectrpc/connect";
-import { CryptoBusy } from "../crypto/work-queue.ts";
-import { RecordDamaged, StoreFailure } from "../database/store-error.ts";
+import { CryptoBusyError } from "../crypto/work-queue.ts";
+import { RecordDamagedError, StoreFailureError } from "../database/store-error.ts";
 import { refuse, refuseForNow } from "../errors.ts";
-import { OnceConflict } from "../records/idempotency.ts";
-import { QuotaExceeded } from "../records/quota.ts";
+import { IdempotencyConflictError } from "../records/idempotency.ts";
+import { QuotaExceededError } from "../records/quota.ts";
 
 /** Makes refusals of what the store throws; the cause is for the log. */
 export function explainFailure(thrown: unknown): ConnectError | undefined {
-  if (thrown instanceof OnceConflict) {
+  if (thrown instanceof IdempotencyConflictError) {
     const { idempotencyKey, message } = thrown;
     return refuse("IDEMPOTENCY_KEY_REUSED", message, { idempotencyKey });
   }
-  if (thrown instanceof RecordDamaged) {
+  if (thrown instanceof RecordDamagedError) {
     const error = refuse("RECORD_DAMAGED", thrown.message, { record: thrown.record });
     error.cause = thrown.cause;
     return error;
   }
-  if (thrown instanceof QuotaExceeded) {
+  if (thrown instanceof QuotaExceededError) {
     const { noun, limit, setting, message } = thrown;
     return refuse("QUOTA_EXCEEDED", message, { quota: noun, limit: String(limit), setting });
   }
-  if (thrown instanceof CryptoBusy) {
+  if (thrown instanceof CryptoBusyError) {
     return refuseForNow("SERVER_BUSY", `${thrown.message}; try again later`, thrown.retryMs);
   }
-  if (!(thrown instanceof StoreFailure)) return undefined;
+  if (!(thrown instanceof StoreFailureError)) return undefined;
   const error =
     thrown.code === "UNAVAILABLE"
       ? refuseForNow("STORE_UNAVAILABLE", thrown.message, storeRetryMs)

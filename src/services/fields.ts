@@ -83,6 +83,6 @@ export async function* partsOf<Part>(requests: AsyncIterable<{ readonly part: Pa
 }
 
 /** Marks a record of a list that somebody changed. */
-export function damageOf({ isIntact }: { readonly isIntact: boolean }): { readonly damaged?: true } {
+export function packDamage({ isIntact }: { readonly isIntact: boolean }): { readonly damaged?: true } {
   return isIntact ? {} : { damaged: true };
 }

@@ -8,11 +8,7 @@ import type { Kysely } from "kysely";
 import type { AuditHead, NewAuditEntry } from "../audit/chain.ts";
 import { type CheckpointSigner, keepCheckpoint, openCheckpointSigner } from "../audit/checkpoints.ts";
 import { type AuditChain, createAuditChain } from "../audit/log.ts";
-import {
-  type AuditVerification,
-  type AuditVerificationParts,
-  verifyAuditLog,
-} from "../audit/verification.ts";
+import { type AuditVerification, type AuditVerificationDeps, verifyAuditLog } from "../audit/verification.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
 import {
   type Database,
@@ -22,19 +18,19 @@ import {
   type Reader,
 } from "../database/database.ts";
 import { type BatchWork, createGroupCommit, type Transact } from "../database/group-commit.ts";
-import { repeat } from "../database/poll.ts";
+import { poll } from "../database/poll.ts";
 import type { Schema } from "../database/schema.ts";
-import { messageOf, RecordDamaged, StorageError, StoreFailure } from "../database/store-error.ts";
+import { RecordDamagedError, readMessage, StorageError, StoreFailureError } from "../database/store-error.ts";
 import {
   type AnswerCodec,
   findAnswer,
   hasExpired,
+  type IdempotentCall,
+  idempotencyQuota,
   keepAnswer,
-  type OnceCall,
-  onceQuota,
   removeExpired,
 } from "../records/idempotency.ts";
-import { noLimits, type Quota, QuotaExceeded, type QuotaLimits, requireRoom } from "../records/quota.ts";
+import { noLimits, type Quota, QuotaExceededError, type QuotaLimits, requireRoom } from "../records/quota.ts";
 import { equalTags, tagRecord } from "../records/tag.ts";
 import type { MasterKeySource } from "../secrets/master-key.ts";
 import { notWhole, unlock } from "../secrets/root-keys.ts";
@@ -60,14 +56,21 @@ export interface WriteTransaction {
    * @throws OnceConflict
    */
   once<Answer>(
-    call: OnceCall | undefined,
+    call: IdempotentCall | undefined,
     codec: AnswerCodec<Answer>,
     work: () => Promise<Answer>,
   ): Promise<Answer>;
   /** The first half of `once`, for work on several calls. @throws OnceConflict */
-  findAnswer<Answer>(call: OnceCall | undefined, codec: AnswerCodec<Answer>): Promise<Answer | undefined>;
+  findAnswer<Answer>(
+    call: IdempotentCall | undefined,
+    codec: AnswerCodec<Answer>,
+  ): Promise<Answer | undefined>;
   /** The second half of `once`. */
-  keepAnswer<Answer>(call: OnceCall | undefined, codec: AnswerCodec<Answer>, answer: Answer): Promise<void>;
+  keepAnswer<Answer>(
+    call: IdempotentCall | undefined,
+    codec: AnswerCodec<Answer>,
+    answer: Answer,
+  ): Promise<void>;
 }
 
 /** An open store. */
@@ -90,10 +93,13 @@ export interface Store {
    */
   requireRoom(quota: Quota, owner: string, added?: number): Promise<void>;
   /** Finds the answer that a call with this idempotency key was given before. @throws OnceConflict */
-  findAnswer<Answer>(call: OnceCall | undefined, codec: AnswerCodec<Answer>): Promise<Answer | undefined>;
+  findAnswer<Answer>(
+    call: IdempotentCall | undefined,
+    codec: AnswerCodec<Answer>,
+  ): Promise<Answer | undefined>;
   /** Runs work that writes as `write` does, but once for each idempotency key. @throws OnceConflict */
   writeOnce<Answer>(
-    call: OnceCall | undefined,
+    call: IdempotentCall | undefined,
     codec: AnswerCodec<Answer>,
     work: (transaction: WriteTransaction) => Promise<Answer>,
   ): Promise<Answer>;
@@ -104,7 +110,7 @@ export interface Store {
    * @throws OnceConflict
    */
   once<Answer>(
-    call: OnceCall | undefined,
+    call: IdempotentCall | undefined,
     codec: AnswerCodec<Answer>,
     work: (
       write: (change: (transaction: WriteTransaction) => Promise<Answer>) => Promise<Answer>,
@@ -124,7 +130,7 @@ export interface Store {
   requireTagged(record: string, fields: readonly (string | number | Uint8Array)[], tag: string): void;
   /** Verifies the audit log, and signs a checkpoint of it if it is valid. */
   verifyAudit(
-    options?: Pick<AuditVerificationParts, "signal" | "onProgress" | "outside">,
+    options?: Pick<AuditVerificationDeps, "signal" | "onProgress" | "outside">,
   ): Promise<AuditVerification>;
   /** Verifies the signatures of checkpoints. */
   readonly checkpointKey: PublicKey;
@@ -176,8 +182,8 @@ export async function openStore({
     return createStore({ database, vault, keys, signer, chain, now, onCommit, quotas });
   } catch (error) {
     await database.close();
-    if (!(error instanceof StoreFailure)) throw error;
-    const why = messageOf(error.cause);
+    if (!(error instanceof StoreFailureError)) throw error;
+    const why = readMessage(error.cause);
     throw error.code === "CORRUPT"
       ? notWhole(database.name, why)
       : new StorageError(`the store ${database.name} can not be used: ${why}`);
@@ -185,11 +191,11 @@ export async function openStore({
 }
 
 function passUnlessCorrupt(error: unknown): void {
-  if (!(error instanceof StoreFailure && error.code === "CORRUPT")) throw error;
+  if (!(error instanceof StoreFailureError && error.code === "CORRUPT")) throw error;
 }
 
 /** What a store is made of. */
-interface StoreParts extends Omit<Awaited<ReturnType<typeof unlock>>, "keyring"> {
+interface StoreDeps extends Omit<Awaited<ReturnType<typeof unlock>>, "keyring"> {
   readonly database: Database;
   readonly signer: CheckpointSigner;
   readonly chain: AuditChain;
@@ -198,7 +204,7 @@ interface StoreParts extends Omit<Awaited<ReturnType<typeof unlock>>, "keyring">
   readonly quotas: QuotaLimits;
 }
 
-function createStore({ database, vault, keys, signer, chain, now, onCommit, quotas }: StoreParts): Store {
+function createStore({ database, vault, keys, signer, chain, now, onCommit, quotas }: StoreDeps): Store {
   const { reader, writer, writeConnection } = database;
   const listeners = new Set<() => void>();
 
@@ -254,10 +260,10 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit, quot
       const last = pending.finish();
       hasEntries = last.length > 0;
       await writeConnection.commit(last).catch((error: unknown) => {
-        if (error instanceof StoreFailure) throw error;
+        if (error instanceof StoreFailureError) throw error;
         // What is written last is the audit log's alone: if there is an entry already, somebody changed the log.
-        const isTaken = /unique|duplicate/i.test(messageOf(error));
-        throw new StoreFailure(isTaken ? "CORRUPT" : "UNAVAILABLE", error);
+        const isTaken = /unique|duplicate/i.test(readMessage(error));
+        throw new StoreFailureError(isTaken ? "CORRUPT" : "UNAVAILABLE", error);
       });
       pending.committed();
       if (hasErased || mustScrub) scrub();
@@ -269,16 +275,16 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit, quot
     for (const listener of listeners) listener();
     if (hasEntries) checkpointer.entriesWritten();
   };
-  const group = createGroupCommit(transact, (error) => error instanceof StoreFailure);
+  const group = createGroupCommit(transact, (error) => error instanceof StoreFailureError);
   /** Refuses a new idempotency key before anything is computed for it, unless an expired one makes room. */
-  const requireRoomForKey = async ({ userId }: OnceCall): Promise<void> => {
+  const requireRoomForKey = async ({ userId }: IdempotentCall): Promise<void> => {
     try {
-      await requireRoom(reader, quotas, onceQuota, userId);
+      await requireRoom(reader, quotas, idempotencyQuota, userId);
     } catch (error) {
-      if (!(error instanceof QuotaExceeded && (await hasExpired(reader, now())))) throw error;
+      if (!(error instanceof QuotaExceededError && (await hasExpired(reader, now())))) throw error;
     }
   };
-  const stopSweeping = repeat(sweepMs, async () => {
+  const stopSweeping = poll(sweepMs, async () => {
     while (await hasExpired(reader, now())) await group.run(({ db }) => removeExpired(db, now()));
   });
   const checkpointer = createCheckpointer(() => chain.readTrueHead(reader), signer, group.run, now);
@@ -308,7 +314,7 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit, quot
           group.run((transaction) => transaction.once(call, codec, () => change(transaction))),
         );
       } catch (error) {
-        if (call === undefined || error instanceof StoreFailure) throw error;
+        if (call === undefined || error instanceof StoreFailureError) throw error;
         // Another call with this key may have been first, and changed what this one then met.
         const meanwhile = await store.findAnswer(call, codec);
         if (meanwhile !== undefined) return meanwhile;
@@ -319,7 +325,7 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit, quot
     tagRecord: (fields) => tagRecord(keys.records, fields),
     isTagged: (fields, tag) => equalTags(tag, tagRecord(keys.records, fields)),
     requireTagged(record, fields, tag) {
-      if (!store.isTagged(fields, tag)) throw new RecordDamaged(record);
+      if (!store.isTagged(fields, tag)) throw new RecordDamagedError(record);
     },
     async verifyAudit(options) {
       const found = await verifyAuditLog({
@@ -344,7 +350,7 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit, quot
       try {
         return await read();
       } catch (error) {
-        if (error instanceof StoreFailure) return undefined;
+        if (error instanceof StoreFailureError) return undefined;
         throw error;
       }
     },

@@ -8,7 +8,7 @@ import {
   describeFieldPath,
   type FieldPath,
   FieldValueError,
-  leafOf,
+  findLeaf,
   readFieldValue,
   setField,
 } from "./fields.ts";
@@ -65,7 +65,7 @@ function readFieldValues(match: RouteMatch<Route>, rawQuery: string, registry: R
   for (const { path } of fromQuery) if (path.length > 1) refuseInBody(route, path);
   const read = (source: "path" | "query", { path, texts }: { path: FieldPath; texts: readonly string[] }) => {
     try {
-      return { path, source, value: readFieldValue(leafOf(path), texts, registry) };
+      return { path, source, value: readFieldValue(findLeaf(path), texts, registry) };
     } catch (error) {
       if (!(error instanceof FieldValueError)) throw error;
       throw refuseField(describeFieldPath(path), error.message);

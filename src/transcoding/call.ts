@@ -5,7 +5,7 @@ import type { HandlerContext } from "@connectrpc/connect";
 import { invokeUnaryImplementation, transformInvokeImplementation } from "@connectrpc/connect/protocol";
 import { explainAbort, refuse, toConnectError } from "../errors.ts";
 import { encodeBody } from "../protocol/compression.ts";
-import { entityTagOf, matchesEntityTag, toWeakTag } from "../protocol/entity-tags.ts";
+import { computeEntityTag, matchesEntityTag, toWeakTag } from "../protocol/entity-tags.ts";
 import { raceSignal } from "../protocol/interrupt.ts";
 import { readRequestMessages } from "./binding.ts";
 import type { IncomingBody } from "./body.ts";
@@ -96,7 +96,7 @@ async function finishUnary(
   const safe = call.request.method === "GET" || call.request.method === "HEAD";
   if (!headers.has("cache-control")) headers.set("cache-control", safe ? "private, no-cache" : "no-store");
   if (safe) {
-    const strongTag = headers.get("etag") ?? entityTagOf(plain);
+    const strongTag = headers.get("etag") ?? computeEntityTag(plain);
     // RFC 9110, section 8.8.1: a strong tag stands for the same bytes, and compression changes them.
     const tag = isCoded ? toWeakTag(strongTag) : strongTag;
     headers.set("etag", tag);

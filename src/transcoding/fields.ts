@@ -73,7 +73,7 @@ export function describeFieldPath(path: FieldPath): string {
 }
 
 /** The field that a path leads to. */
-export function leafOf(path: FieldPath): DescField {
+export function findLeaf(path: FieldPath): DescField {
   return path[path.length - 1] as DescField;
 }
 
@@ -189,7 +189,7 @@ function requireStrict(why: string | undefined, text: string): string {
 export type SetResult = "set" | "contradicts" | { readonly oneofTakenBy: DescField };
 
 /** Tells what a message has at a path; undefined where a message on the way is absent. */
-function parentOf(target: ReflectMessage, path: FieldPath): ReflectMessage | undefined {
+function findParent(target: ReflectMessage, path: FieldPath): ReflectMessage | undefined {
   let message = target;
   for (const field of path.slice(0, -1)) {
     if (!message.isSet(field)) return undefined;
@@ -210,8 +210,8 @@ export function setField(
   value: Message,
   isGiven: boolean,
 ): SetResult {
-  const leaf = leafOf(path);
-  const parent = parentOf(target, path);
+  const leaf = findLeaf(path);
+  const parent = findParent(target, path);
   if (parent !== undefined && (isGiven || parent.isSet(leaf))) {
     // By their bytes: NaN equals NaN, and a zero the lack of one.
     const before = toBinary(leaf.parent, onlyField(parent, leaf));

@@ -1,7 +1,7 @@
 /** The small HTTP that the transcoder speaks; src/server/rest.ts connects it to sockets. */
 import type { Registry } from "@bufbuild/protobuf";
 import type { ConnectError, ContextValues } from "@connectrpc/connect";
-import { httpStatusOf } from "../errors.ts";
+import { toHttpStatus } from "../errors.ts";
 import type { ByteMeter } from "./body.ts";
 import { renderError, toBody } from "./rendering.ts";
 
@@ -48,7 +48,7 @@ export function failureResponse(error: ConnectError, registry: Registry): RestRe
   headers.set("content-type", "application/json");
   headers.set("content-length", String(body.length));
   headers.set("cache-control", "no-store");
-  return { status: httpStatusOf(error), headers, body };
+  return { status: toHttpStatus(error), headers, body };
 }
 
 /** Answers without a body. */

@@ -1,7 +1,7 @@
 /** Finds the first place in a JSON value that does not fit its message type. */
 import type { DescField, DescMessage, Registry } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
-import { sizeRulesOf, whyTooLong, whyTooMany } from "../protocol/size-rules.ts";
+import { findSizeRules, whyTooLong, whyTooMany } from "../protocol/size-rules.ts";
 import { maxMessageDepth } from "../protocol/structure-limits.ts";
 import { createKeyCheck, whyNotElement, whyNotEntry, whyNotField, whyNotMessage } from "./json-values.ts";
 import { UnsafeInteger } from "./unsafe-integer.ts";
@@ -47,7 +47,7 @@ function faultOfFields({ desc, json, at, depth }: Visit, registry: Registry): Fa
   if (depth > maxMessageDepth)
     return { field: at, reason: `is nested more than ${maxMessageDepth} levels deep` };
   if (!isObject(json)) return undefined;
-  const fields = fieldsOf(desc);
+  const fields = indexFields(desc);
   const seen = new Set<DescField>();
   const oneofs = new Map<DescField["oneof"], DescField>();
   for (const key of Object.keys(json)) {
@@ -100,7 +100,7 @@ function faultOfField(
   const reason = whyNotField(field, json, registry);
   if (reason !== undefined) return { field: at, reason };
   // A character has at most two UTF-16 code units. The validator counts exactly, which takes long for a long text.
-  const isTooLong = typeof json === "string" && json.length > 2 * sizeRulesOf(field).maxCharacters;
+  const isTooLong = typeof json === "string" && json.length > 2 * findSizeRules(field).maxCharacters;
   return isTooLong ? { field: at, reason: whyTooLong(field) } : undefined;
 }
 
@@ -111,7 +111,7 @@ function faultOfList(
   depth: number,
   registry: Registry,
 ): Fault | undefined {
-  if (items.length > sizeRulesOf(field).maxItems) return { field: at, reason: whyTooMany(field) };
+  if (items.length > findSizeRules(field).maxItems) return { field: at, reason: whyTooMany(field) };
   for (const [index, json] of items.entries()) {
     const place = `${at}[${index}]`;
     if (field.listKind === "message" && json !== null) {
@@ -133,7 +133,7 @@ function faultOfMap(
   registry: Registry,
 ): Fault | undefined {
   const keys = Object.keys(entries);
-  if (keys.length > sizeRulesOf(field).maxItems) return { field: at, reason: whyTooMany(field) };
+  if (keys.length > findSizeRules(field).maxItems) return { field: at, reason: whyTooMany(field) };
   const isNewKey = createKeyCheck(field);
   for (const key of keys) {
     if (!isNewKey(key)) return { field: at, reason: `duplicate map key ${JSON.stringify(key)}` };
@@ -151,7 +151,7 @@ function faultOfMap(
 const knownFields = new WeakMap<DescMessage, ReadonlyMap<string, DescField>>();
 
 /** The fields of a message by both of their names in JSON. */
-function fieldsOf(desc: DescMessage): ReadonlyMap<string, DescField> {
+function indexFields(desc: DescMessage): ReadonlyMap<string, DescField> {
   let fields = knownFields.get(desc);
   if (fields === undefined) {
     fields = new Map(

@@ -96,7 +96,7 @@ function isPlain(field: DescField, json: unknown): boolean {
 }
 
 function isPlainElement({ scalar, enum: desc }: DescField, json: unknown): boolean {
-  if (desc !== undefined) return typeof json === "string" && namesOf(desc).has(json);
+  if (desc !== undefined) return typeof json === "string" && listNames(desc).has(json);
   switch (scalar) {
     case undefined:
       return false;
@@ -127,7 +127,7 @@ function isPlainKey(mapKey: ScalarType, key: string): boolean {
 
 const knownNames = new WeakMap<DescEnum, ReadonlySet<string>>();
 
-function namesOf(desc: DescEnum): ReadonlySet<string> {
+function listNames(desc: DescEnum): ReadonlySet<string> {
   let names = knownNames.get(desc);
   if (names === undefined) {
     names = new Set(desc.values.map(({ name }) => name));

@@ -22,7 +22,7 @@ export function chooseMediaType(accept: string | null, offered: readonly string[
   const ranges = parseAccept(accept);
   let best: { type: string; quality: number } | undefined;
   for (const type of offered) {
-    const quality = qualityOf(type, ranges);
+    const quality = findQuality(type, ranges);
     if (quality > (best?.quality ?? 0)) best = { type, quality };
   }
   if (best !== undefined) return best.type;
@@ -47,7 +47,7 @@ function parseAccept(accept: string): MediaRange[] {
 }
 
 /** The quality of the most specific range that covers a type. */
-function qualityOf(mediaType: string, ranges: readonly MediaRange[]): number {
+function findQuality(mediaType: string, ranges: readonly MediaRange[]): number {
   const [type, subtype] = mediaType.split("/");
   let specificity = -1;
   let quality = 0;

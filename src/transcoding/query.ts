@@ -1,7 +1,7 @@
 /** Reads a query string into the fields it names. */
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { refuse } from "../errors.ts";
-import { describeFieldPath, type FieldPath, leafOf, resolveFieldPath, whyNotTextual } from "./fields.ts";
+import { describeFieldPath, type FieldPath, findLeaf, resolveFieldPath, whyNotTextual } from "./fields.ts";
 
 /** One field that the query names, with every text given for it, in order. */
 export interface QueryField {
@@ -24,7 +24,7 @@ export function readQuery(desc: DescMessage, rawQuery: string): QueryField[] {
     const known = fields.get(key);
     if (known === undefined) {
       fields.set(key, { path, texts: [text] });
-    } else if (leafOf(path).fieldKind === "list") {
+    } else if (findLeaf(path).fieldKind === "list") {
       known.texts.push(text);
     } else {
       throw refuse(
@@ -65,7 +65,7 @@ function decode(text: string): string {
 function findField(desc: DescMessage, name: string): FieldPath {
   const path = resolveFieldPath(desc, name.split("."), true);
   if (typeof path === "string") throw refuseParameter(name, `${path}; ${listNames(desc)}`);
-  const why = whyNotTextual(leafOf(path), "query");
+  const why = whyNotTextual(findLeaf(path), "query");
   if (why !== undefined) throw refuseParameter(name, `the field ${why} and can not stand in a query`);
   return path;
 }

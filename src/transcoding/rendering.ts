@@ -112,7 +112,7 @@ function readRaw(desc: DescMessage, message: Message, field: DescField | undefin
 /** Renders the one error body of the REST side; details are Any messages in their JSON form. */
 export function renderError(error: ConnectError, registry: Registry): string {
   const details = error.details.map((detail) => renderDetail(detail, registry));
-  return JSON.stringify({ status: "error", code: nameOf(error.code), message: error.rawMessage, details });
+  return JSON.stringify({ status: "error", code: nameCode(error.code), message: error.rawMessage, details });
 }
 
 /** A detail of a type that is not known here is given as bytes: an error must not fail to be told. */
@@ -129,7 +129,7 @@ function renderDetail(detail: ConnectError["details"][number], registry: Registr
 }
 
 /** The name of a gRPC code as google/rpc/code.proto writes it. */
-export function nameOf(code: Code): string {
+export function nameCode(code: Code): string {
   if (code === Code.Canceled) return "CANCELLED";
   return Code[code].replace(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase();
 }

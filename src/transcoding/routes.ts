@@ -4,7 +4,7 @@ import { getOption, hasOption } from "@bufbuild/protobuf";
 import type { MethodImplSpec, ServiceImplSpec } from "@connectrpc/connect";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import type { HttpRule } from "#gen/google/api/http_pb.ts";
-import { type FieldPath, leafOf, resolveFieldPath, whyNotTextual } from "./fields.ts";
+import { type FieldPath, findLeaf, resolveFieldPath, whyNotTextual } from "./fields.ts";
 import { parseTemplate, type Template, type Variable } from "./template.ts";
 
 /** Where the fields of a request come from besides its path. */
@@ -103,7 +103,7 @@ function resolveVariable(method: DescMethod, variable: Variable, origin: string)
   const path = resolveFieldPath(method.input, variable.fieldPath, false);
   const name = variable.fieldPath.join(".");
   if (typeof path === "string") throw new Error(`${origin}: path variable "${name}": ${path}`);
-  const why = whyNotTextual(leafOf(path), "path");
+  const why = whyNotTextual(findLeaf(path), "path");
   if (why !== undefined)
     throw new Error(`${origin}: path variable "${name}" ${why}; it must be a single plain value`);
   return path;

@@ -86,8 +86,14 @@ const callers: Readonly<Record<string, Caller>> = {
     refused: "TOKEN_MALFORMED",
   },
   "a token that expired": { authorization: bearer("expired"), refused: "TOKEN_EXPIRED" },
-  "a token whose signature was changed": { authorization: bearer("forged"), refused: "TOKEN_FORGED" },
-  "a token whose role was written into it": { authorization: bearer("promoted"), refused: "TOKEN_FORGED" },
+  "a token whose signature was changed": {
+    authorization: bearer("forged"),
+    refused: "TOKEN_SIGNATURE_INVALID",
+  },
+  "a token whose role was written into it": {
+    authorization: bearer("promoted"),
+    refused: "TOKEN_SIGNATURE_INVALID",
+  },
   "a token with alg none": { authorization: bearer("unsigned"), refused: "TOKEN_MALFORMED" },
   "a token with HS256 whose secret is our public key": {
     authorization: bearer("keyedWithPublicKey"),
@@ -95,7 +101,7 @@ const callers: Readonly<Record<string, Caller>> = {
   },
   "a token of another key under our kid": {
     authorization: bearer("otherKeyOurKid"),
-    refused: "TOKEN_FORGED",
+    refused: "TOKEN_SIGNATURE_INVALID",
   },
   "a token of another key under its own kid": {
     authorization: bearer("otherKey"),

@@ -13,7 +13,7 @@ import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "#gen/grpc/health/v1/health_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
-import { clientKey, clientOf } from "../../src/protocol/call-values.ts";
+import { clientKey, readClientAddress } from "../../src/protocol/call-values.ts";
 import { createAdmission, Ticket } from "../../src/server/admission.ts";
 import { createReadClient } from "../../src/server/client-address.ts";
 import type { ServerLimits } from "../../src/server/limits.ts";
@@ -686,10 +686,10 @@ function refusals(count: number): string[] {
 /** Serves calls that answer with the address that they came from. */
 async function serveClientOf(trustedProxies: readonly string[]): Promise<string> {
   const implementation: ProbeBehaviour = {
-    ask: (_item, context) => ({ text: clientOf(context) }),
-    look: (_item, context) => ({ text: clientOf(context) }),
+    ask: (_item, context) => ({ text: readClientAddress(context) }),
+    look: (_item, context) => ({ text: readClientAddress(context) }),
     async *watch(_item, context) {
-      yield { text: clientOf(context) };
+      yield { text: readClientAddress(context) };
     },
   };
   const { server, url } = await serve({

@@ -9,11 +9,11 @@ import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import type { Issuer } from "../../src/identity/issuer.ts";
 import { logInUsers } from "../../src/identity/log-in.ts";
-import { createAttempts } from "../../src/identity/login-throttle.ts";
+import { createLoginThrottle } from "../../src/identity/login-throttle.ts";
 import { createPasswordLane, type PasswordTurn } from "../../src/identity/password-lane.ts";
 import { hashPassword, verifyPassword } from "../../src/identity/passwords.ts";
 import type { UserStore } from "../../src/identity/users.ts";
-import { networksOf } from "../../src/protocol/networks.ts";
+import { listNetworks } from "../../src/protocol/networks.ts";
 import { failureOf, type Refusal, refusal } from "../refusal.ts";
 import { outcomesOf } from "../services/service-server.ts";
 import { type AccessServer, hashCheaply, startAccessServer, timeout } from "./access-server.ts";
@@ -293,8 +293,8 @@ describe("the limit of log-ins that fail, of networks and of known users", { tim
     const logIn = logInUsers({
       issuer: issuer as Issuer,
       users: users as UserStore,
-      attempts: createAttempts(3),
-      networksOf,
+      attempts: createLoginThrottle(3),
+      listNetworks,
       verifyPassword: (given, hash, turn) => {
         turns.push(turn);
         return verifyPassword(given, hash);
@@ -389,7 +389,7 @@ describe("a password that waits to be checked", () => {
     const { lane, verify } = createPasswordLane({ maxChecks: 1, maxWaitMs: 60_000 });
     const hash = hashCheaply(password);
     const turn = { network: "m", knownName: undefined };
-    const attempts = createAttempts(2);
+    const attempts = createLoginThrottle(2);
     const issuer: Pick<Issuer, "issue"> = {
       issue: async (subject) => ({ token: `of ${subject}`, expiresAt: new Date(0) }),
     };
@@ -433,7 +433,7 @@ describe("a minute after its first failure", () => {
     const logIn = logInUsers({
       issuer: issuer as Issuer,
       users: users as UserStore,
-      attempts: createAttempts(2, () => nowMs),
+      attempts: createLoginThrottle(2, () => nowMs),
       verifyPassword,
     });
     const from = (clientAddress: string, given: string) =>

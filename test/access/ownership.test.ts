@@ -31,7 +31,7 @@ interface ListPage {
   readonly totalSize: number;
 }
 
-interface PageOrder {
+interface PageInput {
   readonly pageSize?: number;
   readonly pageToken?: string;
 }
@@ -39,7 +39,7 @@ interface PageOrder {
 /** A list of what users make: how to make one of it, and how to read it. */
 interface OwnedList {
   make(clients: Clients): Promise<string>;
-  read(clients: Clients, order: PageOrder): Promise<ListPage>;
+  read(clients: Clients, order: PageInput): Promise<ListPage>;
 }
 
 const lists: Readonly<Record<string, OwnedList>> = {

@@ -1,11 +1,11 @@
 /**
- * Makes calls at a steady rate, whatever becomes of those before: `node flood.ts '<FloodOrder as JSON>'`. Prints a
+ * Makes calls at a steady rate, whatever becomes of those before: `node flood.ts '<FloodInput as JSON>'`. Prints a
  * FloodResult as JSON.
  */
 import http2 from "node:http2";
 
 /** What to do. */
-export interface FloodOrder {
+export interface FloodInput {
   readonly url: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -36,7 +36,7 @@ const tickMs = 5;
 /** RESOURCE_EXHAUSTED. */
 const refusedStatus = "8";
 
-async function run(order: FloodOrder): Promise<FloodResult> {
+async function run(order: FloodInput): Promise<FloodResult> {
   const body = Buffer.from(order.body, "base64");
   const headers = { ":method": "POST", ":path": order.path, ...order.headers };
   const sessions = Array.from({ length: sessionCount }, () => http2.connect(order.url));
@@ -97,4 +97,4 @@ function timesOf(durations: number[] = []): Times {
   return { p50Ms: at(0.5), p99Ms: at(0.99) };
 }
 
-process.stdout.write(JSON.stringify(await run(JSON.parse(process.argv[2] ?? "{}") as FloodOrder)));
+process.stdout.write(JSON.stringify(await run(JSON.parse(process.argv[2] ?? "{}") as FloodInput)));

@@ -8,7 +8,7 @@ import { hashPassword } from "../../src/identity/passwords.ts";
 import { createUserStore } from "../../src/identity/users.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import { openStore } from "../../src/store/store.ts";
-import type { HostileOrder } from "./hostile.ts";
+import type { HostileInput } from "./hostile.ts";
 import { type Child, measureMs, start } from "./tools.ts";
 
 const password = "correct horse battery staple";
@@ -62,7 +62,7 @@ export async function startBattlefield(dataDir: string): Promise<Battlefield> {
   const [quick, slow] = [await keyOf(ada, "ML-DSA-65"), await keyOf(ada, "SLH-DSA-SHA2-128f")];
   const { url } = server;
   const batches = { url, kind: "batches", token: mallory } as const;
-  const floods: Readonly<Record<string, HostileOrder>> = {
+  const floods: Readonly<Record<string, HostileInput>> = {
     "300 health checks a second": { url, kind: "health", perSecond: 300 / slowness },
     "3 wrong passwords a second, one address": {
       url,

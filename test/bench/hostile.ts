@@ -1,11 +1,11 @@
-/** Floods a server from a process of its own until it is ended. The variable ORDER is a HostileOrder as JSON. */
+/** Floods a server from a process of its own until it is ended. The variable ORDER is a HostileInput as JSON. */
 import http2 from "node:http2";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { BatchSignRequestSchema } from "#gen/kms/kms_service_pb.ts";
 import { frameOf } from "./tools.ts";
 
 /** What to do. */
-export type HostileOrder = { readonly url: string } & (
+export type HostileInput = { readonly url: string } & (
   | { readonly kind: "health"; readonly perSecond: number }
   | {
       readonly kind: "passwords";
@@ -21,7 +21,7 @@ export type HostileOrder = { readonly url: string } & (
     }
 );
 
-const order = JSON.parse(process.env.ORDER ?? "") as HostileOrder;
+const order = JSON.parse(process.env.ORDER ?? "") as HostileInput;
 const sessions = Array.from({ length: 4 }, () => http2.connect(order.url));
 let calls = 0;
 

@@ -1,12 +1,12 @@
 /**
- * Calls one address as fast as it answers, from a process of its own: `node load.ts '<LoadOrder as JSON>'`.
+ * Calls one address as fast as it answers, from a process of its own: `node load.ts '<LoadInput as JSON>'`.
  * Prints a LoadResult as JSON. It writes HTTP/2 itself, so that as little as possible of the machine goes
  * into asking.
  */
 import http2 from "node:http2";
 
 /** What to do. */
-export interface LoadOrder {
+export interface LoadInput {
   readonly url: string;
   readonly path: string;
   readonly method: "GET" | "POST";
@@ -28,7 +28,7 @@ export interface LoadResult {
 
 const sessionCount = 4;
 
-async function run(order: LoadOrder): Promise<LoadResult> {
+async function run(order: LoadInput): Promise<LoadResult> {
   const body = Buffer.from(order.body, "base64");
   const headers = { ":method": order.method, ":path": order.path, ...order.headers };
   const durations: number[] = [];
@@ -82,4 +82,4 @@ async function run(order: LoadOrder): Promise<LoadResult> {
   };
 }
 
-process.stdout.write(JSON.stringify(await run(JSON.parse(process.argv[2] ?? "{}") as LoadOrder)));
+process.stdout.write(JSON.stringify(await run(JSON.parse(process.argv[2] ?? "{}") as LoadInput)));

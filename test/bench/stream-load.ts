@@ -1,12 +1,12 @@
 /**
- * Keeps bidirectional gRPC streams going, from a process of its own: `node stream-load.ts '<StreamOrder as JSON>'`.
+ * Keeps bidirectional gRPC streams going, from a process of its own: `node stream-load.ts '<StreamInput as JSON>'`.
  * Prints the answers a second as JSON.
  */
 import { once } from "node:events";
 import http2 from "node:http2";
 
 /** What to do. */
-export interface StreamOrder {
+export interface StreamInput {
   readonly url: string;
   readonly path: string;
   /** The message to send again and again, in base64, with its 5-byte prefix. */
@@ -18,7 +18,7 @@ export interface StreamOrder {
   readonly measureMs: number;
 }
 
-async function run(order: StreamOrder): Promise<{ answersPerSecond: number }> {
+async function run(order: StreamInput): Promise<{ answersPerSecond: number }> {
   const frame = Buffer.from(order.frame, "base64");
   const measureFromMs = performance.now() + order.warmUpMs;
   const endMs = measureFromMs + order.measureMs;
@@ -82,4 +82,4 @@ function createFrameCounter(): (chunk: Buffer) => number {
   };
 }
 
-process.stdout.write(JSON.stringify(await run(JSON.parse(process.argv[2] ?? "{}") as StreamOrder)));
+process.stdout.write(JSON.stringify(await run(JSON.parse(process.argv[2] ?? "{}") as StreamInput)));

@@ -2,10 +2,10 @@
 import { type ChildProcess, execFile, fork } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { FloodOrder, FloodResult } from "./flood.ts";
-import type { LoadOrder, LoadResult } from "./load.ts";
+import type { FloodInput, FloodResult } from "./flood.ts";
+import type { LoadInput, LoadResult } from "./load.ts";
 import type { RawWork } from "./raw-provider.ts";
-import type { StreamOrder } from "./stream-load.ts";
+import type { StreamInput } from "./stream-load.ts";
 
 /** Milliseconds of one measurement. */
 export const measureMs = Number(process.argv[2] ?? 4) * 1000;
@@ -42,7 +42,7 @@ export async function start(script: string, ...args: string[]): Promise<Child> {
   };
 }
 
-export async function load(url: string, order: Partial<LoadOrder>): Promise<LoadResult> {
+export async function load(url: string, order: Partial<LoadInput>): Promise<LoadResult> {
   const whole = { url, method: "POST", headers: {}, body: "", inFlight, warmUpMs: 1000, measureMs, ...order };
   const { stdout } = await run(process.execPath, [join(here, "load.ts"), JSON.stringify(whole)]);
   return JSON.parse(stdout) as LoadResult;
@@ -51,12 +51,12 @@ export async function load(url: string, order: Partial<LoadOrder>): Promise<Load
 /** Makes unary calls of gRPC at a rate, with a deadline of 5 seconds each. */
 export async function flood(
   url: string,
-  call: Partial<LoadOrder>,
+  call: Partial<LoadInput>,
   callsPerSecond: number,
 ): Promise<FloodResult> {
   const { path = "", body = "" } = call;
   const headers = { ...call.headers, "grpc-timeout": "5S" };
-  const order: FloodOrder = { url, path, headers, body, callsPerSecond, warmUpMs: 1000, measureMs };
+  const order: FloodInput = { url, path, headers, body, callsPerSecond, warmUpMs: 1000, measureMs };
   const { stdout } = await run(process.execPath, [join(here, "flood.ts"), JSON.stringify(order)]);
   return JSON.parse(stdout) as FloodResult;
 }
@@ -72,7 +72,7 @@ export async function loadStream(
   streams: number,
 ): Promise<number> {
   const frame = frameOf(message).toString("base64");
-  const order: StreamOrder = {
+  const order: StreamInput = {
     url,
     path,
     frame,
@@ -93,7 +93,7 @@ export function frameOf(message: Uint8Array): Buffer {
   return frame;
 }
 
-export function grpc(path: string, message: Uint8Array): Partial<LoadOrder> {
+export function grpc(path: string, message: Uint8Array): Partial<LoadInput> {
   return {
     path,
     headers: { "content-type": "application/grpc", te: "trailers" },
@@ -101,7 +101,7 @@ export function grpc(path: string, message: Uint8Array): Partial<LoadOrder> {
   };
 }
 
-export function json(path: string, text: string): Partial<LoadOrder> {
+export function json(path: string, text: string): Partial<LoadInput> {
   return {
     path,
     headers: { "content-type": "application/json" },

@@ -174,7 +174,7 @@ describe("qsp verify", { timeout }, () => {
     expect((await qsp(line, place)).code).toBe(0);
     await server.client(KmsService).destroyKey({ keyId });
     const { code, stderr } = await qsp(line, place);
-    expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining("KEY_STATE_REFUSES") });
+    expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining("KEY_STATE_INVALID") });
   });
 
   it("refuses a signature of a length that its algorithm does not have", async () => {

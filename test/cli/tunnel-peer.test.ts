@@ -2,9 +2,9 @@ import { hash } from "node:crypto";
 import { createRouterTransport } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
-import type { Server } from "../../src/cli/client.ts";
+import type { ApiClient } from "../../src/cli/client.ts";
 import { CliError } from "../../src/cli/exit-codes.ts";
-import { type HandshakeParts, PeerSession, shakeHands } from "../../src/cli/tunnel-peer.ts";
+import { type HandshakeDeps, PeerSession, shakeHands } from "../../src/cli/tunnel-peer.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider, KeyPair } from "../../src/crypto/provider.ts";
 import { confirmAsPeer, directionKeysAsPeer, openAsPeer, sealAsPeer } from "../services/vpn-peer.ts";
@@ -35,7 +35,7 @@ interface Deviation {
 }
 
 /** A gateway that answers handshakes as the proto says, but for what the test is about. */
-function gatewayThat(deviation: Deviation): HandshakeParts {
+function gatewayThat(deviation: Deviation): HandshakeDeps {
   const transport = createRouterTransport(({ service }) => {
     service(VpnService, {
       async handshake({ tunnelId, ciphertext, keyForm }) {
@@ -55,13 +55,13 @@ function gatewayThat(deviation: Deviation): HandshakeParts {
       },
     });
   });
-  const server: Pick<Server, "ask"> = {
+  const server: Pick<ApiClient, "ask"> = {
     ask: async (method, request) =>
       (await transport.unary(method, undefined, undefined, undefined, request)).message,
   };
   return {
     provider,
-    server: server as Server,
+    server: server as ApiClient,
     gateway: { kem: keys.kem.publicKey, identity: keys.identity.publicKey },
     tunnelId: "tunnel-1",
     peerPublicKey: keys.peer.publicKey,

@@ -3,7 +3,7 @@ import { isClientLine, loadAllVerbs } from "../../src/cli/groups.ts";
 import { readVerbLine } from "../../src/cli/options.ts";
 import { facts, harmless, table } from "../../src/cli/output.ts";
 import { createProgress, withProgress } from "../../src/cli/progress.ts";
-import { findNear } from "../../src/cli/suggest.ts";
+import { suggest } from "../../src/cli/suggest.ts";
 import type { Verb } from "../../src/cli/verb.ts";
 
 describe("the command line", () => {
@@ -110,14 +110,14 @@ describe("text for people", () => {
 
 describe("near names", () => {
   it("are those with a slip or two, nearest first", () => {
-    expect(findNear("kms crate", ["kms list", "kms create", "kms rotate"])).toEqual([
+    expect(suggest("kms crate", ["kms list", "kms create", "kms rotate"])).toEqual([
       "kms create",
       "kms rotate",
     ]);
   });
 
   it("are none for what is like nothing", () => {
-    expect(findNear("entirely different", ["kms list"])).toEqual([]);
+    expect(suggest("entirely different", ["kms list"])).toEqual([]);
   });
 });
 

@@ -18,7 +18,7 @@ const outcomesFromWallet = [
   expect.stringMatching(/^It is proposal-[\w-]+, and waits for signatures for one hour\.$/),
   "The server refuses: THRESHOLD_NOT_REACHED.",
   "In his own name: SIGNER_UNKNOWN. In Grace's name: SIGNATURE_INVALID.",
-  "The proposal has 1 of 2 signatures. Yours counts once: SIGNER_COUNTED.",
+  "The proposal has 1 of 2 signatures. Yours counts once: ALREADY_SIGNED.",
   "The proposal has 2 of 2 signatures.",
   "The proposal is EXECUTED. A second time it is refused: PROPOSAL_EXECUTED.",
 ];

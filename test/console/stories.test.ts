@@ -222,7 +222,7 @@ describe.skipIf(lacksBrowser)(
 
       it("has both sides refuse a forged token", async () => {
         const outcomes = await runStory(page());
-        expect(outcomes.at(-1)).toContain("TOKEN_FORGED");
+        expect(outcomes.at(-1)).toContain("TOKEN_SIGNATURE_INVALID");
         expect(await checksOf(page(), "Forge it")).toEqual(["browser: not valid", "server: not valid"]);
       });
 
@@ -262,7 +262,7 @@ describe.skipIf(lacksBrowser)(
         await expect.poll(() => textOf(entries.last())).toContain("VERIFY");
         await runStep(page(), "Rotate it");
         await runStep(page(), "Destroy it");
-        await expect.poll(() => textOf(entries.last())).toContain("KEY_STATE_REFUSES");
+        await expect.poll(() => textOf(entries.last())).toContain("KEY_STATE_INVALID");
         expect(await page().locator(".chain li[data-link=broken]").count()).toBe(0);
         expect(await page().locator(".chain li[data-link=holds]").count()).toBeGreaterThanOrEqual(9);
       });

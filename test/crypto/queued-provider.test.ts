@@ -49,7 +49,7 @@ it("charges the caller of the moment; the system form charges nobody, and is not
   onTestFinished(() => provider.close());
   const made = ["mallory", "mallory", "ada"].map((name) => {
     caller = name;
-    return provider.patient.generateKeyPair(algorithm).then(
+    return provider.unbounded.generateKeyPair(algorithm).then(
       () => `${name} made one`,
       (error: Error) => `${name}: ${error.name}`,
     );

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { CryptoError } from "../../src/crypto/crypto-error.ts";
-import { masterKeyIdOf, openSecret, type SealedSecret, sealSecret } from "../../src/crypto/sealing.ts";
+import { nameMasterKey, openSecret, type SealedSecret, sealSecret } from "../../src/crypto/sealing.ts";
 import { flipBit } from "./refusal.ts";
 
 const masterKey = randomBytes(32);
@@ -70,7 +70,7 @@ describe("a sealed secret", () => {
 
 describe("masterKeyIdOf", () => {
   it("names a key by 32 hexadecimal digits that differ from those of another", () => {
-    expect(masterKeyIdOf(masterKey)).toMatch(/^[0-9a-f]{32}$/);
-    expect(masterKeyIdOf(masterKey)).not.toBe(masterKeyIdOf(randomBytes(32)));
+    expect(nameMasterKey(masterKey)).toMatch(/^[0-9a-f]{32}$/);
+    expect(nameMasterKey(masterKey)).not.toBe(nameMasterKey(randomBytes(32)));
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { CryptoBusy, systemCaller, WorkQueue } from "../../src/crypto/work-queue.ts";
+import { CryptoBusyError, systemCaller, WorkQueue } from "../../src/crypto/work-queue.ts";
 
 const maxWaitMs = 1000;
 
@@ -13,14 +13,14 @@ function createQueue(threads: number, maxBacklogMs = anyBacklogMs) {
   const pieces = new Map<string, PromiseWithResolvers<string>>();
   const queue = new WorkQueue({ threads, maxWaitMs, maxBacklogMs, now: () => nowMs });
   const ask =
-    (kind: string, guessMs: number, isPatient: boolean, extraMs = 0) =>
+    (kind: string, guessMs: number, isUnbounded: boolean, extraMs = 0) =>
     (name: string, caller = "ada"): Promise<string> =>
       queue.run({
         kind,
         caller,
         extraMs,
         guessMs,
-        isPatient,
+        isUnbounded,
         start: () => {
           begun.push(name);
           const piece = Promise.withResolvers<string>();
@@ -33,7 +33,7 @@ function createQueue(threads: number, maxBacklogMs = anyBacklogMs) {
     begun,
     quick: ask("sign ML-DSA-65", 1, false),
     slow: ask("sign SLH-DSA-SHAKE-192s", 600, false),
-    patient: ask("sign SLH-DSA-SHAKE-192s", 600, true),
+    unbounded: ask("sign SLH-DSA-SHAKE-192s", 600, true),
     ask,
     pass: (ms: number) => {
       nowMs += ms;
@@ -48,7 +48,9 @@ function createQueue(threads: number, maxBacklogMs = anyBacklogMs) {
 
 /** How a piece of work ended: "busy" if it was refused. */
 function outcome(work: Promise<string>): Promise<string> {
-  return work.catch((error: Error) => (error instanceof CryptoBusy ? "busy" : `failed ${error.message}`));
+  return work.catch((error: Error) =>
+    error instanceof CryptoBusyError ? "busy" : `failed ${error.message}`,
+  );
 }
 
 describe("WorkQueue", () => {
@@ -68,23 +70,23 @@ describe("WorkQueue", () => {
     { threads: 2, places: 1 },
     { threads: 4, places: 3 },
   ])("gives slow work $places of $threads threads", ({ threads, places }) => {
-    const { patient, begun } = createQueue(threads);
+    const { unbounded, begun } = createQueue(threads);
     const names = Array.from({ length: 6 }, (_, i) => `slow ${i}`);
-    for (const name of names) void patient(name);
+    for (const name of names) void unbounded(name);
     expect(begun).toEqual(names.slice(0, places));
   });
 
   it("lets quick work pass slow work that waits", () => {
-    const { patient, quick, begun } = createQueue(2);
-    void patient("slow 1");
-    void patient("slow 2");
+    const { unbounded, quick, begun } = createQueue(2);
+    void unbounded("slow 1");
+    void unbounded("slow 2");
     void quick("quick");
     expect(begun).toEqual(["slow 1", "quick"]);
   });
 
-  it("begins slow work in the order in which it came, patient or not", async () => {
-    const { slow, patient, begun, end } = createQueue(2);
-    const all = [patient("slow 1"), slow("slow 2"), patient("slow 3"), patient("slow 4")];
+  it("begins slow work in the order in which it came, unbounded or not", async () => {
+    const { slow, unbounded, begun, end } = createQueue(2);
+    const all = [unbounded("slow 1"), slow("slow 2"), unbounded("slow 3"), unbounded("slow 4")];
     for (const name of ["slow 1", "slow 2", "slow 3", "slow 4"]) {
       end(name);
       await all.shift();
@@ -93,28 +95,28 @@ describe("WorkQueue", () => {
   });
 
   it("gives a place that comes free to who waits, not to who comes just then", async () => {
-    const { patient, begun, end } = createQueue(2);
-    const first = patient("slow 1");
-    void patient("slow 2");
+    const { unbounded, begun, end } = createQueue(2);
+    const first = unbounded("slow 1");
+    void unbounded("slow 2");
     end("slow 1");
-    await first.then(() => void patient("slow 3"));
+    await first.then(() => void unbounded("slow 3"));
     expect(begun).toEqual(["slow 1", "slow 2"]);
   });
 
   it("does not refuse quick work while slow work fills its lane", () => {
-    const { patient, quick, begun, queue } = createQueue(2);
-    for (let i = 0; i < 10; i++) void patient(`slow ${i}`);
+    const { unbounded, quick, begun, queue } = createQueue(2);
+    for (let i = 0; i < 10; i++) void unbounded(`slow ${i}`);
     expect(queue.expectedWaitMs).toBe(0);
     void quick("quick");
     expect(begun).toContain("quick");
   });
 
   it("refuses quick work by the wait for the threads that slow work leaves", async () => {
-    const { ask, patient, queue } = createQueue(2);
+    const { ask, unbounded, queue } = createQueue(2);
     const quick = ask("verify", 15, false);
     for (let i = 0; i < 100; i++) void quick(`quick ${i}`);
     expect(queue.expectedWaitMs).toBe(750);
-    void patient("slow");
+    void unbounded("slow");
     expect(queue.expectedWaitMs).toBe(1500);
     expect(await outcome(quick("one more"))).toBe("busy");
   });
@@ -146,9 +148,9 @@ describe("WorkQueue", () => {
     expect(queue.expectedSlowWaitMs).toBe(600);
   });
 
-  it("lets patient work wait", async () => {
-    const { patient, begun, queue, end } = createQueue(2);
-    const all = Array.from({ length: 20 }, (_, i) => patient(`slow ${i}`));
+  it("lets unbounded work wait", async () => {
+    const { unbounded, begun, queue, end } = createQueue(2);
+    const all = Array.from({ length: 20 }, (_, i) => unbounded(`slow ${i}`));
     expect([queue.depth, queue.expectedSlowWaitMs]).toEqual([20, 12_000]);
     for (const [i, work] of all.entries()) {
       end(`slow ${i}`);
@@ -158,8 +160,8 @@ describe("WorkQueue", () => {
   });
 
   it("gives the place of work that fails to the next", async () => {
-    const { patient, begun, fail, queue } = createQueue(2);
-    const works = ["slow 1", "slow 2", "slow 3"].map((name) => outcome(patient(name)));
+    const { unbounded, begun, fail, queue } = createQueue(2);
+    const works = ["slow 1", "slow 2", "slow 3"].map((name) => outcome(unbounded(name)));
     for (const [i, work] of works.entries()) {
       fail(`slow ${i + 1}`);
       expect(await work).toBe(`failed slow ${i + 1}`);
@@ -168,18 +170,18 @@ describe("WorkQueue", () => {
   });
 
   it("gives the place of work that can not even be handed over to the next", async () => {
-    const { patient, begun, queue, end } = createQueue(2);
-    const first = patient("slow 1");
+    const { unbounded, begun, queue, end } = createQueue(2);
+    const first = unbounded("slow 1");
     const broken = queue.run<string>({
       kind: "sign SLH-DSA-SHAKE-192s",
       caller: "ada",
       guessMs: 600,
-      isPatient: true,
+      isUnbounded: true,
       start: () => {
         throw new Error("broken");
       },
     });
-    const last = patient("slow 2");
+    const last = unbounded("slow 2");
     end("slow 1");
     expect(await outcome(broken)).toBe("failed broken");
     end("slow 2");
@@ -188,9 +190,9 @@ describe("WorkQueue", () => {
   });
 
   it("lets quick work run between two pieces of slow work where there is one thread", async () => {
-    const { patient, quick, begun, queue, pass, end } = createQueue(1);
-    const first = patient("slow 1");
-    void patient("slow 2");
+    const { unbounded, quick, begun, queue, pass, end } = createQueue(1);
+    const first = unbounded("slow 1");
+    void unbounded("slow 2");
     void quick("quick");
     pass(200);
     expect(queue.expectedWaitMs).toBe(401);
@@ -234,12 +236,12 @@ describe("WorkQueue", () => {
   });
 
   it("learns nothing from work that fails", async () => {
-    const { patient, begun, fail } = createQueue(2);
-    const first = outcome(patient("slow 1"));
+    const { unbounded, begun, fail } = createQueue(2);
+    const first = outcome(unbounded("slow 1"));
     fail("slow 1");
     await first;
-    void patient("slow 2");
-    void patient("slow 3");
+    void unbounded("slow 2");
+    void unbounded("slow 3");
     expect(begun).toEqual(["slow 1", "slow 2"]);
   });
 });
@@ -311,12 +313,12 @@ describe("WorkQueue with several callers", () => {
     expect(queue.slow.callers).toBe(2);
   });
 
-  it("refuses patient work of a caller who has too much of it", async () => {
-    const { patient } = createQueue(2, 1500);
-    void patient("1");
-    void patient("2");
-    void patient("3");
-    await expect(patient("4")).rejects.toMatchObject({ name: "CryptoBusy", retryMs: 1800 });
+  it("refuses unbounded work of a caller who has too much of it", async () => {
+    const { unbounded } = createQueue(2, 1500);
+    void unbounded("1");
+    void unbounded("2");
+    void unbounded("3");
+    await expect(unbounded("4")).rejects.toMatchObject({ name: "CryptoBusy", retryMs: 1800 });
   });
 
   it("leaves each caller less to wait for the more they are", async () => {

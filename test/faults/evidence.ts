@@ -26,7 +26,7 @@ export interface KeyEvidence {
 }
 
 /** A key that was asked for, by creation or by rotation. */
-export interface KeyOrder {
+export interface KeyInput {
   /** No other order has it. */
   readonly alias: string;
   /** Asks for it, or asks again. */
@@ -59,7 +59,7 @@ export interface Evidence {
   /** By keyId. */
   readonly keys: Map<string, KeyEvidence>;
   /** By alias. */
-  readonly orders: Map<string, KeyOrder>;
+  readonly orders: Map<string, KeyInput>;
   /** The newest of them. */
   readonly signatures: SignatureEvidence[];
   readonly failures: Failure[];
@@ -137,7 +137,7 @@ export function createWitness(evidence: Evidence, kms: KmsClient): Witness {
       return { answer: await call(), isRefused: false, isAnswered: true };
     } catch (thrown) {
       const { code, reason } = describeRefusal(ConnectError.from(thrown));
-      if (reason === "KEY_STATE_REFUSES" && mayBeRetired()) return { isRefused: true, isAnswered: true };
+      if (reason === "KEY_STATE_INVALID" && mayBeRetired()) return { isRefused: true, isAnswered: true };
       failures.push({ rpc, code, reason, startedMs, endedMs: performance.now() });
       return { isRefused: reason === "STORE_FULL", isAnswered: false };
     } finally {

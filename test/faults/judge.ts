@@ -53,7 +53,7 @@ async function askAgain(evidence: Evidence, kms: KmsClient): Promise<string[]> {
     const [first, second] = await Promise.all([order.send(kms), order.send(kms)].map(outcomeOf));
     if (typeof first === "string" || typeof second === "string" || first === undefined) {
       // Another who destroyed the key may have been faster than the rotation.
-      const isLate = first === "KEY_STATE_REFUSES" && second === first && order.keyId === undefined;
+      const isLate = first === "KEY_STATE_INVALID" && second === first && order.keyId === undefined;
       found.push(...say(!isLate, `${order.alias}: asked again, was answered ${first} and ${second}`));
       continue;
     }

@@ -10,7 +10,7 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { readConfig } from "../../src/config.ts";
-import { addressOf } from "../../src/crypto/address.ts";
+import { deriveAddress } from "../../src/crypto/address.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider, SecretKey } from "../../src/crypto/provider.ts";
 import { type Block, genesis, hashBlock, validatorAlgorithm } from "../../src/services/blockchain/block.ts";
@@ -310,7 +310,13 @@ async function fillChain(store: Store, provider: CryptoProvider, shape: ChainSha
   const chain = createChainStore(store);
   const { publicKey: key, secretKey } = await provider.generateKeyPair(validatorAlgorithm);
   const publicKey = key.exportRaw();
-  const validator = { address: addressOf(publicKey), name: "", publicKey, owner: "", createdAt: new Date() };
+  const validator = {
+    address: deriveAddress(publicKey),
+    name: "",
+    publicKey,
+    owner: "",
+    createdAt: new Date(),
+  };
   // Nobody will ask the server to sign with its key.
   await store.write((transaction) => chain.insertValidator(transaction, validator, new Uint8Array(32)));
   let head: ChainHead = { length: 1, headHash: genesis.blockHash };

@@ -69,7 +69,7 @@ function defineRaces(start: () => Promise<KmsClient[]>): void {
       const { keyId } = present((await kms.createKey({ algorithm: "SLH-DSA-SHA2-128f" })).result);
       const batch = refusal(kms.batchSign({ keyId, data: Array(150).fill(data) }));
       const [refused] = await Promise.all([batch, retire({ keyId })]);
-      expect(refused).toEqual({ code: "FailedPrecondition", reason: "KEY_STATE_REFUSES" });
+      expect(refused).toEqual({ code: "FailedPrecondition", reason: "KEY_STATE_INVALID" });
       expect((await readAudit(kms, keyId)).filter(({ outcome }) => outcome === "OK")).toHaveLength(2);
     }
   });
@@ -206,7 +206,7 @@ function findFaults(calls: readonly Call[], entries: readonly AuditEntry[]): str
     : ["ROTATE"];
   const changedMs = Math.min(...changes.filter(isOk).map(({ answeredMs }) => answeredMs));
   const late = calls.filter((call) => call.operation === "SIGN" && isOk(call) && call.startedMs > changedMs);
-  const unexpected = calls.filter(({ reason }) => reason !== undefined && reason !== "KEY_STATE_REFUSES");
+  const unexpected = calls.filter(({ reason }) => reason !== undefined && reason !== "KEY_STATE_INVALID");
   const told = countCalls(calls);
   const logged = countEntries(entries);
   return [

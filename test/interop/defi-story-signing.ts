@@ -8,7 +8,7 @@ import type { SignAsOwner, Stage } from "./defi-story.ts";
 
 const tooFew = { code: "FailedPrecondition", reason: "THRESHOLD_NOT_REACHED" };
 const stranger = { code: "PermissionDenied", reason: "SIGNER_UNKNOWN" };
-const counted = { code: "AlreadyExists", reason: "SIGNER_COUNTED" };
+const counted = { code: "AlreadyExists", reason: "ALREADY_SIGNED" };
 const missing = { code: "FailedPrecondition", reason: "SIGNATURE_MISSING" };
 const wrong = { code: "InvalidArgument", reason: "SIGNATURE_INVALID" };
 

@@ -158,13 +158,19 @@ describe.each([
     it.each([
       ["without a token", "Sign", {}, Code.Unauthenticated, "TOKEN_MISSING"],
       ["without a token", "WatchAuditLog", {}, Code.Unauthenticated, "TOKEN_MISSING"],
-      ["with a forged token", "Sign", { authorization: "forged" }, Code.Unauthenticated, "TOKEN_FORGED"],
+      [
+        "with a forged token",
+        "Sign",
+        { authorization: "forged" },
+        Code.Unauthenticated,
+        "TOKEN_SIGNATURE_INVALID",
+      ],
       [
         "with a forged token",
         "WatchAuditLog",
         { authorization: "forged" },
         Code.Unauthenticated,
-        "TOKEN_FORGED",
+        "TOKEN_SIGNATURE_INVALID",
       ],
       ["in another role", "GetAuditLog", { authorization: "ada" }, Code.PermissionDenied, "ROLE_MISSING"],
       ["in another role", "WatchAuditLog", { authorization: "ada" }, Code.PermissionDenied, "ROLE_MISSING"],

@@ -6,12 +6,12 @@ import type { Stage } from "./kms-story.ts";
 import { unknownKeyId } from "./kms-story-refusals.ts";
 import { computeHashes, isSignatureOf, rawKeyOf, toCanonicalJson } from "./outside.ts";
 
-/** "SIGN", and for what was refused "SIGN reason=KEY_STATE_REFUSES". */
+/** "SIGN", and for what was refused "SIGN reason=KEY_STATE_INVALID". */
 function summarize({ operation, outcome, details }: AuditEntry): string {
   return outcome === "OK" ? operation : `${operation} ${outcome} ${details}`;
 }
 
-const stateRefuses = "REFUSED reason=KEY_STATE_REFUSES";
+const stateRefuses = "REFUSED reason=KEY_STATE_INVALID";
 
 /** All that the story did with the key of invoices. */
 const ofInvoices = [

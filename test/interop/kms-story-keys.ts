@@ -8,7 +8,7 @@ import type { Stage } from "./kms-story.ts";
 import { isSignatureOf, rawKeyOf } from "./outside.ts";
 
 const data = Buffer.from("hello");
-const stateRefuses = { code: "FailedPrecondition", reason: "KEY_STATE_REFUSES" };
+const stateRefuses = { code: "FailedPrecondition", reason: "KEY_STATE_INVALID" };
 
 export function tellOfMaking({ kms, past, keep, key, watched }: Stage): void {
   describe("CreateKey and GetKey", () => {

@@ -10,7 +10,7 @@ const data = Buffer.from("hello");
 const fieldInvalid = { code: "InvalidArgument", reason: "FIELD_INVALID" };
 const lengthInvalid = { code: "InvalidArgument", reason: "LENGTH_INVALID" };
 const notFound = { code: "NotFound", reason: "KEY_NOT_FOUND" };
-const usageRefuses = { code: "FailedPrecondition", reason: "KEY_USAGE_REFUSES" };
+const usageRefuses = { code: "FailedPrecondition", reason: "KEY_USAGE_MISMATCH" };
 
 /** @param idOf gives the keyId of a key of the story */
 type MakeCall = (kms: KmsClient, idOf: (name: string) => string) => Promise<unknown>;

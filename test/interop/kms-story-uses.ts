@@ -61,7 +61,7 @@ export function tellOfSigning({ kms, key, sendsStreams }: Stage): void {
       });
       expect(await refusal(kms.signStream(toParts({ keyId }, [data])))).toEqual({
         code: "FailedPrecondition",
-        reason: "KEY_USAGE_REFUSES",
+        reason: "KEY_USAGE_MISMATCH",
       });
     });
   });
@@ -146,7 +146,7 @@ export function tellOfKems({ kms, keep, key }: Stage): void {
       expect((await kms.decapsulate({ keyId, ciphertext })).result).toMatchObject({ sharedSecret });
       expect(await refusal(kms.encapsulate({ keyId }))).toEqual({
         code: "FailedPrecondition",
-        reason: "KEY_STATE_REFUSES",
+        reason: "KEY_STATE_INVALID",
       });
     });
   });

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { codeNameOf, httpStatusOf, type ReasonName, reasons, refuse } from "../../src/errors.ts";
+import { nameCode, type ReasonName, reasons, refuse, toHttpStatus } from "../../src/errors.ts";
 import { freshDatabaseUrl, sharedPostgres } from "../postgres/shared.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
 import { readSettingsTable, renderSettingsTable } from "./readme-settings.ts";
@@ -122,7 +122,7 @@ describe("errors.md", () => {
   it.each(names)("gives %s the code and the HTTP status that it has", (name) => {
     const error = refuse(name, "");
     const [, , code, status] = rows.find(([, candidate]) => candidate === name) ?? [];
-    expect([code, Number(status)]).toEqual([codeNameOf(error), httpStatusOf(error)]);
+    expect([code, Number(status)]).toEqual([nameCode(error), toHttpStatus(error)]);
   });
 });
 

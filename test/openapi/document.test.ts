@@ -208,7 +208,7 @@ describe("how a call fails, in the API description", () => {
     [
       "kms.KmsService.Sign",
       "400",
-      ["KEY_STATE_REFUSES", "KEY_USAGE_REFUSES", "FIELD_INVALID", "JSON_INVALID"],
+      ["KEY_STATE_INVALID", "KEY_USAGE_MISMATCH", "FIELD_INVALID", "JSON_INVALID"],
     ],
     ["kms.KmsService.Sign", "500", ["KEY_DAMAGED", "INTERNAL"]],
     ["kms.KmsService.Sign", "409", ["IDEMPOTENCY_KEY_REUSED"]],

@@ -2,7 +2,7 @@
 import { createContextValues } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { callerKey, clientKey, type Role } from "../../src/protocol/call-values.ts";
-import { networkOf, networksOf } from "../../src/protocol/networks.ts";
+import { findNetwork, listNetworks } from "../../src/protocol/networks.ts";
 import { callerInterceptor, chargeTo, currentCaller } from "../../src/server/interceptors/caller.ts";
 
 type Next = Parameters<typeof callerInterceptor>[0];
@@ -90,7 +90,7 @@ describe("the networks of an address", () => {
     ["2001:DB8::1", ["2001:db8:0:0::/64", "2001:db8:0:0::/56", "2001:db8:0::/48"]],
     ["::1", ["0:0:0:0::/64", "0:0:0:0::/56", "0:0:0::/48"]],
   ])("%s", (address, networks) => {
-    expect(networksOf(address)).toEqual(networks);
-    expect(networkOf(address)).toBe(networks[0]);
+    expect(listNetworks(address)).toEqual(networks);
+    expect(findNetwork(address)).toBe(networks[0]);
   });
 });

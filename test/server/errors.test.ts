@@ -2,7 +2,7 @@ import { gzipSync } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { beforeAll, describe, expect, it } from "vitest";
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
-import { StoreFailure } from "../../src/database/store-error.ts";
+import { StoreFailureError } from "../../src/database/store-error.ts";
 import { refuse } from "../../src/errors.ts";
 import { explainFailure } from "../../src/services/explain-failure.ts";
 import { describeRefusal, failureOf, refusal } from "../refusal.ts";
@@ -378,7 +378,7 @@ describe("a handler's own ConnectError", () => {
 
 describe("a call that failed because the store can not be reached", () => {
   const fail = (): never => {
-    throw explainFailure(new StoreFailure("UNAVAILABLE", new Error("gone")));
+    throw explainFailure(new StoreFailureError("UNAVAILABLE", new Error("gone")));
   };
 
   it.each(protocols)("says when to try again, over %s", async (protocol) => {

@@ -16,7 +16,7 @@ export async function serveGuarded(): Promise<number> {
           return { role: "user", subject: "ada", issuedAt: new Date(0), expiresAt: new Date(0) };
         }
         if (authorization === null) throw refuse("TOKEN_MISSING", "there is no token");
-        throw refuse("TOKEN_FORGED", "the token is not ours");
+        throw refuse("TOKEN_SIGNATURE_INVALID", "the token is not ours");
       },
     },
   });

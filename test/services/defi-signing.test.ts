@@ -14,7 +14,7 @@ import {
   verifiesOutside,
 } from "./service-server.ts";
 
-const counted = { code: "AlreadyExists", reason: "SIGNER_COUNTED" };
+const counted = { code: "AlreadyExists", reason: "ALREADY_SIGNED" };
 const stranger = { code: "PermissionDenied", reason: "SIGNER_UNKNOWN" };
 const notSigned = { code: "InvalidArgument", reason: "SIGNATURE_INVALID" };
 

@@ -188,7 +188,7 @@ async function fill(database: readonly string[]): Promise<void> {
           addressNumber: i + 2,
           publicKey: new Uint8Array(1568),
         };
-        await tunnels.insert(transaction, { ...about, ...tunnel, isKept: true }, secret);
+        await tunnels.insert(transaction, { ...about, ...tunnel, isServerHeld: true }, secret);
         await contracts.insert(transaction, {
           contractId: `contract-${i}`,
           name: nameOf(i),

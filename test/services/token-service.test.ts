@@ -236,8 +236,8 @@ describe.each(["getSecureData", "getCryptoInfo"] as const)("TokenService.%s", (m
     ["two tokens", "TOKEN_MALFORMED", async () => `Bearer ${await adasToken()} ${await adasToken()}`],
     ["no token in the form of one", "TOKEN_MALFORMED", async () => "Bearer hello"],
     ["alg none", "TOKEN_MALFORMED", async () => `Bearer ${withHeader({ alg: "none", typ: "JWT" })}`],
-    ["a forged payload", "TOKEN_FORGED", async () => `Bearer ${forge(await adasToken())}`],
-    ["a forged signature", "TOKEN_FORGED", async () => `Bearer ${damage(await adasToken())}`],
+    ["a forged payload", "TOKEN_SIGNATURE_INVALID", async () => `Bearer ${forge(await adasToken())}`],
+    ["a forged signature", "TOKEN_SIGNATURE_INVALID", async () => `Bearer ${damage(await adasToken())}`],
     ["an unknown key", "TOKEN_KEY_UNKNOWN", async () => `Bearer ${withKey()}`],
     ["an expired token", "TOKEN_EXPIRED", expiredToken],
   ];

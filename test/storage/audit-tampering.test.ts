@@ -6,7 +6,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { SignedCheckpoint } from "../../src/audit/verification.ts";
 import type { AuditEntriesTable } from "../../src/database/schema.ts";
-import { StoreFailure } from "../../src/database/store-error.ts";
+import { StoreFailureError } from "../../src/database/store-error.ts";
 import type { Store } from "../../src/store/store.ts";
 import {
   type AuditCopy,
@@ -22,7 +22,7 @@ import { describeStores, type Place } from "./on-both.ts";
 import { storageError } from "./storage-error.ts";
 
 /** How a write is refused when the end of the log is not what it was. */
-const corrupt = { constructor: StoreFailure, code: "CORRUPT" };
+const corrupt = { constructor: StoreFailureError, code: "CORRUPT" };
 
 const valid = { valid: true, entries: 8, firstBrokenSequence: undefined };
 

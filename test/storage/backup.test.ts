@@ -4,7 +4,7 @@ import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFil
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { masterKeyIdOf } from "../../src/crypto/sealing.ts";
+import { nameMasterKey } from "../../src/crypto/sealing.ts";
 import { type Schema, tables } from "../../src/database/schema.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type Exit, runToEnd } from "../interop/start-server.ts";
@@ -308,7 +308,7 @@ function warningsOf({ stderr }: Exit): string[] {
 }
 
 function readKeyId(file: string): string {
-  return masterKeyIdOf(Buffer.from(readFileSync(file, "utf8").trim(), "hex"));
+  return nameMasterKey(Buffer.from(readFileSync(file, "utf8").trim(), "hex"));
 }
 
 /** Makes a store whose master key is being changed: some secrets are under the one, some under the next. */

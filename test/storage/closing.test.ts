@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { StoreFailure } from "../../src/database/store-error.ts";
+import { StoreFailureError } from "../../src/database/store-error.ts";
 import { addRow, readRowNames, writeEntries } from "./entries.ts";
 import { describeStores } from "./on-both.ts";
 
@@ -26,6 +26,6 @@ describeStores("closing a store", (makePlace) => {
   it("refuses writes from then on", async () => {
     const store = await (await makePlace()).open();
     await store.close();
-    await expect(writeEntries(store, 1)).rejects.toBeInstanceOf(StoreFailure);
+    await expect(writeEntries(store, 1)).rejects.toBeInstanceOf(StoreFailureError);
   });
 });

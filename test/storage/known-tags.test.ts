@@ -4,7 +4,7 @@ import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { PublicKey } from "../../src/crypto/provider.ts";
 import { createIssuerStore } from "../../src/identity/issuer-store.ts";
 import { createUserStore } from "../../src/identity/users.ts";
-import { everybody } from "../../src/records/ownership.ts";
+import { systemPrincipal } from "../../src/records/ownership.ts";
 import { equalTags, tagRecord } from "../../src/records/tag.ts";
 import { genesis } from "../../src/services/blockchain/block.ts";
 import { createChainStore } from "../../src/services/blockchain/store.ts";
@@ -107,7 +107,7 @@ const tunnel = {
   peerName: "laptop",
   addressNumber: 2,
   publicKey,
-  isKept: true,
+  isServerHeld: true,
   owner,
   createdAt: at,
 };
@@ -208,7 +208,7 @@ const records: readonly Case[] = [
     write: (transaction) =>
       createDefiStore(store).insertSigner(
         transaction,
-        { walletId: "wallet-1", address: "0x01", publicKey, isKept: true },
+        { walletId: "wallet-1", address: "0x01", publicKey, isServerHeld: true },
         secret,
       ),
     tag: "bd9689f71cd54500f77c4c59126deaa38dd9d4b6fc75188483f667872fcd63b1",
@@ -342,7 +342,7 @@ const records: readonly Case[] = [
     table: "nft_transfers",
     write: async (transaction) => {
       const nft = createNftStore(store);
-      const found = await nft.findForChange(transaction, "token-1", everybody);
+      const found = await nft.findForChange(transaction, "token-1", systemPrincipal);
       if (found) await nft.transfer(transaction, found.token, "0x03", later);
     },
     tag: "039dab1de949c3e587743cbaa5c60a1d401e442013e065010cc845ee49063678",

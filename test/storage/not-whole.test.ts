@@ -3,7 +3,7 @@ import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { CryptoError } from "../../src/crypto/crypto-error.ts";
-import { StoreFailure } from "../../src/database/store-error.ts";
+import { StoreFailureError } from "../../src/database/store-error.ts";
 import { putSecrets, readSecretText, writeEntries } from "./entries.ts";
 import { describeStores, makeSqlitePlace } from "./on-both.ts";
 import { storageError } from "./storage-error.ts";
@@ -58,7 +58,7 @@ describeStores("a secret under a master key that a program does not have", (make
     const store = await place.open();
     await putSecrets(store, [["things/1/seed", "alpha"]]);
     await place.query("update sealed_secrets set master_key_id = 'another'");
-    const locked = { constructor: StoreFailure, code: "LOCKED" };
+    const locked = { constructor: StoreFailureError, code: "LOCKED" };
     await expect(store.readSecret("things/1/seed")).rejects.toMatchObject(locked);
     await expect(putSecrets(store, [["things/2/seed", "beta"]])).rejects.toMatchObject(locked);
   });
@@ -86,7 +86,7 @@ describe("a SQLite store that is in use", () => {
         await (await other.open()).close();
         renameSync(join(other.directory, "qsp.db"), path);
       } else rmSync(path);
-      const unavailable = { constructor: StoreFailure, code: "UNAVAILABLE" };
+      const unavailable = { constructor: StoreFailureError, code: "UNAVAILABLE" };
       await expect(writeEntries(store, 1)).rejects.toMatchObject(unavailable);
       expect(await readSecretText(store, "things/1/seed")).toBe("alpha");
     },

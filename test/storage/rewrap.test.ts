@@ -5,7 +5,7 @@ import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { masterKeyIdOf } from "../../src/crypto/sealing.ts";
+import { nameMasterKey } from "../../src/crypto/sealing.ts";
 import { openDatabase } from "../../src/database/database.ts";
 import type { MasterKeySource } from "../../src/secrets/master-key.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -26,14 +26,14 @@ describeStores("master-key rotate", (makePlace) => {
     const [oldKey, before] = [readKey(place), await readSealed(place)];
     const exit = await rotate(place);
     const [newKey, after] = [readKey(place), await readSealed(place)];
-    expect(exit).toMatchObject({ code: 0, stdout: expect.stringContaining(masterKeyIdOf(newKey)) });
+    expect(exit).toMatchObject({ code: 0, stdout: expect.stringContaining(nameMasterKey(newKey)) });
     expect(newKey).not.toEqual(oldKey);
     expect(before.length).toBeGreaterThan(5);
     expect(after.map(({ identity, ciphertext }) => ({ identity, ciphertext }))).toEqual(
       before.map(({ identity, ciphertext }) => ({ identity, ciphertext })),
     );
-    expect(new Set(before.map((row) => row.masterKeyId))).toEqual(new Set([masterKeyIdOf(oldKey)]));
-    expect(new Set(after.map((row) => row.masterKeyId))).toEqual(new Set([masterKeyIdOf(newKey)]));
+    expect(new Set(before.map((row) => row.masterKeyId))).toEqual(new Set([nameMasterKey(oldKey)]));
+    expect(new Set(after.map((row) => row.masterKeyId))).toEqual(new Set([nameMasterKey(newKey)]));
     const wrappedKeys = [...before, ...after].map((row) => row.wrappedDataKey);
     expect(new Set(wrappedKeys).size).toBe(wrappedKeys.length);
 
@@ -66,7 +66,7 @@ describeStores("master-key rotate", (makePlace) => {
     expect((await rotating).code).toBe(0);
     await putSecrets(store, secretsNamed("after", 1, 1));
     const keyIds = (await readSealed(place)).map(({ masterKeyId }) => masterKeyId);
-    expect(new Set(keyIds)).toEqual(new Set([masterKeyIdOf(readKey(place))]));
+    expect(new Set(keyIds)).toEqual(new Set([nameMasterKey(readKey(place))]));
     expect(written).toBeGreaterThan(1);
     expect(await readSecrets(store, secrets)).toEqual(secrets);
     expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
@@ -89,7 +89,7 @@ describeStores("master-key rotate", (makePlace) => {
     });
     expect(await rowOf()).toEqual(before);
     expect(existsSync(`${place.keyFile}.next`)).toBe(false);
-    expect(masterKeyIdOf(readPreviousKey(place))).toBe(before?.masterKeyId);
+    expect(nameMasterKey(readPreviousKey(place))).toBe(before?.masterKeyId);
     const store = await place.open();
     expect(await readSecrets(store, secrets)).toEqual(secrets);
     await expect(store.readSecret(damaged)).rejects.toMatchObject({ code: "SEAL_BROKEN" });
@@ -141,7 +141,7 @@ describe("master-key rotate with keys in files", { timeout: 60_000 }, () => {
     expect(exit.code).toBe(1);
     expect(complaintsOf(exit)).toEqual([
       expect.stringContaining(
-        `30 secrets are under master key ${masterKeyIdOf(first)}, which is not at hand`,
+        `30 secrets are under master key ${nameMasterKey(first)}, which is not at hand`,
       ),
     ]);
     writeFileSync(`${place.keyFile}.previous`, first.toString("hex"), { mode: 0o600 });
@@ -240,7 +240,7 @@ describe("master-key rotate that was killed", () => {
       expect(await rotate(place)).toMatchObject({ code: 0 });
       expect(existsSync(`${place.keyFile}.next`)).toBe(false);
       const keyIds = (await readSealed(place)).map(({ masterKeyId }) => masterKeyId);
-      expect(new Set(keyIds)).toEqual(new Set([masterKeyIdOf(readKey(place))]));
+      expect(new Set(keyIds)).toEqual(new Set([nameMasterKey(readKey(place))]));
       expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
     },
   );
@@ -319,7 +319,7 @@ describe("rewrapStore", { timeout: 60_000 }, () => {
     expect({ moved, damaged, masterKeyId }).toEqual({
       moved: all,
       damaged: [],
-      masterKeyId: masterKeyIdOf(readKey(place)),
+      masterKeyId: nameMasterKey(readKey(place)),
     });
     expect(steps.at(0)).toEqual([501, all]);
     expect(steps.at(-1)).toEqual([all, all]);
@@ -341,7 +341,7 @@ describe("rewrapStore", { timeout: 60_000 }, () => {
     const secrets = await leaveSecrets(place, 3);
     const next = randomBytes(32);
     writeFileSync(`${place.keyFile}.next`, `${next.toString("hex")}\n`, { mode: 0o600 });
-    expect((await rewrap(place)).masterKeyId).toBe(masterKeyIdOf(next));
+    expect((await rewrap(place)).masterKeyId).toBe(nameMasterKey(next));
     expect(readKey(place)).toEqual(next);
     expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
   });

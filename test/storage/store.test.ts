@@ -1,7 +1,11 @@
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { StoreFailure } from "../../src/database/store-error.ts";
-import { type AnswerCodec, type OnceCall, OnceConflict } from "../../src/records/idempotency.ts";
+import { StoreFailureError } from "../../src/database/store-error.ts";
+import {
+  type AnswerCodec,
+  IdempotencyConflictError,
+  type IdempotentCall,
+} from "../../src/records/idempotency.ts";
 import type { Store, WriteTransaction } from "../../src/store/store.ts";
 import { readRowNames } from "./entries.ts";
 import { describeStores, makeSqlitePlace, type Place, type Row } from "./on-both.ts";
@@ -28,7 +32,7 @@ describeStores("writes", (makePlace) => {
     const outcomes = await Promise.allSettled(calls);
     const isFulfilled = { status: "fulfilled" };
     expect(outcomes).toMatchObject([isFulfilled, isFulfilled, { status: "rejected" }, isFulfilled]);
-    await expect(calls[2]).rejects.not.toBeInstanceOf(StoreFailure);
+    await expect(calls[2]).rejects.not.toBeInstanceOf(StoreFailureError);
     expect(await listNames(store)).toEqual(["a", "b", "c"]);
   });
 
@@ -93,7 +97,7 @@ describeStores("writes", (makePlace) => {
     const store = await (await makePlace()).open();
     await store.close();
     await expect(store.write(adding("a"))).rejects.toMatchObject({
-      constructor: StoreFailure,
+      constructor: StoreFailureError,
       code: "UNAVAILABLE",
     });
   });
@@ -158,8 +162,8 @@ describeStores("once", (makePlace) => {
     const store = await (await makePlace()).open();
     await ask(store, callOf({ requestHash: "aa" }), "first");
     const other = ask(store, callOf({ requestHash: "bb" }), "second");
-    await expect(other).rejects.toThrow(new OnceConflict("key-1"));
-    await expect(other).rejects.toBeInstanceOf(OnceConflict);
+    await expect(other).rejects.toThrow(new IdempotencyConflictError("key-1"));
+    await expect(other).rejects.toBeInstanceOf(IdempotencyConflictError);
     expect(await listNames(store)).toEqual(["first"]);
   });
 
@@ -169,7 +173,7 @@ describeStores("once", (makePlace) => {
     const outcomes = await Promise.allSettled(calls);
     const answers = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
     const refusals = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason] : []));
-    expect(refusals).toEqual([expect.any(OnceConflict)]);
+    expect(refusals).toEqual([expect.any(IdempotencyConflictError)]);
     expect(await listNames(store)).toEqual(answers);
   });
 
@@ -273,12 +277,17 @@ const textCodec: AnswerCodec<string> = {
   decode: (bytes) => Buffer.from(bytes).toString(),
 };
 
-function callOf(change: Partial<OnceCall> = {}): OnceCall {
+function callOf(change: Partial<IdempotentCall> = {}): IdempotentCall {
   return { userId: "ada", idempotencyKey: "key-1", requestHash: "aa", ...change };
 }
 
 /** Does something once; its effect is a row of this name, and so is its answer. */
-function ask(store: Store, call: OnceCall | undefined, name: string, codec = textCodec): Promise<string> {
+function ask(
+  store: Store,
+  call: IdempotentCall | undefined,
+  name: string,
+  codec = textCodec,
+): Promise<string> {
   return store.once(call, codec, (write) =>
     write(async (transaction) => {
       await adding(name)(transaction);

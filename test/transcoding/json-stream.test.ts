@@ -121,14 +121,14 @@ describe("a client stream of JSON lines", () => {
     const body = (async function* () {
       for (const character of `{"title":"${title}"}\n`) yield Buffer.from(character);
     })();
-    const patient = serveLibrary({
+    const unbounded = serveLibrary({
       async importBooks(requests) {
         const titles: string[] = [];
         for await (const { book } of requests) titles.push(book?.title ?? "");
         return { titles };
       },
     });
-    const answer = await send(patient, "POST /v1/shelves/1/books:import", { headers: lines, body });
+    const answer = await send(unbounded, "POST /v1/shelves/1/books:import", { headers: lines, body });
     expect(jsonOf(answer).titles).toEqual([title]);
   });
 

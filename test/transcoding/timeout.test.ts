@@ -77,7 +77,7 @@ describe("a timeout that can not be read is refused", () => {
 });
 
 describe("a call with a deadline", () => {
-  const patient = serveLibrary({
+  const unbounded = serveLibrary({
     getBook: (_request, { signal }) => untilAborted(signal),
     async *watchBooks(_request, { signal }) {
       await untilAborted(signal);
@@ -91,17 +91,17 @@ describe("a call with a deadline", () => {
     { "grpc-timeout": "0S" },
   ]) {
     it(`ends in DEADLINE_EXCEEDED: ${JSON.stringify(headers)}`, async () => {
-      const answer = await send(patient, "GET /v1/books/a", { headers });
+      const answer = await send(unbounded, "GET /v1/books/a", { headers });
       expect(refusalOf(answer)).toMatchObject({ status: 504, code: "DEADLINE_EXCEEDED" });
     });
     it(`ends a stream in DEADLINE_EXCEEDED: ${JSON.stringify(headers)}`, async () => {
-      const answer = await send(patient, "GET /v1/shelves/1/books:watch", { headers });
+      const answer = await send(unbounded, "GET /v1/shelves/1/books:watch", { headers });
       expect(refusalOf(answer)).toMatchObject({ status: 504, code: "DEADLINE_EXCEEDED" });
     });
   }
 
   it("ends with the reason DEADLINE_EXCEEDED", async () => {
-    const answer = await send(patient, "GET /v1/books/a", { headers: { "grpc-timeout": "10m" } });
+    const answer = await send(unbounded, "GET /v1/books/a", { headers: { "grpc-timeout": "10m" } });
     expect(refusalOf(answer).reason).toBe("DEADLINE_EXCEEDED");
   });
 

@@ -5,10 +5,10 @@ import { ConfigError } from "../../config.ts";
 import { copyStore } from "../../database/copy.ts";
 import { type Database, openDatabase } from "../../database/database.ts";
 import { sync } from "../../database/fsync.ts";
-import { StoreFailure } from "../../database/store-error.ts";
+import { StoreFailureError } from "../../database/store-error.ts";
 import { type MasterKeySource, nextKeyPath } from "../../secrets/master-key.ts";
 import { countByMasterKey } from "../../secrets/master-keys-in-use.ts";
-import { withDraft } from "./cleanup-on-signal.ts";
+import { withCleanup } from "./cleanup-on-signal.ts";
 import type { Command } from "./command.ts";
 import { createProgress } from "./progress.ts";
 
@@ -25,7 +25,7 @@ export const backup: Command = {
     // A name that nothing else has: what else is beside the file belongs to somebody.
     const draft = `${path}.${randomBytes(8).toString("hex")}.partial`;
     try {
-      const masterKeyIds = await withDraft(
+      const masterKeyIds = await withCleanup(
         () => removeStore(draft),
         async () => {
           const found = await fill(draft, source);
@@ -69,7 +69,7 @@ async function fill(draft: string, source: Database): Promise<string[]> {
 
 /** Makes a ConfigError of a fault of the file; nothing else is written to. */
 function explainWriting(error: unknown, file: string): unknown {
-  if (error instanceof StoreFailure && error.code === "FULL")
+  if (error instanceof StoreFailureError && error.code === "FULL")
     return new ConfigError(`${file} can not be written: its disk is full`);
   // An error of the system's own.
   if (error instanceof Error && "syscall" in error)

@@ -59,7 +59,7 @@ export function replaceFiles(directory: string, name: string, files: Files): voi
 }
 
 /** A certificate is for everybody who gets at it, a key for its owner alone. */
-function modeOf(file: string): number {
+function readMode(file: string): number {
   return file.endsWith(".crt") ? 0o644 : 0o600;
 }
 
@@ -70,7 +70,7 @@ function writeDraft(path: string, files: Files, publish: (draft: string) => void
   mkdirSync(draft, { mode: 0o700 });
   try {
     for (const [file, content] of Object.entries(files))
-      writeFileSync(join(draft, file), content, { mode: modeOf(file), flag: "wx", flush: true });
+      writeFileSync(join(draft, file), content, { mode: readMode(file), flag: "wx", flush: true });
     sync(draft);
     publish(draft);
   } finally {

@@ -17,7 +17,7 @@ interface Trust {
 export function describeTrust({ certificates, names = [] }: Trust): string {
   const [first = ""] = certificates;
   const path = quote(first);
-  const host = hostOf(names);
+  const host = chooseHost(names);
   return `Clients that trust it:
 
   curl --cacert ${path} https://${host}:${gatewayPort}/readyz
@@ -25,15 +25,15 @@ export function describeTrust({ certificates, names = [] }: Trust): string {
   NODE_EXTRA_CA_CERTS=${path} node client.js
 
 SHA-256 fingerprints, to compare with what a client was given:
-${certificates.map((each) => `  ${fingerprintOf(each)}  ${each}`).join("\n")}`;
+${certificates.map((each) => `  ${computeFingerprint(each)}  ${each}`).join("\n")}`;
 }
 
-function hostOf(names: readonly string[]): string {
+function chooseHost(names: readonly string[]): string {
   const name = names.find((each) => !each.startsWith("*")) ?? names[0]?.replace("*", "www") ?? "localhost";
   return isIP(name) === 6 ? `[${name}]` : name;
 }
 
-function fingerprintOf(path: string): string {
+function computeFingerprint(path: string): string {
   return new X509Certificate(readFileSync(path)).fingerprint256;
 }
 

@@ -69,7 +69,7 @@ export async function initAuthorities(dataDir: string, now: Date): Promise<numbe
 
 ${describeCertificates(directory, "ca")}
 
-${describeTrust(trustOf(directory))}
+${describeTrust(readTrust(directory))}
 
 Next: npx qsp ca issue NAME…
 `,
@@ -95,7 +95,7 @@ export async function issueCertificates(
 
 ${describeCertificates(directory, file)}
 
-${describeTrust({ ...trustOf(directory), names })}
+${describeTrust({ ...readTrust(directory), names })}
 `,
   );
   return 0;
@@ -107,21 +107,21 @@ function directoryIn(dataDir: string): string {
 
 /** The key comes first: see replaceFiles. The CA is not sent along, as who trusts it has it (RFC 8446, 4.4.2). */
 function toFiles(name: string, suffix: string, { certificatePem, secretKeyPem }: CertificateAndKey): Files {
-  const { key, certificate } = filesOf(name, suffix);
+  const { key, certificate } = nameFiles(name, suffix);
   return { [key]: secretKeyPem, [certificate]: certificatePem };
 }
 
-function filesOf(name: string, suffix: string) {
+function nameFiles(name: string, suffix: string) {
   return { key: `${name}${suffix}.key`, certificate: `${name}${suffix}.crt` };
 }
 
 function hasAuthorityFile(directory: string): boolean {
-  const files = authorities.flatMap(({ suffix }) => Object.values(filesOf("ca", suffix)));
+  const files = authorities.flatMap(({ suffix }) => Object.values(nameFiles("ca", suffix)));
   return files.some((file) => existsSync(join(directory, file)));
 }
 
 function readAuthority(directory: string, suffix: string): CertificateAndKey {
-  const { key, certificate } = filesOf("ca", suffix);
+  const { key, certificate } = nameFiles("ca", suffix);
   return {
     certificatePem: readAuthorityFile(directory, certificate),
     secretKeyPem: readAuthorityFile(directory, key, 0o077),
@@ -150,7 +150,7 @@ function readAuthorityFile(directory: string, file: string, forbiddenBits = 0): 
 function describeCertificates(directory: string, name: string): string {
   return authorities
     .map(({ suffix, meaning }) => {
-      const { key, certificate } = filesOf(name, suffix);
+      const { key, certificate } = nameFiles(name, suffix);
       const path = join(directory, certificate);
       const { validToDate } = new X509Certificate(readFileSync(path));
       return `${path}\n${join(directory, key)}\n  ${meaning}; ends on ${validToDate.toISOString()}`;
@@ -158,9 +158,9 @@ function describeCertificates(directory: string, name: string): string {
     .join("\n");
 }
 
-function trustOf(directory: string) {
+function readTrust(directory: string) {
   return {
-    certificates: authorities.map(({ suffix }) => join(directory, filesOf("ca", suffix).certificate)),
+    certificates: authorities.map(({ suffix }) => join(directory, nameFiles("ca", suffix).certificate)),
   };
 }
 

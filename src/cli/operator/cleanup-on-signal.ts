@@ -2,7 +2,7 @@
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /** Does work with files of its own, which are gone in the end: also when it fails, or when a signal ends the program. */
-export async function withDraft<T>(remove: () => void, work: () => Promise<T>): Promise<T> {
+export async function withCleanup<T>(remove: () => void, work: () => Promise<T>): Promise<T> {
   const onSignal = (signal: NodeJS.Signals): void => {
     remove();
     // Nobody listens any more, so this time it ends the program.

@@ -4,7 +4,7 @@ import { Writable } from "node:stream";
 import { ConfigError } from "../../config.ts";
 
 /** @param prompt what a person is asked; programs are not */
-export async function readSecretLine(prompt: string): Promise<string> {
+export async function readPassword(prompt: string): Promise<string> {
   const { stdin, stderr } = process;
   const isTerminal = stdin.isTTY === true;
   // The terminal's own echo is off while readline has it; what readline would echo goes nowhere.

@@ -13,12 +13,12 @@ import { dirname, join, resolve } from "node:path";
 import { ConfigError } from "../../config.ts";
 import { copyStore, countRows } from "../../database/copy.ts";
 import { type Database, openDatabase } from "../../database/database.ts";
-import { messageOf, StorageError } from "../../database/store-error.ts";
+import { readMessage, StorageError } from "../../database/store-error.ts";
 import { type MasterKeySource, openKeyring } from "../../secrets/master-key.ts";
 import { countByMasterKey, opensStore } from "../../secrets/master-keys-in-use.ts";
-import { withDraft } from "./cleanup-on-signal.ts";
+import { withCleanup } from "./cleanup-on-signal.ts";
 import type { Command, CommandInput } from "./command.ts";
-import { explainFailure } from "./explain-failure.ts";
+import { explainStoreFailure } from "./explain-failure.ts";
 import { createProgress } from "./progress.ts";
 
 /** What a file of SQLite begins with (https://sqlite.org/fileformat2.html, section 1.3). */
@@ -33,7 +33,7 @@ export const restore: Command = {
     requireBackup(file);
     const directory = makeDirectory(placeOfCopy(location, config.dataDir), file);
     const remove = (): void => rmSync(directory, { recursive: true, force: true });
-    return withDraft(remove, async () => {
+    return withCleanup(remove, async () => {
       const source = await openCopy(file, join(directory, "qsp.db"));
       try {
         const target = await openDatabase(location);
@@ -64,7 +64,7 @@ function requireBackup(file: string): void {
   } catch (error) {
     const isAbsent = error instanceof Error && "code" in error && error.code === "ENOENT";
     throw new ConfigError(
-      isAbsent ? `there is no file ${file}` : `${file} can not be read: ${messageOf(error)}`,
+      isAbsent ? `there is no file ${file}` : `${file} can not be read: ${readMessage(error)}`,
     );
   }
   if (!isFile) throw new ConfigError(`${file} is no file`);
@@ -95,7 +95,7 @@ function makeDirectory(place: string, file: string): string {
   try {
     return mkdtempSync(join(place, "qsp-restore-"));
   } catch (error) {
-    throw new ConfigError(`${file} can not be copied to ${place}: ${messageOf(error)}`);
+    throw new ConfigError(`${file} can not be copied to ${place}: ${readMessage(error)}`);
   }
 }
 
@@ -104,7 +104,7 @@ async function openCopy(file: string, path: string): Promise<Database> {
   try {
     copyFileSync(file, path);
   } catch (error) {
-    throw new ConfigError(`${file} can not be copied to ${dirname(path)}: ${messageOf(error)}`);
+    throw new ConfigError(`${file} can not be copied to ${dirname(path)}: ${readMessage(error)}`);
   }
   let source: Database | undefined;
   try {
@@ -114,7 +114,7 @@ async function openCopy(file: string, path: string): Promise<Database> {
     return source;
   } catch (error) {
     await source?.close();
-    const explained = explainFailure(error, file);
+    const explained = explainStoreFailure(error, file);
     if (!(explained instanceof StorageError)) throw explained;
     // The operator knows the file, and nothing of its copy.
     throw new StorageError(explained.message.replaceAll(path, file));

@@ -3,9 +3,9 @@ import { ConfigError } from "../../config.ts";
 import type { OpenMode } from "../../database/database.ts";
 import { hashPassword, maxPasswordBytes, minPasswordCharacters } from "../../identity/passwords.ts";
 import { createUserStore, type UserRole, type UserStore, userRoles } from "../../identity/users.ts";
-import { everybody } from "../../records/ownership.ts";
+import { systemPrincipal } from "../../records/ownership.ts";
 import type { Command, CommandInput } from "./command.ts";
-import { readSecretLine } from "./read-password.ts";
+import { readPassword } from "./read-password.ts";
 import { withStore } from "./with-store.ts";
 
 /** What a token's subject may be, and what reads well in a log. */
@@ -23,7 +23,7 @@ export const userAdd: Command = {
           `"${name}" is no name: 1 to 128 letters, digits and . _ @ + -, the first a letter or digit`,
         );
       // What is made while the server is open is this user's, which is nobody.
-      if (name === everybody.user)
+      if (name === systemPrincipal.user)
         throw new ConfigError(`"${name}" is the name of the system; choose another`);
       const role = readRole(given);
       if (await users.find(name)) throw new ConfigError(`there is a user ${name} already`);
@@ -99,7 +99,7 @@ function readRole(text: string): UserRole {
 
 /** @throws ConfigError for a password that is none; the message does not repeat it */
 async function readNewPassword(name: string): Promise<string> {
-  const password = await readSecretLine(`Password for ${name}: `);
+  const password = await readPassword(`Password for ${name}: `);
   const characters = [...password].length;
   if (characters < minPasswordCharacters)
     throw new ConfigError(
@@ -107,7 +107,7 @@ async function readNewPassword(name: string): Promise<string> {
     );
   if (Buffer.byteLength(password) > maxPasswordBytes)
     throw new ConfigError(`the password has more than ${maxPasswordBytes} bytes`);
-  if (process.stdin.isTTY && (await readSecretLine("Once more: ")) !== password)
+  if (process.stdin.isTTY && (await readPassword("Once more: ")) !== password)
     throw new ConfigError("the two are not the same");
   return password;
 }

@@ -64,7 +64,7 @@ export async function makeCall<I extends DescMessage, O extends DescMessage>(
   const plan = planCall(method, init, options);
   const startedAt = performance.now();
   try {
-    const { message } = await transport.unary(method, options.signal, undefined, headersOf(plan), init);
+    const { message } = await transport.unary(method, options.signal, undefined, buildHeaders(plan), init);
     const answerBytes = toBinary(method.output, message).length;
     const record = { ...plan, answer: message, answerBytes, durationMs: performance.now() - startedAt };
     return { record, answer: message };
@@ -87,7 +87,7 @@ export async function* followCall<I extends DescMessage, O extends DescMessage>(
       method,
       options.signal,
       undefined,
-      headersOf(plan),
+      buildHeaders(plan),
       once(init),
     );
     yield* message;
@@ -102,7 +102,7 @@ async function* once<T>(value: T): AsyncGenerator<T> {
   yield value;
 }
 
-function headersOf({ token }: CallRecord): HeadersInit {
+function buildHeaders({ token }: CallRecord): HeadersInit {
   return token === undefined ? {} : { authorization: `Bearer ${token}` };
 }
 

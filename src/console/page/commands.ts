@@ -21,7 +21,7 @@ export function requestJson({ method, request }: CallRecord): JsonObject {
 }
 
 /** @returns undefined for a call that has no REST form */
-export function curlOf(call: CallRecord, { origin, isShort = false }: CommandOptions): string | undefined {
+export function writeCurl(call: CallRecord, { origin, isShort = false }: CommandOptions): string | undefined {
   const rule = hasOption(call.method, http) ? getOption(call.method, http) : undefined;
   if (typeof rule?.pattern.value !== "string") return undefined;
   const verb = (rule.pattern.case ?? "get").toUpperCase();
@@ -36,16 +36,16 @@ export function curlOf(call: CallRecord, { origin, isShort = false }: CommandOpt
   const query = hasBody ? "" : toQuery(fields);
   const lines = [`curl -s${call.method.methodKind === "unary" ? "" : "N"} ${quote(origin + path + query)}`];
   if (verb !== (hasBody ? "POST" : "GET")) lines.push(`-X ${verb}`);
-  if (call.token !== undefined) lines.push(`-H ${quote(bearerOf(call.token, isShort))}`);
+  if (call.token !== undefined) lines.push(`-H ${quote(writeBearer(call.token, isShort))}`);
   if (hasBody) lines.push("-H 'content-type: application/json'", `-d ${quote(stringify(fields, isShort))}`);
   return lines.join(" \\\n  ");
 }
 
 /** The same call over gRPC; the server tells grpcurl its protos by reflection. */
-export function grpcurlOf(call: CallRecord, { origin, isShort = false }: CommandOptions): string {
+export function writeGrpcurl(call: CallRecord, { origin, isShort = false }: CommandOptions): string {
   const url = new URL(origin);
   const lines = [`grpcurl${url.protocol === "https:" ? "" : " -plaintext"}`];
-  if (call.token !== undefined) lines.push(`-H ${quote(bearerOf(call.token, isShort))}`);
+  if (call.token !== undefined) lines.push(`-H ${quote(writeBearer(call.token, isShort))}`);
   const fields = requestJson(call);
   if (Object.keys(fields).length > 0) lines.push(`-d ${quote(stringify(fields, isShort))}`);
   const port = url.port || (url.protocol === "https:" ? "443" : "80");
@@ -66,7 +66,7 @@ function shortenStrings(_name: string, value: unknown): unknown {
   return typeof value === "string" ? shorten(value) : value;
 }
 
-function bearerOf(token: string, isShort: boolean): string {
+function writeBearer(token: string, isShort: boolean): string {
   return `authorization: Bearer ${isShort ? shorten(token) : token}`;
 }
 

@@ -3,13 +3,13 @@ import { loadSigner, sha256 } from "./algorithms.ts";
 import { fromBase64Url, fromUtf8, toBase64Url, toUtf8 } from "./values.ts";
 
 /** A compact JWS (RFC 7515, section 7.1), taken apart. */
-export interface TokenParts {
+export interface TokenDeps {
   readonly headerText: string;
   readonly payloadText: string;
   readonly header: Readonly<Record<string, unknown>>;
   readonly payload: Readonly<Record<string, unknown>>;
   readonly signature: Uint8Array;
-  /** What the signature is over: the first two parts, with the dot. */
+  /** What the signature is over: the first two deps, with the dot. */
   readonly signedText: string;
 }
 
@@ -22,7 +22,7 @@ export interface PublishedKey {
 }
 
 /** @throws Error for a text that is no compact JWS */
-export function readToken(token: string): TokenParts {
+export function readToken(token: string): TokenDeps {
   const [first, second, third, more] = token.split(".");
   if (first === undefined || second === undefined || third === undefined || more !== undefined) {
     throw new Error("a token has three parts");
@@ -40,14 +40,14 @@ export function readToken(token: string): TokenParts {
 }
 
 /** Tells whether the signature is one of a key, by an algorithm that the verifier, not the token, chooses. */
-export async function verifyToken(token: TokenParts, key: PublishedKey): Promise<boolean> {
+export async function verifyToken(token: TokenDeps, key: PublishedKey): Promise<boolean> {
   if (token.header.alg !== "ML-DSA-65" || key.alg !== "ML-DSA-65") return false;
   const signer = await loadSigner("ML-DSA-65");
   return signer.verify(token.signature, toUtf8(token.signedText), fromBase64Url(key.pub));
 }
 
 /** A key's own name: SHA-256 of its members in a fixed order (RFC 7638, section 3; RFC 9964 says which members). */
-export async function thumbprintOf({ alg, kty, pub }: PublishedKey): Promise<string> {
+export async function computeThumbprint({ alg, kty, pub }: PublishedKey): Promise<string> {
   return toBase64Url(await sha256(toUtf8(JSON.stringify({ alg, kty, pub }))));
 }
 

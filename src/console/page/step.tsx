@@ -158,7 +158,7 @@ export function Step<T>({ step, title, action, children, plan, outcome, result }
 }
 
 /** What a step gave. @throws Error if it is not done, which can not be within a step that comes after it */
-export function resultOf<T>({ value }: StepState<T>): T {
+export function requireResult<T>({ value }: StepState<T>): T {
   if (value === undefined) throw new Error("a step ran before the one that it needs");
   return value;
 }

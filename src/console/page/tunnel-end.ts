@@ -77,7 +77,7 @@ export async function makeTunnelEnd(sharedSecret: Uint8Array, ownTranscript: str
 }
 
 /** What the gateway signs of a handshake: which tunnel it is, what was sent, and to whose key. */
-export async function transcriptOf(
+export async function buildTranscript(
   tunnelId: string,
   ciphertext: Uint8Array,
   peerPublicKey: Uint8Array,

@@ -12,7 +12,7 @@ import {
 import { copyBytes, equalBytes, wipe } from "../bytes.ts";
 import { CryptoError } from "../crypto-error.ts";
 import type { CheckedSignatureOptions, SecretKeyForm, SeedOrRaw } from "../engine.ts";
-import { encapsulationKeyOf } from "../ml-kem.ts";
+import { readEncapsulationKey } from "../ml-kem.ts";
 import type { Encapsulation } from "../provider.ts";
 import { deriveMlDsaPublicKey } from "./ml-dsa-key.ts";
 import { expandSeed, mlDsa, mlKem, slhDsa } from "./parameter-sets.ts";
@@ -73,7 +73,7 @@ export const operations = {
 
   sign({ algorithm, secretKey, message, context, ecdsaEncoding }: SignInput): Uint8Array {
     if (algorithm !== "ECDSA-P256") {
-      return signerOf(algorithm).sign(message, secretKey, contextOption(context));
+      return findSigner(algorithm).sign(message, secretKey, contextOption(context));
     }
     // extraEntropy: hedged nonces; lowS: false, because FIPS 186-5 knows no such rule.
     const format = nobleFormat(ecdsaEncoding);
@@ -93,7 +93,7 @@ export const operations = {
 
   verify({ algorithm, publicKey, message, signature, context, ecdsaEncoding }: VerifyInput): boolean {
     if (algorithm !== "ECDSA-P256") {
-      return signerOf(algorithm).verify(signature, message, publicKey, contextOption(context));
+      return findSigner(algorithm).verify(signature, message, publicKey, contextOption(context));
     }
     return p256.verify(signature, message, publicKey, { format: nobleFormat(ecdsaEncoding), lowS: false });
   },
@@ -122,7 +122,7 @@ function derivePublicKey(algorithm: Algorithm, raw: Uint8Array): Uint8Array {
   if (isMlDsaAlgorithm(algorithm)) return deriveMlDsaPublicKey(algorithm, raw);
   if (isKemAlgorithm(algorithm)) {
     // FIPS 203, section 7.1: the pair-wise check for a key that comes without its seed.
-    const publicKey = encapsulationKeyOf(algorithm, raw);
+    const publicKey = readEncapsulationKey(algorithm, raw);
     const { cipherText, sharedSecret } = mlKem[algorithm].encapsulate(publicKey);
     const decapsulated = mlKem[algorithm].decapsulate(cipherText, raw);
     const halvesFit = equalBytes(sharedSecret, decapsulated);
@@ -138,7 +138,7 @@ function derivePublicKey(algorithm: Algorithm, raw: Uint8Array): Uint8Array {
   throw new CryptoError("INVALID_KEY", `the ${algorithm} secret key does not fit the public key inside it`);
 }
 
-function signerOf(algorithm: PostQuantumSignatureAlgorithm): Signer {
+function findSigner(algorithm: PostQuantumSignatureAlgorithm): Signer {
   return isMlDsaAlgorithm(algorithm) ? mlDsa[algorithm] : slhDsa[algorithm];
 }
 

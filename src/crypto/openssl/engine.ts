@@ -87,7 +87,7 @@ export function createOpenSslEngine(): Engine<KeyObject, OpenSslSecretKey> {
     eraseSecretKey() {},
 
     sign: (algorithm, { secretKey }, message, options) =>
-      signWith(digestOf(algorithm), message, toNodeOptions(secretKey, options)),
+      signWith(chooseDigest(algorithm), message, toNodeOptions(secretKey, options)),
     async signMu(algorithm, key, mu) {
       const secretKey = exportLatticeKey(algorithm, key);
       try {
@@ -97,7 +97,7 @@ export function createOpenSslEngine(): Engine<KeyObject, OpenSslSecretKey> {
       }
     },
     verify: (algorithm, publicKey, message, signature, options) =>
-      verifyWith(digestOf(algorithm), message, toNodeOptions(publicKey, options), signature),
+      verifyWith(chooseDigest(algorithm), message, toNodeOptions(publicKey, options), signature),
     encapsulate: (_algorithm, publicKey) => encapsulateTo(publicKey),
     decapsulate: (_algorithm, { secretKey }, ciphertext) => decapsulateWith(secretKey, ciphertext),
 
@@ -155,7 +155,7 @@ async function halvesFit(algorithm: Algorithm, { secretKey, publicKey }: OpenSsl
 /** The digest that node:crypto wants to be named; the post-quantum algorithms have their own. */
 type Digest = "sha256" | null;
 
-function digestOf(algorithm: Algorithm): Digest {
+function chooseDigest(algorithm: Algorithm): Digest {
   return algorithm === "ECDSA-P256" ? "sha256" : null;
 }
 

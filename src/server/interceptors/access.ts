@@ -66,7 +66,7 @@ export function streamAccessInterceptor(): Interceptor {
 }
 
 /** Milliseconds between looks whether the callers of streams may still be there. */
-const lookMs = 500;
+const revocationPollMs = 500;
 
 /** Calls back when a caller may no longer be there. @returns stops it */
 type CallerWatch = (caller: Caller, onRefused: (error: unknown) => void) => () => void;
@@ -114,7 +114,7 @@ function createCallerWatch(): CallerWatch {
     const group = groups.get(name) ?? { streams: new Map(), isLooking: false };
     groups.set(name, group);
     group.streams.set(id, { caller, onRefused });
-    timer ??= setInterval(lookAtAll, lookMs).unref();
+    timer ??= setInterval(lookAtAll, revocationPollMs).unref();
     return () => {
       group.streams.delete(id);
       // A later stream may have begun a group of the same name.

@@ -5,7 +5,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { ContextValues, Interceptor } from "@connectrpc/connect";
 import { callerKey, clientKey } from "../../protocol/call-values.ts";
-import { networksOf } from "../../protocol/networks.ts";
+import { listNetworks } from "../../protocol/networks.ts";
 
 const calls = new AsyncLocalStorage<() => string>();
 
@@ -35,7 +35,7 @@ function createNaming(values: ContextValues): () => string {
     const caller = values.get(callerKey);
     if (caller !== undefined && caller.role !== "device") return `user ${caller.subject}`;
     // The widest network that one customer may have: thousands of its addresses are one caller.
-    network ??= networksOf(values.get(clientKey)).at(-1) ?? "";
+    network ??= listNetworks(values.get(clientKey)).at(-1) ?? "";
     // A user can register any number of devices; they share the turn of where they are.
     return caller === undefined ? `network ${network}` : `devices of ${network}`;
   };

@@ -5,7 +5,7 @@ import { pathFromViolationProto } from "@bufbuild/protovalidate";
 import { ViolationsSchema } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { Interceptor } from "@connectrpc/connect";
 import { Code, type ConnectError } from "@connectrpc/connect";
-import { explainAbort, reasonOf, refuse, refuseBody, toConnectError } from "../../errors.ts";
+import { explainAbort, findReason, refuse, refuseBody, toConnectError } from "../../errors.ts";
 import { mapStream } from "./streams.ts";
 import { describeRule } from "./validation.ts";
 
@@ -28,7 +28,7 @@ export function errorInterceptor(explainFailure: ExplainFailure = () => undefine
 }
 
 function explain(error: ConnectError, input: DescMessage): ConnectError {
-  if (reasonOf(error) !== undefined) return error;
+  if (findReason(error) !== undefined) return error;
   const faults = readFaults(error, input);
   return faults.length > 0 ? refuseFaults(faults) : explainStream(error);
 }

@@ -4,7 +4,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
-import { type ReasonName, reasonOf } from "../../errors.ts";
+import { findReason, type ReasonName } from "../../errors.ts";
 import type { Metrics } from "../metrics.ts";
 import { endOnAbort, mapStream } from "./streams.ts";
 
@@ -98,8 +98,8 @@ function logCall(logger: Logger, { method, requestId, header, durationMs, error 
     method,
     requestId,
     durationMs: Math.round(durationMs * 1000) / 1000,
-    ...traceOf(header),
-    ...(error && { code: Code[error.code], reason: reasonOf(error), message: error.rawMessage }),
+    ...readTraceIds(header),
+    ...(error && { code: Code[error.code], reason: findReason(error), message: error.rawMessage }),
   };
   if (faulty) logger.error({ ...line, err: error.cause ?? error }, "call failed");
   else logger.debug(line, error ? "call refused" : "call ended");
@@ -126,13 +126,13 @@ const faultReasons: readonly (ReasonName | undefined)[] = [
 ];
 
 function isFault(error: ConnectError): boolean {
-  const reason = reasonOf(error);
+  const reason = findReason(error);
   if (reason !== undefined) return faultReasons.includes(reason);
   return [Code.Internal, Code.Unknown, Code.DataLoss].includes(error.code);
 }
 
 /** Takes the identifiers out of a W3C trace context (Trace Context, section 3.2). */
-function traceOf(header: Headers): { traceId?: string; parentId?: string } {
+function readTraceIds(header: Headers): { traceId?: string; parentId?: string } {
   const [, traceId, parentId] =
     /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/.exec(header.get("traceparent") ?? "") ?? [];
   return traceId === undefined || parentId === undefined ? {} : { traceId, parentId };

@@ -2,25 +2,25 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { AddBlockResponseSchema } from "#gen/blockchain/blockchain_service_pb.ts";
 import type { SecretKey } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
-import { messageCodec, type OnceCall } from "../../records/idempotency.ts";
-import type { Viewer } from "../../records/ownership.ts";
+import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
+import type { Principal } from "../../records/ownership.ts";
 import type { OpenKeys } from "../../secrets/sealed-keys.ts";
 import type { WriteTransaction } from "../../store/store.ts";
 import { type Block, type BlockContent, hashBlock, packBlock } from "./block.ts";
-import type { ChainParts } from "./register-node.ts";
-import { blockQuota, sealedKeyOf } from "./store.ts";
+import type { ChainDeps } from "./register-node.ts";
+import { blockQuota, nameSealedKey } from "./store.ts";
 
 /** What a block is to be about, and whose. */
-export interface AddBlockOrder {
+export interface AddBlockInput {
   readonly data: Uint8Array;
-  /** The first validator of the viewer if it is empty. */
+  /** The first validator of the principal if it is empty. */
   readonly validatorAddress: string;
-  readonly viewer: Viewer;
-  readonly once: OnceCall | undefined;
+  readonly principal: Principal;
+  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 /** Appends a block, signed by a validator. */
-export type AddBlock = (order: AddBlockOrder) => Promise<MessageInitShape<typeof AddBlockResponseSchema>>;
+export type AddBlock = (input: AddBlockInput) => Promise<MessageInitShape<typeof AddBlockResponseSchema>>;
 
 /** A block that waits for its place. */
 interface Waiting {
@@ -29,7 +29,7 @@ interface Waiting {
   /** The owner of the validator. */
   readonly owner: string;
   readonly secretKey: SecretKey;
-  readonly once: OnceCall | undefined;
+  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 type Answer = MessageInitShape<typeof AddBlockResponseSchema>;
@@ -42,30 +42,30 @@ const codec = messageCodec(AddBlockResponseSchema);
  *
  * The function throws VALIDATOR_MISSING, VALIDATOR_NOT_FOUND, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED.
  */
-export function createAddBlock(parts: ChainParts, keys: OpenKeys): AddBlock {
-  const { store, chain } = parts;
+export function createAddBlock(deps: ChainDeps, keys: OpenKeys): AddBlock {
+  const { store, chain } = deps;
   const append = store.batch((transaction, waiting: readonly Waiting[]) =>
-    appendAll(parts, transaction, waiting),
+    appendAll(deps, transaction, waiting),
   );
-  return async ({ data, validatorAddress, viewer, once }) => {
-    const validator = await chain.findValidator(validatorAddress, viewer);
+  return async ({ data, validatorAddress, principal, idempotentCall }) => {
+    const validator = await chain.findValidator(validatorAddress, principal);
     if (validator === undefined) throw refuseValidator(validatorAddress);
     const { address, owner } = validator;
-    const before = await store.findAnswer(once, codec);
+    const before = await store.findAnswer(idempotentCall, codec);
     if (before !== undefined) return before;
     // Not checked again in the transaction: blocks of one moment share it, and a few above the quota do no harm.
     await store.requireRoom(blockQuota, owner);
-    const secretKey = await keys.find(sealedKeyOf(validator));
-    return append({ data, validatorAddress: address, owner, secretKey, once });
+    const secretKey = await keys.find(nameSealedKey(validator));
+    return append({ data, validatorAddress: address, owner, secretKey, idempotentCall });
   };
 }
 
 async function appendAll(
-  parts: ChainParts,
+  deps: ChainDeps,
   transaction: WriteTransaction,
   waiting: readonly Waiting[],
 ): Promise<Answer[]> {
-  const { chain, now } = parts;
+  const { chain, now } = deps;
   const head = await chain.readHeadForChange(transaction);
   const answers: (Answer | undefined)[] = [];
   const placed: {
@@ -73,11 +73,11 @@ async function appendAll(
     owner: string;
     blockHash: string;
     secretKey: SecretKey;
-    once: OnceCall | undefined;
+    idempotentCall: IdempotentCall | undefined;
   }[] = [];
   let { headHash: prevHash } = head;
-  for (const { data, validatorAddress, owner, secretKey, once } of waiting) {
-    const before = await transaction.findAnswer(once, codec);
+  for (const { data, validatorAddress, owner, secretKey, idempotentCall } of waiting) {
+    const before = await transaction.findAnswer(idempotentCall, codec);
     answers.push(before);
     if (before !== undefined) continue;
     const content = {
@@ -88,12 +88,12 @@ async function appendAll(
       validatorAddress,
     };
     prevHash = hashBlock(content);
-    placed.push({ content, owner, blockHash: prevHash, secretKey, once });
+    placed.push({ content, owner, blockHash: prevHash, secretKey, idempotentCall });
   }
   const blocks = await Promise.all(
     placed.map(async ({ content, blockHash, secretKey }): Promise<Block> => {
       // The transaction waits for it, and all that write wait for the transaction.
-      const signature = await parts.provider.system.sign(secretKey, Buffer.from(blockHash, "hex"));
+      const signature = await deps.provider.system.sign(secretKey, Buffer.from(blockHash, "hex"));
       return { ...content, blockHash, signature };
     }),
   );
@@ -102,9 +102,9 @@ async function appendAll(
     await chain.countBlocks(transaction, owner, added.length);
   const fresh = blocks.values();
   const all = answers.map((before): Answer => before ?? { block: packBlock(fresh.next().value as Block) });
-  for (const [i, { once }] of waiting.entries()) {
+  for (const [i, { idempotentCall }] of waiting.entries()) {
     const answer = all[i];
-    if (answers[i] === undefined && answer) await transaction.keepAnswer(once, codec, answer);
+    if (answers[i] === undefined && answer) await transaction.keepAnswer(idempotentCall, codec, answer);
   }
   return all;
 }

@@ -7,8 +7,8 @@ import {
   ConnectPeerResponseSchema,
   type PeerSchema,
 } from "#gen/blockchain/blockchain_service_pb.ts";
-import { messageCodec, type OnceCall } from "../../records/idempotency.ts";
-import type { ChainParts } from "./register-node.ts";
+import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
+import type { ChainDeps } from "./register-node.ts";
 import { type Peer, peerQuota } from "./store.ts";
 
 /** Milliseconds that a peer has to answer. */
@@ -16,14 +16,18 @@ const peerMs = 3000;
 
 /** Calls another server of the service over gRPC, and remembers how far its chain is. @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED */
 export function connectPeer(
-  { store, chain, now }: ChainParts,
+  { store, chain, now }: ChainDeps,
   {
     address,
     owner,
-    once,
-  }: { readonly address: string; readonly owner: string; readonly once: OnceCall | undefined },
+    idempotentCall,
+  }: {
+    readonly address: string;
+    readonly owner: string;
+    readonly idempotentCall: IdempotentCall | undefined;
+  },
 ): Promise<MessageInitShape<typeof ConnectPeerResponseSchema>> {
-  return store.once(once, messageCodec(ConnectPeerResponseSchema), async (write) => {
+  return store.once(idempotentCall, messageCodec(ConnectPeerResponseSchema), async (write) => {
     if (!(await chain.hasPeer(address))) await store.requireRoom(peerQuota, owner);
     const height = await askHeight(address);
     const at = now();

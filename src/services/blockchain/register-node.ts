@@ -1,17 +1,17 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { RegisterNodeResponseSchema, type ValidatorSchema } from "#gen/blockchain/blockchain_service_pb.ts";
-import { addressOf } from "../../crypto/address.ts";
+import { deriveAddress } from "../../crypto/address.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { messageCodec, type OnceCall } from "../../records/idempotency.ts";
+import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
 import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import { validatorAlgorithm } from "./block.ts";
 import { type ChainStore, type ListedValidator, type Validator, validatorQuota } from "./store.ts";
 
 /** What the verbs of the service need. */
-export interface ChainParts {
+export interface ChainDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;
   readonly chain: ChainStore;
@@ -20,18 +20,24 @@ export interface ChainParts {
 
 /** Makes a validator and keeps its secret key sealed. @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED */
 export function registerNode(
-  { provider, store, chain, now }: ChainParts,
+  { provider, store, chain, now }: ChainDeps,
   {
     name,
     owner,
-    once,
-  }: { readonly name: string; readonly owner: string; readonly once: OnceCall | undefined },
+    idempotentCall,
+  }: { readonly name: string; readonly owner: string; readonly idempotentCall: IdempotentCall | undefined },
 ): Promise<MessageInitShape<typeof RegisterNodeResponseSchema>> {
-  return store.once(once, messageCodec(RegisterNodeResponseSchema), async (write) => {
+  return store.once(idempotentCall, messageCodec(RegisterNodeResponseSchema), async (write) => {
     await store.requireRoom(validatorQuota, owner);
     const { publicKey: key, secretKey } = await provider.generateKeyPair(validatorAlgorithm);
     const publicKey = key.exportRaw();
-    const validator: Validator = { address: addressOf(publicKey), name, publicKey, owner, createdAt: now() };
+    const validator: Validator = {
+      address: deriveAddress(publicKey),
+      name,
+      publicKey,
+      owner,
+      createdAt: now(),
+    };
     try {
       return await lendSecret(secretKey, (secret) =>
         write(async (transaction) => {

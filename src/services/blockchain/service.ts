@@ -2,19 +2,19 @@
 
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
-import { onceOf, viewerOf } from "../../identity/principal.ts";
+import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import { createFeed, type Feed } from "../../records/feed.ts";
 import type { OpenKeys } from "../../secrets/sealed-keys.ts";
 import { readPage } from "../fields.ts";
 import { createAddBlock } from "./add-block.ts";
 import { type Block, packBlock } from "./block.ts";
 import { connectPeer, packPeer } from "./connect-peer.ts";
-import { type ChainParts, packValidator, registerNode } from "./register-node.ts";
-import { blockList, peerList, sizeOfBlock, validatorList } from "./store.ts";
+import { type ChainDeps, packValidator, registerNode } from "./register-node.ts";
+import { blockList, estimateBlockBytes, peerList, validatorList } from "./store.ts";
 import { verifyChain } from "./verify-chain.ts";
 
 /** What the service needs. */
-export interface BlockchainServiceParts extends ChainParts {
+export interface BlockchainServiceDeps extends ChainDeps {
   /** The validators' secret keys. */
   readonly openKeys: OpenKeys;
 }
@@ -23,31 +23,35 @@ export interface BlockchainServiceParts extends ChainParts {
 const watchedBytes = 64 * 1024;
 
 /** The chain as its watchers share it. Positions count from 1, so that 0 is before genesis. */
-function blockFeed({ chain, store }: ChainParts): Feed<Block> {
+function blockFeed({ chain, store }: ChainDeps): Feed<Block> {
   return createFeed({
     readEnd: chain.readLength,
     read: (after, limit) => chain.readBlocks(after, limit, watchedBytes),
     positionOf: ({ index }) => index + 1,
     topicOf: () => "",
-    bytesOf: sizeOfBlock,
+    bytesOf: estimateBlockBytes,
     onWrite: (listener) => store.onWrite(listener),
   });
 }
 
 /** Makes the implementation. */
-export function blockchainService(parts: BlockchainServiceParts): ServiceImpl<typeof BlockchainService> {
-  const { store, chain, openKeys } = parts;
-  const addBlock = createAddBlock(parts, openKeys);
-  const feed = blockFeed(parts);
+export function blockchainService(deps: BlockchainServiceDeps): ServiceImpl<typeof BlockchainService> {
+  const { store, chain, openKeys } = deps;
+  const addBlock = createAddBlock(deps, openKeys);
+  const feed = blockFeed(deps);
   return {
     registerNode: ({ name }, context) =>
-      registerNode(parts, { name, owner: viewerOf(context).userId, once: onceOf(context) }),
+      registerNode(deps, {
+        name,
+        owner: readPrincipal(context).userId,
+        idempotentCall: readIdempotentCall(context),
+      }),
     addBlock: ({ data, validatorAddress }, context) =>
       addBlock({
         data,
         validatorAddress: validatorAddress.toLowerCase(),
-        viewer: viewerOf(context),
-        once: onceOf(context),
+        principal: readPrincipal(context),
+        idempotentCall: readIdempotentCall(context),
       }),
     getChain: async (fields) => {
       const { rows, nextPageToken } = await chain.listBlocks(readPage(fields, blockList));
@@ -55,7 +59,7 @@ export function blockchainService(parts: BlockchainServiceParts): ServiceImpl<ty
       return { blocks: rows.map(packBlock), length, headHash, nextPageToken, totalSize: length };
     },
     verifyChain: async (_req, { signal }) => {
-      const { firstInvalidIndex, ...found } = await verifyChain(parts, { signal });
+      const { firstInvalidIndex, ...found } = await verifyChain(deps, { signal });
       return { ...found, ...(firstInvalidIndex !== undefined && { firstInvalidIndex }) };
     },
     listValidators: async (fields) => {
@@ -63,7 +67,11 @@ export function blockchainService(parts: BlockchainServiceParts): ServiceImpl<ty
       return { validators: rows.map(packValidator), nextPageToken, totalSize: await chain.countValidators() };
     },
     connectPeer: ({ address }, context) =>
-      connectPeer(parts, { address, owner: viewerOf(context).userId, once: onceOf(context) }),
+      connectPeer(deps, {
+        address,
+        owner: readPrincipal(context).userId,
+        idempotentCall: readIdempotentCall(context),
+      }),
     listPeers: async (fields) => {
       const { rows, nextPageToken } = await chain.listPeers(readPage(fields, peerList));
       return { peers: rows.map(packPeer), nextPageToken, totalSize: await chain.countPeers() };

@@ -6,9 +6,15 @@ import type {
   BlockchainPeersTable,
   BlockchainValidatorsTable,
 } from "../../database/schema.ts";
-import { RecordDamaged } from "../../database/store-error.ts";
+import { RecordDamagedError } from "../../database/store-error.ts";
 import { changeCounts, readCount } from "../../records/list-counts.ts";
-import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../records/ownership.ts";
+import {
+  countedLists,
+  listSeenBy,
+  type Principal,
+  seenBy,
+  systemPrincipal,
+} from "../../records/ownership.ts";
 import { cutPage, maxPageBytes, type Page, type PageRequest } from "../../records/pages.ts";
 import { nextPosition } from "../../records/positions.ts";
 import { recordQuota } from "../../records/quota.ts";
@@ -59,15 +65,15 @@ export const validatorQuota = recordQuota(validatorList, "validators");
 export const peerQuota = recordQuota(peerList, "peers");
 
 /** Names a validator's sealed secret key. */
-export function sealedKeyOf({ address, publicKey }: Validator): SealedKey {
+export function nameSealedKey({ address, publicKey }: Validator): SealedKey {
   const identity = `blockchain_validators/${address}/secret-key`;
   return { record: `validator ${address}`, identity, algorithm: validatorAlgorithm, publicKey };
 }
 
 /** The chain of the service; what was changed behind our back throws RecordDamaged, but for blocks and in lists. */
 export interface ChainStore {
-  /** @param address the first validator of the viewer if it is empty */
-  findValidator(address: string, viewer?: Viewer): Promise<Validator | undefined>;
+  /** @param address the first validator of the principal if it is empty */
+  findValidator(address: string, principal?: Principal): Promise<Validator | undefined>;
   insertValidator(transaction: WriteTransaction, validator: Validator, secret: Uint8Array): Promise<void>;
   listValidators(request: PageRequest): Promise<Page<ListedValidator>>;
   countValidators(): Promise<number>;
@@ -106,10 +112,10 @@ const headId = 1;
 /** Bytes of blocks to have in memory for one who reads; a block may have 64 KiB, and there may be many who read. */
 const maxReadBytes = 1024 * 1024;
 /** How large a block is in JSON, about: its bytes in base64, its hashes, its time and the names of all. */
-const sizeOf = (dataBytes: number, signatureBytes: number): number =>
+const estimateBytes = (dataBytes: number, signatureBytes: number): number =>
   ((dataBytes + signatureBytes) * 4) / 3 + 450;
-export function sizeOfBlock({ data, signature }: Block): number {
-  return sizeOf(data.length, signature.length);
+export function estimateBlockBytes({ data, signature }: Block): number {
+  return estimateBytes(data.length, signature.length);
 }
 
 /** How large a validator is in JSON, about: its key, raw and as PEM, and its name. */
@@ -129,11 +135,11 @@ export function createChainStore(store: Store): ChainStore {
         .select("block_index")
         .limit(1)
         .executeTakeFirst();
-      if (block !== undefined) throw new RecordDamaged("end of the chain");
+      if (block !== undefined) throw new RecordDamagedError("end of the chain");
       return { length: 1, headHash: genesis.blockHash };
     }
     const head = { length: row.chain_length, headHash: row.head_hash };
-    store.requireTagged("end of the chain", fieldsOfHead(head), row.record_tag);
+    store.requireTagged("end of the chain", listHeadFields(head), row.record_tag);
     return head;
   };
   /** How many blocks from an index on fit into so many bytes; at least 1. Reads only how long they are. */
@@ -150,7 +156,7 @@ export function createChainStore(store: Store): ChainStore {
       .execute();
     let bytes = 0;
     const tooMany = sizes.findIndex(({ data_bytes, signature_bytes }, i) => {
-      bytes += sizeOf(data_bytes, signature_bytes);
+      bytes += estimateBytes(data_bytes, signature_bytes);
       return i > 0 && bytes > maxBytes;
     });
     return tooMany < 0 ? limit : tooMany;
@@ -169,15 +175,15 @@ export function createChainStore(store: Store): ChainStore {
     return fromIndex <= 0 ? [genesis, ...blocks].slice(0, limit) : blocks;
   };
   return {
-    async findValidator(address, viewer = everybody) {
+    async findValidator(address, principal = systemPrincipal) {
       let query = store.reader.selectFrom("blockchain_validators").selectAll();
-      if (viewer.owner !== undefined) query = query.where("owner", "=", viewer.owner);
+      if (principal.owner !== undefined) query = query.where("owner", "=", principal.owner);
       query = address === "" ? query.orderBy("position").limit(1) : query.where("address", "=", address);
       const row = await query.executeTakeFirst();
       const validator = row && toValidator(row);
       if (validator)
-        store.requireTagged(`validator ${row.address}`, fieldsOfValidator(validator), row.record_tag);
-      return seenBy(viewer, validator);
+        store.requireTagged(`validator ${row.address}`, listValidatorFields(validator), row.record_tag);
+      return seenBy(principal, validator);
     },
     async insertValidator({ db, putSecret, requireRoom }, validator, secret) {
       await requireRoom(validatorQuota, validator.owner);
@@ -190,10 +196,10 @@ export function createChainStore(store: Store): ChainStore {
           public_key: validator.publicKey,
           owner: validator.owner,
           created_at_ms: validator.createdAt.getTime(),
-          record_tag: store.tagRecord(fieldsOfValidator(validator)),
+          record_tag: store.tagRecord(listValidatorFields(validator)),
         })
         .execute();
-      await putSecret(sealedKeyOf(validator).identity, secret);
+      await putSecret(nameSealedKey(validator).identity, secret);
       await changeCounts(db, countedLists([validatorList], validator), 1);
     },
     async listValidators(request) {
@@ -213,7 +219,7 @@ export function createChainStore(store: Store): ChainStore {
       );
       const pack = (row: BlockchainValidatorsTable): ListedValidator => {
         const validator = toValidator(row);
-        return { ...validator, isIntact: store.isTagged(fieldsOfValidator(validator), row.record_tag) };
+        return { ...validator, isIntact: store.isTagged(listValidatorFields(validator), row.record_tag) };
       };
       return { ...page, rows: page.rows.map(pack) };
     },
@@ -236,7 +242,7 @@ export function createChainStore(store: Store): ChainStore {
       const row = {
         chain_length: moved.length,
         head_hash: moved.headHash,
-        record_tag: store.tagRecord(fieldsOfHead(moved)),
+        record_tag: store.tagRecord(listHeadFields(moved)),
       };
       await db
         .insertInto("blockchain_head")
@@ -249,7 +255,7 @@ export function createChainStore(store: Store): ChainStore {
       // Positions of a list count from 1, indexes from 0.
       // More than a page takes, or the page would look like the last one.
       const rows = await readBlocks(request.after, request.limit + 1, 2 * maxPageBytes);
-      return cutPage(rows, request, blockList, ({ index }) => index + 1, sizeOfBlock);
+      return cutPage(rows, request, blockList, ({ index }) => index + 1, estimateBlockBytes);
     },
     readBlocks,
 
@@ -300,11 +306,11 @@ async function findPeer(db: WriteTransaction["db"], address: string): Promise<Pe
 }
 
 /** All that a validator's tag binds; in this order for the life of a store. So is that of the head. */
-function fieldsOfValidator({ address, name, publicKey, owner, createdAt }: Validator) {
+function listValidatorFields({ address, name, publicKey, owner, createdAt }: Validator) {
   return ["blockchain_validators", address, name, publicKey, owner, createdAt.getTime()];
 }
 
-function fieldsOfHead({ length, headHash }: ChainHead) {
+function listHeadFields({ length, headHash }: ChainHead) {
   return ["blockchain_head", length, headHash];
 }
 

@@ -1,7 +1,7 @@
 import type { PublicKey } from "../../crypto/provider.ts";
-import { RecordDamaged } from "../../database/store-error.ts";
+import { RecordDamagedError } from "../../database/store-error.ts";
 import { type Block, genesis, hashBlock, validatorAlgorithm } from "./block.ts";
-import type { ChainParts } from "./register-node.ts";
+import type { ChainDeps } from "./register-node.ts";
 import type { ChainHead, ChainStore } from "./store.ts";
 
 /** What can be wrong with a block. */
@@ -36,18 +36,18 @@ const chunkBlocks = 500;
  * signatures side by side on all cores, while the next blocks are read.
  */
 export async function verifyChain(
-  parts: Pick<ChainParts, "chain" | "provider">,
+  deps: Pick<ChainDeps, "chain" | "provider">,
   { signal, onProgress }: VerifyChainOptions = {},
 ): Promise<ChainVerification> {
-  const { chain } = parts;
+  const { chain } = deps;
   const head = await chain.readHead().catch((error: unknown) => {
-    if (error instanceof RecordDamaged) return undefined;
+    if (error instanceof RecordDamagedError) return undefined;
     throw error;
   });
   const end = head?.length ?? Number.POSITIVE_INFINITY;
   const read = (index: number): Promise<Block[]> =>
     index < end ? chain.readBlocks(index, Math.min(chunkBlocks, end - index)) : Promise.resolve([]);
-  const findFalse = createSignatureCheck(parts);
+  const findFalse = createSignatureCheck(deps);
 
   let previous: Block = genesis;
   let fault: Fault | undefined;
@@ -102,11 +102,11 @@ async function hasMore(chain: ChainStore, head: ChainHead): Promise<boolean> {
 function checkContent(block: Block, previous: Block, index: number): ChainFault | undefined {
   if (block.index !== index) return "INDEX";
   if (block.prevHash !== previous.blockHash) return "LINK";
-  return hashOf(block) === block.blockHash ? undefined : "HASH";
+  return recomputeHash(block) === block.blockHash ? undefined : "HASH";
 }
 
 /** What was changed behind our back may be nothing that can be hashed. */
-function hashOf(block: Block): string {
+function recomputeHash(block: Block): string {
   const isPossible =
     /^[0-9a-f]{64}$/.test(block.prevHash) &&
     /^0x[0-9a-f]{40}$/.test(block.validatorAddress) &&
@@ -115,14 +115,14 @@ function hashOf(block: Block): string {
 }
 
 /** Makes the check that verifies the signatures of blocks side by side, and names the first that is false. */
-function createSignatureCheck({ provider, chain }: Pick<ChainParts, "chain" | "provider">) {
+function createSignatureCheck({ provider, chain }: Pick<ChainDeps, "chain" | "provider">) {
   const validators = new Map<string, Promise<PublicKey | undefined>>();
   const loadKey = async (address: string): Promise<PublicKey | undefined> => {
     try {
       const validator = address === "" ? undefined : await chain.findValidator(address);
       return validator && provider.importPublicKey(validatorAlgorithm, { raw: validator.publicKey });
     } catch (error) {
-      if (error instanceof RecordDamaged) return undefined;
+      if (error instanceof RecordDamagedError) return undefined;
       throw error;
     }
   };
@@ -138,7 +138,7 @@ function createSignatureCheck({ provider, chain }: Pick<ChainParts, "chain" | "p
     const { index, blockHash, signature, validatorAddress } = block;
     const publicKey = await findKey(validatorAddress);
     if (publicKey === undefined) return { index, reason: "VALIDATOR" };
-    const isValid = await provider.patient.verify(publicKey, Buffer.from(blockHash, "hex"), signature);
+    const isValid = await provider.unbounded.verify(publicKey, Buffer.from(blockHash, "hex"), signature);
     return isValid ? undefined : { index, reason: "SIGNATURE" };
   };
   return async (blocks: readonly Block[]): Promise<Fault | undefined> =>

@@ -3,12 +3,12 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { DeployContractResponseSchema } from "#gen/dapp/dapp_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { messageCodec, type OnceCall } from "../../records/idempotency.ts";
+import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
 import type { Store } from "../../store/store.ts";
 import { type Contract, contractQuota, type DappStore } from "./store.ts";
 
 /** What the verbs of the service need. */
-export interface DappParts {
+export interface DappDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;
   readonly contracts: DappStore;
@@ -16,11 +16,11 @@ export interface DappParts {
 }
 
 /** A contract to be deployed. */
-export interface DeployOrder {
+export interface DeployInput {
   readonly code: string;
   readonly name: string;
   readonly owner: string;
-  readonly once: OnceCall | undefined;
+  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 /**
@@ -30,10 +30,10 @@ export interface DeployOrder {
  * @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
 export function deployContract(
-  { provider, store, contracts, now }: DappParts,
-  { code, name, owner, once }: DeployOrder,
+  { provider, store, contracts, now }: DappDeps,
+  { code, name, owner, idempotentCall }: DeployInput,
 ): Promise<MessageInitShape<typeof DeployContractResponseSchema>> {
-  return store.once(once, messageCodec(DeployContractResponseSchema), async (write) => {
+  return store.once(idempotentCall, messageCodec(DeployContractResponseSchema), async (write) => {
     await store.requireRoom(contractQuota, owner);
     const codeHash = hash("sha256", code, "hex");
     const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-65");

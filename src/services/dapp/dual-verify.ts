@@ -10,7 +10,7 @@ import { refuseField } from "../../errors.ts";
 import { checkSignatureLength, readPublicKey } from "../fields.ts";
 
 /** What is to be verified: two signatures with their keys, or a composite. */
-export interface DualVerifyOrder {
+export interface DualVerifyInput {
   readonly data: Uint8Array;
   readonly ecdsaSignature: Uint8Array;
   readonly mldsaSignature: Uint8Array;
@@ -40,11 +40,11 @@ const longestDerBytes = 72;
  *
  * @throws KEY_INVALID, LENGTH_INVALID naming the field
  */
-export async function dualVerify(provider: CryptoProvider, order: DualVerifyOrder): Promise<DualVerified> {
-  if (order.compositeSignature.length > 0) return verifyAsComposite(provider, order);
-  const { data, ecdsaSignature, mldsaSignature } = order;
-  const ecdsaFields = { publicKey: order.ecdsaPublicKey, publicKeyPem: order.ecdsaPublicKeyPem };
-  const mldsaFields = { publicKey: order.mldsaPublicKey, publicKeyPem: order.mldsaPublicKeyPem };
+export async function dualVerify(provider: CryptoProvider, input: DualVerifyInput): Promise<DualVerified> {
+  if (input.compositeSignature.length > 0) return verifyAsComposite(provider, input);
+  const { data, ecdsaSignature, mldsaSignature } = input;
+  const ecdsaFields = { publicKey: input.ecdsaPublicKey, publicKeyPem: input.ecdsaPublicKeyPem };
+  const mldsaFields = { publicKey: input.mldsaPublicKey, publicKeyPem: input.mldsaPublicKeyPem };
   const ecdsaKey = readPublicKey(provider, "ECDSA-P256", ecdsaFields, "ecdsa");
   const mldsaKey = readPublicKey(provider, "ML-DSA-65", mldsaFields, "mldsa");
   checkEcdsaLength(ecdsaSignature);
@@ -56,9 +56,9 @@ export async function dualVerify(provider: CryptoProvider, order: DualVerifyOrde
   return { ecdsaValid, mldsaValid };
 }
 
-async function verifyAsComposite(provider: CryptoProvider, order: DualVerifyOrder): Promise<DualVerified> {
-  const { data, compositeSignature } = order;
-  const publicKey = readCompositeKey(provider, order);
+async function verifyAsComposite(provider: CryptoProvider, input: DualVerifyInput): Promise<DualVerified> {
+  const { data, compositeSignature } = input;
+  const publicKey = readCompositeKey(provider, input);
   if (compositeSignature.length < shortestCompositeBytes) {
     const problem = `is ${compositeSignature.length} bytes; a composite signature has at least ${shortestCompositeBytes}`;
     throw refuseField("compositeSignature", problem, "LENGTH_INVALID");
@@ -69,7 +69,7 @@ async function verifyAsComposite(provider: CryptoProvider, order: DualVerifyOrde
 /** Reads the composite key from the one field that is set, which the proto's rules see to. */
 function readCompositeKey(
   provider: CryptoProvider,
-  { compositePublicKey: raw, compositePublicKeyPem: pem }: DualVerifyOrder,
+  { compositePublicKey: raw, compositePublicKeyPem: pem }: DualVerifyInput,
 ) {
   const isPem = pem !== "";
   try {

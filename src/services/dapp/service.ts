@@ -4,39 +4,44 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { createSignCheck } from "../../crypto/can-sign.ts";
-import { onceOf, viewerOf } from "../../identity/principal.ts";
+import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import { listSeenBy } from "../../records/ownership.ts";
-import { damageOf, readPage } from "../fields.ts";
-import { type DappParts, deployContract } from "./deploy.ts";
+import { packDamage, readPage } from "../fields.ts";
+import { type DappDeps, deployContract } from "./deploy.ts";
 import { dualSign } from "./dual-sign.ts";
 import { dualVerify } from "./dual-verify.ts";
 import { contractList } from "./store.ts";
 
 /** What the service needs. */
-export interface DappServiceParts extends DappParts {}
+export interface DappServiceDeps extends DappDeps {}
 
 /** Makes the implementation. */
-export function dappService(parts: DappServiceParts): ServiceImpl<typeof DappService> {
-  const { provider, store, contracts } = parts;
+export function dappService(deps: DappServiceDeps): ServiceImpl<typeof DappService> {
+  const { provider, store, contracts } = deps;
   const listWorking = createSignCheck(provider, ["ECDSA-P256", "ML-DSA-65"]);
   return {
     deployContract: ({ code, name }, context) =>
-      deployContract(parts, { code, name, owner: viewerOf(context).userId, once: onceOf(context) }),
+      deployContract(deps, {
+        code,
+        name,
+        owner: readPrincipal(context).userId,
+        idempotentCall: readIdempotentCall(context),
+      }),
     dualSign: ({ data }) => dualSign(provider, data),
     dualVerify: async (req) => {
       const { ecdsaValid, mldsaValid } = await dualVerify(provider, req);
       return { ecdsaValid, mldsaValid, bothValid: ecdsaValid && mldsaValid };
     },
     listContracts: async (fields, context) => {
-      const viewer = viewerOf(context);
-      const page = readPage(fields, listSeenBy(viewer, contractList));
-      const { rows, nextPageToken } = await contracts.list(page, viewer);
+      const principal = readPrincipal(context);
+      const page = readPage(fields, listSeenBy(principal, contractList));
+      const { rows, nextPageToken } = await contracts.list(page, principal);
       const pack = ({ deployedAt, owner: _, isIntact, ...contract }: (typeof rows)[number]) => ({
         ...contract,
         deployedAt: timestampFromDate(deployedAt),
-        ...damageOf({ isIntact }),
+        ...packDamage({ isIntact }),
       });
-      return { contracts: rows.map(pack), nextPageToken, totalSize: await contracts.count(viewer) };
+      return { contracts: rows.map(pack), nextPageToken, totalSize: await contracts.count(principal) };
     },
     getHealth: async () => {
       const [count, working] = await Promise.all([store.ifReachable(() => contracts.count()), listWorking()]);

@@ -3,7 +3,7 @@
 import { readTime } from "../../database/row-values.ts";
 import type { DappContractsTable } from "../../database/schema.ts";
 import { changeCounts, readCount } from "../../records/list-counts.ts";
-import { countedLists, everybody, listSeenBy, type Viewer } from "../../records/ownership.ts";
+import { countedLists, listSeenBy, type Principal, systemPrincipal } from "../../records/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../records/pages.ts";
 import { nextPosition } from "../../records/positions.ts";
 import { recordQuota } from "../../records/quota.ts";
@@ -33,8 +33,8 @@ export const contractQuota = recordQuota(contractList, "contracts");
 
 /** The contracts of the service. */
 export interface DappStore {
-  list(request: PageRequest, viewer: Viewer): Promise<Page<Marked<Contract>>>;
-  count(viewer?: Viewer): Promise<number>;
+  list(request: PageRequest, principal: Principal): Promise<Page<Marked<Contract>>>;
+  count(principal?: Principal): Promise<number>;
   /** Keeps a contract, within a transaction. */
   insert(transaction: WriteTransaction, contract: Contract): Promise<void>;
 }
@@ -42,21 +42,21 @@ export interface DappStore {
 /** Makes the store of the service on the store of all. */
 export function createDappStore(store: Store): DappStore {
   return {
-    async list(request, viewer) {
+    async list(request, principal) {
       let query = store.reader.selectFrom("dapp_contracts").selectAll().where("position", ">", request.after);
-      if (viewer.owner !== undefined) query = query.where("owner", "=", viewer.owner);
+      if (principal.owner !== undefined) query = query.where("owner", "=", principal.owner);
       const rows = await query
         .orderBy("position")
         .limit(request.limit + 1)
         .execute();
-      const page = cutPage(rows, request, listSeenBy(viewer, contractList), ({ position }) => position);
+      const page = cutPage(rows, request, listSeenBy(principal, contractList), ({ position }) => position);
       const pack = (row: DappContractsTable): Marked<Contract> => {
         const contract = toContract(row);
-        return { ...contract, isIntact: store.isTagged(fieldsOf(contract), row.record_tag) };
+        return { ...contract, isIntact: store.isTagged(listTaggedFields(contract), row.record_tag) };
       };
       return { ...page, rows: page.rows.map(pack) };
     },
-    count: (viewer = everybody) => readCount(store.reader, listSeenBy(viewer, contractList)),
+    count: (principal = systemPrincipal) => readCount(store.reader, listSeenBy(principal, contractList)),
     async insert({ db, requireRoom }, contract) {
       await requireRoom(contractQuota, contract.owner);
       await db
@@ -70,7 +70,7 @@ export function createDappStore(store: Store): DappStore {
           public_key: contract.publicKey,
           owner: contract.owner,
           deployed_at_ms: contract.deployedAt.getTime(),
-          record_tag: store.tagRecord(fieldsOf(contract)),
+          record_tag: store.tagRecord(listTaggedFields(contract)),
         })
         .execute();
       await changeCounts(db, countedLists([contractList], contract), 1);
@@ -79,7 +79,7 @@ export function createDappStore(store: Store): DappStore {
 }
 
 /** All that a contract's tag binds; in this order for the life of a store. */
-function fieldsOf(contract: Contract): (string | number | Uint8Array)[] {
+function listTaggedFields(contract: Contract): (string | number | Uint8Array)[] {
   return [
     "dapp_contracts",
     contract.contractId,

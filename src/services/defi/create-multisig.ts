@@ -1,17 +1,17 @@
 import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { CreateMultisigResponseSchema } from "#gen/defi/defi_service_pb.ts";
-import { addressOf } from "../../crypto/address.ts";
+import { deriveAddress } from "../../crypto/address.ts";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
 import { refuseField } from "../../errors.ts";
-import { messageCodec, type OnceCall } from "../../records/idempotency.ts";
+import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
 import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import { type DefiStore, type MultisigWallet, signerAlgorithm, signerQuota } from "./store.ts";
 
 /** What the verbs of the service need. */
-export interface DefiParts {
+export interface DefiDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;
   readonly governance: DefiStore;
@@ -19,12 +19,12 @@ export interface DefiParts {
 }
 
 /** A wallet to be made: of so many new signers, or of signers who keep their own keys. */
-export interface CreateMultisigOrder {
+export interface CreateMultisigInput {
   readonly signerCount: number;
   readonly threshold: number;
   readonly signerPublicKeys: readonly Uint8Array[];
   readonly owner: string;
-  readonly once: OnceCall | undefined;
+  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 /** A signer before it belongs to a wallet; without a secret key it keeps that itself. */
@@ -40,11 +40,11 @@ interface NewSigner {
  * @throws KEY_INVALID naming the public key, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
 export function createMultisig(
-  { provider, store, governance, now }: DefiParts,
-  { signerCount, threshold, signerPublicKeys, owner, once }: CreateMultisigOrder,
+  { provider, store, governance, now }: DefiDeps,
+  { signerCount, threshold, signerPublicKeys, owner, idempotentCall }: CreateMultisigInput,
 ): Promise<MessageInitShape<typeof CreateMultisigResponseSchema>> {
   const own = signerPublicKeys.map((raw, i) => readSigner(provider, raw, i));
-  return store.once(once, messageCodec(CreateMultisigResponseSchema), async (write) => {
+  return store.once(idempotentCall, messageCodec(CreateMultisigResponseSchema), async (write) => {
     await store.requireRoom(signerQuota, owner, own.length || signerCount);
     const signers = own.length > 0 ? own : await makeSigners(provider, signerCount);
     const wallet: MultisigWallet = {
@@ -58,7 +58,12 @@ export function createMultisig(
       return await write(async (transaction) => {
         await governance.insertWallet(transaction, wallet);
         for (const { address, publicKey, secretKey } of signers) {
-          const signer = { walletId: wallet.walletId, address, publicKey, isKept: secretKey !== undefined };
+          const signer = {
+            walletId: wallet.walletId,
+            address,
+            publicKey,
+            isServerHeld: secretKey !== undefined,
+          };
           if (secretKey === undefined) await governance.insertSigner(transaction, signer);
           else await lendSecret(secretKey, (secret) => governance.insertSigner(transaction, signer, secret));
         }
@@ -73,7 +78,7 @@ export function createMultisig(
 function readSigner(provider: CryptoProvider, raw: Uint8Array, i: number): NewSigner {
   try {
     const publicKey = provider.importPublicKey(signerAlgorithm, { raw }).exportRaw();
-    return { address: addressOf(publicKey), publicKey };
+    return { address: deriveAddress(publicKey), publicKey };
   } catch (error) {
     if (!(error instanceof CryptoError)) throw error;
     throw refuseField(`signerPublicKeys[${i}]`, error.message, "KEY_INVALID");
@@ -84,7 +89,7 @@ function makeSigners(provider: CryptoProvider, count: number): Promise<NewSigner
   const make = async (): Promise<NewSigner> => {
     const pair = await provider.generateKeyPair(signerAlgorithm);
     const publicKey = pair.publicKey.exportRaw();
-    return { address: addressOf(publicKey), publicKey, secretKey: pair.secretKey };
+    return { address: deriveAddress(publicKey), publicKey, secretKey: pair.secretKey };
   };
   return Promise.all(Array.from({ length: count }, make));
 }

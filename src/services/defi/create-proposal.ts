@@ -2,33 +2,33 @@ import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { CreateProposalResponseSchema } from "#gen/defi/defi_service_pb.ts";
 import { refuse } from "../../errors.ts";
-import { messageCodec, type OnceCall } from "../../records/idempotency.ts";
-import type { Viewer } from "../../records/ownership.ts";
-import type { DefiParts } from "./create-multisig.ts";
+import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
+import type { Principal } from "../../records/ownership.ts";
+import type { DefiDeps } from "./create-multisig.ts";
 import { packProposal } from "./proposal.ts";
 import { type Proposal, proposalQuota } from "./store.ts";
 
 /** What is proposed, and to whom. */
-export interface CreateProposalOrder {
+export interface CreateProposalInput {
   readonly walletId: string;
   readonly data: Uint8Array;
   readonly title: string;
   readonly expiresAt: Date | undefined;
-  readonly viewer: Viewer;
-  readonly once: OnceCall | undefined;
+  readonly principal: Principal;
+  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 /** Proposes something to a wallet's signers. @throws WALLET_NOT_FOUND, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED */
 export async function createProposal(
-  { store, governance, now }: DefiParts,
-  { once, viewer, ...wanted }: CreateProposalOrder,
+  { store, governance, now }: DefiDeps,
+  { idempotentCall, principal, ...wanted }: CreateProposalInput,
 ): Promise<MessageInitShape<typeof CreateProposalResponseSchema>> {
   const { walletId } = wanted;
   // Wallets never change, so reading it outside of the transaction will do.
-  const wallet = await governance.findWallet(walletId, viewer);
+  const wallet = await governance.findWallet(walletId, principal);
   if (wallet === undefined)
     throw refuse("WALLET_NOT_FOUND", `wallet ${walletId} does not exist`, { walletId });
-  return store.once(once, messageCodec(CreateProposalResponseSchema), async (write) => {
+  return store.once(idempotentCall, messageCodec(CreateProposalResponseSchema), async (write) => {
     await store.requireRoom(proposalQuota, wallet.owner);
     return write(async (transaction) => {
       const proposal: Proposal = {

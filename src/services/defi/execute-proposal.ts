@@ -1,20 +1,20 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { ExecuteProposalResponseSchema } from "#gen/defi/defi_service_pb.ts";
-import { RecordDamaged } from "../../database/store-error.ts";
+import { RecordDamagedError } from "../../database/store-error.ts";
 import { refuse } from "../../errors.ts";
-import { messageCodec, type OnceCall } from "../../records/idempotency.ts";
-import type { Viewer } from "../../records/ownership.ts";
-import type { DefiParts } from "./create-multisig.ts";
-import { packProposal, requirePending, signingHashOf } from "./proposal.ts";
+import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
+import type { Principal } from "../../records/ownership.ts";
+import type { DefiDeps } from "./create-multisig.ts";
+import { hashProposal, packProposal, requirePending } from "./proposal.ts";
 import { isSignedBy } from "./sign-proposal.ts";
 import type { Proposal } from "./store.ts";
 
 /** What is to be executed. */
-export interface ExecuteProposalOrder {
+export interface ExecuteProposalInput {
   readonly proposalId: string;
-  readonly viewer: Viewer;
-  readonly once: OnceCall | undefined;
+  readonly principal: Principal;
+  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 /**
@@ -24,15 +24,15 @@ export interface ExecuteProposalOrder {
  *   IDEMPOTENCY_KEY_REUSED
  */
 export function executeProposal(
-  parts: DefiParts,
-  { proposalId, viewer, once }: ExecuteProposalOrder,
+  deps: DefiDeps,
+  { proposalId, principal, idempotentCall }: ExecuteProposalInput,
 ): Promise<MessageInitShape<typeof ExecuteProposalResponseSchema>> {
-  const { store, governance, now } = parts;
-  return store.once(once, messageCodec(ExecuteProposalResponseSchema), async (write) => {
-    const found = await governance.findProposal(proposalId, viewer);
+  const { store, governance, now } = deps;
+  return store.once(idempotentCall, messageCodec(ExecuteProposalResponseSchema), async (write) => {
+    const found = await governance.findProposal(proposalId, principal);
     const proposal = requirePending(found, proposalId, now());
     requireThreshold(proposal);
-    await verifySignatures(parts, proposal);
+    await verifySignatures(deps, proposal);
     return write(async (transaction) => {
       // Signatures only ever come; those that were verified are still there.
       const current = requirePending(
@@ -57,10 +57,10 @@ function requireThreshold({ proposalId, threshold, signedBy }: Proposal): void {
 }
 
 /** Verifies every signature that is stored, whoever put it there. @throws RecordDamaged */
-async function verifySignatures({ provider, governance }: DefiParts, proposal: Proposal): Promise<void> {
+async function verifySignatures({ provider, governance }: DefiDeps, proposal: Proposal): Promise<void> {
   const signatures = await governance.readSignatures(proposal.proposalId);
-  const message = signingHashOf(proposal);
-  const damaged = new RecordDamaged(`signatures of proposal ${proposal.proposalId}`);
+  const message = hashProposal(proposal);
+  const damaged = new RecordDamagedError(`signatures of proposal ${proposal.proposalId}`);
   if (new Set(proposal.signedBy).size !== proposal.signedBy.length) throw damaged;
   const verdicts = proposal.signedBy.map(async (address) => {
     const signer = await governance.findSigner(proposal.walletId, address);

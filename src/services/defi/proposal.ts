@@ -8,7 +8,7 @@ import { refuse } from "../../errors.ts";
 import type { Proposal } from "./store.ts";
 
 /** What signers sign: 32 bytes, as DefiService in the proto says. */
-export function signingHashOf(proposal: Proposal): Uint8Array {
+export function hashProposal(proposal: Proposal): Uint8Array {
   const { proposalId, walletId, data, title, threshold, createdAt, expiresAt } = proposal;
   const canonical = canonicalize({
     createdAt: createdAt.toISOString(),
@@ -57,7 +57,7 @@ export function packProposal(proposal: Proposal): MessageInitShape<typeof Propos
     proposalStatus: status,
     signatureCount: signedBy.length,
     signedBy: [...signedBy],
-    signingHash: signingHashOf(proposal),
+    signingHash: hashProposal(proposal),
     createdAt: timestampFromDate(createdAt),
     ...(proposal.expiresAt && { expiresAt: timestampFromDate(proposal.expiresAt) }),
     ...(proposal.executedAt && { executedAt: timestampFromDate(proposal.executedAt) }),

@@ -3,10 +3,10 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { DefiService } from "#gen/defi/defi_service_pb.ts";
-import { onceOf, viewerOf } from "../../identity/principal.ts";
+import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import { listSeenBy } from "../../records/ownership.ts";
-import { damageOf, readPage } from "../fields.ts";
-import { createMultisig, type DefiParts } from "./create-multisig.ts";
+import { packDamage, readPage } from "../fields.ts";
+import { createMultisig, type DefiDeps } from "./create-multisig.ts";
 import { createProposal } from "./create-proposal.ts";
 import { executeProposal } from "./execute-proposal.ts";
 import { packProposal } from "./proposal.ts";
@@ -14,54 +14,58 @@ import { signProposal } from "./sign-proposal.ts";
 import { proposalList, walletList } from "./store.ts";
 
 /** What the service needs. */
-export interface DefiServiceParts extends DefiParts {}
+export interface DefiServiceDeps extends DefiDeps {}
 
 /** Makes the implementation. */
-export function defiService(parts: DefiServiceParts): ServiceImpl<typeof DefiService> {
-  const { store, governance } = parts;
+export function defiService(deps: DefiServiceDeps): ServiceImpl<typeof DefiService> {
+  const { store, governance } = deps;
   return {
     createMultisig: ({ signerCount, threshold, signerPublicKeys }, context) => {
-      const who = { owner: viewerOf(context).userId, once: onceOf(context) };
-      return createMultisig(parts, { signerCount, threshold, signerPublicKeys, ...who });
+      const who = { owner: readPrincipal(context).userId, idempotentCall: readIdempotentCall(context) };
+      return createMultisig(deps, { signerCount, threshold, signerPublicKeys, ...who });
     },
     createProposal: ({ walletId, data, title, expiresAt }, context) =>
-      createProposal(parts, {
+      createProposal(deps, {
         walletId,
         data,
         title,
         expiresAt: expiresAt && timestampDate(expiresAt),
-        viewer: viewerOf(context),
-        once: onceOf(context),
+        principal: readPrincipal(context),
+        idempotentCall: readIdempotentCall(context),
       }),
     signProposal: ({ proposalId, signer, signature }, context) =>
-      signProposal(parts, {
+      signProposal(deps, {
         proposalId,
         signer: signer.toLowerCase(),
         signature,
-        viewer: viewerOf(context),
-        once: onceOf(context),
+        principal: readPrincipal(context),
+        idempotentCall: readIdempotentCall(context),
       }),
     executeProposal: ({ proposalId }, context) =>
-      executeProposal(parts, { proposalId, viewer: viewerOf(context), once: onceOf(context) }),
+      executeProposal(deps, {
+        proposalId,
+        principal: readPrincipal(context),
+        idempotentCall: readIdempotentCall(context),
+      }),
     listWallets: async (fields, context) => {
-      const viewer = viewerOf(context);
-      const page = readPage(fields, listSeenBy(viewer, walletList));
-      const { rows, nextPageToken } = await governance.listWallets(page, viewer);
+      const principal = readPrincipal(context);
+      const page = readPage(fields, listSeenBy(principal, walletList));
+      const { rows, nextPageToken } = await governance.listWallets(page, principal);
       const wallets = rows.map(({ walletId, signers, threshold, isIntact }) => ({
         walletId,
         signers: [...signers],
         threshold,
-        ...damageOf({ isIntact }),
+        ...packDamage({ isIntact }),
       }));
-      return { wallets, nextPageToken, totalSize: await governance.countWallets(viewer) };
+      return { wallets, nextPageToken, totalSize: await governance.countWallets(principal) };
     },
     listProposals: async ({ walletId, proposalStatus: status, ...fields }, context) => {
       const filter = { walletId, status };
-      const viewer = viewerOf(context);
-      const page = readPage(fields, listSeenBy(viewer, proposalList(filter)));
-      const { rows, nextPageToken } = await governance.listProposals(page, filter, viewer);
-      const totalSize = await governance.countProposals(filter, viewer);
-      const proposals = rows.map((proposal) => ({ ...packProposal(proposal), ...damageOf(proposal) }));
+      const principal = readPrincipal(context);
+      const page = readPage(fields, listSeenBy(principal, proposalList(filter)));
+      const { rows, nextPageToken } = await governance.listProposals(page, filter, principal);
+      const totalSize = await governance.countProposals(filter, principal);
+      const proposals = rows.map((proposal) => ({ ...packProposal(proposal), ...packDamage(proposal) }));
       return { proposals, nextPageToken, totalSize };
     },
     getHealth: async () => {

@@ -2,42 +2,42 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { SignProposalResponseSchema } from "#gen/defi/defi_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
-import { messageCodec, type OnceCall } from "../../records/idempotency.ts";
-import type { Viewer } from "../../records/ownership.ts";
+import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
+import type { Principal } from "../../records/ownership.ts";
 import { withSealedKey } from "../../secrets/sealed-keys.ts";
-import type { DefiParts } from "./create-multisig.ts";
-import { packProposal, requirePending, signingHashOf } from "./proposal.ts";
-import { type Proposal, type Signer, sealedKeyOf, signerAlgorithm } from "./store.ts";
+import type { DefiDeps } from "./create-multisig.ts";
+import { hashProposal, packProposal, requirePending } from "./proposal.ts";
+import { nameSealedKey, type Proposal, type Signer, signerAlgorithm } from "./store.ts";
 
 /** Who signs what. */
-export interface SignProposalOrder {
+export interface SignProposalInput {
   readonly proposalId: string;
   /** The signer's address. */
   readonly signer: string;
   /** 3309 bytes of a signer who keeps its own key; else none. */
   readonly signature: Uint8Array;
-  readonly viewer: Viewer;
-  readonly once: OnceCall | undefined;
+  readonly principal: Principal;
+  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 /**
  * Adds a signer's signature to a proposal.
  *
- * @throws PROPOSAL_NOT_FOUND, PROPOSAL_EXECUTED, PROPOSAL_EXPIRED, SIGNER_UNKNOWN, SIGNER_COUNTED, SIGNATURE_MISSING,
+ * @throws PROPOSAL_NOT_FOUND, PROPOSAL_EXECUTED, PROPOSAL_EXPIRED, SIGNER_UNKNOWN, ALREADY_SIGNED, SIGNATURE_MISSING,
  *   SIGNATURE_INVALID, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED
  */
 export function signProposal(
-  parts: DefiParts,
-  { proposalId, signer: address, signature: given, viewer, once }: SignProposalOrder,
+  deps: DefiDeps,
+  { proposalId, signer: address, signature: given, principal, idempotentCall }: SignProposalInput,
 ): Promise<MessageInitShape<typeof SignProposalResponseSchema>> {
-  const { store, governance, now } = parts;
-  return store.once(once, messageCodec(SignProposalResponseSchema), async (write) => {
-    const found = await governance.findProposal(proposalId, viewer);
+  const { store, governance, now } = deps;
+  return store.once(idempotentCall, messageCodec(SignProposalResponseSchema), async (write) => {
+    const found = await governance.findProposal(proposalId, principal);
     const proposal = requirePending(found, proposalId, now());
     const signer = await governance.findSigner(proposal.walletId, address);
     if (signer === undefined) throw refuseStranger(proposal, address);
     refuseTwice(proposal, address);
-    const signature = await obtainSignature(parts, proposal, signer, given);
+    const signature = await obtainSignature(deps, proposal, signer, given);
     return write(async (transaction) => {
       const current = requirePending(
         await governance.findForChange(transaction, proposalId),
@@ -52,12 +52,12 @@ export function signProposal(
 }
 
 async function obtainSignature(
-  { provider, store }: DefiParts,
+  { provider, store }: DefiDeps,
   proposal: Proposal,
   signer: Signer,
   given: Uint8Array,
 ): Promise<Uint8Array> {
-  const message = signingHashOf(proposal);
+  const message = hashProposal(proposal);
   const { address } = signer;
   if (given.length > 0) {
     if (await isSignedBy(provider, signer, message, given)) return given;
@@ -69,8 +69,8 @@ async function obtainSignature(
       },
     );
   }
-  if (signer.isKept)
-    return withSealedKey(store, provider, sealedKeyOf(signer), (secretKey) =>
+  if (signer.isServerHeld)
+    return withSealedKey(store, provider, nameSealedKey(signer), (secretKey) =>
       provider.sign(secretKey, message),
     );
   throw refuse(
@@ -98,7 +98,7 @@ function refuseStranger({ walletId }: Proposal, signer: string): Error {
 
 function refuseTwice({ proposalId, signedBy }: Proposal, signer: string): void {
   if (!signedBy.includes(signer)) return;
-  throw refuse("SIGNER_COUNTED", `signer ${signer} signed proposal ${proposalId} already; each counts once`, {
+  throw refuse("ALREADY_SIGNED", `signer ${signer} signed proposal ${proposalId} already; each counts once`, {
     signer,
     proposalId,
   });

@@ -3,7 +3,13 @@
 import { readInt32, readOptionalTime, readTime } from "../../database/row-values.ts";
 import type { DefiProposalsTable, DefiSignersTable, DefiWalletsTable } from "../../database/schema.ts";
 import { changeCounts, readCount } from "../../records/list-counts.ts";
-import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../records/ownership.ts";
+import {
+  countedLists,
+  listSeenBy,
+  type Principal,
+  seenBy,
+  systemPrincipal,
+} from "../../records/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../records/pages.ts";
 import { nextPosition } from "../../records/positions.ts";
 import { recordQuota } from "../../records/quota.ts";
@@ -32,7 +38,7 @@ export interface Signer {
   /** Raw. */
   readonly publicKey: Uint8Array;
   /** Whether the service keeps the secret key; else the signer does. */
-  readonly isKept: boolean;
+  readonly isServerHeld: boolean;
 }
 
 /** A proposal. */
@@ -68,7 +74,7 @@ export function proposalList({ walletId, status }: ProposalFilter): string {
 }
 
 /** Names a signer's sealed secret key. */
-export function sealedKeyOf({ walletId, address, publicKey }: Signer): SealedKey {
+export function nameSealedKey({ walletId, address, publicKey }: Signer): SealedKey {
   const identity = `defi_signers/${walletId}/${address}/secret-key`;
   return {
     record: `signer ${address} of wallet ${walletId}`,
@@ -80,24 +86,24 @@ export function sealedKeyOf({ walletId, address, publicKey }: Signer): SealedKey
 
 /** The wallets and proposals of the service; what was changed behind our back throws RecordDamaged. */
 export interface DefiStore {
-  findWallet(walletId: string, viewer: Viewer): Promise<MultisigWallet | undefined>;
+  findWallet(walletId: string, principal: Principal): Promise<MultisigWallet | undefined>;
   findSigner(walletId: string, address: string): Promise<Signer | undefined>;
-  listWallets(request: PageRequest, viewer: Viewer): Promise<Page<Marked<MultisigWallet>>>;
-  countWallets(viewer?: Viewer): Promise<number>;
+  listWallets(request: PageRequest, principal: Principal): Promise<Page<Marked<MultisigWallet>>>;
+  countWallets(principal?: Principal): Promise<number>;
   /** Keeps a wallet, within a transaction. */
   insertWallet(transaction: WriteTransaction, wallet: MultisigWallet): Promise<void>;
   /** Keeps a signer, within a transaction. @param secret of one whose key the service keeps */
   insertSigner(transaction: WriteTransaction, signer: Signer, secret?: Uint8Array): Promise<void>;
 
-  findProposal(proposalId: string, viewer: Viewer): Promise<Proposal | undefined>;
+  findProposal(proposalId: string, principal: Principal): Promise<Proposal | undefined>;
   /** Reads a proposal within a transaction. */
   findForChange(transaction: WriteTransaction, proposalId: string): Promise<Proposal | undefined>;
   listProposals(
     request: PageRequest,
     filter: ProposalFilter,
-    viewer: Viewer,
+    principal: Principal,
   ): Promise<Page<Marked<Proposal>>>;
-  countProposals(filter: ProposalFilter, viewer?: Viewer): Promise<number>;
+  countProposals(filter: ProposalFilter, principal?: Principal): Promise<number>;
   /** Keeps a proposal, within a transaction. */
   insertProposal(transaction: WriteTransaction, proposal: Proposal): Promise<void>;
   /** Adds a signature to a proposal, within a transaction. @returns the proposal with it */
@@ -129,7 +135,7 @@ export function createDefiStore(store: Store): DefiStore {
       .where("proposal_id", "=", proposalId)
       .executeTakeFirst();
     const proposal = row && toProposal(row);
-    if (proposal) store.requireTagged(`proposal ${proposalId}`, fieldsOfProposal(proposal), row.record_tag);
+    if (proposal) store.requireTagged(`proposal ${proposalId}`, listProposalFields(proposal), row.record_tag);
     return proposal;
   };
   const update = async ({ db }: WriteTransaction, changed: Proposal): Promise<void> => {
@@ -139,21 +145,21 @@ export function createDefiStore(store: Store): DefiStore {
         signed_by: JSON.stringify(changed.signedBy),
         proposal_status: changed.status,
         executed_at_ms: changed.executedAt?.getTime() ?? null,
-        record_tag: store.tagRecord(fieldsOfProposal(changed)),
+        record_tag: store.tagRecord(listProposalFields(changed)),
       })
       .where("proposal_id", "=", changed.proposalId)
       .execute();
   };
   return {
-    async findWallet(walletId, viewer) {
+    async findWallet(walletId, principal) {
       const row = await store.reader
         .selectFrom("defi_wallets")
         .selectAll()
         .where("wallet_id", "=", walletId)
         .executeTakeFirst();
       const wallet = row && toWallet(row);
-      if (wallet) store.requireTagged(`wallet ${walletId}`, fieldsOfWallet(wallet), row.record_tag);
-      return seenBy(viewer, wallet);
+      if (wallet) store.requireTagged(`wallet ${walletId}`, listWalletFields(wallet), row.record_tag);
+      return seenBy(principal, wallet);
     },
     async findSigner(walletId, address) {
       const row = await store.reader
@@ -165,25 +171,25 @@ export function createDefiStore(store: Store): DefiStore {
       const signer = row && toSigner(row);
       if (signer) {
         const record = `signer ${address} of wallet ${walletId}`;
-        store.requireTagged(record, fieldsOfSigner(signer), row.record_tag);
+        store.requireTagged(record, listSignerFields(signer), row.record_tag);
       }
       return signer;
     },
-    async listWallets(request, viewer) {
+    async listWallets(request, principal) {
       let query = store.reader.selectFrom("defi_wallets").selectAll().where("position", ">", request.after);
-      if (viewer.owner !== undefined) query = query.where("owner", "=", viewer.owner);
+      if (principal.owner !== undefined) query = query.where("owner", "=", principal.owner);
       const rows = await query
         .orderBy("position")
         .limit(request.limit + 1)
         .execute();
-      const page = cutPage(rows, request, listSeenBy(viewer, walletList), ({ position }) => position);
+      const page = cutPage(rows, request, listSeenBy(principal, walletList), ({ position }) => position);
       const pack = (row: DefiWalletsTable): Marked<MultisigWallet> => {
         const wallet = toWallet(row);
-        return { ...wallet, isIntact: store.isTagged(fieldsOfWallet(wallet), row.record_tag) };
+        return { ...wallet, isIntact: store.isTagged(listWalletFields(wallet), row.record_tag) };
       };
       return { ...page, rows: page.rows.map(pack) };
     },
-    countWallets: (viewer = everybody) => readCount(store.reader, listSeenBy(viewer, walletList)),
+    countWallets: (principal = systemPrincipal) => readCount(store.reader, listSeenBy(principal, walletList)),
     async insertWallet({ db, requireRoom }, wallet) {
       await requireRoom(signerQuota, wallet.owner, wallet.signers.length);
       await db
@@ -195,7 +201,7 @@ export function createDefiStore(store: Store): DefiStore {
           signers: JSON.stringify(wallet.signers),
           owner: wallet.owner,
           created_at_ms: wallet.createdAt.getTime(),
-          record_tag: store.tagRecord(fieldsOfWallet(wallet)),
+          record_tag: store.tagRecord(listWalletFields(wallet)),
         })
         .execute();
       await changeCounts(db, countedLists([walletList], wallet), 1);
@@ -208,34 +214,35 @@ export function createDefiStore(store: Store): DefiStore {
           wallet_id: signer.walletId,
           address: signer.address,
           public_key: signer.publicKey,
-          is_kept: signer.isKept ? 1 : 0,
-          record_tag: store.tagRecord(fieldsOfSigner(signer)),
+          is_kept: signer.isServerHeld ? 1 : 0,
+          record_tag: store.tagRecord(listSignerFields(signer)),
         })
         .execute();
-      if (secret !== undefined) await putSecret(sealedKeyOf(signer).identity, secret);
+      if (secret !== undefined) await putSecret(nameSealedKey(signer).identity, secret);
     },
 
-    findProposal: async (proposalId, viewer) => seenBy(viewer, await readProposal(store.reader, proposalId)),
+    findProposal: async (proposalId, principal) =>
+      seenBy(principal, await readProposal(store.reader, proposalId)),
     findForChange: ({ db }, proposalId) => readProposal(db, proposalId),
-    async listProposals(request, filter, viewer) {
+    async listProposals(request, filter, principal) {
       let query = store.reader.selectFrom("defi_proposals").selectAll().where("position", ">", request.after);
-      if (viewer.owner !== undefined) query = query.where("owner", "=", viewer.owner);
+      if (principal.owner !== undefined) query = query.where("owner", "=", principal.owner);
       if (filter.walletId !== "") query = query.where("wallet_id", "=", filter.walletId);
       if (filter.status !== "") query = query.where("proposal_status", "=", filter.status);
       const rows = await query
         .orderBy("position")
         .limit(request.limit + 1)
         .execute();
-      const list = listSeenBy(viewer, proposalList(filter));
+      const list = listSeenBy(principal, proposalList(filter));
       const page = cutPage(rows, request, list, ({ position }) => position);
       const pack = (row: DefiProposalsTable): Marked<Proposal> => {
         const proposal = toProposal(row);
-        return { ...proposal, isIntact: store.isTagged(fieldsOfProposal(proposal), row.record_tag) };
+        return { ...proposal, isIntact: store.isTagged(listProposalFields(proposal), row.record_tag) };
       };
       return { ...page, rows: page.rows.map(pack) };
     },
-    countProposals: (filter, viewer = everybody) =>
-      readCount(store.reader, listSeenBy(viewer, proposalList(filter))),
+    countProposals: (filter, principal = systemPrincipal) =>
+      readCount(store.reader, listSeenBy(principal, proposalList(filter))),
     async insertProposal({ db, requireRoom }, proposal) {
       await requireRoom(proposalQuota, proposal.owner);
       await db
@@ -253,10 +260,14 @@ export function createDefiStore(store: Store): DefiStore {
           created_at_ms: proposal.createdAt.getTime(),
           expires_at_ms: proposal.expiresAt?.getTime() ?? null,
           executed_at_ms: null,
-          record_tag: store.tagRecord(fieldsOfProposal(proposal)),
+          record_tag: store.tagRecord(listProposalFields(proposal)),
         })
         .execute();
-      await changeCounts(db, [...listsOf(proposal, ""), ...listsOf(proposal, proposal.status)], 1);
+      await changeCounts(
+        db,
+        [...listCountedLists(proposal, ""), ...listCountedLists(proposal, proposal.status)],
+        1,
+      );
     },
     async addSignature(transaction, proposal, signer, signature) {
       const { proposalId } = proposal;
@@ -271,8 +282,8 @@ export function createDefiStore(store: Store): DefiStore {
     async markExecuted(transaction, proposal, now) {
       const changed: Proposal = { ...proposal, status: "EXECUTED", executedAt: now };
       await update(transaction, changed);
-      await changeCounts(transaction.db, listsOf(proposal, proposal.status), -1);
-      await changeCounts(transaction.db, listsOf(changed, changed.status), 1);
+      await changeCounts(transaction.db, listCountedLists(proposal, proposal.status), -1);
+      await changeCounts(transaction.db, listCountedLists(changed, changed.status), 1);
       return changed;
     },
     async readSignatures(proposalId) {
@@ -287,21 +298,21 @@ export function createDefiStore(store: Store): DefiStore {
 }
 
 /** The lists of a status that a proposal is in: of all wallets, and of its own. */
-function listsOf(proposal: Proposal, status: string): string[] {
+function listCountedLists(proposal: Proposal, status: string): string[] {
   const { walletId } = proposal;
   return countedLists([proposalList({ walletId: "", status }), proposalList({ walletId, status })], proposal);
 }
 
 /** All that a wallet's tag binds; in this order for the life of a store. So are those below. */
-function fieldsOfWallet({ walletId, threshold, signers, owner, createdAt }: MultisigWallet) {
+function listWalletFields({ walletId, threshold, signers, owner, createdAt }: MultisigWallet) {
   return ["defi_wallets", walletId, threshold, JSON.stringify(signers), owner, createdAt.getTime()];
 }
 
-function fieldsOfSigner({ walletId, address, publicKey, isKept }: Signer) {
-  return ["defi_signers", walletId, address, publicKey, isKept ? 1 : 0];
+function listSignerFields({ walletId, address, publicKey, isServerHeld }: Signer) {
+  return ["defi_signers", walletId, address, publicKey, isServerHeld ? 1 : 0];
 }
 
-function fieldsOfProposal(proposal: Proposal): (string | number | Uint8Array)[] {
+function listProposalFields(proposal: Proposal): (string | number | Uint8Array)[] {
   return [
     "defi_proposals",
     proposal.proposalId,
@@ -333,7 +344,7 @@ function toSigner(row: DefiSignersTable): Signer {
     walletId: row.wallet_id,
     address: row.address,
     publicKey: row.public_key,
-    isKept: row.is_kept === 1,
+    isServerHeld: row.is_kept === 1,
   };
 }
 

@@ -1,10 +1,10 @@
-import { everybody } from "../../records/ownership.ts";
-import { QuotaExceeded } from "../../records/quota.ts";
+import { systemPrincipal } from "../../records/ownership.ts";
+import { QuotaExceededError } from "../../records/quota.ts";
 import type { WriteTransaction } from "../../store/store.ts";
 import { checkSignatureLength } from "../fields.ts";
 import { makeChallenge } from "./challenges.ts";
-import { type IotParts, requireDevice } from "./register.ts";
-import { signatureOptionsOf } from "./signing-contexts.ts";
+import { type IotDeps, requireDevice } from "./register.ts";
+import { findSignatureOptions } from "./signing-contexts.ts";
 import { deviceAlgorithm } from "./store.ts";
 
 /** Milliseconds that a challenge lives. */
@@ -18,17 +18,17 @@ const challengeMs = 60_000;
  * @throws DEVICE_NOT_FOUND, QUOTA_EXCEEDED
  */
 export async function issueChallenge(
-  parts: IotParts,
+  deps: IotDeps,
   deviceId: string,
   client: string,
 ): Promise<{ challenge: Uint8Array; expiresAt: Date }> {
-  const { store, devices, now } = parts;
-  await requireDevice(devices, deviceId, everybody);
-  await requireChallengeRoom(parts, { deviceId, client });
+  const { store, devices, now } = deps;
+  await requireDevice(devices, deviceId, systemPrincipal);
+  await requireChallengeRoom(deps, { deviceId, client });
   const challenge = makeChallenge(store);
   const expiresAt = new Date(now().getTime() + challengeMs);
   await store.write(async (transaction) => {
-    await requireChallengeRoom(parts, { deviceId, client }, transaction);
+    await requireChallengeRoom(deps, { deviceId, client }, transaction);
     await devices.insertChallenge(transaction, { challenge, deviceId, client, expiresAt });
   });
   return { challenge, expiresAt };
@@ -36,7 +36,7 @@ export async function issueChallenge(
 
 /** @throws QUOTA_EXCEEDED if a client network has as many open challenges as it may */
 async function requireChallengeRoom(
-  { devices, challengeLimits, now }: IotParts,
+  { devices, challengeLimits, now }: IotDeps,
   { deviceId, client }: { readonly deviceId: string; readonly client: string },
   transaction?: WriteTransaction,
 ): Promise<void> {
@@ -50,7 +50,7 @@ async function requireChallengeRoom(
     const count = await devices.countOpenChallenges({ client, ...of, now: now(), limit }, transaction?.db);
     if (count >= limit) {
       const remedy = "answer those that you have, wait until they expire after 60 seconds, or ";
-      throw new QuotaExceeded({ noun, limit, setting, remedy });
+      throw new QuotaExceededError({ noun, limit, setting, remedy });
     }
   }
 }
@@ -67,7 +67,7 @@ export type AuthenticationFault =
   | "SIGNATURE_INVALID";
 
 /** What a device answers to its challenge. */
-export interface AuthenticateOrder {
+export interface AuthenticateInput {
   readonly deviceId: string;
   readonly challenge: Uint8Array;
   readonly signature: Uint8Array;
@@ -81,17 +81,17 @@ export interface AuthenticateOrder {
  * @throws DEVICE_NOT_FOUND, LENGTH_INVALID, RECORD_DAMAGED
  */
 export async function authenticateDevice(
-  { provider, store, devices, now }: IotParts,
-  { deviceId, challenge, signature }: AuthenticateOrder,
+  { provider, store, devices, now }: IotDeps,
+  { deviceId, challenge, signature }: AuthenticateInput,
 ): Promise<AuthenticationFault | undefined> {
-  const device = await requireDevice(devices, deviceId, everybody);
+  const device = await requireDevice(devices, deviceId, systemPrincipal);
   checkSignatureLength(deviceAlgorithm, signature);
   const publicKey = provider.importPublicKey(deviceAlgorithm, { raw: device.publicKey });
   const isSigned = await provider.verify(
     publicKey,
     challenge,
     signature,
-    signatureOptionsOf(device, "CHALLENGE"),
+    findSignatureOptions(device, "CHALLENGE"),
   );
   return store.write(async (transaction) => {
     const found = await devices.findChallenge(transaction, challenge);

@@ -19,16 +19,16 @@ export function makeChallenge(
   store: Pick<Store, "tagRecord">,
   nonce: Uint8Array = randomBytes(nonceBytes),
 ): Uint8Array {
-  return Uint8Array.from([...nonce, ...tagOf(store, nonce)]);
+  return Uint8Array.from([...nonce, ...computeTag(store, nonce)]);
 }
 
 /** Tells whether bytes are a challenge that a service with this store issued: pending, used, expired or forgotten. */
 export function isChallenge(store: Pick<Store, "tagRecord">, bytes: Uint8Array): boolean {
   if (bytes.length !== challengeBytes) return false;
-  return equalBytes(bytes.subarray(nonceBytes), tagOf(store, bytes.subarray(0, nonceBytes)));
+  return equalBytes(bytes.subarray(nonceBytes), computeTag(store, bytes.subarray(0, nonceBytes)));
 }
 
-function tagOf(store: Pick<Store, "tagRecord">, nonce: Uint8Array): Uint8Array {
+function computeTag(store: Pick<Store, "tagRecord">, nonce: Uint8Array): Uint8Array {
   return Buffer.from(store.tagRecord(["iot challenge", nonce]), "hex").subarray(
     0,
     challengeBytes - nonceBytes,

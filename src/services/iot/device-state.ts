@@ -84,7 +84,7 @@ export function installImage(
 }
 
 /** All that the tag of a device's state binds; in this order for the life of a store. */
-export function fieldsOfState(deviceId: string, state: DeviceState): (string | number)[] {
+export function listStateFields(deviceId: string, state: DeviceState): (string | number)[] {
   const { lastSequence, readingForm, firmwareVersion, firmwareHash, formerImages } = state;
   const fields = [
     "iot_devices state",

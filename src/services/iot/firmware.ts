@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { equalBytes } from "../../crypto/bytes.ts";
 import { refuse, refuseField } from "../../errors.ts";
-import type { Viewer } from "../../records/ownership.ts";
+import type { Principal } from "../../records/ownership.ts";
 import { checkSignatureLength } from "../fields.ts";
 import { type ImageFault, installImage, type SignedImage } from "./device-state.ts";
-import { type IotParts, readVendorKey, requireDevice } from "./register.ts";
+import { type IotDeps, readVendorKey, requireDevice } from "./register.ts";
 import { type Device, vendorAlgorithm } from "./store.ts";
 
 /** Whose firmware it is, and for which device. */
@@ -19,7 +19,7 @@ export interface FirmwareHeader {
 
 /** Who sends firmware. */
 export interface FirmwareSender {
-  readonly viewer: Viewer;
+  readonly principal: Principal;
   /** Ends when the caller has gone. */
   readonly signal: AbortSignal;
 }
@@ -39,16 +39,17 @@ export interface FirmwareVerdict {
  * @throws DEVICE_NOT_FOUND, VENDOR_MISSING, KEY_INVALID, LENGTH_INVALID, RECORD_DAMAGED
  */
 export async function updateFirmware(
-  parts: IotParts,
+  deps: IotDeps,
   header: FirmwareHeader,
   firmware: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
-  { viewer, signal }: FirmwareSender,
+  { principal, signal }: FirmwareSender,
 ): Promise<FirmwareVerdict> {
-  const { provider, devices } = parts;
+  const { provider, devices } = deps;
   // Before the image, which may take long to come.
-  const device = header.deviceId === "" ? undefined : await requireDevice(devices, header.deviceId, viewer);
+  const device =
+    header.deviceId === "" ? undefined : await requireDevice(devices, header.deviceId, principal);
   const given = readVendorKey(provider, header);
-  const vendorKey = given ?? pinnedKeyOf(device);
+  const vendorKey = given ?? findPinnedKey(device);
   checkSignatureLength(vendorAlgorithm, header.signature);
   const digest = await hashFirmware(firmware);
   const firmwareHash = digest.toString("hex");
@@ -63,12 +64,12 @@ export async function updateFirmware(
   if (!(await provider.verify(publicKey, digest, header.signature))) return reject("SIGNATURE_INVALID");
   // Who has gone does not want it any more.
   signal.throwIfAborted();
-  const fault = device && (await install(parts, device, { firmwareHash, version: header.version }));
+  const fault = device && (await install(deps, device, { firmwareHash, version: header.version }));
   if (fault !== undefined) return reject(fault);
   return { result: "FIRMWARE_ACCEPTED", firmwareHash, reason: "" };
 }
 
-function pinnedKeyOf(device: Device | undefined): Uint8Array {
+function findPinnedKey(device: Device | undefined): Uint8Array {
   if (device !== undefined && device.vendorPublicKey.length > 0) return device.vendorPublicKey;
   throw refuse("VENDOR_MISSING", "no vendor is pinned for the device; give vendorPublicKey", {
     deviceId: device?.deviceId ?? "",
@@ -88,7 +89,7 @@ async function hashFirmware(firmware: Iterable<Uint8Array> | AsyncIterable<Uint8
 
 /** @returns what is wrong with the image; undefined if it is installed */
 function install(
-  { store, devices }: IotParts,
+  { store, devices }: IotDeps,
   { deviceId }: Device,
   image: SignedImage,
 ): Promise<ImageFault | undefined> {
@@ -110,7 +111,7 @@ export type FirmwarePart =
 
 /** Checks firmware as it arrives, in constant memory. Throws as updateFirmware does, and FIELD_INVALID. */
 export async function updateFirmwareStream(
-  parts: IotParts,
+  deps: IotDeps,
   stream: AsyncIterable<FirmwarePart>,
   sender: FirmwareSender,
 ): Promise<FirmwareVerdict> {
@@ -118,7 +119,7 @@ export async function updateFirmwareStream(
   const first = await iterator.next();
   if (first.done === true || first.value.case !== "header")
     throw refuseField("header", "is missing; the first message of the stream is the header");
-  return updateFirmware(parts, first.value.value, chunksOf(iterator), sender);
+  return updateFirmware(deps, first.value.value, chunksOf(iterator), sender);
 }
 
 async function* chunksOf(iterator: AsyncIterator<FirmwarePart>): AsyncGenerator<Uint8Array> {

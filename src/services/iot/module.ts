@@ -1,6 +1,6 @@
 import { createServiceImplSpec } from "@connectrpc/connect";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
-import { repeat } from "../../database/poll.ts";
+import { poll } from "../../database/poll.ts";
 import { deviceUse } from "../../identity/authenticate.ts";
 import type { OpenServices } from "../service-module.ts";
 import { iotService } from "./service.ts";
@@ -14,7 +14,7 @@ export const openServices: OpenServices = (deps) => {
   const issueToken = (deviceId: string) => deps.issuer.issue(deviceId, { header: { use: deviceUse } });
   const devices = createIotStore(deps.store);
   const service = iotService({ ...deps, devices, issueToken });
-  const stopSweeping = repeat(sweepMs, () => devices.removeDeadChallenges(deps.now()));
+  const stopSweeping = poll(sweepMs, () => devices.removeDeadChallenges(deps.now()));
   return {
     services: [createServiceImplSpec<typeof IotService>(IotService, service)],
     close: async () => stopSweeping(),

@@ -3,15 +3,15 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { RegisterDeviceResponseSchema } from "#gen/iot/iot_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
-import { messageCodec, type OnceCall } from "../../records/idempotency.ts";
-import { isSeenBy, type Viewer } from "../../records/ownership.ts";
+import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
+import { isSeenBy, type Principal } from "../../records/ownership.ts";
 import { lendNewSecret } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import { type PublicKeyFields, readPublicKey } from "../fields.ts";
 import { type Device, deviceAlgorithm, deviceQuota, type IotStore, vendorAlgorithm } from "./store.ts";
 
 /** What the verbs of the service need. */
-export interface IotParts {
+export interface IotDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;
   readonly devices: IotStore;
@@ -21,7 +21,7 @@ export interface IotParts {
 }
 
 /** A device to be registered. */
-export interface RegisterOrder extends PublicKeyFields {
+export interface RegisterInput extends PublicKeyFields {
   readonly deviceName: string;
   readonly deviceType: string;
   readonly simulated: boolean;
@@ -29,7 +29,7 @@ export interface RegisterOrder extends PublicKeyFields {
   readonly vendorPublicKeyPem: string;
   readonly signingContexts: boolean;
   readonly owner: string;
-  readonly once: OnceCall | undefined;
+  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 type Answer = MessageInitShape<typeof RegisterDeviceResponseSchema>;
@@ -40,12 +40,12 @@ type Answer = MessageInitShape<typeof RegisterDeviceResponseSchema>;
  *
  * @throws KEY_INVALID, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
-export function registerDevice(parts: IotParts, order: RegisterOrder): Promise<Answer> {
-  const { provider, store, devices, now } = parts;
-  const own = hasKey(order) ? readPublicKey(provider, deviceAlgorithm, order) : undefined;
-  const vendorPublicKey = readVendorKey(provider, order) ?? new Uint8Array();
-  const { deviceName, deviceType, simulated: isSimulated, owner, once } = order;
-  return store.once(once, messageCodec(RegisterDeviceResponseSchema), async (write) => {
+export function registerDevice(deps: IotDeps, input: RegisterInput): Promise<Answer> {
+  const { provider, store, devices, now } = deps;
+  const own = hasKey(input) ? readPublicKey(provider, deviceAlgorithm, input) : undefined;
+  const vendorPublicKey = readVendorKey(provider, input) ?? new Uint8Array();
+  const { deviceName, deviceType, simulated: isSimulated, owner, idempotentCall } = input;
+  return store.once(idempotentCall, messageCodec(RegisterDeviceResponseSchema), async (write) => {
     await store.requireRoom(deviceQuota, owner);
     const pair = own ? undefined : await provider.generateKeyPair(deviceAlgorithm);
     const publicKey = own ?? pair?.publicKey;
@@ -57,7 +57,7 @@ export function registerDevice(parts: IotParts, order: RegisterOrder): Promise<A
       publicKey: publicKey.exportRaw(),
       isSimulated,
       vendorPublicKey,
-      hasSigningContexts: order.signingContexts,
+      hasSigningContexts: input.signingContexts,
       owner,
       registeredAt: now(),
     };
@@ -85,16 +85,20 @@ function hasKey({ publicKey, publicKeyPem }: PublicKeyFields): boolean {
 /** The raw public key of a firmware vendor, if the request has one. @throws KEY_INVALID */
 export function readVendorKey(
   provider: CryptoProvider,
-  { vendorPublicKey, vendorPublicKeyPem }: Pick<RegisterOrder, "vendorPublicKey" | "vendorPublicKeyPem">,
+  { vendorPublicKey, vendorPublicKeyPem }: Pick<RegisterInput, "vendorPublicKey" | "vendorPublicKeyPem">,
 ): Uint8Array | undefined {
   const fields = { publicKey: vendorPublicKey, publicKeyPem: vendorPublicKeyPem };
   return hasKey(fields) ? readPublicKey(provider, vendorAlgorithm, fields, "vendor").exportRaw() : undefined;
 }
 
-/** @throws DEVICE_NOT_FOUND, also for a device that is none of the viewer's */
-export async function requireDevice(devices: IotStore, deviceId: string, viewer: Viewer): Promise<Device> {
+/** @throws DEVICE_NOT_FOUND, also for a device that is none of the principal's */
+export async function requireDevice(
+  devices: IotStore,
+  deviceId: string,
+  principal: Principal,
+): Promise<Device> {
   const device = await devices.find(deviceId);
-  if (device !== undefined && mayActFor(viewer, device)) return device;
+  if (device !== undefined && mayActFor(principal, device)) return device;
   throw refuseDevice(deviceId);
 }
 
@@ -104,6 +108,8 @@ export function refuseDevice(deviceId: string): Error {
 }
 
 /** Tells whether somebody may act for a device: its owner, or the device itself. */
-export function mayActFor(viewer: Viewer, device: Pick<Device, "deviceId" | "owner">): boolean {
-  return viewer.deviceId === undefined ? isSeenBy(viewer, device) : viewer.deviceId === device.deviceId;
+export function mayActFor(principal: Principal, device: Pick<Device, "deviceId" | "owner">): boolean {
+  return principal.deviceId === undefined
+    ? isSeenBy(principal, device)
+    : principal.deviceId === device.deviceId;
 }

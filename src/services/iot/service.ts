@@ -5,61 +5,72 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { DeviceSchema, IotService, SendTelemetryRequest } from "#gen/iot/iot_service_pb.ts";
 import { createSignCheck } from "../../crypto/can-sign.ts";
-import { onceOf, viewerOf } from "../../identity/principal.ts";
-import { clientOf } from "../../protocol/call-values.ts";
-import { networkOf } from "../../protocol/networks.ts";
+import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
+import { readClientAddress } from "../../protocol/call-values.ts";
+import { findNetwork } from "../../protocol/networks.ts";
 import { listSeenBy } from "../../records/ownership.ts";
 import { partsOf, readPage } from "../fields.ts";
 import { authenticateDevice, issueChallenge } from "./authenticate.ts";
 import { updateFirmware, updateFirmwareStream } from "./firmware.ts";
-import { type IotParts, registerDevice } from "./register.ts";
+import { type IotDeps, registerDevice } from "./register.ts";
 import { simulatedSign } from "./simulated-sign.ts";
 import { deviceAlgorithm, deviceList, type ListedDevice, vendorAlgorithm } from "./store.ts";
 import { createReadingChecks, type Reading, type ReadingVerdict } from "./telemetry.ts";
 
 /** What the service needs. */
-export interface IotServiceParts extends IotParts {
+export interface IotServiceDeps extends IotDeps {
   /** Issues a token to a device that proved who it is. */
   readonly issueToken: (deviceId: string) => Promise<{ token: string; expiresAt: Date }>;
 }
 
 /** Makes the implementation. */
-export function iotService(parts: IotServiceParts): ServiceImpl<typeof IotService> {
-  const { provider, store, devices, issueToken } = parts;
-  const readings = createReadingChecks(parts);
+export function iotService(deps: IotServiceDeps): ServiceImpl<typeof IotService> {
+  const { provider, store, devices, issueToken } = deps;
+  const readings = createReadingChecks(deps);
   const listWorking = createSignCheck(provider, [deviceAlgorithm, vendorAlgorithm]);
-  const senderOf = (context: HandlerContext) => ({ viewer: viewerOf(context), signal: context.signal });
+  const senderOf = (context: HandlerContext) => ({
+    principal: readPrincipal(context),
+    signal: context.signal,
+  });
   return {
     registerDevice: (req, context) =>
-      registerDevice(parts, { ...req, owner: viewerOf(context).userId, once: onceOf(context) }),
+      registerDevice(deps, {
+        ...req,
+        owner: readPrincipal(context).userId,
+        idempotentCall: readIdempotentCall(context),
+      }),
     issueChallenge: async ({ deviceId }, context) => {
-      const { challenge, expiresAt } = await issueChallenge(parts, deviceId, networkOf(clientOf(context)));
+      const { challenge, expiresAt } = await issueChallenge(
+        deps,
+        deviceId,
+        findNetwork(readClientAddress(context)),
+      );
       return { challenge, expiresAt: timestampFromDate(expiresAt) };
     },
     authenticate: async (req) => {
-      const reason = await authenticateDevice(parts, req);
+      const reason = await authenticateDevice(deps, req);
       if (reason !== undefined) return { authenticated: false, reason };
       const { token, expiresAt } = await issueToken(req.deviceId);
       return { authenticated: true, token, expiresAt: timestampFromDate(expiresAt) };
     },
     sendTelemetry: async (req, context) =>
-      packVerdict(await readings.check(readReading(req), viewerOf(context))),
+      packVerdict(await readings.check(readReading(req), readPrincipal(context))),
     async *streamTelemetry(requests, context) {
-      const verdicts = readings.checkStream(readingsOf(requests), viewerOf(context));
+      const verdicts = readings.checkStream(readingsOf(requests), readPrincipal(context));
       for await (const verdict of verdicts) yield packVerdict(verdict);
     },
     updateFirmware: ({ firmware, ...header }, context) =>
-      updateFirmware(parts, header, [firmware], senderOf(context)),
+      updateFirmware(deps, header, [firmware], senderOf(context)),
     updateFirmwareStream: (requests, context) =>
-      updateFirmwareStream(parts, partsOf(requests), senderOf(context)),
+      updateFirmwareStream(deps, partsOf(requests), senderOf(context)),
     listDevices: async (fields, context) => {
-      const viewer = viewerOf(context);
-      const page = readPage(fields, listSeenBy(viewer, deviceList));
-      const { rows, nextPageToken } = await devices.list(page, viewer);
-      return { devices: rows.map(packDevice), nextPageToken, totalSize: await devices.count(viewer) };
+      const principal = readPrincipal(context);
+      const page = readPage(fields, listSeenBy(principal, deviceList));
+      const { rows, nextPageToken } = await devices.list(page, principal);
+      return { devices: rows.map(packDevice), nextPageToken, totalSize: await devices.count(principal) };
     },
     simulatedSign: async (req, context) => ({
-      signature: await simulatedSign(parts, req, viewerOf(context)),
+      signature: await simulatedSign(deps, req, readPrincipal(context)),
     }),
     getHealth: async () => {
       const [deviceCount, working] = await Promise.all([

@@ -19,7 +19,7 @@ export function readPurpose(text: string): SigningPurpose | undefined {
 }
 
 /** The options with which a device signs for a use: an empty context unless it registered with signing contexts. */
-export function signatureOptionsOf(
+export function findSignatureOptions(
   { hasSigningContexts }: { readonly hasSigningContexts: boolean },
   purpose: SigningPurpose,
 ): SignatureOptions {
@@ -27,7 +27,7 @@ export function signatureOptionsOf(
 }
 
 /** The bytes that a device signs of a reading: the telemetry, or 8 bytes of its sequence (big-endian) and the telemetry. */
-export function signedBytesOf(telemetry: Uint8Array, sequence: number | undefined): Uint8Array {
+export function buildSignedBytes(telemetry: Uint8Array, sequence: number | undefined): Uint8Array {
   if (sequence === undefined) return telemetry;
   const bytes = Buffer.alloc(8 + telemetry.length);
   bytes.writeBigUInt64BE(BigInt(sequence));

@@ -1,12 +1,12 @@
 import { refuse, refuseField } from "../../errors.ts";
-import type { Viewer } from "../../records/ownership.ts";
+import type { Principal } from "../../records/ownership.ts";
 import { withSealedKey } from "../../secrets/sealed-keys.ts";
-import { type IotParts, requireDevice } from "./register.ts";
-import { readPurpose, signatureOptionsOf } from "./signing-contexts.ts";
-import { sealedKeyOf } from "./store.ts";
+import { type IotDeps, requireDevice } from "./register.ts";
+import { findSignatureOptions, readPurpose } from "./signing-contexts.ts";
+import { nameSealedKey } from "./store.ts";
 
 /** What a simulated device is to sign. */
-export interface SimulatedSignOrder {
+export interface SimulatedSignInput {
   readonly deviceId: string;
   readonly data: Uint8Array;
   /** A SigningPurpose, or empty. */
@@ -20,11 +20,11 @@ export interface SimulatedSignOrder {
  * @throws DEVICE_NOT_FOUND, DEVICE_NOT_SIMULATED, RECORD_DAMAGED; FIELD_INVALID if the device needs a purpose
  */
 export async function simulatedSign(
-  { provider, store, devices }: IotParts,
-  { deviceId, data, purpose: text }: SimulatedSignOrder,
-  viewer: Viewer,
+  { provider, store, devices }: IotDeps,
+  { deviceId, data, purpose: text }: SimulatedSignInput,
+  principal: Principal,
 ): Promise<Uint8Array> {
-  const device = await requireDevice(devices, deviceId, viewer);
+  const device = await requireDevice(devices, deviceId, principal);
   if (!device.isSimulated)
     throw refuse("DEVICE_NOT_SIMULATED", `device ${deviceId} keeps its own key; only the device can sign`, {
       deviceId,
@@ -35,8 +35,8 @@ export async function simulatedSign(
       "purpose",
       `is missing; device ${deviceId} has signing contexts: give CHALLENGE, READING or NUMBERED_READING`,
     );
-  const options = purpose === undefined ? {} : signatureOptionsOf(device, purpose);
-  return withSealedKey(store, provider, sealedKeyOf(device), (secretKey) =>
+  const options = purpose === undefined ? {} : findSignatureOptions(device, purpose);
+  return withSealedKey(store, provider, nameSealedKey(device), (secretKey) =>
     provider.sign(secretKey, data, options),
   );
 }

@@ -2,9 +2,9 @@
 import { hash } from "node:crypto";
 import { readTime } from "../../database/row-values.ts";
 import type { IotDevicesTable } from "../../database/schema.ts";
-import { RecordDamaged } from "../../database/store-error.ts";
+import { RecordDamagedError } from "../../database/store-error.ts";
 import { changeCounts, readCount } from "../../records/list-counts.ts";
-import { countedLists, everybody, listSeenBy, type Viewer } from "../../records/ownership.ts";
+import { countedLists, listSeenBy, type Principal, systemPrincipal } from "../../records/ownership.ts";
 import { cutPage, type Page, type PageRequest, sizeInJson } from "../../records/pages.ts";
 import { nextPosition } from "../../records/positions.ts";
 import { recordQuota } from "../../records/quota.ts";
@@ -13,7 +13,7 @@ import type { Store, WriteTransaction } from "../../store/store.ts";
 import {
   acceptReading,
   type DeviceState,
-  fieldsOfState,
+  listStateFields,
   newDeviceState,
   type ReadingFault,
   readStateRow,
@@ -88,7 +88,7 @@ export const deviceList = "iot_devices";
 export const deviceQuota = recordQuota(deviceList, "devices");
 
 /** Names a simulated device's sealed secret key. */
-export function sealedKeyOf({ deviceId, publicKey }: Device): SealedKey {
+export function nameSealedKey({ deviceId, publicKey }: Device): SealedKey {
   const identity = `iot_devices/${deviceId}/secret-key`;
   return { record: `device ${deviceId}`, identity, algorithm: deviceAlgorithm, publicKey };
 }
@@ -96,8 +96,8 @@ export function sealedKeyOf({ deviceId, publicKey }: Device): SealedKey {
 /** The devices of the service; what was changed behind our back throws RecordDamaged. */
 export interface IotStore {
   find(deviceId: string): Promise<Device | undefined>;
-  list(request: PageRequest, viewer: Viewer): Promise<Page<ListedDevice>>;
-  count(viewer?: Viewer): Promise<number>;
+  list(request: PageRequest, principal: Principal): Promise<Page<ListedDevice>>;
+  count(principal?: Principal): Promise<number>;
   /** Keeps a device, within a transaction. @param secret of a simulated one */
   insert(transaction: WriteTransaction, device: Device, secret: Uint8Array | undefined): Promise<void>;
   /** Reads what a device last did, within a transaction. */
@@ -152,7 +152,7 @@ export function createIotStore(store: Store): IotStore {
     const state = readStateRow(row);
     store.requireTagged(
       `state of device ${row.device_id}`,
-      fieldsOfState(row.device_id, state),
+      listStateFields(row.device_id, state),
       row.state_tag,
     );
     return withKnownForm(state);
@@ -160,7 +160,7 @@ export function createIotStore(store: Store): IotStore {
   const saveState = async ({ db }: WriteTransaction, deviceId: string, state: DeviceState): Promise<void> => {
     await db
       .updateTable("iot_devices")
-      .set({ ...toStateRow(state), state_tag: store.tagRecord(fieldsOfState(deviceId, state)) })
+      .set({ ...toStateRow(state), state_tag: store.tagRecord(listStateFields(deviceId, state)) })
       .where("device_id", "=", deviceId)
       .execute();
   };
@@ -169,7 +169,7 @@ export function createIotStore(store: Store): IotStore {
     const states = new Map(rows.map((row) => [row.device_id, toCheckedState(row)]));
     const faults = readings.map((reading) => {
       const state = states.get(reading.deviceId);
-      if (state === undefined) throw new RecordDamaged(`device ${reading.deviceId}`);
+      if (state === undefined) throw new RecordDamagedError(`device ${reading.deviceId}`);
       const next = acceptReading(state, reading);
       if (typeof next === "string") return next;
       states.set(reading.deviceId, next);
@@ -188,12 +188,12 @@ export function createIotStore(store: Store): IotStore {
     async find(deviceId) {
       const [row] = await read(store.reader, [deviceId]);
       const device = row && toDevice(row);
-      if (device) store.requireTagged(`device ${deviceId}`, fieldsOf(device), row.record_tag);
+      if (device) store.requireTagged(`device ${deviceId}`, listTaggedFields(device), row.record_tag);
       return device;
     },
-    async list(request, viewer) {
+    async list(request, principal) {
       let query = store.reader.selectFrom("iot_devices").selectAll().where("position", ">", request.after);
-      if (viewer.owner !== undefined) query = query.where("owner", "=", viewer.owner);
+      if (principal.owner !== undefined) query = query.where("owner", "=", principal.owner);
       const rows = await query
         .orderBy("position")
         .limit(request.limit + 1)
@@ -201,20 +201,20 @@ export function createIotStore(store: Store): IotStore {
       const page = cutPage(
         rows,
         request,
-        listSeenBy(viewer, deviceList),
+        listSeenBy(principal, deviceList),
         ({ position }) => position,
         sizeOfListed,
       );
       const pack = (row: IotDevicesTable): ListedDevice => {
         const [device, state] = [toDevice(row), readStateRow(row)];
         const isIntact =
-          store.isTagged(fieldsOf(device), row.record_tag) &&
-          store.isTagged(fieldsOfState(device.deviceId, state), row.state_tag);
+          store.isTagged(listTaggedFields(device), row.record_tag) &&
+          store.isTagged(listStateFields(device.deviceId, state), row.state_tag);
         return { ...device, ...withKnownForm(state), isIntact };
       };
       return { ...page, rows: page.rows.map(pack) };
     },
-    count: (viewer = everybody) => readCount(store.reader, listSeenBy(viewer, deviceList)),
+    count: (principal = systemPrincipal) => readCount(store.reader, listSeenBy(principal, deviceList)),
     async insert({ db, putSecret, requireRoom }, device, secret) {
       await requireRoom(deviceQuota, device.owner);
       await db
@@ -230,13 +230,13 @@ export function createIotStore(store: Store): IotStore {
           signing_contexts: device.hasSigningContexts ? 1 : 0,
           owner: device.owner,
           registered_at_ms: device.registeredAt.getTime(),
-          record_tag: store.tagRecord(fieldsOf(device)),
+          record_tag: store.tagRecord(listTaggedFields(device)),
           ...toStateRow(newDeviceState),
-          state_tag: store.tagRecord(fieldsOfState(device.deviceId, newDeviceState)),
+          state_tag: store.tagRecord(listStateFields(device.deviceId, newDeviceState)),
         })
         .execute();
       await changeCounts(db, countedLists([deviceList], device), 1);
-      if (secret !== undefined) await putSecret(sealedKeyOf(device).identity, secret);
+      if (secret !== undefined) await putSecret(nameSealedKey(device).identity, secret);
     },
     async readState({ db }, deviceId) {
       const [row] = await read(db, [deviceId]);
@@ -263,7 +263,7 @@ export function createIotStore(store: Store): IotStore {
       await db
         .insertInto("iot_challenges")
         .values({
-          challenge_hash: hashOf(challenge),
+          challenge_hash: hashChallenge(challenge),
           device_id: deviceId,
           issued_to: client,
           expires_at_ms: expiresAt.getTime(),
@@ -275,7 +275,7 @@ export function createIotStore(store: Store): IotStore {
       const row = await db
         .selectFrom("iot_challenges")
         .selectAll()
-        .where("challenge_hash", "=", hashOf(challenge))
+        .where("challenge_hash", "=", hashChallenge(challenge))
         .executeTakeFirst();
       return (
         row && {
@@ -289,7 +289,7 @@ export function createIotStore(store: Store): IotStore {
       await db
         .updateTable("iot_challenges")
         .set({ used_at_ms: now.getTime() })
-        .where("challenge_hash", "=", hashOf(challenge))
+        .where("challenge_hash", "=", hashChallenge(challenge))
         .execute();
     },
 
@@ -297,12 +297,12 @@ export function createIotStore(store: Store): IotStore {
   };
 }
 
-function hashOf(challenge: Uint8Array): string {
+function hashChallenge(challenge: Uint8Array): string {
   return hash("sha256", challenge, "hex");
 }
 
 /** All that a device's tag binds; in this order for the life of a store. */
-function fieldsOf(device: Device): (string | number | Uint8Array)[] {
+function listTaggedFields(device: Device): (string | number | Uint8Array)[] {
   const fields = [
     "iot_devices",
     device.deviceId,

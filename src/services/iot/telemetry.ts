@@ -1,12 +1,12 @@
 import { ConnectError } from "@connectrpc/connect";
 import type { PublicKey } from "../../crypto/provider.ts";
-import { reasonOf } from "../../errors.ts";
-import type { Viewer } from "../../records/ownership.ts";
+import { findReason } from "../../errors.ts";
+import type { Principal } from "../../records/ownership.ts";
 import { checkSignatureLength } from "../fields.ts";
 import { isChallenge } from "./challenges.ts";
 import { inOrder } from "./ordered-concurrency.ts";
-import { type IotParts, mayActFor, refuseDevice, requireDevice } from "./register.ts";
-import { signatureOptionsOf, signedBytesOf } from "./signing-contexts.ts";
+import { type IotDeps, mayActFor, refuseDevice, requireDevice } from "./register.ts";
+import { buildSignedBytes, findSignatureOptions } from "./signing-contexts.ts";
 import { deviceAlgorithm } from "./store.ts";
 
 /** A reading of a device. */
@@ -33,13 +33,13 @@ export interface ReadingChecks {
    *
    * @throws DEVICE_NOT_FOUND, LENGTH_INVALID, RECORD_DAMAGED
    */
-  check(reading: Reading, viewer: Viewer): Promise<ReadingVerdict>;
+  check(reading: Reading, principal: Principal): Promise<ReadingVerdict>;
   /**
    * Checks readings as they come: signatures side by side, sequences in their order.
    *
    * @returns one verdict each, in their order; a reading of an unknown device gets one too.
    */
-  checkStream(readings: AsyncIterable<Reading>, viewer: Viewer): AsyncGenerator<ReadingVerdict>;
+  checkStream(readings: AsyncIterable<Reading>, principal: Principal): AsyncGenerator<ReadingVerdict>;
 }
 
 /** Readings of a stream that are checked at a time: enough that a group of them shares the disk. */
@@ -60,32 +60,32 @@ interface KnownDevice {
 const maxKnown = 10_000;
 
 /** Makes the checks of one service. */
-export function createReadingChecks(parts: IotParts): ReadingChecks {
-  const { provider, store, devices, now } = parts;
+export function createReadingChecks(deps: IotDeps): ReadingChecks {
+  const { provider, store, devices, now } = deps;
   const known = new Map<string, KnownDevice>();
 
-  const findDevice = async (deviceId: string, viewer: Viewer): Promise<KnownDevice> => {
+  const findDevice = async (deviceId: string, principal: Principal): Promise<KnownDevice> => {
     let device = known.get(deviceId);
     if (device === undefined) {
       // A device's key, its owner and its contexts never change.
-      const { publicKey: raw, owner, hasSigningContexts } = await requireDevice(devices, deviceId, viewer);
+      const { publicKey: raw, owner, hasSigningContexts } = await requireDevice(devices, deviceId, principal);
       const publicKey = provider.importPublicKey(deviceAlgorithm, { raw });
       device = { deviceId, owner, publicKey, hasSigningContexts };
       if (known.size >= maxKnown) known.clear();
       known.set(deviceId, device);
     }
-    if (!mayActFor(viewer, device)) throw refuseDevice(deviceId);
+    if (!mayActFor(principal, device)) throw refuseDevice(deviceId);
     return device;
   };
   const findFault = async (
     { deviceId, telemetry, signature, sequence }: Reading,
-    viewer: Viewer,
+    principal: Principal,
     by = provider,
   ): Promise<"" | "SIGNATURE_INVALID" | "CHALLENGE_AS_READING"> => {
-    const device = await findDevice(deviceId, viewer);
+    const device = await findDevice(deviceId, principal);
     checkSignatureLength(deviceAlgorithm, signature);
-    const message = signedBytesOf(telemetry, sequence);
-    const options = signatureOptionsOf(device, sequence === undefined ? "READING" : "NUMBERED_READING");
+    const message = buildSignedBytes(telemetry, sequence);
+    const options = findSignatureOptions(device, sequence === undefined ? "READING" : "NUMBERED_READING");
     if (!(await by.verify(device.publicKey, message, signature, options))) return "SIGNATURE_INVALID";
     return isChallenge(store, message) ? "CHALLENGE_AS_READING" : "";
   };
@@ -96,11 +96,11 @@ export function createReadingChecks(parts: IotParts): ReadingChecks {
   const refused = (reason: string): ReadingVerdict => ({ reason, receivedAt: now() });
 
   return {
-    async check(reading, viewer) {
-      const fault = await findFault(reading, viewer);
+    async check(reading, principal) {
+      const fault = await findFault(reading, principal);
       return fault === "" ? accept(reading, now()) : refused(fault);
     },
-    checkStream(readings, viewer) {
+    checkStream(readings, principal) {
       /** Settles once the reading before has its place in the order of sequences. */
       let placed = Promise.resolve();
       return inOrder(readings, streamLimits, async (reading) => {
@@ -108,7 +108,7 @@ export function createReadingChecks(parts: IotParts): ReadingChecks {
         const place = Promise.withResolvers<void>();
         placed = place.promise;
         try {
-          const fault = await findFault(reading, viewer, provider.patient);
+          const fault = await findFault(reading, principal, provider.unbounded);
           await before;
           // The store takes readings in the order in which it is asked.
           const verdict = fault === "" ? accept(reading, now()) : refused(fault);
@@ -125,7 +125,7 @@ export function createReadingChecks(parts: IotParts): ReadingChecks {
   };
 
   function answerRefusal(error: unknown): ReadingVerdict {
-    const reason = error instanceof ConnectError ? reasonOf(error) : undefined;
+    const reason = error instanceof ConnectError ? findReason(error) : undefined;
     if (reason === "DEVICE_NOT_FOUND" || reason === "LENGTH_INVALID") return refused(reason);
     throw error;
   }

@@ -1,28 +1,28 @@
 import { randomUUID } from "node:crypto";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuseField } from "../../errors.ts";
-import type { OnceCall } from "../../records/idempotency.ts";
-import type { Viewer } from "../../records/ownership.ts";
+import type { IdempotentCall } from "../../records/idempotency.ts";
+import type { Principal } from "../../records/ownership.ts";
 import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
-import { isKeyAlgorithm, type KeyAlgorithm, type KeyRecord, usageOf } from "./record.ts";
+import { findUsage, isKeyAlgorithm, type KeyAlgorithm, type KeyRecord } from "./record.ts";
 import { keyRecordCodec } from "./record-message.ts";
 import { insertKey, keyQuota } from "./store.ts";
 
 /** What making keys needs. */
-export interface CreateParts {
+export interface CreateDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;
   readonly now: () => Date;
 }
 
 /** What a key is to be like; empty for what is left out. */
-export interface CreateOrder {
+export interface CreateInput {
   readonly alias: string;
   readonly algorithm: string;
   readonly usage: string;
-  readonly viewer: Viewer;
-  readonly once: OnceCall | undefined;
+  readonly principal: Principal;
+  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 /**
@@ -30,13 +30,13 @@ export interface CreateOrder {
  *
  * @throws FIELD_INVALID if the algorithm is not for the usage, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
-export async function createKey(parts: CreateParts, order: CreateOrder): Promise<KeyRecord> {
-  const { store } = parts;
-  const { user, userId } = order.viewer;
-  const algorithm = chooseAlgorithm(order);
-  return store.once(order.once, keyRecordCodec, async (write) => {
+export async function createKey(deps: CreateDeps, input: CreateInput): Promise<KeyRecord> {
+  const { store } = deps;
+  const { user, userId } = input.principal;
+  const algorithm = chooseAlgorithm(input);
+  return store.once(input.idempotentCall, keyRecordCodec, async (write) => {
     await store.requireRoom(keyQuota, userId);
-    return withNewKey(parts, { algorithm, alias: order.alias, owner: userId }, (record, secret) =>
+    return withNewKey(deps, { algorithm, alias: input.alias, owner: userId }, (record, secret) =>
       write(async (transaction) => {
         await insertKey(store, transaction, record, secret);
         transaction.audit({
@@ -52,17 +52,17 @@ export async function createKey(parts: CreateParts, order: CreateOrder): Promise
   });
 }
 
-function chooseAlgorithm({ algorithm, usage }: CreateOrder): KeyAlgorithm {
+function chooseAlgorithm({ algorithm, usage }: CreateInput): KeyAlgorithm {
   const name = algorithm || (usage === "KEM" ? "ML-KEM-768" : "ML-DSA-65");
   if (!isKeyAlgorithm(name)) throw refuseField("algorithm", `"${name}" is not known`);
-  const right = usageOf(name);
+  const right = findUsage(name);
   if (usage === "" || usage === right) return name;
   throw refuseField("usage", `"${usage}" is not what ${name} is for; leave it out or say "${right}"`);
 }
 
 /** Makes a key pair, lends its record and its secret half, and wipes the latter. */
 export async function withNewKey<T>(
-  { provider, now }: CreateParts,
+  { provider, now }: CreateDeps,
   { algorithm, alias, owner }: { algorithm: KeyAlgorithm; alias: string; owner: string },
   use: (record: KeyRecord, secret: Uint8Array) => Promise<T>,
 ): Promise<T> {
@@ -72,7 +72,7 @@ export async function withNewKey<T>(
     keyId,
     alias: alias || keyId,
     algorithm,
-    usage: usageOf(algorithm),
+    usage: findUsage(algorithm),
     state: "ACTIVE",
     publicKey: publicKey.exportRaw(),
     owner,

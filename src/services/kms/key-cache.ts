@@ -5,7 +5,7 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../../crypto/provider.ts";
-import { repeat } from "../../database/poll.ts";
+import { poll } from "../../database/poll.ts";
 import { refuse } from "../../errors.ts";
 import { importSealedKey } from "../../secrets/sealed-keys.ts";
 import type { KmsStore, StoredKey } from "./store.ts";
@@ -33,13 +33,13 @@ const maxKeys = 2000;
 const lookMs = 1000;
 
 /** What a cache is made of. */
-export interface KeyCacheParts {
+export interface KeyCacheDeps {
   readonly provider: CryptoProvider;
   readonly keys: KmsStore;
 }
 
 /** Makes a cache. */
-export function createKeyCache({ provider, keys }: KeyCacheParts): KeyCache {
+export function createKeyCache({ provider, keys }: KeyCacheDeps): KeyCache {
   /** The least recently used first. */
   const cached = new Map<string, Promise<OpenKey | undefined>>();
 
@@ -89,7 +89,7 @@ function forgetRetired(keys: KmsStore, forget: (keyId: string) => void): () => v
     seen = newest;
   };
   void look().catch(() => {});
-  return repeat(lookMs, look);
+  return poll(lookMs, look);
 }
 
 class OpenKey implements CachedKey {

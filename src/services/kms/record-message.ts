@@ -7,15 +7,15 @@ import { toPublicJwk } from "../../crypto/jwk.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import type { AnswerCodec } from "../../records/idempotency.ts";
-import { damageOf } from "../fields.ts";
-import { isKeyAlgorithm, type KeyRecord, type KeyState, usageOf } from "./record.ts";
+import { packDamage } from "../fields.ts";
+import { findUsage, isKeyAlgorithm, type KeyRecord, type KeyState } from "./record.ts";
 import type { StoredKey } from "./store.ts";
 
 type RecordMessage = MessageInitShape<typeof KeyRecordSchema>;
 
 /** A record as lists have it: without its public key, which takes up to 2592 bytes a row. */
 export function packListed(key: StoredKey): RecordMessage {
-  return { ...packFacts(key.record), ...packSuccessor(key), ...damageOf(key) };
+  return { ...packFacts(key.record), ...packSuccessor(key), ...packDamage(key) };
 }
 
 /** A record with its public key. */
@@ -56,7 +56,7 @@ export const keyRecordCodec: AnswerCodec<KeyRecord> = {
       keyId,
       alias,
       algorithm,
-      usage: usageOf(algorithm),
+      usage: findUsage(algorithm),
       // It was made by this very codec.
       state: status as KeyState,
       publicKey,

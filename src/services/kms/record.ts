@@ -31,7 +31,7 @@ export interface KeyRecord {
 }
 
 /** Tells what keys of an algorithm are for. */
-export function usageOf(algorithm: KeyAlgorithm): KeyUsage {
+export function findUsage(algorithm: KeyAlgorithm): KeyUsage {
   return isKemAlgorithm(algorithm) ? "KEM" : "SIGN";
 }
 

@@ -1,24 +1,24 @@
 import type { ConnectError } from "@connectrpc/connect";
-import { reasonOf } from "../../errors.ts";
-import type { AnswerCodec, OnceCall } from "../../records/idempotency.ts";
+import { findReason } from "../../errors.ts";
+import type { AnswerCodec, IdempotentCall } from "../../records/idempotency.ts";
 import { isSeenBy } from "../../records/ownership.ts";
 import type { WriteTransaction } from "../../store/store.ts";
-import { type CreateParts, withNewKey } from "./create.ts";
+import { type CreateDeps, withNewKey } from "./create.ts";
 import { type KeyCache, refuseDamaged } from "./key-cache.ts";
 import type { KeyRecord } from "./record.ts";
 import { keyRecordCodec } from "./record-message.ts";
 import { changeState, findForChange, insertKey, type KmsStore, keyQuota, type StoredKey } from "./store.ts";
-import { describeRefusal, type KeyOrder, recordingRefusal, refuseState, refuseUnknown } from "./with-key.ts";
+import { describeRefusal, type KeyInput, recordingRefusal, refuseState, refuseUnknown } from "./with-key.ts";
 
 /** What changes of keys need. */
-export interface ChangeParts extends CreateParts {
+export interface ChangeDeps extends CreateDeps {
   readonly keys: KmsStore;
   readonly cache: KeyCache;
 }
 
 /** Which key is to be changed, and by whom. */
-export interface ChangeOrder extends KeyOrder {
-  readonly once: OnceCall | undefined;
+export interface ChangeInput extends KeyInput {
+  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 /** What a change came to: its answer, or why it was refused; either has its entry in the audit log. */
@@ -28,50 +28,50 @@ type Changed<Answer> = { readonly answer: Answer } | { readonly refusal: Connect
  * Replaces an ACTIVE key by a new one of the same algorithm. Of callers that race, one wins.
  *
  * @returns the new key.
- * @throws KEY_NOT_FOUND, KEY_STATE_REFUSES, KEY_DAMAGED, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
+ * @throws KEY_NOT_FOUND, KEY_STATE_INVALID, KEY_DAMAGED, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
-export async function rotateKey(parts: ChangeParts, order: ChangeOrder): Promise<KeyRecord> {
-  const { store, cache } = parts;
-  const { keyId, once } = order;
-  const changed = await recordingRefusal(parts, { ...order, operation: "ROTATE" }, () =>
-    store.once(once, codecOf(keyRecordCodec), async (write) => {
-      const old = await findRotatable(parts, order);
+export async function rotateKey(deps: ChangeDeps, input: ChangeInput): Promise<KeyRecord> {
+  const { store, cache } = deps;
+  const { keyId, idempotentCall } = input;
+  const changed = await recordingRefusal(deps, { ...input, operation: "ROTATE" }, () =>
+    store.once(idempotentCall, wrapCodec(keyRecordCodec), async (write) => {
+      const old = await findRotatable(deps, input);
       await store.requireRoom(keyQuota, old.owner);
       const wanted = { algorithm: old.algorithm, alias: `${old.alias}-rotated`, owner: old.owner };
-      return withNewKey(parts, wanted, (record, secret) =>
-        write((transaction) => replaceKey(parts, transaction, order, record, secret)),
+      return withNewKey(deps, wanted, (record, secret) =>
+        write((transaction) => replaceKey(deps, transaction, input, record, secret)),
       );
     }),
   );
   cache.forget(keyId);
-  return answerOf(changed);
+  return takeAnswer(changed);
 }
 
 /** Looks which key is to be replaced, to know what to make; what decides is read again in the transaction. */
-async function findRotatable({ keys }: ChangeParts, { keyId, viewer }: ChangeOrder): Promise<KeyRecord> {
+async function findRotatable({ keys }: ChangeDeps, { keyId, principal }: ChangeInput): Promise<KeyRecord> {
   const found = await keys.find(keyId);
-  if (found === undefined || !isSeenBy(viewer, found.record)) throw refuseUnknown(keyId);
+  if (found === undefined || !isSeenBy(principal, found.record)) throw refuseUnknown(keyId);
   if (!found.isIntact) throw refuseDamaged(keyId);
   if (found.record.state !== "ACTIVE") throw refuseState(found, "ROTATE");
   return found.record;
 }
 
 async function replaceKey(
-  parts: ChangeParts,
+  deps: ChangeDeps,
   transaction: WriteTransaction,
-  order: ChangeOrder,
+  input: ChangeInput,
   record: KeyRecord,
   secret: Uint8Array,
 ): Promise<Changed<KeyRecord>> {
   const {
     keyId,
-    viewer: { user },
-  } = order;
-  const { refusal, key } = await findChangeable(parts, transaction, order, "ROTATE");
+    principal: { user },
+  } = input;
+  const { refusal, key } = await findChangeable(deps, transaction, input, "ROTATE");
   if (refusal) return { refusal };
-  await changeState(parts.store, transaction, key, "ROTATED");
+  await changeState(deps.store, transaction, key, "ROTATED");
   transaction.audit({ keyId, operation: "ROTATE", user, outcome: "OK", details: `newKeyId=${record.keyId}` });
-  await insertKey(parts.store, transaction, record, secret);
+  await insertKey(deps.store, transaction, record, secret);
   transaction.audit({
     keyId: record.keyId,
     operation: "CREATE",
@@ -86,18 +86,18 @@ async function replaceKey(
  * Destroys an ACTIVE or ROTATED key: its secret half is erased for good.
  *
  * @returns its keyId.
- * @throws KEY_NOT_FOUND, KEY_STATE_REFUSES, IDEMPOTENCY_KEY_REUSED
+ * @throws KEY_NOT_FOUND, KEY_STATE_INVALID, IDEMPOTENCY_KEY_REUSED
  */
-export async function destroyKey(parts: ChangeParts, order: ChangeOrder): Promise<string> {
-  const { store, cache } = parts;
+export async function destroyKey(deps: ChangeDeps, input: ChangeInput): Promise<string> {
+  const { store, cache } = deps;
   const {
     keyId,
-    viewer: { user },
-    once,
-  } = order;
-  const changed = await recordingRefusal(parts, { ...order, operation: "DESTROY" }, () =>
-    store.writeOnce(once, codecOf(keyIdCodec), async (transaction) => {
-      const { refusal, key } = await findChangeable(parts, transaction, order, "DESTROY");
+    principal: { user },
+    idempotentCall,
+  } = input;
+  const changed = await recordingRefusal(deps, { ...input, operation: "DESTROY" }, () =>
+    store.writeOnce(idempotentCall, wrapCodec(keyIdCodec), async (transaction) => {
+      const { refusal, key } = await findChangeable(deps, transaction, input, "DESTROY");
       if (refusal) return { refusal };
       await changeState(store, transaction, key, "DESTROYED");
       const details = `stateBefore=${key.record.state}`;
@@ -106,23 +106,23 @@ export async function destroyKey(parts: ChangeParts, order: ChangeOrder): Promis
     }),
   );
   cache.forget(keyId);
-  return answerOf(changed);
+  return takeAnswer(changed);
 }
 
 /** Finds a key that is to be changed within the transaction; a refusal goes into its audit entries. */
 async function findChangeable(
-  { store }: ChangeParts,
+  { store }: ChangeDeps,
   transaction: WriteTransaction,
-  { keyId, viewer }: ChangeOrder,
+  { keyId, principal }: ChangeInput,
   operation: "ROTATE" | "DESTROY",
 ): Promise<{ refusal: ConnectError; key?: never } | { refusal?: never; key: StoredKey }> {
   const found = await findForChange(store, transaction, keyId);
-  const key = found && isSeenBy(viewer, found.record) ? found : undefined;
+  const key = found && isSeenBy(principal, found.record) ? found : undefined;
   const refusal = refuseChange(key, keyId, operation);
   if (key !== undefined && refusal === undefined) return { key };
   const error = refusal ?? refuseUnknown(keyId);
-  const details = describeRefusal(reasonOf(error) ?? "INTERNAL");
-  transaction.audit({ keyId, operation, user: viewer.user, outcome: "REFUSED", details });
+  const details = describeRefusal(findReason(error) ?? "INTERNAL");
+  transaction.audit({ keyId, operation, user: principal.user, outcome: "REFUSED", details });
   return { refusal: error };
 }
 
@@ -142,13 +142,13 @@ function refuseChange(
   return state === "ACTIVE" ? undefined : refuseState(key, operation);
 }
 
-function answerOf<Answer>(changed: Changed<Answer>): Answer {
+function takeAnswer<Answer>(changed: Changed<Answer>): Answer {
   if ("refusal" in changed) throw changed.refusal;
   return changed.answer;
 }
 
 /** Refusals are not kept: who tries again may find that they are over. */
-function codecOf<Answer>({ encode, decode }: AnswerCodec<Answer>): AnswerCodec<Changed<Answer>> {
+function wrapCodec<Answer>({ encode, decode }: AnswerCodec<Answer>): AnswerCodec<Changed<Answer>> {
   return {
     encode: (changed) => ("answer" in changed ? encode(changed.answer) : undefined),
     decode: (bytes) => ({ answer: decode(bytes) }),

@@ -3,8 +3,8 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { codeNameOf, reasonOf } from "../../errors.ts";
-import { onceOf, viewerOf } from "../../identity/principal.ts";
+import { findReason, nameCode } from "../../errors.ts";
+import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import { isSeenBy, listSeenBy } from "../../records/ownership.ts";
 import type { Store } from "../../store/store.ts";
 import { partsOf, readPage } from "../fields.ts";
@@ -21,7 +21,7 @@ import { verify } from "./verify.ts";
 import { refuseUnknown } from "./with-key.ts";
 
 /** What the service needs. */
-export interface KmsServiceParts {
+export interface KmsServiceDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;
   readonly keys: KmsStore;
@@ -30,56 +30,62 @@ export interface KmsServiceParts {
 }
 
 /** Makes the implementation. */
-export function kmsService(given: KmsServiceParts): ServiceImpl<typeof KmsService> {
-  const parts = { now: () => new Date(), ...given };
-  const { provider, store, keys } = parts;
+export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService> {
+  const deps = { now: () => new Date(), ...given };
+  const { provider, store, keys } = deps;
   const feed = auditFeed(store);
-  const whoOf = (context: HandlerContext) => ({ viewer: viewerOf(context), signal: context.signal });
+  const whoOf = (context: HandlerContext) => ({ principal: readPrincipal(context), signal: context.signal });
   return {
     createKey: async ({ alias, algorithm, usage }, context) => {
-      const order = { alias, algorithm, usage, viewer: viewerOf(context), once: onceOf(context) };
-      return { result: packRecord(await createKey(parts, order)) };
+      const order = {
+        alias,
+        algorithm,
+        usage,
+        principal: readPrincipal(context),
+        idempotentCall: readIdempotentCall(context),
+      };
+      return { result: packRecord(await createKey(deps, order)) };
     },
     getKey: async ({ keyId }, context) => {
       const key = await keys.find(keyId);
-      if (key === undefined || !isSeenBy(viewerOf(context), key.record)) throw refuseUnknown(keyId);
+      if (key === undefined || !isSeenBy(readPrincipal(context), key.record)) throw refuseUnknown(keyId);
       if (!key.isIntact) throw refuseDamaged(keyId);
       return { result: packWithJwk(provider, key) };
     },
     listKeys: async ({ status: state, algorithm, ...fields }, context) => {
       const filter = { state, algorithm };
-      const viewer = viewerOf(context);
-      const page = readPage(fields, listSeenBy(viewer, keyListName(filter)));
-      const { rows, nextPageToken } = await keys.list(page, filter, viewer);
-      return { keys: rows.map(packListed), nextPageToken, totalSize: await keys.count(filter, viewer) };
+      const principal = readPrincipal(context);
+      const page = readPage(fields, listSeenBy(principal, keyListName(filter)));
+      const { rows, nextPageToken } = await keys.list(page, filter, principal);
+      return { keys: rows.map(packListed), nextPageToken, totalSize: await keys.count(filter, principal) };
     },
     rotateKey: async ({ keyId }, context) => {
-      const order = { keyId, ...whoOf(context), once: onceOf(context) };
-      return { newKey: packRecord(await rotateKey(parts, order)) };
+      const order = { keyId, ...whoOf(context), idempotentCall: readIdempotentCall(context) };
+      return { newKey: packRecord(await rotateKey(deps, order)) };
     },
     destroyKey: async ({ keyId }, context) => {
-      const order = { keyId, ...whoOf(context), once: onceOf(context) };
-      return { keyId: await destroyKey(parts, order), newStatus: "DESTROYED" };
+      const order = { keyId, ...whoOf(context), idempotentCall: readIdempotentCall(context) };
+      return { keyId: await destroyKey(deps, order), newStatus: "DESTROYED" };
     },
     sign: async ({ keyId, data, context: binding, mu }, context) => ({
-      result: await sign(parts, { keyId, data, context: binding, mu, ...whoOf(context) }),
+      result: await sign(deps, { keyId, data, context: binding, mu, ...whoOf(context) }),
     }),
     signStream: async (requests, context) => ({
-      result: await signStream(parts, partsOf(requests), whoOf(context)),
+      result: await signStream(deps, partsOf(requests), whoOf(context)),
     }),
     batchSign: async ({ keyId, data, context: binding }, context) => {
-      const order = { keyId, data, context: binding, form: responseFormOf(context), ...whoOf(context) };
-      const { items, ...about } = await signBatch(parts, order);
+      const order = { keyId, data, context: binding, form: readResponseForm(context), ...whoOf(context) };
+      const { items, ...about } = await signBatch(deps, order);
       return { results: items.map(packItem), ...about };
     },
     verify: async ({ keyId, data, signature, context: binding }, context) => ({
-      result: await verify(parts, { keyId, data, signature, context: binding, ...whoOf(context) }),
+      result: await verify(deps, { keyId, data, signature, context: binding, ...whoOf(context) }),
     }),
     encapsulate: async ({ keyId }, context) => ({
-      result: await encapsulate(parts, { keyId, ...whoOf(context) }),
+      result: await encapsulate(deps, { keyId, ...whoOf(context) }),
     }),
     decapsulate: async ({ keyId, ciphertext }, context) => ({
-      result: await decapsulate(parts, { keyId, ciphertext, ...whoOf(context) }),
+      result: await decapsulate(deps, { keyId, ciphertext, ...whoOf(context) }),
     }),
     getAuditLog: async (query) => {
       const { rows, nextPageToken, totalSize } = await listAudit(store, query);
@@ -105,7 +111,7 @@ export function kmsService(given: KmsServiceParts): ServiceImpl<typeof KmsServic
 }
 
 /** Tells how the response of a call is written: REST has JSON alone, the other protocols answer as they are asked. */
-function responseFormOf({ protocolName, requestHeader }: HandlerContext): ResponseForm {
+function readResponseForm({ protocolName, requestHeader }: HandlerContext): ResponseForm {
   const isJson = protocolName === "rest" || /json/i.test(requestHeader.get("content-type") ?? "");
   return isJson ? "json" : "binary";
 }
@@ -113,5 +119,5 @@ function responseFormOf({ protocolName, requestHeader }: HandlerContext): Respon
 function packItem(item: BatchItem) {
   if ("signature" in item) return item;
   const { error } = item;
-  return { error: { code: codeNameOf(error), reason: reasonOf(error) ?? "", message: error.rawMessage } };
+  return { error: { code: nameCode(error), reason: findReason(error) ?? "", message: error.rawMessage } };
 }

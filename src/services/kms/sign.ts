@@ -1,23 +1,23 @@
 import { isMlDsaAlgorithm } from "../../crypto/algorithms.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
-import { reasonOf, refuse, refuseField } from "../../errors.ts";
+import { findReason, refuse, refuseField } from "../../errors.ts";
 import { countFitting, type ResponseForm } from "./batch-size.ts";
 import type { CachedKey } from "./key-cache.ts";
 import {
   describeRefusal,
   done,
   findUsable,
-  type KeyOrder,
+  type KeyInput,
   openSecretKey,
   recordingRefusal,
+  type UseDeps,
   type UseEntry,
-  type UseOrder,
-  type UseParts,
+  type UseInput,
   useKey,
 } from "./with-key.ts";
 
 /** What signing needs. */
-export interface SignParts extends UseParts {
+export interface SignDeps extends UseDeps {
   readonly provider: CryptoProvider;
 }
 
@@ -29,7 +29,7 @@ export interface Signed {
 }
 
 /** What is to be signed: data, or the mu of data that stays with the caller. */
-export interface SignOrder extends KeyOrder {
+export interface SignInput extends KeyInput {
   readonly data: Uint8Array;
   /** 0 to 255 bytes. */
   readonly context: Uint8Array;
@@ -37,24 +37,24 @@ export interface SignOrder extends KeyOrder {
   readonly mu: Uint8Array;
 }
 
-function signOrder({ keyId, viewer, signal }: KeyOrder): UseOrder {
-  return { keyId, viewer, signal, operation: "SIGN", states: ["ACTIVE"], usage: "SIGN" };
+function toUseInput({ keyId, principal, signal }: KeyInput): UseInput {
+  return { keyId, principal, signal, operation: "SIGN", states: ["ACTIVE"], usage: "SIGN" };
 }
 
 /**
  * Signs with a stored key (FIPS 204, section 5.2; FIPS 205, section 10.2; pure, hedged).
  *
- * @throws as useKey does; KEY_USAGE_REFUSES also for mu with a key that is not one of ML-DSA
+ * @throws as useKey does; KEY_USAGE_MISMATCH also for mu with a key that is not one of ML-DSA
  */
-export function sign(parts: SignParts, { data, context, mu, ...who }: SignOrder): Promise<Signed> {
-  const order = signOrder(who);
-  return useKey(parts, order, async (key) => {
+export function sign(deps: SignDeps, { data, context, mu, ...who }: SignInput): Promise<Signed> {
+  const input = toUseInput(who);
+  return useKey(deps, input, async (key) => {
     if (mu.length > 0) checkTakesMu(key);
-    const secretKey = await openSecretKey(parts, key, order);
+    const secretKey = await openSecretKey(deps, key, input);
     const signature =
       mu.length > 0
-        ? await parts.provider.signMu(secretKey, mu)
-        : await parts.provider.sign(secretKey, data, { context });
+        ? await deps.provider.signMu(secretKey, mu)
+        : await deps.provider.sign(secretKey, data, { context });
     return { result: toSigned(key, signature), entries: [done(mu.length > 0 ? "input=mu" : "input=data")] };
   });
 }
@@ -80,7 +80,7 @@ const mlDsaInFlight = 8;
 const slhDsaInFlight = 1;
 
 /** What is to be signed together. */
-export interface BatchOrder extends Omit<SignOrder, "data" | "mu"> {
+export interface BatchInput extends Omit<SignInput, "data" | "mu"> {
   readonly data: readonly Uint8Array[];
   /** How the response is written, which decides how many signatures fit into it. */
   readonly form: ResponseForm;
@@ -91,12 +91,12 @@ export interface BatchOrder extends Omit<SignOrder, "data" | "mu"> {
  *
  * @throws as useKey does; BATCH_TOO_LARGE if the signatures would not fit into one response, before any is made
  */
-export function signBatch(parts: SignParts, input: BatchOrder): Promise<BatchSigned> {
+export function signBatch(deps: SignDeps, input: BatchInput): Promise<BatchSigned> {
   const { data, context, signal } = input;
-  const order = signOrder(input);
-  return useKey(parts, order, async (key) => {
+  const use = toUseInput(input);
+  return useKey(deps, use, async (key) => {
     requireFitting(key, input);
-    const secretKey = await openSecretKey(parts, key, order);
+    const secretKey = await openSecretKey(deps, key, use);
     const items = new Array<BatchItem>(data.length);
     let next = 0;
     const signSome = async (): Promise<void> => {
@@ -106,7 +106,7 @@ export function signBatch(parts: SignParts, input: BatchOrder): Promise<BatchSig
         items[i] =
           message.length === 0
             ? { error: refuseField(`data[${i}]`, "is empty; give at least 1 byte") }
-            : { signature: await parts.provider.patient.sign(secretKey, message, { context }) };
+            : { signature: await deps.provider.unbounded.sign(secretKey, message, { context }) };
       }
     };
     const inFlight = isMlDsaAlgorithm(key.record.algorithm) ? mlDsaInFlight : slhDsaInFlight;
@@ -116,7 +116,7 @@ export function signBatch(parts: SignParts, input: BatchOrder): Promise<BatchSig
   });
 }
 
-function requireFitting({ record: { algorithm } }: CachedKey, { data, form }: BatchOrder): void {
+function requireFitting({ record: { algorithm } }: CachedKey, { data, form }: BatchInput): void {
   const maxItems = countFitting(algorithm, form);
   if (data.length <= maxItems) return;
   const description =
@@ -133,7 +133,10 @@ function requireFitting({ record: { algorithm } }: CachedKey, { data, form }: Ba
 function describeItem(item: BatchItem, i: number, items: readonly BatchItem[]): UseEntry {
   const place = `batchItem=${i + 1}/${items.length}`;
   if ("signature" in item) return done(`input=data, ${place}`);
-  return { outcome: "REFUSED", details: `${describeRefusal(reasonOf(item.error) ?? "INTERNAL")}, ${place}` };
+  return {
+    outcome: "REFUSED",
+    details: `${describeRefusal(findReason(item.error) ?? "INTERNAL")}, ${place}`,
+  };
 }
 
 /** One part of a message that is signed as it arrives. */
@@ -146,30 +149,30 @@ export type SignPart =
  * Signs a message as it arrives, in constant memory: mu is computed on the way (FIPS 204, algorithm 7, line 6), and
  * the signature is that of the whole message.
  *
- * @throws as useKey does; FIELD_INVALID if the parts are not a header and then at least 1 byte
+ * @throws as useKey does; FIELD_INVALID if the deps are not a header and then at least 1 byte
  */
 export async function signStream(
-  parts: SignParts,
+  deps: SignDeps,
   stream: AsyncIterable<SignPart>,
-  who: Pick<KeyOrder, "viewer" | "signal">,
+  who: Pick<KeyInput, "principal" | "signal">,
 ): Promise<Signed> {
   const iterator = stream[Symbol.asyncIterator]();
   const first = await iterator.next();
   if (first.done === true || first.value.case !== "header")
     throw refuseField("header", "is missing; the first message of the stream is the header");
   const { keyId, context } = first.value.value;
-  const order = signOrder({ keyId, ...who });
-  const publicKey = await recordingRefusal(parts, order, async () => {
-    const key = await findUsable(parts.cache, order);
+  const input = toUseInput({ keyId, ...who });
+  const publicKey = await recordingRefusal(deps, input, async () => {
+    const key = await findUsable(deps.cache, input);
     checkTakesMu(key);
     return key.publicKey();
   });
-  const { mu, bytes } = await recordingRefusal(parts, order, () =>
-    computeMu(parts.provider, publicKey, context, iterator),
+  const { mu, bytes } = await recordingRefusal(deps, input, () =>
+    computeMu(deps.provider, publicKey, context, iterator),
   );
-  return useKey(parts, order, async (key) => {
-    const secretKey = await openSecretKey(parts, key, order);
-    const signature = await parts.provider.signMu(secretKey, mu);
+  return useKey(deps, input, async (key) => {
+    const secretKey = await openSecretKey(deps, key, input);
+    const signature = await deps.provider.signMu(secretKey, mu);
     return { result: toSigned(key, signature), entries: [done(`input=stream, bytes=${bytes}`)] };
   });
 }
@@ -198,7 +201,7 @@ async function computeMu(
 function checkTakesMu({ record: { keyId, algorithm } }: CachedKey): void {
   if (isMlDsaAlgorithm(algorithm)) return;
   throw refuse(
-    "KEY_USAGE_REFUSES",
+    "KEY_USAGE_MISMATCH",
     `key ${keyId} is one of ${algorithm}; mu and streams take one of ML-DSA`,
     {
       keyId,

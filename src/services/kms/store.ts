@@ -5,7 +5,7 @@ import { readHead } from "../../audit/log.ts";
 import { readTime } from "../../database/row-values.ts";
 import type { KmsKeysTable, Schema } from "../../database/schema.ts";
 import { changeCounts, readCount, resetCounts } from "../../records/list-counts.ts";
-import { countedLists, everybody, listSeenBy, type Viewer } from "../../records/ownership.ts";
+import { countedLists, listSeenBy, type Principal, systemPrincipal } from "../../records/ownership.ts";
 import { cutPage, type Page, type PageRequest, sizeInJson } from "../../records/pages.ts";
 import { nextPosition } from "../../records/positions.ts";
 import { recordQuota } from "../../records/quota.ts";
@@ -53,8 +53,8 @@ export interface KeyFilter {
 /** The keys of the service. */
 export interface KmsStore {
   find(keyId: string): Promise<StoredKey | undefined>;
-  list(request: PageRequest, filter: KeyFilter, viewer: Viewer): Promise<Page<StoredKey>>;
-  count(filter: KeyFilter, viewer?: Viewer): Promise<number>;
+  list(request: PageRequest, filter: KeyFilter, principal: Principal): Promise<Page<StoredKey>>;
+  count(filter: KeyFilter, principal?: Principal): Promise<number>;
   /** Lists keys that were made, as the audit log knows, and have no record. */
   listLost(): Promise<string[]>;
   /** Opens the secret half: the seed, for SLH-DSA the whole key. The caller wipes it. @throws SEAL_BROKEN */
@@ -74,7 +74,7 @@ export interface KmsStore {
 }
 
 /** Names the sealed secret half of a key. */
-function secretIdentityOf(keyId: string): string {
+function nameSecret(keyId: string): string {
   return `kms_keys/${keyId}/secret-key`;
 }
 
@@ -110,21 +110,22 @@ export function createKmsStore(store: Store): KmsStore {
       return row && readRow(store, row);
     },
 
-    async list(request, filter, viewer) {
+    async list(request, filter, principal) {
       let query = selectKeys(store.reader).where("position", ">", request.after);
-      if (viewer.owner !== undefined) query = query.where("owner", "=", viewer.owner);
+      if (principal.owner !== undefined) query = query.where("owner", "=", principal.owner);
       if (filter.state !== "") query = query.where("key_state", "=", filter.state);
       if (filter.algorithm !== "") query = query.where("algorithm", "=", filter.algorithm);
       const rows = await query
         .orderBy("position")
         .limit(request.limit + 1)
         .execute();
-      const list = listSeenBy(viewer, keyListName(filter));
+      const list = listSeenBy(principal, keyListName(filter));
       const page = cutPage(rows, request, list, ({ position }) => position, sizeOfListed);
       return { ...page, rows: page.rows.map((row) => readRow(store, row)) };
     },
 
-    count: (filter, viewer = everybody) => readCount(store.reader, listSeenBy(viewer, keyListName(filter))),
+    count: (filter, principal = systemPrincipal) =>
+      readCount(store.reader, listSeenBy(principal, keyListName(filter))),
 
     async listLost() {
       const rows = await store.reader
@@ -145,7 +146,7 @@ export function createKmsStore(store: Store): KmsStore {
       return rows.map((row) => row.key_id);
     },
 
-    openSecret: (keyId) => store.readSecret(secretIdentityOf(keyId)),
+    openSecret: (keyId) => store.readSecret(nameSecret(keyId)),
     recordUse: (use) => recordUses(use),
     recordRefusal: (event) => recordRefusals(event),
 
@@ -194,11 +195,11 @@ export async function insertKey(
       public_key: record.publicKey,
       owner: record.owner,
       created_at_ms: record.createdAt.getTime(),
-      record_tag: store.tagRecord(fieldsOf(record)),
+      record_tag: store.tagRecord(listTaggedFields(record)),
     })
     .execute();
-  await changeCounts(db, listsOf(record), 1);
-  await putSecret(secretIdentityOf(record.keyId), secret);
+  await changeCounts(db, listCountedLists(record), 1);
+  await putSecret(nameSecret(record.keyId), secret);
 }
 
 /**
@@ -214,14 +215,14 @@ export async function changeState(
   const changed = { ...record, state };
   await db
     .updateTable("kms_keys")
-    .set({ key_state: state, record_tag: isIntact ? store.tagRecord(fieldsOf(changed)) : tag })
+    .set({ key_state: state, record_tag: isIntact ? store.tagRecord(listTaggedFields(changed)) : tag })
     .where("key_id", "=", record.keyId)
     .execute();
   if (isIntact) {
-    await changeCounts(db, listsOf(record), -1);
-    await changeCounts(db, listsOf(changed), 1);
+    await changeCounts(db, listCountedLists(record), -1);
+    await changeCounts(db, listCountedLists(changed), 1);
   } else await recount(db);
-  if (state === "DESTROYED") await eraseSecret(secretIdentityOf(record.keyId));
+  if (state === "DESTROYED") await eraseSecret(nameSecret(record.keyId));
 }
 
 /** Counts all keys anew: in which lists a changed record was before it was changed, nobody knows. */
@@ -233,13 +234,13 @@ async function recount(db: WriteTransaction["db"]): Promise<void> {
     .execute();
   const counts = new Map<string, number>();
   for (const { key_state: state, algorithm, owner, count } of groups)
-    for (const list of listsOf({ state, algorithm, owner }))
+    for (const list of listCountedLists({ state, algorithm, owner }))
       counts.set(list, (counts.get(list) ?? 0) + count);
   await resetCounts(db, keyListName({ state: "", algorithm: "" }), counts);
 }
 
 /** The lists that a key is in: all, those of its state, of its algorithm, and of both; each also of its owner. */
-function listsOf({ state, algorithm, owner }: KeyFilter & Pick<KeyRecord, "owner">): string[] {
+function listCountedLists({ state, algorithm, owner }: KeyFilter & Pick<KeyRecord, "owner">): string[] {
   const lists = ["", state].flatMap((one) =>
     ["", algorithm].map((other) => keyListName({ state: one, algorithm: other })),
   );
@@ -247,7 +248,7 @@ function listsOf({ state, algorithm, owner }: KeyFilter & Pick<KeyRecord, "owner
 }
 
 /** All that a record's tag binds; in this order for the life of a store. */
-function fieldsOf(record: KeyRecord): (string | number | Uint8Array)[] {
+function listTaggedFields(record: KeyRecord): (string | number | Uint8Array)[] {
   return [
     "kms_keys",
     record.keyId,
@@ -303,7 +304,7 @@ function readRow(store: Store, row: KeyRow, pending: readonly NewAuditEntry[] = 
   return {
     record,
     tag: row.record_tag,
-    isIntact: store.isTagged(fieldsOf(record), row.record_tag) && record.state === loggedState,
+    isIntact: store.isTagged(listTaggedFields(record), row.record_tag) && record.state === loggedState,
     loggedState,
     replacedBy: operation === "ROTATE" ? /^newKeyId=(\S+)$/.exec(details)?.[1] : undefined,
   };

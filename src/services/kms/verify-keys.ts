@@ -1,12 +1,12 @@
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { everybody } from "../../records/ownership.ts";
+import { systemPrincipal } from "../../records/ownership.ts";
 import { readPageRequest } from "../../records/pages.ts";
 import { importSealedKey } from "../../secrets/sealed-keys.ts";
 import { type KmsStore, keyListName, type StoredKey } from "./store.ts";
 
 /** What the verification of keys needs. */
-export interface VerifyKeysParts {
+export interface VerifyKeysDeps {
   readonly keys: KmsStore;
   readonly provider: CryptoProvider;
   /** Called now and then with the keys that were checked, and all that there are. */
@@ -31,7 +31,7 @@ export async function verifyKeys({
   keys,
   provider,
   onProgress,
-}: VerifyKeysParts): Promise<{ readonly checked: number; readonly faults: readonly KeyFault[] }> {
+}: VerifyKeysDeps): Promise<{ readonly checked: number; readonly faults: readonly KeyFault[] }> {
   const total = await keys.count(allKeys);
   const faults = (await keys.listLost()).map((keyId) => ({ keyId, reason: "its record is missing" }));
   let checked = 0;
@@ -39,7 +39,7 @@ export async function verifyKeys({
   do {
     const request = readPageRequest(chunkRows, pageToken, keyListName(allKeys));
     if (request === undefined) throw new Error("a page token of ours is none");
-    const page = await keys.list(request, allKeys, everybody);
+    const page = await keys.list(request, allKeys, systemPrincipal);
     for (const key of page.rows) {
       const reason = await findFault(keys, provider, key);
       if (reason !== undefined) faults.push({ keyId: key.record.keyId, reason });

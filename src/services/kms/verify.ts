@@ -1,10 +1,10 @@
 import type { PostQuantumSignatureAlgorithm } from "../../crypto/algorithms.ts";
 import { checkSignatureLength } from "../fields.ts";
-import type { SignParts } from "./sign.ts";
-import { done, type KeyOrder, type UseOrder, useKey } from "./with-key.ts";
+import type { SignDeps } from "./sign.ts";
+import { done, type KeyInput, type UseInput, useKey } from "./with-key.ts";
 
 /** What is to be verified. */
-export interface VerifyOrder extends KeyOrder {
+export interface VerifyInput extends KeyInput {
   readonly data: Uint8Array;
   readonly signature: Uint8Array;
   /** 0 to 255 bytes. */
@@ -23,15 +23,15 @@ export interface Verified {
  *
  * @throws as useKey does; LENGTH_INVALID for a signature of a length that the algorithm does not have
  */
-export function verify(parts: SignParts, order: VerifyOrder): Promise<Verified> {
-  const { data, signature, context, ...who } = order;
+export function verify(deps: SignDeps, input: VerifyInput): Promise<Verified> {
+  const { data, signature, context, ...who } = input;
   const { keyId } = who;
-  const use: UseOrder = { ...who, operation: "VERIFY", states: ["ACTIVE", "ROTATED"], usage: "SIGN" };
-  return useKey(parts, use, async (key) => {
+  const use: UseInput = { ...who, operation: "VERIFY", states: ["ACTIVE", "ROTATED"], usage: "SIGN" };
+  return useKey(deps, use, async (key) => {
     const { algorithm } = key.record;
     // useKey let keys for signing through only.
     checkSignatureLength(algorithm as PostQuantumSignatureAlgorithm, signature);
-    const valid = await parts.provider.verify(key.publicKey(), data, signature, { context });
+    const valid = await deps.provider.verify(key.publicKey(), data, signature, { context });
     return { result: { valid, keyId, algorithm }, entries: [done(`valid=${valid}`)] };
   });
 }

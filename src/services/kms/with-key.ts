@@ -2,31 +2,31 @@
 import { ConnectError } from "@connectrpc/connect";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { SecretKey } from "../../crypto/provider.ts";
-import { CryptoBusy } from "../../crypto/work-queue.ts";
-import { explainAbort, type ReasonName, reasonOf, refuse } from "../../errors.ts";
-import { OnceConflict } from "../../records/idempotency.ts";
-import { isSeenBy, type Viewer } from "../../records/ownership.ts";
-import { QuotaExceeded } from "../../records/quota.ts";
+import { CryptoBusyError } from "../../crypto/work-queue.ts";
+import { explainAbort, findReason, type ReasonName, refuse } from "../../errors.ts";
+import { IdempotencyConflictError } from "../../records/idempotency.ts";
+import { isSeenBy, type Principal } from "../../records/ownership.ts";
+import { QuotaExceededError } from "../../records/quota.ts";
 import { type CachedKey, type KeyCache, refuseDamaged } from "./key-cache.ts";
 import type { KeyState, KeyUsage } from "./record.ts";
 import type { KeyEvent, KmsStore, Operation, StoredKey } from "./store.ts";
 
 /** What the uses of keys need. */
-export interface UseParts {
+export interface UseDeps {
   readonly keys: KmsStore;
   readonly cache: KeyCache;
 }
 
 /** Which key, and who uses it. */
-export interface KeyOrder {
+export interface KeyInput {
   readonly keyId: string;
-  readonly viewer: Viewer;
+  readonly principal: Principal;
   /** Tells when the caller has gone, or waits no more. */
   readonly signal: AbortSignal;
 }
 
 /** A use of a key. */
-export interface UseOrder extends KeyOrder {
+export interface UseInput extends KeyInput {
   readonly operation: Operation;
   /** The states that allow it. */
   readonly states: readonly KeyState[];
@@ -54,30 +54,30 @@ export function done(details: string): UseEntry {
  * state that allows the use at that moment: a rotation that was answered before goes before.
  *
  * @param work computes the result; what it throws as a refusal is recorded as one.
- * @throws KEY_NOT_FOUND, KEY_STATE_REFUSES, KEY_USAGE_REFUSES, KEY_DAMAGED, and what the work throws
+ * @throws KEY_NOT_FOUND, KEY_STATE_INVALID, KEY_USAGE_MISMATCH, KEY_DAMAGED, and what the work throws
  */
 export async function useKey<Result>(
-  parts: UseParts,
-  order: UseOrder,
+  deps: UseDeps,
+  input: UseInput,
   work: (key: CachedKey) => Promise<UseOutcome<Result>>,
 ): Promise<Result> {
-  const { keys, cache } = parts;
-  const { keyId, operation, viewer, signal } = order;
-  const { result, entries } = await recordingRefusal(parts, order, async () => {
+  const { keys, cache } = deps;
+  const { keyId, operation, principal, signal } = input;
+  const { result, entries } = await recordingRefusal(deps, input, async () => {
     try {
-      return await work(await findUsable(cache, order));
+      return await work(await findUsable(cache, input));
     } catch (error) {
       // Its secret half was erased under the work: it was changed meanwhile, or others needed its place.
       if (!(error instanceof CryptoError && error.code === "CLOSED")) throw error;
-      return work(await findUsable(cache, order));
+      return work(await findUsable(cache, input));
     }
   });
-  const events = entries.map((entry): KeyEvent => ({ keyId, operation, user: viewer.user, ...entry }));
+  const events = entries.map((entry): KeyEvent => ({ keyId, operation, user: principal.user, ...entry }));
   for (;;) {
-    const key = await recordingRefusal(parts, order, () => {
+    const key = await recordingRefusal(deps, input, () => {
       // Nobody is there to be answered.
       signal.throwIfAborted();
-      return findUsable(cache, order);
+      return findUsable(cache, input);
     });
     if (await keys.recordUse({ keyId, tag: key.tag, events })) return result;
     // Somebody changed the key meanwhile. Perhaps its new state allows the use as well; states only go on, so
@@ -89,16 +89,16 @@ export async function useKey<Result>(
 /** Finds a key and sees whether it may be used. Throws what `useKey` does, and records nothing. */
 export async function findUsable(
   cache: KeyCache,
-  { keyId, viewer, states, usage, operation }: UseOrder,
+  { keyId, principal, states, usage, operation }: UseInput,
 ): Promise<CachedKey> {
   const key = await cache.find(keyId);
-  if (key === undefined || !isSeenBy(viewer, key.record)) throw refuseUnknown(keyId);
+  if (key === undefined || !isSeenBy(principal, key.record)) throw refuseUnknown(keyId);
   if (!key.isIntact) throw refuseDamaged(keyId);
   const { state, usage: actual, algorithm } = key.record;
   // First what no other state would change.
   if (actual !== usage)
     throw refuse(
-      "KEY_USAGE_REFUSES",
+      "KEY_USAGE_MISMATCH",
       `key ${keyId} is one of ${algorithm}, which is for ${actual}; ${operation} takes one that is for ${usage}`,
       { keyId, algorithm, usage: actual, operation },
     );
@@ -107,23 +107,19 @@ export async function findUsable(
 }
 
 /** Opens the secret half of a key that was found. */
-export async function openSecretKey(
-  { cache }: UseParts,
-  key: CachedKey,
-  order: UseOrder,
-): Promise<SecretKey> {
+export async function openSecretKey({ cache }: UseDeps, key: CachedKey, input: UseInput): Promise<SecretKey> {
   const secretKey = await key.secretKey();
   if (secretKey !== undefined) return secretKey;
   // Either it was destroyed since the record was read, or its secret half was taken away.
-  cache.forget(order.keyId);
-  await findUsable(cache, order);
-  throw refuseDamaged(order.keyId);
+  cache.forget(input.keyId);
+  await findUsable(cache, input);
+  throw refuseDamaged(input.keyId);
 }
 
 /** Runs something, and puts an entry into the audit log if it refuses. */
 export async function recordingRefusal<T>(
-  { keys }: Pick<UseParts, "keys">,
-  { keyId, viewer, signal, operation }: Omit<UseOrder, "states" | "usage">,
+  { keys }: Pick<UseDeps, "keys">,
+  { keyId, principal, signal, operation }: Omit<UseInput, "states" | "usage">,
   call: () => Promise<T>,
 ): Promise<T> {
   try {
@@ -134,7 +130,7 @@ export async function recordingRefusal<T>(
       await keys.recordRefusal({
         keyId,
         operation,
-        user: viewer.user,
+        user: principal.user,
         outcome: "REFUSED",
         details: describeRefusal(reason),
       });
@@ -144,10 +140,10 @@ export async function recordingRefusal<T>(
 
 /** Why a caller gets no answer; undefined for a fault that is not the caller's, nor that of what is asked. */
 function reasonToRecord(error: unknown, signal: AbortSignal): ReasonName | undefined {
-  if (error instanceof OnceConflict) return "IDEMPOTENCY_KEY_REUSED";
-  if (error instanceof QuotaExceeded) return "QUOTA_EXCEEDED";
-  if (error instanceof CryptoBusy) return "SERVER_BUSY";
-  return error instanceof ConnectError ? reasonOf(explainAbort(error, signal)) : undefined;
+  if (error instanceof IdempotencyConflictError) return "IDEMPOTENCY_KEY_REUSED";
+  if (error instanceof QuotaExceededError) return "QUOTA_EXCEEDED";
+  if (error instanceof CryptoBusyError) return "SERVER_BUSY";
+  return error instanceof ConnectError ? findReason(explainAbort(error, signal)) : undefined;
 }
 
 /** What the audit log says of a refusal. */
@@ -164,7 +160,7 @@ export function refuseUnknown(keyId: string): ConnectError {
 export function refuseState({ record, replacedBy }: StoredKey, operation: Operation): ConnectError {
   const { keyId, state } = record;
   return refuse(
-    "KEY_STATE_REFUSES",
+    "KEY_STATE_INVALID",
     `key ${keyId} is ${state}, which refuses ${operation}${replacedBy ? `; ${replacedBy} took its place` : ""}`,
     { keyId, state, operation, ...(replacedBy && { replacedBy }) },
   );

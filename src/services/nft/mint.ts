@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { MintResponseSchema } from "#gen/nft/nft_service_pb.ts";
-import { addressOf } from "../../crypto/address.ts";
+import { deriveAddress } from "../../crypto/address.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { messageCodec, type OnceCall } from "../../records/idempotency.ts";
-import type { Viewer } from "../../records/ownership.ts";
+import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
+import type { Principal } from "../../records/ownership.ts";
 import type { Store } from "../../store/store.ts";
 import { hashMetadata, type Metadata } from "./metadata.ts";
 import { type NftStore, type Token, tokenQuota } from "./store.ts";
@@ -14,7 +14,7 @@ import { type NftStore, type Token, tokenQuota } from "./store.ts";
 export const creatorAlgorithm = "ML-DSA-65";
 
 /** What the verbs of the service need. */
-export interface NftParts {
+export interface NftDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;
   readonly tokens: NftStore;
@@ -28,18 +28,21 @@ export interface NftParts {
  * @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
 export function mint(
-  { provider, store, tokens, now }: NftParts,
+  { provider, store, tokens, now }: NftDeps,
   metadata: Metadata,
-  { viewer, once }: { readonly viewer: Viewer; readonly once: OnceCall | undefined },
+  {
+    principal,
+    idempotentCall,
+  }: { readonly principal: Principal; readonly idempotentCall: IdempotentCall | undefined },
 ): Promise<MessageInitShape<typeof MintResponseSchema>> {
-  return store.once(once, messageCodec(MintResponseSchema), async (write) => {
-    await store.requireRoom(tokenQuota, viewer.userId);
+  return store.once(idempotentCall, messageCodec(MintResponseSchema), async (write) => {
+    await store.requireRoom(tokenQuota, principal.userId);
     const metadataHash = hashMetadata(metadata);
     const { publicKey, secretKey } = await provider.generateKeyPair(creatorAlgorithm);
     const creatorPublicKey = publicKey.exportRaw();
     const creatorSignature = await provider.sign(secretKey, Buffer.from(metadataHash, "hex"));
     secretKey.erase();
-    const creatorAddress = addressOf(creatorPublicKey);
+    const creatorAddress = deriveAddress(creatorPublicKey);
     const token: Token = {
       tokenId: `token-${randomUUID()}`,
       metadata,
@@ -49,7 +52,7 @@ export function mint(
       creatorSignature,
       currentOwner: creatorAddress,
       transferCount: 0,
-      minter: viewer.userId,
+      minter: principal.userId,
       mintedAt: now(),
     };
     return write(async (transaction) => {

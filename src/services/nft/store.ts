@@ -3,7 +3,13 @@
 import { readTime } from "../../database/row-values.ts";
 import type { NftTokensTable, NftTransfersTable } from "../../database/schema.ts";
 import { changeCounts, readCount } from "../../records/list-counts.ts";
-import { countedLists, everybody, isSeenBy, listSeenBy, type Viewer } from "../../records/ownership.ts";
+import {
+  countedLists,
+  isSeenBy,
+  listSeenBy,
+  type Principal,
+  systemPrincipal,
+} from "../../records/ownership.ts";
 import { cutPage, type Page, type PageRequest, sizeInJson } from "../../records/pages.ts";
 import { nextPosition } from "../../records/positions.ts";
 import { recordQuota } from "../../records/quota.ts";
@@ -69,10 +75,10 @@ export const transferQuota = recordQuota("nft_transfers", "transfers");
 
 /** The tokens of the service. */
 export interface NftStore {
-  find(tokenId: string, viewer: Viewer): Promise<StoredToken | undefined>;
+  find(tokenId: string, principal: Principal): Promise<StoredToken | undefined>;
   /** @param owner only tokens of this address; all if it is empty */
-  list(request: PageRequest, owner: string, viewer: Viewer): Promise<Page<StoredToken>>;
-  count(owner: string, viewer?: Viewer): Promise<number>;
+  list(request: PageRequest, owner: string, principal: Principal): Promise<Page<StoredToken>>;
+  count(owner: string, principal?: Principal): Promise<number>;
   listTransfers(request: PageRequest, tokenId: string): Promise<Page<StoredTransfer>>;
   /** Keeps a new token, within a transaction. */
   insert(transaction: WriteTransaction, token: Token): Promise<void>;
@@ -80,7 +86,7 @@ export interface NftStore {
   findForChange(
     transaction: WriteTransaction,
     tokenId: string,
-    viewer: Viewer,
+    principal: Principal,
   ): Promise<StoredToken | undefined>;
   /** Gives a token to another owner, within a transaction. */
   transfer(transaction: WriteTransaction, token: Token, toAddress: string, now: Date): Promise<Transfer>;
@@ -91,7 +97,7 @@ export function createNftStore(store: Store): NftStore {
   const read = async (
     db: WriteTransaction["db"],
     tokenId: string,
-    viewer: Viewer,
+    principal: Principal,
   ): Promise<StoredToken | undefined> => {
     const row = await db
       .selectFrom("nft_tokens")
@@ -100,15 +106,15 @@ export function createNftStore(store: Store): NftStore {
       .executeTakeFirst();
     if (row === undefined) return undefined;
     const token = toToken(row);
-    if (!isSeenBy(viewer, { owner: token.minter })) return undefined;
-    return { token, isIntact: store.isTagged(fieldsOfToken(token), row.record_tag) };
+    if (!isSeenBy(principal, { owner: token.minter })) return undefined;
+    return { token, isIntact: store.isTagged(listTokenFields(token), row.record_tag) };
   };
   return {
-    find: (tokenId, viewer) => read(store.reader, tokenId, viewer),
-    findForChange: ({ db }, tokenId, viewer) => read(db, tokenId, viewer),
-    async list(request, owner, viewer) {
+    find: (tokenId, principal) => read(store.reader, tokenId, principal),
+    findForChange: ({ db }, tokenId, principal) => read(db, tokenId, principal),
+    async list(request, owner, principal) {
       let query = store.reader.selectFrom("nft_tokens").selectAll().where("position", ">", request.after);
-      if (viewer.owner !== undefined) query = query.where("minter", "=", viewer.owner);
+      if (principal.owner !== undefined) query = query.where("minter", "=", principal.owner);
       if (owner !== "") query = query.where("current_owner", "=", owner);
       const rows = await query
         .orderBy("position")
@@ -117,17 +123,18 @@ export function createNftStore(store: Store): NftStore {
       const page = cutPage(
         rows,
         request,
-        listSeenBy(viewer, tokenList(owner)),
+        listSeenBy(principal, tokenList(owner)),
         ({ position }) => position,
         sizeOfListed,
       );
       const pack = (row: NftTokensTable): StoredToken => {
         const token = toToken(row);
-        return { token, isIntact: store.isTagged(fieldsOfToken(token), row.record_tag) };
+        return { token, isIntact: store.isTagged(listTokenFields(token), row.record_tag) };
       };
       return { ...page, rows: page.rows.map(pack) };
     },
-    count: (owner, viewer = everybody) => readCount(store.reader, listSeenBy(viewer, tokenList(owner))),
+    count: (owner, principal = systemPrincipal) =>
+      readCount(store.reader, listSeenBy(principal, tokenList(owner))),
     async listTransfers(request, tokenId) {
       const rows = await store.reader
         .selectFrom("nft_transfers")
@@ -140,7 +147,7 @@ export function createNftStore(store: Store): NftStore {
       const page = cutPage(rows, request, transferList(tokenId), (row) => row.transfer_index);
       const pack = (row: NftTransfersTable): StoredTransfer => {
         const transfer = toTransfer(row);
-        return { transfer, isIntact: store.isTagged(fieldsOfTransfer(transfer), row.record_tag) };
+        return { transfer, isIntact: store.isTagged(listTransferFields(transfer), row.record_tag) };
       };
       return { ...page, rows: page.rows.map(pack) };
     },
@@ -162,10 +169,10 @@ export function createNftStore(store: Store): NftStore {
           transfer_count: token.transferCount,
           minter: token.minter,
           minted_at_ms: token.mintedAt.getTime(),
-          record_tag: store.tagRecord(fieldsOfToken(token)),
+          record_tag: store.tagRecord(listTokenFields(token)),
         })
         .execute();
-      await changeCounts(db, listsOf(token, "", token.currentOwner), 1);
+      await changeCounts(db, listCountedLists(token, "", token.currentOwner), 1);
     },
     async transfer({ db, requireRoom }, token, toAddress, now) {
       await requireRoom(transferQuota, token.minter);
@@ -180,7 +187,7 @@ export function createNftStore(store: Store): NftStore {
           from_address: fromAddress,
           to_address: toAddress,
           transferred_at_ms: now.getTime(),
-          record_tag: store.tagRecord(fieldsOfTransfer(transfer)),
+          record_tag: store.tagRecord(listTransferFields(transfer)),
         })
         .execute();
       const changed = { ...token, currentOwner: toAddress, transferCount: index };
@@ -189,25 +196,25 @@ export function createNftStore(store: Store): NftStore {
         .set({
           current_owner: toAddress,
           transfer_count: index,
-          record_tag: store.tagRecord(fieldsOfToken(changed)),
+          record_tag: store.tagRecord(listTokenFields(changed)),
         })
         .where("token_id", "=", tokenId)
         .execute();
       await changeCounts(db, [listSeenBy({ owner: token.minter }, transferQuota.list)], 1);
-      await changeCounts(db, listsOf(token, fromAddress), -1);
-      await changeCounts(db, listsOf(token, toAddress), 1);
+      await changeCounts(db, listCountedLists(token, fromAddress), -1);
+      await changeCounts(db, listCountedLists(token, toAddress), 1);
       return transfer;
     },
   };
 }
 
 /** The lists of some addresses' tokens, or of all, as they are counted. */
-function listsOf({ minter }: Token, ...owners: string[]): string[] {
+function listCountedLists({ minter }: Token, ...owners: string[]): string[] {
   return countedLists(owners.map(tokenList), { owner: minter });
 }
 
 /** All that a token's tag binds; in this order for the life of a store. */
-function fieldsOfToken(token: Token): (string | number | Uint8Array)[] {
+function listTokenFields(token: Token): (string | number | Uint8Array)[] {
   const { name, description, artworkUri } = token.metadata;
   return [
     "nft_tokens",
@@ -226,7 +233,7 @@ function fieldsOfToken(token: Token): (string | number | Uint8Array)[] {
 }
 
 /** All that a transfer's tag binds; in this order for the life of a store. */
-function fieldsOfTransfer({ tokenId, index, fromAddress, toAddress, timestamp }: Transfer) {
+function listTransferFields({ tokenId, index, fromAddress, toAddress, timestamp }: Transfer) {
   return ["nft_transfers", tokenId, index, fromAddress, toAddress, timestamp.getTime()];
 }
 

@@ -1,21 +1,21 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type TokenTransferSchema, TransferResponseSchema } from "#gen/nft/nft_service_pb.ts";
-import { RecordDamaged } from "../../database/store-error.ts";
+import { RecordDamagedError } from "../../database/store-error.ts";
 import { refuse } from "../../errors.ts";
-import { messageCodec, type OnceCall } from "../../records/idempotency.ts";
-import type { Viewer } from "../../records/ownership.ts";
-import type { NftParts } from "./mint.ts";
+import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
+import type { Principal } from "../../records/ownership.ts";
+import type { NftDeps } from "./mint.ts";
 import { type StoredToken, type Transfer, transferQuota } from "./store.ts";
 
 /** Which token goes to whom. */
-export interface TransferOrder {
+export interface TransferInput {
   readonly tokenId: string;
   readonly newOwner: string;
   /** The address that must own it; anyone if it is empty. */
   readonly fromOwner: string;
-  readonly viewer: Viewer;
-  readonly once: OnceCall | undefined;
+  readonly principal: Principal;
+  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 /**
@@ -24,15 +24,15 @@ export interface TransferOrder {
  * @throws TOKEN_NOT_FOUND, OWNER_MISMATCH, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
 export function transfer(
-  { store, tokens, now }: NftParts,
-  { tokenId, newOwner, fromOwner, viewer, once }: TransferOrder,
+  { store, tokens, now }: NftDeps,
+  { tokenId, newOwner, fromOwner, principal, idempotentCall }: TransferInput,
 ): Promise<MessageInitShape<typeof TransferResponseSchema>> {
-  return store.once(once, messageCodec(TransferResponseSchema), async (write) => {
-    await store.requireRoom(transferQuota, viewer.userId);
+  return store.once(idempotentCall, messageCodec(TransferResponseSchema), async (write) => {
+    await store.requireRoom(transferQuota, principal.userId);
     return write(async (transaction) => {
-      const found = await tokens.findForChange(transaction, tokenId, viewer);
+      const found = await tokens.findForChange(transaction, tokenId, principal);
       const { token, isIntact } = requireToken(found, tokenId);
-      if (!isIntact) throw new RecordDamaged(`token ${tokenId}`);
+      if (!isIntact) throw new RecordDamagedError(`token ${tokenId}`);
       if (fromOwner !== "" && fromOwner !== token.currentOwner)
         throw refuseOwner(tokenId, fromOwner, token.currentOwner);
       const done = await tokens.transfer(transaction, token, newOwner, now());

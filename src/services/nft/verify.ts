@@ -1,15 +1,15 @@
-import { addressOf } from "../../crypto/address.ts";
+import { deriveAddress } from "../../crypto/address.ts";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
-import type { Viewer } from "../../records/ownership.ts";
+import type { Principal } from "../../records/ownership.ts";
 import { checkSignatureLength, readPublicKey } from "../fields.ts";
 import { hashMetadata } from "./metadata.ts";
-import { creatorAlgorithm, type NftParts } from "./mint.ts";
+import { creatorAlgorithm, type NftDeps } from "./mint.ts";
 import type { StoredToken } from "./store.ts";
 import { requireToken } from "./transfer.ts";
 
 /** What is to be verified: a token of this service, or a signature with all that belongs to it. */
-export interface VerifyOrder {
+export interface VerifyInput {
   readonly tokenId: string;
   readonly metadataHash: string;
   readonly creatorSignature: Uint8Array;
@@ -30,26 +30,26 @@ const chunkRows = 1000;
  * @throws TOKEN_NOT_FOUND, KEY_INVALID, LENGTH_INVALID
  */
 export async function verify(
-  parts: NftParts,
-  order: VerifyOrder,
-  viewer: Viewer,
+  deps: NftDeps,
+  input: VerifyInput,
+  principal: Principal,
 ): Promise<Fault | undefined> {
-  if (order.tokenId !== "") {
-    const found = await parts.tokens.find(order.tokenId, viewer);
-    return verifyToken(parts, requireToken(found, order.tokenId));
+  if (input.tokenId !== "") {
+    const found = await deps.tokens.find(input.tokenId, principal);
+    return verifyToken(deps, requireToken(found, input.tokenId));
   }
-  const { creatorPublicKey, creatorPublicKeyPem, creatorSignature, metadataHash } = order;
+  const { creatorPublicKey, creatorPublicKeyPem, creatorSignature, metadataHash } = input;
   const fields = { publicKey: creatorPublicKey, publicKeyPem: creatorPublicKeyPem };
-  const publicKey = readPublicKey(parts.provider, creatorAlgorithm, fields, "creator");
+  const publicKey = readPublicKey(deps.provider, creatorAlgorithm, fields, "creator");
   checkSignatureLength(creatorAlgorithm, creatorSignature, "creatorSignature");
   const hash = Buffer.from(metadataHash, "hex");
-  return (await parts.provider.verify(publicKey, hash, creatorSignature)) ? undefined : "SIGNATURE";
+  return (await deps.provider.verify(publicKey, hash, creatorSignature)) ? undefined : "SIGNATURE";
 }
 
-async function verifyToken(parts: NftParts, { token, isIntact }: StoredToken): Promise<Fault | undefined> {
-  const { provider } = parts;
+async function verifyToken(deps: NftDeps, { token, isIntact }: StoredToken): Promise<Fault | undefined> {
+  const { provider } = deps;
   if (hashMetadata(token.metadata) !== token.metadataHash) return "METADATA";
-  if (addressOf(token.creatorPublicKey) !== token.creatorAddress) return "CREATOR";
+  if (deriveAddress(token.creatorPublicKey) !== token.creatorAddress) return "CREATOR";
   const publicKey = importCreatorKey(provider, token.creatorPublicKey);
   if (publicKey === undefined) return "CREATOR";
   const isSigned = await provider.verify(
@@ -58,7 +58,7 @@ async function verifyToken(parts: NftParts, { token, isIntact }: StoredToken): P
     token.creatorSignature,
   );
   if (!isSigned) return "SIGNATURE";
-  if (!(await isHistoryWhole(parts, token))) return "HISTORY";
+  if (!(await isHistoryWhole(deps, token))) return "HISTORY";
   return isIntact ? undefined : "RECORD";
 }
 
@@ -73,7 +73,7 @@ function importCreatorKey(provider: CryptoProvider, raw: Uint8Array): PublicKey 
 }
 
 /** Follows the token from its creator to the owner that it had when it was read. */
-async function isHistoryWhole({ tokens }: NftParts, token: StoredToken["token"]): Promise<boolean> {
+async function isHistoryWhole({ tokens }: NftDeps, token: StoredToken["token"]): Promise<boolean> {
   let owner = token.creatorAddress;
   let index = 0;
   while (index < token.transferCount) {

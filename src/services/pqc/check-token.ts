@@ -16,7 +16,7 @@ export interface CheckTokenResult extends Partial<TokenClaims> {
 }
 
 /** What tokens are checked with. */
-export interface CheckTokenParts {
+export interface CheckTokenDeps {
   readonly provider: CryptoProvider;
   readonly issuer: Issuer;
   /** Who there must be; without it a token of any name is valid. */
@@ -29,7 +29,7 @@ export interface CheckTokenParts {
  * @throws KEY_INVALID, LENGTH_INVALID for a key or a signature that can be none
  */
 export async function checkToken(
-  { provider, issuer, users }: CheckTokenParts,
+  { provider, issuer, users }: CheckTokenDeps,
   input: CheckTokenInput,
 ): Promise<CheckTokenResult> {
   if (input.token === "") {

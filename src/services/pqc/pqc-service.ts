@@ -6,21 +6,21 @@ import type { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import type { Issuer } from "../../identity/issuer.ts";
 import type { LogIn } from "../../identity/log-in.ts";
-import { clientOf } from "../../protocol/call-values.ts";
+import { readClientAddress } from "../../protocol/call-values.ts";
 import { listAlgorithms } from "./algorithms.ts";
 import { exchangeKeys } from "./exchange-keys.ts";
 import { signOnce } from "./sign.ts";
 import { verify } from "./verify.ts";
 
 /** What the service needs. */
-export interface PqcServiceParts {
+export interface PqcServiceDeps {
   readonly provider: CryptoProvider;
   readonly issuer: Issuer;
   readonly logIn: LogIn;
 }
 
 /** Makes the implementation. */
-export function pqcService({ provider, issuer, logIn }: PqcServiceParts): ServiceImpl<typeof PqcService> {
+export function pqcService({ provider, issuer, logIn }: PqcServiceDeps): ServiceImpl<typeof PqcService> {
   return {
     signData: ({ data, algorithm }) => signOnce(provider, data, algorithm),
     verifySignature: async (req) => ({ valid: await verify(provider, req) }),
@@ -31,7 +31,13 @@ export function pqcService({ provider, issuer, logIn }: PqcServiceParts): Servic
     getAlgorithmInfo: ({ category }) => ({ algorithms: listAlgorithms(category) }),
     issueToken: async ({ username, password }, context) => {
       const { signal } = context;
-      const order = { username, password, clientAddress: clientOf(context), signal, header: { use: "grpc" } };
+      const order = {
+        username,
+        password,
+        clientAddress: readClientAddress(context),
+        signal,
+        header: { use: "grpc" },
+      };
       const { token, expiresAt } = await logIn(order);
       return { token, expiresAt: timestampFromDate(expiresAt) };
     },

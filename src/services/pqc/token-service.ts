@@ -7,12 +7,12 @@ import type { CryptoProvider } from "../../crypto/provider.ts";
 import type { Issuer } from "../../identity/issuer.ts";
 import type { LogIn } from "../../identity/log-in.ts";
 import type { UserStore } from "../../identity/users.ts";
-import { callerOf, clientOf } from "../../protocol/call-values.ts";
+import { readClientAddress, requireCaller } from "../../protocol/call-values.ts";
 import { listAlgorithms } from "./algorithms.ts";
 import { checkToken } from "./check-token.ts";
 
 /** What the service needs. */
-export interface TokenServiceParts {
+export interface TokenServiceDeps {
   readonly provider: CryptoProvider;
   readonly issuer: Issuer;
   readonly users?: UserStore | undefined;
@@ -20,8 +20,8 @@ export interface TokenServiceParts {
 }
 
 /** Makes the implementation. */
-export function tokenService(parts: TokenServiceParts): ServiceImpl<typeof TokenService> {
-  const { provider, issuer, logIn } = parts;
+export function tokenService(deps: TokenServiceDeps): ServiceImpl<typeof TokenService> {
+  const { provider, issuer, logIn } = deps;
   return {
     hello: () => ({ message: "Hello from the Quantum-Safe Playground" }),
     getHealth: async () => {
@@ -34,17 +34,17 @@ export function tokenService(parts: TokenServiceParts): ServiceImpl<typeof Token
     },
     issueToken: async ({ username, password }, context) => {
       const { signal } = context;
-      const order = { username, password, clientAddress: clientOf(context), signal };
+      const order = { username, password, clientAddress: readClientAddress(context), signal };
       const { token, expiresAt } = await logIn(order);
       return { token, expiresAt: timestampFromDate(expiresAt) };
     },
     verifyToken: async (req) => {
-      const { valid, reason, subject, expiresAt } = await checkToken(parts, req);
+      const { valid, reason, subject, expiresAt } = await checkToken(deps, req);
       return { valid, reason, subject, expiresAt: expiresAt && timestampFromDate(expiresAt) };
     },
     getJwks: async () => ({ keys: [...(await issuer.publicJwks())] }),
     getSecureData: (_req, context) => {
-      const { subject, issuedAt, expiresAt } = callerOf(context);
+      const { subject, issuedAt, expiresAt } = requireCaller(context);
       return {
         message: `Hello ${subject}, your token was signed with ML-DSA-65 and verified`,
         subject,

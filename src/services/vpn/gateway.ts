@@ -1,6 +1,6 @@
 /** The gateway: its own keys, and the sessions that it holds. */
 import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
-import { repeat } from "../../database/poll.ts";
+import { poll } from "../../database/poll.ts";
 import { openOrMakeKey } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import type { Session } from "./session.ts";
@@ -63,7 +63,7 @@ export async function openGateway(
     live.get(tunnelId)?.session.close();
     live.delete(tunnelId);
   };
-  const stopLooking = repeat(lookMs, async () => {
+  const stopLooking = poll(lookMs, async () => {
     if (live.size === 0) return;
     for (const tunnelId of await tunnels.findMissing([...live.keys()])) forget(tunnelId);
   });

@@ -1,14 +1,14 @@
 import { hash } from "node:crypto";
 import { equalBytes, wipe } from "../../crypto/bytes.ts";
 import { refuse } from "../../errors.ts";
-import type { Viewer } from "../../records/ownership.ts";
+import type { Principal } from "../../records/ownership.ts";
 import { withSealedKey } from "../../secrets/sealed-keys.ts";
 import { checkCiphertextLength } from "../fields.ts";
 import type { LiveTunnel } from "./gateway.ts";
-import { refuseTunnel, requireTunnel, type VpnParts } from "./register-peer.ts";
+import { refuseTunnel, requireTunnel, type VpnDeps } from "./register-peer.ts";
 import { Session } from "./session.ts";
 import { deriveSessionKeys, type KeyForm } from "./session-keys.ts";
-import { type GivenCiphertext, kemAlgorithm, maxCiphertexts, sealedKeyOf, type Tunnel } from "./store.ts";
+import { type GivenCiphertext, kemAlgorithm, maxCiphertexts, nameSealedKey, type Tunnel } from "./store.ts";
 
 /** The gateway's half of a new session key. */
 export interface Handshake {
@@ -25,10 +25,10 @@ export interface Handshake {
 }
 
 /** How a key is agreed on, and for whom. */
-export interface AgreementOrder {
+export interface AgreementInput {
   readonly isRekey: boolean;
   readonly keyForm: KeyForm;
-  readonly viewer: Viewer;
+  readonly principal: Principal;
 }
 
 /**
@@ -38,28 +38,28 @@ export interface AgreementOrder {
  * @throws TUNNEL_NOT_FOUND, LENGTH_INVALID, HANDSHAKE_REPLAYED, HANDSHAKE_LIMIT_REACHED, RECORD_DAMAGED
  */
 export async function agreeOnKey(
-  parts: VpnParts,
+  deps: VpnDeps,
   tunnelId: string,
   given: Uint8Array,
-  { isRekey, keyForm, viewer }: AgreementOrder,
+  { isRekey, keyForm, principal }: AgreementInput,
 ): Promise<Handshake> {
-  const { provider, gateway, tunnels } = parts;
-  const peer = await requireTunnel(parts, tunnelId, viewer);
+  const { provider, gateway, tunnels } = deps;
+  const peer = await requireTunnel(deps, tunnelId, principal);
   if (given.length > 0) {
     checkCiphertextLength(kemAlgorithm, given);
     // Only a look, which costs a replay no more than this; `requireFirstUse` decides.
     if (await tunnels.hasUsedCiphertext(given)) throw refuseReplay(tunnelId);
   }
   const { ciphertext, sharedSecret, sharedSecretMatch } =
-    given.length > 0 ? await takeCiphertext(parts, given) : await encapsulateTo(parts, peer);
-  const transcript = transcriptOf(tunnelId, ciphertext, peer);
+    given.length > 0 ? await takeCiphertext(deps, given) : await encapsulateTo(deps, peer);
+  const transcript = buildTranscript(tunnelId, ciphertext, peer);
   const session = new Session(deriveSessionKeys(sharedSecret, keyForm, transcript));
   try {
     const signature = await provider.sign(gateway.identityKey, new TextEncoder().encode(transcript));
     const keyConfirmation = session.confirm(transcript);
-    if (given.length > 0) await requireFirstUse(parts, { tunnelId, ciphertext: given, keyForm });
+    if (given.length > 0) await requireFirstUse(deps, { tunnelId, ciphertext: given, keyForm });
     const tunnel = gateway.establish(peer, session, isRekey);
-    await requireStillThere(parts, tunnelId, viewer);
+    await requireStillThere(deps, tunnelId, principal);
     return { ciphertext, transcript, signature, keyConfirmation, sharedSecretMatch, tunnel };
   } catch (error) {
     session.close();
@@ -73,7 +73,7 @@ export async function agreeOnKey(
  *
  * @throws HANDSHAKE_REPLAYED, HANDSHAKE_LIMIT_REACHED, TUNNEL_NOT_FOUND
  */
-async function requireFirstUse({ store, tunnels }: VpnParts, given: GivenCiphertext): Promise<void> {
+async function requireFirstUse({ store, tunnels }: VpnDeps, given: GivenCiphertext): Promise<void> {
   const { tunnelId } = given;
   const outcome = await store.write((transaction) => tunnels.useCiphertext(transaction, given));
   if (outcome === "TUNNEL_MISSING") throw refuseTunnel(tunnelId);
@@ -95,11 +95,11 @@ function refuseReplay(tunnelId: string): Error {
 }
 
 /** A tunnel that was disconnected while the key was agreed on must not come back. @throws TUNNEL_NOT_FOUND */
-async function requireStillThere(parts: VpnParts, tunnelId: string, viewer: Viewer): Promise<void> {
+async function requireStillThere(deps: VpnDeps, tunnelId: string, principal: Principal): Promise<void> {
   try {
-    await requireTunnel(parts, tunnelId, viewer);
+    await requireTunnel(deps, tunnelId, principal);
   } catch (error) {
-    parts.gateway.forget(tunnelId);
+    deps.gateway.forget(tunnelId);
     throw error;
   }
 }
@@ -110,20 +110,17 @@ interface AgreedSecret {
   readonly sharedSecretMatch: boolean | undefined;
 }
 
-async function takeCiphertext(
-  { provider, gateway }: VpnParts,
-  ciphertext: Uint8Array,
-): Promise<AgreedSecret> {
+async function takeCiphertext({ provider, gateway }: VpnDeps, ciphertext: Uint8Array): Promise<AgreedSecret> {
   // FIPS 203, section 6.3: of a ciphertext for another key this makes another secret; keyConfirmation tells.
   const sharedSecret = await provider.decapsulate(gateway.kemKey, ciphertext);
   return { ciphertext, sharedSecret, sharedSecretMatch: undefined };
 }
 
-async function encapsulateTo({ provider, store }: VpnParts, peer: Tunnel): Promise<AgreedSecret> {
+async function encapsulateTo({ provider, store }: VpnDeps, peer: Tunnel): Promise<AgreedSecret> {
   const publicKey = provider.importPublicKey(kemAlgorithm, { raw: peer.publicKey });
   const { ciphertext, sharedSecret } = await provider.encapsulate(publicKey);
-  if (!peer.isKept) return { ciphertext, sharedSecret, sharedSecretMatch: undefined };
-  const peersSecret = await withSealedKey(store, provider, sealedKeyOf(peer), (secretKey) =>
+  if (!peer.isServerHeld) return { ciphertext, sharedSecret, sharedSecretMatch: undefined };
+  const peersSecret = await withSealedKey(store, provider, nameSealedKey(peer), (secretKey) =>
     provider.decapsulate(secretKey, ciphertext),
   );
   const sharedSecretMatch = equalBytes(sharedSecret, peersSecret);
@@ -132,7 +129,7 @@ async function encapsulateTo({ provider, store }: VpnParts, peer: Tunnel): Promi
 }
 
 /** What the gateway signs: tunnelId:base64(ciphertext):hex(SHA-256(peer public key)). */
-export function transcriptOf(
+export function buildTranscript(
   tunnelId: string,
   ciphertext: Uint8Array,
   { publicKey }: Pick<Tunnel, "publicKey">,

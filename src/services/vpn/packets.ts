@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { refuse } from "../../errors.ts";
-import { seenBy, type Viewer } from "../../records/ownership.ts";
+import { type Principal, seenBy } from "../../records/ownership.ts";
 import type { LiveTunnel } from "./gateway.ts";
-import { requireTunnel, type VpnParts } from "./register-peer.ts";
+import { requireTunnel, type VpnDeps } from "./register-peer.ts";
 import type { PacketFault, PacketOutcome } from "./session.ts";
 
 /** What a packet is to carry: data, or so many random bytes. */
-export interface SendOrder {
+export interface SendInput {
   readonly tunnelId: string;
   readonly data: Uint8Array;
   readonly size: number;
@@ -20,11 +20,12 @@ export interface SentPacket {
 
 /** Seals data for a peer. @throws TUNNEL_NOT_FOUND, SESSION_MISSING, REKEY_NEEDED */
 export async function sendPacket(
-  parts: VpnParts,
-  { tunnelId, data, size }: SendOrder,
-  viewer: Viewer,
+  deps: VpnDeps,
+  { tunnelId, data, size }: SendInput,
+  principal: Principal,
 ): Promise<SentPacket> {
-  const tunnel = findLive(parts, tunnelId, viewer) ?? (await refuseWithoutSession(parts, tunnelId, viewer));
+  const tunnel =
+    findLive(deps, tunnelId, principal) ?? (await refuseWithoutSession(deps, tunnelId, principal));
   const plaintext = data.length > 0 ? data : randomBytes(size);
   const packet = take(tunnelId, tunnel.session.seal(plaintext));
   count(tunnel, plaintext.length);
@@ -37,28 +38,33 @@ export async function sendPacket(
  * @throws TUNNEL_NOT_FOUND, SESSION_MISSING, PACKET_INVALID, PACKET_REFLECTED, PACKET_REPLAYED, REKEY_NEEDED
  */
 export async function receivePacket(
-  parts: VpnParts,
+  deps: VpnDeps,
   { tunnelId, packet }: { readonly tunnelId: string; readonly packet: Uint8Array },
-  viewer: Viewer,
+  principal: Principal,
 ): Promise<Uint8Array> {
-  const tunnel = findLive(parts, tunnelId, viewer) ?? (await refuseWithoutSession(parts, tunnelId, viewer));
+  const tunnel =
+    findLive(deps, tunnelId, principal) ?? (await refuseWithoutSession(deps, tunnelId, principal));
   const data = take(tunnelId, tunnel.session.open(packet));
   count(tunnel, data.length);
   return data;
 }
 
-/** The session that this server has with a tunnel of the viewer's. */
-export function findLive({ gateway }: VpnParts, tunnelId: string, viewer: Viewer): LiveTunnel | undefined {
-  return seenBy(viewer, gateway.live.get(tunnelId));
+/** The session that this server has with a tunnel of the principal's. */
+export function findLive(
+  { gateway }: VpnDeps,
+  tunnelId: string,
+  principal: Principal,
+): LiveTunnel | undefined {
+  return seenBy(principal, gateway.live.get(tunnelId));
 }
 
 /** Tells a tunnel without a session from one that is not there. */
 export async function refuseWithoutSession(
-  parts: VpnParts,
+  deps: VpnDeps,
   tunnelId: string,
-  viewer: Viewer,
+  principal: Principal,
 ): Promise<never> {
-  await requireTunnel(parts, tunnelId, viewer);
+  await requireTunnel(deps, tunnelId, principal);
   throw refuse("SESSION_MISSING", `tunnel ${tunnelId} has no session with this server; make a handshake`, {
     tunnelId,
   });

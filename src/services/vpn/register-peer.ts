@@ -3,16 +3,16 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { RegisterPeerResponseSchema } from "#gen/vpn/vpn_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
-import { messageCodec, type OnceCall } from "../../records/idempotency.ts";
-import type { Viewer } from "../../records/ownership.ts";
+import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
+import type { Principal } from "../../records/ownership.ts";
 import { lendNewSecret } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import { type PublicKeyFields, readPublicKey } from "../fields.ts";
 import type { Gateway } from "./gateway.ts";
-import { addressOf, kemAlgorithm, type Tunnel, tunnelQuota, type VpnStore } from "./store.ts";
+import { formatAddress, kemAlgorithm, type Tunnel, tunnelQuota, type VpnStore } from "./store.ts";
 
 /** What the verbs of the service need. */
-export interface VpnParts {
+export interface VpnDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;
   readonly tunnels: VpnStore;
@@ -21,10 +21,10 @@ export interface VpnParts {
 }
 
 /** A peer to be registered. */
-export interface RegisterPeerOrder extends PublicKeyFields {
+export interface RegisterPeerInput extends PublicKeyFields {
   readonly peerName: string;
   readonly owner: string;
-  readonly once: OnceCall | undefined;
+  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 type Answer = MessageInitShape<typeof RegisterPeerResponseSchema>;
@@ -34,12 +34,12 @@ type Answer = MessageInitShape<typeof RegisterPeerResponseSchema>;
  *
  * @throws KEY_INVALID, ADDRESS_POOL_EMPTY, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
-export function registerPeer(parts: VpnParts, order: RegisterPeerOrder): Promise<Answer> {
-  const { provider, store, tunnels, now } = parts;
-  const { peerName, owner, once } = order;
-  const isOwn = order.publicKey.length > 0 || order.publicKeyPem !== "";
-  const own = isOwn ? readPublicKey(provider, kemAlgorithm, order) : undefined;
-  return store.once(once, messageCodec(RegisterPeerResponseSchema), async (write) => {
+export function registerPeer(deps: VpnDeps, input: RegisterPeerInput): Promise<Answer> {
+  const { provider, store, tunnels, now } = deps;
+  const { peerName, owner, idempotentCall } = input;
+  const isOwn = input.publicKey.length > 0 || input.publicKeyPem !== "";
+  const own = isOwn ? readPublicKey(provider, kemAlgorithm, input) : undefined;
+  return store.once(idempotentCall, messageCodec(RegisterPeerResponseSchema), async (write) => {
     await store.requireRoom(tunnelQuota, owner);
     const pair = own ? undefined : await provider.generateKeyPair(kemAlgorithm);
     const publicKey = own ?? pair?.publicKey;
@@ -55,14 +55,14 @@ export function registerPeer(parts: VpnParts, order: RegisterPeerOrder): Promise
           peerName,
           addressNumber,
           publicKey: publicKey.exportRaw(),
-          isKept: pair !== undefined,
+          isServerHeld: pair !== undefined,
           owner,
           createdAt: now(),
         };
         await tunnels.insert(transaction, tunnel, secret);
         return {
           tunnelId: tunnel.tunnelId,
-          assignedIp: addressOf(tunnel),
+          assignedIp: formatAddress(tunnel),
           publicKey: tunnel.publicKey,
           publicKeyPem: publicKey.toPem(),
           ...(privateKey && { privateKey }),
@@ -74,13 +74,13 @@ export function registerPeer(parts: VpnParts, order: RegisterPeerOrder): Promise
   });
 }
 
-/** @throws TUNNEL_NOT_FOUND, also for a tunnel that is none of the viewer's */
+/** @throws TUNNEL_NOT_FOUND, also for a tunnel that is none of the principal's */
 export async function requireTunnel(
-  { tunnels }: Pick<VpnParts, "tunnels">,
+  { tunnels }: Pick<VpnDeps, "tunnels">,
   tunnelId: string,
-  viewer: Viewer,
+  principal: Principal,
 ): Promise<Tunnel> {
-  const tunnel = await tunnels.find(tunnelId, viewer);
+  const tunnel = await tunnels.find(tunnelId, principal);
   if (tunnel !== undefined) return tunnel;
   throw refuseTunnel(tunnelId);
 }

@@ -8,25 +8,25 @@ import type {
   TunnelResponseSchema,
   VpnService,
 } from "#gen/vpn/vpn_service_pb.ts";
-import { codeNameOf, reasonOf } from "../../errors.ts";
-import { onceOf, viewerOf } from "../../identity/principal.ts";
-import { listSeenBy, type Viewer } from "../../records/ownership.ts";
+import { findReason, nameCode } from "../../errors.ts";
+import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
+import { listSeenBy, type Principal } from "../../records/ownership.ts";
 import type { Marked } from "../../records/tag.ts";
-import { checkSignatureLength, damageOf, readPage, readPublicKey } from "../fields.ts";
+import { checkSignatureLength, packDamage, readPage, readPublicKey } from "../fields.ts";
 import type { Gateway } from "./gateway.ts";
 import { agreeOnKey, type Handshake } from "./handshake.ts";
 import { findLive, receivePacket, refuseWithoutSession, type SentPacket, sendPacket } from "./packets.ts";
-import { refuseTunnel, registerPeer, type VpnParts } from "./register-peer.ts";
+import { refuseTunnel, registerPeer, type VpnDeps } from "./register-peer.ts";
 import { packetOverhead } from "./session.ts";
 import { readKeyForm } from "./session-keys.ts";
-import { addressOf, identityAlgorithm, kemAlgorithm, type Tunnel, tunnelList } from "./store.ts";
+import { formatAddress, identityAlgorithm, kemAlgorithm, type Tunnel, tunnelList } from "./store.ts";
 
 /** What the service needs. */
-export interface VpnServiceParts extends VpnParts {}
+export interface VpnServiceDeps extends VpnDeps {}
 
 /** Makes the implementation. */
-export function vpnService(parts: VpnServiceParts): ServiceImpl<typeof VpnService> {
-  const { provider, store, tunnels, gateway } = parts;
+export function vpnService(deps: VpnServiceDeps): ServiceImpl<typeof VpnService> {
+  const { provider, store, tunnels, gateway } = deps;
   const { publicKey: kemKey } = gateway.kemKey;
   const { publicKey: identityKey } = gateway.identityKey;
   return {
@@ -40,10 +40,14 @@ export function vpnService(parts: VpnServiceParts): ServiceImpl<typeof VpnServic
       identityAlgorithm,
     }),
     registerPeer: (req, context) =>
-      registerPeer(parts, { ...req, owner: viewerOf(context).userId, once: onceOf(context) }),
+      registerPeer(deps, {
+        ...req,
+        owner: readPrincipal(context).userId,
+        idempotentCall: readIdempotentCall(context),
+      }),
     handshake: async ({ tunnelId, ciphertext, keyForm }, context) => {
-      const order = { isRekey: false, keyForm: readKeyForm(keyForm), viewer: viewerOf(context) };
-      const agreed = await agreeOnKey(parts, tunnelId, ciphertext, order);
+      const order = { isRekey: false, keyForm: readKeyForm(keyForm), principal: readPrincipal(context) };
+      const agreed = await agreeOnKey(deps, tunnelId, ciphertext, order);
       return {
         ...packAgreement(agreed),
         gatewayIdentityPublicKey: identityKey.exportRaw(),
@@ -59,28 +63,28 @@ export function vpnService(parts: VpnServiceParts): ServiceImpl<typeof VpnServic
       checkSignatureLength(identityAlgorithm, signature);
       return { valid: await provider.verify(key, new TextEncoder().encode(transcript), signature) };
     },
-    sendPacket: async (req, context) => packSent(await sendPacket(parts, req, viewerOf(context))),
-    receivePacket: async (req, context) => ({ data: await receivePacket(parts, req, viewerOf(context)) }),
+    sendPacket: async (req, context) => packSent(await sendPacket(deps, req, readPrincipal(context))),
+    receivePacket: async (req, context) => ({ data: await receivePacket(deps, req, readPrincipal(context)) }),
     rekey: async ({ tunnelId, ciphertext }, context) => {
-      const viewer = viewerOf(context);
+      const principal = readPrincipal(context);
       const { session } =
-        findLive(parts, tunnelId, viewer) ?? (await refuseWithoutSession(parts, tunnelId, viewer));
-      const order = { isRekey: true, keyForm: session.keyForm, viewer };
-      const agreed = await agreeOnKey(parts, tunnelId, ciphertext, order);
+        findLive(deps, tunnelId, principal) ?? (await refuseWithoutSession(deps, tunnelId, principal));
+      const order = { isRekey: true, keyForm: session.keyForm, principal };
+      const agreed = await agreeOnKey(deps, tunnelId, ciphertext, order);
       return { ...packAgreement(agreed), rekeyCount: agreed.tunnel.rekeyCount };
     },
     disconnect: async ({ tunnelId }, context) => {
-      const viewer = viewerOf(context);
-      const isRemoved = await store.write((transaction) => tunnels.remove(transaction, tunnelId, viewer));
+      const principal = readPrincipal(context);
+      const isRemoved = await store.write((transaction) => tunnels.remove(transaction, tunnelId, principal));
       if (!isRemoved) throw refuseTunnel(tunnelId);
       gateway.forget(tunnelId);
       return { tunnelId, tunnelStatus: "REMOVED" };
     },
     listTunnels: async (fields, context) => {
-      const viewer = viewerOf(context);
-      const page = readPage(fields, listSeenBy(viewer, tunnelList));
-      const { rows, nextPageToken } = await tunnels.list(page, viewer);
-      const totalSize = await tunnels.count(viewer);
+      const principal = readPrincipal(context);
+      const page = readPage(fields, listSeenBy(principal, tunnelList));
+      const { rows, nextPageToken } = await tunnels.list(page, principal);
+      const totalSize = await tunnels.count(principal);
       return { tunnels: rows.map((tunnel) => packTunnel(gateway, tunnel)), nextPageToken, totalSize };
     },
     getHealth: async () => {
@@ -91,8 +95,8 @@ export function vpnService(parts: VpnServiceParts): ServiceImpl<typeof VpnServic
         : { serviceStatus: "UP", activePeerCount, sessionCount };
     },
     async *tunnel(requests, context) {
-      const viewer = viewerOf(context);
-      for await (const request of requests) yield { result: await answerPacket(parts, request, viewer) };
+      const principal = readPrincipal(context);
+      for await (const request of requests) yield { result: await answerPacket(deps, request, principal) };
     },
   };
 }
@@ -101,25 +105,25 @@ type TunnelResult = NonNullable<MessageInitShape<typeof TunnelResponseSchema>["r
 
 /** What is wrong with one packet is its answer; the stream goes on. */
 async function answerPacket(
-  parts: VpnParts,
+  deps: VpnDeps,
   { packet }: TunnelRequest,
-  viewer: Viewer,
+  principal: Principal,
 ): Promise<TunnelResult> {
   try {
     if (packet.case === "send")
       return {
         case: "sent",
-        value: { status: "success", ...packSent(await sendPacket(parts, packet.value, viewer)) },
+        value: { status: "success", ...packSent(await sendPacket(deps, packet.value, principal)) },
       };
     if (packet.case === "receive")
       return {
         case: "received",
-        value: { status: "success", data: await receivePacket(parts, packet.value, viewer) },
+        value: { status: "success", data: await receivePacket(deps, packet.value, principal) },
       };
   } catch (error) {
-    const reason = error instanceof ConnectError ? reasonOf(error) : undefined;
+    const reason = error instanceof ConnectError ? findReason(error) : undefined;
     if (!(error instanceof ConnectError) || reason === undefined) throw error;
-    return { case: "error", value: { code: codeNameOf(error), reason, message: error.rawMessage } };
+    return { case: "error", value: { code: nameCode(error), reason, message: error.rawMessage } };
   }
   throw new Error("the proto's rules see to it that each request has a packet");
 }
@@ -145,11 +149,11 @@ function packTunnel({ live }: Gateway, tunnel: Marked<Tunnel>) {
   return {
     tunnelId: tunnel.tunnelId,
     peerName: tunnel.peerName,
-    assignedIp: addressOf(tunnel),
+    assignedIp: formatAddress(tunnel),
     sessionStatus: live.has(tunnel.tunnelId) ? "ESTABLISHED" : "REGISTERED",
     packetCount,
     byteCount,
     rekeyCount,
-    ...damageOf(tunnel),
+    ...packDamage(tunnel),
   };
 }

@@ -4,7 +4,13 @@ import { sql } from "kysely";
 import { readTime } from "../../database/row-values.ts";
 import type { VpnTunnelsTable } from "../../database/schema.ts";
 import { changeCounts, readCount, resetCounts } from "../../records/list-counts.ts";
-import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../records/ownership.ts";
+import {
+  countedLists,
+  listSeenBy,
+  type Principal,
+  seenBy,
+  systemPrincipal,
+} from "../../records/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../records/pages.ts";
 import { nextPosition } from "../../records/positions.ts";
 import { type Quota, recordQuota } from "../../records/quota.ts";
@@ -26,7 +32,7 @@ export interface Tunnel {
   /** Raw ML-KEM-1024. */
   readonly publicKey: Uint8Array;
   /** Whether the gateway made the peer's pair, and keeps its secret key. */
-  readonly isKept: boolean;
+  readonly isServerHeld: boolean;
   /** Who registered it. */
   readonly owner: string;
   readonly createdAt: Date;
@@ -39,7 +45,7 @@ export const tunnelList = "vpn_tunnels";
 export const tunnelQuota: Quota = { list: tunnelList, noun: "tunnels", kind: "tunnels" };
 
 /** Names the sealed secret key of a peer whose pair the gateway made. */
-export function sealedKeyOf({ tunnelId, publicKey }: Tunnel): SealedKey {
+export function nameSealedKey({ tunnelId, publicKey }: Tunnel): SealedKey {
   const identity = `vpn_tunnels/${tunnelId}/secret-key`;
   return { record: `tunnel ${tunnelId}`, identity, algorithm: kemAlgorithm, publicKey };
 }
@@ -65,23 +71,23 @@ export interface GivenCiphertext {
 export type CiphertextUse = "FIRST_USE" | "USED_BEFORE" | "LIMIT_REACHED" | "TUNNEL_MISSING";
 
 /** An address in 10.8.0.0/16. */
-export function addressOf({ addressNumber }: Tunnel): string {
+export function formatAddress({ addressNumber }: Tunnel): string {
   return `10.8.${addressNumber >> 8}.${addressNumber & 0xff}`;
 }
 
 /** The tunnels of the gateway; what was changed behind our back throws RecordDamaged. */
 export interface VpnStore {
-  find(tunnelId: string, viewer: Viewer): Promise<Tunnel | undefined>;
+  find(tunnelId: string, principal: Principal): Promise<Tunnel | undefined>;
   /** Tells which of these tunnels are there no more. */
   findMissing(tunnelIds: readonly string[]): Promise<string[]>;
-  list(request: PageRequest, viewer: Viewer): Promise<Page<Marked<Tunnel>>>;
-  count(viewer?: Viewer): Promise<number>;
+  list(request: PageRequest, principal: Principal): Promise<Page<Marked<Tunnel>>>;
+  count(principal?: Principal): Promise<number>;
   /** Finds an address that nobody has, within a transaction. @returns undefined if there is none */
   findFreeAddress(transaction: WriteTransaction): Promise<number | undefined>;
   /** Keeps a tunnel, within a transaction. @param secret of a pair that the gateway made */
   insert(transaction: WriteTransaction, tunnel: Tunnel, secret: Uint8Array | undefined): Promise<void>;
   /** Lets go of a tunnel and its address, within a transaction. @returns false if there is none */
-  remove(transaction: WriteTransaction, tunnelId: string, viewer: Viewer): Promise<boolean>;
+  remove(transaction: WriteTransaction, tunnelId: string, principal: Principal): Promise<boolean>;
   /** Tells whether any tunnel used a ciphertext. */
   hasUsedCiphertext(ciphertext: Uint8Array): Promise<boolean>;
   /**
@@ -94,15 +100,15 @@ export interface VpnStore {
 /** Makes the store of the service on the store of all. */
 export function createVpnStore(store: Store): VpnStore {
   return {
-    async find(tunnelId, viewer) {
+    async find(tunnelId, principal) {
       const row = await store.reader
         .selectFrom("vpn_tunnels")
         .selectAll()
         .where("tunnel_id", "=", tunnelId)
         .executeTakeFirst();
       const tunnel = row && toTunnel(row);
-      if (tunnel) store.requireTagged(`tunnel ${tunnelId}`, fieldsOf(tunnel), row.record_tag);
-      return seenBy(viewer, tunnel);
+      if (tunnel) store.requireTagged(`tunnel ${tunnelId}`, listTaggedFields(tunnel), row.record_tag);
+      return seenBy(principal, tunnel);
     },
     async findMissing(tunnelIds) {
       const found = new Set<string>();
@@ -117,21 +123,21 @@ export function createVpnStore(store: Store): VpnStore {
       }
       return tunnelIds.filter((tunnelId) => !found.has(tunnelId));
     },
-    async list(request, viewer) {
+    async list(request, principal) {
       let query = store.reader.selectFrom("vpn_tunnels").selectAll().where("position", ">", request.after);
-      if (viewer.owner !== undefined) query = query.where("owner", "=", viewer.owner);
+      if (principal.owner !== undefined) query = query.where("owner", "=", principal.owner);
       const rows = await query
         .orderBy("position")
         .limit(request.limit + 1)
         .execute();
-      const page = cutPage(rows, request, listSeenBy(viewer, tunnelList), ({ position }) => position);
+      const page = cutPage(rows, request, listSeenBy(principal, tunnelList), ({ position }) => position);
       const pack = (row: VpnTunnelsTable): Marked<Tunnel> => {
         const tunnel = toTunnel(row);
-        return { ...tunnel, isIntact: store.isTagged(fieldsOf(tunnel), row.record_tag) };
+        return { ...tunnel, isIntact: store.isTagged(listTaggedFields(tunnel), row.record_tag) };
       };
       return { ...page, rows: page.rows.map(pack) };
     },
-    count: (viewer = everybody) => readCount(store.reader, listSeenBy(viewer, tunnelList)),
+    count: (principal = systemPrincipal) => readCount(store.reader, listSeenBy(principal, tunnelList)),
     async findFreeAddress({ db }) {
       // The address after one that is taken, or the first: the lowest of these that nobody has.
       const { rows } = await sql<{ free: number | null }>`
@@ -154,26 +160,26 @@ export function createVpnStore(store: Store): VpnStore {
           peer_name: tunnel.peerName,
           address_number: tunnel.addressNumber,
           public_key: tunnel.publicKey,
-          is_kept: tunnel.isKept ? 1 : 0,
+          is_kept: tunnel.isServerHeld ? 1 : 0,
           owner: tunnel.owner,
           created_at_ms: tunnel.createdAt.getTime(),
-          record_tag: store.tagRecord(fieldsOf(tunnel)),
+          record_tag: store.tagRecord(listTaggedFields(tunnel)),
         })
         .execute();
       await changeCounts(db, countedLists([tunnelList], tunnel), 1);
-      if (secret !== undefined) await putSecret(sealedKeyOf(tunnel).identity, secret);
+      if (secret !== undefined) await putSecret(nameSealedKey(tunnel).identity, secret);
     },
-    async remove({ db, eraseSecret }, tunnelId, viewer) {
+    async remove({ db, eraseSecret }, tunnelId, principal) {
       const row = await db
         .selectFrom("vpn_tunnels")
         .selectAll()
         .where("tunnel_id", "=", tunnelId)
         .executeTakeFirst();
-      const tunnel = seenBy(viewer, row && toTunnel(row));
+      const tunnel = seenBy(principal, row && toTunnel(row));
       if (row === undefined || tunnel === undefined) return false;
       await db.deleteFrom("vpn_tunnels").where("tunnel_id", "=", tunnelId).execute();
       // One that somebody changed can still be got rid of.
-      if (store.isTagged(fieldsOf(tunnel), row.record_tag))
+      if (store.isTagged(listTaggedFields(tunnel), row.record_tag))
         await changeCounts(db, countedLists([tunnelList], tunnel), -1);
       else await recount(db);
       await eraseSecret(`vpn_tunnels/${tunnelId}/secret-key`);
@@ -187,7 +193,7 @@ export function createVpnStore(store: Store): VpnStore {
         await changeCounts(db, [listSeenBy(tunnel, ciphertextQuota.list)], -Number(numDeletedRows));
       return true;
     },
-    hasUsedCiphertext: (ciphertext) => isUsed(store.reader, hashOf(ciphertext)),
+    hasUsedCiphertext: (ciphertext) => isUsed(store.reader, hashCiphertext(ciphertext)),
     async useCiphertext({ db, requireRoom }, { tunnelId, ciphertext, keyForm }) {
       const tunnel = await db
         .selectFrom("vpn_tunnels")
@@ -195,7 +201,7 @@ export function createVpnStore(store: Store): VpnStore {
         .where("tunnel_id", "=", tunnelId)
         .executeTakeFirst();
       if (tunnel === undefined) return "TUNNEL_MISSING";
-      const ciphertextHash = hashOf(ciphertext);
+      const ciphertextHash = hashCiphertext(ciphertext);
       if (await isUsed(db, ciphertextHash)) return "USED_BEFORE";
       await requireRoom(ciphertextQuota, tunnel.owner);
       const { used } = await db
@@ -214,7 +220,7 @@ export function createVpnStore(store: Store): VpnStore {
   };
 }
 
-function hashOf(ciphertext: Uint8Array): string {
+function hashCiphertext(ciphertext: Uint8Array): string {
   return hash("sha256", ciphertext, "hex");
 }
 
@@ -248,15 +254,15 @@ async function recount(db: WriteTransaction["db"]): Promise<void> {
 const lookedUpAtOnce = 1000;
 
 /** All that a tunnel's tag binds; in this order for the life of a store. */
-function fieldsOf(tunnel: Tunnel): (string | number | Uint8Array)[] {
-  const { tunnelId, peerName, addressNumber, publicKey, isKept, owner, createdAt } = tunnel;
+function listTaggedFields(tunnel: Tunnel): (string | number | Uint8Array)[] {
+  const { tunnelId, peerName, addressNumber, publicKey, isServerHeld, owner, createdAt } = tunnel;
   return [
     "vpn_tunnels",
     tunnelId,
     peerName,
     addressNumber,
     publicKey,
-    isKept ? 1 : 0,
+    isServerHeld ? 1 : 0,
     owner,
     createdAt.getTime(),
   ];
@@ -268,7 +274,7 @@ function toTunnel(row: VpnTunnelsTable): Tunnel {
     peerName: row.peer_name,
     addressNumber: row.address_number,
     publicKey: row.public_key,
-    isKept: row.is_kept === 1,
+    isServerHeld: row.is_kept === 1,
     owner: row.owner,
     createdAt: readTime(row.created_at_ms),
   };

@@ -2,15 +2,15 @@ import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { CreateWalletResponseSchema } from "#gen/wallet/wallet_service_pb.ts";
-import { addressOf } from "../../crypto/address.ts";
+import { deriveAddress } from "../../crypto/address.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { messageCodec, type OnceCall } from "../../records/idempotency.ts";
+import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
 import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import { type Wallet, type WalletStore, walletAlgorithm, walletQuota } from "./store.ts";
 
 /** What making wallets needs. */
-export interface CreateParts {
+export interface CreateDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;
   readonly wallets: WalletStore;
@@ -18,10 +18,10 @@ export interface CreateParts {
 }
 
 /** What a wallet is to be like. */
-export interface CreateOrder {
+export interface CreateInput {
   readonly label: string;
   readonly owner: string;
-  readonly once: OnceCall | undefined;
+  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 /**
@@ -30,17 +30,17 @@ export interface CreateOrder {
  * @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
 export function createWallet(
-  { provider, store, wallets, now }: CreateParts,
-  { label, owner, once }: CreateOrder,
+  { provider, store, wallets, now }: CreateDeps,
+  { label, owner, idempotentCall }: CreateInput,
 ): Promise<MessageInitShape<typeof CreateWalletResponseSchema>> {
-  return store.once(once, messageCodec(CreateWalletResponseSchema), async (write) => {
+  return store.once(idempotentCall, messageCodec(CreateWalletResponseSchema), async (write) => {
     await store.requireRoom(walletQuota, owner);
     const { publicKey: key, secretKey } = await provider.generateKeyPair(walletAlgorithm);
     const publicKey = key.exportRaw();
     const wallet: Wallet = {
       walletId: `wallet-${randomUUID()}`,
       label,
-      address: addressOf(publicKey),
+      address: deriveAddress(publicKey),
       publicKey,
       owner,
       createdAt: now(),

@@ -4,20 +4,20 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { WalletSchema, WalletService } from "#gen/wallet/wallet_service_pb.ts";
-import { addressOf } from "../../crypto/address.ts";
+import { deriveAddress } from "../../crypto/address.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { onceOf, viewerOf } from "../../identity/principal.ts";
+import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import { listSeenBy } from "../../records/ownership.ts";
 import type { Marked } from "../../records/tag.ts";
 import type { Store } from "../../store/store.ts";
-import { checkSignatureLength, damageOf, readPage, readPublicKey } from "../fields.ts";
+import { checkSignatureLength, packDamage, readPage, readPublicKey } from "../fields.ts";
 import { createWallet } from "./create.ts";
 import { signTransaction } from "./sign.ts";
 import { type Wallet, type WalletStore, walletAlgorithm, walletList } from "./store.ts";
 
 /** What the service needs. */
-export interface WalletServiceParts {
+export interface WalletServiceDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;
   readonly wallets: WalletStore;
@@ -25,13 +25,17 @@ export interface WalletServiceParts {
 }
 
 /** Makes the implementation. */
-export function walletService(parts: WalletServiceParts): ServiceImpl<typeof WalletService> {
-  const { provider, store, wallets } = parts;
+export function walletService(deps: WalletServiceDeps): ServiceImpl<typeof WalletService> {
+  const { provider, store, wallets } = deps;
   return {
     createWallet: ({ label }, context) =>
-      createWallet(parts, { label, owner: viewerOf(context).userId, once: onceOf(context) }),
+      createWallet(deps, {
+        label,
+        owner: readPrincipal(context).userId,
+        idempotentCall: readIdempotentCall(context),
+      }),
     signTransaction: async ({ walletId, data }, context) => {
-      const { wallet, signature } = await signTransaction(parts, walletId, data, viewerOf(context));
+      const { wallet, signature } = await signTransaction(deps, walletId, data, readPrincipal(context));
       const { publicKey, address } = wallet;
       return { signature, publicKey, address, publicKeyPem: encodePublicKeyPem(walletAlgorithm, publicKey) };
     },
@@ -39,15 +43,15 @@ export function walletService(parts: WalletServiceParts): ServiceImpl<typeof Wal
       const publicKey = readPublicKey(provider, walletAlgorithm, fields);
       checkSignatureLength(walletAlgorithm, signature);
       const valid = await provider.verify(publicKey, data, signature);
-      return { valid, address: addressOf(publicKey.exportRaw()) };
+      return { valid, address: deriveAddress(publicKey.exportRaw()) };
     },
     listWallets: async (fields, context) => {
-      const viewer = viewerOf(context);
+      const principal = readPrincipal(context);
       const { rows, nextPageToken } = await wallets.list(
-        readPage(fields, listSeenBy(viewer, walletList)),
-        viewer,
+        readPage(fields, listSeenBy(principal, walletList)),
+        principal,
       );
-      return { wallets: rows.map(pack), nextPageToken, totalSize: await wallets.count(viewer) };
+      return { wallets: rows.map(pack), nextPageToken, totalSize: await wallets.count(principal) };
     },
     getHealth: async () => {
       const walletCount = await store.ifReachable(() => wallets.count());
@@ -71,6 +75,6 @@ function pack({
     label,
     algorithm: walletAlgorithm,
     createdAt: timestampFromDate(createdAt),
-    ...damageOf({ isIntact }),
+    ...packDamage({ isIntact }),
   };
 }

@@ -1,9 +1,9 @@
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
-import type { Viewer } from "../../records/ownership.ts";
+import type { Principal } from "../../records/ownership.ts";
 import { withSealedKey } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
-import { sealedKeyOf, type Wallet, type WalletStore } from "./store.ts";
+import { nameSealedKey, type Wallet, type WalletStore } from "./store.ts";
 
 /**
  * Signs a transaction with a wallet's key (FIPS 204, section 5.2, pure, empty context).
@@ -14,12 +14,12 @@ export async function signTransaction(
   { provider, store, wallets }: { provider: CryptoProvider; store: Store; wallets: WalletStore },
   walletId: string,
   data: Uint8Array,
-  viewer: Viewer,
+  principal: Principal,
 ): Promise<{ wallet: Wallet; signature: Uint8Array }> {
-  const wallet = await wallets.find(walletId, viewer);
+  const wallet = await wallets.find(walletId, principal);
   if (wallet === undefined)
     throw refuse("WALLET_NOT_FOUND", `wallet ${walletId} does not exist`, { walletId });
-  const signature = await withSealedKey(store, provider, sealedKeyOf(wallet), (secretKey) =>
+  const signature = await withSealedKey(store, provider, nameSealedKey(wallet), (secretKey) =>
     provider.sign(secretKey, data),
   );
   return { wallet, signature };

@@ -3,7 +3,13 @@
 import { readTime } from "../../database/row-values.ts";
 import type { WalletsTable } from "../../database/schema.ts";
 import { changeCounts, readCount } from "../../records/list-counts.ts";
-import { countedLists, everybody, listSeenBy, seenBy, type Viewer } from "../../records/ownership.ts";
+import {
+  countedLists,
+  listSeenBy,
+  type Principal,
+  seenBy,
+  systemPrincipal,
+} from "../../records/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../records/pages.ts";
 import { nextPosition } from "../../records/positions.ts";
 import { recordQuota } from "../../records/quota.ts";
@@ -35,15 +41,15 @@ export const walletQuota = recordQuota(walletList, "wallets");
 /** The wallets of the service. */
 export interface WalletStore {
   /** @throws RecordDamaged */
-  find(walletId: string, viewer: Viewer): Promise<Wallet | undefined>;
-  list(request: PageRequest, viewer: Viewer): Promise<Page<Marked<Wallet>>>;
-  count(viewer?: Viewer): Promise<number>;
+  find(walletId: string, principal: Principal): Promise<Wallet | undefined>;
+  list(request: PageRequest, principal: Principal): Promise<Page<Marked<Wallet>>>;
+  count(principal?: Principal): Promise<number>;
   /** Keeps a wallet, within a transaction. */
   insert(transaction: WriteTransaction, wallet: Wallet, secret: Uint8Array): Promise<void>;
 }
 
 /** Names a wallet's sealed secret key. */
-export function sealedKeyOf({ walletId, publicKey }: Wallet): SealedKey {
+export function nameSealedKey({ walletId, publicKey }: Wallet): SealedKey {
   const identity = `wallets/${walletId}/secret-key`;
   return { record: `wallet ${walletId}`, identity, algorithm: walletAlgorithm, publicKey };
 }
@@ -51,31 +57,31 @@ export function sealedKeyOf({ walletId, publicKey }: Wallet): SealedKey {
 /** Makes the store of the service on the store of all. */
 export function createWalletStore(store: Store): WalletStore {
   return {
-    async find(walletId, viewer) {
+    async find(walletId, principal) {
       const row = await store.reader
         .selectFrom("wallets")
         .selectAll()
         .where("wallet_id", "=", walletId)
         .executeTakeFirst();
       const wallet = row && toWallet(row);
-      if (wallet) store.requireTagged(`wallet ${walletId}`, fieldsOf(wallet), row.record_tag);
-      return seenBy(viewer, wallet);
+      if (wallet) store.requireTagged(`wallet ${walletId}`, listTaggedFields(wallet), row.record_tag);
+      return seenBy(principal, wallet);
     },
-    async list(request, viewer) {
+    async list(request, principal) {
       let query = store.reader.selectFrom("wallets").selectAll().where("position", ">", request.after);
-      if (viewer.owner !== undefined) query = query.where("owner", "=", viewer.owner);
+      if (principal.owner !== undefined) query = query.where("owner", "=", principal.owner);
       const rows = await query
         .orderBy("position")
         .limit(request.limit + 1)
         .execute();
-      const page = cutPage(rows, request, listSeenBy(viewer, walletList), ({ position }) => position);
+      const page = cutPage(rows, request, listSeenBy(principal, walletList), ({ position }) => position);
       const pack = (row: WalletsTable): Marked<Wallet> => {
         const wallet = toWallet(row);
-        return { ...wallet, isIntact: store.isTagged(fieldsOf(wallet), row.record_tag) };
+        return { ...wallet, isIntact: store.isTagged(listTaggedFields(wallet), row.record_tag) };
       };
       return { ...page, rows: page.rows.map(pack) };
     },
-    count: (viewer = everybody) => readCount(store.reader, listSeenBy(viewer, walletList)),
+    count: (principal = systemPrincipal) => readCount(store.reader, listSeenBy(principal, walletList)),
     async insert({ db, putSecret, requireRoom }, wallet, secret) {
       await requireRoom(walletQuota, wallet.owner);
       await db
@@ -88,17 +94,17 @@ export function createWalletStore(store: Store): WalletStore {
           public_key: wallet.publicKey,
           owner: wallet.owner,
           created_at_ms: wallet.createdAt.getTime(),
-          record_tag: store.tagRecord(fieldsOf(wallet)),
+          record_tag: store.tagRecord(listTaggedFields(wallet)),
         })
         .execute();
       await changeCounts(db, countedLists([walletList], wallet), 1);
-      await putSecret(sealedKeyOf(wallet).identity, secret);
+      await putSecret(nameSealedKey(wallet).identity, secret);
     },
   };
 }
 
 /** All that a wallet's tag binds; in this order for the life of a store. */
-function fieldsOf({ walletId, label, address, publicKey, owner, createdAt }: Wallet) {
+function listTaggedFields({ walletId, label, address, publicKey, owner, createdAt }: Wallet) {
   return ["wallets", walletId, label, address, publicKey, owner, createdAt.getTime()];
 }
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
-import { everybody } from "../../../src/records/ownership.ts";
+import { systemPrincipal } from "../../../src/records/ownership.ts";
 import { createKey } from "../../../src/services/kms/create.ts";
 import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
 import { destroyKey } from "../../../src/services/kms/rotate.ts";
@@ -18,7 +18,7 @@ async function makeKeys(place: Place): Promise<[string, string, string]> {
   const cache = createKeyCache({ provider, keys });
   const parts = { provider, store, keys, cache, now: () => new Date() };
   const make = async (algorithm: string): Promise<string> => {
-    const order = { alias: "", algorithm, usage: "", viewer: everybody, once: undefined };
+    const order = { alias: "", algorithm, usage: "", principal: systemPrincipal, idempotentCall: undefined };
     return (await createKey(parts, order)).keyId;
   };
   const made: [string, string, string] = [
@@ -27,7 +27,7 @@ async function makeKeys(place: Place): Promise<[string, string, string]> {
     await make("ML-DSA-44"),
   ];
   const { signal } = new AbortController();
-  await destroyKey(parts, { keyId: made[2], viewer: everybody, signal, once: undefined });
+  await destroyKey(parts, { keyId: made[2], principal: systemPrincipal, signal, idempotentCall: undefined });
   await cache.close();
   await store.close();
   await provider.close();

@@ -154,7 +154,7 @@ describeKms("the audit log", (start, shared) => {
     const operation = change.toUpperCase();
     const deeds = (await readDeeds(kms, keyId)).slice(1);
     expect(deeds.filter((deed) => deed.startsWith(`${operation} OK`))).toHaveLength(1);
-    const lost = `${operation} REFUSED reason=KEY_STATE_REFUSES`;
+    const lost = `${operation} REFUSED reason=KEY_STATE_INVALID`;
     expect(deeds.filter((deed) => deed === lost)).toHaveLength(9);
     expect(deeds).toHaveLength(10);
   });

@@ -12,7 +12,7 @@ import {
 
 const messages = (count: number) => Array.from({ length: count }, (_, i) => bytesOf(`message ${i}`));
 const invalid = (...fields: string[]) => ({ code: "InvalidArgument", reason: "FIELD_INVALID", fields });
-const stateRefuses = { code: "FailedPrecondition", reason: "KEY_STATE_REFUSES" };
+const stateRefuses = { code: "FailedPrecondition", reason: "KEY_STATE_INVALID" };
 
 describeKms("KmsService.BatchSign", (_start, shared) => {
   it.each(["ML-DSA-44", "ML-DSA-65", "SLH-DSA-SHA2-128f"])(
@@ -112,7 +112,7 @@ describeKms("KmsService.BatchSign", (_start, shared) => {
     const { keyId } = await createKey(kms);
     await kms.rotateKey({ keyId });
     expect(await refusal(kms.batchSign({ keyId, data: messages(5) }))).toEqual(stateRefuses);
-    expect((await readDeeds(kms, keyId)).slice(2)).toEqual(["SIGN REFUSED reason=KEY_STATE_REFUSES"]);
+    expect((await readDeeds(kms, keyId)).slice(2)).toEqual(["SIGN REFUSED reason=KEY_STATE_INVALID"]);
   });
 
   it.each(["rotate", "destroy"] as const)(
@@ -124,7 +124,7 @@ describeKms("KmsService.BatchSign", (_start, shared) => {
       await (change === "rotate" ? kms.rotateKey({ keyId }) : kms.destroyKey({ keyId }));
       expect(await batch).toEqual(stateRefuses);
       const signed = (await readDeeds(kms, keyId)).filter((deed) => deed.startsWith("SIGN"));
-      expect(signed).toEqual(["SIGN REFUSED reason=KEY_STATE_REFUSES"]);
+      expect(signed).toEqual(["SIGN REFUSED reason=KEY_STATE_INVALID"]);
     },
   );
 });

@@ -239,7 +239,7 @@ describeKms("a key with a record that somebody changed in the database", (_start
     await tamper((db) => putBack(db, before));
     expect(await kms.destroyKey({ keyId })).toMatchObject({ newStatus: "DESTROYED" });
     expect(await store.readSecret(identityOf(keyId))).toBeUndefined();
-    expect(await refusal(kms.destroyKey({ keyId }))).toMatchObject({ reason: "KEY_STATE_REFUSES" });
+    expect(await refusal(kms.destroyKey({ keyId }))).toMatchObject({ reason: "KEY_STATE_INVALID" });
   });
 
   it("is not used when the entries of its making are gone from the audit log", async () => {

@@ -235,7 +235,7 @@ describeKms("an Idempotency-Key", (start, shared) => {
     const name = freshName();
     const { keyId } = await createKey(kms);
     await kms.destroyKey({ keyId });
-    const refused = { code: "FailedPrecondition", reason: "KEY_STATE_REFUSES" };
+    const refused = { code: "FailedPrecondition", reason: "KEY_STATE_INVALID" };
     expect(await refusal(kms.destroyKey({ keyId }, under(name)))).toEqual(refused);
     expect(await refusal(kms.rotateKey({ keyId }, under(name)))).toEqual(refused);
     expect(await refusal(kms.rotateKey({ keyId: "key-no" }, under(name)))).toMatchObject({

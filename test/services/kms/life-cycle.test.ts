@@ -6,7 +6,7 @@ import { failureOf, refusal } from "../../refusal.ts";
 import { bytesOf, createKey, describeKms, type KmsClient, present } from "./kms-server.ts";
 
 const notFound = { code: "NotFound", reason: "KEY_NOT_FOUND" };
-const stateRefuses = { code: "FailedPrecondition", reason: "KEY_STATE_REFUSES" };
+const stateRefuses = { code: "FailedPrecondition", reason: "KEY_STATE_INVALID" };
 const unknown = "key-00000000-0000-4000-8000-000000000000";
 
 async function statusOf(kms: KmsClient, keyId: string): Promise<string | undefined> {

@@ -32,7 +32,10 @@ describePostgres("kms.KmsService, when PostgreSQL goes away and comes back,", ()
     const down = { status: "success", serviceStatus: "DOWN" };
     const { $typeName: _, ...health } = await kms.getHealth({});
     expect(health).toEqual(down);
-    expect(await rest("GET /api/kms/health")).toMatchObject({ status: 200, text: JSON.stringify(down) });
+    expect(await rest("GET /api/kms/health")).toMatchObject({
+      status: 200,
+      text: `${JSON.stringify(down)}\n`,
+    });
     await bringBack(server);
     expect(await kms.getHealth({})).toMatchObject({ serviceStatus: "UP", keyCount: 1 });
   });

@@ -14,7 +14,7 @@ import {
 } from "./kms-server.ts";
 
 const data = bytesOf("hello");
-const stateRefuses = { code: "FailedPrecondition", reason: "KEY_STATE_REFUSES" };
+const stateRefuses = { code: "FailedPrecondition", reason: "KEY_STATE_INVALID" };
 const changes = ["rotate", "destroy"] as const;
 
 function retire(kms: KmsClient, keyId: string, change: (typeof changes)[number]): Promise<unknown> {
@@ -59,7 +59,7 @@ describeKms("a key that is retired while others sign with it", (_start, shared) 
       await retire(kms, keyId, change);
       expect(await refusals).toEqual(Array(8).fill(stateRefuses));
       const later = await deedsFrom(kms, keyId, change);
-      expect(later).toEqual(Array(8).fill("SIGN REFUSED reason=KEY_STATE_REFUSES"));
+      expect(later).toEqual(Array(8).fill("SIGN REFUSED reason=KEY_STATE_INVALID"));
     }
   });
 });
@@ -135,7 +135,7 @@ describeReplicas("replicas", (startTwo) => {
         await retire(here.kms, keyId, change);
         expect(await refusals).toEqual(Array(8).fill(stateRefuses));
         const later = await deedsFrom(here.kms, keyId, change);
-        expect(later).toEqual(Array(8).fill("SIGN REFUSED reason=KEY_STATE_REFUSES"));
+        expect(later).toEqual(Array(8).fill("SIGN REFUSED reason=KEY_STATE_INVALID"));
       }
     });
 

@@ -136,7 +136,7 @@ describeKms("kms.KmsService over REST", (_start, shared) => {
     [
       "a key that is for something else",
       (rest, keyId) => rest("POST /api/kms/encapsulate", { keyId }),
-      { ...failed, reason: "KEY_USAGE_REFUSES" },
+      { ...failed, reason: "KEY_USAGE_MISMATCH" },
     ],
     [
       "a key in a state that does not allow it",
@@ -144,7 +144,7 @@ describeKms("kms.KmsService over REST", (_start, shared) => {
         await rest(`DELETE /api/kms/key/${keyId}`);
         return rest(`DELETE /api/kms/key/${keyId}`);
       },
-      { ...failed, reason: "KEY_STATE_REFUSES" },
+      { ...failed, reason: "KEY_STATE_INVALID" },
     ],
   ];
   it.each(calls)("refuses %s", async (_what, send, expected) => {

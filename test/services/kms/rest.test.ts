@@ -152,7 +152,7 @@ describeKms("kms.KmsService over REST", (start, shared) => {
       {
         ...entry,
         operation: "ENCAPSULATE",
-        details: "reason=KEY_USAGE_REFUSES",
+        details: "reason=KEY_USAGE_MISMATCH",
         sequence: 3,
         outcome: "REFUSED",
       },

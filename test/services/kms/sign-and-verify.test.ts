@@ -16,7 +16,7 @@ const context = bytesOf("till 7");
 const longest = new Uint8Array(255).fill(1);
 
 const invalid = (...fields: string[]) => ({ code: "InvalidArgument", reason: "FIELD_INVALID", fields });
-const usageRefuses = { code: "FailedPrecondition", reason: "KEY_USAGE_REFUSES" };
+const usageRefuses = { code: "FailedPrecondition", reason: "KEY_USAGE_MISMATCH" };
 
 async function signData(kms: KmsClient, request: Parameters<KmsClient["sign"]>[0]): Promise<Uint8Array> {
   return present((await kms.sign(request)).result).signature;

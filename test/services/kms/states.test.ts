@@ -69,7 +69,7 @@ const states: readonly State[] = ["ACTIVE", "ROTATED", "DESTROYED", "unknown"];
 
 const refusals = {
   unknown: { code: "NotFound", reason: "KEY_NOT_FOUND" },
-  other: { code: "FailedPrecondition", reason: "KEY_STATE_REFUSES" },
+  other: { code: "FailedPrecondition", reason: "KEY_STATE_INVALID" },
 };
 
 let unknownKeys = 0;
@@ -130,7 +130,7 @@ describeKms("what a key does in each state:", (_start, shared) => {
 });
 
 describeKms("what a key is for:", (_start, shared) => {
-  const wrong = { code: "FailedPrecondition", reason: "KEY_USAGE_REFUSES" };
+  const wrong = { code: "FailedPrecondition", reason: "KEY_USAGE_MISMATCH" };
   for (const [algorithm, calls] of [
     ["ML-KEM-512", { ...signing, Verify: verifyAnything }],
     ["ML-DSA-44", { ...encapsulating, Decapsulate: decapsulateAnything }],
@@ -143,7 +143,7 @@ describeKms("what a key is for:", (_start, shared) => {
         const key = { keyId, data: bytesOf("hello"), signature: any, ciphertext: any, sharedSecret: any };
         expect(describeRefusal(await failureOf(call(kms, key)))).toEqual(wrong);
         expect((await readDeeds(kms, keyId)).slice(1)).toEqual([
-          `${operations[name]} REFUSED reason=KEY_USAGE_REFUSES`,
+          `${operations[name]} REFUSED reason=KEY_USAGE_MISMATCH`,
         ]);
       });
     }

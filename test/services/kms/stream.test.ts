@@ -61,8 +61,8 @@ async function signParts(kms: KmsClient, ...parts: Part[]): Promise<Uint8Array> 
 }
 
 const invalid = (...fields: string[]) => ({ code: "InvalidArgument", reason: "FIELD_INVALID", fields });
-const usageRefuses = { code: "FailedPrecondition", reason: "KEY_USAGE_REFUSES" };
-const stateRefuses = { code: "FailedPrecondition", reason: "KEY_STATE_REFUSES" };
+const usageRefuses = { code: "FailedPrecondition", reason: "KEY_USAGE_MISMATCH" };
+const stateRefuses = { code: "FailedPrecondition", reason: "KEY_STATE_INVALID" };
 
 describeKms("KmsService.SignStream", (_start, shared) => {
   it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"])(
@@ -189,7 +189,7 @@ describeKms("KmsService.SignStream", (_start, shared) => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms, { algorithm: name });
     expect(await refusal(kms.signStream(stalled(header(keyId))))).toEqual(usageRefuses);
-    expect((await readDeeds(kms, keyId)).slice(1)).toEqual(["SIGN REFUSED reason=KEY_USAGE_REFUSES"]);
+    expect((await readDeeds(kms, keyId)).slice(1)).toEqual(["SIGN REFUSED reason=KEY_USAGE_MISMATCH"]);
   });
 
   it("refuses a key that is not there, or no more, as soon as it is named", async () => {
@@ -214,7 +214,7 @@ describeKms("KmsService.SignStream", (_start, shared) => {
         yield data;
       }
       expect(await refusal(kms.signStream(parts()))).toEqual(stateRefuses);
-      expect((await readDeeds(kms, keyId)).at(-1)).toBe("SIGN REFUSED reason=KEY_STATE_REFUSES");
+      expect((await readDeeds(kms, keyId)).at(-1)).toBe("SIGN REFUSED reason=KEY_STATE_INVALID");
     },
   );
 });

@@ -1,5 +1,5 @@
 /** Vectors of blocks: their bytes, their hash and the validator's signature. */
-import { addressOf } from "../../../src/crypto/address.ts";
+import { deriveAddress } from "../../../src/crypto/address.ts";
 import { type BlockContent, genesis, hashBlock } from "../../../src/services/blockchain/block.ts";
 import { mlDsaKey } from "./keys.ts";
 import { awkwardText, utf8, type VectorCase, type VectorSet, vectorCase } from "./vector-set.ts";
@@ -18,7 +18,7 @@ function headerParts({ index, prevHash, timestamp, validatorAddress }: BlockCont
 /** A chain from genesis, and what must not pass for a block of it. */
 export function blockVectors(): VectorSet {
   const key = mlDsaKey("ML-DSA-65", "validator");
-  const validatorAddress = addressOf(key.publicKey);
+  const validatorAddress = deriveAddress(key.publicKey);
   const cases: VectorCase[] = [];
   let last = genesis;
   const add = (name: string, content: BlockContent, signature: Uint8Array, valid = true): void => {

@@ -1,6 +1,6 @@
 /** Vectors of devices: readings, answers to challenges, and firmware. */
 import { createHash } from "node:crypto";
-import { signedBytesOf } from "../../../src/services/iot/signing-contexts.ts";
+import { buildSignedBytes } from "../../../src/services/iot/signing-contexts.ts";
 import { fixedBytes, mlDsaKey } from "./keys.ts";
 import { awkwardText, utf8, type Values, type VectorCase, type VectorSet, vectorCase } from "./vector-set.ts";
 
@@ -42,7 +42,7 @@ function readingCase(
 ): VectorCase {
   const input = { kind: "reading", telemetry: telemetry.toHex(), sequence: sequence ?? null };
   const use = sequence === undefined ? "reading" : "numberedReading";
-  return deviceCase(name, input, signedBytesOf(telemetry, sequence), { ...signing, use });
+  return deviceCase(name, input, buildSignedBytes(telemetry, sequence), { ...signing, use });
 }
 
 function challengeCase(name: string, challenge: Uint8Array, signing: Signing = {}): VectorCase {
@@ -104,7 +104,11 @@ function casesWithContexts(): VectorCase[] {
       otherContext: contexts.reading,
     }),
     readingCase("contexts: a numbered reading, sent as telemetry without a number", {
-      ...{ telemetry: signedBytesOf(telemetry, 1), signingContexts, otherContext: contexts.numberedReading },
+      ...{
+        telemetry: buildSignedBytes(telemetry, 1),
+        signingContexts,
+        otherContext: contexts.numberedReading,
+      },
     }),
     readingCase("contexts: an answer to a challenge, sent as a reading", {
       ...{ telemetry: challenge, signingContexts, otherContext: contexts.challenge },

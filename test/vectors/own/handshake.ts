@@ -1,6 +1,6 @@
 /** Vectors of VPN sessions: the transcript and its signature, the keys and their confirmation, packets, the gateway's key. */
 import { createCipheriv, createHash, createHmac, hkdfSync } from "node:crypto";
-import { transcriptOf } from "../../../src/services/vpn/handshake.ts";
+import { buildTranscript } from "../../../src/services/vpn/handshake.ts";
 import { fixedBytes, kemKey, mlDsaKey } from "./keys.ts";
 import { awkwardText, utf8, type Values, type VectorCase, type VectorSet, vectorCase } from "./vector-set.ts";
 
@@ -52,7 +52,7 @@ function handshakeCase(name: string, recipient: Side, keyForm: KeyForm): VectorC
 
 function describeSession(name: string, agreed: Agreed): VectorCase {
   const { recipient, keyForm, m, ciphertext, sharedSecret, confirmed } = agreed;
-  const transcript = transcriptOf(tunnelId, ciphertext, peer);
+  const transcript = buildTranscript(tunnelId, ciphertext, peer);
   const keys = deriveKeys(sharedSecret, keyForm, transcript);
   const { confirmation } = confirmed
     ? deriveKeys(confirmed.sharedSecret, confirmed.keyForm, transcript)

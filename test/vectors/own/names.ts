@@ -1,7 +1,7 @@
 /** Vectors of what names or describes things: addresses, key ids, token metadata, and bearer tokens. */
 import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
-import { addressOf } from "../../../src/crypto/address.ts";
+import { deriveAddress } from "../../../src/crypto/address.ts";
 import { encodeBase64url } from "../../../src/crypto/base64url.ts";
 import { hashMetadata, type Metadata } from "../../../src/services/nft/metadata.ts";
 import { mlDsaKey, type SigningKey } from "./keys.ts";
@@ -33,7 +33,7 @@ export function publicKeyVectors(): VectorSet {
       vectorCase(key.entry.algorithm, {
         input: { key: name },
         intermediate: { publicKeyHash: sha256(key.publicKey).toHex(), canonicalJwk: canonicalJwkOf(key) },
-        result: { address: addressOf(key.publicKey), keyId: keyIdOf(key) },
+        result: { address: deriveAddress(key.publicKey), keyId: keyIdOf(key) },
       }),
     ),
   };
@@ -52,7 +52,7 @@ export function metadataVectors(): VectorSet {
       intermediate: { canonicalJson, hashedBytes: utf8(canonicalJson).toHex() },
       result: {
         metadataHash,
-        creatorAddress: addressOf(creator.publicKey),
+        creatorAddress: deriveAddress(creator.publicKey),
         creatorSignature: creator.sign(message).toHex(),
       },
     });

@@ -1,7 +1,7 @@
 /** Vectors of proposals: what signers sign. */
 import canonicalize from "canonicalize";
-import { addressOf } from "../../../src/crypto/address.ts";
-import { signingHashOf } from "../../../src/services/defi/proposal.ts";
+import { deriveAddress } from "../../../src/crypto/address.ts";
+import { hashProposal } from "../../../src/services/defi/proposal.ts";
 import { mlDsaKey } from "./keys.ts";
 import { awkwardText, utf8, type VectorCase, type VectorSet, vectorCase } from "./vector-set.ts";
 
@@ -39,7 +39,7 @@ export function proposalVectors(): VectorSet {
   ): VectorCase => {
     const { data, ...texts } = content;
     const canonicalJson = canonicalize({ ...texts, data: data.toBase64(), purpose: "defi proposal" }) ?? "";
-    const signingHash = signingHashOf({
+    const signingHash = hashProposal({
       ...content,
       createdAt: new Date(content.createdAt),
       expiresAt: content.expiresAt === "" ? undefined : new Date(content.expiresAt),
@@ -52,7 +52,7 @@ export function proposalVectors(): VectorSet {
       intermediate: { canonicalJson, hashedBytes: utf8(canonicalJson).toHex() },
       result: {
         signingHash: Buffer.from(signingHash).toString("hex"),
-        signer: addressOf(key.publicKey),
+        signer: deriveAddress(key.publicKey),
         signature: signature.toHex(),
       },
     });

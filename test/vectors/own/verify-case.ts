@@ -1,7 +1,7 @@
 /** Checks a case of our own vectors with the code of the server: what it makes of the input, and what it verifies. */
 
 import { checkpointMessage, hashEntry } from "../../../src/audit/chain.ts";
-import { addressOf } from "../../../src/crypto/address.ts";
+import { deriveAddress } from "../../../src/crypto/address.ts";
 import {
   importCompositePublicKey,
   importCompositePublicKeyPem,
@@ -11,11 +11,11 @@ import { toPublicJwk } from "../../../src/crypto/jwk.ts";
 import { verifyJwt } from "../../../src/crypto/jwt.ts";
 import type { CryptoProvider, PublicKey } from "../../../src/crypto/provider.ts";
 import { type Block, genesis, hashBlock } from "../../../src/services/blockchain/block.ts";
-import { signingHashOf } from "../../../src/services/defi/proposal.ts";
+import { hashProposal } from "../../../src/services/defi/proposal.ts";
 import { isSignedBy } from "../../../src/services/defi/sign-proposal.ts";
-import { signatureOptionsOf, signedBytesOf } from "../../../src/services/iot/signing-contexts.ts";
+import { buildSignedBytes, findSignatureOptions } from "../../../src/services/iot/signing-contexts.ts";
 import { hashMetadata } from "../../../src/services/nft/metadata.ts";
-import { transcriptOf } from "../../../src/services/vpn/handshake.ts";
+import { buildTranscript } from "../../../src/services/vpn/handshake.ts";
 import { Session } from "../../../src/services/vpn/session.ts";
 import { deriveSessionKeys, readKeyForm } from "../../../src/services/vpn/session-keys.ts";
 import { type OpenCase, openCase } from "./open-case.ts";
@@ -74,7 +74,7 @@ const checks: Readonly<Record<string, Check>> = {
   async proposal(provider, { text, number, bytes, result, publicKey }) {
     const signer = publicKey(provider, "key").exportRaw();
     const expiresAt = text("expiresAt");
-    const signingHash = signingHashOf({
+    const signingHash = hashProposal({
       proposalId: text("proposalId"),
       walletId: text("walletId"),
       title: text("title"),
@@ -84,8 +84,8 @@ const checks: Readonly<Record<string, Check>> = {
       expiresAt: expiresAt === "" ? undefined : new Date(expiresAt),
       ...{ status: "PENDING", signedBy: [], owner: "", executedAt: undefined },
     });
-    const address = addressOf(signer);
-    const keeper = { address, publicKey: signer, isKept: false, walletId: text("walletId") };
+    const address = deriveAddress(signer);
+    const keeper = { address, publicKey: signer, isServerHeld: false, walletId: text("walletId") };
     const valid = await isSignedBy(provider, keeper, signingHash, result.bytes("signature"));
     return { valid, signingHash: toHex(signingHash), signer: address };
   },
@@ -93,7 +93,7 @@ const checks: Readonly<Record<string, Check>> = {
   async handshake(provider, { text, bytes, result, packets, publicKey, secretKey }) {
     const ciphertext = bytes("ciphertext");
     const peer = { publicKey: publicKey(provider, "peerKey").exportRaw() };
-    const transcript = transcriptOf(text("tunnelId"), ciphertext, peer);
+    const transcript = buildTranscript(text("tunnelId"), ciphertext, peer);
     const identity = publicKey(provider, "identityKey");
     const message = new TextEncoder().encode(transcript);
     const isSigned = await provider.verify(identity, message, result.bytes("signature"));
@@ -125,9 +125,9 @@ const checks: Readonly<Record<string, Check>> = {
   async telemetry(provider, { text, bytes, result, flag, isNull, number, publicKey }) {
     const isChallenge = text("kind") === "challenge";
     const sequence = isChallenge || isNull("sequence") ? undefined : number("sequence");
-    const message = signedBytesOf(bytes(isChallenge ? "challenge" : "telemetry"), sequence);
+    const message = buildSignedBytes(bytes(isChallenge ? "challenge" : "telemetry"), sequence);
     const readingPurpose = sequence === undefined ? "READING" : "NUMBERED_READING";
-    const options = signatureOptionsOf(
+    const options = findSignatureOptions(
       { hasSigningContexts: flag("signingContexts") },
       isChallenge ? "CHALLENGE" : readingPurpose,
     );
@@ -163,7 +163,7 @@ const checks: Readonly<Record<string, Check>> = {
 
   async "public-key"(provider, { publicKey }) {
     const key = publicKey(provider, "key");
-    return { valid: true, address: addressOf(key.exportRaw()), keyId: toPublicJwk(provider, key).kid };
+    return { valid: true, address: deriveAddress(key.exportRaw()), keyId: toPublicJwk(provider, key).kid };
   },
 
   async metadata(provider, { text, result, publicKey }) {
@@ -172,7 +172,7 @@ const checks: Readonly<Record<string, Check>> = {
     const key = publicKey(provider, "key");
     const hash = Uint8Array.fromHex(metadataHash);
     const valid = await provider.verify(key, hash, result.bytes("creatorSignature"));
-    return { valid, metadataHash, creatorAddress: addressOf(key.exportRaw()) };
+    return { valid, metadataHash, creatorAddress: deriveAddress(key.exportRaw()) };
   },
 
   async token(provider, { number, result, publicKey }) {

@@ -2,7 +2,7 @@
 import { type JsonObject, toJson } from "@bufbuild/protobuf";
 import { useState } from "preact/hooks";
 import type { CallRecord } from "../calls.ts";
-import { curlOf, grpcurlOf, readableJson, requestJson } from "../commands.ts";
+import { readableJson, requestJson, writeCurl, writeGrpcurl } from "../commands.ts";
 import { formatBytes, formatMs } from "../values.ts";
 import { CopyButton } from "./copy-button.tsx";
 
@@ -57,7 +57,7 @@ type Tool = "curl" | "grpcurl";
 function Commands({ call }: { readonly call: CallRecord }) {
   const [tool, setTool] = useState<Tool>("curl");
   const { origin } = location;
-  const write = { curl: curlOf, grpcurl: grpcurlOf };
+  const write = { curl: writeCurl, grpcurl: writeGrpcurl };
   const shown = write[tool](call, { origin, isShort: true });
   const whole = write[tool](call, { origin });
   return (

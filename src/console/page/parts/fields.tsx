@@ -28,7 +28,7 @@ export function Field({
 }
 
 /** What inputs have in common. */
-function inputOf({ value, onChange }: FieldProps) {
+function bindInput({ value, onChange }: FieldProps) {
   return {
     value,
     onInput: (event: TargetedInputEvent<HTMLInputElement>) => onChange(event.currentTarget.value),
@@ -41,7 +41,7 @@ export function TextField({
 }: FieldProps & { readonly autocomplete?: string }) {
   return (
     <Field label={field.label}>
-      {(id) => <input id={id} type="text" autocomplete={autocomplete} {...inputOf(field)} />}
+      {(id) => <input id={id} type="text" autocomplete={autocomplete} {...bindInput(field)} />}
     </Field>
   );
 }
@@ -49,7 +49,7 @@ export function TextField({
 export function PasswordField(field: FieldProps) {
   return (
     <Field label={field.label}>
-      {(id) => <input id={id} type="password" autocomplete="current-password" {...inputOf(field)} />}
+      {(id) => <input id={id} type="password" autocomplete="current-password" {...bindInput(field)} />}
     </Field>
   );
 }
@@ -57,7 +57,7 @@ export function PasswordField(field: FieldProps) {
 /** A whole number of 0 or more. */
 export function NumberField(field: FieldProps) {
   return (
-    <Field label={field.label}>{(id) => <input id={id} type="number" min={0} {...inputOf(field)} />}</Field>
+    <Field label={field.label}>{(id) => <input id={id} type="number" min={0} {...bindInput(field)} />}</Field>
   );
 }
 

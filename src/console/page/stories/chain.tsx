@@ -13,8 +13,8 @@ import { Facts } from "../parts/facts.tsx";
 import { FailureNote } from "../parts/failure-note.tsx";
 import { Choice, TextField } from "../parts/fields.tsx";
 import { SizeChart } from "../parts/size-chart.tsx";
-import { addressOf, makeSigningKey } from "../signing-key.ts";
-import { resultOf, Step, useStep } from "../step.tsx";
+import { deriveAddress, makeSigningKey } from "../signing-key.ts";
+import { requireResult, Step, useStep } from "../step.tsx";
 import { Story } from "../story.tsx";
 import { useStream } from "../stream.ts";
 import { formatBytes, formatNumber, toUtf8 } from "../values.ts";
@@ -43,7 +43,7 @@ export function Page() {
 
   const registering = useStep(async ({ call }) => {
     const { validatorAddress, publicKey } = await call(registerNode, { name });
-    const computed = await addressOf(publicKey);
+    const computed = await deriveAddress(publicKey);
     // An address that is not the key's would let another key sign in its name.
     if (computed === validatorAddress) validators.set(validatorAddress, publicKey);
     return { validatorAddress, publicKey, computed };
@@ -52,7 +52,7 @@ export function Page() {
     const { length } = await call(getChain, { pageSize: 1 });
     const { validators: listed } = await call(listValidators, {});
     for (const { validatorAddress, publicKey } of listed)
-      if ((await addressOf(publicKey)) === validatorAddress) validators.set(validatorAddress, publicKey);
+      if ((await deriveAddress(publicKey)) === validatorAddress) validators.set(validatorAddress, publicKey);
     const fromIndex = Math.max(0, length - earlierBlocks);
     copy.current = [];
     arrivals.reset();
@@ -70,7 +70,7 @@ export function Page() {
   });
   const adding = useStep(
     async ({ call }) => {
-      const { validatorAddress, publicKey } = resultOf(registering);
+      const { validatorAddress, publicKey } = requireResult(registering);
       const signer = await loadSigner(validatorAlgorithm);
       const added = [];
       for (const entry of entries) {
@@ -101,7 +101,7 @@ export function Page() {
   );
   const tampering = useStep(
     async ({ call }) => {
-      const index = chosenIndex(place, resultOf(adding)[0]?.block.index ?? 0);
+      const index = chosenIndex(place, requireResult(adding)[0]?.block.index ?? 0);
       const blocks = copy.current.map(({ block }) => block);
       const forged = await forgeBlocks(blocks, { index, data: toUtf8(words), effort });
       const checked = await checkBlocks(forged, validators);
@@ -111,7 +111,7 @@ export function Page() {
   );
   const intruding = useStep(async ({ callRefused }) => {
     const { publicKey } = await makeSigningKey(validatorAlgorithm);
-    const validatorAddress = await addressOf(publicKey);
+    const validatorAddress = await deriveAddress(publicKey);
     return callRefused(addBlock, { data: toUtf8(words), validatorAddress });
   });
 
@@ -153,7 +153,7 @@ export function Page() {
         action="Watch"
         plan={planCall(watchBlocks, { fromIndex: 0 })}
         outcome={({ length, fromIndex }) =>
-          `The chain has ${countOf(length)}. You see it from block ${formatNumber(fromIndex)} on; new ones are drawn as they come.`
+          `The chain has ${formatCount(length)}. You see it from block ${formatNumber(fromIndex)} on; new ones are drawn as they come.`
         }
         result={({ fromIndex }) => (
           <>
@@ -161,7 +161,7 @@ export function Page() {
             <p class="hint" role="status">
               {stream.status === "closed" || stream.status === "failed"
                 ? "The stream has ended."
-                : `${countOf(stream.items.length)} came, ${formatNumber(stream.items.filter(({ holds }) => !holds).length)} do not hold.`}
+                : `${formatCount(stream.items.length)} came, ${formatNumber(stream.items.filter(({ holds }) => !holds).length)} do not hold.`}
             </p>
             {stream.failure && <FailureNote failure={stream.failure} />}
             {stream.status === "open" && (
@@ -237,7 +237,7 @@ export function Page() {
         plan={planCall(verifyChain, {})}
         outcome={({ server, checked, areSigned }) =>
           server.valid && isSound(checked) && areSigned
-            ? `The server checked ${countOf(server.blocksChecked)}, your browser the ${formatNumber(checked.length)} that it has. All hold.`
+            ? `The server checked ${formatCount(server.blocksChecked)}, your browser the ${formatNumber(checked.length)} that it has. All hold.`
             : "The sides do not both find that the chain holds, which should not be."
         }
         result={({ server, checked, areSigned }) => (
@@ -251,12 +251,12 @@ export function Page() {
                 },
                 {
                   by: "browser",
-                  claim: `${countOf(checked.length)}: hashes and links`,
+                  claim: `${formatCount(checked.length)}: hashes and links`,
                   holds: isSound(checked),
                 },
                 {
                   by: "browser",
-                  claim: `signatures of ${countOf(checked.filter(({ signature }) => signature === "valid").length)} by your validators`,
+                  claim: `signatures of ${formatCount(checked.filter(({ signature }) => signature === "valid").length)} by your validators`,
                   holds: areSigned,
                 },
               ]}
@@ -287,7 +287,7 @@ export function Page() {
                 { by: "browser", claim: "your copy", holds: isSound(checked) },
                 {
                   by: "server",
-                  claim: `its own chain, ${countOf(server.blocksChecked)}`,
+                  claim: `its own chain, ${formatCount(server.blocksChecked)}`,
                   holds: server.valid,
                 },
               ]}
@@ -346,7 +346,7 @@ function isSound(blocks: readonly CheckedBlock[]): boolean {
   return blocks.every(({ holds }) => holds);
 }
 
-function countOf(blocks: number): string {
+function formatCount(blocks: number): string {
   return `${formatNumber(blocks)} ${blocks === 1 ? "block" : "blocks"}`;
 }
 

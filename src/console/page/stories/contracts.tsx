@@ -8,7 +8,7 @@ import { Checks } from "../parts/checks.tsx";
 import { FailureNote } from "../parts/failure-note.tsx";
 import { Choice, TextField } from "../parts/fields.tsx";
 import { SizeChart } from "../parts/size-chart.tsx";
-import { resultOf, Step, useStep } from "../step.tsx";
+import { requireResult, Step, useStep } from "../step.tsx";
 import { Story } from "../story.tsx";
 import { flipBit, formatBytes, toUtf8 } from "../values.ts";
 import { Code } from "./contracts/code.tsx";
@@ -20,8 +20,8 @@ import {
   BrokenHalfResult,
   halfChecks,
   halves,
-  pairOf,
   sayBroken,
+  toPair,
   verifyPair,
 } from "./contracts/halves.tsx";
 
@@ -37,16 +37,16 @@ export function Page() {
   });
   const verifying = useStep(
     async ({ call }) => {
-      const { data, signed } = resultOf(signing);
-      const pair = pairOf(data, signed);
+      const { data, signed } = requireResult(signing);
+      const pair = toPair(data, signed);
       return { server: await call(dualVerify, pair), browser: await verifyPair(pair) };
     },
     [signing],
   );
   const breaking = useStep(
     async ({ call }) => {
-      const { data, signed } = resultOf(signing);
-      const pair = pairOf(data, signed);
+      const { data, signed } = requireResult(signing);
+      const pair = toPair(data, signed);
       const name = half === "ECDSA" ? "ecdsaSignature" : "mldsaSignature";
       const before = pair[name];
       const index = before.length - 1;
@@ -65,9 +65,9 @@ export function Page() {
   );
   const mirroring = useStep(
     async ({ call }) => {
-      const { data, signed } = resultOf(signing);
+      const { data, signed } = requireResult(signing);
       const mirrored = await mirrorEcdsa(signed.ecdsaSignature);
-      const pair = { ...pairOf(data, signed), ecdsaSignature: mirrored };
+      const pair = { ...toPair(data, signed), ecdsaSignature: mirrored };
       return {
         original: signed.ecdsaSignature,
         mirrored,
@@ -79,8 +79,8 @@ export function Page() {
   );
   const cutting = useStep(
     ({ callRefused }) => {
-      const { data, signed } = resultOf(signing);
-      const pair = pairOf(data, signed);
+      const { data, signed } = requireResult(signing);
+      const pair = toPair(data, signed);
       return callRefused(dualVerify, { ...pair, mldsaSignature: pair.mldsaSignature.slice(1) });
     },
     [signing],

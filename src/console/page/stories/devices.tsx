@@ -8,7 +8,7 @@ import { bothSides, Checks, equality } from "../parts/checks.tsx";
 import { TextField } from "../parts/fields.tsx";
 import { SizeChart } from "../parts/size-chart.tsx";
 import { makeSigningKey, type SigningKey } from "../signing-key.ts";
-import { resultOf, Step, useStep } from "../step.tsx";
+import { requireResult, Step, useStep } from "../step.tsx";
 import { Story } from "../story.tsx";
 import { areEqual, formatBytes } from "../values.ts";
 import { challengeContext } from "./devices/contexts.ts";
@@ -31,7 +31,7 @@ export function Page() {
   });
   const registering = useStep(
     async ({ call }) => {
-      const { device, vendor } = resultOf(making);
+      const { device, vendor } = requireResult(making);
       const { deviceId, publicKey, registrationStatus, privateKey } = await call(registerDevice, {
         deviceName: name,
         deviceType: "thermometer",
@@ -52,7 +52,7 @@ export function Page() {
   );
   const authenticating = useStep(
     async ({ call }) => {
-      const { deviceId, device } = resultOf(registering);
+      const { deviceId, device } = requireResult(registering);
       const { challenge } = await call(issueChallenge, { deviceId }, asDevice);
       const signature = device.sign(challenge, challengeContext);
       const answer = await call(authenticate, { deviceId, challenge, signature }, asDevice);
@@ -64,15 +64,15 @@ export function Page() {
   );
   const repeating = useStep(
     async ({ call }) => {
-      const { deviceId } = resultOf(registering);
-      const { challenge, signature } = resultOf(authenticating);
+      const { deviceId } = requireResult(registering);
+      const { challenge, signature } = requireResult(authenticating);
       return call(authenticate, { deviceId, challenge, signature }, asDevice);
     },
     [registering, authenticating],
   );
   const pretending = useStep(
     async ({ call }) => {
-      const { deviceId, device } = resultOf(registering);
+      const { deviceId, device } = requireResult(registering);
       const { challenge } = await call(issueChallenge, { deviceId }, asDevice);
       const other = await makeSigningKey("ML-DSA-44");
       const signature = other.sign(challenge, challengeContext);

@@ -10,11 +10,11 @@ import { Facts } from "../parts/facts.tsx";
 import { FailureNote } from "../parts/failure-note.tsx";
 import { TextField } from "../parts/fields.tsx";
 import { SizeChart } from "../parts/size-chart.tsx";
-import { addressOf, makeSigningKey } from "../signing-key.ts";
-import { type Caller, resultOf, Step, useStep } from "../step.tsx";
+import { deriveAddress, makeSigningKey } from "../signing-key.ts";
+import { type Caller, requireResult, Step, useStep } from "../step.tsx";
 import { Story } from "../story.tsx";
 import { areEqual, toUtf8 } from "../values.ts";
-import { type ProposalFacts, signingHashOf, signingTextOf } from "./governance/proposal.ts";
+import { hashProposal, type ProposalFacts, writeSigningText } from "./governance/proposal.ts";
 import { Signatures, Signers } from "./governance/signatures.tsx";
 import { makeBrowserSigner, makeKeptSigner, type Signer } from "./governance/signers.ts";
 
@@ -34,7 +34,7 @@ export function Page() {
   });
   const founding = useStep(
     async ({ call }) => {
-      const { all } = resultOf(gathering);
+      const { all } = requireResult(gathering);
       const { walletId, signers } = await call(createMultisig, {
         threshold,
         signerPublicKeys: all.map(({ publicKey }) => publicKey),
@@ -45,7 +45,7 @@ export function Page() {
   );
   const proposing = useStep(
     async ({ call }) => {
-      const { walletId } = resultOf(founding);
+      const { walletId } = requireResult(founding);
       const order = { walletId, title, data: toUtf8(text), expiresAt: new Date(Date.now() + lifetimeMs) };
       const { proposal } = await call(createProposal, {
         ...order,
@@ -60,22 +60,27 @@ export function Page() {
         proposalId,
         createdAt: timestampDate(proposal.createdAt),
       };
-      const hash = await signingHashOf(facts);
-      return { proposalId, hash, text: signingTextOf(facts), isSame: areEqual(hash, proposal.signingHash) };
+      const hash = await hashProposal(facts);
+      return {
+        proposalId,
+        hash,
+        text: writeSigningText(facts),
+        isSame: areEqual(hash, proposal.signingHash),
+      };
     },
     [founding],
   );
   const hurrying = useStep(
-    ({ callRefused }) => callRefused(executeProposal, { proposalId: resultOf(proposing).proposalId }),
+    ({ callRefused }) => callRefused(executeProposal, { proposalId: requireResult(proposing).proposalId }),
     [proposing],
   );
   const intruding = useStep(
     async ({ callRefused }) => {
-      const { proposalId, hash } = resultOf(proposing);
-      const { grace } = resultOf(gathering);
+      const { proposalId, hash } = requireResult(proposing);
+      const { grace } = requireResult(gathering);
       const stranger = await makeSigningKey("ML-DSA-65");
       const signature = stranger.sign(hash);
-      const signer = await addressOf(stranger.publicKey);
+      const signer = await deriveAddress(stranger.publicKey);
       const asHimself = await callRefused(signProposal, { proposalId, signer, signature });
       const asGrace = await callRefused(signProposal, { proposalId, signer: grace.address, signature });
       const verifier = await loadSigner("ML-DSA-65");
@@ -86,9 +91,9 @@ export function Page() {
   );
   const signing = useStep(
     async (caller) => {
-      const { you } = resultOf(gathering);
-      const signed = await signAs(caller, you, resultOf(proposing));
-      const { proposalId } = resultOf(proposing);
+      const { you } = requireResult(gathering);
+      const signed = await signAs(caller, you, requireResult(proposing));
+      const { proposalId } = requireResult(proposing);
       const again = await caller.callRefused(signProposal, {
         proposalId,
         signer: you.address,
@@ -99,12 +104,12 @@ export function Page() {
     [gathering, proposing, hurrying],
   );
   const joining = useStep(
-    (caller) => signAs(caller, resultOf(gathering).grace, resultOf(proposing)),
+    (caller) => signAs(caller, requireResult(gathering).grace, requireResult(proposing)),
     [gathering, proposing, signing],
   );
   const executing = useStep(
     async ({ call, callRefused }) => {
-      const { proposalId } = resultOf(proposing);
+      const { proposalId } = requireResult(proposing);
       const { proposal, executedAt } = await call(executeProposal, { proposalId });
       const again = await callRefused(executeProposal, { proposalId });
       return { proposal, executedAt, again };
@@ -226,7 +231,7 @@ export function Page() {
         }
         result={({ again, ...signed }) => (
           <>
-            <SignatureResult {...signed} signers={resultOf(gathering).all} />
+            <SignatureResult {...signed} signers={requireResult(gathering).all} />
             <SizeChart
               title="Signature, bytes"
               rows={[...classicalSignatures, { label: "ML-DSA-65", bytes: signed.signature.length }]}
@@ -245,7 +250,7 @@ export function Page() {
         title="Grace signs"
         action="Sign as Grace"
         outcome={({ count }) => `The proposal has ${count} of ${threshold} signatures.`}
-        result={(signed) => <SignatureResult {...signed} signers={resultOf(gathering).all} />}
+        result={(signed) => <SignatureResult {...signed} signers={requireResult(gathering).all} />}
       >
         <p>Her key signs where it is. Your browser checks her signature too, with her public key.</p>
       </Step>

@@ -7,7 +7,7 @@ import { ByteChange, Bytes } from "../parts/bytes-view.tsx";
 import { Checks, equality } from "../parts/checks.tsx";
 import { Choice } from "../parts/fields.tsx";
 import { SizeChart } from "../parts/size-chart.tsx";
-import { resultOf, Step, useStep } from "../step.tsx";
+import { requireResult, Step, useStep } from "../step.tsx";
 import { Story } from "../story.tsx";
 import { areEqual, flipBit, formatBytes, formatMs } from "../values.ts";
 
@@ -25,23 +25,23 @@ export function Page() {
   });
   const encapsulating = useStep(
     async ({ call }) => {
-      const { algorithm: name, publicKey } = resultOf(preparing);
+      const { algorithm: name, publicKey } = requireResult(preparing);
       const answer = await call(exchangeKeys, { algorithm: name, publicKey });
       return { name, publicKey, ciphertext: answer.encapsulatedKey, sharedSecret: answer.sharedSecret };
     },
     [preparing],
   );
   const decapsulating = useStep(async () => {
-    const { algorithm: name, secretKey } = resultOf(preparing);
-    const { ciphertext, sharedSecret: theirs } = resultOf(encapsulating);
+    const { algorithm: name, secretKey } = requireResult(preparing);
+    const { ciphertext, sharedSecret: theirs } = requireResult(encapsulating);
     const kem = await loadKem(name);
     const startedAt = performance.now();
     const ours = kem.decapsulate(ciphertext, secretKey);
     return { ours, theirs, ms: performance.now() - startedAt };
   }, [preparing, encapsulating]);
   const breaking = useStep(async () => {
-    const { algorithm: name, secretKey } = resultOf(preparing);
-    const { ciphertext, sharedSecret: theirs } = resultOf(encapsulating);
+    const { algorithm: name, secretKey } = requireResult(preparing);
+    const { ciphertext, sharedSecret: theirs } = requireResult(encapsulating);
     const index = Math.floor(ciphertext.length / 2);
     const changed = flipBit(ciphertext, index);
     const ours = (await loadKem(name)).decapsulate(changed, secretKey);

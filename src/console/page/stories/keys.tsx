@@ -10,7 +10,7 @@ import { bothSides, Checks } from "../parts/checks.tsx";
 import { Facts } from "../parts/facts.tsx";
 import { FailureNote } from "../parts/failure-note.tsx";
 import { TextField } from "../parts/fields.tsx";
-import { resultOf, Step, useStep } from "../step.tsx";
+import { requireResult, Step, useStep } from "../step.tsx";
 import { Story } from "../story.tsx";
 import { type StreamState, useStream } from "../stream.ts";
 import { formatBytes, formatNumber, toUtf8 } from "../values.ts";
@@ -42,7 +42,7 @@ export function Page() {
   });
   const signing = useStep(
     async ({ call }) => {
-      const { keyId, publicKey = new Uint8Array() } = resultOf(creating);
+      const { keyId, publicKey = new Uint8Array() } = requireResult(creating);
       const { result } = await call(sign, { keyId, data });
       const signature = result?.signature ?? new Uint8Array();
       const valid = await call(verify, { keyId, data, signature });
@@ -54,11 +54,11 @@ export function Page() {
   );
   const rotating = useStep(
     async ({ call, callRefused }) => {
-      const { keyId } = resultOf(creating);
+      const { keyId } = requireResult(creating);
       const { newKey } = await call(rotateKey, { keyId });
       const { result: oldKey } = await call(getKey, { keyId });
       const refusal = await callRefused(sign, { keyId, data });
-      const { signature } = resultOf(signing);
+      const { signature } = requireResult(signing);
       const valid = await call(verify, { keyId, data, signature });
       return { newKey, oldKey, refusal, valid: valid.result?.valid ?? false };
     },
@@ -66,9 +66,9 @@ export function Page() {
   );
   const destroying = useStep(
     async ({ call, callRefused }) => {
-      const { keyId } = resultOf(creating);
+      const { keyId } = requireResult(creating);
       const { newStatus } = await call(destroyKey, { keyId });
-      const { signature } = resultOf(signing);
+      const { signature } = requireResult(signing);
       const refusal = await callRefused(verify, { keyId, data, signature });
       return { newStatus, refusal };
     },

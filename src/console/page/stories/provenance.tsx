@@ -12,11 +12,11 @@ import { Facts } from "../parts/facts.tsx";
 import { FailureNote } from "../parts/failure-note.tsx";
 import { NumberField, TextField } from "../parts/fields.tsx";
 import { SizeChart } from "../parts/size-chart.tsx";
-import { addressOf, makeSigningKey } from "../signing-key.ts";
-import { resultOf, Step, useStep } from "../step.tsx";
+import { deriveAddress, makeSigningKey } from "../signing-key.ts";
+import { requireResult, Step, useStep } from "../step.tsx";
 import { Story } from "../story.tsx";
 import { formatBytes, formatNumber, fromUtf8, toHex } from "../values.ts";
-import { canonicalOf, changeLetter, hashMetadata, isUnbroken } from "./provenance/metadata.ts";
+import { canonicalize, changeLetter, hashMetadata, isUnbroken } from "./provenance/metadata.ts";
 
 const { mint, transfer, verify, getToken, getHistory } = NftService.method;
 const algorithm = "ML-DSA-65";
@@ -38,12 +38,12 @@ export function Page() {
       token,
       isHashEqual: toHex(hash) === token.metadataHash,
       isSigned: signer.verify(token.signature, hash, token.creatorPublicKey),
-      isAddressEqual: (await addressOf(token.creatorPublicKey)) === token.creatorAddress,
+      isAddressEqual: (await deriveAddress(token.creatorPublicKey)) === token.creatorAddress,
     };
   });
   const transferring = useStep(
     async ({ call }) => {
-      const { token } = resultOf(minting);
+      const { token } = requireResult(minting);
       const { tokenId, creatorAddress } = token;
       const [first, second] = [await newAddress(), await newAddress()];
       await call(transfer, { tokenId, fromOwner: creatorAddress, newOwner: first });
@@ -54,14 +54,14 @@ export function Page() {
   );
   const reselling = useStep(
     async ({ callRefused }) => {
-      const { tokenId, creatorAddress } = resultOf(minting).token;
+      const { tokenId, creatorAddress } = requireResult(minting).token;
       return callRefused(transfer, { tokenId, fromOwner: creatorAddress, newOwner: await newAddress() });
     },
     [minting, transferring],
   );
   const tracing = useStep(
     async ({ call }) => {
-      const { tokenId, creatorAddress, creatorPublicKey, signature } = resultOf(minting).token;
+      const { tokenId, creatorAddress, creatorPublicKey, signature } = requireResult(minting).token;
       const { history, totalSize } = await call(getHistory, { tokenId });
       const token = await call(getToken, { tokenId });
       const { valid } = await call(verify, { tokenId });
@@ -80,9 +80,9 @@ export function Page() {
   );
   const altering = useStep(
     async ({ call }) => {
-      const { metadata, token } = resultOf(minting);
+      const { metadata, token } = requireResult(minting);
       const copy = { ...metadata, name: changeLetter(metadata.name, Math.trunc(Number(place)) || 0) };
-      const [before, after] = [canonicalOf(metadata), canonicalOf(copy)];
+      const [before, after] = [canonicalize(metadata), canonicalize(copy)];
       const hash = await hashMetadata(copy);
       const { signature: creatorSignature, creatorPublicKey } = token;
       const answer = await call(verify, { metadataHash: toHex(hash), creatorSignature, creatorPublicKey });
@@ -102,7 +102,7 @@ export function Page() {
   );
   const forging = useStep(
     async ({ call }) => {
-      const { metadata, token } = resultOf(minting);
+      const { metadata, token } = requireResult(minting);
       const forged = await call(mint, metadata);
       const { metadataHash, signature: creatorSignature, creatorPublicKey } = forged;
       const own = await call(verify, { metadataHash, creatorSignature, creatorPublicKey });
@@ -147,7 +147,7 @@ export function Page() {
               facts={{
                 Token: token.tokenId,
                 "Creator and first owner": <code>{token.creatorAddress}</code>,
-                "Canonical JSON": <code>{fromUtf8(canonicalOf(metadata))}</code>,
+                "Canonical JSON": <code>{fromUtf8(canonicalize(metadata))}</code>,
               }}
             />
             <Bytes label="Metadata hash" value={fromHex(token.metadataHash)} />
@@ -332,5 +332,5 @@ function History({ history }: { readonly history: readonly TokenTransfer[] }) {
 /** The address of a key pair that is made here; nobody needs its secret half. */
 async function newAddress(): Promise<string> {
   const { publicKey } = await makeSigningKey(algorithm);
-  return addressOf(publicKey);
+  return deriveAddress(publicKey);
 }

@@ -9,7 +9,7 @@ import { bothSides, Checks } from "../parts/checks.tsx";
 import { FailureNote } from "../parts/failure-note.tsx";
 import { Choice, NumberField, TextField } from "../parts/fields.tsx";
 import { SizeChart } from "../parts/size-chart.tsx";
-import { resultOf, Step, useStep } from "../step.tsx";
+import { requireResult, Step, useStep } from "../step.tsx";
 import { Story } from "../story.tsx";
 import { flipBit, formatBytes, formatMs, formatNumber, toUtf8 } from "../values.ts";
 
@@ -29,7 +29,7 @@ export function Page() {
   });
   const verifying = useStep(
     async ({ call }) => {
-      const signed = resultOf(signing);
+      const signed = requireResult(signing);
       const { valid } = await call(verifySignature, signed);
       const signer = await loadSigner(signed.algorithm);
       const startedAt = performance.now();
@@ -40,7 +40,7 @@ export function Page() {
   );
   const breaking = useStep(
     async ({ call }) => {
-      const signed = resultOf(signing);
+      const signed = requireResult(signing);
       const index = Math.min(Math.max(0, Math.trunc(Number(place)) || 0), signed.signature.length - 1);
       const signature = flipBit(signed.signature, index);
       const { valid } = await call(verifySignature, { ...signed, signature });
@@ -52,7 +52,7 @@ export function Page() {
   );
   const rewriting = useStep(
     async ({ call }) => {
-      const signed = resultOf(signing);
+      const signed = requireResult(signing);
       const data = flipBit(signed.data, signed.data.length - 1);
       const { valid } = await call(verifySignature, { ...signed, data });
       const signer = await loadSigner(signed.algorithm);
@@ -68,7 +68,7 @@ export function Page() {
   );
   const cutting = useStep(
     ({ callRefused }) => {
-      const signed = resultOf(signing);
+      const signed = requireResult(signing);
       return callRefused(verifySignature, { ...signed, signature: signed.signature.slice(0, -1) });
     },
     [signing],

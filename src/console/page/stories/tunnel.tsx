@@ -9,9 +9,9 @@ import { Checks } from "../parts/checks.tsx";
 import { FailureNote } from "../parts/failure-note.tsx";
 import { TextField } from "../parts/fields.tsx";
 import { SizeChart } from "../parts/size-chart.tsx";
-import { resultOf, Step, useStep } from "../step.tsx";
+import { requireResult, Step, useStep } from "../step.tsx";
 import { Story } from "../story.tsx";
-import { keyForm, makeTunnelEnd, type TunnelEnd, transcriptOf } from "../tunnel-end.ts";
+import { buildTranscript, keyForm, makeTunnelEnd, type TunnelEnd } from "../tunnel-end.ts";
 import { formatBytes } from "../values.ts";
 import { checkHandshake, isTrusted, toChecks } from "./tunnel/handshake.ts";
 import { Intermediary } from "./tunnel/intermediary.tsx";
@@ -47,15 +47,15 @@ export function Page() {
   );
   const shaking = useStep(
     async ({ call }) => {
-      const { tunnelId, publicKey, secretKey } = resultOf(registering);
-      const { identityPublicKey } = resultOf(meeting);
+      const { tunnelId, publicKey, secretKey } = requireResult(registering);
+      const { identityPublicKey } = requireResult(meeting);
       const answer = await call(handshake, { tunnelId, keyForm });
       const { signature, transcript, ciphertext } = answer;
       const { valid } = await call(verifyHandshake, { signature, transcript });
       const startedAt = performance.now();
       const sharedSecret = (await loadKem("ML-KEM-1024")).decapsulate(ciphertext, secretKey);
       const ms = performance.now() - startedAt;
-      const made = await makeTunnelEnd(sharedSecret, await transcriptOf(tunnelId, ciphertext, publicKey));
+      const made = await makeTunnelEnd(sharedSecret, await buildTranscript(tunnelId, ciphertext, publicKey));
       const findings = await checkHandshake(answer, made, { tunnelId, publicKey, identityPublicKey });
       end.current = isTrusted(findings) ? made : undefined;
       return { ...answer, publicKey, sharedSecret, valid, findings, ms };
@@ -64,7 +64,7 @@ export function Page() {
   );
   const ending = useStep(
     async ({ call, callRefused }) => {
-      const { tunnelId } = resultOf(registering);
+      const { tunnelId } = requireResult(registering);
       const { tunnelStatus } = await call(disconnect, { tunnelId });
       const refusal = await callRefused(sendPacket, { tunnelId, size: 1 });
       end.current = undefined;

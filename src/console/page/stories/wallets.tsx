@@ -15,8 +15,8 @@ import { Facts } from "../parts/facts.tsx";
 import { FailureNote } from "../parts/failure-note.tsx";
 import { TextField } from "../parts/fields.tsx";
 import { SizeChart } from "../parts/size-chart.tsx";
-import { addressOf } from "../signing-key.ts";
-import { resultOf, Step, useStep } from "../step.tsx";
+import { deriveAddress } from "../signing-key.ts";
+import { requireResult, Step, useStep } from "../step.tsx";
 import { Story } from "../story.tsx";
 import { areEqual, formatBytes, formatNumber, toHex, toUtf8 } from "../values.ts";
 import { findFields } from "./wallets/answers.ts";
@@ -33,11 +33,11 @@ export function Page() {
 
   const creating = useStep(async ({ call }) => {
     const wallet = await call(createWallet, { label });
-    return { label, wallet, computed: await addressOf(wallet.publicKey) };
+    return { label, wallet, computed: await deriveAddress(wallet.publicKey) };
   });
   const signing = useStep(
     async ({ call }) => {
-      const { wallet } = resultOf(creating);
+      const { wallet } = requireResult(creating);
       const data = toUtf8(text);
       const signed = await call(signTransaction, { walletId: wallet.walletId, data });
       const { signature } = signed;
@@ -50,19 +50,19 @@ export function Page() {
         signed,
         verified,
         validHere: signer.verify(signature, data, publicKey),
-        isSameAddress: (await addressOf(signed.publicKey)) === wallet.address,
+        isSameAddress: (await deriveAddress(signed.publicKey)) === wallet.address,
       };
     },
     [creating],
   );
   const altering = useStep(
     async ({ call }) => {
-      const { data: before, signed } = resultOf(signing);
+      const { data: before, signed } = requireResult(signing);
       const index = Math.max(0, before.indexOf("1".charCodeAt(0)));
       // One bit makes a 9 of a 1.
       const after = Uint8Array.from(before, (byte, at) => (at === index ? byte ^ 8 : byte));
       const { signature } = signed;
-      const { publicKey } = resultOf(creating).wallet;
+      const { publicKey } = requireResult(creating).wallet;
       const { valid } = await call(verifyTransaction, { data: after, signature, publicKey });
       const validHere = (await loadSigner(algorithm)).verify(signature, after, publicKey);
       return { before, after, index, valid, validHere };
@@ -71,21 +71,21 @@ export function Page() {
   );
   const swapping = useStep(
     async ({ call }) => {
-      const { wallet } = resultOf(creating);
-      const { data } = resultOf(signing);
+      const { wallet } = requireResult(creating);
+      const { data } = requireResult(signing);
       const thief = await call(createWallet, { label: "Thief" });
       const { signature, publicKey } = await call(signTransaction, { walletId: thief.walletId, data });
       const { valid, address } = await call(verifyTransaction, { data, signature, publicKey });
       const validHere = (await loadSigner(algorithm)).verify(signature, data, publicKey);
-      const computed = await addressOf(publicKey);
+      const computed = await deriveAddress(publicKey);
       return { valid, validHere, address, computed, expected: wallet.address };
     },
     [creating, signing],
   );
   const replaying = useStep(
     async ({ call }) => {
-      const { wallet } = resultOf(creating);
-      const { data, signed } = resultOf(signing);
+      const { wallet } = requireResult(creating);
+      const { data, signed } = requireResult(signing);
       const { signature } = signed;
       const { publicKey } = wallet;
       const again = await call(signTransaction, { walletId: wallet.walletId, data });
@@ -114,8 +114,8 @@ export function Page() {
     callRefused(signTransaction, { walletId: `wallet-${newUuid()}`, data: toUtf8(text) }),
   );
   const searching = useStep(async () => {
-    const { label: given, wallet } = resultOf(creating);
-    const { signed, verified } = resultOf(signing);
+    const { label: given, wallet } = requireResult(creating);
+    const { signed, verified } = requireResult(signing);
     const parts = { address: wallet.address, label: given, signature: signed.signature };
     const answers = [
       { name: "CreateWallet", fields: await findFields(CreateWalletResponseSchema, wallet, parts) },

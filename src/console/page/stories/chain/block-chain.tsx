@@ -54,7 +54,7 @@ function BlockBox({ checked, isLinked }: BlockBoxProps) {
         <strong>Block {formatNumber(block.index)}</strong>
         <strong class="verdict">{holds ? "holds" : (fault ?? "unfounded")}</strong>
       </p>
-      <p class="said">{textOf(block.data)}</p>
+      <p class="said">{decodeText(block.data)}</p>
       <dl>
         <dt>before</dt>
         <dd>
@@ -113,7 +113,7 @@ function HashMark({ hash, isGood }: { readonly hash: string; readonly isGood: bo
   );
 }
 
-function textOf(data: Uint8Array): string {
+function decodeText(data: Uint8Array): string {
   try {
     return shorten(fromUtf8(data), 80);
   } catch {

@@ -2,7 +2,7 @@
 import { clone } from "@bufbuild/protobuf";
 import { type Block, BlockSchema } from "#gen/blockchain/blockchain_service_pb.ts";
 import { fromHex } from "../../hex.ts";
-import { addressOf, makeSigningKey } from "../../signing-key.ts";
+import { deriveAddress, makeSigningKey } from "../../signing-key.ts";
 import { hashBlock, validatorAlgorithm } from "./blocks.ts";
 
 /** How far the forger goes. Each does what those before it do, too. */
@@ -35,7 +35,7 @@ export async function forgeBlocks(
   const depth = efforts.indexOf(effort);
   const rehashed = depth === 0 ? [] : depth === 1 ? [changed] : copy.slice(first);
   const forger = depth === 3 ? await makeSigningKey(validatorAlgorithm) : undefined;
-  const forgerAddress = forger && (await addressOf(forger.publicKey));
+  const forgerAddress = forger && (await deriveAddress(forger.publicKey));
   let previous = copy[first - 1];
   for (const block of rehashed) {
     if (previous !== undefined) block.prevHash = previous.blockHash;

@@ -9,7 +9,7 @@ import { Checks, equality } from "../../parts/checks.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { TextField } from "../../parts/fields.tsx";
 import { TextArea } from "../../parts/text-area.tsx";
-import { resultOf, Step, useStep } from "../../step.tsx";
+import { requireResult, Step, useStep } from "../../step.tsx";
 import { formatBytes, toHex, toUtf8 } from "../../values.ts";
 
 const { deployContract } = DappService.method;
@@ -37,7 +37,7 @@ export function Code() {
     };
   });
   const rewriting = useStep(async () => {
-    const { code: original, contract } = resultOf(deploying);
+    const { code: original, contract } = requireResult(deploying);
     const before = toUtf8(original);
     const found = before.lastIndexOf("1".charCodeAt(0));
     const index = found < 0 ? before.length - 1 : found;

@@ -4,17 +4,17 @@ import { DappService, type DualSignResponse } from "#gen/dapp/dapp_service_pb.ts
 import { Bytes } from "../../parts/bytes-view.tsx";
 import { Checks } from "../../parts/checks.tsx";
 import { Choice } from "../../parts/fields.tsx";
-import { resultOf, Step, type StepState, useStep } from "../../step.tsx";
+import { requireResult, Step, type StepState, useStep } from "../../step.tsx";
 import { flipBit, formatBytes } from "../../values.ts";
-import { mldsaKeyOf, splitComposite, verifyComposite } from "./dual.ts";
+import { splitComposite, takeMldsaKey, verifyComposite } from "./dual.ts";
 import {
   algorithm,
   areBoth,
   BrokenHalfResult,
   halfChecks,
   halves,
-  pairOf,
   sayBroken,
+  toPair,
   verifyPair,
 } from "./halves.tsx";
 
@@ -30,7 +30,7 @@ export function Composite({ signing }: CompositeProps) {
 
   const composing = useStep(
     async ({ call }) => {
-      const { data, signed } = resultOf(signing);
+      const { data, signed } = requireResult(signing);
       const { compositeSignature, compositePublicKey } = signed;
       return {
         signature: compositeSignature,
@@ -43,7 +43,7 @@ export function Composite({ signing }: CompositeProps) {
   );
   const breakingComposite = useStep(
     async ({ call }) => {
-      const { data, signed } = resultOf(signing);
+      const { data, signed } = requireResult(signing);
       const { compositeSignature: before, compositePublicKey } = signed;
       // The ML-DSA half begins the signature, the ECDSA half ends it.
       const index = half === "ECDSA" ? before.length - 1 : 0;
@@ -61,11 +61,11 @@ export function Composite({ signing }: CompositeProps) {
   );
   const stripping = useStep(
     async ({ call }) => {
-      const { data, signed } = resultOf(signing);
+      const { data, signed } = requireResult(signing);
       const stripped = {
-        ...pairOf(data, signed),
+        ...toPair(data, signed),
         mldsaSignature: splitComposite(signed.compositeSignature).mldsa.slice(),
-        mldsaPublicKey: mldsaKeyOf(signed.compositePublicKey).slice(),
+        mldsaPublicKey: takeMldsaKey(signed.compositePublicKey).slice(),
       };
       return { server: await call(dualVerify, stripped), browser: await verifyPair(stripped) };
     },

@@ -62,7 +62,7 @@ export function splitComposite(signature: Uint8Array): {
 }
 
 /** The ML-DSA half of a composite public key. */
-export function mldsaKeyOf(compositeKey: Uint8Array): Uint8Array {
+export function takeMldsaKey(compositeKey: Uint8Array): Uint8Array {
   return compositeKey.subarray(0, mldsaKeyBytes);
 }
 

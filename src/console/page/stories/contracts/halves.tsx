@@ -18,7 +18,7 @@ export interface SignedPair {
   readonly mldsaPublicKey: Uint8Array;
 }
 
-export function pairOf(data: Uint8Array, signed: Omit<SignedPair, "data">): SignedPair {
+export function toPair(data: Uint8Array, signed: Omit<SignedPair, "data">): SignedPair {
   const { ecdsaSignature, mldsaSignature, ecdsaPublicKey, mldsaPublicKey } = signed;
   return { data, ecdsaSignature, mldsaSignature, ecdsaPublicKey, mldsaPublicKey };
 }

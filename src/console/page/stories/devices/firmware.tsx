@@ -6,7 +6,7 @@ import { ByteChange, Bytes } from "../../parts/bytes-view.tsx";
 import { Checks, equality } from "../../parts/checks.tsx";
 import { SizeChart } from "../../parts/size-chart.tsx";
 import { makeSigningKey, type SigningKey } from "../../signing-key.ts";
-import { type Caller, resultOf, Step, type StepState, useStep } from "../../step.tsx";
+import { type Caller, requireResult, Step, type StepState, useStep } from "../../step.tsx";
 import { flipBit, formatBytes, formatNumber, toHex } from "../../values.ts";
 
 const { updateFirmware } = IotService.method;
@@ -23,7 +23,7 @@ export interface FirmwareProps {
 export function Firmware({ registering }: FirmwareProps) {
   const installing = useStep(
     async (caller) => {
-      const { deviceId, vendor } = resultOf(registering);
+      const { deviceId, vendor } = requireResult(registering);
       const image = makeImage();
       const offer = await signImage(image, vendor);
       const outcome = await install(caller, vendor, { ...offer, deviceId, version: newVersion });
@@ -33,7 +33,7 @@ export function Firmware({ registering }: FirmwareProps) {
   );
   const rollingBack = useStep(
     async (caller) => {
-      const { deviceId, vendor } = resultOf(registering);
+      const { deviceId, vendor } = requireResult(registering);
       const offer = await signImage(makeImage(), vendor);
       return install(caller, vendor, { ...offer, deviceId, version: newVersion - 1 });
     },
@@ -41,10 +41,10 @@ export function Firmware({ registering }: FirmwareProps) {
   );
   const impersonating = useStep(
     async (caller) => {
-      const { deviceId, vendor } = resultOf(registering);
+      const { deviceId, vendor } = requireResult(registering);
       const other = await makeSigningKey("ML-DSA-87");
       const offer = await signImage(makeImage(), other);
-      const order = { ...offer, deviceId, version: newVersion + 1 };
+      const _input = { ...offer, deviceId, version: newVersion + 1 };
       const outcome = await install(caller, vendor, { ...order, vendorPublicKey: other.publicKey });
       const signer = await loadSigner(other.algorithm);
       const isOthers = signer.verify(offer.signature, offer.digest, other.publicKey);
@@ -54,11 +54,11 @@ export function Firmware({ registering }: FirmwareProps) {
   );
   const altering = useStep(
     async (caller) => {
-      const { deviceId, vendor } = resultOf(registering);
-      const { image, signature } = resultOf(installing);
+      const { deviceId, vendor } = requireResult(registering);
+      const { image, signature } = requireResult(installing);
       const index = imageBytes / 2;
       const changed = flipBit(image, index);
-      const order = { image: changed, digest: await sha256(changed), signature, deviceId };
+      const _input = { image: changed, digest: await sha256(changed), signature, deviceId };
       const outcome = await install(caller, vendor, { ...order, version: newVersion + 1 });
       return { ...outcome, before: image, after: changed, index };
     },
@@ -183,7 +183,7 @@ interface SignedImage {
   readonly signature: Uint8Array;
 }
 
-interface FirmwareOrder extends SignedImage {
+interface FirmwareInput extends SignedImage {
   readonly deviceId: string;
   readonly version: number;
   readonly vendorPublicKey?: Uint8Array;
@@ -202,7 +202,7 @@ async function signImage(image: Uint8Array, vendor: SigningKey): Promise<SignedI
 async function install(
   { call }: Caller,
   pinned: SigningKey,
-  { image, digest, signature, deviceId, version, vendorPublicKey }: FirmwareOrder,
+  { image, digest, signature, deviceId, version, vendorPublicKey }: FirmwareInput,
 ): Promise<Outcome> {
   const answer = await call(updateFirmware, {
     firmware: image,

@@ -6,7 +6,7 @@ import { ByteChange, Bytes } from "../../parts/bytes-view.tsx";
 import { bothSides, Checks } from "../../parts/checks.tsx";
 import { TextField } from "../../parts/fields.tsx";
 import type { SigningKey } from "../../signing-key.ts";
-import { resultOf, Step, type StepState, useStep } from "../../step.tsx";
+import { requireResult, Step, type StepState, useStep } from "../../step.tsx";
 import { flipBit, formatBytes, formatNumber, toUtf8 } from "../../values.ts";
 import { numberedReadingContext } from "./contexts.ts";
 
@@ -25,8 +25,8 @@ export function Readings({ registering, authenticating }: ReadingsProps) {
 
   const sending = useStep(
     async ({ call }) => {
-      const { deviceId, device } = resultOf(registering);
-      const { token } = resultOf(authenticating);
+      const { deviceId, device } = requireResult(registering);
+      const { token } = requireResult(authenticating);
       const sequence = lastSequence + 1;
       setLastSequence(sequence);
       const telemetry = toUtf8(text);
@@ -44,9 +44,9 @@ export function Readings({ registering, authenticating }: ReadingsProps) {
   );
   const altering = useStep(
     async ({ call }) => {
-      const { device } = resultOf(registering);
-      const { token } = resultOf(authenticating);
-      const { reading: sent } = resultOf(sending);
+      const { device } = requireResult(registering);
+      const { token } = requireResult(authenticating);
+      const { reading: sent } = requireResult(sending);
       const index = Math.floor(sent.telemetry.length / 2);
       const reading = { ...sent, telemetry: flipBit(sent.telemetry, index) };
       const { verified, reason } = await call(sendTelemetry, reading, { token });
@@ -57,9 +57,9 @@ export function Readings({ registering, authenticating }: ReadingsProps) {
   );
   const repeating = useStep(
     async ({ call }) => {
-      const { device } = resultOf(registering);
-      const { token } = resultOf(authenticating);
-      const { reading } = resultOf(sending);
+      const { device } = requireResult(registering);
+      const { token } = requireResult(authenticating);
+      const { reading } = requireResult(sending);
       const { verified, reason } = await call(sendTelemetry, reading, { token });
       return { sequence: reading.sequence, verified, reason, validHere: await isSigned(device, reading) };
     },

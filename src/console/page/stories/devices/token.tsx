@@ -4,7 +4,7 @@ import { readToken, verifyToken } from "../../jwt.ts";
 import { Bytes } from "../../parts/bytes-view.tsx";
 import { type Check, Checks } from "../../parts/checks.tsx";
 import { settings } from "../../settings.ts";
-import { resultOf, Step, type StepState, useStep } from "../../step.tsx";
+import { requireResult, Step, type StepState, useStep } from "../../step.tsx";
 import { formatBytes, formatNumber, shorten } from "../../values.ts";
 
 const { getJwks } = TokenService.method;
@@ -18,8 +18,8 @@ export interface DeviceTokenProps {
 export function DeviceToken({ registering, authenticating }: DeviceTokenProps) {
   const reading = useStep(
     async ({ call }) => {
-      const { deviceId } = resultOf(registering);
-      const { token } = resultOf(authenticating);
+      const { deviceId } = requireResult(registering);
+      const { token } = requireResult(authenticating);
       const parts = readToken(token);
       const checks: Check[] = [nameCheck(parts.payload.sub, deviceId)];
       // The keys are published by a service that need not run beside this one.

@@ -15,7 +15,7 @@ export interface ProposalFacts {
 }
 
 /** The proposal as canonical JSON (RFC 8785). */
-export function signingTextOf({ createdAt, data, expiresAt, ...facts }: ProposalFacts): string {
+export function writeSigningText({ createdAt, data, expiresAt, ...facts }: ProposalFacts): string {
   // JSON.stringify writes texts and numbers as RFC 8785 does (section 3.2.2); the members are put into their order here.
   return JSON.stringify({
     createdAt: createdAt.toISOString(),
@@ -30,6 +30,6 @@ export function signingTextOf({ createdAt, data, expiresAt, ...facts }: Proposal
 }
 
 /** SHA-256 over the canonical JSON: 32 bytes. */
-export function signingHashOf(facts: ProposalFacts): Promise<Uint8Array> {
-  return sha256(toUtf8(signingTextOf(facts)));
+export function hashProposal(facts: ProposalFacts): Promise<Uint8Array> {
+  return sha256(toUtf8(writeSigningText(facts)));
 }

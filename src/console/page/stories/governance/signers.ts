@@ -1,7 +1,7 @@
 /** Signers of a wallet: one whose key is in the browser, and others whose keys the key service keeps. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { settings } from "../../settings.ts";
-import { addressOf, makeSigningKey } from "../../signing-key.ts";
+import { deriveAddress, makeSigningKey } from "../../signing-key.ts";
 import type { Caller } from "../../step.tsx";
 
 const { createKey, sign } = KmsService.method;
@@ -22,7 +22,7 @@ export async function makeBrowserSigner(name: string): Promise<Signer> {
   return {
     name,
     publicKey,
-    address: await addressOf(publicKey),
+    address: await deriveAddress(publicKey),
     place: "in your browser",
     sign: async (_caller, message) => key.sign(message),
   };
@@ -36,7 +36,7 @@ export async function makeKeptSigner({ call }: Caller, name: string): Promise<Si
   return {
     name,
     publicKey,
-    address: await addressOf(publicKey),
+    address: await deriveAddress(publicKey),
     place: "in the key service",
     sign: async (caller, message) => {
       const answer = await caller.call(sign, { keyId, data: message });

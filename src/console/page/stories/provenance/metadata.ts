@@ -13,13 +13,13 @@ export interface Metadata {
  * The canonical JSON of RFC 8785: members in the order of their names, nothing between them. Its form of strings
  * (section 3.2.2.2) is that of JSON.stringify.
  */
-export function canonicalOf({ artworkUri, description, name }: Metadata): Uint8Array<ArrayBuffer> {
+export function canonicalize({ artworkUri, description, name }: Metadata): Uint8Array<ArrayBuffer> {
   return toUtf8(JSON.stringify({ artworkUri, description, name }));
 }
 
 /** SHA-256 of the canonical JSON, 32 bytes. */
 export function hashMetadata(metadata: Metadata): Promise<Uint8Array> {
-  return sha256(canonicalOf(metadata));
+  return sha256(canonicalize(metadata));
 }
 
 /** Puts another letter in the place of one; the last, if the text is shorter. */

@@ -1,7 +1,7 @@
 /** What an end checks of a handshake before it uses the key. */
 import { loadSigner } from "../../algorithms.ts";
 import { type Check, equality } from "../../parts/checks.tsx";
-import { type TunnelEnd, transcriptOf } from "../../tunnel-end.ts";
+import { buildTranscript, type TunnelEnd } from "../../tunnel-end.ts";
 import { areEqual, toUtf8 } from "../../values.ts";
 
 /** The gateway's half of a handshake, as it arrived. */
@@ -35,7 +35,7 @@ export async function checkHandshake(
 ): Promise<Findings> {
   const signer = await loadSigner("ML-DSA-65");
   return {
-    isOurTranscript: transcript === (await transcriptOf(tunnelId, ciphertext, publicKey)),
+    isOurTranscript: transcript === (await buildTranscript(tunnelId, ciphertext, publicKey)),
     isSigned: signer.verify(signature, toUtf8(transcript), identityPublicKey),
     isConfirmed: areEqual(keyConfirmation, await end.confirm(transcript)),
   };

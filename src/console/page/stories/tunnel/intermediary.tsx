@@ -5,8 +5,8 @@ import { Bytes } from "../../parts/bytes-view.tsx";
 import { type Check, Checks } from "../../parts/checks.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { makeSigningKey } from "../../signing-key.ts";
-import { resultOf, Step, type StepState, useStep } from "../../step.tsx";
-import { keyForm, makeTunnelEnd, transcriptOf } from "../../tunnel-end.ts";
+import { requireResult, Step, type StepState, useStep } from "../../step.tsx";
+import { buildTranscript, keyForm, makeTunnelEnd } from "../../tunnel-end.ts";
 import { areEqual, toUtf8 } from "../../values.ts";
 import { checkHandshake, type GatewayHalf, isTrusted, toChecks } from "./handshake.ts";
 import { readTranscript } from "./transcript.tsx";
@@ -40,10 +40,10 @@ export function Intermediary({ meeting }: IntermediaryProps) {
   );
   const catching = useStep(
     async ({ call }) => {
-      const { identityPublicKey } = resultOf(meeting);
-      const { tunnelId, yours, answer, ciphertext, withYou } = resultOf(swapping);
+      const { identityPublicKey } = requireResult(meeting);
+      const { tunnelId, yours, answer, ciphertext, withYou } = requireResult(swapping);
       const kem = await loadKem("ML-KEM-1024");
-      const transcript = await transcriptOf(tunnelId, ciphertext, yours.publicKey);
+      const transcript = await buildTranscript(tunnelId, ciphertext, yours.publicKey);
       const end = await makeTunnelEnd(kem.decapsulate(ciphertext, yours.secretKey), transcript);
       const known = { tunnelId, publicKey: yours.publicKey, identityPublicKey };
       const forger = await makeTunnelEnd(withYou, transcript);

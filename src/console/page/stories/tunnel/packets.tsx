@@ -7,7 +7,7 @@ import { Checks, equality } from "../../parts/checks.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
 import { TextField } from "../../parts/fields.tsx";
-import { resultOf, Step, type StepState, useStep } from "../../step.tsx";
+import { requireResult, Step, type StepState, useStep } from "../../step.tsx";
 import { packetOverhead, type TunnelEnd } from "../../tunnel-end.ts";
 import { areEqual, flipBit, formatBytes, fromUtf8, toUtf8 } from "../../values.ts";
 
@@ -36,7 +36,7 @@ export function Packets({ registering, shaking, end }: PacketsProps) {
       const data = toUtf8(outText);
       const packet = await requireEnd(end).seal(data);
       const { data: opened } = await call(receivePacket, {
-        tunnelId: resultOf(registering).tunnelId,
+        tunnelId: requireResult(registering).tunnelId,
         packet,
       });
       return { data, packet, opened, isSame: areEqual(opened, data) };
@@ -46,7 +46,7 @@ export function Packets({ registering, shaking, end }: PacketsProps) {
   const receiving = useStep(
     async ({ call }) => {
       const data = toUtf8(backText);
-      const { tunnelId } = resultOf(registering);
+      const { tunnelId } = requireResult(registering);
       const { packet } = await call(sendPacket, { tunnelId, data });
       const opened = await requireEnd(end).open(packet);
       return { packet, opened, isSame: opened !== undefined && areEqual(opened, data) };
@@ -55,18 +55,21 @@ export function Packets({ registering, shaking, end }: PacketsProps) {
   );
   const repeating = useStep(
     ({ callRefused }) => {
-      const { packet } = resultOf(sending);
-      return callRefused(receivePacket, { tunnelId: resultOf(registering).tunnelId, packet });
+      const { packet } = requireResult(sending);
+      return callRefused(receivePacket, { tunnelId: requireResult(registering).tunnelId, packet });
     },
     [registering, sending],
   );
   const altering = useStep(
     async ({ callRefused }) => {
-      const { packet: theirs } = resultOf(receiving);
+      const { packet: theirs } = requireResult(receiving);
       const opened = await requireEnd(end).open(flipBit(theirs, firstCiphertextByte));
       const before = await requireEnd(end).seal(toUtf8(outText));
       const packet = flipBit(before, firstCiphertextByte);
-      const refusal = await callRefused(receivePacket, { tunnelId: resultOf(registering).tunnelId, packet });
+      const refusal = await callRefused(receivePacket, {
+        tunnelId: requireResult(registering).tunnelId,
+        packet,
+      });
       return { before, after: packet, isOpened: opened !== undefined, refusal };
     },
     [registering, receiving],

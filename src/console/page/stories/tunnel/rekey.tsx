@@ -4,8 +4,8 @@ import { loadKem } from "../../algorithms.ts";
 import { Bytes } from "../../parts/bytes-view.tsx";
 import { Checks } from "../../parts/checks.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
-import { resultOf, Step, type StepState, useStep } from "../../step.tsx";
-import { makeTunnelEnd, transcriptOf } from "../../tunnel-end.ts";
+import { requireResult, Step, type StepState, useStep } from "../../step.tsx";
+import { buildTranscript, makeTunnelEnd } from "../../tunnel-end.ts";
 import { areEqual, formatNumber, toUtf8 } from "../../values.ts";
 import { checkHandshake, isTrusted, toChecks } from "./handshake.ts";
 import { type EndHolder, requireEnd } from "./packets.tsx";
@@ -24,14 +24,14 @@ export interface RekeyProps {
 export function Rekey({ meeting, registering, shaking, end }: RekeyProps) {
   const rekeying = useStep(
     async ({ call, callRefused }) => {
-      const { tunnelId, publicKey } = resultOf(registering);
-      const { kemPublicKey, identityPublicKey } = resultOf(meeting);
+      const { tunnelId, publicKey } = requireResult(registering);
+      const { kemPublicKey, identityPublicKey } = requireResult(meeting);
       const oldEnd = requireEnd(end);
       const { cipherText: ciphertext, sharedSecret } = (await loadKem("ML-KEM-1024")).encapsulate(
         kemPublicKey,
       );
       const answer = await call(rekey, { tunnelId, ciphertext });
-      const transcript = await transcriptOf(tunnelId, ciphertext, publicKey);
+      const transcript = await buildTranscript(tunnelId, ciphertext, publicKey);
       const newEnd = await makeTunnelEnd(sharedSecret, transcript);
       // What was sent is known here; a ciphertext that came back is not what is compared.
       const half = { ...answer, ciphertext };

@@ -1,7 +1,7 @@
 /** Looks through answers, field by field, for anything that is not public. */
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
-import { addressOf } from "../../signing-key.ts";
+import { deriveAddress } from "../../signing-key.ts";
 import { areEqual, toUtf8 } from "../../values.ts";
 
 /** A field of an answer, and what the browser found it to be. */
@@ -67,11 +67,11 @@ async function recognise(
     const text = texts[name];
     if (text !== undefined) return text.form.test(value) ? text.is : undefined;
     const raw = readPem(value)?.subarray(spkiHeadBytes);
-    return raw && (await addressOf(raw)) === address ? "the same public key, as PEM" : undefined;
+    return raw && (await deriveAddress(raw)) === address ? "the same public key, as PEM" : undefined;
   }
   if (!(value instanceof Uint8Array)) return undefined;
   if (signature && areEqual(value, signature)) return "the signature";
-  return (await addressOf(value)) === address ? "the public key: the address is its hash" : undefined;
+  return (await deriveAddress(value)) === address ? "the public key: the address is its hash" : undefined;
 }
 
 function readPem(text: string): Uint8Array | undefined {
