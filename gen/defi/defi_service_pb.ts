@@ -693,7 +693,7 @@ export const DefiService: GenService<{
   /**
    * Adds a signer's signature: the service's own for a signer whose key it keeps, else the one that is given.
    *
-   * Fails with PROPOSAL_NOT_FOUND, SIGNER_UNKNOWN (PERMISSION_DENIED) for a stranger, SIGNER_COUNTED (ALREADY_EXISTS)
+   * Fails with PROPOSAL_NOT_FOUND, SIGNER_UNKNOWN (PERMISSION_DENIED) for a stranger, ALREADY_SIGNED (ALREADY_EXISTS)
    * for one who signed already, SIGNATURE_INVALID (INVALID_ARGUMENT), SIGNATURE_MISSING (FAILED_PRECONDITION) for a
    * signer who keeps its own key, and PROPOSAL_EXECUTED or PROPOSAL_EXPIRED (FAILED_PRECONDITION).
    *

@@ -1263,7 +1263,7 @@ export const KmsService: GenService<{
    * Replaces an ACTIVE key by a new one of the same algorithm and usage; the old one is ROTATED from then on.
    *
    * Of callers that race, one wins. Once this has answered, the old key signs nothing more, on any replica. Fails with
-   * KEY_NOT_FOUND, and KEY_STATE_REFUSES for a key that is not ACTIVE.
+   * KEY_NOT_FOUND, and KEY_STATE_INVALID for a key that is not ACTIVE.
    * Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the quota of the caller is used up.
    *
    * @generated from rpc kms.KmsService.RotateKey
@@ -1277,7 +1277,7 @@ export const KmsService: GenService<{
    * Erases the secret half of an ACTIVE or ROTATED key for good. Its record and its audit trail stay.
    *
    * Once this has answered, the key does nothing more, on any replica. Fails with KEY_NOT_FOUND, and
-   * KEY_STATE_REFUSES for a key that is DESTROYED.
+   * KEY_STATE_INVALID for a key that is DESTROYED.
    *
    * @generated from rpc kms.KmsService.DestroyKey
    */
@@ -1289,7 +1289,7 @@ export const KmsService: GenService<{
   /**
    * Signs with an ACTIVE key. The signature is answered only once the audit log's entry of it is on the disk.
    *
-   * Fails with KEY_NOT_FOUND, KEY_STATE_REFUSES, KEY_USAGE_REFUSES (an ML-KEM key, or mu with SLH-DSA) and
+   * Fails with KEY_NOT_FOUND, KEY_STATE_INVALID, KEY_USAGE_MISMATCH (an ML-KEM key, or mu with SLH-DSA) and
    * KEY_DAMAGED (DATA_LOSS: somebody changed the stored key).
    *
    * @generated from rpc kms.KmsService.Sign
@@ -1303,7 +1303,7 @@ export const KmsService: GenService<{
    * Signs a message of any size with an ACTIVE ML-DSA key: first a header, then the message in chunks.
    *
    * The signature is a plain one (FIPS 204, pure), which any verifier takes: mu is computed as the chunks arrive, so
-   * the server's memory stays the same however long the message is. Fails as Sign does, and with KEY_USAGE_REFUSES
+   * the server's memory stays the same however long the message is. Fails as Sign does, and with KEY_USAGE_MISMATCH
    * for SLH-DSA, which needs to read a message twice.
    *
    * @generated from rpc kms.KmsService.SignStream
@@ -1328,7 +1328,7 @@ export const KmsService: GenService<{
   /**
    * Verifies a signature with an ACTIVE or ROTATED key. One that does not verify is an answer, valid = false.
    *
-   * Fails with KEY_NOT_FOUND, KEY_STATE_REFUSES, KEY_USAGE_REFUSES, KEY_DAMAGED, and LENGTH_INVALID for a signature
+   * Fails with KEY_NOT_FOUND, KEY_STATE_INVALID, KEY_USAGE_MISMATCH, KEY_DAMAGED, and LENGTH_INVALID for a signature
    * of a length that the algorithm does not have.
    *
    * @generated from rpc kms.KmsService.Verify
@@ -1341,7 +1341,7 @@ export const KmsService: GenService<{
   /**
    * Makes a shared secret and its ciphertext for an ACTIVE ML-KEM key (FIPS 203, section 7.2).
    *
-   * Fails with KEY_NOT_FOUND, KEY_STATE_REFUSES, KEY_USAGE_REFUSES and KEY_DAMAGED.
+   * Fails with KEY_NOT_FOUND, KEY_STATE_INVALID, KEY_USAGE_MISMATCH and KEY_DAMAGED.
    *
    * @generated from rpc kms.KmsService.Encapsulate
    */
@@ -1354,7 +1354,7 @@ export const KmsService: GenService<{
    * Recovers the shared secret of a ciphertext with an ACTIVE or ROTATED ML-KEM key (FIPS 203, section 7.3).
    *
    * A ciphertext that was changed, or made for another key, gives another secret and no error (implicit rejection).
-   * Fails with KEY_NOT_FOUND, KEY_STATE_REFUSES, KEY_USAGE_REFUSES, KEY_DAMAGED, and LENGTH_INVALID.
+   * Fails with KEY_NOT_FOUND, KEY_STATE_INVALID, KEY_USAGE_MISMATCH, KEY_DAMAGED, and LENGTH_INVALID.
    *
    * @generated from rpc kms.KmsService.Decapsulate
    */

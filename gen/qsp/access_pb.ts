@@ -21,7 +21,7 @@ export const file_qsp_access: GenFile = /*@__PURE__*/
  *
  * While the server runs with `--auth open`, anyone may make every call but those marked ACCESS_TOKEN. With
  * `--auth token`, each call but those marked ACCESS_PUBLIC wants a valid token, and fails with TOKEN_MISSING,
- * TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_FORGED, TOKEN_EXPIRED or TOKEN_REVOKED (UNAUTHENTICATED, HTTP 401)
+ * TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_SIGNATURE_INVALID, TOKEN_EXPIRED or TOKEN_REVOKED (UNAUTHENTICATED, HTTP 401)
  * without one, and with ROLE_MISSING (PERMISSION_DENIED, HTTP 403) with the token of somebody whose role is
  * another. What a user made is that user's: to others but administrators it does not exist.
  *
@@ -83,7 +83,7 @@ export const Access = {
  *
  * While the server runs with `--auth open`, anyone may make every call but those marked ACCESS_TOKEN. With
  * `--auth token`, each call but those marked ACCESS_PUBLIC wants a valid token, and fails with TOKEN_MISSING,
- * TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_FORGED, TOKEN_EXPIRED or TOKEN_REVOKED (UNAUTHENTICATED, HTTP 401)
+ * TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_SIGNATURE_INVALID, TOKEN_EXPIRED or TOKEN_REVOKED (UNAUTHENTICATED, HTTP 401)
  * without one, and with ROLE_MISSING (PERMISSION_DENIED, HTTP 403) with the token of somebody whose role is
  * another. What a user made is that user's: to others but administrators it does not exist.
  *

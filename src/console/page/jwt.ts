@@ -3,7 +3,7 @@ import { loadSigner, sha256 } from "./algorithms.ts";
 import { fromBase64Url, fromUtf8, toBase64Url, toUtf8 } from "./values.ts";
 
 /** A compact JWS (RFC 7515, section 7.1), taken apart. */
-export interface TokenDeps {
+export interface TokenParts {
   readonly headerText: string;
   readonly payloadText: string;
   readonly header: Readonly<Record<string, unknown>>;
@@ -22,7 +22,7 @@ export interface PublishedKey {
 }
 
 /** @throws Error for a text that is no compact JWS */
-export function readToken(token: string): TokenDeps {
+export function readToken(token: string): TokenParts {
   const [first, second, third, more] = token.split(".");
   if (first === undefined || second === undefined || third === undefined || more !== undefined) {
     throw new Error("a token has three parts");
@@ -40,7 +40,7 @@ export function readToken(token: string): TokenDeps {
 }
 
 /** Tells whether the signature is one of a key, by an algorithm that the verifier, not the token, chooses. */
-export async function verifyToken(token: TokenDeps, key: PublishedKey): Promise<boolean> {
+export async function verifyToken(token: TokenParts, key: PublishedKey): Promise<boolean> {
   if (token.header.alg !== "ML-DSA-65" || key.alg !== "ML-DSA-65") return false;
   const signer = await loadSigner("ML-DSA-65");
   return signer.verify(token.signature, toUtf8(token.signedText), fromBase64Url(key.pub));

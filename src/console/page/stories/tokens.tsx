@@ -2,20 +2,20 @@
 import { useState } from "preact/hooks";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { planCall } from "../calls.ts";
-import { Bytes } from "../deps/bytes-view.tsx";
-import { Checks, equality } from "../deps/checks.tsx";
-import { Facts } from "../deps/facts.tsx";
-import { FailureNote } from "../deps/failure-note.tsx";
-import { PasswordField, TextField } from "../deps/fields.tsx";
-import { SizeChart } from "../deps/size-chart.tsx";
 import {
   computeThumbprint,
   type PublishedKey,
   readToken,
-  type TokenDeps,
+  type TokenParts,
   verifyToken,
   withPayload,
 } from "../jwt.ts";
+import { Bytes } from "../parts/bytes-view.tsx";
+import { Checks, equality } from "../parts/checks.tsx";
+import { Facts } from "../parts/facts.tsx";
+import { FailureNote } from "../parts/failure-note.tsx";
+import { PasswordField, TextField } from "../parts/fields.tsx";
+import { SizeChart } from "../parts/size-chart.tsx";
 import { useSession } from "../session.ts";
 import { settings } from "../settings.ts";
 import { requireResult, Step, useStep } from "../step.tsx";
@@ -36,11 +36,11 @@ export function Page() {
   });
   const verifying = useStep(
     async ({ call }) => {
-      const { token, deps } = requireResult(issuing);
+      const { token, parts } = requireResult(issuing);
       const { keys } = await call(getJwks, {}, { token: null });
-      const key = findKey(keys, deps);
+      const key = findKey(keys, parts);
       const thumbprint = await computeThumbprint(key);
-      const validHere = await verifyToken(deps, key);
+      const validHere = await verifyToken(parts, key);
       const { valid } = await call(askServer, { token }, { token: null });
       return { key, count: keys.length, thumbprint, validHere, valid };
     },
@@ -56,13 +56,13 @@ export function Page() {
   );
   const forging = useStep(
     async ({ call, callRefused }) => {
-      const { token, deps } = requireResult(issuing);
+      const { token, parts } = requireResult(issuing);
       const forged = withPayload(token, { ...parts.payload, sub: "mallory" });
       const forgedParts = readToken(forged);
       const validHere = await verifyToken(forgedParts, requireResult(verifying).key);
       const { valid, reason } = await call(askServer, { token: forged }, { token: null });
       const refusal = await callRefused(getSecureData, {}, { token: forged });
-      return { before: deps.payloadText, after: forgedParts.payloadText, validHere, valid, reason, refusal };
+      return { before: parts.payloadText, after: forgedParts.payloadText, validHere, valid, reason, refusal };
     },
     [issuing, verifying],
   );
@@ -77,22 +77,22 @@ export function Page() {
         title="Log in, and take the token apart"
         action="Get a token"
         plan={planCall(issueToken, { username, password }, { token: null })}
-        outcome={({ token, deps }) =>
-          `The token has ${formatNumber(token.length)} characters; its signature is ${formatBytes(deps.signature.length)} of it, before base64url.`
+        outcome={({ token, parts }) =>
+          `The token has ${formatNumber(token.length)} characters; its signature is ${formatBytes(parts.signature.length)} of it, before base64url.`
         }
-        result={({ token, deps }) => (
+        result={({ token, parts }) => (
           <>
             <p class="token">{shorten(token, 160)}</p>
             <h3>Header</h3>
-            <pre class="code">{JSON.stringify(deps.header, undefined, 2)}</pre>
+            <pre class="code">{JSON.stringify(parts.header, undefined, 2)}</pre>
             <h3>Payload</h3>
-            <pre class="code">{JSON.stringify(deps.payload, undefined, 2)}</pre>
-            <Bytes label="Signature" value={deps.signature} />
+            <pre class="code">{JSON.stringify(parts.payload, undefined, 2)}</pre>
+            <Bytes label="Signature" value={parts.signature} />
             <SizeChart
               title="A token of this payload, characters"
               rows={[
                 // ES256 (RFC 7518, section 3.4): 64 bytes are 86 characters of base64url.
-                { label: "ES256", bytes: deps.signedText.length + 1 + 86, isClassical: true },
+                { label: "ES256", bytes: parts.signedText.length + 1 + 86, isClassical: true },
                 { label: "ML-DSA-65", bytes: token.length },
               ]}
             />
@@ -199,7 +199,7 @@ export function Page() {
   );
 }
 
-function findKey(keys: readonly PublishedKey[], { header }: TokenDeps): PublishedKey {
+function findKey(keys: readonly PublishedKey[], { header }: TokenParts): PublishedKey {
   const key = keys.find(({ kid }) => kid === header.kid);
   if (key === undefined) throw new Error("the key set does not have the token's key");
   return key;

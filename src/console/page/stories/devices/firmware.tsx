@@ -44,7 +44,7 @@ export function Firmware({ registering }: FirmwareProps) {
       const { deviceId, vendor } = requireResult(registering);
       const other = await makeSigningKey("ML-DSA-87");
       const offer = await signImage(makeImage(), other);
-      const _input = { ...offer, deviceId, version: newVersion + 1 };
+      const order = { ...offer, deviceId, version: newVersion + 1 };
       const outcome = await install(caller, vendor, { ...order, vendorPublicKey: other.publicKey });
       const signer = await loadSigner(other.algorithm);
       const isOthers = signer.verify(offer.signature, offer.digest, other.publicKey);
@@ -58,7 +58,7 @@ export function Firmware({ registering }: FirmwareProps) {
       const { image, signature } = requireResult(installing);
       const index = imageBytes / 2;
       const changed = flipBit(image, index);
-      const _input = { image: changed, digest: await sha256(changed), signature, deviceId };
+      const order = { image: changed, digest: await sha256(changed), signature, deviceId };
       const outcome = await install(caller, vendor, { ...order, version: newVersion + 1 });
       return { ...outcome, before: image, after: changed, index };
     },
