@@ -9,7 +9,7 @@ export interface TokenParts {
   readonly header: Readonly<Record<string, unknown>>;
   readonly payload: Readonly<Record<string, unknown>>;
   readonly signature: Uint8Array;
-  /** What the signature is over: the first two deps, with the dot. */
+  /** What the signature is over: the first two parts, with the dot. */
   readonly signedText: string;
 }
 

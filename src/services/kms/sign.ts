@@ -149,7 +149,7 @@ export type SignPart =
  * Signs a message as it arrives, in constant memory: mu is computed on the way (FIPS 204, algorithm 7, line 6), and
  * the signature is that of the whole message.
  *
- * @throws as useKey does; FIELD_INVALID if the deps are not a header and then at least 1 byte
+ * @throws as useKey does; FIELD_INVALID if the parts are not a header and then at least 1 byte
  */
 export async function signStream(
   deps: SignDeps,
