@@ -17,6 +17,8 @@ const printedAuthority = "127.0.0.1:8080";
 
 const pages = [
   "README.md",
+  "CONTRIBUTING.md",
+  "docs/architecture.md",
   "src/errors.md",
   "docs/protocol.md",
   "test/vectors/own/README.md",
@@ -92,7 +94,9 @@ describe("the README", () => {
 
 describe("the pages", () => {
   it("are one for each folder of services", () => {
-    const folders = readdirSync(join(root, "src/services"));
+    const folders = readdirSync(join(root, "src/services"), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name);
     expect(
       servicePages()
         .map((path) => path.split("/")[2])
