@@ -101,7 +101,7 @@ export const stories: readonly StoryEntry[] = [
       "Signed blocks arrive as a stream; you tamper with one in your copy, and it and what follows turn red.",
     service: "blockchain.BlockchainService",
     standards: "ML-DSA-65 (FIPS 204), SHA-256 chain",
-    load: () => import("./stories/chain.tsx"),
+    load: () => import("./stories/chain/page.tsx"),
   },
   {
     path: "provenance",

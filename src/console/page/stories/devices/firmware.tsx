@@ -1,12 +1,13 @@
 /** Firmware for a device: of its vendor, older than what it has, of another vendor, and changed. */
 import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { loadSigner, sha256 } from "../../algorithms.ts";
+import type { Caller } from "../../caller.ts";
 import { classicalSignatures } from "../../classical.ts";
 import { ByteChange, Bytes } from "../../parts/bytes-view.tsx";
 import { Checks, equality } from "../../parts/checks.tsx";
 import { SizeChart } from "../../parts/size-chart.tsx";
 import { makeSigningKey, type SigningKey } from "../../signing-key.ts";
-import { type Caller, requireResult, Step, type StepState, useStep } from "../../step.tsx";
+import { requireResult, Step, type StepState, useStep } from "../../step.tsx";
 import { flipBit, formatBytes, formatNumber, toHex } from "../../values.ts";
 
 const { updateFirmware } = IotService.method;

@@ -1,8 +1,8 @@
 /** Signers of a wallet: one whose key is in the browser, and others whose keys the key service keeps. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import type { Caller } from "../../caller.ts";
 import { settings } from "../../settings.ts";
 import { deriveAddress, makeSigningKey } from "../../signing-key.ts";
-import type { Caller } from "../../step.tsx";
 
 const { createKey, sign } = KmsService.method;
 
