@@ -125,6 +125,6 @@ export const stories: readonly StoryEntry[] = [
     summary: "An address is computed again, a transaction signed, altered, stolen and replayed.",
     service: "wallet.WalletService",
     standards: "ML-DSA-65 (FIPS 204)",
-    load: () => import("./stories/wallets.tsx"),
+    load: () => import("./stories/wallets/page.tsx"),
   },
 ];
