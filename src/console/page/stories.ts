@@ -92,7 +92,7 @@ export const stories: readonly StoryEntry[] = [
     summary: "A proposal gathers two of three signatures, a stranger's is refused, and it executes once.",
     service: "defi.DefiService",
     standards: "ML-DSA-65 (FIPS 204), canonical JSON (RFC 8785)",
-    load: () => import("./stories/governance.tsx"),
+    load: () => import("./stories/governance/page.tsx"),
   },
   {
     path: "chain",
@@ -109,7 +109,7 @@ export const stories: readonly StoryEntry[] = [
     summary: "A token is minted, goes from owner to owner, and one changed letter shows.",
     service: "nft.NftService",
     standards: "ML-DSA-65 (FIPS 204), canonical JSON (RFC 8785)",
-    load: () => import("./stories/provenance.tsx"),
+    load: () => import("./stories/provenance/page.tsx"),
   },
   {
     path: "contracts",
