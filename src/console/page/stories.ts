@@ -44,7 +44,7 @@ export const stories: readonly StoryEntry[] = [
     summary: "A signature is made, checked on both sides, and broken by one byte.",
     service: "pqc.PqcService",
     standards: "ML-DSA (FIPS 204), SLH-DSA (FIPS 205)",
-    load: () => import("./stories/sign.tsx"),
+    load: () => import("./stories/sign/page.tsx"),
   },
   {
     path: "key-exchange",
@@ -52,7 +52,7 @@ export const stories: readonly StoryEntry[] = [
     summary: "Browser and server agree on a secret over a line that others can read.",
     service: "pqc.PqcService",
     standards: "ML-KEM (FIPS 203)",
-    load: () => import("./stories/key-exchange.tsx"),
+    load: () => import("./stories/key-exchange/page.tsx"),
   },
   {
     path: "tokens",
@@ -60,7 +60,7 @@ export const stories: readonly StoryEntry[] = [
     summary: "A log-in token is taken apart, verified against the published keys, and forged in vain.",
     service: "pqc.TokenService",
     standards: "JWT with ML-DSA-65 (RFC 9964)",
-    load: () => import("./stories/tokens.tsx"),
+    load: () => import("./stories/tokens/page.tsx"),
   },
   {
     path: "keys",
@@ -68,7 +68,7 @@ export const stories: readonly StoryEntry[] = [
     summary: "A key lives from its creation to its destruction, and the audit chain records each use.",
     service: "kms.KmsService",
     standards: "ML-DSA (FIPS 204), SHA-256 chain",
-    load: () => import("./stories/keys.tsx"),
+    load: () => import("./stories/keys/page.tsx"),
   },
   {
     path: "devices",
