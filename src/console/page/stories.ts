@@ -76,7 +76,7 @@ export const stories: readonly StoryEntry[] = [
     summary: "A device registers, proves who it is, sends readings, and takes firmware of its vendor alone.",
     service: "iot.IotService",
     standards: "ML-DSA-44 and ML-DSA-87 (FIPS 204)",
-    load: () => import("./stories/devices.tsx"),
+    load: () => import("./stories/devices/page.tsx"),
   },
   {
     path: "tunnel",
