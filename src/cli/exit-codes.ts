@@ -1,6 +1,7 @@
 /** How the client ends: exit codes that scripts can use, and one sentence for a person. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { CryptoError } from "../crypto/crypto-error.ts";
 
 /** Exit codes; `help` shows them. */
 export const exitCodes = {
@@ -20,7 +21,7 @@ export const exitCodeMeanings: readonly (readonly [number, string])[] = [
     exitCodes.no,
     "the answer is no: a signature is not valid, a chain is broken, a device is not authenticated",
   ],
-  [exitCodes.usage, "the command line, or a file that it names, is not right"],
+  [exitCodes.usage, "the command line, a setting, or a file or store that it names, is not right"],
   [exitCodes.refused, "the server refused; the reason is in parentheses"],
   [exitCodes.unreachable, "the server can not be reached, is not available, or took too long"],
   [exitCodes.fault, "a fault of qsp itself"],
@@ -31,8 +32,8 @@ export const exitCodeMeanings: readonly (readonly [number, string])[] = [
 export class CliError extends Error {
   readonly exitCode: number;
 
-  constructor(exitCode: number, message: string) {
-    super(message);
+  constructor(exitCode: number, message: string, options: ErrorOptions = {}) {
+    super(message, options);
     this.name = "CliError";
     this.exitCode = exitCode;
   }
@@ -52,11 +53,11 @@ export function distrustError(message: string): CliError {
 export function toCliError(error: unknown, url: string): CliError {
   if (error instanceof CliError) return error;
   if (error instanceof ConnectError) return explainCall(error, url);
-  if (error instanceof Error && error.name === "CryptoError") return usageError(error.message);
+  if (error instanceof CryptoError) return usageError(error.message);
   if (error instanceof Error && "code" in error && "path" in error)
     return usageError(explainFile(String(error.code), String(error.path), error.message));
   const message = error instanceof Error ? error.message : String(error);
-  return new CliError(exitCodes.fault, `a fault of qsp itself: ${message}`);
+  return new CliError(exitCodes.fault, `a fault of qsp itself: ${message}`, { cause: error });
 }
 
 /** Names the reason of a refusal; undefined if it has none, as what is no server of ours gives. */
