@@ -320,7 +320,8 @@ function readSetting(
   }
 }
 
-function nameVariable(name: string): string {
+/** The variable of a setting: "QSP_MAX_CALLS" of "max-calls". */
+export function nameVariable(name: string): string {
   return `QSP_${name.replaceAll("-", "_").toUpperCase()}`;
 }
 

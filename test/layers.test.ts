@@ -30,9 +30,10 @@ const mayImport: Record<string, RegExp> = {
   openapi: /^(gen|errors|protocol|transcoding)$/,
   protos: /^(gen|protocol|transcoding)$/,
   server: /^(gen|errors|protocol|transcoding)$/,
-  cli: /^(gen|crypto|services\/registry|cli\/operator)$/,
+  cli: /^(gen|protocol|crypto|services\/registry|cli\/operator)$/,
   "cli/operator": /^(cli|config|settings|crypto|database|records|secrets|audit|store|identity)$|^services\//,
   console: /^(gen|protocol)$/,
+  docs: /^(gen|errors|protocol|config|server|services\/registry)$/,
   // The printer of protos, without which there is no gen.
   setup: /^protos$/,
   qsp: /^setup$/,

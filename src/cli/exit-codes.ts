@@ -2,6 +2,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
+import { nameCode } from "../protocol/code-name.ts";
 
 /** Exit codes; `help` shows them. */
 export const exitCodes = {
@@ -105,7 +106,7 @@ const hints: Readonly<Record<string, string>> = {
 
 /** "NOT_FOUND, KEY_NOT_FOUND": the code as google/rpc/code.proto spells it, and the reason. */
 function name(code: Code, reason: string | undefined): string {
-  const codeName = Code[code].replace(/(?<!^)([A-Z])/g, "_$1").toUpperCase();
+  const codeName = nameCode(code);
   return reason === undefined || reason === codeName ? codeName : `${codeName}, ${reason}`;
 }
 
