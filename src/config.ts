@@ -23,6 +23,11 @@ export interface Setting<T> {
 
 const loopbackHosts = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
 
+/** Milliseconds for the headers of a request to arrive; no setting. */
+export const maxHeaderMs = 15_000;
+/** Milliseconds for the body of a unary request to arrive; no setting. */
+export const maxReceiveMs = 30_000;
+
 /** All settings, in the order in which the help shows them. */
 const settings = {
   host: text("host", "127.0.0.1", "address", "Address to listen on."),
