@@ -2,10 +2,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { nameCode, type ReasonName, reasons, refuse, toHttpStatus } from "../../src/errors.ts";
-import { freshDatabaseUrl, sharedPostgres } from "../postgres/shared.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
 import { readSettingsTable, renderSettingsTable } from "./readme-settings.ts";
-import { testSteps } from "./readme-steps.ts";
 import { type RunningServer, startServer } from "./start-server.ts";
 import { isMissing, run } from "./tools.ts";
 
@@ -23,22 +21,10 @@ const pages = [
   ...servicePages(),
 ];
 
-/** Sections that set a store up: a second role, user or certificate of the same name is refused. */
-const setUpOnce = ["## Two servers behind Envoy, on PostgreSQL", "## Operate it"];
-
 /** The pages that the table of services links to. */
 function servicePages(): string[] {
   return [...new Set([...readme.matchAll(/src\/services\/\w+\/README\.md/g)].map(([path]) => path))];
 }
-
-describe("who does what the README shows, as printed but for the ports,", () => {
-  testSteps(readme, {
-    surroundings: async () => ({
-      ...(sharedPostgres() !== undefined && { databaseUrl: await freshDatabaseUrl() }),
-    }),
-    isRepeatable: ({ section }) => !setUpOnce.includes(section),
-  });
-});
 
 describe("the calls of the README's tables, as printed but for the port,", { timeout: 20_000 }, () => {
   const calls = [...readme.matchAll(/\| `((?:curl|grpcurl) [^`]*)` \|/g)].map(([, call = ""]) => call);
@@ -92,7 +78,8 @@ describe("the README", () => {
 
 describe("the pages", () => {
   it("are one for each folder of services", () => {
-    const folders = readdirSync(join(root, "src/services"));
+    const entries = readdirSync(join(root, "src/services"), { withFileTypes: true });
+    const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
     expect(
       servicePages()
         .map((path) => path.split("/")[2])
