@@ -11,6 +11,9 @@ export default defineConfig({
     // Halves the time that each program takes to start: most of it is spent on reading TypeScript.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.compile-cache") },
     globalSetup: "test/postgres/global-setup.ts",
+    // Milliseconds. A busy machine fails no test; what must happen soon says so itself.
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
     // One more than vitest would take: most tests wait for programs that they started.
     maxWorkers: Math.max(2, os.availableParallelism()),
     projects: [
