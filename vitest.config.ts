@@ -1,11 +1,27 @@
 import os from "node:os";
-import { defineConfig } from "vitest/config";
+import { join } from "node:path";
+import { configDefaults, defineConfig } from "vitest/config";
+
+/** Tests that take long by nature: kills, memory, floods of load, programs of others. */
+const slow = "test/**/*.slow.test.ts";
 
 // biome-ignore lint/style/noDefaultExport: vitest reads the default export
 export default defineConfig({
   test: {
+    // Halves the time that each program takes to start: most of it is spent on reading TypeScript.
+    env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.compile-cache") },
     globalSetup: "test/postgres/global-setup.ts",
+    // Milliseconds. A busy machine fails no test; what must happen soon says so itself.
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
     // One more than vitest would take: most tests wait for programs that they started.
     maxWorkers: Math.max(2, os.availableParallelism()),
+    projects: [
+      {
+        extends: true,
+        test: { name: "quick", include: ["test/**/*.test.ts"], exclude: [...configDefaults.exclude, slow] },
+      },
+      { extends: true, test: { name: "slow", include: [slow] } },
+    ],
   },
 });

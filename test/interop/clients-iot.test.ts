@@ -1,6 +1,4 @@
 import { tellStory } from "./iot-story.ts";
-import { pairDrivers, someDrivers, tellEverywhere } from "./stories.ts";
+import { someClients, tellEverywhere } from "./stories.ts";
 
-const clients = { onSqlite: someDrivers, onPostgres: someDrivers, onTwoServers: pairDrivers };
-
-tellEverywhere("the device service", clients, tellStory);
+tellEverywhere("the device service", someClients, tellStory);

@@ -1,6 +1,4 @@
-import { pairDrivers, someDrivers, tellEverywhere } from "./stories.ts";
+import { someClients, tellEverywhere } from "./stories.ts";
 import { tellStory } from "./vpn-story.ts";
 
-const clients = { onSqlite: someDrivers, onPostgres: someDrivers, onTwoServers: pairDrivers };
-
-tellEverywhere("the gateway", clients, tellStory);
+tellEverywhere("the gateway", someClients, tellStory);

@@ -2,9 +2,7 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { servicePackages } from "../../src/services/registry.ts";
-import { freshDatabaseUrl, sharedPostgres } from "../postgres/shared.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
-import { testSteps } from "./readme-steps.ts";
 import { type RunningServer, startServer } from "./start-server.ts";
 import { isMissing, run } from "./tools.ts";
 
@@ -26,22 +24,10 @@ const pages = [
   ...servicePages(),
 ];
 
-/** Sections that set a store up: a second role, user or certificate of the same name is refused. */
-const setUpOnce = ["## Two servers behind Envoy, on PostgreSQL", "## Operate it"];
-
 /** The pages that the table of services links to. */
 function servicePages(): string[] {
   return [...new Set([...readme.matchAll(/src\/services\/\w+\/README\.md/g)].map(([path]) => path))];
 }
-
-describe("who does what the README shows, as printed but for the ports,", () => {
-  testSteps(readme, {
-    surroundings: async () => ({
-      ...(sharedPostgres() !== undefined && { databaseUrl: await freshDatabaseUrl() }),
-    }),
-    isRepeatable: ({ section }) => !setUpOnce.includes(section),
-  });
-});
 
 describe("the calls of the README's tables, as printed but for the port,", { timeout: 20_000 }, () => {
   const calls = [...readme.matchAll(/\| `((?:curl|grpcurl) [^`]*)` \|/g)].map(([, call = ""]) => call);

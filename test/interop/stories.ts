@@ -13,7 +13,7 @@ export interface Teller {
   nextUrl(): string;
 }
 
-/** The clients of some stories. */
+/** Who tells a story where; each client tells it once. */
 export interface StoryClients {
   readonly onSqlite: readonly Driver[];
   readonly onPostgres: readonly Driver[];
@@ -22,22 +22,26 @@ export interface StoryClients {
 }
 
 /** A client of each protocol and of each family. */
-export const someDrivers = chooseDrivers([
-  "curl over HTTP/1.1",
-  "grpcurl, knowing nothing but the address",
-  "buf curl over grpcweb, knowing nothing but the address",
-  "@connectrpc/connect-node, Connect over HTTP/2",
-  "@grpc/grpc-js, with what reflection says",
-]);
+export const someClients: StoryClients = {
+  onSqlite: chooseDrivers(
+    "buf curl over grpcweb, knowing nothing but the address",
+    "@grpc/grpc-js, with what reflection says",
+  ),
+  onPostgres: chooseDrivers(
+    "grpcurl, knowing nothing but the address",
+    "@connectrpc/connect-node, Connect over HTTP/2",
+  ),
+  onTwoServers: chooseDrivers("curl over HTTP/1.1", "@connectrpc/connect-node, gRPC"),
+};
 
-/** Of those that use two servers: REST, Connect and gRPC. */
-export const pairDrivers = chooseDrivers([
-  "curl over HTTP/1.1",
-  "@connectrpc/connect-node, Connect over HTTP/2",
-  "@connectrpc/connect-node, gRPC",
-]);
+const elsewhere = [...someClients.onPostgres, ...someClients.onTwoServers];
+/** Every client that there is. */
+export const allClients: StoryClients = {
+  ...someClients,
+  onSqlite: drivers.filter((driver) => !elsewhere.includes(driver)),
+};
 
-function chooseDrivers(names: readonly string[]): readonly Driver[] {
+function chooseDrivers(...names: string[]): readonly Driver[] {
   return names.map((name) => {
     const driver = drivers.find((one) => one.name === name);
     if (driver === undefined) throw new Error(`there is no driver ${name}`);
@@ -48,7 +52,7 @@ function chooseDrivers(names: readonly string[]): readonly Driver[] {
 const timeout = 60_000;
 
 /**
- * Tells a story by each of the clients, on SQLite, on PostgreSQL and with two servers on one PostgreSQL.
+ * Has each of the clients tell a story where it is to: on SQLite, on PostgreSQL or with two servers on one PostgreSQL.
  *
  * Stories that one service hears go one after another, each in its order; the services are apart.
  */

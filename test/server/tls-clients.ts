@@ -1,12 +1,16 @@
 /** Servers that speak TLS with what `qsp ca issue` made, and clients that trust nothing but its CA. */
+import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import http2 from "node:http2";
 import https from "node:https";
 import net, { type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
-import { onTestFinished } from "vitest";
+import { type Client, Code } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { expect, onTestFinished } from "vitest";
+import type { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { TlsFiles } from "../../src/server/tls.ts";
 import { qsp } from "../cli/operator/authority.ts";
 import { type RunningServer, startServer } from "../interop/start-server.ts";
@@ -123,4 +127,115 @@ export async function captureClientHello(): Promise<Buffer> {
   socket?.destroy();
   listener.close();
   return hello as Buffer;
+}
+
+/** What can become of a pair while it is in use. */
+export const damages: readonly { what: string; damage: (dataDir: string) => void }[] = [
+  { what: "the key is deleted", damage: (dataDir) => rmSync(tlsFile(dataDir, "gateway.key")) },
+  { what: "the certificate is deleted", damage: (dataDir) => rmSync(tlsFile(dataDir, "gateway.crt")) },
+  {
+    what: "the key becomes that of another certificate",
+    damage: (dataDir) => copyFileSync(tlsFile(dataDir, "ca.key"), tlsFile(dataDir, "gateway.key")),
+  },
+  {
+    what: "the certificate becomes one of another key",
+    damage: (dataDir) => copyFileSync(tlsFile(dataDir, "ca.crt"), tlsFile(dataDir, "gateway.crt")),
+  },
+  {
+    what: "the certificate is only half written",
+    damage: (dataDir) => {
+      const path = tlsFile(dataDir, "gateway.crt");
+      writeFileSync(path, firstHalf(readFileSync(path)));
+    },
+  },
+];
+
+export const ecdsa = "ecdsa_secp256r1_sha256";
+
+export function optionsOf2({ port, ca }: TlsPlace) {
+  const baseUrl = `https://127.0.0.1:${port}`;
+  const sessionManager = new Http2SessionManager(baseUrl, {}, { ca });
+  onTestFinished(() => sessionManager.abort());
+  return { baseUrl, httpVersion: "2" as const, sessionManager };
+}
+
+export function openGrpc(place: TlsPlace) {
+  const options = optionsOf2(place);
+  return { transport: createGrpcTransport(options), sessionManager: options.sessionManager };
+}
+
+export const firstHalf = (bytes: Buffer): Buffer => bytes.subarray(0, bytes.length >> 1);
+
+export function fingerprintOf(dataDir: string, name: string): string {
+  return new X509Certificate(readFileSync(tlsFile(dataDir, `${name}.crt`))).fingerprint256;
+}
+
+/** The fingerprint of the certificate that a new connection sees. */
+export async function shownBy(place: TlsPlace, { sigalgs = ecdsa } = {}): Promise<string | undefined> {
+  const socket = await shakeHands(place, { sigalgs });
+  const certificate = socket.getPeerX509Certificate();
+  socket.destroy();
+  return certificate?.fingerprint256;
+}
+
+/** @returns its identifier */
+export async function createKey(kms: Client<typeof KmsService>): Promise<string> {
+  const { result } = await kms.createKey({ algorithm: "ML-DSA-44" });
+  if (result === undefined) throw new Error("no key was made");
+  return result.keyId;
+}
+
+/** Watches the audit log on one stream, until told to stop. */
+export function watchAudit(kms: Client<typeof KmsService>) {
+  const controller = new AbortController();
+  const entries = kms.watchAuditLog({}, { signal: controller.signal })[Symbol.asyncIterator]();
+  const sees = async (keyId: string): Promise<void> => {
+    for (;;) {
+      const { done, value } = await entries.next();
+      if (done === true) throw new Error(`the stream ended before ${keyId}`);
+      if (value.entry?.keyId === keyId) return;
+    }
+  };
+  const stop = async (): Promise<void> => {
+    controller.abort();
+    await expect(entries.next()).rejects.toMatchObject({ code: Code.Canceled });
+  };
+  return { sees, stop };
+}
+
+/** A line of the log. */
+interface LogLine {
+  readonly level: number;
+  readonly msg: string;
+}
+
+/** Reads what the program logs from now on. */
+export function readLog({ process: child }: TlsServer) {
+  let text = "";
+  child.stderr?.on("data", (chunk) => {
+    text += chunk;
+  });
+  const lines = (): LogLine[] => {
+    const whole = text.slice(0, text.lastIndexOf("\n") + 1);
+    return whole
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => JSON.parse(line));
+  };
+  return { text: () => text, lines };
+}
+
+/** Fails if a text holds a key, as it is in its PEM or in any other common way of writing its bytes. */
+export function expectNoSecret(text: string, pem: string): void {
+  const [, body = ""] = /-----BEGIN[^-]*-----\s*([^-]*)-----END/.exec(pem) ?? [];
+  const raw = Buffer.from(body, "base64");
+  expect(raw.length).toBeGreaterThan(32);
+  const forms = [
+    ...body.trim().split("\n"),
+    raw.toString("hex"),
+    raw.subarray(-32).toString("hex"),
+    raw.subarray(-32).toString("base64url"),
+    raw.subarray(-8).join(","),
+  ];
+  expect(forms.filter((form) => text.includes(form))).toEqual([]);
 }

@@ -1,26 +1,14 @@
 /** The server's own TLS: who gets which group, protocol and certificate, and what bad clients and bad files do. */
 import { execFile } from "node:child_process";
-import { createPrivateKey, randomBytes, X509Certificate } from "node:crypto";
+import { createPrivateKey, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import type http2 from "node:http2";
 import { join } from "node:path";
 import { type ConnectionOptions, connect } from "node:tls";
 import { create, toBinary } from "@bufbuild/protobuf";
-import {
-  type Client,
-  Code,
-  createClient,
-  createServiceImplSpec,
-  type ServiceImpl,
-  type Transport,
-} from "@connectrpc/connect";
-import {
-  createConnectTransport,
-  createGrpcTransport,
-  createGrpcWebTransport,
-  Http2SessionManager,
-} from "@connectrpc/connect-node";
+import { createClient, createServiceImplSpec, type ServiceImpl, type Transport } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import { pino } from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { ServerReflectionRequestSchema } from "#gen/grpc/reflection/v1/reflection_pb.ts";
@@ -36,16 +24,27 @@ import { serve } from "./serve.ts";
 import {
   captureClientHello,
   connectSession,
+  createKey,
+  damages,
+  ecdsa,
+  expectNoSecret,
+  fingerprintOf,
+  firstHalf,
   issue,
   makeCertificates,
+  openGrpc,
+  optionsOf2,
   pairOf,
+  readLog,
   requestHttp1,
   shakeHands,
+  shownBy,
   startTlsServer,
   type TlsPlace,
   type TlsServer,
   tlsFile,
   trustIn,
+  watchAudit,
 } from "./tls-clients.ts";
 
 const main = join(import.meta.dirname, "../../src/main.ts");
@@ -73,29 +72,6 @@ const transports: readonly { name: string; make: (place: TlsPlace) => Transport 
   { name: "Connect over HTTP/1.1", make: (place) => createConnectTransport(optionsOf1(place)) },
   { name: "Connect over HTTP/2", make: (place) => createConnectTransport(optionsOf2(place)) },
 ];
-
-/** What can become of a pair while it is in use. */
-const damages: readonly { what: string; damage: (dataDir: string) => void }[] = [
-  { what: "the key is deleted", damage: (dataDir) => rmSync(tlsFile(dataDir, "gateway.key")) },
-  { what: "the certificate is deleted", damage: (dataDir) => rmSync(tlsFile(dataDir, "gateway.crt")) },
-  {
-    what: "the key becomes that of another certificate",
-    damage: (dataDir) => copyFileSync(tlsFile(dataDir, "ca.key"), tlsFile(dataDir, "gateway.key")),
-  },
-  {
-    what: "the certificate becomes one of another key",
-    damage: (dataDir) => copyFileSync(tlsFile(dataDir, "ca.crt"), tlsFile(dataDir, "gateway.crt")),
-  },
-  {
-    what: "the certificate is only half written",
-    damage: (dataDir) => {
-      const path = tlsFile(dataDir, "gateway.crt");
-      writeFileSync(path, firstHalf(readFileSync(path)));
-    },
-  },
-];
-
-const ecdsa = "ecdsa_secp256r1_sha256";
 
 const alerts = {
   groups: "ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE",
@@ -365,54 +341,6 @@ describe("a server with TLS that is told to stop", { timeout }, () => {
   });
 });
 
-describe("the program whose certificates are renewed", { timeout }, () => {
-  it("shows the new ones within 3 s, and lets go of no connection, call or stream", async () => {
-    const server = await startTlsServer();
-    const { transport } = openGrpc(server);
-    const kms = createClient(KmsService, transport);
-    const audit = watchAudit(kms);
-    await audit.sees(await createKey(kms));
-    const old = await shakeHands(server);
-    const load = startCalling(server);
-    const before = await shownBy(server);
-
-    await issue(server.dataDir);
-    const issuedMs = performance.now();
-    const renewed = fingerprintOf(server.dataDir, "gateway");
-    expect(renewed).not.toBe(before);
-    await vi.waitUntil(async () => (await shownBy(server)) === renewed, { timeout: 10_000, interval: 50 });
-    // 3 s, and another for a machine with other work.
-    expect(performance.now() - issuedMs).toBeLessThan(4000);
-
-    expect(await shownBy(server, { sigalgs: "mldsa65" })).toBe(
-      fingerprintOf(server.dataDir, "gateway-mldsa"),
-    );
-    const keyId = await createKey(kms);
-    await audit.sees(keyId);
-    await audit.stop();
-    old.write("GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n");
-    expect(String((await once(old, "data"))[0])).toMatch(/^HTTP\/1\.1 200 /);
-    const { answered, failures } = await load.stop();
-    expect(failures).toEqual([]);
-    expect(answered).toBeGreaterThan(10);
-  });
-
-  it.each(damages)("keeps the pair that it has, and warns, if $what", async ({ damage }) => {
-    const server = await startTlsServer();
-    const log = readLog(server);
-    const before = await shownBy(server);
-    const secret = readFileSync(tlsFile(server.dataDir, "gateway.key"), "utf8");
-    await damage(server.dataDir);
-    await vi.waitUntil(() => log.lines().some(({ level }) => level >= 40), { timeout: 10_000 });
-    expect(await shownBy(server)).toBe(before);
-    await issue(server.dataDir);
-    const renewed = fingerprintOf(server.dataDir, "gateway");
-    await vi.waitUntil(async () => (await shownBy(server)) === renewed, { timeout: 10_000, interval: 50 });
-    expectNoSecret(log.text(), secret);
-    expectNoSecret(log.text(), readFileSync(tlsFile(server.dataDir, "gateway.key"), "utf8"));
-  });
-});
-
 describe("the look for renewed certificates", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
@@ -545,35 +473,9 @@ function optionsOf1({ port, ca }: TlsPlace) {
   return { baseUrl: `https://127.0.0.1:${port}`, httpVersion: "1.1" as const, nodeOptions: { ca } };
 }
 
-function optionsOf2({ port, ca }: TlsPlace) {
-  const baseUrl = `https://127.0.0.1:${port}`;
-  const sessionManager = new Http2SessionManager(baseUrl, {}, { ca });
-  onTestFinished(() => sessionManager.abort());
-  return { baseUrl, httpVersion: "2" as const, sessionManager };
-}
-
-function openGrpc(place: TlsPlace) {
-  const options = optionsOf2(place);
-  return { transport: createGrpcTransport(options), sessionManager: options.sessionManager };
-}
-
 /** The status of a small request on a connection of its own. */
 async function livez(place: TlsPlace): Promise<number> {
   return (await requestHttp1(place, "/livez")).status;
-}
-
-const firstHalf = (bytes: Buffer): Buffer => bytes.subarray(0, bytes.length >> 1);
-
-function fingerprintOf(dataDir: string, name: string): string {
-  return new X509Certificate(readFileSync(tlsFile(dataDir, `${name}.crt`))).fingerprint256;
-}
-
-/** The fingerprint of the certificate that a new connection sees. */
-async function shownBy(place: TlsPlace, { sigalgs = ecdsa } = {}): Promise<string | undefined> {
-  const socket = await shakeHands(place, { sigalgs });
-  const certificate = socket.getPeerX509Certificate();
-  socket.destroy();
-  return certificate?.fingerprint256;
 }
 
 /** Serves probing.Probe with TLS until the test has finished. */
@@ -590,81 +492,6 @@ async function serveTls(limits: { maxHeaderMs: number; maxDrainMs?: number }) {
     return server.close();
   });
   return { server, port, ca: trustIn(dataDir) };
-}
-
-/** @returns its identifier */
-async function createKey(kms: Client<typeof KmsService>): Promise<string> {
-  const { result } = await kms.createKey({ algorithm: "ML-DSA-44" });
-  if (result === undefined) throw new Error("no key was made");
-  return result.keyId;
-}
-
-/** Watches the audit log on one stream, until told to stop. */
-function watchAudit(kms: Client<typeof KmsService>) {
-  const controller = new AbortController();
-  const entries = kms.watchAuditLog({}, { signal: controller.signal })[Symbol.asyncIterator]();
-  const sees = async (keyId: string): Promise<void> => {
-    for (;;) {
-      const { done, value } = await entries.next();
-      if (done === true) throw new Error(`the stream ended before ${keyId}`);
-      if (value.entry?.keyId === keyId) return;
-    }
-  };
-  const stop = async (): Promise<void> => {
-    controller.abort();
-    await expect(entries.next()).rejects.toMatchObject({ code: Code.Canceled });
-  };
-  return { sees, stop };
-}
-
-/** Calls one after the other, over a connection that lasts and over new ones in turn, until told to stop. */
-function startCalling(place: TlsPlace) {
-  const { transport } = openGrpc(place);
-  const tokens = createClient(TokenService, transport);
-  const failures: unknown[] = [];
-  let answered = 0;
-  let isStopped = false;
-  const call = async (): Promise<void> => {
-    while (!isStopped) {
-      const calls = [tokens.hello({}), requestHttp1(place, "/api/hello")];
-      for (const result of await Promise.allSettled(calls)) {
-        if (result.status === "rejected") failures.push(result.reason);
-        else answered += 1;
-      }
-    }
-  };
-  const calling = call();
-  onTestFinished(() => {
-    isStopped = true;
-  });
-  const stop = async () => {
-    isStopped = true;
-    await calling;
-    return { answered, failures };
-  };
-  return { stop };
-}
-
-/** A line of the log. */
-interface LogLine {
-  readonly level: number;
-  readonly msg: string;
-}
-
-/** Reads what the program logs from now on. */
-function readLog({ process: child }: TlsServer) {
-  let text = "";
-  child.stderr?.on("data", (chunk) => {
-    text += chunk;
-  });
-  const lines = (): LogLine[] => {
-    const whole = text.slice(0, text.lastIndexOf("\n") + 1);
-    return whole
-      .split("\n")
-      .filter(Boolean)
-      .map((line) => JSON.parse(line));
-  };
-  return { text: () => text, lines };
 }
 
 /** Watches a pair with a clock that stands still, and counts what comes of it. */
@@ -690,19 +517,4 @@ function startToEnd(args: readonly string[]): Promise<{ code: unknown; stdout: s
     );
     child.stdout?.once("data", () => child.kill());
   });
-}
-
-/** Fails if a text holds a key, as it is in its PEM or in any other common way of writing its bytes. */
-function expectNoSecret(text: string, pem: string): void {
-  const [, body = ""] = /-----BEGIN[^-]*-----\s*([^-]*)-----END/.exec(pem) ?? [];
-  const raw = Buffer.from(body, "base64");
-  expect(raw.length).toBeGreaterThan(32);
-  const forms = [
-    ...body.trim().split("\n"),
-    raw.toString("hex"),
-    raw.subarray(-32).toString("hex"),
-    raw.subarray(-32).toString("base64url"),
-    raw.subarray(-8).join(","),
-  ];
-  expect(forms.filter((form) => text.includes(form))).toEqual([]);
 }

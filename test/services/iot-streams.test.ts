@@ -1,5 +1,4 @@
 import { createHash, randomFillSync } from "node:crypto";
-import { readFileSync } from "node:fs";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -215,29 +214,6 @@ describe("iot.IotService.UpdateFirmwareStream of large images", { timeout: 60_00
     expect(answer).toMatchObject({ result: "FIRMWARE_ACCEPTED", firmwareHash });
     expect(await findListed(iot, deviceId)).toMatchObject({ firmwareVersion: 1, firmwareHash });
   });
-
-  /** Bytes of memory that a process has now, and that it had at most (proc(5), /proc/pid/status). */
-  function memoryOf(pid: number) {
-    const status = readFileSync(`/proc/${pid}/status`, "utf8");
-    const read = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1]) * 1024;
-    return { nowBytes: read("VmRSS"), mostBytes: read("VmHWM") };
-  }
-
-  it.runIf(process.platform === "linux")(
-    "does not keep an image: it grows by less than 320 MiB for one of 512",
-    async () => {
-      const { iot, pid } = await start();
-      // So that what any first stream needs is there.
-      await iot.updateFirmwareStream(imageOf(8).stream());
-      const before = memoryOf(pid);
-      // Garbage comes together before it is collected, up to 240 MiB of it on a busy machine.
-      const { stream, firmwareHash } = imageOf(512);
-      const answer = await iot.updateFirmwareStream(stream());
-      expect(answer).toMatchObject({ result: "FIRMWARE_ACCEPTED", firmwareHash });
-      const grownBytes = memoryOf(pid).mostBytes - before.nowBytes;
-      expect(grownBytes / mebibyte).toBeLessThan(320);
-    },
-  );
 });
 
 /** A device that keeps its own key. */

@@ -1,23 +1,25 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { randomBytes, randomInt } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { setTimeout } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { nameMasterKey } from "../../src/crypto/sealing.ts";
 import { openDatabase } from "../../src/database/database.ts";
 import type { MasterKeySource } from "../../src/secrets/master-key.ts";
-import type { Store } from "../../src/store/store.ts";
-import { type Exit, runToEnd } from "../interop/start-server.ts";
-import { isMissing, run } from "../interop/tools.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
-import { putSecrets, readSecretText } from "./entries.ts";
-import { describeStores, makePostgresPlace, makeSqlitePlace, type Place } from "./on-both.ts";
-import { rewrap } from "./rewrap-place.ts";
+import type { Exit } from "../interop/start-server.ts";
+import { putSecrets } from "./entries.ts";
+import { describeStores, makeSqlitePlace } from "./on-both.ts";
+import {
+  leaveSecrets,
+  readKey,
+  readPreviousKey,
+  readSealed,
+  readSecrets,
+  rewrap,
+  rotate,
+  secretsNamed,
+} from "./rewrap-place.ts";
 import { storageError } from "./storage-error.ts";
-
-const main = join(import.meta.dirname, "../../src/main.ts");
 
 describeStores("master-key rotate", (makePlace) => {
   it("wraps every data key anew under a new master key, which alone opens them; no ciphertext changes", async () => {
@@ -219,94 +221,6 @@ describe("master-key rotate with keys in the environment", { timeout: 60_000 }, 
   });
 });
 
-describe("master-key rotate that was killed", () => {
-  it.each([
-    { kind: "SQLite", makePlace: makeSqlitePlace, kills: 8, count: 3000 },
-    { kind: "PostgreSQL", makePlace: makePostgresPlace, kills: 1, count: 1200 },
-  ])(
-    "leaves a store in $kind that opens, $kills times, and completes at last",
-    { timeout: 120_000 },
-    async ({ makePlace, kills, count }) => {
-      const place = await makePlace();
-      const secrets = await leaveSecrets(place, count);
-      let interrupted = 0;
-      for (let kill = 0; kill < kills; kill++) {
-        interrupted += (await rotateAndKill(place)) === "SIGKILL" ? 1 : 0;
-        const store = await place.open();
-        expect(await readSecrets(store, secrets)).toEqual(secrets);
-        await store.close();
-      }
-      expect(interrupted).toBeGreaterThan(0);
-      expect(await rotate(place)).toMatchObject({ code: 0 });
-      expect(existsSync(`${place.keyFile}.next`)).toBe(false);
-      const keyIds = (await readSealed(place)).map(({ masterKeyId }) => masterKeyId);
-      expect(new Set(keyIds)).toEqual(new Set([nameMasterKey(readKey(place))]));
-      expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
-    },
-  );
-});
-
-const killed = isMissing("strace") ? "needs strace, which is not installed" : "by strace";
-describe.skipIf(isMissing("strace"))(`master-key rotate that was killed, ${killed},`, () => {
-  it.each([
-    { moment: "before it kept the present key", when: 1 },
-    { moment: "before it put the next key in place", when: 2 },
-  ])("$moment has both keys, and completes", { timeout: 60_000 }, async ({ when }) => {
-    const place = await makeSqlitePlace();
-    const secrets = await leaveSecrets(place, 3);
-    await rewrap(place);
-    const [older, present] = [readPreviousKey(place), readKey(place)];
-    // Which of the three a system has for it differs; "?" is for those it does not have.
-    const renames = "?rename,?renameat,?renameat2";
-    const flags = ["-f", "-e", `trace=${renames}`, "-e", `inject=${renames}:signal=SIGKILL:when=${when}`];
-    const args = [process.execPath, main, "master-key", "rotate", ...place.settings];
-    // strace ends as the program that it watches.
-    await run("strace", [...flags, ...args]).catch(() => {});
-    const next = Buffer.from(readFileSync(`${place.keyFile}.next`, "utf8").trim(), "hex");
-    expect(readKey(place)).toEqual(present);
-    expect(readPreviousKey(place)).toEqual(when === 1 ? older : present);
-    const store = await place.open();
-    expect(await readSecrets(store, secrets)).toEqual(secrets);
-    await store.close();
-    expect(await rotate(place)).toMatchObject({
-      code: 0,
-      stdout: expect.stringMatching(/^This run moved 0 /),
-    });
-    expect([readKey(place), readPreviousKey(place)]).toEqual([next, present]);
-    expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
-  });
-});
-
-describe.skipIf(isMissing("strace"))(`master-key rotate whose disk fails, ${killed},`, () => {
-  it.each([1, 2])(
-    "at rename %i ends with one sentence, and completes later",
-    { timeout: 60_000 },
-    async (when) => {
-      const place = await makeSqlitePlace();
-      const secrets = await leaveSecrets(place, 3);
-      const renames = "?rename,?renameat,?renameat2";
-      const log = join(makeTemporaryDirectory(), "trace");
-      const flags = [
-        "-f",
-        "-o",
-        log,
-        "-e",
-        `trace=${renames}`,
-        "-e",
-        `inject=${renames}:error=EIO:when=${when}`,
-      ];
-      const args = [process.execPath, main, "master-key", "rotate", ...place.settings];
-      expect(await run("strace", [...flags, ...args])).toMatchObject({
-        code: 2,
-        stdout: "",
-        stderr: expect.stringMatching(/^qsp: [^\n]*master\.key\S* can not be written: EIO[^\n]*$/m),
-      });
-      expect(await rotate(place)).toMatchObject({ code: 0 });
-      expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
-    },
-  );
-});
-
 describe("rewrapStore", { timeout: 60_000 }, () => {
   it("tells how far it is, up to all, and how many it moved", async () => {
     const place = await makeSqlitePlace();
@@ -380,88 +294,6 @@ describe("a store that is open", { timeout: 60_000 }, () => {
     },
   );
 });
-
-/** What a row of sealed_secrets holds, bytes in hexadecimal. */
-interface SealedRow {
-  readonly identity: string;
-  readonly masterKeyId: string;
-  readonly wrappedDataKey: string;
-  readonly ciphertext: string;
-}
-
-/** Secrets by their identities. */
-type Secrets = ReadonlyMap<string, string>;
-
-function rotate({ settings }: Place, env?: Readonly<Record<string, string>>): Promise<Exit> {
-  return runToEnd(["master-key", "rotate", ...settings], env);
-}
-
-/** Rotates, and kills the program up to 150 ms after it has begun to move. @returns the signal, if that came in time */
-async function rotateAndKill(place: Place): Promise<NodeJS.Signals | null> {
-  const before = JSON.stringify(await countByKey(place));
-  const child = spawn(process.execPath, [main, "master-key", "rotate", ...place.settings], {
-    stdio: "ignore",
-  });
-  onTestFinished(() => void child.kill("SIGKILL"));
-  const exit = once(child, "exit");
-  const hasBegun = async () => isOver(child) || JSON.stringify(await countByKey(place)) !== before;
-  await expect.poll(hasBegun, { timeout: 30_000, interval: 5 }).toBe(true);
-  // The random moment is what this is about; nothing waits for it.
-  await setTimeout(randomInt(0, 150));
-  child.kill("SIGKILL");
-  const [, signal] = await exit;
-  return signal;
-}
-
-function isOver({ exitCode, signalCode }: ChildProcess): boolean {
-  return exitCode !== null || signalCode !== null;
-}
-
-function countByKey({ query }: Place) {
-  return query("select master_key_id, count(*) as count from sealed_secrets group by 1 order by 1");
-}
-
-/** Makes a store with secrets in it, and closes it. */
-async function leaveSecrets(place: Place, count: number, masterKey = place.masterKey): Promise<Secrets> {
-  const store = await place.open({ masterKey });
-  const secrets = secretsNamed("things", 1, count);
-  await putSecrets(store, secrets);
-  await store.close();
-  return secrets;
-}
-
-function secretsNamed(kind: string, from: number, count: number): Secrets {
-  const numbers = Array.from({ length: count }, (_, i) => String(from + i).padStart(5, "0"));
-  return new Map(numbers.map((number) => [`${kind}/${number}/seed`, `secret ${kind} ${number}`]));
-}
-
-/** Opens the secrets of these identities. */
-async function readSecrets(store: Store, identities: Secrets | readonly string[]): Promise<Secrets> {
-  const entries = [...identities.keys()].map(async (key) => {
-    const identity = typeof key === "string" ? key : (identities as readonly string[])[key];
-    return [identity, (await readSecretText(store, identity ?? "")) ?? ""] as [string, string];
-  });
-  return new Map(await Promise.all(entries));
-}
-
-async function readSealed({ query }: Place): Promise<SealedRow[]> {
-  const rows = await query("select * from sealed_secrets order by identity");
-  const hex = (value: unknown): string => Buffer.from(value as Uint8Array).toString("hex");
-  return rows.map((row) => ({
-    identity: String(row.identity),
-    masterKeyId: String(row.master_key_id),
-    wrappedDataKey: hex(row.wrapped_data_key),
-    ciphertext: hex(row.ciphertext),
-  }));
-}
-
-function readKey({ keyFile }: Pick<Place, "keyFile">): Buffer {
-  return Buffer.from(readFileSync(keyFile, "utf8").trim(), "hex");
-}
-
-function readPreviousKey({ keyFile }: Place): Buffer {
-  return readKey({ keyFile: `${keyFile}.previous` });
-}
 
 /** What a command said on standard error, beside how far it was. */
 function complaintsOf({ stderr }: Exit): string[] {

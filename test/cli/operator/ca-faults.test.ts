@@ -30,7 +30,7 @@ function runWith(fault: string, ...args: string[]) {
   const renames = "?rename,?renameat,?renameat2";
   const injected = fault.replace(/^rename/, renames);
   const log = join(makeTemporaryDirectory(), "trace");
-  const flags = ["-f", "-q", "-o", log, "-e", `trace=fsync,${renames}`];
+  const flags = ["-f", "-q", "-E", "NODE_COMPILE_CACHE", "-o", log, "-e", `trace=fsync,${renames}`];
   const strace = [...flags, "-e", `inject=${injected}`, process.execPath, main];
   return run("sh", ["-c", 'strace "$@"; exit $?', "sh", ...strace, ...args]);
 }

@@ -1,13 +1,9 @@
 import { randomFillSync } from "node:crypto";
 import http2 from "node:http2";
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
-import { createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { KmsService, SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
-import { startServer } from "../../interop/start-server.ts";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
 import { refusal } from "../../refusal.ts";
-import { makeTemporaryDirectory } from "../../temporary-directory.ts";
 import {
   bytesOf,
   createKey,
@@ -218,39 +214,3 @@ describeKms("KmsService.SignStream", (_start, shared) => {
     },
   );
 });
-
-describe("KmsService.SignStream in the program", () => {
-  it("keeps nothing of a stream: 512 MiB take less than 256 MiB more memory than 32 MiB do", {
-    timeout: 60_000,
-  }, async () => {
-    const server = await startServer({ dataDir: makeTemporaryDirectory() });
-    onTestFinished(async () => void (await server.stop("SIGKILL")));
-    const kms = createClient(KmsService, createGrpcTransport({ baseUrl: server.url }));
-    const { keyId } = await createKey(kms);
-    const piece = randomFillSync(new Uint8Array(mebibyte));
-    const peakOf = async (pieces: number): Promise<number> => {
-      let peak = 0;
-      async function* parts(): AsyncGenerator<Part> {
-        yield header(keyId);
-        for (let i = 0; i < pieces; i += 1) {
-          yield chunk(piece);
-          if (i % 4 === 0) peak = Math.max(peak, await readResidentBytes(server.url));
-        }
-      }
-      await kms.signStream(parts());
-      return Math.max(peak, await readResidentBytes(server.url));
-    };
-    const few = await peakOf(32);
-    const many = await peakOf(512);
-    // Garbage comes together before it is collected, more of it on a busy machine.
-    expect(many - few).toBeLessThan(256 * mebibyte);
-    expect((await readDeeds(kms, keyId)).at(-1)).toBe(`SIGN OK input=stream, bytes=${512 * mebibyte}`);
-  });
-});
-
-async function readResidentBytes(url: string): Promise<number> {
-  const metrics = await (await fetch(`${url}/metrics`)).text();
-  const bytes = Number(/^process_resident_memory_bytes (\S+)$/m.exec(metrics)?.[1]);
-  if (Number.isNaN(bytes)) throw new Error("the program does not say how much memory it has");
-  return bytes;
-}

@@ -76,10 +76,8 @@ describe.skipIf(isToolMissing(pythonTool("openapi-python-client")))(
   },
 );
 
-describe.skipIf(
-  process.env.SLOW !== "1" || isToolMissing(openapiGenerator) || isMissing("mvn") || isMissing("javac"),
-)(
-  "a client that openapi-generator generates in Java (needs SLOW=1, openapi-generator, mvn and javac)",
+describe.skipIf(isToolMissing(openapiGenerator) || isMissing("mvn") || isMissing("javac"))(
+  "a client that openapi-generator generates in Java (needs openapi-generator, mvn and javac)",
   { timeout: 1_200_000 },
   () => {
     it("compiles, has classes with types of their own for bytes and whole numbers, and makes calls", async () => {

@@ -30,7 +30,7 @@ function only(heading: string): string {
 
 for (const heading of ["Python", "Go", "TypeScript", "Without generated code"]) testSection(heading);
 // Each compiles for a minute or more, with tools that Debian lacks or has in old versions. To run both:
-// QSP_TEST_LANGUAGES=Java,Rust npx vitest run test/interop/clients-page.test.ts
+// QSP_TEST_LANGUAGES=Java,Rust npx vitest run test/interop/clients-page.slow.test.ts
 for (const heading of process.env.QSP_TEST_LANGUAGES?.split(",") ?? []) testSection(heading);
 
 function testSection(heading: string): void {

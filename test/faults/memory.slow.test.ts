@@ -30,9 +30,6 @@ const chainLength = 100_000;
 const timeout = 300_000;
 /** /proc/pid/status is Linux's. */
 const isLinux = process.platform === "linux";
-const isChosen = process.env.SLOW === "1" && isLinux;
-/** Takes a minute and a half. */
-const isChosenLong = process.env.QSP_TEST_LONG === "1" && isLinux;
 
 /**
  * MiB by which memory may rise above what it was when it was about steady. It never stands still: garbage comes
@@ -106,7 +103,7 @@ function startSampling(child: ChildProcess, annotate: Annotate) {
   };
 }
 
-describe.runIf(isChosen)("a stream of 1 GiB (SLOW=1, on Linux)", { timeout }, () => {
+describe.runIf(isLinux)("a stream of 1 GiB (on Linux)", { timeout }, () => {
   let message: Uint8Array<ArrayBuffer>;
   beforeAll(() => {
     message = randomFillSync(new Uint8Array(1024 * mebibyte));
@@ -149,7 +146,7 @@ describe.runIf(isChosen)("a stream of 1 GiB (SLOW=1, on Linux)", { timeout }, ()
   });
 });
 
-describe.runIf(isChosenLong)("a chain of 100,000 blocks (QSP_TEST_LONG=1, on Linux)", { timeout }, () => {
+describe.runIf(isLinux)("a chain of 100,000 blocks (on Linux)", { timeout }, () => {
   const atEnd = endAfterAll();
   let dataDir: string;
   let head: ChainHead;
@@ -212,7 +209,7 @@ describe.runIf(isChosenLong)("a chain of 100,000 blocks (QSP_TEST_LONG=1, on Lin
   });
 });
 
-describe.runIf(isChosen)("a chain of 1,000 blocks of 64 KiB (SLOW=1, on Linux)", { timeout }, () => {
+describe.runIf(isLinux)("a chain of 1,000 blocks of 64 KiB (on Linux)", { timeout }, () => {
   it("is not kept for each who watches and takes nothing", async ({ annotate }) => {
     const dataDir = makeTemporaryDirectory();
     const length = 1000;

@@ -1,0 +1,35 @@
+import { truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { qsp, useServer } from "./qsp.ts";
+
+const server = useServer();
+
+/** Makes a program say at its end how much memory it had, in KiB. */
+const reporter = `data:text/javascript,${encodeURIComponent(
+  'process.on("exit", () => console.error("peak " + process.resourceUsage().maxRSS))',
+)}`;
+
+/** The most memory that one of the processes of a run had. */
+function peakMebibytesOf(stderr: string): number {
+  const peaks = [...stderr.matchAll(/^peak (\d+)$/gm)].map(([, kibibytes]) => Number(kibibytes) / 1024);
+  return peaks.length === 0 ? Number.NaN : Math.max(...peaks);
+}
+
+describe("qsp sign and qsp verify", () => {
+  it("take less than 400 MiB of memory for 1 GiB", { timeout: 600_000 }, async () => {
+    const place = server.place();
+    writeFileSync(join(place.cwd, "file"), "");
+    truncateSync(join(place.cwd, "file"), 1024 ** 3);
+    const { result } = await server.client(KmsService).createKey({ algorithm: "ML-DSA-65" });
+    const keyId = result?.keyId ?? "";
+    const measured = { ...place, env: { NODE_OPTIONS: `--import=${reporter}` } };
+    const signing = await qsp(["sign", "file", "--key", keyId], measured);
+    const verifying = await qsp(["verify", "file", "--signature", "file.sig", "--key", keyId], measured);
+    for (const { code, stderr } of [signing, verifying]) {
+      expect(code).toBe(0);
+      expect(peakMebibytesOf(stderr)).toBeLessThan(400);
+    }
+  });
+});

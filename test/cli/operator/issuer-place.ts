@@ -1,0 +1,86 @@
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { expect, onTestFinished } from "vitest";
+import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import { sqliteIn } from "../../../src/database/database.ts";
+import { createIssuerStore } from "../../../src/identity/issuer-store.ts";
+import { createUserStore } from "../../../src/identity/users.ts";
+import { masterKeyIn } from "../../../src/secrets/master-key.ts";
+import { openStore } from "../../../src/store/store.ts";
+import { hashCheaply } from "../../access/access-server.ts";
+import type { Place, Row } from "../../storage/on-both.ts";
+import { makeTemporaryDirectory } from "../../temporary-directory.ts";
+import { runCommand, type TokenServer } from "./command-line.ts";
+
+export const password = "correct horse battery staple";
+
+/** Adds the user whose tokens are issued here. */
+export async function addAda(place: Place): Promise<void> {
+  const store = await place.open();
+  await createUserStore(store).add(
+    { name: "ada", role: "user", passwordHash: hashCheaply(password) },
+    new Date(),
+  );
+  await store.close();
+}
+
+/** Rotates, as an operator does. @returns the identifier of the new key, as it is printed */
+export async function rotate(place: Pick<Place, "settings">, ...words: string[]): Promise<string> {
+  const { code, stdout, stderr } = await runCommand(place, ["issuer", "rotate", ...words]);
+  expect([code, stderr]).toEqual([0, ""]);
+  const [, keyId = ""] = /^Tokens are signed with the key (\S+) from now on\. /.exec(stdout) ?? [];
+  expect(keyId).not.toBe("");
+  return keyId;
+}
+
+/** The keys in the database, with whether there is a seed of each; the one that signs first. */
+export async function keysOf(
+  place: Pick<Place, "query">,
+): Promise<{ keyId: unknown; signs: boolean; hasSeed: boolean }[]> {
+  const rows = await place.query(
+    `select k.key_id, k.retired_at_ms, s.identity from issuer_keys k
+     left join sealed_secrets s on s.identity = 'issuer_keys/' || k.key_id || '/seed'
+     order by case when k.retired_at_ms is null then 0 else 1 end, k.created_at_ms desc`,
+  );
+  return rows.map(({ key_id, retired_at_ms, identity }) => ({
+    keyId: key_id,
+    signs: retired_at_ms === null,
+    hasSeed: identity !== null,
+  }));
+}
+
+export const logIn = (server: TokenServer) => server.logIn("ada", password);
+
+/** A place for one test, in SQLite. */
+export function makeSqlitePlace(): Pick<Place, "settings" | "query" | "open"> {
+  const directory = makeTemporaryDirectory();
+  return {
+    settings: ["--data-dir", directory],
+    async query(sql) {
+      const database = new DatabaseSync(join(directory, "qsp.db"), { timeout: 5000 });
+      try {
+        return database.prepare(sql).all() as Row[];
+      } finally {
+        database.close();
+      }
+    },
+    async open() {
+      const provider = await createCryptoProvider("openssl");
+      const parts = { location: sqliteIn(directory), masterKey: masterKeyIn(directory), provider };
+      const store = await openStore(parts);
+      onTestFinished(async () => {
+        await store.close();
+        await provider.close();
+      });
+      return store;
+    },
+  };
+}
+
+/** Opens what issues tokens, as one more program on the store. */
+export async function openParts(place: Pick<Place, "open">) {
+  const provider = await createCryptoProvider("openssl");
+  onTestFinished(() => provider.close());
+  const store = createIssuerStore(await place.open());
+  return { provider, store, parts: { provider, store, now: () => new Date() } };
+}

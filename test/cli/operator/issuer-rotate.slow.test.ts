@@ -1,0 +1,98 @@
+/** qsp issuer rotate under load, and killed. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { openIssuer } from "../../../src/identity/issuer.ts";
+import { isMissing } from "../../interop/tools.ts";
+import { describeStores, type MakePlace, type Place } from "../../storage/on-both.ts";
+import { keyIdOf, main, startTokenServer, type TokenServer } from "./command-line.ts";
+
+import { addAda, keysOf, logIn, makeSqlitePlace, openParts, rotate } from "./issuer-place.ts";
+
+describeStores("qsp issuer rotate", (makePlace: MakePlace) => {
+  it("loses no log-in and no token while many log in on two servers", async () => {
+    const place = await makePlace();
+    const servers = [await startTokenServer(place), await startTokenServer(place)];
+    await addAda(place);
+    const load = startLoggingIn(servers);
+    await load.reaches(20);
+    const newIds = [await rotate(place), await rotate(place)];
+    await load.reaches(20);
+    const { tokens, failures } = await load.stop();
+    expect(failures).toEqual([]);
+    expect(new Set(tokens.map(keyIdOf)).size).toBeGreaterThanOrEqual(2);
+    expect(tokens.slice(-2).map(keyIdOf)).toEqual([newIds[1], newIds[1]]);
+  });
+});
+
+const strace = isMissing("strace") ? "strace, which is not installed" : "strace";
+describe.skipIf(isMissing("strace"))(`qsp issuer rotate, killed by ${strace},`, { timeout: 180_000 }, () => {
+  it("before and after its commit leaves one key that signs, with its seed", async () => {
+    const place = makeSqlitePlace();
+    const { parts } = await openParts(place);
+    (await openIssuer(parts)).close();
+    const outcomes = new Set<string>();
+    let before = await keysOf(place);
+    // Each run is killed as it asks the disk to keep what it has written, one time later than the run before.
+    for (let isKilled = true, sync = 1; isKilled; sync += 1) {
+      isKilled = await rotateUntilSync(place, sync);
+      const keys = await keysOf(place);
+      expect(keys.filter(({ signs }) => signs)).toHaveLength(1);
+      expect(keys.filter(({ signs, hasSeed }) => signs !== hasSeed)).toEqual([]);
+      outcomes.add(`${isKilled ? "killed" : "ended"} with ${keys.length - before.length} more`);
+      before = keys;
+      const issuer = await openIssuer(parts);
+      expect(await issuer.isWorking()).toBe(true);
+      issuer.close();
+    }
+    expect(outcomes).toEqual(new Set(["killed with 0 more", "killed with 1 more", "ended with 1 more"]));
+  });
+});
+
+/** Rotates until the program asks for the n-th sync of a file, at which it is killed. @returns whether it came so far */
+async function rotateUntilSync(place: Pick<Place, "settings">, n: number): Promise<boolean> {
+  const inject = `inject=fsync,fdatasync:signal=SIGKILL:when=${n}`;
+  const flags = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync,fdatasync", "-e", inject];
+  const args = [...flags, process.execPath, main, "issuer", "rotate", ...place.settings];
+  const child = spawn("strace", args, { stdio: "ignore" });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const [code, signal] = await once(child, "close");
+  // strace ends as the program did.
+  const killed = signal === "SIGKILL" || code === 137;
+  expect([code, signal]).toEqual(killed ? [signal === null ? 137 : null, signal] : [0, null]);
+  return killed;
+}
+
+/** Logs in again and again on each server, and uses each token on the other, until told to stop. */
+function startLoggingIn(servers: readonly TokenServer[]) {
+  const tokens: string[] = [];
+  const failures: unknown[] = [];
+  let isStopped = false;
+  onTestFinished(() => {
+    isStopped = true;
+  });
+  const running = servers.map(async (server, i) => {
+    const other = servers[(i + 1) % servers.length] ?? server;
+    while (!isStopped) {
+      try {
+        const token = await logIn(server);
+        tokens.push(token);
+        await other.useToken(token);
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+  });
+  return {
+    /** Waits until so many more have logged in. */
+    reaches: (more: number) => {
+      const wanted = tokens.length + more;
+      return vi.waitUntil(() => tokens.length >= wanted || failures.length > 0, { timeout: 30_000 });
+    },
+    stop: async () => {
+      isStopped = true;
+      await Promise.all(running);
+      return { tokens, failures };
+    },
+  };
+}

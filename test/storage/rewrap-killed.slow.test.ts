@@ -1,0 +1,138 @@
+/** A rotation of the master key that is killed, or whose disk fails. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { nameMasterKey } from "../../src/crypto/sealing.ts";
+import { isMissing, run } from "../interop/tools.ts";
+import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { makePostgresPlace, makeSqlitePlace, type Place } from "./on-both.ts";
+import {
+  leaveSecrets,
+  readKey,
+  readPreviousKey,
+  readSealed,
+  readSecrets,
+  rewrap,
+  rotate,
+} from "./rewrap-place.ts";
+
+const main = join(import.meta.dirname, "../../src/main.ts");
+
+describe("master-key rotate that was killed", () => {
+  it.each([
+    { kind: "SQLite", makePlace: makeSqlitePlace, kills: 8, count: 3000 },
+    { kind: "PostgreSQL", makePlace: makePostgresPlace, kills: 1, count: 1200 },
+  ])(
+    "leaves a store in $kind that opens, $kills times, and completes at last",
+    { timeout: 120_000 },
+    async ({ makePlace, kills, count }) => {
+      const place = await makePlace();
+      const secrets = await leaveSecrets(place, count);
+      let interrupted = 0;
+      for (let kill = 0; kill < kills; kill++) {
+        interrupted += (await rotateAndKill(place)) === "SIGKILL" ? 1 : 0;
+        const store = await place.open();
+        expect(await readSecrets(store, secrets)).toEqual(secrets);
+        await store.close();
+      }
+      expect(interrupted).toBeGreaterThan(0);
+      expect(await rotate(place)).toMatchObject({ code: 0 });
+      expect(existsSync(`${place.keyFile}.next`)).toBe(false);
+      const keyIds = (await readSealed(place)).map(({ masterKeyId }) => masterKeyId);
+      expect(new Set(keyIds)).toEqual(new Set([nameMasterKey(readKey(place))]));
+      expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
+    },
+  );
+});
+
+/** All threads, and without the cache of compiled code: that is renamed into place too. */
+const alone = ["-f", "-E", "NODE_COMPILE_CACHE"];
+const killed = isMissing("strace") ? "needs strace, which is not installed" : "by strace";
+describe.skipIf(isMissing("strace"))(`master-key rotate that was killed, ${killed},`, () => {
+  it.each([
+    { moment: "before it kept the present key", when: 1 },
+    { moment: "before it put the next key in place", when: 2 },
+  ])("$moment has both keys, and completes", { timeout: 60_000 }, async ({ when }) => {
+    const place = await makeSqlitePlace();
+    const secrets = await leaveSecrets(place, 3);
+    await rewrap(place);
+    const [older, present] = [readPreviousKey(place), readKey(place)];
+    // Which of the three a system has for it differs; "?" is for those it does not have.
+    const renames = "?rename,?renameat,?renameat2";
+    const flags = [...alone, "-e", `trace=${renames}`, "-e", `inject=${renames}:signal=SIGKILL:when=${when}`];
+    const args = [process.execPath, main, "master-key", "rotate", ...place.settings];
+    // strace ends as the program that it watches.
+    await run("strace", [...flags, ...args]).catch(() => {});
+    const next = Buffer.from(readFileSync(`${place.keyFile}.next`, "utf8").trim(), "hex");
+    expect(readKey(place)).toEqual(present);
+    expect(readPreviousKey(place)).toEqual(when === 1 ? older : present);
+    const store = await place.open();
+    expect(await readSecrets(store, secrets)).toEqual(secrets);
+    await store.close();
+    expect(await rotate(place)).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^This run moved 0 /),
+    });
+    expect([readKey(place), readPreviousKey(place)]).toEqual([next, present]);
+    expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
+  });
+});
+
+describe.skipIf(isMissing("strace"))(`master-key rotate whose disk fails, ${killed},`, () => {
+  it.each([1, 2])(
+    "at rename %i ends with one sentence, and completes later",
+    { timeout: 60_000 },
+    async (when) => {
+      const place = await makeSqlitePlace();
+      const secrets = await leaveSecrets(place, 3);
+      const renames = "?rename,?renameat,?renameat2";
+      const log = join(makeTemporaryDirectory(), "trace");
+      const flags = [
+        ...alone,
+        "-o",
+        log,
+        "-e",
+        `trace=${renames}`,
+        "-e",
+        `inject=${renames}:error=EIO:when=${when}`,
+      ];
+      const args = [process.execPath, main, "master-key", "rotate", ...place.settings];
+      expect(await run("strace", [...flags, ...args])).toMatchObject({
+        code: 2,
+        stdout: "",
+        stderr: expect.stringMatching(/^qsp: [^\n]*master\.key\S* can not be written: EIO[^\n]*$/m),
+      });
+      expect(await rotate(place)).toMatchObject({ code: 0 });
+      expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);
+    },
+  );
+});
+
+/** Rotates, and kills the program up to 150 ms after it has begun to move. @returns the signal, if that came in time */
+async function rotateAndKill(place: Place): Promise<NodeJS.Signals | null> {
+  const before = JSON.stringify(await countByKey(place));
+  const child = spawn(process.execPath, [main, "master-key", "rotate", ...place.settings], {
+    stdio: "ignore",
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const exit = once(child, "exit");
+  const hasBegun = async () => isOver(child) || JSON.stringify(await countByKey(place)) !== before;
+  await expect.poll(hasBegun, { timeout: 30_000, interval: 5 }).toBe(true);
+  // The random moment is what this is about; nothing waits for it.
+  await setTimeout(randomInt(0, 150));
+  child.kill("SIGKILL");
+  const [, signal] = await exit;
+  return signal;
+}
+
+function isOver({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null;
+}
+
+function countByKey({ query }: Place) {
+  return query("select master_key_id, count(*) as count from sealed_secrets group by 1 order by 1");
+}

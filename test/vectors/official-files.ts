@@ -1,0 +1,115 @@
+/** The files of official vectors, and what comes of each. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { algorithmOf, type Outcome, procedures } from "./procedures.ts";
+import { readVectorFile, vectorsFolder } from "./vector-files.ts";
+
+/** How many tests of a file agree, accept, refuse, and have no interface; `Outcome` says what that means. */
+type Counts = readonly [agree: number, accept: number, refuse: number, noInterface: number];
+
+/**
+ * Every file of the folder. The numbers are the same for both providers, because one interface
+ * decides what is asked of them; a new file, or a test more or less, fails.
+ */
+export const expectedOutcomes: Readonly<Record<string, Counts>> = {
+  "acvp_mldsa44_keygen.json": [4, 0, 0, 0],
+  "acvp_mldsa44_siggen.json": [12, 0, 0, 12],
+  "acvp_mldsa44_sigver.json": [4, 0, 0, 12],
+  "acvp_mldsa65_keygen.json": [4, 0, 0, 0],
+  "acvp_mldsa65_siggen.json": [12, 0, 0, 12],
+  "acvp_mldsa65_sigver.json": [4, 0, 0, 10],
+  "acvp_mldsa87_keygen.json": [4, 0, 0, 0],
+  "acvp_mldsa87_siggen.json": [12, 0, 0, 12],
+  "acvp_mldsa87_sigver.json": [4, 0, 0, 11],
+  "acvp_mlkem1024_decap-dk.json": [5, 0, 0, 0],
+  "acvp_mlkem1024_dk-check.json": [5, 0, 0, 0],
+  "acvp_mlkem1024_ek-check.json": [5, 0, 0, 0],
+  "acvp_mlkem1024_encap.json": [0, 5, 0, 0],
+  "acvp_mlkem1024_keygen.json": [4, 0, 0, 0],
+  "acvp_mlkem512_decap-dk.json": [5, 0, 0, 0],
+  "acvp_mlkem512_dk-check.json": [5, 0, 0, 0],
+  "acvp_mlkem512_ek-check.json": [5, 0, 0, 0],
+  "acvp_mlkem512_encap.json": [0, 5, 0, 0],
+  "acvp_mlkem512_keygen.json": [4, 0, 0, 0],
+  "acvp_mlkem768_decap-dk.json": [5, 0, 0, 0],
+  "acvp_mlkem768_dk-check.json": [5, 0, 0, 0],
+  "acvp_mlkem768_ek-check.json": [5, 0, 0, 0],
+  "acvp_mlkem768_encap.json": [0, 5, 0, 0],
+  "acvp_mlkem768_keygen.json": [4, 0, 0, 0],
+  "acvp_slhdsa_keygen.json": [48, 0, 0, 0],
+  "bc_hashslhdsa_siggen.json": [0, 0, 0, 6],
+  "bc_slhdsa_internal_sigver.json": [0, 0, 0, 10],
+  "bc_slhdsa_siggen.json": [12, 0, 0, 0],
+  "cctv_mlkem.json": [4, 0, 0, 0],
+  "cctv_mlkem_modulus.json": [39, 0, 0, 0],
+  "composite_mldsa.json": [0, 0, 0, 4],
+  "rfc9964_jws.json": [2, 0, 0, 0],
+  "rfc_pkcs8_spki_pem.json": [22, 0, 0, 2],
+  "wycheproof_aes_gcm.json": [0, 0, 0, 156],
+  "wycheproof_aes_kwp.json": [0, 0, 0, 127],
+  "wycheproof_ecdsa_p256_sha256_der.json": [244, 0, 0, 0],
+  "wycheproof_ecdsa_p256_sha256_p1363.json": [131, 0, 0, 0],
+  "wycheproof_hkdf_sha256.json": [0, 0, 0, 42],
+  "wycheproof_json_web_key_test.json": [13, 0, 1, 0],
+  "wycheproof_json_web_signature_test.json": [176, 0, 23, 0],
+  "wycheproof_mldsa_44_sign_noseed.json": [24, 0, 0, 0],
+  "wycheproof_mldsa_44_sign_seed.json": [28, 0, 0, 0],
+  "wycheproof_mldsa_44_verify.json": [56, 0, 0, 0],
+  "wycheproof_mldsa_65_sign_noseed.json": [22, 0, 0, 0],
+  "wycheproof_mldsa_65_sign_seed.json": [39, 0, 0, 0],
+  "wycheproof_mldsa_65_verify.json": [59, 0, 0, 0],
+  "wycheproof_mldsa_87_sign_noseed.json": [26, 0, 0, 0],
+  "wycheproof_mldsa_87_sign_seed.json": [38, 0, 0, 0],
+  "wycheproof_mldsa_87_verify.json": [61, 0, 0, 0],
+  "wycheproof_mlkem_1024_decap-dk.json": [2, 0, 0, 0],
+  "wycheproof_mlkem_1024_decap-seed.json": [55, 0, 0, 0],
+  "wycheproof_mlkem_1024_encap.json": [22, 24, 0, 0],
+  "wycheproof_mlkem_1024_keyGen.json": [4, 0, 0, 0],
+  "wycheproof_mlkem_512_decap-dk.json": [2, 0, 0, 0],
+  "wycheproof_mlkem_512_decap-seed.json": [55, 0, 0, 0],
+  "wycheproof_mlkem_512_encap.json": [20, 24, 0, 0],
+  "wycheproof_mlkem_512_keyGen.json": [4, 0, 0, 0],
+  "wycheproof_mlkem_768_decap-dk.json": [7, 0, 0, 0],
+  "wycheproof_mlkem_768_decap-seed.json": [54, 0, 0, 0],
+  "wycheproof_mlkem_768_encap.json": [22, 21, 0, 0],
+  "wycheproof_mlkem_768_keyGen.json": [4, 0, 0, 0],
+};
+
+/** Those that take long: they make and use keys of the slow parameter sets of SLH-DSA. */
+export const slowFiles: readonly string[] = ["acvp_slhdsa_keygen.json", "bc_slhdsa_siggen.json"];
+
+/** Makes a test of each of the files for each provider. */
+export function testFiles(files: readonly string[]): void {
+  describe.skipIf(vectorsFolder === undefined).each(["openssl", "noble"] as const)(
+    "%s and the official vectors (QSP_TEST_VECTORS names their folder)",
+    (name) => {
+      let provider: CryptoProvider;
+      beforeAll(async () => {
+        provider = await createCryptoProvider(name);
+      });
+      afterAll(() => provider.close());
+
+      it.each(files)("%s", { timeout: 120_000 }, async (file) => {
+        const { differing, counts } = await runFile(provider, file);
+        expect(differing).toEqual([]);
+        expect(counts).toEqual(expectedOutcomes[file]);
+      });
+    },
+  );
+}
+
+/** Runs all tests of a file at once; the provider bounds how many work at a time. */
+async function runFile(provider: CryptoProvider, file: string) {
+  const { algorithm, operation, vectors } = readVectorFile(vectorsFolder ?? "", file);
+  const run = procedures[operation];
+  if (run === undefined) throw new Error(`${file} has the unknown operation ${operation}`);
+  const outcomes = await Promise.all(
+    vectors.map((vector) => run(provider, algorithmOf(algorithm, vector), vector)),
+  );
+  const count = (outcome: Outcome) => outcomes.filter((each) => each === outcome).length;
+  const differing = outcomes.flatMap((outcome, i) =>
+    outcome.startsWith("differs") ? [`${vectors[i]?.id}: ${outcome}`] : [],
+  );
+  return { differing, counts: [count("agrees"), count("accepts"), count("refuses"), count("no interface")] };
+}

@@ -1,0 +1,3 @@
+import { slowFiles, testFiles } from "./official-files.ts";
+
+testFiles(slowFiles);
