@@ -55,11 +55,30 @@ export class Http2Response extends http2.Http2ServerResponse {
   override end(...chunk: unknown[]): this {
     if (this.#hasTrailers) this.flushHeaders();
     this.#isSending = true;
-    if (this.#lastEnvelope !== undefined) return super.end(this.#lastEnvelope);
     const [first, ...others] = chunk;
+    const body = this.#lastEnvelope ?? first;
+    if (body instanceof Uint8Array && body.length > 0 && this.#sendWhole(body)) {
+      const onEnd = others.at(-1);
+      return typeof onEnd === "function" ? super.end(onEnd as () => void) : super.end();
+    }
+    if (this.#lastEnvelope !== undefined) super.write(this.#lastEnvelope);
     const isEmpty = first instanceof Uint8Array && first.length === 0;
     const written = isEmpty ? [undefined, ...others] : chunk;
     return super.end(...(written as Parameters<http2.Http2ServerResponse["end"]>));
+  }
+
+  /**
+   * Sends headers and body, and ends the stream in the last frame of the body. Node's response always waits for
+   * trailers, and ends the stream in a frame of its own, a turn of the event loop later.
+   *
+   * @returns false if it cannot: headers are out, or there is no body to send
+   */
+  #sendWhole(body: Uint8Array): boolean {
+    const { stream, statusCode } = this;
+    if (this.headersSent || stream.destroyed || this.req.method === "HEAD") return false;
+    stream.respond({ ...this.getHeaders(), ":status": statusCode });
+    stream.end(body);
+    return true;
   }
 }
 

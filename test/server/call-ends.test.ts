@@ -353,20 +353,41 @@ describe("a gRPC call", () => {
 });
 
 describe("a stream of Connect or gRPC-Web", () => {
-  const types = ["application/connect+proto", "application/connect+json", "application/grpc-web+proto"];
+  const types = ["application/connect+proto", "application/connect+json"];
 
-  it.each(types)("of %s ends in the frame of its last envelope", async (contentType) => {
+  it.each(types)("of %s that is refused ends in the frame of its only envelope", async (contentType) => {
+    const { port } = await serveProbe({}, { maxMessageBytes: 100 });
+    const answer = await connectFramed(port).send(
+      { ":path": "/probing.Probe/Watch", "content-type": contentType },
+      envelope(new Uint8Array(200)),
+    );
+    // A client that has read its outcome may reset the stream, or be reset, before another frame.
+    const frames = answer.frames.map(({ type, endStream }) => [type, endStream]);
+    expect(frames).toEqual([
+      ["HEADERS", false],
+      ["DATA", true],
+    ]);
+    expect(readEnvelopes(answer.body).map(({ flags }) => flags)).toEqual([0x02]);
+  });
+
+  it.each(types)("of %s has its end behind its messages", async (contentType) => {
     const { port } = await serveProbe(afterOneMessage);
     const answer = await connectFramed(port).send(
       { ":path": "/probing.Probe/Watch", "content-type": contentType },
       envelope(contentType.endsWith("json") ? "{}" : ""),
     );
-    // A client that has read its outcome may reset the stream, or be reset, before another frame.
-    expect(answer.frames.map(({ type, endStream }) => [type, endStream])).toEqual([
-      ["HEADERS", false],
-      ["DATA", false],
-      ["DATA", true],
-    ]);
+    expect(readEnvelopes(answer.body).map(({ flags }) => flags)).toEqual([0, 0x02]);
+    expect(answer.frames.at(-1)).toMatchObject({ type: "DATA", endStream: true });
+  });
+
+  it("of gRPC-Web has its trailers also where it has one message", async () => {
+    const { port } = await serveProbe();
+    const answer = await connectFramed(port).send(
+      { ":path": "/probing.Probe/Ask", "content-type": "application/grpc-web+proto" },
+      envelope(""),
+    );
+    expect(readEnvelopes(answer.body).map(({ flags }) => flags)).toEqual([0, 0x80]);
+    expect(answer.frames.at(-1)).toMatchObject({ type: "DATA", endStream: true });
   });
 });
 
@@ -432,6 +453,17 @@ describe("the status of a gRPC call", () => {
     expect(bytesOf(answer.headers)).toBeLessThan(clientLimitBytes);
   });
 });
+
+/** The envelopes of a body: a byte of flags, the length in four bytes, the message. */
+function readEnvelopes(body: Buffer): { flags: number; message: Buffer }[] {
+  const envelopes: { flags: number; message: Buffer }[] = [];
+  for (let at = 0; at < body.length; ) {
+    const end = at + 5 + body.readUInt32BE(at + 1);
+    envelopes.push({ flags: body[at] ?? 0, message: body.subarray(at + 5, end) });
+    at = end;
+  }
+  return envelopes;
+}
 
 function bytesOf(fields: Readonly<Record<string, unknown>>): number {
   return Object.entries(fields).reduce(
