@@ -117,7 +117,7 @@ export const stories: readonly StoryEntry[] = [
     summary: "Code is hashed and signed; a message is signed twice over, and one half is broken.",
     service: "dapp.DappService",
     standards: "ECDSA (FIPS 186-5), ML-DSA-65 (FIPS 204), composite signatures",
-    load: () => import("./stories/contracts.tsx"),
+    load: () => import("./stories/contracts/page.tsx"),
   },
   {
     path: "wallets",
