@@ -84,7 +84,7 @@ export const stories: readonly StoryEntry[] = [
     summary: "Two ends agree on a key, packets flow, the key is replaced, and a swapped key is caught.",
     service: "vpn.VpnService",
     standards: "ML-KEM-1024 (FIPS 203), ML-DSA-65 (FIPS 204), AES-256-GCM",
-    load: () => import("./stories/tunnel.tsx"),
+    load: () => import("./stories/tunnel/page.tsx"),
   },
   {
     path: "governance",
