@@ -4,7 +4,7 @@ import { loadKem, verifyHere } from "../../algorithms.ts";
 import { type Caller, withoutToken } from "../../caller.ts";
 import { Failure } from "../../failure.ts";
 import { buildTranscript, keyForm, makeTunnelEnd, type TunnelEnd } from "../../tunnel-end.ts";
-import { areEqual, changeByte, flipBit, toUtf8 } from "../../values.ts";
+import { areEqual, changeByte, toUtf8 } from "../../values.ts";
 import { checkHandshake, isTrusted } from "./handshake.ts";
 
 const { getGatewayInfo, registerPeer, handshake, verifyHandshake, disconnect } = VpnService.method;
@@ -93,7 +93,7 @@ export async function changePackets(
   { packet: theirs }: { readonly packet: Uint8Array },
   text: string,
 ) {
-  const opened = await requireEnd(end).open(flipBit(theirs, firstCiphertextByte));
+  const opened = await requireEnd(end).open(changeByte(theirs, firstCiphertextByte).after);
   const change = changeByte(await requireEnd(end).seal(toUtf8(text)), firstCiphertextByte);
   const refusal = await callRefused(receivePacket, { tunnelId, packet: change.after });
   return { change, isOpened: opened !== undefined, refusal };
