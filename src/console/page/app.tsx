@@ -41,7 +41,7 @@ export function App() {
   useEffect(() => {
     document.title = found === undefined || found === home ? siteName : `${found.title} – ${siteName}`;
     setMenuOpen(false);
-    // Who follows a link of the menu goes on reading at the story; who opens the page begins at its top.
+    // A reader who follows a link of the menu goes on at the story; one who opens the page starts at its top.
     if (!isFirst.current) {
       scrollTo(0, 0);
       main.current?.focus({ preventScroll: true });
@@ -51,7 +51,7 @@ export function App() {
 
   return (
     <div class="frame">
-      {/* A button: the address names the story, so a link to a part of the page can not use it. */}
+      {/* A button: the address names the story, so a link to a part of the page cannot use it. */}
       <button type="button" class="skip" onClick={() => main.current?.focus()}>
         Skip to the page
       </button>

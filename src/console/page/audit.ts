@@ -4,7 +4,7 @@ import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import { sha256 } from "./algorithms.ts";
 import { toHex, toUtf8 } from "./values.ts";
 
-/** An entry, and what the browser found when it computed its hash. */
+/** An entry, and what the browser found when it computed the hash again. */
 export interface CheckedEntry {
   readonly entry: AuditEntry;
   /** "anchor" for an entry whose predecessor is not known here, and whose hash is taken as it is. */

@@ -18,14 +18,14 @@ import { getSession, setSession } from "./session.ts";
 export interface CallRecord {
   readonly method: DescMethodUnary | DescMethodServerStreaming;
   readonly request: Message;
-  /** The token that went with it. */
+  /** The token that was sent with it. */
   readonly token: string | undefined;
   /** Absent before the call, and for a stream. */
   readonly answer?: Message;
   readonly failure?: Failure;
   /** From the request to the whole answer. */
   readonly durationMs?: number;
-  /** Sizes of the messages in protobuf's binary form, as gRPC sends them. */
+  /** Sizes of the messages in the binary form of protobuf, as gRPC sends them. */
   readonly requestBytes: number;
   readonly answerBytes?: number;
 }
@@ -35,7 +35,7 @@ const transport = createConnectTransport({
   jsonOptions: { ignoreUnknownFields: true },
 });
 
-/** The request of a call, before anybody makes it. */
+/** Describes a call before it is made. */
 export function planCall<I extends DescMessage>(
   method: DescMethodUnary<I> | DescMethodServerStreaming<I>,
   init: MessageInitShape<I>,
@@ -50,7 +50,7 @@ export function planCall<I extends DescMessage>(
   };
 }
 
-/** Makes a unary call. The record of it is there also if it fails. */
+/** Makes a unary call. There is a record of it even if it fails. */
 export async function makeCall<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
   init: MessageInitShape<I>,
@@ -101,7 +101,7 @@ function buildHeaders({ token }: CallRecord): HeadersInit {
   return token === undefined ? {} : { authorization: `Bearer ${token}` };
 }
 
-/** A session whose token the server does not take is over: the page asks to log in again. */
+/** Ends a session whose token the server does not accept, so that the page asks to log in again. */
 function forgetRefusedToken({ token }: CallRecord, { reason }: Failure): void {
   if (token === undefined || token !== getSession()?.token) return;
   if (["TOKEN_EXPIRED", "TOKEN_REVOKED", "TOKEN_KEY_UNKNOWN"].includes(reason)) setSession(undefined);

@@ -6,7 +6,7 @@ export interface Check {
   readonly claim: string;
   readonly holds: boolean;
   /** The finding in words: "valid". */
-  readonly found?: string;
+  readonly found: string;
 }
 
 /** What each side found when it checked one claim for itself. */

@@ -16,7 +16,7 @@ export interface CommandOptions {
 export function requestJson({ method, request }: CallRecord): JsonObject {
   // A message's JSON form is an object, but for well-known types, which no request is.
   const fields = toJson(method.input, request) as JsonObject;
-  // A password is not for who looks over a shoulder, nor for the history of a shell.
+  // Nobody should read a password over a shoulder, or in the history of a shell.
   return "password" in fields ? { ...fields, password: "(your password)" } : fields;
 }
 
@@ -77,7 +77,7 @@ function toQuery(fields: JsonObject): string {
   return pairs.length === 0 ? "" : `?${pairs.join("&")}`;
 }
 
-/** Quotes for a POSIX shell, where it is needed. */
+/** Quotes for a POSIX shell, where needed. */
 function quote(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

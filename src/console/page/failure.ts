@@ -1,8 +1,8 @@
-/** What the server says when it refuses a call. */
+/** The refusal of a call by the server. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 
-/** A call that failed: for a program a reason, for a person a sentence. */
+/** A failed call, with a reason for programs and a sentence for people. */
 export class Failure extends Error {
   /** Such as KEY_NOT_FOUND; the code's name if the server gave none. */
   readonly reason: string;

@@ -1,4 +1,4 @@
-/** Takes a token apart and checks it, as any verifier could that has nothing but the published keys. */
+/** Takes a token apart and verifies it with nothing but the published keys. */
 import { loadSigner, sha256 } from "./algorithms.ts";
 import { fromBase64Url, fromUtf8, toBase64Url, toUtf8 } from "./values.ts";
 
@@ -39,7 +39,7 @@ export function readToken(token: string): TokenParts {
   };
 }
 
-/** Tells whether the signature is one of a key, by an algorithm that the verifier, not the token, chooses. */
+/** Verifies the signature with a key. The verifier chooses the algorithm, not the token. */
 export async function verifyToken(token: TokenParts, key: PublishedKey): Promise<boolean> {
   if (token.header.alg !== "ML-DSA-65" || key.alg !== "ML-DSA-65") return false;
   const signer = await loadSigner("ML-DSA-65");

@@ -1,4 +1,4 @@
-/** Asks who the reader is, on a server that wants to know. */
+/** Lets the reader log in, on a server that wants a token. */
 import { useState } from "preact/hooks";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { makeCall } from "./calls.ts";

@@ -1,7 +1,7 @@
-/** The token of who uses the page, for a server that wants one. It is kept until the tab is closed. */
+/** The token of the reader, for a server that wants one. The tab keeps it until it is closed. */
 import { useEffect, useState } from "preact/hooks";
 
-/** Somebody who has logged in. */
+/** A reader who has logged in. */
 export interface Session {
   readonly username: string;
   readonly token: string;

@@ -1,10 +1,10 @@
-/** Keys that are made in the browser and stay in it. */
+/** Keys that the browser makes and keeps to itself. */
 import { sha256 } from "./algorithms.ts";
 import { toHex } from "./values.ts";
 
 export type SigningAlgorithm = "ML-DSA-44" | "ML-DSA-65" | "ML-DSA-87";
 
-/** A key pair whose secret half nothing but this page has. */
+/** A key pair whose secret half only this page has. */
 export interface SigningKey {
   readonly algorithm: SigningAlgorithm;
   readonly publicKey: Uint8Array;

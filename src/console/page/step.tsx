@@ -160,9 +160,3 @@ export function Step<T>({ step, title, action, children, fields, plan, outcome, 
     </li>
   );
 }
-
-/** What a step gave. @throws Error if it is not done, which is impossible within a step that comes after it */
-export function requireResult<T>({ value }: StepState<T>): T {
-  if (value === undefined) throw new Error("a step ran before the one that it needs");
-  return value;
-}

@@ -1,23 +1,29 @@
 /**
- * The table of stories. A story is a file in stories/ that exports a component named Page, and a line here; the page
- * fetches it when a reader opens it, and leaves it out where its service does not run.
+ * The table of stories. A story is a folder in stories/ with two files, and a line in this table. The page fetches a
+ * story when a reader opens it, and leaves it out where its service does not run.
  *
- * To write one, read stories/sign.tsx, which uses most of what there is:
+ * - steps.ts says what happens: one function per step, which makes calls, computes and checks. It has no JSX and needs
+ *   no browser; test/console/steps tests it. A step gets a Caller and the results of the steps before it:
+ *   `call(Service.method.name, request)` makes a call with generated code and returns the answer; `callRefused(…)` makes
+ *   one that the server should refuse and returns the Failure. Whatever the server claims of a signature, verify again
+ *   here: verifyHere, loadKem and sha256 in algorithms.ts.
+ * - page.tsx says what is shown. It exports Page, which returns <Story title lead> with a <Step> for each step, in order.
+ *   Further files of the folder hold steps that belong together, so that no file has more than 200 lines.
  *
- * - Page returns <Story title lead> with a <Step> for each thing that happens, in order.
- * - useStep(run, after) is what a step does. `run` gets a caller: `caller.call(Service.method.name, request)` makes a
- *   call with generated code and gives the answer; `caller.callRefused(…)` makes one that the server is to refuse and
- *   gives the Failure, with its reason. Each call is shown with its request, answer, sizes, curl and grpcurl. What
- *   `run` returns is the step's value; `after` names steps that come first, and whose new outcome empties this one.
- *   Read what another step gave with resultOf(step): it is there whenever `run` is.
- * - <Step step title action outcome result plan>: `children` say what happens and why, and hold the fields; `outcome`
- *   makes one sentence of the value, which is read out; `result` shows it; `plan` is planCall(method, request) for a
- *   call that is known before the button is pressed.
- * - In `result`: <Bytes> for keys, signatures and ciphertexts, <ByteChange> for a byte that was changed, <Facts> for
- *   names and values, <Checks> for what each side found (bothSides and equality write the usual ones), <FailureNote
- *   isExpected> for a refusal that was wanted, <SizeChart> for sizes.
- * - Whatever the server claims of a signature, check again here: loadSigner, loadKem and sha256 in algorithms.ts.
- * - useStream() watches a server stream, as stories/keys.tsx does with the audit log.
+ * To write one, read stories/sign, which uses most of what there is:
+ *
+ * - useStep(run, after) runs a step. `after` names the steps whose results `run` gets. When one of them runs again, the
+ *   step loses its own result.
+ * - <Step step title action fields outcome result plan>: `children` say what happens and why; `fields` hold what the
+ *   reader can choose, bound with useForm; `outcome` makes one sentence of the result, which is read out; `result` shows
+ *   it; `plan` is planCall(method, request) for a call that is known before the button is pressed. Each call is shown
+ *   with its request, answer, sizes, curl and grpcurl.
+ * - <RefusedStep> is a step with one call that the server should refuse, <TamperStep> one that changes a byte and has
+ *   both sides verify the result.
+ * - In `result`: <Bytes> for keys, signatures and ciphertexts, <ByteChange> for a changed byte, <Facts> for names and
+ *   values, <Checks> for what each side found (checks.ts has the reports and sentences), <FailureNote isExpected> for a
+ *   refusal that was expected, <SizeChart> for sizes.
+ * - useStream() watches a server stream, as stories/keys does with the audit log.
  * - Buttons, fields and headings come from these parts, so that keyboard, screen reader, phone and both themes work. No
  *   style attributes and no markup from strings: the page's Content-Security-Policy forbids the first.
  */
@@ -32,7 +38,7 @@ export interface StoryEntry {
   readonly summary: string;
   /** Full name of the service that it calls. */
   readonly service: string;
-  /** Names the standards that are at work. */
+  /** The standards that are at work. */
   readonly standards: string;
   readonly load: () => Promise<{ readonly Page: ComponentType }>;
 }
@@ -84,7 +90,7 @@ export const stories: readonly StoryEntry[] = [
     summary: "Two ends agree on a key, packets flow, the key is replaced, and a swapped key is caught.",
     service: "vpn.VpnService",
     standards: "ML-KEM-1024 (FIPS 203), ML-DSA-65 (FIPS 204), AES-256-GCM",
-    load: () => import("./stories/tunnel.tsx"),
+    load: () => import("./stories/tunnel/page.tsx"),
   },
   {
     path: "governance",
@@ -117,7 +123,7 @@ export const stories: readonly StoryEntry[] = [
     summary: "Code is hashed and signed; a message is signed twice over, and one half is broken.",
     service: "dapp.DappService",
     standards: "ECDSA (FIPS 186-5), ML-DSA-65 (FIPS 204), composite signatures",
-    load: () => import("./stories/contracts.tsx"),
+    load: () => import("./stories/contracts/page.tsx"),
   },
   {
     path: "wallets",

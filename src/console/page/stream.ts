@@ -10,12 +10,12 @@ import { followCall } from "./calls.ts";
 import { type Failure, toFailure } from "./failure.ts";
 
 export interface StreamState<T> {
-  /** "open" from the call on: a server may say nothing before its first message. */
+  /** "open" from the call on: a server may be silent before its first message. */
   readonly status: "closed" | "open" | "failed";
   readonly failure: Failure | undefined;
   /** What came, oldest first. */
   readonly items: readonly T[];
-  /** Opens it; one that is open is closed before, and what came of it forgotten. */
+  /** Opens the stream. A stream that is open is closed first, and its items are dropped. */
   open<I extends DescMessage, O extends DescMessage>(
     method: DescMethodServerStreaming<I, O>,
     request: MessageInitShape<I>,
@@ -24,7 +24,7 @@ export interface StreamState<T> {
   close(): void;
 }
 
-/** A stream that ends with the component that has it. */
+/** A stream that ends when its component does. */
 export function useStream<T>(): StreamState<T> {
   const [items, setItems] = useState<readonly T[]>([]);
   const [status, setStatus] = useState<StreamState<T>["status"]>("closed");

@@ -1,4 +1,4 @@
-/** Lets a reader choose dark or light, instead of what the system says. */
+/** Lets the reader choose dark or light instead of the system's setting. */
 import { useEffect, useState } from "preact/hooks";
 import { Choice } from "./parts/fields.tsx";
 

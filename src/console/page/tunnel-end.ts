@@ -10,7 +10,7 @@ import { toHex, toUtf8 } from "./values.ts";
 /** Bytes of the initialization vector (NIST SP 800-38D, section 8.2.2: random), and of the tag. */
 const ivBytes = 12;
 const tagBytes = 16;
-/** Bytes that a packet has more than what it carries. */
+/** A packet has this many bytes more than what it carries. */
 export const packetOverhead = ivBytes + tagBytes;
 
 /** What a handshake asks for: one key per direction. */
@@ -23,7 +23,10 @@ const infos = {
   confirmation: toUtf8("quantum-safe-playground vpn key confirmation per direction"),
 } as const;
 
-/** One end of a session: who has it can seal and open packets. */
+/** The algorithm of a derived key, and its length in bits. */
+type DerivedKeyForm = Parameters<SubtleCrypto["deriveKey"]>[2];
+
+/** One end of a session, which seals and opens packets. */
 export interface TunnelEnd {
   /** Makes a packet for the gateway: vector, ciphertext, tag. */
   seal(data: Uint8Array): Promise<Uint8Array>;
@@ -43,7 +46,7 @@ export async function makeTunnelEnd(sharedSecret: Uint8Array, ownTranscript: str
   const subtle = requireSubtle();
   const rootKey = await subtle.importKey("raw", Uint8Array.from(sharedSecret), "HKDF", false, ["deriveKey"]);
   const salt = Uint8Array.from(await sha256(toUtf8(ownTranscript)));
-  const derive = (info: keyof typeof infos, form: AesKeyGenParams | HmacKeyGenParams, use: KeyUsage) =>
+  const derive = (info: keyof typeof infos, form: DerivedKeyForm, use: "encrypt" | "decrypt" | "sign") =>
     subtle.deriveKey({ name: "HKDF", hash: "SHA-256", salt, info: infos[info] }, rootKey, form, false, [use]);
   const aes = { name: "AES-GCM", length: 256 };
   const toGateway = await derive("toGateway", aes, "encrypt");

@@ -52,11 +52,6 @@ export function changeByte(bytes: Uint8Array, index: number, mask = 1): Change {
   return { before: bytes, after, index };
 }
 
-/** A copy with one bit of one byte turned around. */
-export function flipBit(bytes: Uint8Array, index: number): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(bytes, (byte, at) => (at === index ? byte ^ 1 : byte));
-}
-
 export function areEqual(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, at) => byte === b[at]);
 }

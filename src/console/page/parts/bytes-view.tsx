@@ -1,4 +1,4 @@
-/** Shows bytes: their name, their number, the first of them, and all of them on demand. */
+/** Shows bytes: their name, how many there are, the first ones, and all of them on demand. */
 import { type Change, formatBytes, formatNumber, toHex, toHexGroups } from "../values.ts";
 import { CopyButton } from "./copy-button.tsx";
 import { Scroller } from "./scroller.tsx";
@@ -8,7 +8,7 @@ interface BytesProps {
   readonly value: Uint8Array;
 }
 
-/** So many bytes are shown without being asked for. */
+/** How many bytes are shown before the reader asks for more. */
 const previewBytes = 32;
 
 export function Bytes({ label, value }: BytesProps) {

@@ -1,4 +1,4 @@
-/** Shows calls: what went, what came, how large and how fast, and how to make them in a shell. */
+/** Shows calls: request, answer, sizes and time, and how to make them in a shell. */
 import { type JsonObject, toJson } from "@bufbuild/protobuf";
 import { useState } from "preact/hooks";
 import type { CallRecord } from "../calls.ts";

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 
 interface CopyButtonProps {
   readonly text: string;
-  /** Names the text for who can not see where the button is: "signature". */
+  /** Names the text for a reader who cannot see where the button is: "signature". */
   readonly what: string;
 }
 

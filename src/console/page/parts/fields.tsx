@@ -9,7 +9,7 @@ interface FieldProps {
 }
 
 /** @param children make the control, given the id that its label refers to */
-export function Field({
+function Field({
   label,
   isWide = false,
   children,
@@ -76,6 +76,24 @@ export function Choice({ label, value, onChange, options }: ChoiceProps) {
             </option>
           ))}
         </select>
+      )}
+    </Field>
+  );
+}
+
+/** A text of more than one line. */
+export function TextArea({ rows, ...field }: FieldProps & { readonly rows: number }) {
+  return (
+    <Field label={field.label} isWide>
+      {(id) => (
+        <textarea
+          id={id}
+          rows={rows}
+          value={field.value}
+          spellcheck={false}
+          autocomplete="off"
+          onInput={(event) => field.onChange(event.currentTarget.value)}
+        />
       )}
     </Field>
   );

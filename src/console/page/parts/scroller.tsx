@@ -1,8 +1,8 @@
-/** A part of the page that scrolls by itself, and that the keyboard can reach for it. */
+/** A part of the page that scrolls by itself, and that the keyboard can reach. */
 import type { ComponentChildren } from "preact";
 
 interface ScrollerProps {
-  /** Names the part for who can not see it. */
+  /** Names the part for a reader who cannot see it. */
   readonly label: string;
   readonly class: string;
   readonly children: ComponentChildren;
@@ -10,7 +10,7 @@ interface ScrollerProps {
 
 export function Scroller({ label, class: className, children }: ScrollerProps) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: who has no mouse scrolls with the keyboard
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a reader without a mouse scrolls with the keyboard
     <section class={className} aria-label={label} tabIndex={0}>
       {children}
     </section>

@@ -1,4 +1,4 @@
-/** The overview: what there is to see, and how large things are. */
+/** The overview: the stories, and the sizes of keys, signatures and ciphertexts. */
 import { useEffect, useState } from "preact/hooks";
 import type { AlgorithmInfo } from "#gen/pqc/algorithm_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";

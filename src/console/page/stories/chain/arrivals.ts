@@ -1,11 +1,11 @@
 /** Tells when a stream has brought a block. */
 
 export interface Arrivals {
-  /** Says that a block came. */
+  /** Notes that a block came. */
   note(index: number): void;
-  /** Waits for a block, and says whether it came within the time. */
+  /** Waits for a block. @returns whether it came within the time */
   reach(index: number, withinMs: number): Promise<boolean>;
-  /** Forgets what came: the stream begins anew. */
+  /** Forgets what came, because the stream starts again. */
   reset(): void;
 }
 

@@ -1,11 +1,11 @@
-/** Tampers with blocks, as somebody would who has a copy of the chain and no validator's secret key. */
+/** Tampers with blocks as a forger would who has a copy of the chain, but no secret key of a validator. */
 import { clone } from "@bufbuild/protobuf";
 import { type Block, BlockSchema } from "#gen/blockchain/blockchain_service_pb.ts";
 import { fromHex } from "../../hex.ts";
 import { deriveAddress, makeSigningKey } from "../../signing-key.ts";
 import { hashBlock, validatorAlgorithm } from "./blocks.ts";
 
-/** How far the forger goes. Each does what those before it do, too. */
+/** How far the forger goes. Each effort includes the ones before it. */
 export const efforts = [
   "changes the data",
   "and computes the hash again",

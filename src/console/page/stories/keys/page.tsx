@@ -2,7 +2,7 @@
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { CheckedEntry } from "../../audit.ts";
 import { planCall } from "../../calls.ts";
-import { reportBoth, reportBrowser, reportServer, sayValid } from "../../checks.ts";
+import { reportBoth, reportServer, sayValid } from "../../checks.ts";
 import { useForm } from "../../form.ts";
 import { Bytes } from "../../parts/bytes-view.tsx";
 import { Calls } from "../../parts/call-view.tsx";
@@ -15,6 +15,7 @@ import { Story } from "../../story.tsx";
 import { useStream } from "../../stream.ts";
 import { formatBytes, formatNumber } from "../../values.ts";
 import { AuditChain } from "./audit-chain.tsx";
+import { LogVerification } from "./log-verification.tsx";
 import {
   algorithm,
   createManagedKey,
@@ -25,10 +26,9 @@ import {
   rotateManagedKey,
   type Signed,
   signAndVerify,
-  verifyLog,
 } from "./steps.ts";
 
-const { createKey, watchAuditLog, verifyAuditLog } = KmsService.method;
+const { createKey, watchAuditLog } = KmsService.method;
 
 export function Page() {
   const form = useForm({ alias: "release-signing" });
@@ -160,44 +160,6 @@ function Retirement({ creating, signing }: RetirementProps) {
         </p>
       </Step>
     </>
-  );
-}
-
-function LogVerification() {
-  const proving = useStep(verifyLog);
-  return (
-    <Step
-      step={proving}
-      title="Verify the whole log"
-      action="Verify the log"
-      plan={planCall(verifyAuditLog, {})}
-      outcome={({ valid, entries }) =>
-        `The server read ${formatNumber(entries)} entries and finds the log ${valid ? "as it was written" : "changed"}.`
-      }
-      result={({ valid, head, checkpoint, isCheckpointSigned }) => (
-        <>
-          <Facts
-            facts={{
-              "Hash of the newest entry": <code>{head}</code>,
-              "Signed checkpoint": checkpoint
-                ? `covers the log up to entry ${formatNumber(checkpoint.sequence)}`
-                : "none yet",
-            }}
-          />
-          <Checks
-            checks={[
-              reportServer("every hash and every link", valid),
-              ...(checkpoint ? [reportBrowser("the signature of the checkpoint", isCheckpointSigned)] : []),
-            ]}
-          />
-        </>
-      )}
-    >
-      <p>
-        From time to time the server signs where the log is. Whoever keeps such a checkpoint can tell later
-        whether the log was rewritten.
-      </p>
-    </Step>
   );
 }
 

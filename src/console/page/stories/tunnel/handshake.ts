@@ -1,6 +1,6 @@
 /** What an end checks of a handshake before it uses the key. */
-import { loadSigner } from "../../algorithms.ts";
-import { type Check, equality } from "../../parts/checks.tsx";
+import { verifyHere } from "../../algorithms.ts";
+import { type Check, reportBrowser, reportEqual } from "../../checks.ts";
 import { buildTranscript, type TunnelEnd } from "../../tunnel-end.ts";
 import { areEqual, toUtf8 } from "../../values.ts";
 
@@ -28,28 +28,41 @@ export interface Findings {
   readonly isConfirmed: boolean;
 }
 
+/** Checks the gateway's half before this end uses the key. */
 export async function checkHandshake(
   { ciphertext, transcript, signature, keyConfirmation }: GatewayHalf,
   end: TunnelEnd,
   { tunnelId, publicKey, identityPublicKey }: KnownFacts,
 ): Promise<Findings> {
-  const signer = await loadSigner("ML-DSA-65");
   return {
     isOurTranscript: transcript === (await buildTranscript(tunnelId, ciphertext, publicKey)),
-    isSigned: signer.verify(signature, toUtf8(transcript), identityPublicKey),
+    isSigned: await verifyHere("ML-DSA-65", signature, toUtf8(transcript), identityPublicKey),
     isConfirmed: areEqual(keyConfirmation, await end.confirm(transcript)),
   };
 }
 
-/** Each of the three alone can be had by somebody in between. */
+/** All three have to hold: an intermediary can have any one of them. */
 export function isTrusted({ isOurTranscript, isSigned, isConfirmed }: Findings): boolean {
   return isOurTranscript && isSigned && isConfirmed;
 }
 
-export function toChecks({ isOurTranscript, isSigned, isConfirmed }: Findings): Check[] {
+export function reportHandshake({ isOurTranscript, isSigned, isConfirmed }: Findings): readonly Check[] {
   return [
-    equality("the transcript, against one of its own", isOurTranscript),
-    { by: "browser", claim: "the gateway's signature over the transcript", holds: isSigned },
-    equality("the key confirmation, against one of its own", isConfirmed),
+    reportEqual("the transcript, against one of its own", isOurTranscript),
+    reportBrowser("the gateway's signature over the transcript", isSigned),
+    reportEqual("the key confirmation, against one of its own", isConfirmed),
   ];
+}
+
+/** The sentence for a handshake. */
+export function sayTrusted(findings: Findings, expected: string): string {
+  return isTrusted(findings)
+    ? expected
+    : "Something is wrong with this handshake. Your browser does not use its key.";
+}
+
+/** A transcript in its parts: the tunnel, the ciphertext, and the hash of the key that it was made for. */
+export function readTranscript(text: string) {
+  const [tunnelId = "", ciphertext = "", keyHash = ""] = text.split(":");
+  return { tunnelId, ciphertext, keyHash };
 }

@@ -1,77 +1,44 @@
 /** Packets of a tunnel, both ways; one that comes twice, and one that was changed. */
-import { useState } from "preact/hooks";
-import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
-import { Failure } from "../../failure.ts";
+import { reportBrowser, reportEqual, reportServer, sayExpected } from "../../checks.ts";
+import { useForm } from "../../form.ts";
 import { ByteChange, Bytes } from "../../parts/bytes-view.tsx";
-import { Checks, equality } from "../../parts/checks.tsx";
+import { Checks } from "../../parts/checks.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
 import { TextField } from "../../parts/fields.tsx";
-import { requireResult, Step, type StepState, useStep } from "../../step.tsx";
-import { packetOverhead, type TunnelEnd } from "../../tunnel-end.ts";
-import { areEqual, flipBit, formatBytes, fromUtf8, toUtf8 } from "../../values.ts";
+import { RefusedStep } from "../../parts/steps.tsx";
+import { Step, type StepState, useStep } from "../../step.tsx";
+import { packetOverhead } from "../../tunnel-end.ts";
+import { formatBytes, fromUtf8 } from "../../values.ts";
+import {
+  changePackets,
+  type EndHolder,
+  type Registered,
+  receiveThrough,
+  repeatPacket,
+  sendThrough,
+} from "./steps.ts";
 
-const { sendPacket, receivePacket } = VpnService.method;
-/** After the initialization vector. */
-const firstCiphertextByte = 12;
-
-/** The browser's end of the tunnel, as it is now: a rekey puts another in its place. */
-export interface EndHolder {
-  current: TunnelEnd | undefined;
-}
-
-/** What the steps before it gave. */
-export interface PacketsProps {
-  readonly registering: StepState<{ readonly tunnelId: string }>;
+interface PacketsProps {
+  readonly registering: StepState<Registered>;
   readonly shaking: StepState<unknown>;
-  readonly end: Readonly<EndHolder>;
+  readonly end: EndHolder;
 }
 
 export function Packets({ registering, shaking, end }: PacketsProps) {
-  const [outText, setOutText] = useState("GET /meters HTTP/1.1");
-  const [backText, setBackText] = useState("HTTP/1.1 200 OK");
-
+  const form = useForm({ out: "GET /meters HTTP/1.1", back: "HTTP/1.1 200 OK" });
+  const { out, back } = form.values;
   const sending = useStep(
-    async ({ call }) => {
-      const data = toUtf8(outText);
-      const packet = await requireEnd(end).seal(data);
-      const { data: opened } = await call(receivePacket, {
-        tunnelId: requireResult(registering).tunnelId,
-        packet,
-      });
-      return { data, packet, opened, isSame: areEqual(opened, data) };
-    },
+    (caller, registered) => sendThrough(caller, end, registered, out),
     [registering, shaking],
   );
   const receiving = useStep(
-    async ({ call }) => {
-      const data = toUtf8(backText);
-      const { tunnelId } = requireResult(registering);
-      const { packet } = await call(sendPacket, { tunnelId, data });
-      const opened = await requireEnd(end).open(packet);
-      return { packet, opened, isSame: opened !== undefined && areEqual(opened, data) };
-    },
+    (caller, registered) => receiveThrough(caller, end, registered, back),
     [registering, shaking],
   );
-  const repeating = useStep(
-    ({ callRefused }) => {
-      const { packet } = requireResult(sending);
-      return callRefused(receivePacket, { tunnelId: requireResult(registering).tunnelId, packet });
-    },
-    [registering, sending],
-  );
+  const repeating = useStep(repeatPacket, [registering, sending]);
   const altering = useStep(
-    async ({ callRefused }) => {
-      const { packet: theirs } = requireResult(receiving);
-      const opened = await requireEnd(end).open(flipBit(theirs, firstCiphertextByte));
-      const before = await requireEnd(end).seal(toUtf8(outText));
-      const packet = flipBit(before, firstCiphertextByte);
-      const refusal = await callRefused(receivePacket, {
-        tunnelId: requireResult(registering).tunnelId,
-        packet,
-      });
-      return { before, after: packet, isOpened: opened !== undefined, refusal };
-    },
+    (caller, registered, received) => changePackets(caller, end, registered, received, out),
     [registering, receiving],
   );
 
@@ -81,6 +48,7 @@ export function Packets({ registering, shaking, end }: PacketsProps) {
         step={sending}
         title="Send a packet"
         action="Encrypt and send"
+        fields={<TextField label="What it carries, to the gateway" {...form.bind("out")} />}
         outcome={({ data, packet }) =>
           `${formatBytes(data.length)} became a packet of ${formatBytes(packet.length)}, and the gateway opened it.`
         }
@@ -90,8 +58,8 @@ export function Packets({ registering, shaking, end }: PacketsProps) {
             <Facts facts={{ "The gateway read": <q>{fromUtf8(opened)}</q> }} />
             <Checks
               checks={[
-                { by: "server", claim: "the packet's tag", holds: true },
-                equality("what the gateway read, and what was sent", isSame),
+                reportServer("the packet's tag", true),
+                reportEqual("what the gateway read, and what was sent", isSame),
               ]}
             />
           </>
@@ -103,68 +71,58 @@ export function Packets({ registering, shaking, end }: PacketsProps) {
           {packetOverhead} bytes more than what it carries: 12 of a random initialization vector, and a tag of
           16 that shows every change.
         </p>
-        <div class="fields">
-          <TextField label="What it carries, to the gateway" value={outText} onChange={setOutText} />
-        </div>
       </Step>
       <Step
         step={receiving}
         title="Receive a packet"
         action="Ask for a packet and open it"
+        fields={<TextField label="What it carries, to you" {...form.bind("back")} />}
         outcome={({ packet, isSame }) =>
-          isSame
-            ? `Your browser opened a packet of ${formatBytes(packet.length)}.`
-            : "Your browser could not open the packet, which should not be."
+          sayExpected(
+            isSame,
+            `Your browser opened a packet of ${formatBytes(packet.length)}.`,
+            "Your browser could not open the packet",
+          )
         }
         result={({ packet, opened, isSame }) => (
           <>
             <Bytes label="Packet: vector, ciphertext, tag" value={packet} />
             <Facts facts={{ "Your browser read": <q>{fromUtf8(opened ?? new Uint8Array())}</q> }} />
-            <Checks checks={[{ by: "browser", claim: "the packet's tag and content", holds: isSame }]} />
+            <Checks checks={[reportBrowser("the packet's tag and content", isSame)]} />
           </>
         )}
       >
         <p>The other way: here you tell the gateway what to send, and your browser opens it.</p>
-        <div class="fields">
-          <TextField label="What it carries, to you" value={backText} onChange={setBackText} />
-        </div>
       </Step>
-      <Step
+      <RefusedStep
         step={repeating}
         title="The same packet again"
         action="Send it again"
-        outcome={({ reason }) => `The gateway refuses it: ${reason}.`}
-        result={(failure) => <FailureNote failure={failure} isExpected />}
+        says="The gateway refuses it"
       >
         <p>
           Somebody on the line kept your first packet and sends it once more. Its tag is right. The gateway
           remembers the vectors that it has seen, and takes none twice.
         </p>
-      </Step>
+      </RefusedStep>
       <Step
         step={altering}
         title="A packet with one bit changed"
         action="Change packets both ways"
         outcome={({ isOpened, refusal }) =>
-          isOpened
-            ? "Your browser opened a changed packet, which should not be."
-            : `Neither end opens it. The gateway says ${refusal.reason}.`
+          sayExpected(
+            !isOpened,
+            `Neither end opens it. The gateway says ${refusal.reason}.`,
+            "Your browser opened a changed packet",
+          )
         }
-        result={({ before, after, isOpened, refusal }) => (
+        result={({ change, isOpened, refusal }) => (
           <>
-            <ByteChange before={before} after={after} index={firstCiphertextByte} />
+            <ByteChange {...change} />
             <Checks
               checks={[
-                {
-                  by: "browser",
-                  claim: "the tag of a changed packet of the gateway",
-                  holds: isOpened,
-                },
-                {
-                  by: "server",
-                  claim: "the tag of a changed packet of yours",
-                  holds: refusal.reason !== "PACKET_INVALID",
-                },
+                reportBrowser("the tag of a changed packet of the gateway", isOpened),
+                reportServer("the tag of a changed packet of yours", refusal.reason !== "PACKET_INVALID"),
               ]}
             />
             <FailureNote failure={refusal} isExpected />
@@ -174,15 +132,5 @@ export function Packets({ registering, shaking, end }: PacketsProps) {
         <p>One packet of each end is changed on the way. Encryption alone would not notice; the tag does.</p>
       </Step>
     </>
-  );
-}
-
-/** @throws Failure if a handshake gave no key that the browser would use */
-export function requireEnd({ current }: Readonly<EndHolder>): TunnelEnd {
-  if (current !== undefined) return current;
-  throw new Failure(
-    "SESSION_MISSING",
-    "BROWSER",
-    "Your browser has no session key that it trusts. Register and shake hands anew.",
   );
 }

@@ -33,7 +33,7 @@ const texts: Readonly<Record<string, { readonly form: RegExp; readonly is: strin
   algorithm: { form: /^ML-DSA-65$/, is: "the algorithm" },
 };
 
-/** Says of each field of an answer what it is. */
+/** Names what each field of an answer is. */
 export async function findFields(
   schema: DescMessage,
   answer: Message,

@@ -1,0 +1,167 @@
+/** A contract's code, signed; and a message signed twice over, with an algorithm of today and one of tomorrow. */
+import { DappService } from "#gen/dapp/dapp_service_pb.ts";
+import { browserLibrary } from "../../algorithms.ts";
+import { planCall } from "../../calls.ts";
+import { sayExpected } from "../../checks.ts";
+import { useForm } from "../../form.ts";
+import { Bytes } from "../../parts/bytes-view.tsx";
+import { Checks } from "../../parts/checks.tsx";
+import { Choice, TextField } from "../../parts/fields.tsx";
+import { SizeChart } from "../../parts/size-chart.tsx";
+import { RefusedStep } from "../../parts/steps.tsx";
+import { Step, type StepState, useStep } from "../../step.tsx";
+import { Story } from "../../story.tsx";
+import { formatBytes, toUtf8 } from "../../values.ts";
+import { BrokenHalfResult } from "./broken-half.tsx";
+import { Code } from "./code.tsx";
+import { Composite } from "./composite.tsx";
+import { curveLibrary } from "./dual.ts";
+import {
+  algorithm,
+  areBothHalvesValid,
+  breakHalf,
+  cutSignature,
+  halves,
+  mirrorSignature,
+  reportHalves,
+  type SignedMessage,
+  sayBroken,
+  signWithBoth,
+  verifyHalves,
+} from "./steps.ts";
+
+export function Page() {
+  const form = useForm({ text: "Release the escrow" });
+  const { text } = form.values;
+  const signing = useStep((caller) => signWithBoth(caller, text));
+  const cutting = useStep(cutSignature, [signing]);
+
+  return (
+    <Story
+      title="Contracts, signed twice"
+      lead="Code is hashed and signed, so that all see the same contract. And a message is signed with two algorithms at once: ECDSA, which has been tried for decades, and ML-DSA, which is made to withstand a quantum computer. A forger must break both."
+    >
+      <Code />
+      <Step
+        step={signing}
+        title="Sign a message twice"
+        action="Sign"
+        plan={planCall(DappService.method.dualSign, { data: toUtf8(text) })}
+        fields={<TextField label="Message" {...form.bind("text")} />}
+        outcome={({ signed }) =>
+          `ECDSA made ${formatBytes(signed.ecdsaSignature.length)}, ${algorithm} ${formatBytes(signed.mldsaSignature.length)}.`
+        }
+        result={(message) => <TwoSignatures {...message} />}
+      >
+        <p>
+          The same bytes, with secp256r1 and SHA-256, and with {algorithm}: each with a key pair made for this
+          call. Beside two signatures, the server makes a composite, which is one.
+        </p>
+      </Step>
+      <HalfByHalf signing={signing} />
+      <Composite signing={signing} />
+      <RefusedStep step={cutting} title="Cut a signature short" action="Cut and verify">
+        <p>Bytes that can be no signature are a mistake of the caller, not a signature that is not valid.</p>
+      </RefusedStep>
+    </Story>
+  );
+}
+
+function TwoSignatures({ data, signed }: SignedMessage) {
+  return (
+    <>
+      <Bytes label="Message" value={data} />
+      <Bytes label="ECDSA signature" value={signed.ecdsaSignature} />
+      <Bytes label={`${algorithm} signature`} value={signed.mldsaSignature} />
+      <div class="pair">
+        <SizeChart
+          title="Signature, bytes"
+          rows={[
+            { label: "ECDSA, DER", bytes: signed.ecdsaSignature.length, isClassical: true },
+            { label: algorithm, bytes: signed.mldsaSignature.length },
+            { label: "Composite", bytes: signed.compositeSignature.length },
+          ]}
+        />
+        <SizeChart
+          title="Public key, bytes"
+          rows={[
+            { label: "ECDSA P-256", bytes: signed.ecdsaPublicKey.length, isClassical: true },
+            { label: algorithm, bytes: signed.mldsaPublicKey.length },
+            { label: "Composite", bytes: signed.compositePublicKey.length },
+          ]}
+        />
+      </div>
+    </>
+  );
+}
+
+/** The two signatures, each by itself. */
+function HalfByHalf({ signing }: { readonly signing: StepState<SignedMessage> }) {
+  const form = useForm<"half">({ half: "ECDSA" });
+  const verifying = useStep(verifyHalves, [signing]);
+  const breaking = useStep((caller, message) => breakHalf(caller, message, form.values.half), [signing]);
+  const mirroring = useStep(mirrorSignature, [signing]);
+  return (
+    <>
+      <Step
+        step={verifying}
+        title="Verify each apart, on both sides"
+        action="Verify"
+        outcome={(verdicts) =>
+          sayExpected(
+            areBothHalvesValid(verdicts),
+            "Both sides find both signatures valid.",
+            "The sides do not find both valid",
+          )
+        }
+        result={(verdicts) => (
+          <>
+            <Checks checks={reportHalves(verdicts)} />
+            <p class="hint">
+              Your browser verifies ECDSA with {curveLibrary}, {algorithm} with {browserLibrary}.
+            </p>
+          </>
+        )}
+      >
+        <p>Each half counts by itself; the message counts as signed only if both are valid.</p>
+      </Step>
+      <Step
+        step={breaking}
+        title="Break one half"
+        action="Break and verify"
+        fields={<Choice label="Half to break" {...form.bind("half")} options={halves} />}
+        outcome={sayBroken}
+        result={(broken) => <BrokenHalfResult {...broken} />}
+      >
+        <p>
+          The last byte of one signature changes by one bit. The other half stays valid, but that is not
+          enough: should one algorithm fall some day, the other one still holds.
+        </p>
+      </Step>
+      <Step
+        step={mirroring}
+        title="Another ECDSA signature, without the key"
+        action="Mirror and verify"
+        outcome={(verdicts) =>
+          sayExpected(
+            areBothHalvesValid(verdicts),
+            "The signature has other bytes, and both sides find it valid.",
+            "The mirrored signature is not valid for both sides",
+          )
+        }
+        result={({ original, mirrored, ...verdicts }) => (
+          <>
+            <Bytes label="As the server made it: r and s" value={original} />
+            <Bytes label="Mirrored: r and n − s" value={mirrored} />
+            <Checks checks={reportHalves(verdicts)} />
+          </>
+        )}
+      >
+        <p>
+          Anybody can turn s into n − s, where n is the order of the curve. That forges no message, but the
+          bytes of an ECDSA signature name nothing: do not use them, or their hash, as an identifier.
+        </p>
+      </Step>
+    </>
+  );
+}

@@ -1,0 +1,170 @@
+/** A tunnel: two ends agree on a key, packets go both ways, the key is replaced, and an intermediary is caught. */
+import { useRef } from "preact/hooks";
+import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import { browserLibrary } from "../../algorithms.ts";
+import { withoutToken } from "../../caller.ts";
+import { planCall } from "../../calls.ts";
+import { reportBrowser, reportNoSecret, reportServer } from "../../checks.ts";
+import { classicalExchange } from "../../classical.ts";
+import { useForm } from "../../form.ts";
+import { Bytes } from "../../parts/bytes-view.tsx";
+import { Checks } from "../../parts/checks.tsx";
+import { Facts } from "../../parts/facts.tsx";
+import { FailureNote } from "../../parts/failure-note.tsx";
+import { TextField } from "../../parts/fields.tsx";
+import { SizeChart } from "../../parts/size-chart.tsx";
+import { Step, type StepOf, type StepState, useStep } from "../../step.tsx";
+import { Story } from "../../story.tsx";
+import type { TunnelEnd } from "../../tunnel-end.ts";
+import { formatBytes, shorten } from "../../values.ts";
+import { readTranscript, reportHandshake, sayTrusted } from "./handshake.ts";
+import { Intermediary } from "./intermediary.tsx";
+import { Packets } from "./packets.tsx";
+import { Rekey } from "./rekey.tsx";
+import { type EndHolder, endTunnel, meetGateway, type Registered, registerEnd, shakeHands } from "./steps.ts";
+
+export function Page() {
+  const form = useForm({ name: "Laptop" });
+  const end: EndHolder = useRef<TunnelEnd | undefined>(undefined);
+  const meeting = useStep(meetGateway);
+  const registering = useStep((caller) => registerEnd(caller, form.values.name), [meeting]);
+  const shaking = useStep(
+    (caller, gateway, registered) => shakeHands(caller, end, gateway, registered),
+    [meeting, registering],
+  );
+
+  return (
+    <Story
+      title="Tunnel"
+      lead="Two ends of a private network agree on a key with ML-KEM-1024, and encrypt packets with AES-256-GCM. Your browser is one end and keeps its own half of everything; the server is the gateway, and signs with ML-DSA-65."
+    >
+      <Step
+        step={meeting}
+        title="Learn the gateway's public keys"
+        action="Fetch the keys"
+        plan={planCall(VpnService.method.getGatewayInfo, {}, withoutToken)}
+        outcome={({ kemPublicKey, identityPublicKey }) =>
+          `A key to encapsulate to, ${formatBytes(kemPublicKey.length)}, and an identity, ${formatBytes(identityPublicKey.length)}.`
+        }
+        result={({ kemPublicKey, identityPublicKey, isVouched }) => (
+          <>
+            <Bytes label="Key exchange, ML-KEM-1024" value={kemPublicKey} />
+            <Bytes label="Identity, ML-DSA-65" value={identityPublicKey} />
+            <Checks
+              checks={[reportBrowser("the identity's signature over the key to encapsulate to", isVouched)]}
+            />
+          </>
+        )}
+      >
+        <p>
+          All that follows rests on the identity: it tells the gateway from somebody in between. In earnest it
+          is handed over beforehand, on a way that nobody can meddle with, and not fetched as it is here.
+        </p>
+      </Step>
+      <Step
+        step={registering}
+        title="Register your end"
+        action="Make a key pair and register"
+        fields={<TextField label="Name of your end" {...form.bind("name")} />}
+        outcome={({ tunnelId, assignedIp }) => `Your address is ${assignedIp}, in ${tunnelId}.`}
+        result={({ publicKey, secretKey, hasNoSecret }) => (
+          <>
+            <Bytes label="Public key, sent" value={publicKey} />
+            <Bytes label="Secret key, which stays here" value={secretKey} />
+            <Checks checks={[reportNoSecret(hasNoSecret)]} />
+          </>
+        )}
+      >
+        <p>
+          Your browser makes an ML-KEM-1024 key pair with {browserLibrary}, and sends the public half. The
+          gateway gives it an address.
+        </p>
+      </Step>
+      <Handshake step={shaking} />
+      <Packets registering={registering} shaking={shaking} end={end} />
+      <Rekey meeting={meeting} registering={registering} shaking={shaking} end={end} />
+      <Intermediary meeting={meeting} />
+      <Ending registering={registering} end={end} />
+    </Story>
+  );
+}
+
+function Handshake({ step }: { readonly step: StepOf<typeof shakeHands> }) {
+  return (
+    <Step
+      step={step}
+      title="Agree on a key"
+      action="Shake hands"
+      outcome={({ findings }) =>
+        sayTrusted(findings, "Both ends have one key, and the gateway is who it should be.")
+      }
+      result={(shaken) => (
+        <>
+          <Bytes label="Ciphertext" value={shaken.ciphertext} />
+          <Transcript text={shaken.transcript} />
+          <Bytes label="Signature over the transcript" value={shaken.signature} />
+          <Bytes label="Shared secret, computed here" value={shaken.sharedSecret} />
+          <Bytes label="Key confirmation" value={shaken.keyConfirmation} />
+          <Checks
+            checks={[
+              ...reportHandshake(shaken.findings),
+              reportServer("the signature over the transcript", shaken.valid),
+            ]}
+          />
+          <SizeChart
+            title="Key and answer, which the two ends send, bytes"
+            rows={[
+              ...classicalExchange.map((row) => ({ ...row, bytes: 2 * row.bytes })),
+              { label: "ML-KEM-1024", bytes: shaken.publicKey.length + shaken.ciphertext.length },
+            ]}
+          />
+        </>
+      )}
+    >
+      <p>
+        The gateway encapsulates a secret to your public key. The transcript says which tunnel this is, what
+        was sent, and the hash of the key it was sent to; the gateway signs it. Your browser opens the
+        ciphertext, writes the transcript itself from what it knows, and compares. Out of the secret and the
+        transcript, both ends derive one key for each direction.
+      </p>
+    </Step>
+  );
+}
+
+function Transcript({ text }: { readonly text: string }) {
+  const { tunnelId, ciphertext, keyHash } = readTranscript(text);
+  return (
+    <>
+      <h3>Transcript</h3>
+      <Facts
+        facts={{
+          Tunnel: <code>{tunnelId}</code>,
+          "Ciphertext, in base64": <code>{shorten(ciphertext)}</code>,
+          "SHA-256 of the key": <code>{keyHash}</code>,
+        }}
+      />
+    </>
+  );
+}
+
+interface EndingProps {
+  readonly registering: StepState<Registered>;
+  readonly end: EndHolder;
+}
+
+function Ending({ registering, end }: EndingProps) {
+  const ending = useStep((caller, registered) => endTunnel(caller, end, registered), [registering]);
+  return (
+    <Step
+      step={ending}
+      title="End the tunnel"
+      action="Disconnect"
+      outcome={({ tunnelStatus, refusal }) =>
+        `The tunnel is ${tunnelStatus}. A packet for it is refused: ${refusal.reason}.`
+      }
+      result={({ refusal }) => <FailureNote failure={refusal} isExpected />}
+    >
+      <p>The gateway overwrites the session key, which it has in memory alone, and gives the address back.</p>
+    </Step>
+  );
+}

@@ -1,0 +1,122 @@
+import { createHash } from "node:crypto";
+import { p256 } from "@noble/curves/nist.js";
+import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
+import { describe, expect, it } from "vitest";
+import { DappService } from "#gen/dapp/dapp_service_pb.ts";
+import {
+  breakComposite,
+  breakHalf,
+  changeCode,
+  deployAndCheck,
+  halves,
+  mirrorSignature,
+  sayBroken,
+  signWithBoth,
+  stripComposite,
+  verifyHalves,
+  verifyWhole,
+} from "../../../src/console/page/stories/contracts/steps.ts";
+import { createFakeCaller } from "./fake-caller.ts";
+
+const mldsa = ml_dsa65.keygen();
+const ecdsa = p256.keygen();
+const ecdsaPublicKey = p256.getPublicKey(ecdsa.secretKey, false);
+const prefix = "CompositeAlgorithmSignatures2025";
+const label = "COMPSIG-MLDSA65-ECDSA-P256-SHA512";
+
+function signEcdsa(message: Uint8Array): Uint8Array {
+  return Uint8Array.from(p256.sign(message, ecdsa.secretKey, { format: "der" }));
+}
+
+/** A composite as a server would sign it (draft-ietf-lamps-pq-composite-sigs, section 3.2). */
+function signComposite(message: Uint8Array): Uint8Array {
+  const hash = createHash("sha512").update(message).digest();
+  const represented = Buffer.concat([Buffer.from(prefix), Buffer.from(label), Buffer.of(0), hash]);
+  const context = Buffer.from(label);
+  return Uint8Array.of(
+    ...ml_dsa65.sign(represented, mldsa.secretKey, { context }),
+    ...signEcdsa(represented),
+  );
+}
+
+/** A server that calls everything valid. */
+const caller = createFakeCaller(({ service }) =>
+  service(DappService, {
+    deployContract({ code }) {
+      const hash = createHash("sha256").update(code).digest();
+      const signature = ml_dsa65.sign(hash, mldsa.secretKey);
+      return { codeHash: hash.toString("hex"), signature, publicKey: mldsa.publicKey };
+    },
+    dualSign: ({ data }) => ({
+      ecdsaSignature: signEcdsa(data),
+      mldsaSignature: ml_dsa65.sign(data, mldsa.secretKey),
+      ecdsaPublicKey,
+      mldsaPublicKey: mldsa.publicKey,
+      compositeSignature: signComposite(data),
+      compositePublicKey: Uint8Array.of(...mldsa.publicKey, ...ecdsaPublicKey),
+    }),
+    dualVerify: () => ({ ecdsaValid: true, mldsaValid: true, bothValid: true }),
+  }),
+);
+const message = await signWithBoth(caller, "grüße");
+const bothValid = { ecdsaValid: true, mldsaValid: true };
+
+describe("deployAndCheck", () => {
+  it("finds hash and signature of the code right", async () => {
+    const deployed = await deployAndCheck(caller, { code: "pay(100)", name: "Escrow" });
+    expect(deployed).toMatchObject({ isHashEqual: true, isSigned: true });
+  });
+});
+
+describe("changeCode", () => {
+  for (const [code, changed] of [
+    ["pay(100) or (10)", "pay(100) or (90)"],
+    ["pay()", "pay(!"],
+  ] as const) {
+    it(`makes “${changed}” of “${code}”, and finds that it was not signed`, async () => {
+      const found = await changeCode(await deployAndCheck(caller, { code, name: "Escrow" }));
+      expect(new TextDecoder().decode(found.change.after)).toBe(changed);
+      expect(found).toMatchObject({ isHashEqual: false, isSigned: false });
+    });
+  }
+});
+
+describe("two signatures", () => {
+  it("are found valid, each by itself", async () => {
+    expect((await verifyHalves(caller, message)).browser).toEqual(bothValid);
+  });
+
+  it("stay valid when the ECDSA one is mirrored, with other bytes", async () => {
+    const { original, mirrored, browser } = await mirrorSignature(caller, message);
+    expect(browser).toEqual(bothValid);
+    expect(mirrored).not.toEqual(original);
+  });
+});
+
+describe("the composite", () => {
+  it("is found valid", async () => {
+    expect((await verifyWhole(caller, message)).browser).toEqual(bothValid);
+  });
+
+  it("has no half that is a signature by itself", async () => {
+    const { browser } = await stripComposite(caller, message);
+    expect(browser).toEqual({ ecdsaValid: true, mldsaValid: false });
+  });
+});
+
+for (const [name, breakOne] of Object.entries({ breakHalf, breakComposite })) {
+  describe(name, () => {
+    for (const half of halves) {
+      it(`finds the ${half} half broken, whatever the server says`, async () => {
+        const broken = await breakOne(caller, message, half);
+        const isEcdsa = half === "ECDSA";
+        expect(broken.browser).toEqual({ ecdsaValid: !isEcdsa, mldsaValid: isEcdsa });
+        expect(sayBroken(broken)).toContain("which should not happen");
+        const { browser } = broken;
+        expect(sayBroken({ ...broken, server: { ...browser, bothValid: false } })).toContain(
+          `the ${half} half`,
+        );
+      });
+    }
+  });
+}

@@ -1,0 +1,159 @@
+import { createHash, createHmac, hkdfSync } from "node:crypto";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
+import { ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
+import { describe, expect, it } from "vitest";
+import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import { isTrusted } from "../../../src/console/page/stories/tunnel/handshake.ts";
+import { catchIntermediary, swapKeys } from "../../../src/console/page/stories/tunnel/intermediary-steps.ts";
+import {
+  type EndHolder,
+  endTunnel,
+  meetGateway,
+  receiveThrough,
+  registerEnd,
+  sendThrough,
+  shakeHands,
+} from "../../../src/console/page/stories/tunnel/steps.ts";
+import { createFakeCaller } from "./fake-caller.ts";
+
+const identity = ml_dsa65.keygen();
+const kem = ml_kem1024.keygen();
+const context = Buffer.from("quantum-safe-playground vpn kem key");
+
+interface GatewayOptions {
+  /** What the gateway takes for the peer's public key. */
+  readonly swapKey?: (publicKey: Uint8Array) => Uint8Array;
+  /** Signs transcripts. */
+  readonly signingKey?: Uint8Array;
+}
+
+/** The gateway's half of a handshake for a public key; the confirmation is as VpnService in the proto says. */
+function answerHandshake(publicKey: Uint8Array, signingKey: Uint8Array) {
+  const { cipherText: ciphertext, sharedSecret } = ml_kem1024.encapsulate(publicKey);
+  const keyHash = createHash("sha256").update(publicKey).digest("hex");
+  const transcript = `tunnel-1:${Buffer.from(ciphertext).toString("base64")}:${keyHash}`;
+  const salt = createHash("sha256").update(transcript).digest();
+  const info = "quantum-safe-playground vpn key confirmation per direction";
+  const confirmationKey = new Uint8Array(hkdfSync("sha256", sharedSecret, salt, info, 32));
+  const hmac = createHmac("sha256", confirmationKey).update(transcript).digest();
+  const signature = ml_dsa65.sign(Buffer.from(transcript), signingKey);
+  return { ciphertext, transcript, signature, keyConfirmation: Uint8Array.from(hmac) };
+}
+
+/** A gateway that calls every handshake valid, and opens every packet as "opened". */
+function startGateway({ swapKey = (it) => it, signingKey = identity.secretKey }: GatewayOptions = {}) {
+  let peerKey: Uint8Array = new Uint8Array();
+  return createFakeCaller(({ service }) =>
+    service(VpnService, {
+      getGatewayInfo: () => ({
+        kemPublicKey: kem.publicKey,
+        identityPublicKey: identity.publicKey,
+        kemPublicKeySignature: ml_dsa65.sign(kem.publicKey, signingKey, { context }),
+      }),
+      registerPeer({ publicKey = new Uint8Array() }) {
+        peerKey = swapKey(publicKey);
+        return { tunnelId: "tunnel-1" };
+      },
+      handshake: () => answerHandshake(peerKey, signingKey),
+      verifyHandshake: () => ({ valid: true }),
+      receivePacket: () => ({ data: Buffer.from("opened") }),
+      disconnect: () => ({ tunnelStatus: "REMOVED" }),
+      sendPacket({ size }) {
+        if (size) throw new ConnectError("no such tunnel", Code.NotFound);
+        return { packet: new Uint8Array(48) };
+      },
+    }),
+  );
+}
+
+async function openTunnel(options: GatewayOptions = {}) {
+  const caller = startGateway(options);
+  const end: EndHolder = { current: undefined };
+  const registered = await registerEnd(caller, "Laptop");
+  const shaken = await shakeHands(caller, end, { identityPublicKey: identity.publicKey }, registered);
+  return { caller, end, registered, shaken };
+}
+
+const stranger = ml_dsa65.keygen();
+
+describe("meetGateway", () => {
+  it("finds the identity's signature over the other key", async () => {
+    expect(await meetGateway(startGateway())).toMatchObject({ isVouched: true });
+  });
+
+  it("finds that another identity signed", async () => {
+    const gateway = startGateway({ signingKey: stranger.secretKey });
+    expect(await meetGateway(gateway)).toMatchObject({ isVouched: false });
+  });
+});
+
+describe("shakeHands", () => {
+  it("uses the key of a handshake that holds", async () => {
+    const { end, shaken } = await openTunnel();
+    expect(shaken.findings).toEqual({ isOurTranscript: true, isSigned: true, isConfirmed: true });
+    expect(end.current).toBeDefined();
+  });
+
+  const frauds: Record<string, { options: GatewayOptions; findings: object }> = {
+    "a key swapped on the way": {
+      options: { swapKey: () => ml_kem1024.keygen().publicKey },
+      findings: { isOurTranscript: false, isSigned: true, isConfirmed: false },
+    },
+    "another signer": {
+      options: { signingKey: stranger.secretKey },
+      findings: { isOurTranscript: true, isSigned: false, isConfirmed: true },
+    },
+  };
+  for (const [name, { options, findings }] of Object.entries(frauds)) {
+    it(`uses no key of a handshake with ${name}`, async () => {
+      const { end, shaken } = await openTunnel(options);
+      expect(shaken.findings).toEqual(findings);
+      expect(end.current).toBeUndefined();
+    });
+  }
+});
+
+describe("packets", () => {
+  it("have 28 bytes more than what they carry, and are compared with what the gateway read", async () => {
+    const { caller, end, registered } = await openTunnel();
+    const { packet, isSame } = await sendThrough(caller, end, registered, "opened");
+    expect({ bytes: packet.length, isSame }).toEqual({ bytes: 34, isSame: true });
+    expect(await sendThrough(caller, end, registered, "other")).toMatchObject({ isSame: false });
+  });
+
+  it("of another key do not open", async () => {
+    const { caller, end, registered } = await openTunnel();
+    const received = await receiveThrough(caller, end, registered, "text");
+    expect(received).toMatchObject({ opened: undefined, isSame: false });
+  });
+
+  it("are not sent without a trusted key", async () => {
+    const { caller, end, registered } = await openTunnel({ signingKey: stranger.secretKey });
+    await expect(sendThrough(caller, end, registered, "text")).rejects.toMatchObject({
+      reason: "SESSION_MISSING",
+    });
+  });
+});
+
+describe("endTunnel", () => {
+  it("forgets the key, and shows the refusal of another packet", async () => {
+    const { caller, end, registered } = await openTunnel();
+    const { tunnelStatus, refusal } = await endTunnel(caller, end, registered);
+    expect([tunnelStatus, refusal.code, end.current]).toEqual(["REMOVED", "NOT_FOUND", undefined]);
+  });
+});
+
+describe("catchIntermediary", () => {
+  it("trusts none of her handshakes, whatever the server says", async () => {
+    const caller = startGateway();
+    const swapped = await swapKeys(caller);
+    expect(swapped.readsGateway).toBe(true);
+    const { identityPublicKey } = await meetGateway(caller);
+    const found = await catchIntermediary(caller, { identityPublicKey }, swapped);
+    const { passedOn, rewritten, resigned } = found;
+    expect([passedOn, rewritten, resigned].map(isTrusted)).toEqual([false, false, false]);
+    expect([passedOn.isOurTranscript, rewritten.isSigned, resigned.isSigned]).toEqual([false, false, false]);
+    expect(found.isSignedByHer).toBe(true);
+  });
+});
