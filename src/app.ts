@@ -9,6 +9,7 @@ import { systemCaller, WorkQueue } from "./crypto/work-queue.ts";
 import { openIdentity } from "./identity/open-identity.ts";
 import { createPasswordLane } from "./identity/password-lane.ts";
 import { openApiPages } from "./openapi/pages.ts";
+import type { Example } from "./protocol/example.ts";
 import { protoPages } from "./protos/pages.ts";
 import { currentCaller } from "./server/interceptors/caller.ts";
 import { createMetrics, type Metrics } from "./server/metrics.ts";
@@ -63,7 +64,9 @@ export async function createApp(config: Config, logger: Logger, packages = servi
     perClient: config.maxChallengesPerClient,
   };
   const deps = { ...identity, provider, store, challengeLimits, now };
-  const modules = await Promise.all(chosen.map(async ({ load }) => (await load())(deps)));
+  const loaded = await Promise.all(chosen.map(({ load }) => load()));
+  const modules = await Promise.all(loaded.map(({ openServices }) => openServices(deps)));
+  const examples = loaded.flatMap((module) => module.examples);
   const server = await createServer({
     ...serverSettings(config),
     services: modules.flatMap(({ services }) => services),
@@ -73,7 +76,7 @@ export async function createApp(config: Config, logger: Logger, packages = servi
     metrics,
     // The server describes itself with OpenAPI, whose clients expect the path to decide.
     routingOrder: "path",
-    pages: createPages(config, logger),
+    pages: createPages(config, examples, logger),
   });
   return {
     server,
@@ -107,11 +110,11 @@ async function openCrypto(config: Config, metrics: Metrics) {
 }
 
 /** What the server shows beside the calls. */
-function createPages({ auth }: Config, logger: Logger): Page[] {
+function createPages({ auth }: Config, examples: readonly Example[], logger: Logger): Page[] {
   const logFailure = (what: string) => (error: unknown) =>
     logger.error({ err: error }, `${what} cannot be made`);
   return [
-    openApiPages({ auth, onError: logFailure("the API description") }),
+    openApiPages({ auth, examples, onError: logFailure("the API description") }),
     protoPages,
     consolePages({ auth, onError: logFailure("the console") }),
   ];

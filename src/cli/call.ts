@@ -7,16 +7,19 @@ import {
   type DescMethodUnary,
   fromJsonString,
   type Message,
+  type Registry,
 } from "@bufbuild/protobuf";
+import { servicePackages } from "../services/registry.ts";
 import { oneOf } from "./client.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
 import { readLines, readText } from "./files.ts";
 import { facts, table } from "./output.ts";
-import { findRestPath, listMethods, nameMethod, registry } from "./registry.ts";
+import { createCallRegistry, findRestPath, listMethods, nameMethod, type Packages } from "./registry.ts";
 import { suggest } from "./suggest.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
-export const callVerbs: readonly Verb[] = [
+/** Makes the verb for the calls of packages. */
+export const createCallVerbs = (packages: Packages): readonly Verb[] => [
   {
     name: "call",
     operands: ["[SERVICE/METHOD]", "[JSON]"],
@@ -29,13 +32,18 @@ export const callVerbs: readonly Verb[] = [
       "reads one JSON document a line, and one that gives a stream prints one a line. The exit code is 0 whatever\n" +
       "the answer says.",
     example: `qsp call kms.KmsService/CreateKey '{"alias": "invoices"}'`,
-    run: call,
+    run: (input) => call(createCallRegistry(packages), input),
   },
 ];
 
-async function call({ operands: [name, json = "{}"], given, output, server }: VerbInput): Promise<number> {
+export const callVerbs = createCallVerbs(servicePackages);
+
+async function call(
+  registry: Registry,
+  { operands: [name, json = "{}"], given, output, server }: VerbInput,
+): Promise<number> {
   if (given.flag("list")) {
-    const rows = listMethods().map((method) => [
+    const rows = listMethods(registry).map((method) => [
       nameMethod(method),
       describeStreams(method),
       findRestPath(method) ?? "",
@@ -44,20 +52,20 @@ async function call({ operands: [name, json = "{}"], given, output, server }: Ve
     return exitCodes.done;
   }
   if (name === undefined) throw usageError("SERVICE/METHOD is missing; qsp call --list shows all");
-  const method = findMethod(name);
+  const method = findMethod(registry, name);
   if (given.flag("describe")) {
     output.print(describe(method));
     return exitCodes.done;
   }
   if (isUnary(method)) {
-    output.json(method.output, await server.ask(method, readRequest(method.input, json)), registry);
+    output.json(method.output, await server.ask(method, readRequest(registry, method.input, json)), registry);
     return exitCodes.done;
   }
   if (!isStreaming(method)) throw new Error(`${name} is of no kind that is known`);
   const requests =
     method.methodKind === "server_streaming"
-      ? oneOf(readRequest(method.input, json))
-      : readRequests(method.input, json);
+      ? oneOf(readRequest(registry, method.input, json))
+      : readRequests(registry, method.input, json);
   for await (const answer of server.stream(method, requests)) output.json(method.output, answer, registry);
   return exitCodes.done;
 }
@@ -70,8 +78,8 @@ function isStreaming(method: DescMethod): method is DescMethod & DescMethodStrea
   return method.methodKind !== "unary";
 }
 
-function findMethod(name: string): DescMethod {
-  const methods = listMethods();
+function findMethod(registry: Registry, name: string): DescMethod {
+  const methods = listMethods(registry);
   const method = methods.find((candidate) => nameMethod(candidate) === name);
   if (method !== undefined) return method;
   // A person may know the method and forget the service.
@@ -83,22 +91,26 @@ function findMethod(name: string): DescMethod {
   throw usageError(`"${name}" is no call; ${advice}`);
 }
 
-function readRequest(input: DescMessage, operand: string): Message {
+function readRequest(registry: Registry, input: DescMessage, operand: string): Message {
   if (operand === "-" || operand.startsWith("@"))
-    return parse(input, readText(operand === "-" ? "-" : operand.slice(1)), "the request");
-  return parse(input, operand, "the request");
+    return parse(registry, input, readText(operand === "-" ? "-" : operand.slice(1)), "the request");
+  return parse(registry, input, operand, "the request");
 }
 
-async function* readRequests(input: DescMessage, operand: string): AsyncGenerator<Message> {
+async function* readRequests(
+  registry: Registry,
+  input: DescMessage,
+  operand: string,
+): AsyncGenerator<Message> {
   const isFile = operand === "-" || operand.startsWith("@");
   let number = 0;
   for await (const line of isFile ? readLines(operand.replace(/^@/, "")) : operand.split("\n")) {
     number += 1;
-    if (line.trim() !== "") yield parse(input, line, `line ${number}`);
+    if (line.trim() !== "") yield parse(registry, input, line, `line ${number}`);
   }
 }
 
-function parse(input: DescMessage, text: string, what: string): Message {
+function parse(registry: Registry, input: DescMessage, text: string, what: string): Message {
   try {
     return fromJsonString(input, text, { registry });
   } catch (error) {

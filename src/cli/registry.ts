@@ -1,20 +1,25 @@
-/** All calls of the project, from the descriptors that its protos were compiled to. */
+/** All calls of packages, from the descriptors that their protos were compiled to. */
 
 import { createRegistry, type DescMethod, getOption, type Registry } from "@bufbuild/protobuf";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import { file_grpc_health_v1_health } from "#gen/grpc/health/v1/health_pb.ts";
-import { servicePackages } from "../services/registry.ts";
+import type { ServicePackage } from "../services/registry.ts";
+
+/** What there is to call. */
+export type Packages = readonly Pick<ServicePackage, "files">[];
 
 /** Every message and service. */
-export const registry: Registry = createRegistry(
-  ...servicePackages.flatMap(({ files }) => files),
-  file_grpc_health_v1_health,
-  file_google_rpc_error_details,
-);
+export function createCallRegistry(packages: Packages): Registry {
+  return createRegistry(
+    ...packages.flatMap(({ files }) => files),
+    file_grpc_health_v1_health,
+    file_google_rpc_error_details,
+  );
+}
 
 /** Every call, in the order of the protos. */
-export function listMethods(): DescMethod[] {
+export function listMethods(registry: Registry): DescMethod[] {
   return [...registry].flatMap((desc) => (desc.kind === "service" ? desc.methods : []));
 }
 

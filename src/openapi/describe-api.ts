@@ -3,9 +3,9 @@
  * options, comments, protovalidate rules and qsp.access. It knows no service.
  */
 import type { DescService } from "@bufbuild/protobuf";
+import type { Example } from "../protocol/example.ts";
 import type { Route } from "../transcoding/routes.ts";
 import type { OpenApiDocument, Operation, Parameter } from "./document.ts";
-import type { Example } from "./example.ts";
 import { errorSchemas, sharedFailures } from "./failures.ts";
 import { findFullName } from "./names.ts";
 import { type AuthMode, describeOperation, idempotencyKeyName, schemeName } from "./operations.ts";

@@ -2,6 +2,7 @@
 import { Worker } from "node:worker_threads";
 import { create, type DescService, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import type { Example } from "../protocol/example.ts";
 import { collectFiles } from "../transcoding/descriptors.ts";
 import type { AuthMode } from "./operations.ts";
 
@@ -10,6 +11,7 @@ export interface DescriptionTask {
   readonly fileDescriptorSet: Uint8Array;
   /** Full names, in the order of the description. */
   readonly serviceNames: readonly string[];
+  readonly examples: readonly Example[];
   readonly auth: AuthMode;
 }
 
@@ -27,13 +29,14 @@ export interface DescriptionTexts {
  */
 export function describeServices(
   services: readonly DescService[],
-  auth: AuthMode,
+  { auth, examples }: Pick<DescriptionTask, "auth" | "examples">,
   signal: AbortSignal,
 ): Promise<DescriptionTexts> {
   const file = collectFiles(services.map((service) => service.file)).map(({ proto }) => proto);
   const task: DescriptionTask = {
     fileDescriptorSet: toBinary(FileDescriptorSetSchema, create(FileDescriptorSetSchema, { file })),
     serviceNames: services.map(({ typeName }) => typeName),
+    examples,
     auth,
   };
   const worker = new Worker(new URL("./describe-thread.ts", import.meta.url), {

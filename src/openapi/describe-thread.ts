@@ -9,9 +9,8 @@ import { comments } from "#gen/comments.ts";
 import { compileRoutes } from "../transcoding/routes.ts";
 import { describeApi } from "./describe-api.ts";
 import type { DescriptionTask, DescriptionTexts } from "./describe-services.ts";
-import { examples } from "./examples.ts";
 
-function describe({ fileDescriptorSet, serviceNames, auth }: DescriptionTask): DescriptionTexts {
+function describe({ fileDescriptorSet, serviceNames, examples, auth }: DescriptionTask): DescriptionTexts {
   const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, fileDescriptorSet));
   const services = serviceNames.map((name) => {
     const service = registry.getService(name);

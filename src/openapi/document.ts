@@ -1,7 +1,5 @@
 /** The parts of an OpenAPI 3.1 document that this room writes (spec.openapis.org/oas/v3.1.1, section 4.8). */
-
-/** Any value of JSON. */
-export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json };
+import type { Json } from "../protocol/example.ts";
 
 /** A JSON Schema (draft 2020-12), as far as it is used here. */
 export interface Schema {

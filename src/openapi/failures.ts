@@ -4,7 +4,8 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { errorDomain, type ReasonName, reasons, refuse, toHttpStatus } from "../errors.ts";
 import { nameCode } from "../protocol/code-name.ts";
-import type { Json, Reference, Response, Schema } from "./document.ts";
+import type { Json } from "../protocol/example.ts";
+import type { Reference, Response, Schema } from "./document.ts";
 import type { Describe } from "./texts.ts";
 
 /** What of a call decides how it can fail. */

@@ -2,10 +2,10 @@
 import { type DescField, type DescMethod, getOption } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { Access, access } from "#gen/qsp/access_pb.ts";
+import { type Example, fillExample } from "../protocol/example.ts";
 import { streamFormats } from "../transcoding/rendering.ts";
 import { isHttpBody, type Route } from "../transcoding/routes.ts";
 import type { MediaType, Operation, Response, Schema } from "./document.ts";
-import { type Example, fillExample } from "./example.ts";
 import { describeFailures, errorName } from "./failures.ts";
 import { findFullName } from "./names.ts";
 import { describePathParameters, describeQueryParameters } from "./parameters.ts";

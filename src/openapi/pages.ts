@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
+import type { Example } from "../protocol/example.ts";
 import { contentSecurityPolicy, makeOnce, prepareContent, sendContent } from "../protocol/static-content.ts";
 import { describeServices } from "./describe-services.ts";
 import type { AuthMode } from "./operations.ts";
@@ -19,6 +20,8 @@ interface Asset {
 /** What the description depends on beside the services. */
 export interface OpenApiOptions {
   readonly auth: AuthMode;
+  /** Requests that show how calls are made; those of calls that are not served are left out. */
+  readonly examples: readonly Example[];
   /** Told when the description cannot be made; the server serves on without it. */
   readonly onError: (error: unknown) => void;
 }
@@ -38,13 +41,13 @@ const describeAfterMs = 1500;
  * Makes what adds GET /openapi.json, /openapi.yaml and /reference to a server. A thread makes the description, soon
  * after the start: neither the start nor any call waits for it.
  */
-export function openApiPages({ auth, onError }: OpenApiOptions) {
+export function openApiPages({ auth, examples, onError }: OpenApiOptions) {
   return async (app: FastifyInstance, { services }: ServedCalls): Promise<void> => {
     const stopped = new AbortController();
     const getDescription = makeOnce(() =>
       describeServices(
         services.map(({ service }) => service),
-        auth,
+        { auth, examples },
         stopped.signal,
       ),
     );

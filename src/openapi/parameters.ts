@@ -1,8 +1,9 @@
 /** Describes what of a request stands in its path and its query. */
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import type { Json } from "../protocol/example.ts";
 import { describeFieldPath, type FieldPath, findLeaf, whyNotTextual } from "../transcoding/fields.ts";
 import type { Route } from "../transcoding/routes.ts";
-import type { Json, Parameter, Schema } from "./document.ts";
+import type { Parameter, Schema } from "./document.ts";
 import type { ApiPath, PathParameter } from "./paths.ts";
 import type { Schemas } from "./schemas.ts";
 import { withSentences } from "./texts.ts";

@@ -1,8 +1,8 @@
 /** Describes what of a request stands in its body. */
 import type { DescField } from "@bufbuild/protobuf";
+import type { FilledExample, Json } from "../protocol/example.ts";
 import { isHttpBody, type Route } from "../transcoding/routes.ts";
-import type { Json, MediaType, RequestBody, Schema } from "./document.ts";
-import type { FilledExample } from "./example.ts";
+import type { MediaType, RequestBody, Schema } from "./document.ts";
 import { valueAt } from "./parameters.ts";
 import type { Schemas } from "./schemas.ts";
 

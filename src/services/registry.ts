@@ -10,7 +10,7 @@ import { file_pqc_pqc_service } from "#gen/pqc/pqc_service_pb.ts";
 import { file_pqc_token_service } from "#gen/pqc/token_service_pb.ts";
 import { file_vpn_vpn_service } from "#gen/vpn/vpn_service_pb.ts";
 import { file_wallet_wallet_service } from "#gen/wallet/wallet_service_pb.ts";
-import type { OpenServices } from "./service-module.ts";
+import type { ServiceModule } from "./service-module.ts";
 
 /** One package. */
 export interface ServicePackage {
@@ -18,8 +18,8 @@ export interface ServicePackage {
   readonly name: string;
   /** Its protos; clients and descriptions need nothing else. */
   readonly files: readonly DescFile[];
-  /** Loads its implementation. */
-  readonly load: () => Promise<OpenServices>;
+  /** Loads its implementation and its examples. */
+  readonly load: () => Promise<ServiceModule>;
 }
 
 /** All packages, in the order in which they are shown. */
@@ -27,46 +27,46 @@ export const servicePackages: readonly ServicePackage[] = [
   {
     name: "pqc",
     files: [file_pqc_pqc_service, file_pqc_token_service],
-    load: async () => (await import("./pqc/module.ts")).openServices,
+    load: () => import("./pqc/module.ts"),
   },
   {
     name: "kms",
     files: [file_kms_kms_service],
-    load: async () => (await import("./kms/module.ts")).openServices,
+    load: () => import("./kms/module.ts"),
   },
   {
     name: "iot",
     files: [file_iot_iot_service],
-    load: async () => (await import("./iot/module.ts")).openServices,
+    load: () => import("./iot/module.ts"),
   },
   {
     name: "vpn",
     files: [file_vpn_vpn_service],
-    load: async () => (await import("./vpn/module.ts")).openServices,
+    load: () => import("./vpn/module.ts"),
   },
   {
     name: "dapp",
     files: [file_dapp_dapp_service],
-    load: async () => (await import("./dapp/module.ts")).openServices,
+    load: () => import("./dapp/module.ts"),
   },
   {
     name: "wallet",
     files: [file_wallet_wallet_service],
-    load: async () => (await import("./wallet/module.ts")).openServices,
+    load: () => import("./wallet/module.ts"),
   },
   {
     name: "defi",
     files: [file_defi_defi_service],
-    load: async () => (await import("./defi/module.ts")).openServices,
+    load: () => import("./defi/module.ts"),
   },
   {
     name: "blockchain",
     files: [file_blockchain_blockchain_service],
-    load: async () => (await import("./blockchain/module.ts")).openServices,
+    load: () => import("./blockchain/module.ts"),
   },
   {
     name: "nft",
     files: [file_nft_nft_service],
-    load: async () => (await import("./nft/module.ts")).openServices,
+    load: () => import("./nft/module.ts"),
   },
 ];

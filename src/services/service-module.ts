@@ -4,6 +4,7 @@ import type { CryptoProvider } from "../crypto/provider.ts";
 import type { Issuer } from "../identity/issuer.ts";
 import type { LogIn } from "../identity/log-in.ts";
 import type { UserStore } from "../identity/users.ts";
+import type { Example } from "../protocol/example.ts";
 import type { Store } from "../store/store.ts";
 
 /** What services are made of. */
@@ -26,3 +27,10 @@ export interface OpenModule {
 
 /** Opens the services of a package. */
 export type OpenServices = (deps: ModuleDeps) => OpenModule | Promise<OpenModule>;
+
+/** What the module.ts of a package exports. */
+export interface ServiceModule {
+  readonly openServices: OpenServices;
+  /** Requests that show how each call is made, each after those whose answers it needs. */
+  readonly examples: readonly Example[];
+}

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { listMethods, nameMethod } from "../../src/cli/registry.ts";
+import { createCallRegistry, listMethods, nameMethod } from "../../src/cli/registry.ts";
+import { servicePackages } from "../../src/services/registry.ts";
 import { qsp, qspDone, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
@@ -77,7 +78,8 @@ describe("qsp call", { timeout }, () => {
 
   it("lists every call with its REST path", async () => {
     const stdout = await qspDone(["call", "--list"], server.place());
-    for (const method of listMethods()) expect(stdout).toContain(nameMethod(method));
+    for (const method of listMethods(createCallRegistry(servicePackages)))
+      expect(stdout).toContain(nameMethod(method));
     expect(stdout).toMatch(/^kms\.KmsService\/SignStream +in$/m);
     expect(stdout).toMatch(/^kms\.KmsService\/DestroyKey +DELETE \/api\/kms\/key\/\{key_id\}$/m);
   });

@@ -1,8 +1,9 @@
 /** Makes the calls of the examples as somebody would who has nothing but the document. */
 import { ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import type { OpenApiDocument, Operation, Parameter } from "../../src/openapi/document.ts";
-import { type Answered, type Example, fillExample } from "../../src/openapi/example.ts";
-import { peerPacket } from "../../src/openapi/examples/vpn.ts";
+import { type Answered, type Example, fillExample } from "../../src/protocol/example.ts";
+import { servicePackages } from "../../src/services/registry.ts";
+import { peerPacket } from "../../src/services/vpn/examples.ts";
 import { sealAsPeer } from "../services/vpn-peer.ts";
 
 type Members = Readonly<Record<string, unknown>>;
@@ -22,6 +23,12 @@ export interface Outcome {
   readonly body: Members | undefined;
   /** What was sent as the body; undefined for none. */
   readonly sent: Members | undefined;
+}
+
+/** The examples of all packages, in their order. */
+export async function loadExamples(): Promise<readonly Example[]> {
+  const modules = await Promise.all(servicePackages.map(({ load }) => load()));
+  return modules.flatMap(({ examples }) => examples);
 }
 
 /** Every operation of a document. */
@@ -46,7 +53,7 @@ export async function callExamples(
   examples: readonly Example[],
 ): Promise<ReadonlyMap<string, Outcome>> {
   const outcomes = new Map<string, Outcome>();
-  const fill = ({ example, path }: Answered) => {
+  const fill = ({ answerOf: example, path }: Answered) => {
     const body = example === peerPacket ? computePacket(outcomes) : outcomes.get(example)?.body;
     const value = path.split(".").reduce((at: unknown, name) => (at as Members)[name], body);
     if (typeof value !== "string") throw new Error(`the answer of ${example} has no ${path}`);

@@ -2,11 +2,12 @@ import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { OpenApiDocument, Operation } from "../../src/openapi/document.ts";
-import { fillExample } from "../../src/openapi/example.ts";
-import { examples } from "../../src/openapi/examples.ts";
+import { fillExample } from "../../src/protocol/example.ts";
 import { type ApiServer, startApi } from "./api-server.ts";
-import { type Found, findOperation, listOperations } from "./call-examples.ts";
+import { type Found, findOperation, listOperations, loadExamples } from "./call-examples.ts";
 import { createCheck } from "./check-schema.ts";
+
+const examples = await loadExamples();
 
 const modes = ["open", "token"] as const;
 const servers = new Map<string, ApiServer>();

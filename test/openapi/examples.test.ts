@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Parameter } from "../../src/openapi/document.ts";
-import { type Example, type ExampleValue, fillExample } from "../../src/openapi/example.ts";
-import { examples } from "../../src/openapi/examples.ts";
+import { type Example, type ExampleValue, fillExample } from "../../src/protocol/example.ts";
 import { type ApiServer, startApi } from "./api-server.ts";
-import { callExamples, findOperation, listOperations, type Outcome } from "./call-examples.ts";
+import { callExamples, findOperation, listOperations, loadExamples, type Outcome } from "./call-examples.ts";
 import { type CheckSchema, createCheck } from "./check-schema.ts";
+
+const examples = await loadExamples();
 
 let api: ApiServer;
 let outcomes: ReadonlyMap<string, Outcome>;

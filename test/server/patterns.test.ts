@@ -3,11 +3,12 @@ import { reflect } from "@bufbuild/protobuf/reflect";
 import { createValidator, type Validator } from "@bufbuild/protovalidate";
 import { field as fieldOption } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { describe, expect, it } from "vitest";
-import { registry } from "../../src/cli/registry.ts";
+import { createCallRegistry } from "../../src/cli/registry.ts";
 import { createFastValidator, describeRule } from "../../src/server/interceptors/validation.ts";
+import { servicePackages } from "../../src/services/registry.ts";
 
 /** The fields of texts that have a pattern. */
-const fields = [...registry].flatMap((desc) =>
+const fields = [...createCallRegistry(servicePackages)].flatMap((desc) =>
   desc.kind === "message" ? desc.fields.filter((field) => patternOf(field) !== "") : [],
 );
 

@@ -5,6 +5,8 @@ import type { OpenServices } from "../service-module.ts";
 import { blockchainService } from "./service.ts";
 import { createChainStore } from "./store.ts";
 
+export { examples } from "./examples.ts";
+
 /** Opens the services of the package. */
 export const openServices: OpenServices = (deps) => {
   const openKeys = createOpenKeys(deps.store, deps.provider);

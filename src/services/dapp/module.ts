@@ -4,6 +4,8 @@ import type { OpenServices } from "../service-module.ts";
 import { dappService } from "./service.ts";
 import { createDappStore } from "./store.ts";
 
+export { examples } from "./examples.ts";
+
 /** Opens the services of the package. */
 export const openServices: OpenServices = (deps) => {
   const service = dappService({ ...deps, contracts: createDappStore(deps.store) });

@@ -4,6 +4,8 @@ import type { OpenServices } from "../service-module.ts";
 import { defiService } from "./service.ts";
 import { createDefiStore } from "./store.ts";
 
+export { examples } from "./examples.ts";
+
 /** Opens the services of the package. */
 export const openServices: OpenServices = (deps) => {
   const service = defiService({ ...deps, governance: createDefiStore(deps.store) });

@@ -9,6 +9,8 @@ import { createIotStore } from "./store.ts";
 /** Milliseconds between looks for challenges that are long dead. */
 const sweepMs = 60_000;
 
+export { examples } from "./examples.ts";
+
 /** Opens the services of the package. */
 export const openServices: OpenServices = (deps) => {
   const issueToken = (deviceId: string) => deps.issuer.issue(deviceId, { header: { use: deviceUse } });

@@ -5,6 +5,8 @@ import { createKeyCache } from "./key-cache.ts";
 import { kmsService } from "./service.ts";
 import { createKmsStore } from "./store.ts";
 
+export { examples } from "./examples.ts";
+
 /** Opens the services of the package. */
 export const openServices: OpenServices = (deps) => {
   const keys = createKmsStore(deps.store);

@@ -4,6 +4,8 @@ import type { OpenServices } from "../service-module.ts";
 import { nftService } from "./service.ts";
 import { createNftStore } from "./store.ts";
 
+export { examples } from "./examples.ts";
+
 /** Opens the services of the package. */
 export const openServices: OpenServices = (deps) => {
   const service = nftService({ ...deps, tokens: createNftStore(deps.store) });

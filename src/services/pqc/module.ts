@@ -5,6 +5,8 @@ import type { OpenServices } from "../service-module.ts";
 import { pqcService } from "./pqc-service.ts";
 import { tokenService } from "./token-service.ts";
 
+export { examples } from "./examples.ts";
+
 /** Opens the services of the package. */
 export const openServices: OpenServices = (deps) => ({
   services: [

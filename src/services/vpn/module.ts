@@ -5,6 +5,8 @@ import { openGateway } from "./gateway.ts";
 import { vpnService } from "./service.ts";
 import { createVpnStore } from "./store.ts";
 
+export { examples } from "./examples.ts";
+
 /** Opens the services of the package. */
 export const openServices: OpenServices = async (deps) => {
   const tunnels = createVpnStore(deps.store);

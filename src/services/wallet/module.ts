@@ -4,6 +4,8 @@ import type { OpenServices } from "../service-module.ts";
 import { walletService } from "./service.ts";
 import { createWalletStore } from "./store.ts";
 
+export { examples } from "./examples.ts";
+
 /** Opens the services of the package. */
 export const openServices: OpenServices = (deps) => {
   const service = walletService({ ...deps, wallets: createWalletStore(deps.store) });

@@ -1,9 +1,9 @@
-/** Examples of the package wallet. */
-import { answered, base64, example, someBytes, someId } from "../example.ts";
+/** Requests that show how each call is made; the API description has them. */
+import { answered, base64, example, someBytes, someId } from "../../protocol/example.ts";
 
 const data = base64("pay 100 to bob");
 
-export const walletExamples = [
+export const examples = [
   example("wallet.WalletService.CreateWallet", "create-wallet", "Makes a wallet.", { label: "savings" }),
   example("wallet.WalletService.SignTransaction", "sign-transaction", "Signs a payment.", {
     walletId: answered("create-wallet", "walletId", someId("wallet")),

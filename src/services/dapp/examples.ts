@@ -1,9 +1,9 @@
-/** Examples of the package dapp. */
-import { answered, base64, example, someBytes } from "../example.ts";
+/** Requests that show how each call is made; the API description has them. */
+import { answered, base64, example, someBytes } from "../../protocol/example.ts";
 
 const data = base64("hello");
 
-export const dappExamples = [
+export const examples = [
   example("dapp.DappService.DeployContract", "deploy-contract", "Deploys a contract.", {
     code: "contract Greeter { }",
     name: "Greeter",

@@ -1,10 +1,10 @@
-/** Examples of the package nft. */
-import { answered, example, someId } from "../example.ts";
+/** Requests that show how each call is made; the API description has them. */
+import { answered, example, someId } from "../../protocol/example.ts";
 
 const tokenId = answered("mint", "tokenId", someId("token"));
 const newOwner = "0x1111111111111111111111111111111111111111";
 
-export const nftExamples = [
+export const examples = [
   example("nft.NftService.Mint", "mint", "Mints a token.", {
     name: "First",
     description: "The first of its kind",

@@ -1,10 +1,10 @@
-/** Examples of the package pqc. */
-import { answered, base64, example, someBytes } from "../example.ts";
+/** Requests that show how each call is made; the API description has them. */
+import { answered, base64, example, someBytes } from "../../protocol/example.ts";
 
 const hello = base64("hello");
 const token = answered("issue-token", "token", "eyJhbGciOiJNTC1EU0EtNjUiLCJ0eXAiOiJKV1QifQ.e30.c2ln");
 
-export const pqcExamples = [
+export const examples = [
   example("pqc.PqcService.SignData", "sign-data", "Signs the word hello.", {
     data: hello,
     algorithm: "ML-DSA-65",

@@ -1,5 +1,6 @@
 /** Requests that show how a call is made, and that a test makes against a real server. */
-import type { Json } from "./document.ts";
+/** A value of JSON. */
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json };
 
 /** One request, as the JSON form of its whole message, wherever the fields stand over HTTP. */
 export interface Example {
@@ -24,20 +25,14 @@ export type ExampleValue =
   | readonly ExampleValue[]
   | { readonly [name: string]: ExampleValue };
 
-/** A value out of the answer to an earlier example. */
-export class Answered {
+/** A value out of the answer to an earlier example. Plain data: it crosses to another thread. */
+export interface Answered {
   /** The name of the example. */
-  readonly example: string;
+  readonly answerOf: string;
   /** Where in its answer: "result.keyId". */
   readonly path: string;
   /** What stands in the document instead: something of that kind. */
   readonly sample: Json;
-
-  constructor(example: string, path: string, sample: Json) {
-    this.example = example;
-    this.path = path;
-    this.sample = sample;
-  }
 }
 
 /** Writes down an example; the RPC is named as in "kms.KmsService.Sign". */
@@ -53,7 +48,7 @@ export function example(
 
 /** Stands for what the answer to an earlier example has at a path, and in the document for the sample. */
 export function answered(name: string, path: string, sample: Json): Answered {
-  return new Answered(name, path, sample);
+  return { answerOf: name, path, sample };
 }
 
 /** What stands for bytes that are too long to be shown: 48 of them, in base64. */
@@ -73,10 +68,14 @@ export function someId(kind: string): string {
 
 /** Writes a request with what `fill` makes of the answers of others. */
 export function fillExample(value: ExampleValue, fill: (answered: Answered) => Json): Json {
-  if (value instanceof Answered) return fill(value);
+  if (isAnswered(value)) return fill(value);
   if (Array.isArray(value)) return value.map((part: ExampleValue) => fillExample(part, fill));
   if (typeof value !== "object" || value === null) return value as Json;
   return Object.fromEntries(
     Object.entries(value).map(([name, part]) => [name, fillExample(part as ExampleValue, fill)]),
   );
+}
+
+function isAnswered(value: ExampleValue): value is Answered {
+  return typeof value === "object" && value !== null && "answerOf" in value;
 }

@@ -1,12 +1,12 @@
-/** Examples of the package defi. */
-import { answered, base64, example, someId } from "../example.ts";
+/** Requests that show how each call is made; the API description has them. */
+import { answered, base64, example, someId } from "../../protocol/example.ts";
 
 const walletId = answered("create-multisig", "walletId", someId("multisig"));
 const proposalId = answered("create-proposal", "proposal.proposalId", someId("proposal"));
 const signer = (index: number) =>
   answered("create-multisig", `signers.${index}`, `0x${String(index).repeat(40)}`);
 
-export const defiExamples = [
+export const examples = [
   example(
     "defi.DefiService.CreateMultisig",
     "create-multisig",

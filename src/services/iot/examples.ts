@@ -1,6 +1,6 @@
 /** Examples of the package iot; the key management service signs as the vendor of firmware. */
 import { createHash } from "node:crypto";
-import { answered, base64, example, someBytes, someId } from "../example.ts";
+import { answered, base64, example, someBytes, someId } from "../../protocol/example.ts";
 
 const deviceId = answered("register-device", "deviceId", someId("device"));
 const challenge = answered("issue-challenge", "challenge", base64("these are 32 bytes, all of them!"));
@@ -8,7 +8,7 @@ const telemetry = base64('{"temperature":21.5}');
 const firmware = base64("the image of version 1");
 const firmwareHash = createHash("sha256").update(firmware, "base64").digest("base64");
 
-export const iotExamples = [
+export const examples = [
   example("iot.IotService.RegisterDevice", "register-device", "Registers a device that the service plays.", {
     deviceName: "thermometer",
     deviceType: "sensor",

@@ -1,11 +1,11 @@
-/** Examples of the package kms. */
-import { answered, base64, example, someBytes, someId } from "../example.ts";
+/** Requests that show how each call is made; the API description has them. */
+import { answered, base64, example, someBytes, someId } from "../../protocol/example.ts";
 
 const data = base64("pay 100 to bob");
 const keyId = answered("create-key", "result.keyId", someId("key"));
 const kemKeyId = answered("create-kem-key", "result.keyId", someId("key"));
 
-export const kmsExamples = [
+export const examples = [
   example("kms.KmsService.CreateKey", "create-key", "Makes a key that signs.", {
     alias: "payments",
     algorithm: "ML-DSA-65",

@@ -1,7 +1,7 @@
-/** Examples of the package blockchain. */
-import { base64, example } from "../example.ts";
+/** Requests that show how each call is made; the API description has them. */
+import { base64, example } from "../../protocol/example.ts";
 
-export const blockchainExamples = [
+export const examples = [
   example("blockchain.BlockchainService.RegisterNode", "register-node", "Makes a validator.", {
     name: "validator 1",
   }),

@@ -1,11 +1,11 @@
-/** Examples of the package vpn. */
-import { answered, base64, example, someBytes, someId } from "../example.ts";
+/** Requests that show how each call is made; the API description has them. */
+import { answered, base64, example, someBytes, someId } from "../../protocol/example.ts";
 
 const tunnelId = answered("register-peer", "tunnelId", someId("tunnel"));
 /** Names what the peer computes out of the answers to `register-peer` and `handshake`; no call answers it. */
 export const peerPacket = "peer-packet";
 
-export const vpnExamples = [
+export const examples = [
   example("vpn.VpnService.GetGatewayInfo", "get-gateway-info", "Asks for the gateway's keys."),
   example("vpn.VpnService.RegisterPeer", "register-peer", "Registers a peer whose key the gateway makes.", {
     peerName: "laptop",

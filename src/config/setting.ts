@@ -1,0 +1,144 @@
+/** What a setting is, and the kinds of settings. */
+import { isIP } from "node:net";
+
+/** Says what is wrong with a flag or a variable, in a sentence. */
+export class ConfigError extends Error {}
+
+/** One setting. Its flag is `--name`, its variable QSP_NAME. */
+export interface Setting<T> {
+  /** Has no flag: everybody on the machine can read the flags of a program. */
+  readonly isSecret?: boolean;
+  readonly name: string;
+  /** The default as a person would type it; empty for none. */
+  readonly fallback: string;
+  readonly meaning: string;
+  /** Stands in the help for the value; without it the setting is a switch. */
+  readonly valueName?: string;
+  /** What the value may be, where it is one of a few words. */
+  readonly values?: readonly string[];
+  /** @throws ConfigError saying what would be right */
+  read(text: string): T;
+}
+
+export function defineText(
+  name: string,
+  fallback: string,
+  valueName: string,
+  meaning: string,
+): Setting<string> {
+  const read = (value: string): string => {
+    if (value === "" && fallback !== "") throw new ConfigError(`"" is empty; it must name something`);
+    return value;
+  };
+  return { name, fallback, valueName, meaning, read };
+}
+
+/** A value that is no flag, and that no message repeats. */
+export function defineSecret(name: string, meaning: string): Setting<string> {
+  const read = (value: string): string => {
+    if (value === "" || /^[0-9a-f]{64}$/i.test(value)) return value;
+    throw new ConfigError("is no key: expected 64 hexadecimal digits");
+  };
+  return { name, fallback: "", valueName: "digits", meaning, read, isSecret: true };
+}
+
+export function definePostgresUrl(name: string, meaning: string): Setting<string> {
+  const read = (value: string): string => {
+    // What is wrong is not repeated: it may hold a password.
+    const isUrl = /^postgres(ql)?:\/\//.test(value) && URL.canParse(value);
+    if (value === "" || isUrl) return value;
+    throw new ConfigError("is no URL such as postgres://user:password@host/database");
+  };
+  return { name, fallback: "", valueName: "url", meaning, read };
+}
+
+export function defineSwitch(name: string, meaning: string): Setting<boolean> {
+  const read = (value: string): boolean => {
+    if (value === "true" || value === "1") return true;
+    if (value === "false" || value === "0" || value === "") return false;
+    throw new ConfigError(`"${value}" is neither true nor false`);
+  };
+  return { name, fallback: "", meaning, read };
+}
+
+export function defineInteger(
+  name: string,
+  fallback: string,
+  min: number,
+  max: number,
+  meaning: string,
+): Setting<number> {
+  const read = (value: string): number => {
+    const number = Number(value);
+    if (/^\d+$/.test(value) && number >= min && number <= max) return number;
+    throw new ConfigError(`"${value}" is not a whole number from ${min} to ${max}`);
+  };
+  return { name, fallback, valueName: "number", meaning, read };
+}
+
+export function defineChoice<const T extends string>(
+  name: string,
+  fallback: T,
+  values: readonly T[],
+  meaning: string,
+): Setting<T> {
+  const read = (value: string): T => {
+    const known = values.find((candidate) => candidate === value);
+    if (known !== undefined) return known;
+    throw new ConfigError(`"${value}" is not known; known are ${values.join(", ")}`);
+  };
+  return { name, fallback, valueName: values.length > 4 ? "level" : values.join("|"), values, meaning, read };
+}
+
+export function defineNetworks(name: string, meaning: string): Setting<readonly string[]> {
+  const read = (value: string): readonly string[] => {
+    const parts = value === "" ? [] : value.split(",").map((part) => part.trim());
+    const wrong = parts.find((part) => !isNetwork(part));
+    if (wrong === undefined) return parts;
+    throw new ConfigError(`"${wrong}" is neither an address nor a network such as 10.0.0.0/8`);
+  };
+  return { name, fallback: "", valueName: "addresses", meaning, read };
+}
+
+export function defineOrigins(name: string, meaning: string): Setting<readonly string[]> {
+  const read = (value: string): readonly string[] => {
+    const parts = value === "" ? [] : value.split(",").map((part) => part.trim());
+    const wrong = parts.find((part) => !isOrigin(part));
+    if (wrong === undefined) return parts;
+    throw new ConfigError(`"${wrong}" is no origin such as https://console.example.com`);
+  };
+  return { name, fallback: "", valueName: "origins", meaning, read };
+}
+
+/** What a browser can send as the origin of a page; a pattern would never be it. */
+function isOrigin(text: string): boolean {
+  return /^https?:\/\/[^*]+$/.test(text) && URL.canParse(text) && new URL(text).origin === text;
+}
+
+function isNetwork(text: string): boolean {
+  const [address = "", prefix = "0", ...more] = text.split("/");
+  const version = isIP(address);
+  const most = version === 6 ? 128 : 32;
+  return version !== 0 && more.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= most;
+}
+
+export function defineHostNames(name: string, meaning: string): Setting<readonly string[]> {
+  const read = (value: string): readonly string[] => {
+    const parts = value === "" ? [] : value.split(",").map((part) => part.trim());
+    const wrong = parts.find(
+      (part) => part !== "*" && !/^\.?[a-z0-9_-]+(\.[a-z0-9_-]+)*$|^\[[0-9a-f:.]+\]$/i.test(part),
+    );
+    if (wrong === undefined) return parts;
+    throw new ConfigError(`"${wrong}" is not a host name such as pqc.example.com or .example.com`);
+  };
+  return { name, fallback: "", valueName: "names", meaning, read };
+}
+
+export function defineNames(name: string, fallback: string, meaning: string): Setting<readonly string[]> {
+  const read = (value: string): readonly string[] => {
+    const names = value.split(",").map((part) => part.trim());
+    if (names.some((part) => part === "")) throw new ConfigError(`"${value}" has an empty name`);
+    return names;
+  };
+  return { name, fallback, valueName: "names", meaning, read };
+}

@@ -1,0 +1,6 @@
+import { example } from "../../src/protocol/example.ts";
+
+export const examples = [
+  example("greeting.GreetingService.Greet", "greet", "Greets Ada.", { name: "Ada" }),
+  example("greeting.GreetingService.GetHealth", "get-greeting-health", "Asks how the service is."),
+];

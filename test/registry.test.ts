@@ -1,0 +1,145 @@
+/** A tenth package, which is one folder and one entry: the whole server and the command line know it. */
+import { existsSync, globSync } from "node:fs";
+import { join } from "node:path";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { pino } from "pino";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { Health, HealthCheckResponse_ServingStatus as ServingStatus } from "#gen/grpc/health/v1/health_pb.ts";
+import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.ts";
+import { type App, createApp } from "../src/app.ts";
+import { createCallVerbs } from "../src/cli/call.ts";
+import { verbTable } from "../src/cli/groups.ts";
+import { createHealthVerbs } from "../src/cli/health.ts";
+import { runCommandLine } from "../src/cli/run.ts";
+import { readConfig } from "../src/config.ts";
+import { servicePackages } from "../src/services/registry.ts";
+import { GreetingService } from "./gen/greeting/greeting_service_pb.ts";
+import { greetingPackage } from "./greeting/package.ts";
+import { makeTemporaryDirectory } from "./temporary-directory.ts";
+
+const serviceName = "greeting.GreetingService";
+const packages = [...servicePackages, greetingPackage];
+let app: App;
+let url: string;
+
+beforeAll(async () => {
+  const config = readConfig(["--port", "0", "--data-dir", makeTemporaryDirectory(afterAll)], {});
+  app = await createApp(config, pino({ level: "silent" }), packages);
+  const { port } = await app.server.listen(config.port, config.host);
+  url = `http://127.0.0.1:${port}`;
+}, 60_000);
+
+afterAll(async () => {
+  app.server.destroy();
+  await app.close();
+});
+
+const transport = () => createGrpcTransport({ baseUrl: url, idleConnectionTimeoutMs: 100 });
+const readText = async (path: string): Promise<string> => (await fetch(`${url}${path}`)).text();
+
+/** Runs the command line with all packages. @returns what it prints */
+async function qsp(...args: string[]): Promise<string> {
+  let text = "";
+  const write = vi.spyOn(process.stdout, "write").mockImplementation((chunk, ...more) => {
+    text += chunk;
+    for (const done of more) if (typeof done === "function") done();
+    return true;
+  });
+  const table = {
+    ...verbTable,
+    call: async () => createCallVerbs(packages),
+    health: async () => createHealthVerbs(packages),
+  };
+  try {
+    expect(await runCommandLine([...args, "--url", url], table)).toBe(0);
+  } finally {
+    write.mockRestore();
+  }
+  return text;
+}
+
+describe("a package that is added to the registry", { timeout: 30_000 }, () => {
+  it("is served over gRPC", async () => {
+    const client = createClient(GreetingService, transport());
+    expect((await client.greet({ name: "Ada" })).greeting).toBe("Hello, Ada!");
+  });
+
+  it("is served over REST", async () => {
+    const response = await fetch(`${url}/api/greeting/greet`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: '{"name":"Ada"}',
+    });
+    expect([response.status, await response.json()]).toEqual([200, { greeting: "Hello, Ada!" }]);
+  });
+
+  it("is listed by reflection", async () => {
+    async function* ask() {
+      yield { messageRequest: { case: "listServices" as const, value: "" } };
+    }
+    const names: string[] = [];
+    for await (const { messageResponse } of createClient(ServerReflection, transport()).serverReflectionInfo(
+      ask(),
+    ))
+      if (messageResponse.case === "listServicesResponse")
+        names.push(...messageResponse.value.service.map(({ name }) => name));
+    expect(names).toContain(serviceName);
+  });
+
+  it("has its health", async () => {
+    const { status } = await createClient(Health, transport()).check({ service: serviceName });
+    expect(status).toBe(ServingStatus.SERVING);
+  });
+
+  it("is described in /openapi.json, with its examples", async () => {
+    const { paths } = JSON.parse(await readText("/openapi.json"));
+    const { operationId, requestBody } = paths["/api/greeting/greet"].post;
+    expect(operationId).toBe("greeting_GreetingService_Greet");
+    expect(requestBody.content["application/json"].example).toEqual({ name: "Ada" });
+  });
+
+  it("is counted at /metrics", async () => {
+    await createClient(GreetingService, transport()).greet({});
+    expect(await readText("/metrics")).toContain(`method="${serviceName}/Greet"`);
+  });
+
+  it("is named to the console", async () => {
+    const response = await fetch(url, { headers: { accept: "text/html" } });
+    expect(await response.text()).toMatch(new RegExp(`name="qsp-services" content="[^"]*${serviceName}`));
+  });
+
+  it("is called by qsp call and asked by qsp health", async () => {
+    expect(JSON.parse(await qsp("call", `${serviceName}/Greet`, '{"name":"Ada"}'))).toEqual({
+      greeting: "Hello, Ada!",
+    });
+    expect(await qsp("health")).toMatch(new RegExp(`^${serviceName} +UP$`, "m"));
+  });
+
+  it("can be chosen by its name", async () => {
+    const dataDir = makeTemporaryDirectory();
+    const config = readConfig(["--port", "0", "--services", "greeting", "--data-dir", dataDir], {});
+    const alone = await createApp(config, pino({ level: "silent" }), packages);
+    const paths = alone.server.transcoder.routes.map(({ template }) => template.text);
+    await alone.close();
+    expect(paths.filter((path) => path.startsWith("/api/"))).toEqual([
+      "/api/greeting/greet",
+      "/api/greeting/health",
+    ]);
+  });
+});
+
+describe("the registry", () => {
+  const root = join(import.meta.dirname, "..");
+
+  it("has every proto that declares services", () => {
+    const listed = servicePackages.flatMap(({ files }) => files.map(({ name }) => `proto/${name}.proto`));
+    const declared = globSync("proto/*/*_service.proto", { cwd: root });
+    expect(listed.sort()).toEqual(declared.sort());
+  });
+
+  it.each(servicePackages.map(({ name }) => name))("has the folder of %s, with its page", (name) => {
+    for (const file of ["README.md", "module.ts", "examples.ts"])
+      expect(existsSync(join(root, "src/services", name, file)), file).toBe(true);
+  });
+});
