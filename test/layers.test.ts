@@ -1,6 +1,6 @@
 /** The folders of src: what each may import, and that no file imports itself by a detour. */
 import { globSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 
 const root = join(import.meta.dirname, "..");
@@ -11,6 +11,7 @@ const mayImport: Record<string, RegExp> = {
   main: everything,
   app: /^(?!main$)/,
   config: /^$/,
+  "open-store": /^(database|records|secrets|audit|identity|store)$|^services\//,
   settings: /^(config|database|records|secrets|server)$/,
   errors: /^gen$/,
   "first-calls": /^$/,
@@ -29,7 +30,7 @@ const mayImport: Record<string, RegExp> = {
   protos: /^(gen|protocol|transcoding)$/,
   server: /^(gen|errors|protocol|transcoding)$/,
   cli: /^(gen|crypto|services\/registry)$/,
-  "cli/operator": /^(config|crypto|database|records|secrets|audit|store|identity)$|^services\//,
+  "cli/operator": /^(config|crypto|database|records|secrets|audit|store|open-store|identity)$|^services\//,
   console: /^(gen|protocol)$/,
   // The printer of protos, without which there is no gen.
   setup: /^protos$/,
@@ -63,6 +64,15 @@ function importsOf(path: string): string[] {
   });
 }
 
+/** What all services share. It names none of them, nor a table of one. */
+const shared = /^src\/(audit|database|identity|records|secrets|server|transcoding)\//;
+const serviceNames = globSync("src/services/*/tables.ts", { cwd: root }).map((path) =>
+  basename(dirname(path)),
+);
+const namesService = new RegExp(`(?<![\\w-])(${serviceNames.join("|")})s?(?=_|\\b)`, "g");
+/** What a device's token says that it is for: a part of the token's format. */
+const deviceUse = '"iot"';
+
 const files = globSync("src/**/*.{ts,tsx,mjs}", { cwd: root }).map((path) => path.replaceAll("\\", "/"));
 const imports = new Map(files.map((path) => [path, importsOf(path)]));
 
@@ -77,6 +87,12 @@ describe("the modules of src", () => {
 
   it("have no cycle of imports, of values or of types", () => {
     expect(findCycles()).toEqual([]);
+  });
+
+  it.each(files.filter((path) => shared.test(path)))("%s names no service and no table of one", (path) => {
+    const source = readFileSync(join(root, path), "utf8").replaceAll(deviceUse, "");
+    expect(serviceNames).toHaveLength(8);
+    expect(source.match(namesService) ?? []).toEqual([]);
   });
 
   it("leave composition to app.ts, in at most 150 lines", () => {

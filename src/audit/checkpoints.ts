@@ -25,7 +25,7 @@ export interface CheckpointSigner {
 
 /** Opens the store's signing key, and makes it in a new store. */
 export async function openCheckpointSigner(
-  { name, writer }: Database,
+  { name, owners, writer }: Database,
   vault: Vault,
   provider: CryptoProvider,
 ): Promise<CheckpointSigner> {
@@ -34,7 +34,7 @@ export async function openCheckpointSigner(
     const known = await readSeed(vault, transaction, name);
     if (known !== undefined) return known;
     // Another key would make all checkpoints that others keep worthless, without a word.
-    if (await hasBeenUsed(transaction)) throw notWhole(name, `${keyName} is missing`);
+    if (await hasBeenUsed(transaction, owners)) throw notWhole(name, `${keyName} is missing`);
     await lendSecret(fresh, (made) => vault.put(transaction, signingIdentity, made));
     return vault.read(transaction, signingIdentity);
   });

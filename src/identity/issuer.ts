@@ -1,7 +1,6 @@
 /** Issues and checks the server's tokens: ML-DSA-65 JWTs (RFC 9964), with a key that survives a restart. */
 
 import { healthMs } from "../crypto/can-sign.ts";
-import { CryptoError } from "../crypto/crypto-error.ts";
 import { type PublicJwk, toPublicJwk } from "../crypto/jwk.ts";
 import { type JwtVerification, signJwt, verifyJwt } from "../crypto/jwt.ts";
 import { keepFor } from "../crypto/keep-for.ts";
@@ -129,7 +128,6 @@ export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<
     return signer;
   };
 
-  await adoptKeys(provider, store);
   await refresh();
   if (!keys.some(({ record }) => record.retiredAt === undefined)) await addFirstKey(provider, store, now());
   await findSigner();
@@ -220,22 +218,6 @@ export async function rotateIssuerKey(
     secretKey.erase();
   }
   return keyId;
-}
-
-/** Before keys had tags their seeds were sealed already: one that the master key opens is of the issuer itself. */
-async function adoptKeys(provider: CryptoProvider, store: IssuerStore): Promise<void> {
-  for (const record of await store.listUntagged()) {
-    try {
-      const seed = await store.openSeed(record.keyId);
-      if (seed === undefined) continue;
-      const secretKey = await importSealedKey(provider, "ML-DSA-65", seed, record.publicKey);
-      secretKey.erase();
-    } catch (error) {
-      if (error instanceof CryptoError) continue;
-      throw error;
-    }
-    await store.adoptKey(record);
-  }
 }
 
 async function addFirstKey(provider: CryptoProvider, store: IssuerStore, now: Date): Promise<void> {

@@ -1,8 +1,8 @@
 /** Who may log in while the server runs with `--auth token`. */
 import { randomUUID } from "node:crypto";
-import { readTime } from "../database/row-values.ts";
-import type { UsersTable } from "../database/schema.ts";
-import type { Store, WriteTransaction } from "../store/store.ts";
+import { choice, type RecordOf, type RowOf, type TagColumn, text, time } from "../records/columns.ts";
+import { openTable, requireIntact, type TableDeclaration } from "../records/record-table.ts";
+import type { Store } from "../store/store.ts";
 
 /** What users may do, least first. */
 export const userRoles = ["user", "auditor", "admin"] as const;
@@ -10,26 +10,42 @@ export const userRoles = ["user", "auditor", "admin"] as const;
 /** What a user may do. */
 export type UserRole = (typeof userRoles)[number];
 
-/** Somebody who may log in. */
-export interface User {
-  readonly name: string;
+const columns = {
+  name: text("name"),
+  role: choice("role", userRoles),
+  /** Of scrypt, with its parameters: see passwords.ts. */
+  passwordHash: text("password_hash"),
+  /** Changes with the password; tokens of another generation are not accepted. */
+  generation: text("generation"),
+  createdAt: time("created_at_ms"),
   /**
    * Owns what the user makes. It is random, never changes, and is never given to another user, also not to one who
-   * later has the same name. For users from before there were IDs it is the name; a new ID is never a name.
+   * later has the same name.
    */
-  readonly userId: string;
-  readonly role: UserRole;
-  /** Changes with the password; tokens of another generation are not accepted. */
-  readonly generation: string;
-  readonly createdAt: Date;
+  userId: text("user_id"),
+};
+
+/** A user with the hash of their password. */
+export type StoredUser = RecordOf<typeof columns>;
+
+/** Somebody who may log in. */
+export type User = Omit<StoredUser, "passwordHash">;
+
+declare module "../database/schema.ts" {
+  interface Schema {
+    users: RowOf<typeof columns> & TagColumn;
+  }
 }
 
-/** A user with the hash of their password: see passwords.ts. */
-export interface StoredUser extends User {
-  readonly passwordHash: string;
-}
+const userTable: TableDeclaration<typeof columns> = {
+  name: "users",
+  columns,
+  key: ["name"],
+  orderedBy: "name",
+  describe: ({ name }) => `user ${name}`,
+};
 
-/** The users of a store; what was changed behind our back throws RecordDamaged. */
+/** The users of a store; what was changed behind our back throws RecordDamagedError. */
 export interface UserStore {
   find(name: string): Promise<StoredUser | undefined>;
   /** All, by their names. */
@@ -44,46 +60,27 @@ export interface UserStore {
 
 /** Makes the users' store on the store of all. */
 export function createUserStore(store: Store): UserStore {
-  const read = async (db: WriteTransaction["db"], name: string): Promise<StoredUser | undefined> => {
-    const row = await db.selectFrom("users").selectAll().where("name", "=", name).executeTakeFirst();
-    if (row === undefined) return undefined;
-    const user = toUser(row);
-    store.requireTagged(`user ${name}`, listTaggedFields(user), row.record_tag);
-    return user;
-  };
+  const users = openTable(store, userTable);
   return {
-    find: (name) => read(store.reader, name),
+    find: (name) => users.findIntact({ name }),
     async list() {
       const rows = await store.reader.selectFrom("users").selectAll().orderBy("name").execute();
-      return rows.map((row) => {
-        const user = toUser(row);
-        store.requireTagged(`user ${row.name}`, listTaggedFields(user), row.record_tag);
-        return user;
-      });
+      return rows.map((row) => requireIntact(users.readRow(row), `user ${row.name}`));
     },
-    add: ({ name, role, passwordHash }, now) =>
-      store.write(async ({ db }) => {
-        const taken = await db.selectFrom("users").select("name").where("name", "=", name).executeTakeFirst();
-        if (taken !== undefined) return false;
+    add: (user, now) =>
+      store.write(async (transaction) => {
+        if ((await users.find({ name: user.name }, transaction.db)) !== undefined) return false;
         // A name has no colon.
         const userId = `user:${randomUUID()}`;
-        const user: StoredUser = {
-          name,
-          userId,
-          role,
-          passwordHash,
-          generation: randomUUID(),
-          createdAt: now,
-        };
-        await db.insertInto("users").values(toRow(store, user)).execute();
+        await users.insert(transaction, { ...user, userId, generation: randomUUID(), createdAt: now });
         return true;
       }),
     setPassword: (name, passwordHash) =>
-      store.write(async ({ db }) => {
-        const user = await read(db, name);
-        if (user === undefined) return false;
-        const changed = { ...user, passwordHash, generation: randomUUID() };
-        await db.updateTable("users").set(toRow(store, changed)).where("name", "=", name).execute();
+      store.write(async (transaction) => {
+        const record = await users.findIntact({ name }, transaction.db);
+        if (record === undefined) return false;
+        const change = { passwordHash, generation: randomUUID() };
+        await users.update(transaction, { record, isIntact: true }, change);
         return true;
       }),
     remove: (name) =>
@@ -94,37 +91,5 @@ export function createUserStore(store: Store): UserStore {
           .executeTakeFirstOrThrow();
         return numDeletedRows > 0n;
       }),
-  };
-}
-
-/** All that a user's tag binds; in this order for the life of a store. */
-function listTaggedFields({ name, userId, role, passwordHash, generation, createdAt }: StoredUser) {
-  const fields = ["users", name, role, passwordHash, generation, createdAt.getTime()];
-  // The tags of users from before there were IDs do not have it; their ID is the name.
-  return userId === name ? fields : [...fields, userId];
-}
-
-function toRow(store: Store, user: StoredUser): UsersTable {
-  return {
-    name: user.name,
-    user_id: user.userId,
-    role: user.role,
-    password_hash: user.passwordHash,
-    generation: user.generation,
-    created_at_ms: user.createdAt.getTime(),
-    record_tag: store.tagRecord(listTaggedFields(user)),
-  };
-}
-
-function toUser(row: UsersTable): StoredUser {
-  const role = userRoles.find((known) => known === row.role);
-  return {
-    name: row.name,
-    userId: row.user_id,
-    // A role that nobody knows was put there by somebody else, which the tag tells.
-    role: role ?? "user",
-    passwordHash: row.password_hash,
-    generation: row.generation,
-    createdAt: readTime(row.created_at_ms),
   };
 }

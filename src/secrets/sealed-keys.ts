@@ -75,7 +75,7 @@ export async function importSealedKey(
 
 /** A secret key that is kept sealed, as its record knows it. */
 export interface SealedKey {
-  /** Names the record for a person, such as "wallet wallet-…". */
+  /** Names the record for a person, such as "user ada". */
   readonly record: string;
   /** Names the secret in the vault. */
   readonly identity: string;

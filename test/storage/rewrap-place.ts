@@ -1,5 +1,5 @@
 /** Rotates the master key of a place in this process. */
-import { openDatabase } from "../../src/database/database.ts";
+import { openDatabase } from "../../src/open-store.ts";
 import { rewrapStore } from "../../src/secrets/rewrap.ts";
 import type { Place } from "./on-both.ts";
 

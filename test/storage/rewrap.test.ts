@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { nameMasterKey } from "../../src/crypto/sealing.ts";
-import { openDatabase } from "../../src/database/database.ts";
+import { openDatabase } from "../../src/open-store.ts";
 import type { MasterKeySource } from "../../src/secrets/master-key.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type Exit, runToEnd } from "../interop/start-server.ts";

@@ -5,10 +5,11 @@ import { deriveAddress } from "../../crypto/address.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
+import type { Stored } from "../../records/record-table.ts";
 import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import { validatorAlgorithm } from "./block.ts";
-import { type ChainStore, type ListedValidator, type Validator, validatorQuota } from "./store.ts";
+import { type ChainStore, type Validator, validatorQuota } from "./store.ts";
 
 /** What the verbs of the service need. */
 export interface ChainDeps {
@@ -53,12 +54,9 @@ export function registerNode(
 
 /** Describes a validator; of one that was changed, no key. */
 export function packValidator({
-  address,
-  name,
-  publicKey,
-  createdAt,
+  record: { address, name, publicKey, createdAt },
   isIntact,
-}: ListedValidator): MessageInitShape<typeof ValidatorSchema> {
+}: Stored<Validator>): MessageInitShape<typeof ValidatorSchema> {
   return {
     validatorAddress: address,
     name,

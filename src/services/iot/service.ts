@@ -105,15 +105,19 @@ function packVerdict({ reason, receivedAt }: ReadingVerdict) {
   return { verified: reason === "", reason, receivedAt: timestampFromDate(receivedAt) };
 }
 
-function packDevice(device: ListedDevice): MessageInitShape<typeof DeviceSchema> {
-  const { lastSeenAt, readingForm, firmwareVersion, firmwareHash } = device;
+function packDevice({
+  record: device,
+  isIntact,
+  state,
+}: ListedDevice): MessageInitShape<typeof DeviceSchema> {
+  const { lastSeenAt, readingForm, firmwareVersion, firmwareHash } = state;
   return {
     deviceId: device.deviceId,
     deviceName: device.deviceName,
     deviceType: device.deviceType,
-    publicKey: device.isIntact ? device.publicKey : new Uint8Array(),
+    publicKey: isIntact ? device.publicKey : new Uint8Array(),
     algorithm: deviceAlgorithm,
-    registrationStatus: device.isIntact ? "REGISTERED" : "DAMAGED",
+    registrationStatus: isIntact ? "REGISTERED" : "DAMAGED",
     simulated: device.isSimulated,
     ...(device.hasSigningContexts && { signingContexts: true }),
     ...(readingForm && { readingForm }),

@@ -7,12 +7,13 @@ import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import { findUsage, isKeyAlgorithm, type KeyAlgorithm, type KeyRecord } from "./record.ts";
 import { keyRecordCodec } from "./record-message.ts";
-import { insertKey, keyQuota } from "./store.ts";
+import { type KmsStore, keyQuota } from "./store.ts";
 
 /** What making keys needs. */
 export interface CreateDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;
+  readonly keys: KmsStore;
   readonly now: () => Date;
 }
 
@@ -31,14 +32,14 @@ export interface CreateInput {
  * @throws FIELD_INVALID if the algorithm is not for the usage, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
 export async function createKey(deps: CreateDeps, input: CreateInput): Promise<KeyRecord> {
-  const { store } = deps;
+  const { store, keys } = deps;
   const { user, userId } = input.principal;
   const algorithm = chooseAlgorithm(input);
   return store.once(input.idempotentCall, keyRecordCodec, async (write) => {
     await store.requireRoom(keyQuota, userId);
     return withNewKey(deps, { algorithm, alias: input.alias, owner: userId }, (record, secret) =>
       write(async (transaction) => {
-        await insertKey(store, transaction, record, secret);
+        await keys.insert(transaction, record, secret);
         transaction.audit({
           keyId: record.keyId,
           operation: "CREATE",

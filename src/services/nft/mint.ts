@@ -45,7 +45,7 @@ export function mint(
     const creatorAddress = deriveAddress(creatorPublicKey);
     const token: Token = {
       tokenId: `token-${randomUUID()}`,
-      metadata,
+      ...metadata,
       metadataHash,
       creatorAddress,
       creatorPublicKey,

@@ -20,7 +20,7 @@ export interface NftServiceDeps extends NftDeps {}
 export function nftService(deps: NftServiceDeps): ServiceImpl<typeof NftService> {
   const { store, tokens } = deps;
   const findToken = async (tokenId: string, principal: Principal): Promise<Token> => {
-    const { token, isIntact } = requireToken(await tokens.find(tokenId, principal), tokenId);
+    const { record: token, isIntact } = requireToken(await tokens.find(tokenId, principal), tokenId);
     // Of a token that was changed nobody knows whose it is; who sees everybody's may look.
     if (!isIntact && principal.owner !== undefined) throw new RecordDamagedError(`token ${tokenId}`);
     return token;
@@ -46,9 +46,10 @@ export function nftService(deps: NftServiceDeps): ServiceImpl<typeof NftService>
     },
     getToken: async ({ tokenId }, context) => {
       const token = await findToken(tokenId, readPrincipal(context));
-      const { mintedAt, transferCount: _, minter: __, ...shown } = token;
+      const { name, description, artworkUri, mintedAt, transferCount: _, minter: __, ...shown } = token;
       return {
         ...shown,
+        metadata: { name, description, artworkUri },
         algorithm: creatorAlgorithm,
         creatorPublicKeyPem: encodePublicKeyPem(creatorAlgorithm, token.creatorPublicKey),
         mintedAt: timestampFromDate(mintedAt),
@@ -59,9 +60,9 @@ export function nftService(deps: NftServiceDeps): ServiceImpl<typeof NftService>
       const principal = readPrincipal(context);
       const page = readPage(fields, listSeenBy(principal, tokenList(owner)));
       const { rows, nextPageToken } = await tokens.list(page, owner, principal);
-      const listed = rows.map(({ token, isIntact }) => ({
+      const listed = rows.map(({ record: token, isIntact }) => ({
         tokenId: token.tokenId,
-        name: token.metadata.name,
+        name: token.name,
         currentOwner: token.currentOwner,
         ...packDamage({ isIntact }),
       }));
@@ -71,7 +72,7 @@ export function nftService(deps: NftServiceDeps): ServiceImpl<typeof NftService>
       const token = await findToken(tokenId, readPrincipal(context));
       const page = await tokens.listTransfers(readPage(fields, transferList(tokenId)), tokenId);
       return {
-        history: page.rows.map(({ transfer }) => packTransfer(transfer)),
+        history: page.rows.map(({ record }) => packTransfer(record)),
         nextPageToken: page.nextPageToken,
         totalSize: token.transferCount,
       };

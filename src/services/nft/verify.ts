@@ -2,10 +2,11 @@ import { deriveAddress } from "../../crypto/address.ts";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
 import type { Principal } from "../../records/ownership.ts";
+import type { Stored } from "../../records/record-table.ts";
 import { checkSignatureLength, readPublicKey } from "../fields.ts";
 import { hashMetadata } from "./metadata.ts";
 import { creatorAlgorithm, type NftDeps } from "./mint.ts";
-import type { StoredToken } from "./store.ts";
+import type { Token } from "./store.ts";
 import { requireToken } from "./transfer.ts";
 
 /** What is to be verified: a token of this service, or a signature with all that belongs to it. */
@@ -46,9 +47,12 @@ export async function verify(
   return (await deps.provider.verify(publicKey, hash, creatorSignature)) ? undefined : "SIGNATURE";
 }
 
-async function verifyToken(deps: NftDeps, { token, isIntact }: StoredToken): Promise<Fault | undefined> {
+async function verifyToken(
+  deps: NftDeps,
+  { record: token, isIntact }: Stored<Token>,
+): Promise<Fault | undefined> {
   const { provider } = deps;
-  if (hashMetadata(token.metadata) !== token.metadataHash) return "METADATA";
+  if (hashMetadata(token) !== token.metadataHash) return "METADATA";
   if (deriveAddress(token.creatorPublicKey) !== token.creatorAddress) return "CREATOR";
   const publicKey = importCreatorKey(provider, token.creatorPublicKey);
   if (publicKey === undefined) return "CREATOR";
@@ -73,14 +77,14 @@ function importCreatorKey(provider: CryptoProvider, raw: Uint8Array): PublicKey 
 }
 
 /** Follows the token from its creator to the owner that it had when it was read. */
-async function isHistoryWhole({ tokens }: NftDeps, token: StoredToken["token"]): Promise<boolean> {
+async function isHistoryWhole({ tokens }: NftDeps, token: Token): Promise<boolean> {
   let owner = token.creatorAddress;
   let index = 0;
   while (index < token.transferCount) {
     const limit = Math.min(chunkRows, token.transferCount - index);
     const { rows } = await tokens.listTransfers({ limit, after: index }, token.tokenId);
     if (rows.length === 0) return false;
-    for (const { transfer, isIntact } of rows) {
+    for (const { record: transfer, isIntact } of rows) {
       index += 1;
       if (!isIntact || transfer.index !== index || transfer.fromAddress !== owner) return false;
       owner = transfer.toAddress;

@@ -11,7 +11,7 @@ import type {
 import { findReason, nameCode } from "../../errors.ts";
 import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import { listSeenBy, type Principal } from "../../records/ownership.ts";
-import type { Marked } from "../../records/tag.ts";
+import type { Stored } from "../../records/record-table.ts";
 import { checkSignatureLength, packDamage, readPage, readPublicKey } from "../fields.ts";
 import type { Gateway } from "./gateway.ts";
 import { agreeOnKey, type Handshake } from "./handshake.ts";
@@ -144,7 +144,7 @@ function packSent({
   return { packet, plaintextBytes, ciphertextBytes: packet.length, gcmOverhead: packetOverhead };
 }
 
-function packTunnel({ live }: Gateway, tunnel: Marked<Tunnel>) {
+function packTunnel({ live }: Gateway, { record: tunnel, isIntact }: Stored<Tunnel>) {
   const { packetCount = 0, byteCount = 0, rekeyCount = 0 } = live.get(tunnel.tunnelId) ?? {};
   return {
     tunnelId: tunnel.tunnelId,
@@ -154,6 +154,6 @@ function packTunnel({ live }: Gateway, tunnel: Marked<Tunnel>) {
     packetCount,
     byteCount,
     rekeyCount,
-    ...packDamage(tunnel),
+    ...packDamage({ isIntact }),
   };
 }

@@ -9,7 +9,7 @@ import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import { listSeenBy } from "../../records/ownership.ts";
-import type { Marked } from "../../records/tag.ts";
+import type { Stored } from "../../records/record-table.ts";
 import type { Store } from "../../store/store.ts";
 import { checkSignatureLength, packDamage, readPage, readPublicKey } from "../fields.ts";
 import { createWallet } from "./create.ts";
@@ -61,13 +61,9 @@ export function walletService(deps: WalletServiceDeps): ServiceImpl<typeof Walle
 }
 
 function pack({
-  walletId,
-  address,
-  publicKey,
-  label,
-  createdAt,
+  record: { walletId, address, publicKey, label, createdAt },
   isIntact,
-}: Marked<Wallet>): MessageInitShape<typeof WalletSchema> {
+}: Stored<Wallet>): MessageInitShape<typeof WalletSchema> {
   return {
     walletId,
     address,

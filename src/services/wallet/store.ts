@@ -1,35 +1,41 @@
 /** What the wallet service keeps: wallets, their secret keys sealed. */
-
-import { readTime } from "../../database/row-values.ts";
-import type { WalletsTable } from "../../database/schema.ts";
-import { changeCounts, readCount } from "../../records/list-counts.ts";
 import {
-  countedLists,
-  listSeenBy,
-  type Principal,
-  seenBy,
-  systemPrincipal,
-} from "../../records/ownership.ts";
-import { cutPage, type Page, type PageRequest } from "../../records/pages.ts";
-import { nextPosition } from "../../records/positions.ts";
+  bytes,
+  type PositionColumn,
+  type RecordOf,
+  type RowOf,
+  type TagColumn,
+  text,
+  time,
+} from "../../records/columns.ts";
+import { type Principal, seenBy } from "../../records/ownership.ts";
+import type { Page, PageRequest } from "../../records/pages.ts";
 import { recordQuota } from "../../records/quota.ts";
-import type { Marked } from "../../records/tag.ts";
+import { openTable, type Stored, type TableDeclaration } from "../../records/record-table.ts";
 import type { SealedKey } from "../../secrets/sealed-keys.ts";
 import type { Store, WriteTransaction } from "../../store/store.ts";
 
 /** The algorithm of all wallets. */
 export const walletAlgorithm = "ML-DSA-65";
 
-/** A wallet without its secret key. */
-export interface Wallet {
-  readonly walletId: string;
-  readonly label: string;
-  readonly address: string;
+const columns = {
+  walletId: text("wallet_id"),
+  label: text("label"),
+  address: text("address"),
   /** Raw. */
-  readonly publicKey: Uint8Array;
+  publicKey: bytes("public_key"),
   /** Who made it. */
-  readonly owner: string;
-  readonly createdAt: Date;
+  owner: text("owner"),
+  createdAt: time("created_at_ms"),
+};
+
+/** A wallet without its secret key. */
+export type Wallet = RecordOf<typeof columns>;
+
+declare module "../../database/schema.ts" {
+  interface Schema {
+    wallets: RowOf<typeof columns> & PositionColumn & TagColumn;
+  }
 }
 
 /** Names the list of all wallets, for page tokens and counts. */
@@ -38,83 +44,42 @@ export const walletList = "wallets";
 /** Counts the wallets of an owner. */
 export const walletQuota = recordQuota(walletList, "wallets");
 
+const walletTable: TableDeclaration<typeof columns> = {
+  name: walletList,
+  columns,
+  key: ["walletId"],
+  owner: "owner",
+  quota: walletQuota,
+  describe: ({ walletId }) => `wallet ${walletId}`,
+};
+
 /** The wallets of the service. */
 export interface WalletStore {
-  /** @throws RecordDamaged */
+  /** @throws RecordDamagedError */
   find(walletId: string, principal: Principal): Promise<Wallet | undefined>;
-  list(request: PageRequest, principal: Principal): Promise<Page<Marked<Wallet>>>;
+  list(request: PageRequest, principal: Principal): Promise<Page<Stored<Wallet>>>;
   count(principal?: Principal): Promise<number>;
   /** Keeps a wallet, within a transaction. */
   insert(transaction: WriteTransaction, wallet: Wallet, secret: Uint8Array): Promise<void>;
 }
 
 /** Names a wallet's sealed secret key. */
-export function nameSealedKey({ walletId, publicKey }: Wallet): SealedKey {
+export function nameSealedKey(wallet: Wallet): SealedKey {
+  const { walletId, publicKey } = wallet;
   const identity = `wallets/${walletId}/secret-key`;
-  return { record: `wallet ${walletId}`, identity, algorithm: walletAlgorithm, publicKey };
+  return { record: walletTable.describe(wallet), identity, algorithm: walletAlgorithm, publicKey };
 }
 
 /** Makes the store of the service on the store of all. */
 export function createWalletStore(store: Store): WalletStore {
+  const wallets = openTable(store, walletTable);
   return {
-    async find(walletId, principal) {
-      const row = await store.reader
-        .selectFrom("wallets")
-        .selectAll()
-        .where("wallet_id", "=", walletId)
-        .executeTakeFirst();
-      const wallet = row && toWallet(row);
-      if (wallet) store.requireTagged(`wallet ${walletId}`, listTaggedFields(wallet), row.record_tag);
-      return seenBy(principal, wallet);
+    find: async (walletId, principal) => seenBy(principal, await wallets.findIntact({ walletId })),
+    list: (request, principal) => wallets.list(request, {}, principal),
+    count: (principal) => wallets.count({}, principal),
+    async insert(transaction, wallet, secret) {
+      await wallets.insert(transaction, wallet);
+      await transaction.putSecret(nameSealedKey(wallet).identity, secret);
     },
-    async list(request, principal) {
-      let query = store.reader.selectFrom("wallets").selectAll().where("position", ">", request.after);
-      if (principal.owner !== undefined) query = query.where("owner", "=", principal.owner);
-      const rows = await query
-        .orderBy("position")
-        .limit(request.limit + 1)
-        .execute();
-      const page = cutPage(rows, request, listSeenBy(principal, walletList), ({ position }) => position);
-      const pack = (row: WalletsTable): Marked<Wallet> => {
-        const wallet = toWallet(row);
-        return { ...wallet, isIntact: store.isTagged(listTaggedFields(wallet), row.record_tag) };
-      };
-      return { ...page, rows: page.rows.map(pack) };
-    },
-    count: (principal = systemPrincipal) => readCount(store.reader, listSeenBy(principal, walletList)),
-    async insert({ db, putSecret, requireRoom }, wallet, secret) {
-      await requireRoom(walletQuota, wallet.owner);
-      await db
-        .insertInto("wallets")
-        .values({
-          position: await nextPosition(db, "wallets"),
-          wallet_id: wallet.walletId,
-          label: wallet.label,
-          address: wallet.address,
-          public_key: wallet.publicKey,
-          owner: wallet.owner,
-          created_at_ms: wallet.createdAt.getTime(),
-          record_tag: store.tagRecord(listTaggedFields(wallet)),
-        })
-        .execute();
-      await changeCounts(db, countedLists([walletList], wallet), 1);
-      await putSecret(nameSealedKey(wallet).identity, secret);
-    },
-  };
-}
-
-/** All that a wallet's tag binds; in this order for the life of a store. */
-function listTaggedFields({ walletId, label, address, publicKey, owner, createdAt }: Wallet) {
-  return ["wallets", walletId, label, address, publicKey, owner, createdAt.getTime()];
-}
-
-function toWallet(row: WalletsTable): Wallet {
-  return {
-    walletId: row.wallet_id,
-    label: row.label,
-    address: row.address,
-    publicKey: row.public_key,
-    owner: row.owner,
-    createdAt: readTime(row.created_at_ms),
   };
 }
