@@ -1,27 +1,19 @@
 /** What the token issuer keeps: the keys that sign tokens, their seeds sealed. */
 import type { PublicKey } from "../crypto/provider.ts";
-import {
-  bytes,
-  optionalTime,
-  type RecordOf,
-  type RowOf,
-  type TagColumn,
-  text,
-  time,
-  untagged,
-} from "../records/columns.ts";
-import { openTable, type TableDeclaration } from "../records/record-table.ts";
+import { column, type RecordOf, type TaggedRow } from "../records/columns.ts";
+import { openTable } from "../records/record-table.ts";
+import { intact, type TableDeclaration } from "../records/table-declaration.ts";
 import type { Store, WriteTransaction } from "../store/store.ts";
 
 const columns = {
   /** The RFC 7638 thumbprint of the public key. */
-  keyId: text("key_id"),
-  algorithm: untagged(text("algorithm")),
+  keyId: column.text("key_id"),
+  algorithm: column.untagged(column.text("algorithm")),
   /** The raw FIPS 204 public key, 1952 bytes. */
-  publicKey: bytes("public_key"),
-  createdAt: time("created_at_ms"),
+  publicKey: column.bytes("public_key"),
+  createdAt: column.time("created_at_ms"),
   /** When it stopped signing; undefined for the one that signs. */
-  retiredAt: optionalTime("retired_at_ms"),
+  retiredAt: column.optionalTime("retired_at_ms"),
 };
 
 /** A key of the issuer, as it is kept. */
@@ -29,7 +21,7 @@ export type IssuerKeyRecord = RecordOf<typeof columns>;
 
 declare module "../database/schema.ts" {
   interface Schema {
-    issuer_keys: RowOf<typeof columns> & TagColumn;
+    issuer_keys: TaggedRow<typeof columns>;
   }
 }
 
@@ -52,19 +44,10 @@ export interface NewIssuerKey {
  * The keys of the issuer. A key that somebody else put into the database, or changed there, is none: whoever has a key
  * among them could make tokens for anybody.
  */
-export interface IssuerStore {
-  /** Lists keys that sign, or stopped at or after a time; the newest first. */
-  listKeys(notRetiredBefore: Date): Promise<IssuerKeyRecord[]>;
-  /** Keeps a key unless there is one that signs; of several callers at once, one wins. */
-  addFirstKey(key: NewIssuerKey, now: Date): Promise<void>;
-  /** Keeps a key that signs from now on, and erases the seeds of those before, which are retired. */
-  replaceKey(key: NewIssuerKey, now: Date, retiredAt: Date): Promise<void>;
-  /** Opens the 32-byte seed of a key; the caller wipes it. @throws SEAL_BROKEN (CryptoError) */
-  openSeed(keyId: string): Promise<Uint8Array | undefined>;
-}
+export type IssuerStore = ReturnType<typeof createIssuerStore>;
 
 /** Makes the issuer's store on the store of all. */
-export function createIssuerStore(store: Store): IssuerStore {
+export function createIssuerStore(store: Store) {
   const keys = openTable(store, keyTable);
   /** Lists the issuer's own keys that sign, or stopped at or after a time. */
   const listOwn = async (db: WriteTransaction["db"], notRetiredBefore: Date): Promise<IssuerKeyRecord[]> => {
@@ -81,35 +64,35 @@ export function createIssuerStore(store: Store): IssuerStore {
     const found = rows.map(keys.readRow);
     return found.filter(({ isIntact }) => isIntact).map(({ record }) => record);
   };
-  const insert = async (
-    transaction: WriteTransaction,
-    { keyId, publicKey, seed }: NewIssuerKey,
-    createdAt: Date,
-  ): Promise<void> => {
-    await transaction.putSecret(nameSecret(keyId), seed);
-    const { algorithm } = publicKey;
-    const record = { keyId, algorithm, publicKey: publicKey.exportRaw(), createdAt, retiredAt: undefined };
-    await keys.insert(transaction, record);
+  const insert = async (transaction: WriteTransaction, key: NewIssuerKey, createdAt: Date): Promise<void> => {
+    const { keyId, publicKey, seed } = key;
+    await transaction.putSecret(nameSeed(keyId), seed);
+    const record = { keyId, algorithm: publicKey.algorithm, publicKey: publicKey.exportRaw(), createdAt };
+    await keys.insert(transaction, { ...record, retiredAt: undefined });
   };
   return {
-    listKeys: (notRetiredBefore) => listOwn(store.reader, notRetiredBefore),
-    addFirstKey: (key, now) =>
+    /** Lists keys that sign, or stopped at or after a time; the newest first. */
+    listKeys: (notRetiredBefore: Date) => listOwn(store.reader, notRetiredBefore),
+    /** Keeps a key unless there is one that signs; of several callers at once, one wins. */
+    addFirstKey: (key: NewIssuerKey, now: Date) =>
       store.write(async (transaction) => {
         const known = await listOwn(transaction.db, now);
         if (!known.some(({ retiredAt }) => retiredAt === undefined)) await insert(transaction, key, now);
       }),
-    replaceKey: (key, now, retiredAt) =>
+    /** Keeps a key that signs from now on, and erases the seeds of those before, which are retired. */
+    replaceKey: (key: NewIssuerKey, now: Date, retiredAt: Date) =>
       store.write(async (transaction) => {
         for (const record of await listOwn(transaction.db, retiredAt)) {
-          await transaction.eraseSecret(nameSecret(record.keyId));
-          await keys.update(transaction, { record, isIntact: true }, { retiredAt });
+          await transaction.eraseSecret(nameSeed(record.keyId));
+          await keys.update(transaction, intact(record), { retiredAt });
         }
         await insert(transaction, key, now);
       }),
-    openSeed: (keyId) => store.readSecret(nameSecret(keyId)),
+    /** Opens the 32-byte seed of a key; the caller wipes it. @throws SEAL_BROKEN (CryptoError) */
+    openSeed: (keyId: string) => store.readSecret(nameSeed(keyId)),
   };
 }
 
-function nameSecret(keyId: string): string {
+function nameSeed(keyId: string): string {
   return `issuer_keys/${keyId}/seed`;
 }

@@ -1,7 +1,8 @@
 /** Who may log in while the server runs with `--auth token`. */
 import { randomUUID } from "node:crypto";
-import { choice, type RecordOf, type RowOf, type TagColumn, text, time } from "../records/columns.ts";
-import { openTable, requireIntact, type TableDeclaration } from "../records/record-table.ts";
+import { column, type RecordOf, type TaggedRow } from "../records/columns.ts";
+import { openTable } from "../records/record-table.ts";
+import { intact, requireIntact, type TableDeclaration } from "../records/table-declaration.ts";
 import type { Store } from "../store/store.ts";
 
 /** What users may do, least first. */
@@ -11,18 +12,15 @@ export const userRoles = ["user", "auditor", "admin"] as const;
 export type UserRole = (typeof userRoles)[number];
 
 const columns = {
-  name: text("name"),
-  role: choice("role", userRoles),
+  name: column.text("name"),
+  role: column.choice("role", userRoles),
   /** Of scrypt, with its parameters: see passwords.ts. */
-  passwordHash: text("password_hash"),
+  passwordHash: column.text("password_hash"),
   /** Changes with the password; tokens of another generation are not accepted. */
-  generation: text("generation"),
-  createdAt: time("created_at_ms"),
-  /**
-   * Owns what the user makes. It is random, never changes, and is never given to another user, also not to one who
-   * later has the same name.
-   */
-  userId: text("user_id"),
+  generation: column.text("generation"),
+  createdAt: column.time("created_at_ms"),
+  /** Owns what the user makes. Random, it never changes, and no later user of the same name gets it. */
+  userId: column.text("user_id"),
 };
 
 /** A user with the hash of their password. */
@@ -33,7 +31,7 @@ export type User = Omit<StoredUser, "passwordHash">;
 
 declare module "../database/schema.ts" {
   interface Schema {
-    users: RowOf<typeof columns> & TagColumn;
+    users: TaggedRow<typeof columns>;
   }
 }
 
@@ -45,51 +43,42 @@ const userTable: TableDeclaration<typeof columns> = {
   describe: ({ name }) => `user ${name}`,
 };
 
-/** The users of a store; what was changed behind our back throws RecordDamagedError. */
-export interface UserStore {
-  find(name: string): Promise<StoredUser | undefined>;
-  /** All, by their names. */
-  list(): Promise<User[]>;
-  /** @returns false if there is somebody of that name */
-  add(user: Pick<StoredUser, "name" | "role" | "passwordHash">, now: Date): Promise<boolean>;
-  /** Sets a password, which ends all tokens of the user. @returns false if there is nobody of that name */
-  setPassword(name: string, passwordHash: string): Promise<boolean>;
-  /** Removes a user and so ends all their tokens. @returns false if there is nobody of that name */
-  remove(name: string): Promise<boolean>;
-}
+/** The users of a store. */
+export type UserStore = ReturnType<typeof createUserStore>;
 
 /** Makes the users' store on the store of all. */
-export function createUserStore(store: Store): UserStore {
+export function createUserStore(store: Store) {
   const users = openTable(store, userTable);
   return {
-    find: (name) => users.findIntact({ name }),
-    async list() {
+    /** @throws RecordDamagedError */
+    find: (name: string) => users.findIntact({ name }),
+    /** Lists all, by their names. @throws RecordDamagedError */
+    async list(): Promise<User[]> {
       const rows = await store.reader.selectFrom("users").selectAll().orderBy("name").execute();
       return rows.map((row) => requireIntact(users.readRow(row), `user ${row.name}`));
     },
-    add: (user, now) =>
+    /** @returns false if there is somebody of that name */
+    add: (user: Pick<StoredUser, "name" | "role" | "passwordHash">, createdAt: Date) =>
       store.write(async (transaction) => {
-        if ((await users.find({ name: user.name }, transaction.db)) !== undefined) return false;
+        if (await users.find({ name: user.name }, transaction)) return false;
         // A name has no colon.
         const userId = `user:${randomUUID()}`;
-        await users.insert(transaction, { ...user, userId, generation: randomUUID(), createdAt: now });
+        await users.insert(transaction, { ...user, userId, generation: randomUUID(), createdAt });
         return true;
       }),
-    setPassword: (name, passwordHash) =>
+    /** Sets a password, which ends all tokens of the user. @returns false if there is nobody of that name */
+    setPassword: (name: string, passwordHash: string) =>
       store.write(async (transaction) => {
-        const record = await users.findIntact({ name }, transaction.db);
-        if (record === undefined) return false;
-        const change = { passwordHash, generation: randomUUID() };
-        await users.update(transaction, { record, isIntact: true }, change);
+        const user = await users.findIntact({ name }, transaction);
+        if (user === undefined) return false;
+        await users.update(transaction, intact(user), { passwordHash, generation: randomUUID() });
         return true;
       }),
-    remove: (name) =>
+    /** Removes a user and so ends all their tokens. @returns false if there is nobody of that name */
+    remove: (name: string) =>
       store.write(async ({ db }) => {
-        const { numDeletedRows } = await db
-          .deleteFrom("users")
-          .where("name", "=", name)
-          .executeTakeFirstOrThrow();
-        return numDeletedRows > 0n;
+        const query = db.deleteFrom("users").where("name", "=", name);
+        return (await query.executeTakeFirstOrThrow()).numDeletedRows > 0n;
       }),
   };
 }

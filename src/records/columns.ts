@@ -7,7 +7,7 @@ export type ColumnValue = string | number | Uint8Array | null;
 
 /** One column: `Value` in records, `Raw` in rows. */
 export interface Column<Name extends string, Value, Raw extends ColumnValue> {
-  readonly column: Name;
+  readonly name: Name;
   toRow(value: Value): Raw;
   /** Takes every value: one that no message can carry was put there by somebody else, which the tag tells. */
   fromRow(raw: Raw): Value;
@@ -21,27 +21,21 @@ export type Columns = Readonly<Record<string, Column<string, unknown, ColumnValu
 export type RecordOf<C extends Columns> = { readonly [P in keyof C]: ReturnType<C[P]["fromRow"]> };
 
 /** A row of these columns. */
-export type RowOf<C extends Columns> = { [P in keyof C as C[P]["column"]]: ReturnType<C[P]["toRow"]> };
+export type RowOf<C extends Columns> = { [P in keyof C as C[P]["name"]]: ReturnType<C[P]["toRow"]> };
 
 /** A row whose columns are known at run time only. */
 export type AnyRow = Record<string, ColumnValue>;
 
-/** The column of a table with lists: it counts rows from 1 in the order in which they came. */
-export interface PositionColumn {
-  position: number;
-}
+/** A row with a tag. */
+export type TaggedRow<C extends Columns> = RowOf<C> & { record_tag: string };
 
-/** The column of a table whose records are tagged. */
-export interface TagColumn {
-  record_tag: string;
-}
+/** A row with a tag that lists have: its position counts from 1 in the order in which rows came. */
+export type ListedRow<C extends Columns> = TaggedRow<C> & { position: number };
 
 /** Text, or a union of strings: the tag vouches that it is one of them. */
-export function text<Name extends string, Value extends string = string>(
-  column: Name,
-): Column<Name, Value, string> {
+function text<Name extends string, Value extends string = string>(name: Name): Column<Name, Value, string> {
   return {
-    column,
+    name,
     toRow: (value) => value,
     fromRow: (raw) => raw as Value,
     listTagFields: (value) => [value],
@@ -49,17 +43,17 @@ export function text<Name extends string, Value extends string = string>(
 }
 
 /** One of several strings; what is none of them is read as the first. */
-export function choice<Name extends string, const Value extends string>(
-  column: Name,
+function choice<Name extends string, const Value extends string>(
+  name: Name,
   values: readonly [Value, ...Value[]],
 ): Column<Name, Value, string> {
   const read = (raw: string): Value => values.find((value) => value === raw) ?? values[0];
-  return { ...text<Name, Value>(column), fromRow: read };
+  return { ...text<Name, Value>(name), fromRow: read };
 }
 
-export function bytes<Name extends string>(column: Name): Column<Name, Uint8Array, Uint8Array> {
+function bytes<Name extends string>(name: Name): Column<Name, Uint8Array, Uint8Array> {
   return {
-    column,
+    name,
     toRow: (value) => value,
     fromRow: (raw) => raw,
     listTagFields: (value) => [value],
@@ -67,19 +61,19 @@ export function bytes<Name extends string>(column: Name): Column<Name, Uint8Arra
 }
 
 /** Kept as 1 or 0. */
-export function flag<Name extends string>(column: Name): Column<Name, boolean, number> {
+function flag<Name extends string>(name: Name): Column<Name, boolean, number> {
   const toRow = (value: boolean): number => (value ? 1 : 0);
-  return { column, toRow, fromRow: (raw) => raw === 1, listTagFields: (value) => [toRow(value)] };
+  return { name, toRow, fromRow: (raw) => raw === 1, listTagFields: (value) => [toRow(value)] };
 }
 
 /** A flag whose name is in the tag if it is set; one that is not set contributes nothing. */
-export function namedFlag<Name extends string>(column: Name, name: string): Column<Name, boolean, number> {
-  return { ...flag(column), listTagFields: (value) => (value ? [name] : []) };
+function namedFlag<Name extends string>(name: Name, tagged: string): Column<Name, boolean, number> {
+  return { ...flag(name), listTagFields: (value) => (value ? [tagged] : []) };
 }
 
-export function integer<Name extends string>(column: Name): Column<Name, number, number> {
+function integer<Name extends string>(name: Name): Column<Name, number, number> {
   return {
-    column,
+    name,
     toRow: (value) => value,
     fromRow: (raw) => raw,
     listTagFields: (value) => [value],
@@ -87,22 +81,20 @@ export function integer<Name extends string>(column: Name): Column<Name, number,
 }
 
 /** A number from 0 that an int32 field carries. */
-export function int32<Name extends string>(column: Name): Column<Name, number, number> {
-  return { ...integer(column), fromRow: readInt32 };
+function int32<Name extends string>(name: Name): Column<Name, number, number> {
+  return { ...integer(name), fromRow: readInt32 };
 }
 
 /** Kept as milliseconds since 1970, UTC. */
-export function time<Name extends string>(column: Name): Column<Name, Date, number> {
+function time<Name extends string>(name: Name): Column<Name, Date, number> {
   const toRow = (value: Date): number => value.getTime();
-  return { column, toRow, fromRow: readTime, listTagFields: (value) => [toRow(value)] };
+  return { name, toRow, fromRow: readTime, listTagFields: (value) => [toRow(value)] };
 }
 
 /** A time that may not have come; the tag then has an empty field. */
-export function optionalTime<Name extends string>(
-  column: Name,
-): Column<Name, Date | undefined, number | null> {
+function optionalTime<Name extends string>(name: Name): Column<Name, Date | undefined, number | null> {
   return {
-    column,
+    name,
     toRow: (value) => value?.getTime() ?? null,
     fromRow: readOptionalTime,
     listTagFields: (value) => [value?.getTime() ?? ""],
@@ -111,49 +103,43 @@ export function optionalTime<Name extends string>(
 
 /** A value that may be missing; the tag then has an empty field. */
 function optional<Name extends string, Value extends string | number>(
-  column: Name,
+  name: Name,
   read: (raw: Value) => Value | undefined = (raw) => raw,
 ): Column<Name, Value | undefined, Value | null> {
   return {
-    column,
+    name,
     toRow: (value) => value ?? null,
     fromRow: (raw) => (raw === null ? undefined : read(raw)),
     listTagFields: (value) => [value ?? ""],
   };
 }
 
-export function optionalText<Name extends string>(
-  column: Name,
-): Column<Name, string | undefined, string | null> {
-  return optional(column);
+function optionalText<Name extends string>(name: Name): Column<Name, string | undefined, string | null> {
+  return optional(name);
 }
 
 /** One of several strings, or none; what is none of them is read as none. */
-export function optionalChoice<Name extends string, const Value extends string>(
-  column: Name,
+function optionalChoice<Name extends string, const Value extends string>(
+  name: Name,
   values: readonly Value[],
 ): Column<Name, Value | undefined, string | null> {
   const read = (raw: string | null): Value | undefined => values.find((value) => value === raw);
-  return { ...optional<Name, Value>(column), fromRow: read };
+  return { ...optional<Name, Value>(name), fromRow: read };
 }
 
-export function optionalInteger<Name extends string>(
-  column: Name,
-): Column<Name, number | undefined, number | null> {
-  return optional(column);
+function optionalInteger<Name extends string>(name: Name): Column<Name, number | undefined, number | null> {
+  return optional(name);
 }
 
 /** A number that a uint32 field carries, or none. */
-export function optionalUint32<Name extends string>(
-  column: Name,
-): Column<Name, number | undefined, number | null> {
-  return optional(column, readUint32);
+function optionalUint32<Name extends string>(name: Name): Column<Name, number | undefined, number | null> {
+  return optional(name, readUint32);
 }
 
 /** Strings as a JSON array. */
-export function jsonList<Name extends string>(column: Name): Column<Name, readonly string[], string> {
+function jsonList<Name extends string>(name: Name): Column<Name, readonly string[], string> {
   const toRow = (value: readonly string[]): string => JSON.stringify(value);
-  return { column, toRow, fromRow: readStrings, listTagFields: (value) => [toRow(value)] };
+  return { name, toRow, fromRow: readStrings, listTagFields: (value) => [toRow(value)] };
 }
 
 function readStrings(json: string): string[] {
@@ -166,18 +152,38 @@ function readStrings(json: string): string[] {
 }
 
 /** Strings without spaces, with a space between them. */
-export function spacedList<Name extends string>(column: Name): Column<Name, readonly string[], string> {
+function spacedList<Name extends string>(name: Name): Column<Name, readonly string[], string> {
   const toRow = (value: readonly string[]): string => value.join(" ");
   const fromRow = (raw: string): string[] => (raw === "" ? [] : raw.split(" "));
-  return { column, toRow, fromRow, listTagFields: (value) => [toRow(value)] };
+  return { name, toRow, fromRow, listTagFields: (value) => [toRow(value)] };
 }
 
 /** Leaves a column out of the tag: others may change it unseen. */
-export function untagged<Name extends string, Value, Raw extends ColumnValue>(
+function untagged<Name extends string, Value, Raw extends ColumnValue>(
   column: Column<Name, Value, Raw>,
 ): Column<Name, Value, Raw> {
   return { ...column, listTagFields: () => [] };
 }
+
+/** The kinds of columns. */
+export const column = {
+  text,
+  choice,
+  bytes,
+  flag,
+  namedFlag,
+  integer,
+  int32,
+  time,
+  jsonList,
+  spacedList,
+  optionalText,
+  optionalChoice,
+  optionalInteger,
+  optionalUint32,
+  optionalTime,
+  untagged,
+};
 
 /** Makes a row of a record, or of some values of one. */
 export function toRow<C extends Columns>(columns: C, record: RecordOf<C>): RowOf<C>;
@@ -185,7 +191,7 @@ export function toRow<C extends Columns>(columns: C, values: Partial<RecordOf<C>
 export function toRow(columns: Columns, record: Readonly<Record<string, unknown>>): AnyRow {
   const row: AnyRow = {};
   for (const [property, column] of Object.entries(columns))
-    if (Object.hasOwn(record, property)) row[column.column] = column.toRow(record[property]);
+    if (Object.hasOwn(record, property)) row[column.name] = column.toRow(record[property]);
   return row;
 }
 
@@ -193,7 +199,7 @@ export function toRow(columns: Columns, record: Readonly<Record<string, unknown>
 export function fromRow<C extends Columns>(columns: C, row: Readonly<AnyRow>): RecordOf<C>;
 export function fromRow(columns: Columns, row: Readonly<AnyRow>): Record<string, unknown> {
   const record: Record<string, unknown> = {};
-  for (const [property, { column, fromRow: read }] of Object.entries(columns))
-    record[property] = read(row[column] ?? null);
+  for (const [property, { name, fromRow: read }] of Object.entries(columns))
+    record[property] = read(row[name] ?? null);
   return record;
 }

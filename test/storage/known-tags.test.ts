@@ -4,7 +4,6 @@ import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { PublicKey } from "../../src/crypto/provider.ts";
 import { createIssuerStore } from "../../src/identity/issuer-store.ts";
 import { createUserStore } from "../../src/identity/users.ts";
-import { systemPrincipal } from "../../src/records/ownership.ts";
 import { equalTags, tagRecord } from "../../src/records/tag.ts";
 import { genesis } from "../../src/services/blockchain/block.ts";
 import { createChainStore } from "../../src/services/blockchain/store.ts";
@@ -345,7 +344,7 @@ const records: readonly Case[] = [
     table: "nft_transfers",
     write: async (transaction) => {
       const nft = createNftStore(store);
-      const found = await nft.find("token-1", systemPrincipal, transaction.db);
+      const found = await nft.find({ tokenId: "token-1" }, transaction);
       if (found) await nft.transfer(transaction, found.record, "0x03", later);
     },
     tag: "039dab1de949c3e587743cbaa5c60a1d401e442013e065010cc845ee49063678",

@@ -1,39 +1,30 @@
 /** What the chain service keeps of blocks, and where the chain ends. */
 import { RecordDamagedError } from "../../database/store-error.ts";
-import {
-  bytes,
-  fromRow,
-  integer,
-  type RecordOf,
-  type RowOf,
-  type TagColumn,
-  text,
-  time,
-  toRow,
-} from "../../records/columns.ts";
+import { column, fromRow, type RecordOf, type RowOf, type TaggedRow, toRow } from "../../records/columns.ts";
 import { changeCounts } from "../../records/list-counts.ts";
 import { listSeenBy } from "../../records/ownership.ts";
 import { cutPage, maxPageBytes, type Page, type PageRequest } from "../../records/pages.ts";
 import { recordQuota } from "../../records/quota.ts";
-import { openTable, type TableDeclaration } from "../../records/record-table.ts";
+import { openTable } from "../../records/record-table.ts";
+import { intact, type TableDeclaration } from "../../records/table-declaration.ts";
 import type { Store, WriteTransaction } from "../../store/store.ts";
 import { type Block, genesis } from "./block.ts";
 
 /** Hashes and signatures vouch for blocks; their rows have no tag. */
 const blockColumns = {
-  index: integer("block_index"),
-  prevHash: text("prev_hash"),
-  data: bytes("data"),
-  timestamp: time("timestamp_ms"),
-  blockHash: text("block_hash"),
-  signature: bytes("signature"),
-  validatorAddress: text("validator_address"),
+  index: column.integer("block_index"),
+  prevHash: column.text("prev_hash"),
+  data: column.bytes("data"),
+  timestamp: column.time("timestamp_ms"),
+  blockHash: column.text("block_hash"),
+  signature: column.bytes("signature"),
+  validatorAddress: column.text("validator_address"),
 };
 
 const headColumns = {
   /** Blocks, genesis included. */
-  length: integer("chain_length"),
-  headHash: text("head_hash"),
+  length: column.integer("chain_length"),
+  headHash: column.text("head_hash"),
 };
 
 /** Where the chain ends. */
@@ -43,7 +34,7 @@ declare module "../../database/schema.ts" {
   interface Schema {
     blockchain_blocks: RowOf<typeof blockColumns>;
     /** One row. */
-    blockchain_head: RowOf<typeof headColumns> & TagColumn & { id: number };
+    blockchain_head: TaggedRow<typeof headColumns> & { id: number };
   }
 }
 
@@ -58,30 +49,8 @@ const headTable: TableDeclaration<typeof headColumns> = {
 
 /** Names the list of blocks, for page tokens and counts. */
 export const blockList = "blockchain_blocks";
-
 /** Counts the blocks of an owner's validators. */
 export const blockQuota = recordQuota(blockList, "blocks");
-
-/** The blocks of the service; an end of the chain that was changed behind our back throws RecordDamagedError. */
-export interface BlockStore {
-  /** The end of the chain; that of a new one is genesis. @param db of a transaction; else the reader */
-  readHead(db?: WriteTransaction["db"]): Promise<ChainHead>;
-  /** The number of blocks, genesis included, as the blocks themselves say. */
-  readLength(): Promise<number>;
-  /** Appends blocks that follow the head, within a transaction. */
-  append(transaction: WriteTransaction, head: ChainHead, blocks: readonly Block[]): Promise<void>;
-  /** Counts blocks for the owner of their validator, within a transaction. */
-  countBlocks(transaction: WriteTransaction, owner: string, added: number): Promise<void>;
-  /** Blocks from an index on, in their order; the page is cut where it would be too large. */
-  listBlocks(request: PageRequest): Promise<Page<Block>>;
-  /**
-   * Reads blocks from an index on, as they are stored: fewer than the limit where they are large, none only at the end.
-   *
-   * @param maxBytes of blocks to read; a first block that is larger is read all the same.
-   */
-  readBlocks(fromIndex: number, limit: number, maxBytes?: number): Promise<Block[]>;
-}
-
 /** Bytes of blocks to have in memory for one who reads; a block may have 64 KiB, and there may be many who read. */
 const maxReadBytes = 1024 * 1024;
 
@@ -95,19 +64,21 @@ function estimateBytes(dataBytes: number, signatureBytes: number): number {
 }
 
 /** Makes the store of blocks on the store of all. */
-export function createBlockStore(store: Store): BlockStore {
+export function createBlockStore(store: Store) {
   const heads = openTable(store, headTable);
+  const selectBlocks = (fromIndex: number, limit: number) =>
+    store.reader
+      .selectFrom("blockchain_blocks")
+      .where("block_index", ">=", fromIndex)
+      .orderBy("block_index")
+      .limit(limit);
   /** How many blocks from an index on fit into so many bytes; at least 1. Reads only how long they are. */
   const countFitting = async (fromIndex: number, limit: number, maxBytes: number): Promise<number> => {
-    const sizes = await store.reader
-      .selectFrom("blockchain_blocks")
+    const sizes = await selectBlocks(fromIndex, limit)
       .select(({ fn }) => [
         fn<number>("length", ["data"]).as("data_bytes"),
         fn<number>("length", ["signature"]).as("signature_bytes"),
       ])
-      .where("block_index", ">=", fromIndex)
-      .orderBy("block_index")
-      .limit(limit)
       .execute();
     let bytes = 0;
     const tooMany = sizes.findIndex(({ data_bytes, signature_bytes }, i) => {
@@ -116,56 +87,66 @@ export function createBlockStore(store: Store): BlockStore {
     });
     return tooMany < 0 ? limit : tooMany;
   };
-  const readBlocks: BlockStore["readBlocks"] = async (fromIndex, limit, maxBytes = maxReadBytes) => {
-    const firstStored = Math.max(fromIndex, 1);
-    const stored = await store.reader
-      .selectFrom("blockchain_blocks")
+  /**
+   * Reads blocks from an index on, as they are stored: fewer than the limit where they are large, none only at the end.
+   *
+   * @param maxBytes of blocks to read; a first block that is larger is read all the same.
+   */
+  const readBlocks = async (fromIndex: number, limit: number, maxBytes = maxReadBytes): Promise<Block[]> => {
+    const first = Math.max(fromIndex, 1);
+    const rows = await selectBlocks(first, await countFitting(first, limit, maxBytes))
       .selectAll()
-      .where("block_index", ">=", firstStored)
-      .orderBy("block_index")
-      .limit(await countFitting(firstStored, limit, maxBytes))
       .execute();
-    const blocks = stored.map((row) => fromRow(blockColumns, row));
+    const blocks = rows.map((row) => fromRow(blockColumns, row));
     // Genesis is the same in every chain, so it is not stored.
     return fromIndex <= 0 ? [genesis, ...blocks].slice(0, limit) : blocks;
   };
   return {
-    async readHead(db = store.reader) {
-      const head = await heads.findIntact({}, db);
+    readBlocks,
+    /**
+     * Reads the end of the chain; that of a new one is genesis.
+     *
+     * @param db of a transaction; else the reader
+     * @throws RecordDamagedError
+     */
+    async readHead(db = store.reader): Promise<ChainHead> {
+      const head = await heads.findIntact({}, { db });
       if (head !== undefined) return head;
-      const first = await db
+      const block = await db
         .selectFrom("blockchain_blocks")
         .select("block_index")
         .limit(1)
         .executeTakeFirst();
-      if (first !== undefined) throw new RecordDamagedError("end of the chain");
+      if (block !== undefined) throw new RecordDamagedError("end of the chain");
       return { length: 1, headHash: genesis.blockHash };
     },
-    async readLength() {
+    /** The number of blocks, genesis included, as the blocks themselves say. */
+    async readLength(): Promise<number> {
       const { newest } = await store.reader
         .selectFrom("blockchain_blocks")
         .select(({ fn }) => fn.max<number | null>("block_index").as("newest"))
         .executeTakeFirstOrThrow();
       return (newest ?? 0) + 1;
     },
-    async append(transaction, head, blocks) {
+    /** Appends blocks that follow the head, within a transaction. */
+    async append(transaction: WriteTransaction, head: ChainHead, blocks: readonly Block[]): Promise<void> {
       const last = blocks.at(-1);
       if (last === undefined) return;
-      const { db } = transaction;
       const rows = blocks.map((block) => toRow(blockColumns, block));
-      await db.insertInto("blockchain_blocks").values(rows).execute();
+      await transaction.db.insertInto("blockchain_blocks").values(rows).execute();
       const moved = { length: head.length + blocks.length, headHash: last.blockHash };
-      const isFirst = head.length === 1;
-      if (isFirst) await heads.insert(transaction, moved, { id: headId });
-      else await heads.update(transaction, { record: head, isIntact: true }, moved);
+      if (head.length > 1) await heads.update(transaction, intact(head), moved);
+      else await heads.insert(transaction, moved, undefined, { id: headId });
     },
-    countBlocks: ({ db }, owner, added) => changeCounts(db, [listSeenBy({ owner }, blockList)], added),
-    async listBlocks(request) {
+    /** Counts blocks for the owner of their validator, within a transaction. */
+    countBlocks: ({ db }: WriteTransaction, owner: string, added: number) =>
+      changeCounts(db, [listSeenBy({ owner }, blockList)], added),
+    /** Lists blocks in their order; a page is cut where it would be too large. */
+    async listBlocks(request: PageRequest): Promise<Page<Block>> {
       // Positions of a list count from 1, indexes from 0.
       // More than a page takes, or the page would look like the last one.
       const rows = await readBlocks(request.after, request.limit + 1, 2 * maxPageBytes);
       return cutPage(rows, request, blockList, ({ index }) => index + 1, estimateBlockBytes);
     },
-    readBlocks,
   };
 }

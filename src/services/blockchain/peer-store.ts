@@ -1,15 +1,5 @@
 /** What the chain service keeps of other servers of the chain. */
-import {
-  flag,
-  fromRow,
-  optionalInteger,
-  optionalTime,
-  type PositionColumn,
-  type RecordOf,
-  type RowOf,
-  text,
-  toRow,
-} from "../../records/columns.ts";
+import { column, fromRow, type RecordOf, type RowOf, toRow } from "../../records/columns.ts";
 import { changeCounts, readCount } from "../../records/list-counts.ts";
 import { countedLists } from "../../records/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../records/pages.ts";
@@ -19,11 +9,11 @@ import type { Store, WriteTransaction } from "../../store/store.ts";
 
 /** Peers have no owner and no tag: each call of ConnectPeer asks the peer again. */
 const columns = {
-  address: text("address"),
+  address: column.text("address"),
   /** Whether it answered when it was last called. */
-  isConnected: flag("is_connected"),
-  height: optionalInteger("height"),
-  lastSeenAt: optionalTime("last_seen_at_ms"),
+  isConnected: column.flag("is_connected"),
+  height: column.optionalInteger("height"),
+  lastSeenAt: column.optionalTime("last_seen_at_ms"),
 };
 
 /** Another server of the chain. */
@@ -31,31 +21,20 @@ export type Peer = RecordOf<typeof columns>;
 
 declare module "../../database/schema.ts" {
   interface Schema {
-    blockchain_peers: RowOf<typeof columns> & PositionColumn;
+    blockchain_peers: RowOf<typeof columns> & { position: number };
   }
 }
 
 /** Names the list of peers, for page tokens and counts. */
 export const peerList = "blockchain_peers";
-
 /** Counts the peers that an owner was the first to connect. */
 export const peerQuota = recordQuota(peerList, "peers");
 
-/** The peers of the service. */
-export interface PeerStore {
-  listPeers(request: PageRequest): Promise<Page<Peer>>;
-  countPeers(): Promise<number>;
-  /** @param db of a transaction; else the reader */
-  findPeer(address: string, db?: WriteTransaction["db"]): Promise<Peer | undefined>;
-  /** Keeps what is known of a peer, within a transaction. @param owner who asks; a new peer counts for them */
-  savePeer(transaction: WriteTransaction, peer: Peer, owner: string): Promise<void>;
-}
-
 /** Makes the store of peers on the store of all. */
-export function createPeerStore(store: Store): PeerStore {
+export function createPeerStore({ reader }: Store) {
   return {
-    async listPeers(request) {
-      const rows = await store.reader
+    async listPeers(request: PageRequest): Promise<Page<Peer>> {
+      const rows = await reader
         .selectFrom("blockchain_peers")
         .selectAll()
         .where("position", ">", request.after)
@@ -65,16 +44,15 @@ export function createPeerStore(store: Store): PeerStore {
       const page = cutPage(rows, request, peerList, ({ position }) => position);
       return { ...page, rows: page.rows.map((row) => fromRow(columns, row)) };
     },
-    countPeers: () => readCount(store.reader, peerList),
-    async findPeer(address, db = store.reader) {
-      const row = await db
-        .selectFrom("blockchain_peers")
-        .selectAll()
-        .where("address", "=", address)
-        .executeTakeFirst();
+    countPeers: () => readCount(reader, peerList),
+    /** @param db of a transaction; else the reader */
+    async findPeer(address: string, db = reader): Promise<Peer | undefined> {
+      const query = db.selectFrom("blockchain_peers").selectAll().where("address", "=", address);
+      const row = await query.executeTakeFirst();
       return row && fromRow(columns, row);
     },
-    async savePeer({ db, requireRoom }, peer, owner) {
+    /** Keeps what is known of a peer, within a transaction. @param owner who asks; a new peer counts for them */
+    async savePeer({ db, requireRoom }: WriteTransaction, peer: Peer, owner: string): Promise<void> {
       const row = toRow(columns, peer);
       const { numUpdatedRows } = await db
         .updateTable("blockchain_peers")
@@ -83,7 +61,7 @@ export function createPeerStore(store: Store): PeerStore {
         .executeTakeFirstOrThrow();
       if (numUpdatedRows > 0n) return;
       await requireRoom(peerQuota, owner);
-      const position = await nextPosition(db, "blockchain_peers");
+      const position = await nextPosition(db, peerList);
       await db
         .insertInto("blockchain_peers")
         .values({ position, ...row })

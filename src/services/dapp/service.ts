@@ -6,7 +6,7 @@ import type { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { createSignCheck } from "../../crypto/can-sign.ts";
 import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import { listSeenBy } from "../../records/ownership.ts";
-import type { Stored } from "../../records/record-table.ts";
+import type { Stored } from "../../records/table-declaration.ts";
 import { packDamage, readPage } from "../fields.ts";
 import { type DappDeps, deployContract } from "./deploy.ts";
 import { dualSign } from "./dual-sign.ts";

@@ -64,14 +64,14 @@ export function defiService(deps: DefiServiceDeps): ServiceImpl<typeof DefiServi
       const filter = { walletId, status };
       const principal = readPrincipal(context);
       const page = readPage(fields, listSeenBy(principal, proposalList(filter)));
-      const { rows, nextPageToken } = await governance.listProposals(page, filter, principal);
-      const totalSize = await governance.countProposals(filter, principal);
+      const { rows, nextPageToken } = await governance.listProposals(page, principal, filter);
+      const totalSize = await governance.countProposals(principal, filter);
       const proposals = rows.map((found) => ({ ...packProposal(found.record), ...packDamage(found) }));
       return { proposals, nextPageToken, totalSize };
     },
     getHealth: async () => {
       const counts = await store.ifReachable(() =>
-        Promise.all([governance.countWallets(), governance.countProposals({ walletId: "", status: "" })]),
+        Promise.all([governance.countWallets(), governance.countProposals()]),
       );
       if (counts === undefined) return { serviceStatus: "DOWN" };
       const [walletCount, proposalCount] = counts;

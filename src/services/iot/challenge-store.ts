@@ -6,7 +6,7 @@ import type { Store, WriteTransaction } from "../../store/store.ts";
 declare module "../../database/schema.ts" {
   interface Schema {
     iot_challenges: {
-      /** SHA-256, 64 lower-case hexadecimal digits. */
+      /** SHA-256. */
       challenge_hash: string;
       device_id: string;
       /** The client network that asked for it. */
@@ -15,13 +15,6 @@ declare module "../../database/schema.ts" {
       used_at_ms: number | null;
     };
   }
-}
-
-/** A challenge as it is kept. */
-export interface StoredChallenge {
-  readonly deviceId: string;
-  readonly expiresAt: Date;
-  readonly isUsed: boolean;
 }
 
 /** A challenge to keep. */
@@ -43,30 +36,16 @@ export interface OpenChallengeQuery {
   readonly limit: number;
 }
 
-/** The challenges of the service. */
-export interface ChallengeStore {
-  /** Counts the open challenges of a client network, up to a limit. @param db of a transaction; else the reader */
-  countOpenChallenges(query: OpenChallengeQuery, db?: WriteTransaction["db"]): Promise<number>;
-  /** Keeps a challenge, within a transaction, and removes some of those that are long dead. */
-  insertChallenge(transaction: WriteTransaction, challenge: NewChallenge): Promise<void>;
-  /** Removes challenges that are long dead. */
-  removeDeadChallenges(now: Date): Promise<void>;
-  /** Reads a challenge within a transaction. */
-  findChallenge(transaction: WriteTransaction, challenge: Uint8Array): Promise<StoredChallenge | undefined>;
-  /** Uses a challenge up, within a transaction. */
-  useChallenge(transaction: WriteTransaction, challenge: Uint8Array, now: Date): Promise<void>;
-}
-
 /** Milliseconds after its death that a challenge is remembered, so that its late user learns why it is refused. */
 const rememberedMs = 3600 * 1000;
-
 /** Dead challenges to remove in one transaction. */
 const removedAtOnce = 200;
 
 /** Makes the store of challenges on the store of all. */
-export function createChallengeStore(store: Store): ChallengeStore {
+export function createChallengeStore({ reader, write }: Store) {
   return {
-    async countOpenChallenges({ client, deviceId, now, limit }, db = store.reader) {
+    /** Counts the open challenges of a client network, up to a limit. @param db of a transaction; else the reader */
+    async countOpenChallenges({ client, deviceId, now, limit }: OpenChallengeQuery, db = reader) {
       let query = db
         .selectFrom("iot_challenges")
         .select("device_id")
@@ -76,24 +55,25 @@ export function createChallengeStore(store: Store): ChallengeStore {
       if (deviceId !== undefined) query = query.where("device_id", "=", deviceId);
       return (await query.limit(limit).execute()).length;
     },
-    async removeDeadChallenges(now) {
-      const findOne = () => selectDead(store.reader, now).limit(1).executeTakeFirst();
-      while ((await findOne()) !== undefined) await store.write(({ db }) => removeDead(db, now));
+    /** Removes challenges that are long dead. */
+    async removeDeadChallenges(now: Date): Promise<void> {
+      const findOne = () => selectDead(reader, now).limit(1).executeTakeFirst();
+      while ((await findOne()) !== undefined) await write(({ db }) => removeDead(db, now));
     },
-    async insertChallenge({ db }, { challenge, deviceId, client, expiresAt }) {
+    /** Keeps a challenge, within a transaction, and removes some of those that are long dead. */
+    async insertChallenge(
+      { db }: WriteTransaction,
+      { challenge, deviceId, client, expiresAt }: NewChallenge,
+    ): Promise<void> {
       await removeDead(db, expiresAt);
+      const row = { device_id: deviceId, issued_to: client, expires_at_ms: expiresAt.getTime() };
       await db
         .insertInto("iot_challenges")
-        .values({
-          challenge_hash: hashChallenge(challenge),
-          device_id: deviceId,
-          issued_to: client,
-          expires_at_ms: expiresAt.getTime(),
-          used_at_ms: null,
-        })
+        .values({ challenge_hash: hashChallenge(challenge), ...row, used_at_ms: null })
         .execute();
     },
-    async findChallenge({ db }, challenge) {
+    /** Reads a challenge within a transaction. */
+    async findChallenge({ db }: WriteTransaction, challenge: Uint8Array) {
       const row = await db
         .selectFrom("iot_challenges")
         .selectAll()
@@ -103,7 +83,8 @@ export function createChallengeStore(store: Store): ChallengeStore {
       const { device_id: deviceId, expires_at_ms, used_at_ms } = row;
       return { deviceId, expiresAt: readTime(expires_at_ms), isUsed: used_at_ms !== null };
     },
-    async useChallenge({ db }, challenge, now) {
+    /** Uses a challenge up, within a transaction. */
+    async useChallenge({ db }: WriteTransaction, challenge: Uint8Array, now: Date): Promise<void> {
       await db
         .updateTable("iot_challenges")
         .set({ used_at_ms: now.getTime() })
@@ -121,10 +102,8 @@ function selectDead(db: WriteTransaction["db"], now: Date) {
 }
 
 async function removeDead(db: WriteTransaction["db"], now: Date): Promise<void> {
-  await db
-    .deleteFrom("iot_challenges")
-    .where("challenge_hash", "in", selectDead(db, now).limit(removedAtOnce))
-    .execute();
+  const dead = selectDead(db, now).limit(removedAtOnce);
+  await db.deleteFrom("iot_challenges").where("challenge_hash", "in", dead).execute();
 }
 
 function hashChallenge(challenge: Uint8Array): string {

@@ -1,29 +1,19 @@
 /** What a device last did, how that decides what it may do next, and how it stands in the store. */
-import {
-  optionalChoice,
-  optionalInteger,
-  optionalText,
-  optionalTime,
-  optionalUint32,
-  type RecordOf,
-  spacedList,
-  text,
-  untagged,
-} from "../../records/columns.ts";
-import type { TableDeclaration } from "../../records/record-table.ts";
+import { column, type RecordOf } from "../../records/columns.ts";
+import type { TableDeclaration } from "../../records/table-declaration.ts";
 
 /** The columns of a device's state, which stand in the row of the device. */
 export const stateColumns = {
-  deviceId: text("device_id"),
-  lastSeenAt: untagged(optionalTime("last_seen_at_ms")),
-  lastSequence: optionalInteger("last_sequence"),
-  firmwareVersion: optionalUint32("firmware_version"),
+  deviceId: column.text("device_id"),
+  lastSeenAt: column.untagged(column.optionalTime("last_seen_at_ms")),
+  lastSequence: column.optionalInteger("last_sequence"),
+  firmwareVersion: column.optionalUint32("firmware_version"),
   /** 64 lower-case hexadecimal digits. */
-  firmwareHash: optionalText("firmware_hash"),
+  firmwareHash: column.optionalText("firmware_hash"),
   /** Undefined before the first verified reading. */
-  readingForm: optionalChoice("reading_form", ["NUMBERED", "PLAIN"]),
+  readingForm: column.optionalChoice("reading_form", ["NUMBERED", "PLAIN"]),
   /** Hashes of images that the device had before, the latest first; only those that had a version. */
-  formerImages: spacedList("former_images"),
+  formerImages: column.spacedList("former_images"),
 };
 
 /** What a device last did. */

@@ -1,28 +1,23 @@
 /** What the device service keeps: devices with what they last did, and challenges. */
 import { RecordDamagedError } from "../../database/store-error.ts";
-import {
-  bytes,
-  flag,
-  namedFlag,
-  type PositionColumn,
-  type RecordOf,
-  type RowOf,
-  type TagColumn,
-  text,
-  time,
-} from "../../records/columns.ts";
+import { column, type ListedRow, type RecordOf, type RowOf } from "../../records/columns.ts";
 import type { Principal } from "../../records/ownership.ts";
-import { type Page, type PageRequest, sizeInJson } from "../../records/pages.ts";
+import { type PageRequest, sizeInJson } from "../../records/pages.ts";
 import { recordQuota } from "../../records/quota.ts";
-import { openTable, requireIntact, type Stored, type TableDeclaration } from "../../records/record-table.ts";
+import { openTable } from "../../records/record-table.ts";
+import {
+  describeSealedKey,
+  intact,
+  requireIntact,
+  type TableDeclaration,
+} from "../../records/table-declaration.ts";
 import type { SealedKey } from "../../secrets/sealed-keys.ts";
 import type { Store, WriteTransaction } from "../../store/store.ts";
-import { type ChallengeStore, createChallengeStore } from "./challenge-store.ts";
+import { createChallengeStore } from "./challenge-store.ts";
 import {
   acceptReading,
   type DeviceState,
   newDeviceState,
-  type ReadingFault,
   type SignedReading,
   type stateColumns,
   stateTable,
@@ -32,39 +27,31 @@ import {
 export const deviceAlgorithm = "ML-DSA-44";
 export const vendorAlgorithm = "ML-DSA-87";
 
-const deviceColumns = {
-  deviceId: text("device_id"),
-  deviceName: text("device_name"),
-  deviceType: text("device_type"),
+const columns = {
+  deviceId: column.text("device_id"),
+  deviceName: column.text("device_name"),
+  deviceType: column.text("device_type"),
   /** Raw ML-DSA-44. */
-  publicKey: bytes("public_key"),
+  publicKey: column.bytes("public_key"),
   /** Whether the service can sign as the device. */
-  isSimulated: flag("is_simulated"),
+  isSimulated: column.flag("is_simulated"),
   /** Raw ML-DSA-87; empty if no vendor is pinned. */
-  vendorPublicKey: bytes("vendor_public_key"),
+  vendorPublicKey: column.bytes("vendor_public_key"),
   /** Who registered it. */
-  owner: text("owner"),
-  registeredAt: time("registered_at_ms"),
+  owner: column.text("owner"),
+  registeredAt: column.time("registered_at_ms"),
   /** Whether it signs with a context for each use. */
-  hasSigningContexts: namedFlag("signing_contexts", "signing contexts"),
+  hasSigningContexts: column.namedFlag("signing_contexts", "signing contexts"),
 };
 
 /** A device, as it was registered. */
-export type Device = RecordOf<typeof deviceColumns>;
+export type Device = RecordOf<typeof columns>;
 
 declare module "../../database/schema.ts" {
   interface Schema {
     /** A device, and what it last did: `state_tag` binds that to the device. */
-    iot_devices: RowOf<typeof deviceColumns> &
-      RowOf<typeof stateColumns> &
-      PositionColumn &
-      TagColumn & { state_tag: string };
+    iot_devices: ListedRow<typeof columns> & RowOf<typeof stateColumns> & { state_tag: string };
   }
-}
-
-/** A device as lists have it; intact if its state is so too. */
-export interface ListedDevice extends Stored<Device> {
-  readonly state: DeviceState;
 }
 
 /** A reading whose signature verified, and whose it is. */
@@ -74,13 +61,12 @@ export interface DeviceReading extends SignedReading {
 
 /** Names the list of all devices, for page tokens and counts. */
 export const deviceList = "iot_devices";
-
 /** Counts the devices of an owner. */
 export const deviceQuota = recordQuota(deviceList, "devices");
 
-const deviceTable: TableDeclaration<typeof deviceColumns> = {
+const deviceTable: TableDeclaration<typeof columns> = {
   name: deviceList,
-  columns: deviceColumns,
+  columns,
   key: ["deviceId"],
   owner: "owner",
   quota: deviceQuota,
@@ -91,83 +77,69 @@ const deviceTable: TableDeclaration<typeof deviceColumns> = {
 
 /** Names a simulated device's sealed secret key. */
 export function nameSealedKey(device: Device): SealedKey {
-  const { deviceId, publicKey } = device;
-  const identity = `iot_devices/${deviceId}/secret-key`;
-  return { record: deviceTable.describe(device), identity, algorithm: deviceAlgorithm, publicKey };
+  return describeSealedKey(deviceTable, deviceAlgorithm, device);
 }
 
-/** The devices of the service; what was changed behind our back throws RecordDamagedError. */
-export interface IotStore extends ChallengeStore {
-  find(deviceId: string): Promise<Device | undefined>;
-  list(request: PageRequest, principal: Principal): Promise<Page<ListedDevice>>;
-  count(principal?: Principal): Promise<number>;
-  /** Keeps a device, within a transaction. @param secret of a simulated one */
-  insert(transaction: WriteTransaction, device: Device, secret: Uint8Array | undefined): Promise<void>;
-  /** Reads what a device last did, within a transaction. */
-  readState(transaction: WriteTransaction, deviceId: string): Promise<DeviceState | undefined>;
-  /** Remembers what a device did, within a transaction. */
-  saveState(transaction: WriteTransaction, deviceId: string, state: DeviceState): Promise<void>;
-  /** Accepts a reading; those of one moment share a transaction. @returns what is wrong; undefined if it is accepted */
-  acceptReading(reading: DeviceReading): Promise<ReadingFault | undefined>;
-}
+/** A device as lists have it. */
+export type ListedDevice = Awaited<ReturnType<IotStore["list"]>>["rows"][number];
+
+/** The devices of the service. */
+export type IotStore = ReturnType<typeof createIotStore>;
 
 /** Makes the store of the service on the store of all. */
-export function createIotStore(store: Store): IotStore {
+export function createIotStore(store: Store) {
   const devices = openTable(store, deviceTable);
   const states = openTable(store, stateTable);
-  const saveState = async (
-    transaction: WriteTransaction,
-    deviceId: string,
-    state: DeviceState,
-  ): Promise<void> => {
-    const record = { ...state, deviceId };
-    await states.update(transaction, { record, isIntact: true }, record);
+  /** Remembers what a device did, within a transaction. */
+  const saveState = async (transaction: WriteTransaction, deviceId: string, state: DeviceState) => {
+    await states.update(transaction, intact({ ...state, deviceId }), state);
   };
   const acceptReadings = store.batch(async (transaction, readings: readonly DeviceReading[]) => {
     const deviceIds = readings.map(({ deviceId }) => deviceId);
     const found = await states.findSome("deviceId", deviceIds, transaction.db);
-    const known = new Map(
-      found.map((state) => [
-        state.record.deviceId,
-        requireIntact<DeviceState>(state, stateTable.describe(state.record)),
-      ]),
-    );
-    const changed = new Set<string>();
+    const known = new Map<string, DeviceState>();
+    for (const state of found)
+      known.set(state.record.deviceId, requireIntact(state, stateTable.describe(state.record)));
+    const changed = new Map<string, DeviceState>();
     const faults = readings.map((reading) => {
       const { deviceId } = reading;
-      const state = known.get(deviceId);
+      const state = changed.get(deviceId) ?? known.get(deviceId);
       if (state === undefined) throw new RecordDamagedError(`device ${deviceId}`);
       const next = acceptReading(state, reading);
       if (typeof next === "string") return next;
-      known.set(deviceId, next);
-      changed.add(deviceId);
+      changed.set(deviceId, next);
       return undefined;
     });
-    for (const deviceId of changed) {
-      const state = known.get(deviceId);
-      if (state) await saveState(transaction, deviceId, state);
-    }
+    for (const [deviceId, state] of changed) await saveState(transaction, deviceId, state);
     return faults;
   });
   return {
     ...createChallengeStore(store),
-    find: (deviceId) => devices.findIntact({ deviceId }),
-    async list(request, principal) {
-      const page = await devices.list(request, {}, principal);
+    count: devices.count,
+    /** @throws RecordDamagedError */
+    find: (deviceId: string) => devices.findIntact({ deviceId }),
+    /** Lists devices with their states; one is intact if its state is so too. */
+    async list(request: PageRequest, principal: Principal) {
+      const page = await devices.list(request, principal);
       const rows = page.rows.map(({ record, isIntact, row }) => {
         const state = states.readRow(row);
         return { record, isIntact: isIntact && state.isIntact, state: state.record };
       });
       return { ...page, rows };
     },
-    count: (principal) => devices.count({}, principal),
-    async insert(transaction, device, secret) {
-      const state = states.toRow({ ...newDeviceState, deviceId: device.deviceId });
-      await devices.insert(transaction, device, state);
-      if (secret !== undefined) await transaction.putSecret(nameSealedKey(device).identity, secret);
+    /** Keeps a device, within a transaction. @param secret of a simulated one @throws QuotaExceededError */
+    insert: (
+      transaction: WriteTransaction,
+      device: Device,
+      secret: Uint8Array | undefined,
+    ): Promise<void> => {
+      const state = states.toTaggedRow({ ...newDeviceState, deviceId: device.deviceId });
+      return devices.insert(transaction, device, secret, state);
     },
-    readState: ({ db }, deviceId) => states.findIntact({ deviceId }, db),
+    /** Reads what a device last did, within a transaction. @throws RecordDamagedError */
+    readState: ({ db }: WriteTransaction, deviceId: string) => states.findIntact({ deviceId }, { db }),
     saveState,
-    acceptReading: (reading) => acceptReadings(reading),
+    /** Accepts a reading; those of one moment share a transaction. @returns what is wrong; undefined if it is accepted */
+    acceptReading: (reading: DeviceReading) => acceptReadings(reading),
   };
 }

@@ -2,17 +2,12 @@
 import { sql } from "kysely";
 import type { NewAuditEntry } from "../../audit/chain.ts";
 import { readHead } from "../../audit/log.ts";
-import { bytes, type PositionColumn, type RowOf, type TagColumn, text, time } from "../../records/columns.ts";
+import { column, type ListedRow } from "../../records/columns.ts";
 import type { Principal } from "../../records/ownership.ts";
-import { type Page, type PageRequest, sizeInJson } from "../../records/pages.ts";
+import { type PageRequest, sizeInJson } from "../../records/pages.ts";
 import { recordQuota } from "../../records/quota.ts";
-import {
-  type Found,
-  nameList,
-  openTable,
-  type Stored,
-  type TableDeclaration,
-} from "../../records/record-table.ts";
+import { type Found, openTable } from "../../records/record-table.ts";
+import { nameList, nameSecret, type Stored, type TableDeclaration } from "../../records/table-declaration.ts";
 import type { Store, WriteTransaction } from "../../store/store.ts";
 import type { KeyAlgorithm, KeyRecord, KeyState, KeyUsage } from "./record.ts";
 
@@ -30,12 +25,8 @@ export interface StoredKey extends Stored<KeyRecord> {
 }
 
 /** One thing that was done, or refused. */
-export interface KeyEvent {
-  readonly keyId: string;
+export interface KeyEvent extends NewAuditEntry {
   readonly operation: Operation;
-  readonly user: string;
-  readonly outcome: "OK" | "REFUSED";
-  readonly details: string;
 }
 
 /** A use of a key that is to be recorded if the key is still the one that was used. */
@@ -52,56 +43,24 @@ export interface KeyFilter {
   readonly algorithm: string;
 }
 
-/** The keys of the service. */
-export interface KmsStore {
-  find(keyId: string): Promise<StoredKey | undefined>;
-  /** Reads a key within a transaction. */
-  findForChange(transaction: WriteTransaction, keyId: string): Promise<StoredKey | undefined>;
-  list(request: PageRequest, filter: KeyFilter, principal: Principal): Promise<Page<StoredKey>>;
-  count(filter: KeyFilter, principal?: Principal): Promise<number>;
-  /** Keeps a new key, within a transaction. @param secret the caller wipes it @throws QuotaExceededError */
-  insert(transaction: WriteTransaction, record: KeyRecord, secret: Uint8Array): Promise<void>;
-  /**
-   * Moves a key on in its life, within a transaction. What is destroyed loses its secret half. A record that somebody
-   * changed stays marked as changed.
-   */
-  changeState(transaction: WriteTransaction, key: StoredKey, state: KeyState): Promise<void>;
-  /** Lists keys that were made, as the audit log knows, and have no record. */
-  listLost(): Promise<string[]>;
-  /** Opens the secret half: the seed, for SLH-DSA the whole key. The caller wipes it. @throws SEAL_BROKEN */
-  openSecret(keyId: string): Promise<Uint8Array | undefined>;
-  /**
-   * Records uses, unless the key was changed since it was read; uses of one moment share a transaction.
-   *
-   * @returns false if it was changed; then nothing is recorded.
-   */
-  recordUse(use: KeyUse): Promise<boolean>;
-  /** Records what was refused. */
-  recordRefusal(event: KeyEvent): Promise<void>;
-  /** The number of the newest entry of the audit log. */
-  newestEntry(): Promise<number>;
-  /** Keys that were rotated or destroyed, by whomever, after one entry of the audit log and up to another. */
-  listRetired(after: number, last: number): Promise<string[]>;
-}
-
 const columns = {
-  keyId: text("key_id"),
-  alias: text("alias"),
-  algorithm: text<"algorithm", KeyAlgorithm>("algorithm"),
-  usage: text<"key_usage", KeyUsage>("key_usage"),
-  state: text<"key_state", KeyState>("key_state"),
-  publicKey: bytes("public_key"),
-  owner: text("owner"),
-  createdAt: time("created_at_ms"),
+  keyId: column.text("key_id"),
+  alias: column.text("alias"),
+  algorithm: column.text<"algorithm", KeyAlgorithm>("algorithm"),
+  usage: column.text<"key_usage", KeyUsage>("key_usage"),
+  state: column.text<"key_state", KeyState>("key_state"),
+  publicKey: column.bytes("public_key"),
+  owner: column.text("owner"),
+  createdAt: column.time("created_at_ms"),
 };
 
 declare module "../../database/schema.ts" {
   interface Schema {
-    kms_keys: RowOf<typeof columns> & PositionColumn & TagColumn;
+    kms_keys: ListedRow<typeof columns>;
   }
 }
 
-/** What entries change the state of a key; the condition is that of their index: see migration.ts. */
+/** What entries change the state of a key; the condition is that of their index: see tables.ts. */
 const changes = sql<boolean>`outcome = 'OK' and operation in ('CREATE', 'ROTATE', 'DESTROY')`;
 
 /** Counts the keys of an owner, also those that are ROTATED or DESTROYED: their records stay. */
@@ -126,23 +85,24 @@ const keyTable: TableDeclaration<typeof columns> = {
 
 /** Names a list of keys, for page tokens. */
 export function keyListName({ state, algorithm }: KeyFilter): string {
-  return nameList("kms_keys", { state, algorithm });
+  return nameList(keyTable, { state, algorithm });
 }
 
-/** Names the sealed secret half of a key. */
-function nameSecret(keyId: string): string {
-  return `kms_keys/${keyId}/secret-key`;
-}
+/** The keys of the service. */
+export type KmsStore = ReturnType<typeof createKmsStore>;
 
 /** Makes the store of the key service on the store of all. */
-export function createKmsStore(store: Store): KmsStore {
+export function createKmsStore(store: Store) {
   const keys = openTable(store, keyTable);
   const recordUses = store.batch(async ({ db, audit, audited }, uses: readonly KeyUse[]) => {
-    const wanted = uses.map(({ keyId }) => keyId);
-    const found = await keys.findSome("keyId", wanted, db);
-    const byId = new Map(found.map((key) => [key.record.keyId, toStoredKey(key, audited())]));
+    const found = await keys.findSome(
+      "keyId",
+      uses.map(({ keyId }) => keyId),
+      db,
+    );
+    const known = new Map(found.map((key) => [key.record.keyId, toStoredKey(key, audited())]));
     return uses.map(({ keyId, tag, events }) => {
-      const key = byId.get(keyId);
+      const key = known.get(keyId);
       if (key === undefined || !key.isIntact || key.tag !== tag) return false;
       for (const event of events) audit(event);
       return true;
@@ -151,46 +111,55 @@ export function createKmsStore(store: Store): KmsStore {
   const recordRefusals = store.batch(async ({ audit }, events: readonly KeyEvent[]) =>
     events.map((event) => audit(event)),
   );
+  const selectAudited = () => store.reader.selectFrom("audit_entries").select("key_id");
   return {
-    async find(keyId) {
+    count: keys.count,
+    insert: keys.insert,
+    async find(keyId: string): Promise<StoredKey | undefined> {
       const found = await keys.find({ keyId });
       return found && toStoredKey(found);
     },
-    async findForChange({ db, audited }, keyId) {
-      const found = await keys.find({ keyId }, db);
+    /** Reads a key within a transaction. */
+    async findForChange({ db, audited }: WriteTransaction, keyId: string): Promise<StoredKey | undefined> {
+      const found = await keys.find({ keyId }, { db });
       return found && toStoredKey(found, audited());
     },
-    async list(request, { state, algorithm }, principal) {
-      const page = await keys.list(request, { state, algorithm }, principal);
+    async list(request: PageRequest, principal: Principal, filter: KeyFilter) {
+      const page = await keys.list(request, principal, { ...filter });
       return { ...page, rows: page.rows.map((found) => toStoredKey(found)) };
     },
-    count: ({ state, algorithm }, principal) => keys.count({ state, algorithm }, principal),
-    async insert(transaction, record, secret) {
-      await keys.insert(transaction, record);
-      await transaction.putSecret(nameSecret(record.keyId), secret);
-    },
-    async changeState(transaction, key, state) {
+    /**
+     * Moves a key on in its life, within a transaction. What is destroyed loses its secret half. A record that somebody
+     * changed stays marked as changed.
+     */
+    async changeState(transaction: WriteTransaction, key: StoredKey, state: KeyState): Promise<void> {
       await keys.update(transaction, key, { state });
-      if (state === "DESTROYED") await transaction.eraseSecret(nameSecret(key.record.keyId));
+      if (state === "DESTROYED") await transaction.eraseSecret(nameSecret(keyTable, key.record));
     },
-    async listLost() {
-      const rows = await store.reader
-        .selectFrom("audit_entries")
-        .select("key_id")
+    /** Opens the secret half: the seed, for SLH-DSA the whole key. The caller wipes it. @throws SEAL_BROKEN */
+    openSecret: (keyId: string) => store.readSecret(nameSecret(keyTable, { keyId })),
+    /**
+     * Records uses, unless the key was changed since it was read; uses of one moment share a transaction.
+     *
+     * @returns false if it was changed; then nothing is recorded.
+     */
+    recordUse: (use: KeyUse): Promise<boolean> => recordUses(use),
+    /** Records what was refused. */
+    recordRefusal: (event: KeyEvent): Promise<void> => recordRefusals(event),
+    /** The number of the newest entry of the audit log. */
+    newestEntry: async () => (await readHead(store.reader)).sequence,
+    /** Lists keys that were made, as the audit log knows, and have no record. */
+    async listLost(): Promise<string[]> {
+      const rows = await selectAudited()
         .where(changes)
         .where("operation", "=", "CREATE")
         .where("key_id", "not in", (from) => from.selectFrom("kms_keys").select("kms_keys.key_id"))
         .execute();
       return rows.map((row) => row.key_id);
     },
-    openSecret: (keyId) => store.readSecret(nameSecret(keyId)),
-    recordUse: (use) => recordUses(use),
-    recordRefusal: (event) => recordRefusals(event),
-    newestEntry: async () => (await readHead(store.reader)).sequence,
-    async listRetired(after, last) {
-      const rows = await store.reader
-        .selectFrom("audit_entries")
-        .select("key_id")
+    /** Keys that were rotated or destroyed, by whomever, after one entry of the audit log and up to another. */
+    async listRetired(after: number, last: number): Promise<string[]> {
+      const rows = await selectAudited()
         .where("sequence", ">", after)
         .where("sequence", "<=", last)
         .where("operation", "in", ["ROTATE", "DESTROY"] satisfies Operation[])

@@ -1,52 +1,44 @@
 /** What the token service keeps: tokens, and how each went from owner to owner. */
-import {
-  bytes,
-  integer,
-  type PositionColumn,
-  type RecordOf,
-  type RowOf,
-  type TagColumn,
-  text,
-  time,
-} from "../../records/columns.ts";
+import { column, type ListedRow, type RecordOf, type TaggedRow } from "../../records/columns.ts";
 import { changeCounts } from "../../records/list-counts.ts";
-import { isSeenBy, listSeenBy, type Principal } from "../../records/ownership.ts";
-import { type Page, type PageRequest, sizeInJson } from "../../records/pages.ts";
+import { listSeenBy } from "../../records/ownership.ts";
+import { sizeInJson } from "../../records/pages.ts";
 import { recordQuota } from "../../records/quota.ts";
-import { nameList, openTable, type Stored, type TableDeclaration } from "../../records/record-table.ts";
+import { openTable } from "../../records/record-table.ts";
+import { intact, nameList, type TableDeclaration } from "../../records/table-declaration.ts";
 import type { Store, WriteTransaction } from "../../store/store.ts";
 
 const tokenColumns = {
-  tokenId: text("token_id"),
-  name: text("name"),
-  description: text("description"),
-  artworkUri: text("artwork_uri"),
+  tokenId: column.text("token_id"),
+  name: column.text("name"),
+  description: column.text("description"),
+  artworkUri: column.text("artwork_uri"),
   /** 64 lower-case hexadecimal digits. */
-  metadataHash: text("metadata_hash"),
-  creatorAddress: text("creator_address"),
+  metadataHash: column.text("metadata_hash"),
+  creatorAddress: column.text("creator_address"),
   /** Raw ML-DSA-65, 1952 bytes. */
-  creatorPublicKey: bytes("creator_public_key"),
+  creatorPublicKey: column.bytes("creator_public_key"),
   /** Raw ML-DSA-65 over the 32 bytes of the metadata hash. */
-  creatorSignature: bytes("creator_signature"),
+  creatorSignature: column.bytes("creator_signature"),
   /** The address that has it now. */
-  currentOwner: text("current_owner"),
+  currentOwner: column.text("current_owner"),
   /** How many rows nft_transfers has of it. */
-  transferCount: integer("transfer_count"),
-  mintedAt: time("minted_at_ms"),
+  transferCount: column.integer("transfer_count"),
+  mintedAt: column.time("minted_at_ms"),
   /** The user who minted it. */
-  minter: text("minter"),
+  minter: column.text("minter"),
 };
 
 /** A token, with its metadata. */
 export type Token = RecordOf<typeof tokenColumns>;
 
 const transferColumns = {
-  tokenId: text("token_id"),
+  tokenId: column.text("token_id"),
   /** Counts the token's transfers from 1. */
-  index: integer("transfer_index"),
-  fromAddress: text("from_address"),
-  toAddress: text("to_address"),
-  timestamp: time("transferred_at_ms"),
+  index: column.integer("transfer_index"),
+  fromAddress: column.text("from_address"),
+  toAddress: column.text("to_address"),
+  timestamp: column.time("transferred_at_ms"),
 };
 
 /** One change of a token's owner. */
@@ -54,24 +46,13 @@ export type Transfer = RecordOf<typeof transferColumns>;
 
 declare module "../../database/schema.ts" {
   interface Schema {
-    nft_tokens: RowOf<typeof tokenColumns> & PositionColumn & TagColumn;
-    nft_transfers: RowOf<typeof transferColumns> & TagColumn;
+    nft_tokens: ListedRow<typeof tokenColumns>;
+    nft_transfers: TaggedRow<typeof transferColumns>;
   }
-}
-
-/** Names the list of an address's tokens, or of all, for page tokens and counts. */
-export function tokenList(currentOwner: string): string {
-  return nameList("nft_tokens", { currentOwner });
-}
-
-/** Names the list of a token's transfers, for page tokens. */
-export function transferList(tokenId: string): string {
-  return nameList("nft_transfers", { tokenId });
 }
 
 /** Counts the tokens of an owner. */
 export const tokenQuota = recordQuota("nft_tokens", "tokens");
-
 /** Counts the transfers of the tokens that a user minted. */
 export const transferQuota = recordQuota("nft_transfers", "transfers");
 
@@ -91,50 +72,45 @@ const transferTable: TableDeclaration<typeof transferColumns> = {
   name: "nft_transfers",
   columns: transferColumns,
   key: ["tokenId", "index"],
+  filters: ["tokenId"],
   orderedBy: "transfer_index",
   describe: ({ tokenId, index }) => `transfer ${index} of token ${tokenId}`,
 };
 
-/** The tokens of the service. */
-export interface NftStore {
-  /** @param db of a transaction; else the reader */
-  find(
-    tokenId: string,
-    principal: Principal,
-    db?: WriteTransaction["db"],
-  ): Promise<Stored<Token> | undefined>;
-  /** @param currentOwner only tokens of this address; all if it is empty */
-  list(request: PageRequest, currentOwner: string, principal: Principal): Promise<Page<Stored<Token>>>;
-  count(currentOwner: string, principal?: Principal): Promise<number>;
-  listTransfers(request: PageRequest, tokenId: string): Promise<Page<Stored<Transfer>>>;
-  /** Keeps a new token, within a transaction. */
-  insert(transaction: WriteTransaction, token: Token): Promise<void>;
-  /** Gives an intact token to another owner, within a transaction. */
-  transfer(transaction: WriteTransaction, token: Token, toAddress: string, now: Date): Promise<Transfer>;
+/** Names the list of an address's tokens, or of all, for page tokens and counts. */
+export function tokenList(currentOwner: string): string {
+  return nameList(tokenTable, { currentOwner });
 }
 
+/** Names the list of a token's transfers, for page tokens. */
+export function transferList(tokenId: string): string {
+  return nameList(transferTable, { tokenId });
+}
+
+/** The tokens of the service. */
+export type NftStore = ReturnType<typeof createNftStore>;
+
 /** Makes the store of the service on the store of all. */
-export function createNftStore(store: Store): NftStore {
+export function createNftStore(store: Store) {
   const tokens = openTable(store, tokenTable);
   const transfers = openTable(store, transferTable);
   return {
-    async find(tokenId, principal, db) {
-      const found = await tokens.find({ tokenId }, db);
-      return found && isSeenBy(principal, { owner: found.record.minter }) ? found : undefined;
-    },
-    list: (request, currentOwner, principal) => tokens.list(request, { currentOwner }, principal),
-    count: (currentOwner, principal) => tokens.count({ currentOwner }, principal),
-    listTransfers: (request, tokenId) => transfers.list(request, { tokenId }),
-    insert: tokens.insert,
-    async transfer(transaction, token, toAddress, now) {
-      await transaction.requireRoom(transferQuota, token.minter);
-      const index = token.transferCount + 1;
-      const { tokenId, currentOwner: fromAddress } = token;
+    ...tokens,
+    listTransfers: transfers.list,
+    /** Gives an intact token to another address, within a transaction. */
+    async transfer(
+      transaction: WriteTransaction,
+      token: Token,
+      toAddress: string,
+      now: Date,
+    ): Promise<Transfer> {
+      const { tokenId, minter, currentOwner: fromAddress, transferCount } = token;
+      await transaction.requireRoom(transferQuota, minter);
+      const index = transferCount + 1;
       const transfer: Transfer = { tokenId, index, fromAddress, toAddress, timestamp: now };
       await transfers.insert(transaction, transfer);
-      await changeCounts(transaction.db, [listSeenBy({ owner: token.minter }, transferQuota.list)], 1);
-      const stored = { record: token, isIntact: true };
-      await tokens.update(transaction, stored, { currentOwner: toAddress, transferCount: index });
+      await changeCounts(transaction.db, [listSeenBy({ owner: minter }, transferQuota.list)], 1);
+      await tokens.update(transaction, intact(token), { currentOwner: toAddress, transferCount: index });
       return transfer;
     },
   };

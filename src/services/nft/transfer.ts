@@ -4,7 +4,7 @@ import { type TokenTransferSchema, TransferResponseSchema } from "#gen/nft/nft_s
 import { refuse } from "../../errors.ts";
 import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
 import type { Principal } from "../../records/ownership.ts";
-import { requireIntact, type Stored } from "../../records/record-table.ts";
+import { requireIntact, type Stored } from "../../records/table-declaration.ts";
 import type { NftDeps } from "./mint.ts";
 import { type Token, type Transfer, transferQuota } from "./store.ts";
 
@@ -30,7 +30,7 @@ export function transfer(
   return store.once(idempotentCall, messageCodec(TransferResponseSchema), async (write) => {
     await store.requireRoom(transferQuota, principal.userId);
     return write(async (transaction) => {
-      const found = await tokens.find(tokenId, principal, transaction.db);
+      const found = await tokens.find({ tokenId }, { principal, db: transaction.db });
       const token = requireIntact(requireToken(found, tokenId), `token ${tokenId}`);
       if (fromOwner !== "" && fromOwner !== token.currentOwner)
         throw refuseOwner(tokenId, fromOwner, token.currentOwner);

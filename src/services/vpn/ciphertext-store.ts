@@ -8,19 +8,13 @@ import type { KeyForm } from "./session-keys.ts";
 
 declare module "../../database/schema.ts" {
   interface Schema {
-    vpn_used_ciphertexts: {
-      tunnel_id: string;
-      /** SHARED or PER_DIRECTION. */
-      key_form: string;
-      /** SHA-256, 64 lower-case hexadecimal digits. */
-      ciphertext_hash: string;
-    };
+    /** The hash is SHA-256. */
+    vpn_used_ciphertexts: { tunnel_id: string; key_form: string; ciphertext_hash: string };
   }
 }
 
 /** Ciphertexts that a tunnel can use: one megabyte of the store. */
 export const maxCiphertexts = 10_000;
-
 /** Counts the used ciphertexts of an owner. Those of shared keys stay when their tunnel goes. */
 const ciphertextQuota = recordQuota("vpn_used_ciphertexts", "handshake ciphertexts");
 
@@ -34,22 +28,19 @@ export interface GivenCiphertext {
 /** What came of using a ciphertext. */
 export type CiphertextUse = "FIRST_USE" | "USED_BEFORE" | "LIMIT_REACHED" | "TUNNEL_MISSING";
 
-/** The used ciphertexts of the gateway. */
-export interface CiphertextStore {
-  /** Tells whether any tunnel used a ciphertext. */
-  hasUsedCiphertext(ciphertext: Uint8Array): Promise<boolean>;
-  /**
-   * Marks a ciphertext as used, for all tunnels, within a transaction. Nothing binds a shared key to its tunnel: in
-   * another one, the ciphertext would open a session that reads recorded packets of the first.
-   */
-  useCiphertext(transaction: WriteTransaction, given: GivenCiphertext): Promise<CiphertextUse>;
-}
-
 /** Makes the store of used ciphertexts on the store of all. */
-export function createCiphertextStore(store: Store): CiphertextStore {
+export function createCiphertextStore({ reader }: Store) {
   return {
-    hasUsedCiphertext: (ciphertext) => isUsed(store.reader, hashCiphertext(ciphertext)),
-    async useCiphertext({ db, requireRoom }, { tunnelId, ciphertext, keyForm }) {
+    /** Tells whether any tunnel used a ciphertext. */
+    hasUsedCiphertext: (ciphertext: Uint8Array) => isUsed(reader, hashCiphertext(ciphertext)),
+    /**
+     * Marks a ciphertext as used, for all tunnels, within a transaction. Nothing binds a shared key to its tunnel: in
+     * another one, the ciphertext would open a session that reads recorded packets of the first.
+     */
+    async useCiphertext(
+      { db, requireRoom }: WriteTransaction,
+      { tunnelId, ciphertext, keyForm }: GivenCiphertext,
+    ): Promise<CiphertextUse> {
       const tunnel = await db
         .selectFrom("vpn_tunnels")
         .select("owner")
@@ -65,10 +56,8 @@ export function createCiphertextStore(store: Store): CiphertextStore {
         .where("tunnel_id", "=", tunnelId)
         .executeTakeFirstOrThrow();
       if (Number(used) >= maxCiphertexts) return "LIMIT_REACHED";
-      await db
-        .insertInto("vpn_used_ciphertexts")
-        .values({ tunnel_id: tunnelId, key_form: keyForm, ciphertext_hash: ciphertextHash })
-        .execute();
+      const row = { tunnel_id: tunnelId, key_form: keyForm, ciphertext_hash: ciphertextHash };
+      await db.insertInto("vpn_used_ciphertexts").values(row).execute();
       await changeCounts(db, [listSeenBy(tunnel, ciphertextQuota.list)], 1);
       return "FIRST_USE";
     },
@@ -93,10 +82,7 @@ function hashCiphertext(ciphertext: Uint8Array): string {
   return hash("sha256", ciphertext, "hex");
 }
 
-async function isUsed(
-  db: Pick<WriteTransaction["db"], "selectFrom">,
-  ciphertextHash: string,
-): Promise<boolean> {
+async function isUsed(db: WriteTransaction["db"], ciphertextHash: string): Promise<boolean> {
   const row = await db
     .selectFrom("vpn_used_ciphertexts")
     .select("tunnel_id")

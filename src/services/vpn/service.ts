@@ -11,7 +11,7 @@ import type {
 import { findReason, nameCode } from "../../errors.ts";
 import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import { listSeenBy, type Principal } from "../../records/ownership.ts";
-import type { Stored } from "../../records/record-table.ts";
+import type { Stored } from "../../records/table-declaration.ts";
 import { checkSignatureLength, packDamage, readPage, readPublicKey } from "../fields.ts";
 import type { Gateway } from "./gateway.ts";
 import { agreeOnKey, type Handshake } from "./handshake.ts";

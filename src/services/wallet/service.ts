@@ -9,7 +9,7 @@ import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import { listSeenBy } from "../../records/ownership.ts";
-import type { Stored } from "../../records/record-table.ts";
+import type { Stored } from "../../records/table-declaration.ts";
 import type { Store } from "../../store/store.ts";
 import { checkSignatureLength, packDamage, readPage, readPublicKey } from "../fields.ts";
 import { createWallet } from "./create.ts";
