@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuseField } from "../../errors.ts";
 import type { IdempotentCall } from "../../records/idempotency.ts";
@@ -62,26 +63,23 @@ function chooseAlgorithm({ algorithm, usage }: CreateInput): KeyAlgorithm {
 }
 
 /** Makes a key pair, lends its record and its secret half, and wipes the latter. */
-export async function withNewKey<T>(
+export function withNewKey<T>(
   { provider, now }: CreateDeps,
   { algorithm, alias, owner }: { algorithm: KeyAlgorithm; alias: string; owner: string },
   use: (record: KeyRecord, secret: Uint8Array) => Promise<T>,
 ): Promise<T> {
-  const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
-  const keyId = `key-${randomUUID()}`;
-  const record: KeyRecord = {
-    keyId,
-    alias: alias || keyId,
-    algorithm,
-    usage: findUsage(algorithm),
-    state: "ACTIVE",
-    publicKey: publicKey.exportRaw(),
-    owner,
-    createdAt: now(),
-  };
-  try {
-    return await lendSecret(secretKey, (secret) => use(record, secret));
-  } finally {
-    secretKey.erase();
-  }
+  return withFreshKeyPair(provider, algorithm, ({ publicKey, secretKey }) => {
+    const keyId = `key-${randomUUID()}`;
+    const record: KeyRecord = {
+      keyId,
+      alias: alias || keyId,
+      algorithm,
+      usage: findUsage(algorithm),
+      state: "ACTIVE",
+      publicKey: publicKey.exportRaw(),
+      owner,
+      createdAt: now(),
+    };
+    return lendSecret(secretKey, (secret) => use(record, secret));
+  });
 }
