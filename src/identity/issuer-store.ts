@@ -1,37 +1,13 @@
 /** What the token issuer keeps: the keys that sign tokens, their seeds sealed. */
 import type { PublicKey } from "../crypto/provider.ts";
-import { column, type RecordOf, type TaggedRow } from "../records/columns.ts";
+import type { RecordOf } from "../records/columns.ts";
 import { openTable } from "../records/record-table.ts";
-import { intact, type TableDeclaration } from "../records/table-declaration.ts";
+import { intact } from "../records/table-declaration.ts";
 import type { Store, WriteTransaction } from "../store/store.ts";
-
-const columns = {
-  /** The RFC 7638 thumbprint of the public key. */
-  keyId: column.text("key_id"),
-  algorithm: column.untagged(column.text("algorithm")),
-  /** The raw FIPS 204 public key, 1952 bytes. */
-  publicKey: column.bytes("public_key"),
-  createdAt: column.time("created_at_ms"),
-  /** When it stopped signing; undefined for the one that signs. */
-  retiredAt: column.optionalTime("retired_at_ms"),
-};
+import { issuerKeyTable } from "./tables.ts";
 
 /** A key of the issuer, as it is kept. */
-export type IssuerKeyRecord = RecordOf<typeof columns>;
-
-declare module "../database/schema.ts" {
-  interface Schema {
-    issuer_keys: TaggedRow<typeof columns>;
-  }
-}
-
-const keyTable: TableDeclaration<typeof columns> = {
-  name: "issuer_keys",
-  columns,
-  key: ["keyId"],
-  orderedBy: "key_id",
-  describe: ({ keyId }) => `key ${keyId} of the issuer`,
-};
+export type IssuerKeyRecord = RecordOf<typeof issuerKeyTable.columns>;
 
 /** A key to be kept. */
 export interface NewIssuerKey {
@@ -48,7 +24,7 @@ export type IssuerStore = ReturnType<typeof createIssuerStore>;
 
 /** Makes the issuer's store on the store of all. */
 export function createIssuerStore(store: Store) {
-  const keys = openTable(store, keyTable);
+  const keys = openTable(store, issuerKeyTable);
   /** Lists the issuer's own keys that sign, or stopped at or after a time. */
   const listOwn = async (db: WriteTransaction["db"], notRetiredBefore: Date): Promise<IssuerKeyRecord[]> => {
     const rows = await db

@@ -1,47 +1,19 @@
 /** Who may log in while the server runs with `--auth token`. */
 import { randomUUID } from "node:crypto";
-import { column, type RecordOf, type TaggedRow } from "../records/columns.ts";
+import type { RecordOf } from "../records/columns.ts";
 import { openTable } from "../records/record-table.ts";
-import { intact, requireIntact, type TableDeclaration } from "../records/table-declaration.ts";
+import { intact, requireIntact } from "../records/table-declaration.ts";
 import type { Store } from "../store/store.ts";
-
-/** What users may do, least first. */
-export const userRoles = ["user", "auditor", "admin"] as const;
+import { type userRoles, userTable } from "./tables.ts";
 
 /** What a user may do. */
 export type UserRole = (typeof userRoles)[number];
 
-const columns = {
-  name: column.text("name"),
-  role: column.choice("role", userRoles),
-  /** Of scrypt, with its parameters: see passwords.ts. */
-  passwordHash: column.text("password_hash"),
-  /** Changes with the password; tokens of another generation are not accepted. */
-  generation: column.text("generation"),
-  createdAt: column.time("created_at_ms"),
-  /** Owns what the user makes. Random, it never changes, and no later user of the same name gets it. */
-  userId: column.text("user_id"),
-};
-
 /** A user with the hash of their password. */
-export type StoredUser = RecordOf<typeof columns>;
+export type StoredUser = RecordOf<typeof userTable.columns>;
 
 /** Somebody who may log in. */
 export type User = Omit<StoredUser, "passwordHash">;
-
-declare module "../database/schema.ts" {
-  interface Schema {
-    users: TaggedRow<typeof columns>;
-  }
-}
-
-const userTable: TableDeclaration<typeof columns> = {
-  name: "users",
-  columns,
-  key: ["name"],
-  orderedBy: "name",
-  describe: ({ name }) => `user ${name}`,
-};
 
 /** The users of a store. */
 export type UserStore = ReturnType<typeof createUserStore>;

@@ -1,51 +1,20 @@
 /** What the chain service keeps of blocks, and where the chain ends. */
 import { RecordDamagedError } from "../../database/store-error.ts";
-import { column, fromRow, type RecordOf, type RowOf, type TaggedRow, toRow } from "../../records/columns.ts";
+import { fromRow, type RecordOf, toRow } from "../../records/columns.ts";
 import { changeCounts } from "../../records/list-counts.ts";
 import { listSeenBy } from "../../records/ownership.ts";
 import { cutPage, maxPageBytes, type Page, type PageRequest } from "../../records/pages.ts";
 import { recordQuota } from "../../records/quota.ts";
 import { openTable } from "../../records/record-table.ts";
-import { intact, type TableDeclaration } from "../../records/table-declaration.ts";
+import { intact } from "../../records/table-declaration.ts";
 import type { Store, WriteTransaction } from "../../store/store.ts";
 import { type Block, genesis } from "./block.ts";
-
-/** Hashes and signatures vouch for blocks; their rows have no tag. */
-const blockColumns = {
-  index: column.integer("block_index"),
-  prevHash: column.text("prev_hash"),
-  data: column.bytes("data"),
-  timestamp: column.time("timestamp_ms"),
-  blockHash: column.text("block_hash"),
-  signature: column.bytes("signature"),
-  validatorAddress: column.text("validator_address"),
-};
-
-const headColumns = {
-  /** Blocks, genesis included. */
-  length: column.integer("chain_length"),
-  headHash: column.text("head_hash"),
-};
+import { blockColumns, headTable } from "./tables.ts";
 
 /** Where the chain ends. */
-export type ChainHead = RecordOf<typeof headColumns>;
-
-declare module "../../database/schema.ts" {
-  interface Schema {
-    blockchain_blocks: RowOf<typeof blockColumns>;
-    /** One row. */
-    blockchain_head: TaggedRow<typeof headColumns> & { id: number };
-  }
-}
+export type ChainHead = RecordOf<typeof headTable.columns>;
 
 const headId = 1;
-const headTable: TableDeclaration<typeof headColumns> = {
-  name: "blockchain_head",
-  columns: headColumns,
-  key: [],
-  orderedBy: "id",
-  describe: () => "end of the chain",
-};
 
 /** Names the list of blocks, for page tokens and counts. */
 export const blockList = "blockchain_blocks";

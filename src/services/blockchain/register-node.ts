@@ -10,7 +10,8 @@ import type { Stored } from "../../records/table-declaration.ts";
 import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import { validatorAlgorithm } from "./block.ts";
-import { type ChainStore, type Validator, validatorQuota } from "./store.ts";
+import type { ChainStore, Validator } from "./store.ts";
+import { validatorQuota } from "./tables.ts";
 
 /** What the verbs of the service need. */
 export interface ChainDeps {

@@ -12,7 +12,7 @@ import { blockList, estimateBlockBytes } from "./block-store.ts";
 import { connectPeer, packPeer } from "./connect-peer.ts";
 import { peerList } from "./peer-store.ts";
 import { type ChainDeps, packValidator, registerNode } from "./register-node.ts";
-import { validatorList } from "./store.ts";
+import { validatorList } from "./tables.ts";
 import { verifyChain } from "./verify-chain.ts";
 
 /** What the service needs. */

@@ -1,50 +1,17 @@
 /** What the chain service keeps: validators here, blocks and peers in stores of their own. */
-import { column, type ListedRow, type RecordOf } from "../../records/columns.ts";
+import type { RecordOf } from "../../records/columns.ts";
 import { type Principal, systemPrincipal } from "../../records/ownership.ts";
-import { recordQuota } from "../../records/quota.ts";
 import { openTable } from "../../records/record-table.ts";
-import { describeSealedKey, requireIntact, type TableDeclaration } from "../../records/table-declaration.ts";
+import { describeSealedKey, requireIntact } from "../../records/table-declaration.ts";
 import type { SealedKey } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import { validatorAlgorithm } from "./block.ts";
 import { createBlockStore } from "./block-store.ts";
 import { createPeerStore } from "./peer-store.ts";
-
-const columns = {
-  address: column.text("address"),
-  name: column.text("name"),
-  /** Raw. */
-  publicKey: column.bytes("public_key"),
-  /** Who registered it. */
-  owner: column.text("owner"),
-  createdAt: column.time("created_at_ms"),
-};
+import { validatorTable } from "./tables.ts";
 
 /** A validator without its secret key. */
-export type Validator = RecordOf<typeof columns>;
-
-declare module "../../database/schema.ts" {
-  interface Schema {
-    blockchain_validators: ListedRow<typeof columns>;
-  }
-}
-
-/** Names the list of validators, for page tokens and counts. */
-export const validatorList = "blockchain_validators";
-/** Counts the validators of an owner. */
-export const validatorQuota = recordQuota(validatorList, "validators");
-/** The approximate size of a validator in JSON: its key, raw and as PEM, and its name. */
-const validatorBytes = 7000;
-
-const validatorTable: TableDeclaration<typeof columns> = {
-  name: validatorList,
-  columns,
-  key: ["address"],
-  owner: "owner",
-  quota: validatorQuota,
-  describe: ({ address }) => `validator ${address}`,
-  sizeOfListed: () => validatorBytes,
-};
+export type Validator = RecordOf<typeof validatorTable.columns>;
 
 /** Names a validator's sealed secret key. */
 export function nameSealedKey(validator: Validator): SealedKey {

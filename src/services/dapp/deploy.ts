@@ -6,7 +6,8 @@ import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
 import type { Store } from "../../store/store.ts";
-import { type Contract, contractQuota, type DappStore } from "./store.ts";
+import type { Contract, DappStore } from "./store.ts";
+import { contractQuota } from "./tables.ts";
 
 /** What the verbs of the service need. */
 export interface DappDeps {

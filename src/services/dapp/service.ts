@@ -11,7 +11,8 @@ import { packDamage, readPage } from "../fields.ts";
 import { type DappDeps, deployContract } from "./deploy.ts";
 import { dualSign } from "./dual-sign.ts";
 import { dualVerify } from "./dual-verify.ts";
-import { type Contract, contractList } from "./store.ts";
+import type { Contract } from "./store.ts";
+import { contractList } from "./tables.ts";
 
 /** What the service needs. */
 export interface DappServiceDeps extends DappDeps {}

@@ -1,53 +1,16 @@
 /** What the governance service keeps of proposals, and of the signatures of these. */
-import { column, type ListedRow, type RecordOf } from "../../records/columns.ts";
+import type { RecordOf } from "../../records/columns.ts";
 import type { Principal } from "../../records/ownership.ts";
-import { recordQuota } from "../../records/quota.ts";
 import { openTable } from "../../records/record-table.ts";
-import { type Filters, intact, nameList, type TableDeclaration } from "../../records/table-declaration.ts";
+import { type Filters, intact, nameList } from "../../records/table-declaration.ts";
 import type { Store, WriteTransaction } from "../../store/store.ts";
-
-const columns = {
-  proposalId: column.text("proposal_id"),
-  walletId: column.text("wallet_id"),
-  data: column.bytes("data"),
-  title: column.text("title"),
-  threshold: column.int32("threshold"),
-  status: column.choice("proposal_status", ["PENDING", "EXECUTED"]),
-  /** Addresses of those who signed, in their order. */
-  signedBy: column.jsonList("signed_by"),
-  /** Whose wallet it is about. */
-  owner: column.text("owner"),
-  createdAt: column.time("created_at_ms"),
-  expiresAt: column.optionalTime("expires_at_ms"),
-  executedAt: column.optionalTime("executed_at_ms"),
-};
+import { proposalTable } from "./tables.ts";
 
 /** A proposal. */
-export type Proposal = RecordOf<typeof columns>;
-
-declare module "../../database/schema.ts" {
-  interface Schema {
-    defi_proposals: ListedRow<typeof columns>;
-    /** Whoever executes a proposal verifies its signatures: their rows have no tag. */
-    defi_signatures: { proposal_id: string; signer: string; signature: Uint8Array };
-  }
-}
-
-/** Counts the proposals of an owner. */
-export const proposalQuota = recordQuota("defi_proposals", "proposals");
-
-const proposalTable: TableDeclaration<typeof columns> = {
-  name: "defi_proposals",
-  columns,
-  key: ["proposalId"],
-  owner: "owner",
-  filters: ["walletId", "status"],
-  quota: proposalQuota,
-  describe: ({ proposalId }) => `proposal ${proposalId}`,
-};
+export type Proposal = RecordOf<typeof proposalTable.columns>;
 
 /** Names a list of proposals, for page tokens and counts. */
-export function proposalList(filters: Filters<typeof columns>): string {
+export function proposalList(filters: Filters<typeof proposalTable.columns>): string {
   return nameList(proposalTable, filters);
 }
 

@@ -12,7 +12,7 @@ import { executeProposal } from "./execute-proposal.ts";
 import { packProposal } from "./proposal.ts";
 import { proposalList } from "./proposal-store.ts";
 import { signProposal } from "./sign-proposal.ts";
-import { walletList } from "./store.ts";
+import { walletList } from "./tables.ts";
 
 /** What the service needs. */
 export interface DefiServiceDeps extends DefiDeps {}

@@ -1,69 +1,22 @@
 /** What the governance service keeps of wallets: their thresholds, and their signers. */
-import { column, type ListedRow, type RecordOf, type TaggedRow } from "../../records/columns.ts";
+import type { RecordOf } from "../../records/columns.ts";
 import { changeCounts } from "../../records/list-counts.ts";
 import { listSeenBy, type Principal } from "../../records/ownership.ts";
-import { recordQuota } from "../../records/quota.ts";
 import { openTable } from "../../records/record-table.ts";
-import { describeSealedKey, type TableDeclaration } from "../../records/table-declaration.ts";
+import { describeSealedKey } from "../../records/table-declaration.ts";
 import type { SealedKey } from "../../secrets/sealed-keys.ts";
 import type { Store, WriteTransaction } from "../../store/store.ts";
 import { createProposalStore } from "./proposal-store.ts";
+import { signerQuota, signerTable, walletTable } from "./tables.ts";
 
 /** The algorithm of all signers. */
 export const signerAlgorithm = "ML-DSA-65";
 
-const walletColumns = {
-  walletId: column.text("wallet_id"),
-  threshold: column.int32("threshold"),
-  /** Addresses. */
-  signers: column.jsonList("signers"),
-  /** Who made it. */
-  owner: column.text("owner"),
-  createdAt: column.time("created_at_ms"),
-};
-
 /** A wallet that several signers govern. */
-export type MultisigWallet = RecordOf<typeof walletColumns>;
-
-const signerColumns = {
-  walletId: column.text("wallet_id"),
-  address: column.text("address"),
-  /** Raw. */
-  publicKey: column.bytes("public_key"),
-  /** Whether the service keeps the secret key; else the signer does. */
-  isServerHeld: column.flag("is_server_held"),
-};
+export type MultisigWallet = RecordOf<typeof walletTable.columns>;
 
 /** A signer of a wallet. */
-export type Signer = RecordOf<typeof signerColumns>;
-
-declare module "../../database/schema.ts" {
-  interface Schema {
-    defi_wallets: ListedRow<typeof walletColumns>;
-    defi_signers: TaggedRow<typeof signerColumns>;
-  }
-}
-
-/** Names the list of all wallets, for page tokens and counts. */
-export const walletList = "defi_wallets";
-/** Counts the signers of an owner's wallets. Wallets have at least one signer each. */
-export const signerQuota = recordQuota("defi_signers", "signers of wallets");
-
-const walletTable: TableDeclaration<typeof walletColumns> = {
-  name: walletList,
-  columns: walletColumns,
-  key: ["walletId"],
-  owner: "owner",
-  describe: ({ walletId }) => `wallet ${walletId}`,
-};
-
-const signerTable: TableDeclaration<typeof signerColumns> = {
-  name: "defi_signers",
-  columns: signerColumns,
-  key: ["walletId", "address"],
-  orderedBy: "address",
-  describe: ({ walletId, address }) => `signer ${address} of wallet ${walletId}`,
-};
+export type Signer = RecordOf<typeof signerTable.columns>;
 
 /** Names a signer's sealed secret key. */
 export function nameSealedKey(signer: Signer): SealedKey {

@@ -3,20 +3,6 @@ import { hash } from "node:crypto";
 import { readTime } from "../../database/row-values.ts";
 import type { Store, WriteTransaction } from "../../store/store.ts";
 
-declare module "../../database/schema.ts" {
-  interface Schema {
-    iot_challenges: {
-      /** SHA-256. */
-      challenge_hash: string;
-      device_id: string;
-      /** The client network that asked for it. */
-      issued_to: string;
-      expires_at_ms: number;
-      used_at_ms: number | null;
-    };
-  }
-}
-
 /** A challenge to keep. */
 export interface NewChallenge {
   readonly challenge: Uint8Array;

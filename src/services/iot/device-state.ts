@@ -1,35 +1,9 @@
 /** What a device last did, how that decides what it may do next, and how it stands in the store. */
-import { column, type RecordOf } from "../../records/columns.ts";
-import type { TableDeclaration } from "../../records/table-declaration.ts";
-
-/** The columns of a device's state, which stand in the row of the device. */
-export const stateColumns = {
-  deviceId: column.text("device_id"),
-  lastSeenAt: column.untagged(column.optionalTime("last_seen_at_ms")),
-  lastSequence: column.optionalInteger("last_sequence"),
-  firmwareVersion: column.optionalUint32("firmware_version"),
-  /** 64 lower-case hexadecimal digits. */
-  firmwareHash: column.optionalText("firmware_hash"),
-  /** Undefined before the first verified reading. */
-  readingForm: column.optionalChoice("reading_form", ["NUMBERED", "PLAIN"]),
-  /** Hashes of images that the device had before, the latest first; only those that had a version. */
-  formerImages: column.spacedList("former_images"),
-};
+import type { RecordOf } from "../../records/columns.ts";
+import type { stateTable } from "./tables.ts";
 
 /** What a device last did. */
-export type DeviceState = Omit<RecordOf<typeof stateColumns>, "deviceId">;
-
-/** The state of a device, with a tag of its own: it changes while the device stays as it was registered. */
-export const stateTable: TableDeclaration<typeof stateColumns> = {
-  name: "iot_devices",
-  columns: stateColumns,
-  key: ["deviceId"],
-  tagKind: "iot_devices state",
-  tagColumn: "state_tag",
-  // Both are empty until the first reading or the second image; the tag does not have them then.
-  omittedAtEnd: ["readingForm", "formerImages"],
-  describe: ({ deviceId }) => `state of device ${deviceId}`,
-};
+export type DeviceState = Omit<RecordOf<typeof stateTable.columns>, "deviceId">;
 
 /** The state of a device that did nothing yet. */
 export const newDeviceState: DeviceState = {

@@ -9,7 +9,8 @@ import { lendSecretOf } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import type { PublicKeyFields } from "../fields.ts";
 import { readGivenKey, withGivenOrFreshKey } from "../given-key.ts";
-import { type Device, deviceAlgorithm, deviceQuota, type IotStore, vendorAlgorithm } from "./store.ts";
+import { type Device, deviceAlgorithm, type IotStore, vendorAlgorithm } from "./store.ts";
+import { deviceQuota } from "./tables.ts";
 
 /** What the verbs of the service need. */
 export interface IotDeps {

@@ -14,7 +14,8 @@ import { authenticateDevice, issueChallenge } from "./authenticate.ts";
 import { updateFirmware, updateFirmwareStream } from "./firmware.ts";
 import { type IotDeps, registerDevice } from "./register.ts";
 import { simulatedSign } from "./simulated-sign.ts";
-import { deviceAlgorithm, deviceList, type ListedDevice, vendorAlgorithm } from "./store.ts";
+import { deviceAlgorithm, type ListedDevice, vendorAlgorithm } from "./store.ts";
+import { deviceList } from "./tables.ts";
 import { createReadingChecks, type Reading, type ReadingVerdict } from "./telemetry.ts";
 
 /** What the service needs. */

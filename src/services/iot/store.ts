@@ -1,79 +1,27 @@
 /** What the device service keeps: devices with what they last did, and challenges. */
 import { RecordDamagedError } from "../../database/store-error.ts";
-import { column, type ListedRow, type RecordOf, type RowOf } from "../../records/columns.ts";
+import type { RecordOf } from "../../records/columns.ts";
 import type { Principal } from "../../records/ownership.ts";
-import { type PageRequest, sizeInJson } from "../../records/pages.ts";
-import { recordQuota } from "../../records/quota.ts";
+import type { PageRequest } from "../../records/pages.ts";
 import { openTable } from "../../records/record-table.ts";
-import {
-  describeSealedKey,
-  intact,
-  requireIntact,
-  type TableDeclaration,
-} from "../../records/table-declaration.ts";
+import { describeSealedKey, intact, requireIntact } from "../../records/table-declaration.ts";
 import type { SealedKey } from "../../secrets/sealed-keys.ts";
 import type { Store, WriteTransaction } from "../../store/store.ts";
 import { createChallengeStore } from "./challenge-store.ts";
-import {
-  acceptReading,
-  type DeviceState,
-  newDeviceState,
-  type SignedReading,
-  type stateColumns,
-  stateTable,
-} from "./device-state.ts";
+import { acceptReading, type DeviceState, newDeviceState, type SignedReading } from "./device-state.ts";
+import { deviceTable, stateTable } from "./tables.ts";
 
 /** The algorithms of devices and of firmware vendors. */
 export const deviceAlgorithm = "ML-DSA-44";
 export const vendorAlgorithm = "ML-DSA-87";
 
-const columns = {
-  deviceId: column.text("device_id"),
-  deviceName: column.text("device_name"),
-  deviceType: column.text("device_type"),
-  /** Raw ML-DSA-44. */
-  publicKey: column.bytes("public_key"),
-  /** Whether the service can sign as the device. */
-  isSimulated: column.flag("is_simulated"),
-  /** Raw ML-DSA-87; empty if no vendor is pinned. */
-  vendorPublicKey: column.bytes("vendor_public_key"),
-  /** Who registered it. */
-  owner: column.text("owner"),
-  registeredAt: column.time("registered_at_ms"),
-  /** Whether it signs with a context for each use. */
-  hasSigningContexts: column.namedFlag("signing_contexts", "signing contexts"),
-};
-
 /** A device, as it was registered. */
-export type Device = RecordOf<typeof columns>;
-
-declare module "../../database/schema.ts" {
-  interface Schema {
-    /** A device, and what it last did: `state_tag` binds that to the device. */
-    iot_devices: ListedRow<typeof columns> & RowOf<typeof stateColumns> & { state_tag: string };
-  }
-}
+export type Device = RecordOf<typeof deviceTable.columns>;
 
 /** A reading whose signature verified, and whose it is. */
 export interface DeviceReading extends SignedReading {
   readonly deviceId: string;
 }
-
-/** Names the list of all devices, for page tokens and counts. */
-export const deviceList = "iot_devices";
-/** Counts the devices of an owner. */
-export const deviceQuota = recordQuota(deviceList, "devices");
-
-const deviceTable: TableDeclaration<typeof columns> = {
-  name: deviceList,
-  columns,
-  key: ["deviceId"],
-  owner: "owner",
-  quota: deviceQuota,
-  describe: ({ deviceId }) => `device ${deviceId}`,
-  // A list has no keys of vendors.
-  sizeOfListed: ({ vendor_public_key: _, ...row }) => sizeInJson(row),
-};
 
 /** Names a simulated device's sealed secret key. */
 export function nameSealedKey(device: Device): SealedKey {

@@ -8,7 +8,8 @@ import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import { findUsage, isKeyAlgorithm, type KeyAlgorithm, type KeyRecord } from "./record.ts";
 import { keyRecordCodec } from "./record-message.ts";
-import { type KmsStore, keyQuota } from "./store.ts";
+import type { KmsStore } from "./store.ts";
+import { keyQuota } from "./tables.ts";
 
 /** What making keys needs. */
 export interface CreateDeps {

@@ -7,7 +7,8 @@ import { type CreateDeps, withNewKey } from "./create.ts";
 import { type KeyCache, refuseDamaged } from "./key-cache.ts";
 import type { KeyRecord } from "./record.ts";
 import { keyRecordCodec } from "./record-message.ts";
-import { keyQuota, type StoredKey } from "./store.ts";
+import type { StoredKey } from "./store.ts";
+import { keyQuota } from "./tables.ts";
 import { describeRefusal, type KeyInput, recordingRefusal, refuseState, refuseUnknown } from "./with-key.ts";
 
 /** What changes of keys need. */

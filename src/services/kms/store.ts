@@ -1,15 +1,12 @@
-/** What the key service keeps: records of keys, and their sealed secret halves. The audit log knows their states. */
-import { sql } from "kysely";
 import type { NewAuditEntry } from "../../audit/chain.ts";
 import { readHead } from "../../audit/log.ts";
-import { column, type ListedRow } from "../../records/columns.ts";
 import type { Principal } from "../../records/ownership.ts";
-import { type PageRequest, sizeInJson } from "../../records/pages.ts";
-import { recordQuota } from "../../records/quota.ts";
+import type { PageRequest } from "../../records/pages.ts";
 import { type Found, openTable } from "../../records/record-table.ts";
-import { nameList, nameSecret, type Stored, type TableDeclaration } from "../../records/table-declaration.ts";
+import { nameList, nameSecret, type Stored } from "../../records/table-declaration.ts";
 import type { Store, WriteTransaction } from "../../store/store.ts";
-import type { KeyAlgorithm, KeyRecord, KeyState, KeyUsage } from "./record.ts";
+import type { KeyRecord, KeyState } from "./record.ts";
+import { changes, keyTable } from "./tables.ts";
 
 /** What the audit log can say that was done. */
 export type Operation = "CREATE" | "SIGN" | "VERIFY" | "ROTATE" | "DESTROY" | "ENCAPSULATE" | "DECAPSULATE";
@@ -42,46 +39,6 @@ export interface KeyFilter {
   readonly state: string;
   readonly algorithm: string;
 }
-
-const columns = {
-  keyId: column.text("key_id"),
-  alias: column.text("alias"),
-  algorithm: column.text<"algorithm", KeyAlgorithm>("algorithm"),
-  usage: column.text<"key_usage", KeyUsage>("key_usage"),
-  state: column.text<"key_state", KeyState>("key_state"),
-  publicKey: column.bytes("public_key"),
-  owner: column.text("owner"),
-  createdAt: column.time("created_at_ms"),
-};
-
-declare module "../../database/schema.ts" {
-  interface Schema {
-    kms_keys: ListedRow<typeof columns>;
-  }
-}
-
-/** What entries change the state of a key; the condition is that of their index: see tables.ts. */
-const changes = sql<boolean>`outcome = 'OK' and operation in ('CREATE', 'ROTATE', 'DESTROY')`;
-
-/** Counts the keys of an owner, also those that are ROTATED or DESTROYED: their records stay. */
-export const keyQuota = recordQuota("kms_keys", "keys");
-
-const keyTable: TableDeclaration<typeof columns> = {
-  name: "kms_keys",
-  columns,
-  key: ["keyId"],
-  owner: "owner",
-  filters: ["state", "algorithm"],
-  quota: keyQuota,
-  describe: ({ keyId }) => `key ${keyId}`,
-  // A list has no public keys.
-  sizeOfListed: ({ public_key: _, ...row }) => sizeInJson(row),
-  // The newest entry that tells of its state, in one statement with the record: both are as they are at one moment.
-  alsoSelect: sql<string | null>`(
-    select operation || ' ' || details from audit_entries
-    where audit_entries.key_id = kms_keys.key_id and ${changes} order by sequence desc limit 1
-  )`.as("last_change"),
-};
 
 /** Names a list of keys, for page tokens. */
 export function keyListName({ state, algorithm }: KeyFilter): string {

@@ -9,7 +9,8 @@ import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts"
 import type { Principal } from "../../records/ownership.ts";
 import type { Store } from "../../store/store.ts";
 import { hashMetadata, type Metadata } from "./metadata.ts";
-import { type NftStore, type Token, tokenQuota } from "./store.ts";
+import type { NftStore, Token } from "./store.ts";
+import { tokenQuota } from "./tables.ts";
 
 /** The algorithm of all creators' keys. */
 export const creatorAlgorithm = "ML-DSA-65";

@@ -6,7 +6,8 @@ import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts"
 import type { Principal } from "../../records/ownership.ts";
 import { requireIntact, type Stored } from "../../records/table-declaration.ts";
 import type { NftDeps } from "./mint.ts";
-import { type Token, type Transfer, transferQuota } from "./store.ts";
+import type { Token, Transfer } from "./store.ts";
+import { transferQuota } from "./tables.ts";
 
 /** Which token goes to whom. */
 export interface TransferInput {

@@ -6,13 +6,6 @@ import { recordQuota } from "../../records/quota.ts";
 import type { Store, WriteTransaction } from "../../store/store.ts";
 import type { KeyForm } from "./session-keys.ts";
 
-declare module "../../database/schema.ts" {
-  interface Schema {
-    /** The hash is SHA-256. */
-    vpn_used_ciphertexts: { tunnel_id: string; key_form: string; ciphertext_hash: string };
-  }
-}
-
 /** Ciphertexts that a tunnel can use: one megabyte of the store. */
 export const maxCiphertexts = 10_000;
 /** Counts the used ciphertexts of an owner. Those of shared keys stay when their tunnel goes. */

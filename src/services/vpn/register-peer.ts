@@ -10,7 +10,8 @@ import type { Store } from "../../store/store.ts";
 import type { PublicKeyFields } from "../fields.ts";
 import { readGivenKey, withGivenOrFreshKey } from "../given-key.ts";
 import type { Gateway } from "./gateway.ts";
-import { formatAddress, kemAlgorithm, type Tunnel, tunnelQuota, type VpnStore } from "./store.ts";
+import { formatAddress, kemAlgorithm, type Tunnel, type VpnStore } from "./store.ts";
+import { tunnelQuota } from "./tables.ts";
 
 /** What the verbs of the service need. */
 export interface VpnDeps {

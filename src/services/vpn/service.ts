@@ -19,7 +19,8 @@ import { findLive, receivePacket, refuseWithoutSession, type SentPacket, sendPac
 import { refuseTunnel, registerPeer, type VpnDeps } from "./register-peer.ts";
 import { packetOverhead } from "./session.ts";
 import { readKeyForm } from "./session-keys.ts";
-import { formatAddress, identityAlgorithm, kemAlgorithm, type Tunnel, tunnelList } from "./store.ts";
+import { formatAddress, identityAlgorithm, kemAlgorithm, type Tunnel } from "./store.ts";
+import { tunnelList } from "./tables.ts";
 
 /** What the service needs. */
 export interface VpnServiceDeps extends VpnDeps {}

@@ -1,54 +1,20 @@
 /** What the gateway keeps: tunnels with their addresses, and hashes of used ciphertexts. Session keys are not among it. */
 import { sql } from "kysely";
-import { column, type ListedRow, type RecordOf } from "../../records/columns.ts";
+import type { RecordOf } from "../../records/columns.ts";
 import type { Principal } from "../../records/ownership.ts";
-import type { Quota } from "../../records/quota.ts";
 import { openTable } from "../../records/record-table.ts";
-import { describeSealedKey, type TableDeclaration } from "../../records/table-declaration.ts";
+import { describeSealedKey } from "../../records/table-declaration.ts";
 import type { SealedKey } from "../../secrets/sealed-keys.ts";
 import type { Store, WriteTransaction } from "../../store/store.ts";
 import { createCiphertextStore, forgetCiphertexts } from "./ciphertext-store.ts";
+import { tunnelTable } from "./tables.ts";
 
 /** The algorithms of the gateway. */
 export const kemAlgorithm = "ML-KEM-1024";
 export const identityAlgorithm = "ML-DSA-65";
 
-const columns = {
-  tunnelId: column.text("tunnel_id"),
-  peerName: column.text("peer_name"),
-  /** The last 16 bits of its address. */
-  addressNumber: column.integer("address_number"),
-  /** Raw ML-KEM-1024. */
-  publicKey: column.bytes("public_key"),
-  /** Whether the gateway made the peer's pair, and keeps its secret key. */
-  isServerHeld: column.flag("is_server_held"),
-  /** Who registered it. */
-  owner: column.text("owner"),
-  createdAt: column.time("created_at_ms"),
-};
-
 /** A tunnel. */
-export type Tunnel = RecordOf<typeof columns>;
-
-declare module "../../database/schema.ts" {
-  interface Schema {
-    vpn_tunnels: ListedRow<typeof columns>;
-  }
-}
-
-/** Names the list of all tunnels, for page tokens and counts. */
-export const tunnelList = "vpn_tunnels";
-/** Counts the tunnels of an owner, each of which has one of the 65,533 addresses. */
-export const tunnelQuota: Quota = { list: tunnelList, noun: "tunnels", kind: "tunnels" };
-
-const tunnelTable: TableDeclaration<typeof columns> = {
-  name: tunnelList,
-  columns,
-  key: ["tunnelId"],
-  owner: "owner",
-  quota: tunnelQuota,
-  describe: ({ tunnelId }) => `tunnel ${tunnelId}`,
-};
+export type Tunnel = RecordOf<typeof tunnelTable.columns>;
 
 /** Names the sealed secret key of a peer whose pair the gateway made. */
 export function nameSealedKey(tunnel: Tunnel): SealedKey {

@@ -1,4 +1,44 @@
 import type { TableOwner } from "../../database/schema.ts";
+import { column, type ListedRow } from "../../records/columns.ts";
+import type { Quota } from "../../records/quota.ts";
+import type { TableDeclaration } from "../../records/table-declaration.ts";
+
+const columns = {
+  tunnelId: column.text("tunnel_id"),
+  peerName: column.text("peer_name"),
+  /** The last 16 bits of its address. */
+  addressNumber: column.integer("address_number"),
+  /** Raw ML-KEM-1024. */
+  publicKey: column.bytes("public_key"),
+  /** Whether the gateway made the peer's pair, and keeps its secret key. */
+  isServerHeld: column.flag("is_server_held"),
+  /** Who registered it. */
+  owner: column.text("owner"),
+  createdAt: column.time("created_at_ms"),
+};
+
+/** Names the list of all tunnels, for page tokens and counts. */
+export const tunnelList = "vpn_tunnels";
+
+/** Counts the tunnels of an owner, each of which has one of the 65,533 addresses. */
+export const tunnelQuota: Quota = { list: tunnelList, noun: "tunnels", kind: "tunnels" };
+
+export const tunnelTable: TableDeclaration<typeof columns> = {
+  name: tunnelList,
+  columns,
+  key: ["tunnelId"],
+  owner: "owner",
+  quota: tunnelQuota,
+  describe: ({ tunnelId }) => `tunnel ${tunnelId}`,
+};
+
+declare module "../../database/schema.ts" {
+  interface Schema {
+    vpn_tunnels: ListedRow<typeof columns>;
+    /** The hash is SHA-256. */
+    vpn_used_ciphertexts: { tunnel_id: string; key_form: string; ciphertext_hash: string };
+  }
+}
 
 /** The tables of tunnels and of used ciphertexts: see store.ts and ciphertext-store.ts. */
 export const vpnTables: TableOwner = {

@@ -8,7 +8,8 @@ import type { CryptoProvider } from "../../crypto/provider.ts";
 import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
 import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
-import { type Wallet, type WalletStore, walletAlgorithm, walletQuota } from "./store.ts";
+import { type Wallet, type WalletStore, walletAlgorithm } from "./store.ts";
+import { walletQuota } from "./tables.ts";
 
 /** What making wallets needs. */
 export interface CreateDeps {

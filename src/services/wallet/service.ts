@@ -14,7 +14,8 @@ import type { Store } from "../../store/store.ts";
 import { checkSignatureLength, packDamage, readPage, readPublicKey } from "../fields.ts";
 import { createWallet } from "./create.ts";
 import { signTransaction } from "./sign.ts";
-import { type Wallet, type WalletStore, walletAlgorithm, walletList } from "./store.ts";
+import { type Wallet, type WalletStore, walletAlgorithm } from "./store.ts";
+import { walletList } from "./tables.ts";
 
 /** What the service needs. */
 export interface WalletServiceDeps {
