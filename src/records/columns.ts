@@ -131,7 +131,6 @@ function optionalInteger<Name extends string>(name: Name): Column<Name, number |
   return optional(name);
 }
 
-/** A number that a uint32 field carries, or none. */
 function optionalUint32<Name extends string>(name: Name): Column<Name, number | undefined, number | null> {
   return optional(name, readUint32);
 }

@@ -3,12 +3,14 @@ import type { Kysely } from "kysely";
 import type { Reader } from "../database/database.ts";
 import type { Schema } from "../database/schema.ts";
 import { type AnyRow, type Columns, type ColumnValue, fromRow, type RecordOf, toRow } from "./columns.ts";
-import { changeCounts, readCount, resetCounts } from "./list-counts.ts";
-import { countedLists, isSeenBy, listSeenBy, type Principal, systemPrincipal } from "./ownership.ts";
+import { readCount } from "./list-counts.ts";
+import { isSeenBy, listSeenBy, type Principal, systemPrincipal } from "./ownership.ts";
 import { cutPage, type Page, type PageRequest } from "./pages.ts";
 import { nextPosition } from "./positions.ts";
 import type { Quota } from "./quota.ts";
+import { countRecords } from "./record-counts.ts";
 import {
+  anyTable,
   type Filters,
   nameList,
   nameSecret,
@@ -45,12 +47,6 @@ export interface FindOptions {
   /** That of a transaction; the reader if left out. */
   readonly db?: Kysely<Schema>;
 }
-
-/**
- * Tables by names that are known at run time only. Kysely knows the type of a table by its literal name, which a
- * function for all tables does not have; the columns of the declaration are those of the schema, which is made of them.
- */
-const anyTable = (db: Kysely<Schema>) => db as unknown as Kysely<Record<string, AnyRow>>;
 
 /** Opens a table of a store. */
 export function openTable<C extends Columns>(store: RecordStore, declaration: TableDeclaration<C>) {
@@ -89,35 +85,7 @@ export function openTable<C extends Columns>(store: RecordStore, declaration: Ta
     const row: AnyRow = toRow(columns, record);
     return key.map(columnOf).map((column) => [column, row[column] ?? null]);
   };
-  /** The lists of a record: for each filter all or its value, each for everybody and for the owner. */
-  const listsOf = (read: (property: string) => unknown): string[] => {
-    if (owner === undefined) return [];
-    const choices = filters.reduce<Filters<C>[]>(
-      (lists, filter) => lists.flatMap((list) => [list, { ...list, [filter]: String(read(filter)) }]),
-      [{}],
-    );
-    const lists = choices.map((list) => nameList(declaration, list));
-    return countedLists(lists, { owner: String(read(owner)) });
-  };
-  const count = async (db: Kysely<Schema>, lists: readonly string[], change: number): Promise<void> => {
-    if (lists.length > 0) await changeCounts(db, lists, change);
-  };
-  /** Counts all records anew: in which lists a changed one was before it was changed, nobody knows. */
-  const recount = async (db: Kysely<Schema>): Promise<void> => {
-    if (owner === undefined) return;
-    const grouped = [...filters, owner].map(columnOf);
-    const groups = await anyTable(db)
-      .selectFrom(name)
-      .select(grouped)
-      .select((row) => row.fn.countAll<number>().as("row_count"))
-      .groupBy(grouped)
-      .execute();
-    const counts = new Map<string, number>();
-    for (const group of groups)
-      for (const list of listsOf((property) => group[columnOf(property)] ?? ""))
-        counts.set(list, (counts.get(list) ?? 0) + Number(group.row_count));
-    await resetCounts(db, name, counts);
-  };
+  const counts = countRecords(declaration);
   const isSeen = (principal: Principal | undefined, record: T): boolean =>
     principal === undefined || owner === undefined || isSeenBy(principal, { owner: ownerOf(record) });
   const findAny = async (
@@ -188,11 +156,7 @@ export function openTable<C extends Columns>(store: RecordStore, declaration: Ta
         .insertInto(name)
         .values({ ...position, ...toTaggedRow(record), ...more })
         .execute();
-      await count(
-        db,
-        listsOf((property) => record[property]),
-        1,
-      );
+      await counts.add(db, record);
       if (secret !== undefined) await putSecret(nameSecret(declaration, record), secret);
     },
     /** Changes a record, within a transaction, and gives it back; one that somebody changed stays marked as changed. */
@@ -204,13 +168,7 @@ export function openTable<C extends Columns>(store: RecordStore, declaration: Ta
         .set({ ...toRow(columns, change), ...tag });
       for (const [column, value] of whereKey(record)) query = query.where(column, "=", value);
       await query.execute();
-      if (!isIntact) await recount(db);
-      else {
-        const before = new Set(listsOf((property) => record[property]));
-        const after = new Set(listsOf((property) => changed[property]));
-        await count(db, [...before.difference(after)], -1);
-        await count(db, [...after.difference(before)], 1);
-      }
+      await (isIntact ? counts.move(db, record, changed) : counts.recount(db));
       return changed;
     },
     /** Removes a record and its secret, within a transaction. */
@@ -219,13 +177,7 @@ export function openTable<C extends Columns>(store: RecordStore, declaration: Ta
       for (const [column, value] of whereKey(record)) query = query.where(column, "=", value);
       await query.execute();
       await eraseSecret(nameSecret(declaration, record));
-      if (!isIntact) await recount(db);
-      else
-        await count(
-          db,
-          listsOf((property) => record[property]),
-          -1,
-        );
+      await (isIntact ? counts.remove(db, record) : counts.recount(db));
     },
   };
 }

@@ -1,6 +1,7 @@
 /** What a table of records declares, and the names that follow from it. */
-import type { AliasedRawBuilder } from "kysely";
+import type { AliasedRawBuilder, Kysely } from "kysely";
 import type { Algorithm } from "../crypto/algorithms.ts";
+import type { Schema } from "../database/schema.ts";
 import { RecordDamagedError } from "../database/store-error.ts";
 import type { SealedKey } from "../secrets/sealed-keys.ts";
 import type { AnyRow, Columns, ColumnValue, RecordOf } from "./columns.ts";
@@ -79,4 +80,12 @@ export function describeSealedKey<C extends Columns>(
 ): SealedKey {
   const identity = nameSecret(declaration, record);
   return { record: declaration.describe(record), identity, algorithm, publicKey: record.publicKey };
+}
+
+/**
+ * Tables by names that are known at run time only. Kysely knows the type of a table by its literal name, which a
+ * function for all tables does not have; the columns of the declaration are those of the schema, which is made of them.
+ */
+export function anyTable(db: Kysely<Schema>): Kysely<Record<string, AnyRow>> {
+  return db as unknown as Kysely<Record<string, AnyRow>>;
 }
