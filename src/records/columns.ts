@@ -51,13 +51,13 @@ function choice<Name extends string, const Value extends string>(
   return { ...text<Name, Value>(name), fromRow: read };
 }
 
+/** A value that stands in the row as it is. */
+function plain<Name extends string, Value extends TagField>(name: Name): Column<Name, Value, Value> {
+  return { name, toRow: (value) => value, fromRow: (raw) => raw, listTagFields: (value) => [value] };
+}
+
 function bytes<Name extends string>(name: Name): Column<Name, Uint8Array, Uint8Array> {
-  return {
-    name,
-    toRow: (value) => value,
-    fromRow: (raw) => raw,
-    listTagFields: (value) => [value],
-  };
+  return plain(name);
 }
 
 /** Kept as 1 or 0. */
@@ -72,12 +72,7 @@ function namedFlag<Name extends string>(name: Name, tagged: string): Column<Name
 }
 
 function integer<Name extends string>(name: Name): Column<Name, number, number> {
-  return {
-    name,
-    toRow: (value) => value,
-    fromRow: (raw) => raw,
-    listTagFields: (value) => [value],
-  };
+  return plain(name);
 }
 
 /** A number from 0 that an int32 field carries. */

@@ -1,4 +1,4 @@
-/** What the device service keeps of challenges: a hash of each, so that who reads the database cannot answer it. */
+/** What the device service keeps of challenges: a hash of each, so that nobody who reads the database can answer one. */
 import { hash } from "node:crypto";
 import { readTime } from "../../database/row-values.ts";
 import type { Store, WriteTransaction } from "../../store/store.ts";
