@@ -8,6 +8,7 @@ import { queueProvider } from "./crypto/queued-provider.ts";
 import { systemCaller, WorkQueue } from "./crypto/work-queue.ts";
 import { openIdentity } from "./identity/open-identity.ts";
 import { createPasswordLane } from "./identity/password-lane.ts";
+import { openStore } from "./open-store.ts";
 import { openApiPages } from "./openapi/pages.ts";
 import type { Example } from "./protocol/example.ts";
 import { protoPages } from "./protos/pages.ts";
@@ -20,7 +21,6 @@ import { type ServicePackage, servicePackages } from "./services/registry.ts";
 import { countCryptoThreads } from "./settings/crypto-settings.ts";
 import { serverSettings } from "./settings/server-settings.ts";
 import { quotaSettings, storeSettings } from "./settings/store-settings.ts";
-import { openStore } from "./store/store.ts";
 
 /** A server with everything that it holds open. */
 export interface App {

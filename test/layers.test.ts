@@ -1,6 +1,6 @@
 /** The folders of src: what each may import, and that no file imports itself by a detour. */
 import { globSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 
 const root = join(import.meta.dirname, "..");
@@ -13,6 +13,7 @@ const mayImport: Record<string, RegExp> = {
   app: /^(?!main$|serve$)/,
   serve: /^(app|cli|cli\/operator|config|first-calls|server)$/,
   config: /^$/,
+  "open-store": /^(database|records|secrets|audit|identity|store)$|^services\//,
   settings: /^(config|database|records|secrets|server)$/,
   errors: /^gen$/,
   "first-calls": /^$/,
@@ -31,7 +32,8 @@ const mayImport: Record<string, RegExp> = {
   protos: /^(gen|protocol|transcoding)$/,
   server: /^(gen|errors|protocol|transcoding)$/,
   cli: /^(gen|protocol|crypto|services\/registry|cli\/operator)$/,
-  "cli/operator": /^(cli|config|settings|crypto|database|records|secrets|audit|store|identity)$|^services\//,
+  "cli/operator":
+    /^(cli|config|settings|crypto|database|records|secrets|audit|store|open-store|identity)$|^services\//,
   console: /^(gen|protocol)$/,
   docs: /^(gen|errors|protocol|config|server|services\/registry)$/,
   // The printer of protos, without which there is no gen.
@@ -66,6 +68,15 @@ function importsOf(path: string): string[] {
   });
 }
 
+/** What all services share. It names none of them, nor a table of one. */
+const shared = /^src\/(audit|database|identity|records|secrets|server|transcoding)\//;
+const serviceNames = globSync("src/services/*/tables.ts", { cwd: root }).map((path) =>
+  basename(dirname(path)),
+);
+const namesService = new RegExp(`(?<![\\w-])(${serviceNames.join("|")})s?(?=_|\\b)`, "g");
+/** What a device's token says that it is for: a part of the token's format. */
+const deviceUse = '"iot"';
+
 const files = globSync("src/**/*.{ts,tsx,mjs}", { cwd: root }).map((path) => path.replaceAll("\\", "/"));
 const imports = new Map(files.map((path) => [path, importsOf(path)]));
 
@@ -89,6 +100,12 @@ describe("the modules of src", () => {
     const foreign =
       /^src\/(app|serve|server|transcoding|database|store|identity|cli\/operator|services\/\w+\/)/;
     expect(loaded.filter((path) => foreign.test(path))).toEqual([]);
+  });
+
+  it.each(files.filter((path) => shared.test(path)))("%s names no service and no table of one", (path) => {
+    const source = readFileSync(join(root, path), "utf8").replaceAll(deviceUse, "");
+    expect(serviceNames).toHaveLength(8);
+    expect(source.match(namesService) ?? []).toEqual([]);
   });
 
   it("leave composition to app.ts, in at most 150 lines", () => {

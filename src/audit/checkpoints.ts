@@ -1,6 +1,7 @@
 /** Signs where the audit chain is, with ML-DSA-65, so that others can hold the store to it. */
 import { wipe } from "../crypto/bytes.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
+import { withFreshKeyPair } from "../crypto/fresh-key-pair.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
 import type { Database } from "../database/database.ts";
 import { hasBeenUsed, notWhole } from "../secrets/root-keys.ts";
@@ -25,20 +26,20 @@ export interface CheckpointSigner {
 
 /** Opens the store's signing key, and makes it in a new store. */
 export async function openCheckpointSigner(
-  { name, writer }: Database,
+  { name, owners, writer }: Database,
   vault: Vault,
   provider: CryptoProvider,
 ): Promise<CheckpointSigner> {
-  const { secretKey: fresh } = await provider.generateKeyPair(algorithm);
-  const seed = await writer.transaction().execute(async (transaction) => {
-    const known = await readSeed(vault, transaction, name);
-    if (known !== undefined) return known;
-    // Another key would make all checkpoints that others keep worthless, without a word.
-    if (await hasBeenUsed(transaction)) throw notWhole(name, `${keyName} is missing`);
-    await lendSecret(fresh, (made) => vault.put(transaction, signingIdentity, made));
-    return vault.read(transaction, signingIdentity);
-  });
-  fresh.erase();
+  const seed = await withFreshKeyPair(provider, algorithm, ({ secretKey: fresh }) =>
+    writer.transaction().execute(async (transaction) => {
+      const known = await readSeed(vault, transaction, name);
+      if (known !== undefined) return known;
+      // Another key would make all checkpoints that others keep worthless, without a word.
+      if (await hasBeenUsed(transaction, owners)) throw notWhole(name, `${keyName} is missing`);
+      await lendSecret(fresh, (made) => vault.put(transaction, signingIdentity, made));
+      return vault.read(transaction, signingIdentity);
+    }),
+  );
   if (seed === undefined) throw new Error("a secret that was just put in is not there");
   try {
     const secretKey = await provider.importSecretKey(algorithm, { seed });

@@ -3,7 +3,7 @@ import type { Kysely } from "kysely";
 import type { Statement } from "../database/connection.ts";
 import type { Reader } from "../database/database.ts";
 import { readTime } from "../database/row-values.ts";
-import type { AuditEntriesTable, AuditHeadTable, Schema } from "../database/schema.ts";
+import type { Schema } from "../database/schema.ts";
 import { StoreFailureError } from "../database/store-error.ts";
 import { cutPage, type Page, type PageRequest } from "../records/pages.ts";
 import { equalTags } from "../records/tag.ts";
@@ -16,6 +16,7 @@ import {
   tagEntry,
   tagHead,
 } from "./chain.ts";
+import type { AuditEntriesTable, AuditHeadTable } from "./tables.ts";
 
 /** Takes the entries of one transaction. */
 export interface AuditAppender {

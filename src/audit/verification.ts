@@ -1,12 +1,14 @@
 /** Verifies the audit chain from its first entry to its end, and against its checkpoints. */
 import { setImmediate } from "node:timers/promises";
+import { type RawBuilder, sql } from "kysely";
 import type { Reader } from "../database/database.ts";
 import { readTime } from "../database/row-values.ts";
-import type { AuditCheckpointsTable, AuditEntriesTable } from "../database/schema.ts";
+import { listAuditedTables, type TableOwner } from "../database/schema.ts";
 import { StorageError } from "../database/store-error.ts";
 import { equalTags } from "../records/tag.ts";
 import { type AuditCheckpoint, type AuditHead, emptyChain, hashEntry, tagEntry, tagHead } from "./chain.ts";
 import { readEntryRows, toEntry } from "./log.ts";
+import type { AuditCheckpointsTable, AuditEntriesTable } from "./tables.ts";
 
 /** A checkpoint with its signature. */
 export interface SignedCheckpoint extends AuditCheckpoint {
@@ -32,6 +34,8 @@ export interface AuditVerification {
 /** What verification needs. */
 export interface AuditVerificationDeps {
   readonly db: Reader;
+  /** Some of their tables have an entry for every row. */
+  readonly owners: readonly TableOwner[];
   /** RootKeys.audit */
   readonly tagKey: Uint8Array;
   readonly verifyCheckpoint: (checkpoint: SignedCheckpoint) => Promise<boolean>;
@@ -84,13 +88,13 @@ interface Ends {
   readonly isTrue: boolean;
   readonly firstRow: number;
   readonly lastRow: number;
-  /** Whether there are keys, each of which has an entry of its making. */
-  readonly hasKeys: boolean;
+  /** Whether there are records of which each has an entry of its making. */
+  readonly hasRecords: boolean;
 }
 
 /** One statement, so that all are of one moment. */
-async function readEnds({ db, tagKey }: AuditVerificationDeps): Promise<Ends> {
-  const { first_row, last_row, key_position, ...head } = await db
+async function readEnds({ db, owners, tagKey }: AuditVerificationDeps): Promise<Ends> {
+  const { first_row, last_row, has_records, ...head } = await db
     .selectFrom((from) =>
       from
         .selectFrom("audit_entries")
@@ -99,20 +103,25 @@ async function readEnds({ db, tagKey }: AuditVerificationDeps): Promise<Ends> {
     )
     .leftJoin("audit_head", (join) => join.onTrue())
     .selectAll()
-    .select((from) => from.selectFrom("kms_keys").select("position").limit(1).as("key_position"))
+    .select(hasRows(listAuditedTables(owners)).as("has_records"))
     .executeTakeFirstOrThrow();
-  const rows = { firstRow: first_row ?? 1, lastRow: last_row ?? 0, hasKeys: key_position !== null };
+  const rows = { firstRow: first_row ?? 1, lastRow: last_row ?? 0, hasRecords: Boolean(has_records) };
   // Before the first entry there is no head.
   if (head.sequence === null) return { ...rows, stated: emptyChain, isTrue: last_row === null };
   const stated: AuditHead = { sequence: head.sequence, entryHash: head.entry_hash ?? "" };
   return { ...rows, stated, isTrue: equalTags(head.head_tag ?? "", tagHead(tagKey, stated)) };
 }
 
+function hasRows(tables: readonly string[]): RawBuilder<boolean | number> {
+  const parts = tables.map((table) => sql`exists (select 1 from ${sql.table(table)})`);
+  return sql<boolean | number>`(${sql.join([sql`1 = 0`, ...parts], sql` or `)})`;
+}
+
 /** A chain without a fault may yet have lost its last entries, or all, or have too many. */
 function findFaultOfEnds({ last, checkpoint }: Walk, ends: Ends): Fault | undefined {
-  const { stated, isTrue, firstRow, lastRow, hasKeys } = ends;
+  const { stated, isTrue, firstRow, lastRow, hasRecords } = ends;
   if (firstRow < 1) return { sequence: 1, reason: "there is an entry before the first" };
-  if (stated.sequence === 0 && hasKeys)
+  if (stated.sequence === 0 && hasRecords)
     return { sequence: 1, reason: "the entry is missing: nothing tells of the making of the keys" };
   // The entries that are there were written by this program, as their tags say.
   if (!isTrue)

@@ -1,4 +1,5 @@
 import type { SignatureAlgorithm } from "./algorithms.ts";
+import { withFreshKeyPair } from "./fresh-key-pair.ts";
 import { keepFor } from "./keep-for.ts";
 import type { CryptoProvider } from "./provider.ts";
 
@@ -22,8 +23,9 @@ export function createSignCheck<Name extends SignatureAlgorithm>(
 async function canSign({ system }: CryptoProvider, algorithm: SignatureAlgorithm): Promise<boolean> {
   const message = new TextEncoder().encode("is it working?");
   try {
-    const { publicKey, secretKey } = await system.generateKeyPair(algorithm);
-    return await system.verify(publicKey, message, await system.sign(secretKey, message));
+    return await withFreshKeyPair(system, algorithm, async ({ publicKey, secretKey }) =>
+      system.verify(publicKey, message, await system.sign(secretKey, message)),
+    );
   } catch {
     // The calls that need the algorithm report the cause; this one reports only whether it works.
     return false;

@@ -2,7 +2,7 @@
 import { type Kysely, sql } from "kysely";
 import { statement } from "./connection.ts";
 import type { Database } from "./database.ts";
-import { type Schema, tables } from "./schema.ts";
+import { listTables, type Schema, type TableOwner } from "./schema.ts";
 import { StorageError } from "./store-error.ts";
 
 /** Rows to copy at once; 11 values each, and SQLite takes 32,766. */
@@ -18,12 +18,13 @@ export type CopyProgress = (copied: number, total: number) => void;
  */
 export async function copyStore(source: Database, target: Database, onProgress: CopyProgress): Promise<void> {
   await inSnapshot(source, async (reader) => {
-    const total = await countRows(reader);
+    const total = await countRows(reader, source.owners);
     let copied = 0;
     await target.writer.transaction().execute(async (writer) => {
-      if ((await countRows(writer)) > 0) throw new StorageError(`there is a store already in ${target.name}`);
-      for (const table of Object.keys(tables) as (keyof Schema)[]) {
-        for await (const rows of readChunks(reader, table)) {
+      if ((await countRows(writer, target.owners)) > 0)
+        throw new StorageError(`there is a store already in ${target.name}`);
+      for (const [table, key] of listTables(source.owners)) {
+        for await (const rows of readChunks(reader, table, key)) {
           // The rows come from the table of the same name.
           await writer
             .insertInto(table)
@@ -60,9 +61,9 @@ async function inSnapshot(
 }
 
 /** Counts the rows of all tables. */
-export async function countRows(db: Kysely<Schema>): Promise<number> {
+export async function countRows(db: Kysely<Schema>, owners: readonly TableOwner[]): Promise<number> {
   let total = 0;
-  for (const table of Object.keys(tables) as (keyof Schema)[]) {
+  for (const [table] of listTables(owners)) {
     const { count } = await db
       .selectFrom(table)
       .select((row) => row.fn.countAll<number>().as("count"))
@@ -76,8 +77,8 @@ export async function countRows(db: Kysely<Schema>): Promise<number> {
 async function* readChunks(
   db: Kysely<Schema>,
   table: keyof Schema,
+  key: readonly string[],
 ): AsyncGenerator<readonly Record<string, unknown>[]> {
-  const key: readonly string[] = tables[table];
   const columns = sql.join(key.map((name) => sql.ref(name)));
   let last: Record<string, unknown> | undefined;
   for (;;) {

@@ -6,7 +6,7 @@ import { DEFAULT_MIGRATION_TABLE, Migrator } from "kysely/migration";
 import { type Connection, type DatabaseKind, kyselyDialect, type WriteConnection } from "./connection.ts";
 import { createMigrations } from "./migrations.ts";
 import { checkPostgresVersion, openPostgresReader, openPostgresWriter } from "./postgres.ts";
-import type { Schema } from "./schema.ts";
+import type { Schema, TableOwner } from "./schema.ts";
 import { openSqliteReader, openSqliteWriter } from "./sqlite.ts";
 import { readMessage, StorageError, StoreFailureError } from "./store-error.ts";
 
@@ -23,6 +23,8 @@ export interface Database {
   readonly kind: DatabaseKind;
   /** Names it for the operator, without a password. */
   readonly name: string;
+  /** Whose tables are in it. */
+  readonly owners: readonly TableOwner[];
   readonly reader: Reader;
   /** What `reader` runs on. */
   readonly readConnection: Connection;
@@ -41,14 +43,18 @@ export function sqliteIn(dataDir: string): DatabaseLocation {
 export type OpenMode = "create" | "existing";
 
 /**
- * Opens a database.
+ * Opens a database with the tables of these owners.
  *
  * @throws StorageError if it can not be opened, or was written by a newer version; for the mode "existing" also if
  *   there is none, or one of an older version.
  */
-export async function openDatabase(location: DatabaseLocation, mode: OpenMode = "create"): Promise<Database> {
+export async function openDatabaseOf(
+  owners: readonly TableOwner[],
+  location: DatabaseLocation,
+  mode: OpenMode = "create",
+): Promise<Database> {
   if (location.kind === "sqlite") preparePlace(location.path, mode);
-  const database = connect(location);
+  const database = connect(owners, location);
   try {
     if (location.kind === "postgres") await checkPostgresVersion(database.writeConnection);
     await (mode === "create" ? migrate(database) : requireSchema(database));
@@ -90,7 +96,7 @@ function requireFile(path: string): void {
   }
 }
 
-function connect(location: DatabaseLocation): Database {
+function connect(owners: readonly TableOwner[], location: DatabaseLocation): Database {
   const { kind } = location;
   const [readConnection, writeConnection] =
     location.kind === "sqlite"
@@ -101,6 +107,7 @@ function connect(location: DatabaseLocation): Database {
   return {
     kind,
     name: describeLocation(location),
+    owners,
     reader,
     readConnection,
     writer,
@@ -121,8 +128,8 @@ export function describeLocation(location: DatabaseLocation): string {
 }
 
 /** Takes the steps that are missing. Of several programs that start at once, one takes them while the others wait. */
-async function migrate({ kind, writeConnection }: Database): Promise<void> {
-  const provider = { getMigrations: async () => ({ ...createMigrations(kind) }) };
+async function migrate({ kind, owners, writeConnection }: Database): Promise<void> {
+  const provider = { getMigrations: async () => createMigrations(kind, owners) };
   // The migrator goes on after a statement that failed, and PostgreSQL then says of each that the transaction is
   // aborted: only the first tells why.
   let first: unknown;
@@ -143,14 +150,14 @@ async function migrate({ kind, writeConnection }: Database): Promise<void> {
 }
 
 /** Refuses a store that is not of this very version. */
-async function requireSchema({ kind, name, reader }: Database): Promise<void> {
+async function requireSchema({ kind, name, owners, reader }: Database): Promise<void> {
   const tables = await reader.introspection.getTables({ withInternalKyselyTables: true });
   if (!tables.some((table) => table.name === DEFAULT_MIGRATION_TABLE))
     throw new StorageError(`there is no store in ${name}`);
   const { rows } = await sql<{
     name: string;
   }>`select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`.execute(reader);
-  const known = Object.keys(createMigrations(kind));
+  const known = Object.keys(createMigrations(kind, owners));
   const taken = new Set(rows.map((row) => row.name));
   if ([...taken].some((step) => !known.includes(step)))
     throw new StorageError(`the store ${name} was written by a newer version of this program; use that one`);

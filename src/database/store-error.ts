@@ -33,7 +33,7 @@ const sentences: Readonly<Record<StoreFailureCode, string>> = {
 
 /** A record, or the secret of one, is not as it was written: somebody changed it behind our back. */
 export class RecordDamagedError extends Error {
-  /** Names it for a person, such as "wallet wallet-…". */
+  /** Names it for a person, such as "user ada". */
   readonly record: string;
 
   constructor(record: string, cause?: unknown) {

@@ -1,14 +1,14 @@
 /** Issues and checks the server's tokens: ML-DSA-65 JWTs (RFC 9964), with a key that survives a restart. */
 
 import { healthMs } from "../crypto/can-sign.ts";
-import { CryptoError } from "../crypto/crypto-error.ts";
+import { withFreshKeyPair } from "../crypto/fresh-key-pair.ts";
 import { type PublicJwk, toPublicJwk } from "../crypto/jwk.ts";
 import { type JwtVerification, signJwt, verifyJwt } from "../crypto/jwt.ts";
 import { keepFor } from "../crypto/keep-for.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../crypto/provider.ts";
 import { poll } from "../database/poll.ts";
 import { importSealedKey, lendSecret } from "../secrets/sealed-keys.ts";
-import type { IssuerKeyRecord, IssuerStore } from "./issuer-store.ts";
+import type { IssuerKeyRecord, IssuerStore, NewIssuerKey } from "./issuer-store.ts";
 
 /** Seconds that a token is valid. */
 export const tokenLifetimeSeconds = 3600;
@@ -129,9 +129,9 @@ export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<
     return signer;
   };
 
-  await adoptKeys(provider, store);
   await refresh();
-  if (!keys.some(({ record }) => record.retiredAt === undefined)) await addFirstKey(provider, store, now());
+  if (!keys.some(({ record }) => record.retiredAt === undefined))
+    await withFreshIssuerKey(provider, (key) => store.addFirstKey(key, now()));
   await findSigner();
   const stopLooking = poll(lookMs, refresh);
 
@@ -209,43 +209,20 @@ export async function rotateIssuerKey(
   { provider, store, now }: IssuerDeps,
   { revoke }: { readonly revoke: boolean },
 ): Promise<string> {
-  const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-65");
-  const { kid: keyId } = toPublicJwk(provider, publicKey);
-  const at = now();
-  // A key that was retired before any living token was issued has none.
-  const retiredAt = revoke ? new Date(at.getTime() - tokenLifetimeSeconds * 1000) : at;
-  try {
-    await lendSecret(secretKey, (seed) => store.replaceKey({ keyId, publicKey, seed }, at, retiredAt));
-  } finally {
-    secretKey.erase();
-  }
-  return keyId;
+  return withFreshIssuerKey(provider, async (key) => {
+    const at = now();
+    // A key that was retired before any living token was issued has none.
+    const retiredAt = revoke ? new Date(at.getTime() - tokenLifetimeSeconds * 1000) : at;
+    await store.replaceKey(key, at, retiredAt);
+    return key.keyId;
+  });
 }
 
-/** Before keys had tags their seeds were sealed already: one that the master key opens is of the issuer itself. */
-async function adoptKeys(provider: CryptoProvider, store: IssuerStore): Promise<void> {
-  for (const record of await store.listUntagged()) {
-    try {
-      const seed = await store.openSeed(record.keyId);
-      if (seed === undefined) continue;
-      const secretKey = await importSealedKey(provider, "ML-DSA-65", seed, record.publicKey);
-      secretKey.erase();
-    } catch (error) {
-      if (error instanceof CryptoError) continue;
-      throw error;
-    }
-    await store.adoptKey(record);
-  }
-}
-
-async function addFirstKey(provider: CryptoProvider, store: IssuerStore, now: Date): Promise<void> {
-  const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-65");
-  const { kid: keyId } = toPublicJwk(provider, publicKey);
-  try {
-    await lendSecret(secretKey, (seed) => store.addFirstKey({ keyId, publicKey, seed }, now));
-  } finally {
-    secretKey.erase();
-  }
+function withFreshIssuerKey<T>(provider: CryptoProvider, use: (key: NewIssuerKey) => Promise<T>): Promise<T> {
+  return withFreshKeyPair(provider, "ML-DSA-65", ({ publicKey, secretKey }) => {
+    const { kid: keyId } = toPublicJwk(provider, publicKey);
+    return lendSecret(secretKey, (seed) => use({ keyId, publicKey, seed }));
+  });
 }
 
 function importPublicKey(provider: CryptoProvider, record: IssuerKeyRecord): PublicKey {

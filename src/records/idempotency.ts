@@ -2,10 +2,11 @@
 import { create, type DescMessage, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import type { Kysely } from "kysely";
 import { openBytes, sealBytes } from "../crypto/sealing.ts";
-import type { IdempotentAnswersTable, Schema } from "../database/schema.ts";
+import type { Schema } from "../database/schema.ts";
 import { changeCounts } from "./list-counts.ts";
 import { listSeenBy } from "./ownership.ts";
 import type { Quota } from "./quota.ts";
+import type { IdempotentAnswersTable } from "./tables.ts";
 
 /** A call that may be repeated. */
 export interface IdempotentCall {
@@ -62,7 +63,7 @@ export async function findAnswer(
   const row = await db
     .selectFrom("idempotent_answers")
     .selectAll()
-    .where("user_name", "=", call.userId)
+    .where("user_id", "=", call.userId)
     .where("idempotency_key", "=", call.idempotencyKey)
     .where("answered_at_ms", ">", now.getTime() - keptMs)
     .executeTakeFirst();
@@ -95,20 +96,20 @@ export async function removeExpired(db: Kysely<Schema>, now: Date): Promise<void
 function selectExpired(db: Kysely<Schema>, now: Date) {
   return db
     .selectFrom("idempotent_answers")
-    .select(["user_name", "idempotency_key"])
+    .select(["user_id", "idempotency_key"])
     .where("answered_at_ms", "<=", now.getTime() - keptMs)
     .orderBy("answered_at_ms");
 }
 
 async function removeAnswers(
   db: Kysely<Schema>,
-  answers: readonly Pick<IdempotentAnswersTable, "user_name" | "idempotency_key">[],
+  answers: readonly Pick<IdempotentAnswersTable, "user_id" | "idempotency_key">[],
 ): Promise<void> {
-  const keysOf = Map.groupBy(answers, ({ user_name }) => user_name);
+  const keysOf = Map.groupBy(answers, ({ user_id }) => user_id);
   for (const [owner, rows] of keysOf) {
     const { numDeletedRows } = await db
       .deleteFrom("idempotent_answers")
-      .where("user_name", "=", owner)
+      .where("user_id", "=", owner)
       .where(
         "idempotency_key",
         "in",
@@ -135,12 +136,12 @@ export async function keepAnswer(
 ): Promise<void> {
   await removeExpired(db, now);
   // An answer of this very key has expired, or the call would not be here.
-  await removeAnswers(db, [{ user_name: call.userId, idempotency_key: call.idempotencyKey }]);
+  await removeAnswers(db, [{ user_id: call.userId, idempotency_key: call.idempotencyKey }]);
   await requireRoom(idempotencyQuota, call.userId);
   await db
     .insertInto("idempotent_answers")
     .values({
-      user_name: call.userId,
+      user_id: call.userId,
       idempotency_key: call.idempotencyKey,
       request_hash: call.requestHash,
       sealed_answer: sealBytes(sealKey, nameAnswer(call), answer),

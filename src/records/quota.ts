@@ -5,7 +5,7 @@ import { listSeenBy } from "./ownership.ts";
 
 /** The limits of one owner; 0 for none. */
 export interface QuotaLimits {
-  /** Records of each kind: keys, wallets, blocks and so on. */
+  /** Records of each kind, such as keys or blocks. */
   readonly records: number;
   readonly tunnels: number;
   /** Idempotency keys of the last 24 hours. */

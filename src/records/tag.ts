@@ -1,11 +1,8 @@
 /** Tags that tell when somebody changed a record behind our back. */
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-/** A record as a list shows it. */
-export type Marked<T> = T & {
-  /** False if somebody changed it behind our back. */
-  readonly isIntact: boolean;
-};
+/** One value that a tag binds. */
+export type TagField = string | number | Uint8Array;
 
 /**
  * Binds the fields of a record to each other: HMAC-SHA-256 in hexadecimal.
@@ -13,7 +10,7 @@ export type Marked<T> = T & {
  * @param key RootKeys.records
  * @param fields in an order of the caller's; the first should name the kind of record.
  */
-export function tagRecord(key: Uint8Array, fields: readonly (string | number | Uint8Array)[]): string {
+export function tagRecord(key: Uint8Array, fields: readonly TagField[]): string {
   const mac = createHmac("sha256", key);
   for (const field of fields) {
     const bytes = field instanceof Uint8Array ? field : Buffer.from(String(field));

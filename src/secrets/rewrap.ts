@@ -2,7 +2,6 @@
 import { CryptoError } from "../crypto/crypto-error.ts";
 import { nameMasterKey, rewrapSecret } from "../crypto/sealing.ts";
 import type { Database } from "../database/database.ts";
-import type { SealedSecretsTable } from "../database/schema.ts";
 import { StorageError } from "../database/store-error.ts";
 import {
   createKeyFile,
@@ -15,6 +14,7 @@ import {
   replaceKeyFile,
 } from "./master-key.ts";
 import { countByMasterKey, type SecretsUnderKey } from "./master-keys-in-use.ts";
+import type { SealedSecretsTable } from "./tables.ts";
 import { rootIdentity } from "./vault.ts";
 
 /** Secrets to wrap in one transaction. */

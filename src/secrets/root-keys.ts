@@ -4,6 +4,7 @@ import { sql } from "kysely";
 import { wipe } from "../crypto/bytes.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
 import type { Database } from "../database/database.ts";
+import { listTables, type TableOwner } from "../database/schema.ts";
 import { StorageError, StoreFailureError } from "../database/store-error.ts";
 import { type Keyring, type MasterKeySource, openKeyring } from "./master-key.ts";
 import { createVault, rootIdentity, type Vault } from "./vault.ts";
@@ -38,9 +39,9 @@ export async function unlock(database: Database, source: MasterKeySource): Promi
   const root = await writer.transaction().execute(async (transaction) => {
     const known = await readRoot(transaction, vault, database.name);
     if (known !== undefined) return known;
-    await requireNew(transaction, database.name);
-    // A store of the first version has secrets but no root: they tell whether this is their master key.
-    await checkOldSecrets(transaction, keyring, database);
+    // Nothing that was tagged under the root key that it had could be trusted any more.
+    if (await hasBeenUsed(transaction, database.owners))
+      throw notWhole(database.name, "its root key is missing");
     const fresh = randomBytes(32);
     await vault.put(transaction, rootIdentity, fresh);
     return fresh;
@@ -63,34 +64,19 @@ async function readRoot(db: Database["writer"], vault: Vault, name: string): Pro
   }
 }
 
-/** Refuses to make a root key for a store that had one: nothing that was tagged under that could be trusted any more. */
-async function requireNew(db: Database["writer"], name: string): Promise<void> {
-  if (await hasBeenUsed(db)) throw notWhole(name, "its root key is missing");
-}
-
 /** What a store lacks that no program can make again. */
 export function notWhole(name: string, what: string): StorageError {
   return new StorageError(`the store ${name} is not whole: ${what}; restore a back-up`);
 }
 
-/** Tells whether a store has rows that only a program which had made its keys put there. */
-export async function hasBeenUsed(db: Database["writer"]): Promise<boolean> {
-  for (const table of [
-    "audit_head",
-    "audit_entries",
-    "audit_checkpoints",
-    "kms_keys",
-    "list_counts",
-  ] as const) {
+/** Tells whether a store has rows beside its secrets: only a program that had made its keys put those there. */
+export async function hasBeenUsed(db: Database["writer"], owners: readonly TableOwner[]): Promise<boolean> {
+  for (const [table] of listTables(owners)) {
+    if (table === "sealed_secrets") continue;
     const row = await db.selectFrom(table).select(sql<number>`1`.as("found")).limit(1).executeTakeFirst();
     if (row !== undefined) return true;
   }
   return false;
-}
-
-async function checkOldSecrets(db: Database["writer"], keyring: Keyring, { name }: Database): Promise<void> {
-  const old = await db.selectFrom("sealed_secrets").select("master_key_id").limit(1).executeTakeFirst();
-  if (old !== undefined && keyring.find(old.master_key_id) === undefined) throw wrongMasterKey(name);
 }
 
 function wrongMasterKey(name: string): StorageError {

@@ -2,6 +2,7 @@
 import { type Algorithm, algorithms } from "../crypto/algorithms.ts";
 import { equalBytes, wipe } from "../crypto/bytes.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
+import { withFreshKeyPair } from "../crypto/fresh-key-pair.ts";
 import type { CryptoProvider, SecretKey } from "../crypto/provider.ts";
 import { RecordDamagedError } from "../database/store-error.ts";
 
@@ -35,17 +36,12 @@ export async function lendSecret<T>(
   }
 }
 
-/** Lends the bytes of a secret key that was made for this, if one was, as `lendSecret` does, and erases the key. */
-export async function lendNewSecret<T>(
+/** Lends the bytes of a secret key as `lendSecret` does, or nothing if there is no key. */
+export function lendSecretOf<T>(
   secretKey: SecretKey | undefined,
   use: (secret: Uint8Array | undefined) => Promise<T>,
 ): Promise<T> {
-  if (secretKey === undefined) return use(undefined);
-  try {
-    return await lendSecret(secretKey, use);
-  } finally {
-    secretKey.erase();
-  }
+  return secretKey === undefined ? use(undefined) : lendSecret(secretKey, use);
 }
 
 /**
@@ -75,7 +71,7 @@ export async function importSealedKey(
 
 /** A secret key that is kept sealed, as its record knows it. */
 export interface SealedKey {
-  /** Names the record for a person, such as "wallet wallet-…". */
+  /** Names the record for a person, such as "user ada". */
   readonly record: string;
   /** Names the secret in the vault. */
   readonly identity: string;
@@ -133,14 +129,12 @@ export async function openOrMakeKey(
   try {
     let secret = await store.readSecret(identity);
     if (secret === undefined) {
-      const { secretKey } = await provider.generateKeyPair(algorithm);
-      await lendSecret(secretKey, (fresh) =>
+      const keep = (fresh: Uint8Array): Promise<void> =>
         store.write(async (transaction) => {
           if ((await transaction.readSecret(identity)) === undefined)
             await transaction.putSecret(identity, fresh);
-        }),
-      );
-      secretKey.erase();
+        });
+      await withFreshKeyPair(provider, algorithm, ({ secretKey }) => lendSecret(secretKey, keep));
       secret = await store.readSecret(identity);
     }
     if (secret !== undefined) return await importSealedKey(provider, algorithm, secret);

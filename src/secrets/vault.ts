@@ -10,7 +10,7 @@ import type { Keyring } from "./master-key.ts";
 /** Names the secret that all keys of the store itself are derived from; it tells which master key is in use. */
 export const rootIdentity = "store/root-key";
 
-/** Sealed secrets by the identity of what they belong to, such as "kms_keys/<key_id>/seed". */
+/** Sealed secrets by the identity of what they belong to, such as "issuer_keys/<key_id>/seed". */
 export interface Vault {
   /**
    * Opens a secret. The caller wipes it.

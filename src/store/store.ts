@@ -14,13 +14,13 @@ import {
   type Database,
   type DatabaseLocation,
   type OpenMode,
-  openDatabase,
+  openDatabaseOf,
   type Reader,
 } from "../database/database.ts";
 import { type BatchWork, createGroupCommit, type Transact } from "../database/group-commit.ts";
 import { poll } from "../database/poll.ts";
-import type { Schema } from "../database/schema.ts";
-import { RecordDamagedError, readMessage, StorageError, StoreFailureError } from "../database/store-error.ts";
+import type { Schema, TableOwner } from "../database/schema.ts";
+import { readMessage, StorageError, StoreFailureError } from "../database/store-error.ts";
 import {
   type AnswerCodec,
   findAnswer,
@@ -31,7 +31,7 @@ import {
   removeExpired,
 } from "../records/idempotency.ts";
 import { noLimits, type Quota, QuotaExceededError, type QuotaLimits, requireRoom } from "../records/quota.ts";
-import { equalTags, tagRecord } from "../records/tag.ts";
+import { equalTags, type TagField, tagRecord } from "../records/tag.ts";
 import type { MasterKeySource } from "../secrets/master-key.ts";
 import { notWhole, unlock } from "../secrets/root-keys.ts";
 
@@ -123,11 +123,9 @@ export interface Store {
    */
   readSecret(identity: string): Promise<Uint8Array | undefined>;
   /** Binds the fields of a record to each other; the first names its kind. */
-  tagRecord(fields: readonly (string | number | Uint8Array)[]): string;
+  tagRecord(fields: readonly TagField[]): string;
   /** Tells whether a record is as it was tagged. */
-  isTagged(fields: readonly (string | number | Uint8Array)[], tag: string): boolean;
-  /** @throws RecordDamaged, naming it as `record`, if a record is not as it was tagged. */
-  requireTagged(record: string, fields: readonly (string | number | Uint8Array)[], tag: string): void;
+  isTagged(fields: readonly TagField[], tag: string): boolean;
   /** Verifies the audit log, and signs a checkpoint of it if it is valid. */
   verifyAudit(
     options?: Pick<AuditVerificationDeps, "signal" | "onProgress" | "outside">,
@@ -144,6 +142,8 @@ export interface Store {
 
 /** What a store is opened with. */
 export interface StoreOptions {
+  /** Whose tables are in the store. */
+  readonly owners: readonly TableOwner[];
   readonly location: DatabaseLocation;
   readonly masterKey: MasterKeySource;
   readonly provider: CryptoProvider;
@@ -163,7 +163,8 @@ const checkpointAfterMs = 1000;
 const sweepMs = 60_000;
 
 /** Opens a store, and makes what is missing of it. @throws StorageError with a sentence for the operator */
-export async function openStore({
+export async function openStoreOf({
+  owners,
   location,
   masterKey,
   provider,
@@ -172,7 +173,7 @@ export async function openStore({
   mode = "create",
   quotas = noLimits,
 }: StoreOptions): Promise<Store> {
-  const database = await openDatabase(location, mode);
+  const database = await openDatabaseOf(owners, location, mode);
   try {
     const { vault, keys } = await unlock(database, masterKey);
     const signer = await openCheckpointSigner(database, vault, provider);
@@ -324,12 +325,10 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit, quot
     readSecret: (identity) => vault.read(reader, identity),
     tagRecord: (fields) => tagRecord(keys.records, fields),
     isTagged: (fields, tag) => equalTags(tag, tagRecord(keys.records, fields)),
-    requireTagged(record, fields, tag) {
-      if (!store.isTagged(fields, tag)) throw new RecordDamagedError(record);
-    },
     async verifyAudit(options) {
       const found = await verifyAuditLog({
         db: reader,
+        owners: database.owners,
         tagKey: keys.audit,
         verifyCheckpoint: signer.verify,
         seen: chain.newestSeen(),

@@ -19,13 +19,12 @@ import { createApp } from "../../src/app.ts";
 import { readConfig } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
-import { openDatabase } from "../../src/database/database.ts";
 import type { Schema } from "../../src/database/schema.ts";
 import { type Issuer, openIssuer } from "../../src/identity/issuer.ts";
 import { createIssuerStore } from "../../src/identity/issuer-store.ts";
 import { createUserStore, type UserRole, type UserStore } from "../../src/identity/users.ts";
+import { openDatabase, openStore } from "../../src/open-store.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
-import { openStore } from "../../src/store/store.ts";
 import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
 

@@ -1,23 +1,7 @@
-/** A user who is removed and added again under the same name is another user. */
-import { sql } from "kysely";
-import { expect, it, onTestFinished } from "vitest";
-import { readConfig } from "../../src/config.ts";
-import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { openDatabase } from "../../src/database/database.ts";
-import { createMigrations } from "../../src/database/migrations.ts";
-import type { UsersTable } from "../../src/database/schema.ts";
-import { storeSettings } from "../../src/settings/store-settings.ts";
-import { openStore } from "../../src/store/store.ts";
+import { expect, it } from "vitest";
 import { refusal } from "../refusal.ts";
 import { bytesOf, present } from "../services/devices-and-tunnels.ts";
-import {
-  type AccessServer,
-  describeAccess,
-  issueTo,
-  makeDatabase,
-  type Person,
-  startAccessServer,
-} from "./access-server.ts";
+import { type AccessServer, describeAccess, type Person } from "./access-server.ts";
 
 const data = bytesOf("hello");
 
@@ -160,43 +144,3 @@ describeAccess("a user who is removed and added again", (shared) => {
     expect(await refusal(again.kms.listKeys({}))).toEqual({ code: "DataLoss", reason: "RECORD_DAMAGED" });
   });
 });
-
-describeAccess("a store from before users had IDs", (_shared, kind) => {
-  it("leaves users their records, and gives them to no user who is added later", async () => {
-    const database = await makeDatabase(kind, onTestFinished);
-    await addOldUser(database, kind, "ada");
-    const server = await startAccessServer({ atEnd: onTestFinished, database });
-    expect((await server.office.users.find("ada"))?.userId).toBe("ada");
-    const ada = { name: "ada", ...server.connect(`Bearer ${await issueTo(server.office, "ada")}`) };
-    const { keyId } = present((await ada.kms.createKey({})).result);
-    const owners: unknown[] = [];
-    await server.tamper(async (db) => owners.push(await db.selectFrom("kms_keys").select("owner").execute()));
-    expect(owners).toEqual([[{ owner: "ada" }]]);
-    const again = await replace(server, ada);
-    expect((await again.kms.listKeys({})).totalSize).toBe(0);
-    expect((await refusal(again.kms.getKey({ keyId }))).reason).toBe("KEY_NOT_FOUND");
-  });
-});
-
-/** Adds a user as stores kept them before users had IDs, and brings the store to the present again. */
-async function addOldUser(database: readonly string[], kind: "sqlite" | "postgres", name: string) {
-  const settings = storeSettings(readConfig([...database], {}));
-  const provider = await createCryptoProvider("openssl");
-  const store = await openStore({ ...settings, provider });
-  const fields = { name, role: "user", password_hash: "none", generation: "1", created_at_ms: 1 };
-  const record_tag = store.tagRecord(["users", ...Object.values(fields)]);
-  await store.close();
-  await provider.close();
-  const direct = await openDatabase(settings.location, "existing");
-  try {
-    await sql`drop index users_by_user_id`.execute(direct.writer);
-    await sql`alter table users drop column user_id`.execute(direct.writer);
-    await direct.writer
-      .insertInto("users")
-      .values({ ...fields, record_tag } as UsersTable)
-      .execute();
-    await createMigrations(kind)["0019-user-ids"]?.up(direct.writer);
-  } finally {
-    await direct.close();
-  }
-}

@@ -6,8 +6,8 @@ import { readConfig } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { hashPassword } from "../../src/identity/passwords.ts";
 import { createUserStore } from "../../src/identity/users.ts";
+import { openStore } from "../../src/open-store.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
-import { openStore } from "../../src/store/store.ts";
 import type { HostileInput } from "./hostile.ts";
 import { type Child, measureMs, start } from "./tools.ts";
 

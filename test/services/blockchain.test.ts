@@ -1,7 +1,6 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
-import { createMigrations } from "../../src/database/migrations.ts";
 import { refusal } from "../refusal.ts";
 import { addBlocks, brokenIndexes, genesisHash, readChain, zeros } from "./chain.ts";
 import {
@@ -306,18 +305,5 @@ describeService("BlockchainService.ListValidators", BlockchainService, (start) =
       ({ validators }) => validators.map(({ name }) => name),
     );
     expect(pages).toEqual({ rows: names, sizes: [2, 1], totals: [3] });
-  });
-
-  it("counts the validators of a store that an older version made", async () => {
-    const older = await start();
-    for (const name of ["north", "south"]) await older.client.registerNode({ name });
-    await older.tamper(async (db) => {
-      await db.deleteFrom("list_counts").where("list_name", "=", "blockchain_validators").execute();
-      // The step itself: steps that came later need not be undone for it.
-      await createMigrations("sqlite")["0015-validator-count"]?.up(db);
-    });
-    await older.close();
-    const { client } = await start(older.database);
-    expect(await client.listValidators({})).toMatchObject({ validators: { length: 2 }, totalSize: 2 });
   });
 });

@@ -98,7 +98,7 @@ describe("a key that somebody else put among those of the issuer", () => {
   it.each([
     ["as if it signed", null, "0".repeat(64)],
     ["as if it had been retired a moment ago", startMs, "0".repeat(64)],
-    ["as if the store were older than tags", null, ""],
+    ["without a tag", null, ""],
   ])("%s is not in the key set, and its tokens are not accepted", async (_how, retiredAtMs, tag) => {
     const dataDir = makeTemporaryDirectory();
     const server = await startPqcServer(dataDir, () => new Date(startMs));

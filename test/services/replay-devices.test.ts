@@ -2,9 +2,10 @@
 import { expect, it } from "vitest";
 import type { Config } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { openStore } from "../../src/open-store.ts";
 import { makeChallenge } from "../../src/services/iot/challenges.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
-import { openStore, type Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { refusal } from "../refusal.ts";
 import {
   bytesOf,
@@ -78,33 +79,6 @@ describeApp("a device that numbers its readings", (start, shared) => {
     await first.iot.sendTelemetry(numberedReading(device, 1));
     await first.close();
     const { iot } = await start(first.config);
-    expect((await iot.sendTelemetry(plainReading(device))).reason).toBe("SEQUENCE_REQUIRED");
-  });
-
-  it("is known as such in a store from before forms were kept", async () => {
-    const first = await start();
-    const device = await registerOwn(first.iot);
-    const { deviceId } = device;
-    await first.iot.sendTelemetry(numberedReading(device, 7));
-    await first.close();
-    const state_tag = await withStore(first.config, (store) =>
-      store.tagRecord(["iot_devices state", deviceId, 7, "", ""]),
-    );
-    await first.tamper((db) =>
-      db
-        .updateTable("iot_devices")
-        .set({ reading_form: null, state_tag })
-        .where("device_id", "=", deviceId)
-        .execute(),
-    );
-    const { iot } = await start(first.config);
-    expect((await iot.listDevices({})).devices).toMatchObject([
-      { registrationStatus: "REGISTERED", readingForm: "NUMBERED" },
-    ]);
-    const reasons: string[] = [];
-    for (const reading of [plainReading(device), numberedReading(device, 7), numberedReading(device, 8)])
-      reasons.push((await iot.sendTelemetry(reading)).reason);
-    expect(reasons).toEqual(["SEQUENCE_REQUIRED", "SEQUENCE_OLD", ""]);
     expect((await iot.sendTelemetry(plainReading(device))).reason).toBe("SEQUENCE_REQUIRED");
   });
 

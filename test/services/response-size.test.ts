@@ -12,16 +12,16 @@ import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { readConfig } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { openStore } from "../../src/open-store.ts";
 import { createChainStore } from "../../src/services/blockchain/store.ts";
 import { createDappStore } from "../../src/services/dapp/store.ts";
 import { createDefiStore } from "../../src/services/defi/store.ts";
 import { createIotStore } from "../../src/services/iot/store.ts";
-import { insertKey } from "../../src/services/kms/store.ts";
+import { createKmsStore } from "../../src/services/kms/store.ts";
 import { createNftStore } from "../../src/services/nft/store.ts";
 import { createVpnStore } from "../../src/services/vpn/store.ts";
 import { createWalletStore } from "../../src/services/wallet/store.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
-import { openStore } from "../../src/store/store.ts";
 import { type AccessServer, makeDatabase, startAccessServer } from "../access/access-server.ts";
 
 const rows = 1001;
@@ -133,6 +133,7 @@ async function fill(database: readonly string[]): Promise<void> {
   const signature = new Uint8Array(3309).fill(255);
   const publicKey = new Uint8Array(1952).fill(255);
   const chain = createChainStore(store);
+  const keys = createKmsStore(store);
   const [contracts, governance, devices, tokens, tunnels, wallets] = [
     createDappStore(store),
     createDefiStore(store),
@@ -147,8 +148,7 @@ async function fill(database: readonly string[]): Promise<void> {
       for (let i = from; i < Math.min(rows, from + 100); i += 1) {
         const about = { owner, createdAt };
         const keyId = `key-${i}`;
-        await insertKey(
-          store,
+        await keys.insert(
           transaction,
           {
             ...about,
@@ -229,7 +229,9 @@ async function fill(database: readonly string[]): Promise<void> {
         );
         await tokens.insert(transaction, {
           tokenId: `token-${i}`,
-          metadata: { name: nameOf(i), description: "d".repeat(10_000), artworkUri: "u".repeat(2000) },
+          name: nameOf(i),
+          description: "d".repeat(10_000),
+          artworkUri: "u".repeat(2000),
           metadataHash: hashOf(i),
           creatorAddress: addressOf(i),
           creatorPublicKey: publicKey,
@@ -240,7 +242,7 @@ async function fill(database: readonly string[]): Promise<void> {
           mintedAt: createdAt,
         });
       }
-      const head = await chain.readHeadForChange(transaction);
+      const head = await chain.readHead(transaction.db);
       const blocks = Array.from({ length: 101 }, (_, i) => ({
         index: head.length + i,
         prevHash: hashOf(i),

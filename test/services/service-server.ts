@@ -4,8 +4,8 @@ import { type Client, createClient } from "@connectrpc/connect";
 import { expect } from "vitest";
 import { readConfig } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { openStore } from "../../src/open-store.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
-import { openStore } from "../../src/store/store.ts";
 import { refusal } from "../refusal.ts";
 import {
   describeOnBoth,

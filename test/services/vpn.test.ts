@@ -15,12 +15,11 @@ import {
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { sqliteIn } from "../../src/database/database.ts";
-import { tables } from "../../src/database/schema.ts";
+import { openStore, tableNames } from "../../src/open-store.ts";
 import { masterKeyIn } from "../../src/secrets/master-key.ts";
 import { openGateway } from "../../src/services/vpn/gateway.ts";
 import { vpnService } from "../../src/services/vpn/service.ts";
 import { createVpnStore } from "../../src/services/vpn/store.ts";
-import { openStore } from "../../src/store/store.ts";
 import { refusal } from "../refusal.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
 import {
@@ -174,7 +173,7 @@ describeApp("vpn.VpnService.RegisterPeer", (start, shared) => {
     const { publicKey } = makePeer();
     await tamper((db) =>
       sql`
-        insert into vpn_tunnels (position, tunnel_id, peer_name, address_number, public_key, is_kept, owner,
+        insert into vpn_tunnels (position, tunnel_id, peer_name, address_number, public_key, is_server_held, owner,
           created_at_ms, record_tag)
         with recursive numbers(n) as (select 2 union all select n + 1 from numbers where n < 65533)
         select n, 'tunnel-' || n, '', n, ${Buffer.alloc(1)}, 0, '', 0, '' from numbers`.execute(db),
@@ -576,7 +575,7 @@ describeApp("a tunnel whose record was changed behind the back of vpn.VpnService
     await tamper((db) =>
       db
         .updateTable("vpn_tunnels")
-        .set({ public_key: publicKey, is_kept: 0 })
+        .set({ public_key: publicKey, is_server_held: 0 })
         .where("tunnel_id", "=", hurt.tunnelId)
         .execute(),
     );
@@ -608,7 +607,7 @@ describeApp("the store of vpn.VpnService", (start) => {
   async function readEverything({ tamper, config }: TestApp): Promise<Buffer> {
     const cells = await tamper(async (db) => {
       const found: unknown[] = [];
-      for (const table of Object.keys(tables)) {
+      for (const table of tableNames) {
         const { rows } = await sql<Record<string, unknown>>`select * from ${sql.table(table)}`.execute(db);
         found.push(...rows.flatMap((row) => Object.values(row)));
       }

@@ -1,8 +1,8 @@
 /** The audit log as it lies in the database: reading, copying and forging it past the store. */
 import { hash } from "node:crypto";
 import canonicalize from "canonicalize";
+import type { AuditCheckpointsTable, AuditEntriesTable, AuditHeadTable } from "../../src/audit/tables.ts";
 import type { AuditVerification } from "../../src/audit/verification.ts";
-import type { AuditCheckpointsTable, AuditEntriesTable, AuditHeadTable } from "../../src/database/schema.ts";
 import type { Place } from "./on-both.ts";
 
 /** All entries as they lie in the database, in their order. */

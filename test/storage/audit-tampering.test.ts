@@ -4,8 +4,8 @@
  * The log of each test has 8 entries and a checkpoint at entry 5: what it is like within a second of its last entries.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { AuditEntriesTable } from "../../src/audit/tables.ts";
 import type { SignedCheckpoint } from "../../src/audit/verification.ts";
-import type { AuditEntriesTable } from "../../src/database/schema.ts";
 import { StoreFailureError } from "../../src/database/store-error.ts";
 import type { Store } from "../../src/store/store.ts";
 import {

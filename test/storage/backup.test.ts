@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { nameMasterKey } from "../../src/crypto/sealing.ts";
-import { type Schema, tables } from "../../src/database/schema.ts";
+import { listTables } from "../../src/database/schema.ts";
+import { tableOwners } from "../../src/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type Exit, runToEnd } from "../interop/start-server.ts";
 import { describePostgres } from "../postgres/shared.ts";
@@ -355,11 +356,10 @@ async function fillAllTables(place: Place): Promise<void> {
     (await store.reader.introspection.getTables()).map(({ name, columns }) => [name, columns]),
   );
   await store.write(async ({ db }) => {
-    for (const table of Object.keys(tables) as (keyof Schema)[]) {
+    for (const [table, key] of listTables(tableOwners)) {
       if ((present[table]?.length ?? 0) > 0) continue;
       const columns = columnsOf.get(table) ?? [];
       // SQLite takes null even in the columns of a primary key.
-      const key: readonly string[] = tables[table];
       const rows = Array.from({ length: table === "nft_transfers" ? transfers : 3 }, (_, i) =>
         Object.fromEntries(
           columns.map(({ name, dataType, isNullable }) => [

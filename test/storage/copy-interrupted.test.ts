@@ -1,7 +1,8 @@
 import pg from "pg";
 import { expect, it, onTestFinished } from "vitest";
 import { copyStore } from "../../src/database/copy.ts";
-import { type Database, type DatabaseLocation, openDatabase } from "../../src/database/database.ts";
+import type { Database, DatabaseLocation } from "../../src/database/database.ts";
+import { openDatabase } from "../../src/open-store.ts";
 import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
 
 describePostgres("a copy of a store whose connection breaks", () => {

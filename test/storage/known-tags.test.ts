@@ -4,16 +4,16 @@ import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { PublicKey } from "../../src/crypto/provider.ts";
 import { createIssuerStore } from "../../src/identity/issuer-store.ts";
 import { createUserStore } from "../../src/identity/users.ts";
-import { systemPrincipal } from "../../src/records/ownership.ts";
 import { equalTags, tagRecord } from "../../src/records/tag.ts";
 import { genesis } from "../../src/services/blockchain/block.ts";
 import { createChainStore } from "../../src/services/blockchain/store.ts";
 import { createDappStore } from "../../src/services/dapp/store.ts";
-import { createDefiStore, type Proposal } from "../../src/services/defi/store.ts";
+import type { Proposal } from "../../src/services/defi/proposal-store.ts";
+import { createDefiStore } from "../../src/services/defi/store.ts";
 import { newDeviceState } from "../../src/services/iot/device-state.ts";
 import { createIotStore, type Device } from "../../src/services/iot/store.ts";
 import type { KeyRecord } from "../../src/services/kms/record.ts";
-import { changeState, findForChange, insertKey } from "../../src/services/kms/store.ts";
+import { createKmsStore } from "../../src/services/kms/store.ts";
 import { createNftStore, type Token } from "../../src/services/nft/store.ts";
 import { createVpnStore } from "../../src/services/vpn/store.ts";
 import { createWalletStore } from "../../src/services/wallet/store.ts";
@@ -47,7 +47,6 @@ beforeAll(async () => {
     ...opened,
     tagRecord: tagWithoutIds,
     isTagged: (fields, tag) => equalTags(tag, tagWithoutIds(fields)),
-    requireTagged: () => {},
   };
   return async () => {
     await opened.close();
@@ -78,7 +77,9 @@ const keyRecord: KeyRecord = {
 };
 const token: Token = {
   tokenId: "token-1",
-  metadata: { name: "Night", description: "At sea", artworkUri: "https://example.com/1.png" },
+  name: "Night",
+  description: "At sea",
+  artworkUri: "https://example.com/1.png",
   metadataHash: zeroes,
   creatorAddress: "0x01",
   creatorPublicKey: publicKey,
@@ -234,14 +235,15 @@ const records: readonly Case[] = [
   {
     title: "key",
     table: "kms_keys",
-    write: (transaction) => insertKey(store, transaction, keyRecord, secret),
+    write: (transaction) => createKmsStore(store).insert(transaction, keyRecord, secret),
     tag: "44596c53584339cc807ebf3322c3b652e99c0b1d6ad82eaec92a6c41dcd22c7b",
   },
   {
     title: "key that was destroyed",
     table: "kms_keys",
     write: async (transaction) => {
-      await insertKey(store, transaction, { ...keyRecord, keyId: "key-2" }, secret);
+      const keys = createKmsStore(store);
+      await keys.insert(transaction, { ...keyRecord, keyId: "key-2" }, secret);
       const created = {
         keyId: "key-2",
         operation: "CREATE",
@@ -250,8 +252,8 @@ const records: readonly Case[] = [
         details: "",
       } as const;
       transaction.audit(created);
-      const found = await findForChange(store, transaction, "key-2");
-      if (found) await changeState(store, transaction, found, "DESTROYED");
+      const found = await keys.findForChange(transaction, "key-2");
+      if (found) await keys.changeState(transaction, found, "DESTROYED");
     },
     tag: "1a4cd8721a3da71ada9b7740d53558903f3f726012bcb9609bff342cad946e5c",
   },
@@ -342,8 +344,8 @@ const records: readonly Case[] = [
     table: "nft_transfers",
     write: async (transaction) => {
       const nft = createNftStore(store);
-      const found = await nft.findForChange(transaction, "token-1", systemPrincipal);
-      if (found) await nft.transfer(transaction, found.token, "0x03", later);
+      const found = await nft.find({ tokenId: "token-1" }, transaction);
+      if (found) await nft.transfer(transaction, found.record, "0x03", later);
     },
     tag: "039dab1de949c3e587743cbaa5c60a1d401e442013e065010cc845ee49063678",
   },

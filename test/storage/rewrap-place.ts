@@ -1,6 +1,6 @@
 /** Places whose master key is rotated. */
 import { readFileSync } from "node:fs";
-import { openDatabase } from "../../src/database/database.ts";
+import { openDatabase } from "../../src/open-store.ts";
 import { rewrapStore } from "../../src/secrets/rewrap.ts";
 import type { Store } from "../../src/store/store.ts";
 import { type Exit, runToEnd } from "../interop/start-server.ts";

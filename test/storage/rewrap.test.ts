@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { nameMasterKey } from "../../src/crypto/sealing.ts";
-import { openDatabase } from "../../src/database/database.ts";
+import { openDatabase } from "../../src/open-store.ts";
 import type { MasterKeySource } from "../../src/secrets/master-key.ts";
 import type { Exit } from "../interop/start-server.ts";
 import { putSecrets } from "./entries.ts";

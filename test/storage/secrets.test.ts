@@ -1,15 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { rmSync, writeFileSync } from "node:fs";
-import { DatabaseSync } from "node:sqlite";
-import { describe, expect, it, onTestFinished } from "vitest";
-import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { toPublicJwk } from "../../src/crypto/jwk.ts";
-import { sealSecret } from "../../src/crypto/sealing.ts";
-import { openIssuer } from "../../src/identity/issuer.ts";
-import { createIssuerStore } from "../../src/identity/issuer-store.ts";
-import type { Store } from "../../src/store/store.ts";
+import { rmSync } from "node:fs";
+import { expect, it } from "vitest";
 import { putSecrets, readSecretText } from "./entries.ts";
-import { describeStores, type MakePlace, makeSqlitePlace, type Place, type Value } from "./on-both.ts";
+import { describeStores, type MakePlace, type Place, type Value } from "./on-both.ts";
 import { storageError } from "./storage-error.ts";
 
 const first = "things/1/seed";
@@ -152,38 +145,6 @@ describeStores("a store", (makePlace) => {
   });
 });
 
-describe("a store of the first version", { timeout: 60_000 }, () => {
-  it("opens, and its issuing key goes on signing", async () => {
-    const { place, keyId } = await leaveFirstVersion();
-    const issuer = await openIssuerOf(await place.open());
-    expect((await issuer.publicJwks()).map(({ kid }) => kid)).toEqual([keyId]);
-    const { token } = await issuer.issue("ada");
-    expect(JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString()).kid).toBe(keyId);
-    expect(await issuer.check(token)).toMatchObject({ ok: true, subject: "ada" });
-  });
-
-  it("opens again and again", async () => {
-    const { place, keyId } = await leaveFirstVersion();
-    await (await place.open()).close();
-    const issuer = await openIssuerOf(await place.open());
-    expect((await issuer.publicJwks()).map(({ kid }) => kid)).toEqual([keyId]);
-  });
-
-  it("is refused with another master key, and still opens with its own", async () => {
-    const { place, keyId } = await leaveFirstVersion();
-    const wrong = { kind: "values", current: "ab".repeat(32), next: undefined } as const;
-    await expect(place.open({ masterKey: wrong })).rejects.toThrow(wrongMasterKey);
-    const issuer = await openIssuerOf(await place.open());
-    expect((await issuer.publicJwks()).map(({ kid }) => kid)).toEqual([keyId]);
-  });
-
-  it("is refused without its master key", async () => {
-    const { place } = await leaveFirstVersion();
-    rmSync(place.keyFile);
-    await expect(place.open()).rejects.toThrow(storageError(/is missing/));
-  });
-});
-
 const wrongMasterKey = storageError(/master key is not the one/);
 
 async function openWithSecrets(
@@ -238,52 +199,4 @@ function bytesOf(value: Value | undefined): Uint8Array {
 
 function hexOf(value: Value): string {
   return Buffer.from(bytesOf(value)).toString("hex");
-}
-
-/** Makes a SQLite store as the first version left it: one table, and one issuing key in it. */
-async function leaveFirstVersion(): Promise<{ place: Place; keyId: string }> {
-  const place = await makeSqlitePlace();
-  if (place.location.kind !== "sqlite") throw new Error("the first version knew SQLite alone");
-  const masterKey = randomBytes(32);
-  writeFileSync(place.keyFile, `${masterKey.toString("hex")}\n`, { mode: 0o600 });
-  const provider = await createCryptoProvider("openssl");
-  const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-65");
-  const { kid: keyId } = toPublicJwk(provider, publicKey);
-  const sealed = sealSecret(
-    masterKey,
-    `issuer_keys/${keyId}/seed`,
-    secretKey.exportSeed() ?? new Uint8Array(),
-  );
-  const publicBytes = publicKey.exportRaw();
-  await provider.close();
-
-  const database = new DatabaseSync(place.location.path);
-  database.exec(`
-    create table kysely_migration (name varchar(255) not null primary key, timestamp varchar(255) not null);
-    create table kysely_migration_lock
-      (id varchar(255) not null primary key, is_locked integer default 0 not null);
-    insert into kysely_migration_lock values ('migration_lock', 0);
-    insert into kysely_migration values ('0001-issuer-keys', '2026-01-01T00:00:00.000Z');
-    create table issuer_keys (
-      key_id text primary key, algorithm text not null, public_key blob not null, master_key_id text not null,
-      wrapped_data_key blob not null, sealed_seed blob not null, created_at_ms integer not null,
-      retired_at_ms integer)`);
-  database
-    .prepare("insert into issuer_keys values (?, 'ML-DSA-65', ?, ?, ?, ?, ?, null)")
-    .run(
-      keyId,
-      publicBytes,
-      sealed.masterKeyId,
-      sealed.wrappedDataKey,
-      sealed.ciphertext,
-      Date.UTC(2026, 0, 1),
-    );
-  database.close();
-  return { place, keyId };
-}
-
-async function openIssuerOf(store: Store) {
-  const provider = await createCryptoProvider("openssl");
-  onTestFinished(() => provider.close());
-  return openIssuer({ provider, store: createIssuerStore(store), now: () => new Date() });
 }

@@ -265,7 +265,7 @@ describeStores("once", (makePlace) => {
     const place = await makePlace();
     const store = await place.open();
     await ask(store, callOf(), "first");
-    await place.query("update idempotent_answers set user_name = 'grace'");
+    await place.query("update idempotent_answers set user_id = 'grace'");
     await expect(ask(store, callOf({ userId: "grace" }), "second")).rejects.toMatchObject({
       code: "SEAL_BROKEN",
     });

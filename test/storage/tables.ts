@@ -1,5 +1,5 @@
 /** What is in the tables of a store, read straight from the database. */
-import { tables } from "../../src/database/schema.ts";
+import { tableNames } from "../../src/open-store.ts";
 import type { Place, Row } from "./on-both.ts";
 
 /** The names of all tables that there are, also of those that are not ours. */
@@ -14,7 +14,7 @@ export async function readTableNames({ location, query }: Place): Promise<string
 /** All rows of all tables, each table sorted by what its rows hold. */
 export async function readAllRows({ query }: Place): Promise<Record<string, Row[]>> {
   const found: Record<string, Row[]> = {};
-  for (const table of Object.keys(tables)) {
+  for (const table of tableNames) {
     const rows = await query(`select * from ${table}`);
     found[table] = rows
       .map((row) => [fingerprint(row), row] as const)

@@ -1,4 +1,4 @@
-import { openDatabase } from "../../database/database.ts";
+import { openDatabase } from "../../open-store.ts";
 import { type MasterKeySource, previousKeyPath } from "../../secrets/master-key.ts";
 import { type Rewrapped, rewrapStore } from "../../secrets/rewrap.ts";
 import { createProgress } from "./progress.ts";

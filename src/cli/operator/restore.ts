@@ -12,8 +12,9 @@ import os from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { ConfigError } from "../../config.ts";
 import { copyStore, countRows } from "../../database/copy.ts";
-import { type Database, openDatabase } from "../../database/database.ts";
+import type { Database } from "../../database/database.ts";
 import { readMessage, StorageError } from "../../database/store-error.ts";
+import { openDatabase } from "../../open-store.ts";
 import { type MasterKeySource, openKeyring } from "../../secrets/master-key.ts";
 import { countByMasterKey, opensStore } from "../../secrets/master-keys-in-use.ts";
 import { withCleanup } from "./cleanup-on-signal.ts";
@@ -111,7 +112,8 @@ async function openCopy(file: string, path: string): Promise<Database> {
   try {
     source = await openDatabase({ kind: "sqlite", path });
     // Also looks into every table, while what is wrong is wrong with this file.
-    if ((await countRows(source.reader)) === 0) throw new StorageError(`the store ${file} has nothing in it`);
+    if ((await countRows(source.reader, source.owners)) === 0)
+      throw new StorageError(`the store ${file} has nothing in it`);
     return source;
   } catch (error) {
     await source?.close();

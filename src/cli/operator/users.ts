@@ -2,7 +2,8 @@
 import { ConfigError } from "../../config.ts";
 import type { OpenMode } from "../../database/database.ts";
 import { hashPassword, maxPasswordBytes, minPasswordCharacters } from "../../identity/passwords.ts";
-import { createUserStore, type UserRole, type UserStore, userRoles } from "../../identity/users.ts";
+import { userRoles } from "../../identity/tables.ts";
+import { createUserStore, type UserRole, type UserStore } from "../../identity/users.ts";
 import { systemPrincipal } from "../../records/ownership.ts";
 import { readPassword } from "./read-password.ts";
 import type { StoreVerb, StoreVerbInput } from "./store-verb.ts";

@@ -1,7 +1,8 @@
 import { createCryptoProvider } from "../../crypto/create-provider.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import type { OpenMode } from "../../database/database.ts";
-import { openStore, type Store } from "../../store/store.ts";
+import { openStore } from "../../open-store.ts";
+import type { Store } from "../../store/store.ts";
 import type { StoreVerbInput } from "./store-verb.ts";
 
 /** Lends a command its store, whether servers run on it or not, and what computes; closes both. */

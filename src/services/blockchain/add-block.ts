@@ -7,8 +7,9 @@ import type { Principal } from "../../records/ownership.ts";
 import type { OpenKeys } from "../../secrets/sealed-keys.ts";
 import type { WriteTransaction } from "../../store/store.ts";
 import { type Block, type BlockContent, hashBlock, packBlock } from "./block.ts";
+import { blockQuota } from "./block-store.ts";
 import type { ChainDeps } from "./register-node.ts";
-import { blockQuota, nameSealedKey } from "./store.ts";
+import { nameSealedKey } from "./store.ts";
 
 /** What a block is to be about, and whose. */
 export interface AddBlockInput {
@@ -66,7 +67,7 @@ async function appendAll(
   waiting: readonly Waiting[],
 ): Promise<Answer[]> {
   const { chain, now } = deps;
-  const head = await chain.readHeadForChange(transaction);
+  const head = await chain.readHead(transaction.db);
   const answers: (Answer | undefined)[] = [];
   const placed: {
     content: BlockContent;

@@ -8,8 +8,8 @@ import {
   type PeerSchema,
 } from "#gen/blockchain/blockchain_service_pb.ts";
 import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
+import { type Peer, peerQuota } from "./peer-store.ts";
 import type { ChainDeps } from "./register-node.ts";
-import { type Peer, peerQuota } from "./store.ts";
 
 /** Milliseconds that a peer has to answer. */
 const peerMs = 3000;
@@ -28,11 +28,11 @@ export function connectPeer(
   },
 ): Promise<MessageInitShape<typeof ConnectPeerResponseSchema>> {
   return store.once(idempotentCall, messageCodec(ConnectPeerResponseSchema), async (write) => {
-    if (!(await chain.hasPeer(address))) await store.requireRoom(peerQuota, owner);
+    if ((await chain.findPeer(address)) === undefined) await store.requireRoom(peerQuota, owner);
     const height = await askHeight(address);
     const at = now();
     return write(async (transaction) => {
-      const before = await chain.findPeer(transaction, address);
+      const before = await chain.findPeer(address, transaction.db);
       const peer: Peer =
         height === undefined
           ? { address, isConnected: false, height: before?.height, lastSeenAt: before?.lastSeenAt }

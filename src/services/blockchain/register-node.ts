@@ -2,13 +2,16 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { RegisterNodeResponseSchema, type ValidatorSchema } from "#gen/blockchain/blockchain_service_pb.ts";
 import { deriveAddress } from "../../crypto/address.ts";
+import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
+import type { Stored } from "../../records/table-declaration.ts";
 import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import { validatorAlgorithm } from "./block.ts";
-import { type ChainStore, type ListedValidator, type Validator, validatorQuota } from "./store.ts";
+import type { ChainStore, Validator } from "./store.ts";
+import { validatorQuota } from "./tables.ts";
 
 /** What the verbs of the service need. */
 export interface ChainDeps {
@@ -29,36 +32,30 @@ export function registerNode(
 ): Promise<MessageInitShape<typeof RegisterNodeResponseSchema>> {
   return store.once(idempotentCall, messageCodec(RegisterNodeResponseSchema), async (write) => {
     await store.requireRoom(validatorQuota, owner);
-    const { publicKey: key, secretKey } = await provider.generateKeyPair(validatorAlgorithm);
-    const publicKey = key.exportRaw();
-    const validator: Validator = {
-      address: deriveAddress(publicKey),
-      name,
-      publicKey,
-      owner,
-      createdAt: now(),
-    };
-    try {
-      return await lendSecret(secretKey, (secret) =>
+    return withFreshKeyPair(provider, validatorAlgorithm, ({ publicKey: key, secretKey }) => {
+      const publicKey = key.exportRaw();
+      const validator: Validator = {
+        address: deriveAddress(publicKey),
+        name,
+        publicKey,
+        owner,
+        createdAt: now(),
+      };
+      return lendSecret(secretKey, (secret) =>
         write(async (transaction) => {
           await chain.insertValidator(transaction, validator, secret);
           return { validatorAddress: validator.address, publicKey, publicKeyPem: key.toPem() };
         }),
       );
-    } finally {
-      secretKey.erase();
-    }
+    });
   });
 }
 
 /** Describes a validator; of one that was changed, no key. */
 export function packValidator({
-  address,
-  name,
-  publicKey,
-  createdAt,
+  record: { address, name, publicKey, createdAt },
   isIntact,
-}: ListedValidator): MessageInitShape<typeof ValidatorSchema> {
+}: Stored<Validator>): MessageInitShape<typeof ValidatorSchema> {
   return {
     validatorAddress: address,
     name,

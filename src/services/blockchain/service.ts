@@ -8,9 +8,11 @@ import type { OpenKeys } from "../../secrets/sealed-keys.ts";
 import { readPage } from "../fields.ts";
 import { createAddBlock } from "./add-block.ts";
 import { type Block, packBlock } from "./block.ts";
+import { blockList, estimateBlockBytes } from "./block-store.ts";
 import { connectPeer, packPeer } from "./connect-peer.ts";
+import { peerList } from "./peer-store.ts";
 import { type ChainDeps, packValidator, registerNode } from "./register-node.ts";
-import { blockList, estimateBlockBytes, peerList, validatorList } from "./store.ts";
+import { validatorList } from "./tables.ts";
 import { verifyChain } from "./verify-chain.ts";
 
 /** What the service needs. */
@@ -77,7 +79,7 @@ export function blockchainService(deps: BlockchainServiceDeps): ServiceImpl<type
       return { peers: rows.map(packPeer), nextPageToken, totalSize: await chain.countPeers() };
     },
     getHealth: async () => {
-      const head = await store.ifReachable(chain.readHead);
+      const head = await store.ifReachable(() => chain.readHead());
       return head === undefined
         ? { serviceStatus: "DOWN" }
         : { serviceStatus: "UP", chainLength: head.length };

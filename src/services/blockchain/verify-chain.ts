@@ -1,8 +1,9 @@
 import type { PublicKey } from "../../crypto/provider.ts";
 import { RecordDamagedError } from "../../database/store-error.ts";
 import { type Block, genesis, hashBlock, validatorAlgorithm } from "./block.ts";
+import type { ChainHead } from "./block-store.ts";
 import type { ChainDeps } from "./register-node.ts";
-import type { ChainHead, ChainStore } from "./store.ts";
+import type { ChainStore } from "./store.ts";
 
 /** What can be wrong with a block. */
 export type ChainFault = "INDEX" | "LINK" | "HASH" | "VALIDATOR" | "SIGNATURE" | "END";

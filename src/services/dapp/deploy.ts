@@ -2,10 +2,12 @@ import { hash, randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { DeployContractResponseSchema } from "#gen/dapp/dapp_service_pb.ts";
+import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
 import type { Store } from "../../store/store.ts";
-import { type Contract, contractQuota, type DappStore } from "./store.ts";
+import type { Contract, DappStore } from "./store.ts";
+import { contractQuota } from "./tables.ts";
 
 /** What the verbs of the service need. */
 export interface DappDeps {
@@ -36,9 +38,14 @@ export function deployContract(
   return store.once(idempotentCall, messageCodec(DeployContractResponseSchema), async (write) => {
     await store.requireRoom(contractQuota, owner);
     const codeHash = hash("sha256", code, "hex");
-    const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-65");
-    const signature = await provider.sign(secretKey, Buffer.from(codeHash, "hex"));
-    secretKey.erase();
+    const { publicKey, signature } = await withFreshKeyPair(
+      provider,
+      "ML-DSA-65",
+      async ({ publicKey, secretKey }) => ({
+        publicKey,
+        signature: await provider.sign(secretKey, Buffer.from(codeHash, "hex")),
+      }),
+    );
     const contract: Contract = {
       contractId: `contract-${randomUUID()}`,
       name,

@@ -6,11 +6,13 @@ import type { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { createSignCheck } from "../../crypto/can-sign.ts";
 import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import { listSeenBy } from "../../records/ownership.ts";
+import type { Stored } from "../../records/table-declaration.ts";
 import { packDamage, readPage } from "../fields.ts";
 import { type DappDeps, deployContract } from "./deploy.ts";
 import { dualSign } from "./dual-sign.ts";
 import { dualVerify } from "./dual-verify.ts";
-import { contractList } from "./store.ts";
+import type { Contract } from "./store.ts";
+import { contractList } from "./tables.ts";
 
 /** What the service needs. */
 export interface DappServiceDeps extends DappDeps {}
@@ -36,11 +38,10 @@ export function dappService(deps: DappServiceDeps): ServiceImpl<typeof DappServi
       const principal = readPrincipal(context);
       const page = readPage(fields, listSeenBy(principal, contractList));
       const { rows, nextPageToken } = await contracts.list(page, principal);
-      const pack = ({ deployedAt, owner: _, isIntact, ...contract }: (typeof rows)[number]) => ({
-        ...contract,
-        deployedAt: timestampFromDate(deployedAt),
-        ...packDamage({ isIntact }),
-      });
+      const pack = ({ record, isIntact }: Stored<Contract>) => {
+        const { deployedAt, owner: _, ...contract } = record;
+        return { ...contract, deployedAt: timestampFromDate(deployedAt), ...packDamage({ isIntact }) };
+      };
       return { contracts: rows.map(pack), nextPageToken, totalSize: await contracts.count(principal) };
     },
     getHealth: async () => {

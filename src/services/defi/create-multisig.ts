@@ -8,7 +8,8 @@ import { refuseField } from "../../errors.ts";
 import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
 import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
-import { type DefiStore, type MultisigWallet, signerAlgorithm, signerQuota } from "./store.ts";
+import { type DefiStore, type MultisigWallet, signerAlgorithm } from "./store.ts";
+import { signerQuota } from "./tables.ts";
 
 /** What the verbs of the service need. */
 export interface DefiDeps {

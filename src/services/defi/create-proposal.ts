@@ -6,7 +6,8 @@ import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts"
 import type { Principal } from "../../records/ownership.ts";
 import type { DefiDeps } from "./create-multisig.ts";
 import { packProposal } from "./proposal.ts";
-import { type Proposal, proposalQuota } from "./store.ts";
+import type { Proposal } from "./proposal-store.ts";
+import { proposalQuota } from "./tables.ts";
 
 /** What is proposed, and to whom. */
 export interface CreateProposalInput {

@@ -7,8 +7,8 @@ import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts"
 import type { Principal } from "../../records/ownership.ts";
 import type { DefiDeps } from "./create-multisig.ts";
 import { hashProposal, packProposal, requirePending } from "./proposal.ts";
+import type { Proposal } from "./proposal-store.ts";
 import { isSignedBy } from "./sign-proposal.ts";
-import type { Proposal } from "./store.ts";
 
 /** What is to be executed. */
 export interface ExecuteProposalInput {

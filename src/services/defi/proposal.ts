@@ -5,7 +5,7 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import canonicalize from "canonicalize";
 import type { ProposalSchema } from "#gen/defi/defi_service_pb.ts";
 import { refuse } from "../../errors.ts";
-import type { Proposal } from "./store.ts";
+import type { Proposal } from "./proposal-store.ts";
 
 /** What signers sign: 32 bytes, as DefiService in the proto says. */
 export function hashProposal(proposal: Proposal): Uint8Array {

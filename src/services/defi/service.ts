@@ -10,8 +10,9 @@ import { createMultisig, type DefiDeps } from "./create-multisig.ts";
 import { createProposal } from "./create-proposal.ts";
 import { executeProposal } from "./execute-proposal.ts";
 import { packProposal } from "./proposal.ts";
+import { proposalList } from "./proposal-store.ts";
 import { signProposal } from "./sign-proposal.ts";
-import { proposalList, walletList } from "./store.ts";
+import { walletList } from "./tables.ts";
 
 /** What the service needs. */
 export interface DefiServiceDeps extends DefiDeps {}
@@ -51,7 +52,7 @@ export function defiService(deps: DefiServiceDeps): ServiceImpl<typeof DefiServi
       const principal = readPrincipal(context);
       const page = readPage(fields, listSeenBy(principal, walletList));
       const { rows, nextPageToken } = await governance.listWallets(page, principal);
-      const wallets = rows.map(({ walletId, signers, threshold, isIntact }) => ({
+      const wallets = rows.map(({ record: { walletId, signers, threshold }, isIntact }) => ({
         walletId,
         signers: [...signers],
         threshold,
@@ -63,14 +64,14 @@ export function defiService(deps: DefiServiceDeps): ServiceImpl<typeof DefiServi
       const filter = { walletId, status };
       const principal = readPrincipal(context);
       const page = readPage(fields, listSeenBy(principal, proposalList(filter)));
-      const { rows, nextPageToken } = await governance.listProposals(page, filter, principal);
-      const totalSize = await governance.countProposals(filter, principal);
-      const proposals = rows.map((proposal) => ({ ...packProposal(proposal), ...packDamage(proposal) }));
+      const { rows, nextPageToken } = await governance.listProposals(page, principal, filter);
+      const totalSize = await governance.countProposals(principal, filter);
+      const proposals = rows.map((found) => ({ ...packProposal(found.record), ...packDamage(found) }));
       return { proposals, nextPageToken, totalSize };
     },
     getHealth: async () => {
       const counts = await store.ifReachable(() =>
-        Promise.all([governance.countWallets(), governance.countProposals({ walletId: "", status: "" })]),
+        Promise.all([governance.countWallets(), governance.countProposals()]),
       );
       if (counts === undefined) return { serviceStatus: "DOWN" };
       const [walletCount, proposalCount] = counts;

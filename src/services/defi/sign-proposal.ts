@@ -7,7 +7,8 @@ import type { Principal } from "../../records/ownership.ts";
 import { withSealedKey } from "../../secrets/sealed-keys.ts";
 import type { DefiDeps } from "./create-multisig.ts";
 import { hashProposal, packProposal, requirePending } from "./proposal.ts";
-import { nameSealedKey, type Proposal, type Signer, signerAlgorithm } from "./store.ts";
+import type { Proposal } from "./proposal-store.ts";
+import { nameSealedKey, type Signer, signerAlgorithm } from "./store.ts";
 
 /** Who signs what. */
 export interface SignProposalInput {

@@ -1,22 +1,9 @@
 /** What a device last did, how that decides what it may do next, and how it stands in the store. */
-import { readOptionalTime, readUint32 } from "../../database/row-values.ts";
-import type { IotDevicesTable } from "../../database/schema.ts";
-
-/** Whether the readings of a device have a sequence. */
-export type ReadingForm = "NUMBERED" | "PLAIN";
+import type { RecordOf } from "../../records/columns.ts";
+import type { stateTable } from "./tables.ts";
 
 /** What a device last did. */
-export interface DeviceState {
-  readonly lastSeenAt: Date | undefined;
-  readonly lastSequence: number | undefined;
-  /** Undefined before the first verified reading. */
-  readonly readingForm: ReadingForm | undefined;
-  readonly firmwareVersion: number | undefined;
-  /** 64 lower-case hexadecimal digits. */
-  readonly firmwareHash: string | undefined;
-  /** Hashes of images that the device had before, the latest first; only those that had a version. */
-  readonly formerImages: readonly string[];
-}
+export type DeviceState = Omit<RecordOf<typeof stateTable.columns>, "deviceId">;
 
 /** The state of a device that did nothing yet. */
 export const newDeviceState: DeviceState = {
@@ -81,53 +68,4 @@ export function installImage(
   if (formerImages.includes(firmwareHash)) return "IMAGE_ROLLBACK";
   const former = current === undefined ? formerImages : [current, ...formerImages];
   return { ...state, firmwareHash, firmwareVersion: version, formerImages: former.slice(0, maxFormerImages) };
-}
-
-/** All that the tag of a device's state binds; in this order for the life of a store. */
-export function listStateFields(deviceId: string, state: DeviceState): (string | number)[] {
-  const { lastSequence, readingForm, firmwareVersion, firmwareHash, formerImages } = state;
-  const fields = [
-    "iot_devices state",
-    deviceId,
-    lastSequence ?? "",
-    firmwareVersion ?? "",
-    firmwareHash ?? "",
-  ];
-  // Rows of a store from before these two fields, which no step of the schema can tag anew, have neither.
-  if (readingForm === undefined && formerImages.length === 0) return fields;
-  return [...fields, readingForm ?? "", formerImages.join(" ")];
-}
-
-/** The columns of a device's state, without its tag. */
-export function toStateRow(state: DeviceState) {
-  return {
-    last_seen_at_ms: state.lastSeenAt?.getTime() ?? null,
-    last_sequence: state.lastSequence ?? null,
-    reading_form: state.readingForm ?? null,
-    firmware_version: state.firmwareVersion ?? null,
-    firmware_hash: state.firmwareHash ?? null,
-    former_images: state.formerImages.join(" "),
-  };
-}
-
-/** Reads the columns of a device's state as they are; the caller checks their tag. */
-export function readStateRow(row: IotDevicesTable): DeviceState {
-  return {
-    lastSeenAt: readOptionalTime(row.last_seen_at_ms),
-    lastSequence: row.last_sequence ?? undefined,
-    readingForm: toReadingForm(row.reading_form),
-    firmwareVersion: row.firmware_version === null ? undefined : readUint32(row.firmware_version),
-    firmwareHash: row.firmware_hash ?? undefined,
-    formerImages: row.former_images === "" ? [] : row.former_images.split(" "),
-  };
-}
-
-function toReadingForm(text: string | null): ReadingForm | undefined {
-  return text === "NUMBERED" || text === "PLAIN" ? text : undefined;
-}
-
-/** The state as decisions need it: a device of an older store that has a last sequence numbers its readings. */
-export function withKnownForm(state: DeviceState): DeviceState {
-  if (state.readingForm !== undefined || state.lastSequence === undefined) return state;
-  return { ...state, readingForm: "NUMBERED" };
 }

@@ -5,10 +5,12 @@ import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
 import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
 import { isSeenBy, type Principal } from "../../records/ownership.ts";
-import { lendNewSecret } from "../../secrets/sealed-keys.ts";
+import { lendSecretOf } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
-import { type PublicKeyFields, readPublicKey } from "../fields.ts";
-import { type Device, deviceAlgorithm, deviceQuota, type IotStore, vendorAlgorithm } from "./store.ts";
+import type { PublicKeyFields } from "../fields.ts";
+import { readGivenKey, withGivenOrFreshKey } from "../given-key.ts";
+import { type Device, deviceAlgorithm, type IotStore, vendorAlgorithm } from "./store.ts";
+import { deviceQuota } from "./tables.ts";
 
 /** What the verbs of the service need. */
 export interface IotDeps {
@@ -42,44 +44,39 @@ type Answer = MessageInitShape<typeof RegisterDeviceResponseSchema>;
  */
 export function registerDevice(deps: IotDeps, input: RegisterInput): Promise<Answer> {
   const { provider, store, devices, now } = deps;
-  const own = hasKey(input) ? readPublicKey(provider, deviceAlgorithm, input) : undefined;
+  const given = readGivenKey(provider, deviceAlgorithm, input);
   const vendorPublicKey = readVendorKey(provider, input) ?? new Uint8Array();
   const { deviceName, deviceType, simulated: isSimulated, owner, idempotentCall } = input;
   return store.once(idempotentCall, messageCodec(RegisterDeviceResponseSchema), async (write) => {
     await store.requireRoom(deviceQuota, owner);
-    const pair = own ? undefined : await provider.generateKeyPair(deviceAlgorithm);
-    const publicKey = own ?? pair?.publicKey;
-    if (publicKey === undefined) throw new Error("a device has a public key");
-    const device: Device = {
-      deviceId: `device-${randomUUID()}`,
-      deviceName,
-      deviceType,
-      publicKey: publicKey.exportRaw(),
-      isSimulated,
-      vendorPublicKey,
-      hasSigningContexts: input.signingContexts,
-      owner,
-      registeredAt: now(),
-    };
-    return lendNewSecret(pair?.secretKey, (seed) =>
-      write(async (transaction) => {
-        await devices.insert(transaction, device, isSimulated ? seed : undefined);
-        return {
-          deviceId: device.deviceId,
-          publicKey: device.publicKey,
-          publicKeyPem: publicKey.toPem(),
-          algorithm: deviceAlgorithm,
-          registrationStatus: "REGISTERED",
-          // A copy: the seed is wiped before the answer is written.
-          ...(seed && !isSimulated && { privateKey: Uint8Array.from(seed) }),
-        };
-      }),
-    );
+    return withGivenOrFreshKey(provider, deviceAlgorithm, given, (publicKey, secretKey) => {
+      const device: Device = {
+        deviceId: `device-${randomUUID()}`,
+        deviceName,
+        deviceType,
+        publicKey: publicKey.exportRaw(),
+        isSimulated,
+        vendorPublicKey,
+        hasSigningContexts: input.signingContexts,
+        owner,
+        registeredAt: now(),
+      };
+      return lendSecretOf(secretKey, (seed) =>
+        write(async (transaction) => {
+          await devices.insert(transaction, device, isSimulated ? seed : undefined);
+          return {
+            deviceId: device.deviceId,
+            publicKey: device.publicKey,
+            publicKeyPem: publicKey.toPem(),
+            algorithm: deviceAlgorithm,
+            registrationStatus: "REGISTERED",
+            // A copy: the seed is wiped before the answer is written.
+            ...(seed && !isSimulated && { privateKey: Uint8Array.from(seed) }),
+          };
+        }),
+      );
+    });
   });
-}
-
-function hasKey({ publicKey, publicKeyPem }: PublicKeyFields): boolean {
-  return publicKey.length > 0 || publicKeyPem !== "";
 }
 
 /** The raw public key of a firmware vendor, if the request has one. @throws KEY_INVALID */
@@ -88,7 +85,7 @@ export function readVendorKey(
   { vendorPublicKey, vendorPublicKeyPem }: Pick<RegisterInput, "vendorPublicKey" | "vendorPublicKeyPem">,
 ): Uint8Array | undefined {
   const fields = { publicKey: vendorPublicKey, publicKeyPem: vendorPublicKeyPem };
-  return hasKey(fields) ? readPublicKey(provider, vendorAlgorithm, fields, "vendor").exportRaw() : undefined;
+  return readGivenKey(provider, vendorAlgorithm, fields, "vendor")?.exportRaw();
 }
 
 /** @throws DEVICE_NOT_FOUND, also for a device that is none of the principal's */

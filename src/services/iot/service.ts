@@ -14,7 +14,8 @@ import { authenticateDevice, issueChallenge } from "./authenticate.ts";
 import { updateFirmware, updateFirmwareStream } from "./firmware.ts";
 import { type IotDeps, registerDevice } from "./register.ts";
 import { simulatedSign } from "./simulated-sign.ts";
-import { deviceAlgorithm, deviceList, type ListedDevice, vendorAlgorithm } from "./store.ts";
+import { deviceAlgorithm, type ListedDevice, vendorAlgorithm } from "./store.ts";
+import { deviceList } from "./tables.ts";
 import { createReadingChecks, type Reading, type ReadingVerdict } from "./telemetry.ts";
 
 /** What the service needs. */
@@ -105,15 +106,19 @@ function packVerdict({ reason, receivedAt }: ReadingVerdict) {
   return { verified: reason === "", reason, receivedAt: timestampFromDate(receivedAt) };
 }
 
-function packDevice(device: ListedDevice): MessageInitShape<typeof DeviceSchema> {
-  const { lastSeenAt, readingForm, firmwareVersion, firmwareHash } = device;
+function packDevice({
+  record: device,
+  isIntact,
+  state,
+}: ListedDevice): MessageInitShape<typeof DeviceSchema> {
+  const { lastSeenAt, readingForm, firmwareVersion, firmwareHash } = state;
   return {
     deviceId: device.deviceId,
     deviceName: device.deviceName,
     deviceType: device.deviceType,
-    publicKey: device.isIntact ? device.publicKey : new Uint8Array(),
+    publicKey: isIntact ? device.publicKey : new Uint8Array(),
     algorithm: deviceAlgorithm,
-    registrationStatus: device.isIntact ? "REGISTERED" : "DAMAGED",
+    registrationStatus: isIntact ? "REGISTERED" : "DAMAGED",
     simulated: device.isSimulated,
     ...(device.hasSigningContexts && { signingContexts: true }),
     ...(readingForm && { readingForm }),

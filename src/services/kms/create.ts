@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuseField } from "../../errors.ts";
 import type { IdempotentCall } from "../../records/idempotency.ts";
@@ -7,12 +8,14 @@ import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import { findUsage, isKeyAlgorithm, type KeyAlgorithm, type KeyRecord } from "./record.ts";
 import { keyRecordCodec } from "./record-message.ts";
-import { insertKey, keyQuota } from "./store.ts";
+import type { KmsStore } from "./store.ts";
+import { keyQuota } from "./tables.ts";
 
 /** What making keys needs. */
 export interface CreateDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;
+  readonly keys: KmsStore;
   readonly now: () => Date;
 }
 
@@ -31,14 +34,14 @@ export interface CreateInput {
  * @throws FIELD_INVALID if the algorithm is not for the usage, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
 export async function createKey(deps: CreateDeps, input: CreateInput): Promise<KeyRecord> {
-  const { store } = deps;
+  const { store, keys } = deps;
   const { user, userId } = input.principal;
   const algorithm = chooseAlgorithm(input);
   return store.once(input.idempotentCall, keyRecordCodec, async (write) => {
     await store.requireRoom(keyQuota, userId);
     return withNewKey(deps, { algorithm, alias: input.alias, owner: userId }, (record, secret) =>
       write(async (transaction) => {
-        await insertKey(store, transaction, record, secret);
+        await keys.insert(transaction, record, secret);
         transaction.audit({
           keyId: record.keyId,
           operation: "CREATE",
@@ -61,26 +64,23 @@ function chooseAlgorithm({ algorithm, usage }: CreateInput): KeyAlgorithm {
 }
 
 /** Makes a key pair, lends its record and its secret half, and wipes the latter. */
-export async function withNewKey<T>(
+export function withNewKey<T>(
   { provider, now }: CreateDeps,
   { algorithm, alias, owner }: { algorithm: KeyAlgorithm; alias: string; owner: string },
   use: (record: KeyRecord, secret: Uint8Array) => Promise<T>,
 ): Promise<T> {
-  const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
-  const keyId = `key-${randomUUID()}`;
-  const record: KeyRecord = {
-    keyId,
-    alias: alias || keyId,
-    algorithm,
-    usage: findUsage(algorithm),
-    state: "ACTIVE",
-    publicKey: publicKey.exportRaw(),
-    owner,
-    createdAt: now(),
-  };
-  try {
-    return await lendSecret(secretKey, (secret) => use(record, secret));
-  } finally {
-    secretKey.erase();
-  }
+  return withFreshKeyPair(provider, algorithm, ({ publicKey, secretKey }) => {
+    const keyId = `key-${randomUUID()}`;
+    const record: KeyRecord = {
+      keyId,
+      alias: alias || keyId,
+      algorithm,
+      usage: findUsage(algorithm),
+      state: "ACTIVE",
+      publicKey: publicKey.exportRaw(),
+      owner,
+      createdAt: now(),
+    };
+    return lendSecret(secretKey, (secret) => use(record, secret));
+  });
 }

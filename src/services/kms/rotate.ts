@@ -7,12 +7,12 @@ import { type CreateDeps, withNewKey } from "./create.ts";
 import { type KeyCache, refuseDamaged } from "./key-cache.ts";
 import type { KeyRecord } from "./record.ts";
 import { keyRecordCodec } from "./record-message.ts";
-import { changeState, findForChange, insertKey, type KmsStore, keyQuota, type StoredKey } from "./store.ts";
+import type { StoredKey } from "./store.ts";
+import { keyQuota } from "./tables.ts";
 import { describeRefusal, type KeyInput, recordingRefusal, refuseState, refuseUnknown } from "./with-key.ts";
 
 /** What changes of keys need. */
 export interface ChangeDeps extends CreateDeps {
-  readonly keys: KmsStore;
   readonly cache: KeyCache;
 }
 
@@ -69,9 +69,9 @@ async function replaceKey(
   } = input;
   const { refusal, key } = await findChangeable(deps, transaction, input, "ROTATE");
   if (refusal) return { refusal };
-  await changeState(deps.store, transaction, key, "ROTATED");
+  await deps.keys.changeState(transaction, key, "ROTATED");
   transaction.audit({ keyId, operation: "ROTATE", user, outcome: "OK", details: `newKeyId=${record.keyId}` });
-  await insertKey(deps.store, transaction, record, secret);
+  await deps.keys.insert(transaction, record, secret);
   transaction.audit({
     keyId: record.keyId,
     operation: "CREATE",
@@ -89,7 +89,7 @@ async function replaceKey(
  * @throws KEY_NOT_FOUND, KEY_STATE_INVALID, IDEMPOTENCY_KEY_REUSED
  */
 export async function destroyKey(deps: ChangeDeps, input: ChangeInput): Promise<string> {
-  const { store, cache } = deps;
+  const { store, keys, cache } = deps;
   const {
     keyId,
     principal: { user },
@@ -99,7 +99,7 @@ export async function destroyKey(deps: ChangeDeps, input: ChangeInput): Promise<
     store.writeOnce(idempotentCall, wrapCodec(keyIdCodec), async (transaction) => {
       const { refusal, key } = await findChangeable(deps, transaction, input, "DESTROY");
       if (refusal) return { refusal };
-      await changeState(store, transaction, key, "DESTROYED");
+      await keys.changeState(transaction, key, "DESTROYED");
       const details = `stateBefore=${key.record.state}`;
       transaction.audit({ keyId, operation: "DESTROY", user, outcome: "OK", details });
       return { answer: keyId };
@@ -111,12 +111,12 @@ export async function destroyKey(deps: ChangeDeps, input: ChangeInput): Promise<
 
 /** Finds a key that is to be changed within the transaction; a refusal goes into its audit entries. */
 async function findChangeable(
-  { store }: ChangeDeps,
+  { keys }: ChangeDeps,
   transaction: WriteTransaction,
   { keyId, principal }: ChangeInput,
   operation: "ROTATE" | "DESTROY",
 ): Promise<{ refusal: ConnectError; key?: never } | { refusal?: never; key: StoredKey }> {
-  const found = await findForChange(store, transaction, keyId);
+  const found = await keys.findForChange(transaction, keyId);
   const key = found && isSeenBy(principal, found.record) ? found : undefined;
   const refusal = refuseChange(key, keyId, operation);
   if (key !== undefined && refusal === undefined) return { key };

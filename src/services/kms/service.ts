@@ -57,8 +57,8 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
       const filter = { state, algorithm };
       const principal = readPrincipal(context);
       const page = readPage(fields, listSeenBy(principal, keyListName(filter)));
-      const { rows, nextPageToken } = await keys.list(page, filter, principal);
-      return { keys: rows.map(packListed), nextPageToken, totalSize: await keys.count(filter, principal) };
+      const { rows, nextPageToken } = await keys.list(page, principal, filter);
+      return { keys: rows.map(packListed), nextPageToken, totalSize: await keys.count(principal, filter) };
     },
     rotateKey: async ({ keyId }, context) => {
       const order = { keyId, ...whoOf(context), idempotentCall: readIdempotentCall(context) };
@@ -105,7 +105,7 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
       };
     },
     getHealth: async () => {
-      const keyCount = await store.ifReachable(() => keys.count({ state: "", algorithm: "" }));
+      const keyCount = await store.ifReachable(() => keys.count());
       return keyCount === undefined ? { serviceStatus: "DOWN" } : { serviceStatus: "UP", keyCount };
     },
   };

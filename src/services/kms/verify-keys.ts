@@ -32,14 +32,14 @@ export async function verifyKeys({
   provider,
   onProgress,
 }: VerifyKeysDeps): Promise<{ readonly checked: number; readonly faults: readonly KeyFault[] }> {
-  const total = await keys.count(allKeys);
+  const total = await keys.count();
   const faults = (await keys.listLost()).map((keyId) => ({ keyId, reason: "its record is missing" }));
   let checked = 0;
   let pageToken = "";
   do {
     const request = readPageRequest(chunkRows, pageToken, keyListName(allKeys));
     if (request === undefined) throw new Error("a page token of ours is none");
-    const page = await keys.list(request, allKeys, systemPrincipal);
+    const page = await keys.list(request, systemPrincipal, allKeys);
     for (const key of page.rows) {
       const reason = await findFault(keys, provider, key);
       if (reason !== undefined) faults.push({ keyId: key.record.keyId, reason });

@@ -2,13 +2,15 @@ import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { MintResponseSchema } from "#gen/nft/nft_service_pb.ts";
 import { deriveAddress } from "../../crypto/address.ts";
+import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
 import type { Principal } from "../../records/ownership.ts";
 import type { Store } from "../../store/store.ts";
 import { hashMetadata, type Metadata } from "./metadata.ts";
-import { type NftStore, type Token, tokenQuota } from "./store.ts";
+import type { NftStore, Token } from "./store.ts";
+import { tokenQuota } from "./tables.ts";
 
 /** The algorithm of all creators' keys. */
 export const creatorAlgorithm = "ML-DSA-65";
@@ -38,14 +40,18 @@ export function mint(
   return store.once(idempotentCall, messageCodec(MintResponseSchema), async (write) => {
     await store.requireRoom(tokenQuota, principal.userId);
     const metadataHash = hashMetadata(metadata);
-    const { publicKey, secretKey } = await provider.generateKeyPair(creatorAlgorithm);
-    const creatorPublicKey = publicKey.exportRaw();
-    const creatorSignature = await provider.sign(secretKey, Buffer.from(metadataHash, "hex"));
-    secretKey.erase();
+    const { creatorPublicKey, creatorSignature } = await withFreshKeyPair(
+      provider,
+      creatorAlgorithm,
+      async ({ publicKey, secretKey }) => ({
+        creatorPublicKey: publicKey.exportRaw(),
+        creatorSignature: await provider.sign(secretKey, Buffer.from(metadataHash, "hex")),
+      }),
+    );
     const creatorAddress = deriveAddress(creatorPublicKey);
     const token: Token = {
       tokenId: `token-${randomUUID()}`,
-      metadata,
+      ...metadata,
       metadataHash,
       creatorAddress,
       creatorPublicKey,

@@ -6,7 +6,7 @@ import type { NftService } from "#gen/nft/nft_service_pb.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import { RecordDamagedError } from "../../database/store-error.ts";
 import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
-import { listSeenBy, type Principal } from "../../records/ownership.ts";
+import { listSeenBy, type Principal, systemPrincipal } from "../../records/ownership.ts";
 import { packDamage, readPage } from "../fields.ts";
 import { creatorAlgorithm, mint, type NftDeps } from "./mint.ts";
 import { type Token, tokenList, transferList } from "./store.ts";
@@ -20,7 +20,7 @@ export interface NftServiceDeps extends NftDeps {}
 export function nftService(deps: NftServiceDeps): ServiceImpl<typeof NftService> {
   const { store, tokens } = deps;
   const findToken = async (tokenId: string, principal: Principal): Promise<Token> => {
-    const { token, isIntact } = requireToken(await tokens.find(tokenId, principal), tokenId);
+    const { record: token, isIntact } = requireToken(await tokens.find({ tokenId }, { principal }), tokenId);
     // Of a token that was changed nobody knows whose it is; who sees everybody's may look.
     if (!isIntact && principal.owner !== undefined) throw new RecordDamagedError(`token ${tokenId}`);
     return token;
@@ -46,38 +46,41 @@ export function nftService(deps: NftServiceDeps): ServiceImpl<typeof NftService>
     },
     getToken: async ({ tokenId }, context) => {
       const token = await findToken(tokenId, readPrincipal(context));
-      const { mintedAt, transferCount: _, minter: __, ...shown } = token;
+      const { name, description, artworkUri, mintedAt, transferCount: _, minter: __, ...shown } = token;
       return {
         ...shown,
+        metadata: { name, description, artworkUri },
         algorithm: creatorAlgorithm,
         creatorPublicKeyPem: encodePublicKeyPem(creatorAlgorithm, token.creatorPublicKey),
         mintedAt: timestampFromDate(mintedAt),
       };
     },
     listTokens: async ({ owner: given, ...fields }, context) => {
-      const owner = given.toLowerCase();
+      const currentOwner = given.toLowerCase();
       const principal = readPrincipal(context);
-      const page = readPage(fields, listSeenBy(principal, tokenList(owner)));
-      const { rows, nextPageToken } = await tokens.list(page, owner, principal);
-      const listed = rows.map(({ token, isIntact }) => ({
+      const page = readPage(fields, listSeenBy(principal, tokenList(currentOwner)));
+      const { rows, nextPageToken } = await tokens.list(page, principal, { currentOwner });
+      const listed = rows.map(({ record: token, isIntact }) => ({
         tokenId: token.tokenId,
-        name: token.metadata.name,
+        name: token.name,
         currentOwner: token.currentOwner,
         ...packDamage({ isIntact }),
       }));
-      return { tokens: listed, nextPageToken, totalSize: await tokens.count(owner, principal) };
+      return { tokens: listed, nextPageToken, totalSize: await tokens.count(principal, { currentOwner }) };
     },
     getHistory: async ({ tokenId, ...fields }, context) => {
       const token = await findToken(tokenId, readPrincipal(context));
-      const page = await tokens.listTransfers(readPage(fields, transferList(tokenId)), tokenId);
+      const page = await tokens.listTransfers(readPage(fields, transferList(tokenId)), systemPrincipal, {
+        tokenId,
+      });
       return {
-        history: page.rows.map(({ transfer }) => packTransfer(transfer)),
+        history: page.rows.map(({ record }) => packTransfer(record)),
         nextPageToken: page.nextPageToken,
         totalSize: token.transferCount,
       };
     },
     getHealth: async () => {
-      const tokenCount = await store.ifReachable(() => tokens.count(""));
+      const tokenCount = await store.ifReachable(() => tokens.count());
       return tokenCount === undefined ? { serviceStatus: "DOWN" } : { serviceStatus: "UP", tokenCount };
     },
   };

@@ -1,12 +1,13 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type TokenTransferSchema, TransferResponseSchema } from "#gen/nft/nft_service_pb.ts";
-import { RecordDamagedError } from "../../database/store-error.ts";
 import { refuse } from "../../errors.ts";
 import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
 import type { Principal } from "../../records/ownership.ts";
+import { requireIntact, type Stored } from "../../records/table-declaration.ts";
 import type { NftDeps } from "./mint.ts";
-import { type StoredToken, type Transfer, transferQuota } from "./store.ts";
+import type { Token, Transfer } from "./store.ts";
+import { transferQuota } from "./tables.ts";
 
 /** Which token goes to whom. */
 export interface TransferInput {
@@ -30,9 +31,8 @@ export function transfer(
   return store.once(idempotentCall, messageCodec(TransferResponseSchema), async (write) => {
     await store.requireRoom(transferQuota, principal.userId);
     return write(async (transaction) => {
-      const found = await tokens.findForChange(transaction, tokenId, principal);
-      const { token, isIntact } = requireToken(found, tokenId);
-      if (!isIntact) throw new RecordDamagedError(`token ${tokenId}`);
+      const found = await tokens.find({ tokenId }, { principal, db: transaction.db });
+      const token = requireIntact(requireToken(found, tokenId), `token ${tokenId}`);
       if (fromOwner !== "" && fromOwner !== token.currentOwner)
         throw refuseOwner(tokenId, fromOwner, token.currentOwner);
       const done = await tokens.transfer(transaction, token, newOwner, now());
@@ -42,7 +42,7 @@ export function transfer(
 }
 
 /** @throws TOKEN_NOT_FOUND */
-export function requireToken(token: StoredToken | undefined, tokenId: string): StoredToken {
+export function requireToken(token: Stored<Token> | undefined, tokenId: string): Stored<Token> {
   if (token !== undefined) return token;
   throw refuse("TOKEN_NOT_FOUND", `token ${tokenId} does not exist`, { tokenId });
 }

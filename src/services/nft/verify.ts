@@ -1,11 +1,12 @@
 import { deriveAddress } from "../../crypto/address.ts";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
-import type { Principal } from "../../records/ownership.ts";
+import { type Principal, systemPrincipal } from "../../records/ownership.ts";
+import type { Stored } from "../../records/table-declaration.ts";
 import { checkSignatureLength, readPublicKey } from "../fields.ts";
 import { hashMetadata } from "./metadata.ts";
 import { creatorAlgorithm, type NftDeps } from "./mint.ts";
-import type { StoredToken } from "./store.ts";
+import type { Token } from "./store.ts";
 import { requireToken } from "./transfer.ts";
 
 /** What is to be verified: a token of this service, or a signature with all that belongs to it. */
@@ -35,7 +36,7 @@ export async function verify(
   principal: Principal,
 ): Promise<Fault | undefined> {
   if (input.tokenId !== "") {
-    const found = await deps.tokens.find(input.tokenId, principal);
+    const found = await deps.tokens.find({ tokenId: input.tokenId }, { principal });
     return verifyToken(deps, requireToken(found, input.tokenId));
   }
   const { creatorPublicKey, creatorPublicKeyPem, creatorSignature, metadataHash } = input;
@@ -46,9 +47,12 @@ export async function verify(
   return (await deps.provider.verify(publicKey, hash, creatorSignature)) ? undefined : "SIGNATURE";
 }
 
-async function verifyToken(deps: NftDeps, { token, isIntact }: StoredToken): Promise<Fault | undefined> {
+async function verifyToken(
+  deps: NftDeps,
+  { record: token, isIntact }: Stored<Token>,
+): Promise<Fault | undefined> {
   const { provider } = deps;
-  if (hashMetadata(token.metadata) !== token.metadataHash) return "METADATA";
+  if (hashMetadata(token) !== token.metadataHash) return "METADATA";
   if (deriveAddress(token.creatorPublicKey) !== token.creatorAddress) return "CREATOR";
   const publicKey = importCreatorKey(provider, token.creatorPublicKey);
   if (publicKey === undefined) return "CREATOR";
@@ -73,20 +77,23 @@ function importCreatorKey(provider: CryptoProvider, raw: Uint8Array): PublicKey 
 }
 
 /** Follows the token from its creator to the owner that it had when it was read. */
-async function isHistoryWhole({ tokens }: NftDeps, token: StoredToken["token"]): Promise<boolean> {
+async function isHistoryWhole({ tokens }: NftDeps, token: Token): Promise<boolean> {
+  const { tokenId } = token;
   let owner = token.creatorAddress;
   let index = 0;
   while (index < token.transferCount) {
     const limit = Math.min(chunkRows, token.transferCount - index);
-    const { rows } = await tokens.listTransfers({ limit, after: index }, token.tokenId);
+    const { rows } = await tokens.listTransfers({ limit, after: index }, systemPrincipal, { tokenId });
     if (rows.length === 0) return false;
-    for (const { transfer, isIntact } of rows) {
+    for (const { record: transfer, isIntact } of rows) {
       index += 1;
       if (!isIntact || transfer.index !== index || transfer.fromAddress !== owner) return false;
       owner = transfer.toAddress;
     }
   }
   // What came after the token was read is none of its history yet, but it must be real.
-  const { rows: later } = await tokens.listTransfers({ limit: 1, after: index }, token.tokenId);
+  const { rows: later } = await tokens.listTransfers({ limit: 1, after: index }, systemPrincipal, {
+    tokenId,
+  });
   return owner === token.currentOwner && later.every(({ isIntact }) => isIntact);
 }

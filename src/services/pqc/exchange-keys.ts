@@ -1,6 +1,7 @@
 import { isKemAlgorithm, type KemAlgorithm } from "../../crypto/algorithms.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { type PublicKeyFields, readPublicKey } from "../fields.ts";
+import type { PublicKeyFields } from "../fields.ts";
+import { readGivenKey, withGivenOrFreshKey } from "../given-key.ts";
 
 /** The key encapsulation mechanism of requests that name none. */
 const defaultKemAlgorithm: KemAlgorithm = "ML-KEM-768";
@@ -28,22 +29,19 @@ export async function exchangeKeys(
   input: PublicKeyFields & { readonly algorithm: string },
 ): Promise<KeyExchange> {
   const algorithm = toKemAlgorithm(input.algorithm);
-  const isGiven = input.publicKey.length > 0 || input.publicKeyPem !== "";
-  const pair = isGiven ? undefined : await provider.generateKeyPair(algorithm);
-  const publicKey = pair?.publicKey ?? readPublicKey(provider, algorithm, input);
-  const { ciphertext, sharedSecret } = await provider.encapsulate(publicKey);
-  const decapsulationKey = pair?.secretKey.exportRaw();
-  const decapsulationKeySeed = pair?.secretKey.exportSeed();
-  pair?.secretKey.erase();
-  return {
-    algorithm,
-    encapsulatedKey: ciphertext,
-    sharedSecret,
-    publicKey: publicKey.exportRaw(),
-    publicKeyPem: publicKey.toPem(),
-    decapsulationKey,
-    decapsulationKeySeed,
-  };
+  const given = readGivenKey(provider, algorithm, input);
+  return withGivenOrFreshKey(provider, algorithm, given, async (publicKey, secretKey) => {
+    const { ciphertext, sharedSecret } = await provider.encapsulate(publicKey);
+    return {
+      algorithm,
+      encapsulatedKey: ciphertext,
+      sharedSecret,
+      publicKey: publicKey.exportRaw(),
+      publicKeyPem: publicKey.toPem(),
+      decapsulationKey: secretKey?.exportRaw(),
+      decapsulationKeySeed: secretKey?.exportSeed(),
+    };
+  });
 }
 
 /** Takes a name that the proto's rules have let pass; empty means the default. */

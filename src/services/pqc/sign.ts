@@ -1,4 +1,5 @@
 import { isSignatureAlgorithm, type SignatureAlgorithm } from "../../crypto/algorithms.ts";
+import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 
 /** The signature algorithm of requests that name none. */
@@ -18,19 +19,16 @@ export interface OneTimeSignature {
  *
  * @param algorithm a name that the proto's rules admit; empty for the default.
  */
-export async function signOnce(
+export function signOnce(
   provider: CryptoProvider,
   message: Uint8Array,
   algorithm: string,
 ): Promise<OneTimeSignature> {
   const name = toSignatureAlgorithm(algorithm);
-  const { publicKey, secretKey } = await provider.generateKeyPair(name);
-  try {
+  return withFreshKeyPair(provider, name, async ({ publicKey, secretKey }) => {
     const signature = await provider.sign(secretKey, message);
     return { algorithm: name, signature, publicKey: publicKey.exportRaw(), publicKeyPem: publicKey.toPem() };
-  } finally {
-    secretKey.erase();
-  }
+  });
 }
 
 /** Takes a name that the proto's rules have let pass; empty means the default. */

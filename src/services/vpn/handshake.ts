@@ -4,11 +4,12 @@ import { refuse } from "../../errors.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { withSealedKey } from "../../secrets/sealed-keys.ts";
 import { checkCiphertextLength } from "../fields.ts";
+import { type GivenCiphertext, maxCiphertexts } from "./ciphertext-store.ts";
 import type { LiveTunnel } from "./gateway.ts";
 import { refuseTunnel, requireTunnel, type VpnDeps } from "./register-peer.ts";
 import { Session } from "./session.ts";
 import { deriveSessionKeys, type KeyForm } from "./session-keys.ts";
-import { type GivenCiphertext, kemAlgorithm, maxCiphertexts, nameSealedKey, type Tunnel } from "./store.ts";
+import { kemAlgorithm, nameSealedKey, type Tunnel } from "./store.ts";
 
 /** The gateway's half of a new session key. */
 export interface Handshake {

@@ -5,11 +5,13 @@ import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
 import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
 import type { Principal } from "../../records/ownership.ts";
-import { lendNewSecret } from "../../secrets/sealed-keys.ts";
+import { lendSecretOf } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
-import { type PublicKeyFields, readPublicKey } from "../fields.ts";
+import type { PublicKeyFields } from "../fields.ts";
+import { readGivenKey, withGivenOrFreshKey } from "../given-key.ts";
 import type { Gateway } from "./gateway.ts";
-import { formatAddress, kemAlgorithm, type Tunnel, tunnelQuota, type VpnStore } from "./store.ts";
+import { formatAddress, kemAlgorithm, type Tunnel, type VpnStore } from "./store.ts";
+import { tunnelQuota } from "./tables.ts";
 
 /** What the verbs of the service need. */
 export interface VpnDeps {
@@ -37,40 +39,38 @@ type Answer = MessageInitShape<typeof RegisterPeerResponseSchema>;
 export function registerPeer(deps: VpnDeps, input: RegisterPeerInput): Promise<Answer> {
   const { provider, store, tunnels, now } = deps;
   const { peerName, owner, idempotentCall } = input;
-  const isOwn = input.publicKey.length > 0 || input.publicKeyPem !== "";
-  const own = isOwn ? readPublicKey(provider, kemAlgorithm, input) : undefined;
+  const given = readGivenKey(provider, kemAlgorithm, input);
   return store.once(idempotentCall, messageCodec(RegisterPeerResponseSchema), async (write) => {
     await store.requireRoom(tunnelQuota, owner);
-    const pair = own ? undefined : await provider.generateKeyPair(kemAlgorithm);
-    const publicKey = own ?? pair?.publicKey;
-    if (publicKey === undefined) throw new Error("a peer has a public key");
-    const privateKey = pair?.secretKey.exportRaw();
-    return lendNewSecret(pair?.secretKey, (secret) =>
-      write(async (transaction) => {
-        const addressNumber = await tunnels.findFreeAddress(transaction);
-        if (addressNumber === undefined)
-          throw refuse("ADDRESS_POOL_EMPTY", "no address is left; disconnect tunnels that are not used");
-        const tunnel: Tunnel = {
-          tunnelId: `tunnel-${randomUUID()}`,
-          peerName,
-          addressNumber,
-          publicKey: publicKey.exportRaw(),
-          isServerHeld: pair !== undefined,
-          owner,
-          createdAt: now(),
-        };
-        await tunnels.insert(transaction, tunnel, secret);
-        return {
-          tunnelId: tunnel.tunnelId,
-          assignedIp: formatAddress(tunnel),
-          publicKey: tunnel.publicKey,
-          publicKeyPem: publicKey.toPem(),
-          ...(privateKey && { privateKey }),
-          // A copy: the seed is wiped before the answer is written.
-          ...(secret && { privateKeySeed: Uint8Array.from(secret) }),
-        };
-      }),
-    );
+    return withGivenOrFreshKey(provider, kemAlgorithm, given, (publicKey, secretKey) => {
+      const privateKey = secretKey?.exportRaw();
+      return lendSecretOf(secretKey, (secret) =>
+        write(async (transaction) => {
+          const addressNumber = await tunnels.findFreeAddress(transaction);
+          if (addressNumber === undefined)
+            throw refuse("ADDRESS_POOL_EMPTY", "no address is left; disconnect tunnels that are not used");
+          const tunnel: Tunnel = {
+            tunnelId: `tunnel-${randomUUID()}`,
+            peerName,
+            addressNumber,
+            publicKey: publicKey.exportRaw(),
+            isServerHeld: secretKey !== undefined,
+            owner,
+            createdAt: now(),
+          };
+          await tunnels.insert(transaction, tunnel, secret);
+          return {
+            tunnelId: tunnel.tunnelId,
+            assignedIp: formatAddress(tunnel),
+            publicKey: tunnel.publicKey,
+            publicKeyPem: publicKey.toPem(),
+            ...(privateKey && { privateKey }),
+            // A copy: the seed is wiped before the answer is written.
+            ...(secret && { privateKeySeed: Uint8Array.from(secret) }),
+          };
+        }),
+      );
+    });
   });
 }
 

@@ -12,7 +12,7 @@ import { findReason } from "../../errors.ts";
 import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import { nameCode } from "../../protocol/code-name.ts";
 import { listSeenBy, type Principal } from "../../records/ownership.ts";
-import type { Marked } from "../../records/tag.ts";
+import type { Stored } from "../../records/table-declaration.ts";
 import { checkSignatureLength, packDamage, readPage, readPublicKey } from "../fields.ts";
 import type { Gateway } from "./gateway.ts";
 import { agreeOnKey, type Handshake } from "./handshake.ts";
@@ -20,7 +20,8 @@ import { findLive, receivePacket, refuseWithoutSession, type SentPacket, sendPac
 import { refuseTunnel, registerPeer, type VpnDeps } from "./register-peer.ts";
 import { packetOverhead } from "./session.ts";
 import { readKeyForm } from "./session-keys.ts";
-import { formatAddress, identityAlgorithm, kemAlgorithm, type Tunnel, tunnelList } from "./store.ts";
+import { formatAddress, identityAlgorithm, kemAlgorithm, type Tunnel } from "./store.ts";
+import { tunnelList } from "./tables.ts";
 
 /** What the service needs. */
 export interface VpnServiceDeps extends VpnDeps {}
@@ -145,7 +146,7 @@ function packSent({
   return { packet, plaintextBytes, ciphertextBytes: packet.length, gcmOverhead: packetOverhead };
 }
 
-function packTunnel({ live }: Gateway, tunnel: Marked<Tunnel>) {
+function packTunnel({ live }: Gateway, { record: tunnel, isIntact }: Stored<Tunnel>) {
   const { packetCount = 0, byteCount = 0, rekeyCount = 0 } = live.get(tunnel.tunnelId) ?? {};
   return {
     tunnelId: tunnel.tunnelId,
@@ -155,6 +156,6 @@ function packTunnel({ live }: Gateway, tunnel: Marked<Tunnel>) {
     packetCount,
     byteCount,
     rekeyCount,
-    ...packDamage(tunnel),
+    ...packDamage({ isIntact }),
   };
 }

@@ -3,11 +3,13 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { CreateWalletResponseSchema } from "#gen/wallet/wallet_service_pb.ts";
 import { deriveAddress } from "../../crypto/address.ts";
+import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
 import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
-import { type Wallet, type WalletStore, walletAlgorithm, walletQuota } from "./store.ts";
+import { type Wallet, type WalletStore, walletAlgorithm } from "./store.ts";
+import { walletQuota } from "./tables.ts";
 
 /** What making wallets needs. */
 export interface CreateDeps {
@@ -35,18 +37,17 @@ export function createWallet(
 ): Promise<MessageInitShape<typeof CreateWalletResponseSchema>> {
   return store.once(idempotentCall, messageCodec(CreateWalletResponseSchema), async (write) => {
     await store.requireRoom(walletQuota, owner);
-    const { publicKey: key, secretKey } = await provider.generateKeyPair(walletAlgorithm);
-    const publicKey = key.exportRaw();
-    const wallet: Wallet = {
-      walletId: `wallet-${randomUUID()}`,
-      label,
-      address: deriveAddress(publicKey),
-      publicKey,
-      owner,
-      createdAt: now(),
-    };
-    try {
-      return await lendSecret(secretKey, (secret) =>
+    return withFreshKeyPair(provider, walletAlgorithm, ({ publicKey: key, secretKey }) => {
+      const publicKey = key.exportRaw();
+      const wallet: Wallet = {
+        walletId: `wallet-${randomUUID()}`,
+        label,
+        address: deriveAddress(publicKey),
+        publicKey,
+        owner,
+        createdAt: now(),
+      };
+      return lendSecret(secretKey, (secret) =>
         write(async (transaction) => {
           await wallets.insert(transaction, wallet, secret);
           const { walletId, address, createdAt } = wallet;
@@ -55,8 +56,6 @@ export function createWallet(
           return { ...shown, createdAt: timestampFromDate(createdAt) };
         }),
       );
-    } finally {
-      secretKey.erase();
-    }
+    });
   });
 }

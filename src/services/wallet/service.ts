@@ -9,12 +9,13 @@ import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import { listSeenBy } from "../../records/ownership.ts";
-import type { Marked } from "../../records/tag.ts";
+import type { Stored } from "../../records/table-declaration.ts";
 import type { Store } from "../../store/store.ts";
 import { checkSignatureLength, packDamage, readPage, readPublicKey } from "../fields.ts";
 import { createWallet } from "./create.ts";
 import { signTransaction } from "./sign.ts";
-import { type Wallet, type WalletStore, walletAlgorithm, walletList } from "./store.ts";
+import { type Wallet, type WalletStore, walletAlgorithm } from "./store.ts";
+import { walletList } from "./tables.ts";
 
 /** What the service needs. */
 export interface WalletServiceDeps {
@@ -61,13 +62,9 @@ export function walletService(deps: WalletServiceDeps): ServiceImpl<typeof Walle
 }
 
 function pack({
-  walletId,
-  address,
-  publicKey,
-  label,
-  createdAt,
+  record: { walletId, address, publicKey, label, createdAt },
   isIntact,
-}: Marked<Wallet>): MessageInitShape<typeof WalletSchema> {
+}: Stored<Wallet>): MessageInitShape<typeof WalletSchema> {
   return {
     walletId,
     address,

@@ -16,7 +16,7 @@ export async function signTransaction(
   data: Uint8Array,
   principal: Principal,
 ): Promise<{ wallet: Wallet; signature: Uint8Array }> {
-  const wallet = await wallets.find(walletId, principal);
+  const wallet = await wallets.findIntact({ walletId }, { principal });
   if (wallet === undefined)
     throw refuse("WALLET_NOT_FOUND", `wallet ${walletId} does not exist`, { walletId });
   const signature = await withSealedKey(store, provider, nameSealedKey(wallet), (secretKey) =>

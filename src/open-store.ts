@@ -1,0 +1,45 @@
+/** Opens the store with the tables of all that keep something in it. */
+import { auditTables } from "./audit/tables.ts";
+import { type Database, type DatabaseLocation, type OpenMode, openDatabaseOf } from "./database/database.ts";
+import { listTables, type TableOwner } from "./database/schema.ts";
+import { identityTables } from "./identity/tables.ts";
+import { recordTables } from "./records/tables.ts";
+import { secretTables } from "./secrets/tables.ts";
+import { blockchainTables } from "./services/blockchain/tables.ts";
+import { dappTables } from "./services/dapp/tables.ts";
+import { defiTables } from "./services/defi/tables.ts";
+import { iotTables } from "./services/iot/tables.ts";
+import { kmsTables } from "./services/kms/tables.ts";
+import { nftTables } from "./services/nft/tables.ts";
+import { vpnTables } from "./services/vpn/tables.ts";
+import { walletTables } from "./services/wallet/tables.ts";
+import { openStoreOf, type Store, type StoreOptions } from "./store/store.ts";
+
+/** Everything that keeps something in the store. A new service adds its tables here. */
+export const tableOwners: readonly TableOwner[] = [
+  secretTables,
+  auditTables,
+  recordTables,
+  identityTables,
+  kmsTables,
+  walletTables,
+  nftTables,
+  dappTables,
+  defiTables,
+  blockchainTables,
+  iotTables,
+  vpnTables,
+];
+
+/** The names of all tables, each after those that it builds on. */
+export const tableNames = listTables(tableOwners).map(([name]) => name);
+
+/** Opens a store, and makes what is missing of it. @throws StorageError with a sentence for the operator */
+export function openStore(options: Omit<StoreOptions, "owners">): Promise<Store> {
+  return openStoreOf({ ...options, owners: tableOwners });
+}
+
+/** Opens the database of a store without what is sealed in it. @throws StorageError as openDatabaseOf does */
+export function openDatabase(location: DatabaseLocation, mode?: OpenMode): Promise<Database> {
+  return openDatabaseOf(tableOwners, location, mode);
+}

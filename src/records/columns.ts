@@ -1,0 +1,199 @@
+/** Columns of tables: how a value stands in its row, and what it contributes to the tag of its record. */
+import { readInt32, readOptionalTime, readTime, readUint32 } from "../database/row-values.ts";
+import type { TagField } from "./tag.ts";
+
+/** What databases keep in a column. */
+export type ColumnValue = string | number | Uint8Array | null;
+
+/** One column: `Value` in records, `Raw` in rows. */
+export interface Column<Name extends string, Value, Raw extends ColumnValue> {
+  readonly name: Name;
+  toRow(value: Value): Raw;
+  /** Takes every value: one that no message can carry was put there by somebody else, which the tag tells. */
+  fromRow(raw: Raw): Value;
+  listTagFields(value: Value): readonly TagField[];
+}
+
+/** The columns of a table by the names of their values in records, in the order of the tag. */
+export type Columns = Readonly<Record<string, Column<string, unknown, ColumnValue>>>;
+
+/** A record of these columns. */
+export type RecordOf<C extends Columns> = { readonly [P in keyof C]: ReturnType<C[P]["fromRow"]> };
+
+/** A row of these columns. */
+export type RowOf<C extends Columns> = { [P in keyof C as C[P]["name"]]: ReturnType<C[P]["toRow"]> };
+
+/** A row whose columns are known at run time only. */
+export type AnyRow = Record<string, ColumnValue>;
+
+/** A row with a tag. */
+export type TaggedRow<C extends Columns> = RowOf<C> & { record_tag: string };
+
+/** A row with a tag that lists have: its position counts from 1 in the order in which rows came. */
+export type ListedRow<C extends Columns> = TaggedRow<C> & { position: number };
+
+/** Text, or a union of strings: the tag vouches that it is one of them. */
+function text<Name extends string, Value extends string = string>(name: Name): Column<Name, Value, string> {
+  return {
+    name,
+    toRow: (value) => value,
+    fromRow: (raw) => raw as Value,
+    listTagFields: (value) => [value],
+  };
+}
+
+/** One of several strings; what is none of them is read as the first. */
+function choice<Name extends string, const Value extends string>(
+  name: Name,
+  values: readonly [Value, ...Value[]],
+): Column<Name, Value, string> {
+  const read = (raw: string): Value => values.find((value) => value === raw) ?? values[0];
+  return { ...text<Name, Value>(name), fromRow: read };
+}
+
+/** A value that stands in the row as it is. */
+function plain<Name extends string, Value extends TagField>(name: Name): Column<Name, Value, Value> {
+  return { name, toRow: (value) => value, fromRow: (raw) => raw, listTagFields: (value) => [value] };
+}
+
+function bytes<Name extends string>(name: Name): Column<Name, Uint8Array, Uint8Array> {
+  return plain(name);
+}
+
+/** Kept as 1 or 0. */
+function flag<Name extends string>(name: Name): Column<Name, boolean, number> {
+  const toRow = (value: boolean): number => (value ? 1 : 0);
+  return { name, toRow, fromRow: (raw) => raw === 1, listTagFields: (value) => [toRow(value)] };
+}
+
+/** A flag whose name is in the tag if it is set; one that is not set contributes nothing. */
+function namedFlag<Name extends string>(name: Name, tagged: string): Column<Name, boolean, number> {
+  return { ...flag(name), listTagFields: (value) => (value ? [tagged] : []) };
+}
+
+function integer<Name extends string>(name: Name): Column<Name, number, number> {
+  return plain(name);
+}
+
+/** A number from 0 that an int32 field carries. */
+function int32<Name extends string>(name: Name): Column<Name, number, number> {
+  return { ...integer(name), fromRow: readInt32 };
+}
+
+/** Kept as milliseconds since 1970, UTC. */
+function time<Name extends string>(name: Name): Column<Name, Date, number> {
+  const toRow = (value: Date): number => value.getTime();
+  return { name, toRow, fromRow: readTime, listTagFields: (value) => [toRow(value)] };
+}
+
+/** A time that may not have come; the tag then has an empty field. */
+function optionalTime<Name extends string>(name: Name): Column<Name, Date | undefined, number | null> {
+  return {
+    name,
+    toRow: (value) => value?.getTime() ?? null,
+    fromRow: readOptionalTime,
+    listTagFields: (value) => [value?.getTime() ?? ""],
+  };
+}
+
+/** A value that may be missing; the tag then has an empty field. */
+function optional<Name extends string, Value extends string | number>(
+  name: Name,
+  read: (raw: Value) => Value | undefined = (raw) => raw,
+): Column<Name, Value | undefined, Value | null> {
+  return {
+    name,
+    toRow: (value) => value ?? null,
+    fromRow: (raw) => (raw === null ? undefined : read(raw)),
+    listTagFields: (value) => [value ?? ""],
+  };
+}
+
+function optionalText<Name extends string>(name: Name): Column<Name, string | undefined, string | null> {
+  return optional(name);
+}
+
+/** One of several strings, or none; what is none of them is read as none. */
+function optionalChoice<Name extends string, const Value extends string>(
+  name: Name,
+  values: readonly Value[],
+): Column<Name, Value | undefined, string | null> {
+  const read = (raw: string | null): Value | undefined => values.find((value) => value === raw);
+  return { ...optional<Name, Value>(name), fromRow: read };
+}
+
+function optionalInteger<Name extends string>(name: Name): Column<Name, number | undefined, number | null> {
+  return optional(name);
+}
+
+function optionalUint32<Name extends string>(name: Name): Column<Name, number | undefined, number | null> {
+  return optional(name, readUint32);
+}
+
+/** Strings as a JSON array. */
+function jsonList<Name extends string>(name: Name): Column<Name, readonly string[], string> {
+  const toRow = (value: readonly string[]): string => JSON.stringify(value);
+  return { name, toRow, fromRow: readStrings, listTagFields: (value) => [toRow(value)] };
+}
+
+function readStrings(json: string): string[] {
+  try {
+    const parsed: unknown = JSON.parse(json);
+    return Array.isArray(parsed) ? parsed.map(String) : [];
+  } catch {
+    return [];
+  }
+}
+
+/** Strings without spaces, with a space between them. */
+function spacedList<Name extends string>(name: Name): Column<Name, readonly string[], string> {
+  const toRow = (value: readonly string[]): string => value.join(" ");
+  const fromRow = (raw: string): string[] => (raw === "" ? [] : raw.split(" "));
+  return { name, toRow, fromRow, listTagFields: (value) => [toRow(value)] };
+}
+
+/** Leaves a column out of the tag: others may change it unseen. */
+function untagged<Name extends string, Value, Raw extends ColumnValue>(
+  column: Column<Name, Value, Raw>,
+): Column<Name, Value, Raw> {
+  return { ...column, listTagFields: () => [] };
+}
+
+/** The kinds of columns. */
+export const column = {
+  text,
+  choice,
+  bytes,
+  flag,
+  namedFlag,
+  integer,
+  int32,
+  time,
+  jsonList,
+  spacedList,
+  optionalText,
+  optionalChoice,
+  optionalInteger,
+  optionalUint32,
+  optionalTime,
+  untagged,
+};
+
+/** Makes a row of a record, or of some values of one. */
+export function toRow<C extends Columns>(columns: C, record: RecordOf<C>): RowOf<C>;
+export function toRow<C extends Columns>(columns: C, values: Partial<RecordOf<C>>): AnyRow;
+export function toRow(columns: Columns, record: Readonly<Record<string, unknown>>): AnyRow {
+  const row: AnyRow = {};
+  for (const [property, column] of Object.entries(columns))
+    if (Object.hasOwn(record, property)) row[column.name] = column.toRow(record[property]);
+  return row;
+}
+
+/** Makes a record of a row. */
+export function fromRow<C extends Columns>(columns: C, row: Readonly<AnyRow>): RecordOf<C>;
+export function fromRow(columns: Columns, row: Readonly<AnyRow>): Record<string, unknown> {
+  const record: Record<string, unknown> = {};
+  for (const [property, { name, fromRow: read }] of Object.entries(columns))
+    record[property] = read(row[name] ?? null);
+  return record;
+}

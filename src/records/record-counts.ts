@@ -1,0 +1,52 @@
+/** Counts the records of a table in all the lists that they are in. */
+import type { Kysely } from "kysely";
+import type { Schema } from "../database/schema.ts";
+import type { Columns, RecordOf } from "./columns.ts";
+import { changeCounts, resetCounts } from "./list-counts.ts";
+import { countedLists } from "./ownership.ts";
+import { anyTable, type Filters, nameList, type TableDeclaration } from "./table-declaration.ts";
+
+/** Makes the counters of a table; all of them run within a transaction. A table without an owner has no counts. */
+export function countRecords<C extends Columns>(declaration: TableDeclaration<C>) {
+  const { name, columns, owner, filters = [] } = declaration;
+  /** The lists of a record: for each filter all or its value, each for everybody and for the owner. */
+  const listsOf = (read: (property: string) => unknown): string[] => {
+    if (owner === undefined) return [];
+    const choices = filters.reduce<Filters<C>[]>(
+      (lists, filter) => lists.flatMap((list) => [list, { ...list, [filter]: String(read(filter)) }]),
+      [{}],
+    );
+    const lists = choices.map((list) => nameList(declaration, list));
+    return countedLists(lists, { owner: String(read(owner)) });
+  };
+  const listsOfRecord = (record: RecordOf<C>) => new Set(listsOf((property) => record[property]));
+  const change = async (db: Kysely<Schema>, lists: ReadonlySet<string>, by: number): Promise<void> => {
+    if (lists.size > 0) await changeCounts(db, [...lists], by);
+  };
+  return {
+    add: (db: Kysely<Schema>, record: RecordOf<C>) => change(db, listsOfRecord(record), 1),
+    remove: (db: Kysely<Schema>, record: RecordOf<C>) => change(db, listsOfRecord(record), -1),
+    async move(db: Kysely<Schema>, before: RecordOf<C>, after: RecordOf<C>): Promise<void> {
+      const [left, joined] = [listsOfRecord(before), listsOfRecord(after)];
+      await change(db, left.difference(joined), -1);
+      await change(db, joined.difference(left), 1);
+    },
+    /** Counts all records anew: in which lists a changed one was before it was changed, nobody knows. */
+    async recount(db: Kysely<Schema>): Promise<void> {
+      if (owner === undefined) return;
+      const columnOf = (property: string): string => columns[property]?.name ?? property;
+      const grouped = [...filters, owner].map(columnOf);
+      const groups = await anyTable(db)
+        .selectFrom(name)
+        .select(grouped)
+        .select((row) => row.fn.countAll<number>().as("row_count"))
+        .groupBy(grouped)
+        .execute();
+      const counts = new Map<string, number>();
+      for (const group of groups)
+        for (const list of listsOf((property) => group[columnOf(property)]))
+          counts.set(list, (counts.get(list) ?? 0) + Number(group.row_count));
+      await resetCounts(db, name, counts);
+    },
+  };
+}

@@ -1,0 +1,183 @@
+/** A table of records: its declaration says how records are kept, tagged, found, listed and counted. */
+import type { Kysely } from "kysely";
+import type { Reader } from "../database/database.ts";
+import type { Schema } from "../database/schema.ts";
+import { type AnyRow, type Columns, type ColumnValue, fromRow, type RecordOf, toRow } from "./columns.ts";
+import { readCount } from "./list-counts.ts";
+import { isSeenBy, listSeenBy, type Principal, systemPrincipal } from "./ownership.ts";
+import { cutPage, type Page, type PageRequest } from "./pages.ts";
+import { nextPosition } from "./positions.ts";
+import type { Quota } from "./quota.ts";
+import { countRecords } from "./record-counts.ts";
+import {
+  anyTable,
+  type Filters,
+  nameList,
+  nameSecret,
+  requireIntact,
+  type Stored,
+  type TableDeclaration,
+} from "./table-declaration.ts";
+import type { TagField } from "./tag.ts";
+
+/** A record with its row, for a store that keeps more in it than the record. */
+export interface Found<T> extends Stored<T> {
+  readonly row: Readonly<AnyRow>;
+}
+
+/** What a table needs of the store. */
+export interface RecordStore {
+  readonly reader: Reader;
+  tagRecord(fields: readonly TagField[]): string;
+  isTagged(fields: readonly TagField[], tag: string): boolean;
+}
+
+/** What a table needs of a transaction. */
+export interface RecordTransaction {
+  readonly db: Kysely<Schema>;
+  putSecret(identity: string, secret: Uint8Array): Promise<void>;
+  eraseSecret(identity: string): Promise<void>;
+  requireRoom(quota: Quota, owner: string, added?: number): Promise<void>;
+}
+
+/** Who looks for a record, and where. */
+export interface FindOptions {
+  /** The system if left out, which sees all records. */
+  readonly principal?: Principal;
+  /** That of a transaction; the reader if left out. */
+  readonly db?: Kysely<Schema>;
+}
+
+/** Opens a table of a store. */
+export function openTable<C extends Columns>(store: RecordStore, declaration: TableDeclaration<C>) {
+  type T = RecordOf<C>;
+  const { name, columns, key, describe, owner, filters = [], quota, orderedBy = "position" } = declaration;
+  const {
+    tagKind = name,
+    tagColumn = "record_tag",
+    omittedAtEnd = [],
+    sizeOfListed,
+    alsoSelect,
+  } = declaration;
+  const columnOf = (property: string): string => columns[property]?.name ?? property;
+  const ownerOf = (record: T): string => (owner === undefined ? "" : String(record[owner]));
+
+  const listFields = (record: T, properties: readonly string[]): TagField[] =>
+    properties.flatMap((property) => [...(columns[property]?.listTagFields(record[property]) ?? [])]);
+  const listTagFields = (record: T): TagField[] => {
+    const fields = [tagKind, ...listFields(record, Object.keys(columns))];
+    const end = listFields(record, omittedAtEnd);
+    return end.every((field) => field === "") ? fields.slice(0, fields.length - end.length) : fields;
+  };
+  const readRow = (row: Readonly<AnyRow>): Found<T> => {
+    const record = fromRow(columns, row);
+    return { record, isIntact: store.isTagged(listTagFields(record), String(row[tagColumn])), row };
+  };
+  const toTaggedRow = (record: T): AnyRow => ({
+    ...toRow(columns, record),
+    [tagColumn]: store.tagRecord(listTagFields(record)),
+  });
+  const select = (db: Kysely<Schema>) => {
+    const query = anyTable(db).selectFrom(name).selectAll(name);
+    return alsoSelect === undefined ? query : query.select(alsoSelect);
+  };
+  const whereKey = (record: T): [string, ColumnValue][] => {
+    const row: AnyRow = toRow(columns, record);
+    return key.map(columnOf).map((column) => [column, row[column] ?? null]);
+  };
+  const counts = countRecords(declaration);
+  const isSeen = (principal: Principal | undefined, record: T): boolean =>
+    principal === undefined || owner === undefined || isSeenBy(principal, { owner: ownerOf(record) });
+  const findAny = async (
+    wanted: Partial<T>,
+    db: Kysely<Schema> = store.reader,
+  ): Promise<Found<T> | undefined> => {
+    let query = select(db);
+    for (const [column, value] of Object.entries(toRow(columns, wanted)))
+      query = query.where(column, "=", value);
+    const row = await query.executeTakeFirst();
+    return row && readRow(row);
+  };
+
+  return {
+    readRow,
+    toTaggedRow,
+    async find(wanted: Partial<T>, { principal, db }: FindOptions = {}): Promise<Found<T> | undefined> {
+      const found = await findAny(wanted, db);
+      return found && isSeen(principal, found.record) ? found : undefined;
+    },
+    /** @throws RecordDamagedError, also if a record that was changed would be another principal's */
+    async findIntact(wanted: Partial<T>, { principal, db }: FindOptions = {}): Promise<T | undefined> {
+      const found = await findAny(wanted, db);
+      const record = found && requireIntact(found, describe(found.record));
+      return record && isSeen(principal, record) ? record : undefined;
+    },
+    /** Finds the records of several values of a column. */
+    async findSome(property: keyof C & string, values: readonly string[], db: Kysely<Schema> = store.reader) {
+      const query = select(db).where(columnOf(property), "in", [...new Set(values)]);
+      return (await query.execute()).map(readRow);
+    },
+    async list(
+      request: PageRequest,
+      principal: Principal = systemPrincipal,
+      wanted: Filters<C> = {},
+    ): Promise<Page<Found<T>>> {
+      let query = select(store.reader).where(orderedBy, ">", request.after);
+      if (owner !== undefined && principal.owner !== undefined)
+        query = query.where(columnOf(owner), "=", principal.owner);
+      for (const filter of filters)
+        if (wanted[filter]) query = query.where(columnOf(filter), "=", wanted[filter]);
+      const rows = await query
+        .orderBy(orderedBy)
+        .limit(request.limit + 1)
+        .execute();
+      const list = listSeenBy(principal, nameList(declaration, wanted));
+      const page = cutPage(rows, request, list, (row) => Number(row[orderedBy]), sizeOfListed);
+      return { ...page, rows: page.rows.map(readRow) };
+    },
+    count: (principal: Principal = systemPrincipal, wanted: Filters<C> = {}): Promise<number> =>
+      readCount(store.reader, listSeenBy(principal, nameList(declaration, wanted))),
+    /**
+     * Keeps a record, within a transaction.
+     *
+     * @param secret is sealed beside it; the caller wipes it.
+     * @param more columns that are none of the record's.
+     * @throws QuotaExceededError
+     */
+    async insert(
+      { db, requireRoom, putSecret }: RecordTransaction,
+      record: T,
+      secret?: Uint8Array,
+      more: AnyRow = {},
+    ): Promise<void> {
+      if (quota) await requireRoom(quota, ownerOf(record));
+      const position = orderedBy === "position" ? { position: await nextPosition(db, name) } : {};
+      await anyTable(db)
+        .insertInto(name)
+        .values({ ...position, ...toTaggedRow(record), ...more })
+        .execute();
+      await counts.add(db, record);
+      if (secret !== undefined) await putSecret(nameSecret(declaration, record), secret);
+    },
+    /** Changes a record, within a transaction, and gives it back; one that somebody changed stays marked as changed. */
+    async update({ db }: RecordTransaction, { record, isIntact }: Stored<T>, change: Partial<T>): Promise<T> {
+      const changed = { ...record, ...change };
+      const tag = isIntact ? { [tagColumn]: store.tagRecord(listTagFields(changed)) } : {};
+      let query = anyTable(db)
+        .updateTable(name)
+        .set({ ...toRow(columns, change), ...tag });
+      for (const [column, value] of whereKey(record)) query = query.where(column, "=", value);
+      await query.execute();
+      await (isIntact ? counts.move(db, record, changed) : counts.recount(db));
+      return changed;
+    },
+    /** Removes a record and its secret, within a transaction. */
+    async remove({ db, eraseSecret }: RecordTransaction, { record, isIntact }: Stored<T>): Promise<void> {
+      let query = anyTable(db).deleteFrom(name);
+      for (const [column, value] of whereKey(record)) query = query.where(column, "=", value);
+      await query.execute();
+      await eraseSecret(nameSecret(declaration, record));
+      await (isIntact ? counts.remove(db, record) : counts.recount(db));
+    },
+  };
+}

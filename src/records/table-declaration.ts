@@ -1,0 +1,91 @@
+/** What a table of records declares, and the names that follow from it. */
+import type { AliasedRawBuilder, Kysely } from "kysely";
+import type { Algorithm } from "../crypto/algorithms.ts";
+import type { Schema } from "../database/schema.ts";
+import { RecordDamagedError } from "../database/store-error.ts";
+import type { SealedKey } from "../secrets/sealed-keys.ts";
+import type { AnyRow, Columns, ColumnValue, RecordOf } from "./columns.ts";
+import type { Quota } from "./quota.ts";
+
+/** The declaration of a table. */
+export interface TableDeclaration<C extends Columns> {
+  readonly name: string;
+  readonly columns: C;
+  /** The values that tell a record from others. */
+  readonly key: readonly (keyof C & string)[];
+  /** Names a record for a person, such as "user ada". */
+  readonly describe: (record: RecordOf<C>) => string;
+  /** Whose the record is; a table without an owner has no counts. */
+  readonly owner?: keyof C & string;
+  /** The values that lists can be filtered by, in the order in which they are in the names of lists. */
+  readonly filters?: readonly (keyof C & string)[];
+  readonly quota?: Quota;
+  /** The column that orders lists; "position" if left out, which `insert` then counts on. */
+  readonly orderedBy?: string;
+  /** The approximate size of a listed row in JSON; that of all its columns if left out. */
+  readonly sizeOfListed?: (row: Readonly<AnyRow>) => number;
+  /** The first field of a tag; the name of the table if left out. */
+  readonly tagKind?: string;
+  /** "record_tag" if left out. */
+  readonly tagColumn?: string;
+  /** The last columns of the tag, which it does not have while all of them are empty. */
+  readonly omittedAtEnd?: readonly (keyof C & string)[];
+  /** What to select beside the columns. */
+  readonly alsoSelect?: AliasedRawBuilder<ColumnValue, string>;
+}
+
+/** A record as it was read. */
+export interface Stored<T> {
+  readonly record: T;
+  /** False if somebody changed it behind our back. */
+  readonly isIntact: boolean;
+}
+
+/** Marks a record as intact that was found to be so. */
+export function intact<T>(record: T): Stored<T> {
+  return { record, isIntact: true };
+}
+
+/** Gives a record that nobody changed. @throws RecordDamagedError naming it */
+export function requireIntact<T>(stored: Stored<T>, name: string): T {
+  if (stored.isIntact) return stored.record;
+  throw new RecordDamagedError(name);
+}
+
+/** Values to filter a list by; an empty one stands for all. */
+export type Filters<C extends Columns> = { readonly [P in keyof C]?: string };
+
+/** Names a list with its filters, for page tokens and counts. */
+export function nameList<C extends Columns>(
+  { name, filters = [] }: TableDeclaration<C>,
+  values: Filters<C> = {},
+): string {
+  const parts = filters.filter((filter) => values[filter]).map((filter) => `${filter}=${values[filter]}`);
+  return [name, ...parts].join(" ");
+}
+
+/** Names the sealed secret key of a record. */
+export function nameSecret<C extends Columns>(
+  { name, key }: TableDeclaration<C>,
+  record: Partial<RecordOf<C>>,
+): string {
+  return [name, ...key.map((property) => record[property]), "secret-key"].join("/");
+}
+
+/** Describes the sealed secret key of a record with a public key. */
+export function describeSealedKey<C extends Columns>(
+  declaration: TableDeclaration<C>,
+  algorithm: Algorithm,
+  record: RecordOf<C> & { readonly publicKey: Uint8Array },
+): SealedKey {
+  const identity = nameSecret(declaration, record);
+  return { record: declaration.describe(record), identity, algorithm, publicKey: record.publicKey };
+}
+
+/**
+ * Tables by names that are known at run time only. Kysely knows the type of a table by its literal name, which a
+ * function for all tables does not have; the columns of the declaration are those of the schema, which is made of them.
+ */
+export function anyTable(db: Kysely<Schema>): Kysely<Record<string, AnyRow>> {
+  return db as unknown as Kysely<Record<string, AnyRow>>;
+}

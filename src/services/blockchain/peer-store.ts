@@ -1,0 +1,58 @@
+/** What the chain service keeps of other servers of the chain. */
+import { fromRow, type RecordOf, toRow } from "../../records/columns.ts";
+import { changeCounts, readCount } from "../../records/list-counts.ts";
+import { countedLists } from "../../records/ownership.ts";
+import { cutPage, type Page, type PageRequest } from "../../records/pages.ts";
+import { nextPosition } from "../../records/positions.ts";
+import { recordQuota } from "../../records/quota.ts";
+import type { Store, WriteTransaction } from "../../store/store.ts";
+import { peerColumns } from "./tables.ts";
+
+/** Another server of the chain. */
+export type Peer = RecordOf<typeof peerColumns>;
+
+/** Names the list of peers, for page tokens and counts. */
+export const peerList = "blockchain_peers";
+/** Counts the peers that an owner was the first to connect. */
+export const peerQuota = recordQuota(peerList, "peers");
+
+/** Makes the store of peers on the store of all. */
+export function createPeerStore({ reader }: Store) {
+  return {
+    async listPeers(request: PageRequest): Promise<Page<Peer>> {
+      const rows = await reader
+        .selectFrom("blockchain_peers")
+        .selectAll()
+        .where("position", ">", request.after)
+        .orderBy("position")
+        .limit(request.limit + 1)
+        .execute();
+      const page = cutPage(rows, request, peerList, ({ position }) => position);
+      return { ...page, rows: page.rows.map((row) => fromRow(peerColumns, row)) };
+    },
+    countPeers: () => readCount(reader, peerList),
+    /** @param db of a transaction; else the reader */
+    async findPeer(address: string, db = reader): Promise<Peer | undefined> {
+      const query = db.selectFrom("blockchain_peers").selectAll().where("address", "=", address);
+      const row = await query.executeTakeFirst();
+      return row && fromRow(peerColumns, row);
+    },
+    /** Keeps what is known of a peer, within a transaction. @param owner who asks; a new peer counts for them */
+    async savePeer({ db, requireRoom }: WriteTransaction, peer: Peer, owner: string): Promise<void> {
+      const row = toRow(peerColumns, peer);
+      const { numUpdatedRows } = await db
+        .updateTable("blockchain_peers")
+        .set(row)
+        .where("address", "=", peer.address)
+        .executeTakeFirstOrThrow();
+      if (numUpdatedRows > 0n) return;
+      await requireRoom(peerQuota, owner);
+      const position = await nextPosition(db, peerList);
+      await db
+        .insertInto("blockchain_peers")
+        .values({ position, ...row })
+        .execute();
+      await changeCounts(db, countedLists([peerList], { owner }), 1);
+    },
+  };
+}

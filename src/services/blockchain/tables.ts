@@ -1,0 +1,122 @@
+import type { TableOwner } from "../../database/schema.ts";
+import { column, type ListedRow, type RowOf, type TaggedRow } from "../../records/columns.ts";
+import { recordQuota } from "../../records/quota.ts";
+import type { TableDeclaration } from "../../records/table-declaration.ts";
+
+const validatorColumns = {
+  address: column.text("address"),
+  name: column.text("name"),
+  /** Raw. */
+  publicKey: column.bytes("public_key"),
+  /** Who registered it. */
+  owner: column.text("owner"),
+  createdAt: column.time("created_at_ms"),
+};
+
+/** Names the list of validators, for page tokens and counts. */
+export const validatorList = "blockchain_validators";
+
+/** Counts the validators of an owner. */
+export const validatorQuota = recordQuota(validatorList, "validators");
+
+/** The approximate size of a validator in JSON: its key, raw and as PEM, and its name. */
+const validatorBytes = 7000;
+
+export const validatorTable: TableDeclaration<typeof validatorColumns> = {
+  name: validatorList,
+  columns: validatorColumns,
+  key: ["address"],
+  owner: "owner",
+  quota: validatorQuota,
+  describe: ({ address }) => `validator ${address}`,
+  sizeOfListed: () => validatorBytes,
+};
+
+/** Hashes and signatures vouch for blocks; their rows have no tag. */
+export const blockColumns = {
+  index: column.integer("block_index"),
+  prevHash: column.text("prev_hash"),
+  data: column.bytes("data"),
+  timestamp: column.time("timestamp_ms"),
+  blockHash: column.text("block_hash"),
+  signature: column.bytes("signature"),
+  validatorAddress: column.text("validator_address"),
+};
+
+const headColumns = {
+  /** Blocks, genesis included. */
+  length: column.integer("chain_length"),
+  headHash: column.text("head_hash"),
+};
+
+export const headTable: TableDeclaration<typeof headColumns> = {
+  name: "blockchain_head",
+  columns: headColumns,
+  key: [],
+  orderedBy: "id",
+  describe: () => "end of the chain",
+};
+
+/** Peers have no owner and no tag: each call of ConnectPeer asks the peer again. */
+export const peerColumns = {
+  address: column.text("address"),
+  /** Whether it answered when it was last called. */
+  isConnected: column.flag("is_connected"),
+  height: column.optionalInteger("height"),
+  lastSeenAt: column.optionalTime("last_seen_at_ms"),
+};
+
+declare module "../../database/schema.ts" {
+  interface Schema {
+    blockchain_validators: ListedRow<typeof validatorColumns>;
+    blockchain_blocks: RowOf<typeof blockColumns>;
+    /** One row. */
+    blockchain_head: TaggedRow<typeof headColumns> & { id: number };
+    blockchain_peers: RowOf<typeof peerColumns> & { position: number };
+  }
+}
+
+/** The tables of validators, blocks, the end of the chain and peers: see store.ts, block-store.ts and peer-store.ts. */
+export const blockchainTables: TableOwner = {
+  tables: {
+    blockchain_validators: ["position"],
+    blockchain_blocks: ["block_index"],
+    blockchain_head: ["id"],
+    blockchain_peers: ["position"],
+  },
+  steps: {
+    "0001-blockchain": ({ bytes, integer }) => [
+      `create table blockchain_validators (
+        position ${integer} not null primary key,
+        address text not null unique,
+        name text not null,
+        public_key ${bytes} not null,
+        owner text not null,
+        created_at_ms ${integer} not null,
+        record_tag text not null
+      )`,
+      `create table blockchain_blocks (
+        block_index ${integer} not null primary key,
+        prev_hash text not null,
+        data ${bytes} not null,
+        timestamp_ms ${integer} not null,
+        block_hash text not null,
+        signature ${bytes} not null,
+        validator_address text not null
+      )`,
+      `create table blockchain_head (
+        id ${integer} not null primary key,
+        chain_length ${integer} not null,
+        head_hash text not null,
+        record_tag text not null
+      )`,
+      `create table blockchain_peers (
+        position ${integer} not null primary key,
+        address text not null unique,
+        is_connected ${integer} not null,
+        height ${integer},
+        last_seen_at_ms ${integer}
+      )`,
+    ],
+  },
+};

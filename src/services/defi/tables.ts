@@ -1,0 +1,140 @@
+import type { TableOwner } from "../../database/schema.ts";
+import { column, type ListedRow, type TaggedRow } from "../../records/columns.ts";
+import { recordQuota } from "../../records/quota.ts";
+import type { TableDeclaration } from "../../records/table-declaration.ts";
+
+const walletColumns = {
+  walletId: column.text("wallet_id"),
+  threshold: column.int32("threshold"),
+  /** Addresses. */
+  signers: column.jsonList("signers"),
+  /** Who made it. */
+  owner: column.text("owner"),
+  createdAt: column.time("created_at_ms"),
+};
+
+const signerColumns = {
+  walletId: column.text("wallet_id"),
+  address: column.text("address"),
+  /** Raw. */
+  publicKey: column.bytes("public_key"),
+  /** Whether the service keeps the secret key; else the signer does. */
+  isServerHeld: column.flag("is_server_held"),
+};
+
+/** Names the list of all wallets, for page tokens and counts. */
+export const walletList = "defi_wallets";
+
+/** Counts the signers of an owner's wallets. Wallets have at least one signer each. */
+export const signerQuota = recordQuota("defi_signers", "signers of wallets");
+
+export const walletTable: TableDeclaration<typeof walletColumns> = {
+  name: walletList,
+  columns: walletColumns,
+  key: ["walletId"],
+  owner: "owner",
+  describe: ({ walletId }) => `wallet ${walletId}`,
+};
+
+export const signerTable: TableDeclaration<typeof signerColumns> = {
+  name: "defi_signers",
+  columns: signerColumns,
+  key: ["walletId", "address"],
+  orderedBy: "address",
+  describe: ({ walletId, address }) => `signer ${address} of wallet ${walletId}`,
+};
+
+const proposalColumns = {
+  proposalId: column.text("proposal_id"),
+  walletId: column.text("wallet_id"),
+  data: column.bytes("data"),
+  title: column.text("title"),
+  threshold: column.int32("threshold"),
+  status: column.choice("proposal_status", ["PENDING", "EXECUTED"]),
+  /** Addresses of those who signed, in their order. */
+  signedBy: column.jsonList("signed_by"),
+  /** Whose wallet it is about. */
+  owner: column.text("owner"),
+  createdAt: column.time("created_at_ms"),
+  expiresAt: column.optionalTime("expires_at_ms"),
+  executedAt: column.optionalTime("executed_at_ms"),
+};
+
+/** Counts the proposals of an owner. */
+export const proposalQuota = recordQuota("defi_proposals", "proposals");
+
+export const proposalTable: TableDeclaration<typeof proposalColumns> = {
+  name: "defi_proposals",
+  columns: proposalColumns,
+  key: ["proposalId"],
+  owner: "owner",
+  filters: ["walletId", "status"],
+  quota: proposalQuota,
+  describe: ({ proposalId }) => `proposal ${proposalId}`,
+};
+
+declare module "../../database/schema.ts" {
+  interface Schema {
+    defi_wallets: ListedRow<typeof walletColumns>;
+    defi_signers: TaggedRow<typeof signerColumns>;
+    defi_proposals: ListedRow<typeof proposalColumns>;
+    /** Whoever executes a proposal verifies its signatures: their rows have no tag. */
+    defi_signatures: { proposal_id: string; signer: string; signature: Uint8Array };
+  }
+}
+
+/** The tables of wallets, signers, proposals and signatures: see store.ts and proposal-store.ts. */
+export const defiTables: TableOwner = {
+  tables: {
+    defi_wallets: ["position"],
+    defi_signers: ["wallet_id", "address"],
+    defi_proposals: ["position"],
+    defi_signatures: ["proposal_id", "signer"],
+  },
+  steps: {
+    "0001-defi": ({ bytes, integer }) => [
+      `create table defi_wallets (
+        position ${integer} not null primary key,
+        wallet_id text not null unique,
+        threshold ${integer} not null,
+        signers text not null,
+        owner text not null,
+        created_at_ms ${integer} not null,
+        record_tag text not null
+      )`,
+      "create index defi_wallets_by_owner_position on defi_wallets (owner, position)",
+      `create table defi_signers (
+        wallet_id text not null,
+        address text not null,
+        public_key ${bytes} not null,
+        is_server_held ${integer} not null,
+        record_tag text not null,
+        primary key (wallet_id, address)
+      )`,
+      `create table defi_proposals (
+        position ${integer} not null primary key,
+        proposal_id text not null unique,
+        wallet_id text not null,
+        data ${bytes} not null,
+        title text not null,
+        threshold ${integer} not null,
+        proposal_status text not null,
+        signed_by text not null,
+        owner text not null,
+        created_at_ms ${integer} not null,
+        expires_at_ms ${integer},
+        executed_at_ms ${integer},
+        record_tag text not null
+      )`,
+      "create index defi_proposals_by_owner_position on defi_proposals (owner, position)",
+      "create index defi_proposals_by_wallet_id_position on defi_proposals (wallet_id, position)",
+      "create index defi_proposals_by_proposal_status_position on defi_proposals (proposal_status, position)",
+      `create table defi_signatures (
+        proposal_id text not null,
+        signer text not null,
+        signature ${bytes} not null,
+        primary key (proposal_id, signer)
+      )`,
+    ],
+  },
+};

@@ -1,0 +1,32 @@
+/** Public keys that a request may give, where a pair is made for it otherwise. */
+import type { Algorithm } from "../crypto/algorithms.ts";
+import { withFreshKeyPair } from "../crypto/fresh-key-pair.ts";
+import type { CryptoProvider, PublicKey, SecretKey } from "../crypto/provider.ts";
+import { type PublicKeyFields, readPublicKey } from "./fields.ts";
+
+/**
+ * Reads the public key of a request, if it gives one.
+ *
+ * @param prefix of the two fields' names, as for `readPublicKey`
+ * @throws KEY_INVALID naming the field
+ */
+export function readGivenKey(
+  provider: CryptoProvider,
+  algorithm: Algorithm,
+  fields: PublicKeyFields,
+  prefix = "",
+): PublicKey | undefined {
+  const isGiven = fields.publicKey.length > 0 || fields.publicKeyPem !== "";
+  return isGiven ? readPublicKey(provider, algorithm, fields, prefix) : undefined;
+}
+
+/** Lends the key that was given, or a pair that is made for it and whose secret key is erased afterwards. */
+export function withGivenOrFreshKey<T>(
+  provider: CryptoProvider,
+  algorithm: Algorithm,
+  given: PublicKey | undefined,
+  use: (publicKey: PublicKey, secretKey: SecretKey | undefined) => Promise<T>,
+): Promise<T> {
+  if (given !== undefined) return use(given, undefined);
+  return withFreshKeyPair(provider, algorithm, ({ publicKey, secretKey }) => use(publicKey, secretKey));
+}

@@ -1,0 +1,97 @@
+/** What the device service keeps of challenges: a hash of each, so that nobody who reads the database can answer one. */
+import { hash } from "node:crypto";
+import { readTime } from "../../database/row-values.ts";
+import type { Store, WriteTransaction } from "../../store/store.ts";
+
+/** A challenge to keep. */
+export interface NewChallenge {
+  readonly challenge: Uint8Array;
+  readonly deviceId: string;
+  /** The client network that asked for it. */
+  readonly client: string;
+  readonly expiresAt: Date;
+}
+
+/** Which open challenges to count: those that can still be answered. */
+export interface OpenChallengeQuery {
+  readonly client: string;
+  /** Only those of this device; all if it is undefined. */
+  readonly deviceId?: string;
+  readonly now: Date;
+  /** Where to stop counting. */
+  readonly limit: number;
+}
+
+/** Milliseconds after its death that a challenge is remembered, so that its late user learns why it is refused. */
+const rememberedMs = 3600 * 1000;
+/** Dead challenges to remove in one transaction. */
+const removedAtOnce = 200;
+
+/** Makes the store of challenges on the store of all. */
+export function createChallengeStore({ reader, write }: Store) {
+  return {
+    /** Counts the open challenges of a client network, up to a limit. @param db of a transaction; else the reader */
+    async countOpenChallenges({ client, deviceId, now, limit }: OpenChallengeQuery, db = reader) {
+      let query = db
+        .selectFrom("iot_challenges")
+        .select("device_id")
+        .where("issued_to", "=", client)
+        .where("used_at_ms", "is", null)
+        .where("expires_at_ms", ">", now.getTime());
+      if (deviceId !== undefined) query = query.where("device_id", "=", deviceId);
+      return (await query.limit(limit).execute()).length;
+    },
+    /** Removes challenges that are long dead. */
+    async removeDeadChallenges(now: Date): Promise<void> {
+      const findOne = () => selectDead(reader, now).limit(1).executeTakeFirst();
+      while ((await findOne()) !== undefined) await write(({ db }) => removeDead(db, now));
+    },
+    /** Keeps a challenge, within a transaction, and removes some of those that are long dead. */
+    async insertChallenge(
+      { db }: WriteTransaction,
+      { challenge, deviceId, client, expiresAt }: NewChallenge,
+    ): Promise<void> {
+      await removeDead(db, expiresAt);
+      const row = { device_id: deviceId, issued_to: client, expires_at_ms: expiresAt.getTime() };
+      await db
+        .insertInto("iot_challenges")
+        .values({ challenge_hash: hashChallenge(challenge), ...row, used_at_ms: null })
+        .execute();
+    },
+    /** Reads a challenge within a transaction. */
+    async findChallenge({ db }: WriteTransaction, challenge: Uint8Array) {
+      const row = await db
+        .selectFrom("iot_challenges")
+        .selectAll()
+        .where("challenge_hash", "=", hashChallenge(challenge))
+        .executeTakeFirst();
+      if (row === undefined) return undefined;
+      const { device_id: deviceId, expires_at_ms, used_at_ms } = row;
+      return { deviceId, expiresAt: readTime(expires_at_ms), isUsed: used_at_ms !== null };
+    },
+    /** Uses a challenge up, within a transaction. */
+    async useChallenge({ db }: WriteTransaction, challenge: Uint8Array, now: Date): Promise<void> {
+      await db
+        .updateTable("iot_challenges")
+        .set({ used_at_ms: now.getTime() })
+        .where("challenge_hash", "=", hashChallenge(challenge))
+        .execute();
+    },
+  };
+}
+
+function selectDead(db: WriteTransaction["db"], now: Date) {
+  return db
+    .selectFrom("iot_challenges")
+    .select("challenge_hash")
+    .where("expires_at_ms", "<", now.getTime() - rememberedMs);
+}
+
+async function removeDead(db: WriteTransaction["db"], now: Date): Promise<void> {
+  const dead = selectDead(db, now).limit(removedAtOnce);
+  await db.deleteFrom("iot_challenges").where("challenge_hash", "in", dead).execute();
+}
+
+function hashChallenge(challenge: Uint8Array): string {
+  return hash("sha256", challenge, "hex");
+}

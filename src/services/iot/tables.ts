@@ -1,0 +1,121 @@
+import type { TableOwner } from "../../database/schema.ts";
+import { column, type ListedRow, type RowOf } from "../../records/columns.ts";
+import { sizeInJson } from "../../records/pages.ts";
+import { recordQuota } from "../../records/quota.ts";
+import type { TableDeclaration } from "../../records/table-declaration.ts";
+
+const deviceColumns = {
+  deviceId: column.text("device_id"),
+  deviceName: column.text("device_name"),
+  deviceType: column.text("device_type"),
+  /** Raw ML-DSA-44. */
+  publicKey: column.bytes("public_key"),
+  /** Whether the service can sign as the device. */
+  isSimulated: column.flag("is_simulated"),
+  /** Raw ML-DSA-87; empty if no vendor is pinned. */
+  vendorPublicKey: column.bytes("vendor_public_key"),
+  /** Who registered it. */
+  owner: column.text("owner"),
+  registeredAt: column.time("registered_at_ms"),
+  /** Whether it signs with a context for each use. */
+  hasSigningContexts: column.namedFlag("signing_contexts", "signing contexts"),
+};
+
+/** Names the list of all devices, for page tokens and counts. */
+export const deviceList = "iot_devices";
+
+/** Counts the devices of an owner. */
+export const deviceQuota = recordQuota(deviceList, "devices");
+
+export const deviceTable: TableDeclaration<typeof deviceColumns> = {
+  name: deviceList,
+  columns: deviceColumns,
+  key: ["deviceId"],
+  owner: "owner",
+  quota: deviceQuota,
+  describe: ({ deviceId }) => `device ${deviceId}`,
+  // A list has no keys of vendors.
+  sizeOfListed: ({ vendor_public_key: _, ...row }) => sizeInJson(row),
+};
+
+/** The columns of a device's state, which stand in the row of the device. */
+const stateColumns = {
+  deviceId: column.text("device_id"),
+  lastSeenAt: column.untagged(column.optionalTime("last_seen_at_ms")),
+  lastSequence: column.optionalInteger("last_sequence"),
+  firmwareVersion: column.optionalUint32("firmware_version"),
+  /** 64 lower-case hexadecimal digits. */
+  firmwareHash: column.optionalText("firmware_hash"),
+  /** Undefined before the first verified reading. */
+  readingForm: column.optionalChoice("reading_form", ["NUMBERED", "PLAIN"]),
+  /** Hashes of images that the device had before, the latest first; only those that had a version. */
+  formerImages: column.spacedList("former_images"),
+};
+
+/** The state of a device, with a tag of its own: it changes while the device stays as it was registered. */
+export const stateTable: TableDeclaration<typeof stateColumns> = {
+  name: "iot_devices",
+  columns: stateColumns,
+  key: ["deviceId"],
+  tagKind: "iot_devices state",
+  tagColumn: "state_tag",
+  // Both are empty until the first reading or the second image; the tag does not have them then.
+  omittedAtEnd: ["readingForm", "formerImages"],
+  describe: ({ deviceId }) => `state of device ${deviceId}`,
+};
+
+declare module "../../database/schema.ts" {
+  interface Schema {
+    /** A device, and what it last did: `state_tag` binds that to the device. */
+    iot_devices: ListedRow<typeof deviceColumns> & RowOf<typeof stateColumns> & { state_tag: string };
+    iot_challenges: {
+      /** SHA-256. */
+      challenge_hash: string;
+      device_id: string;
+      /** The client network that asked for it. */
+      issued_to: string;
+      expires_at_ms: number;
+      used_at_ms: number | null;
+    };
+  }
+}
+
+/** The tables of devices and challenges: see store.ts, device-state.ts and challenge-store.ts. */
+export const iotTables: TableOwner = {
+  tables: { iot_devices: ["position"], iot_challenges: ["challenge_hash"] },
+  steps: {
+    "0001-iot": ({ bytes, integer }) => [
+      `create table iot_devices (
+        position ${integer} not null primary key,
+        device_id text not null unique,
+        device_name text not null,
+        device_type text not null,
+        public_key ${bytes} not null,
+        is_simulated ${integer} not null,
+        vendor_public_key ${bytes} not null,
+        signing_contexts ${integer} not null,
+        owner text not null,
+        registered_at_ms ${integer} not null,
+        record_tag text not null,
+        last_seen_at_ms ${integer},
+        last_sequence ${integer},
+        firmware_version ${integer},
+        firmware_hash text,
+        reading_form text,
+        former_images text not null,
+        state_tag text not null
+      )`,
+      "create index iot_devices_by_owner_position on iot_devices (owner, position)",
+      `create table iot_challenges (
+        challenge_hash text not null primary key,
+        device_id text not null,
+        issued_to text not null,
+        expires_at_ms ${integer} not null,
+        used_at_ms ${integer}
+      )`,
+      "create index iot_challenges_by_expires_at_ms on iot_challenges (expires_at_ms)",
+      `create index iot_challenges_open on iot_challenges (issued_to, expires_at_ms)
+        where used_at_ms is null`,
+    ],
+  },
+};

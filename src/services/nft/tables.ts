@@ -1,0 +1,105 @@
+import type { TableOwner } from "../../database/schema.ts";
+import { column, type ListedRow, type TaggedRow } from "../../records/columns.ts";
+import { sizeInJson } from "../../records/pages.ts";
+import { recordQuota } from "../../records/quota.ts";
+import type { TableDeclaration } from "../../records/table-declaration.ts";
+
+const tokenColumns = {
+  tokenId: column.text("token_id"),
+  name: column.text("name"),
+  description: column.text("description"),
+  artworkUri: column.text("artwork_uri"),
+  /** 64 lower-case hexadecimal digits. */
+  metadataHash: column.text("metadata_hash"),
+  creatorAddress: column.text("creator_address"),
+  /** Raw ML-DSA-65, 1952 bytes. */
+  creatorPublicKey: column.bytes("creator_public_key"),
+  /** Raw ML-DSA-65 over the 32 bytes of the metadata hash. */
+  creatorSignature: column.bytes("creator_signature"),
+  /** The address that has it now. */
+  currentOwner: column.text("current_owner"),
+  /** How many rows nft_transfers has of it. */
+  transferCount: column.integer("transfer_count"),
+  mintedAt: column.time("minted_at_ms"),
+  /** The user who minted it. */
+  minter: column.text("minter"),
+};
+
+const transferColumns = {
+  tokenId: column.text("token_id"),
+  /** Counts the token's transfers from 1. */
+  index: column.integer("transfer_index"),
+  fromAddress: column.text("from_address"),
+  toAddress: column.text("to_address"),
+  timestamp: column.time("transferred_at_ms"),
+};
+
+/** Counts the tokens of an owner. */
+export const tokenQuota = recordQuota("nft_tokens", "tokens");
+
+/** Counts the transfers of the tokens that a user minted. */
+export const transferQuota = recordQuota("nft_transfers", "transfers");
+
+export const tokenTable: TableDeclaration<typeof tokenColumns> = {
+  name: "nft_tokens",
+  columns: tokenColumns,
+  key: ["tokenId"],
+  owner: "minter",
+  filters: ["currentOwner"],
+  quota: tokenQuota,
+  describe: ({ tokenId }) => `token ${tokenId}`,
+  // A list has its ID, its name and its owner.
+  sizeOfListed: ({ token_id, name, current_owner }) => sizeInJson({ token_id, name, current_owner }),
+};
+
+export const transferTable: TableDeclaration<typeof transferColumns> = {
+  name: "nft_transfers",
+  columns: transferColumns,
+  key: ["tokenId", "index"],
+  filters: ["tokenId"],
+  orderedBy: "transfer_index",
+  describe: ({ tokenId, index }) => `transfer ${index} of token ${tokenId}`,
+};
+
+declare module "../../database/schema.ts" {
+  interface Schema {
+    nft_tokens: ListedRow<typeof tokenColumns>;
+    nft_transfers: TaggedRow<typeof transferColumns>;
+  }
+}
+
+/** The tables of tokens and of their transfers: see store.ts. */
+export const nftTables: TableOwner = {
+  tables: { nft_tokens: ["position"], nft_transfers: ["token_id", "transfer_index"] },
+  steps: {
+    "0001-nft": ({ bytes, integer }) => [
+      `create table nft_tokens (
+        position ${integer} not null primary key,
+        token_id text not null unique,
+        name text not null,
+        description text not null,
+        artwork_uri text not null,
+        metadata_hash text not null,
+        creator_address text not null,
+        creator_public_key ${bytes} not null,
+        creator_signature ${bytes} not null,
+        current_owner text not null,
+        transfer_count ${integer} not null,
+        minted_at_ms ${integer} not null,
+        minter text not null,
+        record_tag text not null
+      )`,
+      "create index nft_tokens_by_current_owner_position on nft_tokens (current_owner, position)",
+      "create index nft_tokens_by_minter_position on nft_tokens (minter, position)",
+      `create table nft_transfers (
+        token_id text not null,
+        transfer_index ${integer} not null,
+        from_address text not null,
+        to_address text not null,
+        transferred_at_ms ${integer} not null,
+        record_tag text not null,
+        primary key (token_id, transfer_index)
+      )`,
+    ],
+  },
+};

@@ -1,0 +1,85 @@
+/** What the gateway keeps of the ciphertexts that peers gave: a hash of each, so that none opens a second session. */
+import { hash } from "node:crypto";
+import { changeCounts } from "../../records/list-counts.ts";
+import { listSeenBy } from "../../records/ownership.ts";
+import { recordQuota } from "../../records/quota.ts";
+import type { Store, WriteTransaction } from "../../store/store.ts";
+import type { KeyForm } from "./session-keys.ts";
+
+/** Ciphertexts that a tunnel can use: one megabyte of the store. */
+export const maxCiphertexts = 10_000;
+/** Counts the used ciphertexts of an owner. Those of shared keys stay when their tunnel goes. */
+const ciphertextQuota = recordQuota("vpn_used_ciphertexts", "handshake ciphertexts");
+
+/** A ciphertext that a peer gives for a session. */
+export interface GivenCiphertext {
+  readonly tunnelId: string;
+  readonly ciphertext: Uint8Array;
+  readonly keyForm: KeyForm;
+}
+
+/** What came of using a ciphertext. */
+export type CiphertextUse = "FIRST_USE" | "USED_BEFORE" | "LIMIT_REACHED" | "TUNNEL_MISSING";
+
+/** Makes the store of used ciphertexts on the store of all. */
+export function createCiphertextStore({ reader }: Store) {
+  return {
+    /** Tells whether any tunnel used a ciphertext. */
+    hasUsedCiphertext: (ciphertext: Uint8Array) => isUsed(reader, hashCiphertext(ciphertext)),
+    /**
+     * Marks a ciphertext as used, for all tunnels, within a transaction. Nothing binds a shared key to its tunnel: in
+     * another one, the ciphertext would open a session that reads recorded packets of the first.
+     */
+    async useCiphertext(
+      { db, requireRoom }: WriteTransaction,
+      { tunnelId, ciphertext, keyForm }: GivenCiphertext,
+    ): Promise<CiphertextUse> {
+      const tunnel = await db
+        .selectFrom("vpn_tunnels")
+        .select("owner")
+        .where("tunnel_id", "=", tunnelId)
+        .executeTakeFirst();
+      if (tunnel === undefined) return "TUNNEL_MISSING";
+      const ciphertextHash = hashCiphertext(ciphertext);
+      if (await isUsed(db, ciphertextHash)) return "USED_BEFORE";
+      await requireRoom(ciphertextQuota, tunnel.owner);
+      const { used } = await db
+        .selectFrom("vpn_used_ciphertexts")
+        .select((row) => row.fn.countAll<number>().as("used"))
+        .where("tunnel_id", "=", tunnelId)
+        .executeTakeFirstOrThrow();
+      if (Number(used) >= maxCiphertexts) return "LIMIT_REACHED";
+      const row = { tunnel_id: tunnelId, key_form: keyForm, ciphertext_hash: ciphertextHash };
+      await db.insertInto("vpn_used_ciphertexts").values(row).execute();
+      await changeCounts(db, [listSeenBy(tunnel, ciphertextQuota.list)], 1);
+      return "FIRST_USE";
+    },
+  };
+}
+
+/** Forgets the ciphertexts of keys per direction: they are bound to the tunnel, and no other ever has its tunnelId. */
+export async function forgetCiphertexts(
+  { db }: WriteTransaction,
+  tunnel: { readonly tunnelId: string; readonly owner: string },
+): Promise<void> {
+  const { numDeletedRows } = await db
+    .deleteFrom("vpn_used_ciphertexts")
+    .where("tunnel_id", "=", tunnel.tunnelId)
+    .where("key_form", "=", "PER_DIRECTION")
+    .executeTakeFirstOrThrow();
+  if (numDeletedRows > 0n)
+    await changeCounts(db, [listSeenBy(tunnel, ciphertextQuota.list)], -Number(numDeletedRows));
+}
+
+function hashCiphertext(ciphertext: Uint8Array): string {
+  return hash("sha256", ciphertext, "hex");
+}
+
+async function isUsed(db: WriteTransaction["db"], ciphertextHash: string): Promise<boolean> {
+  const row = await db
+    .selectFrom("vpn_used_ciphertexts")
+    .select("tunnel_id")
+    .where("ciphertext_hash", "=", ciphertextHash)
+    .executeTakeFirst();
+  return row !== undefined;
+}
