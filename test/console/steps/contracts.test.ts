@@ -13,8 +13,8 @@ import {
   sayBroken,
   signWithBoth,
   stripComposite,
+  verifyCompositeHalves,
   verifyHalves,
-  verifyWhole,
 } from "../../../src/console/page/stories/contracts/steps.ts";
 import { createFakeCaller } from "./fake-caller.ts";
 
@@ -95,7 +95,7 @@ describe("two signatures", () => {
 
 describe("the composite", () => {
   it("is found valid", async () => {
-    expect((await verifyWhole(caller, message)).browser).toEqual(bothValid);
+    expect((await verifyCompositeHalves(caller, message)).browser).toEqual(bothValid);
   });
 
   it("has no half that is a signature by itself", async () => {

@@ -7,7 +7,7 @@ import {
   changeMessage,
   cutSignature,
   signMessage,
-  verifyTwice,
+  verifyOnBothSides,
 } from "../../../src/console/page/stories/sign/steps.ts";
 import { createFakeCaller } from "./fake-caller.ts";
 
@@ -25,9 +25,9 @@ const caller = createFakeCaller(({ service }) =>
 );
 const signed = await signMessage(caller, { text: "grüße", algorithm: "ML-DSA-65" });
 
-describe("verifyTwice", () => {
+describe("verifyOnBothSides", () => {
   it("finds the signature valid on both sides", async () => {
-    expect((await verifyTwice(caller, signed)).verdicts).toEqual({ server: true, browser: true });
+    expect((await verifyOnBothSides(caller, signed)).verdicts).toEqual({ server: true, browser: true });
   });
 });
 

@@ -7,7 +7,7 @@ import {
   forgeToken,
   logIn,
   presentToken,
-  verifyTwice,
+  verifyOnBothSides,
 } from "../../../src/console/page/stories/tokens/steps.ts";
 import { createFakeCaller } from "./fake-caller.ts";
 
@@ -49,9 +49,9 @@ describe("logIn", () => {
   });
 });
 
-describe("verifyTwice", () => {
+describe("verifyOnBothSides", () => {
   it("finds the token valid, and the key's name equal to its thumbprint", async () => {
-    expect(await verifyTwice(startIssuer(), issued)).toMatchObject({
+    expect(await verifyOnBothSides(startIssuer(), issued)).toMatchObject({
       thumbprint: kid,
       verdicts: { server: true, browser: true },
     });
@@ -59,13 +59,13 @@ describe("verifyTwice", () => {
 
   it("finds that another key was published under the name", async () => {
     const pub = encode(ml_dsa65.keygen().publicKey);
-    const found = await verifyTwice(startIssuer({ keys: [{ ...key, pub, kid }] }), issued);
+    const found = await verifyOnBothSides(startIssuer({ keys: [{ ...key, pub, kid }] }), issued);
     expect(found.verdicts).toEqual({ server: true, browser: false });
     expect(found.thumbprint).not.toBe(kid);
   });
 
   it("fails where the key set lacks the token's key", async () => {
-    await expect(verifyTwice(startIssuer({ keys: [] }), issued)).rejects.toThrow("key set");
+    await expect(verifyOnBothSides(startIssuer({ keys: [] }), issued)).rejects.toThrow("key set");
   });
 });
 

@@ -16,12 +16,12 @@ import {
   type SignedMessage,
   sayBroken,
   stripComposite,
-  verifyWhole,
+  verifyCompositeHalves,
 } from "./steps.ts";
 
 export function Composite({ signing }: { readonly signing: StepState<SignedMessage> }) {
   const form = useForm<"half">({ half: algorithm });
-  const composing = useStep(verifyWhole, [signing]);
+  const composing = useStep(verifyCompositeHalves, [signing]);
   const breaking = useStep((caller, message) => breakComposite(caller, message, form.values.half), [signing]);
   const stripping = useStep(stripComposite, [signing]);
 

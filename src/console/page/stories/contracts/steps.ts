@@ -83,7 +83,7 @@ export async function signWithBoth({ call }: Caller, text: string): Promise<Sign
 }
 
 export function verifyHalves(caller: Caller, message: SignedMessage): Promise<HalfVerdicts> {
-  return verifyPair(caller, toPair(message));
+  return verifyPairOnBothSides(caller, toPair(message));
 }
 
 /** Changes one bit of one signature. */
@@ -91,7 +91,7 @@ export async function breakHalf(caller: Caller, message: SignedMessage, half: st
   const pair = toPair(message);
   const name = half === "ECDSA" ? "ecdsaSignature" : "mldsaSignature";
   const change = changeByte(pair[name], pair[name].length - 1);
-  return { half, change, ...(await verifyPair(caller, { ...pair, [name]: change.after })) };
+  return { half, change, ...(await verifyPairOnBothSides(caller, { ...pair, [name]: change.after })) };
 }
 
 /** Makes another ECDSA signature of the message without the secret key. */
@@ -99,7 +99,7 @@ export async function mirrorSignature(caller: Caller, message: SignedMessage) {
   const original = message.signed.ecdsaSignature;
   const mirrored = await mirrorEcdsa(original);
   const pair = { ...toPair(message), ecdsaSignature: mirrored };
-  return { original, mirrored, ...(await verifyPair(caller, pair)) };
+  return { original, mirrored, ...(await verifyPairOnBothSides(caller, pair)) };
 }
 
 export function cutSignature({ callRefused }: Caller, message: SignedMessage): Promise<Failure> {
@@ -107,9 +107,9 @@ export function cutSignature({ callRefused }: Caller, message: SignedMessage): P
   return callRefused(dualVerify, { ...pair, mldsaSignature: pair.mldsaSignature.slice(1) });
 }
 
-export async function verifyWhole(caller: Caller, message: SignedMessage) {
+export async function verifyCompositeHalves(caller: Caller, message: SignedMessage) {
   const { compositeSignature: signature, compositePublicKey: publicKey } = message.signed;
-  return { signature, publicKey, ...(await verifyBothComposites(caller, message, signature)) };
+  return { signature, publicKey, ...(await verifyCompositeOnBothSides(caller, message, signature)) };
 }
 
 /** Changes one bit of one half of the composite. */
@@ -121,13 +121,13 @@ export async function breakComposite(
   const { compositeSignature } = message.signed;
   // The ML-DSA half begins the signature, the ECDSA half ends it.
   const change = changeByte(compositeSignature, half === "ECDSA" ? compositeSignature.length - 1 : 0);
-  return { half, change, ...(await verifyBothComposites(caller, message, change.after)) };
+  return { half, change, ...(await verifyCompositeOnBothSides(caller, message, change.after)) };
 }
 
 /** Presents the ML-DSA half of the composite as a signature by itself. */
 export function stripComposite(caller: Caller, message: SignedMessage): Promise<HalfVerdicts> {
   const { compositeSignature, compositePublicKey } = message.signed;
-  return verifyPair(caller, {
+  return verifyPairOnBothSides(caller, {
     ...toPair(message),
     mldsaSignature: splitComposite(compositeSignature).mldsa.slice(),
     mldsaPublicKey: takeMldsaKey(compositePublicKey).slice(),
@@ -169,7 +169,7 @@ function toPair({ data, signed }: SignedMessage): SignedPair {
   return { data, ecdsaSignature, mldsaSignature, ecdsaPublicKey, mldsaPublicKey };
 }
 
-async function verifyPair({ call }: Caller, pair: SignedPair): Promise<HalfVerdicts> {
+async function verifyPairOnBothSides({ call }: Caller, pair: SignedPair): Promise<HalfVerdicts> {
   const server = await call(dualVerify, pair);
   const { data, ecdsaSignature, mldsaSignature, ecdsaPublicKey, mldsaPublicKey } = pair;
   const signer = await loadSigner(algorithm);
@@ -180,7 +180,7 @@ async function verifyPair({ call }: Caller, pair: SignedPair): Promise<HalfVerdi
   return { server, browser };
 }
 
-async function verifyBothComposites(
+async function verifyCompositeOnBothSides(
   { call }: Caller,
   { data, signed: { compositePublicKey } }: SignedMessage,
   compositeSignature: Uint8Array,

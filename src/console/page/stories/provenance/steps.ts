@@ -67,7 +67,7 @@ export async function alterName(caller: Caller, { metadata, token }: Minted, pla
     change: { before, after, index: before.findIndex((byte, at) => byte !== after[at]) },
     hash,
     original: fromHex(token.metadataHash),
-    ...(await verifyTwice(caller, hash, token, token.creatorPublicKey)),
+    ...(await verifyOnBothSides(caller, hash, token, token.creatorPublicKey)),
   };
 }
 
@@ -75,8 +75,8 @@ export async function alterName(caller: Caller, { metadata, token }: Minted, pla
 export async function forgeToken(caller: Caller, { metadata, token }: Minted) {
   const forged = await caller.call(mint, metadata);
   const hash = fromHex(forged.metadataHash);
-  const { verdicts: withOwnKey } = await verifyTwice(caller, hash, forged, forged.creatorPublicKey);
-  const { verdicts: withCreatorKey } = await verifyTwice(caller, hash, forged, token.creatorPublicKey);
+  const { verdicts: withOwnKey } = await verifyOnBothSides(caller, hash, forged, forged.creatorPublicKey);
+  const { verdicts: withCreatorKey } = await verifyOnBothSides(caller, hash, forged, token.creatorPublicKey);
   return {
     forgerAddress: forged.creatorAddress,
     creatorAddress: token.creatorAddress,
@@ -86,7 +86,7 @@ export async function forgeToken(caller: Caller, { metadata, token }: Minted) {
   };
 }
 
-async function verifyTwice(
+async function verifyOnBothSides(
   { call }: Caller,
   hash: Uint8Array,
   { signature: creatorSignature }: MintResponse,

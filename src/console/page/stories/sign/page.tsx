@@ -18,7 +18,7 @@ import {
   cutSignature,
   type SignedMessage,
   signMessage,
-  verifyTwice,
+  verifyOnBothSides,
 } from "./steps.ts";
 
 const algorithms = ["ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "SLH-DSA-SHA2-128s", "SLH-DSA-SHA2-128f"];
@@ -28,7 +28,7 @@ export function Page() {
   const form = useForm({ text: "Pay 100 to Ada", algorithm: "ML-DSA-65" });
   const { text, algorithm } = form.values;
   const signing = useStep((caller) => signMessage(caller, form.values));
-  const verifying = useStep(verifyTwice, [signing]);
+  const verifying = useStep(verifyOnBothSides, [signing]);
 
   return (
     <Story

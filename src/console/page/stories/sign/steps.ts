@@ -25,7 +25,7 @@ export async function signMessage(
 }
 
 /** @returns what each side found, and the milliseconds that the browser took */
-export async function verifyTwice({ call }: Caller, signed: SignedMessage) {
+export async function verifyOnBothSides({ call }: Caller, signed: SignedMessage) {
   const { valid: server } = await call(verifySignature, signed);
   const signer = await loadSigner(signed.algorithm);
   const startedAt = performance.now();
@@ -37,14 +37,14 @@ export async function verifyTwice({ call }: Caller, signed: SignedMessage) {
 export async function breakSignature(caller: Caller, signed: SignedMessage, place: string) {
   const index = Math.min(Math.max(0, Math.trunc(Number(place)) || 0), signed.signature.length - 1);
   const change = changeByte(signed.signature, index);
-  const { verdicts } = await verifyTwice(caller, { ...signed, signature: change.after });
+  const { verdicts } = await verifyOnBothSides(caller, { ...signed, signature: change.after });
   return { change, verdicts };
 }
 
 /** Changes the last letter of the message. */
 export async function changeMessage(caller: Caller, signed: SignedMessage) {
   const change = changeByte(signed.data, signed.data.length - 1);
-  const { verdicts } = await verifyTwice(caller, { ...signed, data: change.after });
+  const { verdicts } = await verifyOnBothSides(caller, { ...signed, data: change.after });
   return { change, verdicts };
 }
 

@@ -22,7 +22,7 @@ import { settings } from "../../settings.ts";
 import { Step, type StepState, useStep } from "../../step.tsx";
 import { Story } from "../../story.tsx";
 import { formatBytes, formatNumber } from "../../values.ts";
-import { forgeToken, type IssuedToken, logIn, presentToken, verifyTwice } from "./steps.ts";
+import { forgeToken, type IssuedToken, logIn, presentToken, verifyOnBothSides } from "./steps.ts";
 
 const { issueToken, getJwks } = TokenService.method;
 const claim = "the token's signature";
@@ -74,7 +74,7 @@ export function Page() {
 }
 
 function Use({ issuing }: { readonly issuing: StepState<IssuedToken> }) {
-  const verifying = useStep(verifyTwice, [issuing]);
+  const verifying = useStep(verifyOnBothSides, [issuing]);
   const using = useStep(presentToken, [issuing]);
   const forging = useStep(forgeToken, [issuing, verifying]);
   return (

@@ -26,7 +26,7 @@ export async function logIn(
 }
 
 /** Verifies the token with the key that its header names. */
-export async function verifyTwice({ call }: Caller, { token, parts }: IssuedToken) {
+export async function verifyOnBothSides({ call }: Caller, { token, parts }: IssuedToken) {
   const { keys } = await call(getJwks, {}, withoutToken);
   const key: PublishedKey | undefined = keys.find(({ kid }) => kid === parts.header.kid);
   if (key === undefined) throw new Error("the key set does not have the token's key");

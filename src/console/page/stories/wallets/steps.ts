@@ -28,7 +28,7 @@ export async function signAndVerify(caller: Caller, { wallet }: Created, text: s
   const data = toUtf8(text);
   const signed = await caller.call(signTransaction, { walletId: wallet.walletId, data });
   // Not the key that came with the signature: that one could be anybody's.
-  const { verified, verdicts } = await verifyTwice(caller, data, signed.signature, wallet.publicKey);
+  const { verified, verdicts } = await verifyOnBothSides(caller, data, signed.signature, wallet.publicKey);
   const isSameAddress = (await deriveAddress(signed.publicKey)) === wallet.address;
   return { data, signed, verified, verdicts, isSameAddress };
 }
@@ -36,7 +36,7 @@ export async function signAndVerify(caller: Caller, { wallet }: Created, text: s
 /** Makes a 9 of the first 1. */
 export async function alterTransaction(caller: Caller, { wallet }: Created, { data, signed }: Signed) {
   const change = changeByte(data, Math.max(0, data.indexOf("1".charCodeAt(0))), 8);
-  const { verdicts } = await verifyTwice(caller, change.after, signed.signature, wallet.publicKey);
+  const { verdicts } = await verifyOnBothSides(caller, change.after, signed.signature, wallet.publicKey);
   return { change, verdicts };
 }
 
@@ -44,7 +44,7 @@ export async function alterTransaction(caller: Caller, { wallet }: Created, { da
 export async function signAsThief(caller: Caller, { wallet }: Created, { data }: Signed) {
   const thief = await caller.call(createWallet, { label: "Thief" });
   const { signature, publicKey } = await caller.call(signTransaction, { walletId: thief.walletId, data });
-  const { verified, verdicts } = await verifyTwice(caller, data, signature, publicKey);
+  const { verified, verdicts } = await verifyOnBothSides(caller, data, signature, publicKey);
   const computed = await deriveAddress(publicKey);
   const expected = wallet.address;
   const isOwner = { server: verified.address === expected, browser: computed === expected };
@@ -95,7 +95,12 @@ export async function searchAnswers({ label, wallet }: Created, { signed, verifi
   return { answers, count: fields.length, unknownCount };
 }
 
-async function verifyTwice({ call }: Caller, data: Uint8Array, signature: Uint8Array, publicKey: Uint8Array) {
+async function verifyOnBothSides(
+  { call }: Caller,
+  data: Uint8Array,
+  signature: Uint8Array,
+  publicKey: Uint8Array,
+) {
   const verified = await call(verifyTransaction, { data, signature, publicKey });
   const browser = await verifyHere(algorithm, signature, data, publicKey);
   return { verified, verdicts: { server: verified.valid, browser } };
