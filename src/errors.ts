@@ -15,6 +15,7 @@ import {
 } from "#gen/google/rpc/error_details_pb.ts";
 import type { Reason } from "./errors/reason.ts";
 import { type ReasonName, reasons } from "./errors/reasons.ts";
+import { excerpt, maxEchoCharacters, shortenSentence } from "./errors/shorten.ts";
 
 export { type ReasonName, reasons };
 
@@ -24,39 +25,8 @@ export type FieldViolation = MessageInitShape<typeof BadRequest_FieldViolationSc
 /** The domain of our reasons (google.rpc.ErrorInfo.domain). */
 export const errorDomain = "quantum-safe-playground";
 
-/** Characters of one text of the request that an error repeats at most. */
-const maxEchoCharacters = 100;
-/** Characters of a message or a description at most: gRPC clients accept 8 KiB of trailers. */
-const maxMessageCharacters = 1000;
 /** Violations that an error lists at most. */
 const maxViolations = 20;
-
-/**
- * Shortens text of a request for an error message.
- *
- * @returns at most `maxCharacters` UTF-16 code units. Shortened text ends with "…", and no surrogate pair is split.
- */
-export function excerpt(text: string, maxCharacters = maxEchoCharacters): string {
-  if (text.length <= maxCharacters) return text;
-  const end = maxCharacters - 1;
-  const isPairSplit =
-    /[\ud800-\udbff]/.test(text.charAt(end - 1)) && /[\udc00-\udfff]/.test(text.charAt(end));
-  return `${text.slice(0, isPairSplit ? end - 1 : end)}…`;
-}
-
-/** Shortens quoted texts and metadata values that a sentence repeats, then the sentence itself. */
-function shortenSentence(sentence: string, values: readonly string[]): string {
-  let short = sentence;
-  for (const value of values) short = short.replaceAll(value, () => excerpt(value));
-  if (short.length > maxEchoCharacters) {
-    short = excerpt(short, 10 * maxMessageCharacters).replace(
-      /"((?:[^"\\]|\\.){101,})("|$)/gsu,
-      (_all, quoted: string, close: string) => `"${excerpt(quoted)}${close}`,
-    );
-  }
-  // JSON can hold half a surrogate pair. No trailer can.
-  return excerpt(short, maxMessageCharacters).toWellFormed();
-}
 
 /**
  * Makes the error that refuses a call; the caller of this function throws it.

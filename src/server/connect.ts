@@ -17,7 +17,8 @@ import {
   type UniversalServerRequest,
   type UniversalServerResponse,
 } from "@connectrpc/connect/protocol";
-import { excerpt, refuse, toConnectError } from "../errors.ts";
+import { excerpt } from "../errors/shorten.ts";
+import { refuse, toConnectError } from "../errors.ts";
 import type { RestResponse } from "../transcoding/http.ts";
 import { readWhole } from "./drain-request.ts";
 import { endGrpcResponse } from "./failures.ts";

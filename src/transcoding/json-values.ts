@@ -2,7 +2,7 @@
 import type { DescEnum, DescField, DescMessage, JsonValue, Registry } from "@bufbuild/protobuf";
 import { fromJson, ScalarType } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation, isWrapperDesc } from "@bufbuild/protobuf/wkt";
-import { excerpt } from "../errors.ts";
+import { excerpt } from "../errors/shorten.ts";
 import { explainJsonError } from "./fields.ts";
 import { isBase64, whyNotStrictMessage, whyNotStrictScalar } from "./strict-values.ts";
 import { roundInteger, whyUnsafe } from "./unsafe-integer.ts";

@@ -2,7 +2,8 @@
 import type { DescField, DescMessage, JsonValue, MessageShape, Registry } from "@bufbuild/protobuf";
 import { fromJson, fromJsonString } from "@bufbuild/protobuf";
 import { StructSchema } from "@bufbuild/protobuf/wkt";
-import { excerpt, refuse, refuseField } from "../errors.ts";
+import { excerpt } from "../errors/shorten.ts";
+import { refuse, refuseField } from "../errors.ts";
 import { scanJson } from "../protocol/json-structure.ts";
 import type { StructureLimits } from "../protocol/structure-limits.ts";
 import { explainJsonError } from "./fields.ts";

@@ -3,7 +3,7 @@
  * numbers in hexadecimal, days that no month has.
  */
 import { type DescMessage, ScalarType } from "@bufbuild/protobuf";
-import { excerpt } from "../errors.ts";
+import { excerpt } from "../errors/shorten.ts";
 
 /** Tells why a JSON string is no value of a scalar type; undefined if it may be one. */
 export function whyNotStrictScalar(scalar: ScalarType, text: string): string | undefined {

@@ -1,6 +1,7 @@
 /** What errors repeat of their request: at most 100 characters of each text. */
 import { beforeAll, describe, expect, it } from "vitest";
-import { excerpt, refuse } from "../../src/errors.ts";
+import { excerpt } from "../../src/errors/shorten.ts";
+import { refuse } from "../../src/errors.ts";
 import { endAfterAll, startKmsServer } from "../faults/kms-server.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
 import { connectHttp2, envelope, request } from "./raw.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { excerpt } from "../../src/errors.ts";
+import { excerpt } from "../../src/errors/shorten.ts";
 import { invalid, type Rule, received } from "./rules.ts";
 
 const get = (query: string, rule: Rule = { get: "/v1" }) => received(rule, `GET /v1?${query}`);

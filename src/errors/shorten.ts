@@ -1,0 +1,33 @@
+/** Shortens what an error repeats of a request. */
+
+/** Characters of one text of the request that an error repeats at most. */
+export const maxEchoCharacters = 100;
+/** Characters of a message or a description at most: gRPC clients accept 8 KiB of trailers. */
+const maxMessageCharacters = 1000;
+
+/**
+ * Shortens text of a request for an error message.
+ *
+ * @returns at most `maxCharacters` UTF-16 code units. Shortened text ends with "…", and no surrogate pair is split.
+ */
+export function excerpt(text: string, maxCharacters = maxEchoCharacters): string {
+  if (text.length <= maxCharacters) return text;
+  const end = maxCharacters - 1;
+  const isPairSplit =
+    /[\ud800-\udbff]/.test(text.charAt(end - 1)) && /[\udc00-\udfff]/.test(text.charAt(end));
+  return `${text.slice(0, isPairSplit ? end - 1 : end)}…`;
+}
+
+/** Shortens quoted texts and metadata values that a sentence repeats, then the sentence itself. */
+export function shortenSentence(sentence: string, values: readonly string[]): string {
+  let short = sentence;
+  for (const value of values) short = short.replaceAll(value, () => excerpt(value));
+  if (short.length > maxEchoCharacters) {
+    short = excerpt(short, 10 * maxMessageCharacters).replace(
+      /"((?:[^"\\]|\\.){101,})("|$)/gsu,
+      (_all, quoted: string, close: string) => `"${excerpt(quoted)}${close}`,
+    );
+  }
+  // JSON can hold half a surrogate pair. No trailer can.
+  return excerpt(short, maxMessageCharacters).toWellFormed();
+}
