@@ -1,6 +1,7 @@
 /** The refusal of a call by the server. */
-import { Code, ConnectError } from "@connectrpc/connect";
+import { ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { nameCode } from "../../protocol/code-name.ts";
 
 /** A failed call, with a reason for programs and a sentence for people. */
 export class Failure extends Error {
@@ -20,7 +21,7 @@ export class Failure extends Error {
 export function toFailure(thrown: unknown): Failure {
   if (thrown instanceof Failure) return thrown;
   const error = ConnectError.from(thrown);
-  const code = Code[error.code].replace(/(?<!^)([A-Z])/g, "_$1").toUpperCase();
+  const code = nameCode(error.code);
   const reason = error.findDetails(ErrorInfoSchema)[0]?.reason;
   // Fetch standard, "fetch method": a connection that failed is a TypeError, and the browser says no more of it.
   const isLost = reason === undefined && error.cause instanceof TypeError;
