@@ -30,7 +30,7 @@ export async function startGatewayServer(args: readonly string[]): Promise<Gatew
   const child = spawn(
     process.execPath,
     [
-      ...["--max-semi-space-size=64", main, "--port", "0"],
+      ...["--max-semi-space-size=64", main, "serve", "--port", "0"],
       ...["--max-metadata-bytes", String(maxMetadataBytes)],
       // Envoy says whose calls it passes on.
       ...["--trusted-proxies", "127.0.0.1,::1", ...args],

@@ -89,14 +89,15 @@ export async function createApp(config: Config, logger: Logger, packages = servi
 
 /** Opens what computes, behind queues that serve callers in turn. */
 async function openCrypto(config: Config, metrics: Metrics) {
+  const passwords = createPasswordLane({
+    maxChecks: config.maxPasswordChecks,
+    maxWaitMs: config.maxBacklogMs,
+  });
   const queue = new WorkQueue({
     threads: countCryptoThreads(config),
     maxWaitMs: config.maxQueueMs,
     maxBacklogMs: config.maxBacklogMs,
-  });
-  const passwords = createPasswordLane({
-    maxChecks: config.maxPasswordChecks,
-    maxWaitMs: config.maxBacklogMs,
+    busyElsewhere: () => passwords.lane.handed,
   });
   metrics.watchQueue({ queue, passwords: passwords.lane });
   const computing = await createCryptoProvider(config.cryptoProvider);

@@ -6,7 +6,7 @@ import { parseArgs } from "node:util";
 export class ConfigError extends Error {}
 
 /** One setting. Its flag is `--name`, its variable QSP_NAME. */
-interface Setting<T> {
+export interface Setting<T> {
   /** Has no flag: everybody on the machine can read the flags of a program. */
   readonly isSecret?: boolean;
   readonly name: string;
@@ -15,11 +15,18 @@ interface Setting<T> {
   readonly meaning: string;
   /** Stands in the help for the value; without it the setting is a switch. */
   readonly valueName?: string;
+  /** What the value may be, where it is one of a few words. */
+  readonly values?: readonly string[];
   /** @throws ConfigError saying what would be right */
   read(text: string): T;
 }
 
 const loopbackHosts = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
+
+/** Milliseconds for the headers of a request to arrive; no setting. */
+export const maxHeaderMs = 15_000;
+/** Milliseconds for the body of a unary request to arrive; no setting. */
+export const maxReceiveMs = 30_000;
 
 /** All settings, in the order in which the help shows them. */
 const settings = {
@@ -318,11 +325,13 @@ function readSetting(
   }
 }
 
-function nameVariable(name: string): string {
+/** The variable of a setting: "QSP_MAX_CALLS" of "max-calls". */
+export function nameVariable(name: string): string {
   return `QSP_${name.replaceAll("-", "_").toUpperCase()}`;
 }
 
-function listSettings(): readonly Setting<unknown>[] {
+/** All settings, in the order in which the help shows them. */
+export function listSettings(): readonly Setting<unknown>[] {
   return Object.values(settings);
 }
 
@@ -394,7 +403,7 @@ function readChoice<const T extends string>(
     if (known !== undefined) return known;
     throw new ConfigError(`"${value}" is not known; known are ${values.join(", ")}`);
   };
-  return { name, fallback, valueName: values.length > 4 ? "level" : values.join("|"), meaning, read };
+  return { name, fallback, valueName: values.length > 4 ? "level" : values.join("|"), values, meaning, read };
 }
 
 function networks(name: string, meaning: string): Setting<readonly string[]> {

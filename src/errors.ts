@@ -13,113 +13,10 @@ import {
   ErrorInfoSchema,
   RetryInfoSchema,
 } from "#gen/google/rpc/error_details_pb.ts";
+import type { Reason } from "./errors/reason.ts";
+import { type ReasonName, reasons } from "./errors/reasons.ts";
 
-/** Says under which code a reason travels, and its HTTP status where google/rpc/code.proto is too coarse. */
-interface Reason {
-  readonly code: Code;
-  readonly httpStatus?: number;
-}
-
-/** Every reason a caller can receive. A reason once shipped keeps its meaning. */
-export const reasons = {
-  // What a request can have wrong before a call is found for it.
-  ROUTE_NOT_FOUND: { code: Code.NotFound },
-  METHOD_UNKNOWN: { code: Code.Unimplemented },
-  METHOD_NOT_ALLOWED: { code: Code.Unimplemented, httpStatus: 405 },
-  RPC_NOT_FOUND: { code: Code.Unimplemented, httpStatus: 404 },
-  SERVICE_UNKNOWN: { code: Code.NotFound },
-  TARGET_INVALID: { code: Code.InvalidArgument },
-  HTTP_INVALID: { code: Code.InvalidArgument },
-  HOST_NOT_ALLOWED: { code: Code.PermissionDenied },
-  CROSS_SITE_REFUSED: { code: Code.PermissionDenied },
-  METADATA_TOO_LARGE: { code: Code.ResourceExhausted, httpStatus: 431 },
-  REQUEST_TOO_SLOW: { code: Code.DeadlineExceeded, httpStatus: 408 },
-  // What its headers and its body can have wrong.
-  NOT_ACCEPTABLE: { code: Code.InvalidArgument, httpStatus: 406 },
-  MEDIA_TYPE_UNSUPPORTED: { code: Code.InvalidArgument, httpStatus: 415 },
-  ENCODING_UNSUPPORTED: { code: Code.Unimplemented, httpStatus: 415 },
-  ENCODING_INVALID: { code: Code.InvalidArgument },
-  ENCODING_MISSING: { code: Code.Internal },
-  BODY_TOO_LARGE: { code: Code.ResourceExhausted, httpStatus: 413 },
-  BODY_UNEXPECTED: { code: Code.InvalidArgument },
-  BODY_INCOMPLETE: { code: Code.InvalidArgument },
-  TIMEOUT_INVALID: { code: Code.InvalidArgument },
-  // What its message can have wrong.
-  MESSAGE_MALFORMED: { code: Code.InvalidArgument },
-  MESSAGE_TOO_COMPLEX: { code: Code.InvalidArgument },
-  JSON_INVALID: { code: Code.InvalidArgument },
-  PARAMETER_UNKNOWN: { code: Code.InvalidArgument },
-  PARAMETER_DUPLICATE: { code: Code.InvalidArgument },
-  FIELD_CONTRADICTION: { code: Code.InvalidArgument },
-  FIELD_INVALID: { code: Code.InvalidArgument },
-  KEY_INVALID: { code: Code.InvalidArgument },
-  LENGTH_INVALID: { code: Code.InvalidArgument },
-  IDEMPOTENCY_KEY_INVALID: { code: Code.InvalidArgument },
-  IDEMPOTENCY_KEY_REUSED: { code: Code.AlreadyExists },
-  // What is the matter with a key.
-  KEY_NOT_FOUND: { code: Code.NotFound },
-  KEY_STATE_INVALID: { code: Code.FailedPrecondition },
-  KEY_USAGE_MISMATCH: { code: Code.FailedPrecondition },
-  BATCH_TOO_LARGE: { code: Code.InvalidArgument },
-  KEY_DAMAGED: { code: Code.DataLoss },
-  // What is the matter with what other services keep.
-  RECORD_DAMAGED: { code: Code.DataLoss },
-  WALLET_NOT_FOUND: { code: Code.NotFound },
-  TOKEN_NOT_FOUND: { code: Code.NotFound },
-  OWNER_MISMATCH: { code: Code.FailedPrecondition },
-  PROPOSAL_NOT_FOUND: { code: Code.NotFound },
-  PROPOSAL_EXECUTED: { code: Code.FailedPrecondition },
-  PROPOSAL_EXPIRED: { code: Code.FailedPrecondition },
-  THRESHOLD_NOT_REACHED: { code: Code.FailedPrecondition },
-  SIGNER_UNKNOWN: { code: Code.PermissionDenied },
-  ALREADY_SIGNED: { code: Code.AlreadyExists },
-  SIGNATURE_MISSING: { code: Code.FailedPrecondition },
-  SIGNATURE_INVALID: { code: Code.InvalidArgument },
-  VALIDATOR_MISSING: { code: Code.FailedPrecondition },
-  VALIDATOR_NOT_FOUND: { code: Code.NotFound },
-  DEVICE_NOT_FOUND: { code: Code.NotFound },
-  DEVICE_NOT_SIMULATED: { code: Code.FailedPrecondition },
-  VENDOR_MISSING: { code: Code.FailedPrecondition },
-  TUNNEL_NOT_FOUND: { code: Code.NotFound },
-  ADDRESS_POOL_EMPTY: { code: Code.ResourceExhausted },
-  SESSION_MISSING: { code: Code.FailedPrecondition },
-  REKEY_NEEDED: { code: Code.FailedPrecondition },
-  HANDSHAKE_REPLAYED: { code: Code.AlreadyExists },
-  HANDSHAKE_LIMIT_REACHED: { code: Code.ResourceExhausted },
-  PACKET_INVALID: { code: Code.InvalidArgument },
-  PACKET_REFLECTED: { code: Code.InvalidArgument },
-  PACKET_REPLAYED: { code: Code.AlreadyExists },
-  // What is the matter with the store.
-  STORE_UNAVAILABLE: { code: Code.Unavailable },
-  STORE_FULL: { code: Code.ResourceExhausted },
-  STORE_DAMAGED: { code: Code.DataLoss },
-  MASTER_KEY_MISSING: { code: Code.Unavailable },
-  // Who the caller is.
-  TOKEN_MISSING: { code: Code.Unauthenticated },
-  TOKEN_MALFORMED: { code: Code.Unauthenticated },
-  TOKEN_KEY_UNKNOWN: { code: Code.Unauthenticated },
-  TOKEN_SIGNATURE_INVALID: { code: Code.Unauthenticated },
-  TOKEN_EXPIRED: { code: Code.Unauthenticated },
-  TOKEN_REVOKED: { code: Code.Unauthenticated },
-  LOGIN_FAILED: { code: Code.Unauthenticated },
-  ROLE_MISSING: { code: Code.PermissionDenied },
-  // How much the caller, or all callers together, ask for.
-  LOGIN_LIMITED: { code: Code.ResourceExhausted },
-  RATE_LIMITED: { code: Code.ResourceExhausted },
-  CONCURRENCY_LIMITED: { code: Code.ResourceExhausted },
-  BUFFER_LIMITED: { code: Code.ResourceExhausted },
-  SERVER_BUSY: { code: Code.ResourceExhausted },
-  QUOTA_EXCEEDED: { code: Code.ResourceExhausted },
-  // How the call ended.
-  DEADLINE_EXCEEDED: { code: Code.DeadlineExceeded },
-  CALL_CANCELED: { code: Code.Canceled },
-  SHUTTING_DOWN: { code: Code.Unavailable },
-  NOT_IMPLEMENTED: { code: Code.Unimplemented },
-  INTERNAL: { code: Code.Internal },
-} as const satisfies Record<string, Reason>;
-
-/** Names a reason. */
-export type ReasonName = keyof typeof reasons;
+export { type ReasonName, reasons };
 
 /** One field of a request and what is wrong with it. */
 export type FieldViolation = MessageInitShape<typeof BadRequest_FieldViolationSchema>;
@@ -306,9 +203,12 @@ const httpStatuses: Readonly<Record<Code, number>> = {
   [Code.Unauthenticated]: 401,
 };
 
-/** The name of an error's gRPC code, as google/rpc/code.proto spells it: "NOT_FOUND". */
-export function nameCode({ code }: ConnectError): string {
-  return Code[code].replace(/(?<!^)([A-Z])/g, "_$1").toUpperCase();
+/** Tells whether the operator should look at an error; all others are the caller's. */
+export function isServerFault(error: ConnectError): boolean {
+  const name = findReason(error);
+  if (name === undefined) return [Code.Internal, Code.Unknown, Code.DataLoss].includes(error.code);
+  const reason: Reason = reasons[name];
+  return reason.isServerFault === true;
 }
 
 /** Tells the HTTP status of a failed REST call. */

@@ -183,7 +183,7 @@ describe("the settings", () => {
 describe("a start that can not be", { timeout: 30_000 }, () => {
   const dataDir = makeTemporaryDirectory(afterAll);
   // At once, for a start takes a while.
-  const start = (...args: string[]) => runToEnd(["--data-dir", dataDir, ...args]);
+  const start = (...args: string[]) => runToEnd(["serve", "--data-dir", dataDir, ...args]);
 
   it.concurrent.each([
     ["an unknown flag", ["--prot", "80"], /--prot/],
@@ -217,14 +217,14 @@ describe("a start that can not be", { timeout: 30_000 }, () => {
   });
 
   it("ends with one sentence and exit code 2: a bad variable", async () => {
-    const exit = await runToEnd(["--data-dir", dataDir], { QSP_PORT: "http" });
+    const exit = await runToEnd(["serve", "--data-dir", dataDir], { QSP_PORT: "http" });
     expect(exit).toMatchObject(refused(/QSP_PORT/));
   });
 });
 
 describe("the program", { timeout: 30_000 }, () => {
-  it("prints its help and ends", async () => {
-    const { code, stdout, stderr } = await runToEnd(["--help"]);
+  it("prints the settings and ends", async () => {
+    const { code, stdout, stderr } = await runToEnd(["serve", "--help"]);
     expect([code, stderr]).toEqual([0, ""]);
     for (const { flag } of settings) expect(stdout).toContain(`  ${flag} `);
   });

@@ -9,7 +9,9 @@ const everything = /.*/;
 /** Module → the modules it may import besides itself; packages and node: are free to all. */
 const mayImport: Record<string, RegExp> = {
   main: everything,
-  app: /^(?!main$)/,
+  // Beside main, what starts the server.
+  app: /^(?!main$|serve$)/,
+  serve: /^(app|cli|cli\/operator|config|first-calls|server)$/,
   config: /^$/,
   settings: /^(config|database|records|secrets|server)$/,
   errors: /^gen$/,
@@ -28,9 +30,10 @@ const mayImport: Record<string, RegExp> = {
   openapi: /^(gen|errors|protocol|transcoding)$/,
   protos: /^(gen|protocol|transcoding)$/,
   server: /^(gen|errors|protocol|transcoding)$/,
-  cli: /^(gen|crypto|services\/registry)$/,
-  "cli/operator": /^(config|crypto|database|records|secrets|audit|store|identity)$|^services\//,
+  cli: /^(gen|protocol|crypto|services\/registry|cli\/operator)$/,
+  "cli/operator": /^(cli|config|settings|crypto|database|records|secrets|audit|store|identity)$|^services\//,
   console: /^(gen|protocol)$/,
+  docs: /^(gen|errors|protocol|config|server|services\/registry)$/,
   // The printer of protos, without which there is no gen.
   setup: /^protos$/,
   qsp: /^setup$/,
@@ -79,11 +82,34 @@ describe("the modules of src", () => {
     expect(findCycles()).toEqual([]);
   });
 
+  it("let the command line load nothing of the server for a verb of the client", () => {
+    const verbs = files.filter((path) => /^src\/cli\/[^/]+\.ts$/.test(path));
+    const loaded = listLoaded(["src/main.ts", ...verbs]);
+    expect(loaded).toContain("src/cli/kms.ts");
+    const foreign =
+      /^src\/(app|serve|server|transcoding|database|store|identity|cli\/operator|services\/\w+\/)/;
+    expect(loaded.filter((path) => foreign.test(path))).toEqual([]);
+  });
+
   it("leave composition to app.ts, in at most 150 lines", () => {
     const lines = readFileSync(join(root, "src/app.ts"), "utf8").split("\n").length - 1;
     expect(lines).toBeLessThanOrEqual(150);
   });
 });
+
+/** The files that are loaded with others: what they import at once, and not for its types alone. */
+function listLoaded(entries: readonly string[]): string[] {
+  const loaded = new Set(entries);
+  // The set grows while it is gone through.
+  for (const path of loaded) {
+    if (!files.includes(path)) continue;
+    const source = readFileSync(join(root, path), "utf8");
+    const specifiers = source.matchAll(/^(?:import|export) (?!type\b)[^;]*?\bfrom\s*"(\.[^"]+)"/gm);
+    for (const [, specifier = ""] of specifiers)
+      loaded.add(join(path, "..", specifier).replaceAll("\\", "/"));
+  }
+  return [...loaded];
+}
 
 /** Finds files that import each other, as paths that end where they begin. */
 function findCycles(): string[] {

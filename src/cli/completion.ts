@@ -5,8 +5,7 @@ import type { Verb } from "./verb.ts";
 
 const shells = ["bash", "zsh"] as const;
 
-/** @param loadAllVerbs gives what is completed */
-export const completionVerbs = (loadAllVerbs: () => Promise<readonly Verb[]>): readonly Verb[] => [
+export const completionVerbs: readonly Verb[] = [
   {
     name: "completion",
     operands: ["SHELL"],
@@ -15,7 +14,7 @@ export const completionVerbs = (loadAllVerbs: () => Promise<readonly Verb[]>): r
       "Prints what completes command lines of qsp, for bash or zsh; put the example into your shell's start file.",
     example: "source <(qsp completion bash)",
     isLocal: true,
-    async run({ operands: [shell = ""], output }) {
+    async run({ operands: [shell = ""], output, loadAllVerbs }) {
       const known = shells.find((name) => name === shell);
       if (known === undefined)
         throw usageError(`SHELL "${shell}" is not known; known are ${shells.join(", ")}`);

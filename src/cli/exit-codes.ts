@@ -1,6 +1,8 @@
 /** How the client ends: exit codes that scripts can use, and one sentence for a person. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { CryptoError } from "../crypto/crypto-error.ts";
+import { nameCode } from "../protocol/code-name.ts";
 
 /** Exit codes; `help` shows them. */
 export const exitCodes = {
@@ -20,7 +22,7 @@ export const exitCodeMeanings: readonly (readonly [number, string])[] = [
     exitCodes.no,
     "the answer is no: a signature is not valid, a chain is broken, a device is not authenticated",
   ],
-  [exitCodes.usage, "the command line, or a file that it names, is not right"],
+  [exitCodes.usage, "the command line, a setting, or a file or store that it names, is not right"],
   [exitCodes.refused, "the server refused; the reason is in parentheses"],
   [exitCodes.unreachable, "the server can not be reached, is not available, or took too long"],
   [exitCodes.fault, "a fault of qsp itself"],
@@ -31,8 +33,8 @@ export const exitCodeMeanings: readonly (readonly [number, string])[] = [
 export class CliError extends Error {
   readonly exitCode: number;
 
-  constructor(exitCode: number, message: string) {
-    super(message);
+  constructor(exitCode: number, message: string, options: ErrorOptions = {}) {
+    super(message, options);
     this.name = "CliError";
     this.exitCode = exitCode;
   }
@@ -52,11 +54,11 @@ export function distrustError(message: string): CliError {
 export function toCliError(error: unknown, url: string): CliError {
   if (error instanceof CliError) return error;
   if (error instanceof ConnectError) return explainCall(error, url);
-  if (error instanceof Error && error.name === "CryptoError") return usageError(error.message);
+  if (error instanceof CryptoError) return usageError(error.message);
   if (error instanceof Error && "code" in error && "path" in error)
     return usageError(explainFile(String(error.code), String(error.path), error.message));
   const message = error instanceof Error ? error.message : String(error);
-  return new CliError(exitCodes.fault, `a fault of qsp itself: ${message}`);
+  return new CliError(exitCodes.fault, `a fault of qsp itself: ${message}`, { cause: error });
 }
 
 /** Names the reason of a refusal; undefined if it has none, as what is no server of ours gives. */
@@ -104,7 +106,7 @@ const hints: Readonly<Record<string, string>> = {
 
 /** "NOT_FOUND, KEY_NOT_FOUND": the code as google/rpc/code.proto spells it, and the reason. */
 function name(code: Code, reason: string | undefined): string {
-  const codeName = Code[code].replace(/(?<!^)([A-Z])/g, "_$1").toUpperCase();
+  const codeName = nameCode(code);
   return reason === undefined || reason === codeName ? codeName : `${codeName}, ${reason}`;
 }
 

@@ -1,8 +1,9 @@
-/** Where the client's verbs are, by their first word. A file is loaded only when one of its verbs is asked for. */
-import type { Verb } from "./verb.ts";
+/** All verbs but `serve`, by the words that they begin with. */
+import type { StoreVerb } from "./operator/store-verb.ts";
+import type { Verb, VerbTable } from "./verb.ts";
 
-/** The first words of the client's verbs; every other first word is the operator's, and none means to serve. */
-export const groups = {
+/** The verbs that call a server or work on files alone, then those of the operator. */
+export const verbTable: VerbTable = {
   call: async () => (await import("./call.ts")).callVerbs,
   login: async () => (await import("./login.ts")).loginVerbs,
   logout: async () => (await import("./login.ts")).logoutVerbs,
@@ -26,27 +27,41 @@ export const groups = {
   nft: async () => (await import("./nft.ts")).nftVerbs,
   multisig: async () => (await import("./multisig.ts")).multisigVerbs,
   proposal: async () => (await import("./proposal.ts")).proposalVerbs,
-  completion: async () => (await import("./completion.ts")).completionVerbs(loadAllVerbs),
-  help: async () => [],
-} as const satisfies Record<string, () => Promise<readonly Verb[]>>;
+  completion: async () => (await import("./completion.ts")).completionVerbs,
+  audit: () => loadStoreVerbs(async () => [(await import("./operator/audit-verify.ts")).auditVerify]),
+  store: () => loadStoreVerbs(async () => [(await import("./operator/store-verify.ts")).storeVerify]),
+  // Apart from the verbs of `chain`, which load nothing that works on a store.
+  "chain verify": () =>
+    loadStoreVerbs(async () => [(await import("./operator/chain-verify.ts")).chainVerify]),
+  backup: () => loadStoreVerbs(async () => [(await import("./operator/backup.ts")).backup]),
+  restore: () => loadStoreVerbs(async () => [(await import("./operator/restore.ts")).restore]),
+  "master-key": () =>
+    loadStoreVerbs(async () => [(await import("./operator/master-key-rotate.ts")).masterKeyRotate]),
+  issuer: () => loadStoreVerbs(async () => [(await import("./operator/issuer-rotate.ts")).issuerRotate]),
+  user: () => loadStoreVerbs(async () => (await import("./operator/users.ts")).userVerbs),
+  ca: () => loadStoreVerbs(async () => (await import("./operator/ca.ts")).caVerbs),
+};
 
-/** The first word of a verb of the client. */
-export type GroupName = keyof typeof groups;
-
-/** The operator's command whose first word is also the client's: it reads a store, `chain check` asks a server. */
-const operatorsChainCommand = "verify";
-
-/** Tells whether a command line is the client's. */
-export function isClientLine([word = "", second]: readonly string[]): boolean {
-  return Object.hasOwn(groups, word) && !(word === "chain" && second === operatorsChainCommand);
-}
-
-/** Loads the verbs of one group. */
-export function loadGroup(name: GroupName): Promise<readonly Verb[]> {
-  return groups[name]();
+async function loadStoreVerbs(load: () => Promise<readonly StoreVerb[]>): Promise<readonly Verb[]> {
+  const { toVerb } = await import("./operator/store-verb.ts");
+  return (await load()).map(toVerb);
 }
 
 /** Loads all verbs, in the order of the help. */
-export async function loadAllVerbs(): Promise<readonly Verb[]> {
-  return (await Promise.all(Object.values(groups).map((load) => load()))).flat();
+export async function loadAllVerbs(table: VerbTable): Promise<readonly Verb[]> {
+  return (await Promise.all(Object.values(table).map((load) => load()))).flat();
+}
+
+/** Loads the verbs that begin with a word; none if no verb does. */
+export async function loadGroup(table: VerbTable, word: string): Promise<readonly Verb[]> {
+  const group = Object.entries(table).filter(([words]) => words.split(" ")[0] === word);
+  return loadAllVerbs(Object.fromEntries(group));
+}
+
+/** Loads the verb that a command line begins with, and as little beside it as it can. */
+export async function loadVerb(table: VerbTable, args: readonly string[]): Promise<Verb | undefined> {
+  const words = [args.slice(0, 2).join(" "), args[0] ?? ""].find((key) => Object.hasOwn(table, key));
+  const verbs = words === undefined ? [] : await table[words]?.();
+  // No verb's words begin another's.
+  return verbs?.find(({ name }) => name.split(" ").every((word, i) => args[i] === word));
 }

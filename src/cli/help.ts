@@ -8,13 +8,21 @@ const exitCodeLines = exitCodeMeanings.map(([code, meaning]) => `  ${String(code
 
 /** All verbs, a line each. */
 export function describeVerbs(verbs: readonly Verb[]): string {
+  const [operators, clients] = [true, false].map((takes) =>
+    verbs.filter(({ settings }) => (settings !== undefined) === takes),
+  );
   return `usage: qsp VERB [operands] [options]
 
-Calls a server of post-quantum cryptography. qsp VERB --help shows a verb with an example.
+Serves post-quantum cryptography over gRPC, gRPC-Web, Connect and REST, and calls such a server.
+qsp VERB --help shows a verb with an example; qsp serve --help shows the settings.
 
-${listVerbs(verbs)}
+Verbs for the operator of a store:
+${listVerbs(operators ?? [])}
 
-Options of all verbs:
+Verbs for callers:
+${listVerbs(clients ?? [])}
+
+Options of verbs for callers:
 ${listOptions(commonOptions)}
 
 Options of verbs that call a server:
@@ -22,8 +30,6 @@ ${listOptions(serverOptions)}
 
 Exit codes:
 ${exitCodeLines.join("\n")}
-
-The operator's commands, and how to serve: qsp --help
 `;
 }
 
@@ -35,6 +41,7 @@ export function describeGroup(verbs: readonly Verb[]): string {
 /** One verb, with its example. */
 export function describeVerb(verb: Verb): string {
   const own = listOptions(verb.options);
+  const common = listOptions(verb.settings === undefined ? commonOptions : { help: commonOptions.help });
   const server = verb.isLocal ? "" : `\n\nWhich server, and who calls:\n${listOptions(serverOptions)}`;
   return `${describeUsage(verb)}
 
@@ -44,11 +51,19 @@ Example:
 ${exampleLines(verb)}
 
 Options:
-${[own, listOptions(commonOptions)].filter((lines) => lines !== "").join("\n")}${server}
+${[own, common].filter((lines) => lines !== "").join("\n")}${server}${describeSettingsOf(verb)}
 
 Exit codes:
 ${exitCodeLines.join("\n")}
 `;
+}
+
+/** The settings that matter most to the verb. */
+function describeSettingsOf({ settings = {}, shownSettings, settingsHelp }: Verb): string {
+  if (settingsHelp !== undefined) return `\n\n${settingsHelp}`;
+  if (shownSettings === undefined) return "";
+  const shown = Object.entries(settings).filter(([name]) => shownSettings.includes(name));
+  return `\n\nSettings; qsp serve --help shows the others, and variables for all:\n${listOptions(Object.fromEntries(shown))}`;
 }
 
 function exampleLines({ example }: Verb): string {

@@ -1,6 +1,7 @@
 /** Reads a verb's part of the command line. */
 import { parseArgs } from "node:util";
-import { usageError } from "./exit-codes.ts";
+import { type CliError, usageError } from "./exit-codes.ts";
+import { suggest } from "./suggest.ts";
 
 /** An option of a verb. */
 export interface Option {
@@ -20,11 +21,13 @@ export type Options = Readonly<Record<string, Option>>;
 export interface OptionTaker {
   /** Its words, such as "kms create". */
   readonly name: string;
-  /** Names of its operands, as the help shows them: [NAME] may be missing. */
+  /** Names of its operands, as the help shows them: [NAME] may be missing, NAME… is one or more. */
   readonly operands: readonly string[];
   readonly options: Options;
   /** Works without a server. */
   readonly isLocal?: boolean;
+  /** The settings of `qsp serve`, for what takes them instead of the options of a client. */
+  readonly settings?: Options;
 }
 
 /** The options that were given, by their names. */
@@ -59,6 +62,7 @@ export const serverOptions = {
 
 /** All options that a verb takes. */
 export function listOptions(verb: OptionTaker): Options {
+  if (verb.settings !== undefined) return { ...verb.options, ...verb.settings, help: commonOptions.help };
   return { ...verb.options, ...(verb.isLocal ? {} : serverOptions), ...commonOptions };
 }
 
@@ -101,12 +105,7 @@ export function readVerbLine(verb: OptionTaker, args: readonly string[]): VerbLi
 
 function readValue(options: Options, { name, rawName, value, inlineValue }: OptionToken): string {
   const option = Object.hasOwn(options, name) && rawName.startsWith("--") ? options[name] : undefined;
-  if (option === undefined)
-    throw usageError(
-      `${rawName} is no option here; known are ${Object.keys(options)
-        .map((known) => `--${known}`)
-        .join(", ")}`,
-    );
+  if (option === undefined) throw unknownOption(Object.keys(options), rawName);
   if (option.value === undefined) {
     if (value !== undefined) throw usageError(`${rawName} takes no value`);
     return "";
@@ -115,6 +114,19 @@ function readValue(options: Options, { name, rawName, value, inlineValue }: Opti
   if (value === undefined || isAnotherOption)
     throw usageError(`${rawName} needs a value; say ${rawName} ${option.value}`);
   return value;
+}
+
+/** More names than a sentence can hold. */
+const maxNamed = 15;
+
+function unknownOption(names: readonly string[], rawName: string): CliError {
+  const known = names.map((name) => `--${name}`);
+  const near = suggest(rawName, known);
+  const advice = [
+    ...(near.length > 0 ? [`did you mean ${near.join(" or ")}`] : []),
+    known.length > maxNamed ? "--help lists what there is" : `known are ${known.join(", ")}`,
+  ];
+  return usageError(`${rawName} is no option here; ${advice.join("; ")}`);
 }
 
 interface OptionToken {
@@ -128,7 +140,8 @@ function checkOperands(verb: OptionTaker, operands: readonly string[]): void {
   const least = verb.operands.filter((operand) => !operand.startsWith("[")).length;
   if (operands.length < least)
     throw usageError(`${verb.operands[operands.length]} is missing; ${describeUsage(verb)}`);
-  if (operands.length > verb.operands.length)
+  const isOpenEnded = verb.operands.at(-1)?.endsWith("…") ?? false;
+  if (operands.length > verb.operands.length && !isOpenEnded)
     throw usageError(`"${operands[verb.operands.length]}" is one word too many; ${describeUsage(verb)}`);
 }
 

@@ -1,74 +1,93 @@
-/** Runs one command line of the client. */
+/** Runs one command line. */
 
-import { type ApiClient, createClient, readUrl } from "./client.ts";
+import type { ApiClient } from "./client.ts";
 import { type CliError, exitCodes, toCliError, usageError } from "./exit-codes.ts";
-import { type GroupName, groups, loadAllVerbs, loadGroup } from "./groups.ts";
+import { loadAllVerbs, loadGroup, loadVerb } from "./groups.ts";
 import { describeGroup, describeVerb, describeVerbs } from "./help.ts";
 import { readVerbLine } from "./options.ts";
 import { createOutput, harmless } from "./output.ts";
 import { suggest } from "./suggest.ts";
-import type { Verb } from "./verb.ts";
+import type { Verb, VerbTable } from "./verb.ts";
 
 /**
- * Runs a command line whose first word is the client's.
+ * Runs a command line: a verb with its operands and options.
  *
- * @returns the exit code
+ * @returns the exit code, once the verb has ended
  */
-export async function runClient(args: readonly string[]): Promise<number> {
-  process.once("SIGINT", () => process.exit(exitCodes.interrupted));
-  process.once("uncaughtException", (error) => process.exit(complain(error)));
-  // The reader of a pipe that has enough, as `head`, is no fault.
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code === "EPIPE") process.exit(exitCodes.done);
-    throw error;
-  });
-  const exitCode = await runLine(args).catch(complain);
-  await new Promise((resolve) => process.stdout.write("", resolve));
+export async function runCommandLine(args: readonly string[], table: VerbTable): Promise<number> {
+  const exitCode = await runLine(args, table).catch(complain);
+  await flush();
   return exitCode;
 }
 
 /** Says in one sentence what went wrong. @returns the exit code */
 function complain(error: unknown): number {
-  const { message, exitCode } = toCliError(error, "the server");
+  const { message, exitCode, cause } = toCliError(error, "the server");
   process.stderr.write(`qsp: ${harmless(message).replaceAll("\n", " ")}\n`);
+  if (cause instanceof Error) process.stderr.write(`${cause.stack}\n`);
   return exitCode;
 }
 
-async function runLine(args: readonly string[]): Promise<number> {
+/** Waits until all output is written, or nobody reads it any more. */
+function flush(): Promise<void> {
+  return new Promise((resolve) => {
+    process.stdout.once("error", () => resolve());
+    process.stdout.write("", () => resolve());
+  });
+}
+
+async function runLine(args: readonly string[], table: VerbTable): Promise<number> {
   const [first = "help"] = args;
   const write = (text: string): void => void process.stdout.write(text);
-  if (first === "help") {
-    write(await describeTopic(args.slice(1)));
+  if (first === "help" || first === "--help") {
+    write(await describeTopic(args.slice(1), table));
     return exitCodes.done;
   }
-  const verbs = await loadGroup(toGroupName(first));
-  const verb = findVerb(verbs, args);
+  const verb = await loadVerb(table, args);
   if (verb === undefined) {
-    if (args.includes("--help")) {
-      write(describeGroup(verbs));
-      return exitCodes.done;
-    }
-    throw unknownVerb(verbs, args);
+    const group = await requireGroup(first, table);
+    if (!args.includes("--help")) throw unknownVerb(group, args);
+    write(describeGroup(group));
+    return exitCodes.done;
   }
+  // The operator's verbs and the server end in order by their own handlers.
+  if (verb.settings === undefined) endAtOnce();
   const { operands, given } = readVerbLine(verb, args.slice(verb.name.split(" ").length));
   if (given.flag("help")) {
     write(describeVerb(verb));
     return exitCodes.done;
   }
   const output = createOutput(given.flag("json"), write);
-  const server = verb.isLocal ? noServer : createClient(given);
+  const server = verb.isLocal ? noServer : (await import("./client.ts")).createClient(given);
   try {
-    return await verb.run({ operands, given, output, server });
+    const everyVerb = (): Promise<readonly Verb[]> => loadAllVerbs(table);
+    return await verb.run({ operands, given, output, server, loadAllVerbs: everyVerb });
   } catch (error) {
-    throw toCliError(error, verb.isLocal ? "" : readUrl(given));
+    throw verb.explain?.(error) ?? toCliError(error, server.url);
   } finally {
     server.close();
   }
 }
 
-/** The verb whose words the line begins with; no verb's words begin another's. */
-function findVerb(verbs: readonly Verb[], args: readonly string[]): Verb | undefined {
-  return verbs.find(({ name }) => name.split(" ").every((word, i) => args[i] === word));
+/** Ends the client when it is interrupted, and when the reader of its output has enough. */
+function endAtOnce(): void {
+  process.once("SIGINT", () => process.exit(exitCodes.interrupted));
+  process.once("uncaughtException", (error) => process.exit(complain(error)));
+  // As `head` does; that is no fault.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(exitCodes.done);
+    throw error;
+  });
+}
+
+async function requireGroup(word: string, table: VerbTable): Promise<readonly Verb[]> {
+  const verbs = await loadGroup(table, word);
+  if (verbs.length > 0) return verbs;
+  if (word.startsWith("-"))
+    throw usageError(`${word} stands before the verb; say what to do first, such as qsp serve ${word}`);
+  const [near] = suggest(word, [...new Set(Object.keys(table).map((words) => words.split(" ")[0] ?? ""))]);
+  const advice = near === undefined ? "" : `; did you mean "${near}"`;
+  throw usageError(`"${word}" is no verb${advice}; qsp help lists them`);
 }
 
 function unknownVerb(verbs: readonly Verb[], args: readonly string[]): CliError {
@@ -83,21 +102,11 @@ function unknownVerb(verbs: readonly Verb[], args: readonly string[]): CliError 
   );
 }
 
-async function describeTopic(words: readonly string[]): Promise<string> {
+async function describeTopic(words: readonly string[], table: VerbTable): Promise<string> {
   const [first] = words;
-  if (first === undefined || first.startsWith("-")) return describeVerbs(await loadAllVerbs());
-  const verbs = await loadGroup(toGroupName(first));
-  const verb = findVerb(verbs, words);
-  return verb === undefined ? describeGroup(verbs) : describeVerb(verb);
-}
-
-function toGroupName(word: string): GroupName {
-  if (isGroupName(word)) return word;
-  throw usageError(`"${word}" is no verb; qsp help lists them`);
-}
-
-function isGroupName(word: string): word is GroupName {
-  return Object.hasOwn(groups, word);
+  if (first === undefined || first.startsWith("-")) return describeVerbs(await loadAllVerbs(table));
+  const verb = await loadVerb(table, words);
+  return verb === undefined ? describeGroup(await requireGroup(first, table)) : describeVerb(verb);
 }
 
 function refuseServer(): never {

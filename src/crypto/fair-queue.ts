@@ -3,6 +3,9 @@
  * that routers use for packets. Every item has a start time on a virtual clock: the end of the item before it of the
  * same caller, or now. The item with the earliest start is next. A caller with a thousand items therefore moves no
  * other caller's first item back, and one expensive item counts as much as many cheap ones.
+ *
+ * The clock goes on with the work that is done, as fast as one of the callers that wait would be served. If it stood
+ * still between starts, new callers without end would keep out one who was served before.
  */
 
 /** An item that waits. */
@@ -10,6 +13,7 @@ interface Entry<Item> {
   readonly item: Item;
   /** On the virtual clock. */
   readonly startMs: number;
+  readonly costMs: number;
 }
 
 /** The items of one caller, oldest first. */
@@ -29,6 +33,8 @@ export interface Charge {
   readonly costMs: number;
   /** Milliseconds of the virtual clock by which the item goes before those of callers without such a credit. */
   readonly creditMs?: number;
+  /** How many times the share of others its caller gets; 1 if left out. */
+  readonly weight?: number;
 }
 
 /** Callers to remember beside those that wait; they are looked through only beyond that. */
@@ -39,8 +45,10 @@ export class FairQueue<Item> {
   readonly #flows = new Map<string, Flow<Item>>();
   /** Flows that wait, as a binary heap: the one whose oldest item starts earliest is at 0. */
   readonly #heap: Flow<Item>[] = [];
-  /** The virtual clock: the start of the item that was served last. */
+  /** The virtual clock when the item began that was served last. */
   #nowMs = 0;
+  /** By how much the clock goes on until the next item begins. */
+  #servingMs = 0;
   #pushed = 0;
   #size = 0;
 
@@ -49,12 +57,12 @@ export class FairQueue<Item> {
     return this.#size;
   }
 
-  push(item: Item, { caller, costMs, creditMs = 0 }: Charge): void {
+  push(item: Item, { caller, costMs, creditMs = 0, weight = 1 }: Charge): void {
     const flow = this.#flows.get(caller) ?? { waiting: [], order: 0, endMs: Number.NEGATIVE_INFINITY };
     this.#flows.set(caller, flow);
     const startMs = Math.max(this.#nowMs - creditMs, flow.endMs);
-    flow.endMs = startMs + costMs;
-    flow.waiting.push({ item, startMs });
+    flow.endMs = startMs + costMs / weight;
+    flow.waiting.push({ item, startMs, costMs });
     this.#size += 1;
     if (flow.waiting.length > 1) return;
     this.#pushed += 1;
@@ -70,7 +78,8 @@ export class FairQueue<Item> {
     if (first === undefined || entry === undefined) return undefined;
     this.#size -= 1;
     // A credit sets the clock of its caller back, not that of all.
-    this.#nowMs = Math.max(this.#nowMs, entry.startMs);
+    this.#nowMs = Math.max(this.#nowMs + this.#servingMs, entry.startMs);
+    this.#servingMs = entry.costMs / this.#heap.length;
     this.#pushed += 1;
     first.order = this.#pushed;
     if (first.waiting.length === 0) this.#removeFirst();
@@ -84,6 +93,7 @@ export class FairQueue<Item> {
   #restart(): void {
     this.#flows.clear();
     this.#nowMs = 0;
+    this.#servingMs = 0;
   }
 
   #forgetIdle(): void {

@@ -31,6 +31,8 @@ export interface LaneWork<T> {
   readonly limitMs: number;
   /** Goes before the work of others, as far as its caller has not used that up. */
   readonly creditMs?: number;
+  /** How many times the share of others its caller gets; 1 if left out. */
+  readonly weight?: number;
   /** Ends when nobody wants the result any more: work that still waits then is not begun. */
   readonly signal?: AbortSignal | undefined;
   /** Runs before `run` returns if `start` cannot. */
@@ -151,7 +153,7 @@ export class Lane {
   }
 
   #wait<T>(work: LaneWork<T>): Promise<T> {
-    const { caller, costMs } = work;
+    const { caller, costMs, weight = 1 } = work;
     const creditMs = caller === systemCaller ? systemCreditMs : (work.creditMs ?? 0);
     this.#waitingMs += costMs;
     return new Promise((resolve, reject) => {
@@ -160,7 +162,7 @@ export class Lane {
         if (work.signal?.aborted) reject(work.signal.reason);
         else resolve(this.#hand(work));
       };
-      this.#waiting.push(begin, { caller, costMs, creditMs });
+      this.#waiting.push(begin, { caller, costMs, creditMs, weight });
     });
   }
 

@@ -20,6 +20,8 @@ export interface WorkQueueOptions {
   readonly maxWaitMs: number;
   /** The same for work of many pieces, such as a batch; 10 times as long if left out. */
   readonly maxBacklogMs?: number;
+  /** Counts threads that do other work now, such as password checks; quick work leaves them their cores. */
+  readonly busyElsewhere?: () => number;
   /** Milliseconds of a clock that is never set back. */
   readonly now?: () => number;
 }
@@ -83,14 +85,14 @@ export class WorkQueue {
   readonly #costs = new Map<string, Cost>();
   readonly #running = new Set<Running>();
 
-  constructor({ threads, maxWaitMs, maxBacklogMs, now }: WorkQueueOptions) {
+  constructor({ threads, maxWaitMs, maxBacklogMs, busyElsewhere = () => 0, now }: WorkQueueOptions) {
     this.#threads = threads;
     this.#maxWaitMs = maxWaitMs;
     this.#maxBacklogMs = maxBacklogMs ?? 10 * maxWaitMs;
     this.#now = now ?? (() => performance.now());
     this.#places = Math.max(1, threads - 1);
     this.quick = new Lane({
-      hasRoom: ({ leastMs }) => leastMs < threads * aheadMs,
+      hasRoom: ({ leastMs }) => leastMs < Math.max(1, threads - busyElsewhere()) * aheadMs,
       waitFor: (ms) => this.#waitForQuick(ms),
     });
     this.slow = new Lane({

@@ -3,7 +3,7 @@ import { STATUS_CODES } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { errorDomain, type ReasonName, reasons, refuse, toHttpStatus } from "../errors.ts";
-import { nameCode } from "../transcoding/rendering.ts";
+import { nameCode } from "../protocol/code-name.ts";
 import type { Json, Reference, Response, Schema } from "./document.ts";
 import type { Describe } from "./texts.ts";
 

@@ -8,9 +8,6 @@ export interface StructureLimits {
   readonly maxUnknownFields: number;
 }
 
-/** The limits of a server that sets none. */
-export const defaultStructureLimits: StructureLimits = { maxElements: 20_000, maxUnknownFields: 1000 };
-
 /** Nested messages at most. protobuf-es has the same limit. */
 export const maxMessageDepth = 100;
 

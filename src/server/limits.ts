@@ -1,66 +1,46 @@
 /** What bounds the requests and the calls of a server. */
 import type { DescMethod } from "@bufbuild/protobuf";
-import { defaultStructureLimits, type StructureLimits } from "../protocol/structure-limits.ts";
+import type { StructureLimits } from "../protocol/structure-limits.ts";
+import type { BodyLimits } from "../transcoding/body.ts";
 import { isInfrastructure } from "./interceptors/access.ts";
 
 /** What bounds requests and calls. */
 export interface ServerLimits {
-  /** Bytes of all names and values of a request's metadata; 16,384 by default. */
+  /** Bytes of all names and values of a request's metadata. */
   readonly maxMetadataBytes: number;
-  /** Bytes of a body, or of one message of a stream; 4 MiB by default. */
+  /** Bytes of a body, or of one message of a stream. */
   readonly maxMessageBytes: number;
-  /** JSON values, or Protobuf fields and elements, of a message; 20,000 by default. */
+  /** JSON values, or Protobuf fields and elements, of a message. */
   readonly maxMessageElements: number;
-  /** Protobuf fields of a message that its type does not declare; 1,000 by default. */
+  /** Protobuf fields of a message that its type does not declare. */
   readonly maxUnknownFields: number;
-  /** Milliseconds for the headers of a request to arrive; 15,000 by default. */
+  /** Milliseconds for the headers of a request to arrive. */
   readonly maxHeaderMs: number;
-  /** Milliseconds for the body of a unary request to arrive; 30,000 by default. */
+  /** Milliseconds for the body of a unary request to arrive. */
   readonly maxReceiveMs: number;
-  /** Milliseconds that a unary call may take; 30,000 by default. A caller's shorter deadline goes before. */
+  /** Milliseconds that a unary call may take. A caller's shorter deadline goes before. */
   readonly maxCallMs: number;
-  /** Milliseconds that running calls have to finish when the server stops; 30,000 by default. */
+  /** Milliseconds that running calls have to finish when the server stops. */
   readonly maxDrainMs: number;
-  /** Unary calls at a time; 1000 by default. */
+  /** Unary calls at a time. */
   readonly maxCalls: number;
-  /** Streams at a time; 10,000 by default. */
+  /** Streams at a time. */
   readonly maxStreams: number;
-  /** Unary calls at a time of one user or address; 0, the default, for no limit. */
+  /** Unary calls at a time of one user or address; 0 for no limit. */
   readonly maxCallsPerUser: number;
-  /** Streams at a time of one user or address; 0, the default, for no limit. */
+  /** Streams at a time of one user or address; 0 for no limit. */
   readonly maxStreamsPerUser: number;
-  /** Calls a second of each client; 0, the default, for no limit. */
+  /** Calls a second of each client; 0 for no limit. */
   readonly maxCallsPerSecond: number;
-  /** Connections at a time; 20,000 by default. */
+  /** Connections at a time. */
   readonly maxConnections: number;
-  /** Bytes that all unfinished requests may hold; 256 MiB by default. */
+  /** Bytes that all unfinished requests may hold. */
   readonly maxBufferedBytes: number;
-  /** Bytes that the unfinished requests, or the unread responses, of one client may hold; 64 MiB by default. */
+  /** Bytes that the unfinished requests, or the unread responses, of one client may hold. */
   readonly maxBufferedBytesPerClient: number;
-  /** Milliseconds that a response may wait for a client that reads nothing; 20,000 by default. */
+  /** Milliseconds that a response may wait for a client that reads nothing. */
   readonly maxWriteMs: number;
 }
-
-/** The limits of a server that is given no others. */
-export const defaultLimits: ServerLimits = {
-  maxMetadataBytes: 16_384,
-  maxMessageBytes: 4 * 1024 * 1024,
-  maxMessageElements: defaultStructureLimits.maxElements,
-  maxUnknownFields: defaultStructureLimits.maxUnknownFields,
-  maxHeaderMs: 15_000,
-  maxReceiveMs: 30_000,
-  maxCallMs: 30_000,
-  maxDrainMs: 30_000,
-  maxCalls: 1000,
-  maxStreams: 10_000,
-  maxCallsPerUser: 0,
-  maxStreamsPerUser: 0,
-  maxCallsPerSecond: 0,
-  maxConnections: 20_000,
-  maxBufferedBytes: 256 * 1024 * 1024,
-  maxBufferedBytesPerClient: 64 * 1024 * 1024,
-  maxWriteMs: 20_000,
-};
 
 /** Bytes of a message of health or reflection; a question is a name. */
 const maxInfrastructureBytes = 16 * 1024;
@@ -68,6 +48,12 @@ const maxInfrastructureBytes = 16 * 1024;
 /** What bounds the structure of a message. */
 export function toStructureLimits({ maxMessageElements, maxUnknownFields }: ServerLimits): StructureLimits {
   return { maxElements: maxMessageElements, maxUnknownFields };
+}
+
+/** What bounds a body. */
+export function toBodyLimits(limits: ServerLimits): BodyLimits {
+  const { maxMessageBytes: maxBytes, maxReceiveMs } = limits;
+  return { maxBytes, maxReceiveMs, structure: toStructureLimits(limits) };
 }
 
 /** Bytes that a message of a call may have. */

@@ -19,7 +19,7 @@ export interface ServerOptions {
   readonly logger: Logger;
   /** Who may call what; without it every RPC is public and need not say so. */
   readonly access?: AccessPolicy;
-  readonly limits?: Partial<ServerLimits>;
+  readonly limits: ServerLimits;
   /** Proxies whose X-Forwarded-For is believed: addresses and networks. */
   readonly trustedProxies?: readonly string[];
   /** Where calls are counted; its own if left out. */

@@ -24,7 +24,7 @@ import { idempotencyInterceptor } from "./interceptors/idempotency.ts";
 import { createObserver, logUnobserved, type Observer } from "./interceptors/observe.ts";
 import { statusInterceptor } from "./interceptors/status.ts";
 import { validationInterceptor } from "./interceptors/validation.ts";
-import { defaultLimits, findMaxBytes, type ServerLimits, toStructureLimits } from "./limits.ts";
+import { findMaxBytes, type ServerLimits, toBodyLimits, toStructureLimits } from "./limits.ts";
 import { createListener } from "./listener.ts";
 import { createMetrics } from "./metrics.ts";
 import type { RequestHandler } from "./node-http.ts";
@@ -53,7 +53,7 @@ export interface Server {
  * @throws Error if an RPC's HTTP rule can not work, or does not say who may call it; TlsError.
  */
 export async function createServer(options: ServerOptions): Promise<Server> {
-  const limits = { ...defaultLimits, ...options.limits };
+  const { limits } = options;
   const shutdown = new AbortController();
   const draining = new AbortController();
   const health = createHealthBoard(options.services.map(({ service }) => service.typeName));
@@ -72,9 +72,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   const transcoder = createTranscoder({
     services,
     interceptors,
-    maxBytes: limits.maxMessageBytes,
-    maxReceiveMs: limits.maxReceiveMs,
-    structure: toStructureLimits(limits),
+    ...toBodyLimits(limits),
     routingOrder: options.routingOrder,
     shutdownSignal: shutdown.signal,
     onError: (error) => logUnobserved(options.logger, error),

@@ -1,5 +1,5 @@
 /** Makes the options of the server out of the settings. */
-import { type Config, listFiles } from "../config.ts";
+import { type Config, listFiles, maxHeaderMs, maxReceiveMs } from "../config.ts";
 import type { ServerOptions } from "../server/options.ts";
 import { createHostCheck } from "../server/request-head.ts";
 import type { TlsFiles } from "../server/tls.ts";
@@ -14,6 +14,8 @@ export function serverSettings(config: Config) {
       maxMessageBytes: config.maxMessageBytes,
       maxMessageElements: config.maxMessageElements,
       maxUnknownFields: config.maxUnknownFields,
+      maxHeaderMs,
+      maxReceiveMs,
       maxCallMs: config.maxCallMs,
       maxDrainMs: config.maxDrainMs,
       maxCalls: config.maxCalls,
@@ -32,7 +34,7 @@ export function serverSettings(config: Config) {
     trustedProxies: config.trustedProxies,
     tls: readTlsFiles(config),
     corsOrigins: config.corsOrigins,
-  } satisfies Partial<ServerOptions>;
+  } satisfies Pick<ServerOptions, "limits"> & Partial<ServerOptions>;
 }
 
 /** Pairs the certificates with their keys. */

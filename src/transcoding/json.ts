@@ -51,8 +51,15 @@ export function parseJsonMessage<Desc extends DescMessage>(
   try {
     return { message: fromJson(schema, json, { registry, ignoreUnknownFields: false }), json };
   } catch (error) {
+    if (typeof json !== "object" || json === null || Array.isArray(json))
+      throw refuse("JSON_INVALID", `the body is ${describeKind(json)}; give a JSON object, such as {}`);
     throw refuse("JSON_INVALID", `the body is not the JSON of this request: ${explainJsonError(error)}`);
   }
+}
+
+function describeKind(json: JsonValue): string {
+  if (json === null) return "null";
+  return Array.isArray(json) ? "an array" : `a ${typeof json}`;
 }
 
 /** Counts the members of all objects within a value. */

@@ -3,7 +3,8 @@ import type { DescField, DescMessage, JsonValue, Message, Registry } from "@bufb
 import { create, toJson } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { AnySchema, anyPack } from "@bufbuild/protobuf/wkt";
-import { Code, type ConnectError } from "@connectrpc/connect";
+import type { ConnectError } from "@connectrpc/connect";
+import { nameCode } from "../protocol/code-name.ts";
 import { isHttpBody, type Route } from "./routes.ts";
 
 /** The form that a server stream takes. */
@@ -126,10 +127,4 @@ function renderDetail(detail: ConnectError["details"][number], registry: Registr
   } catch {
     return { "@type": packed.typeUrl, value: Buffer.from(packed.value).toString("base64") };
   }
-}
-
-/** The name of a gRPC code as google/rpc/code.proto writes it. */
-export function nameCode(code: Code): string {
-  if (code === Code.Canceled) return "CANCELLED";
-  return Code[code].replace(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase();
 }

@@ -10,7 +10,7 @@ import { createRegistry, type DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor, ServiceImplSpec } from "@connectrpc/connect";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import { refuse, toConnectError } from "../errors.ts";
-import { defaultStructureLimits, type StructureLimits } from "../protocol/structure-limits.ts";
+import type { BodyLimits } from "./body.ts";
 import { runCall } from "./call.ts";
 import type { Setup } from "./call-context.ts";
 import { collectFiles } from "./descriptors.ts";
@@ -26,17 +26,11 @@ import { createRouter, type Router, type RoutingOrder } from "./router.ts";
 import { compileRoutes, type Route } from "./routes.ts";
 
 /** What a transcoder is made of. */
-export interface TranscoderOptions {
+export interface TranscoderOptions extends BodyLimits {
   /** Descriptors and implementations: `createServiceImplSpec(Service, implementation)` of Connect. */
   readonly services: readonly ServiceImplSpec[];
   /** Run for every call, outermost first, as Connect runs them for RPCs. */
   readonly interceptors?: readonly Interceptor[];
-  /** Bytes of a body, or of one message of a stream; 4 MiB by default. */
-  readonly maxBytes?: number;
-  /** Milliseconds within which a body must have arrived; 30,000 by default. */
-  readonly maxReceiveMs?: number;
-  /** What bounds the structure of each message; 20,000 elements and 1,000 unknown fields by default. */
-  readonly structure?: StructureLimits;
   /** Whether the path or the method decides first between templates; the method if left out. */
   readonly routingOrder?: RoutingOrder | undefined;
   /** Aborts the signals of all running calls. */
@@ -66,11 +60,7 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
   const routes = compileRoutes(options.services);
   const router = createRouter(routes, options.routingOrder);
   const setup: Setup = {
-    limits: {
-      maxBytes: options.maxBytes ?? 4 * 1024 * 1024,
-      maxReceiveMs: options.maxReceiveMs ?? 30_000,
-      structure: options.structure ?? defaultStructureLimits,
-    },
+    limits: options,
     interceptors: [...(options.interceptors ?? [])],
     registry: createRegistry(
       ...collectFiles([

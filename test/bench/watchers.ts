@@ -18,7 +18,7 @@ const seconds = 10;
 const headers = { "content-type": "application/json" };
 
 const dataDir = mkdtempSync(join(tmpdir(), "watchers-"));
-const flags = ["--port", "0", "--data-dir", dataDir, "--services", "kms"];
+const flags = ["serve", "--port", "0", "--data-dir", dataDir, "--services", "kms"];
 const server = spawn(process.execPath, [program, ...flags], { stdio: ["ignore", "pipe", "pipe"] });
 try {
   const url = await readUrl();

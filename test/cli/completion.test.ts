@@ -22,6 +22,10 @@ const lines = [
     forbids: [],
   },
   { line: ["sign", "contract.txt", "--ke"], offers: ["--key", "--key-file"], forbids: ["--json"] },
+  { line: ["user", ""], offers: ["add", "list", "passwd", "remove"], forbids: ["kms"] },
+  { line: ["chain", "ver"], offers: ["verify"], forbids: ["user"] },
+  { line: ["ca", "issue", "localhost", "--da"], offers: ["--days", "--data-dir"], forbids: ["--json"] },
+  { line: ["serve", "--auth", ""], offers: ["open", "token"], forbids: ["--port"] },
   { line: ["completion", ""], offers: ["bash", "zsh"], forbids: ["kms"] },
   { line: ["kms", "get", "--url", ""], offers: [], forbids: ["create", "contract.txt"] },
 ];
@@ -32,12 +36,21 @@ function placeWithFiles() {
   return place;
 }
 
+/** The scripts, which are the same everywhere. */
+const scripts = new Map<string, Promise<string>>();
+
+function completionOf(shell: "bash" | "zsh"): Promise<string> {
+  const script = scripts.get(shell) ?? qspDone(["completion", shell], { cwd: makeTemporaryDirectory() });
+  scripts.set(shell, script);
+  return script;
+}
+
 const quote = (word: string): string => `'${word}'`;
 
 describe.skipIf(isMissing("bash"))("completion in bash", { timeout }, () => {
   it.each(lines)("offers what may follow: qsp $line", async ({ line, offers, forbids }) => {
     const place = placeWithFiles();
-    const script = await qspDone(["completion", "bash"], place);
+    const script = await completionOf("bash");
     const words = ["qsp", ...line].map(quote).join(" ");
     const ask = `COMP_WORDS=(${words}); COMP_CWORD=${line.length}; _qsp; printf '%s\\n' "\${COMPREPLY[@]}"`;
     const { code, stdout, stderr } = await launch("bash", ["-c", `${script}\n${ask}`], place).end;
@@ -49,7 +62,7 @@ describe.skipIf(isMissing("bash"))("completion in bash", { timeout }, () => {
 
   it("belongs to the word qsp", async () => {
     const place = placeWithFiles();
-    const script = await qspDone(["completion", "bash"], place);
+    const script = await completionOf("bash");
     const { stdout } = await launch("bash", ["-c", `${script}\ncomplete -p qsp`], place).end;
     expect(stdout).toContain("_qsp qsp");
   });
@@ -61,7 +74,7 @@ describe.skipIf(isMissing("zsh"))(
   () => {
     it("is a script that zsh reads without a complaint", async () => {
       const place = placeWithFiles();
-      writeFileSync(join(place.cwd, "_qsp"), await qspDone(["completion", "zsh"], place));
+      writeFileSync(join(place.cwd, "_qsp"), await completionOf("zsh"));
       const load = "autoload -Uz compinit; compinit -u -D; source ./_qsp; whence -w _qsp";
       expect(await launch("zsh", ["-f", "-c", load], place).end).toMatchObject({
         code: 0,
@@ -72,7 +85,7 @@ describe.skipIf(isMissing("zsh"))(
 
     it.each(lines)("offers what may follow: qsp $line", async ({ line, offers, forbids }) => {
       const place = placeWithFiles();
-      const script = await qspDone(["completion", "zsh"], place);
+      const script = await completionOf("zsh");
       // The functions of zsh's own that a completion calls, outside of its editor.
       const stubs = `compdef() { :; }; compadd() { shift; print -rl -- "$@"; }; _files() { print -rl -- *(N); }`;
       const words = ["qsp", ...line].map(quote).join(" ");

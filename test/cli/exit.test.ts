@@ -23,6 +23,10 @@ async function listen(other: Server): Promise<number> {
 describe("qsp ends with", { timeout }, () => {
   const mistakes = {
     "no such verb of a group": [["kms", "crate"], "kms create"],
+    "no such verb": [["backpu"], "backup"],
+    "an option before the verb": [["--port", "0"], "qsp serve --port"],
+    "an unknown setting": [["serve", "--prot", "80"], "--port"],
+    "a bad setting of the operator": [["backup", "file", "--log-level", "loud"], "--log-level"],
     "a group without a verb": [["kms"], "kms create"],
     "an unknown option": [["kms", "list", "--al"], "--algorithm"],
     "a short option": [["kms", "list", "-j"], "-j"],

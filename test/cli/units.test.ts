@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isClientLine, loadAllVerbs } from "../../src/cli/groups.ts";
+import { loadAllVerbs, loadGroup, loadVerb, verbTable } from "../../src/cli/groups.ts";
 import { readVerbLine } from "../../src/cli/options.ts";
 import { facts, harmless, table } from "../../src/cli/output.ts";
 import { createProgress, withProgress } from "../../src/cli/progress.ts";
@@ -8,24 +8,28 @@ import type { Verb } from "../../src/cli/verb.ts";
 
 describe("the command line", () => {
   it.each([
-    [["kms", "list"], true],
-    [["help"], true],
-    [["chain", "list"], true],
-    [["chain", "check"], true],
-    [["chain", "verify"], false],
-    [["audit", "verify"], false],
-    [["ca", "init"], false],
-    [["backup", "file"], false],
-    [["user", "add", "ada"], false],
-    [["toString"], false],
-    [["--port", "0"], false],
-    [[], false],
-  ])("%j is the client's: %s", (args, expected) => {
-    expect(isClientLine(args)).toBe(expected);
+    [["kms", "list", "--json"], "kms list"],
+    [["chain", "check"], "chain check"],
+    [["chain", "verify"], "chain verify"],
+    [["audit", "verify", "file"], "audit verify"],
+    [["backup", "file"], "backup"],
+    [["user", "add", "ada"], "user add"],
+    [["user"], undefined],
+    [["kms", "crate"], undefined],
+    [["toString"], undefined],
+    [["--port", "0"], undefined],
+    [[], undefined],
+  ])("%j begins with the verb %s", async (args, expected) => {
+    expect((await loadVerb(verbTable, args))?.name).toBe(expected);
+  });
+
+  it("has the verbs of one first word together, wherever they are loaded from", async () => {
+    const names = (await loadGroup(verbTable, "chain")).map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(["chain check", "chain verify"]));
   });
 
   it("has no verb whose name or option is there twice", async () => {
-    const names = (await loadAllVerbs()).map(({ name }) => name);
+    const names = (await loadAllVerbs(verbTable)).map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
   });
 });

@@ -70,6 +70,27 @@ describe("FairQueue", () => {
     expect(drain(queue)).toEqual(["a1", "a2", "a3", "m2", "a4", "m3", "a5", "m4"]);
   });
 
+  it("gives a caller with a weight so many times the share of others", () => {
+    const queue = new FairQueue<string>();
+    fill(queue, "m", 100);
+    for (let i = 1; i <= 100; i += 1) queue.push(`a${i}`, { caller: "a", costMs: 1, weight: 3 });
+    const served = drain(queue, 80);
+    expect(served.filter((item) => item.startsWith("a"))).toHaveLength(60);
+  });
+
+  it("does not keep a caller out for the sake of new ones, however many come", () => {
+    const queue = new FairQueue<string>();
+    let served = 0;
+    for (let i = 0; i < 10; i += 1) queue.push("new", { caller: `early ${i}`, costMs: 1 });
+    for (let i = 0; i < 1000; i += 1) {
+      if (i % 40 === 0) queue.push("ada", { caller: "ada", costMs: 1 });
+      // As many come as are served, each with a first item.
+      queue.push("new", { caller: `new ${i}`, costMs: 1 });
+      if (queue.pop() === "ada") served += 1;
+    }
+    expect(served).toBeGreaterThanOrEqual(23);
+  });
+
   it("remembers no caller once nobody waits", () => {
     const queue = new FairQueue<string>();
     fill(queue, "m", 10, 100);

@@ -7,11 +7,11 @@ const maxWaitMs = 1000;
 const anyBacklogMs = 1e6;
 
 /** A queue on a clock that stands until it is told, and what reached its threads, in order. */
-function createQueue(threads: number, maxBacklogMs = anyBacklogMs) {
+function createQueue(threads: number, maxBacklogMs = anyBacklogMs, busyElsewhere = () => 0) {
   let nowMs = 0;
   const begun: string[] = [];
   const pieces = new Map<string, PromiseWithResolvers<string>>();
-  const queue = new WorkQueue({ threads, maxWaitMs, maxBacklogMs, now: () => nowMs });
+  const queue = new WorkQueue({ threads, maxWaitMs, maxBacklogMs, busyElsewhere, now: () => nowMs });
   const ask =
     (kind: string, guessMs: number, isUnbounded: boolean, extraMs = 0) =>
     (name: string, caller = "ada"): Promise<string> =>
@@ -63,6 +63,20 @@ describe("WorkQueue", () => {
     end("quick 0", 2);
     await all[0];
     expect(begun).toEqual(names.slice(0, 11));
+  });
+
+  it("leaves the cores of other work to it, but one", () => {
+    let busy = 1;
+    const { ask, begun } = createQueue(2, anyBacklogMs, () => busy);
+    const quick = ask("verify", 2, false);
+    const askTimes = (times: number): void => {
+      for (let i = 0; i < times; i += 1) void quick("quick");
+    };
+    askTimes(100);
+    expect(begun).toHaveLength(5);
+    busy = 2;
+    askTimes(100);
+    expect(begun).toHaveLength(5);
   });
 
   it.each([

@@ -78,7 +78,7 @@ describeSmallDisks("a store on a full disk", () => {
   it("can not be made there, which the program says in one line", { timeout }, async () => {
     const directory = makeSmallDisk("1m");
     writeForeignFile(directory);
-    const { code, stderr } = await runToEnd(["--port", "0", "--data-dir", directory]);
+    const { code, stderr } = await runToEnd(["serve", "--port", "0", "--data-dir", directory]);
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/^qsp: .*\n$/) });
   });
 });

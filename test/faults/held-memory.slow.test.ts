@@ -43,6 +43,9 @@ function readStatuses(sockets: readonly net.Socket[]): Map<string, number> {
 
 const isLinux = process.platform === "linux";
 
+/** MiB of garbage that a busy machine has not collected yet; the uploads have 2,000. */
+const maxGarbageMebibytes = 400;
+
 describe.runIf(isLinux)("500 uploads of 4 MiB that each lack a byte (on Linux)", { timeout }, () => {
   const body = Buffer.alloc(4 * mebibyte - 1, "a");
   const head = (path: string) =>
@@ -61,7 +64,7 @@ describe.runIf(isLinux)("500 uploads of 4 MiB that each lack a byte (on Linux)",
       await expect.poll(() => statuses.get("429") ?? 0, { timeout: 60_000 }).toBeGreaterThan(450);
       // On a slow machine the first of them run out of time (408, over Connect 504).
       expect([...statuses.keys()].filter((status) => !["429", "408", "504"].includes(status))).toEqual([]);
-      expect((residentBytes(server) - before) / mebibyte).toBeLessThan(300);
+      expect((residentBytes(server) - before) / mebibyte).toBeLessThan(64 + maxGarbageMebibytes);
       // Once they go, the room is free again.
       for (const socket of sockets) socket.destroy();
       const sign = () =>
@@ -82,7 +85,7 @@ describe.runIf(isLinux)("500 uploads of 4 MiB that each lack a byte (on Linux)",
     );
     const statuses = readStatuses(sockets);
     await expect.poll(() => statuses.get("401") ?? 0, { timeout: 60_000 }).toBe(200);
-    expect((residentBytes(server) - before) / mebibyte).toBeLessThan(100);
+    expect((residentBytes(server) - before) / mebibyte).toBeLessThan(maxGarbageMebibytes);
   });
 });
 

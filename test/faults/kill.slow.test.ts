@@ -116,7 +116,9 @@ async function killAfterChanges(dataDir: string, changes: number): Promise<void>
     });
   });
   const main = join(import.meta.dirname, "../../src/main.ts");
-  const child = spawn(process.execPath, [main, "--port", "0", "--data-dir", dataDir], { stdio: "pipe" });
+  const child = spawn(process.execPath, [main, "serve", "--port", "0", "--data-dir", dataDir], {
+    stdio: "pipe",
+  });
   onTestFinished(() => void child.kill("SIGKILL"));
   // On another system it may make fewer; then it is killed when it is ready.
   await Promise.race([enough, once(child.stdout, "data")]);

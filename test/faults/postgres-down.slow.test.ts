@@ -90,7 +90,7 @@ describePostgres("a server whose PostgreSQL is down", () => {
     const databaseUrl = withPassword(await postgres.createDatabase());
     await postgres.stop();
     const dataDir = makeTemporaryDirectory();
-    const flags = ["--port", "0", "--data-dir", dataDir, "--database-url", databaseUrl];
+    const flags = ["serve", "--port", "0", "--data-dir", dataDir, "--database-url", databaseUrl];
     const { code, stdout, stderr } = await runToEnd(flags);
     expect({ code, stdout, stderr }).toEqual({
       code: 2,

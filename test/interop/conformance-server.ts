@@ -6,12 +6,14 @@
  * (connectrpc/conformance, docs/testing_servers.md). Every protocol is on the one port, so only the limit of
  * the request matters.
  */
+
 import { readFileSync } from "node:fs";
 import { buffer } from "node:stream/consumers";
 import { createFileRegistry, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { pino } from "pino";
 import { createServer } from "../../src/server/server.ts";
+import { defaultLimits } from "../server/default-limits.ts";
 import { conformanceService, createMessage, getMessage, packageName } from "./conformance-service.ts";
 
 const [descriptorSetPath] = process.argv.slice(2);
@@ -35,7 +37,10 @@ const server = await createServer({
   services: [conformanceService(registry)],
   // On stderr: stdout is the suite's.
   logger: pino({ level: process.env.QSP_TEST_LOG_LEVEL ?? "fatal" }, pino.destination(process.stderr.fd)),
-  ...(request.messageReceiveLimit > 0 && { limits: { maxMessageBytes: request.messageReceiveLimit } }),
+  limits: {
+    ...defaultLimits,
+    ...(request.messageReceiveLimit > 0 && { maxMessageBytes: request.messageReceiveLimit }),
+  },
 });
 const { address, port } = await server.listen(0, "127.0.0.1");
 process.once("SIGTERM", () => void server.close());

@@ -1,20 +1,28 @@
-/** Follows the README from its first line to its last. */
+/** Follows the README and the guides from their first line to their last. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe } from "vitest";
 import { freshDatabaseUrl, sharedPostgres } from "../postgres/shared.ts";
 import { testSteps } from "./readme-steps.ts";
 
-const readme = readFileSync(join(import.meta.dirname, "../../README.md"), "utf8");
+const root = join(import.meta.dirname, "../..");
 
 /** Sections that set a store up: a second role, user or certificate of the same name is refused. */
-const setUpOnce = ["## Two servers behind Envoy, on PostgreSQL", "## Operate it"];
+const setUpOnce = [
+  "## Two servers behind Envoy, on PostgreSQL",
+  "## Store, keys, backup",
+  "## Replicas",
+  "## Health, metrics, logs",
+];
 
-describe("who does what the README shows, as printed but for the ports,", () => {
-  testSteps(readme, {
-    surroundings: async () => ({
-      ...(sharedPostgres() !== undefined && { databaseUrl: await freshDatabaseUrl() }),
-    }),
-    isRepeatable: ({ section }) => !setUpOnce.includes(section),
-  });
-});
+describe.each(["README.md", "docs/getting-started.md", "docs/operate.md"])(
+  "who does what %s shows, as printed but for the ports,",
+  (page) => {
+    testSteps(readFileSync(join(root, page), "utf8"), {
+      surroundings: async () => ({
+        ...(sharedPostgres() !== undefined && { databaseUrl: await freshDatabaseUrl() }),
+      }),
+      isRepeatable: ({ section }) => !setUpOnce.includes(section),
+    });
+  },
+);

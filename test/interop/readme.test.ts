@@ -1,9 +1,8 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { nameCode, type ReasonName, reasons, refuse, toHttpStatus } from "../../src/errors.ts";
+import { servicePackages } from "../../src/services/registry.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
-import { readSettingsTable, renderSettingsTable } from "./readme-settings.ts";
 import { type RunningServer, startServer } from "./start-server.ts";
 import { isMissing, run } from "./tools.ts";
 
@@ -15,7 +14,14 @@ const printedAuthority = "127.0.0.1:8080";
 
 const pages = [
   "README.md",
-  "src/errors.md",
+  "CONTRIBUTING.md",
+  "docs/architecture.md",
+  "docs/getting-started.md",
+  "docs/operate.md",
+  "docs/security.md",
+  "docs/errors.md",
+  "docs/settings.md",
+  "docs/access.md",
   "docs/protocol.md",
   "test/vectors/own/README.md",
   ...servicePages(),
@@ -63,10 +69,6 @@ describe("the README", () => {
     expect(readme).toContain(printed.trim());
   });
 
-  it("has the settings of config.ts; else run: node test/interop/readme-settings.ts", () => {
-    expect(readSettingsTable()).toBe(renderSettingsTable());
-  });
-
   it.each(["npm start", "npm test", ...npmScriptsOf(readme)])(
     "names a script that there is: %s",
     (command) => {
@@ -77,14 +79,13 @@ describe("the README", () => {
 });
 
 describe("the pages", () => {
-  it("are one for each folder of services", () => {
-    const entries = readdirSync(join(root, "src/services"), { withFileTypes: true });
-    const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+  it("are one for each package of services", () => {
+    const packages = servicePackages.map(({ name }) => name);
     expect(
       servicePages()
         .map((path) => path.split("/")[2])
         .sort(),
-    ).toEqual(folders.sort());
+    ).toEqual(packages.sort());
   });
 
   it.each(pages)("%s links to files and headings that there are", (page) => {
@@ -95,21 +96,6 @@ describe("the pages", () => {
       expect(() => read(target), link).not.toThrow();
       expect(["", ...(target.endsWith(".md") ? headingsOf(read(target)) : [])], link).toContain(heading);
     }
-  });
-});
-
-describe("errors.md", () => {
-  const rows = [...read("src/errors.md").matchAll(/^\| `([A-Z_]+)` \| (\w+) \| (\d+) \| (.+) \| (.+) \|$/gm)];
-  const names = Object.keys(reasons) as ReasonName[];
-
-  it("has a row for each reason of errors.ts, and no other", () => {
-    expect(rows.map(([, name]) => name).sort()).toEqual([...names].sort());
-  });
-
-  it.each(names)("gives %s the code and the HTTP status that it has", (name) => {
-    const error = refuse(name, "");
-    const [, , code, status] = rows.find(([, candidate]) => candidate === name) ?? [];
-    expect([code, Number(status)]).toEqual([nameCode(error), toHttpStatus(error)]);
   });
 });
 

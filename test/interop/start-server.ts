@@ -35,7 +35,7 @@ export interface RunningServer {
 
 /** Starts the program and waits for the line that says it is ready. */
 export async function startServer({ dataDir, args = [], env }: StartOptions): Promise<RunningServer> {
-  const { child, exit, output } = launch(["--port", "0", "--data-dir", dataDir, ...args], env);
+  const { child, exit, output } = launch(["serve", "--port", "0", "--data-dir", dataDir, ...args], env);
   const url = await Promise.race([
     readUntil(child, () => /ready on (https?:\S+)\n/.exec(output.stdout)?.[1]),
     exit.then(({ code, stderr }) => {
@@ -54,7 +54,7 @@ export async function startServer({ dataDir, args = [], env }: StartOptions): Pr
   };
 }
 
-/** Runs the program to its end, with exactly these flags. */
+/** Runs the program to its end, with exactly these words and flags. */
 export function runToEnd(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<Exit> {
   return launch(args, env).exit;
 }

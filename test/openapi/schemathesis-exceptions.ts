@@ -45,6 +45,12 @@ export const acceptedFindings: readonly AcceptedFinding[] = [
   {
     check,
     reason: "FIELD_INVALID",
+    fields: /^purpose$/,
+    why: "Whether a signature needs a purpose depends on the device: those with signing contexts do.",
+  },
+  {
+    check,
+    reason: "FIELD_INVALID",
     fields: /^usage$/,
     why: "The usage must be that of the algorithm in another field.",
   },

@@ -18,6 +18,7 @@ import { createServer } from "../../src/server/server.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import { Library } from "../gen/testing/library_pb.ts";
 import { refusal } from "../refusal.ts";
+import { defaultLimits } from "./default-limits.ts";
 import { jsonRefusalOf } from "./raw.ts";
 import { serve } from "./serve.ts";
 
@@ -43,7 +44,9 @@ describe("requireAccess", () => {
     const services = [createServiceImplSpec<typeof Library>(Library, {} as never)];
     const access = policy("open");
     const logger = pino({ level: "silent" });
-    await expect(createServer({ services, logger, access })).rejects.toThrow(/testing\.Library\.\w+/);
+    await expect(createServer({ services, logger, access, limits: defaultLimits })).rejects.toThrow(
+      /testing\.Library\.\w+/,
+    );
   });
 });
 

@@ -357,7 +357,7 @@ describe("--cors-origins", { timeout }, () => {
   ])("refuses %j as no origin, with code 2 and a sentence", async (origins) => {
     const dataDir = makeTemporaryDirectory();
     // A port that can not be had ends a start that should not have come so far.
-    const args = ["--data-dir", dataDir, "--host", "192.0.2.1", "--danger-open-to-network"];
+    const args = ["serve", "--data-dir", dataDir, "--host", "192.0.2.1", "--danger-open-to-network"];
     const { code, stdout, stderr } = await runToEnd([...args, "--cors-origins", origins]);
     expect([code, stdout]).toEqual([2, ""]);
     expect(stderr).toMatch(/^qsp: --cors-origins: [^\n]*\n$/);

@@ -352,6 +352,24 @@ describe("a gRPC call", () => {
   });
 });
 
+describe("a stream of Connect or gRPC-Web", () => {
+  const types = ["application/connect+proto", "application/connect+json", "application/grpc-web+proto"];
+
+  it.each(types)("of %s ends in the frame of its last envelope", async (contentType) => {
+    const { port } = await serveProbe(afterOneMessage);
+    const answer = await connectFramed(port).send(
+      { ":path": "/probing.Probe/Watch", "content-type": contentType },
+      envelope(contentType.endsWith("json") ? "{}" : ""),
+    );
+    // A client that has read its outcome may reset the stream, or be reset, before another frame.
+    expect(answer.frames.map(({ type, endStream }) => [type, endStream])).toEqual([
+      ["HEADERS", false],
+      ["DATA", false],
+      ["DATA", true],
+    ]);
+  });
+});
+
 describe("a gRPC call of a caller who is refused", () => {
   it.each([
     ["without a token", "Sign", {}, Code.Unauthenticated, "TOKEN_MISSING"],

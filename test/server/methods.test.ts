@@ -4,6 +4,7 @@ import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createServer, type Server } from "../../src/server/server.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
+import { defaultLimits } from "./default-limits.ts";
 import { connectHttp2, exchangeBytes, jsonRefusalOf, request } from "./raw.ts";
 
 let server: Server;
@@ -21,6 +22,7 @@ beforeEach(async () => {
   server = await createServer({
     services: [createServiceImplSpec<typeof Probe>(Probe, {} as ServiceImpl<typeof Probe>)],
     logger: pino({ level: "warn" }, destination),
+    limits: defaultLimits,
     pages: [async (app) => void app.get("/console/:name", (_request, reply) => reply.send("a page"))],
   });
   port = (await server.listen(0, "127.0.0.1")).port;

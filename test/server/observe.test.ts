@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { createServer } from "../../src/server/server.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import { failureOf, refusal } from "../refusal.ts";
+import { defaultLimits } from "./default-limits.ts";
 import { connectProbe, type ProbeBehaviour, protocols, serveProbe } from "./probe.ts";
 
 /** Serves with a log that the test reads. */
@@ -19,6 +20,7 @@ async function serveLogging(behaviour: ProbeBehaviour, level: pino.Level) {
   const server = await createServer({
     services: [createServiceImplSpec<typeof Probe>(Probe, behaviour)],
     logger: pino({ level }, sink),
+    limits: defaultLimits,
   });
   onTestFinished(() => server.destroy());
   const { port } = await server.listen(0, "127.0.0.1");

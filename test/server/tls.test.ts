@@ -510,8 +510,10 @@ async function watched() {
 /** Runs the program until it ends, or is ready, which ends it with 0. */
 function startToEnd(args: readonly string[]): Promise<{ code: unknown; stdout: string; stderr: string }> {
   return new Promise((resolve) => {
-    const child = execFile(process.execPath, [main, "--port", "0", ...args], (error, stdout, stderr) =>
-      resolve({ code: error === null ? 0 : error.code, stdout, stderr }),
+    const child = execFile(
+      process.execPath,
+      [main, "serve", "--port", "0", ...args],
+      (error, stdout, stderr) => resolve({ code: error === null ? 0 : error.code, stdout, stderr }),
     );
     child.stdout?.once("data", () => child.kill());
   });

@@ -62,7 +62,7 @@ describe("the embedded database", { timeout: 30_000 }, () => {
       .run("9999-from-the-future", new Date(0).toISOString());
     database.close();
     await expect(openDatabase(sqliteIn(dataDir))).rejects.toThrow(storageError(/newer version/));
-    const exit = await runToEnd(["--port", "0", "--data-dir", dataDir]);
+    const exit = await runToEnd(["serve", "--port", "0", "--data-dir", dataDir]);
     expect(exit).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(/^qsp: [^\n]*newer version[^\n]*\n$/),
@@ -79,7 +79,7 @@ describe("the embedded database", { timeout: 30_000 }, () => {
     const path = join(makeTemporaryDirectory(), "file");
     writeFileSync(path, "");
     await expect(openDatabase(sqliteIn(path))).rejects.toThrow(storageError(/can not be opened/));
-    const exit = await runToEnd(["--port", "0", "--data-dir", path]);
+    const exit = await runToEnd(["serve", "--port", "0", "--data-dir", path]);
     expect(exit).toMatchObject({ code: 2, stderr: expect.stringMatching(/^qsp: [^\n]*\n$/) });
   });
 });

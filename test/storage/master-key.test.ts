@@ -95,21 +95,25 @@ describe("a start of the program", { timeout: 30_000 }, () => {
     const dataDir = makeTemporaryDirectory();
     await makeStore(dataDir);
     writeKey(join(dataDir, "master.key"), digits);
-    expect(await runToEnd(["--port", "0", "--data-dir", dataDir])).toMatchObject(refused(/master key/));
+    expect(await runToEnd(["serve", "--port", "0", "--data-dir", dataDir])).toMatchObject(
+      refused(/master key/),
+    );
   });
 
   it("with a missing master key ends with one sentence and exit code 2", async () => {
     const dataDir = makeTemporaryDirectory();
     await makeStore(dataDir);
     rmSync(join(dataDir, "master.key"));
-    expect(await runToEnd(["--port", "0", "--data-dir", dataDir])).toMatchObject(refused(/is missing/));
+    expect(await runToEnd(["serve", "--port", "0", "--data-dir", dataDir])).toMatchObject(
+      refused(/is missing/),
+    );
   });
 
   it("with a master key that all can read ends with one sentence and exit code 2", async () => {
     const dataDir = makeTemporaryDirectory();
     await makeStore(dataDir);
     chmodSync(join(dataDir, "master.key"), 0o644);
-    expect(await runToEnd(["--port", "0", "--data-dir", dataDir])).toMatchObject(refused(/0600/));
+    expect(await runToEnd(["serve", "--port", "0", "--data-dir", dataDir])).toMatchObject(refused(/0600/));
   });
 });
 

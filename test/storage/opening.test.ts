@@ -33,7 +33,7 @@ describeStores("a store of another version", (makePlace) => {
     const place = await makePlace();
     await (await place.open()).close();
     await place.query("insert into kysely_migration (name, timestamp) values ('9999-from-the-future', '')");
-    expect(await runToEnd(["--port", "0", ...place.settings])).toMatchObject({
+    expect(await runToEnd(["serve", "--port", "0", ...place.settings])).toMatchObject({
       code: 2,
       stdout: "",
       stderr: expect.stringMatching(/^qsp: [^\n]*newer version[^\n]*\n$/),

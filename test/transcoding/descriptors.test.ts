@@ -6,6 +6,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { collectFiles } from "../../src/transcoding/descriptors.ts";
 import { createTranscoder, type Transcoder } from "../../src/transcoding/transcoder.ts";
 import { file_testing_kinds } from "../gen/testing/kinds_pb.ts";
+import { defaultBodyLimits } from "../server/default-limits.ts";
 import { jsonOf, refusalOf, send } from "./client.ts";
 import { implementUnary, invalid } from "./rules.ts";
 
@@ -33,7 +34,7 @@ describe("a descriptor set that is loaded at run time, without generated code", 
       calls.push({ rpc, ...request });
       return { title: rpc };
     });
-    transcoder = createTranscoder({ services: [spec] });
+    transcoder = createTranscoder({ ...defaultBodyLimits, services: [spec] });
   }, 60_000);
 
   it("has the routes of its options", () => {

@@ -347,3 +347,17 @@ describe("a body that is no JSON of a message is refused", () => {
     }
   }
 });
+
+describe("a body that is JSON, but no object,", () => {
+  it.each([
+    ["[]", "an array"],
+    ['"x"', "a string"],
+    ["7", "a number"],
+    ["null", "null"],
+    ["true", "a boolean"],
+  ])("is refused with what it is: %s", async (body, kind) => {
+    const { transcoder } = serveRules([{ post: "/v1", body: "*" }]);
+    const { text } = await send(transcoder, "POST /v1", { body });
+    expect(JSON.parse(text).message).toBe(`the body is ${kind}; give a JSON object, such as {}`);
+  });
+});

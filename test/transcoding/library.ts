@@ -1,4 +1,5 @@
 /** Serves the testing.Library of one test: the handlers it gives, and no others. */
+
 import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
 import {
   createTranscoder,
@@ -6,13 +7,18 @@ import {
   type TranscoderOptions,
 } from "../../src/transcoding/transcoder.ts";
 import { Library } from "../gen/testing/library_pb.ts";
+import { defaultBodyLimits } from "../server/default-limits.ts";
 
 /** Makes a transcoder of a library. */
 export function serveLibrary(
   handlers: Partial<ServiceImpl<typeof Library>>,
-  options: Omit<TranscoderOptions, "services"> = {},
+  options: Partial<TranscoderOptions> = {},
 ): Transcoder {
-  return createTranscoder({ ...options, services: [createServiceImplSpec(Library, handlers)] });
+  return createTranscoder({
+    ...defaultBodyLimits,
+    ...options,
+    services: [createServiceImplSpec(Library, handlers)],
+  });
 }
 
 /** Waits until a signal aborts, and throws its reason as any well-behaved handler does. */

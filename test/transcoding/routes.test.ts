@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { HttpBodySchema } from "#gen/google/api/httpbody_pb.ts";
 import { createTranscoder } from "../../src/transcoding/transcoder.ts";
 import { NestedSchema } from "../gen/testing/kinds_pb.ts";
+import { defaultBodyLimits } from "../server/default-limits.ts";
 import { send } from "./client.ts";
 import {
   describeService,
@@ -217,6 +218,7 @@ describe("the routes of a transcoder", () => {
       describeService([{ get: "/v1/two" }], "testing.Two"),
     ];
     const transcoder = createTranscoder({
+      ...defaultBodyLimits,
       services: services.map((service) => implementUnary(service, () => () => ({}))),
     });
     expect((await send(transcoder, "GET /v1/one")).status).toBe(200);
@@ -224,7 +226,7 @@ describe("the routes of a transcoder", () => {
   });
 
   it("are none without services, and everything is unknown then", async () => {
-    const transcoder = createTranscoder({ services: [] });
+    const transcoder = createTranscoder({ ...defaultBodyLimits, services: [] });
     expect(transcoder.routes).toEqual([]);
     expect((await send(transcoder, "GET /")).status).toBe(404);
   });

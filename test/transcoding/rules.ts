@@ -1,4 +1,5 @@
 /** Builds services out of single rules, so that one row of a table is one rule. */
+
 import {
   create,
   createFileRegistry,
@@ -28,6 +29,7 @@ import {
   type TranscoderOptions,
 } from "../../src/transcoding/transcoder.ts";
 import { EverythingSchema } from "../gen/testing/kinds_pb.ts";
+import { defaultBodyLimits } from "../server/default-limits.ts";
 import { type Answer, type Refusal, type RequestParts, refusalOf, send } from "./client.ts";
 
 /** An HttpRule as a proto file writes it. */
@@ -112,7 +114,7 @@ export interface Ruled {
 export function serveRules(
   rules: readonly RuledRpc[],
   answer: Record<string, unknown> = {},
-  options: Omit<TranscoderOptions, "services"> = {},
+  options: Partial<TranscoderOptions> = {},
 ): Ruled {
   const calls: Call[] = [];
   const service = implementUnary(describeService(rules), (rpc) => (message) => {
@@ -121,7 +123,7 @@ export function serveRules(
     calls.push({ rpc, request: toJson(desc, message, { registry }) });
     return answer;
   });
-  return { calls, transcoder: createTranscoder({ ...options, services: [service] }) };
+  return { calls, transcoder: createTranscoder({ ...defaultBodyLimits, ...options, services: [service] }) };
 }
 
 /** Implements a service that was described at run time, whose calls no type knows; all of them are unary. */
@@ -174,7 +176,7 @@ export function startRefusal(...services: (readonly RuledRpc[])[]): string | und
     implementUnary(describeService(rules, `testing.Ruled${index + 1}`), () => () => ({})),
   );
   try {
-    createTranscoder({ services: specs });
+    createTranscoder({ ...defaultBodyLimits, services: specs });
     return undefined;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);

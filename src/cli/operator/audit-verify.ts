@@ -1,16 +1,17 @@
 import { readFileSync } from "node:fs";
 import type { AuditVerification, SignedCheckpoint } from "../../audit/verification.ts";
 import { ConfigError } from "../../config.ts";
-import type { Command } from "./command.ts";
 import { createProgress } from "./progress.ts";
+import type { StoreVerb } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 
 /** Verifies the audit log of a store, whether a server runs on it or not. */
-export const auditVerify: Command = {
+export const auditVerify: StoreVerb = {
   name: "audit verify",
   operands: ["[CHECKPOINT-FILE]"],
   meaning:
     "Verifies the audit log, also against a checkpoint that was kept elsewhere (JSON of VerifyAuditLog).",
+  example: "qsp audit verify",
   async run(input) {
     const [file] = input.operands;
     const outside = file === undefined ? undefined : readCheckpoint(file);

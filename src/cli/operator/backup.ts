@@ -9,14 +9,15 @@ import { StoreFailureError } from "../../database/store-error.ts";
 import { type MasterKeySource, nextKeyPath } from "../../secrets/master-key.ts";
 import { countByMasterKey } from "../../secrets/master-keys-in-use.ts";
 import { withCleanup } from "./cleanup-on-signal.ts";
-import type { Command } from "./command.ts";
 import { createProgress } from "./progress.ts";
+import type { StoreVerb } from "./store-verb.ts";
 
 /** Writes the store as it is at one moment into one file; servers go on meanwhile. */
-export const backup: Command = {
+export const backup: StoreVerb = {
   name: "backup",
   operands: ["FILE"],
   meaning: "Writes the store into a file, still sealed; the server may run. The master key is not in it.",
+  example: "qsp backup monday.backup",
   async run({ operands: [file = ""], location, masterKey }) {
     const path = resolve(file);
     if (existsSync(path)) throw new ConfigError(`${file} exists already; name another file`);

@@ -7,7 +7,7 @@ import type { CertificateAlgorithm, CertificateAndKey } from "../../crypto/x509.
 import { createFilledDirectory, type Files, replaceFiles } from "./ca-files.ts";
 import { readServerNames } from "./ca-names.ts";
 import { describeTrust } from "./ca-trust.ts";
-import type { Command } from "./command.ts";
+import type { StoreVerb } from "./store-verb.ts";
 
 /** The two CAs, and what the files of theirs and of what they sign end in. */
 const authorities: readonly { algorithm: CertificateAlgorithm; suffix: string; meaning: string }[] = [
@@ -19,27 +19,36 @@ const authorities: readonly { algorithm: CertificateAlgorithm; suffix: string; m
 const maxDays = 397;
 
 /** Makes the CA. */
-export const caInit: Command = {
+const caInit: StoreVerb = {
   name: "ca init",
   operands: [],
   meaning: "Makes a private CA in tls of the data directory, once with ECDSA-P256 and once with ML-DSA-65.",
+  example: "qsp ca init",
   run: ({ config }) => initAuthorities(config.dataDir, new Date()),
 };
 
 /** Makes, or renews, what a server shows. */
-export const caIssue: Command = {
+const caIssue: StoreVerb = {
   name: "ca issue",
   operands: ["NAME…"],
-  options: [
-    { name: "days", valueName: "number", fallback: "90", meaning: `Days it lasts, 1 to ${maxDays}.` },
-    { name: "file", valueName: "name", fallback: "gateway", meaning: "What its files are called." },
-  ],
+  options: {
+    days: { value: "NUMBER", meaning: `Days it lasts, 1 to ${maxDays}; else 90` },
+    file: { value: "NAME", meaning: "What its files are called; else gateway" },
+  },
   meaning: "Signs, or renews, the certificate of a server with these host names and IP addresses.",
-  async run({ operands, options: { days = "", file = "" } = {}, config }) {
-    const request = { names: readServerNames(operands), days: readDays(days), file: readFileName(file) };
+  example: "qsp ca issue localhost 127.0.0.1 --days 30",
+  async run({ operands, given, config }) {
+    const request = {
+      names: readServerNames(operands),
+      days: readDays(given.text("days") ?? "90"),
+      file: readFileName(given.text("file") ?? "gateway"),
+    };
     return issueCertificates(config.dataDir, request, new Date());
   },
 };
+
+/** The verbs of the CA. */
+export const caVerbs: readonly StoreVerb[] = [caInit, caIssue];
 
 /** What is to be signed. */
 export interface IssueRequest {

@@ -1,14 +1,15 @@
 import { createChainStore } from "../../services/blockchain/store.ts";
 import { type ChainVerification, verifyChain } from "../../services/blockchain/verify-chain.ts";
-import type { Command } from "./command.ts";
 import { createProgress } from "./progress.ts";
+import type { StoreVerb } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 
 /** Verifies the chain of blocks of a store, whether a server runs on it or not. */
-export const chainVerify: Command = {
+export const chainVerify: StoreVerb = {
   name: "chain verify",
   operands: [],
   meaning: "Verifies the chain of blocks: indexes, links, hashes, validators, signatures and its end.",
+  example: "qsp chain verify",
   run: (input) =>
     withStore(input, "existing", async (store, provider) => {
       const progress = createProgress("blocks verified");

@@ -1,15 +1,16 @@
 import { ConfigError } from "../../config.ts";
 import { rotateIssuerKey } from "../../identity/issuer.ts";
 import { createIssuerStore } from "../../identity/issuer-store.ts";
-import type { Command } from "./command.ts";
+import type { StoreVerb } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 
 /** Makes a new key that signs tokens, whether servers run or not. */
-export const issuerRotate: Command = {
+export const issuerRotate: StoreVerb = {
   name: "issuer rotate",
   operands: ["[revoke]"],
   meaning:
     "Makes a new key that signs tokens; those of the old key live on to their end, or with revoke end now.",
+  example: "qsp issuer rotate revoke",
   async run(input) {
     const [word] = input.operands;
     if (word !== undefined && word !== "revoke")

@@ -1,17 +1,18 @@
 import { openDatabase } from "../../database/database.ts";
 import { type MasterKeySource, previousKeyPath } from "../../secrets/master-key.ts";
 import { type Rewrapped, rewrapStore } from "../../secrets/rewrap.ts";
-import type { Command } from "./command.ts";
 import { createProgress } from "./progress.ts";
+import type { StoreVerb } from "./store-verb.ts";
 
 /** Lines about secrets that stay as they are; there may be as many as there are secrets. */
 const maxLines = 20;
 
 /** Changes the master key; may be stopped at any point and run again. */
-export const masterKeyRotate: Command = {
+export const masterKeyRotate: StoreVerb = {
   name: "master-key rotate",
   operands: [],
   meaning: "Makes a new master key and brings all secrets under it; can be stopped and run again.",
+  example: "qsp master-key rotate",
   async run({ location, masterKey }) {
     const database = await openDatabase(location, "existing");
     const progress = createProgress("secrets moved");

@@ -17,18 +17,19 @@ import { readMessage, StorageError } from "../../database/store-error.ts";
 import { type MasterKeySource, openKeyring } from "../../secrets/master-key.ts";
 import { countByMasterKey, opensStore } from "../../secrets/master-keys-in-use.ts";
 import { withCleanup } from "./cleanup-on-signal.ts";
-import type { Command, CommandInput } from "./command.ts";
 import { explainStoreFailure } from "./explain-failure.ts";
 import { createProgress } from "./progress.ts";
+import type { StoreVerb, StoreVerbInput } from "./store-verb.ts";
 
 /** What a file of SQLite begins with (https://sqlite.org/fileformat2.html, section 1.3). */
 const sqliteHeader = "SQLite format 3\0";
 
 /** Makes a store out of a file that `backup` wrote. */
-export const restore: Command = {
+export const restore: StoreVerb = {
   name: "restore",
   operands: ["FILE"],
   meaning: "Fills a new store, here or in PostgreSQL, from a file that backup wrote.",
+  example: "qsp restore monday.backup --data-dir ./restored",
   async run({ operands: [file = ""], config, location, masterKey }) {
     requireBackup(file);
     const directory = makeDirectory(placeOfCopy(location, config.dataDir), file);
@@ -83,7 +84,7 @@ function readBeginning(file: string): string {
 }
 
 /** Where the store itself has room, a copy of its back-up has it too; elsewhere it may be in memory. */
-function placeOfCopy(location: CommandInput["location"], dataDir: string): string {
+function placeOfCopy(location: StoreVerbInput["location"], dataDir: string): string {
   if (location.kind === "postgres") return existsSync(dataDir) ? dataDir : os.tmpdir();
   let place = dirname(resolve(location.path));
   while (!existsSync(place)) place = dirname(place);

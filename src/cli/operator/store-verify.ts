@@ -1,18 +1,19 @@
 import { verifySecrets } from "../../secrets/verify-secrets.ts";
 import { createKmsStore } from "../../services/kms/store.ts";
 import { verifyKeys } from "../../services/kms/verify-keys.ts";
-import type { Command } from "./command.ts";
 import { createProgress } from "./progress.ts";
+import type { StoreVerb } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 
 /** Faults to name; of more it is said how many there are. */
 const maxNamed = 20;
 
 /** Verifies what a store keeps, whether a server runs on it or not; also of a back-up that was restored. */
-export const storeVerify: Command = {
+export const storeVerify: StoreVerb = {
   name: "store verify",
   operands: [],
   meaning: "Verifies that every secret opens, and that every key is there as it was written.",
+  example: "qsp store verify",
   run: (input) =>
     withStore(input, "existing", async (store, provider) => {
       const secretsProgress = createProgress("secrets opened");

@@ -1,20 +1,21 @@
-/** The operator's commands about who may log in. */
+/** The operator's verbs about who may log in. */
 import { ConfigError } from "../../config.ts";
 import type { OpenMode } from "../../database/database.ts";
 import { hashPassword, maxPasswordBytes, minPasswordCharacters } from "../../identity/passwords.ts";
 import { createUserStore, type UserRole, type UserStore, userRoles } from "../../identity/users.ts";
 import { systemPrincipal } from "../../records/ownership.ts";
-import type { Command, CommandInput } from "./command.ts";
 import { readPassword } from "./read-password.ts";
+import type { StoreVerb, StoreVerbInput } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 
 /** What a token's subject may be, and what reads well in a log. */
 const namePattern = /^[\p{L}\p{N}][\p{L}\p{N}._@+-]{0,127}$/u;
 
-export const userAdd: Command = {
+const userAdd: StoreVerb = {
   name: "user add",
   operands: ["NAME", "[ROLE]"],
   meaning: `Lets somebody log in, as ${userRoles.join(", ")}; asks for a password, or reads it from standard input.`,
+  example: 'echo "$PASSWORD" | qsp user add ada admin',
   run: (input) =>
     withUsers(input, "create", async (users) => {
       const [name = "", given = "user"] = input.operands;
@@ -34,10 +35,11 @@ export const userAdd: Command = {
     }),
 };
 
-export const userPasswd: Command = {
+const userPasswd: StoreVerb = {
   name: "user passwd",
   operands: ["NAME"],
   meaning: "Gives a user a new password; all tokens of the user end.",
+  example: 'echo "$PASSWORD" | qsp user passwd ada',
   run: (input) =>
     withUsers(input, "existing", async (users) => {
       const [name = ""] = input.operands;
@@ -48,11 +50,12 @@ export const userPasswd: Command = {
     }),
 };
 
-export const userRemove: Command = {
+const userRemove: StoreVerb = {
   name: "user remove",
   operands: ["NAME"],
   meaning:
     "Removes a user; all tokens of the user end. What the user made stays, for administrators; a later user of the same name does not get it.",
+  example: "qsp user remove ada",
   run: (input) =>
     withUsers(input, "existing", async (users) => {
       const [name = ""] = input.operands;
@@ -61,10 +64,11 @@ export const userRemove: Command = {
     }),
 };
 
-export const userList: Command = {
+const userList: StoreVerb = {
   name: "user list",
   operands: [],
   meaning: "Lists who may log in.",
+  example: "qsp user list",
   run: (input) =>
     withUsers(input, "existing", async (users) => {
       const all = await users.list();
@@ -79,9 +83,12 @@ export const userList: Command = {
     }),
 };
 
+/** The verbs about users. */
+export const userVerbs: readonly StoreVerb[] = [userAdd, userPasswd, userRemove, userList];
+
 /** Works on the users of a store, whether servers run on it or not, and says what came of it. */
 function withUsers(
-  input: CommandInput,
+  input: StoreVerbInput,
   mode: OpenMode,
   work: (users: UserStore) => Promise<string>,
 ): Promise<number> {

@@ -2,11 +2,11 @@ import { createCryptoProvider } from "../../crypto/create-provider.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import type { OpenMode } from "../../database/database.ts";
 import { openStore, type Store } from "../../store/store.ts";
-import type { CommandInput } from "./command.ts";
+import type { StoreVerbInput } from "./store-verb.ts";
 
 /** Lends a command its store, whether servers run on it or not, and what computes; closes both. */
 export async function withStore<T>(
-  { config, location, masterKey }: CommandInput,
+  { config, location, masterKey }: StoreVerbInput,
   mode: OpenMode,
   work: (store: Store, provider: CryptoProvider) => Promise<T>,
 ): Promise<T> {

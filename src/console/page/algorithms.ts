@@ -24,6 +24,14 @@ export async function loadSigner(name: string): Promise<BrowserSigner> {
   };
 }
 
+/** Verifies one signature in the browser. @param name as for loadSigner */
+export async function verifyHere(
+  name: string,
+  ...[signature, message, publicKey, context]: Parameters<BrowserSigner["verify"]>
+): Promise<boolean> {
+  return (await loadSigner(name)).verify(signature, message, publicKey, context);
+}
+
 async function findSigner(name: string) {
   if (name.startsWith("ML-DSA")) {
     const { ml_dsa44, ml_dsa65, ml_dsa87 } = await import("@noble/post-quantum/ml-dsa.js");

@@ -1,4 +1,4 @@
-/** Calls the server, and keeps what was said for the reader to see. */
+/** Calls the server, and records each call for the reader to see. */
 import {
   create,
   type DescMessage,
@@ -10,6 +10,7 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import { createConnectTransport } from "@connectrpc/connect-web";
+import type { CallOptions } from "./caller.ts";
 import { type Failure, toFailure } from "./failure.ts";
 import { getSession, setSession } from "./session.ts";
 
@@ -27,12 +28,6 @@ export interface CallRecord {
   /** Sizes of the messages in protobuf's binary form, as gRPC sends them. */
   readonly requestBytes: number;
   readonly answerBytes?: number;
-}
-
-export interface CallOptions {
-  /** Goes instead of the session's token; null for none at all. */
-  readonly token?: string | null;
-  readonly signal?: AbortSignal;
 }
 
 const transport = createConnectTransport({

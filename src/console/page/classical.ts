@@ -1,5 +1,12 @@
-/** Sizes of what post-quantum algorithms take the place of, in bytes, and where they are written. */
-import type { SizeRow } from "./parts/size-chart.tsx";
+/** Sizes of the classical algorithms that post-quantum ones replace, in bytes, with their sources. */
+
+/** A bar of a chart of sizes. */
+export interface SizeRow {
+  readonly label: string;
+  readonly bytes: number;
+  /** Classical counterparts are drawn lighter. */
+  readonly isClassical?: boolean;
+}
 
 /** RFC 8032, section 5.1: Ed25519. FIPS 186-5 with P-256: r and s; the key is an uncompressed point (SEC 1, 2.3.3). */
 export const classicalSignatures: readonly SizeRow[] = [

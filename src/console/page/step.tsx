@@ -1,37 +1,21 @@
 /**
- * A step of a story: what happens and why, a button, and what came of it.
+ * A step of a story: what happens and why, a button, and the result.
  *
- * useStep holds what a step does and what it gave; Step shows it. A step that needs the result of others names them,
- * waits for them, and is empty again when they are done anew.
+ * useStep runs a step and keeps its result; Step shows both. A step that needs the results of others names them and
+ * waits for them. When one of them runs again, the step loses its own result.
  */
-import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { type CallOptions, type CallRecord, makeCall } from "./calls.ts";
+import type { Caller } from "./caller.ts";
+import { type CallRecord, makeCall } from "./calls.ts";
 import { Failure, toFailure } from "./failure.ts";
 import { Calls } from "./parts/call-view.tsx";
 import { FailureNote } from "./parts/failure-note.tsx";
 
-/** Makes calls for a step, which then shows them. */
-export interface Caller {
-  /** @throws Failure */
-  call<I extends DescMessage, O extends DescMessage>(
-    method: DescMethodUnary<I, O>,
-    request: MessageInitShape<I>,
-    options?: CallOptions,
-  ): Promise<MessageShape<O>>;
-  /** Makes a call that the server is to refuse, and gives the refusal. @throws Failure if the server does not refuse. */
-  callRefused<I extends DescMessage, O extends DescMessage>(
-    method: DescMethodUnary<I, O>,
-    request: MessageInitShape<I>,
-    options?: CallOptions,
-  ): Promise<Failure>;
-}
-
 /** Where a step stands. */
 export interface StepState<T> {
   readonly status: "waiting" | "ready" | "running" | "done" | "failed";
-  /** What it gave, once it is done. */
+  /** The result, once the step is done. */
   readonly value: T | undefined;
   readonly failure: Failure | undefined;
   readonly calls: readonly CallRecord[];
@@ -42,7 +26,7 @@ export interface StepState<T> {
 
 interface Outcome<T> {
   readonly status: "running" | "done" | "failed";
-  /** Outcomes of other steps that it rests on. */
+  /** The outcomes of other steps that it depends on. */
   readonly basis: string;
   readonly stamp: number;
   readonly value?: T;
@@ -52,13 +36,22 @@ interface Outcome<T> {
 
 let lastStamp = 0;
 
+/** The state of a step that runs this function: StepOf<typeof signMessage>. */
+export type StepOf<Run extends (...args: never) => unknown> = StepState<Awaited<ReturnType<Run>>>;
+
+/** The results of steps, in their order. */
+type Results<Steps extends readonly StepState<unknown>[]> = {
+  readonly [At in keyof Steps]: Steps[At] extends StepState<infer T> ? T : never;
+};
+
 /**
- * @param run does the step; whatever it needs of other steps it reads from their `value`
+ * @param run does the step; it gets the results of the steps in `after`
  * @param after steps that have to be done first
  */
-export function useStep<T>(
-  run: (caller: Caller) => Promise<T>,
-  after: readonly StepState<unknown>[] = [],
+export function useStep<T, const Steps extends readonly StepState<unknown>[] = readonly []>(
+  run: (caller: Caller, ...results: Results<Steps>) => Promise<T>,
+  // Without the parameter, `run` gets no results either.
+  after: Steps = [] as unknown as Steps,
 ): StepState<T> {
   const [kept, setOutcome] = useState<Outcome<T>>();
   const running = useRef(0);
@@ -73,12 +66,14 @@ export function useStep<T>(
     running.current = stamp;
     const calls: CallRecord[] = [];
     const finish = (end: Pick<Outcome<T>, "status" | "value" | "failure">): void => {
-      // Who starts a step anew while it runs wants the newer outcome.
+      // A reader who starts a step again while it runs wants the newer outcome.
       if (running.current === stamp) setOutcome({ ...end, basis, stamp, calls });
     };
     finish({ status: "running" });
     try {
-      finish({ status: "done", value: await run(createCaller(calls)) });
+      // The steps are done, so each of them has a result.
+      const results = after.map(({ value }) => value) as unknown as Results<Steps>;
+      finish({ status: "done", value: await run(createCaller(calls), ...results) });
     } catch (thrown) {
       finish({ status: "failed", failure: toFailure(thrown) });
     }
@@ -106,35 +101,44 @@ function createCaller(calls: CallRecord[]): Caller {
       const { record, failure } = await makeCall(method, request, options);
       calls.push(record);
       if (failure !== undefined) return failure;
-      throw new Failure("NOT_REFUSED", "OK", "The server took a call that it should have refused.");
+      throw new Failure("NOT_REFUSED", "OK", "The server accepted a call that it should have refused.");
     },
   };
 }
 
-interface StepProps<T> {
+/** What every step shows before it runs. */
+export interface StepFrameProps<T> {
   readonly step: StepState<T>;
   readonly title: string;
-  /** What the button says. */
+  /** The button's text. */
   readonly action: string;
-  /** What happens and why; and fields for what the reader can choose. */
-  readonly children?: ComponentChildren;
-  /** The call that the button will make, if it is known before. */
-  readonly plan?: CallRecord | undefined;
-  /** Says in one sentence what came of it; read out by a screen reader. */
+  /** What happens and why. */
+  readonly children: ComponentChildren;
+  /** Fields for what the reader can choose. */
+  readonly fields?: ComponentChildren;
+  /** The call that the button makes, if it is known before. */
+  readonly plan?: CallRecord;
+}
+
+interface StepProps<T> extends StepFrameProps<T> {
+  /** Says in one sentence what the step found; a screen reader reads it out. */
   readonly outcome: (value: T) => string;
-  /** Shows what came of it. */
+  /** Shows the result. */
   readonly result?: (value: T) => ComponentChildren;
 }
 
 /** Shows a step. */
-export function Step<T>({ step, title, action, children, plan, outcome, result }: StepProps<T>) {
+export function Step<T>({ step, title, action, children, fields, plan, outcome, result }: StepProps<T>) {
   const { status, value, failure, calls } = step;
   const isDone = status === "done" && value !== undefined;
   const shownCalls = calls.length > 0 ? calls : plan === undefined ? [] : [plan];
   return (
     <li class="step" data-status={status}>
       <h2>{title}</h2>
-      <div class="why">{children}</div>
+      <div class="why">
+        {children}
+        {fields && <div class="fields">{fields}</div>}
+      </div>
       <p class="act">
         <button
           type="button"
@@ -157,7 +161,7 @@ export function Step<T>({ step, title, action, children, plan, outcome, result }
   );
 }
 
-/** What a step gave. @throws Error if it is not done, which can not be within a step that comes after it */
+/** What a step gave. @throws Error if it is not done, which is impossible within a step that comes after it */
 export function requireResult<T>({ value }: StepState<T>): T {
   if (value === undefined) throw new Error("a step ran before the one that it needs");
   return value;

@@ -44,7 +44,7 @@ export const stories: readonly StoryEntry[] = [
     summary: "A signature is made, checked on both sides, and broken by one byte.",
     service: "pqc.PqcService",
     standards: "ML-DSA (FIPS 204), SLH-DSA (FIPS 205)",
-    load: () => import("./stories/sign.tsx"),
+    load: () => import("./stories/sign/page.tsx"),
   },
   {
     path: "key-exchange",
@@ -52,7 +52,7 @@ export const stories: readonly StoryEntry[] = [
     summary: "Browser and server agree on a secret over a line that others can read.",
     service: "pqc.PqcService",
     standards: "ML-KEM (FIPS 203)",
-    load: () => import("./stories/key-exchange.tsx"),
+    load: () => import("./stories/key-exchange/page.tsx"),
   },
   {
     path: "tokens",
@@ -60,7 +60,7 @@ export const stories: readonly StoryEntry[] = [
     summary: "A log-in token is taken apart, verified against the published keys, and forged in vain.",
     service: "pqc.TokenService",
     standards: "JWT with ML-DSA-65 (RFC 9964)",
-    load: () => import("./stories/tokens.tsx"),
+    load: () => import("./stories/tokens/page.tsx"),
   },
   {
     path: "keys",
@@ -68,7 +68,7 @@ export const stories: readonly StoryEntry[] = [
     summary: "A key lives from its creation to its destruction, and the audit chain records each use.",
     service: "kms.KmsService",
     standards: "ML-DSA (FIPS 204), SHA-256 chain",
-    load: () => import("./stories/keys.tsx"),
+    load: () => import("./stories/keys/page.tsx"),
   },
   {
     path: "devices",
@@ -76,7 +76,7 @@ export const stories: readonly StoryEntry[] = [
     summary: "A device registers, proves who it is, sends readings, and takes firmware of its vendor alone.",
     service: "iot.IotService",
     standards: "ML-DSA-44 and ML-DSA-87 (FIPS 204)",
-    load: () => import("./stories/devices.tsx"),
+    load: () => import("./stories/devices/page.tsx"),
   },
   {
     path: "tunnel",
@@ -92,7 +92,7 @@ export const stories: readonly StoryEntry[] = [
     summary: "A proposal gathers two of three signatures, a stranger's is refused, and it executes once.",
     service: "defi.DefiService",
     standards: "ML-DSA-65 (FIPS 204), canonical JSON (RFC 8785)",
-    load: () => import("./stories/governance.tsx"),
+    load: () => import("./stories/governance/page.tsx"),
   },
   {
     path: "chain",
@@ -101,7 +101,7 @@ export const stories: readonly StoryEntry[] = [
       "Signed blocks arrive as a stream; you tamper with one in your copy, and it and what follows turn red.",
     service: "blockchain.BlockchainService",
     standards: "ML-DSA-65 (FIPS 204), SHA-256 chain",
-    load: () => import("./stories/chain.tsx"),
+    load: () => import("./stories/chain/page.tsx"),
   },
   {
     path: "provenance",
@@ -109,7 +109,7 @@ export const stories: readonly StoryEntry[] = [
     summary: "A token is minted, goes from owner to owner, and one changed letter shows.",
     service: "nft.NftService",
     standards: "ML-DSA-65 (FIPS 204), canonical JSON (RFC 8785)",
-    load: () => import("./stories/provenance.tsx"),
+    load: () => import("./stories/provenance/page.tsx"),
   },
   {
     path: "contracts",
@@ -125,6 +125,6 @@ export const stories: readonly StoryEntry[] = [
     summary: "An address is computed again, a transaction signed, altered, stolen and replayed.",
     service: "wallet.WalletService",
     standards: "ML-DSA-65 (FIPS 204)",
-    load: () => import("./stories/wallets.tsx"),
+    load: () => import("./stories/wallets/page.tsx"),
   },
 ];

@@ -39,6 +39,19 @@ export function fromBase64Url(text: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(binary, (character) => character.charCodeAt(0));
 }
 
+/** A change of one byte. */
+export interface Change {
+  readonly before: Uint8Array;
+  readonly after: Uint8Array;
+  readonly index: number;
+}
+
+/** Changes one byte in a copy. @param mask the bits that change; the lowest by default */
+export function changeByte(bytes: Uint8Array, index: number, mask = 1): Change {
+  const after = Uint8Array.from(bytes, (byte, at) => (at === index ? byte ^ mask : byte));
+  return { before: bytes, after, index };
+}
+
 /** A copy with one bit of one byte turned around. */
 export function flipBit(bytes: Uint8Array, index: number): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(bytes, (byte, at) => (at === index ? byte ^ 1 : byte));

@@ -4,7 +4,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
-import { findReason, type ReasonName } from "../../errors.ts";
+import { findReason, isServerFault } from "../../errors.ts";
 import type { Metrics } from "../metrics.ts";
 import { endOnAbort, mapStream } from "./streams.ts";
 
@@ -92,7 +92,7 @@ interface EndedCall {
 
 /** Writes one line a call: errors of ours with their cause, refusals with their reason, the rest for debugging. */
 function logCall(logger: Logger, { method, requestId, header, durationMs, error }: EndedCall): void {
-  const faulty = error !== undefined && isFault(error);
+  const faulty = error !== undefined && isServerFault(error);
   if (!faulty && !logger.isLevelEnabled("debug")) return;
   const line = {
     method,
@@ -110,25 +110,8 @@ function logCall(logger: Logger, { method, requestId, header, durationMs, error 
  * written; those that passed them are logged there.
  */
 export function logUnobserved(logger: Logger, error: ConnectError): void {
-  if (error.metadata.has(requestIdHeader) || !isFault(error)) return;
+  if (error.metadata.has(requestIdHeader) || !isServerFault(error)) return;
   logger.error({ code: Code[error.code], err: error.cause ?? error }, "call failed outside of its handler");
-}
-
-/** Reasons of ours that an operator should look at; the others are the caller's. */
-const faultReasons: readonly (ReasonName | undefined)[] = [
-  "INTERNAL",
-  "KEY_DAMAGED",
-  "RECORD_DAMAGED",
-  "STORE_UNAVAILABLE",
-  "STORE_FULL",
-  "STORE_DAMAGED",
-  "MASTER_KEY_MISSING",
-];
-
-function isFault(error: ConnectError): boolean {
-  const reason = findReason(error);
-  if (reason !== undefined) return faultReasons.includes(reason);
-  return [Code.Internal, Code.Unknown, Code.DataLoss].includes(error.code);
 }
 
 /** Takes the identifiers out of a W3C trace context (Trace Context, section 3.2). */

@@ -3,8 +3,9 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { findReason, nameCode } from "../../errors.ts";
+import { findReason } from "../../errors.ts";
 import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
+import { nameCode } from "../../protocol/code-name.ts";
 import { isSeenBy, listSeenBy } from "../../records/ownership.ts";
 import type { Store } from "../../store/store.ts";
 import { partsOf, readPage } from "../fields.ts";
@@ -119,5 +120,7 @@ function readResponseForm({ protocolName, requestHeader }: HandlerContext): Resp
 function packItem(item: BatchItem) {
   if ("signature" in item) return item;
   const { error } = item;
-  return { error: { code: nameCode(error), reason: findReason(error) ?? "", message: error.rawMessage } };
+  return {
+    error: { code: nameCode(error.code), reason: findReason(error) ?? "", message: error.rawMessage },
+  };
 }

@@ -8,8 +8,9 @@ import type {
   TunnelResponseSchema,
   VpnService,
 } from "#gen/vpn/vpn_service_pb.ts";
-import { findReason, nameCode } from "../../errors.ts";
+import { findReason } from "../../errors.ts";
 import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
+import { nameCode } from "../../protocol/code-name.ts";
 import { listSeenBy, type Principal } from "../../records/ownership.ts";
 import type { Marked } from "../../records/tag.ts";
 import { checkSignatureLength, packDamage, readPage, readPublicKey } from "../fields.ts";
@@ -123,7 +124,7 @@ async function answerPacket(
   } catch (error) {
     const reason = error instanceof ConnectError ? findReason(error) : undefined;
     if (!(error instanceof ConnectError) || reason === undefined) throw error;
-    return { case: "error", value: { code: nameCode(error), reason, message: error.rawMessage } };
+    return { case: "error", value: { code: nameCode(error.code), reason, message: error.rawMessage } };
   }
   throw new Error("the proto's rules see to it that each request has a packet");
 }

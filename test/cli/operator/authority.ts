@@ -3,10 +3,9 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readdirSync, readFileSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { expect, vi } from "vitest";
-import { readCommandLine } from "../../../src/cli/operator/commands.ts";
-import { readConfig } from "../../../src/config.ts";
-import { sqliteIn } from "../../../src/database/database.ts";
-import { masterKeyIn } from "../../../src/secrets/master-key.ts";
+import { loadVerb, verbTable } from "../../../src/cli/groups.ts";
+import { readVerbLine } from "../../../src/cli/options.ts";
+import type { VerbInput } from "../../../src/cli/verb.ts";
 import { makeTemporaryDirectory } from "../../temporary-directory.ts";
 
 export const authorityFiles = ["ca-mldsa.crt", "ca-mldsa.key", "ca.crt", "ca.key"];
@@ -17,19 +16,14 @@ export const kinds = [
   { algorithm: "ML-DSA-65", ca: "ca-mldsa", gateway: "gateway-mldsa" },
 ] as const;
 
-/** Runs a command in this process, where it takes less time, and gives what it prints. */
+/** Runs a verb in this process, where it takes less time, and gives what it prints. */
 export async function qsp(dataDir: string, ...args: string[]): Promise<string> {
-  const line = readCommandLine([...args, "--data-dir", dataDir]);
-  if (line === undefined) throw new Error("no command");
-  const config = readConfig(line.flags, {});
-  return printed(() =>
-    line.command.run({
-      operands: line.operands,
-      config,
-      location: sqliteIn(dataDir),
-      masterKey: masterKeyIn(dataDir),
-    }),
-  );
+  const verb = await loadVerb(verbTable, args);
+  if (verb === undefined) throw new Error("no such verb");
+  const words = args.slice(verb.name.split(" ").length);
+  // The operator's verbs take nothing else of their input.
+  const input = readVerbLine(verb, [...words, "--data-dir", dataDir]) as VerbInput;
+  return printed(() => verb.run(input));
 }
 
 export async function printed(act: () => Promise<number>): Promise<string> {

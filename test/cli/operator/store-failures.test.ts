@@ -9,7 +9,7 @@ import { describeStores, makePostgresPlace, makeSqlitePlace, type Place } from "
 import { makeTemporaryDirectory } from "../../temporary-directory.ts";
 
 const timeout = 60_000;
-const serve = ["--port", "0"];
+const serve = ["serve", "--port", "0"];
 
 describeStores("a store without one of its tables", (makePlace) => {
   it.each([

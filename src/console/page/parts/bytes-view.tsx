@@ -1,5 +1,5 @@
 /** Shows bytes: their name, their number, the first of them, and all of them on demand. */
-import { formatBytes, formatNumber, toHex, toHexGroups } from "../values.ts";
+import { type Change, formatBytes, formatNumber, toHex, toHexGroups } from "../values.ts";
 import { CopyButton } from "./copy-button.tsx";
 import { Scroller } from "./scroller.tsx";
 
@@ -37,14 +37,8 @@ export function Bytes({ label, value }: BytesProps) {
   );
 }
 
-interface ByteChangeProps {
-  readonly before: Uint8Array;
-  readonly after: Uint8Array;
-  readonly index: number;
-}
-
 /** Shows one changed byte among its neighbours. */
-export function ByteChange({ before, after, index }: ByteChangeProps) {
+export function ByteChange({ before, after, index }: Change) {
   const start = Math.max(0, index - 6);
   const end = Math.min(before.length, index + 7);
   const hex = (bytes: Uint8Array, from: number, to: number): string =>

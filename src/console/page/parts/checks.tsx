@@ -1,27 +1,5 @@
 /** Says which side checked what, and what it found. */
-
-export interface Check {
-  readonly by: "server" | "browser";
-  /** What was looked at: "the signature over the message". */
-  readonly claim: string;
-  /** Whether it held. */
-  readonly holds: boolean;
-  /** Says what was found, if "valid" or "not valid" is not the word for it. */
-  readonly found?: string;
-}
-
-/** A claim that each side checked for itself. */
-export function bothSides(claim: string, server: boolean, browser: boolean): readonly Check[] {
-  return [
-    { by: "server", claim, holds: server },
-    { by: "browser", claim, holds: browser },
-  ];
-}
-
-/** Two things that the browser compared. */
-export function equality(claim: string, isEqual: boolean): Check {
-  return { by: "browser", claim, holds: isEqual, found: isEqual ? "equal" : "different" };
-}
+import { type Check, reportBoth } from "../checks.ts";
 
 const sides = { server: "Checked by the server", browser: "Checked by your browser" };
 
@@ -38,3 +16,9 @@ export function Checks({ checks }: { readonly checks: readonly Check[] }) {
     </ul>
   );
 }
+
+// For stories that have no steps.ts yet.
+export type { Check } from "../checks.ts";
+export { reportEqual as equality } from "../checks.ts";
+export const bothSides = (claim: string, server: boolean, browser: boolean): readonly Check[] =>
+  reportBoth(claim, { server, browser });

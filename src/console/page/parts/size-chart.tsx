@@ -1,12 +1,6 @@
-/** Sizes as bars, all of one scale; the numbers stand beside them, so nothing is in the picture alone. */
+/** Sizes as bars on one scale, with the numbers beside them, so that nothing is in the picture alone. */
+import { classicalSignatures, classicalSigningKeys, type SizeRow } from "../classical.ts";
 import { formatNumber } from "../values.ts";
-
-export interface SizeRow {
-  readonly label: string;
-  readonly bytes: number;
-  /** Classical counterparts are drawn lighter. */
-  readonly isClassical?: boolean;
-}
 
 interface SizeChartProps {
   readonly title: string;
@@ -49,5 +43,22 @@ export function SizeChart({
         ))}
       </tbody>
     </table>
+  );
+}
+
+interface SizesProps {
+  readonly algorithm: string;
+  readonly bytes: number;
+}
+
+/** The size of a signature beside classical ones. */
+export function SignatureSizes({ algorithm, bytes }: SizesProps) {
+  return <SizeChart title="Signature, bytes" rows={[...classicalSignatures, { label: algorithm, bytes }]} />;
+}
+
+/** The size of a signer's public key beside classical ones. */
+export function PublicKeySizes({ algorithm, bytes }: SizesProps) {
+  return (
+    <SizeChart title="Public key, bytes" rows={[...classicalSigningKeys, { label: algorithm, bytes }]} />
   );
 }

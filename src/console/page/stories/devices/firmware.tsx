@@ -1,69 +1,26 @@
-/** Firmware for a device: of its vendor, older than what it has, of another vendor, and changed. */
-import { IotService } from "#gen/iot/iot_service_pb.ts";
-import { loadSigner, sha256 } from "../../algorithms.ts";
-import { classicalSignatures } from "../../classical.ts";
+/** Firmware for a device: from its vendor, older than what it has, from another vendor, and changed. */
+import { reportBrowser, reportEqual, reportServer, sayExpected } from "../../checks.ts";
 import { ByteChange, Bytes } from "../../parts/bytes-view.tsx";
-import { Checks, equality } from "../../parts/checks.tsx";
-import { SizeChart } from "../../parts/size-chart.tsx";
-import { makeSigningKey, type SigningKey } from "../../signing-key.ts";
-import { type Caller, requireResult, Step, type StepState, useStep } from "../../step.tsx";
-import { flipBit, formatBytes, formatNumber, toHex } from "../../values.ts";
+import { Checks } from "../../parts/checks.tsx";
+import { SignatureSizes } from "../../parts/size-chart.tsx";
+import { Step, type StepState, useStep } from "../../step.tsx";
+import { formatBytes, formatNumber } from "../../values.ts";
+import {
+  type FirmwareOutcome,
+  type FirmwareTarget,
+  imageBytes,
+  impersonateVendor,
+  installFirmware,
+  newVersion,
+  rollBack,
+  sendChangedFirmware,
+} from "./firmware-steps.ts";
 
-const { updateFirmware } = IotService.method;
-const claim = "the pinned vendor's signature over the hash";
-/** Small enough that the call can be copied into a shell. */
-const imageBytes = 4096;
-const newVersion = 2;
-
-/** What the steps before it gave. */
-export interface FirmwareProps {
-  readonly registering: StepState<{ readonly deviceId: string; readonly vendor: SigningKey }>;
-}
-
-export function Firmware({ registering }: FirmwareProps) {
-  const installing = useStep(
-    async (caller) => {
-      const { deviceId, vendor } = requireResult(registering);
-      const image = makeImage();
-      const offer = await signImage(image, vendor);
-      const outcome = await install(caller, vendor, { ...offer, deviceId, version: newVersion });
-      return { ...outcome, ...offer };
-    },
-    [registering],
-  );
-  const rollingBack = useStep(
-    async (caller) => {
-      const { deviceId, vendor } = requireResult(registering);
-      const offer = await signImage(makeImage(), vendor);
-      return install(caller, vendor, { ...offer, deviceId, version: newVersion - 1 });
-    },
-    [registering, installing],
-  );
-  const impersonating = useStep(
-    async (caller) => {
-      const { deviceId, vendor } = requireResult(registering);
-      const other = await makeSigningKey("ML-DSA-87");
-      const offer = await signImage(makeImage(), other);
-      const order = { ...offer, deviceId, version: newVersion + 1 };
-      const outcome = await install(caller, vendor, { ...order, vendorPublicKey: other.publicKey });
-      const signer = await loadSigner(other.algorithm);
-      const isOthers = signer.verify(offer.signature, offer.digest, other.publicKey);
-      return { ...outcome, isOthers };
-    },
-    [registering],
-  );
-  const altering = useStep(
-    async (caller) => {
-      const { deviceId, vendor } = requireResult(registering);
-      const { image, signature } = requireResult(installing);
-      const index = imageBytes / 2;
-      const changed = flipBit(image, index);
-      const order = { image: changed, digest: await sha256(changed), signature, deviceId };
-      const outcome = await install(caller, vendor, { ...order, version: newVersion + 1 });
-      return { ...outcome, before: image, after: changed, index };
-    },
-    [registering, installing],
-  );
+export function Firmware({ registering }: { readonly registering: StepState<FirmwareTarget> }) {
+  const installing = useStep(installFirmware, [registering]);
+  const rollingBack = useStep(rollBack, [registering, installing]);
+  const impersonating = useStep(impersonateVendor, [registering]);
+  const altering = useStep(sendChangedFirmware, [registering, installing]);
 
   return (
     <>
@@ -80,10 +37,7 @@ export function Firmware({ registering }: FirmwareProps) {
             <Bytes label="SHA-256 of it, which is signed" value={digest} />
             <Bytes label="Signature of the vendor" value={signature} />
             <FirmwareChecks {...outcome} />
-            <SizeChart
-              title="Signature, bytes"
-              rows={[...classicalSignatures, { label: "ML-DSA-87", bytes: signature.length }]}
-            />
+            <SignatureSizes algorithm="ML-DSA-87" bytes={signature.length} />
           </>
         )}
       >
@@ -97,27 +51,23 @@ export function Firmware({ registering }: FirmwareProps) {
         step={rollingBack}
         title="Older firmware, well signed"
         action={`Send version ${newVersion - 1}`}
-        outcome={describeOutcome}
+        outcome={sayRejected}
         result={(outcome) => <FirmwareChecks {...outcome} />}
       >
         <p>
           The vendor once signed version {newVersion - 1} too, and it had a hole. The signature holds; the
           server refuses all the same, because the device has version {newVersion}. The version is the word of
-          who sends the update, not a part of what the vendor signs.
+          the sender, not a part of what the vendor signs.
         </p>
       </Step>
       <Step
         step={impersonating}
         title="Firmware of somebody else"
         action="Sign with another vendor's key"
-        outcome={describeOutcome}
+        outcome={sayRejected}
         result={({ isOthers, ...outcome }) => (
           <>
-            <Checks
-              checks={[
-                { by: "browser", claim: "the signature, with the key that came along", holds: isOthers },
-              ]}
-            />
+            <Checks checks={[reportBrowser("the signature, with the key that came along", isOthers)]} />
             <FirmwareChecks {...outcome} />
           </>
         )}
@@ -131,10 +81,10 @@ export function Firmware({ registering }: FirmwareProps) {
         step={altering}
         title="Firmware with one bit changed"
         action="Change and send"
-        outcome={describeOutcome}
-        result={({ before, after, index, ...outcome }) => (
+        outcome={sayRejected}
+        result={({ change, ...outcome }) => (
           <>
-            <ByteChange before={before} after={after} index={index} />
+            <ByteChange {...change} />
             <FirmwareChecks {...outcome} />
           </>
         )}
@@ -145,78 +95,18 @@ export function Firmware({ registering }: FirmwareProps) {
   );
 }
 
-interface Outcome {
-  readonly result: string;
-  readonly reason: string;
-  readonly isAccepted: boolean;
-  /** Whether both sides computed one hash of the image. */
-  readonly isSameHash: boolean;
-  /** Whether the browser finds it signed by the vendor that is pinned. */
-  readonly validHere: boolean;
+function sayRejected({ result, reason, isAccepted }: FirmwareOutcome): string {
+  return sayExpected(!isAccepted, `${result}: ${reason}.`, result);
 }
 
-function describeOutcome({ result, reason, isAccepted }: Outcome): string {
-  return isAccepted ? `${result}, which should not be.` : `${result}: ${reason}.`;
-}
-
-function FirmwareChecks({ isSameHash, validHere, isAccepted, reason }: Omit<Outcome, "result">) {
+function FirmwareChecks({ isSameHash, isVendors, isAccepted, reason }: FirmwareOutcome) {
   return (
     <Checks
       checks={[
-        equality("the hash that the server computed", isSameHash),
-        { by: "browser", claim, holds: validHere },
-        {
-          by: "server",
-          claim: "vendor, signature and version",
-          holds: isAccepted,
-          found: isAccepted ? "accepted" : reason,
-        },
+        reportEqual("the hash that the server computed", isSameHash),
+        reportBrowser("the pinned vendor's signature over the hash", isVendors),
+        reportServer("vendor, signature and version", isAccepted, isAccepted ? "accepted" : reason),
       ]}
     />
   );
-}
-
-interface SignedImage {
-  readonly image: Uint8Array;
-  /** SHA-256 of it. */
-  readonly digest: Uint8Array;
-  readonly signature: Uint8Array;
-}
-
-interface FirmwareInput extends SignedImage {
-  readonly deviceId: string;
-  readonly version: number;
-  readonly vendorPublicKey?: Uint8Array;
-}
-
-function makeImage(): Uint8Array {
-  return crypto.getRandomValues(new Uint8Array(imageBytes));
-}
-
-async function signImage(image: Uint8Array, vendor: SigningKey): Promise<SignedImage> {
-  const digest = await sha256(image);
-  return { image, digest, signature: vendor.sign(digest) };
-}
-
-/** Sends firmware to the server, and checks it against the pinned vendor here too. */
-async function install(
-  { call }: Caller,
-  pinned: SigningKey,
-  { image, digest, signature, deviceId, version, vendorPublicKey }: FirmwareInput,
-): Promise<Outcome> {
-  const answer = await call(updateFirmware, {
-    firmware: image,
-    signature,
-    deviceId,
-    version,
-    ...(vendorPublicKey && { vendorPublicKey }),
-  });
-  const signer = await loadSigner(pinned.algorithm);
-  return {
-    result: answer.result,
-    reason: answer.reason,
-    isAccepted: answer.result === "FIRMWARE_ACCEPTED",
-    isSameHash: answer.firmwareHash === toHex(digest),
-    validHere: signer.verify(signature, digest, pinned.publicKey),
-  };
 }

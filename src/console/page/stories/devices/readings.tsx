@@ -1,70 +1,40 @@
-/** What a device measures: signed, counted, changed on the way, and sent again. */
-import { useState } from "preact/hooks";
-import { IotService } from "#gen/iot/iot_service_pb.ts";
-import { loadSigner } from "../../algorithms.ts";
+/** What a device measures: signed, numbered, changed on the way, and sent again. */
+import { useRef } from "preact/hooks";
+import { reportBoth, reportBrowser, reportServer, sayExpected } from "../../checks.ts";
+import { useForm } from "../../form.ts";
 import { ByteChange, Bytes } from "../../parts/bytes-view.tsx";
-import { bothSides, Checks } from "../../parts/checks.tsx";
+import { Checks } from "../../parts/checks.tsx";
 import { TextField } from "../../parts/fields.tsx";
-import type { SigningKey } from "../../signing-key.ts";
-import { requireResult, Step, type StepState, useStep } from "../../step.tsx";
-import { flipBit, formatBytes, formatNumber, toUtf8 } from "../../values.ts";
-import { numberedReadingContext } from "./contexts.ts";
+import { Step, type StepState, useStep } from "../../step.tsx";
+import { formatBytes, formatNumber } from "../../values.ts";
+import {
+  type Authenticated,
+  type Registered,
+  repeatReading,
+  sendChangedReading,
+  sendReading,
+} from "./steps.ts";
 
-const { sendTelemetry } = IotService.method;
 const claim = "the device's signature over sequence and reading";
 
-/** What the steps before it gave. */
-export interface ReadingsProps {
-  readonly registering: StepState<{ readonly deviceId: string; readonly device: SigningKey }>;
-  readonly authenticating: StepState<{ readonly token: string }>;
+interface ReadingsProps {
+  readonly registering: StepState<Registered>;
+  readonly authenticating: StepState<Authenticated>;
 }
 
 export function Readings({ registering, authenticating }: ReadingsProps) {
-  const [text, setText] = useState('{"celsius": 21.5}');
-  const [lastSequence, setLastSequence] = useState(0);
-
+  const form = useForm({ text: '{"celsius": 21.5}' });
+  const lastSequence = useRef(0);
   const sending = useStep(
-    async ({ call }) => {
-      const { deviceId, device } = requireResult(registering);
-      const { token } = requireResult(authenticating);
-      const sequence = lastSequence + 1;
-      setLastSequence(sequence);
-      const telemetry = toUtf8(text);
-      const signed = signedBytes(sequence, telemetry);
-      const reading = {
-        deviceId,
-        telemetry,
-        sequence,
-        signature: device.sign(signed, numberedReadingContext),
-      };
-      const { verified, reason } = await call(sendTelemetry, reading, { token });
-      return { reading, signed, verified, reason, validHere: await isSigned(device, reading) };
+    (caller, registered, authenticated) => {
+      lastSequence.current += 1;
+      const reading = { ...form.values, sequence: lastSequence.current };
+      return sendReading(caller, registered, authenticated, reading);
     },
     [registering, authenticating],
   );
-  const altering = useStep(
-    async ({ call }) => {
-      const { device } = requireResult(registering);
-      const { token } = requireResult(authenticating);
-      const { reading: sent } = requireResult(sending);
-      const index = Math.floor(sent.telemetry.length / 2);
-      const reading = { ...sent, telemetry: flipBit(sent.telemetry, index) };
-      const { verified, reason } = await call(sendTelemetry, reading, { token });
-      const validHere = await isSigned(device, reading);
-      return { before: sent.telemetry, after: reading.telemetry, index, verified, reason, validHere };
-    },
-    [registering, authenticating, sending],
-  );
-  const repeating = useStep(
-    async ({ call }) => {
-      const { device } = requireResult(registering);
-      const { token } = requireResult(authenticating);
-      const { reading } = requireResult(sending);
-      const { verified, reason } = await call(sendTelemetry, reading, { token });
-      return { sequence: reading.sequence, verified, reason, validHere: await isSigned(device, reading) };
-    },
-    [registering, authenticating, sending],
-  );
+  const altering = useStep(sendChangedReading, [registering, authenticating, sending]);
+  const repeating = useStep(repeatReading, [registering, authenticating, sending]);
 
   return (
     <>
@@ -72,16 +42,17 @@ export function Readings({ registering, authenticating }: ReadingsProps) {
         step={sending}
         title="It sends a reading"
         action="Sign and send"
-        outcome={({ reading, verified, reason }) =>
-          verified
+        fields={<TextField label="Reading" {...form.bind("text")} />}
+        outcome={({ reading, verdicts, reason }) =>
+          verdicts.server
             ? `The server takes reading ${formatNumber(reading.sequence)}: ${formatBytes(reading.telemetry.length)}, with a signature of ${formatBytes(reading.signature.length)}.`
             : `The server does not take it: ${reason}.`
         }
-        result={({ reading, signed, verified, validHere }) => (
+        result={({ reading, signed, verdicts }) => (
           <>
             <Bytes label="What is signed: sequence and reading" value={signed} />
             <Bytes label="Signature" value={reading.signature} />
-            <Checks checks={bothSides(claim, verified, validHere)} />
+            <Checks checks={reportBoth(claim, verdicts)} />
           </>
         )}
       >
@@ -90,21 +61,18 @@ export function Readings({ registering, authenticating }: ReadingsProps) {
           the reading, so neither can be changed without the other. The first reading also tells the server
           that this device numbers all of them. The call goes with the device's own token.
         </p>
-        <div class="fields">
-          <TextField label="Reading" value={text} onChange={setText} />
-        </div>
       </Step>
       <Step
         step={altering}
         title="Somebody changes the reading on the way"
         action="Change and send"
-        outcome={({ verified, reason }) =>
-          verified ? "The server took it, which should not be." : `The server does not take it: ${reason}.`
+        outcome={({ verdicts, reason }) =>
+          sayExpected(!verdicts.server, `The server does not take it: ${reason}.`, "The server took it")
         }
-        result={({ before, after, index, verified, validHere }) => (
+        result={({ change, verdicts }) => (
           <>
-            <ByteChange before={before} after={after} index={index} />
-            <Checks checks={bothSides(claim, verified, validHere)} />
+            <ByteChange {...change} />
+            <Checks checks={reportBoth(claim, verdicts)} />
           </>
         )}
       >
@@ -114,21 +82,18 @@ export function Readings({ registering, authenticating }: ReadingsProps) {
         step={repeating}
         title="Somebody sends an old reading again"
         action="Send it again"
-        outcome={({ sequence, verified, reason }) =>
-          verified
-            ? "The server took it twice, which should not be."
-            : `The server does not take reading ${formatNumber(sequence)} again: ${reason}.`
+        outcome={({ sequence, verdicts, reason }) =>
+          sayExpected(
+            !verdicts.server,
+            `The server does not take reading ${formatNumber(sequence)} again: ${reason}.`,
+            "The server took it twice",
+          )
         }
-        result={({ verified, validHere }) => (
+        result={({ verdicts: { browser, server } }) => (
           <Checks
             checks={[
-              { by: "browser", claim, holds: validHere },
-              {
-                by: "server",
-                claim: "the sequence, against the last one that it took",
-                holds: verified,
-                found: verified ? "new" : "old",
-              },
+              reportBrowser(claim, browser),
+              reportServer("the sequence, against the last one that it took", server, server ? "new" : "old"),
             ]}
           />
         )}
@@ -140,24 +105,4 @@ export function Readings({ registering, authenticating }: ReadingsProps) {
       </Step>
     </>
   );
-}
-
-interface Reading {
-  readonly telemetry: Uint8Array;
-  readonly sequence: number;
-  readonly signature: Uint8Array;
-}
-
-async function isSigned({ algorithm, publicKey }: SigningKey, reading: Reading): Promise<boolean> {
-  const signer = await loadSigner(algorithm);
-  const signed = signedBytes(reading.sequence, reading.telemetry);
-  return signer.verify(reading.signature, signed, publicKey, numberedReadingContext);
-}
-
-/** What a device signs of a reading: 8 bytes of its sequence, big-endian, and then what was measured. */
-function signedBytes(sequence: number, telemetry: Uint8Array): Uint8Array {
-  const bytes = new Uint8Array(8 + telemetry.length);
-  new DataView(bytes.buffer).setBigUint64(0, BigInt(sequence));
-  bytes.set(telemetry, 8);
-  return bytes;
 }

@@ -1,36 +1,22 @@
 /** The token that a device gets for its answer, taken apart. */
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
-import { readToken, verifyToken } from "../../jwt.ts";
-import { Bytes } from "../../parts/bytes-view.tsx";
-import { type Check, Checks } from "../../parts/checks.tsx";
+import { reportBrowser, reportEqual } from "../../checks.ts";
+import { Checks } from "../../parts/checks.tsx";
+import { TokenView } from "../../parts/token-view.tsx";
 import { settings } from "../../settings.ts";
-import { requireResult, Step, type StepState, useStep } from "../../step.tsx";
-import { formatBytes, formatNumber, shorten } from "../../values.ts";
+import { Step, type StepState, useStep } from "../../step.tsx";
+import { formatBytes, formatNumber } from "../../values.ts";
+import { type Authenticated, type Registered, readDeviceToken } from "./steps.ts";
 
-const { getJwks } = TokenService.method;
-
-/** What the steps before it gave. */
-export interface DeviceTokenProps {
-  readonly registering: StepState<{ readonly deviceId: string }>;
-  readonly authenticating: StepState<{ readonly token: string }>;
+interface DeviceTokenProps {
+  readonly registering: StepState<Registered>;
+  readonly authenticating: StepState<Authenticated>;
 }
 
 export function DeviceToken({ registering, authenticating }: DeviceTokenProps) {
   const reading = useStep(
-    async ({ call }) => {
-      const { deviceId } = requireResult(registering);
-      const { token } = requireResult(authenticating);
-      const parts = readToken(token);
-      const checks: Check[] = [nameCheck(parts.payload.sub, deviceId)];
-      // The keys are published by a service that need not run beside this one.
-      if (settings.services.has(TokenService.typeName)) {
-        const { keys } = await call(getJwks, {}, { token: null });
-        const key = keys.find(({ kid }) => kid === parts.header.kid);
-        const holds = key !== undefined && (await verifyToken(parts, key));
-        checks.push({ by: "browser", claim: "the token's signature, with the published key", holds });
-      }
-      return { token, parts, checks };
-    },
+    (caller, registered, authenticated) =>
+      readDeviceToken(caller, registered, authenticated, settings.services.has(TokenService.typeName)),
     [registering, authenticating],
   );
   return (
@@ -41,15 +27,17 @@ export function DeviceToken({ registering, authenticating }: DeviceTokenProps) {
       outcome={({ token, parts }) =>
         `The token has ${formatNumber(token.length)} characters, for ${String(parts.payload.sub)}.`
       }
-      result={({ token, parts, checks }) => (
+      result={({ token, parts, isSubject, isSigned }) => (
         <>
-          <p class="token">{shorten(token, 160)}</p>
-          <h3>Header</h3>
-          <pre class="code">{JSON.stringify(parts.header, undefined, 2)}</pre>
-          <h3>Payload</h3>
-          <pre class="code">{JSON.stringify(parts.payload, undefined, 2)}</pre>
-          <Bytes label={`Signature, ${parts.header.alg}`} value={parts.signature} />
-          <Checks checks={checks} />
+          <TokenView token={token} parts={parts} label={`Signature, ${parts.header.alg}`} />
+          <Checks
+            checks={[
+              reportEqual("the subject of the token, and the device", isSubject),
+              ...(isSigned === undefined
+                ? []
+                : [reportBrowser("the token's signature, with the published key", isSigned)]),
+            ]}
+          />
           <p class="hint">It adds {formatBytes(token.length)} to each call that the device makes.</p>
         </>
       )}
@@ -61,14 +49,4 @@ export function DeviceToken({ registering, authenticating }: DeviceTokenProps) {
       </p>
     </Step>
   );
-}
-
-function nameCheck(subject: unknown, deviceId: string): Check {
-  const holds = subject === deviceId;
-  return {
-    by: "browser",
-    claim: "the subject of the token, and the device",
-    holds,
-    found: holds ? "equal" : "different",
-  };
 }

@@ -1,9 +1,13 @@
-/** Who may sign a proposal, and who did. */
+/** Who may sign a proposal, who signed, and what was found of a signature. */
+import { reportBrowser, reportServer } from "../../checks.ts";
+import { Bytes } from "../../parts/bytes-view.tsx";
+import { Checks } from "../../parts/checks.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import type { Signer } from "./signers.ts";
+import type { Signed } from "./steps.ts";
 
 /** Signers and their addresses. */
-export function Signers({ signers }: { readonly signers: readonly Signer[] }) {
+export function SignerList({ signers }: { readonly signers: readonly Signer[] }) {
   return (
     <>
       <h3>Addresses of the signers</h3>
@@ -16,16 +20,22 @@ export function Signers({ signers }: { readonly signers: readonly Signer[] }) {
   );
 }
 
-interface SignaturesProps {
+interface SignatureResultProps extends Signed {
+  /** All who may sign. */
   readonly signers: readonly Signer[];
-  /** Addresses of those who signed. */
-  readonly signedBy: readonly string[];
 }
 
-/** Who signed, and who has not. */
-export function Signatures({ signers, signedBy }: SignaturesProps) {
+/** A signature, what each side found of it, and who has signed by now. */
+export function SignatureResult({ signature, signedBy, verdicts, signers }: SignatureResultProps) {
   return (
     <>
+      <Bytes label="Signature" value={signature} />
+      <Checks
+        checks={[
+          reportBrowser("the signature over the hash", verdicts.browser),
+          reportServer("the signature over the hash", verdicts.server),
+        ]}
+      />
       <h3>Signatures, as the server counts them</h3>
       <Facts
         facts={Object.fromEntries(

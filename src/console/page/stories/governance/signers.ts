@@ -1,12 +1,11 @@
-/** Signers of a wallet: one whose key is in the browser, and others whose keys the key service keeps. */
+/** Signers of a wallet: one whose key is in the browser, and others whose keys are in the key service. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { settings } from "../../settings.ts";
+import type { Caller } from "../../caller.ts";
 import { deriveAddress, makeSigningKey } from "../../signing-key.ts";
-import type { Caller } from "../../step.tsx";
 
 const { createKey, sign } = KmsService.method;
 
-/** Somebody who signs with ML-DSA-65. */
+/** A person who signs with ML-DSA-65. */
 export interface Signer {
   readonly name: string;
   readonly publicKey: Uint8Array;
@@ -28,9 +27,8 @@ export async function makeBrowserSigner(name: string): Promise<Signer> {
   };
 }
 
-/** A signer whose key the key service keeps; where that does not run, the browser does. */
-export async function makeKeptSigner({ call }: Caller, name: string): Promise<Signer> {
-  if (!settings.services.has(KmsService.typeName)) return makeBrowserSigner(name);
+/** A signer who uses a key in the key service by calling it. */
+export async function makeServiceSigner({ call }: Caller, name: string): Promise<Signer> {
   const { result } = await call(createKey, { alias: `governance, ${name}`, algorithm: "ML-DSA-65" });
   const { keyId = "", publicKey = new Uint8Array() } = result ?? {};
   return {

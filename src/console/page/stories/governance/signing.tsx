@@ -1,0 +1,122 @@
+/** A proposal is signed and executed; before enough have signed, and for a stranger, the server refuses. */
+import { reportBrowser, reportServer } from "../../checks.ts";
+import { Checks } from "../../parts/checks.tsx";
+import { Facts } from "../../parts/facts.tsx";
+import { FailureNote } from "../../parts/failure-note.tsx";
+import { SignatureSizes } from "../../parts/size-chart.tsx";
+import { RefusedStep } from "../../parts/steps.tsx";
+import { Step, type StepState, useStep } from "../../step.tsx";
+import { SignatureResult } from "./signatures.tsx";
+import {
+  algorithm,
+  executeEarly,
+  executeTwice,
+  type Proposed,
+  type Signers,
+  signAs,
+  signAsStranger,
+  signTwice,
+  threshold,
+} from "./steps.ts";
+
+interface SigningProps {
+  readonly gathering: StepState<Signers>;
+  readonly proposing: StepState<Proposed>;
+}
+
+export function Signing({ gathering, proposing }: SigningProps) {
+  const hurrying = useStep(executeEarly, [proposing]);
+  const intruding = useStep(signAsStranger, [gathering, proposing]);
+  const signing = useStep(signTwice, [gathering, proposing, hurrying]);
+  const joining = useStep(
+    (caller, { grace }, proposed) => signAs(caller, grace, proposed),
+    [gathering, proposing, signing],
+  );
+  const executing = useStep(executeTwice, [proposing, joining]);
+  const signers = gathering.value?.all ?? [];
+
+  return (
+    <>
+      <RefusedStep
+        step={hurrying}
+        title="Somebody is in a hurry"
+        action="Execute without signatures"
+        says="The server refuses"
+      >
+        <p>Nobody has signed yet.</p>
+      </RefusedStep>
+      <Step
+        step={intruding}
+        title="A stranger signs"
+        action="Sign as a stranger"
+        outcome={({ asHimself, asGrace }) =>
+          `In his own name: ${asHimself.reason}. In Grace's name: ${asGrace.reason}.`
+        }
+        result={({ asHimself, asGrace, isGraces }) => (
+          <>
+            <FailureNote failure={asHimself} isExpected />
+            <FailureNote failure={asGrace} isExpected />
+            <Checks
+              checks={[
+                reportBrowser("his signature, with Grace's public key", isGraces),
+                reportServer("his signature, in Grace's name", asGrace.reason !== "SIGNATURE_INVALID"),
+              ]}
+            />
+          </>
+        )}
+      >
+        <p>
+          He has a key of his own and signs the right hash. First he says who he is, then he says he is Grace.
+        </p>
+      </Step>
+      <Step
+        step={signing}
+        title="You sign"
+        action="Sign in your browser"
+        outcome={({ count, again }) =>
+          `The proposal has ${count} of ${threshold} signatures. Yours counts once: ${again.reason}.`
+        }
+        result={({ again, ...signed }) => (
+          <>
+            <SignatureResult {...signed} signers={signers} />
+            <SignatureSizes algorithm={algorithm} bytes={signed.signature.length} />
+            <FailureNote failure={again} isExpected />
+          </>
+        )}
+      >
+        <p>
+          Your browser signs the hash that it computed itself, and sends the signature. Then it sends it a
+          second time.
+        </p>
+      </Step>
+      <Step
+        step={joining}
+        title="Grace signs"
+        action="Sign as Grace"
+        outcome={({ count }) => `The proposal has ${count} of ${threshold} signatures.`}
+        result={(signed) => <SignatureResult {...signed} signers={signers} />}
+      >
+        <p>Her key signs where it is. Your browser checks her signature too, with her public key.</p>
+      </Step>
+      <Step
+        step={executing}
+        title="Execute it, once"
+        action="Execute twice"
+        outcome={({ status, again }) =>
+          `The proposal is ${status}. A second time it is refused: ${again.reason}.`
+        }
+        result={({ status, executedAt, again }) => (
+          <>
+            <Facts facts={{ Status: status, "Executed at": executedAt?.toISOString() }} />
+            <FailureNote failure={again} isExpected />
+          </>
+        )}
+      >
+        <p>
+          The server verifies all signatures again as they are stored, and executes. Of callers that race, one
+          does.
+        </p>
+      </Step>
+    </>
+  );
+}

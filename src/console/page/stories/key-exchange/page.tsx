@@ -1,0 +1,197 @@
+/** A key exchange, from both sides: the browser makes the key pair, the server the ciphertext. */
+import type { ComponentChildren } from "preact";
+import { browserLibrary } from "../../algorithms.ts";
+import { reportEqual, sayExpected } from "../../checks.ts";
+import { classicalExchange } from "../../classical.ts";
+import { useForm } from "../../form.ts";
+import { ByteChange, Bytes } from "../../parts/bytes-view.tsx";
+import { Checks } from "../../parts/checks.tsx";
+import { Choice } from "../../parts/fields.tsx";
+import { SizeChart } from "../../parts/size-chart.tsx";
+import { Step, type StepState, useStep } from "../../step.tsx";
+import { Story } from "../../story.tsx";
+import { formatBytes, formatMs } from "../../values.ts";
+import {
+  decapsulate,
+  decapsulateChanged,
+  type Exchange,
+  encapsulate,
+  type KeyPair,
+  makeKeyPair,
+} from "./steps.ts";
+
+const algorithms = ["ML-KEM-512", "ML-KEM-768", "ML-KEM-1024"];
+
+export function Page() {
+  const form = useForm({ algorithm: "ML-KEM-768" });
+  const preparing = useStep(() => makeKeyPair(form.values.algorithm));
+  const encapsulating = useStep(encapsulate, [preparing]);
+
+  return (
+    <Story
+      title="Key exchange"
+      lead="Two sides want one secret that nobody on the line learns. With ML-KEM, one side sends a public key; the other makes a secret and sends it back inside a ciphertext that only the first can open."
+    >
+      <Step
+        step={preparing}
+        title="Your browser makes a key pair"
+        action="Make a key pair"
+        fields={<Choice label="Algorithm" {...form.bind("algorithm")} options={algorithms} />}
+        outcome={({ publicKey, ms }) =>
+          `The public key has ${formatBytes(publicKey.length)}. It took ${formatMs(ms)}, with ${browserLibrary}.`
+        }
+        result={({ publicKey, secretKey }) => (
+          <Sides
+            browser={
+              <>
+                <Bytes label="Public key" value={publicKey} />
+                <Bytes label="Secret key" value={secretKey} />
+              </>
+            }
+            server={<p class="hint">Knows nothing yet.</p>}
+          />
+        )}
+      >
+        <p>The secret key stays in this page. No call is made.</p>
+      </Step>
+      <Step
+        step={encapsulating}
+        title="The server encapsulates a secret"
+        action="Send the public key"
+        outcome={({ ciphertext, sharedSecret }) =>
+          `The ciphertext has ${formatBytes(ciphertext.length)}, the secret in it ${formatBytes(sharedSecret.length)}.`
+        }
+        result={({ ciphertext, sharedSecret }) => (
+          <Sides
+            browser={<Bytes label="Ciphertext, received" value={ciphertext} />}
+            server={
+              <>
+                <Bytes label="Ciphertext, sent" value={ciphertext} />
+                <Bytes label="Shared secret" value={sharedSecret} />
+              </>
+            }
+          />
+        )}
+      >
+        <p>
+          The server draws 32 random bytes, makes of them a shared secret and a ciphertext for your key, and
+          sends the ciphertext. Here it also shows you its secret, so that you can compare; in earnest it
+          would keep it.
+        </p>
+      </Step>
+      <Decapsulation preparing={preparing} encapsulating={encapsulating} />
+      {encapsulating.value && <ExchangeSizes {...encapsulating.value} />}
+    </Story>
+  );
+}
+
+interface DecapsulationProps {
+  readonly preparing: StepState<KeyPair>;
+  readonly encapsulating: StepState<Exchange>;
+}
+
+function Decapsulation({ preparing, encapsulating }: DecapsulationProps) {
+  const decapsulating = useStep(
+    (_caller, keyPair, exchange) => decapsulate(keyPair, exchange),
+    [preparing, encapsulating],
+  );
+  const breaking = useStep(
+    (_caller, keyPair, exchange) => decapsulateChanged(keyPair, exchange),
+    [preparing, encapsulating],
+  );
+  return (
+    <>
+      <Step
+        step={decapsulating}
+        title="Your browser opens the ciphertext"
+        action="Decapsulate"
+        outcome={({ isEqual }) =>
+          sayExpected(isEqual, "Both sides hold the same secret.", "The sides hold different secrets")
+        }
+        result={(secrets) => (
+          <>
+            <Secrets {...secrets} />
+            <p class="hint">Your browser took {formatMs(secrets.ms)}.</p>
+          </>
+        )}
+      >
+        <p>With the secret key your browser finds the same 32 bytes. They can now key a cipher.</p>
+      </Step>
+      <Step
+        step={breaking}
+        title="Somebody changes one bit on the way"
+        action="Change and decapsulate"
+        outcome={({ isEqual }) =>
+          sayExpected(!isEqual, "Your browser gets another secret, and no error.", "The secrets are equal")
+        }
+        result={({ change, ...secrets }) => (
+          <>
+            <ByteChange {...change} />
+            <Secrets {...secrets} />
+          </>
+        )}
+      >
+        <p>
+          An error would tell an attacker something about the secret key. So ML-KEM rejects implicitly (FIPS
+          203, section 6.3): a ciphertext that was changed gives a secret that nobody else has. The first
+          message that is encrypted with it will fail.
+        </p>
+      </Step>
+    </>
+  );
+}
+
+interface SecretsProps {
+  readonly ours: Uint8Array;
+  readonly theirs: Uint8Array;
+  readonly isEqual: boolean;
+}
+
+function Secrets({ ours, theirs, isEqual }: SecretsProps) {
+  return (
+    <>
+      <Sides
+        browser={<Bytes label="Shared secret" value={ours} />}
+        server={<Bytes label="Shared secret" value={theirs} />}
+      />
+      <Checks checks={[reportEqual("the two secrets", isEqual)]} />
+    </>
+  );
+}
+
+function ExchangeSizes({ algorithm, publicKey, ciphertext }: Exchange) {
+  const maxBytes = Math.max(publicKey.length, ciphertext.length);
+  return (
+    <li class="step aside">
+      <h2>What travelled, against X25519</h2>
+      <div class="pair">
+        <SizeChart
+          title="Browser to server, bytes"
+          rows={[...classicalExchange, { label: algorithm, bytes: publicKey.length }]}
+          maxBytes={maxBytes}
+        />
+        <SizeChart
+          title="Server to browser, bytes"
+          rows={[...classicalExchange, { label: algorithm, bytes: ciphertext.length }]}
+          maxBytes={maxBytes}
+        />
+      </div>
+    </li>
+  );
+}
+
+/** What each side knows, next to each other. */
+function Sides({ browser, server }: Record<"browser" | "server", ComponentChildren>) {
+  return (
+    <div class="sides">
+      <section>
+        <h3>Your browser</h3>
+        {browser}
+      </section>
+      <section>
+        <h3>The server</h3>
+        {server}
+      </section>
+    </div>
+  );
+}

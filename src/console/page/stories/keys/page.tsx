@@ -1,0 +1,215 @@
+/** A key's life, from its creation to its destruction, and the audit log that records it. */
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import type { CheckedEntry } from "../../audit.ts";
+import { planCall } from "../../calls.ts";
+import { reportBoth, reportBrowser, reportServer, sayValid } from "../../checks.ts";
+import { useForm } from "../../form.ts";
+import { Bytes } from "../../parts/bytes-view.tsx";
+import { Calls } from "../../parts/call-view.tsx";
+import { Checks } from "../../parts/checks.tsx";
+import { Facts } from "../../parts/facts.tsx";
+import { FailureNote } from "../../parts/failure-note.tsx";
+import { TextField } from "../../parts/fields.tsx";
+import { Step, type StepState, useStep } from "../../step.tsx";
+import { Story } from "../../story.tsx";
+import { useStream } from "../../stream.ts";
+import { formatBytes, formatNumber } from "../../values.ts";
+import { AuditChain } from "./audit-chain.tsx";
+import {
+  algorithm,
+  createManagedKey,
+  destroyManagedKey,
+  type ManagedKey,
+  prepareWatch,
+  receiveEntry,
+  rotateManagedKey,
+  type Signed,
+  signAndVerify,
+  verifyLog,
+} from "./steps.ts";
+
+const { createKey, watchAuditLog, verifyAuditLog } = KmsService.method;
+
+export function Page() {
+  const form = useForm({ alias: "release-signing" });
+  const { alias } = form.values;
+  const chain = useStream<CheckedEntry>();
+  const watching = useStep(async (caller) => {
+    const start = await prepareWatch(caller);
+    chain.open(watchAuditLog, { afterSequence: start.afterSequence }, receiveEntry);
+    return start;
+  });
+  const creating = useStep((caller) => createManagedKey(caller, alias));
+  const signing = useStep(signAndVerify, [creating]);
+
+  return (
+    <Story
+      title="Managed keys"
+      lead="The key service makes keys and uses them for others; the secret half never leaves it. Each use, and each attempt that was refused, is an entry in the audit log, which is on the disk before you get an answer."
+      after={<AuditChain chain={chain} />}
+    >
+      <Step
+        step={watching}
+        title="Watch the audit log"
+        action="Watch"
+        plan={planCall(watchAuditLog, { afterSequence: 0 })}
+        outcome={({ totalSize }) =>
+          `The log has ${formatNumber(totalSize)} entries. New ones appear below as they are written.`
+        }
+        result={({ afterSequence }) => <Calls calls={[planCall(watchAuditLog, { afterSequence })]} />}
+      >
+        <p>
+          Each entry holds the hash of the one before it, so nobody can change or drop one without changing
+          all that follow. Your browser computes each hash again as the entries stream in. On a server with
+          users, the log is for auditors.
+        </p>
+      </Step>
+      <Step
+        step={creating}
+        title="Create a key"
+        action="Create"
+        plan={planCall(createKey, { alias, algorithm })}
+        fields={<TextField label="Name for people" {...form.bind("alias")} />}
+        outcome={({ keyId, status }) => `The key is ${status}. Its name is ${keyId}.`}
+        result={({ publicKey, status }) => (
+          <>
+            <KeyStates state={status} />
+            <Bytes label="Public key" value={publicKey} />
+          </>
+        )}
+      >
+        <p>You get the public half. The secret half is sealed under the server's master key and stored.</p>
+      </Step>
+      <Step
+        step={signing}
+        title="Sign with it"
+        action="Sign and verify"
+        outcome={({ signature, verdicts }) =>
+          sayValid(verdicts, `A signature of ${formatBytes(signature.length)}, valid for both sides.`)
+        }
+        result={({ signature, verdicts }) => (
+          <>
+            <Bytes label="Signature" value={signature} />
+            <Checks checks={reportBoth("the signature over the message", verdicts)} />
+          </>
+        )}
+      >
+        <p>
+          The message is <q>Release 1.4.2</q>. Your browser checks the signature with the public key of the
+          step before.
+        </p>
+      </Step>
+      <Retirement creating={creating} signing={signing} />
+      <LogVerification />
+    </Story>
+  );
+}
+
+interface RetirementProps {
+  readonly creating: StepState<ManagedKey>;
+  readonly signing: StepState<Signed>;
+}
+
+function Retirement({ creating, signing }: RetirementProps) {
+  const rotating = useStep(rotateManagedKey, [creating, signing]);
+  const destroying = useStep(destroyManagedKey, [creating, signing, rotating]);
+  return (
+    <>
+      <Step
+        step={rotating}
+        title="Rotate it"
+        action="Rotate"
+        outcome={({ refusal, oldKey, valid }) =>
+          `The old key is ${oldKey?.status}: to sign is refused with ${refusal.reason}, and its old signature is ${valid ? "still valid" : "no longer valid"}.`
+        }
+        result={({ newKey, oldKey, refusal, valid }) => (
+          <>
+            <KeyStates state={oldKey?.status} />
+            <Facts
+              facts={{
+                "Old key": `${oldKey?.keyId}, ${oldKey?.status}`,
+                "New key": `${newKey?.keyId}, ${newKey?.status}`,
+              }}
+            />
+            <FailureNote failure={refusal} isExpected />
+            <Checks checks={[reportServer("the old signature, by the old key", valid)]} />
+          </>
+        )}
+      >
+        <p>
+          A new key takes its place. The old one still verifies what it has signed, and signs nothing more.
+        </p>
+      </Step>
+      <Step
+        step={destroying}
+        title="Destroy it"
+        action="Destroy"
+        outcome={({ newStatus, refusal }) =>
+          `The key is ${newStatus}. To verify with it is refused with ${refusal.reason}.`
+        }
+        result={({ newStatus, refusal }) => (
+          <>
+            <KeyStates state={newStatus} />
+            <FailureNote failure={refusal} isExpected />
+          </>
+        )}
+      >
+        <p>
+          The secret half is erased and cannot come back. The record and its audit trail stay. Your browser
+          could still verify the old signature: it has the public key.
+        </p>
+      </Step>
+    </>
+  );
+}
+
+function LogVerification() {
+  const proving = useStep(verifyLog);
+  return (
+    <Step
+      step={proving}
+      title="Verify the whole log"
+      action="Verify the log"
+      plan={planCall(verifyAuditLog, {})}
+      outcome={({ valid, entries }) =>
+        `The server read ${formatNumber(entries)} entries and finds the log ${valid ? "as it was written" : "changed"}.`
+      }
+      result={({ valid, head, checkpoint, isCheckpointSigned }) => (
+        <>
+          <Facts
+            facts={{
+              "Hash of the newest entry": <code>{head}</code>,
+              "Signed checkpoint": checkpoint
+                ? `covers the log up to entry ${formatNumber(checkpoint.sequence)}`
+                : "none yet",
+            }}
+          />
+          <Checks
+            checks={[
+              reportServer("every hash and every link", valid),
+              ...(checkpoint ? [reportBrowser("the signature of the checkpoint", isCheckpointSigned)] : []),
+            ]}
+          />
+        </>
+      )}
+    >
+      <p>
+        From time to time the server signs where the log is. Whoever keeps such a checkpoint can tell later
+        whether the log was rewritten.
+      </p>
+    </Step>
+  );
+}
+
+/** The states of a key, in the only order in which they come. */
+function KeyStates({ state }: { readonly state: string | undefined }) {
+  return (
+    <ol class="life" aria-label="States of a key">
+      {["ACTIVE", "ROTATED", "DESTROYED"].map((name) => (
+        <li key={name} aria-current={name === state ? "step" : undefined}>
+          {name}
+        </li>
+      ))}
+    </ol>
+  );
+}

@@ -1,0 +1,44 @@
+/** docs/access.md: who may make each call. */
+import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf";
+import { http } from "#gen/google/api/annotations_pb.ts";
+import { rolesFor } from "../server/interceptors/access.ts";
+import { servicePackages } from "../services/registry.ts";
+import { escapeBars, renderCode, renderTable } from "./markdown.ts";
+
+/** Renders the page. */
+export function renderAccessPage(): string {
+  const services = servicePackages.flatMap(({ files }) => files.flatMap((file) => file.services));
+  return [introduction, ...services.map(renderService)].join("\n");
+}
+
+function renderService({ typeName, methods }: DescService): string {
+  const rows = methods.map((method) => [
+    renderCode(method.name),
+    renderCode(findRestPath(method)),
+    describeCallers(method, "open"),
+    describeCallers(method, "token"),
+  ]);
+  const headers = ["RPC", "REST", "`--auth open`", "`--auth token`"];
+  return `## ${typeName}\n\n${renderTable(headers, rows)}\n`;
+}
+
+function describeCallers(method: DescMethod, mode: "open" | "token"): string {
+  return escapeBars(rolesFor(method, mode)?.join(", ") ?? "anyone");
+}
+
+function findRestPath(method: DescMethod): string {
+  const { pattern } = getOption(method, http);
+  if (pattern.case === undefined) return "";
+  return pattern.case === "custom"
+    ? `${pattern.value.kind} ${pattern.value.path}`
+    : `${pattern.case.toUpperCase()} ${pattern.value}`;
+}
+
+const introduction = `<!-- Written by \`npm run docs\` from the option qsp.access of the protos. -->
+
+# Who may call
+
+This page is for operators and for developers of clients. After reading it, you know which role each call needs.
+
+\`--auth open\` (see [settings](settings.md)), the default, lets anyone call, and only some calls need a token. With \`--auth token\` every call that is not public needs a token of a user with one of these roles. A user sees only their own records; an admin sees all. A \`device\` calls with the token that it gets from \`Authenticate\`, and sends only its own telemetry. Health checks and reflection (\`grpc.*\`) are open to anyone.
+`;

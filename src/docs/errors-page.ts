@@ -1,0 +1,51 @@
+/** docs/errors.md: every reason, its cause and its remedy. */
+
+import type { Reason } from "../errors/reason.ts";
+import { reasonSections } from "../errors/reasons.ts";
+import { type ReasonName, reasons, refuse, toHttpStatus } from "../errors.ts";
+import { nameCode } from "../protocol/code-name.ts";
+import { escapeBars, renderCode, renderTable } from "./markdown.ts";
+
+/** Renders the page. */
+export function renderErrorsPage(): string {
+  const sections = reasonSections.map(({ heading, reasons: own }) => {
+    const table = renderTable(
+      ["reason", "code", "HTTP", "cause", "remedy"],
+      Object.entries(own).map(([name, reason]) => renderRow(name as ReasonName, reason)),
+    );
+    const note = notes[heading];
+    return `## ${heading}\n\n${table}\n${note === undefined ? "" : `\n${note}\n`}`;
+  });
+  return [introduction, ...sections].join("\n");
+}
+
+function renderRow(name: ReasonName, { code, cause, remedy }: Reason): string[] {
+  const status = String(toHttpStatus(refuse(name, "")));
+  return [renderCode(name), nameCode(code), status, escapeBars(cause), escapeBars(remedy)];
+}
+
+const faults = Object.entries<Reason>(reasons).flatMap(([name, { isServerFault }]) =>
+  isServerFault ? [renderCode(name)] : [],
+);
+
+const introduction = `<!-- Written by \`npm run docs\` from src/errors/. -->
+
+# Why a call fails
+
+This page is for developers who call the server and for operators who run it. After reading it, you know what each reason means and what to do about it.
+
+An error has the same parts over gRPC, gRPC-Web, Connect and REST: a status code, a message for people, and a \`google.rpc.ErrorInfo\` of the domain \`quantum-safe-playground\`. Programs compare its \`reason\`, because messages may change. Its \`metadata\` holds every variable part of the message. If a retry can help, \`google.rpc.RetryInfo\` and the header \`Retry-After\` say when. Over REST the details are in the body:
+
+\`\`\`json
+{"status":"error","code":"NOT_FOUND","message":"…","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"KEY_NOT_FOUND","domain":"quantum-safe-playground","metadata":{…}}]}
+\`\`\`
+
+A signature that does not verify is an answer (\`"valid":false\`), not an error.
+
+The server logs these reasons as errors, because only its operator can act on them: ${faults.join(", ")}. [Settings](settings.md) explains the flags below. All other reasons are the caller's, and the server logs them with \`--log-level debug\`.
+`;
+
+/** What stands below a table. */
+const notes: Readonly<Record<string, string>> = {
+  "Finding the call": `Over HTTP/2 the server announces how much metadata it reads (\`SETTINGS_MAX_HEADER_LIST_SIZE\`): eight times \`--max-metadata-bytes\`, 131,072 by default, where each field counts 32 bytes more. Up to that size the answer is \`METADATA_TOO_LARGE\`. Above it the server resets the stream (\`ENHANCE_YOUR_CALM\`; gRPC clients report RESOURCE_EXHAUSTED without details), and other calls of the connection continue. grpc-go does not send such a call at all. Two cases end the whole connection, because the HTTP/2 library stops reading and cannot decode what follows: one field of more than 65,536 bytes as encoded (GOAWAY \`COMPRESSION_ERROR\`), and more than 147,456 bytes of encoded metadata (GOAWAY \`INTERNAL_ERROR\`). A client then opens a new connection by itself.`,
+};

@@ -1,0 +1,174 @@
+/** Reasons that concern a stored key or record. */
+import { Code } from "@connectrpc/connect";
+import type { Reason } from "./reason.ts";
+
+/** What can be wrong with a key of the key service. */
+export const keyReasons = {
+  KEY_NOT_FOUND: {
+    code: Code.NotFound,
+    cause: "The key does not exist, or with `--auth token` belongs to another user.",
+    remedy: "List your keys with `GET /api/kms/keys`.",
+  },
+  KEY_STATE_INVALID: {
+    code: Code.FailedPrecondition,
+    cause: "A ROTATED key no longer signs or encapsulates. A DESTROYED key does nothing.",
+    remedy: "Use the key that replaced it. The state cannot be undone.",
+  },
+  KEY_USAGE_MISMATCH: {
+    code: Code.FailedPrecondition,
+    cause:
+      "The call wants an ML-KEM key to sign, or a signing key to encapsulate; or it uses `mu` or a stream with SLH-DSA.",
+    remedy: "Create a key for this use. `mu` and streams need ML-DSA.",
+  },
+  BATCH_TOO_LARGE: {
+    code: Code.InvalidArgument,
+    cause: "The signatures of a batch would exceed one response of 4 MiB. Nothing is signed.",
+    remedy:
+      "Send several batches of at most `maxItems` messages. The number depends on the algorithm and is smaller in JSON.",
+  },
+  KEY_DAMAGED: {
+    code: Code.DataLoss,
+    isServerFault: true,
+    cause: "The stored key is not what the server wrote: someone changed the database.",
+    remedy: "Operator: restore a backup, and find out who writes to the database.",
+  },
+} as const satisfies Record<string, Reason>;
+
+/** What can be wrong with the records of the other services. */
+export const recordReasons = {
+  RECORD_DAMAGED: {
+    code: Code.DataLoss,
+    isServerFault: true,
+    cause:
+      "A stored record is not what the server wrote: someone changed the database. Other records still work.",
+    remedy: "Operator: restore a backup, and find out who writes to the database.",
+  },
+  WALLET_NOT_FOUND: {
+    code: Code.NotFound,
+    cause: "The wallet does not exist, or belongs to another user.",
+    remedy: "List your wallets.",
+  },
+  TOKEN_NOT_FOUND: {
+    code: Code.NotFound,
+    cause: "The NFT does not exist, or belongs to another user.",
+    remedy: "List your tokens.",
+  },
+  OWNER_MISMATCH: {
+    code: Code.FailedPrecondition,
+    cause: "`fromOwner` is not the current owner.",
+    remedy: "Read the token again: it was transferred in the meantime.",
+  },
+  PROPOSAL_NOT_FOUND: {
+    code: Code.NotFound,
+    cause: "The proposal does not exist, or belongs to another user.",
+    remedy: "List your proposals.",
+  },
+  PROPOSAL_EXECUTED: {
+    code: Code.FailedPrecondition,
+    cause: "The proposal was executed. It executes once and accepts no more signatures.",
+    remedy: "Nothing to do. Create a new proposal to repeat it.",
+  },
+  PROPOSAL_EXPIRED: {
+    code: Code.FailedPrecondition,
+    cause: "`expiresAt` of the proposal is in the past.",
+    remedy: "Create a proposal with a later time.",
+  },
+  THRESHOLD_NOT_REACHED: {
+    code: Code.FailedPrecondition,
+    cause: "Fewer signers signed than the wallet requires. The message has both numbers.",
+    remedy: "Have more signers sign. The proposal stays PENDING.",
+  },
+  SIGNER_UNKNOWN: {
+    code: Code.PermissionDenied,
+    cause: "The address is not a signer of the wallet.",
+    remedy: "Use an address from `signers` of `GET /api/defi/wallets`.",
+  },
+  ALREADY_SIGNED: {
+    code: Code.AlreadyExists,
+    cause: "This signer signed this proposal before.",
+    remedy: "Nothing to do. Each signer counts once.",
+  },
+  SIGNATURE_MISSING: {
+    code: Code.FailedPrecondition,
+    cause: "The signer holds its own key, so the service cannot sign for it.",
+    remedy: "Sign the 32 bytes of `signingHash` with that key and send `signature`.",
+  },
+  SIGNATURE_INVALID: {
+    code: Code.InvalidArgument,
+    cause: "The signature is not by this signer over `signingHash` of this proposal.",
+    remedy: "Sign the raw 32 bytes (not hexadecimal, not base64) with ML-DSA-65 and an empty context.",
+  },
+  VALIDATOR_MISSING: {
+    code: Code.FailedPrecondition,
+    cause: "The chain has no validator yet (with `--auth token`: none of yours).",
+    remedy: "Call `POST /api/blockchain/register-node`.",
+  },
+  VALIDATOR_NOT_FOUND: {
+    code: Code.NotFound,
+    cause: "The validator does not exist, or belongs to another user.",
+    remedy: "Use the `validatorAddress` that RegisterNode returned.",
+  },
+  DEVICE_NOT_FOUND: {
+    code: Code.NotFound,
+    cause: "The device does not exist, or belongs to another user.",
+    remedy: "List your devices.",
+  },
+  DEVICE_NOT_SIMULATED: {
+    code: Code.FailedPrecondition,
+    cause: "The device holds its own key, so the service cannot sign for it.",
+    remedy: "Sign on the device, or register one with `simulated: true`.",
+  },
+  VENDOR_MISSING: {
+    code: Code.FailedPrecondition,
+    cause: "Firmware came without a vendor key, for a device that has none pinned.",
+    remedy: "Send `vendorPublicKey`, or register devices with it.",
+  },
+  TUNNEL_NOT_FOUND: {
+    code: Code.NotFound,
+    cause: "The tunnel was disconnected, never registered, or belongs to another user.",
+    remedy: "Register the peer again.",
+  },
+  ADDRESS_POOL_EMPTY: {
+    code: Code.ResourceExhausted,
+    cause: "All addresses of 10.8.0.0/16 are in use.",
+    remedy: "Disconnect unused tunnels.",
+  },
+  SESSION_MISSING: {
+    code: Code.FailedPrecondition,
+    cause:
+      "This server has no session key for the tunnel: before a handshake, after a restart, or on another replica.",
+    remedy: "Make a handshake. Behind a proxy, send the header `tunnel-id`.",
+  },
+  REKEY_NEEDED: {
+    code: Code.FailedPrecondition,
+    cause: "The session key reached its limit of uses.",
+    remedy: "Call `POST /api/vpn/rekey` and continue.",
+  },
+  HANDSHAKE_REPLAYED: {
+    code: Code.AlreadyExists,
+    cause: "The ciphertext opened a session before, of this tunnel or another.",
+    remedy:
+      "Encapsulate again for each handshake and rekey. Someone else may have sent a recorded handshake.",
+  },
+  HANDSHAKE_LIMIT_REACHED: {
+    code: Code.ResourceExhausted,
+    cause: "The peer used 10,000 ciphertexts with this tunnel.",
+    remedy:
+      "Leave `ciphertext` out so that the gateway encapsulates, or disconnect and register the peer again.",
+  },
+  PACKET_INVALID: {
+    code: Code.InvalidArgument,
+    cause: "The packet was changed, or is sealed with another key.",
+    remedy: "Send it as it was sealed: IV, ciphertext, tag. After a rekey, seal it again.",
+  },
+  PACKET_REFLECTED: {
+    code: Code.InvalidArgument,
+    cause: "The gateway itself sealed this packet.",
+    remedy: "Send packets that the peer sealed. Ask for `keyForm` PER_DIRECTION in the handshake.",
+  },
+  PACKET_REPLAYED: {
+    code: Code.AlreadyExists,
+    cause: "The packet came before.",
+    remedy: "Seal the data again with a new random IV.",
+  },
+} as const satisfies Record<string, Reason>;

@@ -1,0 +1,152 @@
+/** Reasons that concern the store, the caller, limits, and how a call ended. */
+import { Code } from "@connectrpc/connect";
+import type { Reason } from "./reason.ts";
+
+/** What can be wrong with the store. */
+export const storeReasons = {
+  STORE_UNAVAILABLE: {
+    code: Code.Unavailable,
+    isServerFault: true,
+    cause: "The database cannot be reached, or is busy.",
+    remedy:
+      "Try again after `Retry-After`, with the same `Idempotency-Key`: the write may have happened. Operator: check the database and `/readyz`.",
+  },
+  STORE_FULL: {
+    code: Code.ResourceExhausted,
+    isServerFault: true,
+    cause: "The disk is full. Nothing was changed.",
+    remedy: "Operator: free some space.",
+  },
+  STORE_DAMAGED: {
+    code: Code.DataLoss,
+    isServerFault: true,
+    cause: "The database reports that it is damaged, or its audit log is not the one that this server saw.",
+    remedy:
+      "Operator: `qsp audit verify` says where. Restore the last backup, check the disk, and find out who writes to the database.",
+  },
+  MASTER_KEY_MISSING: {
+    code: Code.Unavailable,
+    isServerFault: true,
+    cause: "The master key was rotated, and this server does not have the new one.",
+    remedy: "Operator: give this server the new key, or `QSP_MASTER_KEY_NEXT`, and restart it.",
+  },
+} as const satisfies Record<string, Reason>;
+
+/** Who the caller is. */
+export const callerReasons = {
+  TOKEN_MISSING: {
+    code: Code.Unauthenticated,
+    cause: "The call needs a token.",
+    remedy: "Call `POST /api/auth/token`, then send `authorization: Bearer <token>`.",
+  },
+  TOKEN_MALFORMED: {
+    code: Code.Unauthenticated,
+    cause: "The header is not a bearer token, or the token is truncated, quoted, or of another algorithm.",
+    remedy: "Send the token unchanged, after `Bearer` and a space.",
+  },
+  TOKEN_KEY_UNKNOWN: {
+    code: Code.Unauthenticated,
+    cause: "No key of this server signed the token.",
+    remedy:
+      "Get a token from this server: yours is from another one, or from before `qsp issuer rotate revoke`.",
+  },
+  TOKEN_SIGNATURE_INVALID: {
+    code: Code.Unauthenticated,
+    cause: "The signature of the token does not verify.",
+    remedy: "Get a new token. Someone, or a program, changed this one.",
+  },
+  TOKEN_EXPIRED: {
+    code: Code.Unauthenticated,
+    cause: "The token is older than an hour; or clocks differ, and it is not valid yet.",
+    remedy: "Get a new token. Synchronise the clocks.",
+  },
+  TOKEN_REVOKED: {
+    code: Code.Unauthenticated,
+    cause: "The user was removed or has a new password.",
+    remedy: "Log in again.",
+  },
+  LOGIN_FAILED: {
+    code: Code.Unauthenticated,
+    cause: "The username or the password is wrong; the server does not say which.",
+    remedy:
+      "Operator: `qsp user list`, `qsp user passwd NAME`. A server with `--auth token` starts without users.",
+  },
+  ROLE_MISSING: {
+    code: Code.PermissionDenied,
+    cause: "The call needs another role, which the message names.",
+    remedy:
+      "Ask the operator for the role, as in `qsp user add NAME auditor`. The token of a device sends only its own telemetry.",
+  },
+} as const satisfies Record<string, Reason>;
+
+/** How much the caller, or all callers together, ask for. */
+export const limitReasons = {
+  LOGIN_LIMITED: {
+    code: Code.ResourceExhausted,
+    cause:
+      "Within a minute, `--max-failed-logins` log-ins failed for this name or network; where the user logged in before, for this name in this network.",
+    remedy: "Wait for `Retry-After`, then use the right password.",
+  },
+  RATE_LIMITED: {
+    code: Code.ResourceExhausted,
+    cause: "This user or address exceeds `--max-calls-per-second`.",
+    remedy:
+      "Wait for `Retry-After`. Use `BatchSign` or streams. Operator: behind a proxy set `--trusted-proxies`, or all callers count as one.",
+  },
+  CONCURRENCY_LIMITED: {
+    code: Code.ResourceExhausted,
+    cause:
+      "This user or address has `--max-calls-per-user` calls or `--max-streams-per-user` streams in progress.",
+    remedy: "Wait until one ends. Share streams between consumers.",
+  },
+  BUFFER_LIMITED: {
+    code: Code.ResourceExhausted,
+    cause:
+      "Unfinished requests or unread responses hold `--max-buffered-bytes` in total, or `--max-buffered-bytes-per-client` for this user or address.",
+    remedy: "Finish uploads and read responses before you send more.",
+  },
+  QUOTA_EXCEEDED: {
+    code: Code.ResourceExhausted,
+    cause: "The caller has the maximum number of tunnels, records, idempotency keys or open challenges.",
+    remedy:
+      "`metadata` names the quota, its limit and its setting; the message says how to free some. A retry alone does not help.",
+  },
+  SERVER_BUSY: {
+    code: Code.ResourceExhausted,
+    cause:
+      "The server reached `--max-calls` or `--max-streams`; or the caller's own work would wait longer than `--max-queue-ms` (a batch, a stream or log-ins: `--max-backlog-ms`).",
+    remedy: "Wait for `Retry-After`. Operator: use more cores or more servers.",
+  },
+} as const satisfies Record<string, Reason>;
+
+/** How a call can end early. */
+export const endReasons = {
+  DEADLINE_EXCEEDED: {
+    code: Code.DeadlineExceeded,
+    cause: "The call took longer than its own deadline or `--max-call-ms`.",
+    remedy:
+      "Allow more time. The call may have taken effect: read before you repeat it, or repeat it with the same `Idempotency-Key`.",
+  },
+  CALL_CANCELED: {
+    code: Code.Canceled,
+    cause: "The caller disconnected or canceled the call.",
+    remedy: "Nothing to do on the server. Check the timeout of the client.",
+  },
+  SHUTTING_DOWN: {
+    code: Code.Unavailable,
+    cause:
+      "The server stops. It ends watches, tunnels and streams of readings at once, and other calls after `--max-drain-ms`.",
+    remedy: "Try again: another server, or this one after its restart, answers.",
+  },
+  NOT_IMPLEMENTED: {
+    code: Code.Unimplemented,
+    cause: "A unary gRPC call came with no message, or with several.",
+    remedy: "Fix the client. Streams are other calls.",
+  },
+  INTERNAL: {
+    code: Code.Internal,
+    isServerFault: true,
+    cause: "The server has a bug. The caller learns nothing more.",
+    remedy: "Operator: the log has the cause under the id of the request. Please report it.",
+  },
+} as const satisfies Record<string, Reason>;

@@ -1,0 +1,103 @@
+/** `qsp serve`: starts the server, and stops it on a signal. */
+
+import { existsSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { pino } from "pino";
+import { exitCodes } from "./cli/exit-codes.ts";
+import { passwordWarning, type StoreVerbInput, showsPassword, toVerb } from "./cli/operator/store-verb.ts";
+import type { Verb } from "./cli/verb.ts";
+import { type Config, ConfigError, describeSettings } from "./config.ts";
+import { firstCalls } from "./first-calls.ts";
+
+/** The verb that starts the server. It ends with the server. */
+export const serveVerb: Verb = {
+  ...toVerb({
+    name: "serve",
+    operands: [],
+    meaning: "Starts the server. The first signal lets running calls finish, the second ends at once.",
+    example: "qsp serve --port 9000",
+    hasLog: true,
+    run: serve,
+  }),
+  settingsHelp: `Settings, as flags or as variables:\n${describeSettings()}`,
+};
+
+async function serve({ config, location, masterKey }: StoreVerbInput): Promise<number> {
+  const logger = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
+  const newStore = location.kind === "sqlite" && !existsSync(location.path) ? location.path : undefined;
+  const newKey = masterKey.kind === "file" && !existsSync(masterKey.path) ? masterKey.path : undefined;
+  // Most of what there is to load; the other verbs need little of it.
+  const { createApp } = await import("./app.ts");
+  const { TlsError } = await import("./server/tls.ts");
+  const app = await createApp(config, logger).catch((error: unknown) => {
+    throw error instanceof TlsError ? new ConfigError(error.message) : error;
+  });
+  for (const { httpMethod, template, origin } of app.server.transcoder.routes) {
+    logger.debug({ httpMethod, path: template.text, rpc: origin }, "route");
+  }
+  // Also if the start goes no further: the next one finds them, and says nothing of them.
+  process.stdout.write(describeNew(newStore, newKey));
+  const address = await app.server.listen(config.port, config.host).catch(async (error: unknown) => {
+    await app.close();
+    throw explainListenError(error, config);
+  });
+  const stopped = stopOnSignal(app.close, logger);
+  if (showsPassword(config)) logger.warn(passwordWarning);
+  process.stdout.write(describeStart(formatUrl(address, config), config));
+  return stopped;
+}
+
+function explainListenError(error: unknown, { host, port }: Config): unknown {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  if (code === "EADDRINUSE")
+    return new ConfigError(`port ${port} of ${host} is in use; choose another with --port`);
+  if (code === "EACCES")
+    return new ConfigError(`port ${port} is not ours to use; choose one above 1023 with --port`);
+  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
+    return new ConfigError(`${host} is no address of this machine`);
+  return error;
+}
+
+/** Waits for a signal and stops the server. @returns the exit code */
+function stopOnSignal(close: () => Promise<void>, logger: pino.Logger): Promise<number> {
+  return new Promise((resolve) => {
+    let isStopping = false;
+    const onSignal = (signal: NodeJS.Signals): void => {
+      if (isStopping) process.exit(1);
+      isStopping = true;
+      logger.info({ signal }, "stopping; a second signal ends at once");
+      close().then(
+        () => resolve(exitCodes.done),
+        (error: unknown) => {
+          logger.fatal({ err: error }, "could not stop in order");
+          resolve(1);
+        },
+      );
+    };
+    process.on("SIGINT", onSignal);
+    process.on("SIGTERM", onSignal);
+  });
+}
+
+function formatUrl({ address, family, port }: AddressInfo, { tlsCert }: Config): string {
+  return `${tlsCert === "" ? "http" : "https"}://${family === "IPv6" ? `[${address}]` : address}:${port}`;
+}
+
+/** What a first start made, and what there is to do about it. */
+function describeNew(store: string | undefined, key: string | undefined): string {
+  const made: string[] = [];
+  if (store !== undefined) made.push(`Made a new store, ${store}.`);
+  if (key !== undefined) made.push(`Made a new master key, ${key}: keep a copy of it apart from the store.`);
+  return made.length === 0 ? "" : `\n${made.join("\n")}\n`;
+}
+
+/** What a newcomer sees; its last line says that the server is ready. */
+function describeStart(url: string, { auth }: Config): string {
+  return `
+Try, in another terminal:
+
+${firstCalls({ url, auth, caFile: "CA.crt" })}
+
+Quantum-Safe Playground is ready on ${url}
+`;
+}

@@ -1,0 +1,106 @@
+import { ml_dsa44, ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
+import { describe, expect, it } from "vitest";
+import { IotService } from "#gen/iot/iot_service_pb.ts";
+import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import {
+  answerChallenge,
+  impersonateDevice,
+  makeKeys,
+  readDeviceToken,
+  registerWithKey,
+  repeatReading,
+  sendChangedReading,
+  sendReading,
+} from "../../../src/console/page/stories/devices/steps.ts";
+import { createFakeCaller } from "./fake-caller.ts";
+
+const issuer = ml_dsa65.keygen();
+const [header, payload] = [{ alg: "ML-DSA-65", kid: "issuer" }, { sub: "device-1" }].map((part) =>
+  Buffer.from(JSON.stringify(part)).toString("base64url"),
+);
+const tokenSignature = ml_dsa65.sign(Buffer.from(`${header}.${payload}`), issuer.secretKey);
+const token = `${header}.${payload}.${Buffer.from(tokenSignature).toString("base64url")}`;
+const pub = Buffer.from(issuer.publicKey).toString("base64url");
+
+/** A server that believes everything. @param privateKey what it answers to a registration */
+function startServer({ privateKey }: { readonly privateKey?: Uint8Array } = {}) {
+  return createFakeCaller(({ service }) => {
+    service(IotService, {
+      registerDevice: ({ publicKey = new Uint8Array() }) => ({
+        deviceId: "device-1",
+        publicKey,
+        ...(privateKey && { privateKey }),
+      }),
+      issueChallenge: () => ({ challenge: new Uint8Array(32) }),
+      authenticate: () => ({ authenticated: true, token }),
+      sendTelemetry: () => ({ verified: true }),
+    });
+    service(TokenService, {
+      getJwks: () => ({ keys: [{ kid: "issuer", kty: "AKP", alg: "ML-DSA-65", pub }] }),
+    });
+  });
+}
+
+const caller = startServer();
+const keys = await makeKeys();
+const registered = await registerWithKey(caller, keys, "Pump");
+const authenticated = await answerChallenge(caller, registered);
+const sent = await sendReading(caller, registered, authenticated, { text: "grüße", sequence: 1 });
+
+describe("registerWithKey", () => {
+  it("finds the device's own key, and no secret one", () => {
+    expect(registered).toMatchObject({ isSameKey: true, hasNoSecret: true });
+  });
+
+  it("finds a secret key in the answer", async () => {
+    const leaking = startServer({ privateKey: new Uint8Array(32) });
+    expect(await registerWithKey(leaking, keys, "Pump")).toMatchObject({ hasNoSecret: false });
+  });
+});
+
+describe("answerChallenge", () => {
+  it("signs the challenge with its own context", () => {
+    expect(authenticated.verdicts).toEqual({ server: true, browser: true });
+    const { challenge, signature } = authenticated;
+    expect(ml_dsa44.verify(signature, challenge, keys.device.publicKey)).toBe(false);
+  });
+
+  it("finds that another device signed", async () => {
+    const { verdicts } = await impersonateDevice(caller, registered);
+    expect(verdicts).toEqual({ server: true, browser: false });
+  });
+});
+
+describe("readDeviceToken", () => {
+  it("verifies the token with the published key", async () => {
+    const found = await readDeviceToken(caller, registered, authenticated, true);
+    expect(found).toMatchObject({ isSubject: true, isSigned: true });
+  });
+
+  it("leaves the signature unchecked where no keys are published", async () => {
+    const found = await readDeviceToken(caller, registered, authenticated, false);
+    expect(found.isSigned).toBeUndefined();
+  });
+
+  it("finds that the token is for another device", async () => {
+    const other = { ...registered, deviceId: "device-2" };
+    expect(await readDeviceToken(caller, other, authenticated, false)).toMatchObject({ isSubject: false });
+  });
+});
+
+describe("readings", () => {
+  it("are signed after the 8 bytes of their number", () => {
+    expect([...sent.signed.subarray(0, 9)]).toEqual([0, 0, 0, 0, 0, 0, 0, 1, "g".charCodeAt(0)]);
+    expect(sent.verdicts).toEqual({ server: true, browser: true });
+  });
+
+  it("are found changed, whatever the server says", async () => {
+    const { verdicts } = await sendChangedReading(caller, registered, authenticated, sent);
+    expect(verdicts).toEqual({ server: true, browser: false });
+  });
+
+  it("stay signed when they are sent again", async () => {
+    const { sequence, verdicts } = await repeatReading(caller, registered, authenticated, sent);
+    expect({ sequence, ...verdicts }).toEqual({ sequence: 1, server: true, browser: true });
+  });
+});

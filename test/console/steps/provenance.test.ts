@@ -1,0 +1,98 @@
+import { createHash } from "node:crypto";
+import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
+import { describe, expect, it } from "vitest";
+import { NftService } from "#gen/nft/nft_service_pb.ts";
+import { deriveAddress } from "../../../src/console/page/signing-key.ts";
+import {
+  alterName,
+  forgeToken,
+  mintToken,
+  traceHistory,
+  transferTwice,
+} from "../../../src/console/page/stories/provenance/steps.ts";
+import { createFakeCaller } from "./fake-caller.ts";
+
+const metadata = { name: "Evening", description: "Oil", artworkUri: "" };
+
+/** A server that calls everything valid, and forgets all transfers but one. */
+const server = createFakeCaller(({ service }) => {
+  const transfers: { fromAddress: string; toAddress: string }[] = [];
+  service(NftService, {
+    async mint({ name, description, artworkUri }) {
+      const { publicKey, secretKey } = ml_dsa65.keygen();
+      const canonical = `{"artworkUri":"${artworkUri}","description":"${description}","name":"${name}"}`;
+      const hash = createHash("sha256").update(canonical).digest();
+      const creatorAddress = await deriveAddress(publicKey);
+      return {
+        metadataHash: hash.toString("hex"),
+        signature: ml_dsa65.sign(hash, secretKey),
+        creatorPublicKey: publicKey,
+        creatorAddress,
+      };
+    },
+    transfer({ fromOwner, newOwner }) {
+      transfers.push({ fromAddress: fromOwner, toAddress: newOwner });
+      return { currentOwner: newOwner };
+    },
+    getHistory: () => ({ history: transfers.slice(-1), totalSize: 1 }),
+    getToken: () => ({
+      currentOwner: transfers.at(-1)?.toAddress ?? "",
+      metadata: { ...metadata, name: "A copy" },
+    }),
+    verify: () => ({ valid: true }),
+  });
+});
+
+describe("mintToken", () => {
+  it("finds hash, signature and address right", async () => {
+    expect(await mintToken(server, metadata)).toMatchObject({
+      isHashEqual: true,
+      isSigned: true,
+      isAddressEqual: true,
+    });
+  });
+});
+
+describe("transferTwice", () => {
+  it("ends with the third of three owners", async () => {
+    const { owners, currentOwner } = await transferTwice(server, await mintToken(server, metadata));
+    expect(new Set(owners).size).toBe(3);
+    expect(currentOwner).toBe(owners[2]);
+  });
+});
+
+describe("traceHistory", () => {
+  it("finds a transfer missing and other words stored, whatever the server says", async () => {
+    const minted = await mintToken(server, metadata);
+    await transferTwice(server, minted);
+    expect(await traceHistory(server, minted)).toMatchObject({
+      valid: true,
+      isWhole: false,
+      isSigned: false,
+    });
+  });
+});
+
+describe("alterName", () => {
+  for (const [place, name] of [
+    ["0", "Dvening"],
+    ["99999", "Eveninf"],
+    ["no number", "Dvening"],
+  ] as const) {
+    it(`changes letter ${place}, and finds the signature not valid`, async () => {
+      const { copy, verdicts } = await alterName(server, await mintToken(server, metadata), place);
+      expect(copy.name).toBe(name);
+      expect(verdicts).toEqual({ server: true, browser: false });
+    });
+  }
+});
+
+describe("forgeToken", () => {
+  it("finds the forgery valid with the forger's key alone", async () => {
+    expect(await forgeToken(server, await mintToken(server, metadata))).toMatchObject({
+      isSameHash: true,
+      withOwnKey: { browser: true },
+      withCreatorKey: { browser: false },
+    });
+  });
+});

@@ -1,0 +1,63 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
+import { describe, expect, it } from "vitest";
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import {
+  breakSignature,
+  changeMessage,
+  cutSignature,
+  signMessage,
+  verifyTwice,
+} from "../../../src/console/page/stories/sign/steps.ts";
+import { createFakeCaller } from "./fake-caller.ts";
+
+const { publicKey, secretKey } = ml_dsa65.keygen();
+
+/** A server that calls every signature of the right length valid. */
+const caller = createFakeCaller(({ service }) =>
+  service(PqcService, {
+    signData: ({ data }) => ({ signature: ml_dsa65.sign(data, secretKey), publicKey }),
+    verifySignature({ signature }) {
+      if (signature.length !== 3309) throw new ConnectError("too short", Code.InvalidArgument);
+      return { valid: true };
+    },
+  }),
+);
+const signed = await signMessage(caller, { text: "grüße", algorithm: "ML-DSA-65" });
+
+describe("verifyTwice", () => {
+  it("finds the signature valid on both sides", async () => {
+    expect((await verifyTwice(caller, signed)).verdicts).toEqual({ server: true, browser: true });
+  });
+});
+
+describe("breakSignature", () => {
+  for (const [place, index] of [
+    ["0", 0],
+    ["3308", 3308],
+    ["99999", 3308],
+    ["-1", 0],
+    ["1.9", 1],
+    ["no number", 0],
+  ] as const) {
+    it(`changes byte ${index} for “${place}”, and the browser finds it not valid`, async () => {
+      const { change, verdicts } = await breakSignature(caller, signed, place);
+      expect(change.index).toBe(index);
+      expect(verdicts).toEqual({ server: true, browser: false });
+    });
+  }
+});
+
+describe("changeMessage", () => {
+  it("changes the last byte of the message, and the browser finds the signature not valid", async () => {
+    const { change, verdicts } = await changeMessage(caller, signed);
+    expect(change.index).toBe(signed.data.length - 1);
+    expect(verdicts).toEqual({ server: true, browser: false });
+  });
+});
+
+describe("cutSignature", () => {
+  it("shows the refusal", async () => {
+    expect(await cutSignature(caller, signed)).toMatchObject({ code: "INVALID_ARGUMENT" });
+  });
+});

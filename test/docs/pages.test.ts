@@ -1,0 +1,58 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { listSettings, readConfig } from "../../src/config.ts";
+import { generatedPages } from "../../src/docs/write.ts";
+import { reasonSections } from "../../src/errors/reasons.ts";
+import { type ReasonName, reasons, refuse, toHttpStatus } from "../../src/errors.ts";
+import { nameCode } from "../../src/protocol/code-name.ts";
+import { servicePackages } from "../../src/services/registry.ts";
+
+const read = (path: string): string => readFileSync(join(import.meta.dirname, "../..", path), "utf8");
+
+describe("a page that is made from code", () => {
+  it.each(Object.entries(generatedPages))("%s is up to date; else run: npm run docs", (path, render) => {
+    expect(read(path)).toBe(render());
+  });
+});
+
+describe("docs/errors.md", () => {
+  const rows = [
+    ...read("docs/errors.md").matchAll(/^\| `([A-Z_]+)` \| (\w+) \| (\d+) \| (.+) \| (.+) \|$/gm),
+  ];
+  const names = Object.keys(reasons) as ReasonName[];
+
+  it("has one row for each reason", () => {
+    expect(rows.map(([, name]) => name).sort()).toEqual(names.toSorted());
+  });
+
+  it.each(names)("gives %s the code and the HTTP status that it has", (name) => {
+    const error = refuse(name, "");
+    const [, , code, status] = rows.find(([, candidate]) => candidate === name) ?? [];
+    expect([code, Number(status)]).toEqual([nameCode(error.code), toHttpStatus(error)]);
+  });
+
+  it("has causes and remedies that are sentences", () => {
+    const texts = reasonSections.flatMap((section) =>
+      Object.values(section.reasons).flatMap(({ cause, remedy }) => [cause, remedy]),
+    );
+    expect(texts.filter((text) => !text.endsWith("."))).toEqual([]);
+  });
+});
+
+describe("docs/settings.md", () => {
+  it("has one row for each setting", () => {
+    const variables = [...read("docs/settings.md").matchAll(/^\| .*? \| `(QSP_\w+)` \|/gm)];
+    expect(variables).toHaveLength(Object.keys(readConfig([], {})).length);
+    expect(listSettings()).toHaveLength(variables.length);
+  });
+});
+
+describe("docs/access.md", () => {
+  it("has one row for each call of each service", () => {
+    const calls = servicePackages.flatMap(({ files }) =>
+      files.flatMap((file) => file.services.flatMap(({ methods }) => methods)),
+    );
+    expect(read("docs/access.md").match(/^\| `\w+` \|/gm)).toHaveLength(calls.length);
+  });
+});
