@@ -9,7 +9,7 @@ import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { loadAllVerbs, verbTable } from "../../src/cli/groups.ts";
 import { listSettings } from "../../src/config.ts";
 import { isMissing } from "../interop/tools.ts";
-import { launch, program, qsp, qspDone, timeout, useServer } from "./qsp.ts";
+import { launch, program, qspDone, runQsp, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
 const verbs = await loadAllVerbs(verbTable);
@@ -174,7 +174,7 @@ describe("the help", { timeout }, () => {
   });
 
   it("shows a verb's operands, options, exit codes and example, and calls no server", async () => {
-    const { code, stdout } = await qsp(["kms", "create", "--help"], {
+    const { code, stdout } = await runQsp(["kms", "create", "--help"], {
       ...server.place(),
       url: "http://127.0.0.1:1",
     });
@@ -184,7 +184,7 @@ describe("the help", { timeout }, () => {
   });
 
   it.each([[[]], [["help"]], [["--help"]]])("lists all verbs and the exit codes for qsp %j", async (args) => {
-    const { code, stdout } = await qsp(args, server.place());
+    const { code, stdout } = await runQsp(args, server.place());
     expect(code).toBe(0);
     expect(stdout).toContain("  serve");
     for (const { name } of verbs) expect(stdout).toContain(`  ${name}`);
@@ -193,7 +193,7 @@ describe("the help", { timeout }, () => {
   });
 
   it("lists the verbs of a group", async () => {
-    const { code, stdout } = await qsp(["kms", "--help"], server.place());
+    const { code, stdout } = await runQsp(["kms", "--help"], server.place());
     expect(code).toBe(0);
     expect(stdout).toContain("kms rotate KEY-ID");
     expect(stdout).not.toContain("device");

@@ -8,7 +8,7 @@ import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
-import { qsp, qspDone, startQsp, timeout, useServer } from "./qsp.ts";
+import { qspDone, runQsp, startQsp, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
 
@@ -47,24 +47,24 @@ describe("qsp ends with", { timeout }, () => {
   } as const satisfies Record<string, readonly [readonly string[], string]>;
 
   it.each(Object.entries(mistakes))("2 for %s, in one sentence that names it", async (_, [args, named]) => {
-    const { code, stdout, stderr } = await qsp(args, server.place());
+    const { code, stdout, stderr } = await runQsp(args, server.place());
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toMatch(/^qsp: [^\n]+\n$/);
     expect(stderr).toContain(named);
   });
 
   it("the same code where it is run as npm installs it", async () => {
-    expect((await qsp(["kms", "get", "key-none"], { ...server.place(), isInstalled: true })).code).toBe(3);
+    expect((await runQsp(["kms", "get", "key-none"], { ...server.place(), isInstalled: true })).code).toBe(3);
   });
 
   it("3 where the server refuses, with the code and the reason", async () => {
-    const { code, stdout, stderr } = await qsp(["kms", "get", "key-none"], server.place());
+    const { code, stdout, stderr } = await runQsp(["kms", "get", "key-none"], server.place());
     expect({ code, stdout }).toEqual({ code: 3, stdout: "" });
     expect(stderr).toMatch(/^qsp: [^\n]+ \(NOT_FOUND, KEY_NOT_FOUND\); qsp kms list [^\n]+\n$/);
   });
 
   it("3 where the server refuses a field, and names it", async () => {
-    const { code, stderr } = await qsp(["kms", "create", "--algorithm", "RSA"], server.place());
+    const { code, stderr } = await runQsp(["kms", "create", "--algorithm", "RSA"], server.place());
     expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringMatching(/algorithm.*FIELD_INVALID/) });
   });
 
@@ -73,7 +73,7 @@ describe("qsp ends with", { timeout }, () => {
     const port = await listen(tcp);
     tcp.close();
     const place = { ...server.place(), url: `http://127.0.0.1:${port}` };
-    const { code, stderr } = await qsp(["kms", "list"], place);
+    const { code, stderr } = await runQsp(["kms", "list"], place);
     expect({ code, stderr }).toEqual({
       code: 4,
       stderr: expect.stringMatching(/^qsp: [^\n]*ECONNREFUSED[^\n]*\n$/),
@@ -82,7 +82,9 @@ describe("qsp ends with", { timeout }, () => {
 
   it("4 where the connection breaks", async () => {
     const port = await listen(createTcpServer((socket) => socket.destroy()));
-    expect(await qsp(["kms", "list"], { ...server.place(), url: `http://127.0.0.1:${port}` })).toMatchObject({
+    expect(
+      await runQsp(["kms", "list"], { ...server.place(), url: `http://127.0.0.1:${port}` }),
+    ).toMatchObject({
       code: 4,
     });
   });
@@ -90,13 +92,13 @@ describe("qsp ends with", { timeout }, () => {
   it("4 where a web server of something else answers", async () => {
     const port = await listen(createHttpServer((_, response) => response.writeHead(404).end()));
     const place = { ...server.place(), url: `http://127.0.0.1:${port}` };
-    expect(await qsp(["health"], place)).toMatchObject({ code: 4, stdout: "" });
+    expect(await runQsp(["health"], place)).toMatchObject({ code: 4, stdout: "" });
   });
 
   it("4 after the deadline where nobody answers", async () => {
     const port = await listen(createTcpServer((socket) => onTestFinished(() => void socket.destroy())));
     const place = { ...server.place(), url: `http://127.0.0.1:${port}` };
-    expect(await qsp(["kms", "list", "--timeout", "1"], place)).toMatchObject({ code: 4 });
+    expect(await runQsp(["kms", "list", "--timeout", "1"], place)).toMatchObject({ code: 4 });
   });
 
   it("130 when it is interrupted", async () => {
@@ -130,11 +132,11 @@ describe("qsp over https", { timeout }, () => {
 
   it("trusts the CA of --ca, and no other", async () => {
     const { place, ca } = await secureServer();
-    expect(await qsp(["kms", "list", "--ca", ca], place)).toMatchObject({
+    expect(await runQsp(["kms", "list", "--ca", ca], place)).toMatchObject({
       code: 0,
       stdout: "There are no keys.\n",
     });
-    const { code, stderr } = await qsp(["kms", "list"], place);
+    const { code, stderr } = await runQsp(["kms", "list"], place);
     expect({ code, stderr }).toEqual({ code: 4, stderr: expect.stringContaining("certificate") });
   });
 });

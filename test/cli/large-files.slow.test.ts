@@ -2,7 +2,7 @@ import { truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { qsp, useServer } from "./qsp.ts";
+import { runQsp, useServer } from "./qsp.ts";
 
 const server = useServer();
 
@@ -25,8 +25,8 @@ describe("qsp sign and qsp verify", () => {
     const { result } = await server.client(KmsService).createKey({ algorithm: "ML-DSA-65" });
     const keyId = result?.keyId ?? "";
     const measured = { ...place, env: { NODE_OPTIONS: `--import=${reporter}` } };
-    const signing = await qsp(["sign", "file", "--key", keyId], measured);
-    const verifying = await qsp(["verify", "file", "--signature", "file.sig", "--key", keyId], measured);
+    const signing = await runQsp(["sign", "file", "--key", keyId], measured);
+    const verifying = await runQsp(["verify", "file", "--signature", "file.sig", "--key", keyId], measured);
     for (const { code, stderr } of [signing, verifying]) {
       expect(code).toBe(0);
       expect(peakMebibytesOf(stderr)).toBeLessThan(400);

@@ -8,19 +8,13 @@ import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll } from "vitest";
 import { type RunningServer, startServer } from "../interop/start-server.ts";
+import { type Run, runHere } from "../support/run-here.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
 
 /** The command as npm installs it: it finds the right Node and starts `main` with it. */
 export const program = join(import.meta.dirname, "../../src/qsp.mjs");
 /** What the command starts; most tests do so themselves, which takes half the time. */
 const main = join(import.meta.dirname, "../../src/main.ts");
-
-/** How a run ended. */
-export interface Run {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
 
 /** Where and with what a run happens. */
 export interface RunOptions {
@@ -54,9 +48,15 @@ export function startQsp(
   return launch(process.execPath, [options.isInstalled ? program : main, ...args], options);
 }
 
-/** Runs `qsp` to its end. */
-export function qsp(args: readonly string[], options: RunOptions): Promise<Run> {
+/** Runs `qsp` to its end, as a program. */
+export function runQsp(args: readonly string[], options: RunOptions): Promise<Run> {
   return startQsp(args, options).end;
+}
+
+/** Runs a command line to its end: in this process, unless it reads standard input. */
+export function qsp(args: readonly string[], options: RunOptions): Promise<Run> {
+  if (options.stdin !== undefined) return runQsp(args, options);
+  return runHere(args, { cwd: options.cwd, env: environmentOf(options) });
 }
 
 /** Runs `qsp`, which must be done. @returns what it printed */

@@ -9,6 +9,7 @@ import { ConfigError, readConfig } from "../../src/config.ts";
 import { sqliteIn } from "../../src/database/database.ts";
 import { masterKeyIn } from "../../src/secrets/master-key.ts";
 import { runToEnd, startServer } from "../interop/start-server.ts";
+import { runHere } from "../support/run-here.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
 import { copyLog, restoreLog } from "./audit-log.ts";
 import { writeEntries } from "./entries.ts";
@@ -26,7 +27,7 @@ async function fillLog(place: Place, count: number): Promise<SignedCheckpoint> {
 }
 
 const auditVerify = ({ settings }: Place, ...operands: string[]) =>
-  runToEnd(["audit", "verify", ...operands, ...settings]);
+  runHere(["audit", "verify", ...operands, ...settings], { env: process.env });
 
 /** Runs the command in this process, where it takes less time. */
 const auditVerifyWith = (dataDir: string, file: string): Promise<number> =>

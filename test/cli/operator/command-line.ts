@@ -9,11 +9,21 @@ import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { type RunningServer, startServer } from "../../interop/start-server.ts";
 import { type Result, run } from "../../interop/tools.ts";
 import type { Place } from "../../storage/on-both.ts";
+import { type Run, runHere } from "../../support/run-here.ts";
 
 export const main = join(import.meta.dirname, "../../../src/main.ts");
 
-/** Runs a command to its end. @param input its standard input */
+/** Runs a command to its end, in this process. @param input its standard input */
 export function runCommand(
+  { settings }: Pick<Place, "settings">,
+  words: readonly string[],
+  input = "",
+): Promise<Run> {
+  return runHere([...words, ...settings], { env: process.env, stdin: input });
+}
+
+/** Runs a command to its end, as a program. @param input its standard input */
+export function runProgram(
   place: Pick<Place, "settings">,
   words: readonly string[],
   input = "",

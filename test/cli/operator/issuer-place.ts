@@ -10,7 +10,7 @@ import { masterKeyIn } from "../../../src/secrets/master-key.ts";
 import { hashCheaply } from "../../access/access-server.ts";
 import type { Place, Row } from "../../storage/on-both.ts";
 import { makeTemporaryDirectory } from "../../temporary-directory.ts";
-import { runCommand, type TokenServer } from "./command-line.ts";
+import { runProgram, type TokenServer } from "./command-line.ts";
 
 export const password = "correct horse battery staple";
 
@@ -26,7 +26,7 @@ export async function addAda(place: Place): Promise<void> {
 
 /** Rotates, as an operator does. @returns the identifier of the new key, as it is printed */
 export async function rotate(place: Pick<Place, "settings">, ...words: string[]): Promise<string> {
-  const { code, stdout, stderr } = await runCommand(place, ["issuer", "rotate", ...words]);
+  const { code, stdout, stderr } = await runProgram(place, ["issuer", "rotate", ...words]);
   expect([code, stderr]).toEqual([0, ""]);
   const [, keyId = ""] = /^Tokens are signed with the key (\S+) from now on\. /.exec(stdout) ?? [];
   expect(keyId).not.toBe("");

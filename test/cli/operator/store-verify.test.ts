@@ -5,10 +5,10 @@ import { createKey } from "../../../src/services/kms/create.ts";
 import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
 import { destroyKey } from "../../../src/services/kms/rotate.ts";
 import { createKmsStore } from "../../../src/services/kms/store.ts";
-import { runToEnd } from "../../interop/start-server.ts";
 import { describeStores, type Place } from "../../storage/on-both.ts";
+import { runCommand } from "./command-line.ts";
 
-const verify = ({ settings }: Place) => runToEnd(["store", "verify", ...settings]);
+const verify = (place: Pick<Place, "settings">) => runCommand(place, ["store", "verify"]);
 
 /** Makes three keys, and destroys the last; gives their keyIds. */
 async function makeKeys(place: Place): Promise<[string, string, string]> {

@@ -11,7 +11,14 @@ import { isMissing } from "../../interop/tools.ts";
 import { refusal } from "../../refusal.ts";
 import { describeStores, type MakePlace, type Place } from "../../storage/on-both.ts";
 import { makeTemporaryDirectory } from "../../temporary-directory.ts";
-import { main, runAtTerminal, runCommand, runCommandAtTerminal, startTokenServer } from "./command-line.ts";
+import {
+  main,
+  runAtTerminal,
+  runCommand,
+  runCommandAtTerminal,
+  runProgram,
+  startTokenServer,
+} from "./command-line.ts";
 
 const timeout = 60_000;
 const password = "correct horse battery staple";
@@ -233,7 +240,7 @@ describe("qsp user", { timeout }, () => {
     const place = makeSettings();
     await runCommand(place, ["user", "list"]);
     const results = await Promise.all(
-      ["user", "admin"].map((role) => runCommand(place, ["user", "add", "ada", role], password)),
+      ["user", "admin"].map((role) => runProgram(place, ["user", "add", "ada", role], password)),
     );
     expect(results.map(({ code }) => code).sort()).toEqual([0, 2]);
     expect(countUsers(place)).toBe(1);
