@@ -180,7 +180,7 @@ describe("the settings", () => {
   });
 });
 
-describe("a start that can not be", { timeout: 30_000 }, () => {
+describe("a start that cannot be", { timeout: 30_000 }, () => {
   const dataDir = makeTemporaryDirectory(afterAll);
   // At once, for a start takes a while.
   const start = (...args: string[]) => runToEnd(["serve", "--data-dir", dataDir, ...args]);

@@ -967,7 +967,7 @@ export type IotServiceGetHealthResponse = Message<"iot.IotServiceGetHealthRespon
   serviceStatus: string;
 
   /**
-   * Counts the devices; absent if the store can not be read.
+   * Counts the devices; absent if the store cannot be read.
    *
    * @generated from field: optional uint32 device_count = 3;
    */

@@ -1219,7 +1219,7 @@ export const KmsServiceGetHealthResponseSchema: GenMessage<KmsServiceGetHealthRe
  * Holds keys for others: makes them, uses them, and tells what was done with them.
  *
  * The secret half of a key never leaves the service. Every use of a key, and every attempt that was refused, has an
- * entry in the audit log, which is on the disk before the answer is given; where the entry can not be written there
+ * entry in the audit log, which is on the disk before the answer is given; where the entry cannot be written there
  * is no answer. A request that is refused before a key is looked for has none: one that is malformed, or whose caller
  * has no token or not the role.
  *

@@ -3,7 +3,7 @@
  *
  * The hash of an entry covers its content and the hash of the entry before it, so no entry can be changed,
  * removed or moved without changing all that follow. A tag binds each hash to a key that the database holds
- * only sealed, so whoever can write to the database can not write a chain of his own.
+ * only sealed, so whoever can write to the database cannot write a chain of his own.
  */
 import { createHmac, hash } from "node:crypto";
 

@@ -118,7 +118,7 @@ async function* streamOver<I extends DescMessage, O extends DescMessage>(
     const answers = await transport.stream(method, undefined, timeoutMs, undefined, guarded());
     yield* answers.message;
   } catch (error) {
-    // Connect makes a failed call of what went wrong here, such as a file that can not be read.
+    // Connect makes a failed call of what went wrong here, such as a file that cannot be read.
     throw ownFault === undefined ? error : ownFault.error;
   }
 }

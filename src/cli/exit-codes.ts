@@ -24,7 +24,7 @@ export const exitCodeMeanings: readonly (readonly [number, string])[] = [
   ],
   [exitCodes.usage, "the command line, a setting, or a file or store that it names, is not right"],
   [exitCodes.refused, "the server refused; the reason is in parentheses"],
-  [exitCodes.unreachable, "the server can not be reached, is not available, or took too long"],
+  [exitCodes.unreachable, "the server cannot be reached, is not available, or took too long"],
   [exitCodes.fault, "a fault of qsp itself"],
   [exitCodes.interrupted, "interrupted"],
 ];
@@ -86,7 +86,7 @@ function explainCall(error: ConnectError, url: string): CliError {
   if (code === Code.Unavailable || (reason === undefined && brokenCodes.has(code)))
     return new CliError(
       exitCodes.unreachable,
-      `${url} can not be reached: ${rawMessage}; name a running server with --url`,
+      `${url} cannot be reached: ${rawMessage}; name a running server with --url`,
     );
   return new CliError(exitCodes.refused, `${rawMessage} (${name(code, reason)})${hint}`);
 }

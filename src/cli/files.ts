@@ -126,11 +126,11 @@ function writeWhole(path: string, content: string | Uint8Array, mode: number, fl
   try {
     const buffer = Buffer.from(content);
     for (let at = 0; at < buffer.length; ) at += writeSync(file, buffer, at);
-    // What is not secret may go to a pipe, which can not be synchronised.
+    // What is not secret may go to a pipe, which cannot be synchronised.
     if (mode === 0o600) fsyncSync(file);
   } catch (error) {
     // Only `openSync` names the path.
-    throw usageError(`${path} can not be written: ${error instanceof Error ? error.message : error}`);
+    throw usageError(`${path} cannot be written: ${error instanceof Error ? error.message : error}`);
   } finally {
     closeSync(file);
   }

@@ -13,7 +13,7 @@ import { type Assets, buildAssets } from "./assets.ts";
 export interface ConsoleOptions {
   /** Whether calls want a token. */
   readonly auth: "open" | "token";
-  /** Told when the page can not be made; the server serves on without it. */
+  /** Told when the page cannot be made; the server serves on without it. */
   readonly onError: (error: unknown) => void;
 }
 

@@ -50,7 +50,7 @@ export interface WriteConnection extends Connection {
   begin(first: readonly Statement[], how?: string): Promise<StatementResult[]>;
   /** Runs its last statements and ends it; what it wrote is on the disk then. */
   commit(last: readonly Statement[]): Promise<void>;
-  /** Undoes it. Never fails: a connection that can not is given up. */
+  /** Undoes it. Never fails: a connection that cannot is given up. */
   rollback(): Promise<void>;
   /**
    * Takes what was deleted out of the database's own log, between transactions.

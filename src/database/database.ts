@@ -45,7 +45,7 @@ export type OpenMode = "create" | "existing";
 /**
  * Opens a database with the tables of these owners.
  *
- * @throws StorageError if it can not be opened, or was written by a newer version; for the mode "existing" also if
+ * @throws StorageError if it cannot be opened, or was written by a newer version; for the mode "existing" also if
  *   there is none, or one of an older version.
  */
 export async function openDatabaseOf(
@@ -68,7 +68,7 @@ export async function openDatabaseOf(
       );
     }
     const cause = error instanceof StoreFailureError ? error.cause : error;
-    throw new StorageError(`the store ${database.name} can not be opened: ${describe(cause)}`);
+    throw new StorageError(`the store ${database.name} cannot be opened: ${describe(cause)}`);
   }
 }
 
@@ -80,7 +80,7 @@ function preparePlace(path: string, mode: OpenMode): void {
     // SQLite would let others read it; what it puts beside the file has the mode of the file.
     closeSync(openSync(path, "a", 0o600));
   } catch (error) {
-    throw new StorageError(`the store ${path} can not be opened: ${describe(error)}`);
+    throw new StorageError(`the store ${path} cannot be opened: ${describe(error)}`);
   }
 }
 
@@ -91,7 +91,7 @@ function requireFile(path: string): void {
   } catch (error) {
     const isAbsent = error instanceof Error && "code" in error && error.code === "ENOENT";
     throw new StorageError(
-      isAbsent ? `there is no store ${path}` : `the store ${path} can not be read: ${readMessage(error)}`,
+      isAbsent ? `there is no store ${path}` : `the store ${path} cannot be read: ${readMessage(error)}`,
     );
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Looks at something again and again, one look after another. A look that fails is followed by the next: a store that
- * can not be read now will be read then.
+ * cannot be read now will be read then.
  *
  * @returns stops it
  */

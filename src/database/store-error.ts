@@ -1,11 +1,11 @@
 /** What can be wrong with a store. */
 
-/** Says why a store can not be used, in a sentence for the operator. Ends a start or a command. */
+/** Says why a store cannot be used, in a sentence for the operator. Ends a start or a command. */
 export class StorageError extends Error {}
 
 /** Why a store that was in use did not do what it was asked. */
 export type StoreFailureCode =
-  /** It can not be reached or is busy; what was to be written may or may not be there. */
+  /** It cannot be reached or is busy; what was to be written may or may not be there. */
   | "UNAVAILABLE"
   /** The disk is full; nothing was written. */
   | "FULL"
@@ -25,7 +25,7 @@ export class StoreFailureError extends Error {
 }
 
 const sentences: Readonly<Record<StoreFailureCode, string>> = {
-  UNAVAILABLE: "the store can not be reached now; try again",
+  UNAVAILABLE: "the store cannot be reached now; try again",
   FULL: "the store's disk is full; nothing was changed",
   CORRUPT: "the store's database is damaged",
   LOCKED: "the store's master key was changed, and this server does not have the new one",
@@ -37,7 +37,7 @@ export class RecordDamagedError extends Error {
   readonly record: string;
 
   constructor(record: string, cause?: unknown) {
-    super(`the stored ${record} is not as it was written and can not be used; restore it from a backup`, {
+    super(`the stored ${record} is not as it was written and cannot be used; restore it from a backup`, {
       cause,
     });
     this.record = record;

@@ -16,7 +16,7 @@ import { describeBytes } from "./base64.ts";
 import type { Schema } from "./document.ts";
 import { type NamedRule, translateRules } from "./rule-keywords.ts";
 
-/** A schema with what rules say of it, and what JSON Schema can not say of that. */
+/** A schema with what rules say of it, and what JSON Schema cannot say of that. */
 export interface Constrained {
   readonly schema: Schema;
   readonly sentences: readonly string[];

@@ -32,7 +32,7 @@ export function nextKeyPath(path: string): string {
   return `${path}.next`;
 }
 
-/** Where a rotation leaves the key before, which older back-ups take. */
+/** Where a rotation leaves the key before, which older backups take. */
 export function previousKeyPath(path: string): string {
   return `${path}.previous`;
 }
@@ -68,7 +68,7 @@ function readCurrent(source: MasterKeySource, mayCreate: boolean): Uint8Array {
   const key = readKeyFile(source.path) ?? (mayCreate ? createKeyFile(source.path) : undefined);
   if (key !== undefined) return key;
   throw new StorageError(
-    `the master key ${source.path} is missing, and without it the store can not be read`,
+    `the master key ${source.path} is missing, and without it the store cannot be read`,
   );
 }
 
@@ -98,7 +98,7 @@ function readIfExists(path: string): string | undefined {
     return readFileSync(path, "utf8");
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
-    throw new StorageError(`${path} can not be read: ${readMessage(error)}`);
+    throw new StorageError(`${path} cannot be read: ${readMessage(error)}`);
   }
 }
 
@@ -156,7 +156,7 @@ function explainWriting(path: string, write: () => void): void {
   try {
     write();
   } catch (error) {
-    throw new StorageError(`${path} can not be written: ${readMessage(error)}`);
+    throw new StorageError(`${path} cannot be written: ${readMessage(error)}`);
   }
 }
 

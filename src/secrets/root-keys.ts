@@ -66,7 +66,7 @@ async function readRoot(db: Database["writer"], vault: Vault, name: string): Pro
 
 /** What a store lacks that no program can make again. */
 export function notWhole(name: string, what: string): StorageError {
-  return new StorageError(`the store ${name} is not whole: ${what}; restore a back-up`);
+  return new StorageError(`the store ${name} is not whole: ${what}; restore a backup`);
 }
 
 /** Tells whether a store has rows beside its secrets: only a program that had made its keys put those there. */

@@ -1,6 +1,6 @@
 /**
  * Serves gRPC streams, gRPC-Web and Connect with Connect's own handlers, and says more exactly than they do
- * what is wrong with a request that can not be read.
+ * what is wrong with a request that cannot be read.
  */
 import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
 import type {
@@ -184,5 +184,5 @@ function describeStatus(
       },
     );
   }
-  return refuse("HTTP_INVALID", `${handler.requestPath} can not be called over HTTP/${request.httpVersion}`);
+  return refuse("HTTP_INVALID", `${handler.requestPath} cannot be called over HTTP/${request.httpVersion}`);
 }

@@ -92,7 +92,7 @@ async function writePieces(res: NodeResponse, pieces: AsyncIterable<Uint8Array>)
       if (!res.write(piece)) await drained(res);
     }
   } catch {
-    // The bytes can not say that they are cut short; a broken connection can.
+    // The bytes cannot say that they are cut short; a broken connection can.
     res.destroy();
   }
 }

@@ -50,7 +50,7 @@ export interface Server {
 /**
  * Makes a server.
  *
- * @throws Error if an RPC's HTTP rule can not work, or does not say who may call it; TlsError.
+ * @throws Error if an RPC's HTTP rule cannot work, or does not say who may call it; TlsError.
  */
 export async function createServer(options: ServerOptions): Promise<Server> {
   const { limits } = options;

@@ -44,7 +44,7 @@ export function readTlsOptions(pairs: readonly TlsFiles[]): TlsOptions {
     createSecureContext({ ...options, cert: [...options.cert], key: [...options.key] });
   } catch (error) {
     const files = pairs.map(({ certificate }) => certificate).join(", ");
-    throw new TlsError(`${files} can not be used: ${error instanceof Error ? error.message : error}`);
+    throw new TlsError(`${files} cannot be used: ${error instanceof Error ? error.message : error}`);
   }
   return options;
 }
@@ -53,7 +53,7 @@ function readPem(path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    throw new TlsError(`${path} can not be read: ${error instanceof Error ? error.message : error}`);
+    throw new TlsError(`${path} cannot be read: ${error instanceof Error ? error.message : error}`);
   }
 }
 

@@ -134,7 +134,7 @@ export interface Store {
   readonly checkpointKey: PublicKey;
   /** Calls back after each transaction of this program. @returns stops it */
   onWrite(listener: () => void): () => void;
-  /** Reads something, or tells that the database can not be read now. @returns undefined then */
+  /** Reads something, or tells that the database cannot be read now. @returns undefined then */
   ifReachable<T>(read: () => Promise<T>): Promise<T | undefined>;
   /** Lets what runs finish, signs a last checkpoint, and closes the database. */
   close(): Promise<void>;
@@ -187,7 +187,7 @@ export async function openStoreOf({
     const why = readMessage(error.cause);
     throw error.code === "CORRUPT"
       ? notWhole(database.name, why)
-      : new StorageError(`the store ${database.name} can not be used: ${why}`);
+      : new StorageError(`the store ${database.name} cannot be used: ${why}`);
   }
 }
 
@@ -228,7 +228,7 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit, quot
     },
   };
   let mustScrub = false;
-  /** Does not hold up whoever waits for the transaction; where it can not be done now, the next one does it. */
+  /** Does not hold up whoever waits for the transaction; where it cannot be done now, the next one does it. */
   const scrub = (): void => {
     mustScrub = false;
     void writeConnection.scrub().then(
@@ -337,7 +337,7 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit, quot
       if (!found.valid || found.entries === 0 || found.checkpoint?.entryHash === found.head) return found;
       // What was just verified can be vouched for.
       const checkpoint = await signer.sign({ sequence: found.entries, entryHash: found.head }, now());
-      // Whoever asked can keep it, also while the store can not.
+      // Whoever asked can keep it, also while the store cannot.
       await group.run(({ db }) => keepCheckpoint(db, checkpoint)).catch(() => {});
       return { ...found, checkpoint };
     },
@@ -382,7 +382,7 @@ function createCheckpointer(
   const schedule = (): void => {
     timer = setTimeout(() => {
       timer = undefined;
-      // A store that can not be written now will be written again, and then signed.
+      // A store that cannot be written now will be written again, and then signed.
       signing = sign().catch(() => {});
     }, checkpointAfterMs);
     timer.unref();

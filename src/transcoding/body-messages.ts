@@ -20,7 +20,7 @@ import { isHttpBody, type Route } from "./routes.ts";
 const jsonType = "application/json";
 const lineTypes = ["application/x-ndjson", "application/ndjson", "application/jsonl"];
 
-/** A message as the body has it, and what the body says at all: a zero can not be seen in the message. */
+/** A message as the body has it, and what the body says at all: a zero cannot be seen in the message. */
 export interface BodyMessage {
   readonly message: Message;
   /** Tells whether a field was given by the body. */

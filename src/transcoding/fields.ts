@@ -62,7 +62,7 @@ function isTextual(desc: DescMessage): boolean {
   return textMessages.has(desc.typeName) || jsonMessages.has(desc.typeName) || isWrapperDesc(desc);
 }
 
-/** True for messages whose fields can not be named: a text stands for the whole, or they hold anything. */
+/** True for messages whose fields cannot be named: a text stands for the whole, or they hold anything. */
 function isOpaque(desc: DescMessage): boolean {
   return isTextual(desc) || desc.typeName === "google.protobuf.Any";
 }
@@ -78,7 +78,7 @@ export function findLeaf(path: FieldPath): DescField {
 }
 
 /**
- * Tells why a field can not be a path variable (google/api/http.proto: a single value of a primitive type) or
+ * Tells why a field cannot be a path variable (google/api/http.proto: a single value of a primitive type) or
  * a query parameter (the same, or several of them, or a well-known type that has a textual form).
  *
  * @returns undefined if it can.
@@ -202,7 +202,7 @@ function findParent(target: ReflectMessage, path: FieldPath): ReflectMessage | u
  * Sets a field of a message, unless another value was given for it before.
  *
  * @param value a message of the field's parent type with the field set, as readFieldValue gives it.
- * @param isGiven whether the field was given before, be it as a zero, which can not be seen in the message.
+ * @param isGiven whether the field was given before, be it as a zero, which cannot be seen in the message.
  */
 export function setField(
   target: ReflectMessage,

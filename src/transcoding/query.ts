@@ -66,7 +66,7 @@ function findField(desc: DescMessage, name: string): FieldPath {
   const path = resolveFieldPath(desc, name.split("."), true);
   if (typeof path === "string") throw refuseParameter(name, `${path}; ${listNames(desc)}`);
   const why = whyNotTextual(findLeaf(path), "query");
-  if (why !== undefined) throw refuseParameter(name, `the field ${why} and can not stand in a query`);
+  if (why !== undefined) throw refuseParameter(name, `the field ${why} and cannot stand in a query`);
   return path;
 }
 

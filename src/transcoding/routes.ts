@@ -1,4 +1,4 @@
-/** Reads the google.api.http options of methods and makes routes of them; what can not work is refused here. */
+/** Reads the google.api.http options of methods and makes routes of them; what cannot work is refused here. */
 import type { DescField, DescMessage, DescMethod } from "@bufbuild/protobuf";
 import { getOption, hasOption } from "@bufbuild/protobuf";
 import type { MethodImplSpec, ServiceImplSpec } from "@connectrpc/connect";
@@ -132,7 +132,7 @@ function resolveTopLevel(
   return field;
 }
 
-/** What the path gives can not be given again by the body, nor can two members of one oneof be given. */
+/** What the path gives cannot be given again by the body, nor can two members of one oneof be given. */
 function refuseDoubleUse(variables: Route["variables"], body: BodyRule, origin: string): void {
   const bodyPath: FieldPath | undefined = body.kind === "field" ? [body.field] : undefined;
   const taken = new Map<string, DescField>();

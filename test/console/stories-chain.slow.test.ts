@@ -120,7 +120,7 @@ describe.skipIf(lacksBrowser)(
         expect(await textOf(drawn().last())).toContain("signature valid");
       });
 
-      it("draws blocks of validators that came later, whose signatures it can not check", async () => {
+      it("draws blocks of validators that came later, whose signatures it cannot check", async () => {
         await runStep(page(), "Watch the chain");
         await addBeside(await registerBeside());
         expect(await textOf(drawn().last())).toContain("signature not checked");

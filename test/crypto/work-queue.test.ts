@@ -183,7 +183,7 @@ describe("WorkQueue", () => {
     expect([begun, queue.depth]).toEqual([["slow 1", "slow 2", "slow 3"], 0]);
   });
 
-  it("gives the place of work that can not even be handed over to the next", async () => {
+  it("gives the place of work that cannot even be handed over to the next", async () => {
     const { unbounded, begun, queue, end } = createQueue(2);
     const first = unbounded("slow 1");
     const broken = queue.run<string>({

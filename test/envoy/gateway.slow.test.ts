@@ -136,7 +136,7 @@ describeEdge("npm run gateway", () => {
   });
 }, ["curl", "grpcurl"]);
 
-describe("npm run gateway, when it can not start", () => {
+describe("npm run gateway, when it cannot start", () => {
   /** Stands for Envoy where it does not come to starting it. */
   const anyProgram = { QSP_ENVOY: process.execPath };
 

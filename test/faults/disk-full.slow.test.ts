@@ -75,7 +75,7 @@ describeSmallDisks("a store on a full disk", () => {
     await expectGoesOn({ ...store, server });
   });
 
-  it("can not be made there, which the program says in one line", { timeout }, async () => {
+  it("cannot be made there, which the program says in one line", { timeout }, async () => {
     const directory = makeSmallDisk("1m");
     writeForeignFile(directory);
     const { code, stderr } = await runToEnd(["serve", "--port", "0", "--data-dir", directory]);
@@ -122,7 +122,7 @@ describeSmallDisks("the key service with a store on a full disk", () => {
     ["a Sign that it would refuse anyway", () => kms.sign({ keyId: "key-unknown", data })],
   ];
   it.each(writing)(
-    "refuses %s as STORE_FULL, since its audit entry can not be written",
+    "refuses %s as STORE_FULL, since its audit entry cannot be written",
     async (_rpc, call) => {
       expect(await refusal(call())).toEqual(full);
     },

@@ -65,7 +65,7 @@ export interface Evidence {
   readonly failures: Failure[];
   /** Milliseconds that the longest of all calls took. */
   longestMs: number;
-  /** What was answered and can not be true. */
+  /** What was answered and cannot be true. */
   readonly contradictions: string[];
 }
 

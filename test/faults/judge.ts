@@ -9,7 +9,7 @@ import { type Count, type Done, type Evidence, type KeyEvidence, noteKey } from 
 import type { KmsClient } from "./kms-server.ts";
 
 /**
- * Looks for whatever the store says that can not be true. Asks again for keys that were asked for under an
+ * Looks for whatever the store says that cannot be true. Asks again for keys that were asked for under an
  * idempotency key and not answered. What was not known before is known afterwards, and the store is held to that
  * the next time. Nobody else may use the store meanwhile.
  *

@@ -29,7 +29,7 @@ export async function traceSyncs(pid: number, directory: string, atEnd: AtEnd): 
     said.push(line);
     if (line.includes(`Process ${pid} attached`)) break;
   }
-  if (!said.at(-1)?.includes("attached")) throw new Error(`strace can not attach: ${said.join("; ")}`);
+  if (!said.at(-1)?.includes("attached")) throw new Error(`strace cannot attach: ${said.join("; ")}`);
   return {
     countSyncs: (ending) =>
       findSyncedPaths(readFileSync(file, "utf8")).filter((path) => path.endsWith(ending)).length,

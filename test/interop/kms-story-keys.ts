@@ -109,7 +109,7 @@ export function tellOfRotating({ kms, past, keep, key }: Stage): void {
       expect(result).toEqual({ ...key("invoices"), status: "ROTATED", replacedBy: newKey?.keyId });
     });
 
-    it("leaves an old key that signs nothing more, and can not be rotated again", async () => {
+    it("leaves an old key that signs nothing more, and cannot be rotated again", async () => {
       const { keyId } = key("invoices");
       expect(await refusal(kms.sign({ keyId, data }))).toEqual(stateRefuses);
       expect(await refusal(kms.batchSign({ keyId, data: [data] }))).toEqual(stateRefuses);
@@ -199,7 +199,7 @@ export function tellOfDestroying({ kms, key }: Stage): void {
       },
     );
 
-    it("leaves a key that neither signs nor verifies, and can not be destroyed again", async () => {
+    it("leaves a key that neither signs nor verifies, and cannot be destroyed again", async () => {
       const { keyId } = key("invoices");
       const signature = new Uint8Array(3309);
       expect(await refusal(kms.sign({ keyId, data }))).toEqual(stateRefuses);

@@ -67,7 +67,7 @@ describe("an RPC of several bindings", () => {
   });
 });
 
-describe("a call that OpenAPI can not describe", () => {
+describe("a call that OpenAPI cannot describe", () => {
   it.each([
     ["without an HTTP rule", "- `testing.Library.CountBooks`"],
     ["by a method of its own", "- `PURGE /v1/{parent=shelves/*}/books`: `testing.Library.PurgeBooks`"],

@@ -356,7 +356,7 @@ describe("--cors-origins", { timeout }, () => {
     "ftp://console.example.com",
   ])("refuses %j as no origin, with code 2 and a sentence", async (origins) => {
     const dataDir = makeTemporaryDirectory();
-    // A port that can not be had ends a start that should not have come so far.
+    // A port that cannot be had ends a start that should not have come so far.
     const args = ["serve", "--data-dir", dataDir, "--host", "192.0.2.1", "--danger-open-to-network"];
     const { code, stdout, stderr } = await runToEnd([...args, "--cors-origins", origins]);
     expect([code, stdout]).toEqual([2, ""]);

@@ -376,7 +376,7 @@ describe("a handler's own ConnectError", () => {
   });
 });
 
-describe("a call that failed because the store can not be reached", () => {
+describe("a call that failed because the store cannot be reached", () => {
   const fail = (): never => {
     throw explainFailure(new StoreFailureError("UNAVAILABLE", new Error("gone")));
   };

@@ -72,7 +72,7 @@ describe.each(protocols)("over %s", (protocol) => {
   });
 });
 
-describe("an answer that can not be written", () => {
+describe("an answer that cannot be written", () => {
   it("is a fault, and logged", async () => {
     const { url, lines } = await serveLogging({ ask: () => ({ number: 2n ** 70n }) }, "error");
     expect(await refusal(connectProbe("gRPC", url).ask({}))).toEqual({

@@ -182,7 +182,7 @@ describe("the program with --tls-cert and --tls-key", { timeout }, () => {
     const flags = ["-s", "-o", "-", "-w", " %{http_version}", `${server.url}/livez`];
     const trusting = await run("curl", ["--cacert", tlsFile(server.dataDir, "ca.crt"), ...flags]);
     expect(trusting).toMatchObject({ code: 0, stdout: "alive\n 2" });
-    // curl, exit codes: 60, the certificate can not be verified.
+    // curl, exit codes: 60, the certificate cannot be verified.
     expect((await run("curl", flags)).code).toBe(60);
   });
 

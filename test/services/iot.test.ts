@@ -925,7 +925,7 @@ describeApp("a device whose record was changed behind the back of iot.IotService
           await db.updateTable("sealed_secrets").set(row).where("identity", "=", identity).execute();
         }),
     ],
-  ])("can not sign if its sealed secret %s, and others can", async (_what, change) => {
+  ])("cannot sign if its sealed secret %s, and others can", async (_what, change) => {
     const app = await shared();
     const [hurt, sound] = [
       await app.iot.registerDevice({ simulated: true }),

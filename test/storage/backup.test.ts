@@ -113,14 +113,14 @@ describe("backup", { timeout }, () => {
     expect(warningsOf(await restore(half, file))).toEqual([containing(present, "not at hand")]);
   });
 
-  it("ends with one sentence if the file can not be written", async () => {
+  it("ends with one sentence if the file cannot be written", async () => {
     const place = await leaveThings(makeSqlitePlace);
     const file = join(makeTemporaryDirectory(), "x".repeat(250));
     const exit = await backUp(place, file);
     expect(exit).toMatchObject({
       code: 2,
       stdout: "",
-      stderr: expect.stringMatching(/^qsp: .*can not be written.*\n$/),
+      stderr: expect.stringMatching(/^qsp: .*cannot be written.*\n$/),
     });
   });
 

@@ -79,7 +79,7 @@ describe("the embedded database", { timeout: 30_000 }, () => {
   it("is refused with a sentence if the data directory is a file", async () => {
     const path = join(makeTemporaryDirectory(), "file");
     writeFileSync(path, "");
-    await expect(openDatabase(sqliteIn(path))).rejects.toThrow(storageError(/can not be opened/));
+    await expect(openDatabase(sqliteIn(path))).rejects.toThrow(storageError(/cannot be opened/));
     const exit = await runToEnd(["serve", "--port", "0", "--data-dir", path]);
     expect(exit).toMatchObject({ code: 2, stderr: expect.stringMatching(/^qsp: [^\n]*\n$/) });
   });

@@ -61,7 +61,7 @@ describe("the master key", () => {
   it("is refused with a sentence if it is a directory", () => {
     const dataDir = makeTemporaryDirectory();
     mkdirSync(join(dataDir, "master.key"));
-    expect(() => loadMasterKey(masterKeyIn(dataDir))).toThrow(storageError(/can not be read/));
+    expect(() => loadMasterKey(masterKeyIn(dataDir))).toThrow(storageError(/cannot be read/));
   });
 });
 

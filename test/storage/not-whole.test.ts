@@ -12,19 +12,19 @@ const identities = { "root key": "store/root-key", "key that signs": "store/audi
 
 describeStores("a store that was used", (makePlace) => {
   describe.each(Object.entries(identities))("whose %s", (name, identity) => {
-    it("is missing can not be opened, and no other is made", async () => {
+    it("is missing cannot be opened, and no other is made", async () => {
       const place = await makePlace();
       const store = await place.open();
       await writeEntries(store, 3);
       await store.close();
       await place.query("delete from sealed_secrets where identity = $1", [identity]);
-      await expect(place.open()).rejects.toThrow(storageError(new RegExp(`${name}.* is missing.*back-up`)));
+      await expect(place.open()).rejects.toThrow(storageError(new RegExp(`${name}.* is missing.*backup`)));
       expect(
         await place.query("select identity from sealed_secrets where identity = $1", [identity]),
       ).toEqual([]);
     });
 
-    it("is missing can not be opened when the audit log is gone with it, but not the checkpoints", async () => {
+    it("is missing cannot be opened when the audit log is gone with it, but not the checkpoints", async () => {
       const place = await makePlace();
       const store = await place.open();
       await writeEntries(store, 3);
@@ -34,7 +34,7 @@ describeStores("a store that was used", (makePlace) => {
       await expect(place.open()).rejects.toThrow(storageError(/is missing/));
     });
 
-    it("was changed can not be opened, and is not taken for a wrong master key", async () => {
+    it("was changed cannot be opened, and is not taken for a wrong master key", async () => {
       const place = await makePlace();
       await (await place.open()).close();
       const zeros = new Uint8Array(60);

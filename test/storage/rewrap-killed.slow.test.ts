@@ -104,7 +104,7 @@ describe.skipIf(isMissing("strace"))(`master-key rotate whose disk fails, ${kill
       expect(await run("strace", [...flags, ...args])).toMatchObject({
         code: 2,
         stdout: "",
-        stderr: expect.stringMatching(/^qsp: [^\n]*master\.key\S* can not be written: EIO[^\n]*$/m),
+        stderr: expect.stringMatching(/^qsp: [^\n]*master\.key\S* cannot be written: EIO[^\n]*$/m),
       });
       expect(await rotate(place)).toMatchObject({ code: 0 });
       expect(await readSecrets(await place.open(), secrets)).toEqual(secrets);

@@ -105,7 +105,7 @@ describe("master-key rotate with keys in files", { timeout: 60_000 }, () => {
     const first = readKey(place);
     const { stdout } = await rotate(place);
     expect(stdout).toContain(`${place.keyFile}.previous holds the one before`);
-    expect(stdout).toMatch(/back-ups from before need it/);
+    expect(stdout).toMatch(/backups from before need it/);
     expect(readPreviousKey(place)).toEqual(first);
     expect(statSync(`${place.keyFile}.previous`).mode & 0o777).toBe(0o600);
     const second = readKey(place);

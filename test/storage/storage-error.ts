@@ -1,4 +1,4 @@
-/** The error that a store which can not be opened is refused with. */
+/** The error that a store which cannot be opened is refused with. */
 import { expect } from "vitest";
 import { StorageError } from "../../src/database/store-error.ts";
 

@@ -93,7 +93,7 @@ describeStores("writes", (makePlace) => {
     await Promise.all(calls);
   });
 
-  it("into a store that is closed fail as those into one that can not be reached", async () => {
+  it("into a store that is closed fail as those into one that cannot be reached", async () => {
     const store = await (await makePlace()).open();
     await store.close();
     await expect(store.write(adding("a"))).rejects.toMatchObject({

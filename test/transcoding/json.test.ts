@@ -235,7 +235,7 @@ describe("a value of the wrong type is refused in the words of JSON", () => {
   });
 });
 
-describe("an integer that a JSON number can not carry is refused and its field named", () => {
+describe("an integer that a JSON number cannot carry is refused and its field named", () => {
   const rows: [body: string, field: string][] = [
     ['{"int64Value":9007199254740992}', "int64Value"],
     ['{"int64Value":9007199254740993}', "int64Value"],

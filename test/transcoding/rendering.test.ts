@@ -75,7 +75,7 @@ describe("an answer is the JSON of its message", () => {
     expect(answer.headers.get("content-type")).toBe("application/json");
   });
 
-  it("or an error without internals if it can not be rendered", async () => {
+  it("or an error without internals if it cannot be rendered", async () => {
     const answer = await answered({ get: "/v1" }, "GET /v1", {
       any: { typeUrl: "type.googleapis.com/no.Such", value: new Uint8Array() },
     });
@@ -444,7 +444,7 @@ describe("an error", () => {
     });
   }
 
-  it("is an answer even if its details can not be rendered", async () => {
+  it("is an answer even if its details cannot be rendered", async () => {
     const any = create(AnySchema, { typeUrl: "type.googleapis.com/no.Such" });
     const error = new ConnectError("a", Code.NotFound, undefined, [
       { desc: EverythingSchema, value: { any } },

@@ -35,7 +35,7 @@ describe("readTimeout", () => {
   });
 });
 
-describe("a timeout that can not be read is refused", () => {
+describe("a timeout that cannot be read is refused", () => {
   const rows: [header: string, text: string][] = [
     ["grpc-timeout", ""],
     ["grpc-timeout", "5"],

@@ -67,7 +67,7 @@ function readJson(path: string): unknown {
     return JSON.parse(readFileSync(path, "utf8"));
   } catch (error) {
     throw new ConfigError(
-      `${path} can not be read as JSON: ${error instanceof Error ? error.message : error}`,
+      `${path} cannot be read as JSON: ${error instanceof Error ? error.message : error}`,
     );
   }
 }

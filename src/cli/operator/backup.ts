@@ -72,14 +72,14 @@ async function fill(draft: string, source: Database): Promise<string[]> {
 /** Makes a ConfigError of a fault of the file; nothing else is written to. */
 function explainWriting(error: unknown, file: string): unknown {
   if (error instanceof StoreFailureError && error.code === "FULL")
-    return new ConfigError(`${file} can not be written: its disk is full`);
+    return new ConfigError(`${file} cannot be written: its disk is full`);
   // An error of the system's own.
   if (error instanceof Error && "syscall" in error)
-    return new ConfigError(`${file} can not be written: ${error.message}`);
+    return new ConfigError(`${file} cannot be written: ${error.message}`);
   return error;
 }
 
-/** What a back-up takes that was made before all secrets were under one master key. */
+/** What a backup takes that was made before all secrets were under one master key. */
 function describeKeys(masterKeyIds: readonly string[], source: MasterKeySource): string {
   const all = `Its secrets are under ${masterKeyIds.length} master keys, ${masterKeyIds.join(" and ")}: it takes each of them to read it.\n`;
   if (source.kind === "values")

@@ -14,7 +14,7 @@ const abandonedAfterMs = 60_000;
 /**
  * Makes a directory of mode 0700 that appears with all its files.
  *
- * @throws ConfigError if there is one with something in it, or it can not be written
+ * @throws ConfigError if there is one with something in it, or it cannot be written
  */
 export function createFilledDirectory(directory: string, files: Files): void {
   explainFailure(directory, () => {
@@ -28,11 +28,11 @@ export function createFilledDirectory(directory: string, files: Files): void {
 
 /**
  * Replaces files of a directory, one rename each in the order given, as no file system renames two at once.
- * Give a key before its certificate: whoever watches the certificate finds both. If one can not be replaced,
+ * Give a key before its certificate: whoever watches the certificate finds both. If one cannot be replaced,
  * all are put back.
  *
  * @param name of the draft beside them, which keeps two runs apart.
- * @throws ConfigError if they can not be written, or another run is about it
+ * @throws ConfigError if they cannot be written, or another run is about it
  */
 export function replaceFiles(directory: string, name: string, files: Files): void {
   explainFailure(directory, () => {
@@ -91,7 +91,7 @@ function explainFailure(directory: string, write: () => void): void {
     write();
   } catch (error) {
     if (error instanceof Error && "code" in error)
-      throw new ConfigError(`${directory} can not be written: ${error.message}`);
+      throw new ConfigError(`${directory} cannot be written: ${error.message}`);
     throw error;
   }
 }

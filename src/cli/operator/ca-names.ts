@@ -24,7 +24,7 @@ export function readServerNames(given: readonly string[]): readonly string[] {
     throw new ConfigError(`${names.length} names are too many for a certificate; the limit is ${maxNames}`);
   if (first.length > maxFirstCharacters)
     throw new ConfigError(
-      `${first} can not be the first name; give one of at most ${maxFirstCharacters} characters before it`,
+      `${first} cannot be the first name; give one of at most ${maxFirstCharacters} characters before it`,
     );
   return names;
 }

@@ -86,7 +86,7 @@ Next: npx qsp ca issue NAME…
   return 0;
 }
 
-/** Does what `ca issue` does. @throws ConfigError, CryptoError if there is no CA, or it can not sign */
+/** Does what `ca issue` does. @throws ConfigError, CryptoError if there is no CA, or it cannot sign */
 export async function issueCertificates(
   dataDir: string,
   { names, days, file }: IssueRequest,
@@ -152,7 +152,7 @@ function readAuthorityFile(directory: string, file: string, forbiddenBits = 0): 
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw new ConfigError(`${path} can not be read: ${error instanceof Error ? error.message : error}`);
+    throw new ConfigError(`${path} cannot be read: ${error instanceof Error ? error.message : error}`);
   }
 }
 

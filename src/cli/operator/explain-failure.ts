@@ -1,4 +1,4 @@
-/** Says in a sentence what is wrong with a store, where a command or a start can not go on. */
+/** Says in a sentence what is wrong with a store, where a command or a start cannot go on. */
 
 import { readMessage, StorageError, StoreFailureError } from "../../database/store-error.ts";
 import { notWhole } from "../../secrets/root-keys.ts";

@@ -63,9 +63,9 @@ function shorten(lines: readonly string[], what: string): string[] {
 function describeKeys(masterKey: MasterKeySource): string {
   if (masterKey.kind === "file")
     return `${masterKey.path} holds it. Keep a copy apart from the store.
-${previousKeyPath(masterKey.path)} holds the one before: back-ups from before need it. Once there are newer ones, remove it, or keep it apart from them.`;
+${previousKeyPath(masterKey.path)} holds the one before: backups from before need it. Once there are newer ones, remove it, or keep it apart from them.`;
   return `Set QSP_MASTER_KEY to it, and QSP_MASTER_KEY_NEXT to nothing, wherever a server runs. One that had no QSP_MASTER_KEY_NEXT before this reads and writes no secrets until then.
-Keep the key before for as long as you keep back-ups from before: they need it.`;
+Keep the key before for as long as you keep backups from before: they need it.`;
 }
 
 function count(secrets: number): string {

@@ -66,11 +66,11 @@ function requireBackup(file: string): void {
   } catch (error) {
     const isAbsent = error instanceof Error && "code" in error && error.code === "ENOENT";
     throw new ConfigError(
-      isAbsent ? `there is no file ${file}` : `${file} can not be read: ${readMessage(error)}`,
+      isAbsent ? `there is no file ${file}` : `${file} cannot be read: ${readMessage(error)}`,
     );
   }
   if (!isFile) throw new ConfigError(`${file} is no file`);
-  if (beginning !== sqliteHeader) throw new ConfigError(`${file} is no back-up`);
+  if (beginning !== sqliteHeader) throw new ConfigError(`${file} is no backup`);
 }
 
 function readBeginning(file: string): string {
@@ -84,7 +84,7 @@ function readBeginning(file: string): string {
   return bytes.toString("latin1");
 }
 
-/** Where the store itself has room, a copy of its back-up has it too; elsewhere it may be in memory. */
+/** Where the store itself has room, a copy of its backup has it too; elsewhere it may be in memory. */
 function placeOfCopy(location: StoreVerbInput["location"], dataDir: string): string {
   if (location.kind === "postgres") return existsSync(dataDir) ? dataDir : os.tmpdir();
   let place = dirname(resolve(location.path));
@@ -97,16 +97,16 @@ function makeDirectory(place: string, file: string): string {
   try {
     return mkdtempSync(join(place, "qsp-restore-"));
   } catch (error) {
-    throw new ConfigError(`${file} can not be copied to ${place}: ${readMessage(error)}`);
+    throw new ConfigError(`${file} cannot be copied to ${place}: ${readMessage(error)}`);
   }
 }
 
-/** Opens a copy of a back-up: to open a store may change its file. */
+/** Opens a copy of a backup: to open a store may change its file. */
 async function openCopy(file: string, path: string): Promise<Database> {
   try {
     copyFileSync(file, path);
   } catch (error) {
-    throw new ConfigError(`${file} can not be copied to ${dirname(path)}: ${readMessage(error)}`);
+    throw new ConfigError(`${file} cannot be copied to ${dirname(path)}: ${readMessage(error)}`);
   }
   let source: Database | undefined;
   try {

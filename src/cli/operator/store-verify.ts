@@ -8,7 +8,7 @@ import { withStore } from "./with-store.ts";
 /** Faults to name; of more it is said how many there are. */
 const maxNamed = 20;
 
-/** Verifies what a store keeps, whether a server runs on it or not; also of a back-up that was restored. */
+/** Verifies what a store keeps, whether a server runs on it or not; also of a backup that was restored. */
 export const storeVerify: StoreVerb = {
   name: "store verify",
   operands: [],
@@ -36,7 +36,7 @@ export const storeVerify: StoreVerb = {
       process.stdout.write(
         faults.length === 0
           ? `The store is whole: ${looked} are as they were written.\n`
-          : `The store is not whole: ${faults.length} ${faults.length === 1 ? "fault" : "faults"} in ${looked}; restore a back-up.\n`,
+          : `The store is not whole: ${faults.length} ${faults.length === 1 ? "fault" : "faults"} in ${looked}; restore a backup.\n`,
       );
       return faults.length === 0 ? 0 : 1;
     }),

@@ -106,7 +106,7 @@ function logCall(logger: Logger, { method, requestId, header, durationMs, error 
 }
 
 /**
- * Logs an error of ours that arose after a call had passed its interceptors, as when its answer can not be
+ * Logs an error of ours that arose after a call had passed its interceptors, as when its answer cannot be
  * written; those that passed them are logged there.
  */
 export function logUnobserved(logger: Logger, error: ConnectError): void {

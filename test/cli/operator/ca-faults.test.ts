@@ -45,7 +45,7 @@ describe.skipIf(isMissing("strace"))(`ca issue ${title}`, { timeout }, () => {
     expect(await runWith(`rename:error=EIO:when=${when}`, ...args)).toEqual({
       code: 2,
       stdout: "",
-      stderr: expect.stringMatching(/^qsp: [^\n]* can not be written: EIO[^\n]*\n$/),
+      stderr: expect.stringMatching(/^qsp: [^\n]* cannot be written: EIO[^\n]*\n$/),
     });
     expect(contentOf(dataDir)).toEqual(before);
   });

@@ -138,7 +138,7 @@ describe("the lines that ca issue prints for clients", { timeout }, () => {
 
   it.skipIf(isMissing("curl"))(`are needed: without them ${curl} refuses the server`, async () => {
     const { line } = await makeLine("curl");
-    // curl, exit codes: 60, the certificate can not be verified.
+    // curl, exit codes: 60, the certificate cannot be verified.
     expect(await shell(line.replace(/--cacert \S+/, ""))).toMatchObject({ code: 60, stdout: "" });
   });
 

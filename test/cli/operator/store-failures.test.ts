@@ -1,4 +1,4 @@
-/** What an operator is told of a store that is there and can not be used: one sentence, and exit code 2. */
+/** What an operator is told of a store that is there and cannot be used: one sentence, and exit code 2. */
 import { randomBytes } from "node:crypto";
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -30,15 +30,15 @@ describeStores("a store without one of its tables", (makePlace) => {
   ])("is not whole, says $name", async ({ words, table }) => {
     const place = await makeUsed(await makePlace());
     await place.query(`drop table ${table}`);
-    expectRefused(await runToEnd([...words, ...place.settings]), /is not whole: .*restore a back-up/);
+    expectRefused(await runToEnd([...words, ...place.settings]), /is not whole: .*restore a backup/);
   });
 });
 
-describe("a store that can not be reached", { timeout }, () => {
+describe("a store that cannot be reached", { timeout }, () => {
   it("is not said to be missing where the data directory is a file", async () => {
     const dataDir = join(makeTemporaryDirectory(), "file");
     writeFileSync(dataDir, "");
-    expectRefused(await runToEnd(["audit", "verify", "--data-dir", dataDir]), /can not be read: ENOTDIR/);
+    expectRefused(await runToEnd(["audit", "verify", "--data-dir", dataDir]), /cannot be read: ENOTDIR/);
   });
 
   it.skipIf(process.getuid?.() === 0)("is not said to be missing where others may not look", async () => {
@@ -46,7 +46,7 @@ describe("a store that can not be reached", { timeout }, () => {
     chmodSync(place.directory, 0);
     const exit = await runToEnd(["audit", "verify", ...place.settings]);
     chmodSync(place.directory, 0o700);
-    expectRefused(exit, /can not be read: EACCES/);
+    expectRefused(exit, /cannot be read: EACCES/);
   });
 });
 

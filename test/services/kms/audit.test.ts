@@ -195,7 +195,7 @@ describeKms("the audit log", (start, shared) => {
   });
 });
 
-describeKms("a server that can not write its audit log", (start) => {
+describeKms("a server that cannot write its audit log", (start) => {
   it("answers nothing, and changes nothing, until it can again", async () => {
     const { kms, tamper } = await start();
     const signing = await createKey(kms);
