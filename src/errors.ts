@@ -100,7 +100,7 @@ export function refuseField(
 }
 
 /** Refuses a call whose metadata is larger than a server takes. */
-export function refuseMetadata(bytes: number, maxBytes: number): ConnectError {
+export function metadataTooLarge(bytes: number, maxBytes: number): ConnectError {
   return refuse("METADATA_TOO_LARGE", `the request's metadata is ${bytes} bytes; the limit is ${maxBytes}`, {
     bytes: String(bytes),
     maxBytes: String(maxBytes),
@@ -108,19 +108,19 @@ export function refuseMetadata(bytes: number, maxBytes: number): ConnectError {
 }
 
 /** Ends a call because the server stops. */
-export function refuseStopping(): ConnectError {
+export function serverStopping(): ConnectError {
   return refuse("SHUTTING_DOWN", "the server stops; try again, it may be back");
 }
 
 /** Refuses a body, or one message of a stream, that is larger than a server takes. */
-export function refuseBody(maxBytes: number): ConnectError {
+export function bodyTooLarge(maxBytes: number): ConnectError {
   return refuse("BODY_TOO_LARGE", `the message is larger than the limit of ${maxBytes} bytes`, {
     maxBytes: String(maxBytes),
   });
 }
 
 /** Refuses a message with more parts than a server reads, before the server builds it. */
-export function refuseComplex(limit: string, max: number): ConnectError {
+export function messageTooComplex(limit: string, max: number): ConnectError {
   return refuse("MESSAGE_TOO_COMPLEX", `the message has more than ${max} ${limit}; send smaller messages`, {
     limit,
     max: String(max),

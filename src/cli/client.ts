@@ -60,7 +60,7 @@ export function createClient(given: ParsedOptions): ApiClient {
   const requirePrivacy = (): void => {
     if (given.flag("cleartext") || url.startsWith("https:") || isLoopback(url)) return;
     throw usageError(
-      `${url} would show a secret to everybody on the way; use https, or --cleartext if the way is yours`,
+      `${url} would show a secret to everyone on the way; use https, or --cleartext if the way is yours`,
     );
   };
   const make = (token: () => string | undefined): ApiClient => {

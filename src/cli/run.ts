@@ -109,19 +109,19 @@ async function describeTopic(words: readonly string[], table: VerbTable): Promis
   return verb === undefined ? describeGroup(await requireGroup(first, table)) : describeVerb(verb);
 }
 
-function refuseServer(): never {
+function throwNoServer(): never {
   throw new Error("a verb that works without a server asked for one");
 }
 
 /** What a verb is given that works without a server. */
 const noServer: ApiClient = {
   url: "",
-  ask: refuseServer,
+  ask: throwNoServer,
   // biome-ignore lint/correctness/useYield: it never comes to that
   stream: async function* () {
-    refuseServer();
+    throwNoServer();
   },
-  withToken: refuseServer,
-  requirePrivacy: refuseServer,
+  withToken: throwNoServer,
+  requirePrivacy: throwNoServer,
   close: () => {},
 };

@@ -6,7 +6,7 @@ export class ConfigError extends Error {}
 
 /** One setting. Its flag is `--name`, its variable QSP_NAME. */
 export interface Setting<T> {
-  /** Has no flag: everybody on the machine can read the flags of a program. */
+  /** Has no flag: every user of the machine can read the flags of a program. */
   readonly isSecret?: boolean;
   readonly name: string;
   /** The default as a person would type it; empty for none. */

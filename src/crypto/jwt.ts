@@ -91,23 +91,25 @@ export async function verifyJwt(
   leewaySeconds = 0,
 ): Promise<JwtVerification> {
   const parts = splitToken(token);
-  if (parts === undefined) return refuse("MALFORMED", "not a JWT: expected three parts in strict base64url");
+  if (parts === undefined)
+    return rejection("MALFORMED", "not a JWT: expected three parts in strict base64url");
   const header = parseJsonObject(parts.header);
-  if (header === undefined) return refuse("MALFORMED", "the header must be a JSON object without duplicates");
-  if (header.alg !== tokenAlgorithm) return refuse("WRONG_ALGORITHM", `alg must be ${tokenAlgorithm}`);
+  if (header === undefined)
+    return rejection("MALFORMED", "the header must be a JSON object without duplicates");
+  if (header.alg !== tokenAlgorithm) return rejection("WRONG_ALGORITHM", `alg must be ${tokenAlgorithm}`);
   const headerProblem = findHeaderProblem(header);
-  if (headerProblem !== undefined) return refuse("MALFORMED", headerProblem);
+  if (headerProblem !== undefined) return rejection("MALFORMED", headerProblem);
 
   const publicKey = typeof header.kid === "string" ? publicKeys.get(header.kid) : undefined;
-  if (publicKey === undefined) return refuse("UNKNOWN_KEY", "kid names no key of this issuer");
+  if (publicKey === undefined) return rejection("UNKNOWN_KEY", "kid names no key of this issuer");
   if (publicKey.algorithm !== tokenAlgorithm)
-    return refuse("WRONG_ALGORITHM", `the key must be of ${tokenAlgorithm}`);
+    return rejection("WRONG_ALGORITHM", `the key must be of ${tokenAlgorithm}`);
   if (!(await provider.verify(publicKey, parts.signingInput, parts.signature))) {
-    return refuse("BAD_SIGNATURE", "the signature does not verify");
+    return rejection("BAD_SIGNATURE", "the signature does not verify");
   }
   const payload = parseJsonObject(parts.payload);
   if (payload === undefined)
-    return refuse("MALFORMED", "the payload must be a JSON object without duplicates");
+    return rejection("MALFORMED", "the payload must be a JSON object without duplicates");
   return checkClaims(header, payload, now, leewaySeconds);
 }
 
@@ -135,13 +137,13 @@ function checkClaims(
   leewaySeconds: number,
 ): JwtVerification {
   const { payload, startsAt, problem } = readClaims(claims);
-  if (payload === undefined) return refuse("MALFORMED", problem);
+  if (payload === undefined) return rejection("MALFORMED", problem);
   const nowSeconds = now.getTime() / 1000;
   if (nowSeconds >= payload.exp + leewaySeconds) {
-    return refuse("EXPIRED", `the token expired at ${toIsoString(payload.exp)}`);
+    return rejection("EXPIRED", `the token expired at ${toIsoString(payload.exp)}`);
   }
   if (nowSeconds < startsAt - leewaySeconds) {
-    return refuse("NOT_YET_VALID", `the token is not valid before ${toIsoString(startsAt)}`);
+    return rejection("NOT_YET_VALID", `the token is not valid before ${toIsoString(startsAt)}`);
   }
   return { ok: true, header, payload };
 }
@@ -176,6 +178,6 @@ function encodeJson(value: JsonObject): string {
   return encodeBase64url(new TextEncoder().encode(JSON.stringify(value)));
 }
 
-function refuse(reason: JwtRefusal, message: string): JwtVerification {
+function rejection(reason: JwtRefusal, message: string): JwtVerification {
   return { ok: false, reason, message };
 }

@@ -81,7 +81,7 @@ interface IssuerKey {
 }
 
 /** Milliseconds between looks for keys that an operator made or revoked. */
-const lookMs = 1000;
+const pollIntervalMs = 1000;
 
 /** Opens the issuer: reads its keys, and makes the first one in an empty store. */
 export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<Issuer> {
@@ -133,7 +133,7 @@ export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<
   if (!keys.some(({ record }) => record.retiredAt === undefined))
     await withFreshIssuerKey(provider, (key) => store.addFirstKey(key, now()));
   await findSigner();
-  const stopLooking = poll(lookMs, refresh);
+  const stopLooking = poll(pollIntervalMs, refresh);
 
   return {
     async issue(subject, { header = {}, generation } = {}) {

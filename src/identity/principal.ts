@@ -5,7 +5,7 @@ import type { IdempotentCall } from "../records/idempotency.ts";
 import { type Principal, systemPrincipal } from "../records/ownership.ts";
 
 /**
- * Tells who makes a call. Where no token is needed, that is the system, which sees everybody's records; so do
+ * Tells who makes a call. Where no token is needed, that is the system, which sees all records; so do
  * administrators.
  */
 export function readPrincipal({ values }: Pick<HandlerContext, "values">): Principal {

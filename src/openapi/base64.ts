@@ -45,7 +45,7 @@ export function describeBytes({ minBytes, maxBytes, mayBeEmpty }: ByteLimits): S
   }
   const atLeast = isCounted ? atLeastPattern(minBytes) : `${group}*${remainder}`;
   const mayBeShort = mayBeEmpty || minBytes === 0;
-  const refused = isCounted ? [] : refuseTooShort(minBytes);
+  const refused = isCounted ? [] : excludeTooShort(minBytes);
   return {
     ...base64Schema,
     pattern: mayBeEmpty && minBytes > 0 ? `^(?:${atLeast})?$` : `^${atLeast}$`,
@@ -65,7 +65,7 @@ function atLeastPattern(bytes: number): string {
 }
 
 /** Shorter texts hold too few bytes, and so do the shortest ones that end with too much padding. */
-function refuseTooShort(bytes: number): Schema[] {
+function excludeTooShort(bytes: number): Schema[] {
   const tooMuch = ["=$", undefined, "==$"][bytes % 3];
   const shortest = unpaddedLength(bytes);
   return [

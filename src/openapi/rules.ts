@@ -75,7 +75,10 @@ function constrain(schema: Schema, rules: FieldRules, desc: DescEnum | undefined
   const translations =
     typeField === undefined ? [] : translateRules(typeField.name, named, kind === "enum" ? desc : undefined);
   const keywords: Schema = Object.assign({}, ...translations.map((translation) => translation.keywords));
-  const whole = { ...withoutBounds(zero === "refused" ? refuseZero(schema) : schema, keywords), ...keywords };
+  const whole = {
+    ...withoutBounds(zero === "refused" ? excludeZero(schema) : schema, keywords),
+    ...keywords,
+  };
   return {
     schema: zero === "taken" ? allowZero(whole) : whole,
     sentences: [...cel, ...translations.flatMap(({ sentence }) => sentence ?? [])],
@@ -152,7 +155,7 @@ function toPlain(value: unknown): unknown {
 }
 
 /** Takes the zero of its type out of what a schema lets through. */
-function refuseZero(schema: Schema): Schema {
+function excludeZero(schema: Schema): Schema {
   if (schema.enum !== undefined) return { ...schema, enum: schema.enum.slice(1) };
   const isBig = schema.format === "int64" || schema.format === "uint64";
   if (isBig && schema.type === "string") return { ...schema, not: { const: "0" } };

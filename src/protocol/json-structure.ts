@@ -1,5 +1,5 @@
 /** Counts the parts of JSON text without parsing it. */
-import { refuseComplex } from "../errors.ts";
+import { messageTooComplex } from "../errors.ts";
 import { maxJsonDepth, type StructureLimits } from "./structure-limits.ts";
 
 /** What the bytes of a JSON text show. */
@@ -61,7 +61,7 @@ export function scanJson(
     if (byte >= zero && byte <= nine) {
       digits += 1;
       if (digits === longDigits) hasLongNumber = true;
-      if (digits > maxDigits) throw refuseComplex("digits in a number", maxDigits);
+      if (digits > maxDigits) throw messageTooComplex("digits in a number", maxDigits);
       continue;
     }
     switch (byte) {
@@ -70,7 +70,7 @@ export function scanJson(
         break;
       case comma:
         elements += 1;
-        if (elements > maxElements) throw refuseComplex("values", maxElements);
+        if (elements > maxElements) throw messageTooComplex("values", maxElements);
         break;
       case colon:
         members += 1;
@@ -79,8 +79,8 @@ export function scanJson(
       case openBrace:
         depth += 1;
         elements += 1;
-        if (depth > maxJsonDepth) throw refuseComplex("levels of nesting", maxJsonDepth);
-        if (elements > maxElements) throw refuseComplex("values", maxElements);
+        if (depth > maxJsonDepth) throw messageTooComplex("levels of nesting", maxJsonDepth);
+        if (elements > maxElements) throw messageTooComplex("values", maxElements);
         break;
       case closeBracket:
       case closeBrace:

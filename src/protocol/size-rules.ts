@@ -50,7 +50,7 @@ export function whyTooLong(field: DescField): string {
 }
 
 /** Refuses a list or a map with more elements than its rules allow, in the words of the validator. */
-export function refuseItems(field: DescField, place: string): Error {
+export function itemsTooMany(field: DescField, place: string): Error {
   return refuseField(place, whyTooMany(field));
 }
 

@@ -1,8 +1,8 @@
 /** Counts the parts of a message in the Protobuf wire format without building it. */
 import type { DescMessage } from "@bufbuild/protobuf";
 import { WireType } from "@bufbuild/protobuf/wire";
-import { refuse, refuseComplex, refuseField } from "../errors.ts";
-import { refuseItems, whyTooLong } from "./size-rules.ts";
+import { messageTooComplex, refuse, refuseField } from "../errors.ts";
+import { itemsTooMany, whyTooLong } from "./size-rules.ts";
 import { maxMessageDepth, type StructureLimits } from "./structure-limits.ts";
 import { findWireFields, type WireField, type WireFields } from "./wire-fields.ts";
 
@@ -36,7 +36,7 @@ class WireScan {
    * @param group the field number of the group; undefined outside of one.
    */
   scanFields(fields: WireFields, end: number, depth: number, place: string, group?: number): void {
-    if (depth > maxMessageDepth) throw refuseComplex("levels of nesting", maxMessageDepth);
+    if (depth > maxMessageDepth) throw messageTooComplex("levels of nesting", maxMessageDepth);
     const counts = new Map<WireField, number>();
     while (this.#at < end) {
       const tag = this.#readVarint(end);
@@ -55,7 +55,7 @@ class WireScan {
       const added = this.#scanRecord(known, wireType, end, depth, place);
       if (known.maxItems === Infinity) continue;
       const count = (counts.get(known) ?? 0) + added;
-      if (count > known.maxItems) throw refuseItems(known.field, join(place, known));
+      if (count > known.maxItems) throw itemsTooMany(known.field, join(place, known));
       counts.set(known, count);
     }
     if (group !== undefined) throw malformed("a group does not end");
@@ -144,13 +144,14 @@ class WireScan {
 
   #count(elements: number): void {
     this.#elements += elements;
-    if (this.#elements > this.#limits.maxElements) throw refuseComplex("values", this.#limits.maxElements);
+    if (this.#elements > this.#limits.maxElements)
+      throw messageTooComplex("values", this.#limits.maxElements);
   }
 
   #countUnknown(): void {
     this.#unknownFields += 1;
     const { maxUnknownFields } = this.#limits;
-    if (this.#unknownFields > maxUnknownFields) throw refuseComplex("unknown fields", maxUnknownFields);
+    if (this.#unknownFields > maxUnknownFields) throw messageTooComplex("unknown fields", maxUnknownFields);
   }
 }
 

@@ -6,13 +6,13 @@ export interface Principal {
   readonly user: string;
   /** The owner of what they make: an ID that no other user ever gets, unlike the name. */
   readonly userId: string;
-  /** Whose records they see: their own, or everybody's if it is undefined. */
+  /** Whose records they see: their own, or all if it is undefined. */
   readonly owner: string | undefined;
   /** The one device that they may act as, for a device that calls itself. */
   readonly deviceId?: string;
 }
 
-/** Sees the records of everybody: for what a service does for itself, such as counting. */
+/** Sees all records: for what a service does for itself, such as counting. */
 export const systemPrincipal: Principal = { user: "system", userId: "system", owner: undefined };
 
 /** Tells whether a record exists for somebody. */
@@ -33,7 +33,7 @@ export function listSeenBy({ owner }: Pick<Principal, "owner">, list: string): s
   return owner === undefined ? list : `${list} by=${owner}`;
 }
 
-/** The names under which a record is counted: those of its lists, for everybody and for its owner. */
+/** The names under which a record is counted: those of its lists, for all owners and for its own. */
 export function countedLists(lists: readonly string[], { owner }: { readonly owner: string }): string[] {
   return lists.flatMap((list) => [list, listSeenBy({ owner }, list)]);
 }

@@ -9,7 +9,7 @@ import { anyTable, type Filters, nameList, type TableDeclaration } from "./table
 /** Makes the counters of a table; all of them run within a transaction. A table without an owner has no counts. */
 export function countRecords<C extends Columns>(declaration: TableDeclaration<C>) {
   const { name, columns, owner, filters = [] } = declaration;
-  /** The lists of a record: for each filter all or its value, each for everybody and for the owner. */
+  /** The lists of a record: for each filter all or its value, each for all owners and for its own. */
   const listsOf = (read: (property: string) => unknown): string[] => {
     if (owner === undefined) return [];
     const choices = filters.reduce<Filters<C>[]>(

@@ -67,9 +67,7 @@ function readCurrent(source: MasterKeySource, mayCreate: boolean): Uint8Array {
   if (source.kind === "values") return parseKey(source.current, "QSP_MASTER_KEY");
   const key = readKeyFile(source.path) ?? (mayCreate ? createKeyFile(source.path) : undefined);
   if (key !== undefined) return key;
-  throw new StorageError(
-    `the master key ${source.path} is missing, and without it the store cannot be read`,
-  );
+  throw new StorageError(`the master key ${source.path} is missing, and without it the store cannot be read`);
 }
 
 function readNext(source: MasterKeySource): Uint8Array | undefined {
@@ -107,7 +105,7 @@ function readIfExists(path: string): string | undefined {
  * others read that. It is on the disk when this returns, whoever made it, and may seal something.
  */
 export function createKeyFile(path: string): Uint8Array | undefined {
-  withDraft(path, randomBytes(masterKeyBytes), (draft) => {
+  withTemporaryKeyFile(path, randomBytes(masterKeyBytes), (draft) => {
     try {
       // A link appears with its whole content, and only if there is none yet.
       linkSync(draft, path);
@@ -126,7 +124,7 @@ export function createKeyFile(path: string): Uint8Array | undefined {
 export function replaceKeyFile(path: string): void {
   const present = readKeyFile(path);
   if (present !== undefined)
-    withDraft(previousKeyPath(path), present, (draft) => {
+    withTemporaryKeyFile(previousKeyPath(path), present, (draft) => {
       renameSync(draft, previousKeyPath(path));
       sync(dirname(path));
     });
@@ -137,7 +135,7 @@ export function replaceKeyFile(path: string): void {
 }
 
 /** Writes a key beside where it belongs, for its owner alone; the draft is gone in the end. */
-function withDraft(path: string, key: Uint8Array, publish: (draft: string) => void): void {
+function withTemporaryKeyFile(path: string, key: Uint8Array, publish: (draft: string) => void): void {
   const draft = `${path}.${randomBytes(8).toString("hex")}`;
   try {
     explainWriting(path, () => {

@@ -3,7 +3,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
-import { refuse, refuseBody } from "../errors.ts";
+import { bodyTooLarge, refuse } from "../errors.ts";
 
 const compressions: readonly Compression[] = [compressionGzip, compressionBrotli];
 
@@ -44,7 +44,7 @@ export async function decompress(
   } catch (error) {
     const isTooLarge = error instanceof ConnectError && error.code === Code.ResourceExhausted;
     throw isTooLarge
-      ? refuseBody(maxBytes)
+      ? bodyTooLarge(maxBytes)
       : refuse(
           "ENCODING_INVALID",
           `the message is not the ${compression.name} data that its header announces`,

@@ -10,7 +10,7 @@ import { fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext, Interceptor, MethodImplSpec } from "@connectrpc/connect";
 import { type ConnectError, createContextValues } from "@connectrpc/connect";
 import { type Compression, compressedFlag, invokeUnaryImplementation } from "@connectrpc/connect/protocol";
-import { refuse, refuseBody, toConnectError } from "../errors.ts";
+import { bodyTooLarge, refuse, toConnectError } from "../errors.ts";
 import { clientKey } from "../protocol/call-values.ts";
 import type { StructureLimits } from "../protocol/structure-limits.ts";
 import { parseGrpcTimeout } from "../protocol/timeout.ts";
@@ -21,7 +21,7 @@ import type { ReadClient } from "./client-address.ts";
 import { decompress, findCompression } from "./compression.ts";
 import { renderTrailersOnly, sendTrailersOnly } from "./failures.ts";
 import type { Intake } from "./intake.ts";
-import { refuseCompressed, refuseMalformed } from "./interceptors/errors.ts";
+import { compressionInvalid, messageMalformed } from "./interceptors/errors.ts";
 import { toHeaders, toNodeHeaders } from "./metadata.ts";
 import type { StreamHandler } from "./node-http.ts";
 import { endInPieces } from "./rest.ts";
@@ -250,7 +250,7 @@ class GrpcUnaryCall implements HandlerContext {
         // The prefix says how long the message is going to be; there is no need to wait for it.
         const isPrefixNew = size >= prefixBytes && size - chunk.length < prefixBytes;
         const announced = isPrefixNew ? prefixBytes + Buffer.concat(chunks).readUInt32BE(1) : size;
-        if (Math.max(size, announced) > limit) reject(refuseBody(this.#maxBytes));
+        if (Math.max(size, announced) > limit) reject(bodyTooLarge(this.#maxBytes));
       });
       stream.on("end", () =>
         resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size)),
@@ -259,7 +259,7 @@ class GrpcUnaryCall implements HandlerContext {
   }
 
   async #expand(message: Uint8Array, compression: Compression | undefined): Promise<Uint8Array> {
-    if (compression === undefined) throw refuseCompressed();
+    if (compression === undefined) throw compressionInvalid();
     const expanded = await decompress(compression, message, this.#maxBytes);
     this.values.get(accountKey)?.charge(expanded.length);
     return expanded;
@@ -296,6 +296,6 @@ function parse(spec: UnarySpec, bytes: Uint8Array): Message {
   try {
     return fromBinary(spec.method.input, bytes);
   } catch (error) {
-    throw refuseMalformed(error instanceof Error ? error.message : String(error));
+    throw messageMalformed(error instanceof Error ? error.message : String(error));
   }
 }

@@ -1,7 +1,7 @@
 /** Serves grpc.health.v1.Health: how each service is, and the server as a whole (the empty name). */
 import { createServiceImplSpec, type ServiceImplSpec } from "@connectrpc/connect";
 import { Health, HealthCheckResponse_ServingStatus as ServingStatus } from "#gen/grpc/health/v1/health_pb.ts";
-import { refuse, refuseStopping } from "../errors.ts";
+import { refuse, serverStopping } from "../errors.ts";
 
 /** How the services of a server are. */
 export interface HealthBoard {
@@ -45,7 +45,7 @@ export function createHealthBoard(serviceNames: readonly string[]): HealthBoard 
           last = status;
           yield { status };
         }
-        if (isShutDown) throw refuseStopping();
+        if (isShutDown) throw serverStopping();
         if (status === (statuses.get(name) ?? ServingStatus.SERVICE_UNKNOWN)) await changed.promise;
         changed = Promise.withResolvers<void>();
       }

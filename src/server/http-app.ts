@@ -24,7 +24,7 @@ import { findMaxBytes, type ServerLimits, toStructureLimits } from "./limits.ts"
 import type { Metrics } from "./metrics.ts";
 import type { NodeRequest, NodeResponse } from "./node-http.ts";
 import type { ServerOptions } from "./options.ts";
-import { createPathMethods, isKnownMethod, refuseMethod, refuseUnknownMethod } from "./path-methods.ts";
+import { createPathMethods, isKnownMethod, methodNotAllowed, methodUnknown } from "./path-methods.ts";
 import { serveRest, writeResponse } from "./rest.ts";
 
 /**
@@ -70,12 +70,12 @@ export async function createApp(deps: AppDeps): Promise<AppWithFallback> {
     const form = readCallForm(req, false);
     const refuseIn = (form: CallForm, error: ConnectError): Promise<void> =>
       writeResponse(res, renderFailure(form, error, transcoder.renderFailure));
-    if (!isKnownMethod(method)) return refuseIn(restForm, refuseUnknownMethod(method));
+    if (!isKnownMethod(method)) return refuseIn(restForm, methodUnknown(method));
     const { path } = splitTarget(url);
     const isCall = form.protocol !== "rest";
     const allow = pathMethods.allowInstead(method, path);
     if (allow !== undefined && !(isCall && method === "POST"))
-      return refuseIn(restForm, refuseMethod(method, path, allow));
+      return refuseIn(restForm, methodNotAllowed(method, path, allow));
     if (isCall) return refuseIn(form, refuse("RPC_NOT_FOUND", `there is no RPC ${path}`, { path }));
     return serveRest(transcoder, req, res, intake.valuesOf(req));
   };

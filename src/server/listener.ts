@@ -12,12 +12,12 @@ import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { Server as TlsServer } from "node:tls";
 import { ConnectError } from "@connectrpc/connect";
-import { refuse, refuseMetadata } from "../errors.ts";
+import { metadataTooLarge, refuse } from "../errors.ts";
 import type { RestResponse } from "../transcoding/http.ts";
 import { drainRequestMs } from "./drain-request.ts";
 import { Http2Response } from "./http2-response.ts";
 import type { RequestHandler, StreamHandler } from "./node-http.ts";
-import { refuseUnknownMethod } from "./path-methods.ts";
+import { methodUnknown } from "./path-methods.ts";
 import type { TlsOptions } from "./tls.ts";
 import type { Writing } from "./unread-responses.ts";
 
@@ -104,9 +104,7 @@ export function createListener(options: ListenerOptions): Listener {
   http1Server.maxConnections = options.maxConnections;
   http1Server.on("clientError", (error, socket) => answerBadRequest(error, socket, options));
   // RFC 9110, section 9.3.6: CONNECT is for proxies. Node closes the connection if nobody answers.
-  http1Server.on("connect", (_req, socket) =>
-    answerBadRequest(refuseUnknownMethod("CONNECT"), socket, options),
-  );
+  http1Server.on("connect", (_req, socket) => answerBadRequest(methodUnknown("CONNECT"), socket, options));
   chooseProtocol(http1Server, http2Server, undecided, options);
   http1Server.on("connection", (socket: Socket) => {
     connections.add(socket);
@@ -325,7 +323,7 @@ function explain(error: ParseError | ConnectError, options: ListenerOptions): Er
   if (error instanceof ConnectError) return error;
   switch (error.code) {
     case "HPE_HEADER_OVERFLOW":
-      return refuseMetadata(options.maxMetadataBytes * headroom, options.maxMetadataBytes);
+      return metadataTooLarge(options.maxMetadataBytes * headroom, options.maxMetadataBytes);
     case "ERR_HTTP_REQUEST_TIMEOUT":
       return refuse(
         "REQUEST_TOO_SLOW",
@@ -333,7 +331,7 @@ function explain(error: ParseError | ConnectError, options: ListenerOptions): Er
       );
     case "HPE_INVALID_METHOD": {
       const method = findMethod(error);
-      if (method !== undefined) return refuseUnknownMethod(method);
+      if (method !== undefined) return methodUnknown(method);
       return refuse("HTTP_INVALID", "this is not a request of HTTP/1.1 or HTTP/2");
     }
     default:

@@ -1,5 +1,5 @@
 /** Counts the bytes of the message of a stream that has begun to arrive and is not whole. */
-import { refuseBody } from "../errors.ts";
+import { bodyTooLarge } from "../errors.ts";
 import type { ByteMeter } from "../transcoding/body.ts";
 
 /** Flags (1 byte) and length (4 bytes, big-endian) before each message of a stream, in all three protocols. */
@@ -34,7 +34,7 @@ export async function* meterEnvelopes(
         at += part.length;
         if (prefixLength < prefixBytes) break;
         left = prefix.readUInt32BE(1);
-        if (left > maxBytes) throw refuseBody(maxBytes);
+        if (left > maxBytes) throw bodyTooLarge(maxBytes);
       } else {
         const taken = Math.min(left, piece.length - at);
         left -= taken;

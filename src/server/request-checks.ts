@@ -3,7 +3,7 @@ import { type DescMethod, fromBinary, type Message, type Registry } from "@bufbu
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import type { ConnectError } from "@connectrpc/connect";
 import { compressedFlag, type UniversalServerRequest } from "@connectrpc/connect/protocol";
-import { refuse, refuseBody, toConnectError } from "../errors.ts";
+import { bodyTooLarge, refuse, toConnectError } from "../errors.ts";
 import { createExpansionBudget } from "../protocol/expansion.ts";
 import type { StructureLimits } from "../protocol/structure-limits.ts";
 import { readTimeout } from "../protocol/timeout.ts";
@@ -12,7 +12,7 @@ import { type IncomingBody, withinTime } from "../transcoding/body.ts";
 import { parseJsonMessage } from "../transcoding/json.ts";
 import { accountKey } from "./byte-budget.ts";
 import { decompress, findCompression } from "./compression.ts";
-import { refuseCompressed, refuseMalformed } from "./interceptors/errors.ts";
+import { compressionInvalid, messageMalformed } from "./interceptors/errors.ts";
 
 /** What bounds the requests of these protocols. */
 export interface RequestLimits {
@@ -94,12 +94,12 @@ export async function* readMessage(
   if (incoming === undefined) return;
   const { limits } = checks;
   const announced = Number(request.header.get("content-length") ?? 0);
-  if (announced > limits.maxBytes + prefixBytes) throw refuseBody(limits.maxBytes);
+  if (announced > limits.maxBytes + prefixBytes) throw bodyTooLarge(limits.maxBytes);
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of withinTime(incoming, limits.maxReceiveMs)) {
     size += chunk.length;
-    if (size > limits.maxBytes + prefixBytes) throw refuseBody(limits.maxBytes);
+    if (size > limits.maxBytes + prefixBytes) throw bodyTooLarge(limits.maxBytes);
     chunks.push(chunk);
   }
   const body = chunks.length === 1 ? Buffer.from(chunks[0] as Uint8Array) : Buffer.concat(chunks, size);
@@ -129,7 +129,7 @@ function parseMessage(
   try {
     return fromBinary(input, bytes);
   } catch (error) {
-    throw refuseMalformed(error instanceof Error ? error.message : String(error));
+    throw messageMalformed(error instanceof Error ? error.message : String(error));
   }
 }
 
@@ -186,7 +186,7 @@ async function readPlain(
   maxBytes: number,
 ): Promise<Uint8Array> {
   if (!isGrpc(request)) {
-    if (body.length > maxBytes) throw refuseBody(maxBytes);
+    if (body.length > maxBytes) throw bodyTooLarge(maxBytes);
     return expand(request, body, maxBytes);
   }
   if (body.length === 0)
@@ -200,7 +200,7 @@ async function readPlain(
     throw refuse("NOT_IMPLEMENTED", "the request holds several messages; a unary call has one");
   const message = body.subarray(prefixBytes);
   if ((body.readUInt8(0) & compressedFlag) === 0) return message;
-  if (readCompression(request) === undefined) throw refuseCompressed();
+  if (readCompression(request) === undefined) throw compressionInvalid();
   return expand(request, message, maxBytes);
 }
 
@@ -284,6 +284,6 @@ async function* splitEnvelopes(incoming: IncomingBody, maxBytes: number): AsyncG
 function lengthOfFirst(bytes: Buffer, maxBytes: number): number {
   if (bytes.length < prefixBytes) return prefixBytes;
   const length = bytes.readUInt32BE(1);
-  if (length > maxBytes) throw refuseBody(maxBytes);
+  if (length > maxBytes) throw bodyTooLarge(maxBytes);
   return prefixBytes + length;
 }

@@ -6,7 +6,7 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type { ConnectError } from "@connectrpc/connect";
-import { refuse, refuseMetadata } from "../errors.ts";
+import { metadataTooLarge, refuse } from "../errors.ts";
 
 /** What the head of a request is checked against. */
 export interface HeadPolicy {
@@ -35,7 +35,8 @@ export interface RequestHead {
 /** Finds what is wrong with the head of a request; undefined if nothing is. */
 export function findHeadFault(head: RequestHead, policy: HeadPolicy): ConnectError | undefined {
   const { headers, metadataBytes } = head;
-  if (metadataBytes > policy.maxMetadataBytes) return refuseMetadata(metadataBytes, policy.maxMetadataBytes);
+  if (metadataBytes > policy.maxMetadataBytes)
+    return metadataTooLarge(metadataBytes, policy.maxMetadataBytes);
   const url = readAuthority(head);
   if (url === undefined) {
     return refuse(

@@ -5,7 +5,7 @@
  */
 import type { AddressInfo } from "node:net";
 import type { Interceptor } from "@connectrpc/connect";
-import { refuseStopping, toConnectError } from "../errors.ts";
+import { serverStopping, toConnectError } from "../errors.ts";
 import { createTranscoder, type Transcoder } from "../transcoding/transcoder.ts";
 import { createAdmission } from "./admission.ts";
 import { createBrowserHeaders } from "./browser.ts";
@@ -150,10 +150,10 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     listen: listener.listen,
     async close() {
       health.shutDown();
-      draining.abort(refuseStopping());
+      draining.abort(serverStopping());
       stopWatching();
       const breakOff = setTimeout(() => {
-        shutdown.abort(refuseStopping());
+        shutdown.abort(serverStopping());
         // Handlers have one more turn to answer that they were broken off.
         setTimeout(listener.destroy, 500).unref();
       }, limits.maxDrainMs);

@@ -24,7 +24,7 @@ const protocol = {
 } as const satisfies SecureContextOptions;
 
 /** Milliseconds between looks whether a certificate was renewed. */
-const lookMs = 1000;
+const pollIntervalMs = 1000;
 
 /** Certificates, as node:tls takes them: of several kinds, each client gets the one that it prefers. */
 export type TlsOptions = typeof protocol & {
@@ -101,7 +101,7 @@ export function watchTls(
       complained = found;
     }
   };
-  const timer = setInterval(look, lookMs).unref();
+  const timer = setInterval(look, pollIntervalMs).unref();
   return () => clearInterval(timer);
 }
 

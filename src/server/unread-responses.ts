@@ -24,7 +24,7 @@ export interface UnreadResponses {
 }
 
 /** Milliseconds between looks. */
-const lookMs = 1000;
+const pollIntervalMs = 1000;
 /** The slowest reader of a large piece that is not given up, once the time without progress is over. */
 const slowestBytesPerMs = 32;
 
@@ -73,7 +73,7 @@ export function createUnreadResponses(
   return {
     watch(writing) {
       writings.set(writing, { pendingBytes: 0, sinceMs: nowMs() });
-      timer ??= setInterval(look, lookMs).unref();
+      timer ??= setInterval(look, pollIntervalMs).unref();
       return () => void writings.delete(writing);
     },
     bytesOf: (client) => byClient.get(client) ?? 0,

@@ -50,17 +50,17 @@ export function checkSignatureLength(
 ): void {
   const { signatureBytes } = signatureAlgorithms[algorithm];
   if (signature.length !== signatureBytes)
-    throw refuseLength(field, signature, `a signature of ${algorithm}`, signatureBytes);
+    throw lengthInvalid(field, signature, `a signature of ${algorithm}`, signatureBytes);
 }
 
 /** Refuses a ciphertext of a length that the algorithm does not have. @throws LENGTH_INVALID */
 export function checkCiphertextLength(algorithm: keyof typeof kemAlgorithms, ciphertext: Uint8Array): void {
   const { ciphertextBytes } = kemAlgorithms[algorithm];
   if (ciphertext.length !== ciphertextBytes)
-    throw refuseLength("ciphertext", ciphertext, `a ciphertext of ${algorithm}`, ciphertextBytes);
+    throw lengthInvalid("ciphertext", ciphertext, `a ciphertext of ${algorithm}`, ciphertextBytes);
 }
 
-function refuseLength(field: string, bytes: Uint8Array, what: string, rightBytes: number): ConnectError {
+function lengthInvalid(field: string, bytes: Uint8Array, what: string, rightBytes: number): ConnectError {
   return refuseField(field, `is ${bytes.length} bytes; ${what} has ${rightBytes}`, "LENGTH_INVALID");
 }
 

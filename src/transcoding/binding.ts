@@ -12,7 +12,7 @@ import {
   readFieldValue,
   setField,
 } from "./fields.ts";
-import { readQuery, refuseQuery } from "./query.ts";
+import { readQuery, requireNoQuery } from "./query.ts";
 import type { RouteMatch } from "./router.ts";
 import type { Route } from "./routes.ts";
 
@@ -43,7 +43,8 @@ export async function* readRequestMessages(
     ? readBodyMessages(route, body, limits, registry)
     : [await readBodyMessage(route, body, limits, registry)];
   for await (const { message, has } of messages) {
-    for (const { path, source } of values) if (source === "query" && !has(path)) refuseInBody(route, path);
+    for (const { path, source } of values)
+      if (source === "query" && !has(path)) requireOutsideBody(route, path);
     const given = new Set<string>();
     for (const value of values) {
       const field = describeFieldPath(value.path);
@@ -60,9 +61,9 @@ function readFieldValues(match: RouteMatch<Route>, rawQuery: string, registry: R
     path,
     texts: [variables.get(variable) ?? ""],
   }));
-  if (route.body.kind === "all") refuseQuery(rawQuery);
+  if (route.body.kind === "all") requireNoQuery(rawQuery);
   const fromQuery = route.body.kind === "all" ? [] : readQuery(route.spec.method.input, rawQuery);
-  for (const { path } of fromQuery) if (path.length > 1) refuseInBody(route, path);
+  for (const { path } of fromQuery) if (path.length > 1) requireOutsideBody(route, path);
   const read = (source: "path" | "query", { path, texts }: { path: FieldPath; texts: readonly string[] }) => {
     try {
       return { path, source, value: readFieldValue(findLeaf(path), texts, registry) };
@@ -75,7 +76,7 @@ function readFieldValues(match: RouteMatch<Route>, rawQuery: string, registry: R
 }
 
 /** google/api/http.proto: the fields that neither the path nor the body takes can be query parameters. */
-function refuseInBody({ body }: Route, path: FieldPath): void {
+function requireOutsideBody({ body }: Route, path: FieldPath): void {
   if (body.kind !== "field" || body.field !== path[0]) return;
   const field = describeFieldPath(path);
   const description = `stands in the query, but the body of this call is ${body.field.jsonName}; put it there`;

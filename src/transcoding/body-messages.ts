@@ -36,7 +36,7 @@ export async function readBodyMessage(
 ): Promise<BodyMessage> {
   if (body === undefined) return emptyMessage(route);
   if (route.body.kind === "none") {
-    await refuseContent(body, limits);
+    await requireNoContent(body, limits);
     return emptyMessage(route);
   }
   if (takesRawBody(route)) return rawMessage(route, body.headers, await readBody(body, limits));
@@ -46,7 +46,7 @@ export async function readBodyMessage(
 }
 
 /** @throws BODY_UNEXPECTED for a body that would be ignored: what it says must not be lost in silence. */
-async function refuseContent(body: IncomingBody, limits: BodyLimits): Promise<void> {
+async function requireNoContent(body: IncomingBody, limits: BodyLimits): Promise<void> {
   for await (const chunk of withinTime(body, limits.maxReceiveMs)) {
     if (chunk.length > 0)
       throw refuse("BODY_UNEXPECTED", "this call takes no body; put its fields into path and query");
@@ -111,7 +111,7 @@ export async function* readBodyMessages(
   registry: Registry,
 ): AsyncGenerator<BodyMessage> {
   if (body === undefined) return;
-  if (route.body.kind === "none") return refuseContent(body, limits);
+  if (route.body.kind === "none") return requireNoContent(body, limits);
   if (takesRawBody(route)) {
     for await (const chunk of readChunks(body, createExpansionBudget(limits.maxBytes)))
       yield rawMessage(route, body.headers, chunk);

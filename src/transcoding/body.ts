@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { createGunzip, gunzip } from "node:zlib";
 import { ConnectError } from "@connectrpc/connect";
 import { excerpt } from "../errors/shorten.ts";
-import { refuse, refuseBody } from "../errors.ts";
+import { bodyTooLarge, refuse } from "../errors.ts";
 import type { ExpansionBudget } from "../protocol/expansion.ts";
 import { createInterrupt } from "../protocol/interrupt.ts";
 import type { StructureLimits } from "../protocol/structure-limits.ts";
@@ -47,7 +47,7 @@ export interface ByteMeter {
 export async function readBody(body: IncomingBody, limits: BodyLimits): Promise<Uint8Array> {
   const compressed = isCompressed(body.headers);
   const announced = Number(body.headers.get("content-length") ?? 0);
-  if (announced > limits.maxBytes) throw refuseBody(limits.maxBytes);
+  if (announced > limits.maxBytes) throw bodyTooLarge(limits.maxBytes);
   const bytes = await collect(body, limits);
   if (!compressed || bytes.length === 0) return bytes;
   const expanded = await decompress(bytes, limits.maxBytes);
@@ -60,7 +60,7 @@ async function collect(body: IncomingBody, limits: BodyLimits): Promise<Uint8Arr
   let size = 0;
   for await (const chunk of withinTime(body, limits.maxReceiveMs)) {
     size += chunk.length;
-    if (size > limits.maxBytes) throw refuseBody(limits.maxBytes);
+    if (size > limits.maxBytes) throw bodyTooLarge(limits.maxBytes);
     chunks.push(chunk);
   }
   return chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks, size);
@@ -154,7 +154,7 @@ async function decompress(bytes: Uint8Array, maxBytes: number): Promise<Uint8Arr
   try {
     return await gunzipAsync(bytes, { maxOutputLength: maxBytes });
   } catch (error) {
-    if (error instanceof RangeError) throw refuseBody(maxBytes);
+    if (error instanceof RangeError) throw bodyTooLarge(maxBytes);
     throw invalidGzip();
   }
 }

@@ -1,5 +1,5 @@
 /** Splits a body into the JSON texts of its messages, without building them: that is strict, and comes later. */
-import { refuseBody } from "../errors.ts";
+import { bodyTooLarge } from "../errors.ts";
 import { createExpansionBudget } from "../protocol/expansion.ts";
 import {
   closeBrace,
@@ -28,7 +28,7 @@ export async function* readLines(body: IncomingBody, maxBytes: number): AsyncGen
   let cost = 0;
   const add = (piece: Uint8Array): void => {
     size += piece.length;
-    if (size > maxBytes) throw refuseBody(maxBytes);
+    if (size > maxBytes) throw bodyTooLarge(maxBytes);
     cost += body.meter?.charge(piece.length) ?? 0;
     pieces.push(piece);
   };

@@ -47,7 +47,8 @@ export function parseJsonMessage<Desc extends DescMessage>(
   const fault = findFault(schema, marked, registry);
   if (fault !== undefined) throw refuseField(fault.field, fault.reason);
   // JSON.parse keeps the last of several members with one name.
-  if (countMembers(marked) !== structure.members + (field === undefined ? 0 : 1)) throw refuseDuplicate(text);
+  if (countMembers(marked) !== structure.members + (field === undefined ? 0 : 1))
+    throw memberDuplicated(text);
   const json = (structure.hasLongNumber ? wrap(parseJsonText(text)) : marked) as JsonValue;
   try {
     return { message: fromJson(schema, json, { registry, ignoreUnknownFields: false }), json };
@@ -71,7 +72,7 @@ function countMembers(json: unknown): number {
   return values.reduce((sum: number, value) => sum + countMembers(value), own);
 }
 
-function refuseDuplicate(text: string): Error {
+function memberDuplicated(text: string): Error {
   try {
     fromJsonString(StructSchema, text);
   } catch (error) {

@@ -39,9 +39,9 @@ export function readQuery(desc: DescMessage, rawQuery: string): QueryField[] {
 }
 
 /** Refuses every query parameter, for a call that takes all its fields from elsewhere. @throws PARAMETER_UNKNOWN */
-export function refuseQuery(rawQuery: string): void {
+export function requireNoQuery(rawQuery: string): void {
   for (const [name] of splitQuery(rawQuery)) {
-    throw refuseParameter(name, "this call takes its fields from the path and the body");
+    throw parameterInvalid(name, "this call takes its fields from the path and the body");
   }
 }
 
@@ -64,9 +64,9 @@ function decode(text: string): string {
 
 function findField(desc: DescMessage, name: string): FieldPath {
   const path = resolveFieldPath(desc, name.split("."), true);
-  if (typeof path === "string") throw refuseParameter(name, `${path}; ${listNames(desc)}`);
+  if (typeof path === "string") throw parameterInvalid(name, `${path}; ${listNames(desc)}`);
   const why = whyNotTextual(findLeaf(path), "query");
-  if (why !== undefined) throw refuseParameter(name, `the field ${why} and cannot stand in a query`);
+  if (why !== undefined) throw parameterInvalid(name, `the field ${why} and cannot stand in a query`);
   return path;
 }
 
@@ -79,7 +79,7 @@ function isListed(field: DescField): boolean {
   return field.fieldKind !== "map";
 }
 
-function refuseParameter(name: string, why: string): Error {
+function parameterInvalid(name: string, why: string): Error {
   return refuse("PARAMETER_UNKNOWN", `query parameter "${name}": ${why}`, { parameter: name }, [
     { field: name, description: why },
   ]);

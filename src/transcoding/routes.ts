@@ -41,12 +41,12 @@ export function isHttpBody(desc: DescMessage | undefined): boolean {
 export function compileRoutes(services: readonly ServiceImplSpec[]): Route[] {
   const routes = services.flatMap((service) => Object.values(service.methods).flatMap(compileMethod));
   const rpcs = services.flatMap(({ methods }) => Object.values(methods));
-  refuseRpcPaths(routes, new Set(rpcs.map(({ method }) => `/${method.parent.typeName}/${method.name}`)));
+  requireFreePaths(routes, new Set(rpcs.map(({ method }) => `/${method.parent.typeName}/${method.name}`)));
   return routes;
 }
 
 /** RPCs are called at their own paths, by gRPC and Connect. A rule for such a path would never be reached. */
-function refuseRpcPaths(routes: readonly Route[], rpcPaths: ReadonlySet<string>): void {
+function requireFreePaths(routes: readonly Route[], rpcPaths: ReadonlySet<string>): void {
   for (const { template, origin } of routes) {
     const texts = template.segments.map((segment) => (segment.kind === "literal" ? segment.text : "*"));
     const path = `/${texts.join("/")}`;
@@ -76,7 +76,7 @@ function compileRule(spec: MethodImplSpec, rule: HttpRule, origin: string): Rout
     path: resolveVariable(method, variable, origin),
   }));
   const body = resolveBody(method, rule, httpMethod, origin);
-  refuseDoubleUse(variables, body, origin);
+  requireSingleUse(variables, body, origin);
   const responseField = resolveTopLevel(method.output, rule.responseBody, "response_body", origin);
   return { httpMethod, template, origin, spec, variables, body, responseField };
 }
@@ -133,7 +133,7 @@ function resolveTopLevel(
 }
 
 /** What the path gives cannot be given again by the body, nor can two members of one oneof be given. */
-function refuseDoubleUse(variables: Route["variables"], body: BodyRule, origin: string): void {
+function requireSingleUse(variables: Route["variables"], body: BodyRule, origin: string): void {
   const bodyPath: FieldPath | undefined = body.kind === "field" ? [body.field] : undefined;
   const taken = new Map<string, DescField>();
   for (const path of [...(bodyPath ? [bodyPath] : []), ...variables.map((variable) => variable.path)]) {

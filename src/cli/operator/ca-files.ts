@@ -58,7 +58,7 @@ export function replaceFiles(directory: string, name: string, files: Files): voi
   });
 }
 
-/** A certificate is for everybody who gets at it, a key for its owner alone. */
+/** Anyone may read a certificate, and only its owner a key. */
 function readMode(file: string): number {
   return file.endsWith(".crt") ? 0o644 : 0o600;
 }

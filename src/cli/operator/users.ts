@@ -44,9 +44,9 @@ const userPasswd: StoreVerb = {
   run: (input) =>
     withUsers(input, "existing", async (users) => {
       const [name = ""] = input.operands;
-      if ((await users.find(name)) === undefined) throw refuseUnknown(name);
+      if ((await users.find(name)) === undefined) throw userUnknown(name);
       const passwordHash = await hashPassword(await readNewPassword(name));
-      if (!(await users.setPassword(name, passwordHash))) throw refuseUnknown(name);
+      if (!(await users.setPassword(name, passwordHash))) throw userUnknown(name);
       return `${name} has a new password; tokens that were issued before are no longer accepted.`;
     }),
 };
@@ -60,7 +60,7 @@ const userRemove: StoreVerb = {
   run: (input) =>
     withUsers(input, "existing", async (users) => {
       const [name = ""] = input.operands;
-      if (!(await users.remove(name))) throw refuseUnknown(name);
+      if (!(await users.remove(name))) throw userUnknown(name);
       return `${name} may not log in any more, and tokens that were issued before are no longer accepted.`;
     }),
 };
@@ -120,6 +120,6 @@ async function readNewPassword(name: string): Promise<string> {
   return password;
 }
 
-function refuseUnknown(name: string): ConfigError {
+function userUnknown(name: string): ConfigError {
   return new ConfigError(`there is no user ${name}`);
 }

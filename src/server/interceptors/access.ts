@@ -33,7 +33,7 @@ export function createGate(policy: AccessPolicy): AccessGate {
   const admit = async (method: DescMethod, authorization: string | null, roles: readonly Role[]) => {
     const caller = await policy.authenticate(authorization);
     if (roles.includes(caller.role)) return caller;
-    throw refuseRole(method, caller.role, roles);
+    throw roleMissing(method, caller.role, roles);
   };
   return (method, authorization) => {
     const roles = findRoles(method);
@@ -154,7 +154,7 @@ export function rolesFor(method: DescMethod, mode: AccessPolicy["mode"]): readon
   }
 }
 
-function refuseRole(method: DescMethod, role: Role, roles: readonly Role[]): Error {
+function roleMissing(method: DescMethod, role: Role, roles: readonly Role[]): Error {
   const known = roles.join(" or ");
   return refuse(
     "ROLE_MISSING",

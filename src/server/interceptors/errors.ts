@@ -5,7 +5,7 @@ import { pathFromViolationProto } from "@bufbuild/protovalidate";
 import { ViolationsSchema } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { Interceptor } from "@connectrpc/connect";
 import { Code, type ConnectError } from "@connectrpc/connect";
-import { explainAbort, findReason, refuse, refuseBody, toConnectError } from "../../errors.ts";
+import { bodyTooLarge, explainAbort, findReason, refuse, toConnectError } from "../../errors.ts";
 import { mapStream } from "./streams.ts";
 import { describeRule } from "./validation.ts";
 
@@ -30,7 +30,7 @@ export function errorInterceptor(explainFailure: ExplainFailure = () => undefine
 function explain(error: ConnectError, input: DescMessage): ConnectError {
   if (findReason(error) !== undefined) return error;
   const faults = readFaults(error, input);
-  return faults.length > 0 ? refuseFaults(faults) : explainStream(error);
+  return faults.length > 0 ? fieldFaults(faults) : explainStream(error);
 }
 
 /** What a rule found: the fields at fault, and one sentence about them. */
@@ -40,7 +40,7 @@ interface RuleFault {
   readonly sentence: string;
 }
 
-function refuseFaults(faults: readonly RuleFault[]): ConnectError {
+function fieldFaults(faults: readonly RuleFault[]): ConnectError {
   const violations = faults.flatMap(({ fields, description }) =>
     fields.map((field) => ({ field, description })),
   );
@@ -59,18 +59,18 @@ function explainStream(error: ConnectError): ConnectError {
   const text = error.rawMessage;
   switch (error.code) {
     case Code.Internal:
-      if (text.startsWith("parse binary")) return refuseMalformed(text);
-      if (text.startsWith("received compressed envelope")) return refuseCompressed();
-      return text === "decompression failed" ? refuseUndecodable() : error;
+      if (text.startsWith("parse binary")) return messageMalformed(text);
+      if (text.startsWith("received compressed envelope")) return compressionInvalid();
+      return text === "decompression failed" ? messageUndecodable() : error;
     case Code.InvalidArgument:
-      if (text === "decompression failed") return refuseUndecodable();
-      if (text === "unexpected end flag") return refuseMalformed(text);
+      if (text === "decompression failed") return messageUndecodable();
+      if (text === "unexpected end flag") return messageMalformed(text);
       return /^protocol error: (incomplete envelope|promised \d+ bytes)/.test(text)
         ? refuse("BODY_INCOMPLETE", "the request ends within a message")
         : error;
     case Code.ResourceExhausted: {
       const maxBytes = /larger than configured readMaxBytes (\d+)/.exec(text)?.[1];
-      return maxBytes === undefined ? error : refuseBody(Number(maxBytes));
+      return maxBytes === undefined ? error : bodyTooLarge(Number(maxBytes));
     }
     case Code.Unimplemented:
       if (text.startsWith("protocol error: missing input message"))
@@ -83,12 +83,12 @@ function explainStream(error: ConnectError): ConnectError {
   }
 }
 
-function refuseUndecodable(): ConnectError {
+function messageUndecodable(): ConnectError {
   return refuse("ENCODING_INVALID", "a message is not in the encoding that the headers announce");
 }
 
 /** Refuses bytes that are no message of the request's type. */
-export function refuseMalformed(reason: string): ConnectError {
+export function messageMalformed(reason: string): ConnectError {
   return refuse(
     "MESSAGE_MALFORMED",
     `the request is not a message of its type: ${reason.replace("parse binary: ", "")}`,
@@ -96,7 +96,7 @@ export function refuseMalformed(reason: string): ConnectError {
 }
 
 /** Refuses a message that is compressed nobody says how. */
-export function refuseCompressed(): ConnectError {
+export function compressionInvalid(): ConnectError {
   // grpc/grpc, doc/compression.md, "Test cases", wants INTERNAL.
   return refuse("ENCODING_MISSING", "the message is marked as compressed, but no header says with what");
 }

@@ -50,7 +50,7 @@ export function createAddBlock(deps: ChainDeps, keys: OpenKeys): AddBlock {
   );
   return async ({ data, validatorAddress, principal, idempotentCall }) => {
     const validator = await chain.findValidator(validatorAddress, principal);
-    if (validator === undefined) throw refuseValidator(validatorAddress);
+    if (validator === undefined) throw validatorNotFound(validatorAddress);
     const { address, owner } = validator;
     const before = await store.findAnswer(idempotentCall, codec);
     if (before !== undefined) return before;
@@ -110,7 +110,7 @@ async function appendAll(
   return all;
 }
 
-function refuseValidator(validatorAddress: string): Error {
+function validatorNotFound(validatorAddress: string): Error {
   return validatorAddress === ""
     ? refuse("VALIDATOR_MISSING", "there is no validator yet; register one with RegisterNode")
     : refuse("VALIDATOR_NOT_FOUND", `validator ${validatorAddress} does not exist`, { validatorAddress });

@@ -36,8 +36,8 @@ export function signProposal(
     const found = await governance.findProposal(proposalId, principal);
     const proposal = requirePending(found, proposalId, now());
     const signer = await governance.findSigner(proposal.walletId, address);
-    if (signer === undefined) throw refuseStranger(proposal, address);
-    refuseTwice(proposal, address);
+    if (signer === undefined) throw signerUnknown(proposal, address);
+    requireFirstSignature(proposal, address);
     const signature = await obtainSignature(deps, proposal, signer, given);
     return write(async (transaction) => {
       const current = requirePending(
@@ -45,7 +45,7 @@ export function signProposal(
         proposalId,
         now(),
       );
-      refuseTwice(current, address);
+      requireFirstSignature(current, address);
       const signed = await governance.addSignature(transaction, current, address, signature);
       return { proposal: packProposal(signed) };
     });
@@ -93,11 +93,11 @@ export function isSignedBy(
   return provider.verify(provider.importPublicKey(signerAlgorithm, { raw }), message, signature);
 }
 
-function refuseStranger({ walletId }: Proposal, signer: string): Error {
+function signerUnknown({ walletId }: Proposal, signer: string): Error {
   return refuse("SIGNER_UNKNOWN", `${signer} is no signer of wallet ${walletId}`, { signer, walletId });
 }
 
-function refuseTwice({ proposalId, signedBy }: Proposal, signer: string): void {
+function requireFirstSignature({ proposalId, signedBy }: Proposal, signer: string): void {
   if (!signedBy.includes(signer)) return;
   throw refuse("ALREADY_SIGNED", `signer ${signer} signed proposal ${proposalId} already; each counts once`, {
     signer,

@@ -96,11 +96,11 @@ export async function requireDevice(
 ): Promise<Device> {
   const device = await devices.find(deviceId);
   if (device !== undefined && mayActFor(principal, device)) return device;
-  throw refuseDevice(deviceId);
+  throw deviceNotFound(deviceId);
 }
 
 /** Refuses a device that is not there. */
-export function refuseDevice(deviceId: string): Error {
+export function deviceNotFound(deviceId: string): Error {
   return refuse("DEVICE_NOT_FOUND", `device ${deviceId} does not exist`, { deviceId });
 }
 

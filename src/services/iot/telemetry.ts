@@ -5,7 +5,7 @@ import type { Principal } from "../../records/ownership.ts";
 import { checkSignatureLength } from "../fields.ts";
 import { isChallenge } from "./challenges.ts";
 import { inOrder } from "./ordered-concurrency.ts";
-import { type IotDeps, mayActFor, refuseDevice, requireDevice } from "./register.ts";
+import { deviceNotFound, type IotDeps, mayActFor, requireDevice } from "./register.ts";
 import { buildSignedBytes, findSignatureOptions } from "./signing-contexts.ts";
 import { deviceAlgorithm } from "./store.ts";
 
@@ -74,7 +74,7 @@ export function createReadingChecks(deps: IotDeps): ReadingChecks {
       if (known.size >= maxKnown) known.clear();
       known.set(deviceId, device);
     }
-    if (!mayActFor(principal, device)) throw refuseDevice(deviceId);
+    if (!mayActFor(principal, device)) throw deviceNotFound(deviceId);
     return device;
   };
   const findFault = async (

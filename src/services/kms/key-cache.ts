@@ -30,7 +30,7 @@ export interface KeyCache {
 /** Keys to keep; one takes some 10 KB. */
 const maxKeys = 2000;
 /** Milliseconds between looks for keys that other replicas retired, to erase them here too. */
-const lookMs = 1000;
+const pollIntervalMs = 1000;
 
 /** What a cache is made of. */
 export interface KeyCacheDeps {
@@ -89,7 +89,7 @@ function forgetRetired(keys: KmsStore, forget: (keyId: string) => void): () => v
     seen = newest;
   };
   void look().catch(() => {});
-  return poll(lookMs, look);
+  return poll(pollIntervalMs, look);
 }
 
 class OpenKey implements CachedKey {
@@ -138,14 +138,14 @@ class OpenKey implements CachedKey {
       const secret = await this.#keys.openSecret(keyId);
       return secret && (await importSealedKey(this.#provider, algorithm, secret, publicKey));
     } catch (error) {
-      if (error instanceof CryptoError && error.code !== "CLOSED") throw refuseDamaged(keyId, error);
+      if (error instanceof CryptoError && error.code !== "CLOSED") throw keyDamaged(keyId, error);
       throw error;
     }
   }
 }
 
 /** Refuses a key whose record or secret half is not as it was written. */
-export function refuseDamaged(keyId: string, cause?: unknown): ConnectError {
+export function keyDamaged(keyId: string, cause?: unknown): ConnectError {
   const error = refuse(
     "KEY_DAMAGED",
     `the stored key ${keyId} is not as it was written and cannot be used; restore it from a backup`,

@@ -4,12 +4,18 @@ import type { AnswerCodec, IdempotentCall } from "../../records/idempotency.ts";
 import { isSeenBy } from "../../records/ownership.ts";
 import type { WriteTransaction } from "../../store/store.ts";
 import { type CreateDeps, withNewKey } from "./create.ts";
-import { type KeyCache, refuseDamaged } from "./key-cache.ts";
+import { type KeyCache, keyDamaged } from "./key-cache.ts";
 import type { KeyRecord } from "./record.ts";
 import { keyRecordCodec } from "./record-message.ts";
 import type { StoredKey } from "./store.ts";
 import { keyQuota } from "./tables.ts";
-import { describeRefusal, type KeyInput, recordingRefusal, refuseState, refuseUnknown } from "./with-key.ts";
+import {
+  describeRefusal,
+  type KeyInput,
+  keyNotFound,
+  keyStateInvalid,
+  recordingRefusal,
+} from "./with-key.ts";
 
 /** What changes of keys need. */
 export interface ChangeDeps extends CreateDeps {
@@ -50,9 +56,9 @@ export async function rotateKey(deps: ChangeDeps, input: ChangeInput): Promise<K
 /** Looks which key is to be replaced, to know what to make; what decides is read again in the transaction. */
 async function findRotatable({ keys }: ChangeDeps, { keyId, principal }: ChangeInput): Promise<KeyRecord> {
   const found = await keys.find(keyId);
-  if (found === undefined || !isSeenBy(principal, found.record)) throw refuseUnknown(keyId);
-  if (!found.isIntact) throw refuseDamaged(keyId);
-  if (found.record.state !== "ACTIVE") throw refuseState(found, "ROTATE");
+  if (found === undefined || !isSeenBy(principal, found.record)) throw keyNotFound(keyId);
+  if (!found.isIntact) throw keyDamaged(keyId);
+  if (found.record.state !== "ACTIVE") throw keyStateInvalid(found, "ROTATE");
   return found.record;
 }
 
@@ -118,28 +124,28 @@ async function findChangeable(
 ): Promise<{ refusal: ConnectError; key?: never } | { refusal?: never; key: StoredKey }> {
   const found = await keys.findForChange(transaction, keyId);
   const key = found && isSeenBy(principal, found.record) ? found : undefined;
-  const refusal = refuseChange(key, keyId, operation);
+  const refusal = findChangeRefusal(key, keyId, operation);
   if (key !== undefined && refusal === undefined) return { key };
-  const error = refusal ?? refuseUnknown(keyId);
+  const error = refusal ?? keyNotFound(keyId);
   const details = describeRefusal(findReason(error) ?? "INTERNAL");
   transaction.audit({ keyId, operation, user: principal.user, outcome: "REFUSED", details });
   return { refusal: error };
 }
 
-function refuseChange(
+function findChangeRefusal(
   key: StoredKey | undefined,
   keyId: string,
   operation: "ROTATE" | "DESTROY",
 ): ConnectError | undefined {
-  if (key === undefined) return refuseUnknown(keyId);
+  if (key === undefined) return keyNotFound(keyId);
   const { state } = key.record;
   if (operation === "DESTROY") {
     // A key that was tampered with can still be got rid of, once.
     const isDestroyed = state === "DESTROYED" && key.loggedState === "DESTROYED";
-    return isDestroyed ? refuseState(key, operation) : undefined;
+    return isDestroyed ? keyStateInvalid(key, operation) : undefined;
   }
-  if (!key.isIntact) return refuseDamaged(keyId);
-  return state === "ACTIVE" ? undefined : refuseState(key, operation);
+  if (!key.isIntact) return keyDamaged(keyId);
+  return state === "ACTIVE" ? undefined : keyStateInvalid(key, operation);
 }
 
 function takeAnswer<Answer>(changed: Changed<Answer>): Answer {

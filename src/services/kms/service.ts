@@ -13,13 +13,13 @@ import { auditFeed, listAudit, packCheckpoint, packEntry, watchAudit } from "./a
 import type { ResponseForm } from "./batch-size.ts";
 import { createKey } from "./create.ts";
 import { decapsulate, encapsulate } from "./encapsulate.ts";
-import { type KeyCache, refuseDamaged } from "./key-cache.ts";
+import { type KeyCache, keyDamaged } from "./key-cache.ts";
 import { packListed, packRecord, packWithJwk } from "./record-message.ts";
 import { destroyKey, rotateKey } from "./rotate.ts";
 import { type BatchItem, sign, signBatch, signStream } from "./sign.ts";
 import { type KmsStore, keyListName } from "./store.ts";
 import { verify } from "./verify.ts";
-import { refuseUnknown } from "./with-key.ts";
+import { keyNotFound } from "./with-key.ts";
 
 /** What the service needs. */
 export interface KmsServiceDeps {
@@ -49,8 +49,8 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
     },
     getKey: async ({ keyId }, context) => {
       const key = await keys.find(keyId);
-      if (key === undefined || !isSeenBy(readPrincipal(context), key.record)) throw refuseUnknown(keyId);
-      if (!key.isIntact) throw refuseDamaged(keyId);
+      if (key === undefined || !isSeenBy(readPrincipal(context), key.record)) throw keyNotFound(keyId);
+      if (!key.isIntact) throw keyDamaged(keyId);
       return { result: packWithJwk(provider, key) };
     },
     listKeys: async ({ status: state, algorithm, ...fields }, context) => {

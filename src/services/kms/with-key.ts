@@ -7,7 +7,7 @@ import { explainAbort, findReason, type ReasonName, refuse } from "../../errors.
 import { IdempotencyConflictError } from "../../records/idempotency.ts";
 import { isSeenBy, type Principal } from "../../records/ownership.ts";
 import { QuotaExceededError } from "../../records/quota.ts";
-import { type CachedKey, type KeyCache, refuseDamaged } from "./key-cache.ts";
+import { type CachedKey, type KeyCache, keyDamaged } from "./key-cache.ts";
 import type { KeyState, KeyUsage } from "./record.ts";
 import type { KeyEvent, KmsStore, Operation, StoredKey } from "./store.ts";
 
@@ -92,8 +92,8 @@ export async function findUsable(
   { keyId, principal, states, usage, operation }: UseInput,
 ): Promise<CachedKey> {
   const key = await cache.find(keyId);
-  if (key === undefined || !isSeenBy(principal, key.record)) throw refuseUnknown(keyId);
-  if (!key.isIntact) throw refuseDamaged(keyId);
+  if (key === undefined || !isSeenBy(principal, key.record)) throw keyNotFound(keyId);
+  if (!key.isIntact) throw keyDamaged(keyId);
   const { state, usage: actual, algorithm } = key.record;
   // First what no other state would change.
   if (actual !== usage)
@@ -102,7 +102,7 @@ export async function findUsable(
       `key ${keyId} is one of ${algorithm}, which is for ${actual}; ${operation} takes one that is for ${usage}`,
       { keyId, algorithm, usage: actual, operation },
     );
-  if (!states.includes(state)) throw refuseState(key, operation);
+  if (!states.includes(state)) throw keyStateInvalid(key, operation);
   return key;
 }
 
@@ -113,7 +113,7 @@ export async function openSecretKey({ cache }: UseDeps, key: CachedKey, input: U
   // Either it was destroyed since the record was read, or its secret half was taken away.
   cache.forget(input.keyId);
   await findUsable(cache, input);
-  throw refuseDamaged(input.keyId);
+  throw keyDamaged(input.keyId);
 }
 
 /** Runs something, and puts an entry into the audit log if it refuses. */
@@ -152,12 +152,12 @@ export function describeRefusal(reason: string): string {
 }
 
 /** Refuses a key that is not there. */
-export function refuseUnknown(keyId: string): ConnectError {
+export function keyNotFound(keyId: string): ConnectError {
   return refuse("KEY_NOT_FOUND", `key ${keyId} does not exist`, { keyId });
 }
 
 /** Refuses a key that is in no state for an operation, and names the one that took its place. */
-export function refuseState({ record, replacedBy }: StoredKey, operation: Operation): ConnectError {
+export function keyStateInvalid({ record, replacedBy }: StoredKey, operation: Operation): ConnectError {
   const { keyId, state } = record;
   return refuse(
     "KEY_STATE_INVALID",

@@ -34,7 +34,7 @@ export function transfer(
       const found = await tokens.find({ tokenId }, { principal, db: transaction.db });
       const token = requireIntact(requireToken(found, tokenId), `token ${tokenId}`);
       if (fromOwner !== "" && fromOwner !== token.currentOwner)
-        throw refuseOwner(tokenId, fromOwner, token.currentOwner);
+        throw ownerMismatch(tokenId, fromOwner, token.currentOwner);
       const done = await tokens.transfer(transaction, token, newOwner, now());
       return { transfer: packTransfer(done), currentOwner: newOwner };
     });
@@ -47,7 +47,7 @@ export function requireToken(token: Stored<Token> | undefined, tokenId: string):
   throw refuse("TOKEN_NOT_FOUND", `token ${tokenId} does not exist`, { tokenId });
 }
 
-function refuseOwner(tokenId: string, fromOwner: string, currentOwner: string): Error {
+function ownerMismatch(tokenId: string, fromOwner: string, currentOwner: string): Error {
   return refuse(
     "OWNER_MISMATCH",
     `fromOwner: token ${tokenId} belongs to ${currentOwner}, not to ${fromOwner}`,

@@ -37,7 +37,7 @@ export interface Gateway {
 const kemKeyContext = new TextEncoder().encode("quantum-safe-playground vpn kem key");
 
 /** Milliseconds between looks for tunnels that were disconnected through another server. */
-const lookMs = 1000;
+const pollIntervalMs = 1000;
 
 /** Opens the gateway's keys, and makes them in a new store. @throws RecordDamaged */
 export async function openGateway(
@@ -63,7 +63,7 @@ export async function openGateway(
     live.get(tunnelId)?.session.close();
     live.delete(tunnelId);
   };
-  const stopLooking = poll(lookMs, async () => {
+  const stopLooking = poll(pollIntervalMs, async () => {
     if (live.size === 0) return;
     for (const tunnelId of await tunnels.findMissing([...live.keys()])) forget(tunnelId);
   });

@@ -6,7 +6,7 @@ import { withSealedKey } from "../../secrets/sealed-keys.ts";
 import { checkCiphertextLength } from "../fields.ts";
 import { type GivenCiphertext, maxCiphertexts } from "./ciphertext-store.ts";
 import type { LiveTunnel } from "./gateway.ts";
-import { refuseTunnel, requireTunnel, type VpnDeps } from "./register-peer.ts";
+import { requireTunnel, tunnelNotFound, type VpnDeps } from "./register-peer.ts";
 import { Session } from "./session.ts";
 import { deriveSessionKeys, type KeyForm } from "./session-keys.ts";
 import { kemAlgorithm, nameSealedKey, type Tunnel } from "./store.ts";
@@ -49,7 +49,7 @@ export async function agreeOnKey(
   if (given.length > 0) {
     checkCiphertextLength(kemAlgorithm, given);
     // Only a look, which costs a replay no more than this; `requireFirstUse` decides.
-    if (await tunnels.hasUsedCiphertext(given)) throw refuseReplay(tunnelId);
+    if (await tunnels.hasUsedCiphertext(given)) throw handshakeReplayed(tunnelId);
   }
   const { ciphertext, sharedSecret, sharedSecretMatch } =
     given.length > 0 ? await takeCiphertext(deps, given) : await encapsulateTo(deps, peer);
@@ -77,8 +77,8 @@ export async function agreeOnKey(
 async function requireFirstUse({ store, tunnels }: VpnDeps, given: GivenCiphertext): Promise<void> {
   const { tunnelId } = given;
   const outcome = await store.write((transaction) => tunnels.useCiphertext(transaction, given));
-  if (outcome === "TUNNEL_MISSING") throw refuseTunnel(tunnelId);
-  if (outcome === "USED_BEFORE") throw refuseReplay(tunnelId);
+  if (outcome === "TUNNEL_MISSING") throw tunnelNotFound(tunnelId);
+  if (outcome === "USED_BEFORE") throw handshakeReplayed(tunnelId);
   if (outcome === "LIMIT_REACHED")
     throw refuse(
       "HANDSHAKE_LIMIT_REACHED",
@@ -87,7 +87,7 @@ async function requireFirstUse({ store, tunnels }: VpnDeps, given: GivenCipherte
     );
 }
 
-function refuseReplay(tunnelId: string): Error {
+function handshakeReplayed(tunnelId: string): Error {
   return refuse(
     "HANDSHAKE_REPLAYED",
     "this ciphertext opened a session before; encapsulate again for each handshake",

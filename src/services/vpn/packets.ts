@@ -25,7 +25,7 @@ export async function sendPacket(
   principal: Principal,
 ): Promise<SentPacket> {
   const tunnel =
-    findLive(deps, tunnelId, principal) ?? (await refuseWithoutSession(deps, tunnelId, principal));
+    findLive(deps, tunnelId, principal) ?? (await throwSessionMissing(deps, tunnelId, principal));
   const plaintext = data.length > 0 ? data : randomBytes(size);
   const packet = take(tunnelId, tunnel.session.seal(plaintext));
   count(tunnel, plaintext.length);
@@ -43,7 +43,7 @@ export async function receivePacket(
   principal: Principal,
 ): Promise<Uint8Array> {
   const tunnel =
-    findLive(deps, tunnelId, principal) ?? (await refuseWithoutSession(deps, tunnelId, principal));
+    findLive(deps, tunnelId, principal) ?? (await throwSessionMissing(deps, tunnelId, principal));
   const data = take(tunnelId, tunnel.session.open(packet));
   count(tunnel, data.length);
   return data;
@@ -59,7 +59,7 @@ export function findLive(
 }
 
 /** Tells a tunnel without a session from one that is not there. */
-export async function refuseWithoutSession(
+export async function throwSessionMissing(
   deps: VpnDeps,
   tunnelId: string,
   principal: Principal,

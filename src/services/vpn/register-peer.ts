@@ -82,10 +82,10 @@ export async function requireTunnel(
 ): Promise<Tunnel> {
   const tunnel = await tunnels.find(tunnelId, principal);
   if (tunnel !== undefined) return tunnel;
-  throw refuseTunnel(tunnelId);
+  throw tunnelNotFound(tunnelId);
 }
 
 /** Refuses a tunnel that is not there. */
-export function refuseTunnel(tunnelId: string): Error {
+export function tunnelNotFound(tunnelId: string): Error {
   return refuse("TUNNEL_NOT_FOUND", `tunnel ${tunnelId} does not exist`, { tunnelId });
 }

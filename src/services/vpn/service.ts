@@ -16,8 +16,8 @@ import type { Stored } from "../../records/table-declaration.ts";
 import { checkSignatureLength, packDamage, readPage, readPublicKey } from "../fields.ts";
 import type { Gateway } from "./gateway.ts";
 import { agreeOnKey, type Handshake } from "./handshake.ts";
-import { findLive, receivePacket, refuseWithoutSession, type SentPacket, sendPacket } from "./packets.ts";
-import { refuseTunnel, registerPeer, type VpnDeps } from "./register-peer.ts";
+import { findLive, receivePacket, type SentPacket, sendPacket, throwSessionMissing } from "./packets.ts";
+import { registerPeer, tunnelNotFound, type VpnDeps } from "./register-peer.ts";
 import { packetOverhead } from "./session.ts";
 import { readKeyForm } from "./session-keys.ts";
 import { formatAddress, identityAlgorithm, kemAlgorithm, type Tunnel } from "./store.ts";
@@ -70,7 +70,7 @@ export function vpnService(deps: VpnServiceDeps): ServiceImpl<typeof VpnService>
     rekey: async ({ tunnelId, ciphertext }, context) => {
       const principal = readPrincipal(context);
       const { session } =
-        findLive(deps, tunnelId, principal) ?? (await refuseWithoutSession(deps, tunnelId, principal));
+        findLive(deps, tunnelId, principal) ?? (await throwSessionMissing(deps, tunnelId, principal));
       const order = { isRekey: true, keyForm: session.keyForm, principal };
       const agreed = await agreeOnKey(deps, tunnelId, ciphertext, order);
       return { ...packAgreement(agreed), rekeyCount: agreed.tunnel.rekeyCount };
@@ -78,7 +78,7 @@ export function vpnService(deps: VpnServiceDeps): ServiceImpl<typeof VpnService>
     disconnect: async ({ tunnelId }, context) => {
       const principal = readPrincipal(context);
       const isRemoved = await store.write((transaction) => tunnels.remove(transaction, tunnelId, principal));
-      if (!isRemoved) throw refuseTunnel(tunnelId);
+      if (!isRemoved) throw tunnelNotFound(tunnelId);
       gateway.forget(tunnelId);
       return { tunnelId, tunnelStatus: "REMOVED" };
     },
