@@ -40,9 +40,9 @@ export const callVerbs = createCallVerbs(servicePackages);
 
 async function call(
   registry: Registry,
-  { operands: [name, json = "{}"], given, output, server }: VerbInput,
+  { operands: [name, json = "{}"], options, output, server }: VerbInput,
 ): Promise<number> {
-  if (given.flag("list")) {
+  if (options.flag("list")) {
     const rows = listMethods(registry).map((method) => [
       nameMethod(method),
       describeStreams(method),
@@ -53,7 +53,7 @@ async function call(
   }
   if (name === undefined) throw usageError("SERVICE/METHOD is missing; qsp call --list shows all");
   const method = findMethod(registry, name);
-  if (given.flag("describe")) {
+  if (options.flag("describe")) {
     output.print(describe(method));
     return exitCodes.done;
   }

@@ -59,8 +59,8 @@ export const chainVerbs: readonly Verb[] = [
     options: { validator: { value: "ADDRESS", meaning: "Signs with this validator; else the first one" } },
     meaning: "Appends a block. The data is the text itself, @FILE, or - for standard input.",
     example: "qsp chain add 'invoice 17 is paid'",
-    async run({ operands: [data = ""], given, output, server }) {
-      const validatorAddress = given.text("validator") ?? "";
+    async run({ operands: [data = ""], options, output, server }) {
+      const validatorAddress = options.text("validator") ?? "";
       const answer = await server.ask(method.addBlock, { data: await readData(data), validatorAddress });
       output.answer(method.addBlock.output, answer, () =>
         facts({
@@ -117,9 +117,9 @@ export const chainVerbs: readonly Verb[] = [
     },
     meaning: "Shows blocks as they come.",
     example: "qsp chain watch --from 0 --count 1",
-    async run({ given, output, server }) {
-      const fromIndex = given.whole("from", 0, Number.MAX_SAFE_INTEGER) ?? 0;
-      let left = given.whole("count", 1, Number.MAX_SAFE_INTEGER) ?? Number.POSITIVE_INFINITY;
+    async run({ options, output, server }) {
+      const fromIndex = options.whole("from", 0, Number.MAX_SAFE_INTEGER) ?? 0;
+      let left = options.whole("count", 1, Number.MAX_SAFE_INTEGER) ?? Number.POSITIVE_INFINITY;
       for await (const answer of server.stream(method.watchBlocks, oneOf({ fromIndex }))) {
         const { block } = answer;
         if (block === undefined) continue;

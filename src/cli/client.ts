@@ -40,8 +40,8 @@ export interface ApiClient {
 }
 
 /** Reads which server it is. @throws CliError */
-export function readUrl(given: ParsedOptions): string {
-  const text = given.text("url") ?? process.env.QSP_URL ?? defaultUrl;
+export function readUrl(options: ParsedOptions): string {
+  const text = options.text("url") ?? process.env.QSP_URL ?? defaultUrl;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isPlain = url?.pathname === "/" && url.search === "" && url.hash === "" && url.username === "";
   if (url === undefined || !isPlain || !["http:", "https:"].includes(url.protocol))
@@ -50,15 +50,15 @@ export function readUrl(given: ParsedOptions): string {
 }
 
 /** Makes the server of a command line; nothing is sent yet. */
-export function createClient(given: ParsedOptions): ApiClient {
-  const url = readUrl(given);
-  const seconds = given.whole("timeout", 1, 86_400);
+export function createClient(options: ParsedOptions): ApiClient {
+  const url = readUrl(options);
+  const seconds = options.whole("timeout", 1, 86_400);
   const timeoutMs = seconds === undefined ? undefined : seconds * 1000;
-  const caFile = given.text("ca");
+  const caFile = options.text("ca");
   const ca = caFile === undefined ? undefined : readText(caFile);
   const sessions = new Http2SessionManager(url, {}, ca === undefined ? {} : { ca });
   const requirePrivacy = (): void => {
-    if (given.flag("cleartext") || url.startsWith("https:") || isLoopback(url)) return;
+    if (options.flag("cleartext") || url.startsWith("https:") || isLoopback(url)) return;
     throw usageError(
       `${url} would show a secret to everyone on the way; use https, or --cleartext if the way is yours`,
     );
@@ -96,7 +96,7 @@ export function createClient(given: ParsedOptions): ApiClient {
       close: () => sessions.abort(),
     };
   };
-  return make(once(() => readToken(given, url)));
+  return make(once(() => readToken(options, url)));
 }
 
 async function* streamOver<I extends DescMessage, O extends DescMessage>(
@@ -152,8 +152,8 @@ export async function askPages<Page extends { nextPageToken: string }>(
 }
 
 /** The token for calls, from a file, a variable, or a login to this very server. */
-function readToken(given: ParsedOptions, url: string): string | undefined {
-  const file = given.text("token-file");
+function readToken(options: ParsedOptions, url: string): string | undefined {
+  const file = options.text("token-file");
   if (file !== undefined) {
     const token = readText(file).trim();
     if (!/^[\x21-\x7e]+$/.test(token)) throw usageError(`${file} holds no token on one line`);

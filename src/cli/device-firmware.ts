@@ -42,11 +42,11 @@ export const deviceFirmwareVerbs: readonly Verb[] = [
   },
 ];
 
-async function update({ operands: [image = ""], given, output, server }: VerbInput): Promise<number> {
-  const signature = await readSignature(given.need("signature"), "ML-DSA-87");
-  const vendorFile = given.text("vendor-key");
-  const version = given.whole("version", 0, 4_294_967_295);
-  const named = given.text("device");
+async function update({ operands: [image = ""], options, output, server }: VerbInput): Promise<number> {
+  const signature = await readSignature(options.need("signature"), "ML-DSA-87");
+  const vendorFile = options.text("vendor-key");
+  const version = options.whole("version", 0, 4_294_967_295);
+  const named = options.text("device");
   const path = named ?? defaultDeviceFile;
   const deviceId = named !== undefined || existsSync(path) ? readDevice(path, server.url).deviceId : "";
   if (deviceId === "" && vendorFile === undefined)

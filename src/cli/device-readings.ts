@@ -48,8 +48,8 @@ export const deviceReadingVerbs: readonly Verb[] = [
   },
 ];
 
-async function send({ operands: [reading = ""], given, output, server }: VerbInput): Promise<number> {
-  const path = given.text("device") ?? defaultDeviceFile;
+async function send({ operands: [reading = ""], options, output, server }: VerbInput): Promise<number> {
+  const path = options.text("device") ?? defaultDeviceFile;
   const state = readDevice(path, server.url);
   const telemetry = await readData(reading);
   if (telemetry.length === 0) throw usageError("READING is empty");
@@ -67,8 +67,8 @@ async function send({ operands: [reading = ""], given, output, server }: VerbInp
   });
 }
 
-async function stream({ operands: [file = "-"], given, output, server }: VerbInput): Promise<number> {
-  const path = given.text("device") ?? defaultDeviceFile;
+async function stream({ operands: [file = "-"], options, output, server }: VerbInput): Promise<number> {
+  const path = options.text("device") ?? defaultDeviceFile;
   const state = readDevice(path, server.url);
   return withProvider(async (provider) => {
     const secretKey = await importDeviceKey(provider, path, state);

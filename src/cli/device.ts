@@ -78,12 +78,17 @@ export const deviceVerbs: readonly Verb[] = [
   },
 ];
 
-async function register({ operands: [deviceName = ""], given, output, server }: VerbInput): Promise<number> {
-  const path = given.text("device") ?? defaultDeviceFile;
-  const vendorFile = given.text("vendor-key");
+async function register({
+  operands: [deviceName = ""],
+  options,
+  output,
+  server,
+}: VerbInput): Promise<number> {
+  const path = options.text("device") ?? defaultDeviceFile;
+  const vendorFile = options.text("vendor-key");
   const about = {
     deviceName,
-    deviceType: given.text("type") ?? "",
+    deviceType: options.text("type") ?? "",
     vendorPublicKeyPem: vendorFile === undefined ? "" : readText(vendorFile),
   };
   return withProvider(async (provider) => {
@@ -115,8 +120,8 @@ async function register({ operands: [deviceName = ""], given, output, server }: 
   });
 }
 
-async function authenticate({ given, output, server }: VerbInput): Promise<number> {
-  const path = given.text("device") ?? defaultDeviceFile;
+async function authenticate({ options, output, server }: VerbInput): Promise<number> {
+  const path = options.text("device") ?? defaultDeviceFile;
   const state = readDevice(path, server.url);
   const { deviceId } = state;
   return withProvider(async (provider) => {

@@ -22,8 +22,8 @@ export const keygenVerbs: readonly Verb[] = [
       "Makes a key pair, without a server: NAME.key (PKCS#8, for you alone) and NAME.pub (SubjectPublicKeyInfo), both PEM.",
     example: "qsp keygen signer --algorithm ML-DSA-65",
     isLocal: true,
-    async run({ operands: [name = ""], given, output }) {
-      const wanted = given.text("algorithm") ?? "ML-DSA-65";
+    async run({ operands: [name = ""], options, output }) {
+      const wanted = options.text("algorithm") ?? "ML-DSA-65";
       const algorithm = keyAlgorithms.find((known) => known === wanted);
       if (algorithm === undefined)
         throw usageError(`--algorithm "${wanted}" is not known; known are ${keyAlgorithms.join(", ")}`);

@@ -21,7 +21,7 @@ export const kmsAuditVerbs: readonly Verb[] = [
     },
     meaning: "Lists what was done with keys, oldest first, refused attempts included.",
     example: 'qsp kms audit "$KEY"',
-    run: (input) => (input.given.flag("follow") ? follow(input) : list(input)),
+    run: (input) => (input.options.flag("follow") ? follow(input) : list(input)),
   },
   {
     name: "kms verify-audit",
@@ -53,8 +53,8 @@ async function list({ operands: [keyId = ""], output, server }: VerbInput): Prom
   return exitCodes.done;
 }
 
-async function follow({ operands: [keyId = ""], given, output, server }: VerbInput): Promise<number> {
-  const afterSequence = given.whole("after", 0, Number.MAX_SAFE_INTEGER);
+async function follow({ operands: [keyId = ""], options, output, server }: VerbInput): Promise<number> {
+  const afterSequence = options.whole("after", 0, Number.MAX_SAFE_INTEGER);
   const request = { keyId, ...(afterSequence !== undefined && { afterSequence }) };
   for await (const answer of server.stream(method.watchAuditLog, oneOf(request))) {
     const { entry } = answer;

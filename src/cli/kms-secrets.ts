@@ -25,9 +25,9 @@ export const kmsSecretVerbs: readonly Verb[] = [
     meaning: "Makes a shared secret for an ML-KEM key, and the ciphertext that brings it to the key's owner.",
     example: 'qsp kms encapsulate "$KEM_KEY" --ciphertext shared.ct --secret shared.secret',
     async run(input) {
-      const { operands, given, output, server } = input;
+      const { operands, options, output, server } = input;
       const secretFile = findSecretFile(input);
-      const ciphertextFile = output.isJson ? given.text("ciphertext") : given.need("ciphertext");
+      const ciphertextFile = output.isJson ? options.text("ciphertext") : options.need("ciphertext");
       const answer = await server.ask(method.encapsulate, { keyId: operands[0] ?? "" });
       const { ciphertext, sharedSecret } = answer.result ?? {};
       if (ciphertext === undefined || sharedSecret === undefined) throw new Error("the answer has no result");
@@ -68,8 +68,8 @@ export const kmsSecretVerbs: readonly Verb[] = [
 ];
 
 /** Where the secret goes. @throws CliError if it would go to a person's screen */
-function findSecretFile({ given, output }: VerbInput): string | undefined {
-  const file = given.text("secret");
+function findSecretFile({ options, output }: VerbInput): string | undefined {
+  const file = options.text("secret");
   if (file === undefined && !output.isJson)
     throw usageError(
       "--secret is missing: it names the file for the shared secret; --json prints it instead",

@@ -23,8 +23,11 @@ export const kmsVerbs: readonly Verb[] = [
     },
     meaning: "Makes a key that the server keeps.",
     example: "qsp kms create invoices --algorithm ML-DSA-87",
-    async run({ operands: [alias = ""], given, output, server }) {
-      const answer = await server.ask(method.createKey, { alias, algorithm: given.text("algorithm") ?? "" });
+    async run({ operands: [alias = ""], options, output, server }) {
+      const answer = await server.ask(method.createKey, {
+        alias,
+        algorithm: options.text("algorithm") ?? "",
+      });
       output.answer(method.createKey.output, answer, () => describeKey(answer.result));
       return exitCodes.done;
     },
@@ -42,8 +45,8 @@ export const kmsVerbs: readonly Verb[] = [
     },
     meaning: "Lists keys in the order of their creation.",
     example: "qsp kms list --status ACTIVE",
-    async run({ given, output, server }) {
-      const filter = { status: given.text("status") ?? "", algorithm: given.text("algorithm") ?? "" };
+    async run({ options, output, server }) {
+      const filter = { status: options.text("status") ?? "", algorithm: options.text("algorithm") ?? "" };
       const answer = await askPages(
         (pageToken) => server.ask(method.listKeys, { ...filter, pageToken }),
         ({ keys }) => keys,
@@ -67,9 +70,9 @@ export const kmsVerbs: readonly Verb[] = [
     },
     meaning: "Describes a key.",
     example: 'qsp kms get "$KEY" --public-key invoices.pub',
-    async run({ operands: [keyId = ""], given, output, server }) {
+    async run({ operands: [keyId = ""], options, output, server }) {
       const answer = await server.ask(method.getKey, { keyId });
-      const file = given.text("public-key");
+      const file = options.text("public-key");
       if (file !== undefined) writeFile(file, answer.result?.publicKeyPem ?? "", 0o644);
       output.answer(method.getKey.output, answer, () => describeKey(answer.result));
       return exitCodes.done;
@@ -93,8 +96,8 @@ export const kmsVerbs: readonly Verb[] = [
     options: { yes: { meaning: "Is needed: nothing brings the secret half back" } },
     meaning: "Erases the secret half of a key for good.",
     example: 'qsp kms destroy "$KEY" --yes',
-    async run({ operands: [keyId = ""], given, output, server }) {
-      if (!given.flag("yes")) throw usageError(`--yes is missing: nothing brings ${keyId} back`);
+    async run({ operands: [keyId = ""], options, output, server }) {
+      if (!options.flag("yes")) throw usageError(`--yes is missing: nothing brings ${keyId} back`);
       const answer = await server.ask(method.destroyKey, { keyId });
       output.answer(method.destroyKey.output, answer, () => `${answer.keyId} is ${answer.newStatus}.`);
       return exitCodes.done;

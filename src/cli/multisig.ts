@@ -59,10 +59,10 @@ export const multisigVerbs: readonly Verb[] = [
   },
 ];
 
-async function create({ given, output, server }: VerbInput): Promise<number> {
-  const files = given.all("signer");
-  const signerCount = given.whole("signers", 1, maxSigners);
-  const threshold = given.whole("threshold", 1, maxSigners);
+async function create({ options, output, server }: VerbInput): Promise<number> {
+  const files = options.all("signer");
+  const signerCount = options.whole("signers", 1, maxSigners);
+  const threshold = options.whole("threshold", 1, maxSigners);
   if (threshold === undefined) throw usageError("--threshold is missing");
   if ((files.length === 0) === (signerCount === undefined))
     throw usageError("give either --signers, or --signer once for each of them");

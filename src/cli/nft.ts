@@ -17,11 +17,11 @@ export const nftVerbs: readonly Verb[] = [
     },
     meaning: "Mints a token; its metadata are signed with a key made for this mint.",
     example: "qsp nft mint 'Night sky' --artwork https://example.test/night.png",
-    async run({ operands: [name = ""], given, output, server }) {
+    async run({ operands: [name = ""], options, output, server }) {
       const answer = await server.ask(method.mint, {
         name,
-        description: given.text("description") ?? "",
-        artworkUri: given.text("artwork") ?? "",
+        description: options.text("description") ?? "",
+        artworkUri: options.text("artwork") ?? "",
       });
       output.answer(method.mint.output, answer, () =>
         facts({ token: answer.tokenId, owner: answer.owner, "metadata hash": answer.metadataHash }),
@@ -35,8 +35,8 @@ export const nftVerbs: readonly Verb[] = [
     options: { owner: { value: "ADDRESS", meaning: "Only tokens of this owner" } },
     meaning: "Lists tokens in the order of their minting.",
     example: "qsp nft list",
-    async run({ given, output, server }) {
-      const owner = given.text("owner") ?? "";
+    async run({ options, output, server }) {
+      const owner = options.text("owner") ?? "";
       const answer = await askPages(
         (pageToken) => server.ask(method.listTokens, { owner, pageToken }),
         ({ tokens }) => tokens,
@@ -80,11 +80,11 @@ export const nftVerbs: readonly Verb[] = [
     options: { from: { value: "ADDRESS", meaning: "Only if this is the owner" } },
     meaning: "Gives a token to another owner.",
     example: 'qsp nft transfer "$TOKEN" 0x00112233445566778899aabbccddeeff00112233',
-    async run({ operands: [tokenId = "", newOwner = ""], given, output, server }) {
+    async run({ operands: [tokenId = "", newOwner = ""], options, output, server }) {
       const answer = await server.ask(method.transfer, {
         tokenId,
         newOwner,
-        fromOwner: given.text("from") ?? "",
+        fromOwner: options.text("from") ?? "",
       });
       output.answer(method.transfer.output, answer, () =>
         facts({ token: tokenId, from: answer.transfer?.fromAddress, owner: answer.currentOwner }),

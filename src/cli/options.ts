@@ -69,7 +69,7 @@ export function listOptions(verb: OptionTaker): Options {
 /** What a verb is given on the command line. */
 export interface VerbLine {
   readonly operands: readonly string[];
-  readonly given: ParsedOptions;
+  readonly options: ParsedOptions;
 }
 
 /**
@@ -98,9 +98,9 @@ export function readVerbLine(verb: OptionTaker, args: readonly string[]): VerbLi
     if ((values.get(token.name)?.length ?? 0) > 1 && !options[token.name]?.isMany)
       throw usageError(`${token.rawName} is given twice`);
   }
-  const given = createGiven(values);
-  if (!given.flag("help")) checkOperands(verb, positionals);
-  return { operands: positionals, given };
+  const parsed = createParsedOptions(values);
+  if (!parsed.flag("help")) checkOperands(verb, positionals);
+  return { operands: positionals, options: parsed };
 }
 
 function readValue(options: Options, { name, rawName, value, inlineValue }: OptionToken): string {
@@ -150,7 +150,7 @@ export function describeUsage(verb: OptionTaker): string {
   return `usage: ${["qsp", verb.name, ...verb.operands, "[options]"].join(" ")}`;
 }
 
-function createGiven(values: ReadonlyMap<string, readonly string[]>): ParsedOptions {
+function createParsedOptions(values: ReadonlyMap<string, readonly string[]>): ParsedOptions {
   const text = (name: string): string | undefined => values.get(name)?.[0];
   return {
     text,

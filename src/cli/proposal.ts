@@ -37,8 +37,8 @@ export const proposalVerbs: readonly Verb[] = [
     },
     meaning: "Lists proposals in the order of their creation.",
     example: "qsp proposal list --status PENDING",
-    async run({ operands: [walletId = ""], given, output, server }) {
-      const proposalStatus = given.text("status") ?? "";
+    async run({ operands: [walletId = ""], options, output, server }) {
+      const proposalStatus = options.text("status") ?? "";
       const answer = await askPages(
         (pageToken) => server.ask(method.listProposals, { walletId, proposalStatus, pageToken }),
         ({ proposals }) => proposals,
@@ -92,27 +92,27 @@ export const proposalVerbs: readonly Verb[] = [
 
 async function create({
   operands: [walletId = "", data = ""],
-  given,
+  options,
   output,
   server,
 }: VerbInput): Promise<number> {
-  const expires = given.text("expires");
+  const expires = options.text("expires");
   const expiresAt = expires === undefined ? undefined : new Date(expires);
   if (expiresAt !== undefined && Number.isNaN(expiresAt.getTime()))
     throw usageError(`--expires "${expires}" is no time such as 2030-01-31T12:00:00Z`);
   const answer = await server.ask(method.createProposal, {
     walletId,
     data: await readData(data),
-    title: given.text("title") ?? "",
+    title: options.text("title") ?? "",
     ...(expiresAt && { expiresAt: timestampFromDate(expiresAt) }),
   });
   output.answer(method.createProposal.output, answer, () => describe(answer.proposal));
   return exitCodes.done;
 }
 
-async function sign({ operands: [proposalId = ""], given, output, server }: VerbInput): Promise<number> {
-  const signer = given.text("signer");
-  const keyFile = given.text("key-file");
+async function sign({ operands: [proposalId = ""], options, output, server }: VerbInput): Promise<number> {
+  const signer = options.text("signer");
+  const keyFile = options.text("key-file");
   if ((signer === undefined) === (keyFile === undefined))
     throw usageError("give exactly one of --signer and --key-file");
   const answer = await server.ask(

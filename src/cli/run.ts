@@ -52,16 +52,16 @@ async function runLine(args: readonly string[], table: VerbTable): Promise<numbe
   }
   // The operator's verbs and the server end in order by their own handlers.
   if (verb.settings === undefined) endAtOnce();
-  const { operands, given } = readVerbLine(verb, args.slice(verb.name.split(" ").length));
-  if (given.flag("help")) {
+  const { operands, options } = readVerbLine(verb, args.slice(verb.name.split(" ").length));
+  if (options.flag("help")) {
     write(describeVerb(verb));
     return exitCodes.done;
   }
-  const output = createOutput(given.flag("json"), write);
-  const server = verb.isLocal ? noServer : (await import("./client.ts")).createClient(given);
+  const output = createOutput(options.flag("json"), write);
+  const server = verb.isLocal ? noServer : (await import("./client.ts")).createClient(options);
   try {
     const everyVerb = (): Promise<readonly Verb[]> => loadAllVerbs(table);
-    return await verb.run({ operands, given, output, server, loadAllVerbs: everyVerb });
+    return await verb.run({ operands, options, output, server, loadAllVerbs: everyVerb });
   } catch (error) {
     throw verb.explain?.(error) ?? toCliError(error, server.url);
   } finally {

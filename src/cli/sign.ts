@@ -29,10 +29,10 @@ export const signVerbs: readonly Verb[] = [
       "standard input is printed in base64.",
     example: 'qsp sign contract.txt --key "$KEY"',
     async run(input) {
-      const { operands, given, output } = input;
+      const { operands, options, output } = input;
       const [path = ""] = operands;
       const { signature, ...about } = await sign(input, readContent(input));
-      const file = given.text("out") ?? (path === "-" ? undefined : `${path}.sig`);
+      const file = options.text("out") ?? (path === "-" ? undefined : `${path}.sig`);
       if (file !== undefined) writeFile(file, signature, 0o644);
       const base64 = Buffer.from(signature).toString("base64");
       output.tell(
@@ -45,9 +45,9 @@ export const signVerbs: readonly Verb[] = [
 ];
 
 /** The chunks of what is to be signed or verified, with a bar for who waits. */
-export function readContent({ operands: [path = ""], given }: VerbInput): AsyncGenerator<Uint8Array> {
+export function readContent({ operands: [path = ""], options }: VerbInput): AsyncGenerator<Uint8Array> {
   const chunks = withProgress(readChunks(path), createProgress(path, readSize(path)));
-  return given.flag("sha256") ? hashContent(chunks) : chunks;
+  return options.flag("sha256") ? hashContent(chunks) : chunks;
 }
 
 interface Signed {
@@ -56,10 +56,10 @@ interface Signed {
   readonly keyId?: string;
 }
 
-async function sign({ given, server }: VerbInput, chunks: AsyncIterable<Uint8Array>): Promise<Signed> {
-  const keyId = given.text("key");
-  const keyFile = given.text("key-file");
-  const context = readContext(given.text("context"));
+async function sign({ options, server }: VerbInput, chunks: AsyncIterable<Uint8Array>): Promise<Signed> {
+  const keyId = options.text("key");
+  const keyFile = options.text("key-file");
+  const context = readContext(options.text("context"));
   if ((keyId === undefined) === (keyFile === undefined))
     throw usageError("give exactly one of --key and --key-file");
   if (keyFile !== undefined)

@@ -95,8 +95,8 @@ export const tunnelVerbs: readonly Verb[] = [
     options: tunnelOption,
     meaning: "Ends the tunnel, and removes its file.",
     example: "qsp tunnel down",
-    async run({ given, output, server }) {
-      const path = given.text("tunnel") ?? defaultTunnelFile;
+    async run({ options, output, server }) {
+      const path = options.text("tunnel") ?? defaultTunnelFile;
       const { tunnelId } = readTunnel(path, server.url);
       const answer = await server.ask(method.disconnect, { tunnelId });
       rmSync(path);
@@ -106,10 +106,10 @@ export const tunnelVerbs: readonly Verb[] = [
   },
 ];
 
-async function up({ operands: [peerName = ""], given, output, server }: VerbInput): Promise<number> {
-  const path = given.text("tunnel") ?? defaultTunnelFile;
+async function up({ operands: [peerName = ""], options, output, server }: VerbInput): Promise<number> {
+  const path = options.text("tunnel") ?? defaultTunnelFile;
   if (existsSync(path)) throw usageError(`${path} exists already; qsp tunnel down ends the tunnel in it`);
-  const identityFile = given.text("gateway-identity");
+  const identityFile = options.text("gateway-identity");
   return withProvider(async (provider) => {
     const keys = await askGatewayKeys(provider, server);
     if (identityFile !== undefined && readText(identityFile).trim() !== keys.gatewayIdentityPem.trim())
@@ -135,10 +135,10 @@ async function up({ operands: [peerName = ""], given, output, server }: VerbInpu
 
 /** Agrees on a session key for as long as something needs it. */
 function withSession(
-  { given, server }: VerbInput,
+  { options, server }: VerbInput,
   use: (session: PeerSession, tunnelId: string) => Promise<number>,
 ): Promise<number> {
-  const path = given.text("tunnel") ?? defaultTunnelFile;
+  const path = options.text("tunnel") ?? defaultTunnelFile;
   const state = readTunnel(path, server.url);
   return withProvider(async (provider) => {
     const session = await shakeHands(await toHandshake(provider, server, state, path));
@@ -151,9 +151,9 @@ function withSession(
 }
 
 function ping(input: VerbInput): Promise<number> {
-  const { given, output, server } = input;
-  const count = given.whole("count", 1, 100_000) ?? 4;
-  const size = given.whole("size", 1, maxPacketBytes) ?? 64;
+  const { options, output, server } = input;
+  const count = options.whole("count", 1, 100_000) ?? 4;
+  const size = options.whole("size", 1, maxPacketBytes) ?? 64;
   return withSession(input, async (session, tunnelId) => {
     const exchange = openExchange(server);
     const timesMs: number[] = [];
@@ -165,11 +165,11 @@ function ping(input: VerbInput): Promise<number> {
       if (!output.isJson)
         output.print(`packet ${i}: ${bytes(size)} there and back in ${milliseconds(round.roundTripMs)}`);
     }
-    const replay = given.flag("replay")
+    const replay = options.flag("replay")
       ? findRefusal(await exchange.request({ packet: { case: "receive", value: { tunnelId, packet } } }))
       : undefined;
     await exchange.close();
-    if (given.flag("replay") && replay !== "PACKET_REPLAYED")
+    if (options.flag("replay") && replay !== "PACKET_REPLAYED")
       throw distrustError("the gateway took a packet a second time");
     const meanMs = timesMs.reduce((sum, time) => sum + time, 0) / count;
     output.tell(

@@ -23,7 +23,7 @@ export interface Verb extends OptionTaker {
 /** What a verb is given. */
 export interface VerbInput {
   readonly operands: readonly string[];
-  readonly given: ParsedOptions;
+  readonly options: ParsedOptions;
   readonly output: Output;
   readonly server: ApiClient;
   /** Loads all verbs, for what is made of them. */

@@ -28,9 +28,9 @@ export const verifyVerbs: readonly Verb[] = [
     example: 'qsp verify contract.txt --signature contract.txt.sig --key "$KEY"',
     run: (input) =>
       withProvider(async (provider) => {
-        const { operands, given, output } = input;
-        const signatureFile = given.need("signature");
-        const context = readContext(given.text("context"));
+        const { operands, options, output } = input;
+        const signatureFile = options.need("signature");
+        const context = readContext(options.text("context"));
         const publicKey = await findPublicKey(provider, input);
         const signature = await readSignature(signatureFile, publicKey.algorithm);
         const content = { chunks: readContent(input), context };
@@ -46,9 +46,9 @@ export const verifyVerbs: readonly Verb[] = [
   },
 ];
 
-async function findPublicKey(provider: CryptoProvider, { given, server }: VerbInput): Promise<PublicKey> {
-  const keyId = given.text("key");
-  const file = given.text("public-key");
+async function findPublicKey(provider: CryptoProvider, { options, server }: VerbInput): Promise<PublicKey> {
+  const keyId = options.text("key");
+  const file = options.text("public-key");
   if ((keyId === undefined) === (file === undefined))
     throw usageError("give exactly one of --key and --public-key");
   if (file !== undefined) {

@@ -18,9 +18,9 @@ export const walletVerbs: readonly Verb[] = [
     },
     meaning: "Makes a wallet: an ML-DSA-65 key that the server keeps, with an address.",
     example: "qsp wallet create savings --public-key savings.pub",
-    async run({ operands: [label = ""], given, output, server }) {
+    async run({ operands: [label = ""], options, output, server }) {
       const answer = await server.ask(method.createWallet, { label });
-      const file = given.text("public-key");
+      const file = options.text("public-key");
       if (file !== undefined) writeFile(file, answer.publicKeyPem, 0o644);
       output.answer(method.createWallet.output, answer, () =>
         facts({ wallet: answer.walletId, address: answer.address, label: answer.label, "public key": file }),
@@ -67,12 +67,12 @@ export const walletVerbs: readonly Verb[] = [
     },
     meaning: "Signs a transaction with a wallet's key. The transaction is the text itself, @FILE, or -.",
     example: `qsp wallet sign "$WALLET" 'pay 10 to bob' --out payment.sig`,
-    async run({ operands: [walletId = "", transaction = ""], given, output, server }) {
+    async run({ operands: [walletId = "", transaction = ""], options, output, server }) {
       const answer = await server.ask(method.signTransaction, {
         walletId,
         data: await readData(transaction),
       });
-      const file = given.text("out");
+      const file = options.text("out");
       if (file !== undefined) writeFile(file, answer.signature, 0o644);
       output.answer(method.signTransaction.output, answer, () =>
         file === undefined
@@ -91,11 +91,11 @@ export const walletVerbs: readonly Verb[] = [
     },
     meaning: "Verifies a transaction's signature, and tells whose address it is.",
     example: "qsp wallet verify 'pay 7 to bob' --signature transaction.sig --public-key wallet.pub",
-    async run({ operands: [transaction = ""], given, output, server }) {
+    async run({ operands: [transaction = ""], options, output, server }) {
       const answer = await server.ask(method.verifyTransaction, {
         data: await readData(transaction),
-        signature: await readSignature(given.need("signature"), "ML-DSA-65"),
-        publicKeyPem: readText(given.need("public-key")),
+        signature: await readSignature(options.need("signature"), "ML-DSA-65"),
+        publicKeyPem: readText(options.need("public-key")),
       });
       output.answer(method.verifyTransaction.output, answer, () =>
         answer.valid

@@ -50,7 +50,7 @@ describe("options", () => {
   };
 
   it("may stand before, between and after operands, with = or a space", () => {
-    const { operands, given } = readVerbLine(verb, [
+    const { operands, options } = readVerbLine(verb, [
       "--flag",
       "a",
       "--text=x",
@@ -60,7 +60,11 @@ describe("options", () => {
       "--many=2",
     ]);
     expect(operands).toEqual(["a", "b"]);
-    expect([given.flag("flag"), given.text("text"), given.all("many")]).toEqual([true, "x", ["1", "2"]]);
+    expect([options.flag("flag"), options.text("text"), options.all("many")]).toEqual([
+      true,
+      "x",
+      ["1", "2"],
+    ]);
   });
 
   it("end at --, after which everything is an operand", () => {
@@ -68,12 +72,12 @@ describe("options", () => {
   });
 
   it("take - and values with = or spaces as they are", () => {
-    const { operands, given } = readVerbLine(verb, ["-", "--text", "a=b c"]);
-    expect([operands, given.text("text")]).toEqual([["-"], "a=b c"]);
+    const { operands, options } = readVerbLine(verb, ["-", "--text", "a=b c"]);
+    expect([operands, options.text("text")]).toEqual([["-"], "a=b c"]);
   });
 
   it("take a value that begins with a dash after =", () => {
-    expect(readVerbLine(verb, ["a", "--text=-x"]).given.text("text")).toBe("-x");
+    expect(readVerbLine(verb, ["a", "--text=-x"]).options.text("text")).toBe("-x");
   });
 
   it("are not looked for in what every object has", () => {
@@ -81,8 +85,8 @@ describe("options", () => {
   });
 
   it.each(["1.5", "-1", "1e3", "0x1", "", "11", "9".repeat(17)])('of a whole number refuse "%s"', (value) => {
-    const { given } = readVerbLine(verb, ["a", `--text=${value}`]);
-    expect(() => given.whole("text", 0, 10)).toThrow("--text");
+    const { options } = readVerbLine(verb, ["a", `--text=${value}`]);
+    expect(() => options.whole("text", 0, 10)).toThrow("--text");
   });
 });
 

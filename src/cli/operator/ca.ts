@@ -37,11 +37,11 @@ const caIssue: StoreVerb = {
   },
   meaning: "Signs, or renews, the certificate of a server with these host names and IP addresses.",
   example: "qsp ca issue localhost 127.0.0.1 --days 30",
-  async run({ operands, given, config }) {
+  async run({ operands, options, config }) {
     const request = {
       names: readServerNames(operands),
-      days: readDays(given.text("days") ?? "90"),
-      file: readFileName(given.text("file") ?? "gateway"),
+      days: readDays(options.text("days") ?? "90"),
+      file: readFileName(options.text("file") ?? "gateway"),
     };
     return issueCertificates(config.dataDir, request, new Date());
   },

@@ -11,7 +11,7 @@ import type { Verb, VerbInput } from "../verb.ts";
 import { explainStoreFailure } from "./explain-failure.ts";
 
 /** What a verb of the operator is given. */
-export interface StoreVerbInput extends Pick<VerbInput, "operands" | "given"> {
+export interface StoreVerbInput extends Pick<VerbInput, "operands" | "options"> {
   readonly config: Config;
   readonly location: DatabaseLocation;
   readonly masterKey: MasterKeySource;
@@ -42,12 +42,12 @@ export function toVerb(verb: StoreVerb): Verb {
     isLocal: true,
     settings,
     shownSettings: storeSettingNames,
-    async run({ operands, given }) {
-      const config = readConfig(toFlags(settings, given), process.env);
+    async run({ operands, options }) {
+      const config = readConfig(toFlags(settings, options), process.env);
       const store = storeSettings(config);
       try {
         if (!verb.hasLog && showsPassword(config)) process.stderr.write(`qsp: warning: ${passwordWarning}\n`);
-        return await verb.run({ operands, given, config, ...store });
+        return await verb.run({ operands, options, config, ...store });
       } catch (error) {
         throw explainStoreFailure(error, describeLocation(store.location));
       }
@@ -75,10 +75,10 @@ export function createSettingOptions(): Options {
 }
 
 /** The settings of a command line, as `readConfig` takes them. */
-export function toFlags(settings: Options, given: ParsedOptions): string[] {
+export function toFlags(settings: Options, options: ParsedOptions): string[] {
   return Object.entries(settings).flatMap(([name, { value }]) => {
-    if (!given.flag(name)) return [];
-    return value === undefined ? [`--${name}`] : [`--${name}=${given.all(name).at(-1)}`];
+    if (!options.flag(name)) return [];
+    return value === undefined ? [`--${name}`] : [`--${name}=${options.all(name).at(-1)}`];
   });
 }
 
