@@ -15,6 +15,8 @@ const printedAuthority = "127.0.0.1:8080";
 const pages = [
   "README.md",
   "CONTRIBUTING.md",
+  "SECURITY.md",
+  "CHANGELOG.md",
   "docs/architecture.md",
   "docs/getting-started.md",
   "docs/operate.md",
