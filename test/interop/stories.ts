@@ -34,11 +34,12 @@ export const someClients: StoryClients = {
   onTwoServers: chooseDrivers("curl over HTTP/1.1", "@connectrpc/connect-node, gRPC"),
 };
 
-const elsewhere = [...someClients.onPostgres, ...someClients.onTwoServers];
-/** Every client that there is. */
-export const allClients: StoryClients = {
-  ...someClients,
-  onSqlite: drivers.filter((driver) => !elsewhere.includes(driver)),
+const chosen = Object.values(someClients).flat();
+/** All other clients. */
+export const otherClients: StoryClients = {
+  onSqlite: drivers.filter((driver) => !chosen.includes(driver)),
+  onPostgres: [],
+  onTwoServers: [],
 };
 
 function chooseDrivers(...names: string[]): readonly Driver[] {
@@ -62,6 +63,7 @@ export function tellEverywhere(title: string, clients: StoryClients, tell: (tell
       tellStories(clients.onSqlite, tell, async (dataDir) => [await startServer({ dataDir })]);
     });
 
+    if (clients.onPostgres.length === 0) return;
     describePostgres("on PostgreSQL", () => {
       tellStories(clients.onPostgres, tell, async (dataDir) => {
         const args = ["--database-url", await freshDatabaseUrl()];
@@ -81,12 +83,13 @@ export function tellEverywhere(title: string, clients: StoryClients, tell: (tell
   });
 }
 
-/** Tells the story of each client to the same servers. */
+/** Tells the story of each client to the same servers; none start if there is no client. */
 function tellStories(
-  chosen: readonly Driver[],
+  clients: readonly Driver[],
   tell: (teller: Teller) => void,
   start: (dataDir: string) => Promise<readonly RunningServer[]>,
 ): void {
+  if (clients.length === 0) return;
   const dataDir = makeTemporaryDirectory(afterAll);
   let servers: readonly RunningServer[] = [];
   beforeAll(async () => {
@@ -102,7 +105,7 @@ function tellStories(
     return server.url;
   };
 
-  for (const driver of chosen) {
+  for (const driver of clients) {
     const { name, program = "node" } = driver;
     const isSkipped = isMissing(program);
     const title = isSkipped ? `for ${name}, which needs ${program}` : `for ${name}`;
