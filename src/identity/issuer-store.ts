@@ -3,7 +3,8 @@ import type { PublicKey } from "../crypto/provider.ts";
 import type { RecordOf } from "../records/columns.ts";
 import { openTable } from "../records/record-table.ts";
 import { intact } from "../records/table-declaration.ts";
-import type { Store, WriteTransaction } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
+import type { WriteTransaction } from "../store/write-transaction.ts";
 import { issuerKeyTable } from "./tables.ts";
 
 /** A key of the issuer, as it is kept. */

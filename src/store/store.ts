@@ -4,8 +4,8 @@
  * Reading goes straight to the database. Writing goes through one transaction at a time, of all programs that
  * share the database, and calls of one moment share it: see group-commit.ts.
  */
-import type { Kysely } from "kysely";
-import type { AuditHead, NewAuditEntry } from "../audit/chain.ts";
+
+import { createCheckpointer } from "../audit/checkpointer.ts";
 import { type CheckpointSigner, keepCheckpoint, openCheckpointSigner } from "../audit/checkpoints.ts";
 import { type AuditChain, createAuditChain } from "../audit/log.ts";
 import { type AuditVerification, type AuditVerificationDeps, verifyAuditLog } from "../audit/verification.ts";
@@ -19,7 +19,7 @@ import {
 } from "../database/database.ts";
 import { type BatchWork, createGroupCommit, type Transact } from "../database/group-commit.ts";
 import { poll } from "../database/poll.ts";
-import type { Schema, TableOwner } from "../database/schema.ts";
+import type { TableOwner } from "../database/schema.ts";
 import { readMessage, StorageError, StoreFailureError } from "../database/store-error.ts";
 import {
   type AnswerCodec,
@@ -34,44 +34,7 @@ import { noLimits, type Quota, QuotaExceededError, type QuotaLimits, requireRoom
 import { equalTags, type TagField, tagRecord } from "../records/tag.ts";
 import type { MasterKeySource } from "../secrets/master-key.ts";
 import { notWhole, unlock } from "../secrets/root-keys.ts";
-
-/** What work that writes is given. All of it happens, or nothing. */
-export interface WriteTransaction {
-  /** Reads and writes; no other program writes meanwhile. */
-  readonly db: Kysely<Schema>;
-  /** Opens a secret; the caller wipes it. @throws SEAL_BROKEN (CryptoError) */
-  readSecret(identity: string): Promise<Uint8Array | undefined>;
-  /** Keeps a secret sealed; the caller wipes it. */
-  putSecret(identity: string, secret: Uint8Array): Promise<void>;
-  eraseSecret(identity: string): Promise<void>;
-  /** Puts an entry into the audit log. */
-  audit(entry: NewAuditEntry): void;
-  /** Checks that an owner may add so many to a list; 1 if left out. @throws QuotaExceeded */
-  requireRoom(quota: Quota, owner: string, added?: number): Promise<void>;
-  /** The entries that this transaction put in so far; the database has them at its end only. */
-  audited(): readonly NewAuditEntry[];
-  /**
-   * Does work once for each idempotency key: gives the first answer again, or keeps the one that work comes to.
-   *
-   * @throws OnceConflict
-   */
-  once<Answer>(
-    call: IdempotentCall | undefined,
-    codec: AnswerCodec<Answer>,
-    work: () => Promise<Answer>,
-  ): Promise<Answer>;
-  /** The first half of `once`, for work on several calls. @throws OnceConflict */
-  findAnswer<Answer>(
-    call: IdempotentCall | undefined,
-    codec: AnswerCodec<Answer>,
-  ): Promise<Answer | undefined>;
-  /** The second half of `once`. */
-  keepAnswer<Answer>(
-    call: IdempotentCall | undefined,
-    codec: AnswerCodec<Answer>,
-    answer: Answer,
-  ): Promise<void>;
-}
+import type { WriteTransaction } from "./write-transaction.ts";
 
 /** An open store. */
 export interface Store {
@@ -155,9 +118,6 @@ export interface StoreOptions {
   /** How much one owner may keep; as much as they want if left out. */
   readonly quotas?: QuotaLimits;
 }
-
-/** Milliseconds from the first entry that no checkpoint covers to the checkpoint. */
-const checkpointAfterMs = 1000;
 
 /** Milliseconds between looks for idempotency keys that have expired. */
 const sweepMs = 60_000;
@@ -362,40 +322,4 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit, quot
     },
   };
   return store;
-}
-
-/** Signs a checkpoint some time after entries were written, and at the end. */
-function createCheckpointer(
-  readTrueHead: () => Promise<AuditHead>,
-  signer: CheckpointSigner,
-  write: Store["write"],
-  now: () => Date,
-) {
-  let timer: NodeJS.Timeout | undefined;
-  let signing: Promise<void> = Promise.resolve();
-  const sign = async (): Promise<void> => {
-    const head = await readTrueHead();
-    if (head.sequence === 0) return;
-    const checkpoint = await signer.sign(head, now());
-    await write(({ db }) => keepCheckpoint(db, checkpoint));
-  };
-  const schedule = (): void => {
-    timer = setTimeout(() => {
-      timer = undefined;
-      // A store that cannot be written now will be written again, and then signed.
-      signing = sign().catch(() => {});
-    }, checkpointAfterMs);
-    timer.unref();
-  };
-  return {
-    entriesWritten(): void {
-      if (timer === undefined) schedule();
-    },
-    async close(): Promise<void> {
-      const wasDue = timer !== undefined;
-      clearTimeout(timer);
-      await signing;
-      if (wasDue) await sign().catch(() => {});
-    },
-  };
 }

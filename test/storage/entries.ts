@@ -1,6 +1,7 @@
 /** Rows, audit entries and secrets as tests write and read them. */
 import type { NewAuditEntry } from "../../src/audit/chain.ts";
-import type { Store, WriteTransaction } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
+import type { WriteTransaction } from "../../src/store/write-transaction.ts";
 import type { Place } from "./on-both.ts";
 
 /** An entry that says which one it is. */

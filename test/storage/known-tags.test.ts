@@ -17,7 +17,8 @@ import { createKmsStore } from "../../src/services/kms/store.ts";
 import { createNftStore, type Token } from "../../src/services/nft/store.ts";
 import { createVpnStore } from "../../src/services/vpn/store.ts";
 import { createWalletStore } from "../../src/services/wallet/store.ts";
-import type { Store, WriteTransaction } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
+import type { WriteTransaction } from "../../src/store/write-transaction.ts";
 import { makeTemporaryDirectory } from "../temporary-directory.ts";
 import { openTestStore } from "./open-store.ts";
 

@@ -6,7 +6,8 @@ import {
   IdempotencyConflictError,
   type IdempotentCall,
 } from "../../src/records/idempotency.ts";
-import type { Store, WriteTransaction } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
+import type { WriteTransaction } from "../../src/store/write-transaction.ts";
 import { readRowNames } from "./entries.ts";
 import { describeStores, makeSqlitePlace, type Place, type Row } from "./on-both.ts";
 import { readAllRows } from "./tables.ts";

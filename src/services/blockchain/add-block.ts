@@ -5,7 +5,7 @@ import { refuse } from "../../errors.ts";
 import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
 import type { Principal } from "../../records/ownership.ts";
 import type { OpenKeys } from "../../secrets/sealed-keys.ts";
-import type { WriteTransaction } from "../../store/store.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { type Block, type BlockContent, hashBlock, packBlock } from "./block.ts";
 import { blockQuota } from "./block-store.ts";
 import type { ChainDeps } from "./register-node.ts";

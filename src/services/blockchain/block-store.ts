@@ -7,7 +7,8 @@ import { cutPage, maxPageBytes, type Page, type PageRequest } from "../../record
 import { recordQuota } from "../../records/quota.ts";
 import { openTable } from "../../records/record-table.ts";
 import { intact } from "../../records/table-declaration.ts";
-import type { Store, WriteTransaction } from "../../store/store.ts";
+import type { Store } from "../../store/store.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { type Block, genesis } from "./block.ts";
 import { blockColumns, headTable } from "./tables.ts";
 

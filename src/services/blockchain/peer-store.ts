@@ -5,7 +5,8 @@ import { countedLists } from "../../records/ownership.ts";
 import { cutPage, type Page, type PageRequest } from "../../records/pages.ts";
 import { nextPosition } from "../../records/positions.ts";
 import { recordQuota } from "../../records/quota.ts";
-import type { Store, WriteTransaction } from "../../store/store.ts";
+import type { Store } from "../../store/store.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { peerColumns } from "./tables.ts";
 
 /** Another server of the chain. */

@@ -3,7 +3,8 @@ import type { RecordOf } from "../../records/columns.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { openTable } from "../../records/record-table.ts";
 import { type Filters, intact, nameList } from "../../records/table-declaration.ts";
-import type { Store, WriteTransaction } from "../../store/store.ts";
+import type { Store } from "../../store/store.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { proposalTable } from "./tables.ts";
 
 /** A proposal. */

@@ -5,7 +5,8 @@ import { listSeenBy, type Principal } from "../../records/ownership.ts";
 import { openTable } from "../../records/record-table.ts";
 import { describeSealedKey } from "../../records/table-declaration.ts";
 import type { SealedKey } from "../../secrets/sealed-keys.ts";
-import type { Store, WriteTransaction } from "../../store/store.ts";
+import type { Store } from "../../store/store.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { createProposalStore } from "./proposal-store.ts";
 import { signerQuota, signerTable, walletTable } from "./tables.ts";
 

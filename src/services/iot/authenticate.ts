@@ -1,6 +1,6 @@
 import { systemPrincipal } from "../../records/ownership.ts";
 import { QuotaExceededError } from "../../records/quota.ts";
-import type { WriteTransaction } from "../../store/store.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { checkSignatureLength } from "../fields.ts";
 import { makeChallenge } from "./challenges.ts";
 import { type IotDeps, requireDevice } from "./register.ts";

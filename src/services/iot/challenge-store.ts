@@ -1,7 +1,8 @@
 /** What the device service keeps of challenges: a hash of each, so that nobody who reads the database can answer one. */
 import { hash } from "node:crypto";
 import { readTime } from "../../database/row-values.ts";
-import type { Store, WriteTransaction } from "../../store/store.ts";
+import type { Store } from "../../store/store.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
 
 /** A challenge to keep. */
 export interface NewChallenge {

@@ -2,7 +2,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import { findReason } from "../../errors.ts";
 import type { AnswerCodec, IdempotentCall } from "../../records/idempotency.ts";
 import { isSeenBy } from "../../records/ownership.ts";
-import type { WriteTransaction } from "../../store/store.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { type CreateDeps, withNewKey } from "./create.ts";
 import { type KeyCache, keyDamaged } from "./key-cache.ts";
 import type { KeyRecord } from "./record.ts";

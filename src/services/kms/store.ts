@@ -4,7 +4,8 @@ import type { Principal } from "../../records/ownership.ts";
 import type { PageRequest } from "../../records/pages.ts";
 import { type Found, openTable } from "../../records/record-table.ts";
 import { nameList, nameSecret, type Stored } from "../../records/table-declaration.ts";
-import type { Store, WriteTransaction } from "../../store/store.ts";
+import type { Store } from "../../store/store.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
 import type { KeyRecord, KeyState } from "./record.ts";
 import { changes, keyTable } from "./tables.ts";
 

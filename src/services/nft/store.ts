@@ -4,7 +4,8 @@ import { changeCounts } from "../../records/list-counts.ts";
 import { listSeenBy } from "../../records/ownership.ts";
 import { openTable } from "../../records/record-table.ts";
 import { intact, nameList } from "../../records/table-declaration.ts";
-import type { Store, WriteTransaction } from "../../store/store.ts";
+import type { Store } from "../../store/store.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { tokenTable, transferQuota, transferTable } from "./tables.ts";
 
 /** A token, with its metadata. */

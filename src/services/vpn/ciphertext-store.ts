@@ -3,7 +3,8 @@ import { hash } from "node:crypto";
 import { changeCounts } from "../../records/list-counts.ts";
 import { listSeenBy } from "../../records/ownership.ts";
 import { recordQuota } from "../../records/quota.ts";
-import type { Store, WriteTransaction } from "../../store/store.ts";
+import type { Store } from "../../store/store.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
 import type { KeyForm } from "./session-keys.ts";
 
 /** Ciphertexts that a tunnel can use: one megabyte of the store. */

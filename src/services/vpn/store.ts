@@ -5,7 +5,8 @@ import type { Principal } from "../../records/ownership.ts";
 import { openTable } from "../../records/record-table.ts";
 import { describeSealedKey } from "../../records/table-declaration.ts";
 import type { SealedKey } from "../../secrets/sealed-keys.ts";
-import type { Store, WriteTransaction } from "../../store/store.ts";
+import type { Store } from "../../store/store.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { createCiphertextStore, forgetCiphertexts } from "./ciphertext-store.ts";
 import { tunnelTable } from "./tables.ts";
 

@@ -1,0 +1,44 @@
+/** Signs the audit log from time to time, while the store is open. */
+import type { Kysely } from "kysely";
+import type { Schema } from "../database/schema.ts";
+import type { AuditHead } from "./chain.ts";
+import { type CheckpointSigner, keepCheckpoint } from "./checkpoints.ts";
+
+/** Milliseconds from the first entry that no checkpoint covers to the checkpoint. */
+const checkpointAfterMs = 1000;
+
+/** Signs a checkpoint some time after entries were written, and at the end. */
+export function createCheckpointer(
+  readTrueHead: () => Promise<AuditHead>,
+  signer: CheckpointSigner,
+  write: (work: (transaction: { readonly db: Kysely<Schema> }) => Promise<void>) => Promise<void>,
+  now: () => Date,
+) {
+  let timer: NodeJS.Timeout | undefined;
+  let signing: Promise<void> = Promise.resolve();
+  const sign = async (): Promise<void> => {
+    const head = await readTrueHead();
+    if (head.sequence === 0) return;
+    const checkpoint = await signer.sign(head, now());
+    await write(({ db }) => keepCheckpoint(db, checkpoint));
+  };
+  const schedule = (): void => {
+    timer = setTimeout(() => {
+      timer = undefined;
+      // A store that cannot be written now will be written again, and then signed.
+      signing = sign().catch(() => {});
+    }, checkpointAfterMs);
+    timer.unref();
+  };
+  return {
+    entriesWritten(): void {
+      if (timer === undefined) schedule();
+    },
+    async close(): Promise<void> {
+      const wasDue = timer !== undefined;
+      clearTimeout(timer);
+      await signing;
+      if (wasDue) await sign().catch(() => {});
+    },
+  };
+}
