@@ -10,7 +10,7 @@ export default defineConfig({
   test: {
     // Halves the time that each program takes to start: most of it is spent on reading TypeScript.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.compile-cache") },
-    globalSetup: "test/postgres/global-setup.ts",
+    globalSetup: "test/support/global-setup.ts",
     // Milliseconds. A busy machine fails no test; what must happen soon says so itself.
     testTimeout: 30_000,
     hookTimeout: 60_000,

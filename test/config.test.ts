@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { type Config, ConfigError, describeSettings, readConfig } from "../src/config.ts";
-import { runToEnd, startServer } from "./interop/start-server.ts";
-import { makeTemporaryDirectory } from "./temporary-directory.ts";
+import { runToEnd, startServer } from "./support/start-server.ts";
+import { makeTemporaryDirectory } from "./support/temporary-directory.ts";
 
 /** Every setting: its key, flag and variable, its default, a good value and what it becomes, and bad ones. */
 const settings: readonly {

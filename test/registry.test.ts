@@ -16,7 +16,7 @@ import { readConfig } from "../src/config.ts";
 import { servicePackages } from "../src/services/registry.ts";
 import { GreetingService } from "./gen/greeting/greeting_service_pb.ts";
 import { greetingPackage } from "./greeting/package.ts";
-import { makeTemporaryDirectory } from "./temporary-directory.ts";
+import { makeTemporaryDirectory } from "./support/temporary-directory.ts";
 
 const serviceName = "greeting.GreetingService";
 const packages = [...servicePackages, greetingPackage];

@@ -25,8 +25,8 @@ import { createIssuerStore } from "../../src/identity/issuer-store.ts";
 import { createUserStore, type UserRole, type UserStore } from "../../src/identity/users.ts";
 import { openDatabase, openStore } from "../../src/open-store.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
-import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 export type AtEnd = (end: () => void | Promise<void>) => void;
 

@@ -14,7 +14,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Access, access } from "#gen/qsp/access_pb.ts";
 import { signJwt } from "../../src/crypto/jwt.ts";
 import type { ReasonName } from "../../src/errors.ts";
-import { describeRefusal } from "../refusal.ts";
+import { describeRefusal } from "../support/refusal.ts";
 import {
   type AccessServer,
   hashCheaply,

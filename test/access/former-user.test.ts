@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { refusal } from "../refusal.ts";
 import { bytesOf, present } from "../services/devices-and-tunnels.ts";
+import { refusal } from "../support/refusal.ts";
 import { type AccessServer, describeAccess, type Person } from "./access-server.ts";
 
 const data = bytesOf("hello");

@@ -18,10 +18,10 @@ import { createAdmission, Ticket } from "../../src/server/admission.ts";
 import { createReadClient } from "../../src/server/client-address.ts";
 import type { ServerLimits } from "../../src/server/limits.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
-import { failureOf, type Refusal, refusal } from "../refusal.ts";
 import { connectProbe, type ProbeBehaviour, protocols, serveProbe } from "../server/probe.ts";
 import { serve } from "../server/serve.ts";
 import { outcomesOf } from "../services/service-server.ts";
+import { failureOf, type Refusal, refusal } from "../support/refusal.ts";
 import { type AccessServer, startAccessServer, timeout } from "./access-server.ts";
 
 const busy: Refusal = { code: "ResourceExhausted", reason: "SERVER_BUSY" };

@@ -14,8 +14,8 @@ import { createPasswordLane, type PasswordTurn } from "../../src/identity/passwo
 import { hashPassword, verifyPassword } from "../../src/identity/passwords.ts";
 import type { UserStore } from "../../src/identity/users.ts";
 import { listNetworks } from "../../src/protocol/networks.ts";
-import { failureOf, type Refusal, refusal } from "../refusal.ts";
 import { outcomesOf } from "../services/service-server.ts";
+import { failureOf, type Refusal, refusal } from "../support/refusal.ts";
 import { type AccessServer, hashCheaply, startAccessServer, timeout } from "./access-server.ts";
 
 const password = "correct horse battery staple";

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import type { Kysely } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Schema } from "../../src/database/schema.ts";
-import { type Refusal, refusal } from "../refusal.ts";
 import { bytesOf, createOutgoing, present } from "../services/devices-and-tunnels.ts";
 import { readPages } from "../services/service-server.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { type Refusal, refusal } from "../support/refusal.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
   type AccessServer,
   type Clients,

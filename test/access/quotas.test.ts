@@ -1,7 +1,7 @@
 /** What one user may keep of what all share, with quotas small enough to use up. */
 import { afterAll, expect, it, onTestFinished } from "vitest";
-import { failureOf, refusal } from "../refusal.ts";
 import { bytesOf, present } from "../services/devices-and-tunnels.ts";
+import { failureOf, refusal } from "../support/refusal.ts";
 import {
   type AccessServer,
   type Clients,

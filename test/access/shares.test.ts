@@ -3,7 +3,7 @@ import { ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import { type AccessServer, startAccessServer, timeout } from "./access-server.ts";
 
 const limited = { code: "ResourceExhausted", reason: "CONCURRENCY_LIMITED" };

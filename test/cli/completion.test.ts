@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { isMissing } from "../interop/tools.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { launch, qspDone, runQsp, timeout } from "./qsp.ts";
 
 /** Lines up to the cursor, and what is offered there: all of these, and nothing that is forbidden. */

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { qspDone, runQsp, startQsp, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();

@@ -9,10 +9,10 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { hashPassword } from "../../src/identity/passwords.ts";
 import { createUserStore } from "../../src/identity/users.ts";
-import { type RunningServer, startServer } from "../interop/start-server.ts";
 import { isMissing } from "../interop/tools.ts";
-import { openTestStore } from "../storage/open-store.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { openTestStore } from "../support/open-store.ts";
+import { type RunningServer, startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { launch, program, qsp, qspDone, qspJson, type RunOptions, timeout } from "./qsp.ts";
 
 const password = "correct horse battery staple";

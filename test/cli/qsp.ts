@@ -7,9 +7,9 @@ import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll } from "vitest";
-import { type RunningServer, startServer } from "../interop/start-server.ts";
 import { type Run, runHere } from "../support/run-here.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { type RunningServer, startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 /** The command as npm installs it: it finds the right Node and starts `main` with it. */
 export const program = join(import.meta.dirname, "../../src/qsp.mjs");

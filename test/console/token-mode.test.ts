@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { type RunningServer, startServer } from "../interop/start-server.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { type RunningServer, startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
   checksOf,
   lacksBrowser,

@@ -14,7 +14,7 @@ import {
   type ServerCertificateInput,
 } from "../../src/crypto/x509.ts";
 import { isMissing, run } from "../interop/tools.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { refusal } from "./refusal.ts";
 
 const now = new Date("2026-03-01T12:00:00.000Z");

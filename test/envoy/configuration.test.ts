@@ -9,7 +9,7 @@ import { parse } from "yaml";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import { findEnvoy } from "../../envoy/edge.ts";
 import { renderEdge } from "../../envoy/render.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { describeEdge, makeCertificate } from "./edge-tools.ts";
 
 const root = join(import.meta.dirname, "../..");

@@ -9,9 +9,9 @@ import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { describe, onTestFinished, vi } from "vitest";
 import { type Edge, type EdgeOptions, findEnvoy, startEdge } from "../../envoy/edge.ts";
-import { type RunningServer, startServer } from "../interop/start-server.ts";
 import { isMissing } from "../interop/tools.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { type RunningServer, startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 /** What the access log says of a request. */
 export interface LogLine {

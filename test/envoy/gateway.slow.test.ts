@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { run } from "../interop/tools.ts";
-import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
 import { request } from "../server/raw.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { connectGrpc, connectHttp2, describeEdge, eventually, makeCertificate } from "./edge-tools.ts";
 
 const gateway = join(import.meta.dirname, "../../envoy/gateway.ts");

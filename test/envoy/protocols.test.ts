@@ -10,10 +10,10 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { isSignatureOf } from "../interop/outside.ts";
-import type { RunningServer } from "../interop/start-server.ts";
 import { run } from "../interop/tools.ts";
-import { refusal } from "../refusal.ts";
 import { request } from "../server/raw.ts";
+import { refusal } from "../support/refusal.ts";
+import type { RunningServer } from "../support/start-server.ts";
 import {
   connectGrpc,
   connectHttp2,

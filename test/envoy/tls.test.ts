@@ -6,7 +6,7 @@ import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { startProbe } from "../server/probe.ts";
 import { request } from "../server/raw.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
   connectHttp2,
   describeEdge,

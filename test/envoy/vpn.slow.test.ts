@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
-import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
 import { request } from "../server/raw.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
   connectGrpc,
   connectHttp2,

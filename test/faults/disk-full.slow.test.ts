@@ -1,6 +1,6 @@
 import { beforeAll, expect, it, vi } from "vitest";
-import { runToEnd } from "../interop/start-server.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
+import { runToEnd } from "../support/start-server.ts";
 import { createEvidence, createWitness, type Evidence, type Failure, present } from "./evidence.ts";
 import { findContradictions } from "./judge.ts";
 import { endAfterAll, type KmsClient, type KmsServer, startKmsServer } from "./kms-server.ts";

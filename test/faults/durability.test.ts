@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { isMissing } from "../interop/tools.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { present } from "./evidence.ts";
 import { endAfterAll, type KmsClient, startKmsServer } from "./kms-server.ts";
 import { type Trace, traceSyncs } from "./strace.ts";

@@ -1,7 +1,7 @@
 /** What callers of the key service may hold it to: what was acknowledged, and what was asked for at most. */
 import { ConnectError } from "@connectrpc/connect";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
-import { describeRefusal } from "../refusal.ts";
+import { describeRefusal } from "../support/refusal.ts";
 import type { KmsClient } from "./kms-server.ts";
 
 /** Whether something was done: nobody asked for it, somebody did and has no answer, or it was acknowledged. */

@@ -3,7 +3,7 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Battlefield, type Noticed, startBattlefield } from "../bench/floods.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 /** Takes minutes, and its limits hold only on a machine that does nothing else. */
 const isChosen = process.env.QSP_TEST_FLOODS === "1";

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import net from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type RunningServer, startServer } from "../interop/start-server.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { type RunningServer, startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 const timeout = 120_000;
 const mebibyte = 1024 * 1024;

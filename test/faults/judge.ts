@@ -2,9 +2,9 @@
 import { ConnectError } from "@connectrpc/connect";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
-import { describeRefusal } from "../refusal.ts";
 import { readPages } from "../services/answers.ts";
 import { readAudit } from "../services/kms/read-audit.ts";
+import { describeRefusal } from "../support/refusal.ts";
 import { type Count, type Done, type Evidence, type KeyEvidence, noteKey } from "./evidence.ts";
 import type { KmsClient } from "./kms-server.ts";
 

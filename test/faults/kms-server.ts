@@ -3,7 +3,7 @@ import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { afterAll, onTestFinished } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { type RunningServer, type StartOptions, startServer } from "../interop/start-server.ts";
+import { type RunningServer, type StartOptions, startServer } from "../support/start-server.ts";
 
 /** A client of the key service, over gRPC. */
 export type KmsClient = Client<typeof KmsService>;

@@ -19,10 +19,10 @@ import type { ChainHead } from "../../src/services/blockchain/block-store.ts";
 import { createChainStore } from "../../src/services/blockchain/store.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import type { Store } from "../../src/store/store.ts";
-import { startServer } from "../interop/start-server.ts";
 import { connectTo, makeSigner } from "../services/devices-and-tunnels.ts";
 import { createKey, present, verifiesOutside } from "../services/kms/kms-server.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { endAfterAll, startKmsServer } from "./kms-server.ts";
 
 const main = join(import.meta.dirname, "../../src/main.ts");

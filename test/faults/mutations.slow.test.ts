@@ -5,8 +5,8 @@ import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ExchangeKeysRequestSchema, VerifySignatureRequestSchema } from "#gen/pqc/pqc_service_pb.ts";
 import { VerifyTokenRequestSchema } from "#gen/pqc/token_service_pb.ts";
-import { type RunningServer, startServer } from "../interop/start-server.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { type RunningServer, startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { createRandom, mutate, type Random } from "./mutations.ts";
 
 /** How many requests of each kind; QSP_TEST_MUTATIONS=33334 makes 100,000 in all. */

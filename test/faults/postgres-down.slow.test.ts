@@ -1,11 +1,11 @@
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { describe, type ExpectStatic, expect, it, onTestFinished, vi } from "vitest";
-import { runToEnd } from "../interop/start-server.ts";
-import { startPostgres } from "../postgres/postgres-server.ts";
-import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
-import { describeRefusal, failureOf, refusal } from "../refusal.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
+import { startPostgres } from "../support/postgres-server.ts";
+import { describeRefusal, failureOf, refusal } from "../support/refusal.ts";
+import { runToEnd } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { createEvidence, createWitness, type Evidence, type Failure, present } from "./evidence.ts";
 import { findContradictions } from "./judge.ts";
 import { type AtEnd, type KmsClient, type KmsServer, startKmsServer } from "./kms-server.ts";

@@ -2,7 +2,7 @@
 import { type Algorithm, algorithms, isMlDsaAlgorithm } from "../../src/crypto/algorithms.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import type { Store } from "../../src/store/store.ts";
-import { openTestStore } from "../storage/open-store.ts";
+import { openTestStore } from "../support/open-store.ts";
 import type { Secret } from "./secrets.ts";
 
 /** Opens the store of a data directory beside the server that uses it. */

@@ -2,9 +2,9 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
 import type { Block } from "#gen/blockchain/blockchain_service_pb.ts";
-import { refusal } from "../refusal.ts";
 import { hashOutside } from "../services/chain.ts";
 import { addressOf, bytesOf, present, reused } from "../services/service-server.ts";
+import { refusal } from "../support/refusal.ts";
 import type { Stage } from "./blockchain-story.ts";
 import { isSignatureOf, rawKeyOf } from "./outside.ts";
 

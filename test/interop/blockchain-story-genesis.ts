@@ -2,9 +2,9 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
 import type { Block } from "#gen/blockchain/blockchain_service_pb.ts";
-import { refusal } from "../refusal.ts";
 import { type ChainClient, genesisHash, zeros } from "../services/chain.ts";
 import { bytesOf } from "../services/service-server.ts";
+import { refusal } from "../support/refusal.ts";
 
 const genesis: Block = {
   $typeName: "blockchain.Block",

@@ -1,8 +1,8 @@
 /** The chapter of a story in which calls are refused. */
 import { describe, expect, it } from "vitest";
-import { refusal } from "../refusal.ts";
 import type { ChainClient } from "../services/chain.ts";
 import { bytesOf, invalid } from "../services/service-server.ts";
+import { refusal } from "../support/refusal.ts";
 import type { Stage } from "./blockchain-story.ts";
 
 const data = bytesOf("5 from ada to bob");

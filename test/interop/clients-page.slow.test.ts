@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe } from "vitest";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { type RunningServer, startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { testSteps } from "./readme-steps.ts";
-import { type RunningServer, startServer } from "./start-server.ts";
 
 const page = readFileSync(join(import.meta.dirname, "../../docs/clients.md"), "utf8");
 /** The section that every other one builds on. */

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { type RunningServer, startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { drivers } from "./drivers.ts";
 import { rows, settle } from "./rows.ts";
-import { type RunningServer, startServer } from "./start-server.ts";
 import { isMissing } from "./tools.ts";
 
 const dataDir = makeTemporaryDirectory(afterAll);

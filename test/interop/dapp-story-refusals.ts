@@ -1,6 +1,6 @@
 /** The chapter of a contract story in which calls are refused. */
 import { describe, expect, it } from "vitest";
-import { type Refusal, refusal } from "../refusal.ts";
+import { type Refusal, refusal } from "../support/refusal.ts";
 import type { DappClient } from "./dapp-story.ts";
 
 const data = Buffer.from("attack at dawn");

@@ -4,7 +4,7 @@ import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Contract, DappService, DeployContractResponse } from "#gen/dapp/dapp_service_pb.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import { tellOfDualSigning, tellOfDualVerifying } from "./dapp-story-dual.ts";
 import { tellOfRefusals } from "./dapp-story-refusals.ts";
 import { isSignatureOf, rawKeyOf } from "./outside.ts";

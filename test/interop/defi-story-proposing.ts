@@ -3,8 +3,8 @@ import { hash } from "node:crypto";
 import { timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
 import type { Proposal } from "#gen/defi/defi_service_pb.ts";
-import { refusal } from "../refusal.ts";
 import { anId, bytesOf, present, reused } from "../services/service-server.ts";
+import { refusal } from "../support/refusal.ts";
 import type { Stage } from "./defi-story.ts";
 import { toCanonicalJson } from "./outside.ts";
 

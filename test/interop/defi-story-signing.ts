@@ -1,9 +1,9 @@
 /** The chapter of a story that signs proposals. */
 import { describe, expect, it } from "vitest";
 import type { Proposal } from "#gen/defi/defi_service_pb.ts";
-import { refusal } from "../refusal.ts";
 import { readProposal } from "../services/proposals.ts";
 import { flip, outcomesOf, present, reused } from "../services/service-server.ts";
+import { refusal } from "../support/refusal.ts";
 import type { SignAsOwner, Stage } from "./defi-story.ts";
 
 const tooFew = { code: "FailedPrecondition", reason: "THRESHOLD_NOT_REACHED" };

@@ -2,8 +2,8 @@
 import { generateKeyPairSync, sign } from "node:crypto";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it } from "vitest";
-import { refusal } from "../refusal.ts";
 import { addressOf, anAddress, anId, reused } from "../services/service-server.ts";
+import { refusal } from "../support/refusal.ts";
 import type { SignAsOwner, Stage } from "./defi-story.ts";
 
 export function tellOfWallets({ defi, once, wallets, owners }: Stage): void {

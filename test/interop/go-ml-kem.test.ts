@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { settingsIn, startApp } from "../services/devices-and-tunnels.ts";
 import { confirmAsPeer } from "../services/vpn-peer.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { isMissing, run } from "./tools.ts";
 
 /** Reads {algorithm, seed, ciphertext} per line, and prints {publicKey, sharedSecret} per line. */

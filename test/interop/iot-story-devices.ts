@@ -3,8 +3,8 @@ import { createPrivateKey, createPublicKey, randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { DeviceSchema } from "#gen/iot/iot_service_pb.ts";
-import { refusal } from "../refusal.ts";
 import { bytesOf, flipBit, rawOf } from "../services/devices-and-tunnels.ts";
+import { refusal } from "../support/refusal.ts";
 import { expectRecent, type Stage } from "./iot-story.ts";
 import { isSignatureOf, rawKeyOf } from "./outside.ts";
 

@@ -1,8 +1,8 @@
 /** The chapter of a story in which devices get firmware. */
 import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { refusal } from "../refusal.ts";
 import { bytesOf, makeSigner, type Signer, sha256 } from "../services/devices-and-tunnels.ts";
+import { refusal } from "../support/refusal.ts";
 import type { Stage } from "./iot-story.ts";
 
 const image = bytesOf("firmware for all, version 2");

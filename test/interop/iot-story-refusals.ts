@@ -1,7 +1,7 @@
 /** The chapter of a story in which calls are refused. */
 import { describe, expect, it } from "vitest";
-import { type Refusal, refusal } from "../refusal.ts";
 import { bytesOf, type IotClient } from "../services/devices-and-tunnels.ts";
+import { type Refusal, refusal } from "../support/refusal.ts";
 import type { Stage } from "./iot-story.ts";
 
 /** No service has this device; its name needs care in JSON. */

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { calculateJwkThumbprint } from "jose";
 import { describe, expect, it } from "vitest";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import type { Stage } from "./kms-story.ts";
 import { isSignatureOf, rawKeyOf } from "./outside.ts";
 

@@ -1,7 +1,7 @@
 /** The chapters of a story that use keys. */
 import { encapsulate } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import type { Stage } from "./kms-story.ts";
 import { computeMu, isSignatureOf, toSigningInput, verifyWithJose } from "./outside.ts";
 

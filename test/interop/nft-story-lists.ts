@@ -1,7 +1,7 @@
 /** The chapter of a token story in which tokens are listed. */
 import { describe, expect, it } from "vitest";
 import type { ListedToken } from "#gen/nft/nft_service_pb.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import { type Stage, tokenNames } from "./nft-story.ts";
 
 export function tellOfLists({ service, alice, bob, past, token }: Stage): void {

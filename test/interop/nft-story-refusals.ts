@@ -1,6 +1,6 @@
 /** The chapter of a token story in which calls are refused. */
 import { describe, expect, it } from "vitest";
-import { type Refusal, refusal } from "../refusal.ts";
+import { type Refusal, refusal } from "../support/refusal.ts";
 import type { NftClient, Stage } from "./nft-story.ts";
 
 /** No service has this token; its name needs care in a path, in a query and in JSON. */

@@ -1,7 +1,7 @@
 /** The chapters of a token story in which tokens go from one owner to another. */
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import { isSince, type Stage } from "./nft-story.ts";
 
 const ownerMismatch = { code: "FailedPrecondition", reason: "OWNER_MISMATCH" };

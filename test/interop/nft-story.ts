@@ -4,7 +4,7 @@ import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { ListedToken, MintResponse, NftService } from "#gen/nft/nft_service_pb.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import { tellOfLists } from "./nft-story-lists.ts";
 import { tellOfRefusals } from "./nft-story-refusals.ts";
 import { tellOfHistory, tellOfTransferring } from "./nft-story-transfers.ts";

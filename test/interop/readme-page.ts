@@ -24,7 +24,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { findEnvoy } from "../../envoy/edge.ts";
-import { findPostgres } from "../postgres/postgres-server.ts";
+import { findPostgres } from "../support/postgres-server.ts";
 import { isMissing } from "./tools.ts";
 
 const root = join(import.meta.dirname, "../..");

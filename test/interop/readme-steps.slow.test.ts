@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe } from "vitest";
-import { freshDatabaseUrl, sharedPostgres } from "../postgres/shared.ts";
+import { freshDatabaseUrl, sharedPostgres } from "../support/postgres.ts";
 import { testSteps } from "./readme-steps.ts";
 
 const root = join(import.meta.dirname, "../..");

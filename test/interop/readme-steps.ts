@@ -1,7 +1,7 @@
 /** The tests of a page of documentation: one for each thing that its reader does. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
   follow,
   isAsPrinted,

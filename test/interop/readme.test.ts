@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { servicePackages } from "../../src/services/registry.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
-import { type RunningServer, startServer } from "./start-server.ts";
+import { type RunningServer, startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { isMissing, run } from "./tools.ts";
 
 const root = join(import.meta.dirname, "../..");

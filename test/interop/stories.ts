@@ -1,9 +1,9 @@
 /** Tells a story, test by test, to a service that runs as its users run it, by foreign clients of all kinds. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
+import { type RunningServer, startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { type Driver, drivers } from "./drivers.ts";
-import { type RunningServer, startServer } from "./start-server.ts";
 import { isMissing } from "./tools.ts";
 
 /** What a story is told with. */

@@ -1,6 +1,6 @@
 /** The chapters of a story that look back on it, and end a tunnel. */
 import { describe, expect, it, vi } from "vitest";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import type { KnownTunnel, Stage } from "./vpn-story.ts";
 
 /** Milliseconds; another server knows within two seconds that a tunnel is ended. */

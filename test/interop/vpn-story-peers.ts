@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import { describe, expect, it } from "vitest";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import { rawKeyOf } from "./outside.ts";
 import type { Stage } from "./vpn-story.ts";
 

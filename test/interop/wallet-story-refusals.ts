@@ -1,7 +1,7 @@
 /** The chapter of a wallet story in which calls are refused. */
 import { generateKeyPairSync } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { type Refusal, refusal } from "../refusal.ts";
+import { type Refusal, refusal } from "../support/refusal.ts";
 import type { Stage, WalletClient } from "./wallet-story.ts";
 
 /** No service has this wallet; its name needs care in a path and in JSON. */

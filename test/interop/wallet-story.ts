@@ -4,7 +4,7 @@ import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { CreateWalletResponse, Wallet, WalletService } from "#gen/wallet/wallet_service_pb.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import { isSignatureOf, rawKeyOf } from "./outside.ts";
 import { tellOfRefusals } from "./wallet-story-refusals.ts";
 

@@ -4,7 +4,7 @@ import { createApp } from "../../src/app.ts";
 import { readConfig } from "../../src/config.ts";
 import type { OpenApiDocument } from "../../src/openapi/document.ts";
 import type { Route } from "../../src/transcoding/routes.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 /** A server with all services on SQLite. */
 export interface ApiServer {

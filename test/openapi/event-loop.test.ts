@@ -2,7 +2,7 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import type { TurnReport } from "./measure-turns.ts";
 
 const ends: (() => void | Promise<void>)[] = [];

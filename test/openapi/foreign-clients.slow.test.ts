@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { isMissing, run } from "../interop/tools.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { type ApiServer, startApi } from "./api-server.ts";
 import { isToolMissing, openapiGenerator, pythonTool } from "./openapi-tools.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { scanJson } from "../../src/protocol/json-structure.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 
 const scan = (text: string, maxElements = 20_000) => scanJson(Buffer.from(text), { maxElements });
 const complex = { code: "InvalidArgument", reason: "MESSAGE_TOO_COMPLEX" };

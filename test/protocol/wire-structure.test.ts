@@ -4,7 +4,7 @@ import { CreateMultisigRequestSchema } from "#gen/defi/defi_service_pb.ts";
 import { BatchSignRequestSchema } from "#gen/kms/kms_service_pb.ts";
 import { scanMessage } from "../../src/protocol/wire-structure.ts";
 import { EverythingSchema } from "../gen/testing/kinds_pb.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 
 /** Small enough that the scan leaves out nothing. */
 const limits = { maxElements: 50, maxUnknownFields: 10 };

@@ -3,7 +3,7 @@ import { globSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "n
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { isMissing } from "../interop/tools.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { execute, extractProtos, type ProtoServer, startProtoServer } from "./server.ts";
 
 const ends: (() => void | Promise<void>)[] = [];

@@ -7,7 +7,7 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ServerReflection as V1 } from "#gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as V1alpha } from "#gen/grpc/reflection/v1alpha/reflection_pb.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { execute, extractProtos, type ProtoServer, startProtoServer } from "./server.ts";
 
 const root = join(import.meta.dirname, "../..");

@@ -26,7 +26,7 @@ import { printProto } from "../../src/protos/print-proto.ts";
 import { findFiles } from "../../src/protos/write.ts";
 import { collectFiles, describeFile } from "../../src/transcoding/descriptors.ts";
 import { file_testing_kinds } from "../gen/testing/kinds_pb.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 const root = join(import.meta.dirname, "../..");
 // testing/kinds.proto has every kind of field, struct.proto a map of messages.

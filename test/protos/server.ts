@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { pino } from "pino";
 import { createApp } from "../../src/app.ts";
 import { readConfig } from "../../src/config.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 /** Runs a program to its end, and throws if it fails. The server of a test runs on meanwhile. */
 export const execute = promisify(execFile);

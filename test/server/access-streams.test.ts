@@ -4,7 +4,7 @@ import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-no
 import { describe, expect, it, onTestFinished } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { refuse } from "../../src/errors.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import { serve } from "./serve.ts";
 
 const ada = { role: "user", subject: "ada", issuedAt: new Date(0), expiresAt: new Date(8.64e15) } as const;

@@ -17,7 +17,7 @@ import { type AccessPolicy, requireAccess } from "../../src/server/interceptors/
 import { createServer } from "../../src/server/server.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import { Library } from "../gen/testing/library_pb.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import { defaultLimits } from "./default-limits.ts";
 import { jsonRefusalOf } from "./raw.ts";
 import { serve } from "./serve.ts";

@@ -3,7 +3,7 @@ import http from "node:http";
 import { gzipSync } from "node:zlib";
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { isMissing, run } from "../interop/tools.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import { connectProbe, protocols, serveProbe, startProbe } from "./probe.ts";
 import {
   connectHttp2,

@@ -8,7 +8,7 @@ import { BadRequestSchema, ErrorInfoSchema } from "#gen/google/rpc/error_details
 import { StatusSchema } from "#gen/google/rpc/status_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { ServerLimits } from "../../src/server/limits.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import { afterOneMessage, always, crash, hang, refuseAtLength, refuseText } from "./failing.ts";
 import { connectFramed, type FramedAnswer, type FramedConnection } from "./frames.ts";
 import { serveGuarded } from "./guarded.ts";

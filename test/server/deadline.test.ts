@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
-import { describeRefusal, refusal } from "../refusal.ts";
+import { describeRefusal, refusal } from "../support/refusal.ts";
 import { connectProbe, type Protocol, protocols, serveProbe } from "./probe.ts";
 import { createQueue } from "./queue.ts";
 import { jsonRefusalOf } from "./raw.ts";

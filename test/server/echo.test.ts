@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { excerpt } from "../../src/errors/shorten.ts";
 import { refuse } from "../../src/errors.ts";
 import { endAfterAll, startKmsServer } from "../faults/kms-server.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { connectHttp2, envelope, request } from "./raw.ts";
 
 /** Longer than any text of our own, and never part of one. */

@@ -5,7 +5,7 @@ import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { StoreFailureError } from "../../src/database/store-error.ts";
 import { refuse } from "../../src/errors.ts";
 import { explainFailure } from "../../src/services/explain-failure.ts";
-import { describeRefusal, failureOf, refusal } from "../refusal.ts";
+import { describeRefusal, failureOf, refusal } from "../support/refusal.ts";
 import { connectProbe, protocols, serveProbe, startProbe } from "./probe.ts";
 import { connectHttp2, envelope, grpcStatusOf, jsonRefusalOf, request } from "./raw.ts";
 

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { encodeGrpcMessage } from "../../src/server/grpc-message.ts";
 import { ItemSchema } from "../gen/probing/probe_pb.ts";
 import { isMissing, run } from "../interop/tools.ts";
-import { failureOf } from "../refusal.ts";
+import { failureOf } from "../support/refusal.ts";
 import { connectProbe, protocols, startProbe } from "./probe.ts";
 import { connectHttp2, envelope, grpcStatusOf, request } from "./raw.ts";
 

@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { ByteBudget } from "../../src/server/byte-budget.ts";
 import { meterEnvelopes } from "../../src/server/meter-envelopes.ts";
 import { createUnreadResponses } from "../../src/server/unread-responses.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import { envelope } from "./raw.ts";
 
 const limited = { code: "ResourceExhausted", reason: "BUFFER_LIMITED" };

@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createServer } from "../../src/server/server.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
-import { failureOf, refusal } from "../refusal.ts";
+import { failureOf, refusal } from "../support/refusal.ts";
 import { defaultLimits } from "./default-limits.ts";
 import { connectProbe, type ProbeBehaviour, protocols, serveProbe } from "./probe.ts";
 

@@ -13,8 +13,8 @@ import { ServerReflection as V1alpha } from "#gen/grpc/reflection/v1alpha/reflec
 import { access } from "#gen/qsp/access_pb.ts";
 import { createApp } from "../../src/app.ts";
 import { readConfig } from "../../src/config.ts";
-import { refusal } from "../refusal.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { refusal } from "../support/refusal.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { createQueue } from "./queue.ts";
 
 type Question = MessageInitShape<typeof ServerReflectionRequestSchema>["messageRequest"];

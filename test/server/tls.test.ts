@@ -16,9 +16,9 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { watchTls } from "../../src/server/tls.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
-import { startServer } from "../interop/start-server.ts";
 import { isMissing, run } from "../interop/tools.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { connectTcp, envelope, exchangeBytes, jsonRefusalOf, readStream, readToEnd, request } from "./raw.ts";
 import { serve } from "./serve.ts";
 import {

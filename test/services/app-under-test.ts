@@ -9,8 +9,8 @@ import type { Config } from "../../src/config.ts";
 import type { DatabaseLocation } from "../../src/database/database.ts";
 import type { Schema } from "../../src/database/schema.ts";
 import { openDatabase } from "../../src/open-store.ts";
-import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { callRest, type RestAnswer } from "./answers.ts";
 
 /** What runs something at the end of a test, or of all tests that share a server. */

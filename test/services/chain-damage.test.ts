@@ -2,7 +2,7 @@ import type { Kysely } from "kysely";
 import { expect, it } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import type { Schema } from "../../src/database/schema.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import { addBlocks, hashOutside, readChain } from "./chain.ts";
 import { bytesOf, damaged, describeService, flip, present, type ServiceServer } from "./service-server.ts";
 

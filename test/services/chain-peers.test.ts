@@ -3,7 +3,7 @@ import { connect, createServer, type Socket } from "node:net";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import { addBlocks } from "./chain.ts";
 import { describeService, freshOrder, present, readPages, reused } from "./service-server.ts";
 

@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
 import { expect, it, onTestFinished } from "vitest";
 import { type Block, BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import { addBlocks, type ChainClient, readChain } from "./chain.ts";
 import { bytesOf, describeReplicas, describeService, invalid, present } from "./service-server.ts";
 

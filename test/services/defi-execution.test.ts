@@ -4,7 +4,7 @@ import { expect, it, onTestFinished, vi } from "vitest";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import type { Schema } from "../../src/database/schema.ts";
-import { failureOf, refusal } from "../refusal.ts";
+import { failureOf, refusal } from "../support/refusal.ts";
 import { type Proposed, propose, readProposal } from "./proposals.ts";
 import {
   bytesOf,

@@ -1,7 +1,7 @@
 import { sign } from "node:crypto";
 import { expect, it } from "vitest";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import { data, type Owner, propose, proposeToOwners, readProposal } from "./proposals.ts";
 import {
   describeReplicas,

@@ -2,7 +2,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { expect, it } from "vitest";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import {
   addressOf,
   anAddress,

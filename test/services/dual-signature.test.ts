@@ -2,7 +2,7 @@ import { createPublicKey, type KeyObject, verify } from "node:crypto";
 import type { Client } from "@connectrpc/connect";
 import { expect, it } from "vitest";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import { bytesOf, describeService, flip, verifiesOutside, wrongKey, wrongLength } from "./service-server.ts";
 
 const data = bytesOf("attack at dawn");

@@ -6,9 +6,9 @@ import type {
   StreamTelemetryRequestSchema,
   UpdateFirmwareStreamRequestSchema,
 } from "#gen/iot/iot_service_pb.ts";
-import { startServer } from "../interop/start-server.ts";
-import { failureOf, refusal } from "../refusal.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { failureOf, refusal } from "../support/refusal.ts";
+import { startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
   bytesOf,
   connectTo,

@@ -4,10 +4,10 @@ import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { createLocalJWKSet, jwtVerify } from "jose";
 import { expect, it, onTestFinished } from "vitest";
 import { RegisterDeviceResponseSchema } from "#gen/iot/iot_service_pb.ts";
-import { startPostgres } from "../postgres/postgres-server.ts";
-import { describePostgres } from "../postgres/shared.ts";
-import { refusal } from "../refusal.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { describePostgres } from "../support/postgres.ts";
+import { startPostgres } from "../support/postgres-server.ts";
+import { refusal } from "../support/refusal.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
   base64,
   bytesOf,

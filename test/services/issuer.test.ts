@@ -3,7 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { toPublicJwk } from "../../src/crypto/jwk.ts";
 import { signJwt } from "../../src/crypto/jwt.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { type PqcServer, startPqcServer } from "./pqc-server.ts";
 
 const startMs = Date.UTC(2026, 0, 1, 12, 0, 0);

@@ -4,7 +4,7 @@ import type { Kysely } from "kysely";
 import { expect, it } from "vitest";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
 import type { Schema } from "../../src/database/schema.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import {
   addressOf,
   countRepeated,

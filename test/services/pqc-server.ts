@@ -12,7 +12,7 @@ import { logInAnyone } from "../../src/identity/log-in.ts";
 import { pqcService } from "../../src/services/pqc/pqc-service.ts";
 import { tokenService } from "../../src/services/pqc/token-service.ts";
 import { serve } from "../server/serve.ts";
-import { openTestStore } from "../storage/open-store.ts";
+import { openTestStore } from "../support/open-store.ts";
 
 /** Both services, and a client of each. */
 export interface PqcServer {

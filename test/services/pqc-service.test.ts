@@ -3,8 +3,8 @@ import { Code } from "@connectrpc/connect";
 import { ml_dsa44, ml_dsa65, ml_dsa87 } from "@noble/post-quantum/ml-dsa.js";
 import { ml_kem512, ml_kem768, ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { failureOf, refusal } from "../refusal.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { failureOf, refusal } from "../support/refusal.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { type PqcServer, startPqcServer } from "./pqc-server.ts";
 
 const data = Buffer.from("hello");

@@ -6,7 +6,7 @@ import { openStore } from "../../src/open-store.ts";
 import { makeChallenge } from "../../src/services/iot/challenges.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import type { Store } from "../../src/store/store.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import {
   bytesOf,
   describeApp,

@@ -2,8 +2,8 @@ import { createHash, createPublicKey } from "node:crypto";
 import type { CallOptions } from "@connectrpc/connect";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { failureOf, refusal } from "../refusal.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { failureOf, refusal } from "../support/refusal.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { type PqcServer, startPqcServer } from "./pqc-server.ts";
 
 /** A whole second, so that times in tokens are what the clock says. */

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { expect, it } from "vitest";
 import type { TunnelRequestSchema, TunnelResponse } from "#gen/vpn/vpn_service_pb.ts";
-import { refusal } from "../refusal.ts";
+import { refusal } from "../support/refusal.ts";
 import {
   base64,
   bytesOf,

@@ -20,8 +20,8 @@ import { masterKeyIn } from "../../src/secrets/master-key.ts";
 import { openGateway } from "../../src/services/vpn/gateway.ts";
 import { vpnService } from "../../src/services/vpn/service.ts";
 import { createVpnStore } from "../../src/services/vpn/store.ts";
-import { refusal } from "../refusal.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { refusal } from "../support/refusal.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
   base64,
   bytesOf,

@@ -2,7 +2,7 @@ import type { Kysely } from "kysely";
 import { expect, it } from "vitest";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import type { Schema } from "../../src/database/schema.ts";
-import { failureOf, refusal } from "../refusal.ts";
+import { failureOf, refusal } from "../support/refusal.ts";
 import { bytesOf, damaged, describeService, flip, verifiesOutside } from "./service-server.ts";
 
 const data = bytesOf("pay 5 to bob");

@@ -6,7 +6,7 @@ import { expect, vi } from "vitest";
 import { loadVerb, verbTable } from "../../../src/cli/groups.ts";
 import { readVerbLine } from "../../../src/cli/options.ts";
 import type { VerbInput } from "../../../src/cli/verb.ts";
-import { makeTemporaryDirectory } from "../../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 
 export const authorityFiles = ["ca-mldsa.crt", "ca-mldsa.key", "ca.crt", "ca.key"];
 export const gatewayFiles = ["gateway-mldsa.crt", "gateway-mldsa.key", "gateway.crt", "gateway.key"];

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { type ConnectionOptions, connect } from "node:tls";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { isMissing, run } from "../../interop/tools.ts";
-import { makeTemporaryDirectory } from "../../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { certificateIn, kinds, makeAuthority, makeGateway, qsp, textOf } from "./authority.ts";
 
 const timeout = 60_000;

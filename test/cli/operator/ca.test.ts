@@ -5,8 +5,8 @@ import { CliError } from "../../../src/cli/exit-codes.ts";
 import { initAuthorities, issueCertificates } from "../../../src/cli/operator/ca.ts";
 import { ConfigError } from "../../../src/config.ts";
 import { refusal as cryptoRefusal } from "../../crypto/refusal.ts";
-import { runToEnd } from "../../interop/start-server.ts";
-import { makeTemporaryDirectory } from "../../temporary-directory.ts";
+import { runToEnd } from "../../support/start-server.ts";
+import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import {
   authorityFiles,
   certificateIn,

@@ -1,8 +1,8 @@
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import { sqliteIn } from "../../../src/database/database.ts";
-import { runToEnd, startServer } from "../../interop/start-server.ts";
-import { makeTemporaryDirectory } from "../../temporary-directory.ts";
+import { runToEnd, startServer } from "../../support/start-server.ts";
+import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 
 const timeout = 60_000;
 

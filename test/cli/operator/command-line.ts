@@ -6,10 +6,10 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { onTestFinished } from "vitest";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
-import { type RunningServer, startServer } from "../../interop/start-server.ts";
 import { type Result, run } from "../../interop/tools.ts";
-import type { Place } from "../../storage/on-both.ts";
+import type { Place } from "../../support/on-both.ts";
 import { type Run, runHere } from "../../support/run-here.ts";
+import { type RunningServer, startServer } from "../../support/start-server.ts";
 
 export const main = join(import.meta.dirname, "../../../src/main.ts");
 

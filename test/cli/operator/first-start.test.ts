@@ -1,10 +1,10 @@
 /** What a start says beside that it is ready. */
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { runToEnd, startServer } from "../../interop/start-server.ts";
-import { describePostgres } from "../../postgres/shared.ts";
-import { makePostgresPlace, type Place } from "../../storage/on-both.ts";
-import { makeTemporaryDirectory } from "../../temporary-directory.ts";
+import { makePostgresPlace, type Place } from "../../support/on-both.ts";
+import { describePostgres } from "../../support/postgres.ts";
+import { runToEnd, startServer } from "../../support/start-server.ts";
+import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 
 const timeout = 60_000;
 const password = "correct-horse-battery-staple";

@@ -8,8 +8,8 @@ import { createUserStore } from "../../../src/identity/users.ts";
 import { openStore } from "../../../src/open-store.ts";
 import { masterKeyIn } from "../../../src/secrets/master-key.ts";
 import { hashCheaply } from "../../access/access-server.ts";
-import type { Place, Row } from "../../storage/on-both.ts";
-import { makeTemporaryDirectory } from "../../temporary-directory.ts";
+import type { Place, Row } from "../../support/on-both.ts";
+import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { runProgram, type TokenServer } from "./command-line.ts";
 
 export const password = "correct horse battery staple";

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { openIssuer } from "../../../src/identity/issuer.ts";
 import { isMissing } from "../../interop/tools.ts";
-import { describeStores, type MakePlace, type Place } from "../../storage/on-both.ts";
+import { describeStores, type MakePlace, type Place } from "../../support/on-both.ts";
 import { keyIdOf, main, startTokenServer, type TokenServer } from "./command-line.ts";
 
 import { addAda, keysOf, logIn, makeSqlitePlace, openParts, rotate } from "./issuer-place.ts";

@@ -2,9 +2,9 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { openIssuer, rotateIssuerKey } from "../../../src/identity/issuer.ts";
 import type { IssuerStore } from "../../../src/identity/issuer-store.ts";
-import { refusal } from "../../refusal.ts";
-import { describeStores, type MakePlace } from "../../storage/on-both.ts";
-import { makeTemporaryDirectory } from "../../temporary-directory.ts";
+import { describeStores, type MakePlace } from "../../support/on-both.ts";
+import { refusal } from "../../support/refusal.ts";
+import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { keyIdOf, runCommand, startTokenServer, type TokenServer } from "./command-line.ts";
 
 import { addAda, keysOf, logIn, openParts, password, rotate } from "./issuer-place.ts";

@@ -3,10 +3,10 @@ import { randomBytes } from "node:crypto";
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type Exit, runToEnd } from "../../interop/start-server.ts";
-import { describePostgres } from "../../postgres/shared.ts";
-import { describeStores, makePostgresPlace, makeSqlitePlace, type Place } from "../../storage/on-both.ts";
-import { makeTemporaryDirectory } from "../../temporary-directory.ts";
+import { describeStores, makePostgresPlace, makeSqlitePlace, type Place } from "../../support/on-both.ts";
+import { describePostgres } from "../../support/postgres.ts";
+import { type Exit, runToEnd } from "../../support/start-server.ts";
+import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 
 const timeout = 60_000;
 const serve = ["serve", "--port", "0"];

@@ -5,7 +5,7 @@ import { createKey } from "../../../src/services/kms/create.ts";
 import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
 import { destroyKey } from "../../../src/services/kms/rotate.ts";
 import { createKmsStore } from "../../../src/services/kms/store.ts";
-import { describeStores, type Place } from "../../storage/on-both.ts";
+import { describeStores, type Place } from "../../support/on-both.ts";
 import { runCommand } from "./command-line.ts";
 
 const verify = (place: Pick<Place, "settings">) => runCommand(place, ["store", "verify"]);

@@ -8,9 +8,9 @@ import { describe, expect, it } from "vitest";
 import { createUserStore, type UserRole } from "../../../src/identity/users.ts";
 import { hashCheaply } from "../../access/access-server.ts";
 import { isMissing } from "../../interop/tools.ts";
-import { refusal } from "../../refusal.ts";
-import { describeStores, type MakePlace, type Place } from "../../storage/on-both.ts";
-import { makeTemporaryDirectory } from "../../temporary-directory.ts";
+import { describeStores, type MakePlace, type Place } from "../../support/on-both.ts";
+import { refusal } from "../../support/refusal.ts";
+import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import {
   main,
   runAtTerminal,

@@ -2,7 +2,7 @@ import { timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Kysely } from "kysely";
 import { expect, it } from "vitest";
 import type { Schema } from "../../../src/database/schema.ts";
-import { refusal } from "../../refusal.ts";
+import { refusal } from "../../support/refusal.ts";
 import {
   bytesOf,
   createKey,

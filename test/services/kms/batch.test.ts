@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { refusal } from "../../refusal.ts";
+import { refusal } from "../../support/refusal.ts";
 import {
   bytesOf,
   createKey,

@@ -1,6 +1,6 @@
 import { createPublicKey } from "node:crypto";
 import { expect, it } from "vitest";
-import { describeRefusal, failureOf, refusal } from "../../refusal.ts";
+import { describeRefusal, failureOf, refusal } from "../../support/refusal.ts";
 import { createKey, describeKms, present } from "./kms-server.ts";
 
 /** Raw public keys in bytes: FIPS 204, table 2; FIPS 205, table 2; FIPS 203, table 3. */

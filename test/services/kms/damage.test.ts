@@ -1,7 +1,7 @@
 import type { Kysely } from "kysely";
 import { describe, expect, it } from "vitest";
 import type { Schema } from "../../../src/database/schema.ts";
-import { describeRefusal, failureOf, refusal } from "../../refusal.ts";
+import { describeRefusal, failureOf, refusal } from "../../support/refusal.ts";
 import {
   bytesOf,
   createKey,

@@ -5,7 +5,7 @@ import {
   DestroyKeyResponseSchema,
   RotateKeyResponseSchema,
 } from "#gen/kms/kms_service_pb.ts";
-import { refusal } from "../../refusal.ts";
+import { refusal } from "../../support/refusal.ts";
 import {
   bytesOf,
   createKey,

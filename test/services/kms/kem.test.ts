@@ -1,6 +1,6 @@
 import { createPublicKey, encapsulate } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { refusal } from "../../refusal.ts";
+import { refusal } from "../../support/refusal.ts";
 import { createKey, describeKms, present } from "./kms-server.ts";
 
 /** Ciphertexts in bytes: FIPS 203, table 3. */

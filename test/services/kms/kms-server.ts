@@ -19,7 +19,7 @@ import { createKmsStore } from "../../../src/services/kms/store.ts";
 import { storeSettings } from "../../../src/settings/store-settings.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { serve } from "../../server/serve.ts";
-import { makeTemporaryDirectory } from "../../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { present } from "../answers.ts";
 import {
   type AtEnd,

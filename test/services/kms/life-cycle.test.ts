@@ -2,7 +2,7 @@ import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { calculateJwkThumbprint, importJWK } from "jose";
 import { expect, it } from "vitest";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
-import { failureOf, refusal } from "../../refusal.ts";
+import { failureOf, refusal } from "../../support/refusal.ts";
 import { bytesOf, createKey, describeKms, type KmsClient, present } from "./kms-server.ts";
 
 const notFound = { code: "NotFound", reason: "KEY_NOT_FOUND" };

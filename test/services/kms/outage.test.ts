@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished, vi } from "vitest";
-import { type PostgresServer, startPostgres } from "../../postgres/postgres-server.ts";
-import { describePostgres } from "../../postgres/shared.ts";
-import { refusal } from "../../refusal.ts";
+import { describePostgres } from "../../support/postgres.ts";
+import { type PostgresServer, startPostgres } from "../../support/postgres-server.ts";
+import { refusal } from "../../support/refusal.ts";
 import { bytesOf, createKey, databaseAt, type KmsServer, startKmsServer } from "./kms-server.ts";
 
 const timeout = 60_000;

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
-import { refusal } from "../../refusal.ts";
+import { refusal } from "../../support/refusal.ts";
 import { bytesOf, createKey, describeKms, type KmsClient, present } from "./kms-server.ts";
 
 const invalid = (field: string) => ({ code: "InvalidArgument", reason: "FIELD_INVALID", fields: [field] });

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { refusal } from "../../refusal.ts";
+import { refusal } from "../../support/refusal.ts";
 import { bytesOf, createKey, describeKms, type KmsClient, present, verifiesOutside } from "./kms-server.ts";
 
 /** Signatures in bytes: FIPS 204, table 2; FIPS 205, table 2, of sets that sign fast. */

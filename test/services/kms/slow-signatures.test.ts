@@ -2,8 +2,8 @@ import { describe, expect, it, vi } from "vitest";
 import { WorkQueue } from "../../../src/crypto/work-queue.ts";
 import { sqliteIn } from "../../../src/database/database.ts";
 import { masterKeyIn } from "../../../src/secrets/master-key.ts";
-import { refusal } from "../../refusal.ts";
-import { makeTemporaryDirectory } from "../../temporary-directory.ts";
+import { refusal } from "../../support/refusal.ts";
+import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { bytesOf, createKey, startKmsServer } from "./kms-server.ts";
 
 const data = bytesOf("message");

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { describeRefusal, failureOf } from "../../refusal.ts";
+import { describeRefusal, failureOf } from "../../support/refusal.ts";
 import { bytesOf, createKey, describeKms, type KmsClient, present, readDeeds } from "./kms-server.ts";
 
 type State = "ACTIVE" | "ROTATED" | "DESTROYED" | "unknown";

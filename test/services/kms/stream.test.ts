@@ -3,7 +3,7 @@ import http2 from "node:http2";
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
-import { refusal } from "../../refusal.ts";
+import { refusal } from "../../support/refusal.ts";
 import {
   bytesOf,
   createKey,

@@ -4,7 +4,7 @@ import type { Kysely } from "kysely";
 import { expect, it } from "vitest";
 import type { AuditCheckpoint, AuditEntry } from "#gen/kms/audit_pb.ts";
 import type { Schema } from "../../../src/database/schema.ts";
-import { refusal } from "../../refusal.ts";
+import { refusal } from "../../support/refusal.ts";
 import { bytesOf, createKey, describeKms, type KmsServer, present, readAudit } from "./kms-server.ts";
 
 const zeros = "0".repeat(64);

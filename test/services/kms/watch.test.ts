@@ -1,6 +1,6 @@
 import { expect, it, vi } from "vitest";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
-import { refusal } from "../../refusal.ts";
+import { refusal } from "../../support/refusal.ts";
 import {
   bytesOf,
   createKey,

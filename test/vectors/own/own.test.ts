@@ -5,7 +5,7 @@ import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../../src/crypto/provider.ts";
 import { findPython } from "../../interop/python.ts";
 import { run } from "../../interop/tools.ts";
-import { makeTemporaryDirectory } from "../../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { renderVectorFiles } from "./generate.ts";
 import type { VectorSet } from "./vector-set.ts";
 import { verifyCase } from "./verify-case.ts";

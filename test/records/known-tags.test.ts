@@ -19,8 +19,8 @@ import { createVpnStore } from "../../src/services/vpn/store.ts";
 import { createWalletStore } from "../../src/services/wallet/store.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { WriteTransaction } from "../../src/store/write-transaction.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
-import { openTestStore } from "./open-store.ts";
+import { openTestStore } from "../support/open-store.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 const key = new Uint8Array(32).fill(7);
 const at = new Date("2026-01-02T03:04:05.678Z");

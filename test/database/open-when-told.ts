@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { openIssuer } from "../../src/identity/issuer.ts";
 import { createIssuerStore } from "../../src/identity/issuer-store.ts";
-import { openTestStore } from "./open-store.ts";
+import { openTestStore } from "../support/open-store.ts";
 
 const dataDir = process.argv[2] ?? "";
 const provider = await createCryptoProvider("openssl");

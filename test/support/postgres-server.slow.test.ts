@@ -5,9 +5,9 @@ import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 import { Client } from "pg";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { describePostgres, freshDatabaseUrl } from "./postgres.ts";
 import { findPostgres, type PostgresOptions, type PostgresServer, startPostgres } from "./postgres-server.ts";
-import { describePostgres, freshDatabaseUrl } from "./shared.ts";
+import { makeTemporaryDirectory } from "./temporary-directory.ts";
 
 const timeout = 60_000;
 const harness = pathToFileURL(join(import.meta.dirname, "postgres-server.ts")).href;

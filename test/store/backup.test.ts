@@ -8,13 +8,19 @@ import { nameMasterKey } from "../../src/crypto/sealing.ts";
 import { listTables } from "../../src/database/schema.ts";
 import { tableOwners } from "../../src/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
-import { type Exit, runToEnd } from "../interop/start-server.ts";
-import { describePostgres } from "../postgres/shared.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
-import { readSecretText } from "./entries.ts";
-import { describeStores, type MakePlace, makePostgresPlace, makeSqlitePlace, type Place } from "./on-both.ts";
-import { rewrap } from "./rewrap-place.ts";
-import { readAllRows } from "./tables.ts";
+import { rewrap } from "../secrets/rewrap-place.ts";
+import { readSecretText } from "../support/entries.ts";
+import {
+  describeStores,
+  type MakePlace,
+  makePostgresPlace,
+  makeSqlitePlace,
+  type Place,
+} from "../support/on-both.ts";
+import { describePostgres } from "../support/postgres.ts";
+import { type Exit, runToEnd } from "../support/start-server.ts";
+import { readAllRows } from "../support/tables.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 const main = join(import.meta.dirname, "../../src/main.ts");
 const timeout = 60_000;

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { AnswerCodec } from "../../src/records/idempotency.ts";
 import { noLimits, recordQuota } from "../../src/records/quota.ts";
 import type { Store } from "../../src/store/store.ts";
-import { describeStores } from "./on-both.ts";
+import { describeStores } from "../support/on-both.ts";
 
 const hourMs = 3600 * 1000;
 const codec: AnswerCodec<string> = {

@@ -8,8 +8,8 @@ import { type DatabaseLocation, sqliteIn } from "../../src/database/database.ts"
 import { openStore } from "../../src/open-store.ts";
 import { type MasterKeySource, masterKeyIn } from "../../src/secrets/master-key.ts";
 import type { Store, StoreOptions } from "../../src/store/store.ts";
-import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { describePostgres, freshDatabaseUrl } from "./postgres.ts";
+import { makeTemporaryDirectory } from "./temporary-directory.ts";
 
 /** Milliseconds for one test; many start programs, on machines that have other work. */
 const timeout = 60_000;

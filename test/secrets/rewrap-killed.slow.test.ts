@@ -8,8 +8,8 @@ import { setTimeout } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { nameMasterKey } from "../../src/crypto/sealing.ts";
 import { isMissing, run } from "../interop/tools.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
-import { makePostgresPlace, makeSqlitePlace, type Place } from "./on-both.ts";
+import { makePostgresPlace, makeSqlitePlace, type Place } from "../support/on-both.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
   leaveSecrets,
   readKey,

@@ -6,9 +6,10 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { nameMasterKey } from "../../src/crypto/sealing.ts";
 import { openDatabase } from "../../src/open-store.ts";
 import type { MasterKeySource } from "../../src/secrets/master-key.ts";
-import type { Exit } from "../interop/start-server.ts";
-import { putSecrets } from "./entries.ts";
-import { describeStores, makeSqlitePlace } from "./on-both.ts";
+import { putSecrets } from "../support/entries.ts";
+import { describeStores, makeSqlitePlace } from "../support/on-both.ts";
+import type { Exit } from "../support/start-server.ts";
+import { storageError } from "../support/storage-error.ts";
 import {
   leaveSecrets,
   readKey,
@@ -19,7 +20,6 @@ import {
   rotate,
   secretsNamed,
 } from "./rewrap-place.ts";
-import { storageError } from "./storage-error.ts";
 
 describeStores("master-key rotate", (makePlace) => {
   it("wraps every data key anew under a new master key, which alone opens them; no ciphertext changes", async () => {

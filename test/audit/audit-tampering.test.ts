@@ -8,6 +8,9 @@ import type { AuditEntriesTable } from "../../src/audit/tables.ts";
 import type { SignedCheckpoint } from "../../src/audit/verification.ts";
 import { StoreFailureError } from "../../src/database/store-error.ts";
 import type { Store } from "../../src/store/store.ts";
+import { writeEntries } from "../support/entries.ts";
+import { describeStores, type Place } from "../support/on-both.ts";
+import { storageError } from "../support/storage-error.ts";
 import {
   type AuditCopy,
   copyLog,
@@ -17,9 +20,6 @@ import {
   restoreLog,
   verdict,
 } from "./audit-log.ts";
-import { writeEntries } from "./entries.ts";
-import { describeStores, type Place } from "./on-both.ts";
-import { storageError } from "./storage-error.ts";
 
 /** How a write is refused when the end of the log is not what it was. */
 const corrupt = { constructor: StoreFailureError, code: "CORRUPT" };

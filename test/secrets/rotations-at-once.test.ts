@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { StorageError } from "../../src/database/store-error.ts";
-import { putSecrets, readSecretText } from "./entries.ts";
-import { describeStores, type Place } from "./on-both.ts";
+import { putSecrets, readSecretText } from "../support/entries.ts";
+import { describeStores, type Place } from "../support/on-both.ts";
 import { rewrap } from "./rewrap-place.ts";
 
 describeStores("two rotations of the master key at once", (makePlace) => {

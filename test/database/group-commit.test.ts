@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { createGroupCommit } from "../../src/database/group-commit.ts";
-import { addRow, readRowNames } from "./entries.ts";
-import { describeStores, type Place } from "./on-both.ts";
+import { addRow, readRowNames } from "../support/entries.ts";
+import { describeStores, type Place } from "../support/on-both.ts";
 
 /** What a database throws when it is at fault. */
 class DatabaseDown extends Error {}

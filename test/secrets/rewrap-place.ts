@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import { openDatabase } from "../../src/open-store.ts";
 import { rewrapStore } from "../../src/secrets/rewrap.ts";
 import type { Store } from "../../src/store/store.ts";
-import { type Exit, runToEnd } from "../interop/start-server.ts";
-import { putSecrets, readSecretText } from "./entries.ts";
-import type { Place } from "./on-both.ts";
+import { putSecrets, readSecretText } from "../support/entries.ts";
+import type { Place } from "../support/on-both.ts";
+import { type Exit, runToEnd } from "../support/start-server.ts";
 
 /** Rotates the master key of a place in this process. */
 export async function rewrap(

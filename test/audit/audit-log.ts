@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import canonicalize from "canonicalize";
 import type { AuditCheckpointsTable, AuditEntriesTable, AuditHeadTable } from "../../src/audit/tables.ts";
 import type { AuditVerification } from "../../src/audit/verification.ts";
-import type { Place } from "./on-both.ts";
+import type { Place } from "../support/on-both.ts";
 
 /** All entries as they lie in the database, in their order. */
 export async function readEntryRows({ query }: Place): Promise<AuditEntriesTable[]> {

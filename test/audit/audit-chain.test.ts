@@ -4,9 +4,9 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { checkpointMessage } from "../../src/audit/chain.ts";
 import type { AuditVerification, SignedCheckpoint } from "../../src/audit/verification.ts";
 import type { Store } from "../../src/store/store.ts";
+import { writeEntries } from "../support/entries.ts";
+import { describeStores, type Place } from "../support/on-both.ts";
 import { hashOfRow, readEntryRows, verdict } from "./audit-log.ts";
-import { writeEntries } from "./entries.ts";
-import { describeStores, type Place } from "./on-both.ts";
 
 const genesis = "0".repeat(64);
 

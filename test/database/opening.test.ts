@@ -2,11 +2,11 @@ import { existsSync } from "node:fs";
 import { expect, it, onTestFinished } from "vitest";
 import type { OpenMode } from "../../src/database/database.ts";
 import { openDatabase, tableNames } from "../../src/open-store.ts";
-import { runToEnd } from "../interop/start-server.ts";
-import { addRow, readRowNames } from "./entries.ts";
-import { describeStores, type Place } from "./on-both.ts";
-import { storageError } from "./storage-error.ts";
-import { readTableNames } from "./tables.ts";
+import { addRow, readRowNames } from "../support/entries.ts";
+import { describeStores, type Place } from "../support/on-both.ts";
+import { runToEnd } from "../support/start-server.ts";
+import { storageError } from "../support/storage-error.ts";
+import { readTableNames } from "../support/tables.ts";
 
 const modes: readonly OpenMode[] = ["create", "existing"];
 

@@ -8,13 +8,13 @@ import { readVerbLine } from "../../src/cli/options.ts";
 import { ConfigError, readConfig } from "../../src/config.ts";
 import { sqliteIn } from "../../src/database/database.ts";
 import { masterKeyIn } from "../../src/secrets/master-key.ts";
-import { runToEnd, startServer } from "../interop/start-server.ts";
+import { writeEntries } from "../support/entries.ts";
+import { describeStores, makeSqlitePlace, type Place } from "../support/on-both.ts";
 import { runHere } from "../support/run-here.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { runToEnd, startServer } from "../support/start-server.ts";
+import { readTableNames } from "../support/tables.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { copyLog, restoreLog } from "./audit-log.ts";
-import { writeEntries } from "./entries.ts";
-import { describeStores, makeSqlitePlace, type Place } from "./on-both.ts";
-import { readTableNames } from "./tables.ts";
 
 /** Makes a store with a log; its newest checkpoint covers it. */
 async function fillLog(place: Place, count: number): Promise<SignedCheckpoint> {

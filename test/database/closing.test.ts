@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { StoreFailureError } from "../../src/database/store-error.ts";
-import { addRow, readRowNames, writeEntries } from "./entries.ts";
-import { describeStores } from "./on-both.ts";
+import { addRow, readRowNames, writeEntries } from "../support/entries.ts";
+import { describeStores } from "../support/on-both.ts";
 
 describeStores("closing a store", (makePlace) => {
   it("lets writes finish that were asked for before, and answers them", async () => {

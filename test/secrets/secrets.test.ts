@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
 import { expect, it } from "vitest";
-import { putSecrets, readSecretText } from "./entries.ts";
-import { describeStores, type MakePlace, type Place, type Value } from "./on-both.ts";
-import { storageError } from "./storage-error.ts";
+import { putSecrets, readSecretText } from "../support/entries.ts";
+import { describeStores, type MakePlace, type Place, type Value } from "../support/on-both.ts";
+import { storageError } from "../support/storage-error.ts";
 
 const first = "things/1/seed";
 const second = "things/2/seed";

@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { addRow, readRowNames } from "./entries.ts";
-import { describeStores } from "./on-both.ts";
+import { addRow, readRowNames } from "../support/entries.ts";
+import { describeStores } from "../support/on-both.ts";
 
 describeStores("two programs on one store", (makePlace) => {
   it("write in turn when each waits for its own answers, and lose nothing", async () => {

@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { type MasterKeySource, masterKeyIn, openKeyring } from "../../src/secrets/master-key.ts";
-import { runToEnd } from "../interop/start-server.ts";
 import { isMissing, run } from "../interop/tools.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
-import { openTestStore } from "./open-store.ts";
-import { storageError } from "./storage-error.ts";
+import { openTestStore } from "../support/open-store.ts";
+import { runToEnd } from "../support/start-server.ts";
+import { storageError } from "../support/storage-error.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 const digits = `${"0f".repeat(32)}\n`;
 

@@ -5,9 +5,9 @@ import { sql } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { sqliteIn } from "../../src/database/database.ts";
 import { openDatabase } from "../../src/open-store.ts";
-import { runToEnd } from "../interop/start-server.ts";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
-import { storageError } from "./storage-error.ts";
+import { runToEnd } from "../support/start-server.ts";
+import { storageError } from "../support/storage-error.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 const row = {
   key_id: "k1",

@@ -8,9 +8,9 @@ import {
 } from "../../src/records/idempotency.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { WriteTransaction } from "../../src/store/write-transaction.ts";
-import { readRowNames } from "./entries.ts";
-import { describeStores, makeSqlitePlace, type Place, type Row } from "./on-both.ts";
-import { readAllRows } from "./tables.ts";
+import { readRowNames } from "../support/entries.ts";
+import { describeStores, makeSqlitePlace, type Place, type Row } from "../support/on-both.ts";
+import { readAllRows } from "../support/tables.ts";
 
 const hourMs = 3600 * 1000;
 

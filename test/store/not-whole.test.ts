@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { CryptoError } from "../../src/crypto/crypto-error.ts";
 import { StoreFailureError } from "../../src/database/store-error.ts";
-import { putSecrets, readSecretText, writeEntries } from "./entries.ts";
-import { describeStores, makeSqlitePlace } from "./on-both.ts";
-import { storageError } from "./storage-error.ts";
+import { putSecrets, readSecretText, writeEntries } from "../support/entries.ts";
+import { describeStores, makeSqlitePlace } from "../support/on-both.ts";
+import { storageError } from "../support/storage-error.ts";
 
 const identities = { "root key": "store/root-key", "key that signs": "store/audit-signing-key" };
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
-import { makeTemporaryDirectory } from "../temporary-directory.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 const script = join(import.meta.dirname, "open-when-told.ts");
 

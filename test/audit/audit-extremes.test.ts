@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { writeEntries } from "./entries.ts";
-import { describeStores } from "./on-both.ts";
+import { writeEntries } from "../support/entries.ts";
+import { describeStores } from "../support/on-both.ts";
 
 /** The largest whole number that both databases hold; no JavaScript number is equal to it. */
 const largest = 2n ** 63n - 1n;

@@ -3,7 +3,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { copyStore } from "../../src/database/copy.ts";
 import type { Database, DatabaseLocation } from "../../src/database/database.ts";
 import { openDatabase } from "../../src/open-store.ts";
-import { describePostgres, freshDatabaseUrl } from "../postgres/shared.ts";
+import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
 
 describePostgres("a copy of a store whose connection breaks", () => {
   it("fails, and does not go on with what was written since", { timeout: 60_000 }, async () => {
