@@ -1,4 +1,4 @@
-/** Says to callers what the modules below the services throw. */
+/** Translates errors of the modules below the services for callers. */
 import type { ConnectError } from "@connectrpc/connect";
 import { CryptoBusyError } from "../crypto/work-queue.ts";
 import { RecordDamagedError, StoreFailureError } from "../database/store-error.ts";
@@ -6,7 +6,7 @@ import { refuse, refuseForNow } from "../errors.ts";
 import { IdempotencyConflictError } from "../records/idempotency.ts";
 import { QuotaExceededError } from "../records/quota.ts";
 
-/** Makes refusals of what the store throws; the cause is for the log. */
+/** Turns errors of these modules into refusals; the cause is for the log. */
 export function explainFailure(thrown: unknown): ConnectError | undefined {
   if (thrown instanceof IdempotencyConflictError) {
     const { idempotencyKey, message } = thrown;
@@ -33,7 +33,7 @@ export function explainFailure(thrown: unknown): ConnectError | undefined {
   return error;
 }
 
-/** Milliseconds after which a call is worth repeating that the store could not be reached for. */
+/** Milliseconds after which to retry a call that could not reach the store. */
 const storeRetryMs = 1000;
 
 const storeReasons = {

@@ -1,4 +1,4 @@
-/** Reads the fields that requests of several services have, and says which one is at fault. */
+/** Reads the fields that requests of several services share, and names the one that is invalid. */
 import type { ConnectError } from "@connectrpc/connect";
 import { type Algorithm, kemAlgorithms, signatureAlgorithms } from "../crypto/algorithms.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
@@ -6,7 +6,7 @@ import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
 import { refuseField } from "../errors.ts";
 import { type PageRequest, readPageRequest } from "../records/pages.ts";
 
-/** How a request gives a public key: raw, or as PEM. Exactly one is set, which the proto's rules see to. */
+/** How a request gives a public key: raw, or as PEM. The proto's rules ensure that exactly one is set. */
 export interface PublicKeyFields {
   readonly publicKey: Uint8Array;
   readonly publicKeyPem: string;
@@ -15,7 +15,7 @@ export interface PublicKeyFields {
 /**
  * Reads a public key.
  *
- * @param prefix of the two fields' names, such as "creator" for creatorPublicKey and creatorPublicKeyPem.
+ * @param prefix the prefix of both field names, such as "creator" for creatorPublicKey and creatorPublicKeyPem.
  * @throws KEY_INVALID naming the field
  */
 export function readPublicKey(
@@ -38,8 +38,8 @@ export function readPublicKey(
 }
 
 /**
- * Refuses a signature of a length that the algorithm does not have: that is a mistake of the caller, not a signature
- * that does not verify.
+ * Refuses a signature of the wrong length for the algorithm: that is a mistake of the caller, not a signature that does
+ * not verify.
  *
  * @throws LENGTH_INVALID
  */
@@ -53,7 +53,7 @@ export function checkSignatureLength(
     throw lengthInvalid(field, signature, `a signature of ${algorithm}`, signatureBytes);
 }
 
-/** Refuses a ciphertext of a length that the algorithm does not have. @throws LENGTH_INVALID */
+/** Refuses a ciphertext of the wrong length for the algorithm. @throws LENGTH_INVALID */
 export function checkCiphertextLength(algorithm: keyof typeof kemAlgorithms, ciphertext: Uint8Array): void {
   const { ciphertextBytes } = kemAlgorithms[algorithm];
   if (ciphertext.length !== ciphertextBytes)
@@ -70,19 +70,19 @@ export interface PageFields {
   readonly pageToken: string;
 }
 
-/** Reads which page of a list is asked for. @throws FIELD_INVALID for a page token of another list */
+/** Reads which page of a list is requested. @throws FIELD_INVALID for a page token of another list */
 export function readPage({ pageSize, pageToken }: PageFields, list: string): PageRequest {
   const page = readPageRequest(pageSize, pageToken, list);
   if (page !== undefined) return page;
   throw refuseField("pageToken", "is not one of this list; take the nextPageToken of its page");
 }
 
-/** The parts of a stream whose messages each hold one of several. */
+/** Yields the parts of a stream whose messages each hold one part. */
 export async function* partsOf<Part>(requests: AsyncIterable<{ readonly part: Part }>): AsyncGenerator<Part> {
   for await (const { part } of requests) yield part;
 }
 
-/** Marks a record of a list that somebody changed. */
+/** Marks a damaged record in a list. */
 export function packDamage({ isIntact }: { readonly isIntact: boolean }): { readonly damaged?: true } {
   return isIntact ? {} : { damaged: true };
 }

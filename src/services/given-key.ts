@@ -1,4 +1,4 @@
-/** Public keys that a request may give, where a pair is made for it otherwise. */
+/** Public keys that are optional in a request; without one, the server makes a pair. */
 import type { Algorithm } from "../crypto/algorithms.ts";
 import { withFreshKeyPair } from "../crypto/fresh-key-pair.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../crypto/provider.ts";
@@ -7,7 +7,7 @@ import { type PublicKeyFields, readPublicKey } from "./fields.ts";
 /**
  * Reads the public key of a request, if it gives one.
  *
- * @param prefix of the two fields' names, as for `readPublicKey`
+ * @param prefix the prefix of both field names, as for `readPublicKey`
  * @throws KEY_INVALID naming the field
  */
 export function readGivenKey(
@@ -20,7 +20,7 @@ export function readGivenKey(
   return isGiven ? readPublicKey(provider, algorithm, fields, prefix) : undefined;
 }
 
-/** Lends the key that was given, or a pair that is made for it and whose secret key is erased afterwards. */
+/** Lends the given key, or a new pair whose secret key is erased afterwards. */
 export function withGivenOrFreshKey<T>(
   provider: CryptoProvider,
   algorithm: Algorithm,

@@ -11,10 +11,10 @@ import { blockQuota } from "./block-store.ts";
 import type { ChainDeps } from "./register-node.ts";
 import { nameSealedKey } from "./store.ts";
 
-/** What a block is to be about, and whose. */
+/** The content of a new block, and who adds it. */
 export interface AddBlockInput {
   readonly data: Uint8Array;
-  /** The first validator of the principal if it is empty. */
+  /** If it is empty, the first validator of the principal signs. */
   readonly validatorAddress: string;
   readonly principal: Principal;
   readonly idempotentCall: IdempotentCall | undefined;
@@ -23,7 +23,7 @@ export interface AddBlockInput {
 /** Appends a block, signed by a validator. */
 export type AddBlock = (input: AddBlockInput) => Promise<MessageInitShape<typeof AddBlockResponseSchema>>;
 
-/** A block that waits for its place. */
+/** A block that waits for its place in the chain. */
 interface Waiting {
   readonly data: Uint8Array;
   readonly validatorAddress: string;
@@ -37,9 +37,8 @@ type Answer = MessageInitShape<typeof AddBlockResponseSchema>;
 const codec = messageCodec(AddBlockResponseSchema);
 
 /**
- * Makes the function that appends blocks. Blocks of one moment get their places together, within the one transaction
- * that writes: what a block follows is known only there. Their hashes are computed one after another, their
- * signatures side by side.
+ * Makes the function that appends blocks. Concurrent blocks share one write transaction, because only there is it known
+ * which block each one follows. Hashes are computed in order, signatures in parallel.
  *
  * The function throws VALIDATOR_MISSING, VALIDATOR_NOT_FOUND, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED.
  */
@@ -54,7 +53,7 @@ export function createAddBlock(deps: ChainDeps, keys: OpenKeys): AddBlock {
     const { address, owner } = validator;
     const before = await store.findAnswer(idempotentCall, codec);
     if (before !== undefined) return before;
-    // Not checked again in the transaction: blocks of one moment share it, and a few above the quota do no harm.
+    // Not checked again in the transaction: concurrent blocks share it, and a few above the quota do no harm.
     await store.requireRoom(blockQuota, owner);
     const secretKey = await keys.find(nameSealedKey(validator));
     return append({ data, validatorAddress: address, owner, secretKey, idempotentCall });
@@ -93,7 +92,7 @@ async function appendAll(
   }
   const blocks = await Promise.all(
     placed.map(async ({ content, blockHash, secretKey }): Promise<Block> => {
-      // The transaction waits for it, and all that write wait for the transaction.
+      // The transaction waits for this signature, and all writers wait for the transaction.
       const signature = await deps.provider.system.sign(secretKey, Buffer.from(blockHash, "hex"));
       return { ...content, blockHash, signature };
     }),

@@ -1,4 +1,4 @@
-/** What the chain service keeps of blocks, and where the chain ends. */
+/** Stores blocks and the end of the chain. */
 import { RecordDamagedError } from "../../database/store-error.ts";
 import { fromRow, type RecordOf, toRow } from "../../records/columns.ts";
 import { changeCounts } from "../../records/list-counts.ts";
@@ -17,14 +17,14 @@ export type ChainHead = RecordOf<typeof headTable.columns>;
 
 const headId = 1;
 
-/** Names the list of blocks, for page tokens and counts. */
+/** The name of the list of blocks, in page tokens and counts. */
 export const blockList = "blockchain_blocks";
 /** Counts the blocks of an owner's validators. */
 export const blockQuota = recordQuota(blockList, "blocks");
-/** Bytes of blocks to have in memory for one who reads; a block may have 64 KiB, and there may be many who read. */
+/** Bytes of blocks to hold in memory for one reader. A block may have 64 KiB, and there may be many readers. */
 const maxReadBytes = 1024 * 1024;
 
-/** The approximate size of a block in JSON: its bytes in base64, its hashes, its time and the names of all. */
+/** The approximate size of a block in JSON: its bytes in base64, hashes, time and field names. */
 export function estimateBlockBytes({ data, signature }: Pick<Block, "data" | "signature">): number {
   return estimateBytes(data.length, signature.length);
 }
@@ -33,7 +33,7 @@ function estimateBytes(dataBytes: number, signatureBytes: number): number {
   return ((dataBytes + signatureBytes) * 4) / 3 + 450;
 }
 
-/** Makes the store of blocks on the store of all. */
+/** Creates the store of blocks on top of the shared store. */
 export function createBlockStore(store: Store) {
   const heads = openTable(store, headTable);
   const selectBlocks = (fromIndex: number, limit: number) =>
@@ -42,7 +42,7 @@ export function createBlockStore(store: Store) {
       .where("block_index", ">=", fromIndex)
       .orderBy("block_index")
       .limit(limit);
-  /** How many blocks from an index on fit into so many bytes; at least 1. Reads only how long they are. */
+  /** Counts the blocks from an index on that fit into `maxBytes`, at least 1. Reads only their lengths. */
   const countFitting = async (fromIndex: number, limit: number, maxBytes: number): Promise<number> => {
     const sizes = await selectBlocks(fromIndex, limit)
       .select(({ fn }) => [
@@ -58,9 +58,10 @@ export function createBlockStore(store: Store) {
     return tooMany < 0 ? limit : tooMany;
   };
   /**
-   * Reads blocks from an index on, as they are stored: fewer than the limit where they are large, none only at the end.
+   * Reads blocks from an index on, as they are stored. Returns fewer than the limit if they are large, and none only at
+   * the end.
    *
-   * @param maxBytes of blocks to read; a first block that is larger is read all the same.
+   * @param maxBytes how many bytes of blocks to read; a larger first block is read anyway.
    */
   const readBlocks = async (fromIndex: number, limit: number, maxBytes = maxReadBytes): Promise<Block[]> => {
     const first = Math.max(fromIndex, 1);
@@ -74,9 +75,9 @@ export function createBlockStore(store: Store) {
   return {
     readBlocks,
     /**
-     * Reads the end of the chain; that of a new one is genesis.
+     * Reads the end of the chain; a new chain ends with genesis.
      *
-     * @param db of a transaction; else the reader
+     * @param db the connection of a transaction; default: the reader
      * @throws RecordDamagedError
      */
     async readHead(db = store.reader): Promise<ChainHead> {
@@ -90,7 +91,7 @@ export function createBlockStore(store: Store) {
       if (block !== undefined) throw new RecordDamagedError("end of the chain");
       return { length: 1, headHash: genesis.blockHash };
     },
-    /** The number of blocks, genesis included, as the blocks themselves say. */
+    /** Reads the number of blocks, genesis included, from the blocks themselves. */
     async readLength(): Promise<number> {
       const { newest } = await store.reader
         .selectFrom("blockchain_blocks")
@@ -111,10 +112,10 @@ export function createBlockStore(store: Store) {
     /** Counts blocks for the owner of their validator, within a transaction. */
     countBlocks: ({ db }: WriteTransaction, owner: string, added: number) =>
       changeCounts(db, [listSeenBy({ owner }, blockList)], added),
-    /** Lists blocks in their order; a page is cut where it would be too large. */
+    /** Lists blocks in order; cuts a page before it gets too large. */
     async listBlocks(request: PageRequest): Promise<Page<Block>> {
       // Positions of a list count from 1, indexes from 0.
-      // More than a page takes, or the page would look like the last one.
+      // Reads more than fits into a page; otherwise the page would look like the last one.
       const rows = await readBlocks(request.after, request.limit + 1, 2 * maxPageBytes);
       return cutPage(rows, request, blockList, ({ index }) => index + 1, estimateBlockBytes);
     },

@@ -7,7 +7,7 @@ import type { BlockSchema } from "#gen/blockchain/blockchain_service_pb.ts";
 /** The algorithm of all validators. */
 export const validatorAlgorithm = "ML-DSA-65";
 
-/** What is hashed of a block. */
+/** The part of a block that is hashed. */
 export interface BlockContent {
   /** Counts from 0, genesis. */
   readonly index: number;
@@ -19,7 +19,7 @@ export interface BlockContent {
   readonly validatorAddress: string;
 }
 
-/** A block. */
+/** A block with its hash and its signature. */
 export interface Block extends BlockContent {
   /** 64 lower-case hexadecimal digits. */
   readonly blockHash: string;

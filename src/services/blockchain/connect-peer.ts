@@ -11,10 +11,14 @@ import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts"
 import { type Peer, peerQuota } from "./peer-store.ts";
 import type { ChainDeps } from "./register-node.ts";
 
-/** Milliseconds that a peer has to answer. */
+/** Milliseconds within which a peer must answer. */
 const peerMs = 3000;
 
-/** Calls another server of the service over gRPC, and remembers how far its chain is. @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED */
+/**
+ * Calls another server of the service over gRPC and stores the height of its chain.
+ *
+ * @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
+ */
 export function connectPeer(
   { store, chain, now }: ChainDeps,
   {
@@ -58,7 +62,7 @@ export function packPeer({
   };
 }
 
-/** @returns undefined if nobody answers, or somebody who is no such server */
+/** @returns undefined if there is no answer, or the answer is not from such a server */
 async function askHeight(address: string): Promise<number | undefined> {
   const baseUrl = `http://${address}`;
   const sessionManager = new Http2SessionManager(baseUrl);

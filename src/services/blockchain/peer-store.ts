@@ -1,4 +1,4 @@
-/** What the chain service keeps of other servers of the chain. */
+/** Stores what is known about other servers of the chain. */
 import { fromRow, type RecordOf, toRow } from "../../records/columns.ts";
 import { changeCounts, readCount } from "../../records/list-counts.ts";
 import { countedLists } from "../../records/ownership.ts";
@@ -12,12 +12,12 @@ import { peerColumns } from "./tables.ts";
 /** Another server of the chain. */
 export type Peer = RecordOf<typeof peerColumns>;
 
-/** Names the list of peers, for page tokens and counts. */
+/** The name of the list of peers, in page tokens and counts. */
 export const peerList = "blockchain_peers";
 /** Counts the peers that an owner was the first to connect. */
 export const peerQuota = recordQuota(peerList, "peers");
 
-/** Makes the store of peers on the store of all. */
+/** Creates the store of peers on top of the shared store. */
 export function createPeerStore({ reader }: Store) {
   return {
     async listPeers(request: PageRequest): Promise<Page<Peer>> {
@@ -32,13 +32,13 @@ export function createPeerStore({ reader }: Store) {
       return { ...page, rows: page.rows.map((row) => fromRow(peerColumns, row)) };
     },
     countPeers: () => readCount(reader, peerList),
-    /** @param db of a transaction; else the reader */
+    /** @param db the connection of a transaction; default: the reader */
     async findPeer(address: string, db = reader): Promise<Peer | undefined> {
       const query = db.selectFrom("blockchain_peers").selectAll().where("address", "=", address);
       const row = await query.executeTakeFirst();
       return row && fromRow(peerColumns, row);
     },
-    /** Keeps what is known of a peer, within a transaction. @param owner who asks; a new peer counts for them */
+    /** Stores a peer, within a transaction. @param owner the caller, whose quota a new peer counts against */
     async savePeer({ db, requireRoom }: WriteTransaction, peer: Peer, owner: string): Promise<void> {
       const row = toRow(peerColumns, peer);
       const { numUpdatedRows } = await db

@@ -13,7 +13,7 @@ import { validatorAlgorithm } from "./block.ts";
 import type { ChainStore, Validator } from "./store.ts";
 import { validatorQuota } from "./tables.ts";
 
-/** What the verbs of the service need. */
+/** What the RPCs of the service need. */
 export interface ChainDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;
@@ -21,7 +21,7 @@ export interface ChainDeps {
   readonly now: () => Date;
 }
 
-/** Makes a validator and keeps its secret key sealed. @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED */
+/** Creates a validator and stores its secret key sealed. @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED */
 export function registerNode(
   { provider, store, chain, now }: ChainDeps,
   {
@@ -51,7 +51,7 @@ export function registerNode(
   });
 }
 
-/** Describes a validator; of one that was changed, no key. */
+/** Converts a validator to a message; leaves out the key if the record is damaged. */
 export function packValidator({
   record: { address, name, publicKey, createdAt },
   isIntact,

@@ -21,10 +21,10 @@ export interface BlockchainServiceDeps extends ChainDeps {
   readonly openKeys: OpenKeys;
 }
 
-/** Bytes of blocks to have in memory for one watcher who falls behind. */
+/** Bytes of blocks to hold in memory for one watcher that falls behind. */
 const watchedBytes = 64 * 1024;
 
-/** The chain as its watchers share it. Positions count from 1, so that 0 is before genesis. */
+/** The feed of blocks that all watchers share. Positions count from 1, so that 0 is before genesis. */
 function blockFeed({ chain, store }: ChainDeps): Feed<Block> {
   return createFeed({
     readEnd: chain.readLength,
@@ -36,7 +36,7 @@ function blockFeed({ chain, store }: ChainDeps): Feed<Block> {
   });
 }
 
-/** Makes the implementation. */
+/** Implements the service. */
 export function blockchainService(deps: BlockchainServiceDeps): ServiceImpl<typeof BlockchainService> {
   const { store, chain, openKeys } = deps;
   const addBlock = createAddBlock(deps, openKeys);

@@ -1,4 +1,4 @@
-/** What the chain service keeps: validators here, blocks and peers in stores of their own. */
+/** The store of the chain service: validators are here, blocks and peers have their own stores. */
 import type { RecordOf } from "../../records/columns.ts";
 import { type Principal, systemPrincipal } from "../../records/ownership.ts";
 import { openTable } from "../../records/record-table.ts";
@@ -21,7 +21,7 @@ export function nameSealedKey(validator: Validator): SealedKey {
 /** The chain of the service. */
 export type ChainStore = ReturnType<typeof createChainStore>;
 
-/** Makes the store of the service on the store of all. */
+/** Creates the service's store on top of the shared store. */
 export function createChainStore(store: Store) {
   const validators = openTable(store, validatorTable);
   return {
@@ -30,7 +30,7 @@ export function createChainStore(store: Store) {
     listValidators: validators.list,
     countValidators: validators.count,
     insertValidator: validators.insert,
-    /** @param address the first validator of the principal if it is empty @throws RecordDamagedError */
+    /** @param address if it is empty, the first validator of the principal is found @throws RecordDamagedError */
     async findValidator(
       address: string,
       principal: Principal = systemPrincipal,

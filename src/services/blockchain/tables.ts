@@ -13,7 +13,7 @@ const validatorColumns = {
   createdAt: column.time("created_at_ms"),
 };
 
-/** Names the list of validators, for page tokens and counts. */
+/** The name of the list of validators, in page tokens and counts. */
 export const validatorList = "blockchain_validators";
 
 /** Counts the validators of an owner. */
@@ -32,7 +32,7 @@ export const validatorTable: TableDeclaration<typeof validatorColumns> = {
   sizeOfListed: () => validatorBytes,
 };
 
-/** Hashes and signatures vouch for blocks; their rows have no tag. */
+/** Hashes and signatures protect blocks, so their rows have no tag. */
 export const blockColumns = {
   index: column.integer("block_index"),
   prevHash: column.text("prev_hash"),
@@ -76,7 +76,7 @@ declare module "../../database/schema.ts" {
   }
 }
 
-/** The tables of validators, blocks, the end of the chain and peers: see store.ts, block-store.ts and peer-store.ts. */
+/** The tables of validators, blocks, the chain's end and peers: see store.ts, block-store.ts and peer-store.ts. */
 export const blockchainTables: TableOwner = {
   tables: {
     blockchain_validators: ["position"],

@@ -16,16 +16,16 @@ export interface ChainVerification {
   readonly reason: ChainFault | "";
 }
 
-/** A block that is not as it should be. */
+/** The position of a faulty block, and what is wrong with it. */
 interface Fault {
   readonly index: number;
   readonly reason: ChainFault;
 }
 
-/** What verification takes. */
+/** Options of a verification. */
 export interface VerifyChainOptions {
   readonly signal?: AbortSignal;
-  /** Learns how many blocks have been checked, of how many. */
+  /** Receives the number of checked blocks and the total. */
   readonly onProgress?: (done: number, total: number) => void;
 }
 
@@ -33,8 +33,8 @@ export interface VerifyChainOptions {
 const chunkBlocks = 500;
 
 /**
- * Verifies the chain as it is when this begins, from genesis to its end: hashes and links one after another,
- * signatures side by side on all cores, while the next blocks are read.
+ * Verifies the chain as it is at the start of the call, from genesis to its end. Checks hashes and links in order, and
+ * signatures in parallel on all cores while it reads the next blocks.
  */
 export async function verifyChain(
   deps: Pick<ChainDeps, "chain" | "provider">,
@@ -52,7 +52,7 @@ export async function verifyChain(
 
   let previous: Block = genesis;
   let fault: Fault | undefined;
-  // Signatures of the chunk before are verified while the next one is read and hashed.
+  // Verifies the signatures of the previous chunk while the next one is read and hashed.
   let signatures: Promise<Fault | undefined> = Promise.resolve(undefined);
   for (let index = 1; fault === undefined; ) {
     const blocks = await read(index);
@@ -74,7 +74,7 @@ export async function verifyChain(
     if (fault) break;
     signatures = findFalse(sound);
     if (unsound || blocks.length === 0) {
-      // A signature before it is the first fault, though it is found later.
+      // A bad signature in an earlier block is the first fault, although its check ends later.
       fault = (await signatures) ?? unsound;
       break;
     }
@@ -94,7 +94,7 @@ export async function verifyChain(
   };
 }
 
-/** Tells whether there is a block beyond the end; one that was appended meanwhile has moved the end. */
+/** Tells whether there is a block beyond the end. A block appended in the meantime does not count: it moves the end. */
 async function hasMore(chain: ChainStore, head: ChainHead): Promise<boolean> {
   const [block] = await chain.readBlocks(head.length, 1);
   return block !== undefined && (await chain.readHead()).length === head.length;
@@ -106,7 +106,7 @@ function checkContent(block: Block, previous: Block, index: number): ChainFault 
   return recomputeHash(block) === block.blockHash ? undefined : "HASH";
 }
 
-/** What was changed behind our back may be nothing that can be hashed. */
+/** A block that was changed outside of the server may not be possible to hash. */
 function recomputeHash(block: Block): string {
   const isPossible =
     /^[0-9a-f]{64}$/.test(block.prevHash) &&
@@ -115,7 +115,7 @@ function recomputeHash(block: Block): string {
   return isPossible ? hashBlock(block) : "";
 }
 
-/** Makes the check that verifies the signatures of blocks side by side, and names the first that is false. */
+/** Makes the check that verifies signatures of blocks in parallel and finds the first invalid one. */
 function createSignatureCheck({ provider, chain }: Pick<ChainDeps, "chain" | "provider">) {
   const validators = new Map<string, Promise<PublicKey | undefined>>();
   const loadKey = async (address: string): Promise<PublicKey | undefined> => {

@@ -9,7 +9,7 @@ import type { Store } from "../../store/store.ts";
 import type { Contract, DappStore } from "./store.ts";
 import { contractQuota } from "./tables.ts";
 
-/** What the verbs of the service need. */
+/** What the RPCs of the service need. */
 export interface DappDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;
@@ -17,7 +17,7 @@ export interface DappDeps {
   readonly now: () => Date;
 }
 
-/** A contract to be deployed. */
+/** A contract to deploy. */
 export interface DeployInput {
   readonly code: string;
   readonly name: string;
@@ -26,8 +26,8 @@ export interface DeployInput {
 }
 
 /**
- * Signs the 32 bytes of the SHA-256 hash of a contract's code, with a key pair made for it (FIPS 204, section 5.2,
- * pure, empty context), and keeps hash and signature.
+ * Signs the 32 bytes of the SHA-256 hash of a contract's code with a new key pair (FIPS 204, section 5.2, pure, empty
+ * context), and stores the hash and the signature.
  *
  * @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */

@@ -6,7 +6,7 @@ import {
 } from "../../crypto/composite.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 
-/** Data signed twice over, with the keys that verify it. */
+/** Two signatures of the same data, with the keys that verify them. */
 export interface DualSigned {
   /** DER. */
   readonly ecdsaSignature: Uint8Array;
@@ -23,7 +23,7 @@ export interface DualSigned {
 
 /**
  * Signs the same bytes with ECDSA (FIPS 186-5, secp256r1, SHA-256), with ML-DSA-65 (FIPS 204, pure), and with a
- * composite of both, each with a key pair made for this call.
+ * composite of both, each with a new key pair.
  */
 export async function dualSign(provider: CryptoProvider, data: Uint8Array): Promise<DualSigned> {
   const [ecdsa, mldsa, composite] = await Promise.all([

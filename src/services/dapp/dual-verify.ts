@@ -9,7 +9,7 @@ import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
 import { refuseField } from "../../errors.ts";
 import { checkSignatureLength, readPublicKey } from "../fields.ts";
 
-/** What is to be verified: two signatures with their keys, or a composite. */
+/** What to verify: two signatures with their keys, or a composite. */
 export interface DualVerifyInput {
   readonly data: Uint8Array;
   readonly ecdsaSignature: Uint8Array;
@@ -23,7 +23,7 @@ export interface DualVerifyInput {
   readonly compositePublicKeyPem: string;
 }
 
-/** Which side verified. */
+/** Which of the signatures verified. */
 export interface DualVerified {
   readonly ecdsaValid: boolean;
   readonly mldsaValid: boolean;
@@ -36,7 +36,7 @@ const shortestDerBytes = 8;
 const longestDerBytes = 72;
 
 /**
- * Verifies two signatures of the same data, and tells of each apart.
+ * Verifies two signatures of the same data and reports each one separately.
  *
  * @throws KEY_INVALID, LENGTH_INVALID naming the field
  */
@@ -66,7 +66,7 @@ async function verifyAsComposite(provider: CryptoProvider, input: DualVerifyInpu
   return verifyComposite(provider, publicKey, data, compositeSignature);
 }
 
-/** Reads the composite key from the one field that is set, which the proto's rules see to. */
+/** Reads the composite key from the one field that is set, as the proto's rules ensure. */
 function readCompositeKey(
   provider: CryptoProvider,
   { compositePublicKey: raw, compositePublicKeyPem: pem }: DualVerifyInput,

@@ -17,7 +17,7 @@ import { contractList } from "./tables.ts";
 /** What the service needs. */
 export interface DappServiceDeps extends DappDeps {}
 
-/** Makes the implementation. */
+/** Implements the service. */
 export function dappService(deps: DappServiceDeps): ServiceImpl<typeof DappService> {
   const { provider, store, contracts } = deps;
   const listWorking = createSignCheck(provider, ["ECDSA-P256", "ML-DSA-65"]);

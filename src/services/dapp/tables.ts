@@ -17,7 +17,7 @@ const columns = {
   deployedAt: column.time("deployed_at_ms"),
 };
 
-/** Names the list of all contracts, for page tokens and counts. */
+/** The name of the list of all contracts, in page tokens and counts. */
 export const contractList = "dapp_contracts";
 
 /** Counts the contracts of an owner. */

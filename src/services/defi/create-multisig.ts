@@ -11,7 +11,7 @@ import type { Store } from "../../store/store.ts";
 import { type DefiStore, type MultisigWallet, signerAlgorithm } from "./store.ts";
 import { signerQuota } from "./tables.ts";
 
-/** What the verbs of the service need. */
+/** What the RPCs of the service need. */
 export interface DefiDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;
@@ -19,7 +19,7 @@ export interface DefiDeps {
   readonly now: () => Date;
 }
 
-/** A wallet to be made: of so many new signers, or of signers who keep their own keys. */
+/** A wallet to create, with `signerCount` new signers or with signers that keep their own keys. */
 export interface CreateMultisigInput {
   readonly signerCount: number;
   readonly threshold: number;
@@ -28,7 +28,7 @@ export interface CreateMultisigInput {
   readonly idempotentCall: IdempotentCall | undefined;
 }
 
-/** A signer before it belongs to a wallet; without a secret key it keeps that itself. */
+/** A signer before it belongs to a wallet. A signer without a secret key here keeps its own. */
 interface NewSigner {
   readonly address: string;
   readonly publicKey: Uint8Array;
@@ -36,7 +36,7 @@ interface NewSigner {
 }
 
 /**
- * Makes a wallet of signers.
+ * Creates a wallet with its signers.
  *
  * @throws KEY_INVALID naming the public key, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */

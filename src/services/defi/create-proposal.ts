@@ -9,7 +9,7 @@ import { packProposal } from "./proposal.ts";
 import type { Proposal } from "./proposal-store.ts";
 import { proposalQuota } from "./tables.ts";
 
-/** What is proposed, and to whom. */
+/** A proposal to create, and the wallet that it is for. */
 export interface CreateProposalInput {
   readonly walletId: string;
   readonly data: Uint8Array;
@@ -19,13 +19,13 @@ export interface CreateProposalInput {
   readonly idempotentCall: IdempotentCall | undefined;
 }
 
-/** Proposes something to a wallet's signers. @throws WALLET_NOT_FOUND, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED */
+/** Creates a proposal for a wallet's signers. @throws WALLET_NOT_FOUND, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED */
 export async function createProposal(
   { store, governance, now }: DefiDeps,
   { idempotentCall, principal, ...wanted }: CreateProposalInput,
 ): Promise<MessageInitShape<typeof CreateProposalResponseSchema>> {
   const { walletId } = wanted;
-  // Wallets never change, so reading it outside of the transaction will do.
+  // Wallets never change, so it is safe to read this one outside of the transaction.
   const wallet = await governance.findWallet(walletId, principal);
   if (wallet === undefined)
     throw refuse("WALLET_NOT_FOUND", `wallet ${walletId} does not exist`, { walletId });

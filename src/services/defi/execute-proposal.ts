@@ -10,7 +10,7 @@ import { hashProposal, packProposal, requirePending } from "./proposal.ts";
 import type { Proposal } from "./proposal-store.ts";
 import { isSignedBy } from "./sign-proposal.ts";
 
-/** What is to be executed. */
+/** The proposal to execute. */
 export interface ExecuteProposalInput {
   readonly proposalId: string;
   readonly principal: Principal;
@@ -18,7 +18,7 @@ export interface ExecuteProposalInput {
 }
 
 /**
- * Executes a proposal that enough signers signed; of callers that race, one does.
+ * Executes a proposal that enough signers signed. If callers race, only one succeeds.
  *
  * @throws PROPOSAL_NOT_FOUND, PROPOSAL_EXECUTED, PROPOSAL_EXPIRED, THRESHOLD_NOT_REACHED, RECORD_DAMAGED,
  *   IDEMPOTENCY_KEY_REUSED
@@ -34,7 +34,7 @@ export function executeProposal(
     requireThreshold(proposal);
     await verifySignatures(deps, proposal);
     return write(async (transaction) => {
-      // Signatures only ever come; those that were verified are still there.
+      // Signatures are never removed, so those that were verified are still there.
       const current = requirePending(
         await governance.findForChange(transaction, proposalId),
         proposalId,
@@ -56,7 +56,7 @@ function requireThreshold({ proposalId, threshold, signedBy }: Proposal): void {
   );
 }
 
-/** Verifies every signature that is stored, whoever put it there. @throws RecordDamaged */
+/** Verifies every stored signature, including those that the server did not write. @throws RecordDamaged */
 async function verifySignatures({ provider, governance }: DefiDeps, proposal: Proposal): Promise<void> {
   const signatures = await governance.readSignatures(proposal.proposalId);
   const message = hashProposal(proposal);

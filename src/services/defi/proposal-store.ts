@@ -1,4 +1,4 @@
-/** What the governance service keeps of proposals, and of the signatures of these. */
+/** Stores proposals and their signatures. */
 import type { RecordOf } from "../../records/columns.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { openTable } from "../../records/record-table.ts";
@@ -10,12 +10,12 @@ import { proposalTable } from "./tables.ts";
 /** A proposal. */
 export type Proposal = RecordOf<typeof proposalTable.columns>;
 
-/** Names a list of proposals, for page tokens and counts. */
+/** The name of a list of proposals, in page tokens and counts. */
 export function proposalList(filters: Filters<typeof proposalTable.columns>): string {
   return nameList(proposalTable, filters);
 }
 
-/** Makes the store of proposals on the store of all. */
+/** Creates the store of proposals on top of the shared store. */
 export function createProposalStore(store: Store) {
   const proposals = openTable(store, proposalTable);
   return {
@@ -28,7 +28,7 @@ export function createProposalStore(store: Store) {
     listProposals: proposals.list,
     countProposals: proposals.count,
     insertProposal: proposals.insert,
-    /** Adds a signature to an intact proposal, within a transaction. @returns the proposal with it */
+    /** Adds a signature to an intact proposal, within a transaction. @returns the updated proposal */
     async addSignature(
       transaction: WriteTransaction,
       proposal: Proposal,
@@ -39,10 +39,10 @@ export function createProposalStore(store: Store) {
       await transaction.db.insertInto("defi_signatures").values(row).execute();
       return proposals.update(transaction, intact(proposal), { signedBy: [...proposal.signedBy, signer] });
     },
-    /** Marks an intact proposal as executed, within a transaction. @returns the proposal as it is then */
+    /** Marks an intact proposal as executed, within a transaction. @returns the updated proposal */
     markExecuted: (transaction: WriteTransaction, proposal: Proposal, executedAt: Date) =>
       proposals.update(transaction, intact(proposal), { status: "EXECUTED", executedAt }),
-    /** The signatures of a proposal by the signers' addresses. */
+    /** Reads the signatures of a proposal, keyed by the signers' addresses. */
     async readSignatures(proposalId: string): Promise<ReadonlyMap<string, Uint8Array>> {
       const rows = await store.reader
         .selectFrom("defi_signatures")

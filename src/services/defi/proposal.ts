@@ -1,4 +1,4 @@
-/** What proposals are to those who see them: what is signed, whether they still count, and how they are shown. */
+/** What is signed of a proposal, whether it is still pending, and its message. */
 import { hash } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";

@@ -17,7 +17,7 @@ import { walletList } from "./tables.ts";
 /** What the service needs. */
 export interface DefiServiceDeps extends DefiDeps {}
 
-/** Makes the implementation. */
+/** Implements the service. */
 export function defiService(deps: DefiServiceDeps): ServiceImpl<typeof DefiService> {
   const { store, governance } = deps;
   return {

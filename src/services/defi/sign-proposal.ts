@@ -10,12 +10,12 @@ import { hashProposal, packProposal, requirePending } from "./proposal.ts";
 import type { Proposal } from "./proposal-store.ts";
 import { nameSealedKey, type Signer, signerAlgorithm } from "./store.ts";
 
-/** Who signs what. */
+/** The proposal to sign, and its signer. */
 export interface SignProposalInput {
   readonly proposalId: string;
   /** The signer's address. */
   readonly signer: string;
-  /** 3309 bytes of a signer who keeps its own key; else none. */
+  /** 3309 bytes for a signer that keeps its own key; otherwise empty. */
   readonly signature: Uint8Array;
   readonly principal: Principal;
   readonly idempotentCall: IdempotentCall | undefined;

@@ -1,4 +1,4 @@
-/** What the governance service keeps of wallets: their thresholds, and their signers. */
+/** Stores wallets: their thresholds and their signers. */
 import type { RecordOf } from "../../records/columns.ts";
 import { changeCounts } from "../../records/list-counts.ts";
 import { listSeenBy, type Principal } from "../../records/ownership.ts";
@@ -27,7 +27,7 @@ export function nameSealedKey(signer: Signer): SealedKey {
 /** The wallets and proposals of the service. */
 export type DefiStore = ReturnType<typeof createDefiStore>;
 
-/** Makes the store of the service on the store of all. */
+/** Creates the service's store on top of the shared store. */
 export function createDefiStore(store: Store) {
   const wallets = openTable(store, walletTable);
   const signers = openTable(store, signerTable);
@@ -40,7 +40,7 @@ export function createDefiStore(store: Store) {
     listWallets: wallets.list,
     countWallets: wallets.count,
     insertSigner: signers.insert,
-    /** Keeps a wallet, within a transaction. @throws QuotaExceededError */
+    /** Stores a wallet, within a transaction. @throws QuotaExceededError */
     async insertWallet(transaction: WriteTransaction, wallet: MultisigWallet): Promise<void> {
       const { length } = wallet.signers;
       await transaction.requireRoom(signerQuota, wallet.owner, length);

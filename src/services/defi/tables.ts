@@ -18,11 +18,11 @@ const signerColumns = {
   address: column.text("address"),
   /** Raw. */
   publicKey: column.bytes("public_key"),
-  /** Whether the service keeps the secret key; else the signer does. */
+  /** Whether the service keeps the secret key; otherwise the signer does. */
   isServerHeld: column.flag("is_server_held"),
 };
 
-/** Names the list of all wallets, for page tokens and counts. */
+/** The name of the list of all wallets, in page tokens and counts. */
 export const walletList = "defi_wallets";
 
 /** Counts the signers of an owner's wallets. Wallets have at least one signer each. */
@@ -51,9 +51,9 @@ const proposalColumns = {
   title: column.text("title"),
   threshold: column.int32("threshold"),
   status: column.choice("proposal_status", ["PENDING", "EXECUTED"]),
-  /** Addresses of those who signed, in their order. */
+  /** Addresses of the signers that have signed, in the order of their signatures. */
   signedBy: column.jsonList("signed_by"),
-  /** Whose wallet it is about. */
+  /** The owner of the wallet. */
   owner: column.text("owner"),
   createdAt: column.time("created_at_ms"),
   expiresAt: column.optionalTime("expires_at_ms"),
@@ -78,7 +78,7 @@ declare module "../../database/schema.ts" {
     defi_wallets: ListedRow<typeof walletColumns>;
     defi_signers: TaggedRow<typeof signerColumns>;
     defi_proposals: ListedRow<typeof proposalColumns>;
-    /** Whoever executes a proposal verifies its signatures: their rows have no tag. */
+    /** These rows have no tag, because signatures are verified when their proposal is executed. */
     defi_signatures: { proposal_id: string; signer: string; signature: Uint8Array };
   }
 }

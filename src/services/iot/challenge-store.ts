@@ -28,10 +28,10 @@ const rememberedMs = 3600 * 1000;
 /** Dead challenges to remove in one transaction. */
 const removedAtOnce = 200;
 
-/** Makes the store of challenges on the store of all. */
+/** Creates the store of challenges on top of the shared store. */
 export function createChallengeStore({ reader, write }: Store) {
   return {
-    /** Counts the open challenges of a client network, up to a limit. @param db of a transaction; else the reader */
+    /** Counts the open challenges of a client network, up to a limit. @param db the connection of a transaction; default: the reader */
     async countOpenChallenges({ client, deviceId, now, limit }: OpenChallengeQuery, db = reader) {
       let query = db
         .selectFrom("iot_challenges")

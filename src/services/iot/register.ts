@@ -12,7 +12,7 @@ import { readGivenKey, withGivenOrFreshKey } from "../given-key.ts";
 import { type Device, deviceAlgorithm, type IotStore, vendorAlgorithm } from "./store.ts";
 import { deviceQuota } from "./tables.ts";
 
-/** What the verbs of the service need. */
+/** What the RPCs of the service need. */
 export interface IotDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;

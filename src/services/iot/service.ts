@@ -24,7 +24,7 @@ export interface IotServiceDeps extends IotDeps {
   readonly issueToken: (deviceId: string) => Promise<{ token: string; expiresAt: Date }>;
 }
 
-/** Makes the implementation. */
+/** Implements the service. */
 export function iotService(deps: IotServiceDeps): ServiceImpl<typeof IotService> {
   const { provider, store, devices, issueToken } = deps;
   const readings = createReadingChecks(deps);

@@ -35,7 +35,7 @@ export type ListedDevice = Awaited<ReturnType<IotStore["list"]>>["rows"][number]
 /** The devices of the service. */
 export type IotStore = ReturnType<typeof createIotStore>;
 
-/** Makes the store of the service on the store of all. */
+/** Creates the service's store on top of the shared store. */
 export function createIotStore(store: Store) {
   const devices = openTable(store, deviceTable);
   const states = openTable(store, stateTable);

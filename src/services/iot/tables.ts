@@ -21,7 +21,7 @@ const deviceColumns = {
   hasSigningContexts: column.namedFlag("signing_contexts", "signing contexts"),
 };
 
-/** Names the list of all devices, for page tokens and counts. */
+/** The name of the list of all devices, in page tokens and counts. */
 export const deviceList = "iot_devices";
 
 /** Counts the devices of an owner. */

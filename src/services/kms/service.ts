@@ -30,7 +30,7 @@ export interface KmsServiceDeps {
   readonly now?: () => Date;
 }
 
-/** Makes the implementation. */
+/** Implements the service. */
 export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService> {
   const deps = { now: () => new Date(), ...given };
   const { provider, store, keys } = deps;

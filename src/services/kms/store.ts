@@ -49,7 +49,7 @@ export function keyListName({ state, algorithm }: KeyFilter): string {
 /** The keys of the service. */
 export type KmsStore = ReturnType<typeof createKmsStore>;
 
-/** Makes the store of the key service on the store of all. */
+/** Creates the store of the key service on top of the shared store. */
 export function createKmsStore(store: Store) {
   const keys = openTable(store, keyTable);
   const recordUses = store.batch(async ({ db, audit, audited }, uses: readonly KeyUse[]) => {

@@ -1,4 +1,4 @@
-/** Requests that show how each call is made; the API description has them. */
+/** Example requests for each call, as the API description shows them. */
 import { answered, example, someId } from "../../protocol/example.ts";
 
 const tokenId = answered("mint", "tokenId", someId("token"));

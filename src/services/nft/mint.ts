@@ -15,7 +15,7 @@ import { tokenQuota } from "./tables.ts";
 /** The algorithm of all creators' keys. */
 export const creatorAlgorithm = "ML-DSA-65";
 
-/** What the verbs of the service need. */
+/** What the RPCs of the service need. */
 export interface NftDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;

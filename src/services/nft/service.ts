@@ -16,7 +16,7 @@ import { verify } from "./verify.ts";
 /** What the service needs. */
 export interface NftServiceDeps extends NftDeps {}
 
-/** Makes the implementation. */
+/** Implements the service. */
 export function nftService(deps: NftServiceDeps): ServiceImpl<typeof NftService> {
   const { store, tokens } = deps;
   const findToken = async (tokenId: string, principal: Principal): Promise<Token> => {

@@ -27,7 +27,7 @@ export function transferList(tokenId: string): string {
 /** The tokens of the service. */
 export type NftStore = ReturnType<typeof createNftStore>;
 
-/** Makes the store of the service on the store of all. */
+/** Creates the service's store on top of the shared store. */
 export function createNftStore(store: Store) {
   const tokens = openTable(store, tokenTable);
   const transfers = openTable(store, transferTable);

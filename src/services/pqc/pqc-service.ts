@@ -19,7 +19,7 @@ export interface PqcServiceDeps {
   readonly logIn: LogIn;
 }
 
-/** Makes the implementation. */
+/** Implements the service. */
 export function pqcService({ provider, issuer, logIn }: PqcServiceDeps): ServiceImpl<typeof PqcService> {
   return {
     signData: ({ data, algorithm }) => signOnce(provider, data, algorithm),

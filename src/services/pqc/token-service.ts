@@ -19,7 +19,7 @@ export interface TokenServiceDeps {
   readonly logIn: LogIn;
 }
 
-/** Makes the implementation. */
+/** Implements the service. */
 export function tokenService(deps: TokenServiceDeps): ServiceImpl<typeof TokenService> {
   const { provider, issuer, logIn } = deps;
   return {

@@ -22,7 +22,7 @@ export interface GivenCiphertext {
 /** What came of using a ciphertext. */
 export type CiphertextUse = "FIRST_USE" | "USED_BEFORE" | "LIMIT_REACHED" | "TUNNEL_MISSING";
 
-/** Makes the store of used ciphertexts on the store of all. */
+/** Creates the store of used ciphertexts on top of the shared store. */
 export function createCiphertextStore({ reader }: Store) {
   return {
     /** Tells whether any tunnel used a ciphertext. */

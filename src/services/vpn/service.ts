@@ -26,7 +26,7 @@ import { tunnelList } from "./tables.ts";
 /** What the service needs. */
 export interface VpnServiceDeps extends VpnDeps {}
 
-/** Makes the implementation. */
+/** Implements the service. */
 export function vpnService(deps: VpnServiceDeps): ServiceImpl<typeof VpnService> {
   const { provider, store, tunnels, gateway } = deps;
   const { publicKey: kemKey } = gateway.kemKey;

@@ -37,7 +37,7 @@ const lookedUpAtOnce = 1000;
 /** The tunnels of the gateway. */
 export type VpnStore = ReturnType<typeof createVpnStore>;
 
-/** Makes the store of the service on the store of all. */
+/** Creates the service's store on top of the shared store. */
 export function createVpnStore(store: Store) {
   const tunnels = openTable(store, tunnelTable);
   return {

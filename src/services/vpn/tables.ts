@@ -17,7 +17,7 @@ const columns = {
   createdAt: column.time("created_at_ms"),
 };
 
-/** Names the list of all tunnels, for page tokens and counts. */
+/** The name of the list of all tunnels, in page tokens and counts. */
 export const tunnelList = "vpn_tunnels";
 
 /** Counts the tunnels of an owner, each of which has one of the 65,533 addresses. */

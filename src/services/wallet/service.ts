@@ -25,7 +25,7 @@ export interface WalletServiceDeps {
   readonly now: () => Date;
 }
 
-/** Makes the implementation. */
+/** Implements the service. */
 export function walletService(deps: WalletServiceDeps): ServiceImpl<typeof WalletService> {
   const { provider, store, wallets } = deps;
   return {

@@ -20,7 +20,7 @@ export function nameSealedKey(wallet: Wallet): SealedKey {
 /** The wallets of the service. */
 export type WalletStore = ReturnType<typeof createWalletStore>;
 
-/** Makes the store of the service on the store of all. */
+/** Creates the service's store on top of the shared store. */
 export function createWalletStore(store: Store) {
   return openTable(store, walletTable);
 }

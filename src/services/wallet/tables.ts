@@ -14,7 +14,7 @@ const columns = {
   createdAt: column.time("created_at_ms"),
 };
 
-/** Names the list of all wallets, for page tokens and counts. */
+/** The name of the list of all wallets, in page tokens and counts. */
 export const walletList = "wallets";
 
 /** Counts the wallets of an owner. */
