@@ -22,7 +22,7 @@ export interface ServicePackage {
   readonly load: () => Promise<ServiceModule>;
 }
 
-/** All packages, in the order in which they are shown. */
+/** All packages, in display order. */
 export const servicePackages: readonly ServicePackage[] = [
   {
     name: "pqc",

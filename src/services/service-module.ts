@@ -1,4 +1,4 @@
-/** What a package of services is to the server. */
+/** How a package of services presents itself to the server. */
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { CryptoProvider } from "../crypto/provider.ts";
 import type { Issuer } from "../identity/issuer.ts";
@@ -7,7 +7,7 @@ import type { UserStore } from "../identity/users.ts";
 import type { Example } from "../protocol/example.ts";
 import type { Store } from "../store/store.ts";
 
-/** What services are made of. */
+/** What services need. */
 export interface ModuleDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;
@@ -19,7 +19,7 @@ export interface ModuleDeps {
   readonly now: () => Date;
 }
 
-/** A package's services, and what they hold open. */
+/** A package's services, and how to close what they hold open. */
 export interface OpenModule {
   readonly services: readonly ServiceImplSpec[];
   close?(): Promise<void>;
@@ -31,6 +31,6 @@ export type OpenServices = (deps: ModuleDeps) => OpenModule | Promise<OpenModule
 /** What the module.ts of a package exports. */
 export interface ServiceModule {
   readonly openServices: OpenServices;
-  /** Requests that show how each call is made, each after those whose answers it needs. */
+  /** Example requests for each call; each one comes after those whose answers it needs. */
   readonly examples: readonly Example[];
 }

@@ -7,13 +7,13 @@ import { type IotDeps, requireDevice } from "./register.ts";
 import { findSignatureOptions } from "./signing-contexts.ts";
 import { deviceAlgorithm } from "./store.ts";
 
-/** Milliseconds that a challenge lives. */
+/** Milliseconds for which a challenge is valid. */
 const challengeMs = 60_000;
 
 /**
- * Gives a device a challenge.
+ * Issues a challenge for a device.
  *
- * @param client the client network that asks. Anyone may ask, so each network has a share of its own of the open
+ * @param client the client network of the caller. Anyone may call, so each network has its own limit of open
  *   challenges: a stranger cannot use up those of a device.
  * @throws DEVICE_NOT_FOUND, QUOTA_EXCEEDED
  */
@@ -34,7 +34,7 @@ export async function issueChallenge(
   return { challenge, expiresAt };
 }
 
-/** @throws QUOTA_EXCEEDED if a client network has as many open challenges as it may */
+/** @throws QUOTA_EXCEEDED if a client network has reached a limit of open challenges */
 async function requireChallengeRoom(
   { devices, challengeLimits, now }: IotDeps,
   { deviceId, client }: { readonly deviceId: string; readonly client: string },
@@ -66,7 +66,7 @@ export type AuthenticationFault =
   | "CHALLENGE_USED"
   | "SIGNATURE_INVALID";
 
-/** What a device answers to its challenge. */
+/** A device's answer to its challenge. */
 export interface AuthenticateInput {
   readonly deviceId: string;
   readonly challenge: Uint8Array;
@@ -74,7 +74,7 @@ export interface AuthenticateInput {
 }
 
 /**
- * Checks a device's signature over its challenge, and uses the challenge up; of callers that race, one is
+ * Checks a device's signature over its challenge and marks the challenge as used. If callers race, only one is
  * authenticated.
  *
  * @returns what is wrong; undefined if the device is authenticated.
@@ -96,7 +96,7 @@ export async function authenticateDevice(
   return store.write(async (transaction) => {
     const found = await devices.findChallenge(transaction, challenge);
     if (found === undefined) return "CHALLENGE_UNKNOWN";
-    // Another device's challenge stays that device's to use.
+    // The challenge belongs to another device, which can still use it.
     if (found.deviceId !== deviceId) return "CHALLENGE_FOREIGN";
     if (found.isUsed) return "CHALLENGE_USED";
     const at = now();

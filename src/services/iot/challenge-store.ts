@@ -1,10 +1,10 @@
-/** What the device service keeps of challenges: a hash of each, so that nobody who reads the database can answer one. */
+/** Stores a hash of each challenge, so that a reader of the database cannot answer one. */
 import { hash } from "node:crypto";
 import { readTime } from "../../database/row-values.ts";
 import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 
-/** A challenge to keep. */
+/** A challenge to store. */
 export interface NewChallenge {
   readonly challenge: Uint8Array;
   readonly deviceId: string;
@@ -16,22 +16,26 @@ export interface NewChallenge {
 /** Which open challenges to count: those that can still be answered. */
 export interface OpenChallengeQuery {
   readonly client: string;
-  /** Only those of this device; all if it is undefined. */
+  /** Counts only those of this device; all if it is undefined. */
   readonly deviceId?: string;
   readonly now: Date;
   /** Where to stop counting. */
   readonly limit: number;
 }
 
-/** Milliseconds after its death that a challenge is remembered, so that its late user learns why it is refused. */
+/** Milliseconds for which an expired challenge is kept, so that a late answer gets the reason for its refusal. */
 const rememberedMs = 3600 * 1000;
-/** Dead challenges to remove in one transaction. */
+/** The number of expired challenges to remove in one transaction. */
 const removedAtOnce = 200;
 
 /** Creates the store of challenges on top of the shared store. */
 export function createChallengeStore({ reader, write }: Store) {
   return {
-    /** Counts the open challenges of a client network, up to a limit. @param db the connection of a transaction; default: the reader */
+    /**
+     * Counts the open challenges of a client network, up to a limit.
+     *
+     * @param db the connection of a transaction; default: the reader
+     */
     async countOpenChallenges({ client, deviceId, now, limit }: OpenChallengeQuery, db = reader) {
       let query = db
         .selectFrom("iot_challenges")
@@ -42,12 +46,12 @@ export function createChallengeStore({ reader, write }: Store) {
       if (deviceId !== undefined) query = query.where("device_id", "=", deviceId);
       return (await query.limit(limit).execute()).length;
     },
-    /** Removes challenges that are long dead. */
+    /** Removes challenges that expired long ago. */
     async removeDeadChallenges(now: Date): Promise<void> {
       const findOne = () => selectDead(reader, now).limit(1).executeTakeFirst();
       while ((await findOne()) !== undefined) await write(({ db }) => removeDead(db, now));
     },
-    /** Keeps a challenge, within a transaction, and removes some of those that are long dead. */
+    /** Stores a challenge, within a transaction, and removes some that expired long ago. */
     async insertChallenge(
       { db }: WriteTransaction,
       { challenge, deviceId, client, expiresAt }: NewChallenge,
@@ -70,7 +74,7 @@ export function createChallengeStore({ reader, write }: Store) {
       const { device_id: deviceId, expires_at_ms, used_at_ms } = row;
       return { deviceId, expiresAt: readTime(expires_at_ms), isUsed: used_at_ms !== null };
     },
-    /** Uses a challenge up, within a transaction. */
+    /** Marks a challenge as used, within a transaction. */
     async useChallenge({ db }: WriteTransaction, challenge: Uint8Array, now: Date): Promise<void> {
       await db
         .updateTable("iot_challenges")

@@ -9,9 +9,9 @@ const nonceBytes = 16;
 
 /**
  * Makes a challenge: 16 random bytes and a tag of 16 bytes (HMAC-SHA-256 under a key of the store), 32 bytes that look
- * random to everyone else.
+ * random without that key.
  *
- * The tag does not name the device: a challenge that was handed to another device must not pass as its reading either.
+ * The tag does not name the device: a challenge that was issued to another device must not pass as a reading either.
  *
  * @param nonce 16 bytes that are never used twice.
  */

@@ -1,11 +1,11 @@
-/** What a device last did, how that decides what it may do next, and how it stands in the store. */
+/** What a device last did, and how that decides what it may do next. */
 import type { RecordOf } from "../../records/columns.ts";
 import type { stateTable } from "./tables.ts";
 
 /** What a device last did. */
 export type DeviceState = Omit<RecordOf<typeof stateTable.columns>, "deviceId">;
 
-/** The state of a device that did nothing yet. */
+/** The state of a device that has done nothing yet. */
 export const newDeviceState: DeviceState = {
   lastSeenAt: undefined,
   lastSequence: undefined,
@@ -24,7 +24,11 @@ export interface SignedReading {
 /** Why a reading with a valid signature is not accepted. */
 export type ReadingFault = "SEQUENCE_OLD" | "SEQUENCE_REQUIRED" | "SEQUENCE_NOT_EXPECTED";
 
-/** Judges a reading: its form against that of the first one, its sequence against the last one. @returns the new state, or the fault */
+/**
+ * Compares the form of a reading with the first one, and its sequence with the last one.
+ *
+ * @returns the new state, or the fault
+ */
 export function acceptReading(
   state: DeviceState,
   { sequence, receivedAt }: SignedReading,
@@ -51,10 +55,14 @@ export interface SignedImage {
 /** Why a signed image is not installed. */
 export type ImageFault = "VERSION_REQUIRED" | "VERSION_ROLLBACK" | "IMAGE_ROLLBACK";
 
-/** Former images that a device's state remembers. */
+/** The number of former images in a device's state. */
 const maxFormerImages = 32;
 
-/** Judges an image: its version and its hash against what the device has and had. @returns the new state, or the fault */
+/**
+ * Compares the version and the hash of an image with the current and former images of the device.
+ *
+ * @returns the new state, or the fault
+ */
 export function installImage(
   state: DeviceState,
   { firmwareHash, version }: SignedImage,
@@ -64,7 +72,7 @@ export function installImage(
   if (version === undefined) return "VERSION_REQUIRED";
   if (version < installed) return "VERSION_ROLLBACK";
   if (firmwareHash === current) return { ...state, firmwareVersion: version };
-  // The vendor signs the hash without a version: an image that was replaced is older, whatever version is claimed.
+  // The vendor signs the hash without a version, so a replaced image is older even if the request claims a new version.
   if (formerImages.includes(firmwareHash)) return "IMAGE_ROLLBACK";
   const former = current === undefined ? formerImages : [current, ...formerImages];
   return { ...state, firmwareHash, firmwareVersion: version, formerImages: former.slice(0, maxFormerImages) };

@@ -1,4 +1,4 @@
-/** Examples of the package iot; the key management service signs as the vendor of firmware. */
+/** Example requests for each call; the key management service signs as the vendor of firmware. */
 import { createHash } from "node:crypto";
 import { answered, base64, example, someBytes, someId } from "../../protocol/example.ts";
 

@@ -7,24 +7,24 @@ import { type ImageFault, installImage, type SignedImage } from "./device-state.
 import { type IotDeps, readVendorKey, requireDevice } from "./register.ts";
 import { type Device, vendorAlgorithm } from "./store.ts";
 
-/** Whose firmware it is, and for which device. */
+/** The vendor of firmware, and the device that it is for. */
 export interface FirmwareHeader {
   readonly signature: Uint8Array;
   readonly vendorPublicKey: Uint8Array;
   readonly vendorPublicKeyPem: string;
-  /** Empty if it is for none that we know. */
+  /** Empty if the firmware is not for a registered device. */
   readonly deviceId: string;
   readonly version?: number | undefined;
 }
 
-/** Who sends firmware. */
+/** The caller that sends firmware. */
 export interface FirmwareSender {
   readonly principal: Principal;
-  /** Ends when the caller has gone. */
+  /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal;
 }
 
-/** What became of firmware. */
+/** The outcome of a firmware check. */
 export interface FirmwareVerdict {
   readonly result: "FIRMWARE_ACCEPTED" | "FIRMWARE_REJECTED";
   /** SHA-256; 64 lower-case hexadecimal digits. */
@@ -33,8 +33,8 @@ export interface FirmwareVerdict {
 }
 
 /**
- * Checks firmware: the vendor's signature over the 32 bytes of its hash, the pinned vendor, and that neither its version
- * nor its image is older than the installed one; then remembers it for its device.
+ * Checks the vendor's signature over the 32 bytes of the firmware's hash, the pinned vendor, and that neither version
+ * nor image is older than the installed one. Then stores hash and version as installed on the firmware's device.
  *
  * @throws DEVICE_NOT_FOUND, VENDOR_MISSING, KEY_INVALID, LENGTH_INVALID, RECORD_DAMAGED
  */
@@ -45,7 +45,7 @@ export async function updateFirmware(
   { principal, signal }: FirmwareSender,
 ): Promise<FirmwareVerdict> {
   const { provider, devices } = deps;
-  // Before the image, which may take long to come.
+  // Done before the image is read, which may take long to arrive.
   const device =
     header.deviceId === "" ? undefined : await requireDevice(devices, header.deviceId, principal);
   const given = readVendorKey(provider, header);
@@ -62,7 +62,7 @@ export async function updateFirmware(
   if (isPinned && !equalBytes(vendorKey, device.vendorPublicKey)) return reject("VENDOR_MISMATCH");
   const publicKey = provider.importPublicKey(vendorAlgorithm, { raw: vendorKey });
   if (!(await provider.verify(publicKey, digest, header.signature))) return reject("SIGNATURE_INVALID");
-  // Who has gone does not want it any more.
+  // Do not install for a caller that has disconnected.
   signal.throwIfAborted();
   const fault = device && (await install(deps, device, { firmwareHash, version: header.version }));
   if (fault !== undefined) return reject(fault);
@@ -103,13 +103,13 @@ function install(
   });
 }
 
-/** One part of firmware that comes as a stream. */
+/** One part of streamed firmware. */
 export type FirmwarePart =
   | { readonly case: "header"; readonly value: FirmwareHeader }
   | { readonly case: "chunk"; readonly value: Uint8Array }
   | { readonly case: undefined; readonly value?: undefined };
 
-/** Checks firmware as it arrives, in constant memory. Throws as updateFirmware does, and FIELD_INVALID. */
+/** Checks firmware as it arrives, in constant memory. @throws as `updateFirmware` does, and FIELD_INVALID */
 export async function updateFirmwareStream(
   deps: IotDeps,
   stream: AsyncIterable<FirmwarePart>,

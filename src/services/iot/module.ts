@@ -6,7 +6,7 @@ import type { OpenServices } from "../service-module.ts";
 import { iotService } from "./service.ts";
 import { createIotStore } from "./store.ts";
 
-/** Milliseconds between looks for challenges that are long dead. */
+/** Milliseconds between sweeps for challenges that expired long ago. */
 const sweepMs = 60_000;
 
 export { examples } from "./examples.ts";

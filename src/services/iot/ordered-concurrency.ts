@@ -1,4 +1,4 @@
-/** How many items are held at a time: this many, or as many as have this size together. */
+/** How many items to hold at a time, by number and by total size; the limit reached first applies. */
 export interface InOrderLimits<Item> {
   readonly items: number;
   readonly bytes: number;
@@ -6,10 +6,10 @@ export interface InOrderLimits<Item> {
 }
 
 /**
- * Works on items as they come, several at a time, and gives the results in the order of the items, each as soon as it
- * and those before it are there.
+ * Works on items as they arrive, several at a time. Yields the results in the order of the items, each as soon as it
+ * and all earlier ones are available.
  *
- * @param limits how much to hold at a time; the source waits while there is as much.
+ * @param limits how much to hold at a time; the source waits while a limit is reached.
  */
 export async function* inOrder<Item, Result>(
   source: AsyncIterable<Item>,
@@ -24,7 +24,7 @@ export async function* inOrder<Item, Result>(
   const read = async (): Promise<void> => {
     for await (const item of source) {
       const result = work(item);
-      // It is awaited in its turn; until then its failure is nobody's.
+      // It is awaited in its turn; until then, its failure must not count as unhandled.
       result.catch(() => {});
       const bytes = limits.bytesOf(item);
       results.push({ result, bytes });
@@ -61,7 +61,7 @@ export async function* inOrder<Item, Result>(
   }
 }
 
-/** Something that several can wait for, again and again. */
+/** A signal that several callers can wait for repeatedly. */
 function createSignal() {
   let waiting: PromiseWithResolvers<void> | undefined;
   return {

@@ -17,12 +17,12 @@ export interface IotDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;
   readonly devices: IotStore;
-  /** How many open challenges a client network may have; 0 for any. */
+  /** How many open challenges a client network may have; 0 for no limit. */
   readonly challengeLimits: { readonly perDevice: number; readonly perClient: number };
   readonly now: () => Date;
 }
 
-/** A device to be registered. */
+/** A device to register. */
 export interface RegisterInput extends PublicKeyFields {
   readonly deviceName: string;
   readonly deviceType: string;
@@ -37,8 +37,8 @@ export interface RegisterInput extends PublicKeyFields {
 type Answer = MessageInitShape<typeof RegisterDeviceResponseSchema>;
 
 /**
- * Registers a device. The seed of a pair that is made here is told once, unless the device is simulated; then it is
- * kept sealed.
+ * Registers a device. If the server makes the key pair, it returns the seed once; for a simulated device, it keeps the
+ * seed sealed instead.
  *
  * @throws KEY_INVALID, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
@@ -79,7 +79,7 @@ export function registerDevice(deps: IotDeps, input: RegisterInput): Promise<Ans
   });
 }
 
-/** The raw public key of a firmware vendor, if the request has one. @throws KEY_INVALID */
+/** Reads the raw public key of a firmware vendor, if the request has one. @throws KEY_INVALID */
 export function readVendorKey(
   provider: CryptoProvider,
   { vendorPublicKey, vendorPublicKeyPem }: Pick<RegisterInput, "vendorPublicKey" | "vendorPublicKeyPem">,
@@ -88,7 +88,7 @@ export function readVendorKey(
   return readGivenKey(provider, vendorAlgorithm, fields, "vendor")?.exportRaw();
 }
 
-/** @throws DEVICE_NOT_FOUND, also for a device that is none of the principal's */
+/** @throws DEVICE_NOT_FOUND, also for a device that the principal does not own */
 export async function requireDevice(
   devices: IotStore,
   deviceId: string,
@@ -99,12 +99,12 @@ export async function requireDevice(
   throw deviceNotFound(deviceId);
 }
 
-/** Refuses a device that is not there. */
+/** The refusal for a device that does not exist. */
 export function deviceNotFound(deviceId: string): Error {
   return refuse("DEVICE_NOT_FOUND", `device ${deviceId} does not exist`, { deviceId });
 }
 
-/** Tells whether somebody may act for a device: its owner, or the device itself. */
+/** Tells whether a principal may act for a device: only its owner and the device itself may. */
 export function mayActFor(principal: Principal, device: Pick<Device, "deviceId" | "owner">): boolean {
   return principal.deviceId === undefined
     ? isSeenBy(principal, device)

@@ -20,7 +20,7 @@ import { createReadingChecks, type Reading, type ReadingVerdict } from "./teleme
 
 /** What the service needs. */
 export interface IotServiceDeps extends IotDeps {
-  /** Issues a token to a device that proved who it is. */
+  /** Issues a token to an authenticated device. */
   readonly issueToken: (deviceId: string) => Promise<{ token: string; expiresAt: Date }>;
 }
 
@@ -98,7 +98,7 @@ function readReading({ deviceId, telemetry, signature, sequence }: SendTelemetry
 async function* readingsOf(
   requests: AsyncIterable<{ readonly reading?: SendTelemetryRequest | undefined }>,
 ): AsyncGenerator<Reading> {
-  // The proto's rules see to it that each request has a reading.
+  // The proto's rules ensure that each request has a reading.
   for await (const { reading } of requests) if (reading) yield readReading(reading);
 }
 

@@ -11,14 +11,14 @@ const contexts = {
 /** A use of a device's key, as SimulatedSign names it. */
 export type SigningPurpose = keyof typeof contexts;
 
-/** Narrows what the proto's rules have let pass; undefined for the empty string. */
+/** Narrows a value that the proto's rules admit. @returns undefined for the empty string */
 export function readPurpose(text: string): SigningPurpose | undefined {
   if (text === "") return undefined;
   if (Object.hasOwn(contexts, text)) return text as SigningPurpose;
   throw new Error(`the proto admits the purpose ${text}, which has no context`);
 }
 
-/** The options with which a device signs for a use: an empty context unless it registered with signing contexts. */
+/** Finds the options for a device's signature: an empty context unless it registered with signing contexts. */
 export function findSignatureOptions(
   { hasSigningContexts }: { readonly hasSigningContexts: boolean },
   purpose: SigningPurpose,
@@ -26,7 +26,7 @@ export function findSignatureOptions(
   return hasSigningContexts ? { context: contexts[purpose] } : {};
 }
 
-/** The bytes that a device signs of a reading: the telemetry, or 8 bytes of its sequence (big-endian) and the telemetry. */
+/** Builds the bytes that a device signs for a reading: the sequence, if any (8 bytes, big-endian), and telemetry. */
 export function buildSignedBytes(telemetry: Uint8Array, sequence: number | undefined): Uint8Array {
   if (sequence === undefined) return telemetry;
   const bytes = Buffer.alloc(8 + telemetry.length);

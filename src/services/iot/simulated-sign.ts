@@ -5,7 +5,7 @@ import { type IotDeps, requireDevice } from "./register.ts";
 import { findSignatureOptions, readPurpose } from "./signing-contexts.ts";
 import { nameSealedKey } from "./store.ts";
 
-/** What a simulated device is to sign. */
+/** What a simulated device signs. */
 export interface SimulatedSignInput {
   readonly deviceId: string;
   readonly data: Uint8Array;
@@ -14,8 +14,8 @@ export interface SimulatedSignInput {
 }
 
 /**
- * Signs as a simulated device (FIPS 204, section 5.2, ML-DSA-44, pure): with the context of the purpose if the device has
- * signing contexts, otherwise with an empty one.
+ * Signs as a simulated device (FIPS 204, section 5.2, ML-DSA-44, pure): with the context of the purpose if the device
+ * has signing contexts, otherwise with an empty one.
  *
  * @throws DEVICE_NOT_FOUND, DEVICE_NOT_SIMULATED, RECORD_DAMAGED; FIELD_INVALID if the device needs a purpose
  */

@@ -1,4 +1,4 @@
-/** What the device service keeps: devices with what they last did, and challenges. */
+/** The store of the device service: devices with their states, and challenges. */
 import { RecordDamagedError } from "../../database/store-error.ts";
 import type { RecordOf } from "../../records/columns.ts";
 import type { Principal } from "../../records/ownership.ts";
@@ -19,7 +19,7 @@ export const vendorAlgorithm = "ML-DSA-87";
 /** A device, as it was registered. */
 export type Device = RecordOf<typeof deviceTable.columns>;
 
-/** A reading whose signature verified, and whose it is. */
+/** A reading whose signature verified, with its device. */
 export interface DeviceReading extends SignedReading {
   readonly deviceId: string;
 }
@@ -29,7 +29,7 @@ export function nameSealedKey(device: Device): SealedKey {
   return describeSealedKey(deviceTable, deviceAlgorithm, device);
 }
 
-/** A device as lists have it. */
+/** A device as it appears in lists. */
 export type ListedDevice = Awaited<ReturnType<IotStore["list"]>>["rows"][number];
 
 /** The devices of the service. */
@@ -39,7 +39,7 @@ export type IotStore = ReturnType<typeof createIotStore>;
 export function createIotStore(store: Store) {
   const devices = openTable(store, deviceTable);
   const states = openTable(store, stateTable);
-  /** Remembers what a device did, within a transaction. */
+  /** Stores what a device last did, within a transaction. */
   const saveState = async (transaction: WriteTransaction, deviceId: string, state: DeviceState) => {
     await states.update(transaction, intact({ ...state, deviceId }), state);
   };
@@ -67,7 +67,7 @@ export function createIotStore(store: Store) {
     count: devices.count,
     /** @throws RecordDamagedError */
     find: (deviceId: string) => devices.findIntact({ deviceId }),
-    /** Lists devices with their states; one is intact if its state is so too. */
+    /** Lists devices with their states; a device is intact only if its state is intact too. */
     async list(request: PageRequest, principal: Principal) {
       const page = await devices.list(request, principal);
       const rows = page.rows.map(({ record, isIntact, row }) => {
@@ -76,7 +76,7 @@ export function createIotStore(store: Store) {
       });
       return { ...page, rows };
     },
-    /** Keeps a device, within a transaction. @param secret of a simulated one @throws QuotaExceededError */
+    /** Stores a device, within a transaction. @param secret only for a simulated device @throws QuotaExceededError */
     insert: (
       transaction: WriteTransaction,
       device: Device,
@@ -88,7 +88,7 @@ export function createIotStore(store: Store) {
     /** Reads what a device last did, within a transaction. @throws RecordDamagedError */
     readState: ({ db }: WriteTransaction, deviceId: string) => states.findIntact({ deviceId }, { db }),
     saveState,
-    /** Accepts a reading; those of one moment share a transaction. @returns what is wrong; undefined if it is accepted */
+    /** Accepts a reading; concurrent ones share a transaction. @returns what is wrong; undefined if it is accepted */
     acceptReading: (reading: DeviceReading) => acceptReadings(reading),
   };
 }

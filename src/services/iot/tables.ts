@@ -34,11 +34,11 @@ export const deviceTable: TableDeclaration<typeof deviceColumns> = {
   owner: "owner",
   quota: deviceQuota,
   describe: ({ deviceId }) => `device ${deviceId}`,
-  // A list has no keys of vendors.
+  // A list leaves out vendor keys.
   sizeOfListed: ({ vendor_public_key: _, ...row }) => sizeInJson(row),
 };
 
-/** The columns of a device's state, which stand in the row of the device. */
+/** The columns of a device's state, in the row of the device. */
 const stateColumns = {
   deviceId: column.text("device_id"),
   lastSeenAt: column.untagged(column.optionalTime("last_seen_at_ms")),
@@ -48,25 +48,25 @@ const stateColumns = {
   firmwareHash: column.optionalText("firmware_hash"),
   /** Undefined before the first verified reading. */
   readingForm: column.optionalChoice("reading_form", ["NUMBERED", "PLAIN"]),
-  /** Hashes of images that the device had before, the latest first; only those that had a version. */
+  /** Hashes of the device's former images that had a version, the latest first. */
   formerImages: column.spacedList("former_images"),
 };
 
-/** The state of a device, with a tag of its own: it changes while the device stays as it was registered. */
+/** The state of a device. It has its own tag, because it changes while the device's record does not. */
 export const stateTable: TableDeclaration<typeof stateColumns> = {
   name: "iot_devices",
   columns: stateColumns,
   key: ["deviceId"],
   tagKind: "iot_devices state",
   tagColumn: "state_tag",
-  // Both are empty until the first reading or the second image; the tag does not have them then.
+  // Both are empty until the first reading or the second image; the tag leaves them out until then.
   omittedAtEnd: ["readingForm", "formerImages"],
   describe: ({ deviceId }) => `state of device ${deviceId}`,
 };
 
 declare module "../../database/schema.ts" {
   interface Schema {
-    /** A device, and what it last did: `state_tag` binds that to the device. */
+    /** A device and its state; `state_tag` binds the state to the device. */
     iot_devices: ListedRow<typeof deviceColumns> & RowOf<typeof stateColumns> & { state_tag: string };
     iot_challenges: {
       /** SHA-256. */

@@ -17,7 +17,7 @@ export interface Reading {
   readonly sequence: number | undefined;
 }
 
-/** What became of a reading. */
+/** The outcome of a reading. */
 export interface ReadingVerdict {
   /** Empty if the reading is verified. */
   readonly reason: string;
@@ -27,28 +27,28 @@ export interface ReadingVerdict {
 /** Checks readings. */
 export interface ReadingChecks {
   /**
-   * Checks a reading: its signature over the telemetry, or over the 8 bytes of the sequence (big-endian) and the
-   * telemetry; that these bytes are no challenge of ours; then whether it has a sequence, as the first reading of the
-   * device does, that is above the last one.
+   * Checks a reading. First verifies its signature over the telemetry, or over the 8 bytes of the sequence (big-endian)
+   * and the telemetry; these bytes must not be a challenge of this server. Then checks that it has a sequence if the
+   * first reading of the device had one, and that the sequence is above the last one.
    *
    * @throws DEVICE_NOT_FOUND, LENGTH_INVALID, RECORD_DAMAGED
    */
   check(reading: Reading, principal: Principal): Promise<ReadingVerdict>;
   /**
-   * Checks readings as they come: signatures side by side, sequences in their order.
+   * Checks readings as they arrive: signatures in parallel, sequences in order.
    *
-   * @returns one verdict each, in their order; a reading of an unknown device gets one too.
+   * @returns one verdict per reading, in order, also for a reading of an unknown device.
    */
   checkStream(readings: AsyncIterable<Reading>, principal: Principal): AsyncGenerator<ReadingVerdict>;
 }
 
-/** Readings of a stream that are checked at a time: enough that a group of them shares the disk. */
+/** Readings of a stream to check at a time: enough for several to share one write to the disk. */
 const streamLimits = {
   items: 256,
   bytes: 8 * 1024 * 1024,
   bytesOf: ({ telemetry, signature }: Reading): number => telemetry.length + signature.length,
 };
-/** A device whose public key is kept parsed. */
+/** A device with its parsed public key. */
 interface KnownDevice {
   readonly deviceId: string;
   readonly owner: string;
@@ -56,10 +56,10 @@ interface KnownDevice {
   readonly hasSigningContexts: boolean;
 }
 
-/** Devices to keep. */
+/** The number of devices to keep in memory. */
 const maxKnown = 10_000;
 
-/** Makes the checks of one service. */
+/** Creates the checks of one service. */
 export function createReadingChecks(deps: IotDeps): ReadingChecks {
   const { provider, store, devices, now } = deps;
   const known = new Map<string, KnownDevice>();
@@ -101,7 +101,7 @@ export function createReadingChecks(deps: IotDeps): ReadingChecks {
       return fault === "" ? accept(reading, now()) : refused(fault);
     },
     checkStream(readings, principal) {
-      /** Settles once the reading before has its place in the order of sequences. */
+      /** Settles once the previous reading has its place in the order of sequences. */
       let placed = Promise.resolve();
       return inOrder(readings, streamLimits, async (reading) => {
         const before = placed;
@@ -110,14 +110,14 @@ export function createReadingChecks(deps: IotDeps): ReadingChecks {
         try {
           const fault = await findFault(reading, principal, provider.unbounded);
           await before;
-          // The store takes readings in the order in which it is asked.
+          // The store accepts readings in the order of these calls.
           const verdict = fault === "" ? accept(reading, now()) : refused(fault);
           place.resolve();
           return await verdict;
         } catch (error) {
           return answerRefusal(error);
         } finally {
-          // Who failed keeps nobody waiting, but for those before.
+          // A failed reading does not hold up later ones, which still wait for the earlier ones.
           place.resolve(before);
         }
       });

@@ -1,4 +1,4 @@
-/** The audit log as its readers see it. */
+/** Lists and watches the audit log for callers. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { AuditCheckpointSchema, AuditEntrySchema } from "#gen/kms/audit_pb.ts";
@@ -12,7 +12,7 @@ import { type PageFields, readPage } from "../fields.ts";
 
 /** Which entries to list. */
 export interface AuditQuery extends PageFields {
-  /** Only those of this key; all if it is empty. */
+  /** Lists only the entries of this key; all if it is empty. */
   readonly keyId: string;
 }
 
@@ -24,7 +24,7 @@ export function listAudit(store: Store, query: AuditQuery) {
 /** The approximate size of an entry in memory. */
 const entryBytes = 600;
 
-/** The audit log as its watchers share it. */
+/** The feed of audit entries that all watchers share. */
 export function auditFeed(store: Store): Feed<AuditEntry> {
   return createFeed({
     readEnd: async () => (await readHead(store.reader)).sequence,
@@ -37,10 +37,10 @@ export function auditFeed(store: Store): Feed<AuditEntry> {
 }
 
 /**
- * Gives entries as they come, in their order and each once.
+ * Yields entries as they are written, in order and each once.
  *
- * @param after begins after this entry; with the newest if it is undefined.
- * @throws FIELD_INVALID if there is no such entry: whoever saw it saw another log
+ * @param after starts after this entry; after the newest one if it is undefined.
+ * @throws FIELD_INVALID if there is no such entry: the caller read it from another log
  */
 export async function* watchAudit(
   { store, feed }: { readonly store: Store; readonly feed: Feed<AuditEntry> },
@@ -60,7 +60,7 @@ export function packEntry(entry: AuditEntry): MessageInitShape<typeof AuditEntry
   return { ...entry, timestamp: timestampFromDate(entry.timestamp) };
 }
 
-/** A checkpoint as a message, with what verifies it. */
+/** A checkpoint as a message, with the key that verifies it. */
 export function packCheckpoint(
   store: Store,
   checkpoint: SignedCheckpoint,

@@ -2,10 +2,10 @@
 import { signatureAlgorithms } from "../../crypto/algorithms.ts";
 import type { KeyAlgorithm } from "./record.ts";
 
-/** How a response is written: binary, or with its bytes in base64. */
+/** How a response is encoded: binary, or JSON with bytes in base64. */
 export type ResponseForm = "binary" | "json";
 
-/** Bytes of a response: gRPC clients take no more unless they are told to. */
+/** Maximum bytes of a response: gRPC clients accept no more by default. */
 const maxResponseBytes = 4 * 1024 * 1024;
 /** Bytes for everything but the signatures: status, keyId, algorithm, and what the protocol adds. */
 const frameBytes = 1024;

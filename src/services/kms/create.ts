@@ -11,7 +11,7 @@ import { keyRecordCodec } from "./record-message.ts";
 import type { KmsStore } from "./store.ts";
 import { keyQuota } from "./tables.ts";
 
-/** What making keys needs. */
+/** What the creation of keys needs. */
 export interface CreateDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;
@@ -19,7 +19,7 @@ export interface CreateDeps {
   readonly now: () => Date;
 }
 
-/** What a key is to be like; empty for what is left out. */
+/** The properties of a new key; a property that the caller leaves out is empty. */
 export interface CreateInput {
   readonly alias: string;
   readonly algorithm: string;
@@ -29,9 +29,9 @@ export interface CreateInput {
 }
 
 /**
- * Makes a key and keeps its secret half sealed.
+ * Creates a key and stores its secret half sealed.
  *
- * @throws FIELD_INVALID if the algorithm is not for the usage, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
+ * @throws FIELD_INVALID if the algorithm does not match the usage, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
 export async function createKey(deps: CreateDeps, input: CreateInput): Promise<KeyRecord> {
   const { store, keys } = deps;

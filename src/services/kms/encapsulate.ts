@@ -4,7 +4,7 @@ import { checkCiphertextLength } from "../fields.ts";
 import type { SignDeps } from "./sign.ts";
 import { done, type KeyInput, openSecretKey, type UseInput, useKey } from "./with-key.ts";
 
-/** The key that something is about. */
+/** The key that a result belongs to. */
 interface AboutKey {
   readonly keyId: string;
   readonly algorithm: string;
@@ -26,10 +26,10 @@ export function encapsulate(deps: SignDeps, input: KeyInput): Promise<Encapsulat
 }
 
 /**
- * Recovers a shared secret with a stored key (FIPS 203, section 7.3). A key that was rotated still does, for
- * ciphertexts that were made before.
+ * Recovers a shared secret with a stored key (FIPS 203, section 7.3). A rotated key still decapsulates, for earlier
+ * ciphertexts.
  *
- * @throws as useKey does; LENGTH_INVALID for a ciphertext of a length that the algorithm does not have
+ * @throws as useKey does; LENGTH_INVALID for a ciphertext of the wrong length for the algorithm
  */
 export function decapsulate(
   deps: SignDeps,
@@ -39,7 +39,7 @@ export function decapsulate(
   const use: UseInput = { ...who, operation: "DECAPSULATE", states: ["ACTIVE", "ROTATED"], usage: "KEM" };
   return useKey(deps, use, async (key) => {
     const { algorithm } = key.record;
-    // useKey let ML-KEM keys through only.
+    // useKey admits only ML-KEM keys.
     checkCiphertextLength(algorithm as KemAlgorithm, ciphertext);
     const secretKey = await openSecretKey(deps, key, use);
     const sharedSecret = await deps.provider.decapsulate(secretKey, ciphertext);

@@ -1,6 +1,6 @@
 /**
- * Keeps keys parsed while they are in use. What it holds may be old: each use is checked against the store in the
- * transaction that records it, so an old key never gives an answer.
+ * Caches parsed keys. An entry may be stale: each use is checked against the store in the transaction that records it,
+ * so a stale key never produces an answer.
  */
 import type { ConnectError } from "@connectrpc/connect";
 import { CryptoError } from "../../crypto/crypto-error.ts";
@@ -14,7 +14,7 @@ import type { KmsStore, StoredKey } from "./store.ts";
 export interface CachedKey extends StoredKey {
   /** @throws KEY_DAMAGED */
   publicKey(): PublicKey;
-  /** Opened and parsed at the first use. @throws KEY_DAMAGED; undefined if the store holds it no more */
+  /** Opened and parsed at the first use. @returns undefined if it is no longer in the store @throws KEY_DAMAGED */
   secretKey(): Promise<SecretKey | undefined>;
 }
 
@@ -22,17 +22,17 @@ export interface CachedKey extends StoredKey {
 export interface KeyCache {
   /** @returns undefined if there is no such key */
   find(keyId: string): Promise<CachedKey | undefined>;
-  /** Forgets a key that was changed, and erases its secret half. */
+  /** Removes a changed key from the cache and erases its secret half. */
   forget(keyId: string): void;
   close(): Promise<void>;
 }
 
-/** Keys to keep; one takes some 10 KB. */
+/** The number of keys to cache; one takes about 10 KB. */
 const maxKeys = 2000;
-/** Milliseconds between looks for keys that other replicas retired, to erase them here too. */
+/** Milliseconds between polls for keys that other replicas retired, to erase them here too. */
 const pollIntervalMs = 1000;
 
-/** What a cache is made of. */
+/** What the cache needs. */
 export interface KeyCacheDeps {
   readonly provider: CryptoProvider;
   readonly keys: KmsStore;
@@ -63,7 +63,7 @@ export function createKeyCache({ provider, keys }: KeyCacheDeps): KeyCache {
       if (cached.size > maxKeys && oldest !== undefined) forget(oldest);
       try {
         const key = await known;
-        // Only what is there and whole is worth keeping.
+        // Cache only a key that exists and is intact.
         if (key === undefined || !key.isIntact) cached.delete(keyId);
         return key;
       } catch (error) {
@@ -79,7 +79,7 @@ export function createKeyCache({ provider, keys }: KeyCacheDeps): KeyCache {
   };
 }
 
-/** Forgets keys that other replicas rotated or destroyed. @returns stops it */
+/** Polls for keys that other replicas rotated or destroyed, and forgets them. @returns a function that stops it */
 function forgetRetired(keys: KmsStore, forget: (keyId: string) => void): () => void {
   let seen: number | undefined;
   const look = async (): Promise<void> => {
@@ -121,7 +121,7 @@ class OpenKey implements CachedKey {
 
   secretKey(): Promise<SecretKey | undefined> {
     this.#secretKey ??= this.#open().catch((error: unknown) => {
-      // The store may be there again, or the key repaired, the next time.
+      // The next attempt may succeed: the store may be back, or the key repaired.
       this.#secretKey = undefined;
       throw error;
     });
@@ -144,7 +144,7 @@ class OpenKey implements CachedKey {
   }
 }
 
-/** Refuses a key whose record or secret half is not as it was written. */
+/** The refusal for a key whose record or secret half was changed in the store. */
 export function keyDamaged(keyId: string, cause?: unknown): ConnectError {
   const error = refuse(
     "KEY_DAMAGED",

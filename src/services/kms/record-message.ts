@@ -13,7 +13,7 @@ import type { StoredKey } from "./store.ts";
 
 type RecordMessage = MessageInitShape<typeof KeyRecordSchema>;
 
-/** A record as lists have it: without its public key, which takes up to 2592 bytes a row. */
+/** A record as it appears in lists: without its public key, which takes up to 2592 bytes per row. */
 export function packListed(key: StoredKey): RecordMessage {
   return { ...packFacts(key.record), ...packSuccessor(key), ...packDamage(key) };
 }
@@ -32,7 +32,7 @@ function packFacts({ keyId, alias, algorithm, usage, state, createdAt }: KeyReco
   return { keyId, alias, algorithm, usage, status: state, createdAt: timestampFromDate(createdAt) };
 }
 
-/** A record with its public key, also as JWK where a standard defines one. */
+/** A record with its public key, also as a JWK if a standard defines one. */
 export function packWithJwk(provider: CryptoProvider, key: StoredKey): RecordMessage {
   const { algorithm, publicKey } = key.record;
   const message = { ...packPublic(key.record), ...packSuccessor(key) };
@@ -45,7 +45,7 @@ function packSuccessor({ replacedBy }: StoredKey): { readonly replacedBy?: strin
   return replacedBy === undefined ? {} : { replacedBy };
 }
 
-/** How a record is kept as an answer. The owner is whoever asks again, and not part of it. */
+/** How a record is stored as an answer. It leaves out the owner, which is the caller that repeats the call. */
 export const keyRecordCodec: AnswerCodec<KeyRecord> = {
   encode: (record) => toBinary(KeyRecordSchema, create(KeyRecordSchema, packRecord(record))),
   decode: (bytes) => {
@@ -57,7 +57,7 @@ export const keyRecordCodec: AnswerCodec<KeyRecord> = {
       alias,
       algorithm,
       usage: findUsage(algorithm),
-      // It was made by this very codec.
+      // This codec encoded it.
       state: status as KeyState,
       publicKey,
       owner: "",

@@ -1,4 +1,4 @@
-/** What the key service knows of a key. */
+/** The record of a key, as plain values. */
 import {
   type Algorithm,
   isKemAlgorithm,
@@ -7,13 +7,13 @@ import {
   type PostQuantumSignatureAlgorithm,
 } from "../../crypto/algorithms.ts";
 
-/** The algorithms that keys can be of. */
+/** The algorithms of stored keys. */
 export type KeyAlgorithm = PostQuantumSignatureAlgorithm | KemAlgorithm;
 
 /** What a key is for. */
 export type KeyUsage = "SIGN" | "KEM";
 
-/** Where a key is in its life; it only ever goes on, from left to right. */
+/** The state of a key; it changes only from left to right. */
 export type KeyState = "ACTIVE" | "ROTATED" | "DESTROYED";
 
 /** A key without its secret half. */
@@ -23,19 +23,19 @@ export interface KeyRecord {
   readonly algorithm: KeyAlgorithm;
   readonly usage: KeyUsage;
   readonly state: KeyState;
-  /** Raw, as FIPS 203, 204 or 205 has it. */
+  /** Raw, as FIPS 203, 204 or 205 defines it. */
   readonly publicKey: Uint8Array;
   /** Who made it. */
   readonly owner: string;
   readonly createdAt: Date;
 }
 
-/** Tells what keys of an algorithm are for. */
+/** Finds the usage of an algorithm's keys. */
 export function findUsage(algorithm: KeyAlgorithm): KeyUsage {
   return isKemAlgorithm(algorithm) ? "KEM" : "SIGN";
 }
 
-/** Tells whether keys can be of an algorithm. */
+/** Tells whether stored keys can have an algorithm. */
 export function isKeyAlgorithm(name: string): name is KeyAlgorithm {
   return (
     isKemAlgorithm(name as Algorithm) || (isSignatureAlgorithm(name as Algorithm) && name !== "ECDSA-P256")

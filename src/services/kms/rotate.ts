@@ -22,16 +22,16 @@ export interface ChangeDeps extends CreateDeps {
   readonly cache: KeyCache;
 }
 
-/** Which key is to be changed, and by whom. */
+/** The key to change, and the call that changes it. */
 export interface ChangeInput extends KeyInput {
   readonly idempotentCall: IdempotentCall | undefined;
 }
 
-/** What a change came to: its answer, or why it was refused; either has its entry in the audit log. */
+/** The outcome of a change: its answer or its refusal. Either one has an entry in the audit log. */
 type Changed<Answer> = { readonly answer: Answer } | { readonly refusal: ConnectError };
 
 /**
- * Replaces an ACTIVE key by a new one of the same algorithm. Of callers that race, one wins.
+ * Replaces an ACTIVE key with a new one of the same algorithm. If callers race, only one succeeds.
  *
  * @returns the new key.
  * @throws KEY_NOT_FOUND, KEY_STATE_INVALID, KEY_DAMAGED, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
@@ -53,7 +53,7 @@ export async function rotateKey(deps: ChangeDeps, input: ChangeInput): Promise<K
   return takeAnswer(changed);
 }
 
-/** Looks which key is to be replaced, to know what to make; what decides is read again in the transaction. */
+/** Reads the key to replace, to learn its algorithm and alias. The transaction reads it again and decides. */
 async function findRotatable({ keys }: ChangeDeps, { keyId, principal }: ChangeInput): Promise<KeyRecord> {
   const found = await keys.find(keyId);
   if (found === undefined || !isSeenBy(principal, found.record)) throw keyNotFound(keyId);
@@ -89,7 +89,7 @@ async function replaceKey(
 }
 
 /**
- * Destroys an ACTIVE or ROTATED key: its secret half is erased for good.
+ * Destroys an ACTIVE or ROTATED key: erases its secret half permanently.
  *
  * @returns its keyId.
  * @throws KEY_NOT_FOUND, KEY_STATE_INVALID, IDEMPOTENCY_KEY_REUSED
@@ -115,7 +115,7 @@ export async function destroyKey(deps: ChangeDeps, input: ChangeInput): Promise<
   return takeAnswer(changed);
 }
 
-/** Finds a key that is to be changed within the transaction; a refusal goes into its audit entries. */
+/** Finds the key to change, within the transaction, and records a refusal in the transaction's audit entries. */
 async function findChangeable(
   { keys }: ChangeDeps,
   transaction: WriteTransaction,
@@ -140,7 +140,7 @@ function findChangeRefusal(
   if (key === undefined) return keyNotFound(keyId);
   const { state } = key.record;
   if (operation === "DESTROY") {
-    // A key that was tampered with can still be got rid of, once.
+    // A damaged key can still be destroyed, once.
     const isDestroyed = state === "DESTROYED" && key.loggedState === "DESTROYED";
     return isDestroyed ? keyStateInvalid(key, operation) : undefined;
   }
@@ -153,7 +153,7 @@ function takeAnswer<Answer>(changed: Changed<Answer>): Answer {
   return changed.answer;
 }
 
-/** Refusals are not kept: who tries again may find that they are over. */
+/** Refusals are not stored, because a retry may succeed. */
 function wrapCodec<Answer>({ encode, decode }: AnswerCodec<Answer>): AnswerCodec<Changed<Answer>> {
   return {
     encode: (changed) => ("answer" in changed ? encode(changed.answer) : undefined),

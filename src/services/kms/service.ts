@@ -111,7 +111,7 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
   };
 }
 
-/** Tells how the response of a call is written: REST has JSON alone, the other protocols answer as they are asked. */
+/** Tells how a response is encoded: REST always uses JSON; the other protocols use the encoding of the request. */
 function readResponseForm({ protocolName, requestHeader }: HandlerContext): ResponseForm {
   const isJson = protocolName === "rest" || /json/i.test(requestHeader.get("content-type") ?? "");
   return isJson ? "json" : "binary";

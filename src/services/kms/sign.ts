@@ -21,14 +21,14 @@ export interface SignDeps extends UseDeps {
   readonly provider: CryptoProvider;
 }
 
-/** A signature, and what made it. */
+/** A signature, and the key that made it. */
 export interface Signed {
   readonly signature: Uint8Array;
   readonly keyId: string;
   readonly algorithm: string;
 }
 
-/** What is to be signed: data, or the mu of data that stays with the caller. */
+/** What to sign: data, or the mu of data that stays with the caller. */
 export interface SignInput extends KeyInput {
   readonly data: Uint8Array;
   /** 0 to 255 bytes. */
@@ -44,7 +44,7 @@ function toUseInput({ keyId, principal, signal }: KeyInput): UseInput {
 /**
  * Signs with a stored key (FIPS 204, section 5.2; FIPS 205, section 10.2; pure, hedged).
  *
- * @throws as useKey does; KEY_USAGE_MISMATCH also for mu with a key that is not one of ML-DSA
+ * @throws as useKey does; KEY_USAGE_MISMATCH also for mu with a key that is not an ML-DSA key
  */
 export function sign(deps: SignDeps, { data, context, mu, ...who }: SignInput): Promise<Signed> {
   const input = toUseInput(who);
@@ -72,22 +72,21 @@ export interface BatchSigned {
 }
 
 /**
- * Signatures of one batch to ask for at a time. The queue gives others their turn in between, and charges each
- * signature by itself. One of SLH-DSA takes up to a second, and the threads finish what they began for a caller that
- * has gone.
+ * Signatures of one batch to request at a time. The queue serves other callers in between, and charges each signature
+ * separately. An SLH-DSA signature takes up to a second, and the threads finish it even if the caller disconnects.
  */
 const mlDsaInFlight = 8;
 const slhDsaInFlight = 1;
 
-/** What is to be signed together. */
+/** The messages of a batch to sign. */
 export interface BatchInput extends Omit<SignInput, "data" | "mu"> {
   readonly data: readonly Uint8Array[];
-  /** How the response is written, which decides how many signatures fit into it. */
+  /** How the response is encoded, which decides how many signatures fit into it. */
   readonly form: ResponseForm;
 }
 
 /**
- * Signs several messages with one key; each has an audit entry of its own, and all are recorded at once.
+ * Signs several messages with one key. Each message has its own audit entry; all are recorded together.
  *
  * @throws as useKey does; BATCH_TOO_LARGE if the signatures would not fit into one response, before any is made
  */
@@ -146,10 +145,10 @@ export type SignPart =
   | { readonly case: undefined; readonly value?: undefined };
 
 /**
- * Signs a message as it arrives, in constant memory: mu is computed on the way (FIPS 204, algorithm 7, line 6), and
- * the signature is that of the whole message.
+ * Signs a message as it arrives, in constant memory. Computes mu from the chunks (FIPS 204, algorithm 7, line 6), so
+ * the signature covers the whole message.
  *
- * @throws as useKey does; FIELD_INVALID if the parts are not a header and then at least 1 byte
+ * @throws as useKey does; FIELD_INVALID if the parts are not a header followed by at least 1 byte
  */
 export async function signStream(
   deps: SignDeps,

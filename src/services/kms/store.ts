@@ -9,29 +9,29 @@ import type { WriteTransaction } from "../../store/write-transaction.ts";
 import type { KeyRecord, KeyState } from "./record.ts";
 import { changes, keyTable } from "./tables.ts";
 
-/** What the audit log can say that was done. */
+/** The operations that the audit log records. */
 export type Operation = "CREATE" | "SIGN" | "VERIFY" | "ROTATE" | "DESTROY" | "ENCAPSULATE" | "DECAPSULATE";
 
-/** A key as it was read. An older record that was put back is not intact either: the audit log knows its state. */
+/** A key as it was read. A restored older record is not intact either, because the audit log has the newer state. */
 export interface StoredKey extends Stored<KeyRecord> {
-  /** What its next use is checked against. */
+  /** The next use of the key is checked against it. */
   readonly tag: string;
-  /** The state that the audit log tells of; undefined if it does not know the key. */
+  /** The state in the audit log; undefined if the log has no such key. */
   readonly loggedState: KeyState | undefined;
-  /** The key that took its place, once it is rotated. */
+  /** The key that replaced it, once it is rotated. */
   readonly replacedBy: string | undefined;
 }
 
-/** One thing that was done, or refused. */
+/** An operation that was done or refused. */
 export interface KeyEvent extends NewAuditEntry {
   readonly operation: Operation;
 }
 
-/** A use of a key that is to be recorded if the key is still the one that was used. */
+/** A use of a key, to record only if the key has not changed since. */
 export interface KeyUse {
   readonly keyId: string;
   readonly tag: string;
-  /** One entry each. */
+  /** Each becomes one entry. */
   readonly events: readonly KeyEvent[];
 }
 
@@ -87,26 +87,26 @@ export function createKmsStore(store: Store) {
       return { ...page, rows: page.rows.map((found) => toStoredKey(found)) };
     },
     /**
-     * Moves a key on in its life, within a transaction. What is destroyed loses its secret half. A record that somebody
-     * changed stays marked as changed.
+     * Changes the state of a key, within a transaction. A destroyed key loses its secret half. A damaged record stays
+     * marked as damaged.
      */
     async changeState(transaction: WriteTransaction, key: StoredKey, state: KeyState): Promise<void> {
       await keys.update(transaction, key, { state });
       if (state === "DESTROYED") await transaction.eraseSecret(nameSecret(keyTable, key.record));
     },
-    /** Opens the secret half: the seed, for SLH-DSA the whole key. The caller wipes it. @throws SEAL_BROKEN */
+    /** Opens the secret half: the seed, or the whole key for SLH-DSA. The caller wipes it. @throws SEAL_BROKEN */
     openSecret: (keyId: string) => store.readSecret(nameSecret(keyTable, { keyId })),
     /**
-     * Records uses, unless the key was changed since it was read; uses of one moment share a transaction.
+     * Records uses, unless the key has changed since it was read. Concurrent uses share a transaction.
      *
-     * @returns false if it was changed; then nothing is recorded.
+     * @returns false if the key has changed; then nothing is recorded.
      */
     recordUse: (use: KeyUse): Promise<boolean> => recordUses(use),
-    /** Records what was refused. */
+    /** Records a refused operation. */
     recordRefusal: (event: KeyEvent): Promise<void> => recordRefusals(event),
     /** The number of the newest entry of the audit log. */
     newestEntry: async () => (await readHead(store.reader)).sequence,
-    /** Lists keys that were made, as the audit log knows, and have no record. */
+    /** Lists keys that were created according to the audit log, but have no record. */
     async listLost(): Promise<string[]> {
       const rows = await selectAudited()
         .where(changes)
@@ -115,7 +115,7 @@ export function createKmsStore(store: Store) {
         .execute();
       return rows.map((row) => row.key_id);
     },
-    /** Keys that were rotated or destroyed, by whomever, after one entry of the audit log and up to another. */
+    /** Lists keys that any replica rotated or destroyed, from after one entry of the audit log up to another. */
     async listRetired(after: number, last: number): Promise<string[]> {
       const rows = await selectAudited()
         .where("sequence", ">", after)
@@ -133,7 +133,7 @@ const statesAfter: Readonly<Record<string, KeyState>> = {
   DESTROY: "DESTROYED",
 };
 
-/** @param pending what the transaction that reads it put into the audit log, and the database does not have yet */
+/** @param pending audit entries of the reading transaction that are not in the database yet */
 function toStoredKey(
   { record, isIntact, row }: Found<KeyRecord>,
   pending: readonly NewAuditEntry[] = [],

@@ -17,10 +17,10 @@ const columns = {
   createdAt: column.time("created_at_ms"),
 };
 
-/** What entries change the state of a key; the condition is that of their index: see tables.ts. */
+/** Selects the entries that change the state of a key, with the condition of the index below. */
 export const changes = sql<boolean>`outcome = 'OK' and operation in ('CREATE', 'ROTATE', 'DESTROY')`;
 
-/** Counts the keys of an owner, also those that are ROTATED or DESTROYED: their records stay. */
+/** Counts the keys of an owner, including ROTATED and DESTROYED ones, whose records stay. */
 export const keyQuota = recordQuota("kms_keys", "keys");
 
 export const keyTable: TableDeclaration<typeof columns> = {
@@ -31,9 +31,9 @@ export const keyTable: TableDeclaration<typeof columns> = {
   filters: ["state", "algorithm"],
   quota: keyQuota,
   describe: ({ keyId }) => `key ${keyId}`,
-  // A list has no public keys.
+  // A list leaves out public keys.
   sizeOfListed: ({ public_key: _, ...row }) => sizeInJson(row),
-  // The newest entry that tells of its state, in one statement with the record: both are as they are at one moment.
+  // Selects the newest entry about its state in one statement with the record, so that both are of the same moment.
   alsoSelect: sql<string | null>`(
     select operation || ' ' || details from audit_entries
     where audit_entries.key_id = kms_keys.key_id and ${changes} order by sequence desc limit 1
@@ -67,7 +67,7 @@ export const kmsTables: TableOwner = {
       "create index kms_keys_by_owner_position on kms_keys (owner, position)",
       "create index kms_keys_by_key_state_position on kms_keys (key_state, position)",
       "create index kms_keys_by_algorithm_position on kms_keys (algorithm, position)",
-      // The entries that say in which state a key is; among many others they could not be found in time.
+      // Indexes the entries that change the state of a key; a search among all entries would be too slow.
       `create index audit_entries_of_states on audit_entries (key_id, sequence)
         where outcome = 'OK' and operation in ('CREATE', 'ROTATE', 'DESTROY')`,
     ],

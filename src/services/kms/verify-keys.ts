@@ -9,23 +9,23 @@ import { type KmsStore, keyListName, type StoredKey } from "./store.ts";
 export interface VerifyKeysDeps {
   readonly keys: KmsStore;
   readonly provider: CryptoProvider;
-  /** Called now and then with the keys that were checked, and all that there are. */
+  /** Receives the number of checked keys and the total from time to time. */
   readonly onProgress: (checked: number, total: number) => void;
 }
 
-/** A key that is not as it was written, and what is the matter with it, for a person. */
+/** A damaged key, with a readable explanation of what is wrong. */
 export interface KeyFault {
   readonly keyId: string;
   readonly reason: string;
 }
 
-/** Keys to read at once. */
+/** The number of keys to read at a time. */
 const chunkRows = 500;
 const allKeys = { state: "", algorithm: "" };
 
 /**
- * Verifies that every key that was made is there as it was written: its record, its state as the audit log knows it,
- * and its secret half, which must be that of its public key.
+ * Verifies that every created key is still there and unchanged: its record, its state according to the audit log, and
+ * its secret half, which must match its public key.
  */
 export async function verifyKeys({
   keys,

@@ -3,7 +3,7 @@ import { checkSignatureLength } from "../fields.ts";
 import type { SignDeps } from "./sign.ts";
 import { done, type KeyInput, type UseInput, useKey } from "./with-key.ts";
 
-/** What is to be verified. */
+/** The signature to verify, and the message that it covers. */
 export interface VerifyInput extends KeyInput {
   readonly data: Uint8Array;
   readonly signature: Uint8Array;
@@ -11,7 +11,7 @@ export interface VerifyInput extends KeyInput {
   readonly context: Uint8Array;
 }
 
-/** The outcome, and the key that it is about. */
+/** The outcome, and the key that was used. */
 export interface Verified {
   readonly valid: boolean;
   readonly keyId: string;
@@ -21,7 +21,7 @@ export interface Verified {
 /**
  * Tells whether a stored key made a signature (FIPS 204, section 5.3; FIPS 205, section 10.3; pure).
  *
- * @throws as useKey does; LENGTH_INVALID for a signature of a length that the algorithm does not have
+ * @throws as useKey does; LENGTH_INVALID for a signature of the wrong length for the algorithm
  */
 export function verify(deps: SignDeps, input: VerifyInput): Promise<Verified> {
   const { data, signature, context, ...who } = input;
@@ -29,7 +29,7 @@ export function verify(deps: SignDeps, input: VerifyInput): Promise<Verified> {
   const use: UseInput = { ...who, operation: "VERIFY", states: ["ACTIVE", "ROTATED"], usage: "SIGN" };
   return useKey(deps, use, async (key) => {
     const { algorithm } = key.record;
-    // useKey let keys for signing through only.
+    // useKey admits only signing keys.
     checkSignatureLength(algorithm as PostQuantumSignatureAlgorithm, signature);
     const valid = await deps.provider.verify(key.publicKey(), data, signature, { context });
     return { result: { valid, keyId, algorithm }, entries: [done(`valid=${valid}`)] };

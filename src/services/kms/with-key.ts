@@ -1,4 +1,4 @@
-/** The way of every use of a key: find it, see whether it may, use it, and record that before anybody is answered. */
+/** The steps of every use of a key: find it, check that the use is allowed, use it, and record the use, then answer. */
 import { ConnectError } from "@connectrpc/connect";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { SecretKey } from "../../crypto/provider.ts";
@@ -17,11 +17,11 @@ export interface UseDeps {
   readonly cache: KeyCache;
 }
 
-/** Which key, and who uses it. */
+/** The key to use, and its caller. */
 export interface KeyInput {
   readonly keyId: string;
   readonly principal: Principal;
-  /** Tells when the caller has gone, or waits no more. */
+  /** Aborts when the caller disconnects or stops waiting. */
   readonly signal: AbortSignal;
 }
 
@@ -34,27 +34,27 @@ export interface UseInput extends KeyInput {
   readonly usage: KeyUsage;
 }
 
-/** What came of using a key. */
+/** The outcome of a use of a key. */
 export interface UseOutcome<Result> {
   readonly result: Result;
-  /** What the audit log says of it. */
+  /** Its entries in the audit log. */
   readonly entries: readonly UseEntry[];
 }
 
-/** One entry of the audit log on a use. */
+/** One audit entry for a use. */
 export type UseEntry = Pick<KeyEvent, "outcome" | "details">;
 
-/** The entry of a use that was done. */
+/** The entry for a successful use. */
 export function done(details: string): UseEntry {
   return { outcome: "OK", details };
 }
 
 /**
- * Uses a key. The result is given back only once its audit entry is on the disk, and only if the key was still in a
- * state that allows the use at that moment: a rotation that was answered before goes before.
+ * Uses a key. Returns the result only once its audit entry is on the disk, and only if the key is still in a state that
+ * allows the use at that moment. A rotation that was answered earlier therefore takes effect first.
  *
- * @param work computes the result; what it throws as a refusal is recorded as one.
- * @throws KEY_NOT_FOUND, KEY_STATE_INVALID, KEY_USAGE_MISMATCH, KEY_DAMAGED, and what the work throws
+ * @param work computes the result; a refusal that it throws is recorded as one.
+ * @throws KEY_NOT_FOUND, KEY_STATE_INVALID, KEY_USAGE_MISMATCH, KEY_DAMAGED, and what `work` throws
  */
 export async function useKey<Result>(
   deps: UseDeps,
@@ -67,7 +67,7 @@ export async function useKey<Result>(
     try {
       return await work(await findUsable(cache, input));
     } catch (error) {
-      // Its secret half was erased under the work: it was changed meanwhile, or others needed its place.
+      // Its secret half was erased during the work: the key was changed, or the cache needed its place.
       if (!(error instanceof CryptoError && error.code === "CLOSED")) throw error;
       return work(await findUsable(cache, input));
     }
@@ -75,18 +75,18 @@ export async function useKey<Result>(
   const events = entries.map((entry): KeyEvent => ({ keyId, operation, user: principal.user, ...entry }));
   for (;;) {
     const key = await recordingRefusal(deps, input, () => {
-      // Nobody is there to be answered.
+      // Stop if the caller has disconnected.
       signal.throwIfAborted();
       return findUsable(cache, input);
     });
     if (await keys.recordUse({ keyId, tag: key.tag, events })) return result;
-    // Somebody changed the key meanwhile. Perhaps its new state allows the use as well; states only go on, so
-    // this ends.
+    // The key has changed in the meantime. Its new state may still allow the use. States only move forward, so the loop
+    // ends.
     cache.forget(keyId);
   }
 }
 
-/** Finds a key and sees whether it may be used. Throws what `useKey` does, and records nothing. */
+/** Finds a key and checks that it may be used. Throws what `useKey` throws, and records nothing. */
 export async function findUsable(
   cache: KeyCache,
   { keyId, principal, states, usage, operation }: UseInput,
@@ -95,7 +95,7 @@ export async function findUsable(
   if (key === undefined || !isSeenBy(principal, key.record)) throw keyNotFound(keyId);
   if (!key.isIntact) throw keyDamaged(keyId);
   const { state, usage: actual, algorithm } = key.record;
-  // First what no other state would change.
+  // Check the usage first, because a change of state does not affect it.
   if (actual !== usage)
     throw refuse(
       "KEY_USAGE_MISMATCH",
@@ -106,17 +106,17 @@ export async function findUsable(
   return key;
 }
 
-/** Opens the secret half of a key that was found. */
+/** Opens the secret half of a key. */
 export async function openSecretKey({ cache }: UseDeps, key: CachedKey, input: UseInput): Promise<SecretKey> {
   const secretKey = await key.secretKey();
   if (secretKey !== undefined) return secretKey;
-  // Either it was destroyed since the record was read, or its secret half was taken away.
+  // Either the key was destroyed after its record was read, or its secret half was removed from the store.
   cache.forget(input.keyId);
   await findUsable(cache, input);
   throw keyDamaged(input.keyId);
 }
 
-/** Runs something, and puts an entry into the audit log if it refuses. */
+/** Runs a function, and writes an audit entry if it refuses. */
 export async function recordingRefusal<T>(
   { keys }: Pick<UseDeps, "keys">,
   { keyId, principal, signal, operation }: Omit<UseInput, "states" | "usage">,
@@ -138,7 +138,7 @@ export async function recordingRefusal<T>(
   }
 }
 
-/** Why a caller gets no answer; undefined for a fault that is not the caller's, nor that of what is asked. */
+/** Finds the reason to record. @returns undefined for a fault that neither the caller nor the request caused */
 function reasonToRecord(error: unknown, signal: AbortSignal): ReasonName | undefined {
   if (error instanceof IdempotencyConflictError) return "IDEMPOTENCY_KEY_REUSED";
   if (error instanceof QuotaExceededError) return "QUOTA_EXCEEDED";
@@ -146,17 +146,17 @@ function reasonToRecord(error: unknown, signal: AbortSignal): ReasonName | undef
   return error instanceof ConnectError ? findReason(explainAbort(error, signal)) : undefined;
 }
 
-/** What the audit log says of a refusal. */
+/** The details of a refusal in the audit log. */
 export function describeRefusal(reason: string): string {
   return `reason=${reason}`;
 }
 
-/** Refuses a key that is not there. */
+/** The refusal for a key that does not exist. */
 export function keyNotFound(keyId: string): ConnectError {
   return refuse("KEY_NOT_FOUND", `key ${keyId} does not exist`, { keyId });
 }
 
-/** Refuses a key that is in no state for an operation, and names the one that took its place. */
+/** The refusal for a key whose state does not allow an operation; names the key that replaced it. */
 export function keyStateInvalid({ record, replacedBy }: StoredKey, operation: Operation): ConnectError {
   const { keyId, state } = record;
   return refuse(

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import canonicalize from "canonicalize";
 
-/** What a token is about. */
+/** The metadata of a token. */
 export interface Metadata {
   readonly name: string;
   readonly description: string;

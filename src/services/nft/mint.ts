@@ -24,8 +24,8 @@ export interface NftDeps {
 }
 
 /**
- * Mints a token: signs the 32 bytes of its metadata hash with a key pair made for it (FIPS 204, section 5.2, pure,
- * empty context), and lets go of the secret key.
+ * Mints a token: signs the 32 bytes of its metadata hash with a new key pair (FIPS 204, section 5.2, pure, empty
+ * context), and erases the secret key.
  *
  * @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */

@@ -21,7 +21,7 @@ export function nftService(deps: NftServiceDeps): ServiceImpl<typeof NftService>
   const { store, tokens } = deps;
   const findToken = async (tokenId: string, principal: Principal): Promise<Token> => {
     const { record: token, isIntact } = requireToken(await tokens.find({ tokenId }, { principal }), tokenId);
-    // Nobody knows whose a changed token is; principals that see all records may look.
+    // The owner of a damaged token is uncertain, so only principals that see all records may read it.
     if (!isIntact && principal.owner !== undefined) throw new RecordDamagedError(`token ${tokenId}`);
     return token;
   };

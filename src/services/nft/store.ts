@@ -1,4 +1,4 @@
-/** What the token service keeps: tokens, and how each went from owner to owner. */
+/** The store of the token service: tokens and their transfers. */
 import type { RecordOf } from "../../records/columns.ts";
 import { changeCounts } from "../../records/list-counts.ts";
 import { listSeenBy } from "../../records/ownership.ts";
@@ -14,12 +14,12 @@ export type Token = RecordOf<typeof tokenTable.columns>;
 /** One change of a token's owner. */
 export type Transfer = RecordOf<typeof transferTable.columns>;
 
-/** Names the list of an address's tokens, or of all, for page tokens and counts. */
+/** The name of the list of an address's tokens, or of all tokens, in page tokens and counts. */
 export function tokenList(currentOwner: string): string {
   return nameList(tokenTable, { currentOwner });
 }
 
-/** Names the list of a token's transfers, for page tokens. */
+/** The name of the list of a token's transfers, in page tokens. */
 export function transferList(tokenId: string): string {
   return nameList(transferTable, { tokenId });
 }
@@ -34,7 +34,7 @@ export function createNftStore(store: Store) {
   return {
     ...tokens,
     listTransfers: transfers.list,
-    /** Gives an intact token to another address, within a transaction. */
+    /** Transfers an intact token to another address, within a transaction. */
     async transfer(
       transaction: WriteTransaction,
       token: Token,

@@ -16,9 +16,9 @@ const tokenColumns = {
   creatorPublicKey: column.bytes("creator_public_key"),
   /** Raw ML-DSA-65 over the 32 bytes of the metadata hash. */
   creatorSignature: column.bytes("creator_signature"),
-  /** The address that has it now. */
+  /** The address that owns it now. */
   currentOwner: column.text("current_owner"),
-  /** How many rows nft_transfers has of it. */
+  /** The number of its rows in nft_transfers. */
   transferCount: column.integer("transfer_count"),
   mintedAt: column.time("minted_at_ms"),
   /** The user who minted it. */
@@ -48,7 +48,7 @@ export const tokenTable: TableDeclaration<typeof tokenColumns> = {
   filters: ["currentOwner"],
   quota: tokenQuota,
   describe: ({ tokenId }) => `token ${tokenId}`,
-  // A list has its ID, its name and its owner.
+  // A list shows only its ID, its name and its owner.
   sizeOfListed: ({ token_id, name, current_owner }) => sizeInJson({ token_id, name, current_owner }),
 };
 

@@ -9,18 +9,18 @@ import type { NftDeps } from "./mint.ts";
 import type { Token, Transfer } from "./store.ts";
 import { transferQuota } from "./tables.ts";
 
-/** Which token goes to whom. */
+/** The token to transfer, and its new owner. */
 export interface TransferInput {
   readonly tokenId: string;
   readonly newOwner: string;
-  /** The address that must own it; anyone if it is empty. */
+  /** The address that must own the token; empty for any. */
   readonly fromOwner: string;
   readonly principal: Principal;
   readonly idempotentCall: IdempotentCall | undefined;
 }
 
 /**
- * Gives a token to another owner.
+ * Transfers a token to another owner.
  *
  * @throws TOKEN_NOT_FOUND, OWNER_MISMATCH, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */

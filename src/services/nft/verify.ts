@@ -9,7 +9,7 @@ import { creatorAlgorithm, type NftDeps } from "./mint.ts";
 import type { Token } from "./store.ts";
 import { requireToken } from "./transfer.ts";
 
-/** What is to be verified: a token of this service, or a signature with all that belongs to it. */
+/** What to verify: a token of this service, or a signature with everything that it needs. */
 export interface VerifyInput {
   readonly tokenId: string;
   readonly metadataHash: string;
@@ -18,16 +18,16 @@ export interface VerifyInput {
   readonly creatorPublicKeyPem: string;
 }
 
-/** What is not as it was. */
+/** What has changed. */
 export type Fault = "SIGNATURE" | "METADATA" | "CREATOR" | "HISTORY" | "RECORD";
 
 /** Transfers to read at once. */
 const chunkRows = 1000;
 
 /**
- * Verifies what a creator signed.
+ * Verifies a creator's signature, and for a token its record and its history.
  *
- * @returns what is not as it was; undefined if all is.
+ * @returns what has changed; undefined if everything is intact.
  * @throws TOKEN_NOT_FOUND, KEY_INVALID, LENGTH_INVALID
  */
 export async function verify(
@@ -66,7 +66,7 @@ async function verifyToken(
   return isIntact ? undefined : "RECORD";
 }
 
-/** What was changed behind our back may be no key. */
+/** A key that was changed outside of the server may be malformed. */
 function importCreatorKey(provider: CryptoProvider, raw: Uint8Array): PublicKey | undefined {
   try {
     return provider.importPublicKey(creatorAlgorithm, { raw });
@@ -76,7 +76,7 @@ function importCreatorKey(provider: CryptoProvider, raw: Uint8Array): PublicKey 
   }
 }
 
-/** Follows the token from its creator to the owner that it had when it was read. */
+/** Follows the token's transfers from its creator to the owner in its record. */
 async function isHistoryWhole({ tokens }: NftDeps, token: Token): Promise<boolean> {
   const { tokenId } = token;
   let owner = token.creatorAddress;
@@ -91,7 +91,7 @@ async function isHistoryWhole({ tokens }: NftDeps, token: Token): Promise<boolea
       owner = transfer.toAddress;
     }
   }
-  // What came after the token was read is none of its history yet, but it must be real.
+  // A transfer after the token was read is not part of this history yet, but it must be real.
   const { rows: later } = await tokens.listTransfers({ limit: 1, after: index }, systemPrincipal, {
     tokenId,
   });

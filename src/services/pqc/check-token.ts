@@ -4,29 +4,29 @@ import type { Issuer, TokenClaims } from "../../identity/issuer.ts";
 import type { UserStore } from "../../identity/users.ts";
 import { type VerifyInput, verify } from "./verify.ts";
 
-/** What is to be checked: a token, or else a signature. */
+/** What to check: a token, or otherwise a signature. */
 export interface CheckTokenInput extends Omit<VerifyInput, "algorithm"> {
   readonly token: string;
 }
 
-/** The outcome of a check; of a token that is valid also what it says. */
+/** The outcome of a check; for a valid token, also its claims. */
 export interface CheckTokenResult extends Partial<TokenClaims> {
   readonly valid: boolean;
   readonly reason?: string;
 }
 
-/** What tokens are checked with. */
+/** What the check of tokens needs. */
 export interface CheckTokenDeps {
   readonly provider: CryptoProvider;
   readonly issuer: Issuer;
-  /** Who there must be; without it a token of any name is valid. */
+  /** The users that a token's subject must be among; without it, any subject is valid. */
   readonly users?: UserStore | undefined;
 }
 
 /**
- * Checks a token of this server, or an ML-DSA-65 signature. What is not valid is an answer, with the reason.
+ * Checks a token of this server, or an ML-DSA-65 signature. An invalid one is an answer, with the reason.
  *
- * @throws KEY_INVALID, LENGTH_INVALID for a key or a signature that can be none
+ * @throws KEY_INVALID, LENGTH_INVALID for a malformed key or signature
  */
 export async function checkToken(
   { provider, issuer, users }: CheckTokenDeps,

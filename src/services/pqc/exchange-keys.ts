@@ -3,24 +3,24 @@ import type { CryptoProvider } from "../../crypto/provider.ts";
 import type { PublicKeyFields } from "../fields.ts";
 import { readGivenKey, withGivenOrFreshKey } from "../given-key.ts";
 
-/** The key encapsulation mechanism of requests that name none. */
+/** The key encapsulation mechanism for requests that do not name one. */
 const defaultKemAlgorithm: KemAlgorithm = "ML-KEM-768";
 
-/** Both sides of a key exchange, as far as the caller does not have them already. */
+/** Both sides of a key exchange, except what the caller already has. */
 export interface KeyExchange {
   readonly algorithm: KemAlgorithm;
   readonly encapsulatedKey: Uint8Array;
   readonly sharedSecret: Uint8Array;
   readonly publicKey: Uint8Array;
   readonly publicKeyPem: string;
-  /** The one-time pair's; undefined if the caller gave a public key. */
+  /** The key of the one-time pair; undefined if the caller gave a public key. */
   readonly decapsulationKey: Uint8Array | undefined;
-  /** The seed of it, d then z (FIPS 203, section 7.1): 64 bytes. */
+  /** Its seed, d then z (FIPS 203, section 7.1): 64 bytes. */
   readonly decapsulationKeySeed: Uint8Array | undefined;
 }
 
 /**
- * Encapsulates a fresh shared secret (FIPS 203, section 7.2) to the caller's key, or to a pair made for it.
+ * Encapsulates a fresh shared secret (FIPS 203, section 7.2) to the caller's key, or to a new pair.
  *
  * @throws KEY_INVALID
  */
@@ -44,7 +44,7 @@ export async function exchangeKeys(
   });
 }
 
-/** Takes a name that the proto's rules have let pass; empty means the default. */
+/** Narrows a name that the proto's rules admit; empty means the default. */
 function toKemAlgorithm(name: string): KemAlgorithm {
   if (name === "") return defaultKemAlgorithm;
   if (isKemAlgorithm(name)) return name;

@@ -2,10 +2,10 @@ import { isSignatureAlgorithm, type SignatureAlgorithm } from "../../crypto/algo
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 
-/** The signature algorithm of requests that name none. */
+/** The signature algorithm for requests that do not name one. */
 const defaultSignatureAlgorithm: SignatureAlgorithm = "ML-DSA-65";
 
-/** A signature, and the public key of the pair that was made for it. */
+/** A signature, and the public key of its one-time pair. */
 export interface OneTimeSignature {
   readonly algorithm: SignatureAlgorithm;
   readonly signature: Uint8Array;
@@ -14,8 +14,8 @@ export interface OneTimeSignature {
 }
 
 /**
- * Signs a message with a key pair made for it alone (FIPS 204, section 5.2; FIPS 205, section 10.2.1; pure,
- * empty context). The secret key is erased before the answer is given.
+ * Signs a message with a one-time key pair (FIPS 204, section 5.2; FIPS 205, section 10.2.1; pure, empty context). The
+ * secret key is erased before the answer is returned.
  *
  * @param algorithm a name that the proto's rules admit; empty for the default.
  */
@@ -31,7 +31,7 @@ export function signOnce(
   });
 }
 
-/** Takes a name that the proto's rules have let pass; empty means the default. */
+/** Narrows a name that the proto's rules admit; empty means the default. */
 export function toSignatureAlgorithm(name: string): SignatureAlgorithm {
   if (name === "") return defaultSignatureAlgorithm;
   if (isSignatureAlgorithm(name)) return name;

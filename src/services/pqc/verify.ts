@@ -2,7 +2,7 @@ import type { CryptoProvider } from "../../crypto/provider.ts";
 import { checkSignatureLength, type PublicKeyFields, readPublicKey } from "../fields.ts";
 import { toSignatureAlgorithm } from "./sign.ts";
 
-/** What is to be verified. */
+/** The signature to verify, and the message that it covers. */
 export interface VerifyInput extends PublicKeyFields {
   readonly data: Uint8Array;
   readonly signature: Uint8Array;
@@ -12,8 +12,8 @@ export interface VerifyInput extends PublicKeyFields {
 /**
  * Tells whether a signature verifies (FIPS 204, section 5.3; FIPS 205, section 10.3; pure, empty context).
  *
- * @throws KEY_INVALID, and LENGTH_INVALID for a signature of a length that the algorithm does not have: that
- *   is a mistake of the caller, not a signature that fails.
+ * @throws KEY_INVALID, and LENGTH_INVALID for a signature of the wrong length for the algorithm: that is a mistake of
+ *   the caller, not a signature that does not verify.
  */
 export async function verify(provider: CryptoProvider, input: VerifyInput): Promise<boolean> {
   const algorithm = toSignatureAlgorithm(input.algorithm);

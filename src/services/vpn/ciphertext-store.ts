@@ -1,4 +1,4 @@
-/** What the gateway keeps of the ciphertexts that peers gave: a hash of each, so that none opens a second session. */
+/** Stores a hash of each ciphertext that a peer gave, so that none opens a second session. */
 import { hash } from "node:crypto";
 import { changeCounts } from "../../records/list-counts.ts";
 import { listSeenBy } from "../../records/ownership.ts";
@@ -7,9 +7,9 @@ import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import type { KeyForm } from "./session-keys.ts";
 
-/** Ciphertexts that a tunnel can use: one megabyte of the store. */
+/** Ciphertexts that a tunnel can use: they take one megabyte of the store. */
 export const maxCiphertexts = 10_000;
-/** Counts the used ciphertexts of an owner. Those of shared keys stay when their tunnel goes. */
+/** Counts the used ciphertexts of an owner. Those of shared keys stay when their tunnel is removed. */
 const ciphertextQuota = recordQuota("vpn_used_ciphertexts", "handshake ciphertexts");
 
 /** A ciphertext that a peer gives for a session. */
@@ -19,17 +19,17 @@ export interface GivenCiphertext {
   readonly keyForm: KeyForm;
 }
 
-/** What came of using a ciphertext. */
+/** The outcome of the use of a ciphertext. */
 export type CiphertextUse = "FIRST_USE" | "USED_BEFORE" | "LIMIT_REACHED" | "TUNNEL_MISSING";
 
 /** Creates the store of used ciphertexts on top of the shared store. */
 export function createCiphertextStore({ reader }: Store) {
   return {
-    /** Tells whether any tunnel used a ciphertext. */
+    /** Tells whether any tunnel has used a ciphertext. */
     hasUsedCiphertext: (ciphertext: Uint8Array) => isUsed(reader, hashCiphertext(ciphertext)),
     /**
      * Marks a ciphertext as used, for all tunnels, within a transaction. Nothing binds a shared key to its tunnel: in
-     * another one, the ciphertext would open a session that reads recorded packets of the first.
+     * another tunnel, the ciphertext would open a session that can read recorded packets of the first.
      */
     async useCiphertext(
       { db, requireRoom }: WriteTransaction,
@@ -58,7 +58,7 @@ export function createCiphertextStore({ reader }: Store) {
   };
 }
 
-/** Forgets the ciphertexts of keys per direction: they are bound to the tunnel, and no other ever has its tunnelId. */
+/** Removes the ciphertexts of keys per direction: they are bound to the tunnel, and a tunnelId is never reused. */
 export async function forgetCiphertexts(
   { db }: WriteTransaction,
   tunnel: { readonly tunnelId: string; readonly owner: string },

@@ -2,7 +2,7 @@
 import { answered, base64, example, someBytes, someId } from "../../protocol/example.ts";
 
 const tunnelId = answered("register-peer", "tunnelId", someId("tunnel"));
-/** Names what the peer computes out of the answers to `register-peer` and `handshake`; no call answers it. */
+/** Names the packet that the peer computes from the answers to `register-peer` and `handshake`; no call returns it. */
 export const peerPacket = "peer-packet";
 
 export const examples = [

@@ -6,7 +6,7 @@ import type { Store } from "../../store/store.ts";
 import type { Session } from "./session.ts";
 import { identityAlgorithm, kemAlgorithm, type Tunnel, type VpnStore } from "./store.ts";
 
-/** What a tunnel has in the memory of this server. */
+/** The state of a tunnel in the memory of this server. */
 export interface LiveTunnel {
   readonly owner: string;
   session: Session;
@@ -25,7 +25,7 @@ export interface Gateway {
   readonly kemKeySignature: Uint8Array;
   /** Tunnels with a session here, by their tunnelId. */
   readonly live: ReadonlyMap<string, LiveTunnel>;
-  /** Gives a tunnel a new session and overwrites the key of the one before. @param isRekey counts it */
+  /** Gives a tunnel a new session and overwrites the key of the previous one. @param isRekey counts a rekey */
   establish(tunnel: Pick<Tunnel, "tunnelId" | "owner">, session: Session, isRekey: boolean): LiveTunnel;
   /** Overwrites a tunnel's session key and forgets it. */
   forget(tunnelId: string): void;
@@ -36,10 +36,10 @@ export interface Gateway {
 /** Binds the signature over the gateway's encapsulation key to that use. */
 const kemKeyContext = new TextEncoder().encode("quantum-safe-playground vpn kem key");
 
-/** Milliseconds between looks for tunnels that were disconnected through another server. */
+/** Milliseconds between polls for tunnels that were disconnected through another server. */
 const pollIntervalMs = 1000;
 
-/** Opens the gateway's keys, and makes them in a new store. @throws RecordDamaged */
+/** Opens the gateway's keys, or creates them in a new store. @throws RecordDamaged */
 export async function openGateway(
   store: Store,
   provider: CryptoProvider,

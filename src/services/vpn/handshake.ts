@@ -20,12 +20,12 @@ export interface Handshake {
   readonly signature: Uint8Array;
   /** HMAC-SHA-256 of the transcript under a key derived from the shared secret. */
   readonly keyConfirmation: Uint8Array;
-  /** Whether the gateway came to the same secret as the peer; undefined for a peer that keeps its own key. */
+  /** Whether the gateway and the peer have the same secret; undefined for a peer that keeps its own key. */
   readonly sharedSecretMatch: boolean | undefined;
   readonly tunnel: LiveTunnel;
 }
 
-/** How a key is agreed on, and for whom. */
+/** The form of a key agreement, and its caller. */
 export interface AgreementInput {
   readonly isRekey: boolean;
   readonly keyForm: KeyForm;
@@ -33,9 +33,10 @@ export interface AgreementInput {
 }
 
 /**
- * Agrees on a session key with ML-KEM-1024 (FIPS 203) and puts it in place of the one before.
+ * Agrees on a session key with ML-KEM-1024 (FIPS 203) and replaces the previous one.
  *
- * @param given the ciphertext of a peer that encapsulated to the gateway's key; else the gateway does, to the peer's.
+ * @param given the ciphertext of a peer that encapsulated to the gateway's key. If it is empty, the gateway
+ *   encapsulates to the peer's key.
  * @throws TUNNEL_NOT_FOUND, LENGTH_INVALID, HANDSHAKE_REPLAYED, HANDSHAKE_LIMIT_REACHED, RECORD_DAMAGED
  */
 export async function agreeOnKey(
@@ -48,7 +49,7 @@ export async function agreeOnKey(
   const peer = await requireTunnel(deps, tunnelId, principal);
   if (given.length > 0) {
     checkCiphertextLength(kemAlgorithm, given);
-    // Only a look, which costs a replay no more than this; `requireFirstUse` decides.
+    // A first check that makes replays cheap to refuse; `requireFirstUse` decides.
     if (await tunnels.hasUsedCiphertext(given)) throw handshakeReplayed(tunnelId);
   }
   const { ciphertext, sharedSecret, sharedSecretMatch } =
@@ -69,8 +70,8 @@ export async function agreeOnKey(
 }
 
 /**
- * Marks a ciphertext as used. A session that it opened a second time would have the same keys and no memory of the
- * packets that it received, so that all of them could be replayed.
+ * Marks a ciphertext as used. A second session from it would have the same keys and no memory of received packets, so
+ * all of them could be replayed.
  *
  * @throws HANDSHAKE_REPLAYED, HANDSHAKE_LIMIT_REACHED, TUNNEL_NOT_FOUND
  */
@@ -95,7 +96,7 @@ function handshakeReplayed(tunnelId: string): Error {
   );
 }
 
-/** A tunnel that was disconnected while the key was agreed on must not come back. @throws TUNNEL_NOT_FOUND */
+/** A tunnel that was disconnected during the key agreement must not come back. @throws TUNNEL_NOT_FOUND */
 async function requireStillThere(deps: VpnDeps, tunnelId: string, principal: Principal): Promise<void> {
   try {
     await requireTunnel(deps, tunnelId, principal);
@@ -112,7 +113,7 @@ interface AgreedSecret {
 }
 
 async function takeCiphertext({ provider, gateway }: VpnDeps, ciphertext: Uint8Array): Promise<AgreedSecret> {
-  // FIPS 203, section 6.3: of a ciphertext for another key this makes another secret; keyConfirmation tells.
+  // FIPS 203, section 6.3: a ciphertext for another key yields another secret; keyConfirmation reveals that.
   const sharedSecret = await provider.decapsulate(gateway.kemKey, ciphertext);
   return { ciphertext, sharedSecret, sharedSecretMatch: undefined };
 }
@@ -129,7 +130,7 @@ async function encapsulateTo({ provider, store }: VpnDeps, peer: Tunnel): Promis
   return { ciphertext, sharedSecret, sharedSecretMatch };
 }
 
-/** What the gateway signs: tunnelId:base64(ciphertext):hex(SHA-256(peer public key)). */
+/** Builds what the gateway signs: tunnelId:base64(ciphertext):hex(SHA-256(peer public key)). */
 export function buildTranscript(
   tunnelId: string,
   ciphertext: Uint8Array,

@@ -11,10 +11,10 @@ const rounds = 4;
 /**
  * Makes the initialization vectors of one key, and recognizes them without keeping them.
  *
- * NIST SP 800-38D, section 8.2.1, asks for vectors that are all different and proposes a counter. These are a counter of
- * 96 bits, enciphered with a random secret that nobody else has: a permutation, so all are different; and a vector is one
- * of ours exactly if it deciphers to a number that was counted. For everyone else they look random. A random vector of
- * the peer (section 8.2.2) is taken for one of ours with a probability of 2^-64 at most.
+ * NIST SP 800-38D, section 8.2.1, requires vectors that are all different and proposes a counter. These are a counter
+ * of 96 bits, enciphered with a random secret that only this object has. That is a permutation, so all are different. A
+ * vector is one of ours exactly if it deciphers to a counted number. To others they look random. A random vector of the
+ * peer (section 8.2.2) is mistaken for one of ours with a probability of 2^-64 at most.
  */
 export class OwnVectors {
   readonly #roundFunction: Cipheriv;
@@ -29,7 +29,7 @@ export class OwnVectors {
     return this.#used;
   }
 
-  /** @returns 12 bytes that no other call returned; below 2^48 calls */
+  /** @returns 12 bytes that no other call returns, for up to 2^48 calls */
   next(): Uint8Array {
     const vector = Buffer.alloc(vectorBytes);
     vector.writeUIntBE(this.#used, halfBytes, halfBytes);
@@ -45,7 +45,7 @@ export class OwnVectors {
     return counter.readUIntBE(0, halfBytes) === 0 && counter.readUIntBE(halfBytes, halfBytes) < this.#used;
   }
 
-  /** One round of a Feistel network: a half of the vector, left and right by turns, with a function of the other half. */
+  /** One round of a Feistel network: mixes one half of the vector, alternately left and right, with the other half. */
   #mix(vector: Buffer, round: number): void {
     const [target, source] = round % 2 === 0 ? [0, halfBytes] : [halfBytes, 0];
     const block = Buffer.alloc(blockBytes);

@@ -5,14 +5,14 @@ import type { LiveTunnel } from "./gateway.ts";
 import { requireTunnel, type VpnDeps } from "./register-peer.ts";
 import type { PacketFault, PacketOutcome } from "./session.ts";
 
-/** What a packet is to carry: data, or so many random bytes. */
+/** The content of a packet: data, or `size` random bytes. */
 export interface SendInput {
   readonly tunnelId: string;
   readonly data: Uint8Array;
   readonly size: number;
 }
 
-/** A packet, and how many bytes it carries. */
+/** A packet, and the number of bytes that it carries. */
 export interface SentPacket {
   readonly packet: Uint8Array;
   readonly plaintextBytes: number;
@@ -33,7 +33,7 @@ export async function sendPacket(
 }
 
 /**
- * Opens a packet of a peer.
+ * Opens a packet from a peer.
  *
  * @throws TUNNEL_NOT_FOUND, SESSION_MISSING, PACKET_INVALID, PACKET_REFLECTED, PACKET_REPLAYED, REKEY_NEEDED
  */
@@ -49,7 +49,7 @@ export async function receivePacket(
   return data;
 }
 
-/** The session that this server has with a tunnel of the principal's. */
+/** Finds the session on this server for a tunnel of the principal. */
 export function findLive(
   { gateway }: VpnDeps,
   tunnelId: string,
@@ -58,7 +58,7 @@ export function findLive(
   return seenBy(principal, gateway.live.get(tunnelId));
 }
 
-/** Tells a tunnel without a session from one that is not there. */
+/** Distinguishes a tunnel without a session from one that does not exist. */
 export async function throwSessionMissing(
   deps: VpnDeps,
   tunnelId: string,

@@ -22,7 +22,7 @@ export interface VpnDeps {
   readonly now: () => Date;
 }
 
-/** A peer to be registered. */
+/** A peer to register. */
 export interface RegisterPeerInput extends PublicKeyFields {
   readonly peerName: string;
   readonly owner: string;
@@ -74,7 +74,7 @@ export function registerPeer(deps: VpnDeps, input: RegisterPeerInput): Promise<A
   });
 }
 
-/** @throws TUNNEL_NOT_FOUND, also for a tunnel that is none of the principal's */
+/** @throws TUNNEL_NOT_FOUND, also for a tunnel that the principal does not own */
 export async function requireTunnel(
   { tunnels }: Pick<VpnDeps, "tunnels">,
   tunnelId: string,
@@ -85,7 +85,7 @@ export async function requireTunnel(
   throw tunnelNotFound(tunnelId);
 }
 
-/** Refuses a tunnel that is not there. */
+/** The refusal for a tunnel that does not exist. */
 export function tunnelNotFound(tunnelId: string): Error {
   return refuse("TUNNEL_NOT_FOUND", `tunnel ${tunnelId} does not exist`, { tunnelId });
 }

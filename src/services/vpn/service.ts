@@ -105,7 +105,7 @@ export function vpnService(deps: VpnServiceDeps): ServiceImpl<typeof VpnService>
 
 type TunnelResult = NonNullable<MessageInitShape<typeof TunnelResponseSchema>["result"]>;
 
-/** What is wrong with one packet is its answer; the stream goes on. */
+/** A fault of one packet is its answer; the stream continues. */
 async function answerPacket(
   deps: VpnDeps,
   { packet }: TunnelRequest,

@@ -1,11 +1,11 @@
-/** The keys of a session, out of the shared secret of its handshake. */
+/** Derives the keys of a session from the shared secret of its handshake. */
 import { hash, hkdfSync } from "node:crypto";
 import { wipe } from "../../crypto/bytes.ts";
 
 /** Whether both directions of a session share one key. */
 export type KeyForm = "SHARED" | "PER_DIRECTION";
 
-/** Narrows what the proto's rules have let pass; empty means the default. */
+/** Narrows a value that the proto's rules admit; empty means the default. */
 export function readKeyForm(text: string): KeyForm {
   if (text === "" || text === "SHARED") return "SHARED";
   if (text === "PER_DIRECTION") return "PER_DIRECTION";
@@ -34,8 +34,8 @@ const directionInfos = {
 /**
  * Derives the keys of a session.
  *
- * @param sharedSecret 32 bytes; the keys own it from now on: they are it, or it is overwritten.
- * @param transcript of the handshake, to which keys per direction are bound.
+ * @param sharedSecret 32 bytes; the function takes ownership and uses them as the key, or overwrites them.
+ * @param transcript the transcript of the handshake; keys per direction are bound to it.
  */
 export function deriveSessionKeys(sharedSecret: Uint8Array, form: KeyForm, transcript: string): SessionKeys {
   if (form === "SHARED") {

@@ -1,4 +1,4 @@
-/** The gateway's end of a session: AES-256-GCM (NIST SP 800-38D) under keys that live in memory alone. */
+/** The gateway's end of a session: AES-256-GCM (NIST SP 800-38D) under keys that exist only in memory. */
 import { createCipheriv, createDecipheriv, createHmac } from "node:crypto";
 import { wipe } from "../../crypto/bytes.ts";
 import { vectorBytes as ivBytes, OwnVectors } from "./own-vectors.ts";
@@ -6,18 +6,18 @@ import type { KeyForm, SessionKeys } from "./session-keys.ts";
 
 /** Bytes of the tag. */
 const tagBytes = 16;
-/** Bytes that a packet has more than what it carries. */
+/** Bytes of a packet in addition to its content. */
 export const packetOverhead = ivBytes + tagBytes;
 
-/** SP 800-38D, section 8.3: most packets under one key, as if all vectors were random; those of the peer are. */
+/** Maximum packets under one key (SP 800-38D, section 8.3) for random vectors, because the peer's are random. */
 const maxSent = 2 ** 32;
-/** Packets whose vectors are remembered, so that none is taken twice; some 60 MB for one session. */
+/** The number of received vectors to remember, so that no packet is accepted twice; about 60 MB per session. */
 const maxReceived = 1_000_000;
 
-/** Why a packet is not opened, or data not sealed. */
+/** Why a packet cannot be opened, or data cannot be sealed. */
 export type PacketFault = "PACKET_INVALID" | "PACKET_REFLECTED" | "PACKET_REPLAYED" | "REKEY_NEEDED";
 
-/** What came of a packet. */
+/** The outcome for a packet. */
 export type PacketOutcome =
   | { readonly ok: true; readonly bytes: Uint8Array }
   | { readonly ok: false; readonly fault: PacketFault };
@@ -28,7 +28,7 @@ export class Session {
   readonly #vectors = new OwnVectors();
   readonly #received = new Set<string>();
 
-  /** @param keys the session owns them from now on and overwrites them at its end */
+  /** @param keys the session takes ownership and overwrites them at its end */
   constructor(keys: SessionKeys) {
     this.#keys = keys;
   }
@@ -47,7 +47,7 @@ export class Session {
     return { ok: true, bytes };
   }
 
-  /** Opens a packet of the peer, once. */
+  /** Opens a packet from the peer; accepts it only once. */
   open(packet: Uint8Array): PacketOutcome {
     const iv = packet.subarray(0, ivBytes);
     const end = packet.length - tagBytes;
@@ -62,12 +62,12 @@ export class Session {
       wipe(opened);
       return { ok: false, fault: "PACKET_INVALID" };
     }
-    // Where both directions share a key, a packet of ours is as genuine as one of the peer.
+    // If both directions share a key, our own packets also pass as genuine.
     if (this.#vectors.has(iv)) {
       wipe(opened);
       return { ok: false, fault: "PACKET_REFLECTED" };
     }
-    // Only what is genuine is remembered, so that nobody can fill the memory with noise.
+    // Only genuine packets are remembered, so that noise cannot fill the memory.
     const name = Buffer.from(iv.buffer, iv.byteOffset, iv.byteLength).toString("latin1");
     if (this.#received.has(name)) return { ok: false, fault: "PACKET_REPLAYED" };
     if (this.#received.size >= maxReceived) return { ok: false, fault: "REKEY_NEEDED" };

@@ -1,4 +1,4 @@
-/** What the gateway keeps: tunnels with their addresses, and hashes of used ciphertexts. Session keys are not among it. */
+/** The store of the gateway: tunnels with their addresses, and hashes of used ciphertexts, but no session keys. */
 import { sql } from "kysely";
 import type { RecordOf } from "../../records/columns.ts";
 import type { Principal } from "../../records/ownership.ts";
@@ -22,7 +22,7 @@ export function nameSealedKey(tunnel: Tunnel): SealedKey {
   return describeSealedKey(tunnelTable, kemAlgorithm, tunnel);
 }
 
-/** The gateway is 10.8.0.1; the first and the last address of the network are nobody's. */
+/** The gateway is 10.8.0.1; the first and the last address of the network stay unused. */
 const firstAddress = 2;
 const lastAddress = 0xfffe;
 
@@ -31,7 +31,7 @@ export function formatAddress({ addressNumber }: Tunnel): string {
   return `10.8.${addressNumber >> 8}.${addressNumber & 0xff}`;
 }
 
-/** SQLite takes 32,766 values in a statement. */
+/** SQLite allows 32,766 values in a statement. */
 const lookedUpAtOnce = 1000;
 
 /** The tunnels of the gateway. */
@@ -47,7 +47,7 @@ export function createVpnStore(store: Store) {
     insert: tunnels.insert,
     /** @throws RecordDamagedError */
     find: (tunnelId: string, principal: Principal) => tunnels.findIntact({ tunnelId }, { principal }),
-    /** Tells which of these tunnels are there no more. */
+    /** Finds the tunnels among these that no longer exist. */
     async findMissing(tunnelIds: readonly string[]): Promise<string[]> {
       const found = new Set<string>();
       for (let i = 0; i < tunnelIds.length; i += lookedUpAtOnce) {
@@ -60,9 +60,9 @@ export function createVpnStore(store: Store) {
       }
       return tunnelIds.filter((tunnelId) => !found.has(tunnelId));
     },
-    /** Finds an address that nobody has, within a transaction. @returns undefined if there is none */
+    /** Finds a free address, within a transaction. @returns undefined if there is none */
     async findFreeAddress({ db }: WriteTransaction): Promise<number | undefined> {
-      // The address after one that is taken, or the first: the lowest of these that nobody has.
+      // Candidates are the first address and each address after a used one; the lowest free candidate wins.
       const { rows } = await sql<{ free: number | null }>`
         select min(candidate) as free
         from (
@@ -73,9 +73,9 @@ export function createVpnStore(store: Store) {
         where candidate not in (select address_number from vpn_tunnels)`.execute(db);
       return rows[0]?.free ?? undefined;
     },
-    /** Lets go of a tunnel and its address, within a transaction. @returns false if there is none */
+    /** Removes a tunnel and frees its address, within a transaction. @returns false if there is no such tunnel */
     async remove(transaction: WriteTransaction, tunnelId: string, principal: Principal): Promise<boolean> {
-      // One that somebody changed can still be got rid of.
+      // A damaged tunnel can still be removed.
       const found = await tunnels.find({ tunnelId }, { principal, db: transaction.db });
       if (found === undefined) return false;
       await tunnels.remove(transaction, found);

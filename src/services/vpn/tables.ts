@@ -10,7 +10,7 @@ const columns = {
   addressNumber: column.integer("address_number"),
   /** Raw ML-KEM-1024. */
   publicKey: column.bytes("public_key"),
-  /** Whether the gateway made the peer's pair, and keeps its secret key. */
+  /** Whether the gateway made the peer's pair and keeps its secret key. */
   isServerHeld: column.flag("is_server_held"),
   /** Who registered it. */
   owner: column.text("owner"),
@@ -20,7 +20,7 @@ const columns = {
 /** The name of the list of all tunnels, in page tokens and counts. */
 export const tunnelList = "vpn_tunnels";
 
-/** Counts the tunnels of an owner, each of which has one of the 65,533 addresses. */
+/** Counts the tunnels of an owner; each has one of the 65,533 addresses. */
 export const tunnelQuota: Quota = { list: tunnelList, noun: "tunnels", kind: "tunnels" };
 
 export const tunnelTable: TableDeclaration<typeof columns> = {

@@ -11,7 +11,7 @@ import type { Store } from "../../store/store.ts";
 import { type Wallet, type WalletStore, walletAlgorithm } from "./store.ts";
 import { walletQuota } from "./tables.ts";
 
-/** What making wallets needs. */
+/** What the creation of wallets needs. */
 export interface CreateDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;
@@ -19,7 +19,7 @@ export interface CreateDeps {
   readonly now: () => Date;
 }
 
-/** What a wallet is to be like. */
+/** The properties of a new wallet. */
 export interface CreateInput {
   readonly label: string;
   readonly owner: string;
@@ -27,7 +27,7 @@ export interface CreateInput {
 }
 
 /**
- * Makes a wallet and keeps its secret key sealed.
+ * Creates a wallet and stores its secret key sealed.
  *
  * @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */

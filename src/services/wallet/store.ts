@@ -1,4 +1,4 @@
-/** What the wallet service keeps: wallets, their secret keys sealed. */
+/** The store of the wallet service: wallets with their sealed secret keys. */
 import type { RecordOf } from "../../records/columns.ts";
 import { openTable } from "../../records/record-table.ts";
 import { describeSealedKey } from "../../records/table-declaration.ts";
