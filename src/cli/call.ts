@@ -18,7 +18,7 @@ import { createCallRegistry, findRestPath, listMethods, nameMethod, type Package
 import { suggest } from "./suggest.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
-/** Makes the verb for the calls of packages. */
+/** Creates the verb for the calls of packages. */
 export const createCallVerbs = (packages: Packages): readonly Verb[] => [
   {
     name: "call",

@@ -7,7 +7,7 @@ import { counted, facts, listing, table, time } from "./output.ts";
 import type { Verb } from "./verb.ts";
 
 const { method } = BlockchainService;
-/** As much of a hash as tells blocks apart at a glance. */
+/** Enough digits of a hash to tell blocks apart at a glance. */
 const shortHashDigits = 16;
 const maxPreviewCharacters = 40;
 
@@ -142,7 +142,7 @@ function toCells({ index, timestamp, blockHash, validatorAddress, data }: Block)
   ];
 }
 
-/** The beginning of data that is text; else how much it is. */
+/** The beginning of data that is text; otherwise its size. */
 function preview(data: Uint8Array): string {
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(data);

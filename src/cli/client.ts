@@ -15,31 +15,31 @@ import type { ParsedOptions } from "./options.ts";
 
 const defaultUrl = "http://127.0.0.1:8080";
 const defaultTimeoutMs = 30_000;
-/** The server bounds its pages; this bounds what another that is no server of ours may send. */
+/** Our servers limit their pages; this limits what any other server may send. */
 const maxReadBytes = 64 * 1024 * 1024;
 
-/** A server, called when a verb asks it something. */
+/** A server that a verb calls. */
 export interface ApiClient {
-  /** Where it is: scheme, host and port. */
+  /** Its address: scheme, host and port. */
   readonly url: string;
-  /** Makes a call of one message. */
+  /** Makes a unary call. */
   ask<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>,
     request: MessageInitShape<I>,
   ): Promise<MessageShape<O>>;
-  /** Makes a call with streams; messages go out as they are taken. */
+  /** Makes a streaming call; sends each message as soon as `requests` yields it. */
   stream<I extends DescMessage, O extends DescMessage>(
     method: DescMethodStreaming<I, O>,
     requests: AsyncIterable<MessageInitShape<I>>,
   ): AsyncGenerator<MessageShape<O>>;
-  /** The same server for the holder of another token, or of none. */
+  /** Returns the same server with another token, or without one. */
   withToken(token: string | undefined): ApiClient;
-  /** Refuses to send a secret in clear to another machine. @throws CliError */
+  /** Refuses to send a secret unencrypted to another machine. @throws CliError */
   requirePrivacy(): void;
   close(): void;
 }
 
-/** Reads which server it is. @throws CliError */
+/** Reads the URL of the server. @throws CliError */
 export function readUrl(options: ParsedOptions): string {
   const text = options.text("url") ?? process.env.QSP_URL ?? defaultUrl;
   const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -49,7 +49,7 @@ export function readUrl(options: ParsedOptions): string {
   return url.origin;
 }
 
-/** Makes the server of a command line; nothing is sent yet. */
+/** Creates the client for a command line; sends nothing yet. */
 export function createClient(options: ParsedOptions): ApiClient {
   const url = readUrl(options);
   const seconds = options.whole("timeout", 1, 86_400);
@@ -118,26 +118,26 @@ async function* streamOver<I extends DescMessage, O extends DescMessage>(
     const answers = await transport.stream(method, undefined, timeoutMs, undefined, guarded());
     yield* answers.message;
   } catch (error) {
-    // Connect makes a failed call of what went wrong here, such as a file that cannot be read.
+    // Connect reports a local failure, such as an unreadable file, as a failed call.
     throw ownFault === undefined ? error : ownFault.error;
   }
 }
 
-/** The one answer of a stream that has one. */
+/** Reads the only answer of a stream. */
 export async function theAnswer<T>(answers: AsyncIterable<T>): Promise<T> {
   let found: T | undefined;
-  // To its end: an error may come after the message.
+  // Read to the end: an error may follow the message.
   for await (const answer of answers) found ??= answer;
   if (found === undefined) throw new Error("the stream ended without an answer");
   return found;
 }
 
-/** The stream of one request. */
+/** A stream with one request. */
 export async function* oneOf<T>(request: T): AsyncGenerator<T> {
   yield request;
 }
 
-/** Asks for all pages of a list. @returns the first page with everything */
+/** Requests all pages of a list. @returns the first page, with the items of all pages */
 export async function askPages<Page extends { nextPageToken: string }>(
   ask: (pageToken: string) => Promise<Page>,
   itemsOf: (page: Page) => unknown[],
@@ -151,7 +151,7 @@ export async function askPages<Page extends { nextPageToken: string }>(
   return all;
 }
 
-/** The token for calls, from a file, a variable, or a login to this very server. */
+/** Reads the token for calls from a file, a variable, or a login to this server. */
 function readToken(options: ParsedOptions, url: string): string | undefined {
   const file = options.text("token-file");
   if (file !== undefined) {

@@ -25,7 +25,7 @@ export const completionVerbs: readonly Verb[] = [
   },
 ];
 
-/** What may follow so many words of verbs: "" for the first word, "kms" for the second. */
+/** Lists the next words by the words before them: "" for the first word, "kms" for the second. */
 function nextWords(verbs: readonly Verb[]): ReadonlyMap<string, readonly string[]> {
   const next = new Map<string, Set<string>>();
   const offer = (before: string, word: string): void => {
@@ -40,7 +40,7 @@ function nextWords(verbs: readonly Verb[]): ReadonlyMap<string, readonly string[
   return new Map([...next].map(([before, words]) => [before, [...words]]));
 }
 
-/** What may stand for the value of an option; undefined for what only its caller knows. */
+/** Lists the options that have a value, and what completion offers for it. */
 function listValues(verb: Verb): readonly { readonly name: string; readonly offers: string }[] {
   return Object.entries(listOptions(verb))
     .filter(([, { value }]) => value !== undefined)
@@ -50,7 +50,7 @@ function listValues(verb: Verb): readonly { readonly name: string; readonly offe
     }));
 }
 
-/** The cases of both shells: their words alone differ in how they are put together. */
+/** The cases for both shells, which differ only in how they join words. */
 function cases(verbs: readonly Verb[]): string {
   const words = [...nextWords(verbs)].map(
     ([before, next]) => `    "${before}") following="${next.join(" ")}" ;;`,
@@ -135,7 +135,7 @@ ${cases(verbs)}
 compdef _qsp qsp`;
 }
 
-/** The verbs as a shell can look one up: "|call||kms create|". After one of them come operands. */
+/** The verbs in a form that a shell can search: "|call||kms create|". Operands follow a verb. */
 function leafVerbs(verbs: readonly Verb[]): string {
   return verbs.map(({ name }) => `|${name}|`).join("");
 }

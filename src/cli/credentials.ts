@@ -1,11 +1,11 @@
-/** Keeps the tokens of logins, one a server: a token is never sent to another server than its own. */
+/** Stores the tokens of logins, one per server: a token is sent only to its own server. */
 import { existsSync, readFileSync } from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
 import { usageError } from "./exit-codes.ts";
 import { replacePrivateFile } from "./files.ts";
 
-/** What a login leaves. */
+/** A stored login. */
 export interface Login {
   readonly token: string;
   readonly username: string;
@@ -19,18 +19,18 @@ export function loginFile(): string {
   return join(base, "qsp", "logins.json");
 }
 
-/** The login to a server that is still valid. */
+/** Finds a login to a server that is still valid. */
 export function findLogin(url: string): Login | undefined {
   const login = readLogins()[url];
   return login !== undefined && new Date(login.expiresAt) > new Date() ? login : undefined;
 }
 
-/** Keeps a login in a file of mode 0600. */
+/** Stores a login in a file of mode 0600. */
 export function keepLogin(url: string, login: Login): void {
   replacePrivateFile(loginFile(), `${JSON.stringify({ ...readLogins(), [url]: login })}\n`);
 }
 
-/** Forgets a login. @returns false if there was none */
+/** Removes a login. @returns false if there was none */
 export function dropLogin(url: string): boolean {
   const { [url]: dropped, ...others } = readLogins();
   if (dropped === undefined) return false;
@@ -45,7 +45,7 @@ function readLogins(): Readonly<Record<string, Login>> {
     const found: unknown = JSON.parse(readFileSync(path, "utf8"));
     if (isLogins(found)) return found;
   } catch {
-    // Below.
+    // Handled below.
   }
   throw usageError(`${path} is damaged; remove it and log in again`);
 }

@@ -1,4 +1,4 @@
-/** What a device keeps: its key, who it is, and how far it counted. */
+/** The file of a device: its key, its identity and its next sequence number. */
 import { rmSync } from "node:fs";
 import type { CryptoProvider, SecretKey } from "../crypto/provider.ts";
 import { createFile } from "./files.ts";
@@ -10,7 +10,7 @@ export const deviceOption = {
   device: { value: "FILE", meaning: "Is where the device keeps its key; else device.json", offers: "files" },
 } as const;
 
-/** Where a device is kept if nobody says. */
+/** The default path of a device's file. */
 export const defaultDeviceFile = "device.json";
 
 /** The content of a device's file, of mode 0600. */
@@ -19,17 +19,17 @@ export interface DeviceState {
   readonly deviceId: string;
   /** ML-DSA-44, PKCS#8. */
   readonly secretKeyPem: string;
-  /** The number of the next reading; numbers may be left out, and are never used twice. */
+  /** The number of the next reading; numbers may be skipped, but are never reused. */
   readonly nextSequence: number;
   /** Whether it signs with a context for each use; devices of older versions do not. */
   readonly signingContexts?: boolean | undefined;
-  /** What the device got by authenticating. */
+  /** The token from the device's last authentication. */
   readonly token?: string | undefined;
   /** RFC 3339. */
   readonly tokenExpiresAt?: string | undefined;
 }
 
-/** Makes a new file, before there is anything that could be lost. @returns what puts a device into it */
+/** Creates a new file before there is a key that could be lost. @returns functions that fill or remove it */
 export function reserveDevice(path: string): { keep(state: DeviceState): void; drop(): void } {
   createFile(path, "", 0o600);
   return { keep: (state) => writeDevice(path, state), drop: () => rmSync(path) };
@@ -47,19 +47,19 @@ export function readDevice(path: string, url: string): DeviceState {
   return readState(path, url, kind);
 }
 
-/** Puts a device's new state in place of the old one. */
+/** Replaces a device's state. */
 export function writeDevice(path: string, state: DeviceState): void {
   writeState(path, state);
 }
 
-/** Takes numbers for readings: they are used up before anything is sent, so that none goes out twice. */
+/** Reserves numbers for readings. They are marked as used before anything is sent, so that none is sent twice. */
 export function takeSequences(path: string, state: DeviceState, count: number): DeviceState {
   const next = { ...state, nextSequence: state.nextSequence + count };
   writeDevice(path, next);
   return next;
 }
 
-/** The device's own token, if it has one that is valid. */
+/** Finds the device's own token, if it has a valid one. */
 export function findToken({ token, tokenExpiresAt }: DeviceState): string | undefined {
   return tokenExpiresAt !== undefined && new Date(tokenExpiresAt) > new Date() ? token : undefined;
 }

@@ -1,4 +1,4 @@
-/** `qsp device firmware`: an image of any size, which its vendor signed. */
+/** `qsp device firmware`: sends an image of any size that its vendor signed. */
 import { existsSync } from "node:fs";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { IotService, type UpdateFirmwareStreamRequestSchema } from "#gen/iot/iot_service_pb.ts";

@@ -1,4 +1,4 @@
-/** `qsp device send` and `stream`: readings that the device signs. */
+/** `qsp device send` and `stream`: send readings that the device signs. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
   IotService,
@@ -22,7 +22,7 @@ import { withProvider } from "./pem-keys.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
 const { method } = IotService;
-/** Numbers that a stream takes at a time: each time the file is written. */
+/** Numbers that a stream reserves at a time; each reservation writes the file. */
 const sequencesAtOnce = 1000;
 
 export const deviceReadingVerbs: readonly Verb[] = [
@@ -116,7 +116,7 @@ async function signReading(
   return { ...reading, signature: await signNumberedReading(signer, reading.sequence, reading.telemetry) };
 }
 
-/** The device calls with its own token if it has one, else with that of the person. */
+/** Calls with the device's own token if it has one, otherwise with the user's token. */
 function asDevice(server: ApiClient, state: DeviceState): ApiClient {
   const token = findToken(state);
   return token === undefined ? server : server.withToken(token);

@@ -20,7 +20,7 @@ export function signChallenge(signer: DeviceSigner, challenge: Uint8Array): Prom
   return signAs(signer, "challenge", challenge);
 }
 
-/** Signs a reading with its number: 8 bytes, big-endian, and then the telemetry. */
+/** Signs a reading with its number: 8 bytes, big-endian, followed by the telemetry. */
 export function signNumberedReading(
   signer: DeviceSigner,
   sequence: number,

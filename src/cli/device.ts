@@ -126,7 +126,7 @@ async function authenticate({ options, output, server }: VerbInput): Promise<num
   const { deviceId } = state;
   return withProvider(async (provider) => {
     const secretKey = await importDeviceKey(provider, path, state);
-    // A challenge is for anybody; so is the answer to it.
+    // Challenges and their answers need no token.
     const anonymous = server.withToken(undefined);
     const { challenge } = await anonymous.ask(method.issueChallenge, { deviceId });
     if (challenge.length !== 32)
@@ -136,7 +136,7 @@ async function authenticate({ options, output, server }: VerbInput): Promise<num
     const { authenticated, reason, token, expiresAt } = answer;
     const tokenExpiresAt = expiresAt && timestampDate(expiresAt).toISOString();
     if (authenticated) writeDevice(path, { ...state, token, tokenExpiresAt });
-    // The token is in the file; a screen or a log is no place for it.
+    // The token is in the file; it must not appear on a screen or in a log.
     delete answer.token;
     output.answer(method.authenticate.output, answer, () =>
       authenticated

@@ -1,4 +1,4 @@
-/** How the client ends: exit codes that scripts can use, and one sentence for a person. */
+/** How the client exits: exit codes for scripts, and one sentence for people. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
@@ -40,17 +40,17 @@ export class CliError extends Error {
   }
 }
 
-/** What is not right with a command line or a file; the caller throws it. */
+/** The error for a wrong command line or file; the caller throws it. */
 export function usageError(message: string): CliError {
   return new CliError(exitCodes.usage, message);
 }
 
-/** What a peer did that a genuine one would not; the caller throws it. */
+/** The error for a peer that fails a check of its authenticity; the caller throws it. */
 export function distrustError(message: string): CliError {
   return new CliError(exitCodes.no, message);
 }
 
-/** Makes an exit code and a sentence of whatever a verb threw. */
+/** Turns any error of a verb into an exit code and a sentence. */
 export function toCliError(error: unknown, url: string): CliError {
   if (error instanceof CliError) return error;
   if (error instanceof ConnectError) return explainCall(error, url);
@@ -61,12 +61,12 @@ export function toCliError(error: unknown, url: string): CliError {
   return new CliError(exitCodes.fault, `a fault of qsp itself: ${message}`, { cause: error });
 }
 
-/** Names the reason of a refusal; undefined if it has none, as what is no server of ours gives. */
+/** Finds the reason of a refusal. @returns undefined if there is none, as from a server that is not ours */
 export function findReason(error: ConnectError): string | undefined {
   return error.findDetails(ErrorInfoSchema)[0]?.reason;
 }
 
-/** The codes under which Connect reports that there was no conversation with a server of ours. */
+/** The codes with which Connect reports that no server of ours answered. */
 const brokenCodes: ReadonlySet<Code> = new Set([
   Code.Canceled,
   Code.Unknown,
@@ -91,7 +91,7 @@ function explainCall(error: ConnectError, url: string): CliError {
   return new CliError(exitCodes.refused, `${rawMessage} (${name(code, reason)})${hint}`);
 }
 
-/** What to do about some reasons. */
+/** Hints for some reasons. */
 const hints: Readonly<Record<string, string>> = {
   TOKEN_MISSING: "; log in with qsp login",
   TOKEN_EXPIRED: "; log in again with qsp login",
@@ -104,7 +104,7 @@ const hints: Readonly<Record<string, string>> = {
   VALIDATOR_MISSING: "; qsp chain validator makes one",
 };
 
-/** "NOT_FOUND, KEY_NOT_FOUND": the code as google/rpc/code.proto spells it, and the reason. */
+/** "NOT_FOUND, KEY_NOT_FOUND": the code, spelled as in google/rpc/code.proto, and the reason. */
 function name(code: Code, reason: string | undefined): string {
   const codeName = nameCode(code);
   return reason === undefined || reason === codeName ? codeName : `${codeName}, ${reason}`;

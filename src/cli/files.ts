@@ -13,12 +13,12 @@ import { open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { usageError } from "./exit-codes.ts";
 
-/** Bytes read at a time; below the 4 MiB that a server takes in one message of a stream. */
+/** Bytes to read at a time; less than the 4 MiB that a server accepts in one message of a stream. */
 const chunkBytes = 512 * 1024;
-/** Longest content that is read as a whole; what a server takes in one message. */
+/** Maximum bytes to read as a whole: what a server accepts in one message. */
 const maxWholeBytes = 4 * 1024 * 1024;
 
-/** Reads a file in chunks, "-" is standard input. Each chunk is valid until the next is asked for. */
+/** Reads a file in chunks; "-" is standard input. Each chunk is valid until the next one is requested. */
 export async function* readChunks(path: string): AsyncGenerator<Uint8Array> {
   if (path === "-") {
     for await (const chunk of process.stdin) yield* splitChunk(chunk);
@@ -27,7 +27,7 @@ export async function* readChunks(path: string): AsyncGenerator<Uint8Array> {
   const file = await open(path, "r");
   try {
     for (;;) {
-      // A buffer each: the transport may still hold the one before.
+      // Each chunk has its own buffer, because the transport may still hold the previous one.
       const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(chunkBytes), 0, chunkBytes);
       if (bytesRead === 0) return;
       yield buffer.subarray(0, bytesRead);
@@ -45,13 +45,13 @@ function* splitChunk(chunk: Uint8Array): Generator<Uint8Array> {
   for (let at = 0; at < chunk.length; at += chunkBytes) yield chunk.subarray(at, at + chunkBytes);
 }
 
-/** The bytes of a file; undefined for what has no size, as standard input. */
+/** Reads the size of a file in bytes. @returns undefined if there is none, as for standard input */
 export function readSize(path: string): number | undefined {
   const found = path === "-" ? undefined : statSync(path);
   return found?.isFile() ? found.size : undefined;
 }
 
-/** Puts chunks together. @throws CliError if they are more than a limit */
+/** Concatenates chunks. @throws CliError if they exceed a limit */
 export async function gather(
   chunks: AsyncIterable<Uint8Array>,
   maxBytes: number,
@@ -67,13 +67,13 @@ export async function gather(
   return Uint8Array.from(Buffer.concat(parts));
 }
 
-/** Reads a whole file, "-" is standard input. @throws CliError if it is larger than a limit */
+/** Reads a whole file; "-" is standard input. @throws CliError if it is larger than a limit */
 export function readWhole(path: string, maxBytes = maxWholeBytes): Promise<Uint8Array<ArrayBuffer>> {
   const name = path === "-" ? "standard input" : path;
   return gather(readChunks(path), maxBytes, `${name} is larger than ${maxBytes} bytes`);
 }
 
-/** The lines of a file, "-" is standard input, each as soon as it is there. */
+/** Yields the lines of a file, each as soon as it is available; "-" is standard input. */
 export async function* readLines(path: string): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = "";
@@ -87,7 +87,7 @@ export async function* readLines(path: string): AsyncGenerator<string> {
   if (rest !== "") yield rest;
 }
 
-/** Reads an operand that is the data itself, @FILE, or - for standard input. */
+/** Reads an operand: the data itself, @FILE, or - for standard input. */
 export async function readData(operand: string): Promise<Uint8Array<ArrayBuffer>> {
   if (operand === "-") return readWhole("-");
   if (operand.startsWith("@")) return readWhole(operand.slice(1));
@@ -103,17 +103,17 @@ export function readText(path: string): string {
   return readFileSync(path, "utf8");
 }
 
-/** Makes a new file. @throws CliError if there is one */
+/** Creates a new file. @throws CliError if it exists */
 export function createFile(path: string, content: string | Uint8Array, mode: 0o600 | 0o644): void {
   writeWhole(path, content, mode, "wx");
 }
 
-/** Writes a file, in place of one that may be there. */
+/** Writes a file; replaces an existing one. */
 export function writeFile(path: string, content: string | Uint8Array, mode: 0o600 | 0o644): void {
   writeWhole(path, content, mode, "w");
 }
 
-/** Puts a file of mode 0600 in place of another, so that there is always one of them as a whole. */
+/** Replaces a file with one of mode 0600 atomically, so that there is always one complete file. */
 export function replacePrivateFile(path: string, content: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const draft = `${path}.${process.pid}.draft`;
@@ -126,7 +126,7 @@ function writeWhole(path: string, content: string | Uint8Array, mode: number, fl
   try {
     const buffer = Buffer.from(content);
     for (let at = 0; at < buffer.length; ) at += writeSync(file, buffer, at);
-    // What is not secret may go to a pipe, which cannot be synchronised.
+    // Only public content may go to a pipe, and a pipe cannot be synchronised.
     if (mode === 0o600) fsyncSync(file);
   } catch (error) {
     // Only `openSync` names the path.

@@ -1,8 +1,8 @@
-/** All verbs but `serve`, by the words that they begin with. */
+/** All verbs except `serve`, by their first words. */
 import type { StoreVerb } from "./operator/store-verb.ts";
 import type { Verb, VerbTable } from "./verb.ts";
 
-/** The verbs that call a server or work on files alone, then those of the operator. */
+/** The verbs that call a server or only work on files, then the operator's verbs. */
 export const verbTable: VerbTable = {
   call: async () => (await import("./call.ts")).callVerbs,
   login: async () => (await import("./login.ts")).loginVerbs,
@@ -30,7 +30,7 @@ export const verbTable: VerbTable = {
   completion: async () => (await import("./completion.ts")).completionVerbs,
   audit: () => loadStoreVerbs(async () => [(await import("./operator/audit-verify.ts")).auditVerify]),
   store: () => loadStoreVerbs(async () => [(await import("./operator/store-verify.ts")).storeVerify]),
-  // Apart from the verbs of `chain`, which load nothing that works on a store.
+  // Separate from the other verbs of `chain`, which load no store code.
   "chain verify": () =>
     loadStoreVerbs(async () => [(await import("./operator/chain-verify.ts")).chainVerify]),
   backup: () => loadStoreVerbs(async () => [(await import("./operator/backup.ts")).backup]),
@@ -58,10 +58,10 @@ export async function loadGroup(table: VerbTable, word: string): Promise<readonl
   return loadAllVerbs(Object.fromEntries(group));
 }
 
-/** Loads the verb that a command line begins with, and as little beside it as it can. */
+/** Loads the verb at the start of a command line, and as little else as possible. */
 export async function loadVerb(table: VerbTable, args: readonly string[]): Promise<Verb | undefined> {
   const words = [args.slice(0, 2).join(" "), args[0] ?? ""].find((key) => Object.hasOwn(table, key));
   const verbs = words === undefined ? [] : await table[words]?.();
-  // No verb's words begin another's.
+  // No verb's name is a prefix of another's.
   return verbs?.find(({ name }) => name.split(" ").every((word, i) => args[i] === word));
 }

@@ -1,4 +1,4 @@
-/** `qsp health`: how all services are. */
+/** `qsp health`: shows the health of all services. */
 import type { DescMethod, DescMethodUnary } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -9,7 +9,7 @@ import { table } from "./output.ts";
 import type { Packages } from "./registry.ts";
 import type { Verb } from "./verb.ts";
 
-/** Makes the verb for the services of packages. */
+/** Creates the verb for the services of packages. */
 export const createHealthVerbs = (packages: Packages): readonly Verb[] => [
   {
     name: "health",
@@ -40,7 +40,7 @@ interface Health {
   readonly serviceStatus: string;
 }
 
-/** The calls that tell how a service is, of those that have one. */
+/** Lists the health calls of the services that have one. */
 function listProbes(packages: Packages): (DescMethod & DescMethodUnary)[] {
   const services = packages.flatMap(({ files }) => files.flatMap((file) => file.services));
   return services.flatMap(({ methods }) => methods.filter(isProbe));
@@ -57,7 +57,7 @@ async function askHealth(server: ApiClient, probe: DescMethod & DescMethodUnary)
     const field = probe.output.field.serviceStatus;
     return { service, serviceStatus: field ? String(reflect(probe.output, answer).get(field)) : "" };
   } catch (error) {
-    // Without a reason it is no server of ours that says so.
+    // Without a reason, the answer is not from a server of ours.
     const isOurs = error instanceof ConnectError && findReason(error) !== undefined;
     if (isOurs && error.code === Code.Unimplemented) return { service, serviceStatus: "NOT_SERVED" };
     throw error;

@@ -6,7 +6,7 @@ import type { Verb } from "./verb.ts";
 
 const exitCodeLines = exitCodeMeanings.map(([code, meaning]) => `  ${String(code).padEnd(4)}${meaning}`);
 
-/** All verbs, a line each. */
+/** Describes all verbs, one per line. */
 export function describeVerbs(verbs: readonly Verb[]): string {
   const [operators, clients] = [true, false].map((takes) =>
     verbs.filter(({ settings }) => (settings !== undefined) === takes),
@@ -33,12 +33,12 @@ ${exitCodeLines.join("\n")}
 `;
 }
 
-/** The verbs of a group, a line each. */
+/** Describes the verbs of a group, one per line. */
 export function describeGroup(verbs: readonly Verb[]): string {
   return `${listVerbs(verbs)}\n\nqsp VERB --help shows a verb with an example.\n`;
 }
 
-/** One verb, with its example. */
+/** Describes one verb, with its example. */
 export function describeVerb(verb: Verb): string {
   const own = listOptions(verb.options);
   const common = listOptions(verb.settings === undefined ? commonOptions : { help: commonOptions.help });
@@ -58,7 +58,7 @@ ${exitCodeLines.join("\n")}
 `;
 }
 
-/** The settings that matter most to the verb. */
+/** Describes the settings that matter most to the verb. */
 function describeSettingsOf({ settings = {}, shownSettings, settingsHelp }: Verb): string {
   if (settingsHelp !== undefined) return `\n\n${settingsHelp}`;
   if (shownSettings === undefined) return "";

@@ -1,4 +1,4 @@
-/** `qsp keygen`: a key pair that no server knows. */
+/** `qsp keygen`: makes a key pair without a server. */
 import { existsSync, rmSync } from "node:fs";
 import { deriveAddress } from "../crypto/address.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";

@@ -1,4 +1,4 @@
-/** `qsp kms encapsulate` and `decapsulate`: shared secrets, into files. */
+/** `qsp kms encapsulate` and `decapsulate`: write shared secrets to files. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
 import { createFile, readWhole, writeFile } from "./files.ts";
@@ -67,7 +67,7 @@ export const kmsSecretVerbs: readonly Verb[] = [
   },
 ];
 
-/** Where the secret goes. @throws CliError if it would go to a person's screen */
+/** Finds the file for the secret. @throws CliError if the secret would appear on a screen */
 function findSecretFile({ options, output }: VerbInput): string | undefined {
   const file = options.text("secret");
   if (file === undefined && !output.isJson)

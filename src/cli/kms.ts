@@ -1,4 +1,4 @@
-/** `qsp kms`: the life of keys. */
+/** `qsp kms`: manages keys. */
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { askPages } from "./client.ts";

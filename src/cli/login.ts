@@ -55,10 +55,10 @@ async function readPassword(username: string): Promise<string> {
   return "";
 }
 
-/** Asks at the terminal and shows nothing of the answer. */
+/** Asks at the terminal without an echo of the answer. */
 function askHidden(question: string): Promise<string> {
   const { stdin, stderr } = process;
-  // Before the question: who answers at once must not see the answer either.
+  // Set before the question, so that an immediate answer does not appear either.
   stdin.setRawMode(true);
   stderr.write(question);
   stdin.setEncoding("utf8");
@@ -74,7 +74,7 @@ function askHidden(question: string): Promise<string> {
     const onData = (text: string | Buffer): void => {
       for (const letter of String(text)) {
         if (letter === "\r" || letter === "\n") return end(() => resolve(typed));
-        // Raw mode takes the terminal's signals from us: Ctrl-C, and Ctrl-D for the end.
+        // In raw mode the terminal sends no signals: handle Ctrl-C, and Ctrl-D for the end.
         if (letter === "\u0003") return end(() => process.exit(exitCodes.interrupted));
         if (letter === "\u0004") return end(() => reject(usageError("no password was given")));
         typed = letter === "\u007f" || letter === "\b" ? [...typed].slice(0, -1).join("") : typed + letter;

@@ -5,7 +5,7 @@ import { suggest } from "./suggest.ts";
 
 /** An option of a verb. */
 export interface Option {
-  /** Stands in the help for the value; a flag has none. */
+  /** The name of the value in the help; a flag has none. */
   readonly value?: string;
   readonly meaning: string;
   /** May be given more than once. */
@@ -17,16 +17,16 @@ export interface Option {
 /** Options by their names, without the dashes. */
 export type Options = Readonly<Record<string, Option>>;
 
-/** What takes options and operands. */
+/** A verb's name, operands and options. */
 export interface OptionTaker {
   /** Its words, such as "kms create". */
   readonly name: string;
-  /** Names of its operands, as the help shows them: [NAME] may be missing, NAME… is one or more. */
+  /** Names of its operands, as the help shows them: [NAME] is optional, NAME… is one or more. */
   readonly operands: readonly string[];
   readonly options: Options;
   /** Works without a server. */
   readonly isLocal?: boolean;
-  /** The settings of `qsp serve`, for what takes them instead of the options of a client. */
+  /** The settings of `qsp serve`, for verbs that take them instead of the client's options. */
   readonly settings?: Options;
 }
 
@@ -37,7 +37,7 @@ export interface ParsedOptions {
   need(name: string): string;
   flag(name: string): boolean;
   all(name: string): readonly string[];
-  /** @throws CliError if it is no whole number of this range */
+  /** @throws CliError if it is not a whole number in this range */
   whole(name: string, min: number, max: number): number | undefined;
 }
 
@@ -66,7 +66,7 @@ export function listOptions(verb: OptionTaker): Options {
   return { ...verb.options, ...(verb.isLocal ? {} : serverOptions), ...commonOptions };
 }
 
-/** What a verb is given on the command line. */
+/** The operands and options of a verb on the command line. */
 export interface VerbLine {
   readonly operands: readonly string[];
   readonly options: ParsedOptions;
@@ -86,7 +86,7 @@ export function readVerbLine(verb: OptionTaker, args: readonly string[]): VerbLi
   const { tokens, positionals } = parseArgs({
     args: [...args],
     options: Object.fromEntries(types),
-    // The words about what is wrong are ours.
+    // We write our own error messages.
     strict: false,
     allowPositionals: true,
     tokens: true,
@@ -116,7 +116,7 @@ function readValue(options: Options, { name, rawName, value, inlineValue }: Opti
   return value;
 }
 
-/** More names than a sentence can hold. */
+/** Maximum names in a sentence. */
 const maxNamed = 15;
 
 function unknownOption(names: readonly string[], rawName: string): CliError {

@@ -1,20 +1,20 @@
-/** What the client prints: text for people, or JSON for programs. */
+/** The output of the client: text for people, or JSON for programs. */
 import { type DescMessage, type MessageShape, type Registry, toJsonString } from "@bufbuild/protobuf";
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 
 /** Prints on standard output. */
 export interface Output {
   readonly isJson: boolean;
-  /** Prints a message as JSON; else what `text` makes of it. */
+  /** Prints a message as JSON, or otherwise the result of `text`. */
   answer<Desc extends DescMessage>(desc: Desc, message: MessageShape<Desc>, text: () => string): void;
-  /** Prints something of our own as JSON; else a text. */
+  /** Prints a record that is not a message as JSON, or otherwise a text. */
   tell(record: Readonly<Record<string, unknown>>, text: string): void;
-  /** Prints a message as JSON, whatever was asked for. */
+  /** Prints a message as JSON in both modes. */
   json<Desc extends DescMessage>(desc: Desc, message: MessageShape<Desc>, registry?: Registry): void;
   print(text: string): void;
 }
 
-/** Makes the output of one run. */
+/** Creates the output of one run. */
 export function createOutput(isJson: boolean, write: (text: string) => void): Output {
   const print = (text: string): void => write(`${text}\n`);
   const json: Output["json"] = (desc, message, registry) =>
@@ -29,12 +29,12 @@ export function createOutput(isJson: boolean, write: (text: string) => void): Ou
   };
 }
 
-/** Replaces what would steer a terminal: names and data may be anybody's. */
+/** Replaces control characters of a terminal, because names and data are untrusted. */
 export function harmless(text: string): string {
   return text.replace(/[^\P{Cc}\n]/gu, "\u{fffd}");
 }
 
-/** Lines of columns, as wide as their widest cell. */
+/** Formats a table; each column is as wide as its widest cell. */
 export function table(headers: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [headers, ...rows].map((row) => row.map((cell) => cell.replaceAll("\n", " ")));
   const widths = headers.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
@@ -48,7 +48,7 @@ export function table(headers: readonly string[], rows: readonly (readonly strin
     .join("\n");
 }
 
-/** A table of a row for each item; if there is none, a sentence that says so. */
+/** Formats a table with a row for each item, or the sentence `none` if there are no items. */
 export function listing<Item>(
   none: string,
   headers: readonly string[],
@@ -58,19 +58,19 @@ export function listing<Item>(
   return items.length === 0 ? none : table(headers, items.map(cellsOf));
 }
 
-/** Lines of a name and a value; a value that is undefined has none. */
+/** Formats lines of a name and a value; leaves out empty and undefined values. */
 export function facts(pairs: Readonly<Record<string, string | undefined>>): string {
   const known = Object.entries(pairs).filter(([, value]) => value !== undefined && value !== "");
   const width = Math.max(...known.map(([name]) => name.length));
   return known.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n");
 }
 
-/** What a list says of a record; of one that somebody changed in the store, that alone. */
+/** The text of a record in a list; for a damaged record, only a note that it is damaged. */
 export function unlessDamaged({ damaged }: { readonly damaged?: boolean | undefined }, text: string): string {
   return damaged ? "DAMAGED: somebody changed it" : text;
 }
 
-/** A time for people: RFC 3339 in UTC, to the second. */
+/** Formats a time for people: RFC 3339 in UTC, to the second. */
 export function time(timestamp: Timestamp | undefined): string {
   return timestamp === undefined
     ? ""

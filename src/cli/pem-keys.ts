@@ -1,4 +1,4 @@
-/** Keys of PEM files, whatever their algorithm. */
+/** Reads keys of any algorithm from PEM files. */
 import { type Algorithm, kemAlgorithms, mlDsaNames, mlKemNames, slhDsaNames } from "../crypto/algorithms.ts";
 import { wipe } from "../crypto/bytes.ts";
 import { decodePkcs8, decodePublicKeyPem } from "../crypto/key-encoding.ts";
@@ -10,9 +10,9 @@ import { readText } from "./files.ts";
 /** The algorithms of key files. */
 export const keyAlgorithms = [...mlDsaNames, ...mlKemNames, ...slhDsaNames] as const;
 
-/** Gives a provider for as long as something needs it. */
+/** Lends a provider to a function, and closes it afterwards. */
 export async function withProvider<T>(use: (provider: CryptoProvider) => Promise<T>): Promise<T> {
-  // Loaded when it is needed: most verbs are done sooner without.
+  // Loaded on demand, because most verbs do not need it and start faster without it.
   const { createCryptoProvider } = await import("../crypto/create-provider.ts");
   const provider = await createCryptoProvider("openssl");
   try {

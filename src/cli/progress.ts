@@ -1,26 +1,26 @@
-/** A bar on standard error where a person waits. */
+/** A progress bar on standard error, only on a terminal. */
 
 /** Work shorter than this shows no bar. */
 const silentMs = 1000;
-/** Milliseconds between two states of the bar. */
+/** Milliseconds between two updates of the bar. */
 const everyMs = 100;
 const barCells = 30;
 
-/** Says how far it is. */
+/** Reports progress. */
 export interface Progress {
-  /** @param doneBytes so far, in all */
+  /** @param doneBytes the total so far */
   show(doneBytes: number): void;
   /** Removes the bar. */
   end(): void;
 }
 
-/** Where the bar goes. */
+/** The terminal that shows the bar. */
 export interface ProgressTerminal {
   readonly isTTY?: boolean | undefined;
   write(text: string): unknown;
 }
 
-/** @param totalBytes undefined for a stream that ends when it ends */
+/** @param totalBytes undefined for a stream of unknown length */
 export function createProgress(
   what: string,
   totalBytes: number | undefined,
@@ -55,7 +55,7 @@ function mebibytes(count: number): string {
   return (count / 1024 / 1024).toLocaleString("en", { maximumFractionDigits: 0 });
 }
 
-/** Passes chunks on and shows how many there were. */
+/** Passes chunks on and shows how many bytes were passed. */
 export async function* withProgress(
   chunks: AsyncIterable<Uint8Array>,
   progress: Progress,

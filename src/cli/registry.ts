@@ -6,7 +6,7 @@ import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.
 import { file_grpc_health_v1_health } from "#gen/grpc/health/v1/health_pb.ts";
 import type { ServicePackage } from "../services/registry.ts";
 
-/** What there is to call. */
+/** The packages whose calls are available. */
 export type Packages = readonly Pick<ServicePackage, "files">[];
 
 /** Every message and service. */
@@ -28,7 +28,7 @@ export function nameMethod(method: DescMethod): string {
   return `${method.parent.typeName}/${method.name}`;
 }
 
-/** "POST /api/kms/create-key"; undefined for what REST does not have. */
+/** "POST /api/kms/create-key"; undefined for a call that REST does not have. */
 export function findRestPath(method: DescMethod): string | undefined {
   const { pattern } = getOption(method, http);
   if (pattern.case === undefined || pattern.case === "custom") return undefined;

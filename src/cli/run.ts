@@ -20,7 +20,7 @@ export async function runCommandLine(args: readonly string[], table: VerbTable):
   return exitCode;
 }
 
-/** Says in one sentence what went wrong. @returns the exit code */
+/** Prints one sentence about an error. @returns the exit code */
 function complain(error: unknown): number {
   const { message, exitCode, cause } = toCliError(error, "the server");
   process.stderr.write(`qsp: ${harmless(message).replaceAll("\n", " ")}\n`);
@@ -28,7 +28,7 @@ function complain(error: unknown): number {
   return exitCode;
 }
 
-/** Waits until all output is written, or nobody reads it any more. */
+/** Waits until all output is written, or its reader is gone. */
 function flush(): Promise<void> {
   return new Promise((resolve) => {
     process.stdout.once("error", () => resolve());
@@ -50,7 +50,7 @@ async function runLine(args: readonly string[], table: VerbTable): Promise<numbe
     write(describeGroup(group));
     return exitCodes.done;
   }
-  // The operator's verbs and the server end in order by their own handlers.
+  // The operator's verbs and the server shut down with their own handlers.
   if (verb.settings === undefined) endAtOnce();
   const { operands, options } = readVerbLine(verb, args.slice(verb.name.split(" ").length));
   if (options.flag("help")) {
@@ -69,11 +69,11 @@ async function runLine(args: readonly string[], table: VerbTable): Promise<numbe
   }
 }
 
-/** Ends the client when it is interrupted, and when the reader of its output has enough. */
+/** Ends the client when it is interrupted, and when the reader of its output closes the pipe. */
 function endAtOnce(): void {
   process.once("SIGINT", () => process.exit(exitCodes.interrupted));
   process.once("uncaughtException", (error) => process.exit(complain(error)));
-  // As `head` does; that is no fault.
+  // `head` does this; it is not an error.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(exitCodes.done);
     throw error;
@@ -113,7 +113,7 @@ function throwNoServer(): never {
   throw new Error("a verb that works without a server asked for one");
 }
 
-/** What a verb is given that works without a server. */
+/** The client of verbs that work without a server. */
 const noServer: ApiClient = {
   url: "",
   ask: throwNoServer,

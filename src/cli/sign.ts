@@ -1,4 +1,4 @@
-/** `qsp sign`: a file of any size, with a key of the server or with one's own. */
+/** `qsp sign`: signs a file of any size, with a key of the server or a local key. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { KmsService, type SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
 import { type ApiClient, theAnswer } from "./client.ts";
@@ -44,7 +44,7 @@ export const signVerbs: readonly Verb[] = [
   },
 ];
 
-/** The chunks of what is to be signed or verified, with a bar for who waits. */
+/** Reads the content to sign or verify in chunks, with a progress bar. */
 export function readContent({ operands: [path = ""], options }: VerbInput): AsyncGenerator<Uint8Array> {
   const chunks = withProgress(readChunks(path), createProgress(path, readSize(path)));
   return options.flag("sha256") ? hashContent(chunks) : chunks;
@@ -78,7 +78,7 @@ async function signOnServer(
   context: Uint8Array<ArrayBuffer>,
   chunks: AsyncIterable<Uint8Array>,
 ): Promise<Signed> {
-  // SLH-DSA reads a message twice, so that the server takes no stream for it: a key tells what it is first.
+  // SLH-DSA reads a message twice, so the server accepts no stream for it. Ask for the key's algorithm first.
   const { result: key } = await server.ask(KmsService.method.getKey, { keyId });
   if (key?.algorithm.startsWith("SLH-DSA")) {
     const data = await gather(chunks, maxServerBytes, tooLargeForServer);
@@ -101,6 +101,6 @@ async function* toRequests(
   for await (const chunk of chunks) yield { part: { case: "chunk", value: Uint8Array.from(chunk) } };
 }
 
-/** The most that a server takes in one message, less what stands beside the data. */
+/** Maximum bytes of data in one message: the server's limit minus room for the other fields. */
 const maxServerBytes = 4 * 1024 * 1024 - 4096;
 const tooLargeForServer = `the content is larger than ${maxServerBytes} bytes, the limit for an SLH-DSA key of the server; an ML-DSA key takes any size`;

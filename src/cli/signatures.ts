@@ -1,4 +1,4 @@
-/** Signs and verifies content of any size here, without a server. */
+/** Signs and verifies content of any size locally, without a server. */
 import { createHash } from "node:crypto";
 import {
   isMlDsaAlgorithm,
@@ -10,7 +10,7 @@ import type { CryptoProvider, MuHash, PublicKey, SecretKey } from "../crypto/pro
 import { usageError } from "./exit-codes.ts";
 import { gather, readWhole } from "./files.ts";
 
-/** SLH-DSA reads a message twice (FIPS 205, section 9.2), so that it is kept in memory as a whole. */
+/** SLH-DSA reads a message twice (FIPS 205, section 9.2), so the whole message is kept in memory. */
 const maxSlhDsaBytes = 64 * 1024 * 1024;
 /** Longest file that can hold a signature: the base64 of the largest, SLH-DSA-SHA2-256f. */
 const maxSignatureFileBytes = 128 * 1024;
@@ -22,7 +22,7 @@ export interface Content {
   readonly context: Uint8Array;
 }
 
-/** Signs in memory that does not grow with the content, but for SLH-DSA. */
+/** Signs in constant memory, except with SLH-DSA. */
 export async function signContent(
   provider: CryptoProvider,
   secretKey: SecretKey,
@@ -33,7 +33,7 @@ export async function signContent(
   return provider.signMu(secretKey, await digest(provider.startMu(secretKey.publicKey, { context }), chunks));
 }
 
-/** Verifies in memory that does not grow with the content, but for SLH-DSA. */
+/** Verifies in constant memory, except with SLH-DSA. */
 export async function verifyContent(
   provider: CryptoProvider,
   publicKey: PublicKey,
@@ -61,7 +61,7 @@ export async function* hashContent(chunks: AsyncIterable<Uint8Array>): AsyncGene
   yield hash.digest();
 }
 
-/** Reads a signature: the raw bytes, or their base64. @throws CliError if it can be none of this algorithm */
+/** Reads a signature: the raw bytes, or their base64. @throws CliError if it cannot be one of this algorithm */
 export async function readSignature(path: string, algorithm: string): Promise<Uint8Array<ArrayBuffer>> {
   const expectedBytes = isSignatureAlgorithm(algorithm) ? signatureAlgorithms[algorithm].signatureBytes : 0;
   const content = await readWhole(path, maxSignatureFileBytes);
@@ -75,7 +75,7 @@ export async function readSignature(path: string, algorithm: string): Promise<Ui
   return signature;
 }
 
-/** Reads what `--context` gives. @throws CliError */
+/** Reads the value of `--context`. @throws CliError */
 export function readContext(text: string | undefined): Uint8Array<ArrayBuffer> {
   const context = Uint8Array.from(Buffer.from(text ?? ""));
   if (context.length <= 255) return context;

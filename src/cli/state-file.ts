@@ -1,10 +1,10 @@
-/** Files in which the client keeps who it is to one server: JSON, of mode 0600. */
+/** Files in which the client keeps its identity for one server: JSON, mode 0600. */
 import { usageError } from "./exit-codes.ts";
 import { readText, replacePrivateFile } from "./files.ts";
 
-/** What all of them hold. */
+/** What all these files contain. */
 interface State {
-  /** The server that the rest is about. */
+  /** The server that the state belongs to. */
   readonly url: string;
 }
 
@@ -26,12 +26,12 @@ export function readState<T extends State>(path: string, url: string, kind: Stat
   return state;
 }
 
-/** Puts a new state in place of the old one. */
+/** Replaces the state. */
 export function writeState(path: string, state: State): void {
   replacePrivateFile(path, `${JSON.stringify(state, undefined, 2)}\n`);
 }
 
-/** Tells whether a value is all texts. */
+/** Tells whether all values are strings. */
 export function areTexts(...values: readonly unknown[]): boolean {
   return values.every((value) => typeof value === "string");
 }
@@ -41,7 +41,7 @@ function parse<T extends State>(text: string, { isState }: StateKind<T>): T | un
     const found: unknown = JSON.parse(text);
     if (typeof found === "object" && found !== null && isState(found)) return found as T;
   } catch {
-    // As if it held something else.
+    // Treated like a file with other content.
   }
   return undefined;
 }

@@ -1,7 +1,7 @@
-/** The most changes of a letter that still count as a slip. */
+/** The most changed letters that still count as a typing error. */
 const maxDistance = 3;
 
-/** The names that somebody may have meant, nearest first; at most three. */
+/** Suggests at most three similar names, the nearest first. */
 export function suggest(word: string, names: readonly string[]): string[] {
   const lower = word.toLowerCase();
   return names
@@ -12,7 +12,7 @@ export function suggest(word: string, names: readonly string[]): string[] {
     .map(({ name }) => name);
 }
 
-/** How many letters must be put in, taken out or replaced (Levenshtein). */
+/** Counts the letters to insert, remove or replace (Levenshtein). */
 function measureDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i += 1) {

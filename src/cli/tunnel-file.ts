@@ -1,4 +1,4 @@
-/** What a peer keeps of its tunnel: its key, and the gateway's, so that no other can take its place. */
+/** The file of a peer's tunnel: its key, and the gateway's keys, so that another gateway cannot impersonate it. */
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import type { CryptoProvider } from "../crypto/provider.ts";
 import type { ApiClient } from "./client.ts";
@@ -12,7 +12,7 @@ export const tunnelOption = {
   tunnel: { value: "FILE", meaning: "Is where the tunnel is kept; else tunnel.json", offers: "files" },
 } as const;
 
-/** Where a tunnel is kept if nobody says. */
+/** The default path of a tunnel's file. */
 export const defaultTunnelFile = "tunnel.json";
 
 /** The content of a tunnel's file, of mode 0600. No session key is in it: each verb agrees on its own. */
@@ -40,12 +40,12 @@ export function readTunnel(path: string, url: string): TunnelState {
   return readState(path, url, kind);
 }
 
-/** Puts a tunnel into its file. */
+/** Writes a tunnel to its file. */
 export function writeTunnel(path: string, state: TunnelState): void {
   writeState(path, state);
 }
 
-/** Asks the gateway for its keys. @throws CliError if its identity does not vouch for the other one */
+/** Asks the gateway for its keys. @throws CliError if its identity key did not sign the other key */
 export async function askGatewayKeys(
   provider: CryptoProvider,
   server: ApiClient,
@@ -58,7 +58,7 @@ export async function askGatewayKeys(
   throw distrustError("the gateway's identity did not sign its encapsulation key");
 }
 
-/** What a handshake needs, out of a tunnel's file. */
+/** Reads what a handshake needs from a tunnel's file. */
 export async function toHandshake(
   provider: CryptoProvider,
   server: ApiClient,
@@ -75,7 +75,7 @@ export async function toHandshake(
   };
 }
 
-/** What the signature over the encapsulation key is bound to (proto/vpn). */
+/** The context of the signature over the encapsulation key (proto/vpn). */
 const kemKeyContext = new TextEncoder().encode("quantum-safe-playground vpn kem key");
 
 function toGatewayKeys(

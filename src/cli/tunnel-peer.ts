@@ -1,4 +1,4 @@
-/** The peer's half of a tunnel: a handshake that trusts nothing it did not check, and packets (proto/vpn). */
+/** The peer's half of a tunnel: packets, and a handshake that checks everything it receives (proto/vpn). */
 import { createCipheriv, createDecipheriv, createHmac, hash, hkdfSync, randomBytes } from "node:crypto";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { equalBytes, wipe } from "../crypto/bytes.ts";
@@ -9,7 +9,7 @@ import { distrustError } from "./exit-codes.ts";
 /** 96 bits of initialization vector and 128 of tag (NIST SP 800-38D, sections 5.2.1.1 and 5.2.1.2). */
 const ivBytes = 12;
 const tagBytes = 16;
-/** What a handshake asks for: one key per direction. */
+/** A handshake requests one key per direction. */
 const keyForm = "PER_DIRECTION";
 /** The labels of HKDF (RFC 5869, section 3.2). */
 const infos = {
@@ -26,7 +26,7 @@ export interface GatewayKeys {
   readonly identity: PublicKey;
 }
 
-/** What a handshake is about. */
+/** What a handshake needs. */
 export interface HandshakeDeps {
   readonly provider: CryptoProvider;
   readonly server: ApiClient;
@@ -37,12 +37,12 @@ export interface HandshakeDeps {
 }
 
 /**
- * Encapsulates to the gateway's key, and checks that whoever answers is the gateway, about this tunnel, this peer and
- * this ciphertext, with the same keys: one for each direction.
+ * Encapsulates to the gateway's key. Checks that the answer comes from the gateway, names this tunnel, peer and
+ * ciphertext, and confirms the same keys, one per direction.
  *
  * The transcript does not name the gateway's encapsulation key: the caller must have seen that the identity signed it.
  *
- * @throws CliError if anything is not as it should be
+ * @throws CliError if a check fails
  */
 export async function shakeHands(deps: HandshakeDeps): Promise<PeerSession> {
   const { provider, server, gateway, tunnelId, peerPublicKey } = deps;
@@ -75,7 +75,7 @@ export class PeerSession {
   readonly #toGateway: Uint8Array;
   readonly #fromGateway: Uint8Array;
   readonly #confirmation: Uint8Array;
-  /** Initialization vectors of packets that were opened. */
+  /** Initialization vectors of opened packets. */
   readonly #opened = new Set<string>();
 
   /**

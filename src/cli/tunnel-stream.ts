@@ -7,7 +7,7 @@ import type { ApiClient } from "./client.ts";
 import { CliError, distrustError, exitCodes } from "./exit-codes.ts";
 import type { PeerSession } from "./tunnel-peer.ts";
 
-/** The most that a packet carries. */
+/** Maximum bytes that a packet carries. */
 export const maxPacketBytes = 65_536;
 
 type Request = MessageInitShape<typeof TunnelRequestSchema>;
@@ -47,13 +47,13 @@ export function openExchange(server: ApiClient): Exchange {
     },
     async close() {
       push(undefined);
-      // To its end, so that what went wrong last is heard.
+      // Read to the end, so that a late error is not lost.
       for await (const _ of replies);
     },
   };
 }
 
-/** Sends random bytes to the gateway and back: sealed here and opened there, then the other way. @returns milliseconds */
+/** Sends random bytes to the gateway and back, sealed in both directions. @returns milliseconds */
 export async function pingOnce(
   exchange: Exchange,
   session: PeerSession,
@@ -73,20 +73,20 @@ export async function pingOnce(
   return { packet, roundTripMs };
 }
 
-/** What came of sending content. */
+/** What was sent. */
 export interface Sent {
   readonly packets: number;
   readonly bytes: number;
 }
 
-/** Sends content of any size as packets, and checks that the gateway found in each what is in it. */
+/** Sends content of any size as packets, and checks that the gateway opened each one to the same bytes. */
 export async function sendContent(
   server: ApiClient,
   session: PeerSession,
   tunnelId: string,
   chunks: AsyncIterable<Uint8Array>,
 ): Promise<Sent> {
-  /** Sent, but not answered; no more than the stream has room for. */
+  /** Packets that were sent but not answered yet; at most as many as the stream has room for. */
   const waiting: Uint8Array[] = [];
   async function* requests(): AsyncGenerator<Request> {
     for await (const chunk of chunks) {
@@ -110,7 +110,7 @@ export async function sendContent(
   return { packets, bytes };
 }
 
-/** The reason for which a packet was refused; undefined if it was not. */
+/** Finds the reason why a packet was refused; undefined if it was not. */
 export function findRefusal({ result }: TunnelResponse): string | undefined {
   return result.case === "error" ? result.value.reason : undefined;
 }

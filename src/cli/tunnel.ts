@@ -133,7 +133,7 @@ async function up({ operands: [peerName = ""], options, output, server }: VerbIn
   });
 }
 
-/** Agrees on a session key for as long as something needs it. */
+/** Agrees on a session key and lends the session to a function. */
 function withSession(
   { options, server }: VerbInput,
   use: (session: PeerSession, tunnelId: string) => Promise<number>,

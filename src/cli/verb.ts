@@ -1,4 +1,4 @@
-/** What a verb of the command line is, and what it is given. */
+/** A verb of the command line, and its input. */
 
 import type { ApiClient } from "./client.ts";
 import type { CliError } from "./exit-codes.ts";
@@ -8,11 +8,11 @@ import type { Output } from "./output.ts";
 /** One verb. */
 export interface Verb extends OptionTaker {
   readonly meaning: string;
-  /** A command line that works as it stands, where its files and variables are there. */
+  /** A command line that works as printed, if its files and variables exist. */
   readonly example: string;
   /** The names of those settings that the help of the verb shows. */
   readonly shownSettings?: readonly string[];
-  /** What the help says of the settings instead. */
+  /** The help text that replaces the list of settings. */
   readonly settingsHelp?: string;
   /** @returns the exit code: 0, or 1 if the answer is "no" */
   run(input: VerbInput): Promise<number>;
@@ -20,18 +20,18 @@ export interface Verb extends OptionTaker {
   explain?(error: unknown): CliError | undefined;
 }
 
-/** What a verb is given. */
+/** The input of a verb. */
 export interface VerbInput {
   readonly operands: readonly string[];
   readonly options: ParsedOptions;
   readonly output: Output;
   readonly server: ApiClient;
-  /** Loads all verbs, for what is made of them. */
+  /** Loads all verbs, for the help and completion. */
   readonly loadAllVerbs: () => Promise<readonly Verb[]>;
 }
 
 /**
- * Loads verbs, by the words that they begin with: one word, or two where other verbs have the same first word and
- * are loaded apart from these. No file is loaded before one of its verbs is needed.
+ * Loads verbs by their first word, or by their first two words if other verbs with the same first word load separately.
+ * A file is loaded only when one of its verbs is needed.
  */
 export type VerbTable = Readonly<Record<string, () => Promise<readonly Verb[]>>>;

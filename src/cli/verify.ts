@@ -1,4 +1,4 @@
-/** `qsp verify`: a file of any size, without a server where the public key is at hand. */
+/** `qsp verify`: verifies a file of any size, without a server if the public key is available. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
 import { CliError, exitCodes, usageError } from "./exit-codes.ts";

@@ -5,7 +5,7 @@ import { createProgress } from "./progress.ts";
 import type { StoreVerb } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 
-/** Verifies the audit log of a store, whether a server runs on it or not. */
+/** Verifies the audit log of a store, with or without a running server. */
 export const auditVerify: StoreVerb = {
   name: "audit verify",
   operands: ["[CHECKPOINT-FILE]"],
@@ -42,7 +42,7 @@ function describe({
     : `The audit log is broken at entry ${firstBrokenSequence}: ${reason}. It holds ${entries} entries; ${vouched}.`;
 }
 
-/** Reads a checkpoint as VerifyAuditLog gives it over REST: the whole answer, or its checkpoint alone. */
+/** Reads a checkpoint from a REST answer of VerifyAuditLog: the whole answer, or only its checkpoint. */
 function readCheckpoint(path: string): SignedCheckpoint {
   const given = readJson(path);
   const checkpoint = isRecord(given) && isRecord(given.checkpoint) ? given.checkpoint : given;

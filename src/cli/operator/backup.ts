@@ -13,7 +13,7 @@ import { withCleanup } from "./cleanup-on-signal.ts";
 import { createProgress } from "./progress.ts";
 import type { StoreVerb } from "./store-verb.ts";
 
-/** Writes the store as it is at one moment into one file; servers go on meanwhile. */
+/** Writes a snapshot of the store into one file; servers keep running. */
 export const backup: StoreVerb = {
   name: "backup",
   operands: ["FILE"],
@@ -24,7 +24,7 @@ export const backup: StoreVerb = {
     if (existsSync(path)) throw new ConfigError(`${file} exists already; name another file`);
     if (!existsSync(dirname(path))) throw new ConfigError(`there is no directory ${dirname(path)}`);
     const source = await openDatabase(location, "existing");
-    // A name that nothing else has: what else is beside the file belongs to somebody.
+    // A unique name: other files in the directory are not ours to overwrite.
     const draft = `${path}.${randomBytes(8).toString("hex")}.partial`;
     try {
       const masterKeyIds = await withCleanup(
@@ -50,17 +50,17 @@ export const backup: StoreVerb = {
   },
 };
 
-/** Copies a store into a new file. @returns the ids of the master keys that it takes */
+/** Copies a store into a new file. @returns the IDs of the master keys that the copy needs */
 async function fill(draft: string, source: Database): Promise<string[]> {
   const progress = createProgress("rows copied");
-  // Before there is anything in it.
+  // Create the file with its mode before it has content.
   closeSync(openSync(draft, "wx", 0o600));
   const target = await openDatabase({ kind: "sqlite", path: draft });
   try {
     await copyStore(source, target, progress.show);
-    // By the connection that writes: one that only reads would keep the journal from its end.
+    // Read through the writing connection: an open reader would prevent the switch of the journal mode.
     const masterKeys = await countByMasterKey(target.writer);
-    // One file, and nothing beside it.
+    // Leave one file, without a journal next to it.
     await target.writeConnection.run([{ sql: "pragma journal_mode = delete", parameters: [] }]);
     progress.end();
     return masterKeys.map(({ masterKeyId }) => masterKeyId);
@@ -69,17 +69,17 @@ async function fill(draft: string, source: Database): Promise<string[]> {
   }
 }
 
-/** Makes a ConfigError of a fault of the file; nothing else is written to. */
+/** Turns a fault of the file into a ConfigError; only this file is written. */
 function explainWriting(error: unknown, file: string): unknown {
   if (error instanceof StoreFailureError && error.code === "FULL")
     return new ConfigError(`${file} cannot be written: its disk is full`);
-  // An error of the system's own.
+  // An error of the operating system.
   if (error instanceof Error && "syscall" in error)
     return new ConfigError(`${file} cannot be written: ${error.message}`);
   return error;
 }
 
-/** What a backup takes that was made before all secrets were under one master key. */
+/** Describes the keys that a backup needs if its secrets are under several master keys. */
 function describeKeys(masterKeyIds: readonly string[], source: MasterKeySource): string {
   const all = `Its secrets are under ${masterKeyIds.length} master keys, ${masterKeyIds.join(" and ")}: it takes each of them to read it.\n`;
   if (source.kind === "values")
@@ -90,7 +90,7 @@ function describeKeys(masterKeyIds: readonly string[], source: MasterKeySource):
   return existsSync(next) ? `${all}They are in ${source.path} and ${next}, as a rotation goes on.\n` : all;
 }
 
-/** A SQLite file and what SQLite puts beside it. */
+/** Removes a SQLite file and the files that SQLite puts next to it. */
 function removeStore(path: string): void {
   for (const suffix of ["", "-wal", "-shm", "-journal"]) rmSync(`${path}${suffix}`, { force: true });
 }

@@ -1,20 +1,20 @@
-/** Puts keys and certificates in place, so that there is all of them or what was there before. */
+/** Writes keys and certificates, so that either all are in place or the previous files remain. */
 
 import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { ConfigError } from "../../config.ts";
 import { sync } from "../../database/fsync.ts";
 
-/** Contents by file name, in the order in which they come into place. */
+/** Contents by file name, in the order in which they are put in place. */
 export type Files = Readonly<Record<string, string>>;
 
-/** A draft this old is of a run that was killed: a run takes a second at most. */
+/** A draft this old is left over from a killed run: a run takes a second at most. */
 const abandonedAfterMs = 60_000;
 
 /**
- * Makes a directory of mode 0700 that appears with all its files.
+ * Creates a directory of mode 0700 that appears with all its files at once.
  *
- * @throws ConfigError if there is one with something in it, or it cannot be written
+ * @throws ConfigError if the directory exists and is not empty, or cannot be written
  */
 export function createFilledDirectory(directory: string, files: Files): void {
   explainFailure(directory, () => {
@@ -27,12 +27,12 @@ export function createFilledDirectory(directory: string, files: Files): void {
 }
 
 /**
- * Replaces files of a directory, one rename each in the order given, as no file system renames two at once.
- * Give a key before its certificate: whoever watches the certificate finds both. If one cannot be replaced,
- * all are put back.
+ * Replaces files of a directory in the given order, with one rename each, because no file system renames two at once.
+ * Put a key before its certificate, so that a process that watches the certificate finds both. If one file cannot be
+ * replaced, all are restored.
  *
- * @param name of the draft beside them, which keeps two runs apart.
- * @throws ConfigError if they cannot be written, or another run is about it
+ * @param name the name of the draft in the same directory, which keeps two runs apart.
+ * @throws ConfigError if they cannot be written, or another run is in progress
  */
 export function replaceFiles(directory: string, name: string, files: Files): void {
   explainFailure(directory, () => {
@@ -58,12 +58,12 @@ export function replaceFiles(directory: string, name: string, files: Files): voi
   });
 }
 
-/** Anyone may read a certificate, and only its owner a key. */
+/** Anyone may read a certificate; only its owner may read a key. */
 function readMode(file: string): number {
   return file.endsWith(".crt") ? 0o644 : 0o600;
 }
 
-/** Writes files into a directory of their own, which is gone in the end. */
+/** Writes files into a temporary directory, which is removed at the end. */
 function writeDraft(path: string, files: Files, publish: (draft: string) => void): void {
   const draft = `${path}.draft`;
   removeAbandoned(draft);

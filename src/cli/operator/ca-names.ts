@@ -14,8 +14,8 @@ const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 /**
  * Reads host names, wildcards such as `*.example.com`, and IP addresses.
  *
- * @returns each once, in the order given: in lower case, IPv6 in its shortest form.
- * @throws ConfigError that names the first that is none of them
+ * @returns each name once, in the given order, in lower case, and IPv6 in its shortest form.
+ * @throws ConfigError that quotes the first invalid name
  */
 export function readServerNames(given: readonly string[]): readonly string[] {
   const names = [...new Set(given.map(readServerName))];
@@ -33,7 +33,7 @@ function readServerName(given: string): string {
   const name = given.toLowerCase();
   const family = isIP(name);
   if (family === 4) return name;
-  // A zone, as in fe80::1%eth0, is no part of the address and has no place in a certificate.
+  // A zone, as in fe80::1%eth0, is not part of the address and must not be in a certificate.
   if (family === 6 && !name.includes("%")) return new URL(`http://[${name}]`).hostname.slice(1, -1);
   if (isHostName(name)) return name;
   throw new ConfigError(
@@ -47,7 +47,7 @@ function isHostName(name: string): boolean {
   return (
     name.length <= maxHostCharacters &&
     labels.every((part) => label.test(part)) &&
-    // Else 1.2.3 or 0x7f.1, which URLs take for addresses (WHATWG URL, section 3.5: ends in a number).
+    // Excludes 1.2.3 or 0x7f.1, which URLs treat as addresses (WHATWG URL, section 3.5: ends in a number).
     !/^(\d+|0x[0-9a-f]*)$/.test(labels.at(-1) ?? "") &&
     // Clients refuse *.com, and with it *.internal.
     (!isWildcard || labels.length >= 2)

@@ -5,15 +5,15 @@ import { isIP } from "node:net";
 /** Port of the gateway in envoy/envoy.yaml. */
 const gatewayPort = 8443;
 
-/** What clients are to trust. */
+/** What clients must trust. */
 interface Trust {
-  /** Paths of the certificates of the CA; the first is the one that every client takes. */
+  /** Paths of the certificates of the CA; every client accepts the first one. */
   readonly certificates: readonly string[];
-  /** Of a server that they sign. */
+  /** The names of a server whose certificate they sign. */
   readonly names?: readonly string[];
 }
 
-/** The lines that a client needs to trust the CA, to be pasted into a shell. */
+/** Lists the shell commands that make a client trust the CA. */
 export function describeTrust({ certificates, names = [] }: Trust): string {
   const [first = ""] = certificates;
   const path = quote(first);
@@ -37,7 +37,7 @@ function computeFingerprint(path: string): string {
   return new X509Certificate(readFileSync(path)).fingerprint256;
 }
 
-/** As one word of a POSIX shell. */
+/** Quotes a path as one word of a POSIX shell. */
 function quote(path: string): string {
   return /^[\w./:@-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }

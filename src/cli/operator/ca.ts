@@ -1,4 +1,4 @@
-/** The operator's private CA: makes it, and certificates of servers. */
+/** Creates the operator's private CA, and certificates of servers. */
 import { X509Certificate } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -9,16 +9,16 @@ import { readServerNames } from "./ca-names.ts";
 import { describeTrust } from "./ca-trust.ts";
 import type { StoreVerb } from "./store-verb.ts";
 
-/** The two CAs, and what the files of theirs and of what they sign end in. */
+/** The two CAs, and the suffixes of their files and of the files that they sign. */
 const authorities: readonly { algorithm: CertificateAlgorithm; suffix: string; meaning: string }[] = [
   { algorithm: "ECDSA-P256", suffix: "", meaning: "ECDSA-P256, which every client takes" },
   { algorithm: "ML-DSA-65", suffix: "-mldsa", meaning: "ML-DSA-65, for clients that take it" },
 ];
 
-/** Days a certificate may last: browsers take no more than 398. */
+/** Maximum days of a certificate: browsers accept no more than 398. */
 const maxDays = 397;
 
-/** Makes the CA. */
+/** Creates the CA. */
 const caInit: StoreVerb = {
   name: "ca init",
   operands: [],
@@ -27,7 +27,7 @@ const caInit: StoreVerb = {
   run: ({ config }) => initAuthorities(config.dataDir, new Date()),
 };
 
-/** Makes, or renews, what a server shows. */
+/** Issues or renews the certificates of a server. */
 const caIssue: StoreVerb = {
   name: "ca issue",
   operands: ["NAME…"],
@@ -50,7 +50,7 @@ const caIssue: StoreVerb = {
 /** The verbs of the CA. */
 export const caVerbs: readonly StoreVerb[] = [caInit, caIssue];
 
-/** What is to be signed. */
+/** The certificates to issue. */
 export interface IssueRequest {
   readonly names: readonly string[];
   readonly days: number;
@@ -67,7 +67,7 @@ export async function initAuthorities(dataDir: string, now: Date): Promise<numbe
     throw new ConfigError(
       `${directory} is in use; it must be empty, or not there, for a CA to be made in it`,
     );
-  // Loaded here: no other command needs what it is built on, and it takes 40 ms.
+  // Loaded here, because it takes 40 ms and no other command needs it.
   const { createAuthority } = await import("../../crypto/x509.ts");
   const made = authorities.map(({ algorithm, suffix }) =>
     toFiles("ca", suffix, createAuthority(algorithm, now)),
@@ -114,7 +114,7 @@ function directoryIn(dataDir: string): string {
   return join(resolve(dataDir), "tls");
 }
 
-/** The key comes first: see replaceFiles. The CA is not sent along, as who trusts it has it (RFC 8446, 4.4.2). */
+/** The key comes first: see replaceFiles. The CA is left out: clients that trust it have it (RFC 8446, 4.4.2). */
 function toFiles(name: string, suffix: string, { certificatePem, secretKeyPem }: CertificateAndKey): Files {
   const { key, certificate } = nameFiles(name, suffix);
   return { [key]: secretKeyPem, [certificate]: certificatePem };
@@ -137,7 +137,7 @@ function readAuthority(directory: string, suffix: string): CertificateAndKey {
   };
 }
 
-/** @param forbiddenBits of its mode */
+/** @param forbiddenBits the bits that its mode must not have */
 function readAuthorityFile(directory: string, file: string, forbiddenBits = 0): string {
   const path = join(directory, file);
   if (!existsSync(path)) {
@@ -146,7 +146,7 @@ function readAuthorityFile(directory: string, file: string, forbiddenBits = 0): 
       : "make a CA with: npx qsp ca init";
     throw new ConfigError(`there is no ${path}; ${remedy}`);
   }
-  // Windows has no such bits; there the file has the access list of its directory.
+  // Windows has no such bits; there, the file inherits the access list of its directory.
   if (process.platform !== "win32" && (statSync(path).mode & forbiddenBits) !== 0)
     throw new ConfigError(`${path} can be read by others than its owner; make its mode 0600`);
   try {
@@ -181,7 +181,7 @@ function readDays(text: string): number {
 
 function readFileName(text: string): string {
   const isWellFormed = /^[a-z0-9][a-z0-9_-]{0,63}$/.test(text);
-  // Else it would be the CA, or the ML-DSA part of another.
+  // Otherwise it would collide with the CA, or with the ML-DSA file of another name.
   if (isWellFormed && text !== "ca" && !text.endsWith("-mldsa")) return text;
   throw new ConfigError(
     `--file: "${text}" is no name of a file: expected a to z, 0 to 9, - and _, not ca, and no -mldsa at its end`,

@@ -4,7 +4,7 @@ import { createProgress } from "./progress.ts";
 import type { StoreVerb } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 
-/** Verifies the chain of blocks of a store, whether a server runs on it or not. */
+/** Verifies the chain of blocks of a store, with or without a running server. */
 export const chainVerify: StoreVerb = {
   name: "chain verify",
   operands: [],

@@ -1,11 +1,11 @@
-/** Signals that end a program which does not listen to them. */
+/** Signals that end a program without a handler for them. */
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** Does work with files of its own, which are gone in the end: also when it fails, or when a signal ends the program. */
+/** Runs work that has temporary files, and removes them at the end, also after a failure or a signal. */
 export async function withCleanup<T>(remove: () => void, work: () => Promise<T>): Promise<T> {
   const onSignal = (signal: NodeJS.Signals): void => {
     remove();
-    // Nobody listens any more, so this time it ends the program.
+    // The handler ran once and is gone, so this time the signal ends the program.
     process.kill(process.pid, signal);
   };
   for (const signal of signals) process.once(signal, onSignal);

@@ -4,7 +4,7 @@ import { createIssuerStore } from "../../identity/issuer-store.ts";
 import type { StoreVerb } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 
-/** Makes a new key that signs tokens, whether servers run or not. */
+/** Creates a new key that signs tokens, with or without running servers. */
 export const issuerRotate: StoreVerb = {
   name: "issuer rotate",
   operands: ["[revoke]"],

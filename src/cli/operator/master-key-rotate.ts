@@ -4,10 +4,10 @@ import { type Rewrapped, rewrapStore } from "../../secrets/rewrap.ts";
 import { createProgress } from "./progress.ts";
 import type { StoreVerb } from "./store-verb.ts";
 
-/** Lines about secrets that stay as they are; there may be as many as there are secrets. */
+/** Maximum lines about unchanged secrets; there may be as many as there are secrets. */
 const maxLines = 20;
 
-/** Changes the master key; may be stopped at any point and run again. */
+/** Changes the master key; can be stopped at any point and run again. */
 export const masterKeyRotate: StoreVerb = {
   name: "master-key rotate",
   operands: [],
@@ -33,7 +33,7 @@ export const masterKeyRotate: StoreVerb = {
   },
 };
 
-/** What was left as it is, and why. */
+/** Describes what was left unchanged, and why. */
 function describeLeft({ damaged, outOfReach }: Rewrapped, masterKey: MasterKeySource): string[] {
   const cure =
     masterKey.kind === "file"
@@ -59,7 +59,7 @@ function shorten(lines: readonly string[], what: string): string[] {
   return rest > 0 ? [...lines.slice(0, maxLines), `${rest} more ${what}`] : [...lines];
 }
 
-/** Where the keys are, and what to do with them. */
+/** Describes where the keys are, and what to do with them. */
 function describeKeys(masterKey: MasterKeySource): string {
   if (masterKey.kind === "file")
     return `${masterKey.path} holds it. Keep a copy apart from the store.

@@ -1,13 +1,13 @@
-/** Shows on standard error how far long work has come. */
+/** Shows the progress of long work on standard error. */
 
-/** Milliseconds between two signs of life. */
+/** Milliseconds between two updates, on a terminal and in a log. */
 const everyMs = 200;
 const everyLineMs = 5000;
 
-/** Says how far it is. */
+/** Reports progress. */
 export interface Progress {
   show(done: number, total: number): void;
-  /** Ends the line, so that what follows begins a new one. */
+  /** Ends the line, so that later output starts on a new one. */
   end(): void;
 }
 

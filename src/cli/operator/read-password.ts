@@ -1,13 +1,13 @@
-/** Reads what must not be seen: from a terminal without showing it, else the first line of standard input. */
+/** Reads a password: from a terminal without an echo, otherwise from the first line of standard input. */
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { ConfigError } from "../../config.ts";
 
-/** @param prompt what a person is asked; programs are not */
+/** @param prompt shown only at a terminal */
 export async function readPassword(prompt: string): Promise<string> {
   const { stdin, stderr } = process;
   const isTerminal = stdin.isTTY === true;
-  // The terminal's own echo is off while readline has it; what readline would echo goes nowhere.
+  // While readline runs, the terminal's own echo is off, and readline's echo goes nowhere.
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input: stdin, output: nowhere, terminal: isTerminal });
   if (isTerminal) stderr.write(prompt);

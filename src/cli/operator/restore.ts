@@ -22,10 +22,10 @@ import { explainStoreFailure } from "./explain-failure.ts";
 import { createProgress } from "./progress.ts";
 import type { StoreVerb, StoreVerbInput } from "./store-verb.ts";
 
-/** What a file of SQLite begins with (https://sqlite.org/fileformat2.html, section 1.3). */
+/** The first bytes of a SQLite file (https://sqlite.org/fileformat2.html, section 1.3). */
 const sqliteHeader = "SQLite format 3\0";
 
-/** Makes a store out of a file that `backup` wrote. */
+/** Creates a store from a file that `backup` wrote. */
 export const restore: StoreVerb = {
   name: "restore",
   operands: ["FILE"],
@@ -56,7 +56,7 @@ export const restore: StoreVerb = {
   },
 };
 
-/** @throws ConfigError for what backup did not write, before a copy of it is made */
+/** Checks the file before it is copied. @throws ConfigError for a file that `backup` did not write */
 function requireBackup(file: string): void {
   let isFile = false;
   let beginning = "";
@@ -84,7 +84,7 @@ function readBeginning(file: string): string {
   return bytes.toString("latin1");
 }
 
-/** Where the store itself has room, a copy of its backup has it too; elsewhere it may be in memory. */
+/** Finds a directory for the copy: the store's disk has room for it; other directories may be in memory. */
 function placeOfCopy(location: StoreVerbInput["location"], dataDir: string): string {
   if (location.kind === "postgres") return existsSync(dataDir) ? dataDir : os.tmpdir();
   let place = dirname(resolve(location.path));
@@ -92,7 +92,7 @@ function placeOfCopy(location: StoreVerbInput["location"], dataDir: string): str
   return place;
 }
 
-/** For the owner alone, as mkdtemp makes them. */
+/** Creates a directory for the owner only, as mkdtemp does. */
 function makeDirectory(place: string, file: string): string {
   try {
     return mkdtempSync(join(place, "qsp-restore-"));
@@ -101,7 +101,7 @@ function makeDirectory(place: string, file: string): string {
   }
 }
 
-/** Opens a copy of a backup: to open a store may change its file. */
+/** Opens a copy of a backup, because opening a store may change its file. */
 async function openCopy(file: string, path: string): Promise<Database> {
   try {
     copyFileSync(file, path);
@@ -111,7 +111,7 @@ async function openCopy(file: string, path: string): Promise<Database> {
   let source: Database | undefined;
   try {
     source = await openDatabase({ kind: "sqlite", path });
-    // Also looks into every table, while what is wrong is wrong with this file.
+    // Also reads every table here, so that a fault is reported for this file.
     if ((await countRows(source.reader, source.owners)) === 0)
       throw new StorageError(`the store ${file} has nothing in it`);
     return source;
@@ -119,12 +119,12 @@ async function openCopy(file: string, path: string): Promise<Database> {
     await source?.close();
     const explained = explainStoreFailure(error, file);
     if (!(explained instanceof StorageError)) throw explained;
-    // The operator knows the file, and nothing of its copy.
+    // The operator knows the file, not its copy.
     throw new StorageError(explained.message.replaceAll(path, file));
   }
 }
 
-/** Tells what there is to do before a server can start on what was restored. */
+/** Prints what to do before a server can start on the restored store. */
 async function tellOfMasterKey({ reader }: Database, source: MasterKeySource): Promise<void> {
   if (source.kind === "file" && !existsSync(source.path)) {
     process.stdout.write(

@@ -1,4 +1,4 @@
-/** What the operator's verbs have in common: settings as of `qsp serve`, a store, and errors of its parts. */
+/** What the operator's verbs share: the settings of `qsp serve`, a store, and the explanation of errors. */
 import { type Config, ConfigError, listSettings, readConfig } from "../../config.ts";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import { type DatabaseLocation, describeLocation } from "../../database/database.ts";
@@ -10,30 +10,30 @@ import type { Options, ParsedOptions } from "../options.ts";
 import type { Verb, VerbInput } from "../verb.ts";
 import { explainStoreFailure } from "./explain-failure.ts";
 
-/** What a verb of the operator is given. */
+/** The input of an operator's verb. */
 export interface StoreVerbInput extends Pick<VerbInput, "operands" | "options"> {
   readonly config: Config;
   readonly location: DatabaseLocation;
   readonly masterKey: MasterKeySource;
 }
 
-/** A verb that works on a store itself, whether a server runs on it or not. */
+/** A verb that works on a store directly, with or without a running server. */
 export interface StoreVerb extends Pick<Verb, "name" | "operands" | "meaning" | "example"> {
   readonly options?: Options;
-  /** Writes warnings to a log of its own. */
+  /** Writes warnings to its own log. */
   readonly hasLog?: boolean;
-  /** @returns the exit code: 0, or 1 if what it looked at is not in order */
+  /** @returns the exit code: 0, or 1 if it found a fault */
   run(input: StoreVerbInput): Promise<number>;
 }
 
-/** Says that the list of processes shows the password of the database. */
+/** Warns that the list of processes shows the password of the database. */
 export const passwordWarning =
   "every user of this machine can read the password in --database-url; give the URL in QSP_DATABASE_URL, or the password in PGPASSWORD or ~/.pgpass";
 
-/** The settings that say which store it is; the help of a verb shows these alone. */
+/** The settings that select the store; the help of a verb shows only these. */
 const storeSettingNames = ["data-dir", "database-url", "master-key-file"];
 
-/** Makes a verb of the command line. */
+/** Turns a store verb into a verb of the command line. */
 export function toVerb(verb: StoreVerb): Verb {
   const settings = createSettingOptions();
   return {
@@ -56,7 +56,7 @@ export function toVerb(verb: StoreVerb): Verb {
   };
 }
 
-/** The settings as options of a verb. Of one that is given twice the last counts. */
+/** Creates the settings as options of a verb. If one is given twice, the last value counts. */
 export function createSettingOptions(): Options {
   return Object.fromEntries(
     listSettings()
@@ -74,7 +74,7 @@ export function createSettingOptions(): Options {
   );
 }
 
-/** The settings of a command line, as `readConfig` takes them. */
+/** Converts the settings of a command line to flags for `readConfig`. */
 export function toFlags(settings: Options, options: ParsedOptions): string[] {
   return Object.entries(settings).flatMap(([name, { value }]) => {
     if (!options.flag(name)) return [];
@@ -82,7 +82,7 @@ export function toFlags(settings: Options, options: ParsedOptions): string[] {
   });
 }
 
-/** Explains what the operator can mend; undefined for a fault of ours. */
+/** Explains an error that the operator can fix. @returns undefined for a bug */
 export function explainOperatorError(error: unknown): CliError | undefined {
   const isExplained =
     error instanceof ConfigError ||

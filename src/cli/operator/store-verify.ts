@@ -5,10 +5,10 @@ import { createProgress } from "./progress.ts";
 import type { StoreVerb } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 
-/** Faults to name; of more it is said how many there are. */
+/** Maximum faults to list; the rest are only counted. */
 const maxNamed = 20;
 
-/** Verifies what a store keeps, whether a server runs on it or not; also of a backup that was restored. */
+/** Verifies the content of a store, with or without a running server; also works on a restored backup. */
 export const storeVerify: StoreVerb = {
   name: "store verify",
   operands: [],

@@ -1,4 +1,4 @@
-/** The operator's verbs about who may log in. */
+/** The operator's verbs for the users that may log in. */
 import { ConfigError } from "../../config.ts";
 import type { OpenMode } from "../../database/database.ts";
 import { hashPassword, maxPasswordBytes, minPasswordCharacters } from "../../identity/passwords.ts";
@@ -9,7 +9,7 @@ import { readPassword } from "./read-password.ts";
 import type { StoreVerb, StoreVerbInput } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 
-/** What a token's subject may be, and what reads well in a log. */
+/** The names that are valid as a token's subject and readable in a log. */
 const namePattern = /^[\p{L}\p{N}][\p{L}\p{N}._@+-]{0,127}$/u;
 
 const userAdd: StoreVerb = {
@@ -24,7 +24,7 @@ const userAdd: StoreVerb = {
         throw new ConfigError(
           `"${name}" is no name: 1 to 128 letters, digits and . _ @ + -, the first a letter or digit`,
         );
-      // What is made while the server is open is this user's, which is nobody.
+      // This user owns records of open mode; no person may have its name.
       if (name === systemPrincipal.user)
         throw new ConfigError(`"${name}" is the name of the system; choose another`);
       const role = readRole(given);
@@ -84,10 +84,10 @@ const userList: StoreVerb = {
     }),
 };
 
-/** The verbs about users. */
+/** The verbs for users. */
 export const userVerbs: readonly StoreVerb[] = [userAdd, userPasswd, userRemove, userList];
 
-/** Works on the users of a store, whether servers run on it or not, and says what came of it. */
+/** Works on the users of a store, with or without running servers, and prints the result. */
 function withUsers(
   input: StoreVerbInput,
   mode: OpenMode,
@@ -105,7 +105,7 @@ function readRole(text: string): UserRole {
   throw new ConfigError(`"${text}" is no role; known are ${userRoles.join(", ")}`);
 }
 
-/** @throws ConfigError for a password that is none; the message does not repeat it */
+/** @throws ConfigError for an invalid password; the message does not repeat it */
 async function readNewPassword(name: string): Promise<string> {
   const password = await readPassword(`Password for ${name}: `);
   const characters = [...password].length;

@@ -5,7 +5,7 @@ import { openStore } from "../../open-store.ts";
 import type { Store } from "../../store/store.ts";
 import type { StoreVerbInput } from "./store-verb.ts";
 
-/** Lends a command its store, whether servers run on it or not, and what computes; closes both. */
+/** Lends a command its store, with or without running servers, and a crypto provider; closes both. */
 export async function withStore<T>(
   { config, location, masterKey }: StoreVerbInput,
   mode: OpenMode,
