@@ -7,7 +7,7 @@ import { delimiter, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type EdgeSettings, renderCertificate, renderEdge } from "./render.ts";
 
-/** How Envoy is started. */
+/** The options for starting Envoy. */
 export interface EdgeOptions extends Pick<EdgeSettings, "backends"> {
   /** A file of this folder; envoy.yaml if left out. */
   readonly configuration?: string;
@@ -22,19 +22,19 @@ export interface EdgeOptions extends Pick<EdgeSettings, "backends"> {
   readonly onLog?: (line: string) => void;
 }
 
-/** An Envoy that takes calls. */
+/** A running Envoy that accepts calls. */
 export interface Edge {
-  /** Of the first listener. */
+  /** The URL of the first listener. */
   readonly url: string;
-  /** Of all listeners, by their names. */
+  /** The URLs of all listeners, by their names. */
   readonly urls: Readonly<Record<string, string>>;
   readonly adminUrl: string;
   readonly process: ChildProcess;
-  /** When it has ended, with its exit code. */
+  /** Resolves with the exit code when it has ended. */
   readonly exit: Promise<number | null>;
-  /** Tells callers to go elsewhere; ends when no call has run for a second, or when the time is over. */
+  /** Tells callers to reconnect elsewhere; ends when no call has run for a second, or after `maxMs`. */
   drain(maxMs?: number): Promise<void>;
-  /** Ends it; calls that are running break off. */
+  /** Ends it; breaks off running calls. */
   stop(): Promise<number | null>;
 }
 
@@ -52,7 +52,7 @@ const maxStartMs = 20_000;
 
 const folder = import.meta.dirname;
 
-/** Where Envoy is; undefined if it is not installed. */
+/** Finds the path of Envoy; undefined if it is not installed. */
 export function findEnvoy(env: NodeJS.ProcessEnv = process.env): string | undefined {
   const directories = (env.PATH ?? "").split(delimiter).filter((directory) => directory !== "");
   const candidates = env.QSP_ENVOY ? [env.QSP_ENVOY] : directories.map((path) => join(path, "envoy"));
@@ -67,9 +67,9 @@ export function findEnvoy(env: NodeJS.ProcessEnv = process.env): string | undefi
 }
 
 /**
- * Starts Envoy and waits until it takes calls.
+ * Starts Envoy and waits until it accepts calls.
  *
- * @throws EnvoyMissing, and Error with what Envoy says if it ends before
+ * @throws EnvoyMissing, and Error with Envoy's output if it ends before that
  */
 export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const program = findEnvoy();
@@ -78,7 +78,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const adminFile = join(directory, "admin");
   const child = spawn(program, toArgs(writeConfiguration(directory, options), adminFile), {
     stdio: ["ignore", options.onLog ? "pipe" : "inherit", "pipe"],
-    // A group of its own: Ctrl-C in a terminal goes to the whole group of who started it, and would end it undrained.
+    // Its own process group: Ctrl-C in a terminal signals the starter's whole group, and would end Envoy undrained.
     detached: true,
   });
   const kill = (): void => void child.kill("SIGKILL");
@@ -117,11 +117,11 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
 function toArgs(configuration: string, adminFile: string): string[] {
   return [
     ...["-c", configuration, "--admin-address-path", adminFile, "--log-level", "warn"],
-    // Several run on one machine; none takes over from another.
+    // Several can run on one machine; none takes over from another.
     "--disable-hot-restart",
-    // Every connection is told at once, and new ones are taken until drain() ends.
+    // Tell every connection at once, and accept new ones until drain() ends.
     ...["--drain-strategy", "immediate", "--drain-time-s", "86400"],
-    // The log is written soon; by default after ten seconds.
+    // Write the log soon; the default is after ten seconds.
     ...["--concurrency", "2", "--file-flush-interval-msec", "100"],
   ];
 }
@@ -139,7 +139,7 @@ function writeConfiguration(directory: string, options: EdgeOptions): string {
   return configuration;
 }
 
-/** The address of the admin interface, once all that Envoy waits for at its start is there. */
+/** Waits until Envoy has everything that it needs at its start. @returns the address of the admin interface */
 async function waitUntilReady(adminFile: string): Promise<string> {
   const end = Date.now() + maxStartMs;
   while (Date.now() < end) {
@@ -158,7 +158,7 @@ async function isReady(adminUrl: string): Promise<boolean> {
   }
 }
 
-/** What the admin interface says of a listener. */
+/** The status of a listener from the admin interface. */
 interface ListenerStatus {
   readonly name: string;
   readonly local_address: { socket_address: { address: string; port_value: number } };
@@ -189,7 +189,7 @@ async function drain(adminUrl: string, maxMs = 10_000): Promise<void> {
   }
 }
 
-/** Calls to servers; requests for /edge/healthz, which go on, are none. */
+/** Counts calls to servers, without requests for /edge/healthz, which continue. */
 async function countCalls(adminUrl: string): Promise<{ active: number; total: number }> {
   const answer = await fetch(`${adminUrl}/stats?filter=^cluster\\.[^.]*\\.upstream_rq_(active|total)$`);
   const text = await answer.text();

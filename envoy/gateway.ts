@@ -1,8 +1,8 @@
 /**
- * Runs servers with Envoy before them: `npm run gateway -- [--port 8443] [--replicas 1] [-- settings of the servers]`.
+ * Runs servers behind Envoy: `npm run gateway -- [--port 8443] [--replicas 1] [-- settings of the servers]`.
  *
- * Makes a private CA and a certificate if there is none, or none that lasts. A signal drains Envoy first and stops the servers then; a
- * second one ends all at once.
+ * Makes a private CA and a certificate if there is none, or if it expires soon. A signal first drains Envoy and then
+ * stops the servers; a second signal ends everything at once.
  */
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
@@ -14,16 +14,16 @@ import { firstCalls } from "../src/first-calls.ts";
 import { type Edge, EnvoyMissing, findEnvoy, startEdge } from "./edge.ts";
 import { type GatewayServer, runCommand, ServerEnded, startGatewayServer } from "./servers.ts";
 
-/** Says what whoever started it can mend. */
+/** An error that the operator can fix. */
 class CannotStart extends Error {}
 
-/** Exit code for what whoever started it can mend, as of src/main.ts. */
+/** Exit code for an error that the operator can fix, as in src/main.ts. */
 const refusedToStart = 2;
 
-/** What listens: anybody may call while the servers run with --auth open. */
+/** Envoy listens on loopback only, because anyone may call while the servers run with --auth open. */
 const address = "127.0.0.1";
 
-/** What stops it: Ctrl-C, a service manager, a terminal that closes. */
+/** The signals that stop it: from Ctrl-C, a service manager, or a closed terminal. */
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 interface GatewayOptions {
@@ -35,7 +35,7 @@ interface GatewayOptions {
 }
 
 async function main(): Promise<void> {
-  // Without a handler a signal would end this process alone, and leave what it has started so far.
+  // Without a handler, a signal would end only this process and leave its children running.
   const stopEarly = (): never => process.exit(1);
   for (const signal of signals) process.on(signal, stopEarly);
   if (findEnvoy() === undefined) throw new EnvoyMissing();
@@ -64,7 +64,7 @@ function readOptions(args: readonly string[], env: NodeJS.ProcessEnv): GatewayOp
       "--replicas: several servers share a database; give -- --database-url postgres://…",
     );
   const dataDir = flagValueOf("--data-dir", serverArgs) ?? env.QSP_DATA_DIR ?? "data";
-  // Anything else the servers refuse.
+  // The servers refuse any other value.
   const auth = (flagValueOf("--auth", serverArgs) ?? env.QSP_AUTH) === "token" ? "token" : "open";
   return { port, replicas, serverArgs, tlsDirectory: join(dataDir, "tls"), auth };
 }
@@ -94,7 +94,7 @@ function flagValueOf(flag: string, args: readonly string[]): string | undefined 
   return args[index] === flag ? args[index + 1] : args[index]?.slice(flag.length + 1);
 }
 
-/** Two Envoys may listen on one port, and share its calls; here that would be a mistake. */
+/** Two Envoys can listen on one port and share its calls; here, that would be a mistake. */
 async function requireFreePort(port: number): Promise<void> {
   const server = createServer().listen(port, address);
   try {
@@ -119,7 +119,7 @@ function isGoodForToday(file: string): boolean {
   return new X509Certificate(readFileSync(file)).validToDate.getTime() > tomorrow;
 }
 
-/** One after another: the first makes what all of them share. */
+/** Starts servers one after another, because the first creates what all of them share. */
 async function startServers({ replicas, serverArgs }: GatewayOptions): Promise<GatewayServer[]> {
   const servers: GatewayServer[] = [];
   while (servers.length < replicas) servers.push(await startGatewayServer(serverArgs));
@@ -137,7 +137,7 @@ function stopOnSignal(edge: Edge, servers: readonly GatewayServer[]): void {
   };
   const onSignal = (): void => {
     if (stoppedAt === undefined) void stop(0);
-    // What it started ends with it. One Ctrl-C comes twice, from the terminal and from npm.
+    // Its children end with it. One Ctrl-C arrives twice, from the terminal and from npm.
     else if (Date.now() - stoppedAt > 1000) process.exit(1);
   };
   for (const signal of signals) process.on(signal, onSignal);

@@ -1,14 +1,14 @@
-/** Puts addresses and paths into the configurations of this folder, and leaves everything else as it is. */
+/** Replaces addresses and paths in the configurations of this folder, and nothing else. */
 import { parse, stringify } from "yaml";
 
-/** What a configuration is given. */
+/** The values for a configuration. */
 export interface EdgeSettings {
-  /** What the listeners listen on. */
+  /** The address that the listeners bind to. */
   readonly address: string;
-  /** Of the first listener; further ones get those that follow. 0 lets each pick a free one. */
+  /** The port of the first listener; further ones get the following ports. With 0, each picks a free one. */
   readonly port: number;
   readonly adminPort: number;
-  /** The servers of every cluster, as "host:port"; or those of each by the cluster's name. */
+  /** The servers of all clusters, as "host:port", or the servers of each cluster by its name. */
   readonly backends: readonly string[] | Readonly<Record<string, readonly string[]>>;
   /** Where certificate.yaml is. */
   readonly certificateConfig: string;
@@ -16,7 +16,7 @@ export interface EdgeSettings {
   readonly metadataFilter: string;
 }
 
-/** The parts of a configuration that are looked at. */
+/** The parts of a configuration that are read. */
 interface Bootstrap {
   readonly admin: { address: Address };
   readonly static_resources: { readonly listeners: Listener[]; readonly clusters: Cluster[] };
@@ -36,9 +36,9 @@ interface Cluster {
 }
 
 /**
- * Gives a configuration other addresses and paths.
+ * Replaces the addresses and paths of a configuration.
  *
- * @throws Error if a cluster is given no servers.
+ * @throws Error if a cluster gets no servers.
  */
 export function renderEdge(template: string, settings: EdgeSettings): string {
   const bootstrap: Bootstrap = parse(template);
@@ -71,7 +71,7 @@ function isList(backends: EdgeSettings["backends"]): backends is readonly string
   return Array.isArray(backends);
 }
 
-/** Gives certificate.yaml other files; their directory is what Envoy watches. */
+/** Replaces the files in certificate.yaml; Envoy watches their directory. */
 export function renderCertificate(template: string, files: { directory: string }): string {
   return template.replaceAll("data/tls", files.directory);
 }

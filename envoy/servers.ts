@@ -1,28 +1,28 @@
-/** Runs src/main.ts: servers that stand behind Envoy, and commands. */
+/** Runs src/main.ts: servers behind Envoy, and commands. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 
-/** A server that takes calls. */
+/** A running server. */
 export interface GatewayServer {
   /** "127.0.0.1:port" */
   readonly authority: string;
-  /** When it has ended, with its exit code. */
+  /** Resolves with the exit code when it has ended. */
   readonly exit: Promise<number | null>;
   /** Lets running calls finish. */
   stop(): Promise<number | null>;
 }
 
-/** A server, or a command, ended other than it should; it has said why by itself. */
+/** A server or a command ended unexpectedly; it has already printed the reason. */
 export class ServerEnded extends Error {}
 
 const main = join(import.meta.dirname, "../src/main.ts");
 
-/** 1 KiB beyond the limit that metadata.lua keeps: Envoy adds to a request what is not its caller's. */
+/** 1 KiB above the limit in metadata.lua, because Envoy adds its own metadata to a request. */
 const maxMetadataBytes = 16_384 + 1024;
 
 /**
- * Starts a server on a free port and waits until it is ready. What it logs goes to standard error.
+ * Starts a server on a free port and waits until it is ready. Its log goes to standard error.
  *
  * @throws ServerEnded
  */
@@ -32,10 +32,10 @@ export async function startGatewayServer(args: readonly string[]): Promise<Gatew
     [
       ...["--max-semi-space-size=64", main, "serve", "--port", "0"],
       ...["--max-metadata-bytes", String(maxMetadataBytes)],
-      // Envoy says whose calls it passes on.
+      // Envoy names the client of each call that it forwards.
       ...["--trusted-proxies", "127.0.0.1,::1", ...args],
     ],
-    // A group of its own, as in edge.ts.
+    // Its own process group, as in edge.ts.
     { stdio: ["ignore", "pipe", "inherit"], detached: true },
   );
   const kill = (): void => void child.kill("SIGKILL");

@@ -1,4 +1,4 @@
-/** Makes the files of the page out of src/console/page: bundled, split, minified and compressed, all in memory. */
+/** Builds the files of the page from src/console/page: bundled, split, minified and compressed, all in memory. */
 import { execFile } from "node:child_process";
 import { extname, join } from "node:path";
 import { promisify } from "node:util";
@@ -7,9 +7,9 @@ import type { BundledFile } from "./bundler.ts";
 
 /** All files of the page. */
 export interface Assets {
-  /** By name, "main-AB12CD34.js": it has a hash of the content, which never changes. */
+  /** By name, such as "main-AB12CD34.js". The name has a hash of the content, so the content never changes. */
   readonly files: ReadonlyMap<string, Content>;
-  /** Names of those that the page begins with. */
+  /** Names of the files that the page starts with. */
   readonly script: string;
   readonly style: string;
   readonly icon: string;
@@ -21,7 +21,7 @@ const types: Readonly<Record<string, string>> = {
   ".svg": "image/svg+xml",
 };
 
-/** Bundles the page. Each story, and each algorithm, is a file that a browser fetches when it needs it. */
+/** Bundles the page. Each story and each algorithm is a file that the browser fetches on demand. */
 export async function buildAssets(): Promise<Assets> {
   const files = new Map(
     await Promise.all(
@@ -40,7 +40,7 @@ export async function buildAssets(): Promise<Assets> {
 }
 
 async function runBundler(): Promise<BundledFile[]> {
-  // The server's settings, and the secrets among them, are none of a bundler's business.
+  // The bundler must not see the server's settings, because some are secrets.
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("QSP_")));
   const { stdout } = await promisify(execFile)(process.execPath, [join(import.meta.dirname, "bundler.ts")], {
     env,

@@ -1,6 +1,6 @@
 /**
- * Bundles the page and prints it, as JSON: a program of its own, because esbuild runs beside who uses it until that
- * one ends, and a server ends late.
+ * Bundles the page and prints it as JSON. It is a separate program, because esbuild's process runs until its parent
+ * ends, and a server runs for long.
  */
 import { basename, join } from "node:path";
 import { build } from "esbuild";
@@ -17,7 +17,7 @@ const pageDir = join(import.meta.dirname, "page");
 async function bundle(): Promise<BundledFile[]> {
   const { outputFiles } = await build({
     entryPoints: { main: join(pageDir, "main.tsx"), icon: join(pageDir, "icon.svg") },
-    // Nothing is written; names are relative to it.
+    // Nothing is written; names are relative to this directory.
     outdir: "/",
     entryNames: "[name]-[hash]",
     chunkNames: "[name]-[hash]",
@@ -32,7 +32,7 @@ async function bundle(): Promise<BundledFile[]> {
     jsx: "automatic",
     jsxImportSource: "preact",
     loader: { ".svg": "copy" },
-    // The folder's tsconfig is for the type checker; what it says of modules is not for here.
+    // The folder's tsconfig is for the type checker; its module settings do not apply here.
     tsconfigRaw: {},
     logLevel: "silent",
   });

@@ -1,4 +1,4 @@
-/** Serves the console: the page at "/" for who takes HTML, and its files under /console/. */
+/** Serves the console: the page at "/" for callers that accept HTML, and its files under /console/. */
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import {
   contentSecurityPolicy,
@@ -9,25 +9,25 @@ import {
 } from "../protocol/static-content.ts";
 import { type Assets, buildAssets } from "./assets.ts";
 
-/** What the console has to know before its first call. */
+/** What the console needs to know before its first call. */
 export interface ConsoleOptions {
-  /** Whether calls want a token. */
+  /** Whether calls need a token. */
   readonly auth: "open" | "token";
-  /** Told when the page cannot be made; the server serves on without it. */
+  /** Called when the page cannot be built; the server continues without it. */
   readonly onError: (error: unknown) => void;
 }
 
-/** What a server tells those who add pages to it. */
+/** What a server provides to modules that add pages to it. */
 interface Served {
   readonly services: readonly { readonly service: { readonly typeName: string } }[];
-  /** What "/" answers to who does not take HTML. */
+  /** The answer of "/" to callers that do not accept HTML. */
   readonly index: string;
 }
 
-/** How long the server is left to its first callers before the page is made; a reader who is earlier has it made. */
+/** Milliseconds before the server builds the page, so that its first calls come first. An early reader triggers it. */
 const buildAfterMs = 1000;
 
-/** Gives what adds the console to a server. */
+/** Returns the function that adds the console to a server. */
 export function consolePages(options: ConsoleOptions) {
   return async (app: FastifyInstance, served: Served): Promise<void> => mountConsole(app, served, options);
 }
@@ -58,7 +58,7 @@ function mountConsole(app: FastifyInstance, { services, index }: Served, options
   });
 }
 
-/** Tells whether a caller asked for HTML by name: a browser does, curl says that it takes anything. */
+/** Tells whether a caller explicitly accepts HTML: a browser does; curl accepts anything. */
 function takesHtml({ headers }: FastifyRequest): boolean {
   return (headers.accept ?? "")
     .split(",")

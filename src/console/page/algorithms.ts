@@ -17,7 +17,7 @@ export async function loadSigner(name: string): Promise<BrowserSigner> {
       try {
         return signer.verify(signature, message, publicKey, { context });
       } catch {
-        // A key or signature of the wrong length or form is no valid one.
+        // A malformed key or signature is not valid.
         return false;
       }
     },
@@ -49,7 +49,7 @@ export async function loadKem(name: string) {
   return kem;
 }
 
-/** SHA-256. Not the browser's own, which is there on secure origins only. */
+/** Computes SHA-256. Does not use the browser's own, which exists only on secure origins. */
 export async function sha256(bytes: Uint8Array): Promise<Uint8Array> {
   const { sha256: hash } = await import("@noble/hashes/sha2.js");
   return hash(bytes);

@@ -41,7 +41,7 @@ export function App() {
   useEffect(() => {
     document.title = found === undefined || found === home ? siteName : `${found.title} – ${siteName}`;
     setMenuOpen(false);
-    // A reader who follows a link of the menu goes on at the story; one who opens the page starts at its top.
+    // After a click in the menu, the focus moves to the story; a newly opened page starts at its top.
     if (!isFirst.current) {
       scrollTo(0, 0);
       main.current?.focus({ preventScroll: true });

@@ -1,20 +1,20 @@
-/** The audit log's chain, computed again from what its entries say. */
+/** Recomputes the audit log's chain from its entries. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import { sha256 } from "./algorithms.ts";
 import { toHex, toUtf8 } from "./values.ts";
 
-/** An entry, and what the browser found when it computed the hash again. */
+/** An entry, and what the browser found when it recomputed the hash. */
 export interface CheckedEntry {
   readonly entry: AuditEntry;
-  /** "anchor" for an entry whose predecessor is not known here, and whose hash is taken as it is. */
+  /** "anchor" for an entry whose predecessor is not known here; its link is not checked. */
   readonly link: "anchor" | "holds" | "broken";
 }
 
-/** What the first entry of a log is chained to. */
+/** The previous hash of the first entry of a log. */
 const beginning = "0".repeat(64);
 
-/** Checks that an entry follows the one before it. */
+/** Checks that an entry follows the previous one. */
 export async function checkEntry(entry: AuditEntry, before: CheckedEntry | undefined): Promise<CheckedEntry> {
   const isFirst = entry.sequence === 1;
   if (before === undefined && !isFirst) return { entry, link: "anchor" };

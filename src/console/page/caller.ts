@@ -3,15 +3,15 @@ import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } fro
 import type { Failure } from "./failure.ts";
 
 export interface CallOptions {
-  /** Goes instead of the session's token; null for none at all. */
+  /** Replaces the session's token; null sends no token. */
   readonly token?: string | null;
   readonly signal?: AbortSignal;
 }
 
-/** Calls without any token, for RPCs that everyone may call. */
+/** Calls without a token, for RPCs that anyone may call. */
 export const withoutToken = { token: null } as const;
 
-/** What a step makes its calls with. */
+/** Makes the calls of a step. */
 export interface Caller {
   /** @throws Failure */
   call<I extends DescMessage, O extends DescMessage>(

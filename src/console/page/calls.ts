@@ -18,7 +18,7 @@ import { getSession, setSession } from "./session.ts";
 export interface CallRecord {
   readonly method: DescMethodUnary | DescMethodServerStreaming;
   readonly request: Message;
-  /** The token that was sent with it. */
+  /** The token that was sent with the call. */
   readonly token: string | undefined;
   /** Absent before the call, and for a stream. */
   readonly answer?: Message;
@@ -50,7 +50,7 @@ export function planCall<I extends DescMessage>(
   };
 }
 
-/** Makes a unary call. There is a record of it even if it fails. */
+/** Makes a unary call, and records it even if it fails. */
 export async function makeCall<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
   init: MessageInitShape<I>,
@@ -70,7 +70,7 @@ export async function makeCall<I extends DescMessage, O extends DescMessage>(
   }
 }
 
-/** Makes a server-streaming call and gives its messages as they come. @throws Failure */
+/** Makes a server-streaming call and yields its messages as they arrive. @throws Failure */
 export async function* followCall<I extends DescMessage, O extends DescMessage>(
   method: DescMethodServerStreaming<I, O>,
   init: MessageInitShape<I>,

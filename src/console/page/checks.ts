@@ -1,4 +1,4 @@
-/** Which side checked what, what it found, and the sentence that says so. */
+/** Which side checked what, what it found, and a sentence for the result. */
 
 export interface Check {
   readonly by: "server" | "browser";

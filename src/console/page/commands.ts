@@ -6,7 +6,7 @@ import { shorten } from "./values.ts";
 
 /** How a command is written. */
 export interface CommandOptions {
-  /** Where the server is: "http://127.0.0.1:8080". */
+  /** The origin of the server: "http://127.0.0.1:8080". */
   readonly origin: string;
   /** Leaves out the middle of long values, for reading. */
   readonly isShort?: boolean;
@@ -14,9 +14,9 @@ export interface CommandOptions {
 
 /** The request as JSON, in the names of the REST form. */
 export function requestJson({ method, request }: CallRecord): JsonObject {
-  // A message's JSON form is an object, but for well-known types, which no request is.
+  // The JSON form of a message is an object, except for well-known types, and no request is one.
   const fields = toJson(method.input, request) as JsonObject;
-  // Nobody should read a password over a shoulder, or in the history of a shell.
+  // A password must not appear on the screen, or in the history of a shell.
   return "password" in fields ? { ...fields, password: "(your password)" } : fields;
 }
 

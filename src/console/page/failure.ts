@@ -17,13 +17,13 @@ export class Failure extends Error {
   }
 }
 
-/** Makes a failure out of whatever a call threw. */
+/** Turns any error of a call into a failure. */
 export function toFailure(thrown: unknown): Failure {
   if (thrown instanceof Failure) return thrown;
   const error = ConnectError.from(thrown);
   const code = nameCode(error.code);
   const reason = error.findDetails(ErrorInfoSchema)[0]?.reason;
-  // Fetch standard, "fetch method": a connection that failed is a TypeError, and the browser says no more of it.
+  // Fetch standard, "fetch method": a failed connection is a TypeError, without further details.
   const isLost = reason === undefined && error.cause instanceof TypeError;
   if (isLost) return new Failure("UNREACHABLE", "UNAVAILABLE", "The server could not be reached.");
   return new Failure(reason ?? code, code, error.rawMessage);

@@ -1,4 +1,4 @@
-/** The token of the reader, for a server that wants one. The tab keeps it until it is closed. */
+/** The token of the reader, for a server that requires one. The tab keeps it until it is closed. */
 import { useEffect, useState } from "preact/hooks";
 
 /** A reader who has logged in. */

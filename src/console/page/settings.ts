@@ -1,11 +1,11 @@
-/** What the server wrote into the page about itself. */
+/** The server's settings, which it wrote into the page. */
 
 function readMeta(name: string): string {
   return document.querySelector<HTMLMetaElement>(`meta[name="${name}"]`)?.content ?? "";
 }
 
 export const settings = {
-  /** Whether calls want a token. */
+  /** Whether calls need a token. */
   wantsToken: readMeta("qsp-auth") === "token",
   /** Full names of the services that run: "pqc.PqcService". */
   services: new Set(readMeta("qsp-services").split(" ")),

@@ -1,4 +1,4 @@
-/** A chain of blocks, checked again from what the blocks say; proto/blockchain says what is hashed and signed. */
+/** Checks a chain of blocks from their content; proto/blockchain defines what is hashed and signed. */
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { type Block, BlockSchema } from "#gen/blockchain/blockchain_service_pb.ts";
@@ -12,13 +12,13 @@ export type BlockFault = "INDEX" | "LINK" | "HASH" | "VALIDATOR" | "SIGNATURE";
 /** A block, and what the browser found. */
 export interface CheckedBlock {
   readonly block: Block;
-  /** The hash of what is in it, computed here. */
+  /** The hash of its content, computed here. */
   readonly computedHash: string;
   /** The first thing that is wrong with the block itself. */
   readonly fault: BlockFault | undefined;
-  /** Whether it and all before it, as far as they are known here, are as they should be. */
+  /** Whether it and all earlier blocks that are known here are valid. */
   readonly holds: boolean;
-  /** Whether the block before it is not known here, and the link is taken as it is. */
+  /** Whether the previous block is not known here, so that the link is not checked. */
   readonly isAnchor: boolean;
   /** "unchecked" where only the address of the validator is known, "none" for genesis. */
   readonly signature: "valid" | "not valid" | "unchecked" | "none";

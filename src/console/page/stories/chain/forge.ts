@@ -1,4 +1,4 @@
-/** Tampers with blocks as a forger would who has a copy of the chain, but no secret key of a validator. */
+/** Tampers with blocks like a forger with a copy of the chain, but without a validator's secret key. */
 import { clone } from "@bufbuild/protobuf";
 import { type Block, BlockSchema } from "#gen/blockchain/blockchain_service_pb.ts";
 import { fromHex } from "../../hex.ts";

@@ -29,12 +29,12 @@ export async function verifyEcdsa(
     // The server, as FIPS 186-5, takes high and low s.
     return p256.verify(signature, message, publicKey, { format: "der", lowS: false });
   } catch {
-    // What is no signature or key is no valid one.
+    // A malformed signature or key is not valid.
     return false;
   }
 }
 
-/** Verifies both halves of a composite signature (section 3.3, with an empty context), and tells of each apart. */
+/** Verifies both halves of a composite signature (section 3.3, with an empty context), and reports each separately. */
 export async function verifyComposite(
   signature: Uint8Array,
   message: Uint8Array,

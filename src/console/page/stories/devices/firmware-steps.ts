@@ -15,7 +15,7 @@ export interface FirmwareTarget {
   readonly vendor: SigningKey;
 }
 
-/** What came of sending firmware. */
+/** The outcome of sending firmware. */
 export interface FirmwareOutcome {
   readonly result: string;
   readonly reason: string;

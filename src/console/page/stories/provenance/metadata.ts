@@ -1,4 +1,4 @@
-/** What a token is about, and its hash, computed again. */
+/** Recomputes the hash of a token's metadata. */
 import type { TokenTransfer } from "#gen/nft/nft_service_pb.ts";
 import { sha256 } from "../../algorithms.ts";
 import { toUtf8 } from "../../values.ts";

@@ -1,4 +1,4 @@
-/** A token: what its creator signed, who owned it, and what shows when somebody changes it. */
+/** A token: what its creator signed, who owned it, and how a change shows. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { NftService, type TokenTransfer } from "#gen/nft/nft_service_pb.ts";
 import { browserLibrary } from "../../algorithms.ts";

@@ -98,7 +98,7 @@ async function verifyOnBothSides(
   return { reason, verdicts: { server: valid, browser } };
 }
 
-/** The address of a new key pair, of which nobody needs the secret half. */
+/** Makes the address of a new key pair, whose secret half is not needed. */
 async function makeAddress(): Promise<string> {
   const { publicKey } = await makeSigningKey(algorithm);
   return deriveAddress(publicKey);

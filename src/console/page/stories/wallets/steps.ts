@@ -27,7 +27,7 @@ export async function createAndCheckWallet({ call }: Caller, label: string) {
 export async function signAndVerify(caller: Caller, { wallet }: Created, text: string) {
   const data = toUtf8(text);
   const signed = await caller.call(signTransaction, { walletId: wallet.walletId, data });
-  // Not the key that came with the signature: that one could be anybody's.
+  // Do not use the key that came with the signature: it could be from anyone.
   const { verified, verdicts } = await verifyOnBothSides(caller, data, signed.signature, wallet.publicKey);
   const isSameAddress = (await deriveAddress(signed.publicKey)) === wallet.address;
   return { data, signed, verified, verdicts, isSameAddress };
