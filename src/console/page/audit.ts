@@ -7,7 +7,7 @@ import { toHex, toUtf8 } from "./values.ts";
 /** An entry, and what the browser found when it recomputed the hash. */
 export interface CheckedEntry {
   readonly entry: AuditEntry;
-  /** "anchor" for an entry whose predecessor is not known here; its link is not checked. */
+  /** "anchor" for an entry whose predecessor is not known here; its hash is not checked. */
   readonly link: "anchor" | "holds" | "broken";
 }
 
@@ -24,8 +24,8 @@ export async function checkEntry(entry: AuditEntry, before: CheckedEntry | undef
 }
 
 /**
- * The hash of an entry: kms/audit.proto says of what. The members stand in the order of RFC 8785, whose form of
- * strings and whole numbers is that of JSON.stringify.
+ * Hashes an entry as kms/audit.proto defines. The members are in the order of RFC 8785, which formats strings and whole
+ * numbers like JSON.stringify.
  */
 async function hashEntry(entry: AuditEntry, previousHash: string): Promise<string> {
   const { details, keyId, operation, outcome, sequence, user } = entry;

@@ -1,4 +1,4 @@
-/** Takes a token apart and verifies it with nothing but the published keys. */
+/** Parses a token and verifies it with only the published keys. */
 import { loadSigner, sha256 } from "./algorithms.ts";
 import { fromBase64Url, fromUtf8, toBase64Url, toUtf8 } from "./values.ts";
 
@@ -9,7 +9,7 @@ export interface TokenParts {
   readonly header: Readonly<Record<string, unknown>>;
   readonly payload: Readonly<Record<string, unknown>>;
   readonly signature: Uint8Array;
-  /** What the signature is over: the first two parts, with the dot. */
+  /** The text that is signed: the first two parts, with the dot. */
   readonly signedText: string;
 }
 
@@ -21,7 +21,7 @@ export interface PublishedKey {
   readonly pub: string;
 }
 
-/** @throws Error for a text that is no compact JWS */
+/** @throws Error for a text that is not a compact JWS */
 export function readToken(token: string): TokenParts {
   const [first, second, third, more] = token.split(".");
   if (first === undefined || second === undefined || third === undefined || more !== undefined) {

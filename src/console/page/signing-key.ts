@@ -26,7 +26,7 @@ export async function makeSigningKey(algorithm: SigningAlgorithm): Promise<Signi
   };
 }
 
-/** The address of a key, as wallets and signers have it: "0x" and the first 20 bytes of SHA-256 of the public key. */
+/** Derives the address of a key for wallets and signers: "0x" and the first 20 bytes of SHA-256 of the public key. */
 export async function deriveAddress(publicKey: Uint8Array): Promise<string> {
   return `0x${toHex((await sha256(publicKey)).subarray(0, 20))}`;
 }

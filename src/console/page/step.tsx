@@ -19,7 +19,7 @@ export interface StepState<T> {
   readonly value: T | undefined;
   readonly failure: Failure | undefined;
   readonly calls: readonly CallRecord[];
-  /** Tells one outcome from the next; 0 while there is none. */
+  /** Distinguishes one outcome from the next; 0 before the first. */
   readonly stamp: number;
   start(): Promise<void>;
 }

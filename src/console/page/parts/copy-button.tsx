@@ -14,7 +14,7 @@ export function CopyButton({ text, what }: CopyButtonProps) {
       await navigator.clipboard.writeText(text);
       setSaid("Copied");
     } catch {
-      // Browsers have a clipboard on secure origins only, and may ask the reader.
+      // Browsers provide a clipboard only on secure origins, and may ask the reader.
       setSaid("Your browser does not allow it");
     }
   };

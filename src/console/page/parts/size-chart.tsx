@@ -1,4 +1,4 @@
-/** Sizes as bars on one scale, with the numbers beside them, so that nothing is in the picture alone. */
+/** Sizes as bars on one scale, with numbers next to them, so that no information is only in the picture. */
 import { classicalSignatures, classicalSigningKeys, type SizeRow } from "../classical.ts";
 import { formatNumber } from "../values.ts";
 

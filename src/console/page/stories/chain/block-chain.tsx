@@ -1,4 +1,4 @@
-/** A chain, drawn: each block a box, linked to the one before it; red where it does not hold, with the reason. */
+/** Draws a chain: each block is a box, linked to the previous one; an invalid block is red, with the reason. */
 import { shortHex } from "../../hex.ts";
 import { formatNumber, fromUtf8, shorten, toHexGroups } from "../../values.ts";
 import type { BlockFault, CheckedBlock } from "./blocks.ts";
@@ -93,7 +93,7 @@ function BlockBox({ checked, isLinked }: BlockBoxProps) {
   );
 }
 
-/** Draws a hash, so that two that are equal look equal and others do not. */
+/** Draws a hash, so that equal hashes look equal and different ones do not. */
 function HashMark({ hash, isGood }: { readonly hash: string; readonly isGood: boolean }) {
   return (
     <svg

@@ -34,12 +34,12 @@ export function createChainCopy(): ChainCopy {
 export async function registerValidator({ call }: Caller, { validators }: ChainCopy, name: string) {
   const { validatorAddress, publicKey } = await call(registerNode, { name });
   const isAddressEqual = (await deriveAddress(publicKey)) === validatorAddress;
-  // With an address that is not the key's, another key could sign in the validator's name.
+  // If the address did not match the key, another key could sign in the validator's name.
   if (isAddressEqual) validators.set(validatorAddress, publicKey);
   return { validatorAddress, publicKey, isAddressEqual };
 }
 
-/** Learns the validators, and from which block to watch the chain. */
+/** Reads the validators, and finds the first block to watch. */
 export async function prepareWatch({ call }: Caller, copy: ChainCopy) {
   const { length } = await call(getChain, { pageSize: 1 });
   const { validators: listed } = await call(listValidators, {});
@@ -59,7 +59,7 @@ export async function receiveBlock(
 ): Promise<CheckedBlock> {
   const block = requireBlock(message.block);
   const { validators, arrivals } = copy;
-  // Of a validator that registered in the meantime, the page knows the address only.
+  // The page knows only the address of a validator that registered in the meantime.
   if (!validators.has(block.validatorAddress)) validators.set(block.validatorAddress, undefined);
   const checked = await checkBlock(block, before.at(-1), validators);
   copy.blocks = [...before, checked];
@@ -67,7 +67,7 @@ export async function receiveBlock(
   return checked;
 }
 
-/** Adds blocks, checks what the server made of them, and waits until the stream brings them. */
+/** Adds blocks, checks the server's answers, and waits until the stream delivers the blocks. */
 export async function addBlocks(
   { call }: Caller,
   { arrivals }: ChainCopy,
@@ -98,7 +98,7 @@ export async function verifyChains({ call }: Caller, { blocks, validators }: Cha
   return { server, checked, validSignatures, areSigned };
 }
 
-/** Tampers with a copy of the copy, and checks it; the server's chain stays as it is. */
+/** Tampers with a copy of the copy, and checks it; the server's chain stays unchanged. */
 export async function tamperWithCopy({ call }: Caller, { blocks, validators }: ChainCopy, forgery: Forgery) {
   const forged = await forgeBlocks(takeBlocks(blocks), forgery);
   const checked = await checkBlocks(forged, validators);

@@ -1,4 +1,4 @@
-/** A contract's code, signed; and a message signed twice over, with an algorithm of today and one of tomorrow. */
+/** A signed contract, and a message that is signed with both a classical and a post-quantum algorithm. */
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { browserLibrary } from "../../algorithms.ts";
 import { planCall } from "../../calls.ts";

@@ -1,4 +1,4 @@
-/** A device: it registers, proves who it is, sends readings, and takes firmware from its vendor alone. */
+/** A device: it registers, authenticates, sends readings, and accepts firmware only from its vendor. */
 import { reportBoth, reportEqual, reportNoSecret, reportServer, sayExpected } from "../../checks.ts";
 import { classicalSigningKeys } from "../../classical.ts";
 import { useForm } from "../../form.ts";

@@ -42,7 +42,7 @@ export async function answerChallenge(
   { deviceId, device }: Registered,
   key: SigningKey = device,
 ) {
-  // A device has nothing to log in with; that is what the challenge is for.
+  // A device has no password to log in with; it answers a challenge instead.
   const { challenge } = await call(issueChallenge, { deviceId }, withoutToken);
   const signature = key.sign(challenge, challengeContext);
   const answer = await call(authenticate, { deviceId, challenge, signature }, withoutToken);
@@ -140,7 +140,7 @@ async function sendAndVerify(
   return { reason, verdicts: { server, browser } };
 }
 
-/** What a device signs of a reading: 8 bytes of its sequence, big-endian, and then what was measured. */
+/** Joins what a device signs for a reading: 8 bytes of its sequence, big-endian, and the telemetry. */
 function joinSigned(sequence: number, telemetry: Uint8Array): Uint8Array {
   const bytes = new Uint8Array(8 + telemetry.length);
   new DataView(bytes.buffer).setBigUint64(0, BigInt(sequence));

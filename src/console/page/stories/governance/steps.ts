@@ -54,7 +54,7 @@ export async function propose(
   if (proposal?.createdAt === undefined) throw new Error("the server sent no proposal");
   const { proposalId } = proposal;
   const createdAt = timestampDate(proposal.createdAt);
-  // Name and time are the server's; all else is what the reader asked for, not what the server says of it.
+  // ID and time come from the server; everything else is the reader's own input, not the server's answer.
   const facts: ProposalFacts = { walletId, title, data, expiresAt, threshold, proposalId, createdAt };
   const hash = await hashProposal(facts);
   return { proposalId, hash, text: writeSigningText(facts), isSame: areEqual(hash, proposal.signingHash) };
@@ -64,7 +64,7 @@ export function executeEarly({ callRefused }: Caller, { proposalId }: Proposed) 
   return callRefused(executeProposal, { proposalId });
 }
 
-/** Signs with a key that is no signer's: in its own name, and in Grace's. */
+/** Signs with a key that belongs to no signer: once under its own address, and once under Grace's. */
 export async function signAsStranger(
   { callRefused }: Caller,
   { grace }: Signers,

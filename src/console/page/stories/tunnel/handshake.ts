@@ -12,7 +12,7 @@ export interface GatewayHalf {
   readonly keyConfirmation: Uint8Array;
 }
 
-/** What this end knows by itself. */
+/** What this end knows without the other side. */
 export interface KnownFacts {
   readonly tunnelId: string;
   readonly publicKey: Uint8Array;
@@ -20,7 +20,7 @@ export interface KnownFacts {
 }
 
 export interface Findings {
-  /** Whether the transcript is the one that this end writes itself. */
+  /** Whether the transcript equals the one that this end writes itself. */
   readonly isOurTranscript: boolean;
   /** Whether the gateway's identity signed the transcript that arrived. */
   readonly isSigned: boolean;
@@ -41,7 +41,7 @@ export async function checkHandshake(
   };
 }
 
-/** All three have to hold: an intermediary can have any one of them. */
+/** All three must hold, because an intermediary can fulfil any single one. */
 export function isTrusted({ isOurTranscript, isSigned, isConfirmed }: Findings): boolean {
   return isOurTranscript && isSigned && isConfirmed;
 }

@@ -9,7 +9,7 @@ import { checkHandshake, isTrusted } from "./handshake.ts";
 
 const { getGatewayInfo, registerPeer, handshake, verifyHandshake, disconnect } = VpnService.method;
 const { sendPacket, receivePacket, rekey } = VpnService.method;
-/** What the identity's signature over the key to encapsulate to is bound to. */
+/** The context of the identity's signature over the encapsulation key. */
 const kemKeyContext = toUtf8("quantum-safe-playground vpn kem key");
 /** The first byte of a packet after the initialization vector. */
 const firstCiphertextByte = 12;

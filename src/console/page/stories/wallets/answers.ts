@@ -7,9 +7,9 @@ import { areEqual, toUtf8 } from "../../values.ts";
 /** A field of an answer, and what the browser found it to be. */
 export interface FoundField {
   readonly name: string;
-  /** undefined for what is neither text nor bytes. */
+  /** undefined for a value that is neither text nor bytes. */
   readonly bytes: number | undefined;
-  /** undefined for what is not known to be public. */
+  /** undefined for a value that is not known to be public. */
   readonly is: string | undefined;
 }
 
@@ -21,7 +21,7 @@ export interface PublicParts {
   readonly signature: Uint8Array | undefined;
 }
 
-/** RFC 9881, section 4: what stands before the raw key in a SubjectPublicKeyInfo of ML-DSA-65. */
+/** RFC 9881, section 4: the bytes before the raw key in a SubjectPublicKeyInfo of ML-DSA-65. */
 const spkiHeadBytes = 22;
 /** Texts that are public in this form and no other: a key does not fit into it. */
 const texts: Readonly<Record<string, { readonly form: RegExp; readonly is: string }>> = {

@@ -1,4 +1,4 @@
-/** What a valid signature does not tell: that it is by the owner, and that it is new. */
+/** What a valid signature does not prove: that it is from the owner, and that it is new. */
 import { areBothValid, reportBoth, reportBrowser, reportServer, sayExpected } from "../../checks.ts";
 import { Bytes } from "../../parts/bytes-view.tsx";
 import { Checks } from "../../parts/checks.tsx";
