@@ -42,11 +42,11 @@ const maxRowsPerStatement = 64;
 export interface AuditChain {
   /** Reads the end of the chain; runs first in each transaction that writes. */
   readonly readHead: Statement;
-  /** @param rows what `readHead` gave. @throws StoreFailure if the end is none of ours, or an older one was put back */
+  /** @param rows what `readHead` gave. @throws StoreFailureError if the end is none of ours, or an older one was put back */
   start(rows: readonly unknown[], now: () => Date): PendingEntries;
   /** The newest end that this program saw. */
   newestSeen(): AuditHead;
-  /** Reads the end, outside of a transaction. @throws StoreFailure as `start` does */
+  /** Reads the end, outside of a transaction. @throws StoreFailureError as `start` does */
   readTrueHead(db: Reader): Promise<AuditHead>;
 }
 

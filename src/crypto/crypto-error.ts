@@ -18,7 +18,7 @@ export type CryptoErrorCode =
   | "SELF_TEST_FAILED";
 
 /**
- * The only error that `src/crypto` throws on purpose, beside CryptoBusy. The message says what was wrong, with
+ * The only error that `src/crypto` throws on purpose, beside CryptoBusyError. The message says what was wrong, with
  * sizes in bytes, and what would be right; it never contains key material. Any other error that
  * escapes is a bug.
  */

@@ -115,7 +115,7 @@ export class Lane {
     return this.#refused;
   }
 
-  /** Does a piece of work in its turn. @throws CryptoBusy or the reason of the signal, without having done anything */
+  /** Does a piece of work in its turn. @throws CryptoBusyError or the reason of the signal, without having done anything */
   async run<T>(work: LaneWork<T>): Promise<T> {
     const account = this.#admit(work);
     account.count += 1;

@@ -122,7 +122,7 @@ export interface CryptoProvider {
   readonly version: string;
   /**
    * The same provider, for work of many pieces, such as a batch. Where a provider refuses what would have to wait too
-   * long (CryptoBusy, see work-queue.ts), this one lets it wait longer.
+   * long (CryptoBusyError, see work-queue.ts), this one lets it wait longer.
    */
   readonly unbounded: CryptoProvider;
   /**

@@ -22,7 +22,7 @@ interface Terms {
 }
 
 /**
- * Puts a provider behind a queue. It refuses with CryptoBusy what would have to wait too long.
+ * Puts a provider behind a queue. It refuses with CryptoBusyError what would have to wait too long.
  *
  * @param callerOf tells who is charged; without it all callers share one turn.
  */

@@ -117,7 +117,7 @@ export class WorkQueue {
     return this.quick.depth + this.slow.depth;
   }
 
-  /** Does a piece of work in its turn. @throws CryptoBusy, without having done anything */
+  /** Does a piece of work in its turn. @throws CryptoBusyError, without having done anything */
   run<T>(work: Work<T>): Promise<T> {
     const { usualMs, leastMs } = this.#costOf(work);
     const isSlow = leastMs > slowMs;

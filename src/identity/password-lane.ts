@@ -18,7 +18,7 @@ export interface PasswordTurn {
 /** Checks passwords in turn. */
 export interface PasswordLane {
   readonly lane: Lane;
-  /** Tells whether a password is the one of a hash, as passwords.ts does. @throws CryptoBusy */
+  /** Tells whether a password is the one of a hash, as passwords.ts does. @throws CryptoBusyError */
   verify(password: string, hash: string | undefined, turn: PasswordTurn): Promise<boolean>;
 }
 

@@ -83,7 +83,7 @@ export interface SealedKey {
 /**
  * Lends a secret key that is kept sealed, and erases it.
  *
- * @throws RecordDamaged if it is gone, changed, or another one
+ * @throws RecordDamagedError if it is gone, changed, or another one
  */
 export async function withSealedKey<T>(
   store: SecretReader,
@@ -99,7 +99,7 @@ export async function withSealedKey<T>(
   }
 }
 
-/** Opens a secret key that is kept sealed, for whoever keeps it open. @throws RecordDamaged */
+/** Opens a secret key that is kept sealed, for whoever keeps it open. @throws RecordDamagedError */
 export async function openSealedKey(
   store: SecretReader,
   provider: CryptoProvider,
@@ -119,7 +119,7 @@ export async function openSealedKey(
  * Opens a secret key of the service itself, and makes it in a new store; of several programs that start at once, one
  * makes it.
  *
- * @throws RecordDamaged if it was changed
+ * @throws RecordDamagedError if it was changed
  */
 export async function openOrMakeKey(
   store: SecretStore,
@@ -147,7 +147,7 @@ export async function openOrMakeKey(
 
 /** Secret keys that are kept open while they are in use. */
 export interface OpenKeys {
-  /** @throws RecordDamaged */
+  /** @throws RecordDamagedError */
   find(key: SealedKey): Promise<SecretKey>;
   /** Erases all. */
   close(): void;

@@ -17,7 +17,7 @@ export interface Vault {
    *
    * @returns undefined if there is none.
    * @throws SEAL_BROKEN (CryptoError) if it was changed, or belongs to another record or master key; LOCKED
-   *   (StoreFailure) if it is under the store's master key, and that is not at hand.
+   *   (StoreFailureError) if it is under the store's master key, and that is not at hand.
    */
   read(db: Kysely<Schema>, identity: string): Promise<Uint8Array | undefined>;
   /** Keeps a secret, within a transaction. The caller wipes it. */
