@@ -51,7 +51,7 @@ async function inSnapshot(
       await readConnection.run([statement("rollback")]);
     }
   }
-  // PostgreSQL's readers are a pool. Its single writer connection can also read in a transaction, and runs no other one.
+  // PostgreSQL's readers are a pool. Its single writer connection can also read, in one transaction.
   await writeConnection.begin([], "begin isolation level repeatable read read only");
   try {
     await work(writer);

@@ -22,7 +22,7 @@ export interface SecretStore extends SecretReader {
   write(work: (transaction: SecretWriter) => Promise<void>): Promise<void>;
 }
 
-/** Lends the bytes of a secret key to seal, and wipes them: the seed, or the whole key of an algorithm without seeds. */
+/** Lends the bytes of a secret key to seal, then wipes them: the seed, or the whole key if it has none. */
 export async function lendSecret<T>(
   secretKey: SecretKey,
   use: (secret: Uint8Array) => Promise<T>,

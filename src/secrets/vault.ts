@@ -39,7 +39,7 @@ export function createVault(keyring: Keyring): Vault {
       const masterKey = keyring.find(row.master_key_id);
       if (masterKey === undefined) {
         const problem = `${identity} is sealed under master key ${row.master_key_id}, which is not at hand`;
-        // A rotation in another program moves the root first. A key ID that differs from the root's is not genuine.
+        // A rotation in another program moves the root first, so an unknown key other than the root's is not genuine.
         if ((await readRootKeyId(db)) === row.master_key_id)
           throw new StoreFailureError("LOCKED", new Error(problem));
         throw new CryptoError("SEAL_BROKEN", problem);
