@@ -33,7 +33,7 @@ export function defineText(
   return { name, fallback, valueName, meaning, read };
 }
 
-/** A value that is no flag, and that no message repeats. */
+/** Defines a value that has no flag, and that no message repeats. */
 export function defineSecret(name: string, meaning: string): Setting<string> {
   const read = (value: string): string => {
     if (value === "" || /^[0-9a-f]{64}$/i.test(value)) return value;
@@ -110,7 +110,7 @@ export function defineOrigins(name: string, meaning: string): Setting<readonly s
   return { name, fallback: "", valueName: "origins", meaning, read };
 }
 
-/** Reads an origin as a browser sends it; a browser never sends a pattern. */
+/** Tells whether a text is an origin as a browser sends it. A browser never sends a pattern. */
 function isOrigin(text: string): boolean {
   return /^https?:\/\/[^*]+$/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 }
