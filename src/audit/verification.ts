@@ -31,7 +31,7 @@ export interface AuditVerification {
   readonly checkpoint: SignedCheckpoint | undefined;
 }
 
-/** What verification needs. */
+/** The dependencies of the verification. */
 export interface AuditVerificationDeps {
   readonly db: Reader;
   /** The owners of the tables; for some tables the log has an entry for every row. */

@@ -115,7 +115,7 @@ export class Lane {
     return this.#refused;
   }
 
-  /** Runs a piece of work in its turn. @throws CryptoBusyError or the signal's reason, without having started the work */
+  /** Runs a piece of work in its turn. @throws CryptoBusyError or the signal's reason, before the work starts */
   async run<T>(work: LaneWork<T>): Promise<T> {
     const account = this.#admit(work);
     account.count += 1;
@@ -144,7 +144,7 @@ export class Lane {
       this.#accounts.set(caller, account);
       return account;
     }
-    // Callers take turns, so each other caller gets at most as much done before this caller's next piece as this caller.
+    // In fair turns, no other caller gets more done before this caller's next piece than this caller does.
     const aheadMs = Math.min(this.totalMs, known.ms * this.#accounts.size);
     const waitMs = this.#options.waitFor(aheadMs);
     if (caller === systemCaller || waitMs <= limitMs) return known;

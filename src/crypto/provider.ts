@@ -168,7 +168,7 @@ export interface CryptoProvider {
   sign(secretKey: SecretKey, message: Uint8Array, options?: SignatureOptions): Promise<Uint8Array>;
 
   /**
-   * Starts μ of a message that is not in memory, or not where the secret key is (FIPS 204, section
+   * Starts μ of a message that need not be in memory, or where the secret key is (FIPS 204, section
    * 6.2: another module may compute it). `signMu` turns μ into the plain signature of that message
    * and context, which every ML-DSA verifier accepts.
    *

@@ -117,7 +117,7 @@ export class WorkQueue {
     return this.quick.depth + this.slow.depth;
   }
 
-  /** Runs a piece of work in its turn. @throws CryptoBusyError, without having started the work */
+  /** Runs a piece of work in its turn. @throws CryptoBusyError, before the work starts */
   run<T>(work: Work<T>): Promise<T> {
     const { usualMs, leastMs } = this.#costOf(work);
     const isSlow = leastMs > slowMs;

@@ -6,7 +6,7 @@ import { intact, requireIntact } from "../records/table-declaration.ts";
 import type { Store } from "../store/store.ts";
 import { type userRoles, userTable } from "./tables.ts";
 
-/** What a user may do. */
+/** The role of a user. */
 export type UserRole = (typeof userRoles)[number];
 
 /** A user with the hash of their password. */
@@ -33,7 +33,7 @@ export function createUserStore(store: Store) {
     add: (user: Pick<StoredUser, "name" | "role" | "passwordHash">, createdAt: Date) =>
       store.write(async (transaction) => {
         if (await users.find({ name: user.name }, transaction)) return false;
-        // Names cannot contain a colon, so no name looks like an ID.
+        // Names have no colon, so no name equals an ID.
         const userId = `user:${randomUUID()}`;
         await users.insert(transaction, { ...user, userId, generation: randomUUID(), createdAt });
         return true;

@@ -25,14 +25,14 @@ export interface Found<T> extends Stored<T> {
   readonly row: Readonly<AnyRow>;
 }
 
-/** What a table needs of the store. */
+/** The parts of the store that a table needs. */
 export interface RecordStore {
   readonly reader: Reader;
   tagRecord(fields: readonly TagField[]): string;
   isTagged(fields: readonly TagField[], tag: string): boolean;
 }
 
-/** What a table needs of a transaction. */
+/** The parts of a transaction that a table needs. */
 export interface RecordTransaction {
   readonly db: Kysely<Schema>;
   putSecret(identity: string, secret: Uint8Array): Promise<void>;

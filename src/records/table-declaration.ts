@@ -1,4 +1,4 @@
-/** What a table of records declares, and the names that follow from it. */
+/** The declaration of a table of records, and the names that derive from it. */
 import type { AliasedRawBuilder, Kysely } from "kysely";
 import type { Algorithm } from "../crypto/algorithms.ts";
 import type { Schema } from "../database/schema.ts";
