@@ -3,24 +3,24 @@
  *
  * The hash of an entry covers its content and the hash of the entry before it, so no entry can be changed,
  * removed or moved without changing all that follow. A tag binds each hash to a key that the database holds
- * only sealed, so whoever can write to the database cannot write a chain of his own.
+ * only sealed, so write access to the database is not enough to forge a chain.
  */
 import { createHmac, hash } from "node:crypto";
 
-/** What a service wants to be remembered. */
+/** An event that a service records. */
 export interface NewAuditEntry {
-  /** The key that it is about, as the caller named it. */
+  /** The key of the event, as the caller named it. */
   readonly keyId: string;
   /** Such as CREATE or SIGN. */
   readonly operation: string;
-  /** Who did it: the subject of a token, or "system". */
+  /** The caller: the subject of a token, or "system". */
   readonly user: string;
   readonly outcome: "OK" | "REFUSED";
   /** Public values only. */
   readonly details: string;
 }
 
-/** An entry in its place. */
+/** An entry at its position in the chain. */
 export interface AuditEntry extends NewAuditEntry {
   /** Counts from 1 without gaps. */
   readonly sequence: number;
@@ -29,14 +29,14 @@ export interface AuditEntry extends NewAuditEntry {
   readonly entryHash: string;
 }
 
-/** Where a chain ends. */
+/** The end of a chain. */
 export interface AuditHead {
   /** 0 for the empty chain. */
   readonly sequence: number;
   readonly entryHash: string;
 }
 
-/** The end of a chain without entries, and what the first entry has before it. */
+/** The end of an empty chain, which precedes the first entry. */
 export const emptyChain: AuditHead = { sequence: 0, entryHash: "0".repeat(64) };
 
 /**
@@ -46,7 +46,7 @@ export const emptyChain: AuditHead = { sequence: 0, entryHash: "0".repeat(64) };
 export function hashEntry(entry: Omit<AuditEntry, "entryHash">, previousHash: string): string {
   const { details, keyId, operation, outcome, sequence, timestamp, user } = entry;
   // RFC 8785, section 3.2.3: members in the order of their names. For strings and whole numbers, JSON.stringify
-  // writes what section 3.2.2 wants.
+  // writes the form that section 3.2.2 requires.
   const canonical = {
     details,
     keyId,
@@ -60,23 +60,23 @@ export function hashEntry(entry: Omit<AuditEntry, "entryHash">, previousHash: st
   return hash("sha256", JSON.stringify(canonical), "hex");
 }
 
-/** The tag of an entry's hash. */
+/** Computes the tag of an entry's hash. */
 export function tagEntry(tagKey: Uint8Array, entryHash: string): string {
   return createHmac("sha256", tagKey).update(`audit entry ${entryHash}`).digest("hex");
 }
 
-/** The tag of the end of a chain: it tells when the last entries were cut off. */
+/** Computes the tag of the end of a chain, which shows whether the last entries were cut off. */
 export function tagHead(tagKey: Uint8Array, { sequence, entryHash }: AuditHead): string {
   return createHmac("sha256", tagKey).update(`audit head ${sequence} ${entryHash}`).digest("hex");
 }
 
-/** What a checkpoint says: where the chain was, and when. */
+/** The content of a checkpoint: an end of the chain, and its time. */
 export interface AuditCheckpoint extends AuditHead {
   readonly signedAt: Date;
 }
 
 /**
- * What a checkpoint's signature is over: the UTF-8 of this RFC 8785 canonical JSON. ML-DSA-65, empty context.
+ * Returns the message that a checkpoint signs: the UTF-8 of this RFC 8785 canonical JSON. ML-DSA-65, empty context.
  */
 export function checkpointMessage({ entryHash, sequence, signedAt }: AuditCheckpoint): Uint8Array {
   const purpose = "audit checkpoint";

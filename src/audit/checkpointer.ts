@@ -7,7 +7,7 @@ import { type CheckpointSigner, keepCheckpoint } from "./checkpoints.ts";
 /** Milliseconds from the first entry that no checkpoint covers to the checkpoint. */
 const checkpointAfterMs = 1000;
 
-/** Signs a checkpoint some time after entries were written, and at the end. */
+/** Signs a checkpoint some time after entries are written, and when the store closes. */
 export function createCheckpointer(
   readTrueHead: () => Promise<AuditHead>,
   signer: CheckpointSigner,
@@ -25,7 +25,7 @@ export function createCheckpointer(
   const schedule = (): void => {
     timer = setTimeout(() => {
       timer = undefined;
-      // A store that cannot be written now will be written again, and then signed.
+      // If the store cannot be written now, the next write schedules another checkpoint.
       signing = sign().catch(() => {});
     }, checkpointAfterMs);
     timer.unref();

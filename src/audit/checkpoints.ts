@@ -1,4 +1,4 @@
-/** Signs where the audit chain is, with ML-DSA-65, so that others can hold the store to it. */
+/** Signs the end of the audit chain with ML-DSA-65, so that others can check the store against it. */
 import { wipe } from "../crypto/bytes.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
 import { withFreshKeyPair } from "../crypto/fresh-key-pair.ts";
@@ -14,7 +14,7 @@ const algorithm = "ML-DSA-65";
 const signingIdentity = "store/audit-signing-key";
 const keyName = "the key that signs its audit log";
 
-/** Of each span of so many entries the newest checkpoint is kept; it covers those before it. */
+/** The store keeps the newest checkpoint of each span of this many entries; it covers the earlier ones. */
 const spanEntries = 10_000;
 
 /** Signs and verifies checkpoints with the store's own key. */
@@ -24,7 +24,7 @@ export interface CheckpointSigner {
   verify(checkpoint: SignedCheckpoint): Promise<boolean>;
 }
 
-/** Opens the store's signing key, and makes it in a new store. */
+/** Opens the store's signing key, or creates it in a new store. */
 export async function openCheckpointSigner(
   { name, owners, writer }: Database,
   vault: Vault,
@@ -34,7 +34,7 @@ export async function openCheckpointSigner(
     writer.transaction().execute(async (transaction) => {
       const known = await readSeed(vault, transaction, name);
       if (known !== undefined) return known;
-      // Another key would make all checkpoints that others keep worthless, without a word.
+      // A new key would silently invalidate all checkpoints that others keep.
       if (await hasBeenUsed(transaction, owners)) throw notWhole(name, `${keyName} is missing`);
       await lendSecret(fresh, (made) => vault.put(transaction, signingIdentity, made));
       return vault.read(transaction, signingIdentity);
@@ -67,7 +67,7 @@ async function readSeed(vault: Vault, db: Database["writer"], name: string): Pro
   }
 }
 
-/** Keeps a checkpoint, within a transaction, and lets go of those that it covers and that are close before it. */
+/** Stores a checkpoint within a transaction, and deletes the earlier checkpoints of its span. */
 export async function keepCheckpoint(
   db: Database["writer"],
   { sequence, entryHash, signedAt, signature }: SignedCheckpoint,
@@ -78,7 +78,7 @@ export async function keepCheckpoint(
     .where("sequence", ">=", sequence)
     .limit(1)
     .executeTakeFirst();
-  // Another program was there first.
+  // Another program already stored a newer one.
   if (newer !== undefined) return;
   await db
     .deleteFrom("audit_checkpoints")

@@ -1,4 +1,4 @@
-/** The audit log: entries in a hash chain, in the same transaction as what they tell of. */
+/** The audit log: entries in a hash chain, written in the same transaction as the events that they record. */
 import type { Kysely } from "kysely";
 import type { Statement } from "../database/connection.ts";
 import type { Reader } from "../database/database.ts";
@@ -26,27 +26,27 @@ export interface AuditAppender {
 /** The entries of one transaction, until they are written at its end. */
 export interface PendingEntries extends AuditAppender {
   list(): readonly NewAuditEntry[];
-  /** What writes them, and the new end of the chain. */
+  /** Returns the statements that write the entries and the new end of the chain. */
   finish(): Statement[];
-  /** They are on the disk. */
+  /** Call this when the entries are on the disk. */
   committed(): void;
 }
 
-/** Entries in one statement; 9 values each, and SQLite takes 32,766. */
+/** The most entries in one statement; each has 9 values, and SQLite accepts 32,766. */
 const maxRowsPerStatement = 64;
 
 /**
- * Reads and writes the chain of a database. It remembers the newest end that it saw, so that nobody can put an older
- * log back under a program that runs.
+ * Reads and writes the chain of a database. It remembers the newest end that it saw, so that a running program detects
+ * an older log that was put back.
  */
 export interface AuditChain {
-  /** Reads the end of the chain; runs first in each transaction that writes. */
+  /** Reads the end of the chain; runs first in each write transaction. */
   readonly readHead: Statement;
-  /** @param rows what `readHead` gave. @throws StoreFailure if the end is none of ours, or an older one was put back */
+  /** @param rows the result of `readHead`. @throws StoreFailureError if the end was changed or an older log put back */
   start(rows: readonly unknown[], now: () => Date): PendingEntries;
   /** The newest end that this program saw. */
   newestSeen(): AuditHead;
-  /** Reads the end, outside of a transaction. @throws StoreFailure as `start` does */
+  /** Reads the end, outside of a transaction. @throws StoreFailureError as `start` does */
   readTrueHead(db: Reader): Promise<AuditHead>;
 }
 
@@ -56,7 +56,7 @@ export interface AuditChain {
  */
 export function createAuditChain(db: Kysely<Schema>, tagKey: Uint8Array): AuditChain {
   const inserts = new Map<number, string>();
-  /** Building a query costs more than running it, and those of one length have the same text. */
+  /** Caches SQL by the number of rows, because building a query costs more than running it. */
   const insertOf = (rows: readonly AuditEntriesTable[]): Statement => {
     let sql = inserts.get(rows.length);
     if (sql === undefined) {
@@ -75,7 +75,7 @@ export function createAuditChain(db: Kysely<Schema>, tagKey: Uint8Array): AuditC
   const updateHead = db.updateTable("audit_head").set(changing).where("id", "=", 1).compile().sql;
   let newest = emptyChain;
 
-  /** @param known what was the end at some time before the row was read */
+  /** @param known an end that was seen before the row was read */
   const trust = (row: AuditHeadTable | undefined, known: AuditHead): AuditHead => {
     const head = toHead(row);
     if (row && !equalTags(row.head_tag, tagHead(tagKey, head)))
@@ -136,7 +136,7 @@ export function createAuditChain(db: Kysely<Schema>, tagKey: Uint8Array): AuditC
   };
 }
 
-/** The columns of an entry, in the order in which they are written. */
+/** The columns of an entry, in the order in which they are written to the database. */
 const columns = [
   "sequence",
   "key_id",
@@ -149,7 +149,7 @@ const columns = [
   "entry_tag",
 ] as const satisfies readonly (keyof AuditEntriesTable)[];
 
-/** Reads one page of entries, oldest first. @param keyId only those of this key; all if it is empty */
+/** Reads one page of entries, oldest first. @param keyId only entries of this key; all if it is empty */
 export async function listAuditEntries(
   db: Reader,
   request: PageRequest,
@@ -179,7 +179,7 @@ export async function readEntries(
   return (await query.orderBy("sequence").limit(limit).execute()).map(toEntry);
 }
 
-/** Reads entries as they are kept, up to and including a sequence number. */
+/** Reads the rows of entries, up to and including a sequence number. */
 export function readEntryRows(
   db: Reader,
   after: number,
@@ -206,7 +206,7 @@ async function countEntries(db: Reader, keyId: string): Promise<number> {
   return count;
 }
 
-/** Reads the end of the chain as it says it is. */
+/** Reads the stated end of the chain, without checking it. */
 export async function readHead(db: Reader): Promise<AuditHead> {
   return toHead(await selectHead(db).executeTakeFirst());
 }
@@ -219,7 +219,7 @@ function toHead(row: AuditHeadTable | undefined): AuditHead {
   return row ? { sequence: row.sequence, entryHash: row.entry_hash } : emptyChain;
 }
 
-/** An entry out of its row. */
+/** Converts a row to an entry. */
 export function toEntry(row: AuditEntriesTable): AuditEntry {
   return {
     sequence: row.sequence,
@@ -227,7 +227,7 @@ export function toEntry(row: AuditEntriesTable): AuditEntry {
     operation: row.operation,
     user: row.user_name,
     timestamp: readTime(row.occurred_at_ms),
-    // Checked by the chain's hash, where it matters.
+    // Verification checks it through the chain's hash.
     outcome: row.outcome as AuditEntry["outcome"],
     details: row.details,
     entryHash: row.entry_hash,

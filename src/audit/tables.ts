@@ -1,6 +1,6 @@
 import type { TableOwner } from "../database/schema.ts";
 
-/** What happened to a key. The rows form a hash chain: see chain.ts. */
+/** Events of keys. The rows form a hash chain: see chain.ts. */
 export interface AuditEntriesTable {
   /** Counts from 1 without gaps. */
   sequence: number;
@@ -15,7 +15,7 @@ export interface AuditEntriesTable {
   entry_tag: string;
 }
 
-/** Where the chain ends. One row. */
+/** The end of the chain, in one row. */
 export interface AuditHeadTable {
   id: number;
   sequence: number;
@@ -23,7 +23,7 @@ export interface AuditHeadTable {
   head_tag: string;
 }
 
-/** Signed statements of where the chain was. */
+/** Signed ends of the chain at earlier times. */
 export interface AuditCheckpointsTable {
   sequence: number;
   entry_hash: string;

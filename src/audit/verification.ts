@@ -16,34 +16,34 @@ export interface SignedCheckpoint extends AuditCheckpoint {
   readonly signature: Uint8Array;
 }
 
-/** What verification found. */
+/** The result of a verification. */
 export interface AuditVerification {
   readonly valid: boolean;
-  /** Entries that the log holds. */
+  /** The number of entries in the log. */
   readonly entries: number;
-  /** Hash of the last of them; 64 zeros if there is none. */
+  /** The hash of the last entry; 64 zeros for an empty log. */
   readonly head: string;
-  /** The first entry that is not as it was written, or is missing; undefined if the log is valid. */
+  /** The first entry that was changed or is missing; undefined if the log is valid. */
   readonly firstBrokenSequence: number | undefined;
-  /** What is wrong with it, for a person; empty if the log is valid. */
+  /** The problem with that entry, for a person; empty if the log is valid. */
   readonly reason: string;
   /** The newest checkpoint that agrees with the log. */
   readonly checkpoint: SignedCheckpoint | undefined;
 }
 
-/** What verification needs. */
+/** The dependencies of the verification. */
 export interface AuditVerificationDeps {
   readonly db: Reader;
-  /** Some of their tables have an entry for every row. */
+  /** The owners of the tables; for some tables the log has an entry for every row. */
   readonly owners: readonly TableOwner[];
   /** RootKeys.audit */
   readonly tagKey: Uint8Array;
   readonly verifyCheckpoint: (checkpoint: SignedCheckpoint) => Promise<boolean>;
-  /** An end of the log that this program saw itself; the log must still go through it. */
+  /** An end of the log that this program saw itself; the log must still contain it. */
   readonly seen: AuditHead;
   /** A checkpoint that was kept outside of the store; the log must still agree with it. */
   readonly outside?: SignedCheckpoint | undefined;
-  /** Called now and then with the entries that were checked, and all that there are. */
+  /** Called from time to time with the number of checked entries and the total. */
   readonly onProgress?: (checked: number, total: number) => void;
   readonly signal?: AbortSignal | undefined;
 }
@@ -51,16 +51,16 @@ export interface AuditVerificationDeps {
 /** Entries to read at once. */
 const chunkRows = 1000;
 
-/** Something that is wrong with the log, and where. */
+/** A fault in the log, and its position. */
 interface Fault {
   readonly sequence: number;
   readonly reason: string;
 }
 
 /**
- * Verifies the log as it is when this begins; what is written meanwhile is left for the next time.
+ * Verifies the log as it is at the start; entries written later are left for the next verification.
  *
- * @throws StorageError if the checkpoint from outside is none of this store: it says nothing of the log
+ * @throws StorageError if this store did not sign the outside checkpoint, which then proves nothing about the log
  */
 export async function verifyAuditLog(deps: AuditVerificationDeps): Promise<AuditVerification> {
   if (deps.outside && !(await deps.verifyCheckpoint(deps.outside)))
@@ -68,7 +68,7 @@ export async function verifyAuditLog(deps: AuditVerificationDeps): Promise<Audit
       "the checkpoint that is to be held against it was not signed by this store, or changed",
     );
   const ends = await readEnds(deps);
-  // Numbers that are not safe are none of ours; that such a row is there is found by its being outside of the walk.
+  // The program never writes unsafe integers. A row with one lies beyond the walk, and is reported for that.
   const end = Math.min(Math.max(ends.stated.sequence, ends.lastRow), Number.MAX_SAFE_INTEGER);
   const walk = await walkChain(deps, end, await readCheckpoints(deps, end));
   const fault = walk.fault ?? findFaultOfEnds(walk, ends) ?? findPutBack(walk, deps.seen);
@@ -82,17 +82,17 @@ export async function verifyAuditLog(deps: AuditVerificationDeps): Promise<Audit
   };
 }
 
-/** Where the log says that it ends, whether that is true to its tag, and where its rows begin and end. */
+/** The stated end of the log, whether it matches its tag, and the first and last rows. */
 interface Ends {
   readonly stated: AuditHead;
   readonly isTrue: boolean;
   readonly firstRow: number;
   readonly lastRow: number;
-  /** Whether there are records of which each has an entry of its making. */
+  /** Whether there are records whose creation must have an entry. */
   readonly hasRecords: boolean;
 }
 
-/** One statement, so that all are of one moment. */
+/** Reads all values in one statement, so that they are consistent. */
 async function readEnds({ db, owners, tagKey }: AuditVerificationDeps): Promise<Ends> {
   const { first_row, last_row, has_records, ...head } = await db
     .selectFrom((from) =>
@@ -117,13 +117,13 @@ function hasRows(tables: readonly string[]): RawBuilder<boolean | number> {
   return sql<boolean | number>`(${sql.join([sql`1 = 0`, ...parts], sql` or `)})`;
 }
 
-/** A chain without a fault may yet have lost its last entries, or all, or have too many. */
+/** Finds missing or extra entries at the ends of a chain without other faults. */
 function findFaultOfEnds({ last, checkpoint }: Walk, ends: Ends): Fault | undefined {
   const { stated, isTrue, firstRow, lastRow, hasRecords } = ends;
   if (firstRow < 1) return { sequence: 1, reason: "there is an entry before the first" };
   if (stated.sequence === 0 && hasRecords)
     return { sequence: 1, reason: "the entry is missing: nothing tells of the making of the keys" };
-  // The entries that are there were written by this program, as their tags say.
+  // The tags show that this program wrote the existing entries.
   if (!isTrue)
     return { sequence: last.sequence + 1, reason: "the end of the log was changed; entries are missing" };
   if (last.sequence < stated.sequence) return { sequence: last.sequence + 1, reason: "the entry is missing" };
@@ -136,7 +136,7 @@ function findFaultOfEnds({ last, checkpoint }: Walk, ends: Ends): Fault | undefi
   return undefined;
 }
 
-/** A log may be whole, and an older one. */
+/** Finds a complete but older log that was put back. */
 function findPutBack({ last }: Walk, seen: AuditHead): Fault | undefined {
   if (last.sequence >= seen.sequence) return undefined;
   return { sequence: last.sequence + 1, reason: "the entry is missing: an older log was put back" };
@@ -149,14 +149,14 @@ interface Walk {
   readonly checkpoint: SignedCheckpoint | undefined;
 }
 
-/** Follows the chain; counts on to its end after the first fault, but looks for no second one. */
+/** Follows the chain. After the first fault it only counts the remaining entries. */
 async function walkChain(
   deps: AuditVerificationDeps,
   end: number,
   checkpoints: readonly SignedCheckpoint[],
 ): Promise<Walk> {
   let entries = 0;
-  // An entry before the first is one too many.
+  // Start below 1, so that an entry before the first is found.
   let position = Number.MIN_SAFE_INTEGER;
   let last = emptyChain;
   let fault: Fault | undefined;
@@ -216,13 +216,13 @@ async function checkCheckpoint(
   return { sequence, reason: "the log is not the one that a signed checkpoint saw" };
 }
 
-/** Checkpoints in their order, also those beyond the end: they tell that it was cut off. */
+/** Reads checkpoints in order, also those beyond the end: they show that the end was cut off. */
 async function readCheckpoints(
   { db, outside }: AuditVerificationDeps,
   end: number,
 ): Promise<SignedCheckpoint[]> {
   const rows = await db.selectFrom("audit_checkpoints").selectAll().orderBy("sequence").execute();
-  // A checkpoint of entries that were written after we looked where the end is says nothing of a cut.
+  // A checkpoint of entries written after the end was read does not show a cut.
   const now = rows.some(({ sequence }) => sequence > end) ? await readEnd(db) : end;
   const inside = rows.map(toCheckpoint).filter(({ sequence }) => sequence <= end || sequence > now);
   return [...inside, ...(outside ? [outside] : [])].sort((a, b) => a.sequence - b.sequence);
@@ -233,7 +233,7 @@ async function readEnd(db: Reader): Promise<number> {
   return row?.sequence ?? 0;
 }
 
-/** A checkpoint out of its row. */
+/** Converts a row to a checkpoint. */
 export function toCheckpoint(row: AuditCheckpointsTable): SignedCheckpoint {
   return {
     sequence: row.sequence,

@@ -1,4 +1,4 @@
-/** Where and how a server serves. */
+/** The general settings of a server. */
 import {
   defineChoice,
   defineHostNames,

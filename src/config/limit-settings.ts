@@ -1,9 +1,9 @@
-/** What bounds requests, calls and records, with every default. */
+/** The limits on requests, calls and records, with every default. */
 import { defineInteger } from "./setting.ts";
 
-/** Milliseconds for the headers of a request to arrive; no setting. */
+/** Milliseconds for the headers of a request to arrive; not configurable. */
 export const maxHeaderMs = 15_000;
-/** Milliseconds for the body of a unary request to arrive; no setting. */
+/** Milliseconds for the body of a unary request to arrive; not configurable. */
 export const maxReceiveMs = 30_000;
 
 /** The limits, in the order in which the help shows them. */

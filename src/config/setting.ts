@@ -1,7 +1,7 @@
-/** What a setting is, and the kinds of settings. */
+/** The type of a setting, and the kinds of settings. */
 import { isIP } from "node:net";
 
-/** Says what is wrong with a flag or a variable, in a sentence. */
+/** Describes in one sentence what is wrong with a flag or a variable. */
 export class ConfigError extends Error {}
 
 /** One setting. Its flag is `--name`, its variable QSP_NAME. */
@@ -9,14 +9,14 @@ export interface Setting<T> {
   /** Has no flag: every user of the machine can read the flags of a program. */
   readonly isSecret?: boolean;
   readonly name: string;
-  /** The default as a person would type it; empty for none. */
+  /** The default as a user would type it; empty for none. */
   readonly fallback: string;
   readonly meaning: string;
-  /** Stands in the help for the value; without it the setting is a switch. */
+  /** The placeholder for the value in the help; without it the setting is a switch. */
   readonly valueName?: string;
-  /** What the value may be, where it is one of a few words. */
+  /** The allowed values, if they are a few words. */
   readonly values?: readonly string[];
-  /** @throws ConfigError saying what would be right */
+  /** @throws ConfigError that says what would be right */
   read(text: string): T;
 }
 
@@ -33,7 +33,7 @@ export function defineText(
   return { name, fallback, valueName, meaning, read };
 }
 
-/** A value that is no flag, and that no message repeats. */
+/** Defines a value that has no flag, and that no message repeats. */
 export function defineSecret(name: string, meaning: string): Setting<string> {
   const read = (value: string): string => {
     if (value === "" || /^[0-9a-f]{64}$/i.test(value)) return value;
@@ -44,7 +44,7 @@ export function defineSecret(name: string, meaning: string): Setting<string> {
 
 export function definePostgresUrl(name: string, meaning: string): Setting<string> {
   const read = (value: string): string => {
-    // What is wrong is not repeated: it may hold a password.
+    // Do not repeat the wrong value: it may hold a password.
     const isUrl = /^postgres(ql)?:\/\//.test(value) && URL.canParse(value);
     if (value === "" || isUrl) return value;
     throw new ConfigError("is no URL such as postgres://user:password@host/database");
@@ -110,7 +110,7 @@ export function defineOrigins(name: string, meaning: string): Setting<readonly s
   return { name, fallback: "", valueName: "origins", meaning, read };
 }
 
-/** What a browser can send as the origin of a page; a pattern would never be it. */
+/** Tells whether a text is an origin as a browser sends it. A browser never sends a pattern. */
 function isOrigin(text: string): boolean {
   return /^https?:\/\/[^*]+$/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 }

@@ -27,7 +27,7 @@ export type SignatureAlgorithm = PostQuantumSignatureAlgorithm | "ECDSA-P256";
 export type KemAlgorithm = (typeof mlKemNames)[number];
 export type Algorithm = SignatureAlgorithm | KemAlgorithm;
 
-/** What the parameter sets of all families have in common; every size is in bytes. */
+/** The common fields of the parameter sets of all families; every size is in bytes. */
 interface ParameterSet<Name extends Algorithm> {
   readonly name: Name;
   readonly family: "ML-DSA" | "SLH-DSA" | "ML-KEM" | "ECDSA";

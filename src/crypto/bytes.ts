@@ -1,6 +1,6 @@
 /**
- * Compares two byte strings without stopping at the first difference. JavaScript gives no promise
- * of constant time; this only avoids the most obvious leak.
+ * Compares two byte strings without stopping at the first difference. JavaScript cannot guarantee
+ * constant time; this only avoids the most obvious leak.
  */
 export function equalBytes(left: Uint8Array, right: Uint8Array): boolean {
   if (left.length !== right.length) return false;
@@ -9,7 +9,7 @@ export function equalBytes(left: Uint8Array, right: Uint8Array): boolean {
   return difference === 0;
 }
 
-/** Overwrites secret bytes with zeros. Skips what is undefined. */
+/** Overwrites secret bytes with zeros. Skips undefined values. */
 export function wipe(...secrets: (Uint8Array | undefined)[]): void {
   for (const secret of secrets) secret?.fill(0);
 }
@@ -20,14 +20,14 @@ export function wipeDeep(value: unknown): void {
   else if (typeof value === "object" && value !== null) Object.values(value).forEach(wipeDeep);
 }
 
-/** Copies bytes. `slice` will not do: that of a Buffer returns a view. */
+/** Copies bytes. `slice` does not work here: for a Buffer it returns a view. */
 export function copyBytes(bytes: Uint8Array): Uint8Array {
   return Uint8Array.from(bytes);
 }
 
 /**
- * Copies a plain object with all bytes in its fields, at any depth. `structuredClone` will not do:
- * of a view it copies the whole buffer, and shared memory it does not copy.
+ * Copies a plain object with all bytes in its fields, at any depth. `structuredClone` does not work
+ * here: it copies the whole buffer of a view, and does not copy shared memory.
  */
 export function copyDeep<T>(value: T): T;
 export function copyDeep(value: unknown): unknown {

@@ -3,12 +3,12 @@ import { withFreshKeyPair } from "./fresh-key-pair.ts";
 import { keepFor } from "./keep-for.ts";
 import type { CryptoProvider } from "./provider.ts";
 
-/** Milliseconds for which the result of a check of health holds: checks are public, and cost a signature. */
+/** Milliseconds for which the result of a health check is reused: checks are public, and cost a signature. */
 export const healthMs = 5000;
 
 /**
- * Makes the check whether algorithms work now. It signs and verifies with a pair made for it, at most once in
- * `healthMs` for all that ask.
+ * Creates a check that tells which algorithms work now. It signs and verifies with a fresh key pair, at most once in
+ * `healthMs` for all callers.
  */
 export function createSignCheck<Name extends SignatureAlgorithm>(
   provider: CryptoProvider,

@@ -32,17 +32,17 @@ import type {
 } from "./provider.ts";
 
 /**
- * Makes a provider out of an engine. All rules of `CryptoProvider` about bad input stand here,
- * once, so that no two engines can differ in them.
+ * Turns an engine into a provider. Only this class implements the rules of `CryptoProvider` about
+ * bad input, so that engines cannot differ in them.
  */
 export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvider {
   readonly name: ProviderName;
   readonly version: string;
-  /** Never refuses because it is busy, so that all forms are one. */
+  /** This provider has no queue and is never busy, so all its forms are the same. */
   readonly unbounded = this;
   readonly system = this;
   readonly #engine: Engine<PublicHandle, SecretHandle>;
-  /** The keys of this provider; another provider's key is not among them, whatever its class. */
+  /** The keys of this provider, so that it can refuse keys of other providers, even of the same class. */
   readonly #publicKeys = new WeakMap<PublicKey, EnginePublicKey<PublicHandle, SecretHandle>>();
   readonly #secretKeys = new WeakMap<SecretKey, EngineSecretKey<PublicHandle, SecretHandle>>();
   #closed = false;
@@ -216,7 +216,7 @@ function toSecretKeyForm(
   throw new CryptoError("INVALID_ARGUMENT", `the ${algorithm} secret key must come as raw, seed or pem`);
 }
 
-/** The one length a signature can have, in bytes; undefined for DER, whose length varies. */
+/** The fixed length of a signature in bytes; undefined for DER, whose length varies. */
 function findSignatureLength(
   algorithm: SignatureAlgorithm,
   ecdsaEncoding: EcdsaEncoding,

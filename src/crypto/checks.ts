@@ -6,14 +6,14 @@ import type { SignatureOptions } from "./provider.ts";
 /** Longest context of FIPS 204, section 5.2, and FIPS 205, section 10.2, in bytes. */
 const maxContextBytes = 255;
 
-/** Refuses a name that is no parameter set; JavaScript callers can pass any string. */
+/** Refuses an unknown parameter set; JavaScript callers can pass any string. */
 export function checkAlgorithm(algorithm: Algorithm): void {
   if (Object.hasOwn(algorithms, algorithm)) return;
   const known = Object.keys(algorithms).join(", ");
   throw new CryptoError("INVALID_ARGUMENT", `unknown algorithm ${String(algorithm)}; known: ${known}`);
 }
 
-/** Refuses what is not a Uint8Array; in particular strings, which OpenSSL would take as UTF-8. */
+/** Refuses anything but a Uint8Array, in particular strings, which OpenSSL would take as UTF-8. */
 export function checkBytes(name: string, value: unknown): void {
   if (value instanceof Uint8Array) return;
   throw new CryptoError("INVALID_ARGUMENT", `${name} must be a Uint8Array, not ${typeName(value)}`);
@@ -31,7 +31,7 @@ export function checkLength(
   throw new CryptoError(code, `${name} must have ${expectedBytes} bytes, not ${value.length}`);
 }
 
-/** Refuses key material that does not come in exactly one of the forms. */
+/** Refuses key material that is not in exactly one of the forms. */
 export function checkMaterial(material: object, ...forms: string[]): void {
   const given = Object.keys(material ?? {});
   if (given.length === 1 && given.every((form) => forms.includes(form))) return;
@@ -61,7 +61,7 @@ export function checkSignatureOptions(
 
 const defaultOptions: CheckedSignatureOptions = Object.freeze({ context: undefined, ecdsaEncoding: "der" });
 
-/** A misspelt `context` that passed would sign without one, and nobody would notice. */
+/** Refuses unknown options: with a misspelt `context`, a call would silently sign without one. */
 function checkOptionNames(options: SignatureOptions): void {
   if (typeof options !== "object" || options === null) {
     throw new CryptoError("INVALID_ARGUMENT", `options must be an object, not ${typeName(options)}`);

@@ -2,8 +2,8 @@
  * Composite signatures id-MLDSA65-ECDSA-P256-SHA512, 1.3.6.1.5.5.7.6.45 (draft-ietf-lamps-pq-composite-sigs-19): one
  * signature that is valid only if both of its halves are.
  *
- * The trap: the ECDSA half is malleable, so the signature as a whole is unforgeable but not unique (EUF-CMA, section
- * 9); never name anything by its bytes. A key of one of the halves must not sign by itself (section 9.3).
+ * The pitfall: the ECDSA half is malleable, so the whole signature is unforgeable but not unique (EUF-CMA, section 9).
+ * Never use its bytes as an identifier. The key of one half must not sign by itself (section 9.3).
  */
 import { createHash } from "node:crypto";
 import { signatureAlgorithms } from "./algorithms.ts";
@@ -15,17 +15,17 @@ import type { CryptoProvider, PublicKey, SecretKey } from "./provider.ts";
 const mldsa = "ML-DSA-65";
 const ecdsa = "ECDSA-P256";
 const encoder = new TextEncoder();
-/** Section 3.2: what every composite signature begins with. */
+/** Section 3.2: the prefix of every message that a composite key signs. */
 const prefix = encoder.encode("CompositeAlgorithmSignatures2025");
-/** Section 6: names the algorithm in what is signed. */
+/** Section 6: names the algorithm in the signed message. */
 const label = encoder.encode("COMPSIG-MLDSA65-ECDSA-P256-SHA512");
 
 const { publicKeyBytes: mldsaKeyBytes, signatureBytes: mldsaSignatureBytes } = signatureAlgorithms[mldsa];
 const { publicKeyBytes: pointBytes } = signatureAlgorithms[ecdsa];
 
-/** Bytes of a composite public key: the ML-DSA one and an uncompressed point. */
+/** Bytes of a composite public key: the ML-DSA key and an uncompressed point. */
 export const compositeKeyBytes = mldsaKeyBytes + pointBytes;
-/** Bytes of the shortest signature whose ML-DSA half is whole; DER varies in length. */
+/** Bytes of the shortest signature with a complete ML-DSA half; DER varies in length. */
 export const shortestCompositeBytes = mldsaSignatureBytes + 1;
 
 /** Section 5.1 and RFC 5280, section 4.1.2.7: the algorithm has no parameters, the BIT STRING holds the raw key. */
@@ -47,13 +47,13 @@ export interface CompositeKeyPair {
   readonly secretKey: Halves<SecretKey>;
 }
 
-/** Which half of a composite signature verified; it is valid only if both are. */
+/** The results for both halves of a composite signature; it is valid only if both are. */
 export interface CompositeVerification {
   readonly mldsaValid: boolean;
   readonly ecdsaValid: boolean;
 }
 
-/** Makes a key pair for composite signatures alone. */
+/** Generates a key pair for composite signatures only. */
 export async function generateCompositeKeyPair(provider: CryptoProvider): Promise<CompositeKeyPair> {
   const [first, second] = await Promise.all([
     provider.generateKeyPair(mldsa),
@@ -111,7 +111,7 @@ export function importCompositePublicKey(
  * Signs (section 3.2).
  *
  * @param context 0 to 255 bytes.
- * @returns the ML-DSA signature, then the ECDSA one in DER.
+ * @returns the ML-DSA signature, then the ECDSA signature in DER.
  */
 export async function signComposite(
   provider: CryptoProvider,
@@ -127,7 +127,7 @@ export async function signComposite(
   return Buffer.concat(halves);
 }
 
-/** Verifies (section 3.3), and tells of each half apart. A signature that is too short is valid in neither. */
+/** Verifies (section 3.3), and reports each half separately. For a signature that is too short, neither is valid. */
 export async function verifyComposite(
   provider: CryptoProvider,
   publicKey: CompositeKeyPair["publicKey"],

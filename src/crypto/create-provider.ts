@@ -5,7 +5,7 @@ import type { CryptoProvider, ProviderName } from "./provider.ts";
 import { testProvider } from "./self-test.ts";
 
 /**
- * Makes the provider of that name and tests it once. The caller closes it.
+ * Creates the provider with this name and tests it once. The caller closes it.
  *
  * @throws SELF_TEST_FAILED
  */

@@ -7,7 +7,7 @@
  * - UNSUPPORTED: the algorithm has no such form or operation.
  * - CLOSED: the provider was closed, or the key erased.
  * - SEAL_BROKEN: a sealed secret does not open under this master key, or for this record.
- * - SELF_TEST_FAILED: the library underneath gave a wrong answer at start.
+ * - SELF_TEST_FAILED: the library gave a wrong answer at start.
  */
 export type CryptoErrorCode =
   | "INVALID_KEY"
@@ -18,9 +18,8 @@ export type CryptoErrorCode =
   | "SELF_TEST_FAILED";
 
 /**
- * The only error that `src/crypto` throws on purpose, beside CryptoBusy. The message says what was wrong, with
- * sizes in bytes, and what would be right; it never contains key material. Any other error that
- * escapes is a bug.
+ * The only error besides CryptoBusyError that `src/crypto` throws on purpose. The message says what was wrong, with
+ * sizes in bytes, and what would be right. It never contains key material. Any other error that escapes is a bug.
  */
 export class CryptoError extends Error {
   readonly code: CryptoErrorCode;

@@ -12,8 +12,8 @@ export interface Slot {
 }
 
 /**
- * A DER document of fixed length: constant bytes and slots, in order. As every length is known,
- * a document either has exactly this shape or is refused; there is nothing to parse leniently.
+ * A DER document of fixed length: constant bytes and slots, in order. Every length is known, so a
+ * document without exactly this shape is refused.
  */
 export type Shape = readonly (Uint8Array | Slot)[];
 

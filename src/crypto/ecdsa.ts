@@ -4,7 +4,7 @@ import { CryptoError } from "./crypto-error.ts";
 const groupOrder = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
 
 /**
- * Checks that a secret key is from 1 to n − 1 (FIPS 186-5, section 6.2). OpenSSL does not: it takes
+ * Checks that a secret key is from 1 to n − 1 (FIPS 186-5, section 6.2). OpenSSL does not: it accepts
  * any 32 bytes and derives the point at infinity from 0.
  *
  * @param scalar 32 bytes, big-endian.
@@ -17,8 +17,8 @@ export function checkScalar(scalar: Uint8Array): void {
 }
 
 /**
- * Checks that a public key is an uncompressed point: OpenSSL takes the hybrid form of X9.62, which
- * has the same length, for the same point. Whether the point is on the curve is for the engine to say.
+ * Checks that a public key is an uncompressed point: OpenSSL also accepts the hybrid form of X9.62,
+ * which has the same length. The engine checks that the point is on the curve.
  *
  * @param point 65 bytes.
  * @throws INVALID_KEY

@@ -2,20 +2,20 @@ import type { Algorithm, KemAlgorithm, MlDsaAlgorithm, SignatureAlgorithm } from
 import type { EcdsaEncoding, Encapsulation, ProviderName } from "./provider.ts";
 
 /**
- * A secret key as it came in, every part already of the right length. `both` carries a seed and
- * the expanded key of which it says to be the origin; the engine compares them.
+ * A secret key as received, with every part of the right length. `both` holds a seed and the
+ * expanded key that should derive from it; the engine compares them.
  */
 export type SecretKeyForm =
   | { readonly kind: "seed"; readonly seed: Uint8Array }
   | { readonly kind: "raw"; readonly raw: Uint8Array }
   | { readonly kind: "both"; readonly seed: Uint8Array; readonly raw: Uint8Array };
 
-/** A secret key in whichever one form is at hand. */
+/** A secret key in one of its forms. */
 export type SeedOrRaw = Exclude<SecretKeyForm, { kind: "both" }>;
 
 /** Signature options after the checks: every option has its value. */
 export interface CheckedSignatureOptions {
-  /** Undefined where it would be empty. */
+  /** Undefined for an empty context. */
   readonly context: Uint8Array | undefined;
   readonly ecdsaEncoding: EcdsaEncoding;
 }
@@ -27,10 +27,10 @@ export interface IncrementalHash {
 }
 
 /**
- * What one library supplies so that `CheckedProvider` can be built on it. The engine may rely on
- * checked inputs: types, lengths and options are right, ML-KEM keys have passed the checks of
- * FIPS 203, sections 7.2 and 7.3, that need no arithmetic, and handles are its own. It throws
- * INVALID_KEY for key material that it alone can tell to be wrong.
+ * The functions of one library on which `CheckedProvider` is built. The engine may rely on checked
+ * inputs: types, lengths and options are right, ML-KEM keys have passed the checks of FIPS 203,
+ * sections 7.2 and 7.3, that need no arithmetic, and handles are its own. It throws INVALID_KEY for
+ * bad key material that only the engine can detect.
  *
  * @typeParam PublicHandle the library's form of a parsed public key.
  * @typeParam SecretHandle the library's form of a parsed secret key, which includes the public half.

@@ -1,14 +1,14 @@
 /**
- * A queue that serves callers in turn and charges each what its items cost: start-time fair queueing, the discipline
- * that routers use for packets. Every item has a start time on a virtual clock: the end of the item before it of the
- * same caller, or now. The item with the earliest start is next. A caller with a thousand items therefore moves no
- * other caller's first item back, and one expensive item counts as much as many cheap ones.
+ * A queue that serves callers in turn and charges each caller the cost of its items. It uses start-time fair queueing,
+ * as routers do for packets. Every item has a start time on a virtual clock: the end of the same caller's previous
+ * item, or now. The item with the earliest start is next. So a caller with a thousand items does not delay another
+ * caller's first item, and one expensive item counts as much as many cheap ones.
  *
- * The clock goes on with the work that is done, as fast as one of the callers that wait would be served. If it stood
- * still between starts, new callers without end would keep out one who was served before.
+ * The clock advances with the work done, at the rate at which one waiting caller would be served. If it stopped between
+ * starts, an endless series of new callers would block a caller who was served before.
  */
 
-/** An item that waits. */
+/** A waiting item. */
 interface Entry<Item> {
   readonly item: Item;
   /** On the virtual clock. */
@@ -21,38 +21,38 @@ interface Flow<Item> {
   readonly waiting: Entry<Item>[];
   /** Orders callers whose items have the same start. */
   order: number;
-  /** When the newest item ends, on the virtual clock. */
+  /** The end of the newest item, on the virtual clock. */
   endMs: number;
 }
 
-/** What an item is pushed with. */
+/** The charge for an item. */
 export interface Charge {
-  /** Who pays for it. */
+  /** The caller who is charged. */
   readonly caller: string;
   /** Milliseconds of one thread. */
   readonly costMs: number;
-  /** Milliseconds of the virtual clock by which the item goes before those of callers without such a credit. */
+  /** Head start over callers without a credit, in milliseconds of the virtual clock. */
   readonly creditMs?: number;
-  /** How many times the share of others its caller gets; 1 if left out. */
+  /** The caller's share, as a multiple of other callers' shares; 1 if left out. */
   readonly weight?: number;
 }
 
-/** Callers to remember beside those that wait; they are looked through only beyond that. */
+/** Idle callers to remember; above this number the queue looks for callers to forget. */
 const maxRemembered = 1000;
 
 /** Serves callers in turn, by cost. */
 export class FairQueue<Item> {
   readonly #flows = new Map<string, Flow<Item>>();
-  /** Flows that wait, as a binary heap: the one whose oldest item starts earliest is at 0. */
+  /** Waiting flows, as a binary heap: the flow whose oldest item starts earliest is at index 0. */
   readonly #heap: Flow<Item>[] = [];
-  /** The virtual clock when the item began that was served last. */
+  /** The virtual clock at the start of the item that was served last. */
   #nowMs = 0;
-  /** By how much the clock goes on until the next item begins. */
+  /** How far the clock advances until the next item starts. */
   #servingMs = 0;
   #pushed = 0;
   #size = 0;
 
-  /** Items that wait. */
+  /** The number of waiting items. */
   get size(): number {
     return this.#size;
   }
@@ -77,7 +77,7 @@ export class FairQueue<Item> {
     const entry = first?.waiting.shift();
     if (first === undefined || entry === undefined) return undefined;
     this.#size -= 1;
-    // A credit sets the clock of its caller back, not that of all.
+    // A credit sets back only its caller's clock, not the shared one.
     this.#nowMs = Math.max(this.#nowMs + this.#servingMs, entry.startMs);
     this.#servingMs = entry.costMs / this.#heap.length;
     this.#pushed += 1;
@@ -89,7 +89,7 @@ export class FairQueue<Item> {
     return entry.item;
   }
 
-  /** Nobody waits, so nobody owes anybody a turn. */
+  /** Resets the clock and forgets all callers, because no items wait. */
   #restart(): void {
     this.#flows.clear();
     this.#nowMs = 0;

@@ -1,7 +1,7 @@
 import type { Algorithm } from "./algorithms.ts";
 import type { CryptoProvider, KeyPair } from "./provider.ts";
 
-/** Makes a key pair and lends it. Its secret key is erased when the use is over, also when that fails. */
+/** Generates a key pair and lends it. Erases its secret key after use, also if the use fails. */
 export async function withFreshKeyPair<T>(
   provider: Pick<CryptoProvider, "generateKeyPair">,
   algorithm: Algorithm,

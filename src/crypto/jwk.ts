@@ -30,7 +30,7 @@ export function toPublicJwk(provider: CryptoProvider, publicKey: PublicKey): Pub
 /**
  * Reads a public JSON Web Key of type AKP.
  *
- * @returns the key and its `kid`, the thumbprint, whatever the JWK says its `kid` is.
+ * @returns the key and its thumbprint as `kid`, regardless of the `kid` in the JWK.
  * @throws INVALID_KEY when it is of another type or algorithm, holds a private key, or `pub` is not
  *   strict base64url of the right length.
  */

@@ -3,15 +3,15 @@ import { CryptoError } from "./crypto-error.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "./provider.ts";
 import { type JsonObject, type JsonValue, parseJsonObject } from "./strict-json.ts";
 
-/** The one algorithm of our tokens (RFC 9964, section 4). Its FIPS 204 context is empty. */
+/** The only algorithm of our tokens (RFC 9964, section 4). Its FIPS 204 context is empty. */
 const tokenAlgorithm = "ML-DSA-65";
 
-/** Longest token that is looked at, in characters; ours have about 4,600. */
+/** The longest accepted token, in characters; ours have about 4,600. */
 export const maxTokenCharacters = 16_384;
 
 /**
- * Header members that are refused: extensions we do not know (`crit` and the `b64` of RFC 7797),
- * and keys or addresses of keys that the token itself brings (RFC 8725, sections 3.9 and 3.10).
+ * Header members that are refused: unknown extensions (`crit` and the `b64` of RFC 7797), and keys
+ * or addresses of keys in the token itself (RFC 8725, sections 3.9 and 3.10).
  */
 const refusedHeaderMembers = ["crit", "b64", "jwk", "jku", "x5u", "x5c", "x5t", "x5t#S256"] as const;
 
@@ -25,7 +25,7 @@ export interface JwtPayload extends JsonObject {
 export interface JwtInput {
   /** The `kid` under which verifiers find the public key: the thumbprint of its JWK. */
   readonly keyId: string;
-  /** Further header members, such as `use`; neither `alg`, `typ`, `kid` nor one that is refused. */
+  /** Further header members, such as `use`; not `alg`, `typ`, `kid` or a refused one. */
   readonly header?: JsonObject | undefined;
   readonly payload: JwtPayload;
 }
@@ -44,7 +44,7 @@ export type JwtVerification =
   | { readonly ok: false; readonly reason: JwtRefusal; readonly message: string };
 
 /**
- * Makes a signed token in compact serialisation (RFC 7515, section 7.1) with the header members
+ * Creates a signed token in compact serialisation (RFC 7515, section 7.1) with the header members
  * `alg`, `typ`, `kid` and those given, in this order.
  *
  * @param secretKey of ML-DSA-65.
@@ -76,8 +76,8 @@ export async function signJwt(
 }
 
 /**
- * Verifies a token in compact serialisation. Nothing of the payload is read before the signature
- * has been verified with a key of ours, and the header cannot choose another algorithm or key.
+ * Verifies a token in compact serialisation. It reads the payload only after it has verified the
+ * signature with a trusted key. The header cannot choose another algorithm or key.
  *
  * @param publicKeys the trusted ML-DSA-65 keys by `kid`.
  * @param now the time to compare with.

@@ -1,8 +1,8 @@
 /**
- * Shares what takes long to compute: all that ask while it is computed, and for some time after, get the same result,
- * also a failure.
+ * Shares the result of a slow computation: all calls during it, and for some time after it, get the same result or
+ * failure.
  *
- * @param keepMs milliseconds after its end for which a result is given again.
+ * @param keepMs milliseconds for which a finished result is reused.
  */
 export function keepFor<T>(
   keepMs: number,

@@ -37,11 +37,11 @@ export function encodePublicKeyPem(algorithm: Algorithm, publicKey: Uint8Array):
 }
 
 /**
- * Reads SubjectPublicKeyInfo in PEM, strictly: no parameters beside the object identifier, no byte
- * more or less than the standard's form.
+ * Reads SubjectPublicKeyInfo in PEM, strictly: no parameters besides the object identifier, and
+ * exactly the bytes of the standard's form.
  *
  * @returns the raw public key, `publicKeyBytes` long.
- * @throws INVALID_KEY, naming the algorithm found when it is another one of ours.
+ * @throws INVALID_KEY; its message names the algorithm found if we support it.
  */
 export function decodePublicKeyPem(algorithm: Algorithm, pem: string): Uint8Array {
   const der = decodePem("PUBLIC KEY", pem);
@@ -69,13 +69,13 @@ export function encodePkcs8(algorithm: Algorithm, parts: SlotValues): Uint8Array
 }
 
 /**
- * Reads PKCS#8 in PEM, strictly: version 0, no parameters beside the object identifier (for ECDSA
- * the curve), no attributes. ML-DSA and ML-KEM come as seed, expandedKey or both (RFC 9881 and
- * 9935, section 6), never as the bare bytes of the drafts; SLH-DSA as its raw key (RFC 9909,
- * section 6); ECDSA with or without its point (RFC 5915, section 3).
+ * Reads PKCS#8 in PEM, strictly: version 0, no parameters besides the object identifier (for ECDSA
+ * the curve), no attributes. ML-DSA and ML-KEM keys are a seed, an expandedKey or both (RFC 9881 and
+ * 9935, section 6), never the bare bytes of the drafts. SLH-DSA keys are raw (RFC 9909, section 6).
+ * ECDSA keys come with or without their point (RFC 5915, section 3).
  *
  * @returns the parts that the document holds. The caller wipes them.
- * @throws INVALID_KEY, naming the algorithm found when it is another one of ours.
+ * @throws INVALID_KEY; its message names the algorithm found if we support it.
  */
 export function decodeSecretKeyPem(algorithm: Algorithm, pem: string): SlotValues {
   const der = decodePem("PRIVATE KEY", pem);
@@ -88,7 +88,7 @@ export function decodeSecretKeyPem(algorithm: Algorithm, pem: string): SlotValue
   }
 }
 
-/** Reads PKCS#8 in DER, just as strictly; views into it, or undefined when it has none of the forms. */
+/** Reads PKCS#8 in DER, equally strictly. @returns views into it, or undefined when it has none of the forms */
 export function decodePkcs8(algorithm: Algorithm, der: Uint8Array): SlotValues | undefined {
   for (const shape of findShapes(algorithm).pkcs8) {
     const parts = matchShape(shape, der);
@@ -147,7 +147,7 @@ function algorithmIdentifier(info: AlgorithmInfo): Shape {
   return element(tag.sequence, ...objectIdentifier(info.oid), ...parameters);
 }
 
-/** What may stand inside the OCTET STRING of PKCS#8. */
+/** Returns the accepted contents of the OCTET STRING of PKCS#8. */
 function privateKeyForms(info: AlgorithmInfo): readonly Shape[] {
   const raw = { slot: "raw", length: info.secretKeyBytes } as const;
   if (info.family === "ECDSA") {

@@ -6,7 +6,7 @@ import type { Engine } from "./engine.ts";
 import { encodePublicKeyPem, encodeSecretKeyPem } from "./key-encoding.ts";
 import type { PublicKey, SecretKey } from "./provider.ts";
 
-/** A public key of any engine. Nothing is exported before somebody asks. */
+/** A public key of any engine. It is exported only on request. */
 export class EnginePublicKey<PublicHandle, SecretHandle> implements PublicKey {
   readonly algorithm: Algorithm;
   readonly #engine: Engine<PublicHandle, SecretHandle>;
@@ -84,7 +84,7 @@ export class EngineSecretKey<PublicHandle, SecretHandle> implements SecretKey {
     this.#handle = undefined;
   }
 
-  /** What PKCS#8 of this key holds. */
+  /** Returns the parts that PKCS#8 of this key holds. */
   #parts(): SlotValues {
     const seed = this.exportSeed();
     if (seed !== undefined) return { seed };

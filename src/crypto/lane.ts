@@ -1,12 +1,12 @@
 /**
- * Holds work back until there is room for it, and gives the room to callers in turn. A caller is refused when its own
- * work would have to wait too long; the work of others never refuses it.
+ * Delays work until there is room for it, and serves callers in turn. It refuses a caller when the caller's own work
+ * would have to wait too long, never because of the work of others.
  */
 import { FairQueue } from "./fair-queue.ts";
 
-/** Says that work would have to wait too long. */
+/** The error for work that would have to wait too long. */
 export class CryptoBusyError extends Error {
-  /** Milliseconds after which there will be room. */
+  /** Milliseconds until there will be room. */
   readonly retryMs: number;
 
   constructor(retryMs: number) {
@@ -21,55 +21,55 @@ export const systemCaller = "";
 
 /** Work for a lane. */
 export interface LaneWork<T> {
-  /** Who is charged. The work of `systemCaller` is never refused and goes first. */
+  /** The caller who is charged. The work of `systemCaller` is never refused and goes first. */
   readonly caller: string;
-  /** Milliseconds that it is expected to take. */
+  /** Expected duration in milliseconds. */
   readonly costMs: number;
-  /** Milliseconds that it takes at best: how long it keeps a thread busy for certain. */
+  /** Shortest duration in milliseconds: it keeps a thread busy for at least this long. */
   readonly leastMs: number;
-  /** Milliseconds that the caller's work may have to wait. */
+  /** The longest time that the caller's work may wait, in milliseconds. */
   readonly limitMs: number;
-  /** Goes before the work of others, as far as its caller has not used that up. */
+  /** Milliseconds of head start over other callers, until the caller has used them up. */
   readonly creditMs?: number;
-  /** How many times the share of others its caller gets; 1 if left out. */
+  /** The caller's share, as a multiple of other callers' shares; 1 if left out. */
   readonly weight?: number;
-  /** Ends when nobody wants the result any more: work that still waits then is not begun. */
+  /** Aborts when the result is no longer needed: work that is still waiting then does not start. */
   readonly signal?: AbortSignal | undefined;
-  /** Runs before `run` returns if `start` cannot. */
+  /** Runs before `run` returns if `start` has to wait. */
   readonly beforeWait?: () => void;
   /** Hands the work to the threads. */
   start(): Promise<T>;
 }
 
-/** What the threads have of a lane. */
+/** The work of a lane that the threads have. */
 export interface Handed {
   readonly count: number;
   /** The sum of `leastMs`. */
   readonly leastMs: number;
 }
 
-/** What a lane is made of. */
+/** The options of a lane. */
 export interface LaneOptions {
-  /** Whether the threads should be handed more. */
+  /** Whether to hand the threads more work. */
   readonly hasRoom: (handed: Handed) => boolean;
-  /** Milliseconds until work would begin that has so many milliseconds of work before it. */
+  /** Milliseconds until work starts that has `aheadMs` milliseconds of work before it. */
   readonly waitFor: (aheadMs: number) => number;
 }
 
-/** What one caller has in a lane. */
+/** The work of one caller in a lane. */
 interface Account {
   count: number;
   ms: number;
 }
 
-/** Milliseconds on the virtual clock; more than any backlog. */
+/** Milliseconds on the virtual clock; longer than any backlog. */
 const systemCreditMs = 1e9;
 
 /** One lane. */
 export class Lane {
   readonly #options: LaneOptions;
   readonly #waiting = new FairQueue<() => void>();
-  /** By caller, of those that have something here. */
+  /** Accounts by caller, for callers that have work here. */
   readonly #accounts = new Map<string, Account>();
   readonly #handed = { count: 0, leastMs: 0 };
   #waitingMs = 0;
@@ -80,7 +80,7 @@ export class Lane {
     this.#options = options;
   }
 
-  /** Pieces of work that have not ended. */
+  /** Unfinished pieces of work. */
   get depth(): number {
     return this.#handed.count + this.#waiting.size;
   }
@@ -90,17 +90,17 @@ export class Lane {
     return this.#handed.count;
   }
 
-  /** Pieces of work that the threads have not been handed. */
+  /** Pieces of work that wait for the threads. */
   get waiting(): number {
     return this.#waiting.size;
   }
 
-  /** Milliseconds of work that wait. */
+  /** Milliseconds of waiting work. */
   get waitingMs(): number {
     return this.#waitingMs;
   }
 
-  /** Milliseconds of work that wait or that the threads have. */
+  /** Milliseconds of work that is waiting or handed to the threads. */
   get totalMs(): number {
     return this.#waitingMs + this.#handedMs;
   }
@@ -115,13 +115,13 @@ export class Lane {
     return this.#refused;
   }
 
-  /** Does a piece of work in its turn. @throws CryptoBusy or the reason of the signal, without having done anything */
+  /** Runs a piece of work in its turn. @throws CryptoBusyError or the signal's reason, before the work starts */
   async run<T>(work: LaneWork<T>): Promise<T> {
     const account = this.#admit(work);
     account.count += 1;
     account.ms += work.costMs;
     try {
-      // Work that waits goes first; it waits only while there is no room.
+      // Waiting work goes first. It waits only while there is no room.
       if (this.#waiting.size === 0 && this.#options.hasRoom(this.#handed)) return await this.#hand(work);
       work.beforeWait?.();
       return await this.#wait(work);
@@ -132,7 +132,7 @@ export class Lane {
     }
   }
 
-  /** Begins what waits, as far as there is room. */
+  /** Starts waiting work while there is room. */
   #beginWaiting(): void {
     while (this.#waiting.size > 0 && this.#options.hasRoom(this.#handed)) this.#waiting.pop()?.();
   }
@@ -144,7 +144,7 @@ export class Lane {
       this.#accounts.set(caller, account);
       return account;
     }
-    // In turn, nobody gets more done before this caller's next piece than this caller has before it itself.
+    // In fair turns, no other caller gets more done before this caller's next piece than this caller does.
     const aheadMs = Math.min(this.totalMs, known.ms * this.#accounts.size);
     const waitMs = this.#options.waitFor(aheadMs);
     if (caller === systemCaller || waitMs <= limitMs) return known;
@@ -177,7 +177,7 @@ export class Lane {
       handed.count -= 1;
       handed.leastMs = handed.count === 0 ? 0 : handed.leastMs - leastMs;
       this.#handedMs = handed.count === 0 ? 0 : this.#handedMs - costMs;
-      // In the same turn: work that comes later finds no room before work that waits.
+      // In the same turn of the event loop, so that newer work does not take the room of waiting work.
       this.#beginWaiting();
     }
   }

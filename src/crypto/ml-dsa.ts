@@ -7,7 +7,7 @@ import type { MuHash } from "./provider.ts";
 export const muBytes = 64;
 
 /**
- * Starts μ = H(tr ‖ M′, 64), which is all that ML-DSA signs of a message (FIPS 204, algorithm 7, line 6).
+ * Starts μ = H(tr ‖ M′, 64), the only part of a message that ML-DSA signs (FIPS 204, algorithm 7, line 6).
  *
  * @param publicKey raw; tr = H(publicKey, 64).
  * @param context 0 to 255 bytes.
@@ -27,7 +27,7 @@ export function startMu(
   return new CheckedMuHash(mu);
 }
 
-/** The libraries differ in what they do with strings and after the digest. */
+/** Unifies the libraries, which treat strings and calls after the digest differently. */
 class CheckedMuHash implements MuHash {
   #hash: IncrementalHash | undefined;
 

@@ -7,7 +7,7 @@ import { CryptoError } from "./crypto-error.ts";
 const q = 3329;
 
 /**
- * Checks an encapsulation key as FIPS 203, section 7.2 demands before every use: all its
+ * Checks an encapsulation key, as FIPS 203, section 7.2 requires before every use: all its
  * coefficients are below q, so that decoding and encoding give the same bytes.
  *
  * @param encapsulationKey of the right length.

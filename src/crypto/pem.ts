@@ -1,6 +1,6 @@
 import { CryptoError } from "./crypto-error.ts";
 
-/** Longest PEM text that is read, in characters; an ML-DSA-87 key in both forms has 6,774. */
+/** The longest accepted PEM text, in characters; an ML-DSA-87 key in both forms has 6,774. */
 const maxPemCharacters = 16_384;
 
 const pemPattern =
@@ -13,10 +13,10 @@ export function encodePem(label: string, der: Uint8Array): string {
 }
 
 /**
- * Reads one PEM block (RFC 7468, section 3): nothing before or after it but white space, lines of
- * any length that end in LF or CR LF, base64 with its padding and without stray bits.
+ * Reads one PEM block (RFC 7468, section 3): only white space before and after it, lines of any
+ * length that end in LF or CR LF, base64 with its padding and without stray bits.
  *
- * @param label what must stand between BEGIN and the dashes.
+ * @param label the text that must be between BEGIN and the dashes.
  * @returns DER; the caller wipes it when it is secret.
  * @throws INVALID_KEY; INVALID_ARGUMENT for what is not a string
  */

@@ -3,8 +3,8 @@ import type { Algorithm } from "./algorithms.ts";
 export type ProviderName = "openssl" | "noble";
 
 /**
- * A parsed public key. It belongs to the provider that made it; another provider refuses it, so
- * export it there and import it here.
+ * A parsed public key. It belongs to the provider that created it, and other providers refuse it.
+ * To move it, export it from one provider and import it into the other.
  */
 export interface PublicKey {
   readonly algorithm: Algorithm;
@@ -20,8 +20,8 @@ export interface PublicKey {
 }
 
 /**
- * A parsed secret key. Every export hands out a copy that its receiver must wipe; strings cannot
- * be wiped at all. After `erase` every method but `erase` throws CLOSED.
+ * A parsed secret key. Every export returns a copy that the caller must wipe; strings cannot be
+ * wiped. After `erase` every method except `erase` throws CLOSED.
  */
 export interface SecretKey {
   readonly algorithm: Algorithm;
@@ -30,8 +30,8 @@ export interface SecretKey {
   /**
    * Returns the expanded form of FIPS 203, 204 or 205, for ECDSA the scalar; `secretKeyBytes` long.
    *
-   * OpenSSL cannot export this form of a key that has a seed, so there it is derived from the seed
-   * in JavaScript on the calling thread, which takes 0.4 to 3 ms.
+   * OpenSSL cannot export this form of a key that has a seed. The provider then derives it from the
+   * seed in JavaScript on the calling thread, which takes 0.4 to 3 ms.
    */
   exportRaw(): Uint8Array;
 
@@ -39,14 +39,14 @@ export interface SecretKey {
   exportSeed(): Uint8Array | undefined;
 
   /**
-   * Returns PKCS#8 in PEM: the seed form where there is a seed (RFC 9881 and 9935, section 6), else
-   * the expanded form; for SLH-DSA the raw secret key (RFC 9909), for ECDSA with its public key (RFC 5915).
+   * Returns PKCS#8 in PEM: the seed form if there is a seed (RFC 9881 and 9935, section 6), otherwise
+   * the expanded form. For SLH-DSA it holds the raw secret key (RFC 9909), for ECDSA also the public key (RFC 5915).
    */
   toPem(): string;
 
   /**
-   * Makes the key unusable. Bytes that we hold are overwritten; OpenSSL wipes its own copy when
-   * the garbage collector frees it. JavaScript gives no promise that no other copy exists.
+   * Makes the key unusable and overwrites our bytes. OpenSSL wipes its own copy when the garbage
+   * collector frees it. JavaScript cannot guarantee that no other copy exists.
    */
   erase(): void;
 }
@@ -90,8 +90,8 @@ export interface Encapsulation {
 }
 
 /**
- * Computes μ, the message representative of ML-DSA, as the message arrives. The memory it takes is
- * that of one hash state, however long the message. Works on the calling thread; may be dropped.
+ * Computes μ, the message representative of ML-DSA, while the message arrives. It needs the memory of
+ * one hash state for a message of any length. It runs on the calling thread and may be dropped.
  */
 export interface MuHash {
   /**
@@ -111,28 +111,28 @@ export interface MuHash {
 }
 
 /**
- * Post-quantum cryptography behind one interface. Whatever the library underneath does with bad
- * input, all providers answer alike: bad key material is refused at import (INVALID_KEY), other bad
- * input at the call (INVALID_ARGUMENT), and `verify` answers false to any signature that is wrong.
- * Long operations run off the event loop. A provider never falls back to another one.
+ * Post-quantum cryptography behind one interface. All providers treat bad input alike, whatever
+ * their library does: import refuses bad key material (INVALID_KEY), calls refuse other bad input
+ * (INVALID_ARGUMENT), and `verify` returns false for any wrong signature. Long operations run off
+ * the event loop. A provider never falls back to another one.
  */
 export interface CryptoProvider {
   readonly name: ProviderName;
   /** The library that does the work, such as "OpenSSL 3.5.8" or "@noble/post-quantum 0.7.1". */
   readonly version: string;
   /**
-   * The same provider, for work of many pieces, such as a batch. Where a provider refuses what would have to wait too
-   * long (CryptoBusy, see work-queue.ts), this one lets it wait longer.
+   * The same provider, for work of many pieces, such as a batch. It lets work wait longer before it refuses it
+   * (CryptoBusyError, see work-queue.ts).
    */
   readonly unbounded: CryptoProvider;
   /**
-   * The same provider, for the server's own work, which all callers depend on. It is charged to no caller, is never
-   * refused and goes first. Use it only for work whose amount no caller decides.
+   * The same provider, for the server's own work, which all callers need. That work is charged to no caller, is never
+   * refused and goes first. Use it only for work whose amount callers cannot control.
    */
   readonly system: CryptoProvider;
 
   /**
-   * Makes a key pair from fresh randomness (FIPS 203, section 7.1; FIPS 204, section 5.1;
+   * Generates a key pair from fresh randomness (FIPS 203, section 7.1; FIPS 204, section 5.1;
    * FIPS 205, section 10.1; FIPS 186-5, appendix A.2).
    *
    * @throws INVALID_ARGUMENT for an unknown algorithm
@@ -148,10 +148,10 @@ export interface CryptoProvider {
   importPublicKey(algorithm: Algorithm, material: PublicKeyMaterial): PublicKey;
 
   /**
-   * Parses a secret key and checks that it is consistent with itself, which for an expanded key
-   * means to derive or exercise its public half: some milliseconds, for SLH-DSA up to seconds, off
-   * the event loop. What no check can see: an altered K of ML-DSA, z of ML-KEM or SK.prf of SLH-DSA
-   * gives another valid key with the same public key.
+   * Parses a secret key and checks that it is consistent. For an expanded key the check derives or
+   * uses its public half: some milliseconds, for SLH-DSA up to seconds, off the event loop. No check
+   * can detect an altered K of ML-DSA, z of ML-KEM or SK.prf of SLH-DSA, because the result is another
+   * valid key with the same public key.
    *
    * @throws INVALID_KEY, INVALID_ARGUMENT; UNSUPPORTED for the seed of an algorithm without seeds
    */
@@ -168,11 +168,11 @@ export interface CryptoProvider {
   sign(secretKey: SecretKey, message: Uint8Array, options?: SignatureOptions): Promise<Uint8Array>;
 
   /**
-   * Starts μ of a message that need not be in memory, or not where the secret key is (FIPS 204,
-   * section 6.2: another module may compute it). What `signMu` makes of it is the plain signature
-   * of that message and context, which every verifier of ML-DSA accepts.
+   * Starts μ of a message that need not be in memory, or where the secret key is (FIPS 204, section
+   * 6.2: another module may compute it). `signMu` turns μ into the plain signature of that message
+   * and context, which every ML-DSA verifier accepts.
    *
-   * @param publicKey that of the key which will sign: its hash is part of μ.
+   * @param publicKey the public key of the signing key: its hash is part of μ.
    * @param options.context as for `sign`; 0 to 255 bytes.
    * @throws INVALID_ARGUMENT, also for keys that are not ML-DSA; CLOSED
    */
@@ -180,12 +180,12 @@ export interface CryptoProvider {
 
   /**
    * Signs a μ that was computed elsewhere (FIPS 204, algorithm 7 from line 7 on), hedged like `sign`.
-   * OpenSSL's library can do so from 3.5 on, but node:crypto has no option for it: with both
-   * providers it is @noble/post-quantum that signs, on a worker thread.
+   * OpenSSL supports this from 3.5 on, but node:crypto has no option for it. So with both providers
+   * @noble/post-quantum signs, on a worker thread.
    *
-   * The trap: μ shows neither the message nor its context nor its key. Whoever may call this may
-   * sign anything under any context, in the pre-hashed form of FIPS 204, section 5.4, too; and μ of
-   * another public key gives, without an error, a signature that nobody will accept.
+   * The pitfall: μ does not show the message, its context or its key. A caller of this function can
+   * sign anything under any context, also in the pre-hashed form of FIPS 204, section 5.4. μ of
+   * another public key gives, without an error, a signature that no verifier accepts.
    *
    * @param mu 64 bytes, as `MuHash.digest` returns them; copied before the call returns its promise.
    * @returns `signatureBytes` bytes.
@@ -195,8 +195,8 @@ export interface CryptoProvider {
 
   /**
    * Verifies a signature (FIPS 204, section 5.3; FIPS 205, section 10.3; FIPS 186-5, section 6.4.2).
-   * A signature of the wrong length, or in another encoding, is false and not an error. ECDSA
-   * signatures are malleable: (r, n − s) is valid wherever (r, s) is.
+   * A signature of the wrong length or in another encoding gives false, not an error. ECDSA
+   * signatures are malleable: if (r, s) is valid, so is (r, n − s).
    *
    * @throws INVALID_ARGUMENT, CLOSED
    */
@@ -208,7 +208,7 @@ export interface CryptoProvider {
   ): Promise<boolean>;
 
   /**
-   * Makes a shared secret and its ciphertext for the owner of an ML-KEM key (FIPS 203, section 7.2).
+   * Generates a shared secret and its ciphertext for the owner of an ML-KEM key (FIPS 203, section 7.2).
    *
    * @throws INVALID_ARGUMENT, CLOSED
    */
@@ -217,9 +217,9 @@ export interface CryptoProvider {
   /**
    * Recovers the shared secret from a ciphertext (FIPS 203, section 7.3).
    *
-   * The trap: this SUCCEEDS on a wrong ciphertext of the right length and returns another,
-   * pseudo-random secret (implicit rejection). Both sides agree only when a later step, such as
-   * a MAC under the secret, says so.
+   * The pitfall: this SUCCEEDS on a wrong ciphertext of the right length and returns another,
+   * pseudo-random secret (implicit rejection). Only a later step, such as a MAC under the secret,
+   * shows whether both sides agree.
    *
    * @returns 32 bytes. The caller wipes them after use.
    * @throws INVALID_ARGUMENT, also when the ciphertext is not `ciphertextBytes` long; CLOSED
@@ -229,6 +229,6 @@ export interface CryptoProvider {
   /** SHA-256 (FIPS 180-4, section 6.2) on the calling thread; 32 bytes. */
   sha256(message: Uint8Array): Uint8Array;
 
-  /** Ends workers and refuses further calls. Calls under way are rejected with CLOSED or finish. */
+  /** Stops workers and refuses further calls. Running calls finish or are rejected with CLOSED. */
   close(): Promise<void>;
 }

@@ -14,17 +14,17 @@ import type {
 } from "./provider.ts";
 import { systemCaller, type WorkQueue } from "./work-queue.ts";
 
-/** How one form of a provider asks for work. */
+/** The terms under which one form of a provider submits work. */
 interface Terms {
   readonly isUnbounded: boolean;
-  /** Tells who is charged for the work that is asked for now. */
+  /** Names the caller who is charged for the current work. */
   readonly callerOf: () => string;
 }
 
 /**
- * Puts a provider behind a queue. It refuses with CryptoBusy what would have to wait too long.
+ * Puts a provider behind a queue. It refuses work that would have to wait too long with CryptoBusyError.
  *
- * @param callerOf tells who is charged; without it all callers share one turn.
+ * @param callerOf names the caller who is charged; without it all callers share one turn.
  */
 export function queueProvider(
   provider: CryptoProvider,
@@ -45,7 +45,7 @@ class QueuedProvider implements CryptoProvider {
   readonly #queue: WorkQueue;
   readonly #terms: Terms;
 
-  /** @param forms the other forms; this one where they are left out */
+  /** @param forms the other forms; a missing form is this one */
   constructor(
     inner: CryptoProvider,
     queue: WorkQueue,
@@ -70,7 +70,7 @@ class QueuedProvider implements CryptoProvider {
   }
 
   importSecretKey(algorithm: Algorithm, material: SecretKeyMaterial): Promise<SecretKey> {
-    // A call that opens a stored key has done most of its work.
+    // A call that opens a stored key has already done most of its work, so the import may wait longer.
     const start = (kept: { material: SecretKeyMaterial }) =>
       this.#inner.importSecretKey(algorithm, kept.material);
     const isUnbounded = true;
@@ -149,15 +149,15 @@ class QueuedProvider implements CryptoProvider {
   }
 }
 
-/** Bytes of a message that are hashed in a millisecond; a long message takes longer to hash than to sign. */
+/** Bytes of a message hashed per millisecond. Hashing a long message takes longer than signing it. */
 const hashedBytesPerMs = 300_000;
 
-/** What the first of its kind is thought to take, until it has been measured. */
+/** Estimates the duration of the first work of its kind, until it is measured. */
 function guessCostMs(operation: string, algorithm: Algorithm): number {
   if (!algorithm.startsWith("SLH-DSA")) return 1;
   // The small sets ("s") trade time for size (FIPS 205, table 2).
   const isSmall = algorithm.endsWith("s");
-  // To check a secret key that was stored is to sign with it.
+  // The check of a stored secret key signs with it.
   if (operation === "sign" || operation === "import") return isSmall ? 400 : 25;
   return operation === "generate" ? (isSmall ? 60 : 3) : 2;
 }

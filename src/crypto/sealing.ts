@@ -1,7 +1,7 @@
 /**
- * Seals secrets for storage: AES-256-GCM (NIST SP 800-38D) under a data key of their own, which is itself
- * sealed under the master key. What a record is (its identity) is bound to both as associated data, so a
- * sealed secret that was moved to another record does not open.
+ * Seals secrets for storage: AES-256-GCM (NIST SP 800-38D) under a data key for each secret, which is itself
+ * sealed under the master key. The identity of the record is bound to both as associated data, so a sealed
+ * secret that was moved to another record does not open.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import { wipe } from "./bytes.ts";
@@ -15,15 +15,15 @@ const keyBytes = 32;
 
 /** A secret that only the master key opens. Each blob is nonce ‖ ciphertext ‖ tag. */
 export interface SealedSecret {
-  /** Which master key it takes: see masterKeyIdOf. */
+  /** The ID of its master key: see nameMasterKey. */
   readonly masterKeyId: string;
-  /** 60 bytes. A new master key changes this alone. */
+  /** 60 bytes. A new master key changes only this field and the ID. */
   readonly wrappedDataKey: Uint8Array;
   /** 28 bytes longer than the secret. */
   readonly ciphertext: Uint8Array;
 }
 
-/** Names a master key without telling anything of it: 128 bits of a labelled SHA-256, in hexadecimal. */
+/** Names a master key without revealing it: 128 bits of a labelled SHA-256, in hexadecimal. */
 export function nameMasterKey(masterKey: Uint8Array): string {
   return createHash("sha256").update("qsp master key id").update(masterKey).digest("hex").slice(0, 32);
 }
@@ -31,7 +31,7 @@ export function nameMasterKey(masterKey: Uint8Array): string {
 /**
  * Seals a secret.
  *
- * @param identity names the record, such as "issuer_keys/<key_id>/seed"; the same is needed to open it.
+ * @param identity names the record, such as "issuer_keys/<key_id>/seed"; opening needs the same identity.
  */
 export function sealSecret(masterKey: Uint8Array, identity: string, secret: Uint8Array): SealedSecret {
   const dataKey = randomBytes(keyBytes);
@@ -49,7 +49,7 @@ export function sealSecret(masterKey: Uint8Array, identity: string, secret: Uint
 /**
  * Opens a sealed secret. The caller wipes it after use.
  *
- * @throws SEAL_BROKEN for another master key, another identity or any changed bit; they look the same.
+ * @throws SEAL_BROKEN for another master key, another identity or any changed bit, without distinction.
  */
 export function openSecret(masterKey: Uint8Array, identity: string, sealed: SealedSecret): Uint8Array {
   const dataKey = openBytes(masterKey, `${identity}/data-key`, sealed.wrappedDataKey);
@@ -61,9 +61,9 @@ export function openSecret(masterKey: Uint8Array, identity: string, sealed: Seal
 }
 
 /**
- * Makes a new master key able to open a secret, and the old one not; the ciphertext stays.
+ * Rewraps the data key of a secret under a new master key; the ciphertext stays. The old key does not open the result.
  *
- * @throws SEAL_BROKEN as openSecret does.
+ * @throws SEAL_BROKEN like openSecret.
  */
 export function rewrapSecret(
   oldMasterKey: Uint8Array,
@@ -83,7 +83,7 @@ export function rewrapSecret(
   }
 }
 
-/** Encrypts bytes under a key that belongs to one purpose; the same identity opens them. */
+/** Encrypts bytes under a key for one purpose; opening needs the same identity. */
 export function sealBytes(key: Uint8Array, identity: string, plaintext: Uint8Array): Uint8Array {
   const nonce = randomBytes(nonceBytes);
   const cipher = createCipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes });
@@ -91,7 +91,7 @@ export function sealBytes(key: Uint8Array, identity: string, plaintext: Uint8Arr
   return Buffer.concat([nonce, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** Opens what sealBytes sealed. @throws SEAL_BROKEN */
+/** Opens bytes that sealBytes sealed. @throws SEAL_BROKEN */
 export function openBytes(key: Uint8Array, identity: string, blob: Uint8Array): Uint8Array {
   try {
     const end = blob.length - tagBytes;

@@ -6,7 +6,7 @@ const tokenPattern = /"(?:[^"\\]|\\.)*"|[{}[\]:,]/g;
 
 /**
  * Reads a JSON object (RFC 8259) and refuses duplicate member names, which JSON.parse and other
- * readers resolve differently (RFC 7515, section 4 demands refusal or the last one).
+ * readers resolve differently (RFC 7515, section 4 requires refusal or the last one).
  *
  * @param bytes UTF-8 without a byte order mark.
  * @returns the object, or undefined when the bytes are anything else.

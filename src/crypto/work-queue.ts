@@ -1,85 +1,85 @@
 /**
- * The queue before the threads that compute. It knows about how long each piece of work takes. It serves callers in
- * turn, charges each the milliseconds of its work, and refuses a caller whose own work would have to wait too long: a
- * server that is asked for five times what it can do then does as much as it can, in time, and one caller's load is
- * no other caller's.
+ * The queue in front of the computing threads. It estimates how long each piece of work takes. It serves callers in
+ * turn, charges each the milliseconds of its work, and refuses a caller whose own work would have to wait too long. So
+ * under five times its capacity a server still does as much as it can, in time, and one caller's load does not slow
+ * down the others.
  *
- * Quick and slow work have a lane each: a signature of SLH-DSA takes as long as thousands of ML-DSA. Slow work leaves
- * one thread free wherever there are several. The threads are handed only a few milliseconds of quick work at a time,
- * because what they have been handed is out of turn.
+ * Quick and slow work have separate lanes: an SLH-DSA signature takes as long as thousands of ML-DSA signatures. With
+ * several threads, slow work leaves one free. The threads receive only a few milliseconds of quick work at a time,
+ * because work that they already have can no longer be reordered.
  */
 import { Lane } from "./lane.ts";
 
 export { CryptoBusyError, systemCaller } from "./lane.ts";
 
-/** What a queue is made of. */
+/** The options of a queue. */
 export interface WorkQueueOptions {
-  /** Threads that compute. */
+  /** The number of computing threads. */
   readonly threads: number;
-  /** Milliseconds that the work of a caller may have to wait. */
+  /** The longest time that a caller's work may wait, in milliseconds. */
   readonly maxWaitMs: number;
-  /** The same for work of many pieces, such as a batch; 10 times as long if left out. */
+  /** The same limit for work of many pieces, such as a batch; 10 times as long if left out. */
   readonly maxBacklogMs?: number;
-  /** Counts threads that do other work now, such as password checks; quick work leaves them their cores. */
+  /** Counts threads that do other work now, such as password checks. Quick work leaves cores for them. */
   readonly busyElsewhere?: () => number;
-  /** Milliseconds of a clock that is never set back. */
+  /** A monotonic clock, in milliseconds. */
   readonly now?: () => number;
 }
 
 /** A piece of work. */
 export interface Work<T> {
-  /** Work of one kind takes about the same time, such as "sign ML-DSA-65". */
+  /** The kind, such as "sign ML-DSA-65". Work of one kind takes about the same time. */
   readonly kind: string;
-  /** Who is charged. The work of `systemCaller` is never refused and goes first. */
+  /** The caller who is charged. The work of `systemCaller` is never refused and goes first. */
   readonly caller: string;
-  /** Milliseconds that the first of its kind is expected to take. */
+  /** Expected duration of the first work of its kind, in milliseconds. */
   readonly guessMs: number;
-  /** Milliseconds that this piece takes longer than others of its kind, because its input is longer. */
+  /** Additional milliseconds for this piece, because its input is longer than others of its kind. */
   readonly extraMs?: number;
-  /** A piece of a larger whole, such as a batch: it may wait `maxBacklogMs`. */
+  /** Set for a piece of larger work, such as a batch: it may wait `maxBacklogMs`. */
   readonly isUnbounded: boolean;
-  /** Runs before `run` returns if `start` cannot: keeps what the caller may change meanwhile. */
+  /** Runs before `run` returns if `start` has to wait: copies input that the caller may change in the meantime. */
   readonly beforeWait?: () => void;
   /** Hands the work to the threads. */
   start(): Promise<T>;
 }
 
-/** Milliseconds that one kind of work takes. */
+/** The duration of one kind of work, in milliseconds. */
 interface Cost {
-  /** As a rule. */
+  /** Moving average. */
   readonly usualMs: number;
-  /** At best. A busy event loop or a pause of the machine only adds, so this one tells quick work from slow. */
+  /** Minimum. Delays of the event loop or the machine only add time, so this value separates quick from slow work. */
   readonly leastMs: number;
 }
 
 /** A piece of slow work that the threads have. */
 interface Running {
-  /** On the clock of the queue, as far as one can tell. */
+  /** Estimated end, on the clock of the queue. */
   readonly endsMs: number;
 }
 
-/** Milliseconds; work that takes longer is slow. */
+/** Work that takes longer than this, in milliseconds, is slow. */
 const slowMs = 20;
-/** How much the newest measurement counts, and how many times the estimate it may be: a pause of the machine is none. */
+/** The weight of the newest measurement, and its largest ratio to the estimate, so that a pause has little effect. */
 const weight = 0.1;
 const maxRatio = 4;
 /**
- * Milliseconds of quick work that each thread is handed ahead. Enough to keep the threads busy while the event loop is
- * late, and little for a caller that has to wait for it.
+ * Milliseconds of quick work that each thread receives in advance. It keeps the threads busy while the event loop is
+ * late, and delays a waiting caller only a little.
  */
 const aheadMs = 10;
 
 /** The queue of one process. */
 export class WorkQueue {
-  /** Work that ends soon. */
+  /** The lane for quick work. */
   readonly quick: Lane;
-  /** Work that keeps a thread for long. */
+  /** The lane for slow work. */
   readonly slow: Lane;
   readonly #threads: number;
   readonly #maxWaitMs: number;
   readonly #maxBacklogMs: number;
   readonly #now: () => number;
-  /** Pieces of slow work that the threads may have at a time. */
+  /** The most pieces of slow work that the threads may run at once. */
   readonly #places: number;
   /** By kind. */
   readonly #costs = new Map<string, Cost>();
@@ -101,23 +101,23 @@ export class WorkQueue {
     });
   }
 
-  /** Milliseconds until all quick work that is here has begun, as far as one can tell. */
+  /** Estimated milliseconds until all present quick work has started. */
   get expectedWaitMs(): number {
     return this.#waitForQuick(this.quick.totalMs);
   }
 
-  /** Milliseconds until all slow work that is here has begun, as far as one can tell. */
+  /** Estimated milliseconds until all present slow work has started. */
   get expectedSlowWaitMs(): number {
     if (this.#running.size < this.#places) return 0;
     return (this.#runningMs + this.slow.waitingMs) / this.#places;
   }
 
-  /** Pieces of work that have not ended. */
+  /** Unfinished pieces of work. */
   get depth(): number {
     return this.quick.depth + this.slow.depth;
   }
 
-  /** Does a piece of work in its turn. @throws CryptoBusy, without having done anything */
+  /** Runs a piece of work in its turn. @throws CryptoBusyError, before the work starts */
   run<T>(work: Work<T>): Promise<T> {
     const { usualMs, leastMs } = this.#costOf(work);
     const isSlow = leastMs > slowMs;
@@ -138,7 +138,7 @@ export class WorkQueue {
     return free > 0 ? ms / free : ms + this.#runningMs;
   }
 
-  /** Milliseconds of slow work that the threads still have to do. */
+  /** Remaining milliseconds of slow work on the threads. */
   get #runningMs(): number {
     const nowMs = this.#now();
     return [...this.#running].reduce((sum, { endsMs }) => sum + Math.max(0, endsMs - nowMs), 0);
@@ -155,7 +155,7 @@ export class WorkQueue {
   }
 
   async #compute<T>(work: Work<T>): Promise<T> {
-    // Only work that begins at once shows how long it takes by itself, and only if it is done.
+    // Only work that starts at once and succeeds shows how long it takes by itself.
     const beginsAtOnce = this.quick.handed + this.slow.handed <= this.#threads;
     const startedMs = this.#now();
     const result = await work.start();

@@ -1,6 +1,6 @@
 /**
- * Certificates of a private CA (RFC 5280): ECDSA-P256 (RFC 5480 and 5758) for what clients take today, and
- * ML-DSA-65 (RFC 9881) beside it. pkijs writes the ASN.1; node:crypto makes the keys and the signatures.
+ * Certificates of a private CA (RFC 5280): ECDSA-P256 (RFC 5480 and 5758), which clients accept today, and
+ * ML-DSA-65 (RFC 9881). pkijs writes the ASN.1; node:crypto generates the keys and the signatures.
  */
 import {
   createHash,
@@ -31,7 +31,7 @@ import {
 import { CryptoError } from "./crypto-error.ts";
 import { encodePem } from "./pem.ts";
 
-/** What a certificate's key, and its CA's, are for. */
+/** The algorithm of a certificate's key, and of its CA's key. */
 export type CertificateAlgorithm = "ECDSA-P256" | "ML-DSA-65";
 
 /** A certificate and its key, each in PEM; the key is PKCS#8, and secret. */
@@ -47,24 +47,24 @@ export interface Authority {
   readonly secretKey: KeyObject;
 }
 
-/** Whom a certificate is for, and how long. */
+/** The names in a server certificate, and its lifetime. */
 export interface ServerCertificateInput {
   /**
-   * Host names, `*.` and a host name, and IP addresses, at least one; all are in subjectAltName, and the first
-   * is the subject. The caller has checked them.
+   * At least one host name, `*.` and a host name, or IP address. All are in subjectAltName, and the first is the
+   * subject. The caller has checked them.
    */
   readonly names: readonly string[];
-  /** Days from now to its end; it ends with its CA if that is sooner. */
+  /** Days from now until it expires; it expires with its CA if that is sooner. */
   readonly days: number;
   readonly now: Date;
 }
 
-/** Years that a CA lasts. */
+/** The lifetime of a CA in years. */
 const authorityYears = 10;
-/** A certificate begins before it is made: the clocks of its readers differ from ours. */
+/** A certificate is valid from a little earlier than now, because clients' clocks may be behind. */
 const backdatedMs = 10 * 60 * 1000;
 const dayMs = 24 * 60 * 60 * 1000;
-/** RFC 5280, section 4.1.2.2: at most 20; 128 random bits never meet again. */
+/** RFC 5280, section 4.1.2.2: at most 20 bytes; 128 random bits do not repeat in practice. */
 const serialNumberBytes = 16;
 /** RFC 7093, section 2, method 1. */
 const keyIdentifierBytes = 20;
@@ -84,7 +84,7 @@ const oids = {
 /** Tags of GeneralName (RFC 5280, section 4.2.1.6). */
 const generalNames = { dnsName: 2, ipAddress: 7 } as const;
 
-/** Bits of KeyUsage, from the left, and how many of the byte are not used (RFC 5280, section 4.2.1.3). */
+/** The bits of KeyUsage, from the left, and the number of unused bits in the byte (RFC 5280, section 4.2.1.3). */
 const keyUsages = {
   authority: { bits: 0b0000_0110, unusedBits: 1 }, // keyCertSign, cRLSign
   server: { bits: 0b1000_0000, unusedBits: 7 }, // digitalSignature
@@ -108,20 +108,20 @@ const kinds: Readonly<Record<CertificateAlgorithm, CertificateKind>> = {
 
 interface CertificateKind {
   readonly signatureOid: string;
-  /** What the message is hashed with first; null where the algorithm takes the message itself. */
+  /** The hash of the message to sign; null if the algorithm takes the message itself. */
   readonly digest: "sha256" | null;
   generate(): KeyObject;
   isKey(key: KeyObject): boolean;
 }
 
-/** Makes a CA that signs itself and may sign servers, but no further CA; it lasts ten years. */
+/** Creates a self-signed CA that may sign server certificates but no further CA. It is valid for ten years. */
 export function createAuthority(algorithm: CertificateAlgorithm, now: Date): CertificateAndKey {
   const secretKey = kinds[algorithm].generate();
   const subjectPublicKey = exportPublicKeyInfo(secretKey);
   const keyIdentifier = computeKeyIdentifier(subjectPublicKey);
   const end = new Date(now);
   end.setUTCFullYear(end.getUTCFullYear() + authorityYears);
-  // Part of its key identifier is in the name, so that a client can trust two CAs of ours.
+  // The name includes part of the key identifier, so that a client can trust two of our CAs.
   const subject = toDistinguishedName(
     `Quantum-Safe Playground CA ${algorithm} ${keyIdentifier.toHex().slice(0, 8)}`,
   );
@@ -148,7 +148,7 @@ export function createAuthority(algorithm: CertificateAlgorithm, now: Date): Cer
 /**
  * Reads a CA.
  *
- * @throws INVALID_KEY if it is no CA of ours, or its certificate and its key do not belong together
+ * @throws INVALID_KEY if it is not a CA that we created, or its certificate and its key do not match
  */
 export function openAuthority({ certificatePem, secretKeyPem }: CertificateAndKey): Authority {
   const certificate = readOr(
@@ -167,10 +167,10 @@ export function openAuthority({ certificatePem, secretKeyPem }: CertificateAndKe
 }
 
 /**
- * Makes a key of the CA's algorithm and a certificate for a server. It is for serverAuth alone: were it for
- * clientAuth too, whoever takes a server's key could also be taken for a client.
+ * Generates a key of the CA's algorithm and a certificate for a server. It allows only serverAuth: with clientAuth, a
+ * stolen server key could also impersonate a client.
  *
- * @throws INVALID_ARGUMENT if the CA has ended, or not begun
+ * @throws INVALID_ARGUMENT if the CA has expired or is not yet valid
  */
 export function issueServerCertificate(
   { certificate: ca, algorithm, secretKey: signingKey }: Authority,
@@ -268,15 +268,15 @@ function toGeneralName(name: string): GeneralName {
   return new GeneralName({ type: generalNames.ipAddress, value });
 }
 
-/** On one line, as messages have it. */
+/** Returns the subject on one line, for messages. */
 function nameOfSubject({ subject }: X509Certificate): string {
   return (subject ?? "").replaceAll("\n", ", ");
 }
 
-/** 4 or 16 bytes. */
+/** @returns 4 or 16 bytes */
 function toAddressBytes(address: string): Uint8Array {
   if (isIP(address) === 4) return Uint8Array.from(address.split("."), Number);
-  // As a URL has it, an IPv6 address is hexadecimal groups, with "::" for zeros at most once.
+  // In a URL, an IPv6 address consists of hexadecimal groups, with "::" for zeros at most once.
   const [head = "", tail = ""] = new URL(`http://[${address}]`).hostname.slice(1, -1).split("::");
   const [first, last] = [head, tail].map((part) => part.split(":").filter((group) => group !== ""));
   const zeros = Array<string>(8 - (first?.length ?? 0) - (last?.length ?? 0)).fill("0");
@@ -317,7 +317,7 @@ function readOr<T>(problem: string, read: () => T): T {
   try {
     return read();
   } catch {
-    // What OpenSSL says of it helps nobody.
+    // OpenSSL's own message would not help the caller.
     throw new CryptoError("INVALID_KEY", problem);
   }
 }

@@ -1,4 +1,4 @@
-/** What Kysely needs of a database, reduced to: run these statements, one after another. */
+/** Connects Kysely to a database through a minimal interface: run these statements in order. */
 import {
   CompiledQuery,
   type DatabaseConnection,
@@ -13,7 +13,7 @@ import {
   SqliteQueryCompiler,
 } from "kysely";
 
-/** The databases that a store can be kept in. */
+/** The supported databases. */
 export type DatabaseKind = "sqlite" | "postgres";
 
 /** A statement with the values of its placeholders. */
@@ -22,40 +22,40 @@ export interface Statement {
   readonly parameters: readonly unknown[];
 }
 
-/** What a statement gave back. */
+/** The result of a statement. */
 export interface StatementResult {
   readonly rows: readonly unknown[];
-  /** Rows that it inserted, updated or deleted; undefined where it did neither. */
+  /** The number of rows that it inserted, updated or deleted; undefined for other statements. */
   readonly changedRows?: number | undefined;
 }
 
 /** Runs statements in the order of the calls. */
 export interface Connection {
   /**
-   * Runs statements; the first that fails ends the rest.
+   * Runs statements in order and stops at the first that fails.
    *
-   * @throws StoreFailure if the database is at fault, the database's own error if the statement is.
+   * @throws StoreFailureError if the database is at fault, the database's own error if the statement is.
    */
   run(statements: readonly Statement[]): Promise<StatementResult[]>;
   close(): Promise<void>;
 }
 
-/** A connection with the one transaction that may write at a time, of all programs that use the database. */
+/** A connection for write transactions. Of all programs that use the database, one may write at a time. */
 export interface WriteConnection extends Connection {
   /**
-   * Begins it, waits for its turn, and runs the first statements of it.
+   * Begins the transaction, waits for its turn, and runs its first statements.
    *
-   * @param how begins another kind of transaction with these words (PostgreSQL).
+   * @param how the SQL that begins another kind of transaction (PostgreSQL only).
    */
   begin(first: readonly Statement[], how?: string): Promise<StatementResult[]>;
-  /** Runs its last statements and ends it; what it wrote is on the disk then. */
+  /** Runs the last statements and commits. The changes are then on the disk. */
   commit(last: readonly Statement[]): Promise<void>;
-  /** Undoes it. Never fails: a connection that cannot is given up. */
+  /** Rolls the transaction back. Never fails: if the rollback fails, the connection is dropped. */
   rollback(): Promise<void>;
   /**
-   * Takes what was deleted out of the database's own log, between transactions.
+   * Removes deleted data from the database's own log, between transactions.
    *
-   * @returns false if others read there now, and it is to be asked again
+   * @returns false if readers use the log now; then call it again later
    */
   scrub(): Promise<boolean>;
 }
@@ -71,14 +71,14 @@ export function kyselyDialect(kind: DatabaseKind, connection: Connection | Write
   };
 }
 
-/** What Kysely should know of SQLite as we use it. */
+/** Tells Kysely how we use SQLite. */
 class OurSqliteAdapter extends SqliteAdapter {
-  /** SQLite undoes changes of the schema with their transaction, as it does all others; Kysely does not count on it. */
+  /** SQLite rolls back schema changes like all others. Kysely's adapter does not assume so. */
   override get supportsTransactionalDdl(): boolean {
     return true;
   }
 
-  /** Our connections take statements in their order; there is nothing to lock. */
+  /** Our connections run statements in order, so Kysely needs no lock. */
   override get supportsMultipleConnections(): boolean {
     return true;
   }
@@ -89,7 +89,7 @@ function createDriver(connection: Connection | WriteConnection): Driver {
     async executeQuery<Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
       const [result] = await connection.run([{ sql, parameters }]);
       const changedRows = result?.changedRows;
-      // Kysely's types say what the query selects.
+      // Kysely's types describe what the query selects.
       const rows = (result?.rows ?? []) as Row[];
       return changedRows === undefined ? { rows } : { rows, numAffectedRows: BigInt(changedRows) };
     },
@@ -112,7 +112,7 @@ function createDriver(connection: Connection | WriteConnection): Driver {
   };
 }
 
-/** A statement of our own words. */
+/** Creates a statement from SQL text. */
 export function statement(sql: string, parameters: readonly unknown[] = []): Statement {
   return CompiledQuery.raw(sql, [...parameters]);
 }

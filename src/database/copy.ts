@@ -1,4 +1,4 @@
-/** Copies a store from one database to another, of whichever kind. */
+/** Copies a store from one database to another, of any kind. */
 import { type Kysely, sql } from "kysely";
 import { statement } from "./connection.ts";
 import type { Database } from "./database.ts";
@@ -8,13 +8,13 @@ import { StorageError } from "./store-error.ts";
 /** Rows to copy at once; 11 values each, and SQLite takes 32,766. */
 const chunkRows = 500;
 
-/** Told now and then of the rows that were copied, and all that there are. */
+/** Called from time to time with the number of copied rows and the total. */
 export type CopyProgress = (copied: number, total: number) => void;
 
 /**
- * Copies all rows, as they are at one moment, in one transaction.
+ * Copies all rows in one transaction, from a snapshot of the source.
  *
- * @throws StorageError if there is a store already where they are to go
+ * @throws StorageError if the target already holds a store
  */
 export async function copyStore(source: Database, target: Database, onProgress: CopyProgress): Promise<void> {
   await inSnapshot(source, async (reader) => {
@@ -38,7 +38,7 @@ export async function copyStore(source: Database, target: Database, onProgress: 
   });
 }
 
-/** Runs work that sees one moment of a database, whatever is written meanwhile. */
+/** Runs work on a snapshot of a database, unaffected by concurrent writes. */
 async function inSnapshot(
   { kind, reader, readConnection, writer, writeConnection }: Database,
   work: (db: Kysely<Schema>) => Promise<void>,
@@ -51,7 +51,7 @@ async function inSnapshot(
       await readConnection.run([statement("rollback")]);
     }
   }
-  // PostgreSQL's readers are a pool; its one writer can read in a transaction too, and does not go on in another.
+  // PostgreSQL's readers are a pool. Its single writer connection can also read, in one transaction.
   await writeConnection.begin([], "begin isolation level repeatable read read only");
   try {
     await work(writer);

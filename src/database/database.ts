@@ -1,4 +1,4 @@
-/** Opens the database, and brings it to the schema that this program knows. */
+/** Opens the database, and migrates it to this program's schema. */
 import { closeSync, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Kysely, sql } from "kysely";
@@ -10,25 +10,25 @@ import type { Schema, TableOwner } from "./schema.ts";
 import { openSqliteReader, openSqliteWriter } from "./sqlite.ts";
 import { readMessage, StorageError, StoreFailureError } from "./store-error.ts";
 
-/** Where a database is: in a data directory (SQLite), or at a URL (PostgreSQL). */
+/** The location of a database: a data directory (SQLite) or a URL (PostgreSQL). */
 export type DatabaseLocation =
   | { readonly kind: "sqlite"; readonly path: string }
   | { readonly kind: "postgres"; readonly url: string };
 
-/** Builds queries that read; they see what was committed before each of them. */
+/** Builds read queries; each sees what was committed before it. */
 export type Reader = Kysely<Schema>;
 
-/** A database of ours, open. */
+/** An open database. */
 export interface Database {
   readonly kind: DatabaseKind;
   /** Names it for the operator, without a password. */
   readonly name: string;
-  /** Whose tables are in it. */
+  /** The owners of its tables. */
   readonly owners: readonly TableOwner[];
   readonly reader: Reader;
-  /** What `reader` runs on. */
+  /** The connection of `reader`. */
   readonly readConnection: Connection;
-  /** Builds the queries of the transaction that was begun on `writeConnection`. */
+  /** Builds the queries of the open transaction on `writeConnection`. */
   readonly writer: Kysely<Schema>;
   readonly writeConnection: WriteConnection;
   close(): Promise<void>;
@@ -39,14 +39,14 @@ export function sqliteIn(dataDir: string): DatabaseLocation {
   return { kind: "sqlite", path: join(dataDir, "qsp.db") };
 }
 
-/** Whether a store that is not there, or of an older version, is made what this program needs, or refused. */
+/** Whether to create a missing store and upgrade an older one ("create"), or to refuse both ("existing"). */
 export type OpenMode = "create" | "existing";
 
 /**
  * Opens a database with the tables of these owners.
  *
- * @throws StorageError if it cannot be opened, or was written by a newer version; for the mode "existing" also if
- *   there is none, or one of an older version.
+ * @throws StorageError if it cannot be opened or was written by a newer version. The mode "existing" also refuses a
+ *   missing store and one of an older version.
  */
 export async function openDatabaseOf(
   owners: readonly TableOwner[],
@@ -72,19 +72,19 @@ export async function openDatabaseOf(
   }
 }
 
-/** Before anything connects: to open a SQLite file that is not there makes it. */
+/** Runs before the first connection, because SQLite creates a missing file when it opens it. */
 function preparePlace(path: string, mode: OpenMode): void {
   if (mode === "existing") return requireFile(path);
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    // SQLite would let others read it; what it puts beside the file has the mode of the file.
+    // SQLite would create a file that others can read. Its other files copy the mode of this one.
     closeSync(openSync(path, "a", 0o600));
   } catch (error) {
     throw new StorageError(`the store ${path} cannot be opened: ${describe(error)}`);
   }
 }
 
-/** A file behind a directory that is not ours to read is not taken for one that is not there. */
+/** Reports a file in an unreadable directory as unreadable, not as missing. */
 function requireFile(path: string): void {
   try {
     statSync(path);
@@ -113,25 +113,25 @@ function connect(owners: readonly TableOwner[], location: DatabaseLocation): Dat
     writer,
     writeConnection,
     async close() {
-      // In this order: SQLite empties its log once nobody reads in it.
+      // The order matters: SQLite can truncate its log only after the reader is closed.
       await readConnection.close();
       await writeConnection.close();
     },
   };
 }
 
-/** Names a store for the operator: its file, or host, port and database of its URL; never a password. */
+/** Names a store for the operator: its file, or the host, port and database of its URL; never a password. */
 export function describeLocation(location: DatabaseLocation): string {
   if (location.kind === "sqlite") return location.path;
   const { host, pathname } = new URL(location.url);
   return `postgres://${host}${pathname}`;
 }
 
-/** Takes the steps that are missing. Of several programs that start at once, one takes them while the others wait. */
+/** Runs the missing migration steps. If several programs start at once, one runs them while the others wait. */
 async function migrate({ kind, owners, writeConnection }: Database): Promise<void> {
   const provider = { getMigrations: async () => createMigrations(kind, owners) };
-  // The migrator goes on after a statement that failed, and PostgreSQL then says of each that the transaction is
-  // aborted: only the first tells why.
+  // The migrator continues after a failed statement, and PostgreSQL then reports an aborted transaction for each one.
+  // Only the first error gives the cause.
   let first: unknown;
   const run: WriteConnection["run"] = (statements) =>
     writeConnection.run(statements).catch((error: unknown) => {
@@ -149,7 +149,7 @@ async function migrate({ kind, owners, writeConnection }: Database): Promise<voi
   }
 }
 
-/** Refuses a store that is not of this very version. */
+/** Refuses a store of any other version. */
 async function requireSchema({ kind, name, owners, reader }: Database): Promise<void> {
   const tables = await reader.introspection.getTables({ withInternalKyselyTables: true });
   if (!tables.some((table) => table.name === DEFAULT_MIGRATION_TABLE))
@@ -165,7 +165,7 @@ async function requireSchema({ kind, name, owners, reader }: Database): Promise<
     throw new StorageError(`the store ${name} is of an older version; start the server on it once`);
 }
 
-/** Node says of a name with several addresses that all failed, and leaves the message empty. */
+/** Describes an error. When all addresses of a name fail, Node throws an AggregateError with an empty message. */
 function describe(cause: unknown): string {
   if (cause instanceof AggregateError) return cause.errors.map(readMessage).join("; ");
   return readMessage(cause);

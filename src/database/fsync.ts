@@ -1,8 +1,8 @@
 import { closeSync, fsyncSync, openSync } from "node:fs";
 
-/** Waits until a file, or the names in a directory, are on the disk. */
+/** Waits until a file, or the names in a directory, are on the disk. Does nothing on Windows. */
 export function sync(path: string): void {
-  // Windows does not let a directory be opened.
+  // Windows cannot open a directory.
   if (process.platform === "win32") return;
   const file = openSync(path, "r");
   try {

@@ -1,12 +1,12 @@
 /**
- * Group commit: what several calls want to write at one moment goes into one transaction, so that they share its
- * wait for the disk. Nobody is answered before the transaction is on the disk.
+ * Group commit: concurrent writes go into one transaction and share its wait for the disk. No call returns before the
+ * transaction is on the disk.
  */
 
 /**
- * Runs work in a transaction of its own: commits it when the work is done, undoes it if it fails.
+ * Runs work in its own transaction: commits it when the work is done, rolls it back if the work fails.
  *
- * @param calls that the work is for
+ * @param calls the number of calls that the work serves
  */
 export type Transact<Transaction> = (
   work: (transaction: Transaction) => Promise<void>,
@@ -22,25 +22,25 @@ export type BatchWork<Transaction, Input, Output> = (
 /** Gathers writes. */
 export interface GroupCommit<Transaction> {
   /**
-   * Runs work within a shared transaction. It may run several times, if a neighbour fails: then the transaction is
-   * undone, and each half goes without the other.
+   * Runs work in a shared transaction. If another call in the group fails, the transaction is rolled back and each
+   * half of the group runs alone. So the work may run several times.
    */
   run<Output>(work: (transaction: Transaction) => Promise<Output>): Promise<Output>;
-  /** Makes a function whose calls of one moment are served by one run of the work. */
+  /** Creates a function that serves concurrent calls with one run of the work. */
   batch<Input, Output>(work: BatchWork<Transaction, Input, Output>): (input: Input) => Promise<Output>;
-  /** When all that was asked for is done. */
+  /** Resolves when all submitted work is done. */
   drain(): Promise<void>;
 }
 
-/** Most calls in one transaction. */
+/** The most calls in one transaction. */
 const maxGroup = 512;
 /**
- * Milliseconds to wait for company, where there was some before: a transaction costs about as much as ten entries
- * in it. A caller who is alone does not wait.
+ * Milliseconds to wait for more calls if the last group had several: a transaction costs about as much as ten entries
+ * in it. A single caller does not wait.
  */
 const gatherMs = 3;
 
-/** One call that waits. */
+/** A waiting call. */
 interface Waiting {
   /** Inputs with the same work are served together. */
   readonly work: BatchWork<never, never, unknown>;
@@ -51,7 +51,7 @@ interface Waiting {
 
 /**
  * @param transact runs one transaction after another.
- * @param isFailure tells errors of the database, which hit a whole group, from those of one call.
+ * @param isFailure distinguishes errors of the database, which affect a whole group, from errors of one call.
  */
 export function createGroupCommit<Transaction>(
   transact: Transact<Transaction>,
@@ -69,7 +69,7 @@ export function createGroupCommit<Transaction>(
 
   const commitAll = async (): Promise<void> => {
     try {
-      // Whoever calls in the same turn of the event loop comes along.
+      // Calls made in the same turn of the event loop join this group.
       await Promise.resolve();
       while (queue.length > 0) {
         if (lastSize > 1 && queue.length < maxGroup)
@@ -80,7 +80,7 @@ export function createGroupCommit<Transaction>(
         await commit(group);
       }
     } finally {
-      // At once after the look at the queue: who asks a moment later begins anew.
+      // Reset in the same turn as the last check of the queue, so the next call starts a new run.
       running = undefined;
     }
   };
@@ -94,14 +94,14 @@ export function createGroupCommit<Transaction>(
         for (const { reject } of group) reject(error);
         return;
       }
-      // One of them fails. Halves find it in a few transactions, where one for each would be hundreds.
+      // One call fails. Halving finds it in a few transactions; one transaction per call would take hundreds.
       const half = Math.ceil(group.length / 2);
       await commit(group.slice(0, half));
       await commit(group.slice(half));
     }
   };
 
-  /** Runs a group in one transaction; what it gives back tells the callers. */
+  /** Runs a group in one transaction. @returns functions that answer the callers */
   const attempt = async (group: readonly Waiting[]): Promise<(() => void)[]> => {
     let answers: (() => void)[] = [];
     await transact(async (transaction) => {
@@ -125,7 +125,7 @@ export function createGroupCommit<Transaction>(
       const once: BatchWork<Transaction, undefined, unknown> = async (transaction) => [
         await work(transaction),
       ];
-      // The output of a work of its own is that of its one caller.
+      // This work has one caller, so its one output is that caller's.
       return submit(once, undefined) as ReturnType<typeof work>;
     },
     batch: (work) => (input) => submit(work, input) as Promise<Awaited<ReturnType<typeof work>>[number]>,
@@ -135,7 +135,7 @@ export function createGroupCommit<Transaction>(
   };
 }
 
-/** Puts calls with the same work together, in the order in which each work came first. */
+/** Groups calls by their work, in the order in which each work first appears. */
 function byWork(group: readonly Waiting[]): Waiting[][] {
   const members = new Map<Waiting["work"], Waiting[]>();
   for (const waiting of group) {

@@ -1,4 +1,4 @@
-/** The steps from an empty database to the present schema. */
+/** The migration steps from an empty database to the current schema. */
 import { type Kysely, sql } from "kysely";
 import type { Migration } from "kysely/migration";
 import type { DatabaseKind } from "./connection.ts";
@@ -10,7 +10,7 @@ const sqlTypes: Readonly<Record<DatabaseKind, SqlTypes>> = {
   postgres: { bytes: "bytea", integer: "bigint" },
 };
 
-/** Makes the steps of all owners: name to step. */
+/** Creates the steps of all owners, by name. */
 export function createMigrations(
   kind: DatabaseKind,
   owners: readonly TableOwner[],

@@ -1,8 +1,8 @@
 /**
- * Looks at something again and again, one look after another. A look that fails is followed by the next: a store that
- * cannot be read now will be read then.
+ * Calls a function at an interval, one call at a time. A failed call does not stop it: the next one may succeed when
+ * the store can be read again.
  *
- * @returns stops it
+ * @returns a function that stops it
  */
 export function poll(everyMs: number, look: () => Promise<void>): () => void {
   let isLooking = false;

@@ -1,4 +1,4 @@
-/** PostgreSQL 15 or newer: one connection that writes, a pool of others that read. */
+/** PostgreSQL 15 or newer: one connection for writing, and a pool for reading. */
 import pg from "pg";
 import {
   type Connection,
@@ -9,7 +9,7 @@ import {
 } from "./connection.ts";
 import { readMessage, StorageError, type StoreFailureCode, StoreFailureError } from "./store-error.ts";
 
-/** Oldest major version whose behaviour we test. */
+/** The oldest major version that we test. */
 const oldestVersion = 15;
 /** Milliseconds to wait for a connection. */
 const connectMs = 5000;
@@ -17,10 +17,10 @@ const connectMs = 5000;
 const answerMs = 35_000;
 /** Connections for reading. */
 const readers = 4;
-/** Names the lock that whoever writes holds: an arbitrary number, the same in every version of this program. */
+/** Names the lock that a writer holds: an arbitrary number, the same in every version of this program. */
 const writeLock = 5_202_611;
 
-/** What a session is set to: what is committed is on the disk, and nobody who hangs holds up the others. */
+/** The settings of a session: a commit is on the disk, and a client that hangs does not block the others. */
 const sessionSettings = [
   "set synchronous_commit = on",
   "set lock_timeout = '10s'",
@@ -48,7 +48,7 @@ export function openPostgresReader(url: string): Connection {
   // An idle connection that breaks is replaced when it is needed.
   pool.on("error", () => {});
   pool.on("connect", (client) => {
-    // One that breaks in use fails what it runs; the pool listens to idle ones only.
+    // If a connection breaks in use, its query fails. The pool listens only to idle connections.
     client.on("error", () => {});
     void client.query(sessionSettings).catch(() => {});
   });
@@ -72,7 +72,7 @@ export function openPostgresReader(url: string): Connection {
   };
 }
 
-/** Opens the connection that writes; it comes back by itself when it was lost. */
+/** Opens the connection for writing. It reconnects after a loss. */
 export function openPostgresWriter(url: string): WriteConnection {
   let client: pg.Client | undefined;
   let closed = false;
@@ -81,7 +81,7 @@ export function openPostgresWriter(url: string): WriteConnection {
     client?.end().catch(() => {});
     client = undefined;
   };
-  /** Runs statements, and gives up a connection that will not do for the next call. */
+  /** Runs statements, and drops a connection that the next call cannot use. */
   const runOrGiveUp = async (
     held: pg.Client,
     statements: readonly Statement[],
@@ -112,7 +112,7 @@ export function openPostgresWriter(url: string): WriteConnection {
   };
   const run = (statements: readonly Statement[]): Promise<StatementResult[]> =>
     explaining(async () => runOrGiveUp(await connect(), statements));
-  /** In a transaction only the connection that began it will do. */
+  /** Runs statements of a transaction, only on the connection that began it. */
   const runOn = (held: pg.Client | undefined, statements: readonly Statement[]): Promise<StatementResult[]> =>
     explaining(async () => {
       if (held === undefined || held !== client)
@@ -124,7 +124,7 @@ export function openPostgresWriter(url: string): WriteConnection {
   const begin = async (first: readonly Statement[], how?: string): Promise<StatementResult[]> => {
     const held = await connect();
     inTransaction = held;
-    // Read committed: what others wrote before our turn came is seen by every statement after it.
+    // Read committed: after the lock, every statement sees what other programs wrote before.
     await held.query(how ?? `begin; select pg_advisory_xact_lock(${writeLock})`);
     return runAll(held, first);
   };
@@ -139,7 +139,7 @@ export function openPostgresWriter(url: string): WriteConnection {
         } catch (error) {
           giveUp();
           inTransaction = undefined;
-          // A connection may have died of age, or with a server that is back: a fresh one tells.
+          // The connection may have been idle for too long, or its server may have restarted: try a fresh one.
           if (!wasOpen || !isLoss(error)) throw error;
           return await begin(first, how).catch((again: unknown) => {
             giveUp();
@@ -159,7 +159,7 @@ export function openPostgresWriter(url: string): WriteConnection {
       if (held === undefined || held !== client) return;
       await held.query("rollback").catch(giveUp);
     },
-    // What was deleted stays until the operator's VACUUM, and in what the operator archives.
+    // Deleted data stays until the operator's VACUUM, and in the operator's archives.
     scrub: async () => true,
     async close() {
       closed = true;
@@ -199,13 +199,13 @@ function clientConfig(url: string): pg.ClientConfig {
 /** Object identifier of the type int8 (pg_type.oid). */
 const int8 = 20;
 
-/** Whole numbers of ours stay below 2^53; pg would give those of 64 bits as strings. */
+/** Reads int8 as a number: our integers stay below 2^53, and pg would return strings. */
 function getTypeParser(oid: number, format?: "text" | "binary"): unknown {
   if (oid === int8 && format !== "binary") return Number;
   return pg.types.getTypeParser(oid, format as "text");
 }
 
-/** Calls something, and tells a failure of the database from one of the statement. */
+/** Calls a function. @throws StoreFailureError for an error of the database; an error of the statement as it is */
 async function explaining<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
@@ -217,13 +217,12 @@ async function explaining<T>(call: () => Promise<T>): Promise<T> {
 }
 
 /**
- * SQLSTATEs (PostgreSQL manual, appendix A) of a session that is over, or that stays as it is while its server changes:
- * one that began while the database was read-only is so to its end (25006), and one that was idle for too long is
- * closed (25P03).
+ * SQLSTATEs (PostgreSQL manual, appendix A) of a session that has ended or is no longer usable. A session that began
+ * while the database was read-only stays read-only (25006). A session that was idle for too long is closed (25P03).
  */
 const lossStates = /^(08|57P|25006|25P03)/;
 
-/** Tells a connection that is gone, or of no more use, from a server that says no. */
+/** Distinguishes a lost or unusable connection from a refusal by the server. */
 function isLoss(error: unknown): boolean {
   const cause = error instanceof StoreFailureError ? error.cause : error;
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
@@ -244,12 +243,12 @@ const failureStates: readonly (readonly [RegExp, StoreFailureCode])[] = [
   [/^3D000$/, "UNAVAILABLE"], // no such database
 ];
 
-/** What pg and Node say when a connection fails; pg's own errors have no code. */
+/** The codes and messages of pg and Node when a connection fails; pg's own errors have no code. */
 const connectionTrouble =
   /^(ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)|Connection terminated|Query read timeout|timeout e|Client (was closed|has encountered a connection error)|not queryable|Cannot use a pool after/;
 
 function toFailureCode(error: unknown): StoreFailureCode | undefined {
-  // Node tries every address of a name, and says together why each failed.
+  // Node tries every address of a name, and reports all failures in one error.
   if (error instanceof AggregateError) return "UNAVAILABLE";
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   for (const [pattern, failure] of failureStates) if (pattern.test(code)) return failure;

@@ -1,6 +1,6 @@
 /**
- * Values out of rows. One that no message can carry was put there by somebody else, as the tag of its record tells; it
- * is given as another, so that whoever lists records can show the rest.
+ * Reads values from rows. A value that no message can carry was written outside of the server, and the tag of its
+ * record shows it. It is replaced by another value, so that lists can still show the other records.
  */
 
 /** The end of the year 9999: google.protobuf.Timestamp and RFC 3339 have no later time. */
@@ -8,22 +8,22 @@ const latestMs = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 const largestInt32 = 2 ** 31 - 1;
 const largestUint32 = 2 ** 32 - 1;
 
-/** A time, out of milliseconds since 1970, UTC. */
+/** Reads a time from milliseconds since 1970, UTC. */
 export function readTime(ms: number): Date {
   return new Date(ms >= 0 && ms <= latestMs ? ms : 0);
 }
 
-/** A time that may not have come. */
+/** Reads a time that may be unset. */
 export function readOptionalTime(ms: number | null): Date | undefined {
   return ms === null ? undefined : readTime(ms);
 }
 
-/** A number from 0 that an int32 field carries. */
+/** Reads a non-negative number that fits an int32 field. */
 export function readInt32(value: number): number {
   return value >= 0 && value <= largestInt32 ? value : 0;
 }
 
-/** A number that a uint32 field carries. */
+/** Reads a number that fits a uint32 field. */
 export function readUint32(value: number): number {
   return value >= 0 && value <= largestUint32 ? value : 0;
 }

@@ -16,23 +16,23 @@ export interface SqlTypes {
 
 /** The tables of one part of the program. */
 export interface TableOwner {
-  /** The columns that order the rows of each table; a table comes after those that it builds on. */
+  /** The columns that order the rows of each table; a table comes after those that it depends on. */
   readonly tables: { readonly [Table in keyof Schema]?: readonly (keyof Schema[Table] & string)[] };
-  /** Tables whose every row the audit log tells of. */
+  /** Tables for which the audit log has an entry for every row. */
   readonly auditedTables?: readonly (keyof Schema)[];
   /**
-   * The steps to the tables, as statements by the name of the step. Steps run in the order of their names, each once:
-   * a new one has a higher number than all that were released, and one that was released never changes.
+   * The migration steps: statements by the name of the step. Steps run in the order of their names, each once. A new
+   * step has a higher number than all released steps. A released step never changes.
    */
   readonly steps: Readonly<Record<string, (types: SqlTypes) => readonly string[]>>;
 }
 
-/** The tables whose every row the audit log tells of. */
+/** Lists the tables for which the audit log has an entry for every row. */
 export function listAuditedTables(owners: readonly TableOwner[]): (keyof Schema)[] {
   return owners.flatMap(({ auditedTables = [] }) => auditedTables);
 }
 
-/** The tables of all owners, each with the columns that order its rows. */
+/** Lists the tables of all owners, each with the columns that order its rows. */
 export function listTables(owners: readonly TableOwner[]): [keyof Schema, readonly string[]][] {
   // The names are those of the schema, as the type of `tables` says.
   return owners.flatMap(({ tables }) => Object.entries(tables)) as [keyof Schema, readonly string[]][];

@@ -1,24 +1,24 @@
-/** The thread that owns a SQLite file: it alone waits for the disk. */
+/** The thread that owns a SQLite connection: only this thread waits for the disk. */
 import { statSync } from "node:fs";
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import type { Statement, StatementResult } from "./connection.ts";
 
-/** What the thread is started with. */
+/** The options of the thread. */
 export interface SqliteThreadOptions {
   readonly path: string;
   readonly readOnly: boolean;
-  /** Milliseconds to wait for another program that writes. */
+  /** Milliseconds to wait while another program writes. */
   readonly busyMs: number;
 }
 
-/** What the thread is sent. */
+/** A message to the thread. */
 export interface SqliteRequest {
   readonly id: number;
   readonly statements: readonly Statement[];
 }
 
-/** What it sends back; `resultCode` is SQLite's extended result code, if SQLite failed. */
+/** The thread's reply; `resultCode` is SQLite's extended result code, if SQLite failed. */
 export type SqliteReply = { readonly id: number } & (
   | { readonly ok: true; readonly results: readonly StatementResult[] }
   | { readonly ok: false; readonly message: string; readonly resultCode: number | undefined }
@@ -28,16 +28,16 @@ export type SqliteReply = { readonly id: number } & (
 const busyCode = 5;
 /** SQLITE_CANTOPEN. */
 const canNotOpenCode = 14;
-/** Prepared statements to keep; the texts of ours are fewer. */
+/** The most prepared statements to keep; we have fewer different statements. */
 const maxPrepared = 500;
 
-/** A statement, and the columns that it gives. */
+/** A statement and its result columns. */
 interface Prepared {
   readonly statement: StatementSync;
   readonly columns: readonly ResultColumn[];
 }
 
-/** A column of a result, and what makes its values those of its type; none where it is computed. */
+/** A result column, and the function that converts its values to its declared type; undefined if it is computed. */
 interface ResultColumn {
   readonly name: string;
   readonly repair: ((value: SQLOutputValue) => SQLOutputValue) | undefined;
@@ -45,7 +45,7 @@ interface ResultColumn {
 
 const prepared = new Map<string, Prepared>();
 let database: DatabaseSync | undefined;
-/** Of the file that was opened. */
+/** The device and inode of the opened file. */
 let identity: string | undefined;
 
 parentPort?.on("message", ({ id, statements }: SqliteRequest) => {
@@ -64,8 +64,8 @@ function answer(id: number, statements: readonly Statement[]): SqliteReply {
 }
 
 /**
- * Opens the file. A commit is on the disk when it returns: write-ahead log, and a sync of it at every commit
- * (https://sqlite.org/pragma.html#pragma_synchronous). What is deleted is overwritten (secure_delete).
+ * Opens the file. A commit is on the disk when it returns: SQLite syncs the write-ahead log at every commit
+ * (https://sqlite.org/pragma.html#pragma_synchronous). Deleted data is overwritten (secure_delete).
  */
 function open({ path, readOnly, busyMs }: SqliteThreadOptions): DatabaseSync {
   const opened = new DatabaseSync(path, { timeout: busyMs, readOnly });
@@ -76,7 +76,7 @@ function open({ path, readOnly, busyMs }: SqliteThreadOptions): DatabaseSync {
   return opened;
 }
 
-/** The change of the journal does not wait for its turn as everything else does, so it is tried again. */
+/** Switches to the write-ahead log. This statement ignores the busy timeout, so it is retried here. */
 function enterWriteAheadLog(opened: DatabaseSync, busyMs: number): void {
   const endMs = performance.now() + busyMs;
   for (;;) {
@@ -95,7 +95,7 @@ function enterWriteAheadLog(opened: DatabaseSync, busyMs: number): void {
 function execute(opened: DatabaseSync, { sql, parameters }: Statement): StatementResult {
   const ready = prepare(opened, sql);
   if (sql === "commit") requireFile();
-  // What SQLite does not take, it refuses by itself.
+  // SQLite itself refuses values of other types.
   const values = parameters as readonly SQLInputValue[];
   if (ready.columns.length === 0)
     return { rows: [], changedRows: Number(ready.statement.run(...values).changes) };
@@ -104,7 +104,7 @@ function execute(opened: DatabaseSync, { sql, parameters }: Statement): Statemen
   return { rows };
 }
 
-/** SQLite goes on writing into a file that was deleted or replaced, and all of that would be lost. */
+/** Checks the file, because SQLite keeps writing to a deleted or replaced file, and those writes would be lost. */
 function requireFile(): void {
   const { path } = workerData as SqliteThreadOptions;
   const found = identify(path);
@@ -131,9 +131,9 @@ function prepare(opened: DatabaseSync, sql: string): Prepared {
 }
 
 /**
- * SQLite keeps a value of any type in a column of any type (https://sqlite.org/datatype3.html). Values of ours are of
- * the type that their column declares; what somebody else put there becomes some value of that type, so that its
- * record can be read, and its tag can tell.
+ * SQLite accepts a value of any type in any column (https://sqlite.org/datatype3.html). Our values have the declared
+ * type of their column. A value written outside of the server becomes some value of that type, so that its record
+ * can be read, and its tag shows the change.
  */
 const repairs: Readonly<Record<string, (value: SQLOutputValue) => SQLOutputValue>> = {
   TEXT: (value) =>
@@ -153,7 +153,7 @@ function repair(row: Record<string, SQLOutputValue>, columns: readonly ResultCol
   }
 }
 
-/** Whole numbers of ours stay below 2^53; of one that somebody made larger we need to know only that. */
+/** Our integers stay below 2^53. A larger one was written outside of the server, so its exact value does not matter. */
 function readRows(
   statement: StatementSync,
   values: readonly SQLInputValue[],

@@ -1,4 +1,4 @@
-/** SQLite (node:sqlite) on threads of its own, so that the event loop never waits for the disk. */
+/** SQLite (node:sqlite) on its own threads, so that the event loop never waits for the disk. */
 import { Worker } from "node:worker_threads";
 import {
   type Connection,
@@ -10,26 +10,26 @@ import {
 import type { SqliteReply, SqliteRequest, SqliteThreadOptions } from "./sqlite-thread.ts";
 import { type StoreFailureCode, StoreFailureError } from "./store-error.ts";
 
-/** Milliseconds to wait for another program that writes. */
+/** Milliseconds to wait while another program writes. */
 const busyMs = 5000;
 
-/** Opens a file for reading, beside whoever writes. */
+/** Opens a file for reading, while another connection may write. */
 export function openSqliteReader(path: string): Connection {
   return openThread({ path, readOnly: true, busyMs });
 }
 
-/** Opens a file for writing, and makes it where it is missing. */
+/** Opens a file for writing, and creates it if it is missing. */
 export function openSqliteWriter(path: string): WriteConnection {
   const thread = openThread({ path, readOnly: false, busyMs });
   return {
     run: thread.run,
     async close() {
-      // What was erased must not stay in the log.
+      // Erased data must not stay in the log.
       await thread.run([statement("pragma wal_checkpoint(truncate)")]).catch(() => {});
       await thread.close();
     },
     async begin(first) {
-      // Immediate: a transaction that reads before it writes could not go on where another wrote in between.
+      // Immediate: a transaction that reads first could not write if another one wrote in between.
       const [, ...results] = await thread.run([statement("begin immediate"), ...first]);
       return results;
     },
@@ -37,7 +37,7 @@ export function openSqliteWriter(path: string): WriteConnection {
       await thread.run([...last, statement("commit")]);
     },
     async scrub() {
-      // Whoever reads is not waited for: others want to write.
+      // Do not wait for readers: that would block other writes.
       const [, truncated] = await thread.run([
         statement("pragma busy_timeout = 0"),
         statement("pragma wal_checkpoint(truncate)"),
@@ -47,7 +47,7 @@ export function openSqliteWriter(path: string): WriteConnection {
       return row?.busy === 0;
     },
     async rollback() {
-      // SQLite may have undone it already, as it does when the disk is full.
+      // SQLite may have rolled it back already, for example when the disk is full.
       await thread.run([statement("rollback")]).catch(() => {});
     },
   };
@@ -58,7 +58,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** Starts a thread; it keeps the process alive only while it works. */
+/** Starts a thread that keeps the process alive only while it works. */
 function openThread(options: SqliteThreadOptions): Connection {
   const worker = new Worker(new URL("./sqlite-thread.ts", import.meta.url), {
     name: options.readOnly ? "sqlite reader" : "sqlite writer",
@@ -100,17 +100,17 @@ function openThread(options: SqliteThreadOptions): Connection {
   };
 }
 
-/** A view into a larger buffer would take all of that buffer with it. */
+/** Copies views into larger buffers, because posting a view would copy its whole buffer. */
 function toMessage({ sql, parameters }: Statement): Statement {
   const isView = (value: unknown): value is Uint8Array =>
     value instanceof Uint8Array && value.byteLength !== value.buffer.byteLength;
   return { sql, parameters: parameters.map((value) => (isView(value) ? Uint8Array.from(value) : value)) };
 }
 
-/** SQLITE_IOERR_SHMSIZE: no room for the index of the log (https://sqlite.org/rescode.html). */
+/** SQLITE_IOERR_SHMSIZE: no space for the index of the log (https://sqlite.org/rescode.html). */
 const noRoomForIndex = 4874;
 
-/** Which primary result codes are the database's fault, and not the statement's. */
+/** The primary result codes that are the database's fault, not the statement's. */
 const failureCodes: Readonly<Record<number, StoreFailureCode>> = {
   5: "UNAVAILABLE", // SQLITE_BUSY
   6: "UNAVAILABLE", // SQLITE_LOCKED
@@ -126,7 +126,7 @@ const failureCodes: Readonly<Record<number, StoreFailureCode>> = {
 function toFailure({ message, resultCode = 0 }: Extract<SqliteReply, { ok: false }>): Error {
   const error = new Error(message);
   const code = resultCode === noRoomForIndex ? "FULL" : failureCodes[resultCode & 0xff];
-  // Our statements name what the migrations made.
+  // Our statements use only tables and columns that the migrations created.
   if (/^no such (table|column)/.test(message)) return new StoreFailureError("CORRUPT", error);
   return code === undefined ? error : new StoreFailureError(code, error);
 }

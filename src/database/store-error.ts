@@ -1,20 +1,20 @@
-/** What can be wrong with a store. */
+/** The errors of a store. */
 
-/** Says why a store cannot be used, in a sentence for the operator. Ends a start or a command. */
+/** Tells the operator in one sentence why a store cannot be used. Ends a start or a command. */
 export class StorageError extends Error {}
 
-/** Why a store that was in use did not do what it was asked. */
+/** Why an operation on an open store failed. */
 export type StoreFailureCode =
-  /** It cannot be reached or is busy; what was to be written may or may not be there. */
+  /** It cannot be reached or is busy; a write may or may not have happened. */
   | "UNAVAILABLE"
   /** The disk is full; nothing was written. */
   | "FULL"
-  /** The database says of itself that it is damaged. */
+  /** The database is damaged. */
   | "CORRUPT"
   /** The master key was changed, and this program does not have the new one. */
   | "LOCKED";
 
-/** A failure of the database, not of the call that met it. Its cause is for the log alone. */
+/** A failure of the database, not of the call. Its cause is for the log only. */
 export class StoreFailureError extends Error {
   readonly code: StoreFailureCode;
 
@@ -31,7 +31,7 @@ const sentences: Readonly<Record<StoreFailureCode, string>> = {
   LOCKED: "the store's master key was changed, and this server does not have the new one",
 };
 
-/** A record, or the secret of one, is not as it was written: somebody changed it behind our back. */
+/** A record or its secret is not as it was written: it was changed outside of the server. */
 export class RecordDamagedError extends Error {
   /** Names it for a person, such as "user ada". */
   readonly record: string;
@@ -44,7 +44,7 @@ export class RecordDamagedError extends Error {
   }
 }
 
-/** The message of whatever was thrown. */
+/** Reads the message of a thrown value. */
 export function readMessage(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -1,16 +1,16 @@
-/** What there is to say of a reason. */
+/** The declaration of a reason. */
 import type { Code } from "@connectrpc/connect";
 
-/** One reason with which a call can be refused. */
+/** One reason to refuse a call. */
 export interface Reason {
-  /** The status code that it travels under. */
+  /** The status code of the error. */
   readonly code: Code;
-  /** Its HTTP status, where google/rpc/code.proto is too coarse. */
+  /** The HTTP status, where google/rpc/code.proto is too coarse. */
   readonly httpStatus?: number;
-  /** Tells that the operator should look at it: the server logs it as an error. All others are the caller's. */
+  /** Set if the operator should act: the server logs the refusal as an error. All other reasons concern the caller. */
   readonly isServerFault?: true;
-  /** Says what brings it about, in Markdown. */
+  /** The cause, in Markdown. */
   readonly cause: string;
-  /** Says what to do, in Markdown. */
+  /** The remedy, in Markdown. */
   readonly remedy: string;
 }

@@ -1,10 +1,10 @@
-/** Every reason with which a call can be refused. docs/errors.md shows this table. */
+/** Every reason to refuse a call. docs/errors.md shows this table. */
 import type { Reason } from "./reason.ts";
 import { keyReasons, recordReasons } from "./record-reasons.ts";
 import { bodyReasons, messageReasons, routingReasons } from "./request-reasons.ts";
 import { callerReasons, endReasons, limitReasons, storeReasons } from "./server-reasons.ts";
 
-/** The reasons by topic, in the order of their page. */
+/** The reasons by topic, in the order of docs/errors.md. */
 export const reasonSections: readonly {
   readonly heading: string;
   readonly reasons: Readonly<Record<string, Reason>>;
@@ -20,7 +20,7 @@ export const reasonSections: readonly {
   { heading: "How the call ended", reasons: endReasons },
 ];
 
-/** Every reason a caller can receive. A reason once shipped keeps its meaning. */
+/** Every reason that a caller can receive. A reason keeps its meaning after it ships. */
 export const reasons = {
   ...routingReasons,
   ...bodyReasons,

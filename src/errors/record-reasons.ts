@@ -2,7 +2,7 @@
 import { Code } from "@connectrpc/connect";
 import type { Reason } from "./reason.ts";
 
-/** What can be wrong with a key of the key service. */
+/** Reasons that concern a key of the key service. */
 export const keyReasons = {
   KEY_NOT_FOUND: {
     code: Code.NotFound,
@@ -34,7 +34,7 @@ export const keyReasons = {
   },
 } as const satisfies Record<string, Reason>;
 
-/** What can be wrong with the records of the other services. */
+/** Reasons that concern the records of the other services. */
 export const recordReasons = {
   RECORD_DAMAGED: {
     code: Code.DataLoss,

@@ -2,7 +2,7 @@
 import { Code } from "@connectrpc/connect";
 import type { Reason } from "./reason.ts";
 
-/** What a request can have wrong before the server finds a call for it. */
+/** Reasons that apply before the server finds the call of a request. */
 export const routingReasons = {
   ROUTE_NOT_FOUND: {
     code: Code.NotFound,
@@ -69,7 +69,7 @@ export const routingReasons = {
   },
 } as const satisfies Record<string, Reason>;
 
-/** What the headers and the body of a request can have wrong. */
+/** Reasons that concern the headers and the body of a request. */
 export const bodyReasons = {
   NOT_ACCEPTABLE: {
     code: Code.InvalidArgument,
@@ -122,7 +122,7 @@ export const bodyReasons = {
   },
 } as const satisfies Record<string, Reason>;
 
-/** What the message in the body can have wrong. */
+/** Reasons that concern the message in the body. */
 export const messageReasons = {
   MESSAGE_MALFORMED: {
     code: Code.InvalidArgument,

@@ -2,7 +2,7 @@
 import { Code } from "@connectrpc/connect";
 import type { Reason } from "./reason.ts";
 
-/** What can be wrong with the store. */
+/** Reasons that concern the store. */
 export const storeReasons = {
   STORE_UNAVAILABLE: {
     code: Code.Unavailable,
@@ -32,7 +32,7 @@ export const storeReasons = {
   },
 } as const satisfies Record<string, Reason>;
 
-/** Who the caller is. */
+/** Reasons that concern the identity of the caller. */
 export const callerReasons = {
   TOKEN_MISSING: {
     code: Code.Unauthenticated,
@@ -79,7 +79,7 @@ export const callerReasons = {
   },
 } as const satisfies Record<string, Reason>;
 
-/** How much the caller, or all callers together, ask for. */
+/** Reasons that concern the load from one caller or from all callers. */
 export const limitReasons = {
   LOGIN_LIMITED: {
     code: Code.ResourceExhausted,
@@ -119,7 +119,7 @@ export const limitReasons = {
   },
 } as const satisfies Record<string, Reason>;
 
-/** How a call can end early. */
+/** Reasons why a call ends early. */
 export const endReasons = {
   DEADLINE_EXCEEDED: {
     code: Code.DeadlineExceeded,

@@ -1,8 +1,8 @@
-/** Shortens what an error repeats of a request. */
+/** Shortens the parts of a request that an error repeats. */
 
-/** Characters of one text of the request that an error repeats at most. */
+/** The most characters of one text of the request that an error repeats. */
 export const maxEchoCharacters = 100;
-/** Characters of a message or a description at most: gRPC clients accept 8 KiB of trailers. */
+/** The most characters of a message or a description: gRPC clients accept 8 KiB of trailers. */
 const maxMessageCharacters = 1000;
 
 /**

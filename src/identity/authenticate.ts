@@ -4,7 +4,7 @@ import { type ReasonName, refuse } from "../errors.ts";
 import type { Issuer, TokenCheck, TokenClaims } from "./issuer.ts";
 import type { UserRole, UserStore } from "./users.ts";
 
-/** Under which reason a token that failed is refused. */
+/** The refusal reason for each failed token check. */
 const refusals: Readonly<Record<Extract<TokenCheck, { ok: false }>["reason"], ReasonName>> = {
   MALFORMED: "TOKEN_MALFORMED",
   WRONG_ALGORITHM: "TOKEN_MALFORMED",
@@ -14,20 +14,20 @@ const refusals: Readonly<Record<Extract<TokenCheck, { ok: false }>["reason"], Re
   NOT_YET_VALID: "TOKEN_EXPIRED",
 };
 
-/** Who a token was issued to, and what they may do. */
+/** The holder of a token, and their role. */
 export interface TokenHolder extends TokenClaims {
-  /** The owner of what the holder makes: see User. A device, and a user of an open server, is its own subject. */
+  /** The owner of the holder's records: see User. For a device or a user of an open server, it is the subject. */
   readonly userId: string;
   readonly role: UserRole | "device";
 }
 
-/** What `use` says in the header of a device's token. */
+/** The value of `use` in the header of a device's token. */
 export const deviceUse = "iot";
 
 /**
  * Authenticates a caller by the `authorization` header of a call (RFC 6750, section 2.1).
  *
- * @param users who there must be; without it a token is all that it takes.
+ * @param users the users that must include the token's subject; without it, a valid token is enough.
  * @throws TOKEN_MISSING, TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_SIGNATURE_INVALID, TOKEN_EXPIRED, TOKEN_REVOKED, RECORD_DAMAGED
  */
 export async function authenticate(
@@ -38,20 +38,20 @@ export async function authenticate(
   const claims = await readClaims(issuer, authorization);
   if (claims.use === deviceUse) return { ...claims, userId: claims.subject, role: "device" };
   if (users === undefined) return { ...claims, userId: claims.subject, role: "user" };
-  // Asked at each call, so that whom the operator removes is out at once.
+  // Read at each call, so that a removed user loses access at once.
   const user = await users.find(claims.subject);
   if (user !== undefined && user.generation === claims.generation)
     return { ...claims, userId: user.userId, role: user.role };
   throw tokenRevoked(claims.subject);
 }
 
-/** Names the tokens that are revoked together: of one generation of a user, signed by one key. */
+/** Names the tokens that are revoked together: those of one generation of a user, signed by one key. */
 export function nameRevocationGroup({ subject, use = "", generation = "", keyId }: TokenClaims): string {
   return JSON.stringify([subject, use, generation, keyId]);
 }
 
 /**
- * Checks that a token which was accepted before has not been revoked since. Verifies no signature.
+ * Checks that an accepted token has not been revoked since. It does not verify the signature.
  *
  * @throws TOKEN_KEY_UNKNOWN, TOKEN_REVOKED, RECORD_DAMAGED
  */

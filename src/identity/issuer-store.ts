@@ -1,4 +1,4 @@
-/** What the token issuer keeps: the keys that sign tokens, their seeds sealed. */
+/** The store of the token issuer: the keys that sign tokens, with sealed seeds. */
 import type { PublicKey } from "../crypto/provider.ts";
 import type { RecordOf } from "../records/columns.ts";
 import { openTable } from "../records/record-table.ts";
@@ -7,10 +7,10 @@ import type { Store } from "../store/store.ts";
 import type { WriteTransaction } from "../store/write-transaction.ts";
 import { issuerKeyTable } from "./tables.ts";
 
-/** A key of the issuer, as it is kept. */
+/** A stored key of the issuer. */
 export type IssuerKeyRecord = RecordOf<typeof issuerKeyTable.columns>;
 
-/** A key to be kept. */
+/** A key to store. */
 export interface NewIssuerKey {
   readonly keyId: string;
   readonly publicKey: PublicKey;
@@ -18,15 +18,15 @@ export interface NewIssuerKey {
 }
 
 /**
- * The keys of the issuer. A key that somebody else put into the database, or changed there, is none: whoever has a key
- * among them could make tokens for anybody.
+ * The keys of the issuer. It ignores keys that were added or changed outside of the server, because their holder could
+ * issue tokens for any user.
  */
 export type IssuerStore = ReturnType<typeof createIssuerStore>;
 
-/** Makes the issuer's store on the store of all. */
+/** Creates the issuer's store on the shared store. */
 export function createIssuerStore(store: Store) {
   const keys = openTable(store, issuerKeyTable);
-  /** Lists the issuer's own keys that sign, or stopped at or after a time. */
+  /** Lists the intact keys that sign, or stopped at or after a time. */
   const listOwn = async (db: WriteTransaction["db"], notRetiredBefore: Date): Promise<IssuerKeyRecord[]> => {
     const rows = await db
       .selectFrom("issuer_keys")
@@ -34,7 +34,7 @@ export function createIssuerStore(store: Store) {
       .where((row) =>
         row.or([row("retired_at_ms", "is", null), row("retired_at_ms", ">=", notRetiredBefore.getTime())]),
       )
-      // The one that signs first, whatever the clocks say that made them.
+      // The key that signs comes first, whatever the clocks of its creators showed.
       .orderBy((row) => row.case().when("retired_at_ms", "is", null).then(0).else(1).end())
       .orderBy("created_at_ms", "desc")
       .execute();
@@ -48,15 +48,15 @@ export function createIssuerStore(store: Store) {
     await keys.insert(transaction, { ...record, retiredAt: undefined });
   };
   return {
-    /** Lists keys that sign, or stopped at or after a time; the newest first. */
+    /** Lists keys that sign, or stopped at or after a time; the newest key first. */
     listKeys: (notRetiredBefore: Date) => listOwn(store.reader, notRetiredBefore),
-    /** Keeps a key unless there is one that signs; of several callers at once, one wins. */
+    /** Stores a key unless one already signs. Of several concurrent callers, one succeeds. */
     addFirstKey: (key: NewIssuerKey, now: Date) =>
       store.write(async (transaction) => {
         const known = await listOwn(transaction.db, now);
         if (!known.some(({ retiredAt }) => retiredAt === undefined)) await insert(transaction, key, now);
       }),
-    /** Keeps a key that signs from now on, and erases the seeds of those before, which are retired. */
+    /** Stores a key that signs from now on. Retires the earlier keys and erases their seeds. */
     replaceKey: (key: NewIssuerKey, now: Date, retiredAt: Date) =>
       store.write(async (transaction) => {
         for (const record of await listOwn(transaction.db, retiredAt)) {

@@ -10,21 +10,21 @@ import { poll } from "../database/poll.ts";
 import { importSealedKey, lendSecret } from "../secrets/sealed-keys.ts";
 import type { IssuerKeyRecord, IssuerStore, NewIssuerKey } from "./issuer-store.ts";
 
-/** Seconds that a token is valid. */
+/** The lifetime of a token in seconds. */
 export const tokenLifetimeSeconds = 3600;
 
-/** A token and when it ends. */
+/** A token and its expiry time. */
 export interface IssuedToken {
   readonly token: string;
   readonly expiresAt: Date;
 }
 
-/** What a token that verified says. */
+/** The content of a verified token. */
 export interface TokenClaims {
   readonly subject: string;
-  /** What the token is for, as its header says: "grpc", "iot", or nothing in particular. */
+  /** The purpose of the token from its header: "grpc", "iot", or undefined. */
   readonly use: string | undefined;
-  /** Which generation of the user it was issued to: see users.ts. None while the server was open. */
+  /** The generation of the user at issue: see users.ts. Undefined for a token of an open server. */
   readonly generation: string | undefined;
   /** Names the key that signed it. */
   readonly keyId: string;
@@ -32,11 +32,11 @@ export interface TokenClaims {
   readonly expiresAt: Date;
 }
 
-/** What a token says beside its subject and its times. */
+/** The content of a token besides its subject and its times. */
 export interface TokenExtras {
-  /** Header members beside alg, typ and kid. */
+  /** Header members besides alg, typ and kid. */
   readonly header?: Readonly<Record<string, string>>;
-  /** The claim `gen`: which generation of a user it is issued to. */
+  /** The claim `gen`: the generation of the user. */
   readonly generation?: string;
 }
 
@@ -54,19 +54,19 @@ export interface Issuer {
   /** Issues a token for a subject, valid from now for 3600 seconds. */
   issue(subject: string, extras?: TokenExtras): Promise<IssuedToken>;
   check(token: string): Promise<TokenCheck>;
-  /** Tells whether tokens that a key signed are still accepted. */
+  /** Tells whether the server still accepts tokens that a key signed. */
   acceptsKey(keyId: string): boolean;
   /**
-   * Tells whether tokens can be signed and verified now, by doing both with the key that signs them, at most once in
-   * `healthMs` for all that ask.
+   * Tells whether tokens can be signed and verified now. It does both with the current key, at most once in `healthMs`
+   * for all callers.
    */
   isWorking(): Promise<boolean>;
-  /** The public keys that verify tokens which may still live; the one that signs first. */
+  /** The public keys of tokens that may still be valid; the current key comes first. */
   publicJwks(): Promise<readonly PublicJwk[]>;
   close(): void;
 }
 
-/** What an issuer is made of. */
+/** The dependencies of an issuer. */
 export interface IssuerDeps {
   readonly provider: CryptoProvider;
   readonly store: IssuerStore;
@@ -80,10 +80,10 @@ interface IssuerKey {
   readonly jwk: PublicJwk;
 }
 
-/** Milliseconds between looks for keys that an operator made or revoked. */
+/** Milliseconds between polls for keys that an operator created or revoked. */
 const pollIntervalMs = 1000;
 
-/** Opens the issuer: reads its keys, and makes the first one in an empty store. */
+/** Opens the issuer: reads its keys, or creates the first key in an empty store. */
 export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<Issuer> {
   let keys: readonly IssuerKey[] = [];
   let signer: { readonly keyId: string; readonly secretKey: SecretKey } | undefined;
@@ -97,22 +97,22 @@ export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<
       return { record, publicKey, jwk };
     });
   };
-  /** Keys that sign, and those whose last token has not ended. */
+  /** Lists the current key, and retired keys whose last token has not expired. */
   const listLiving = (): readonly IssuerKey[] =>
     keys.filter(({ record: { retiredAt } }) => {
       return retiredAt === undefined || retiredAt.getTime() + tokenLifetimeSeconds * 1000 > now().getTime();
     });
-  /** The key that signs now: asked for each token, so that none is signed with one that was retired. */
+  /** Finds the current key. It runs for each token, so that no retired key signs one. */
   const findSigner = async (): Promise<NonNullable<typeof signer>> => {
     await refresh();
     const signing = keys.find(({ record }) => record.retiredAt === undefined);
     if (signing === undefined) throw new Error("the store holds no key that signs tokens");
     const { record } = signing;
     if (signer?.keyId !== record.keyId) {
-      // The one before is not erased here: calls may be signing with it. It is wiped when it is collected.
+      // Do not erase the previous key here: calls may be signing with it. Garbage collection wipes it.
       const seed = await store.openSeed(record.keyId);
       if (seed === undefined) {
-        // Another program may have retired it since the keys were read; then there is another one.
+        // Another program may have retired it since the keys were read; then there is a new key.
         const before = record.keyId;
         await refresh();
         if (keys.some((key) => key.record.keyId === before && key.record.retiredAt === undefined))
@@ -157,14 +157,14 @@ export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<
       };
       let result = await verify();
       if (!result.ok && result.reason === "UNKNOWN_KEY") {
-        // Another server may have signed it with a key that was made a moment ago.
+        // Another server may have signed it with a new key.
         await refresh();
         result = await verify();
       }
       if (!result.ok) return result;
       const { sub, iat, exp, gen } = result.payload;
       const { use } = result.header;
-      // Every token of ours says when it was issued; one that does not was not made by this issuer.
+      // Every token of this issuer has its issue time.
       if (typeof iat !== "number") return { ok: false, reason: "MALFORMED", message: "iat must be a number" };
       return {
         ok: true,
@@ -184,7 +184,7 @@ export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<
         const signature = await provider.system.sign(secretKey, message);
         return await provider.system.verify(secretKey.publicKey, message, signature);
       } catch {
-        // Why not is for the calls that need it to say; this one is asked whether.
+        // The calls that need the key report the cause; this one reports only whether it works.
         return false;
       }
     }),
@@ -200,9 +200,9 @@ export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<
 }
 
 /**
- * Makes a new key that signs from now on. Tokens of the key before are accepted until they end.
+ * Creates a new key that signs from now on. Tokens of the previous key stay valid until they expire.
  *
- * @param revoke ends the tokens of all keys before, within a second on every server: for a key that others may have.
+ * @param revoke revokes the tokens of all earlier keys, within a second on every server. Use it for a leaked key.
  * @returns the keyId of the new key.
  */
 export async function rotateIssuerKey(
@@ -211,7 +211,7 @@ export async function rotateIssuerKey(
 ): Promise<string> {
   return withFreshIssuerKey(provider, async (key) => {
     const at = now();
-    // A key that was retired before any living token was issued has none.
+    // A key that was retired a token lifetime ago has no valid tokens.
     const retiredAt = revoke ? new Date(at.getTime() - tokenLifetimeSeconds * 1000) : at;
     await store.replaceKey(key, at, retiredAt);
     return key.keyId;

@@ -1,4 +1,4 @@
-/** Remembers from which networks users logged in, in the memory of this server: a restart forgets it. */
+/** Remembers the networks from which users logged in, in the memory of this server, so a restart clears it. */
 
 /** The networks of users. */
 export interface KnownNetworks {
@@ -8,11 +8,11 @@ export interface KnownNetworks {
   remember(name: string, network: string): void;
 }
 
-/** Users, and networks of each, to remember. Beyond that the one that was used least recently is forgotten. */
+/** The most users, and networks of each, to remember. Beyond it the least recently used one is forgotten. */
 const maxUsers = 10_000;
 const maxNetworks = 20;
 
-/** Makes the memory, which is empty. */
+/** Creates an empty memory. */
 export function createKnownNetworks(): KnownNetworks {
   const users = new Map<string, Set<string>>();
   return {

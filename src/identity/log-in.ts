@@ -5,39 +5,39 @@ import type { LoginThrottle } from "./login-throttle.ts";
 import type { PasswordTurn } from "./password-lane.ts";
 import type { StoredUser, UserStore } from "./users.ts";
 
-/** Who wants a token. */
+/** The credentials of a log-in, and the call that they came with. */
 export interface LogInInput {
   readonly username: string;
   readonly password: string;
-  /** The address that the call came from. */
+  /** The network address of the caller. */
   readonly clientAddress: string;
   /** Ends with the call. */
   readonly signal?: AbortSignal | undefined;
-  /** Header members of the token beside alg, typ and kid. */
+  /** Header members of the token besides alg, typ and kid. */
   readonly header?: Readonly<Record<string, string>>;
 }
 
-/** Gives somebody a token. @throws LOGIN_FAILED, LOGIN_LIMITED, RECORD_DAMAGED */
+/** Issues a token to a caller. @throws LOGIN_FAILED, LOGIN_LIMITED, RECORD_DAMAGED */
 export type LogIn = (input: LogInInput) => Promise<IssuedToken>;
 
-/** Gives a token of any name to anyone: while the server is open, a token says what its caller said. */
+/** Issues a token for any name to any caller: on an open server, a token carries the name that the caller gave. */
 export function logInAnyone(issuer: Issuer): LogIn {
   return ({ username, header }) => issuer.issue(username, header ? { header } : {});
 }
 
 /**
- * Gives tokens to users who know their password. Somebody unknown and a wrong password are answered alike, in the same
- * time. Failures count for the name and for the networks that they came from, and beyond the limit the server listens
- * to none of these for the rest of a minute.
+ * Issues tokens to users who know their password. An unknown user and a wrong password get the same answer after the
+ * same time. Failures count for the name and for the networks of the caller. Beyond the limit, the server refuses the
+ * name and the networks for the rest of a minute.
  *
- * A network from which a user has logged in before has a count of its own for that name, and only that count limits
- * it: failures elsewhere, and of others there, do not lock the user out.
+ * For a network from which the user has logged in before, only the count of that user at that network applies.
+ * Failures elsewhere, or of other users there, do not lock the user out.
  */
 export function logInUsers(parts: {
   readonly issuer: Issuer;
   readonly users: UserStore;
   readonly attempts: LoginThrottle;
-  /** As passwords.ts does it, where and when there is room for it. */
+  /** Verifies like passwords.ts, in turn with other checks. */
   readonly verifyPassword: (
     password: string,
     hash: string | undefined,
@@ -65,7 +65,7 @@ export function logInUsers(parts: {
     const waitMs = attempts.waitMs(isKnown ? [here] : counted);
     if (waitMs > 0)
       throw refuseForNow("LOGIN_LIMITED", "too many log-ins failed; wait before the next one", waitMs);
-    // Counted before it is known: of many that are tried at once, only so many are.
+    // Count before the result is known, so that concurrent attempts cannot exceed the limit.
     attempts.count(counted);
     const turn = isKnown ? { network, knownName: username } : { network: networks.at(-1) ?? network };
     const user = await findUser(username, password, { knownName: undefined, signal, ...turn }).catch(

@@ -1,16 +1,16 @@
-/** Counts what may fail only so often a minute, in the memory of this server. */
+/** Limits failed attempts per minute, in the memory of this server. */
 
 /** Attempts by name. */
 export interface LoginThrottle {
   /** Milliseconds until one of these names may try again; 0 if all may. */
   waitMs(names: readonly string[]): number;
   count(names: readonly string[]): void;
-  /** Takes one attempt back: it did not fail. */
+  /** Removes one attempt from the count, because it did not fail. */
   forget(names: readonly string[]): void;
 }
 
 const windowMs = 60_000;
-/** Names to remember; beyond that the oldest are forgotten, so that nobody can fill the memory. */
+/** The most names to remember. Beyond it the oldest are forgotten, so that callers cannot fill the memory. */
 const maxNames = 100_000;
 
 interface Window {
@@ -18,7 +18,7 @@ interface Window {
   attempts: number;
 }
 
-/** @param limit attempts of one name in a minute */
+/** @param limit the attempts that one name may make in a minute */
 export function createLoginThrottle(
   limit: number,
   nowMs: () => number = () => performance.now(),

@@ -1,4 +1,4 @@
-/** Opens what knows the callers of a server: its token issuer, its users, and their passwords. */
+/** Opens the identity of a server: its token issuer, its users and their passwords. */
 import type { CryptoProvider } from "../crypto/provider.ts";
 import { listNetworks } from "../protocol/networks.ts";
 import type { Store } from "../store/store.ts";
@@ -10,25 +10,25 @@ import { createLoginThrottle } from "./login-throttle.ts";
 import type { PasswordLane } from "./password-lane.ts";
 import { createUserStore, type UserStore } from "./users.ts";
 
-/** What callers are known by. */
+/** The options of an identity. */
 export interface IdentityOptions {
   readonly provider: CryptoProvider;
   readonly store: Store;
   readonly now: () => Date;
-  /** "open" gives a token of any name to anyone. */
+  /** "open" issues a token for any name to any caller. */
   readonly mode: "open" | "token";
   readonly passwords: PasswordLane;
-  /** Log-ins of one name, or from one network, that may fail in a minute. */
+  /** The most failed log-ins per minute for one name, or from one network. */
   readonly maxFailedLogins: number;
 }
 
-/** Knows the callers of a server. */
+/** Identifies the callers of a server. */
 export interface Identity {
   readonly issuer: Issuer;
   /** Undefined if anyone may call. */
   readonly users: UserStore | undefined;
   readonly logIn: LogIn;
-  /** Authenticates a caller by the `authorization` header, and says how to learn that their token is revoked. */
+  /** Authenticates a caller by the `authorization` header. The result also tells how to check for a revocation. */
   authenticate(authorization: string | null): Promise<AuthenticatedCaller>;
   close(): void;
 }
@@ -38,7 +38,7 @@ export interface AuthenticatedCaller extends TokenHolder {
   readonly revocation: { readonly group: string; readonly check: () => Promise<void> };
 }
 
-/** Opens the issuer with its key, which it makes in a new store. */
+/** Opens the issuer with its key, or creates the key in a new store. */
 export async function openIdentity(options: IdentityOptions): Promise<Identity> {
   const { provider, store, now, mode, passwords, maxFailedLogins } = options;
   const issuer = await openIssuer({ provider, store: createIssuerStore(store), now });

@@ -1,12 +1,12 @@
-/** Passwords as they are kept: scrypt (RFC 7914), with its parameters beside each hash. */
+/** Stored passwords: scrypt (RFC 7914), with its parameters beside each hash. */
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
 
-/** NIST SP 800-63B-4, section 3.1.1.2: the least that a password alone must have, and no rules beside it. */
+/** NIST SP 800-63B-4, section 3.1.1.2: the shortest password that may be the only factor, without further rules. */
 export const minPasswordCharacters = 15;
 export const maxPasswordBytes = 1024;
 
-/** OWASP's choice for scrypt: 128 MiB and some 300 ms a hash. */
+/** OWASP's recommendation for scrypt: 128 MiB and about 300 ms per hash. */
 const parameters = { logN: 17, r: 8, p: 1 } as const;
 const saltBytes = 16;
 const hashBytes = 32;
@@ -22,9 +22,9 @@ export async function hashPassword(password: string): Promise<string> {
 }
 
 /**
- * Tells whether a password is the one of a hash.
+ * Tells whether a password matches a hash.
  *
- * @param hash undefined for somebody who is not there: that takes as long, and is never the one.
+ * @param hash undefined for an unknown user: the check takes as long, and returns false.
  */
 export async function verifyPassword(password: string, hash: string | undefined): Promise<boolean> {
   const [, logN, r, p, salt = "", wanted = ""] = (hash ?? decoy).split("$");
@@ -38,7 +38,7 @@ export async function verifyPassword(password: string, hash: string | undefined)
   return isSame && hash !== undefined;
 }
 
-/** The hash of nobody's password. */
+/** A hash that no password matches, for unknown users. */
 const decoy = [
   "scrypt",
   ...Object.values(parameters),
@@ -52,7 +52,7 @@ function deriveScrypt(
   { logN, r, p }: { readonly logN: number; readonly r: number; readonly p: number },
 ): Promise<Buffer> {
   const N = 2 ** logN;
-  // The same letters can be typed as different code points (RFC 8265, section 4.2).
+  // Keyboards can produce different code points for the same letters (RFC 8265, section 4.2).
   return derive(password.normalize("NFC"), salt, hashBytes, {
     N,
     r,

@@ -1,12 +1,12 @@
-/** Who makes a call, as services know them. */
+/** Reads the principal of a call, as services know it. */
 import type { HandlerContext } from "@connectrpc/connect";
 import { callerKey, repeatableKey } from "../protocol/call-values.ts";
 import type { IdempotentCall } from "../records/idempotency.ts";
 import { type Principal, systemPrincipal } from "../records/ownership.ts";
 
 /**
- * Tells who makes a call. Where no token is needed, that is the system, which sees all records; so do
- * administrators.
+ * Returns the principal of a call. Without authentication it is the system, which sees all records. Administrators
+ * see all records too.
  */
 export function readPrincipal({ values }: Pick<HandlerContext, "values">): Principal {
   const caller = values.get(callerKey);
@@ -18,7 +18,7 @@ export function readPrincipal({ values }: Pick<HandlerContext, "values">): Princ
   return { user, userId, owner: role === "admin" ? undefined : userId };
 }
 
-/** Tells under which idempotency key a call came, if it has one; each user has keys of their own. */
+/** Returns the idempotency key of a call, if it has one. Each user has keys of their own. */
 export function readIdempotentCall(context: Pick<HandlerContext, "values">): IdempotentCall | undefined {
   const repeatable = context.values.get(repeatableKey);
   return repeatable && { ...repeatable, userId: readPrincipal(context).userId };

@@ -2,18 +2,18 @@ import type { TableOwner } from "../database/schema.ts";
 import { column, type TaggedRow } from "../records/columns.ts";
 import type { TableDeclaration } from "../records/table-declaration.ts";
 
-/** What users may do, least first. */
+/** The roles of users, from the least to the most privileges. */
 export const userRoles = ["user", "auditor", "admin"] as const;
 
 const userColumns = {
   name: column.text("name"),
   role: column.choice("role", userRoles),
-  /** Of scrypt, with its parameters: see passwords.ts. */
+  /** An scrypt hash with its parameters: see passwords.ts. */
   passwordHash: column.text("password_hash"),
-  /** Changes with the password; tokens of another generation are not accepted. */
+  /** Changes with the password. The server refuses tokens of another generation. */
   generation: column.text("generation"),
   createdAt: column.time("created_at_ms"),
-  /** Owns what the user makes. Random, it never changes, and no later user of the same name gets it. */
+  /** The owner of the user's records. It is random and never changes. A later user of the same name gets another. */
   userId: column.text("user_id"),
 };
 
@@ -32,7 +32,7 @@ const issuerKeyColumns = {
   /** The raw FIPS 204 public key, 1952 bytes. */
   publicKey: column.bytes("public_key"),
   createdAt: column.time("created_at_ms"),
-  /** When it stopped signing; undefined for the one that signs. */
+  /** The time when it stopped signing; undefined for the current key. */
   retiredAt: column.optionalTime("retired_at_ms"),
 };
 

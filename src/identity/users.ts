@@ -1,4 +1,4 @@
-/** Who may log in while the server runs with `--auth token`. */
+/** The users who may log in while the server runs with `--auth token`. */
 import { randomUUID } from "node:crypto";
 import type { RecordOf } from "../records/columns.ts";
 import { openTable } from "../records/record-table.ts";
@@ -6,39 +6,39 @@ import { intact, requireIntact } from "../records/table-declaration.ts";
 import type { Store } from "../store/store.ts";
 import { type userRoles, userTable } from "./tables.ts";
 
-/** What a user may do. */
+/** The role of a user. */
 export type UserRole = (typeof userRoles)[number];
 
 /** A user with the hash of their password. */
 export type StoredUser = RecordOf<typeof userTable.columns>;
 
-/** Somebody who may log in. */
+/** A user who may log in. */
 export type User = Omit<StoredUser, "passwordHash">;
 
 /** The users of a store. */
 export type UserStore = ReturnType<typeof createUserStore>;
 
-/** Makes the users' store on the store of all. */
+/** Creates the users' store on the shared store. */
 export function createUserStore(store: Store) {
   const users = openTable(store, userTable);
   return {
     /** @throws RecordDamagedError */
     find: (name: string) => users.findIntact({ name }),
-    /** Lists all, by their names. @throws RecordDamagedError */
+    /** Lists all users, by name. @throws RecordDamagedError */
     async list(): Promise<User[]> {
       const rows = await store.reader.selectFrom("users").selectAll().orderBy("name").execute();
       return rows.map((row) => requireIntact(users.readRow(row), `user ${row.name}`));
     },
-    /** @returns false if there is somebody of that name */
+    /** @returns false if a user has that name already */
     add: (user: Pick<StoredUser, "name" | "role" | "passwordHash">, createdAt: Date) =>
       store.write(async (transaction) => {
         if (await users.find({ name: user.name }, transaction)) return false;
-        // A name has no colon.
+        // Names have no colon, so no name equals an ID.
         const userId = `user:${randomUUID()}`;
         await users.insert(transaction, { ...user, userId, generation: randomUUID(), createdAt });
         return true;
       }),
-    /** Sets a password, which ends all tokens of the user. @returns false if there is nobody of that name */
+    /** Sets a password, and so revokes all tokens of the user. @returns false if no user has that name */
     setPassword: (name: string, passwordHash: string) =>
       store.write(async (transaction) => {
         const user = await users.findIntact({ name }, transaction);
@@ -46,7 +46,7 @@ export function createUserStore(store: Store) {
         await users.update(transaction, intact(user), { passwordHash, generation: randomUUID() });
         return true;
       }),
-    /** Removes a user and so ends all their tokens. @returns false if there is nobody of that name */
+    /** Removes a user, and so revokes all their tokens. @returns false if no user has that name */
     remove: (name: string) =>
       store.write(async ({ db }) => {
         const query = db.deleteFrom("users").where("name", "=", name);

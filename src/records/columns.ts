@@ -1,15 +1,15 @@
-/** Columns of tables: how a value stands in its row, and what it contributes to the tag of its record. */
+/** Columns of tables: how a row stores a value, and what the value adds to the tag of its record. */
 import { readInt32, readOptionalTime, readTime, readUint32 } from "../database/row-values.ts";
 import type { TagField } from "./tag.ts";
 
-/** What databases keep in a column. */
+/** The values that databases keep in a column. */
 export type ColumnValue = string | number | Uint8Array | null;
 
 /** One column: `Value` in records, `Raw` in rows. */
 export interface Column<Name extends string, Value, Raw extends ColumnValue> {
   readonly name: Name;
   toRow(value: Value): Raw;
-  /** Takes every value: one that no message can carry was put there by somebody else, which the tag tells. */
+  /** Accepts every value: one that no message can carry was written outside of the server, and the tag shows it. */
   fromRow(raw: Raw): Value;
   listTagFields(value: Value): readonly TagField[];
 }
@@ -29,10 +29,10 @@ export type AnyRow = Record<string, ColumnValue>;
 /** A row with a tag. */
 export type TaggedRow<C extends Columns> = RowOf<C> & { record_tag: string };
 
-/** A row with a tag that lists have: its position counts from 1 in the order in which rows came. */
+/** A tagged row of a list: its position counts from 1 in the order in which rows were added. */
 export type ListedRow<C extends Columns> = TaggedRow<C> & { position: number };
 
-/** Text, or a union of strings: the tag vouches that it is one of them. */
+/** Text, or a union of strings: the tag ensures that it is one of them. */
 function text<Name extends string, Value extends string = string>(name: Name): Column<Name, Value, string> {
   return {
     name,
@@ -42,7 +42,7 @@ function text<Name extends string, Value extends string = string>(name: Name): C
   };
 }
 
-/** One of several strings; what is none of them is read as the first. */
+/** One of several strings; any other string reads as the first. */
 function choice<Name extends string, const Value extends string>(
   name: Name,
   values: readonly [Value, ...Value[]],
@@ -51,7 +51,7 @@ function choice<Name extends string, const Value extends string>(
   return { ...text<Name, Value>(name), fromRow: read };
 }
 
-/** A value that stands in the row as it is. */
+/** A value that the row stores unchanged. */
 function plain<Name extends string, Value extends TagField>(name: Name): Column<Name, Value, Value> {
   return { name, toRow: (value) => value, fromRow: (raw) => raw, listTagFields: (value) => [value] };
 }
@@ -66,7 +66,7 @@ function flag<Name extends string>(name: Name): Column<Name, boolean, number> {
   return { name, toRow, fromRow: (raw) => raw === 1, listTagFields: (value) => [toRow(value)] };
 }
 
-/** A flag whose name is in the tag if it is set; one that is not set contributes nothing. */
+/** A flag whose name is in the tag if it is set; otherwise it adds nothing. */
 function namedFlag<Name extends string>(name: Name, tagged: string): Column<Name, boolean, number> {
   return { ...flag(name), listTagFields: (value) => (value ? [tagged] : []) };
 }
@@ -75,7 +75,7 @@ function integer<Name extends string>(name: Name): Column<Name, number, number> 
   return plain(name);
 }
 
-/** A number from 0 that an int32 field carries. */
+/** A non-negative number that fits an int32 field. */
 function int32<Name extends string>(name: Name): Column<Name, number, number> {
   return { ...integer(name), fromRow: readInt32 };
 }
@@ -86,7 +86,7 @@ function time<Name extends string>(name: Name): Column<Name, Date, number> {
   return { name, toRow, fromRow: readTime, listTagFields: (value) => [toRow(value)] };
 }
 
-/** A time that may not have come; the tag then has an empty field. */
+/** A time that may be unset; the tag then has an empty field. */
 function optionalTime<Name extends string>(name: Name): Column<Name, Date | undefined, number | null> {
   return {
     name,
@@ -113,7 +113,7 @@ function optionalText<Name extends string>(name: Name): Column<Name, string | un
   return optional(name);
 }
 
-/** One of several strings, or none; what is none of them is read as none. */
+/** One of several strings, or undefined; any other string reads as undefined. */
 function optionalChoice<Name extends string, const Value extends string>(
   name: Name,
   values: readonly Value[],
@@ -145,14 +145,14 @@ function readStrings(json: string): string[] {
   }
 }
 
-/** Strings without spaces, with a space between them. */
+/** Strings without spaces, separated by spaces. */
 function spacedList<Name extends string>(name: Name): Column<Name, readonly string[], string> {
   const toRow = (value: readonly string[]): string => value.join(" ");
   const fromRow = (raw: string): string[] => (raw === "" ? [] : raw.split(" "));
   return { name, toRow, fromRow, listTagFields: (value) => [toRow(value)] };
 }
 
-/** Leaves a column out of the tag: others may change it unseen. */
+/** Leaves a column out of the tag: the tag does not detect changes to it. */
 function untagged<Name extends string, Value, Raw extends ColumnValue>(
   column: Column<Name, Value, Raw>,
 ): Column<Name, Value, Raw> {
@@ -179,7 +179,7 @@ export const column = {
   untagged,
 };
 
-/** Makes a row of a record, or of some values of one. */
+/** Converts a record, or some of its values, to a row. */
 export function toRow<C extends Columns>(columns: C, record: RecordOf<C>): RowOf<C>;
 export function toRow<C extends Columns>(columns: C, values: Partial<RecordOf<C>>): AnyRow;
 export function toRow(columns: Columns, record: Readonly<Record<string, unknown>>): AnyRow {
@@ -189,7 +189,7 @@ export function toRow(columns: Columns, record: Readonly<Record<string, unknown>
   return row;
 }
 
-/** Makes a record of a row. */
+/** Converts a row to a record. */
 export function fromRow<C extends Columns>(columns: C, row: Readonly<AnyRow>): RecordOf<C>;
 export function fromRow(columns: Columns, row: Readonly<AnyRow>): Record<string, unknown> {
   const record: Record<string, unknown> = {};

@@ -1,9 +1,9 @@
 /** A log that many callers follow: one poller reads its new rows for all of them. */
 import { createRecentRows, type RecentRows } from "./recent-rows.ts";
 
-/** Rows to read at once. A caller who stops reading holds at most as many. */
+/** Rows to read at once. A caller who stops reading holds at most this many. */
 const pageRows = 100;
-/** Milliseconds between polls for rows of other programs; this program's own writes are polled at once. */
+/** Milliseconds between polls for rows of other programs. A write of this program polls at once. */
 const pollMs = 500;
 /** Followers to wake in one turn of the event loop. */
 const wokenAtOnce = 64;
@@ -13,7 +13,7 @@ export interface FeedSource<Row> {
   /** The position of the newest row; 0 if there is none. */
   readonly readEnd: () => Promise<number>;
   /**
-   * Reads rows after a position, in their order. It may return fewer rows than the limit, but none only at the end.
+   * Reads rows after a position, in order. It may return fewer rows than the limit, but no rows only at the end.
    *
    * @param topic only rows of this topic; all if it is empty
    */
@@ -22,11 +22,11 @@ export interface FeedSource<Row> {
   readonly topicOf: (row: Row) => string;
   /** The approximate size of a row in memory. */
   readonly bytesOf: (row: Row) => number;
-  /** Calls back after each write of this program. @returns stops it */
+  /** Calls back after each write of this program. @returns a function that stops it */
   readonly onWrite: (listener: () => void) => () => void;
 }
 
-/** Where a caller follows a log. */
+/** The part of a log that a caller follows. */
 export interface FollowInput {
   /** Begins after this position. */
   readonly after: number;
@@ -38,16 +38,16 @@ export interface FollowInput {
 /** A log that can be followed. */
 export interface Feed<Row> {
   /**
-   * Gives rows as they come, in their order and each once, until the signal aborts, at the pace of the caller. A caller
-   * who falls behind reads pages from the store, so a slow caller keeps no rows in memory beyond one page.
+   * Yields new rows in order, each once, at the pace of the caller, until the signal aborts. A caller who falls behind
+   * reads pages from the store, so a slow caller keeps at most one page of rows in memory.
    */
   follow(input: FollowInput): AsyncGenerator<Row>;
 }
 
 /**
- * Makes a feed. It polls only while somebody follows it.
+ * Creates a feed. It polls only while it has followers.
  *
- * It relies on rows that are committed in the order of their positions, which the store's one writer guarantees.
+ * It relies on rows being committed in the order of their positions, which the store's single writer guarantees.
  */
 export function createFeed<Row>(source: FeedSource<Row>): Feed<Row> {
   let current: Poller<Row> | undefined;
@@ -87,7 +87,7 @@ async function* followPoller<Row>(
         last = positionOf(row);
         yield row;
       }
-      // The read is younger than `newest`, so no row of the topic is between them.
+      // The read is later than `newest`, so no row of the topic is between them.
       if (rows.length === 0) last = Math.max(last, newest);
     }
   }
@@ -97,7 +97,7 @@ async function* followPoller<Row>(
 interface Poller<Row> {
   /** The newest rows, once the end of the log is known. Rejects if it cannot be read. */
   readonly recent: Promise<RecentRows<Row>>;
-  /** Adds a follower. @returns removes it; the poller ends with the last one */
+  /** Adds a follower. @returns a function that removes it; the poller ends with the last one */
   join(): () => void;
   /** Resolves when a row of the topic comes, the signal aborts or the poller fails. */
   wait(topic: string, signal: AbortSignal): Promise<void>;

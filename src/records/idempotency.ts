@@ -1,4 +1,4 @@
-/** Does what a caller asks for once, however often he asks with the same idempotency key. */
+/** Performs a request once, however often the caller repeats it with the same idempotency key. */
 import { create, type DescMessage, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import type { Kysely } from "kysely";
 import { openBytes, sealBytes } from "../crypto/sealing.ts";
@@ -10,11 +10,11 @@ import type { IdempotentAnswersTable } from "./tables.ts";
 
 /** A call that may be repeated. */
 export interface IdempotentCall {
-  /** The ID of the caller: the keys of two users have nothing to do with each other. */
+  /** The ID of the caller: each user has keys of their own. */
   readonly userId: string;
   /** The caller's name for it: 1 to 255 printable ASCII characters. */
   readonly idempotencyKey: string;
-  /** Of the call's name and its request: another one under the same key is refused. */
+  /** A hash of the call's name and its request. The same key with another hash is refused. */
   readonly requestHash: string;
 }
 
@@ -28,9 +28,9 @@ export class IdempotencyConflictError extends Error {
   }
 }
 
-/** How an answer is kept for a caller who asks again. */
+/** Encodes and decodes the answer that is kept for a repeated call. */
 export interface AnswerCodec<Answer> {
-  /** @returns undefined for what is not to be kept */
+  /** @returns undefined for an answer that must not be kept */
   encode(answer: Answer): Uint8Array | undefined;
   decode(bytes: Uint8Array): Answer;
 }
@@ -45,14 +45,14 @@ export function messageCodec<Schema extends DescMessage>(
   };
 }
 
-/** Milliseconds that an answer is kept: 24 hours. */
+/** How long an answer is kept, in milliseconds: 24 hours. */
 const keptMs = 24 * 3600 * 1000;
 
 /**
- * Finds the answer that was given before.
+ * Finds the answer to an earlier call with the same idempotency key.
  *
  * @param sealKey RootKeys.answers
- * @throws OnceConflict
+ * @throws IdempotencyConflictError
  */
 export async function findAnswer(
   db: Kysely<Schema>,
@@ -122,9 +122,9 @@ async function removeAnswers(
 }
 
 /**
- * Keeps an answer for a caller who asks again, within the transaction of what it tells of.
+ * Keeps an answer for a repeated call, in the transaction of the change that it reports.
  *
- * @param requireRoom checks the quota, once expired answers are removed
+ * @param requireRoom checks the quota after expired answers are removed
  */
 export async function keepAnswer(
   db: Kysely<Schema>,
@@ -135,7 +135,7 @@ export async function keepAnswer(
   requireRoom: (quota: Quota, owner: string) => Promise<void>,
 ): Promise<void> {
   await removeExpired(db, now);
-  // An answer of this very key has expired, or the call would not be here.
+  // An answer of this key has expired; otherwise the call would not reach this line.
   await removeAnswers(db, [{ user_id: call.userId, idempotency_key: call.idempotencyKey }]);
   await requireRoom(idempotencyQuota, call.userId);
   await db

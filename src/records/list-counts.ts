@@ -1,4 +1,4 @@
-/** Counts of the rows of lists, kept with the rows, so that nobody has to scan a list to know how long it is. */
+/** Row counts of lists, kept with the rows, so that counting needs no scan. */
 import { type Kysely, sql } from "kysely";
 import type { Reader } from "../database/database.ts";
 import { readUint32 } from "../database/row-values.ts";
@@ -7,8 +7,8 @@ import type { Schema } from "../database/schema.ts";
 /**
  * Adds to the counts of lists, within the transaction that changes them.
  *
- * @param lists each list, with its filters, that the row is in; none twice
- * @param change how many rows came; below 0 for rows that went
+ * @param lists each list, with its filters, that holds the row; no duplicates
+ * @param change the number of rows added; negative for rows removed
  */
 export async function changeCounts(
   db: Kysely<Schema>,
@@ -27,7 +27,7 @@ export async function changeCounts(
 /**
  * Sets the counts of a list with all its filters, within a transaction.
  *
- * @param list its name, with which the names of its filtered lists begin
+ * @param list its name; the names of its filtered lists begin with it
  */
 export async function resetCounts(
   db: Kysely<Schema>,
@@ -42,7 +42,7 @@ export async function resetCounts(
   if (rows.length > 0) await db.insertInto("list_counts").values(rows).execute();
 }
 
-/** Tells how many rows a list has. */
+/** Reads the number of rows of a list. */
 export async function readCount(db: Reader, list: string): Promise<number> {
   const row = await db
     .selectFrom("list_counts")

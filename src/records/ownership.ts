@@ -1,26 +1,26 @@
-/** Whose records are whose: what somebody made is theirs, and to others it does not exist. */
+/** Ownership of records: a user's records do not exist for other users. */
 
-/** Who makes a call, as services know them. */
+/** The maker of a call, as services know it. */
 export interface Principal {
-  /** The name of the user, which the audit log shows. */
+  /** The user name that the audit log shows. */
   readonly user: string;
-  /** The owner of what they make: an ID that no other user ever gets, unlike the name. */
+  /** The owner of the records that the user creates: an ID that no other user ever gets, unlike the name. */
   readonly userId: string;
-  /** Whose records they see: their own, or all if it is undefined. */
+  /** The owner whose records the principal sees; undefined for all records. */
   readonly owner: string | undefined;
-  /** The one device that they may act as, for a device that calls itself. */
+  /** For a call from a device: the one device that it may act as. */
   readonly deviceId?: string;
 }
 
-/** Sees all records: for what a service does for itself, such as counting. */
+/** Sees all records: for a service's own work, such as counting. */
 export const systemPrincipal: Principal = { user: "system", userId: "system", owner: undefined };
 
-/** Tells whether a record exists for somebody. */
+/** Tells whether a principal sees a record. */
 export function isSeenBy({ owner }: Principal, record: { readonly owner: string }): boolean {
   return owner === undefined || owner === record.owner;
 }
 
-/** Takes away a record that does not exist for somebody. */
+/** Returns a record if the principal sees it. */
 export function seenBy<Owned extends { readonly owner: string }>(
   principal: Principal,
   record: Owned | undefined,
@@ -28,12 +28,12 @@ export function seenBy<Owned extends { readonly owner: string }>(
   return record !== undefined && isSeenBy(principal, record) ? record : undefined;
 }
 
-/** Names what somebody sees of a list, for page tokens and counts. */
+/** Names the part of a list that a principal sees, for page tokens and counts. */
 export function listSeenBy({ owner }: Pick<Principal, "owner">, list: string): string {
   return owner === undefined ? list : `${list} by=${owner}`;
 }
 
-/** The names under which a record is counted: those of its lists, for all owners and for its own. */
+/** The names under which a record counts: those of its lists, for all owners and for its own. */
 export function countedLists(lists: readonly string[], { owner }: { readonly owner: string }): string[] {
   return lists.flatMap((list) => [list, listSeenBy({ owner }, list)]);
 }

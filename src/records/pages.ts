@@ -1,12 +1,12 @@
-/** Pages of lists. A page token says after which row the next page begins, so rows that come meanwhile move nothing. */
+/** Pages of lists. A page token names the row before the next page, so new rows do not shift it. */
 import { hash } from "node:crypto";
 
-/** Rows of a page, if the caller names no number; also the most that he may name. */
+/** The default and the largest number of rows on a page. */
 export const maxPageSize = 1000;
 
-/** What to read for a page. */
+/** The rows to read for a page. */
 export interface PageRequest {
-  /** Rows to give. */
+  /** Rows on the page. */
   readonly limit: number;
   /** Only rows after this position; 0 for the first page. */
   readonly after: number;
@@ -20,10 +20,10 @@ export interface Page<Row> {
 }
 
 /**
- * Reads what a caller asks for.
+ * Reads the page that a caller asks for.
  *
- * @param list names the list with its filters: a token of one list is none of another.
- * @returns undefined if the token is not one of this list.
+ * @param list names the list with its filters: a token is valid for one list only.
+ * @returns undefined if the token is not valid for this list.
  */
 export function readPageRequest(pageSize: number, pageToken: string, list: string): PageRequest | undefined {
   const limit = pageSize === 0 ? maxPageSize : pageSize;
@@ -33,17 +33,17 @@ export function readPageRequest(pageSize: number, pageToken: string, list: strin
 }
 
 /**
- * Bytes of a page's rows at most, in JSON, where bytes are base64 and a third larger. Many clients take no message above
- * 4 MiB; the rest is for what the estimate of a row leaves out.
+ * The largest size of a page's rows in JSON, in bytes. Base64 makes bytes fields a third larger. Many clients refuse a
+ * message above 4 MiB; the rest is for what the estimate of a row leaves out.
  */
 export const maxPageBytes = 3 * 1024 * 1024;
 
-/** Bytes around a value in JSON beside its name: `"":,` and the quotes of a string. */
+/** Bytes around a value in JSON, without its name: `"":,` and the quotes of a string. */
 const aroundBytes = 6;
-/** Bytes of a number, a truth value or a time, at most about. */
+/** The approximate largest size of a number, a boolean or a time, in bytes. */
 const scalarBytes = 30;
 
-/** Tells how large a row is in JSON, about. Its names and values are taken for those of the message. */
+/** Estimates the size of a row in JSON. It assumes that the message has the names and values of the row. */
 export function sizeInJson(row: unknown): number {
   if (typeof row !== "object" || row === null) return sizeOfValue(row);
   let bytes = 0;
@@ -58,10 +58,10 @@ function sizeOfValue(value: unknown): number {
 }
 
 /**
- * Cuts a page out of rows that were read with one more than the limit. It ends early where it would be too large.
+ * Cuts a page from rows that were read with one more than the limit. The page ends early where it would be too large.
  *
- * @param positionOf tells the position of a row, by which the list is ordered.
- * @param bytesOf tells how large a row is in JSON, about; for rows of which a message holds less than the row.
+ * @param positionOf returns the position of a row, which orders the list.
+ * @param bytesOf estimates the size of a row in JSON; needed if the message holds less than the row.
  */
 export function cutPage<Row>(
   rows: readonly Row[],

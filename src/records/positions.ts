@@ -1,10 +1,10 @@
 import { type Kysely, sql } from "kysely";
 import type { Schema } from "../database/schema.ts";
 
-/** Beyond it numbers are not exact; a row that is there was put there by somebody else, and must not hold up others. */
+/** Larger numbers are not exact. A row beyond it was written outside of the server, and must not block new rows. */
 const largestPosition = Number.MAX_SAFE_INTEGER;
 
-/** The position of the next row of a table with positions, within the transaction that puts it in. */
+/** Returns the position of a table's next row, within the transaction that inserts it. */
 export async function nextPosition(db: Kysely<Schema>, table: string): Promise<number> {
   const { rows } = await sql<{ newest: number | null }>`
     select max(position) as newest from ${sql.table(table)} where position < ${largestPosition}`.execute(db);

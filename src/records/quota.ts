@@ -1,9 +1,9 @@
-/** Quotas: how much one owner may keep of what all owners share. */
+/** Quotas: how much of the shared store one owner may use. */
 import type { Reader } from "../database/database.ts";
 import { readCount } from "./list-counts.ts";
 import { listSeenBy } from "./ownership.ts";
 
-/** The limits of one owner; 0 for none. */
+/** The limits of one owner; 0 means no limit. */
 export interface QuotaLimits {
   /** Records of each kind, such as keys or blocks. */
   readonly records: number;
@@ -15,7 +15,7 @@ export interface QuotaLimits {
 /** No limits: for programs that an operator runs. */
 export const noLimits: QuotaLimits = { records: 0, tunnels: 0, idempotencyKeys: 0 };
 
-/** Something of which one owner may keep only so much. Its list is counted for each owner: see list-counts.ts. */
+/** A list in which each owner may keep a limited number of rows. list-counts.ts counts it for each owner. */
 export interface Quota {
   readonly list: string;
   /** What it counts, in the plural. */
@@ -28,7 +28,7 @@ export function recordQuota(list: string, noun: string): Quota {
   return { list, noun, kind: "records" };
 }
 
-/** The setting of each limit, and how an owner gets room again. */
+/** The setting of each limit, and how an owner frees room. */
 const explanations = {
   records: { setting: "--max-records-per-user", remedy: "" },
   tunnels: { setting: "--max-tunnels-per-user", remedy: "disconnect tunnels that you do not use, or " },
@@ -38,7 +38,7 @@ const explanations = {
   },
 } as const satisfies Record<keyof QuotaLimits, { setting: string; remedy: string }>;
 
-/** An owner has as much as a quota allows. */
+/** An owner has used up a quota. */
 export class QuotaExceededError extends Error {
   /** What the quota counts. */
   readonly noun: string;
@@ -56,10 +56,10 @@ export class QuotaExceededError extends Error {
 
 /**
  * Checks that an owner has room. Within the write transaction the answer is exact, because only one transaction writes
- * at a time. Before it, the check keeps a caller without room from costing a key pair and a transaction.
+ * at a time. Before it, the check saves the cost of a key pair and a transaction for a caller without room.
  *
- * @param added how many are to be added
- * @throws QuotaExceeded
+ * @param added the number of rows to add
+ * @throws QuotaExceededError
  */
 export async function requireRoom(
   db: Reader,

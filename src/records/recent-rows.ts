@@ -1,13 +1,13 @@
-/** The newest rows of a log, kept in memory once for all that follow it. */
+/** The newest rows of a log, kept in memory once for all followers. */
 
-/** Rows to keep at most. */
+/** The most rows to keep. */
 const maxRows = 1000;
-/** Bytes to keep at most, but always the newest row. */
+/** The most bytes to keep; the newest row always stays. */
 const maxBytes = 2 * 1024 * 1024;
 
 /** The newest rows, without a gap up to the newest. */
 export interface RecentRows<Row> {
-  /** The position of the newest row of the log that was read. */
+  /** The position of the newest row that was read from the log. */
   readonly newest: number;
   /** Adds rows that follow the newest. */
   add(rows: readonly Row[]): void;
@@ -17,14 +17,14 @@ export interface RecentRows<Row> {
   findAfter(position: number, topic: string): Row | undefined;
 }
 
-/** What is to know of a row. */
+/** Functions that describe a row. */
 interface RowTraits<Row> {
   readonly positionOf: (row: Row) => number;
   readonly topicOf: (row: Row) => string;
   readonly bytesOf: (row: Row) => number;
 }
 
-/** Begins without rows. @param end the position of the newest row of the log */
+/** Starts without rows. @param end the position of the newest row of the log */
 export function createRecentRows<Row>(
   { positionOf, topicOf, bytesOf }: RowTraits<Row>,
   end: number,

@@ -6,10 +6,10 @@ import { changeCounts, resetCounts } from "./list-counts.ts";
 import { countedLists } from "./ownership.ts";
 import { anyTable, type Filters, nameList, type TableDeclaration } from "./table-declaration.ts";
 
-/** Makes the counters of a table; all of them run within a transaction. A table without an owner has no counts. */
+/** Creates the counters of a table; all of them run within a transaction. A table without an owner has no counts. */
 export function countRecords<C extends Columns>(declaration: TableDeclaration<C>) {
   const { name, columns, owner, filters = [] } = declaration;
-  /** The lists of a record: for each filter all or its value, each for all owners and for its own. */
+  /** The lists of a record: for each filter either all or its value, each for all owners and for its own. */
   const listsOf = (read: (property: string) => unknown): string[] => {
     if (owner === undefined) return [];
     const choices = filters.reduce<Filters<C>[]>(
@@ -31,7 +31,7 @@ export function countRecords<C extends Columns>(declaration: TableDeclaration<C>
       await change(db, left.difference(joined), -1);
       await change(db, joined.difference(left), 1);
     },
-    /** Counts all records anew: in which lists a changed one was before it was changed, nobody knows. */
+    /** Counts all records again: the lists that held a record before an outside change are unknown. */
     async recount(db: Kysely<Schema>): Promise<void> {
       if (owner === undefined) return;
       const columnOf = (property: string): string => columns[property]?.name ?? property;

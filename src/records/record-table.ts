@@ -20,19 +20,19 @@ import {
 } from "./table-declaration.ts";
 import type { TagField } from "./tag.ts";
 
-/** A record with its row, for a store that keeps more in it than the record. */
+/** A record with its row, for a store that keeps further columns in the row. */
 export interface Found<T> extends Stored<T> {
   readonly row: Readonly<AnyRow>;
 }
 
-/** What a table needs of the store. */
+/** The parts of the store that a table needs. */
 export interface RecordStore {
   readonly reader: Reader;
   tagRecord(fields: readonly TagField[]): string;
   isTagged(fields: readonly TagField[], tag: string): boolean;
 }
 
-/** What a table needs of a transaction. */
+/** The parts of a transaction that a table needs. */
 export interface RecordTransaction {
   readonly db: Kysely<Schema>;
   putSecret(identity: string, secret: Uint8Array): Promise<void>;
@@ -40,11 +40,11 @@ export interface RecordTransaction {
   requireRoom(quota: Quota, owner: string, added?: number): Promise<void>;
 }
 
-/** Who looks for a record, and where. */
+/** The principal that looks for a record, and the database to search. */
 export interface FindOptions {
-  /** The system if left out, which sees all records. */
+  /** If left out, the search sees all records. */
   readonly principal?: Principal;
-  /** That of a transaction; the reader if left out. */
+  /** The database of a transaction; the reader if left out. */
   readonly db?: Kysely<Schema>;
 }
 
@@ -106,7 +106,7 @@ export function openTable<C extends Columns>(store: RecordStore, declaration: Ta
       const found = await findAny(wanted, db);
       return found && isSeen(principal, found.record) ? found : undefined;
     },
-    /** @throws RecordDamagedError, also if a record that was changed would be another principal's */
+    /** @throws RecordDamagedError for a changed record, also if its owner is another principal */
     async findIntact(wanted: Partial<T>, { principal, db }: FindOptions = {}): Promise<T | undefined> {
       const found = await findAny(wanted, db);
       const record = found && requireIntact(found, describe(found.record));
@@ -138,10 +138,10 @@ export function openTable<C extends Columns>(store: RecordStore, declaration: Ta
     count: (principal: Principal = systemPrincipal, wanted: Filters<C> = {}): Promise<number> =>
       readCount(store.reader, listSeenBy(principal, nameList(declaration, wanted))),
     /**
-     * Keeps a record, within a transaction.
+     * Inserts a record within a transaction.
      *
-     * @param secret is sealed beside it; the caller wipes it.
-     * @param more columns that are none of the record's.
+     * @param secret is sealed with the record; the caller wipes it.
+     * @param more columns that are not part of the record.
      * @throws QuotaExceededError
      */
     async insert(
@@ -159,7 +159,7 @@ export function openTable<C extends Columns>(store: RecordStore, declaration: Ta
       await counts.add(db, record);
       if (secret !== undefined) await putSecret(nameSecret(declaration, record), secret);
     },
-    /** Changes a record, within a transaction, and gives it back; one that somebody changed stays marked as changed. */
+    /** Changes a record within a transaction, and returns it. A record that is not intact stays so. */
     async update({ db }: RecordTransaction, { record, isIntact }: Stored<T>, change: Partial<T>): Promise<T> {
       const changed = { ...record, ...change };
       const tag = isIntact ? { [tagColumn]: store.tagRecord(listTagFields(changed)) } : {};
@@ -171,7 +171,7 @@ export function openTable<C extends Columns>(store: RecordStore, declaration: Ta
       await (isIntact ? counts.move(db, record, changed) : counts.recount(db));
       return changed;
     },
-    /** Removes a record and its secret, within a transaction. */
+    /** Removes a record and its secret within a transaction. */
     async remove({ db, eraseSecret }: RecordTransaction, { record, isIntact }: Stored<T>): Promise<void> {
       let query = anyTable(db).deleteFrom(name);
       for (const [column, value] of whereKey(record)) query = query.where(column, "=", value);

@@ -1,4 +1,4 @@
-/** What a table of records declares, and the names that follow from it. */
+/** The declaration of a table of records, and the names that derive from it. */
 import type { AliasedRawBuilder, Kysely } from "kysely";
 import type { Algorithm } from "../crypto/algorithms.ts";
 import type { Schema } from "../database/schema.ts";
@@ -11,16 +11,16 @@ import type { Quota } from "./quota.ts";
 export interface TableDeclaration<C extends Columns> {
   readonly name: string;
   readonly columns: C;
-  /** The values that tell a record from others. */
+  /** The values that identify a record. */
   readonly key: readonly (keyof C & string)[];
   /** Names a record for a person, such as "user ada". */
   readonly describe: (record: RecordOf<C>) => string;
-  /** Whose the record is; a table without an owner has no counts. */
+  /** The value that names the record's owner; a table without an owner has no counts. */
   readonly owner?: keyof C & string;
-  /** The values that lists can be filtered by, in the order in which they are in the names of lists. */
+  /** The values that lists can be filtered by, in their order in the names of lists. */
   readonly filters?: readonly (keyof C & string)[];
   readonly quota?: Quota;
-  /** The column that orders lists; "position" if left out, which `insert` then counts on. */
+  /** The column that orders lists; "position" if left out, which `insert` then assigns. */
   readonly orderedBy?: string;
   /** The approximate size of a listed row in JSON; that of all its columns if left out. */
   readonly sizeOfListed?: (row: Readonly<AnyRow>) => number;
@@ -28,31 +28,31 @@ export interface TableDeclaration<C extends Columns> {
   readonly tagKind?: string;
   /** "record_tag" if left out. */
   readonly tagColumn?: string;
-  /** The last columns of the tag, which it does not have while all of them are empty. */
+  /** The last columns of the tag. The tag omits them while all of them are empty. */
   readonly omittedAtEnd?: readonly (keyof C & string)[];
-  /** What to select beside the columns. */
+  /** An expression to select in addition to the columns. */
   readonly alsoSelect?: AliasedRawBuilder<ColumnValue, string>;
 }
 
 /** A record as it was read. */
 export interface Stored<T> {
   readonly record: T;
-  /** False if somebody changed it behind our back. */
+  /** False if it was changed outside of the server. */
   readonly isIntact: boolean;
 }
 
-/** Marks a record as intact that was found to be so. */
+/** Marks a verified record as intact. */
 export function intact<T>(record: T): Stored<T> {
   return { record, isIntact: true };
 }
 
-/** Gives a record that nobody changed. @throws RecordDamagedError naming it */
+/** Returns a record that is intact. @throws RecordDamagedError naming it */
 export function requireIntact<T>(stored: Stored<T>, name: string): T {
   if (stored.isIntact) return stored.record;
   throw new RecordDamagedError(name);
 }
 
-/** Values to filter a list by; an empty one stands for all. */
+/** Values to filter a list by; an empty value matches all. */
 export type Filters<C extends Columns> = { readonly [P in keyof C]?: string };
 
 /** Names a list with its filters, for page tokens and counts. */
@@ -83,8 +83,9 @@ export function describeSealedKey<C extends Columns>(
 }
 
 /**
- * Tables by names that are known at run time only. Kysely knows the type of a table by its literal name, which a
- * function for all tables does not have; the columns of the declaration are those of the schema, which is made of them.
+ * Gives access to tables by names that are known at run time only. Kysely derives the type of a table from its literal
+ * name, which a function for all tables does not have. The declaration's columns match the schema, which derives from
+ * them.
  */
 export function anyTable(db: Kysely<Schema>): Kysely<Record<string, AnyRow>> {
   return db as unknown as Kysely<Record<string, AnyRow>>;

@@ -1,17 +1,17 @@
 import type { TableOwner } from "../database/schema.ts";
 
-/** Answers that were given to calls with an idempotency key. */
+/** Answers to calls with an idempotency key. */
 export interface IdempotentAnswersTable {
-  /** Who called. */
+  /** The caller. */
   user_id: string;
   idempotency_key: string;
   request_hash: string;
-  /** Sealed: an answer may hold what is told only once. */
+  /** Sealed: an answer may hold a secret that is shown only once. */
   sealed_answer: Uint8Array;
   answered_at_ms: number;
 }
 
-/** How many rows a list has: see list-counts.ts. */
+/** The number of rows of each list: see list-counts.ts. */
 export interface ListCountsTable {
   /** The list with its filters. */
   list_name: string;

@@ -1,4 +1,4 @@
-/** Tags that tell when somebody changed a record behind our back. */
+/** Tags that detect changes made to a record outside of the server. */
 import { createHmac, timingSafeEqual } from "node:crypto";
 
 /** One value that a tag binds. */
@@ -8,7 +8,7 @@ export type TagField = string | number | Uint8Array;
  * Binds the fields of a record to each other: HMAC-SHA-256 in hexadecimal.
  *
  * @param key RootKeys.records
- * @param fields in an order of the caller's; the first should name the kind of record.
+ * @param fields in an order that the caller chooses; the first should name the kind of record.
  */
 export function tagRecord(key: Uint8Array, fields: readonly TagField[]): string {
   const mac = createHmac("sha256", key);
@@ -20,7 +20,7 @@ export function tagRecord(key: Uint8Array, fields: readonly TagField[]): string 
   return mac.digest("hex");
 }
 
-/** Compares two tags without telling where they differ. */
+/** Compares two tags without revealing where they differ. */
 export function equalTags(left: string, right: string): boolean {
   const [a, b] = [Buffer.from(left), Buffer.from(right)];
   return a.length === b.length && timingSafeEqual(a, b);

@@ -1,4 +1,4 @@
-/** Finds the keys that wrap all data keys: the master key, and the next one while it is being changed. */
+/** Finds the keys that wrap all data keys: the master key and, during a rotation, the next one. */
 import { randomBytes } from "node:crypto";
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -6,17 +6,17 @@ import { nameMasterKey } from "../crypto/sealing.ts";
 import { sync } from "../database/fsync.ts";
 import { readMessage, StorageError } from "../database/store-error.ts";
 
-/** Bytes of the master key, for AES-256. */
+/** The length of a master key in bytes, for AES-256. */
 const masterKeyBytes = 32;
 
-/** Where master keys come from: a file, or values that the operator's environment holds. */
+/** The source of master keys: a file, or values from the operator's environment. */
 export type MasterKeySource =
   | { readonly kind: "file"; readonly path: string }
   | { readonly kind: "values"; readonly current: string; readonly next: string | undefined };
 
-/** The master keys that are at hand. */
+/** The available master keys. */
 export interface Keyring {
-  /** The key of an id. Reads the files again if there is none: a rotation may have brought it. */
+  /** Finds a key by its ID. Reads the files again for an unknown ID: a rotation may have added the key. */
   find(masterKeyId: string): Uint8Array | undefined;
   /** The key of the source itself, which seals a new store. */
   readonly current: Uint8Array;
@@ -27,21 +27,21 @@ export function masterKeyIn(dataDir: string): MasterKeySource {
   return { kind: "file", path: join(dataDir, "master.key") };
 }
 
-/** Where the next master key lies from the beginning of a rotation to its end. */
+/** The path of the next master key during a rotation. */
 export function nextKeyPath(path: string): string {
   return `${path}.next`;
 }
 
-/** Where a rotation leaves the key before, which older backups take. */
+/** The path where a rotation leaves the previous key, which older backups need. */
 export function previousKeyPath(path: string): string {
   return `${path}.previous`;
 }
 
 /**
- * Reads the master keys of a source. A file holds 64 hexadecimal digits and is its owner's alone.
+ * Reads the master keys of a source. A file holds 64 hexadecimal digits, and only its owner may read it.
  *
- * @param mayCreate makes the file, of mode 0600, where it is missing; only right for a store that is new.
- * @throws StorageError if there is none, it is no key, or others can read it.
+ * @param mayCreate creates a missing file with mode 0600; only right for a new store.
+ * @throws StorageError if the key is missing or malformed, or others can read its file.
  */
 export function openKeyring(source: MasterKeySource, mayCreate: boolean): Keyring {
   const current = readCurrent(source, mayCreate);
@@ -54,7 +54,7 @@ export function openKeyring(source: MasterKeySource, mayCreate: boolean): Keyrin
     current,
     find(masterKeyId) {
       if (!known.has(masterKeyId) && source.kind === "file") {
-        // In this order: a rotation that ends between the two looks moves the next key to where we look then.
+        // The order matters: a rotation that ends between the two reads moves the next key to the second path.
         learn(readNext(source));
         learn(readKeyFile(source.path));
       }
@@ -80,7 +80,7 @@ export function readKeyFile(path: string): Uint8Array | undefined {
   const text = readIfExists(path);
   if (text === undefined) return undefined;
   const key = parseKey(text, path);
-  // Windows has no such bits; there the file has the access list of its directory.
+  // Windows has no such mode bits; there the file inherits the access list of its directory.
   if (process.platform !== "win32" && (statSync(path).mode & 0o077) !== 0)
     throw new StorageError(`${path} can be read by others than its owner; make its mode 0600`);
   return key;
@@ -101,13 +101,13 @@ function readIfExists(path: string): string | undefined {
 }
 
 /**
- * Makes a master key, or takes the one that is there: of several programs that start at once, one makes it and the
- * others read that. It is on the disk when this returns, whoever made it, and may seal something.
+ * Creates a master key, or reads the existing one. If several programs start at once, one creates it and the others
+ * read it. When this returns, the key is on the disk and may seal secrets.
  */
 export function createKeyFile(path: string): Uint8Array | undefined {
   withTemporaryKeyFile(path, randomBytes(masterKeyBytes), (draft) => {
     try {
-      // A link appears with its whole content, and only if there is none yet.
+      // A link appears with its whole content, and only if the path does not exist yet.
       linkSync(draft, path);
     } catch (error) {
       if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
@@ -118,8 +118,8 @@ export function createKeyFile(path: string): Uint8Array | undefined {
 }
 
 /**
- * Puts the next key in place of the present one, which stays beside it as the previous one. A program that is killed,
- * or a power cut, at any moment leaves both keys: the present one has its second name before it loses the first.
+ * Replaces the present key by the next one, and keeps the present one as the previous key. A kill or a power cut at any
+ * moment leaves both keys, because the present key is saved under its second name before it loses the first.
  */
 export function replaceKeyFile(path: string): void {
   const present = readKeyFile(path);
@@ -134,7 +134,7 @@ export function replaceKeyFile(path: string): void {
   });
 }
 
-/** Writes a key beside where it belongs, for its owner alone; the draft is gone in the end. */
+/** Writes a key to a temporary file beside its path, readable by its owner only, and removes that file at the end. */
 function withTemporaryKeyFile(path: string, key: Uint8Array, publish: (draft: string) => void): void {
   const draft = `${path}.${randomBytes(8).toString("hex")}`;
   try {
@@ -161,6 +161,6 @@ function explainWriting(path: string, write: () => void): void {
 function makeDirectory(path: string): void {
   const first = mkdirSync(path, { recursive: true, mode: 0o700 });
   if (first === undefined) return;
-  // A directory that is new is itself a name in the one above.
+  // A new directory is itself an entry in its parent.
   for (let at = resolve(path); at.length >= resolve(first).length; at = dirname(at)) sync(dirname(at));
 }

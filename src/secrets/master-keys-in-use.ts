@@ -1,16 +1,16 @@
-/** Tells which master keys a store takes, and whether those at hand are the ones. */
+/** Finds the master keys that a store needs, and checks whether the available keys open it. */
 import type { Kysely } from "kysely";
 import type { Schema } from "../database/schema.ts";
 import type { Keyring } from "./master-key.ts";
 import { createVault, opens, rootIdentity } from "./vault.ts";
 
-/** How many secrets are under one master key. */
+/** The number of secrets under one master key. */
 export interface SecretsUnderKey {
   readonly masterKeyId: string;
   readonly secrets: number;
 }
 
-/** Counts the secrets of a store by master key; more than one key is in use while it is being changed. */
+/** Counts the secrets of a store by master key. During a rotation, more than one key is in use. */
 export async function countByMasterKey(db: Kysely<Schema>): Promise<SecretsUnderKey[]> {
   const rows = await db
     .selectFrom("sealed_secrets")
@@ -21,7 +21,7 @@ export async function countByMasterKey(db: Kysely<Schema>): Promise<SecretsUnder
   return rows.map(({ master_key_id, count }) => ({ masterKeyId: master_key_id, secrets: count }));
 }
 
-/** Tells whether a store opens with these keys, as a server finds out when it starts. */
+/** Tells whether a store opens with these keys, like a server that starts. */
 export async function opensStore(db: Kysely<Schema>, keyring: Keyring): Promise<boolean> {
   // A store that was never used has no root yet, and any key opens it.
   return (await opens(createVault(keyring).read(db, rootIdentity))) ?? true;

@@ -1,4 +1,4 @@
-/** Changes the master key of a store. Ciphertexts stay; the keys that they are under are wrapped anew. */
+/** Rotates the master key of a store. Ciphertexts stay; their data keys are wrapped again. */
 import { CryptoError } from "../crypto/crypto-error.ts";
 import { nameMasterKey, rewrapSecret } from "../crypto/sealing.ts";
 import type { Database } from "../database/database.ts";
@@ -17,27 +17,27 @@ import { countByMasterKey, type SecretsUnderKey } from "./master-keys-in-use.ts"
 import type { SealedSecretsTable } from "./tables.ts";
 import { rootIdentity } from "./vault.ts";
 
-/** Secrets to wrap in one transaction. */
+/** Secrets to rewrap in one transaction. */
 const chunkRows = 500;
 
-/** What a change of the master key came to. */
+/** The result of a rotation of the master key. */
 export interface Rewrapped {
-  /** Secrets that this run brought under the new master key. */
+  /** Secrets that this run moved to the new master key. */
   readonly moved: number;
-  /** Secrets that are under it in all: an earlier run may have moved some, and servers go on. */
+  /** All secrets under the new key: an earlier run may have moved some, and running servers add more. */
   readonly underNewKey: number;
-  /** Identities of those that do not open although their key is at hand; they stay as they are. */
+  /** Identities of secrets that do not open although their key is available; they stay unchanged. */
   readonly damaged: readonly string[];
-  /** Those whose master key is not at hand; they stay as they are. */
+  /** Secrets whose master key is not available; they stay unchanged. */
   readonly outOfReach: readonly SecretsUnderKey[];
   readonly masterKeyId: string;
 }
 
 /**
- * Brings every secret under a new master key. It can end at any moment and be begun again: until the last secret is
- * moved both keys are at hand, and each secret says which one it is under. Servers may go on meanwhile.
+ * Moves every secret to a new master key. It can stop at any moment and start again: both keys stay available until
+ * the last secret is moved, and each secret names its key. Servers may keep running.
  *
- * @param source of the present key; a file's next key is made beside it and takes its place at the end.
+ * @param source of the present key; for a file, the next key is created beside it and replaces it at the end.
  * @throws StorageError with a sentence for the operator.
  */
 export async function rewrapStore(
@@ -51,7 +51,7 @@ export async function rewrapStore(
   const masterKeyId = nameMasterKey(next);
   if (masterKeyId === nameMasterKey(keyring.current))
     throw new StorageError("the next master key is the present one");
-  // First of all, since it tells every program which key new secrets go under.
+  // The root moves first, because it tells every program which key to use for new secrets.
   let moved = (await moveRoot(database, keyring, next)) ? 1 : 0;
   const total = moved + (await countOthers(database, masterKeyId));
   const damaged: string[] = [];
@@ -79,8 +79,8 @@ export async function rewrapStore(
 }
 
 /**
- * Also finds the key before the present one, as long as that lies beside it: a secret that an earlier rotation could
- * not move, and that was mended since, has its last chance now, as this rotation puts another in the place of that key.
+ * Also finds the previous key, if its file exists. A secret that an earlier rotation could not move may have been
+ * repaired since. This is its last chance to move, because this rotation overwrites the previous key.
  */
 function withPreviousKey(keyring: Keyring, source: MasterKeySource): Keyring {
   const previous = source.kind === "file" ? readKeyFile(previousKeyPath(source.path)) : undefined;
@@ -104,7 +104,7 @@ async function requireRoot({ name, reader }: Database, keyring: Keyring): Promis
     throw new StorageError(`the master key is not the one that the store ${name} was sealed with`);
 }
 
-/** Within the one transaction that may write, so that of two rotations one puts its key in place. */
+/** Runs within the single write transaction, so that only one of two rotations puts its key in place. */
 async function finish({ writer }: Database, path: string, next: Uint8Array): Promise<void> {
   await writer.transaction().execute(async () => {
     const waiting = readKeyFile(nextKeyPath(path));
@@ -118,7 +118,7 @@ async function finish({ writer }: Database, path: string, next: Uint8Array): Pro
 function findNextKey(source: MasterKeySource): Uint8Array {
   if (source.kind === "file") {
     const path = nextKeyPath(source.path);
-    // Also if there is one: whoever made it may have been killed before its name was on the disk.
+    // Also call this for an existing file: its creator may have been killed before the name was on the disk.
     const next = createKeyFile(path);
     if (next === undefined) throw new StorageError(`the next master key ${path} is gone again`);
     return next;
@@ -156,7 +156,7 @@ async function countOthers({ reader }: Database, masterKeyId: string): Promise<n
   return count;
 }
 
-/** Moves some secrets, in the order of their identities. @returns the last of them; undefined if there were none */
+/** Moves some secrets, in the order of their identities. @returns counts, and the last identity if there was one */
 async function moveChunk(
   { writer }: Database,
   keyring: Keyring,

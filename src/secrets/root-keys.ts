@@ -15,11 +15,11 @@ export interface RootKeys {
   readonly audit: Uint8Array;
   /** Tags records. */
   readonly records: Uint8Array;
-  /** Seals answers that are kept for callers who try again. */
+  /** Seals answers that are kept for repeated calls. */
   readonly answers: Uint8Array;
 }
 
-/** What opens with the master key. */
+/** The parts of a store that the master key opens. */
 export interface UnlockedStore {
   readonly keyring: Keyring;
   readonly vault: Vault;
@@ -27,7 +27,7 @@ export interface UnlockedStore {
 }
 
 /**
- * Opens what the master key opens, and makes it in a new store. A wrong master key is found out here.
+ * Opens the vault and the root keys, or creates the root key in a new store. Detects a wrong master key.
  *
  * @throws StorageError with a sentence for the operator.
  */
@@ -39,7 +39,7 @@ export async function unlock(database: Database, source: MasterKeySource): Promi
   const root = await writer.transaction().execute(async (transaction) => {
     const known = await readRoot(transaction, vault, database.name);
     if (known !== undefined) return known;
-    // Nothing that was tagged under the root key that it had could be trusted any more.
+    // With a new root key, no existing tag could be verified.
     if (await hasBeenUsed(transaction, database.owners))
       throw notWhole(database.name, "its root key is missing");
     const fresh = randomBytes(32);
@@ -64,12 +64,12 @@ async function readRoot(db: Database["writer"], vault: Vault, name: string): Pro
   }
 }
 
-/** What a store lacks that no program can make again. */
+/** The error for a store that lacks a part that no program can create again. */
 export function notWhole(name: string, what: string): StorageError {
   return new StorageError(`the store ${name} is not whole: ${what}; restore a backup`);
 }
 
-/** Tells whether a store has rows beside its secrets: only a program that had made its keys put those there. */
+/** Tells whether a store has rows besides its secrets: a program writes those only after it created the keys. */
 export async function hasBeenUsed(db: Database["writer"], owners: readonly TableOwner[]): Promise<boolean> {
   for (const [table] of listTables(owners)) {
     if (table === "sealed_secrets") continue;

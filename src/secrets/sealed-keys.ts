@@ -1,4 +1,4 @@
-/** Secret keys in the store: sealed as the shortest form that makes them again. */
+/** Secret keys in the store, sealed in their shortest form. */
 import { type Algorithm, algorithms } from "../crypto/algorithms.ts";
 import { equalBytes, wipe } from "../crypto/bytes.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
@@ -22,7 +22,7 @@ export interface SecretStore extends SecretReader {
   write(work: (transaction: SecretWriter) => Promise<void>): Promise<void>;
 }
 
-/** Lends the bytes of a secret key that are to be sealed, and wipes them: the seed, or the whole key where it has none. */
+/** Lends the bytes of a secret key to seal, then wipes them: the seed, or the whole key if it has none. */
 export async function lendSecret<T>(
   secretKey: SecretKey,
   use: (secret: Uint8Array) => Promise<T>,
@@ -45,9 +45,9 @@ export function lendSecretOf<T>(
 }
 
 /**
- * Makes a secret key of bytes that were sealed, and wipes them.
+ * Imports a secret key from unsealed bytes, and wipes the bytes.
  *
- * @param publicKey raw; if it is given, the secret key must be its other half.
+ * @param publicKey raw; if given, it must be the public key of this secret key.
  * @throws SEAL_BROKEN, INVALID_KEY (CryptoError)
  */
 export async function importSealedKey(
@@ -69,7 +69,7 @@ export async function importSealedKey(
   }
 }
 
-/** A secret key that is kept sealed, as its record knows it. */
+/** A sealed secret key, as its record describes it. */
 export interface SealedKey {
   /** Names the record for a person, such as "user ada". */
   readonly record: string;
@@ -81,9 +81,9 @@ export interface SealedKey {
 }
 
 /**
- * Lends a secret key that is kept sealed, and erases it.
+ * Opens a sealed secret key, lends it, and erases it.
  *
- * @throws RecordDamaged if it is gone, changed, or another one
+ * @throws RecordDamagedError if it is missing, was changed, or is another key
  */
 export async function withSealedKey<T>(
   store: SecretReader,
@@ -99,7 +99,7 @@ export async function withSealedKey<T>(
   }
 }
 
-/** Opens a secret key that is kept sealed, for whoever keeps it open. @throws RecordDamaged */
+/** Opens a sealed secret key. The caller erases it. @throws RecordDamagedError */
 export async function openSealedKey(
   store: SecretReader,
   provider: CryptoProvider,
@@ -116,10 +116,10 @@ export async function openSealedKey(
 }
 
 /**
- * Opens a secret key of the service itself, and makes it in a new store; of several programs that start at once, one
- * makes it.
+ * Opens a secret key of the service itself, or creates it in a new store. If several programs start at once, one
+ * creates it.
  *
- * @throws RecordDamaged if it was changed
+ * @throws RecordDamagedError if it was changed
  */
 export async function openOrMakeKey(
   store: SecretStore,
@@ -147,13 +147,13 @@ export async function openOrMakeKey(
 
 /** Secret keys that are kept open while they are in use. */
 export interface OpenKeys {
-  /** @throws RecordDamaged */
+  /** @throws RecordDamagedError */
   find(key: SealedKey): Promise<SecretKey>;
   /** Erases all. */
   close(): void;
 }
 
-/** @param maxKeys to keep open; the one that was used least recently goes first */
+/** @param maxKeys the most keys to keep open; the least recently used key is closed first */
 export function createOpenKeys(store: SecretReader, provider: CryptoProvider, maxKeys = 1000): OpenKeys {
   const open = new Map<string, Promise<SecretKey>>();
   const close = (identity: string): void => {

@@ -4,7 +4,7 @@ import type { TableOwner } from "../database/schema.ts";
 export interface SealedSecretsTable {
   /** Names the record that it belongs to, such as "issuer_keys/<key_id>/seed"; bound to the ciphertext. */
   identity: string;
-  /** Which master key wrapped the data key. */
+  /** The ID of the master key that wrapped the data key. */
   master_key_id: string;
   wrapped_data_key: Uint8Array;
   ciphertext: Uint8Array;

@@ -1,4 +1,4 @@
-/** Keeps secrets sealed: what the database holds of them, only the master key opens. */
+/** Keeps secrets sealed in the database; only the master key opens them. */
 import type { Kysely } from "kysely";
 import { wipe } from "../crypto/bytes.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
@@ -7,26 +7,26 @@ import type { Schema } from "../database/schema.ts";
 import { StoreFailureError } from "../database/store-error.ts";
 import type { Keyring } from "./master-key.ts";
 
-/** Names the secret that all keys of the store itself are derived from; it tells which master key is in use. */
+/** Names the secret from which the store derives its own keys. Its row shows which master key is in use. */
 export const rootIdentity = "store/root-key";
 
-/** Sealed secrets by the identity of what they belong to, such as "issuer_keys/<key_id>/seed". */
+/** Sealed secrets by the identity of their record, such as "issuer_keys/<key_id>/seed". */
 export interface Vault {
   /**
    * Opens a secret. The caller wipes it.
    *
    * @returns undefined if there is none.
    * @throws SEAL_BROKEN (CryptoError) if it was changed, or belongs to another record or master key; LOCKED
-   *   (StoreFailure) if it is under the store's master key, and that is not at hand.
+   *   (StoreFailureError) if it is sealed under the store's master key, and this program does not have that key.
    */
   read(db: Kysely<Schema>, identity: string): Promise<Uint8Array | undefined>;
-  /** Keeps a secret, within a transaction. The caller wipes it. */
+  /** Seals and stores a secret within a transaction. The caller wipes it. */
   put(db: Kysely<Schema>, identity: string, secret: Uint8Array): Promise<void>;
-  /** Erases a secret, within a transaction. */
+  /** Erases a secret within a transaction. */
   erase(db: Kysely<Schema>, identity: string): Promise<void>;
 }
 
-/** Makes a vault over the master keys that are at hand. */
+/** Creates a vault on the available master keys. */
 export function createVault(keyring: Keyring): Vault {
   return {
     async read(db, identity) {
@@ -39,7 +39,7 @@ export function createVault(keyring: Keyring): Vault {
       const masterKey = keyring.find(row.master_key_id);
       if (masterKey === undefined) {
         const problem = `${identity} is sealed under master key ${row.master_key_id}, which is not at hand`;
-        // A rotation that runs elsewhere moves the root first; a key of which that knows nothing was made up.
+        // A rotation in another program moves the root first, so an unknown key other than the root's is not genuine.
         if ((await readRootKeyId(db)) === row.master_key_id)
           throw new StoreFailureError("LOCKED", new Error(problem));
         throw new CryptoError("SEAL_BROKEN", problem);
@@ -71,7 +71,7 @@ export function createVault(keyring: Keyring): Vault {
   };
 }
 
-/** Waits for a secret and wipes it. @returns whether it opened; undefined if there is none */
+/** Waits for a secret and wipes it. @returns whether it opened; undefined if the secret does not exist */
 export async function opens(reading: Promise<Uint8Array | undefined>): Promise<boolean | undefined> {
   try {
     const secret = await reading;
@@ -84,7 +84,7 @@ export async function opens(reading: Promise<Uint8Array | undefined>): Promise<b
   }
 }
 
-/** The one that the root is sealed under: a rotation that runs has moved that first. */
+/** Returns the master key of the root, because a running rotation moves the root first. */
 async function masterKeyInUse(db: Kysely<Schema>, keyring: Keyring): Promise<Uint8Array> {
   const masterKeyId = await readRootKeyId(db);
   if (masterKeyId === undefined) return keyring.current;

@@ -3,17 +3,17 @@ import type { Reader } from "../database/database.ts";
 import type { SecretReader } from "./sealed-keys.ts";
 import { opens } from "./vault.ts";
 
-/** Secrets to look for at once. */
+/** Secrets to read at once. */
 const chunkRows = 500;
 
-/** What verification found. */
+/** The result of the verification. */
 export interface SecretsVerification {
   readonly checked: number;
-  /** Identities of those that do not open. */
+  /** Identities of secrets that do not open. */
   readonly broken: readonly string[];
 }
 
-/** @param onProgress called now and then with the secrets that were checked, and all that there are */
+/** @param onProgress called with the number of checked secrets and the total */
 export async function verifySecrets(
   { reader, readSecret }: SecretReader & { readonly reader: Reader },
   onProgress: (checked: number, total: number) => void,
@@ -34,7 +34,7 @@ export async function verifySecrets(
       .limit(chunkRows)
       .execute();
     for (const { identity } of rows) {
-      // One that was erased meanwhile is none.
+      // A secret that was erased in the meantime is not broken.
       if ((await opens(readSecret(identity))) === false) broken.push(identity);
       checked += 1;
       onProgress(checked, Math.max(total, checked));

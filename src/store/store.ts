@@ -1,8 +1,8 @@
 /**
- * The store: what all services keep their records, secrets and audit entries in.
+ * The store keeps the records, secrets and audit entries of all services.
  *
- * Reading goes straight to the database. Writing goes through one transaction at a time, of all programs that
- * share the database, and calls of one moment share it: see group-commit.ts.
+ * Reads go straight to the database. Only one transaction writes at a time, across all programs that share the
+ * database. Concurrent calls share it: see group-commit.ts.
  */
 
 import { createCheckpointer } from "../audit/checkpointer.ts";
@@ -38,39 +38,39 @@ import type { WriteTransaction } from "./write-transaction.ts";
 
 /** An open store. */
 export interface Store {
-  /** Builds queries that read; each sees what was committed before it. */
+  /** Builds read queries; each sees what was committed before it. */
   readonly reader: Reader;
   /**
-   * Runs work in a transaction that it shares with others; what it wrote is on the disk when this returns. The work
-   * may run several times, so it must do nothing but write. It reads through its transaction alone.
+   * Runs work in a shared transaction. Its changes are on the disk when this returns. The work may run several times,
+   * so it must have no effects beyond its transaction, and must read through that transaction.
    *
-   * @throws StoreFailure if the database is at fault; then nothing was written, or it is not known.
+   * @throws StoreFailureError if the database is at fault; then nothing was written, or the outcome is unknown.
    */
   write<Output>(work: (transaction: WriteTransaction) => Promise<Output>): Promise<Output>;
-  /** Makes a function whose calls of one moment are served by one run of the work; else as `write`. */
+  /** Creates a function that serves concurrent calls with one run of the work; otherwise like `write`. */
   batch<Input, Output>(work: BatchWork<WriteTransaction, Input, Output>): (input: Input) => Promise<Output>;
   /**
-   * Checks that an owner may add so many to a list, before anything is computed for it. The transaction checks again.
+   * Checks that an owner may add `added` rows to a list, before any computation. The transaction checks again.
    *
-   * @throws QuotaExceeded
+   * @throws QuotaExceededError
    */
   requireRoom(quota: Quota, owner: string, added?: number): Promise<void>;
-  /** Finds the answer that a call with this idempotency key was given before. @throws OnceConflict */
+  /** Finds the answer to an earlier call with this idempotency key. @throws IdempotencyConflictError */
   findAnswer<Answer>(
     call: IdempotentCall | undefined,
     codec: AnswerCodec<Answer>,
   ): Promise<Answer | undefined>;
-  /** Runs work that writes as `write` does, but once for each idempotency key. @throws OnceConflict */
+  /** Runs work like `write`, but once for each idempotency key. @throws IdempotencyConflictError */
   writeOnce<Answer>(
     call: IdempotentCall | undefined,
     codec: AnswerCodec<Answer>,
     work: (transaction: WriteTransaction) => Promise<Answer>,
   ): Promise<Answer>;
   /**
-   * Does what `work` does once for each idempotency key: gives the first answer again, or lets it prepare what takes
-   * time and then write with the function that it is given.
+   * Runs `work` once for each idempotency key, or returns the first answer again. The work can do slow preparation,
+   * and then write with the function that it receives.
    *
-   * @throws OnceConflict
+   * @throws IdempotencyConflictError
    */
   once<Answer>(
     call: IdempotentCall | undefined,
@@ -82,12 +82,12 @@ export interface Store {
   /**
    * Opens a secret. The caller wipes it.
    *
-   * @throws SEAL_BROKEN (CryptoError) if it was changed or belongs to another record.
+   * @throws SEAL_BROKEN (CryptoError) if the secret was changed or belongs to another record.
    */
   readSecret(identity: string): Promise<Uint8Array | undefined>;
-  /** Binds the fields of a record to each other; the first names its kind. */
+  /** Binds the fields of a record to each other; the first field names its kind. */
   tagRecord(fields: readonly TagField[]): string;
-  /** Tells whether a record is as it was tagged. */
+  /** Tells whether a record matches its tag. */
   isTagged(fields: readonly TagField[], tag: string): boolean;
   /** Verifies the audit log, and signs a checkpoint of it if it is valid. */
   verifyAudit(
@@ -95,34 +95,34 @@ export interface Store {
   ): Promise<AuditVerification>;
   /** Verifies the signatures of checkpoints. */
   readonly checkpointKey: PublicKey;
-  /** Calls back after each transaction of this program. @returns stops it */
+  /** Calls back after each transaction of this program. @returns a function that stops it */
   onWrite(listener: () => void): () => void;
-  /** Reads something, or tells that the database cannot be read now. @returns undefined then */
+  /** Runs a read. @returns undefined if the database cannot be read now */
   ifReachable<T>(read: () => Promise<T>): Promise<T | undefined>;
-  /** Lets what runs finish, signs a last checkpoint, and closes the database. */
+  /** Waits for running work, signs a last checkpoint, and closes the database. */
   close(): Promise<void>;
 }
 
-/** What a store is opened with. */
+/** The options of a store. */
 export interface StoreOptions {
-  /** Whose tables are in the store. */
+  /** The owners of the tables in the store. */
   readonly owners: readonly TableOwner[];
   readonly location: DatabaseLocation;
   readonly masterKey: MasterKeySource;
   readonly provider: CryptoProvider;
   readonly now?: () => Date;
-  /** Told of each transaction: how long it took from its turn to the disk, and how many calls shared it. */
+  /** Receives for each transaction its duration from its turn to the disk, and the number of calls that shared it. */
   readonly onCommit?: (durationMs: number, calls: number) => void;
-  /** "existing" refuses a store that is not there already. */
+  /** "existing" refuses a store that does not exist yet. */
   readonly mode?: OpenMode;
-  /** How much one owner may keep; as much as they want if left out. */
+  /** How much one owner may keep; no limits if left out. */
   readonly quotas?: QuotaLimits;
 }
 
-/** Milliseconds between looks for idempotency keys that have expired. */
+/** Milliseconds between searches for expired idempotency keys. */
 const sweepMs = 60_000;
 
-/** Opens a store, and makes what is missing of it. @throws StorageError with a sentence for the operator */
+/** Opens a store, and creates what it lacks. @throws StorageError with a sentence for the operator */
 export async function openStoreOf({
   owners,
   location,
@@ -138,7 +138,7 @@ export async function openStoreOf({
     const { vault, keys } = await unlock(database, masterKey);
     const signer = await openCheckpointSigner(database, vault, provider);
     const chain = createAuditChain(database.writer, keys.audit);
-    // A log that is damaged already is told of by whoever writes or verifies.
+    // A damaged log does not stop the start. The next write or verification reports it.
     await chain.readTrueHead(database.reader).catch(passUnlessCorrupt);
     return createStore({ database, vault, keys, signer, chain, now, onCommit, quotas });
   } catch (error) {
@@ -155,7 +155,7 @@ function passUnlessCorrupt(error: unknown): void {
   if (!(error instanceof StoreFailureError && error.code === "CORRUPT")) throw error;
 }
 
-/** What a store is made of. */
+/** The parts of a store. */
 interface StoreDeps extends Omit<Awaited<ReturnType<typeof unlock>>, "keyring"> {
   readonly database: Database;
   readonly signer: CheckpointSigner;
@@ -188,7 +188,7 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit, quot
     },
   };
   let mustScrub = false;
-  /** Does not hold up whoever waits for the transaction; where it cannot be done now, the next one does it. */
+  /** Runs in the background, so callers do not wait for it. If it cannot run now, the next transaction retries it. */
   const scrub = (): void => {
     mustScrub = false;
     void writeConnection.scrub().then(
@@ -198,7 +198,7 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit, quot
       () => {},
     );
   };
-  /** One transaction, from its turn to the disk. */
+  /** Runs one transaction, from its turn to the disk. */
   const transact: Transact<WriteTransaction> = async (work, calls) => {
     const startedMs = performance.now();
     let hasEntries = false;
@@ -222,7 +222,7 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit, quot
       hasEntries = last.length > 0;
       await writeConnection.commit(last).catch((error: unknown) => {
         if (error instanceof StoreFailureError) throw error;
-        // What is written last is the audit log's alone: if there is an entry already, somebody changed the log.
+        // The last statements write to the audit log only. A duplicate entry means that the log was changed.
         const isTaken = /unique|duplicate/i.test(readMessage(error));
         throw new StoreFailureError(isTaken ? "CORRUPT" : "UNAVAILABLE", error);
       });
@@ -237,7 +237,7 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit, quot
     if (hasEntries) checkpointer.entriesWritten();
   };
   const group = createGroupCommit(transact, (error) => error instanceof StoreFailureError);
-  /** Refuses a new idempotency key before anything is computed for it, unless an expired one makes room. */
+  /** Refuses a new idempotency key before any computation, unless an expired key will make room. */
   const requireRoomForKey = async ({ userId }: IdempotentCall): Promise<void> => {
     try {
       await requireRoom(reader, quotas, idempotencyQuota, userId);
@@ -276,7 +276,7 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit, quot
         );
       } catch (error) {
         if (call === undefined || error instanceof StoreFailureError) throw error;
-        // Another call with this key may have been first, and changed what this one then met.
+        // A concurrent call with this key may have succeeded, and its change may be why this one failed.
         const meanwhile = await store.findAnswer(call, codec);
         if (meanwhile !== undefined) return meanwhile;
         throw error;
@@ -295,9 +295,9 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit, quot
         ...options,
       });
       if (!found.valid || found.entries === 0 || found.checkpoint?.entryHash === found.head) return found;
-      // What was just verified can be vouched for.
+      // The log was just verified, so the store may sign its end.
       const checkpoint = await signer.sign({ sequence: found.entries, entryHash: found.head }, now());
-      // Whoever asked can keep it, also while the store cannot.
+      // The caller receives the checkpoint even if the store cannot keep it.
       await group.run(({ db }) => keepCheckpoint(db, checkpoint)).catch(() => {});
       return { ...found, checkpoint };
     },

@@ -11,7 +11,7 @@ import type { NobleKeyPair } from "./operations.ts";
 import { WorkerPool } from "./worker-pool.ts";
 
 /**
- * The engine over @noble/post-quantum and @noble/curves: plain JavaScript, which makes no promise of
+ * The engine over @noble/post-quantum and @noble/curves: plain JavaScript, which does not guarantee
  * constant time. Its operations take from a millisecond to seconds, so they run on worker threads,
  * at most one for each core.
  */
@@ -53,7 +53,7 @@ export function createNobleEngine(): Engine<Uint8Array, NobleKeyPair> {
   };
 }
 
-/** The package exports no package.json, so we read the one beside its modules. */
+/** The package does not export its package.json, so we read the file beside its modules. */
 function installedVersion(): string {
   const modulePath = createRequire(import.meta.url).resolve("@noble/post-quantum/ml-dsa.js");
   const manifest: unknown = JSON.parse(readFileSync(new URL("package.json", `file://${modulePath}`), "utf8"));

@@ -140,12 +140,12 @@ function fromNtt(polynomial: Polynomial): Polynomial {
   return w.map((coefficient) => reduce(coefficient * inverseOfN));
 }
 
-/** Brings an integer to [0, q). */
+/** Reduces an integer to [0, q). */
 function reduce(value: number): number {
   return ((value % q) + q) % q;
 }
 
-/** Reads little-endian integers of so many bits (FIPS 204, algorithm 19, before the subtraction). */
+/** Reads little-endian integers of `bits` bits (FIPS 204, algorithm 19, before the subtraction). */
 function unpack(bytes: Uint8Array, bits: number): number[] {
   const values: number[] = [];
   let window = 0;
@@ -161,7 +161,7 @@ function unpack(bytes: Uint8Array, bits: number): number[] {
   return values;
 }
 
-/** Writes little-endian integers of so many bits (FIPS 204, algorithm 16). */
+/** Writes little-endian integers of `bits` bits (FIPS 204, algorithm 16). */
 function pack(values: readonly number[], bits: number): Uint8Array {
   const bytes = new Uint8Array((values.length * bits) / 8);
   let window = 0;

@@ -44,8 +44,8 @@ interface SignMuInput {
 }
 
 /**
- * What a worker can be asked to do. Each operation is one synchronous call of plain values, which
- * cross the thread boundary by copy. `Engine` says what they do and what they may rely on.
+ * The operations of a worker. Each is one synchronous call with plain values, which cross the thread
+ * boundary as copies. `Engine` documents what they do and what they may rely on.
  */
 export const operations = {
   generateKeyPair({ algorithm }: { algorithm: Algorithm }): NobleKeyPair {
@@ -75,12 +75,12 @@ export const operations = {
     if (algorithm !== "ECDSA-P256") {
       return findSigner(algorithm).sign(message, secretKey, contextOption(context));
     }
-    // extraEntropy: hedged nonces; lowS: false, because FIPS 186-5 knows no such rule.
+    // extraEntropy: hedged nonces; lowS: false, because FIPS 186-5 has no such rule.
     const format = nobleFormat(ecdsaEncoding);
     return p256.sign(message, secretKey, { format, lowS: false, extraEntropy: true });
   },
 
-  /** Takes a seed too, because to expand it takes 0.4 to 3 ms. */
+  /** Also accepts a seed, because expanding it takes 0.4 to 3 ms. */
   signMu({ algorithm, secretKey, mu }: SignMuInput): Uint8Array {
     const expanded = secretKey.kind === "seed" ? expandSeed(algorithm, secretKey.seed) : secretKey.raw;
     try {
@@ -116,7 +116,7 @@ function expand(algorithm: MlDsaAlgorithm | KemAlgorithm, seed: Uint8Array): Nob
   return { raw: secretKey, publicKey, seed };
 }
 
-/** Derives the public key and checks that what the secret key says about it is true. */
+/** Derives the public key and checks it against the parts of it in the secret key. */
 function derivePublicKey(algorithm: Algorithm, raw: Uint8Array): Uint8Array {
   if (algorithm === "ECDSA-P256") return p256.getPublicKey(raw, false);
   if (isMlDsaAlgorithm(algorithm)) return deriveMlDsaPublicKey(algorithm, raw);

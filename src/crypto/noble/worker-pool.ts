@@ -3,13 +3,13 @@ import { copyDeep, wipeDeep } from "../bytes.ts";
 import { CryptoError, type CryptoErrorCode } from "../crypto-error.ts";
 import type { Operations } from "./operations.ts";
 
-/** What a worker is sent: the name of an operation and its one argument. */
+/** A message to a worker: the name of an operation and its one argument. */
 export interface WorkerRequest {
   readonly operation: keyof Operations;
   readonly input: unknown;
 }
 
-/** What it sends back. A failure without a code is a bug, not a refusal. */
+/** The worker's reply. A failure without a code is a bug, not a refusal. */
 export type WorkerReply =
   | { readonly ok: true; readonly result: unknown }
   | { readonly ok: false; readonly code: CryptoErrorCode | undefined; readonly message: string };
@@ -27,7 +27,7 @@ export class WorkerPool {
   readonly #maxWorkers: number;
   readonly #queue: Job[] = [];
   readonly #idle: Worker[] = [];
-  /** Every living worker and the job it has. */
+  /** Every running worker and its job. */
   readonly #jobs = new Map<Worker, Job | undefined>();
   #closed = false;
 
@@ -38,7 +38,7 @@ export class WorkerPool {
   /**
    * Copies the input before it returns, so that the caller may change or wipe it while the job waits.
    *
-   * @throws what the operation throws; CLOSED when the pool is or gets closed.
+   * @throws the operation's error; CLOSED when the pool is closed before or during the job.
    */
   run<Name extends keyof Operations>(
     operation: Name,
@@ -53,7 +53,7 @@ export class WorkerPool {
     });
   }
 
-  /** Stops all workers at once and rejects whatever they and the queue still had. */
+  /** Stops all workers at once and rejects all running and waiting jobs. */
   async close(): Promise<void> {
     this.#closed = true;
     const waiting = this.#queue.splice(0);
@@ -100,7 +100,7 @@ export class WorkerPool {
     this.#dispatch();
   }
 
-  /** Forgets a dead worker; its job fails, the next one gets a new thread. */
+  /** Removes a dead worker. Its job fails, and the next job gets a new thread. */
   #bury(worker: Worker, error: Error): void {
     if (!this.#jobs.has(worker)) return;
     this.#jobs.get(worker)?.reject(error);

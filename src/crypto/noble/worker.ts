@@ -6,7 +6,7 @@ import type { WorkerReply, WorkerRequest } from "./worker-pool.ts";
 
 /**
  * The thread of one worker: answers one request at a time. Input and result are copies that belong
- * to this thread, so both are wiped as soon as the reply, itself a copy, is on its way.
+ * to this thread, so both are wiped as soon as the reply, itself a copy, is sent.
  */
 parentPort?.on("message", ({ operation, input }: WorkerRequest) => {
   const reply = answer(operation, input);

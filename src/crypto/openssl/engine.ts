@@ -33,8 +33,8 @@ import { type OpenSslSecretKey, parsePublicKey, parseSecretKey, startKeyGenerati
  * core gives the best latency). Parsing a key runs on the calling thread and takes as long as
  * generating one, 0.2 ms for ML-DSA-65: keep parsed keys.
  *
- * What node:crypto cannot do, signing μ, the noble library does on worker threads, which start with
- * the first such call.
+ * node:crypto cannot sign μ. The noble library does so on worker threads, which start with the first
+ * such call.
  */
 export function createOpenSslEngine(): Engine<KeyObject, OpenSslSecretKey> {
   const noblePool = new WorkerPool(availableParallelism());
@@ -107,7 +107,7 @@ export function createOpenSslEngine(): Engine<KeyObject, OpenSslSecretKey> {
   };
 }
 
-/** Exports the form that OpenSSL can: the seed, or the expanded key where there is none. The caller wipes it. */
+/** Exports the form that OpenSSL supports: the seed, or the expanded key without a seed. The caller wipes it. */
 function exportLatticeKey(
   algorithm: MlDsaAlgorithm | KemAlgorithm,
   { secretKey, hasSeed }: OpenSslSecretKey,
@@ -134,9 +134,9 @@ function startShake256(outputBytes: number): IncrementalHash {
 }
 
 /**
- * Checks that a secret key and the public key inside it belong together, where OpenSSL does not do
- * so by itself: for ML-KEM the pair-wise check of FIPS 203, section 7.1; for SLH-DSA a signature,
- * which verifies only when PK.root is the root of the tree that signed.
+ * Checks that a secret key matches the public key inside it, where OpenSSL does not. For ML-KEM it
+ * runs the pair-wise check of FIPS 203, section 7.1. For SLH-DSA it verifies a signature, which is
+ * valid only when PK.root is the root of the tree that signed.
  */
 async function halvesFit(algorithm: Algorithm, { secretKey, publicKey }: OpenSslSecretKey): Promise<boolean> {
   if (isKemAlgorithm(algorithm)) {
@@ -152,7 +152,7 @@ async function halvesFit(algorithm: Algorithm, { secretKey, publicKey }: OpenSsl
   return verifyWith(null, message, { key: publicKey }, signature);
 }
 
-/** The digest that node:crypto wants to be named; the post-quantum algorithms have their own. */
+/** The digest to pass to node:crypto; the post-quantum algorithms have their own. */
 type Digest = "sha256" | null;
 
 function chooseDigest(algorithm: Algorithm): Digest {

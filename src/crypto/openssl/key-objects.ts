@@ -28,7 +28,7 @@ export function startKeyGeneration(algorithm: Algorithm, done: KeyPairCallback):
 /**
  * Parses a raw public key.
  *
- * @throws INVALID_KEY when OpenSSL refuses it, for ECDSA because the point is not on the curve.
+ * @throws INVALID_KEY when OpenSSL refuses it, such as an ECDSA point that is not on the curve.
  */
 export function parsePublicKey(algorithm: Algorithm, raw: Uint8Array): KeyObject {
   const type = algorithm === "ECDSA-P256" ? ellipticCurve : { asymmetricKeyType: keyType(algorithm) };
@@ -41,8 +41,8 @@ export function parsePublicKey(algorithm: Algorithm, raw: Uint8Array): KeyObject
 
 /**
  * Parses a secret key. OpenSSL derives an ML-DSA or ML-KEM key from its seed, compares the seed
- * with the expanded form where both are there, and checks that an expanded ML-DSA key is
- * consistent; it does not check an expanded ML-KEM or SLH-DSA key against its public half.
+ * with the expanded form if it has both, and checks that an expanded ML-DSA key is consistent. It
+ * does not check an expanded ML-KEM or SLH-DSA key against its public half.
  *
  * @throws INVALID_KEY
  */
