@@ -10,10 +10,10 @@ export interface QueryField {
 }
 
 /**
- * Finds the field of every query parameter. Names are those of the JSON form or of the proto file, joined
- * with dots into nested messages; a repeated field takes the parameter several times.
+ * Finds the field of every query parameter. Names are those of the JSON form or of the proto file, joined with dots
+ * for nested messages. A repeated field accepts the parameter several times.
  *
- * @param rawQuery what follows the first "?" of the target, undecoded.
+ * @param rawQuery the text after the first "?" of the target, undecoded.
  * @throws PARAMETER_UNKNOWN, PARAMETER_DUPLICATE, TARGET_INVALID
  */
 export function readQuery(desc: DescMessage, rawQuery: string): QueryField[] {
@@ -53,7 +53,7 @@ function* splitQuery(rawQuery: string): Generator<[name: string, text: string]> 
   }
 }
 
-/** Decodes one name or value of a query; a plus sign is a space, as HTML forms send it. */
+/** Decodes one name or value of a query. A plus sign is a space, as in HTML forms. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll("+", " "));

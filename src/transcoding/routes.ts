@@ -28,13 +28,13 @@ export interface Route {
   readonly responseField: DescField | undefined;
 }
 
-/** Tells whether a message carries raw bytes with a media type of their own instead of JSON. */
+/** Tells whether a message carries raw bytes with their own media type instead of JSON. */
 export function isHttpBody(desc: DescMessage | undefined): boolean {
   return desc?.typeName === "google.api.HttpBody";
 }
 
 /**
- * Makes the routes of services, in the order of their declaration.
+ * Compiles the routes of services, in the order of their declaration.
  *
  * @throws Error naming the RPC and the binding, for a rule that could never work.
  */
@@ -45,7 +45,7 @@ export function compileRoutes(services: readonly ServiceImplSpec[]): Route[] {
   return routes;
 }
 
-/** RPCs are called at their own paths, by gRPC and Connect. A rule for such a path would never be reached. */
+/** gRPC and Connect call RPCs at their own paths. A rule for such a path would never be reached. */
 function requireFreePaths(routes: readonly Route[], rpcPaths: ReadonlySet<string>): void {
   for (const { template, origin } of routes) {
     const texts = template.segments.map((segment) => (segment.kind === "literal" ? segment.text : "*"));
@@ -132,7 +132,7 @@ function resolveTopLevel(
   return field;
 }
 
-/** What the path gives cannot be given again by the body, nor can two members of one oneof be given. */
+/** The path and the body must not set the same field, or two members of one oneof. */
 function requireSingleUse(variables: Route["variables"], body: BodyRule, origin: string): void {
   const bodyPath: FieldPath | undefined = body.kind === "field" ? [body.field] : undefined;
   const taken = new Map<string, DescField>();

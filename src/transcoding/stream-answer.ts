@@ -7,10 +7,10 @@ import { type Call, type CallContext, finished } from "./call-context.ts";
 import type { RestResponse } from "./http.ts";
 import { type Renderer, renderError, type StreamFormat } from "./rendering.ts";
 
-/** How long an answer may be held back for its first message, so that an early error keeps its status. */
+/** Milliseconds that an answer waits for its first message, so that an early error keeps its status. */
 const firstMessageGraceMs = 250;
 
-/** Begins the answer; its body goes on as the RPC does. */
+/** Begins the answer. Its body continues while the RPC runs. */
 export async function answerStream(
   call: Call,
   context: CallContext,
@@ -27,7 +27,7 @@ export async function answerStream(
   const first = raceSignal(output.next(), context.signal);
   first.catch(() => {}); // Whoever writes the answer awaits it; a caller that has gone leaves it to nobody.
   try {
-    // An error that comes at once still gets a status of its own.
+    // An early error still gets its own HTTP status.
     await Promise.race([first, wait(firstMessageGraceMs)]);
     const rawType = renderer.raw
       ? await first.then((next) => next.done !== true && renderer.toRaw(next.value))
