@@ -26,8 +26,8 @@ interface FieldValue {
 /**
  * Builds the request messages of a call: one, or for a client stream as many as the body holds.
  *
- * If path, body and query give a field different values, the request is refused, because the value that one layer
- * checks must be the value that the next layer uses.
+ * The path takes precedence over the body, and the body over the query. If they give a field different values, the
+ * request is refused: the value that one layer checks must be the value that the next layer uses.
  */
 export async function* readRequestMessages(
   match: RouteMatch<Route>,

@@ -1,11 +1,11 @@
-/** Finds fields by the names that templates and query parameters use, and reads values out of text. */
+/** Finds fields by the names that templates and query parameters use, and reads their values from text. */
 import type { DescEnum, DescField, DescMessage, JsonValue, Message, Registry } from "@bufbuild/protobuf";
 import { create, fromJsonString, ScalarType, toBinary } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { whyNotStrictMessage, whyNotStrictScalar } from "./strict-values.ts";
 
-/** From a top-level field of the request to the field that is meant: all but the last are messages. */
+/** The fields from a top-level field of the request to the target field. All but the last are messages. */
 export type FieldPath = readonly [DescField, ...DescField[]];
 
 /** Maximum depth of a path. Without it recursion could exhaust the stack. */

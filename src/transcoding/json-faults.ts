@@ -1,4 +1,4 @@
-/** Finds the first place in a JSON value that does not fit its message type. */
+/** Finds the first place in a JSON value that does not match its message type. */
 import type { DescField, DescMessage, Registry } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { findSizeRules, whyTooLong, whyTooMany } from "../protocol/size-rules.ts";
@@ -6,7 +6,7 @@ import { maxMessageDepth } from "../protocol/structure-limits.ts";
 import { createKeyCheck, whyNotElement, whyNotEntry, whyNotField, whyNotMessage } from "./json-values.ts";
 import { UnsafeInteger } from "./unsafe-integer.ts";
 
-/** A place, in the names of the JSON form ("nested.items[2].count"), and what is wrong there. */
+/** A place, in the names of the JSON form ("nested.items[2].count"), and what is wrong with it. */
 export interface Fault {
   readonly field: string;
   readonly reason: string;

@@ -1,4 +1,4 @@
-/** Tells why one JSON value does not fit a field, in the words of protobuf-es. */
+/** Tells why one JSON value does not match a field, in the words of protobuf-es. */
 import type { DescEnum, DescField, DescMessage, JsonValue, Registry } from "@bufbuild/protobuf";
 import { fromJson, ScalarType } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation, isWrapperDesc } from "@bufbuild/protobuf/wkt";
@@ -7,7 +7,7 @@ import { explainJsonError } from "./fields.ts";
 import { isBase64, whyNotStrictMessage, whyNotStrictScalar } from "./strict-values.ts";
 import { roundInteger, whyUnsafe } from "./unsafe-integer.ts";
 
-/** Tells why a value is no value of a field as a whole; undefined if it is one. */
+/** Tells why a value is not valid for a whole field; undefined if it is. */
 export function whyNotField(field: DescField, json: unknown, registry: Registry): string | undefined {
   if (json === null || isPlain(field, json)) return undefined;
   return (

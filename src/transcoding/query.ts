@@ -1,9 +1,9 @@
-/** Reads a query string into the fields it names. */
+/** Reads the fields that a query string names. */
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { refuse } from "../errors.ts";
 import { describeFieldPath, type FieldPath, findLeaf, resolveFieldPath, whyNotTextual } from "./fields.ts";
 
-/** One field that the query names, with every text given for it, in order. */
+/** One field that the query names, with all its texts in order. */
 export interface QueryField {
   readonly path: FieldPath;
   readonly texts: readonly string[];

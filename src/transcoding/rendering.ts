@@ -1,4 +1,4 @@
-/** Turns messages and errors into the bodies of HTTP answers. */
+/** Renders messages and errors as the bodies of HTTP answers. */
 import type { DescField, DescMessage, JsonValue, Message, Registry } from "@bufbuild/protobuf";
 import { create, toJson } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
@@ -7,7 +7,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import { nameCode } from "../protocol/code-name.ts";
 import { isHttpBody, type Route } from "./routes.ts";
 
-/** The form that a server stream takes. */
+/** The format of a server stream. */
 export interface StreamFormat {
   readonly mediaType: string;
   /** Written before the first message, if any. */

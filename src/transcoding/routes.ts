@@ -1,4 +1,4 @@
-/** Reads the google.api.http options of methods and makes routes of them; what cannot work is refused here. */
+/** Compiles the google.api.http options of methods to routes, and refuses rules that cannot work. */
 import type { DescField, DescMessage, DescMethod } from "@bufbuild/protobuf";
 import { getOption, hasOption } from "@bufbuild/protobuf";
 import type { MethodImplSpec, ServiceImplSpec } from "@connectrpc/connect";
@@ -7,7 +7,7 @@ import type { HttpRule } from "#gen/google/api/http_pb.ts";
 import { type FieldPath, findLeaf, resolveFieldPath, whyNotTextual } from "./fields.ts";
 import { parseTemplate, type Template, type Variable } from "./template.ts";
 
-/** Where the fields of a request come from besides its path. */
+/** Where the fields of a request come from, besides its path. */
 export type BodyRule =
   /** No body; every field can be a query parameter. */
   | { readonly kind: "none" }
