@@ -1,7 +1,7 @@
 /**
  * Describes bytes in their JSON form, base64 (RFC 4648).
  *
- * A request may use the standard alphabet or the URL-safe one, with padding or without (src/transcoding/strict-values.ts).
+ * A request may use the standard or the URL-safe alphabet, with or without padding (src/transcoding/strict-values.ts).
  * A response has the standard alphabet with padding.
  */
 import type { Schema } from "./document.ts";

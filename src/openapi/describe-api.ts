@@ -1,5 +1,5 @@
 /**
- * Describes the REST calls of a server as an OpenAPI 3.1 document, from descriptors alone: their google.api.http
+ * Describes the REST calls of a server as an OpenAPI 3.1 document, from descriptors only: their google.api.http
  * options, comments, protovalidate rules and qsp.access. It depends on no service.
  */
 import type { DescService } from "@bufbuild/protobuf";

@@ -8,7 +8,7 @@ export interface Example {
   readonly rpc: string;
   /** Identifies the example; unique. */
   readonly name: string;
-  /** Says what it shows. */
+  /** Describes the example. */
   readonly summary: string;
   readonly request: ExampleValue;
   /** The token of the request. */

@@ -12,7 +12,7 @@ export function findNetwork(address: string): string {
 /** Bits of the IPv6 prefixes that one customer may have: one network, or a site as providers delegate it (RFC 6177). */
 const ipv6Prefixes = [64, 56, 48];
 
-/** Names the networks of an address, the smallest first: /64, /56 and /48 of IPv6; an IPv4 address alone. */
+/** Names the networks of an address, smallest first: /64, /56 and /48 for IPv6; for IPv4 only the address itself. */
 export function listNetworks(address: string): readonly string[] {
   if (!isIPv6(address)) return [address];
   const [before = [], after = []] = address

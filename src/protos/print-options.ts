@@ -9,7 +9,7 @@ import {
 } from "@bufbuild/protobuf";
 import { isReflectMessage, type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 
-/** An option as it stands in source: `deprecated`, `(google.api.http)`. */
+/** An option as it appears in source: `deprecated`, `(google.api.http)`. */
 export interface PrintedOption {
   readonly name: string;
   readonly value: string;

@@ -40,7 +40,7 @@ export class Ticket {
   };
 }
 
-/** A call that wants to begin. */
+/** A call that is not admitted yet. */
 export interface ArrivingCall {
   readonly method: DescMethod;
   /** The `authorization` header. */

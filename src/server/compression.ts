@@ -11,7 +11,7 @@ const compressions: readonly Compression[] = [compressionGzip, compressionBrotli
  * Finds a compression by the name in a header; undefined for no compression.
  *
  * @param acceptHeader the header in which the answer lists the known compressions.
- * @throws ENCODING_UNSUPPORTED (UNIMPLEMENTED, as grpc/grpc, doc/compression.md, wants it)
+ * @throws ENCODING_UNSUPPORTED (UNIMPLEMENTED, as grpc/grpc, doc/compression.md, requires)
  */
 export function findCompression(
   encoding: string | null | undefined,

@@ -10,7 +10,7 @@
  * | REST, and none     | of the reason | the body, as JSON                                                 |
  *
  * Trailers-Only is one HEADERS frame with END_STREAM (grpc/grpc, doc/PROTOCOL-HTTP2.md, section "Responses"). When
- * an empty DATA frame ends the stream instead, grpc-go, grpc-java and grpcio report an error of their own.
+ * an empty DATA frame ends the stream instead, grpc-go, grpc-java and grpcio report their own error.
  */
 import type { IncomingMessage } from "node:http";
 import type { OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
@@ -111,7 +111,7 @@ export function renderTrailersOnly(error: ConnectError, trailer = new Headers())
   return toNodeHeaders(setGrpcStatus(trailer, error));
 }
 
-/** Ends a stream with a status alone: one HEADERS frame with END_STREAM. */
+/** Ends a stream with only a status: one HEADERS frame with END_STREAM. */
 export function sendTrailersOnly(stream: ServerHttp2Stream, fields: OutgoingHttpHeaders): void {
   stream.on("error", () => {}); // The caller has gone.
   stream.respond({ ":status": 200, ...fields }, { endStream: true });

@@ -283,7 +283,7 @@ class GrpcUnaryCall implements HandlerContext {
     endInPieces(stream, frame);
   }
 
-  /** Answers with a status alone ("Trailers-Only"). */
+  /** Answers with only a status ("Trailers-Only"). */
   #fail(error: ConnectError): void {
     const stream = this.#stream;
     if (stream.destroyed || stream.headersSent) return;

@@ -57,7 +57,7 @@ const preface = Buffer.from("PRI");
 /** Headers up to this multiple of the limit are still read, so that their sender gets an answer. */
 const headroom = 8;
 
-/** Makes a listener. */
+/** Creates a listener. */
 export function createListener(options: ListenerOptions): Listener {
   let draining = false;
   const sessions = new Set<http2.ServerHttp2Session>();

@@ -36,7 +36,7 @@ export async function serveRest(
   await writeResponse(res, response);
 }
 
-/** RFC 9112, section 6: in HTTP/1.1 a header announces content; in HTTP/2 the stream goes on after the headers. */
+/** RFC 9112, section 6: in HTTP/1.1 a header announces content. In HTTP/2 the stream continues after the headers. */
 function hasBody(req: NodeRequest): boolean {
   return req.stream === undefined ? announcesBody(req.headers) : !req.stream.endAfterHeaders;
 }

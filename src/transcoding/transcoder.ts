@@ -1,5 +1,5 @@
 /**
- * Serves RPCs as REST calls, from their google.api.http options alone.
+ * Serves RPCs as REST calls. It needs only their google.api.http options.
  *
  *     target → router → binding → the RPC with its interceptors → rendering
  *

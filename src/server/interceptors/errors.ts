@@ -97,7 +97,7 @@ export function messageMalformed(reason: string): ConnectError {
 
 /** Refuses a compressed message if no header names its encoding. */
 export function compressionInvalid(): ConnectError {
-  // grpc/grpc, doc/compression.md, "Test cases", wants INTERNAL.
+  // grpc/grpc, doc/compression.md, "Test cases", requires INTERNAL.
   return refuse("ENCODING_MISSING", "the message is marked as compressed, but no header says with what");
 }
 

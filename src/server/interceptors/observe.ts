@@ -13,7 +13,7 @@ const requestIdHeader = "x-request-id";
 
 /** Counts and logs the calls of one server. */
 export interface Observer {
-  /** Almost the outermost interceptor: it sees what the caller gets. */
+  /** Runs outside of the interceptors that change answers, so it sees what the caller gets. */
   readonly interceptor: Interceptor;
   /** Counts and logs a call that was refused before the interceptors saw it. */
   refused(call: RefusedCall): void;
@@ -114,7 +114,7 @@ export function logUnobserved(logger: Logger, error: ConnectError): void {
   logger.error({ code: Code[error.code], err: error.cause ?? error }, "call failed outside of its handler");
 }
 
-/** Takes the identifiers out of a W3C trace context (Trace Context, section 3.2). */
+/** Extracts the identifiers from a W3C trace context (Trace Context, section 3.2). */
 function readTraceIds(header: Headers): { traceId?: string; parentId?: string } {
   const [, traceId, parentId] =
     /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/.exec(header.get("traceparent") ?? "") ?? [];
