@@ -1,4 +1,4 @@
-/** Composition: opens the store, makes the services, and a server that serves them. */
+/** Composition: opens the store, and creates the services and their server. */
 import type { Logger } from "pino";
 import { type Config, ConfigError } from "./config.ts";
 import { consolePages } from "./console/mount.ts";
@@ -22,15 +22,15 @@ import { countCryptoThreads } from "./settings/crypto-settings.ts";
 import { serverSettings } from "./settings/server-settings.ts";
 import { quotaSettings, storeSettings } from "./settings/store-settings.ts";
 
-/** A server with everything that it holds open. */
+/** A server with its open resources. */
 export interface App {
   readonly server: Server;
-  /** Stops serving, then closes the rest. */
+  /** Stops the server, then closes the other resources. */
   close(): Promise<void>;
 }
 
 /**
- * Makes a server from settings.
+ * Creates a server from settings.
  *
  * @param packages the packages to choose from
  * @throws ConfigError, StorageError, CryptoError with a sentence for the operator.
@@ -74,7 +74,7 @@ export async function createApp(config: Config, logger: Logger, packages = servi
     access: { mode: config.auth, authenticate: identity.authenticate },
     explainFailure,
     metrics,
-    // The server describes itself with OpenAPI, whose clients expect the path to decide.
+    // The server describes itself with OpenAPI, whose clients expect that the path decides.
     routingOrder: "path",
     pages: createPages(config, examples, logger),
   });
@@ -90,7 +90,7 @@ export async function createApp(config: Config, logger: Logger, packages = servi
   };
 }
 
-/** Opens what computes, behind queues that serve callers in turn. */
+/** Opens the cryptographic provider, behind queues that serve callers in turn. */
 async function openCrypto(config: Config, metrics: Metrics) {
   const passwords = createPasswordLane({
     maxChecks: config.maxPasswordChecks,
@@ -104,12 +104,12 @@ async function openCrypto(config: Config, metrics: Metrics) {
   });
   metrics.watchQueue({ queue, passwords: passwords.lane });
   const computing = await createCryptoProvider(config.cryptoProvider);
-  // What no call asks for is the server's own work.
+  // Work outside of any call is the server's own.
   const provider: CryptoProvider = queueProvider(computing, queue, () => currentCaller() ?? systemCaller);
   return { provider, passwords };
 }
 
-/** What the server shows beside the calls. */
+/** The pages of the server. */
 function createPages({ auth }: Config, examples: readonly Example[], logger: Logger): Page[] {
   const logFailure = (what: string) => (error: unknown) =>
     logger.error({ err: error }, `${what} cannot be made`);

@@ -1,4 +1,4 @@
-/** Every setting of the server: its flag, its variable, its default, what it means, and what it may be. */
+/** Every setting of the server: its flag, variable, default, meaning and valid values. */
 import { parseArgs } from "node:util";
 import { generalSettings } from "./config/general-settings.ts";
 import { limitSettings } from "./config/limit-settings.ts";
@@ -18,9 +18,9 @@ export type Config = {
 };
 
 /**
- * Reads the settings: a flag goes before its variable, the variable before the default.
+ * Reads the settings. A flag takes precedence over its variable, and the variable over the default.
  *
- * @throws ConfigError for an unknown flag, a bad value, or values that do not go together.
+ * @throws ConfigError for an unknown flag, an invalid value, or incompatible values.
  */
 export function readConfig(args: readonly string[], env: NodeJS.ProcessEnv): Config {
   const flags = readFlags(args);
@@ -45,7 +45,7 @@ export function readConfig(args: readonly string[], env: NodeJS.ProcessEnv): Con
   return config;
 }
 
-/** The files that a setting names, joined by commas. */
+/** Splits a setting into the files that it names, separated by commas. */
 export function listFiles(text: string): string[] {
   return text.split(",").filter((path) => path !== "");
 }
@@ -62,7 +62,7 @@ function readFlags(args: readonly string[]): Readonly<Record<string, string | bo
   try {
     return parseArgs({ args: [...args], options, allowPositionals: false }).values;
   } catch (error) {
-    // Node's sentence goes on with advice for programs that take file names.
+    // Node's message continues with advice for programs that take file names.
     const sentence = error instanceof Error ? (error.message.split(". ")[0] ?? "") : String(error);
     throw new ConfigError(`${sentence}; --help lists what there is`);
   }
@@ -86,7 +86,7 @@ function readSetting(
   }
 }
 
-/** The variable of a setting: "QSP_MAX_CALLS" of "max-calls". */
+/** The variable of a setting: "QSP_MAX_CALLS" for "max-calls". */
 export function nameVariable(name: string): string {
   return `QSP_${name.replaceAll("-", "_").toUpperCase()}`;
 }

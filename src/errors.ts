@@ -1,8 +1,8 @@
 /**
- * Every way in which a caller can be refused. The only file that makes a ConnectError.
+ * Every way to refuse a caller. This is the only file that creates a ConnectError.
  *
- * A refusal travels over gRPC, gRPC-Web, Connect and REST alike: a status code, a sentence for a person,
- * and a google.rpc.ErrorInfo whose `reason` a program can switch on.
+ * A refusal is the same over gRPC, gRPC-Web, Connect and REST: a status code, a sentence for a person, and a
+ * google.rpc.ErrorInfo whose `reason` a program can switch on.
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
@@ -25,17 +25,17 @@ export type FieldViolation = MessageInitShape<typeof BadRequest_FieldViolationSc
 /** The domain of our reasons (google.rpc.ErrorInfo.domain). */
 export const errorDomain = "quantum-safe-playground";
 
-/** Violations that an error lists at most. */
+/** Maximum number of violations in an error. */
 const maxViolations = 20;
 
 /**
- * Makes the error that refuses a call; the caller of this function throws it.
+ * Creates the error that refuses a call. The caller of this function throws it.
  *
- * Shortens what it repeats of the request: metadata values and quoted texts to 100 characters, wherever they stand.
+ * Shortens the parts of the request that it repeats: metadata values and quoted texts to 100 characters, in all places.
  *
- * @param message what was wrong and what would be right, for a person; public values only.
- * @param metadata whatever varies in the message, for a program; public values only.
- * @param violations the fields at fault, in the names of the JSON form.
+ * @param message what is wrong and what would be right, for a person; public values only.
+ * @param metadata the variable parts of the message, for a program; public values only.
+ * @param violations the invalid fields, in the names of the JSON form.
  */
 export function refuse(
   reason: ReasonName,
@@ -65,7 +65,7 @@ export function refuse(
   return withChallenge(error);
 }
 
-/** RFC 9110, section 15.5.2: a 401 says how to authenticate. */
+/** RFC 9110, section 15.5.2: a 401 response says how to authenticate. */
 function withChallenge(error: ConnectError): ConnectError {
   const isNew = error.code === Code.Unauthenticated && !error.metadata.has("www-authenticate");
   if (isNew) error.metadata.set("www-authenticate", "Bearer");
@@ -99,7 +99,7 @@ export function refuseField(
   return refuse(reason, `${field}: ${description}`, { field }, [{ field, description }]);
 }
 
-/** Refuses a call whose metadata is larger than a server takes. */
+/** Refuses a call whose metadata is too large. */
 export function metadataTooLarge(bytes: number, maxBytes: number): ConnectError {
   return refuse("METADATA_TOO_LARGE", `the request's metadata is ${bytes} bytes; the limit is ${maxBytes}`, {
     bytes: String(bytes),
@@ -112,14 +112,14 @@ export function serverStopping(): ConnectError {
   return refuse("SHUTTING_DOWN", "the server stops; try again, it may be back");
 }
 
-/** Refuses a body, or one message of a stream, that is larger than a server takes. */
+/** Refuses a body, or one message of a stream, that is too large. */
 export function bodyTooLarge(maxBytes: number): ConnectError {
   return refuse("BODY_TOO_LARGE", `the message is larger than the limit of ${maxBytes} bytes`, {
     maxBytes: String(maxBytes),
   });
 }
 
-/** Refuses a message with more parts than a server reads, before the server builds it. */
+/** Refuses a message with too many parts, before the server builds it. */
 export function messageTooComplex(limit: string, max: number): ConnectError {
   return refuse("MESSAGE_TOO_COMPLEX", `the message has more than ${max} ${limit}; send smaller messages`, {
     limit,
@@ -127,7 +127,7 @@ export function messageTooComplex(limit: string, max: number): ConnectError {
   });
 }
 
-/** Tells which of our reasons an error carries; undefined if it is not one of ours. */
+/** Finds our reason in an error; undefined if the error is not ours. */
 export function findReason(error: ConnectError): ReasonName | undefined {
   for (const info of error.findDetails(ErrorInfoSchema)) {
     if (info.domain === errorDomain && info.reason in reasons) return info.reason as ReasonName;
@@ -136,8 +136,8 @@ export function findReason(error: ConnectError): ReasonName | undefined {
 }
 
 /**
- * Explains an error that ended a call by its signal: Connect's deadline, and what Node says of a connection that
- * its client broke off. An error that a handler made itself knows more, and stays as it is.
+ * Explains an error that ended a call by its signal: Connect's deadline, or Node's error for a connection that its
+ * client closed. An error of the handler is more specific and does not change.
  */
 export function explainAbort(error: ConnectError, signal: AbortSignal): ConnectError {
   if (error !== signal.reason || findReason(error) !== undefined) return error;
@@ -153,7 +153,7 @@ export function explainAbort(error: ConnectError, signal: AbortSignal): ConnectE
   }
 }
 
-/** HTTP status of each gRPC code, as google/rpc/code.proto has it. */
+/** The HTTP status of each gRPC code, as in google/rpc/code.proto. */
 const httpStatuses: Readonly<Record<Code, number>> = {
   [Code.Canceled]: 499,
   [Code.Unknown]: 500,
@@ -173,7 +173,7 @@ const httpStatuses: Readonly<Record<Code, number>> = {
   [Code.Unauthenticated]: 401,
 };
 
-/** Tells whether the operator should look at an error; all others are the caller's. */
+/** Tells whether an error is a fault of the server, which the operator should see, and not of the caller. */
 export function isServerFault(error: ConnectError): boolean {
   const name = findReason(error);
   if (name === undefined) return [Code.Internal, Code.Unknown, Code.DataLoss].includes(error.code);
@@ -181,7 +181,7 @@ export function isServerFault(error: ConnectError): boolean {
   return reason.isServerFault === true;
 }
 
-/** Tells the HTTP status of a failed REST call. */
+/** Finds the HTTP status of a failed REST call. */
 export function toHttpStatus(error: ConnectError): number {
   const reason = findReason(error);
   const known: Reason | undefined = reason === undefined ? undefined : reasons[reason];
@@ -189,8 +189,8 @@ export function toHttpStatus(error: ConnectError): number {
 }
 
 /**
- * Makes a ConnectError out of whatever a handler threw. What is not a ConnectError is a bug or a fault of
- * the machine: the caller learns nothing of it but that it happened; the cause is kept for the log.
+ * Converts any thrown value to a ConnectError. A value that is not a ConnectError is a bug or a fault of the machine.
+ * The caller learns only that the call failed. The log gets the cause.
  */
 export function toConnectError(thrown: unknown): ConnectError {
   if (thrown instanceof ConnectError) return withChallenge(thrown);

@@ -1,11 +1,11 @@
-/** The calls that a server, or the gateway before it, shows to whoever started it. */
+/** The calls that a server, or the gateway before it, shows to the operator at the start. */
 
-/** What the calls depend on. */
+/** The parts of the calls that depend on the server. */
 export interface FirstCallsOptions {
   /** "http://127.0.0.1:8080". */
   readonly url: string;
   readonly auth: "open" | "token";
-  /** The file of the CA that clients of TLS are to trust. */
+  /** The file of the CA that TLS clients must trust. */
   readonly caFile: string;
 }
 

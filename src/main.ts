@@ -1,12 +1,12 @@
-/** The command line. The only file that ends the process, beside src/cli and src/serve.ts. */
+/** The command line. Besides src/cli and src/serve.ts, it is the only file that ends the process. */
 
 import os from "node:os";
 import { verbTable } from "./cli/groups.ts";
 import { runCommandLine } from "./cli/run.ts";
 
-// Signing runs in libuv's pool. As many threads as cores give the most signatures a second; more only queue
-// in the kernel. Two more check passwords (--max-password-checks), which would each hold a core's thread up. libuv reads
-// this when the pool is first used, so it stands before a verb is loaded.
+// Signing runs in libuv's pool. One thread per core gives the most signatures a second; more threads only queue in the
+// kernel. Two more threads check passwords (--max-password-checks), because each check would block a core's thread.
+// libuv reads this variable when the pool is first used, so it is set before a verb is loaded.
 process.env.UV_THREADPOOL_SIZE ??= String(os.availableParallelism() + 2);
 
 const serve = async () => [(await import("./serve.ts")).serveVerb];

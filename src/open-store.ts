@@ -1,4 +1,4 @@
-/** Opens the store with the tables of all that keep something in it. */
+/** Opens the store with the tables of all its users. */
 import { auditTables } from "./audit/tables.ts";
 import { type Database, type DatabaseLocation, type OpenMode, openDatabaseOf } from "./database/database.ts";
 import { listTables, type TableOwner } from "./database/schema.ts";
@@ -15,7 +15,7 @@ import { vpnTables } from "./services/vpn/tables.ts";
 import { walletTables } from "./services/wallet/tables.ts";
 import { openStoreOf, type Store, type StoreOptions } from "./store/store.ts";
 
-/** Everything that keeps something in the store. A new service adds its tables here. */
+/** The parts of the server that have tables in the store. A new service adds its tables here. */
 export const tableOwners: readonly TableOwner[] = [
   secretTables,
   auditTables,
@@ -31,15 +31,15 @@ export const tableOwners: readonly TableOwner[] = [
   vpnTables,
 ];
 
-/** The names of all tables, each after those that it builds on. */
+/** The names of all tables, each after the tables that it depends on. */
 export const tableNames = listTables(tableOwners).map(([name]) => name);
 
-/** Opens a store, and makes what is missing of it. @throws StorageError with a sentence for the operator */
+/** Opens a store, and creates its missing parts. @throws StorageError with a sentence for the operator */
 export function openStore(options: Omit<StoreOptions, "owners">): Promise<Store> {
   return openStoreOf({ ...options, owners: tableOwners });
 }
 
-/** Opens the database of a store without what is sealed in it. @throws StorageError as openDatabaseOf does */
+/** Opens the database of a store without its sealed contents. @throws StorageError as openDatabaseOf does */
 export function openDatabase(location: DatabaseLocation, mode?: OpenMode): Promise<Database> {
   return openDatabaseOf(tableOwners, location, mode);
 }

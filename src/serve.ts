@@ -9,7 +9,7 @@ import type { Verb } from "./cli/verb.ts";
 import { type Config, ConfigError, describeSettings } from "./config.ts";
 import { firstCalls } from "./first-calls.ts";
 
-/** The verb that starts the server. It ends with the server. */
+/** The verb that starts the server. It returns when the server ends. */
 export const serveVerb: Verb = {
   ...toVerb({
     name: "serve",
@@ -26,7 +26,7 @@ async function serve({ config, location, masterKey }: StoreVerbInput): Promise<n
   const logger = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
   const newStore = location.kind === "sqlite" && !existsSync(location.path) ? location.path : undefined;
   const newKey = masterKey.kind === "file" && !existsSync(masterKey.path) ? masterKey.path : undefined;
-  // Most of what there is to load; the other verbs need little of it.
+  // This loads most of the code. The other verbs need little of it.
   const { createApp } = await import("./app.ts");
   const { TlsError } = await import("./server/tls.ts");
   const app = await createApp(config, logger).catch((error: unknown) => {
@@ -35,7 +35,7 @@ async function serve({ config, location, masterKey }: StoreVerbInput): Promise<n
   for (const { httpMethod, template, origin } of app.server.transcoder.routes) {
     logger.debug({ httpMethod, path: template.text, rpc: origin }, "route");
   }
-  // Also if the start goes no further: the next one finds them, and says nothing of them.
+  // Printed even if the start fails later: the next start finds the files and does not mention them.
   process.stdout.write(describeNew(newStore, newKey));
   const address = await app.server.listen(config.port, config.host).catch(async (error: unknown) => {
     await app.close();
@@ -83,7 +83,7 @@ function formatUrl({ address, family, port }: AddressInfo, { tlsCert }: Config):
   return `${tlsCert === "" ? "http" : "https"}://${family === "IPv6" ? `[${address}]` : address}:${port}`;
 }
 
-/** What a first start made, and what there is to do about it. */
+/** Describes what a first start created, and what the operator should do with it. */
 function describeNew(store: string | undefined, key: string | undefined): string {
   const made: string[] = [];
   if (store !== undefined) made.push(`Made a new store, ${store}.`);
@@ -91,7 +91,7 @@ function describeNew(store: string | undefined, key: string | undefined): string
   return made.length === 0 ? "" : `\n${made.join("\n")}\n`;
 }
 
-/** What a newcomer sees; its last line says that the server is ready. */
+/** The message for newcomers. Its last line says that the server is ready. */
 function describeStart(url: string, { auth }: Config): string {
   return `
 Try, in another terminal:

@@ -1,4 +1,4 @@
-/** docs/access.md: who may make each call. */
+/** docs/access.md: the roles that may make each call. */
 import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import { rolesFor } from "../server/interceptors/access.ts";

@@ -45,7 +45,7 @@ A signature that does not verify is an answer (\`"valid":false\`), not an error.
 The server logs these reasons as errors, because only its operator can act on them: ${faults.join(", ")}. [Settings](settings.md) explains the flags below. All other reasons are the caller's, and the server logs them with \`--log-level debug\`.
 `;
 
-/** What stands below a table. */
+/** The notes below the tables. */
 const notes: Readonly<Record<string, string>> = {
   "Finding the call": `Over HTTP/2 the server announces how much metadata it reads (\`SETTINGS_MAX_HEADER_LIST_SIZE\`): eight times \`--max-metadata-bytes\`, 131,072 by default, where each field counts 32 bytes more. Up to that size the answer is \`METADATA_TOO_LARGE\`. Above it the server resets the stream (\`ENHANCE_YOUR_CALM\`; gRPC clients report RESOURCE_EXHAUSTED without details), and other calls of the connection continue. grpc-go does not send such a call at all. Two cases end the whole connection, because the HTTP/2 library stops reading and cannot decode what follows: one field of more than 65,536 bytes as encoded (GOAWAY \`COMPRESSION_ERROR\`), and more than 147,456 bytes of encoded metadata (GOAWAY \`INTERNAL_ERROR\`). A client then opens a new connection by itself.`,
 };

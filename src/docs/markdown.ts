@@ -5,7 +5,7 @@ export function renderTable(headers: readonly string[], rows: readonly (readonly
   return [headers, headers.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }
 
-/** Text as code, for a cell; nothing if it is empty. A bar in a table needs a backslash, also in code. */
+/** Text as code, for a cell; empty if the text is. A bar in a table needs a backslash, even in code. */
 export function renderCode(text: string): string {
   return text === "" ? "" : `\`${escapeBars(text)}\``;
 }

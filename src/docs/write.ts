@@ -1,11 +1,11 @@
-/** Writes the pages of docs/ that are made from code: `npm run docs`. */
+/** Writes the pages of docs/ that are generated from code: `npm run docs`. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { renderAccessPage } from "./access-page.ts";
 import { renderErrorsPage } from "./errors-page.ts";
 import { renderSettingsPage } from "./settings-page.ts";
 
-/** How to make each page, by its path. */
+/** The renderers of the pages, by path. */
 export const generatedPages: Readonly<Record<string, () => string>> = {
   "docs/errors.md": renderErrorsPage,
   "docs/settings.md": renderSettingsPage,

@@ -1,24 +1,24 @@
 /**
- * Adds to the schema of a request's field what stands for a field that is not set: null, and the zero of a field
- * without presence (protobuf.dev/programming-guides/json).
+ * Adds the values of an unset field to the schema of a request's field: null, and the zero of a field without
+ * presence (protobuf.dev/programming-guides/json).
  */
 import type { Schema } from "./document.ts";
 
-/** Also takes null. */
+/** Allows null as well. */
 export function allowNull(schema: Schema): Schema {
   const { type, description, deprecated, ...others } = schema;
   if (type !== undefined && others.enum === undefined) {
     const types = [type].flat();
     return { ...schema, type: types.includes("null") ? types : [...types, "null"] };
   }
-  // A schema without keywords takes anything.
+  // A schema without keywords accepts anything.
   if (type === undefined && Object.keys(others).length === 0) return schema;
-  // An enum of its own, without null: generators make one type of it, and of an enum with null several.
+  // A separate enum without null: generators create one type for it, but several for an enum with null.
   const plain = { ...(type && { type }), ...others };
   return { anyOf: [plain, { type: "null" }], description, deprecated };
 }
 
-/** Also takes the zero of the schema's type, where the rules of the field would refuse it. */
+/** Allows the zero of the schema's type as well, even if the rules of the field would refuse it. */
 export function allowZero(schema: Schema): Schema {
   if (schema.type === "string") return allowEmptyText(schema);
   const isNumber = schema.type === "integer" || schema.type === "number";

@@ -1,16 +1,16 @@
 /**
  * Describes bytes in their JSON form, base64 (RFC 4648).
  *
- * A request may use the standard alphabet or the URL-safe one, with padding or without (src/transcoding/strict-values.ts).
+ * A request may use the standard or the URL-safe alphabet, with or without padding (src/transcoding/strict-values.ts).
  * A response has the standard alphabet with padding.
  */
 import type { Schema } from "./document.ts";
 
-/** How many bytes a field may have. */
+/** The number of bytes that a field may have. */
 export interface ByteLimits {
   readonly minBytes: number;
   readonly maxBytes: number | undefined;
-  /** Whether no bytes at all are accepted although they are fewer than minBytes. */
+  /** Whether an empty value is accepted although it is shorter than minBytes. */
   readonly mayBeEmpty: boolean;
 }
 
@@ -20,18 +20,18 @@ export const base64Schema: Schema = { type: "string", format: "byte", contentEnc
 const character = "[A-Za-z0-9+/_-]";
 
 const group = `(?:${character}{4})`;
-/** What may follow whole groups of four characters: one byte, two bytes or none. */
+/** The text after whole groups of four characters: one byte, two bytes or none. */
 const oneByte = `${character}{2}(?:==)?`;
 const twoBytes = `${character}{3}=?`;
 const remainder = `(?:${oneByte}|${twoBytes})?`;
 
-/** Patterns count no more groups than that: RE2 takes at most 1000 repetitions. */
+/** The largest number of groups that a pattern counts: RE2 accepts at most 1000 repetitions. */
 const maxCountedGroups = 100;
 
 /**
- * The schema of bytes in a request. It takes exactly what the server takes, with one exception: the longest text may
- * hold two bytes more than maxBytes, because a text without padding holds more than one of the same length with padding.
- * Keywords for that exist, but generators of tests give up on them; callers tell it in words.
+ * The schema of bytes in a request. It accepts exactly what the server accepts, with one exception: the longest text
+ * may hold two bytes more than maxBytes, because text without padding holds more than padded text of the same length.
+ * Keywords for that exist, but test generators fail on them. So the callers of this function add a sentence.
  */
 export function describeBytes({ minBytes, maxBytes, mayBeEmpty }: ByteLimits): Schema {
   const longest = maxBytes === undefined ? {} : { maxLength: paddedLength(maxBytes) };
@@ -55,7 +55,7 @@ export function describeBytes({ minBytes, maxBytes, mayBeEmpty }: ByteLimits): S
   };
 }
 
-/** The base64 of at least so many bytes. */
+/** Matches the base64 of at least `bytes` bytes. */
 function atLeastPattern(bytes: number): string {
   const groups = Math.floor(bytes / 3);
   const whole = groups === 0 ? "" : `${group}{${groups}}`;
@@ -64,7 +64,7 @@ function atLeastPattern(bytes: number): string {
   return `${whole}(?:${rest}|${group}+${remainder})`;
 }
 
-/** Shorter texts hold too few bytes, and so do the shortest ones that end with too much padding. */
+/** Shorter texts hold too few bytes, and so do the shortest texts with too much padding. */
 function excludeTooShort(bytes: number): Schema[] {
   const tooMuch = ["=$", undefined, "==$"][bytes % 3];
   const shortest = unpaddedLength(bytes);

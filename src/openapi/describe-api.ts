@@ -1,6 +1,6 @@
 /**
- * Describes the REST calls of a server as an OpenAPI 3.1 document, from descriptors alone: their google.api.http
- * options, comments, protovalidate rules and qsp.access. It knows no service.
+ * Describes the REST calls of a server as an OpenAPI 3.1 document, from descriptors only: their google.api.http
+ * options, comments, protovalidate rules and qsp.access. It depends on no service.
  */
 import type { DescService } from "@bufbuild/protobuf";
 import type { Example } from "../protocol/example.ts";
@@ -13,7 +13,7 @@ import { createPathWriter } from "./paths.ts";
 import { createSchemas } from "./schemas.ts";
 import { type Comments, createDescribe, type Describe, firstSentence } from "./texts.ts";
 
-/** What a document is made of. */
+/** The inputs of a document. */
 export interface ApiDeps {
   readonly title: string;
   readonly version: string;
@@ -24,7 +24,7 @@ export interface ApiDeps {
   readonly auth: AuthMode;
 }
 
-/** The methods that a path of OpenAPI can have; a call by any other is told of in words. */
+/** The methods that an OpenAPI path can have. Calls with other methods are described in words. */
 const httpMethods = new Set(["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"]);
 
 /** Describes an API. */
@@ -80,7 +80,7 @@ export function describeApi(deps: ApiDeps): OpenApiDocument {
   };
 }
 
-/** The comment of a service, and its RPCs that have no place among the paths. */
+/** The comment of a service, and its RPCs that are not among the paths. */
 function describeService(
   service: DescService,
   routes: readonly Route[],

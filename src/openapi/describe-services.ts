@@ -1,4 +1,4 @@
-/** Describes the services of a server on a thread of its own: that takes most of a second, and no call waits for it. */
+/** Describes the services of a server on a separate thread. It takes most of a second, and no call waits for it. */
 import { Worker } from "node:worker_threads";
 import { create, type DescService, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
@@ -6,7 +6,7 @@ import type { Example } from "../protocol/example.ts";
 import { collectFiles } from "../transcoding/descriptors.ts";
 import type { AuthMode } from "./operations.ts";
 
-/** What the thread is given. Descriptors hold references to each other and cross as a FileDescriptorSet. */
+/** The input of the thread. Descriptors refer to each other, so they are sent as a FileDescriptorSet. */
 export interface DescriptionTask {
   readonly fileDescriptorSet: Uint8Array;
   /** Full names, in the order of the description. */
@@ -15,7 +15,7 @@ export interface DescriptionTask {
   readonly auth: AuthMode;
 }
 
-/** A description in both of its forms. */
+/** A description in both formats. */
 export interface DescriptionTexts {
   readonly json: string;
   readonly yaml: string;
@@ -24,8 +24,8 @@ export interface DescriptionTexts {
 /**
  * Describes services.
  *
- * @param signal ends the thread, for a server that stops meanwhile.
- * @throws what the thread threw
+ * @param signal ends the thread if the server stops in the meantime.
+ * @throws the error of the thread
  */
 export function describeServices(
   services: readonly DescService[],

@@ -1,4 +1,4 @@
-/** The thread of describe-services.ts: makes the description, answers with it once, and ends. */
+/** The thread of describe-services.ts: creates the description, sends it once, and ends. */
 import { readFileSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
 import { createFileRegistry, fromBinary } from "@bufbuild/protobuf";
@@ -29,7 +29,7 @@ function describe({ fileDescriptorSet, serviceNames, examples, auth }: Descripti
   });
   return {
     json: JSON.stringify(document),
-    // Without aliases: an anchor for everything that stands twice reads badly.
+    // Without aliases: an anchor for every repeated object is hard to read.
     yaml: stringify(JSON.parse(JSON.stringify(document)), { aliasDuplicateObjects: false, lineWidth: 110 }),
   };
 }

@@ -1,7 +1,7 @@
-/** The parts of an OpenAPI 3.1 document that this room writes (spec.openapis.org/oas/v3.1.1, section 4.8). */
+/** The parts of an OpenAPI 3.1 document that this folder writes (spec.openapis.org/oas/v3.1.1, section 4.8). */
 import type { Json } from "../protocol/example.ts";
 
-/** A JSON Schema (draft 2020-12), as far as it is used here. */
+/** The keywords of JSON Schema (draft 2020-12) that are used here. */
 export interface Schema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
@@ -37,7 +37,7 @@ export interface Reference {
   readonly $ref: string;
 }
 
-/** A value that stands in path, query or headers. */
+/** A value in path, query or headers. */
 export interface Parameter {
   readonly name: string;
   readonly in: "path" | "query" | "header";
@@ -49,7 +49,7 @@ export interface Parameter {
   readonly example?: Json | undefined;
 }
 
-/** What a body of one media type is. */
+/** The body of one media type. */
 export interface MediaType {
   readonly schema: Schema;
   readonly example?: Json | undefined;

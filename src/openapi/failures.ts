@@ -1,4 +1,4 @@
-/** Describes how calls fail: which reasons each can be refused for, under which HTTP status. */
+/** Describes how calls fail: the reasons of each refusal, by HTTP status. */
 import { STATUS_CODES } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
@@ -8,7 +8,7 @@ import type { Json } from "../protocol/example.ts";
 import type { Reference, Response, Schema } from "./document.ts";
 import type { Describe } from "./texts.ts";
 
-/** What of a call decides how it can fail. */
+/** The properties of a call that decide how it can fail. */
 export interface CallShape {
   readonly method: DescMethod;
   readonly hasBody: boolean;
@@ -18,7 +18,7 @@ export interface CallShape {
   readonly isRepeatable: boolean;
 }
 
-/** Reasons of every call, or of every call of a kind: each status of them has one description that all share. */
+/** Reasons of every call, or of every call of a kind. All these calls share one description per status. */
 const shared: Readonly<Record<string, readonly ReasonName[]>> = {
   NotAcceptable: ["NOT_ACCEPTABLE"],
   TooSlow: ["REQUEST_TOO_SLOW"],
@@ -129,7 +129,7 @@ function describeFailure(status: number, names: readonly ReasonName[]): Response
   };
 }
 
-/** A failure as it comes; what its message and its metadata say differs from call to call. */
+/** An example of a failure. Its message and its metadata differ from call to call. */
 function showFailure(reason: ReasonName): Json {
   return {
     status: "error",
@@ -159,7 +159,7 @@ const headers: Readonly<Record<number, NonNullable<Response["headers"]>>> = {
 /** The name of the schema of errors. */
 export const errorName = "ApiError";
 
-/** The one form of all errors (src/transcoding/rendering.ts). */
+/** The form of all errors (src/transcoding/rendering.ts). */
 export const errorSchemas: Readonly<Record<string, Schema>> = {
   [errorName]: {
     type: "object",

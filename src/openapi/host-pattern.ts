@@ -1,7 +1,7 @@
-/** The pattern of a host and a port, as protovalidate's rule host_and_port takes them. */
+/** The pattern of a host and a port, as protovalidate's rule host_and_port accepts them. */
 
 const label = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?";
-/** The last label of a name has more than digits, so that an address cannot be a name. */
+/** The last label of a name is not all digits, so that an address cannot be a name. */
 const lastLabel = "[0-9]{0,30}[A-Za-z](?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?";
 const name = `(?:${label}\\.)*${lastLabel}\\.?`;
 
@@ -19,5 +19,5 @@ const ipv6 = [
 
 const port = "(?:6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3}|0)";
 
-/** Matches what "host:port" can be. Names of hosts have at most 253 characters. */
+/** Matches "host:port". Host names have at most 253 characters. */
 export const hostAndPortPattern = `^(?:${name}|${ipv4}|\\[(?:${ipv6})\\]):${port}$`;

@@ -1,4 +1,4 @@
-/** Names things as protos do. */
+/** The names of descriptors, as in protos. */
 import type { AnyDesc } from "@bufbuild/protobuf";
 
 /** The full name of a part of a proto file: "kms.KmsService.Sign", "kms.SignRequest.key_id". */

@@ -14,10 +14,10 @@ import { describeRequestBody } from "./request-body.ts";
 import { isAlwaysThere, type Schemas } from "./schemas.ts";
 import { type Describe, firstSentence, withSentences } from "./texts.ts";
 
-/** Who may call a server without a token: anyone where an RPC does not insist ("open"), or nobody ("token"). */
+/** Whether calls need a token: only where an RPC requires one ("open"), or all that are not public ("token"). */
 export type AuthMode = "open" | "token";
 
-/** What operations are described with. */
+/** The inputs for the description of operations. */
 export interface OperationDeps {
   readonly describe: Describe;
   readonly schemas: Schemas;
@@ -31,7 +31,7 @@ export const schemeName = "bearer";
 /** The name of the parameter that makes a call repeatable. */
 export const idempotencyKeyName = "IdempotencyKey";
 
-/** @param binding counts the bindings of the RPC from 0. */
+/** @param binding the index of the binding of the RPC, from 0. */
 export function describeOperation(
   route: Route,
   path: ApiPath,
@@ -89,7 +89,7 @@ function wantsToken(method: DescMethod, auth: AuthMode): boolean {
 
 function describeSecurity(method: DescMethod, auth: AuthMode): Operation["security"] {
   if (wantsToken(method, auth)) return [{ [schemeName]: [] }];
-  // A token that nobody asks for does no harm: the same client works with a server that does.
+  // A token that is not required does no harm: the same client works with a server that requires it.
   return getOption(method, access) === Access.PUBLIC ? [] : [{}, { [schemeName]: [] }];
 }
 
@@ -121,13 +121,13 @@ function describeAnswer(route: Route, { schemas, describe }: OperationDeps, stre
   return { description, content: streams ? describeStream(schema) : { "application/json": { schema } } };
 }
 
-/** One field as the whole answer; one that is not set is null then. */
+/** One field as the whole answer. An unset field is null. */
 function describePart(field: DescField, schemas: Schemas): Schema {
   const part = schemas.ofField(field, "response");
   return isAlwaysThere(field) ? part : { anyOf: [part, { type: "null" }] };
 }
 
-/** A server stream in each of its forms, the default first (src/transcoding/rendering.ts). */
+/** A server stream in each of its formats, the default first (src/transcoding/rendering.ts). */
 function describeStream(message: Schema): Readonly<Record<string, MediaType>> {
   const error: Schema = { $ref: `#/components/schemas/${errorName}` };
   const each: Schema = { anyOf: [message, error] };

@@ -1,4 +1,4 @@
-/** Serves the description of the REST calls, and a page to read it: nothing of it comes from elsewhere. */
+/** Serves the description of the REST calls, and a page to read it. Nothing is loaded from other servers. */
 import { readFile } from "node:fs/promises";
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
@@ -7,9 +7,9 @@ import { contentSecurityPolicy, makeOnce, prepareContent, sendContent } from "..
 import { describeServices } from "./describe-services.ts";
 import type { AuthMode } from "./operations.ts";
 
-/** Content that is made when somebody first asks for it. */
+/** Content that is created on the first request for it. */
 interface Asset {
-  /** The path that it has: "/openapi.json". */
+  /** The path of the content: "/openapi.json". */
   readonly path: string;
   readonly type: string;
   /** The Content-Security-Policy of a page. */
@@ -17,29 +17,29 @@ interface Asset {
   readonly make: () => Promise<string | Uint8Array>;
 }
 
-/** What the description depends on beside the services. */
+/** The inputs of the description, besides the services. */
 export interface OpenApiOptions {
   readonly auth: AuthMode;
-  /** Requests that show how calls are made; those of calls that are not served are left out. */
+  /** Example requests. Those of calls that are not served are omitted. */
   readonly examples: readonly Example[];
-  /** Told when the description cannot be made; the server serves on without it. */
+  /** Runs if the description fails. The server continues without it. */
   readonly onError: (error: unknown) => void;
 }
 
-/** What a server tells those who add pages to it. */
+/** The services that the pages describe. */
 interface ServedCalls {
   readonly services: readonly Pick<ServiceImplSpec, "service">[];
 }
 
 /**
- * How long the server is left to its first callers before it describes itself; a reader who is earlier starts that at
- * once.
+ * Milliseconds after the start before the server creates the description, so that its first calls are not slowed
+ * down. An earlier request for the description starts it at once.
  */
 const describeAfterMs = 1500;
 
 /**
- * Makes what adds GET /openapi.json, /openapi.yaml and /reference to a server. A thread makes the description, soon
- * after the start: neither the start nor any call waits for it.
+ * Creates the plugin that adds GET /openapi.json, /openapi.yaml and /reference to a server. A thread creates the
+ * description soon after the start. Neither the start nor any call waits for it.
  */
 export function openApiPages({ auth, examples, onError }: OpenApiOptions) {
   return async (app: FastifyInstance, { services }: ServedCalls): Promise<void> => {

@@ -1,4 +1,4 @@
-/** Describes what of a request stands in its path and its query. */
+/** Describes the fields of a request that are in its path and its query. */
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import type { Json } from "../protocol/example.ts";
 import { describeFieldPath, type FieldPath, findLeaf, whyNotTextual } from "../transcoding/fields.ts";
@@ -41,7 +41,7 @@ function describeParameter({ field, partOf, isRest }: PathParameter, schemas: Sc
   return isRest ? plain : { ...plain, minLength: 1 };
 }
 
-/** Describes every field that can stand in the query of a route. */
+/** Describes every field that the query of a route accepts. */
 export function describeQueryParameters(
   route: Route,
   schemas: Schemas,
@@ -74,14 +74,14 @@ function describeQueryParameter(
     description,
     deprecated,
   } as const;
-  // Of these the text is JSON itself.
+  // The text of these types is JSON itself.
   const isJson = /^google\.protobuf\.(Struct|Value|ListValue)$/.test(findLeaf(path).message?.typeName ?? "");
   return isJson
     ? { ...common, content: { "application/json": { schema, example } } }
     : { ...common, schema, example };
 }
 
-/** Every field of a message and of the messages in it that a text can stand for. */
+/** Every field of a message, and of the messages in it, that has a textual form. */
 function listQueryFields(
   desc: DescMessage,
   above: readonly DescField[],
@@ -96,7 +96,7 @@ function listQueryFields(
   });
 }
 
-/** What a message in its JSON form has at a path. */
+/** The value at a path of a message in its JSON form. */
 export function valueAt(message: Json | undefined, path: FieldPath): Json | undefined {
   let value: unknown = message;
   for (const { jsonName } of path) {

@@ -1,4 +1,4 @@
-/** Writes the path templates of google/api/http.proto as those of OpenAPI, which know no wildcards. */
+/** Converts the path templates of google/api/http.proto to those of OpenAPI, which have no wildcards. */
 import type { FieldPath } from "../transcoding/fields.ts";
 import { describeFieldPath } from "../transcoding/fields.ts";
 import type { Route } from "../transcoding/routes.ts";
@@ -7,23 +7,23 @@ import type { Segment } from "../transcoding/template.ts";
 /** One `{name}` of a path. */
 export interface PathParameter {
   readonly name: string;
-  /** The field that it is, or is a part of; undefined for a wildcard outside of any variable. */
+  /** The field that the parameter is, or is a part of; undefined for a wildcard outside of any variable. */
   readonly field: FieldPath | undefined;
-  /** The pattern of the field with the parameter's name in it, if there is more to it than the parameter. */
+  /** The pattern of the field, with the parameter's name, if the parameter is only a part of it. */
   readonly partOf: string | undefined;
-  /** May be several segments, or none. */
+  /** Whether the parameter may be several segments, or none. */
   readonly isRest: boolean;
 }
 
-/** A path as OpenAPI has it. */
+/** A path in the form of OpenAPI. */
 export interface ApiPath {
   readonly text: string;
   readonly parameters: readonly PathParameter[];
 }
 
 /**
- * Writes paths. To OpenAPI two paths that differ in the names of their parameters alone are one path, so the first of
- * them names the parameters of all.
+ * Converts paths. In OpenAPI two paths that differ only in the names of their parameters are one path, so the first
+ * path names the parameters of all.
  */
 export function createPathWriter(): (route: Route) => ApiPath {
   const known = new Map<string, readonly string[]>();
@@ -35,7 +35,7 @@ export function createPathWriter(): (route: Route) => ApiPath {
   };
 }
 
-/** @param rename gives the name of each parameter, by its place; if left out, it is that of its field. */
+/** @param rename returns the name of a parameter by its index; if left out, the name is that of its field. */
 function writePath({ template, variables }: Route, rename?: (index: number) => string): ApiPath {
   const parameters: PathParameter[] = [];
   const texts: string[] = [];

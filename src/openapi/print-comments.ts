@@ -1,19 +1,19 @@
 /**
- * A plugin of buf: writes the comments of protos, which generated code carries for people alone, as a table.
+ * A plugin of buf: writes the comments of protos as a table, because programs cannot read them from generated code.
  *
- * Run by `buf generate` (see buf.gen.yaml), never by the server.
+ * `buf generate` runs it (see buf.gen.yaml). The server never does.
  */
 import type { DescMessage } from "@bufbuild/protobuf";
 import { createEcmaScriptPlugin, getComments, runNodeJs, type Schema } from "@bufbuild/protoplugin";
 import { findFullName } from "./names.ts";
 
-/** What can have a comment. */
+/** A descriptor that can have a comment. */
 type Commented = Parameters<typeof getComments>[0];
 
 runNodeJs(createEcmaScriptPlugin({ name: "print-comments", version: "v1", generateTs }));
 
 function generateTs({ files, generateFile }: Schema): void {
-  // What others wrote is described elsewhere. buf runs a plugin once for each of its inputs; one holds nothing else.
+  // Only our own protos. buf runs a plugin once for each of its inputs, and one input holds no protos of ours.
   const own = files.filter(({ name }) => !/^(google|grpc|buf)\//.test(name));
   if (own.length === 0) return;
   const commented: Commented[] = own.flatMap((file) => [

@@ -1,4 +1,4 @@
-/** Describes what of a request stands in its body. */
+/** Describes the fields of a request that are in its body. */
 import type { DescField } from "@bufbuild/protobuf";
 import type { FilledExample, Json } from "../protocol/example.ts";
 import { isHttpBody, type Route } from "../transcoding/routes.ts";
@@ -40,7 +40,7 @@ export function describeRequestBody(
   };
 }
 
-/** Tells whether a message has a field that must be given. */
+/** Tells whether a message has a required field. */
 function isDemanding(schema: Schema, schemas: Schemas): boolean {
   const named = schema.$ref?.replace("#/components/schemas/", "");
   const object = named === undefined ? schema : schemas.components.get(named);
@@ -56,7 +56,7 @@ function showValues(
   };
 }
 
-/** Takes out of a request what stands in its path. */
+/** Removes the fields of a request that are in its path. */
 function withoutFields(request: Json, paths: readonly (readonly DescField[])[]): Json {
   return Object.fromEntries(
     Object.entries(request as object).flatMap(([name, value]): [string, Json][] => {

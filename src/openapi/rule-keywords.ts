@@ -1,9 +1,9 @@
-/** The single rules of protovalidate: which JSON Schema keywords each is, or which sentence. */
+/** Translates each rule of protovalidate to JSON Schema keywords or to a sentence. */
 import type { DescEnum } from "@bufbuild/protobuf";
 import type { Schema } from "./document.ts";
 import { hostAndPortPattern } from "./host-pattern.ts";
 
-/** What one rule says: in keywords if there are such, else in a sentence that begins with "must". */
+/** The meaning of one rule: keywords if there are any, otherwise a sentence that begins with "must". */
 export interface Translation {
   readonly keywords?: Schema;
   readonly sentence?: string;
@@ -13,7 +13,7 @@ type Translate = (value: never) => Translation;
 
 const keywords = (schema: Schema): Translation => ({ keywords: schema });
 
-/** Not those of 64 bits: JSON carries these as strings, which have no minimum and no maximum. */
+/** Not 64-bit numbers: JSON carries these as strings, which have no minimum and no maximum. */
 const numberKinds = new Set(["float", "double", "int32", "uint32", "sint32", "fixed32", "sfixed32"]);
 
 /** By kind and rule. */
@@ -110,7 +110,7 @@ function isBound(name: string): boolean {
   return /^[lg]te?$/.test(name);
 }
 
-/** An upper end below the lower one means that the middle is left out. */
+/** If the upper bound is below the lower one, the rule excludes the range between them. */
 function translateOutside(kind: string, rules: readonly NamedRule[]): Translation | undefined {
   const upper = rules.find(([name]) => name === "lt" || name === "lte");
   const lower = rules.find(([name]) => name === "gt" || name === "gte");
@@ -145,7 +145,7 @@ function bigintToText(_: string, value: unknown): unknown {
   return typeof value === "bigint" ? String(value) : value;
 }
 
-/** protovalidate's expressions are RE2's; nearly all mean the same to ECMA-262, which JSON Schema uses. */
+/** protovalidate uses RE2. Nearly all its expressions mean the same in ECMA-262, which JSON Schema uses. */
 function isPattern(text: string): boolean {
   try {
     new RegExp(text, "u");

@@ -16,15 +16,15 @@ import { describeBytes } from "./base64.ts";
 import type { Schema } from "./document.ts";
 import { type NamedRule, translateRules } from "./rule-keywords.ts";
 
-/** A schema with what rules say of it, and what JSON Schema cannot say of that. */
+/** A schema with its rules, and sentences for the rules that JSON Schema cannot express. */
 export interface Constrained {
   readonly schema: Schema;
   readonly sentences: readonly string[];
 }
 
 /**
- * What becomes of a value that is the zero of its type: "refused" as if it were absent, "taken" whatever the other rules
- * say, or "ruled" like any other value.
+ * How the server treats the zero of a type: "refused" as if it were absent, "taken" regardless of the other rules, or
+ * "ruled" like any other value.
  */
 type Zero = "refused" | "taken" | "ruled";
 
@@ -66,7 +66,7 @@ function constrain(schema: Schema, rules: FieldRules, desc: DescEnum | undefined
   if (schema.contentEncoding === "base64") {
     const { schema: bytes, maxBytes, others } = constrainBytes(named, zero);
     const sentences = [
-      // The length of base64 says it exactly only for whole groups of three bytes.
+      // The length of base64 is exact only for whole groups of three bytes.
       ...(maxBytes !== undefined && maxBytes % 3 !== 0 ? [`must be at most ${maxBytes} bytes`] : []),
       ...translateRules("bytes", others).flatMap(({ sentence }) => sentence ?? []),
     ];
@@ -85,7 +85,7 @@ function constrain(schema: Schema, rules: FieldRules, desc: DescEnum | undefined
   };
 }
 
-/** Takes the lengths out of the rules of bytes. */
+/** Separates the lengths from the other rules of bytes. */
 function constrainBytes(
   rules: readonly NamedRule[],
   zero: Zero,
@@ -107,7 +107,7 @@ function constrainBytes(
   };
 }
 
-/** Drops the bounds of a type where a rule has an exclusive one on the same side, or several ranges. */
+/** Drops the bounds of a type if a rule has an exclusive bound on the same side, or several ranges. */
 function withoutBounds(schema: Schema, { exclusiveMinimum, exclusiveMaximum, anyOf }: Schema): Schema {
   const { minimum, maximum, ...others } = schema;
   return {
@@ -154,7 +154,7 @@ function toPlain(value: unknown): unknown {
   return isReflectMessage(value) ? value.message : value;
 }
 
-/** Takes the zero of its type out of what a schema lets through. */
+/** Excludes the zero of its type from a schema. */
 function excludeZero(schema: Schema): Schema {
   if (schema.enum !== undefined) return { ...schema, enum: schema.enum.slice(1) };
   const isBig = schema.format === "int64" || schema.format === "uint64";
@@ -170,7 +170,7 @@ function excludeZero(schema: Schema): Schema {
   return { ...schema, ...zero[String(schema.type)] };
 }
 
-/** What the rules of a message over several of its fields say. */
+/** Describes the rules of a message over several of its fields. */
 export function sayMessageRules(desc: DescMessage): string[] {
   const sentences = desc.oneofs.map((oneof) => {
     const names = listNames(oneof.fields.map(({ jsonName }) => jsonName));

@@ -1,4 +1,4 @@
-/** Makes JSON Schemas of messages, in their proto3 JSON form. */
+/** Creates JSON Schemas of messages in their proto3 JSON form. */
 import {
   create,
   type DescEnum,
@@ -18,21 +18,21 @@ import { type Describe, withSentences } from "./texts.ts";
 import { wellKnownSchema } from "./well-known.ts";
 
 /**
- * Where a value stands: in a JSON body of a request, in its path or query ("text", which has no null), or in an answer.
- * Rules are for requests, and answers are complete.
+ * The place of a value: a JSON body of a request, its path or query ("text", which has no null), or an answer. Rules
+ * apply to requests, and answers are complete.
  */
 export type Direction = "request" | "text" | "response";
 
-/** Makes schemas, and collects those that others refer to. */
+/** Creates schemas, and collects those that others refer to. */
 export interface Schemas {
-  /** A reference to a message's schema, or the schema itself where the JSON form is no object of its fields. */
+  /** A reference to a message's schema, or the schema itself if the JSON form is not an object of its fields. */
   ofMessage(desc: DescMessage, direction: Direction): Schema;
   ofField(field: DescField, direction: Direction): Schema;
   /** A request without some of its fields, for bodies of calls that have these in their path. */
   ofRemainder(desc: DescMessage, without: readonly FieldParts[]): Schema;
   /** Tells whether a request without the field is refused. */
   isRequired(desc: DescMessage, field: DescField): boolean;
-  /** Everything that was referred to so far, by name. */
+  /** All schemas that were referred to so far, by name. */
   readonly components: ReadonlyMap<string, Schema>;
 }
 
@@ -40,8 +40,8 @@ export interface Schemas {
 type FieldParts = readonly DescField[];
 
 /**
- * @param answered messages that come from the server: where one of them is also sent to it, that is a schema of its
- * own, "…Input".
+ * @param answered messages that the server sends. If a client also sends one of them, that one has a separate schema,
+ *   "…Input".
  */
 export function createSchemas(describe: Describe, answered: readonly DescMessage[]): Schemas {
   const components = new Map<string, Schema>();
@@ -50,7 +50,7 @@ export function createSchemas(describe: Describe, answered: readonly DescMessage
 
   const refer = (name: string, make: () => Schema): Schema => {
     if (!components.has(name)) {
-      // Set before it is made: a message may hold itself.
+      // Set before it is created, because a message may be recursive.
       components.set(name, {});
       components.set(name, make());
     }
@@ -77,7 +77,7 @@ export function createSchemas(describe: Describe, answered: readonly DescMessage
       description: withSentences(describe(desc), isRequest ? sayMessageRules(desc) : []),
       properties: describeFields(desc, direction, without),
       required: required.length > 0 ? required : undefined,
-      // The server refuses what it does not know; callers should expect answers to grow.
+      // The server refuses unknown fields. Callers should expect new fields in answers.
       additionalProperties: isRequest ? false : undefined,
     };
   };
@@ -119,7 +119,7 @@ export function createSchemas(describe: Describe, answered: readonly DescMessage
   };
 
   const requiredOf = new Map<DescMessage, readonly DescField[]>();
-  /** What the validator misses in a message that has nothing: that is what "required" says, and all other rules. */
+  /** The fields that the validator misses in an empty message, by "required" and by all other rules. */
   const listRequired = (desc: DescMessage): readonly DescField[] => {
     const known = requiredOf.get(desc);
     if (known !== undefined) return known;
@@ -141,12 +141,12 @@ export function createSchemas(describe: Describe, answered: readonly DescMessage
   };
 }
 
-/** A field without presence stands in every answer, be it a zero (src/transcoding/rendering.ts). */
+/** A field without presence is in every answer, even if it is zero (src/transcoding/rendering.ts). */
 export function isAlwaysThere(field: DescField): boolean {
   return field.presence === FeatureSet_FieldPresence.IMPLICIT;
 }
 
-/** The names of messages and of all that their fields hold. */
+/** The names of messages and of all messages in their fields. */
 function collectMessages(roots: readonly DescMessage[]): Set<string> {
   const names = new Set<string>();
   const visit = (desc: DescMessage): void => {
@@ -196,7 +196,7 @@ function scalarSchema(scalar: ScalarType | undefined, direction: Direction): Sch
       return { type: "string", format: "uint64" };
     case ScalarType.UINT32:
     case ScalarType.FIXED32:
-      // Generators have no type of 32 bits without a sign; one of 64 bits holds all values.
+      // Generators have no unsigned 32-bit type. A 64-bit type holds all values.
       return { type: "integer", format: "int64", minimum: 0, maximum: maxUint32 };
     default:
       return { type: "integer", format: "int32", minimum: -(2 ** 31), maximum: 2 ** 31 - 1 };

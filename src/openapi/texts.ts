@@ -1,4 +1,4 @@
-/** Makes descriptions of the comments of protos. */
+/** Creates descriptions from the comments of protos. */
 import type { AnyDesc } from "@bufbuild/protobuf";
 import { protoCamelCase } from "@bufbuild/protobuf/reflect";
 import { findFullName } from "./names.ts";
@@ -6,10 +6,10 @@ import { findFullName } from "./names.ts";
 /** The comments of protos by full name, as gen/comments.ts has them. */
 export type Comments = Readonly<Record<string, string>>;
 
-/** Gives the text about a part of a proto; undefined if it has no comment. */
+/** Returns the description of a part of a proto; undefined if it has no comment. */
 export type Describe = (desc: AnyDesc) => string | undefined;
 
-/** Reads comments as texts for callers over REST: each paragraph one line, fields by their JSON names. */
+/** Converts comments to texts for REST callers: each paragraph on one line, fields by their JSON names. */
 export function createDescribe(comments: Comments): Describe {
   const names = new Set(Object.keys(comments).map((name) => name.slice(name.lastIndexOf(".") + 1)));
   const rename = (word: string): string => (names.has(word) ? protoCamelCase(word) : word);
@@ -26,7 +26,7 @@ export function firstSentence(text: string | undefined): string | undefined {
   return text?.match(/^.+?(?=\.\s|\.?$)/m)?.[0];
 }
 
-/** Puts sentences behind a text, in a paragraph of their own; undefined if there is nothing. */
+/** Appends sentences to a text as a separate paragraph; undefined if there is no text. */
 export function withSentences(text: string | undefined, sentences: readonly string[]): string | undefined {
   const parts = [text, sentences.map(endSentence).join(" ")].filter(
     (part) => part !== undefined && part !== "",

@@ -18,7 +18,7 @@ const schemas: Readonly<Record<string, Schema>> = {
   },
 };
 
-/** The schema of a well-known type whose JSON form is not that of other messages; undefined for all others. */
+/** The schema of a well-known type with its own JSON form; undefined for all other types. */
 export function wellKnownSchema({ typeName }: DescMessage): Schema | undefined {
   return Object.hasOwn(schemas, typeName) ? schemas[typeName] : undefined;
 }

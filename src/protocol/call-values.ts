@@ -1,46 +1,46 @@
-/** What the server finds out about a call before its handler runs. */
+/** The values of a call that the server sets before its handler runs. */
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 
-/** Where handlers and interceptors find the address that a call came from. */
+/** The context key of the address that a call came from. */
 export const clientKey = createContextKey("unknown", { description: "client address" });
 
-/** Tells which address a call came from. */
+/** Returns the address that a call came from. */
 export function readClientAddress({ values }: Pick<HandlerContext, "values">): string {
   return values.get(clientKey);
 }
 
-/** What somebody may do. A device may do nothing but send its own readings. */
+/** The role of a caller. A device may only send its own readings. */
 export type Role = "user" | "auditor" | "admin" | "device";
 
-/** Who makes a call, as a valid token says. */
+/** The caller that a valid token names. */
 export interface Caller {
   readonly subject: string;
   readonly role: Role;
   readonly issuedAt: Date;
   readonly expiresAt: Date;
-  /** How to learn that the token was revoked; undefined if tokens only expire. */
+  /** Checks for revocation of the token; undefined if tokens only expire. */
   readonly revocation?: Revocation;
 }
 
-/** Tells of the revocation of a token. */
+/** Checks whether a token is revoked. */
 export interface Revocation {
-  /** The same for tokens that are revoked together: one check answers for all of them. */
+  /** Equal for tokens that are revoked together, so that one check serves all of them. */
   readonly group: string;
   /** Checks that the token has not been revoked. @throws a refusal with one of the TOKEN_… reasons */
   readonly check: () => Promise<void>;
 }
 
-/** Where handlers find the caller; undefined if the call needed no token. */
+/** The context key of the caller; undefined if the call needs no token. */
 export const callerKey = createContextKey<Caller | undefined>(undefined, { description: "caller" });
 
-/** Tells who makes a call that wants a token. @throws Error for one that does not, which is a bug */
+/** Returns the caller of a call that needs a token. @throws Error for any other call, which is a bug */
 export function requireCaller({ values }: Pick<HandlerContext, "values">): Caller {
   const caller = values.get(callerKey);
   if (caller === undefined) throw new Error("the call was not authenticated");
   return caller;
 }
 
-/** A call that its caller may repeat. */
+/** A call with an idempotency key, which its caller may repeat. */
 export interface RepeatableRequest {
   /** 1 to 255 printable ASCII characters. */
   readonly idempotencyKey: string;
@@ -48,12 +48,12 @@ export interface RepeatableRequest {
   readonly requestHash: string;
 }
 
-/** Where handlers find under which idempotency key a call came. */
+/** The context key of a call's idempotency key. */
 export const repeatableKey = createContextKey<RepeatableRequest | undefined>(undefined, {
   description: "repeatable call",
 });
 
-/** Tells under which idempotency key a call came; undefined if it has none. */
+/** Returns the idempotency key of a call; undefined if it has none. */
 export function repeatableOf({ values }: Pick<HandlerContext, "values">): RepeatableRequest | undefined {
   return values.get(repeatableKey);
 }

@@ -8,10 +8,10 @@ import { chooseCoding, contentCodings, encodeContent } from "./content-coding.ts
  */
 const minBytes = 1024;
 
-/** Media types that shrink. */
+/** Media types that compress well. */
 const textTypes = /^(text\/|application\/([\w.-]+\+)?(json|xml|yaml|javascript)\b)/i;
 
-/** A body with the headers that tell how it is compressed. */
+/** A body, and whether it is compressed. */
 export interface CodedBody {
   readonly body: Uint8Array;
   readonly isCoded: boolean;
@@ -20,8 +20,8 @@ export interface CodedBody {
 /**
  * Compresses a body if its client accepts it and if it shrinks. Sets Content-Encoding and Vary.
  *
- * An answer that holds a secret stays as it is: the size of compressed text tells how much of the caller's text
- * next to the secret is equal to it (BREACH, CVE-2013-3587).
+ * An answer that holds a secret is not compressed. The size of compressed text reveals how much of the caller's text
+ * equals the secret next to it (BREACH, CVE-2013-3587).
  *
  * @param output the type of the answer.
  * @param headers of the answer; changed in place.
@@ -50,7 +50,7 @@ const known = new WeakMap<DescMessage, boolean>();
 export function holdsSecret(desc: DescMessage): boolean {
   let holds = known.get(desc);
   if (holds !== undefined) return holds;
-  // A message that holds itself adds nothing to the answer.
+  // A recursive message adds nothing to the result.
   known.set(desc, false);
   holds = desc.fields.some(
     ({ proto, message }) =>

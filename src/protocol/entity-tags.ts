@@ -16,7 +16,7 @@ export function matchesEntityTag(ifNoneMatch: string | null, tag: string): boole
   if (ifNoneMatch === null) return false;
   if (ifNoneMatch.trim() === "*") return true;
   const opaque = tag.replace(/^W\//, "");
-  // Section 8.8.3: what stands between the quotes may hold commas.
+  // Section 8.8.3: the text between the quotes may contain commas.
   for (const [, candidate] of ifNoneMatch.matchAll(/(?:^|,)\s*(?:W\/)?("[^"]*")\s*(?=,|$)/g)) {
     if (candidate === opaque) return true;
   }

@@ -1,16 +1,16 @@
-/** Bounds what the compressed body of a stream expands to. */
+/** Limits the expanded size of a stream's compressed body. */
 import { refuse } from "../errors.ts";
 
-/** Messages of the largest size that a stream may expand to, however small they arrive. */
+/** Messages of the largest size that a stream may expand to, regardless of their compressed size. */
 const freeBodies = 4;
 /** Expanded bytes for each compressed byte. Text and firmware images stay far below it. */
 const maxRatio = 32;
-/** Compressed bytes for each message. A line of JSON without compression has no fewer. */
+/** Compressed bytes for each message. An uncompressed line of JSON has at least as many. */
 const minMessageBytes = 3;
-/** Messages of any stream. */
+/** Messages that every stream may have. */
 const freeMessages = 1000;
 
-/** Counts what one stream expands to. */
+/** Counts the expanded bytes and the messages of one stream. */
 export interface ExpansionBudget {
   /** Adds bytes as they arrived. */
   addCompressed(bytes: number): void;
@@ -21,8 +21,8 @@ export interface ExpansionBudget {
 }
 
 /**
- * Makes the budget of a stream that may be of any length. Four messages of `maxBytes` are always within it. Beyond that,
- * an attacker pays for what the server reads: bytes and messages are bounded by the bytes that arrived.
+ * Creates the budget of a stream of any length. Four messages of `maxBytes` are always within it. Beyond that, the
+ * bytes that arrived limit the expanded bytes and the messages, so an attacker must send more to cause more work.
  */
 export function createExpansionBudget(maxBytes: number): ExpansionBudget {
   let compressed = 0;

@@ -1,16 +1,16 @@
-/** Breaks off waiting. */
+/** Interrupts the wait for a promise. */
 
-/** Lets the wait for a promise end early, for a reason that comes from elsewhere. */
+/** Ends the wait for a promise early, for an outside reason. */
 export interface Interrupt {
-  /** Ends the present wait and every later one with a reason; the first reason counts. */
+  /** Ends the current wait and every later one with a reason. The first reason counts. */
   interrupt(reason: unknown): void;
   /** Waits for a promise, or for the interruption. One wait at a time. */
   race<T>(promise: Promise<T>): Promise<T>;
 }
 
 /**
- * Makes one. Unlike Promise.race against one long-lived promise, which keeps something of every round until
- * that promise ends, it keeps nothing: a stream of a million messages costs no memory.
+ * Creates an interrupt. Promise.race against one long-lived promise would retain memory for every round until that
+ * promise ends. An interrupt retains nothing, so a stream of a million messages costs no memory.
  */
 export function createInterrupt(): Interrupt {
   let interruption: { readonly reason: unknown } | undefined;
@@ -29,7 +29,7 @@ export function createInterrupt(): Interrupt {
   };
 }
 
-/** Waits for a promise, or for the end of a call: whoever does not look at its signal does not hold it back. */
+/** Waits for a promise, or for the end of a call. Code that ignores its signal cannot delay the end. */
 export function raceSignal<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { race, interrupt } = createInterrupt();
   const onAbort = (): void => interrupt(signal.reason);

@@ -2,7 +2,7 @@
 import { messageTooComplex } from "../errors.ts";
 import { maxJsonDepth, type StructureLimits } from "./structure-limits.ts";
 
-/** What the bytes of a JSON text show. */
+/** The structure of a JSON text, as its bytes show it. */
 export interface JsonStructure {
   /** Members of all objects, duplicates included. */
   readonly members: number;
@@ -22,13 +22,13 @@ const letterE = 0x65;
 export const openBrace = 0x7b;
 export const closeBrace = 0x7d;
 
-/** 1 for each byte without a meaning for the structure: the quickest way over white space and words. */
+/** 1 for each byte that does not affect the structure: the quickest way to skip white space and words. */
 const isPlain = new Uint8Array(256).fill(1);
 for (const byte of Buffer.from('0123456789",:[]{}')) isPlain[byte] = 0;
 
 /** A double holds every integer of 15 digits. */
 const longDigits = 16;
-/** More digits than any number has in earnest. JSON.parse takes long to read millions. */
+/** More digits than any legitimate number has. JSON.parse takes long to read millions. */
 const maxDigits = 1000;
 
 /**
@@ -52,7 +52,7 @@ export function scanJson(
     const byte = bytes[at] as number;
     if (isPlain[byte] === 1) {
       if (digits > 0) {
-        // The bit that tells lower case from upper case.
+        // This bit makes a letter lower case.
         if ((byte | 0x20) === letterE) hasLongNumber = true;
         digits = 0;
       }

@@ -1,18 +1,18 @@
-/** The networks that addresses are counted with. */
+/** The networks that addresses belong to, for counting. */
 import { isIPv6 } from "node:net";
 
 /**
- * Names whose calls an address's are to be counted with: whoever has an IPv6 address has its whole /64, and counts as
- * one, however the address is written.
+ * Names the network that the calls of an address count for. A client with an IPv6 address has its whole /64, which
+ * counts as one, regardless of the spelling of the address.
  */
 export function findNetwork(address: string): string {
   return listNetworks(address)[0] ?? address;
 }
 
-/** Bits of an IPv6 prefix that one customer may have: of one network, and of a site as providers delegate it (RFC 6177). */
+/** Bits of the IPv6 prefixes that one customer may have: one network, or a site as providers delegate it (RFC 6177). */
 const ipv6Prefixes = [64, 56, 48];
 
-/** Names the networks of an address, the smallest first: /64, /56 and /48 of IPv6; an IPv4 address alone. */
+/** Names the networks of an address, smallest first: /64, /56 and /48 for IPv6; for IPv4 only the address itself. */
 export function listNetworks(address: string): readonly string[] {
   if (!isIPv6(address)) return [address];
   const [before = [], after = []] = address

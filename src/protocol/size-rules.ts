@@ -1,4 +1,4 @@
-/** Reads how large values may be by the rules of their protos (buf/validate/validate.proto). */
+/** Reads size limits from the rules of protos (buf/validate/validate.proto). */
 import { type DescField, getOption, hasOption } from "@bufbuild/protobuf";
 import {
   type FieldRules,
@@ -7,7 +7,7 @@ import {
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { refuseField } from "../errors.ts";
 
-/** How large the values of a field may be. What the rules do not bound is Infinity. */
+/** The size limits of a field's values. Infinity if the rules set no limit. */
 export interface SizeRules {
   /** Elements of a list, or entries of a map. */
   readonly maxItems: number;
@@ -30,7 +30,7 @@ export function findSizeRules(field: DescField): SizeRules {
 
 function readSizes({ ignore, type }: FieldRules): SizeRules {
   if (ignore === Ignore.ALWAYS) return unbounded;
-  // Zero is the value of a rule that is not set.
+  // Zero means that the rule is not set.
   const orUnbounded = (max: bigint): number => (max > 0n ? Number(max) : Infinity);
   switch (type.case) {
     case "repeated":
@@ -44,7 +44,7 @@ function readSizes({ ignore, type }: FieldRules): SizeRules {
   }
 }
 
-/** Says in the words of the validator that a text is too long. */
+/** Says that a text is too long, in the words of the validator. */
 export function whyTooLong(field: DescField): string {
   return `must be at most ${findSizeRules(field).maxCharacters} characters`;
 }
@@ -54,7 +54,7 @@ export function itemsTooMany(field: DescField, place: string): Error {
   return refuseField(place, whyTooMany(field));
 }
 
-/** Says that a list or a map has too many elements, as the validator does. */
+/** Says that a list or a map has too many elements, in the words of the validator. */
 export function whyTooMany(field: DescField): string {
   const max = findSizeRules(field).maxItems;
   return field.fieldKind === "map"

@@ -1,14 +1,14 @@
-/** What the pages of a server have in common: what they may load, and how their files are sent. */
+/** Shared by all pages of a server: how their files are sent, and their Content-Security-Policy. */
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { chooseCoding } from "./content-coding.ts";
 import { computeEntityTag, matchesEntityTag, toWeakTag } from "./entity-tags.ts";
 
-/** The codings that content is kept in, smallest first. */
+/** The codings in which content is stored, smallest first. */
 const codings = ["br", "gzip"] as const;
 
-/** Content that stays as it is, in each form that it is sent in. */
+/** Static content in each of its forms. */
 export interface Content {
   readonly type: string;
   /** By content coding (RFC 9110, section 8.4.1). */
@@ -17,7 +17,7 @@ export interface Content {
   readonly tag: string;
 }
 
-/** Compresses content, once for all who will ask for it. */
+/** Compresses content once, for all requests. */
 export async function prepareContent(type: string, content: string | Uint8Array): Promise<Content> {
   const identity = Buffer.from(content);
   const [br, gzipped] = await Promise.all([
@@ -33,7 +33,7 @@ export function prepareCompressed(type: string, content: Uint8Array): Content {
   return { type, forms: { identity: content }, tag: `W/${computeEntityTag(content)}` };
 }
 
-/** Sends content in the form that a caller likes best; not at all to who has it. */
+/** Sends content in the form that the caller prefers, or 304 if the caller already has it. */
 export function sendContent(request: FastifyRequest, reply: FastifyReply, content: Content): FastifyReply {
   const { type, forms, tag } = content;
   const { coding = "identity" } = chooseCoding(request.headers["accept-encoding"]?.toString(), codings);
@@ -44,14 +44,14 @@ export function sendContent(request: FastifyRequest, reply: FastifyReply, conten
   return reply.type(type).send(forms[form]);
 }
 
-/** Names a request header that the answer depends on, beside those that are named already. */
+/** Adds a request header that the answer depends on to `vary`. */
 export function varyBy(reply: FastifyReply, name: string): FastifyReply {
   const named = reply.getHeader("vary") ?? reply.raw.getHeader("vary");
   return reply.header("vary", [named, name].filter(Boolean).join(", "));
 }
 
 /**
- * A Content-Security-Policy: no script, style or call that is not the server's own, nothing inline, in no frame.
+ * A Content-Security-Policy: only the server's own scripts, styles and calls, nothing inline, and no frames.
  *
  * @param images sources of images
  */
@@ -68,7 +68,7 @@ export function contentSecurityPolicy(images = "'self'"): string {
   ].join("; ");
 }
 
-/** Makes a thing when somebody first asks for it; after a failure, when somebody asks again. */
+/** Computes a value on the first request for it. After a failure, the next request tries again. */
 export function makeOnce<T>(make: () => Promise<T>): () => Promise<T> {
   let making: Promise<T> | undefined;
   return () => {

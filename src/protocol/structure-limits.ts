@@ -1,6 +1,6 @@
-/** Bounds on the structure of one message. The server checks them on the raw bytes, before it builds anything. */
+/** Limits of the structure of one message. The server checks them on the raw bytes, before it builds the message. */
 
-/** What bounds the structure of a message. */
+/** The limits of the structure of a message. */
 export interface StructureLimits {
   /** Values of a message: JSON values, or Protobuf fields, list elements and map entries. */
   readonly maxElements: number;
@@ -8,8 +8,8 @@ export interface StructureLimits {
   readonly maxUnknownFields: number;
 }
 
-/** Nested messages at most. protobuf-es has the same limit. */
+/** Maximum depth of nested messages. protobuf-es has the same limit. */
 export const maxMessageDepth = 100;
 
-/** Nested JSON values at most: each nested message may stand in a list. */
+/** Maximum depth of nested JSON values: each nested message may be in a list. */
 export const maxJsonDepth = 2 * maxMessageDepth;

@@ -1,14 +1,14 @@
 /** Reads the deadline that a caller sets (grpc-timeout, connect-timeout-ms). */
 import { refuse } from "../errors.ts";
 
-/** The longest delay that setTimeout takes, 2^31 - 1 ms or about 24.8 days; a longer one would fire at once. */
+/** The longest delay that setTimeout accepts, 2^31 - 1 ms or about 24.8 days. A longer one would fire at once. */
 const longestTimerMs = 2 ** 31 - 1;
 
 /** Milliseconds of each unit of the gRPC protocol. */
 const unitMs: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };
 
 /**
- * Tells how many milliseconds a caller gives a call; undefined if it sets no limit.
+ * Reads the milliseconds that a caller allows for a call; undefined if it sets no limit.
  *
  * @throws TIMEOUT_INVALID
  */

@@ -1,22 +1,22 @@
-/** Knows how the fields of a message stand in the Protobuf wire format. */
+/** Describes how the fields of a message are encoded in the Protobuf wire format. */
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { WireType } from "@bufbuild/protobuf/wire";
 import { findSizeRules } from "./size-rules.ts";
 
-/** How one field stands on the wire. */
+/** The encoding of one field on the wire. */
 export interface WireField {
   readonly field: DescField;
   /** The wire type of one value. */
   readonly wireType: WireType;
-  /** Whether several values may stand in one record. */
+  /** Whether one record may hold several values. */
   readonly isPackable: boolean;
-  /** The message that a value is; undefined for scalars and map entries. */
+  /** The message type of a value; undefined for scalars and map entries. */
   readonly message: DescMessage | undefined;
   /** The values of a map entry by field number: 1 is the key, 2 the value. */
   readonly entry: WireFields | undefined;
   /** Elements that a list or a map may have. */
   readonly maxItems: number;
-  /** Bytes beyond which a text has more characters than it may: UTF-8 has at most four for each. */
+  /** A text with more bytes than this exceeds its character limit: UTF-8 has at most four bytes per character. */
   readonly maxTextBytes: number;
 }
 
@@ -25,7 +25,7 @@ export type WireFields = ReadonlyMap<number, WireField>;
 
 const known = new WeakMap<DescMessage, WireFields>();
 
-/** Lists the fields of a message; the list is made once. */
+/** Lists the fields of a message. The list is computed once. */
 export function findWireFields(desc: DescMessage): WireFields {
   let fields = known.get(desc);
   if (fields === undefined) {

@@ -7,12 +7,12 @@ import { maxMessageDepth, type StructureLimits } from "./structure-limits.ts";
 import { findWireFields, type WireField, type WireFields } from "./wire-fields.ts";
 
 /**
- * Scans the bytes of a message once. It follows the descriptor into nested messages and skips over texts and bytes.
+ * Scans the bytes of a message once. It follows the descriptor into nested messages and skips texts and bytes.
  *
  * @throws MESSAGE_TOO_COMPLEX, FIELD_INVALID for a list that its rules do not allow, MESSAGE_MALFORMED
  */
 export function scanMessage(desc: DescMessage, bytes: Uint8Array, limits: StructureLimits): void {
-  // An element has at least one byte, an unknown field two, and the parser bounds the depth itself.
+  // An element has at least one byte, an unknown field has at least two, and the parser limits the depth itself.
   if (bytes.length <= Math.min(limits.maxElements, 2 * limits.maxUnknownFields)) return;
   new WireScan(bytes, limits).scanFields(findWireFields(desc), bytes.length, 1, "");
 }
@@ -61,10 +61,10 @@ class WireScan {
     if (group !== undefined) throw malformed("a group does not end");
   }
 
-  /** @returns how many values the record holds. */
+  /** @returns the number of values in the record. */
   #scanRecord(known: WireField, wireType: number, end: number, depth: number, place: string): number {
     if (known.isPackable && wireType === WireType.LengthDelimited) return this.#scanPacked(known, end);
-    // The parser would read the bytes as the declared type, and not see what this scan sees.
+    // The parser would read the bytes as the declared type, so its result would differ from this scan.
     if (wireType !== known.wireType) throw malformed(`${known.field.jsonName} has the wrong wire type`);
     this.#count(1);
     if (known.message === undefined && known.entry === undefined) {
@@ -155,7 +155,7 @@ class WireScan {
   }
 }
 
-/** Bytes of a length at most. */
+/** Maximum bytes of a length. */
 const maxVarintBytes = 5;
 
 const noFields: WireFields = new Map();

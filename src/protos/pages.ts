@@ -1,4 +1,4 @@
-/** Serves the protos, so that a client in any language generates its stubs from a running server. */
+/** Serves the protos, so that clients in any language can generate their stubs from a running server. */
 import type { DescFile } from "@bufbuild/protobuf";
 import type { FastifyInstance } from "fastify";
 import {
@@ -9,7 +9,7 @@ import {
   sendContent,
 } from "../protocol/static-content.ts";
 
-/** What a server tells the pages that are mounted on it. */
+/** The files that the pages serve. */
 interface Served {
   /** Every file that reflection describes, imports first. */
   readonly files: readonly DescFile[];
@@ -17,7 +17,7 @@ interface Served {
 
 /**
  * Adds GET /protos.binpb, one FileDescriptorSet with all imports, and GET /protos.tar.gz, the sources under their
- * import paths. The first request makes them.
+ * import paths. The first request creates them.
  */
 export async function protoPages(app: FastifyInstance, { files }: Served): Promise<void> {
   serve(app, "protos.binpb", async () => {

@@ -9,7 +9,7 @@ import {
 } from "@bufbuild/protobuf";
 import { isReflectMessage, type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 
-/** An option as it stands in source: `deprecated`, `(google.api.http)`. */
+/** An option as it appears in source: `deprecated`, `(google.api.http)`. */
 export interface PrintedOption {
   readonly name: string;
   readonly value: string;
@@ -28,7 +28,7 @@ export function listOptions(
   });
 }
 
-/** Prints options behind a declaration: ` [deprecated = true]`, or nothing. */
+/** Prints the options after a declaration: ` [deprecated = true]`, or nothing. */
 export function inBrackets(options: readonly PrintedOption[]): string {
   return options.length === 0
     ? ""
@@ -88,7 +88,7 @@ function enumName({ enum: declaration, name }: DescField | DescExtension, value:
   return found.name;
 }
 
-/** A message is reflected where it comes from a field, and plain where it comes from an extension. */
+/** A message is reflected if it comes from a field, and plain if it comes from an extension. */
 function printMessage(schema: DescMessage, value: unknown, registry: Registry): string {
   const message = isReflectMessage(value, schema) ? value : reflect(schema, value as Message);
   const parts = listSet(message, registry).flatMap(({ field, name, value: part }) => {

@@ -25,7 +25,7 @@ import { inBrackets, listOptions, type PrintedOption, quote } from "./print-opti
 /** The exclusive end that protoc gives to the range `to max`. */
 const endOfMax = 536_870_912;
 
-/** What every part of a file needs to print itself. */
+/** The context for printing every part of a file. */
 interface Printer {
   /** Knows the extensions that options are set with. */
   readonly registry: Registry;
@@ -33,9 +33,9 @@ interface Printer {
 }
 
 /**
- * Prints a file so that a compiler reads from it the descriptor that it was printed from, apart from comments.
+ * Prints a file from its descriptor. A compiler reads the same descriptor from it, apart from comments.
  *
- * @param registry has the extensions that options of the file are set with; others are left out.
+ * @param registry the extensions in the file's options. Extensions that are not in it are omitted.
  * @throws Error for an edition other than proto2 and proto3, and for a group.
  */
 export function printProto(file: FileDescriptorProto, registry: Registry): string {
@@ -98,7 +98,7 @@ function printMessage(message: DescriptorProto, printer: Printer): string {
   ]);
 }
 
-/** The fields in their order; a oneof stands where its first member does. */
+/** Prints the fields in order. A oneof is at the place of its first member. */
 function printFields(
   message: DescriptorProto,
   entries: ReadonlyMap<string, DescriptorProto>,
@@ -124,7 +124,7 @@ function printFields(
   });
 }
 
-/** An unset index reads as 0. A proto3 field that is `optional` is alone in a oneof that no one wrote. */
+/** An unset index reads as 0. An `optional` proto3 field is alone in a synthetic oneof. */
 function isOneofMember(field: FieldDescriptorProto): boolean {
   return isFieldSet(field, FieldDescriptorProtoSchema.field.oneofIndex) && !field.proto3Optional;
 }

@@ -18,8 +18,8 @@ export interface SourceFile {
 const ownProtos = new URL("../../proto/", import.meta.url);
 
 /**
- * Lists the source of each file, sorted by path. Our own files are as they were written; the others are printed
- * from their descriptors, without comments.
+ * Lists the source of each file, sorted by path. Our own files are the originals. The others are printed from their
+ * descriptors, without comments.
  */
 export async function listSources(files: readonly DescFile[]): Promise<SourceFile[]> {
   const registry = createRegistry(...files);
@@ -30,7 +30,7 @@ export async function listSources(files: readonly DescFile[]): Promise<SourceFil
     const isOwn = existsSync(own);
     const content = isOwn ? await readFile(own) : Buffer.from(printProto(describeFile(file), registry));
     sources.push({ path, content });
-    // Printing all files takes 100 ms. Calls go on in between.
+    // Printing all files takes 100 ms. Calls continue in between.
     await setImmediate();
   }
   return sources.sort((a, b) => (a.path < b.path ? -1 : 1));

@@ -1,4 +1,4 @@
-/** Writes archives that are the same, byte for byte, whenever their content is. */
+/** Writes archives that are byte-for-byte identical if their content is. */
 import { gzipSync } from "node:zlib";
 import type { SourceFile } from "./sources.ts";
 

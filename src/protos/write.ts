@@ -1,7 +1,7 @@
 /**
  * Writes the protos that a server serves into a folder: `npm run protos -- <folder>`.
  *
- * Needs no running server and none of the tools for tests.
+ * It needs no running server and no test tools.
  */
 import { globSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -13,7 +13,7 @@ import { listSources } from "./sources.ts";
 
 const generated = join(import.meta.dirname, "../../gen");
 
-/** Finds the files that declare services, and all that a client needs with them. */
+/** Finds the files that declare services, and all other files that a client needs. */
 export async function findFiles(): Promise<DescFile[]> {
   const modules = await Promise.all(
     globSync("**/*_pb.ts", { cwd: generated })

@@ -3,8 +3,8 @@
  *
  *     room on the server → rate of the address → token and role → rate of the user → share of the user
  *
- * Cheap checks come first. What a call takes here, it gives back when its response is closed: a request that never
- * ends and a response that is never read keep their places.
+ * Cheap checks come first. A call releases what it takes here when its response is closed. A request that never ends
+ * and a response that is never read keep their places.
  */
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
@@ -22,64 +22,65 @@ import { type AccessPolicy, createGate, isInfrastructure } from "./interceptors/
 import { chargeTo } from "./interceptors/caller.ts";
 import { createRateLimiter } from "./rate-limiter.ts";
 
-/** What one call took, to be given back when it is over. */
+/** The resources that one call holds, to be released when it ends. */
 export class Ticket {
   readonly #releases: Release[] = [];
   #isClosed = false;
 
-  /** Keeps what is to be given back. Gives it back at once if the call is over already. */
+  /** Adds a resource to release. Releases it at once if the call has already ended. */
   add(release: Release): void {
     if (this.#isClosed) release();
     else this.#releases.push(release);
   }
 
-  /** Gives everything back; the second time does nothing. */
+  /** Releases everything. A second call does nothing. */
   readonly close = (): void => {
     this.#isClosed = true;
     for (const release of this.#releases.splice(0)) release();
   };
 }
 
-/** A call that wants to begin. */
+/** A call that is not admitted yet. */
 export interface ArrivingCall {
   readonly method: DescMethod;
   /** The `authorization` header. */
   readonly authorization: string | null;
-  /** Has the address of the client; gets the caller and the account for the bytes of the request. */
+  /** Holds the address of the client. Admission adds the caller and the account for the bytes of the request. */
   readonly values: ContextValues;
   readonly ticket: Ticket;
 }
 
-/** Names who is counted for a call: its user, or the address that it came from while there is none. */
+/** Names the client that a call counts for: its user, or its address while the user is unknown. */
 export function nameClient(values: ContextValues): string {
   const caller = values.get(callerKey);
   return caller === undefined ? `address ${findNetwork(values.get(clientKey))}` : `user ${caller.subject}`;
 }
 
-/** Lets calls in. */
+/** Admits calls. */
 export interface Admission {
   readonly calls: CallsInProgress;
   readonly bytes: ByteBudget;
   /**
-   * Lets a call in: at once if no token has to be checked, otherwise when the promise resolves.
+   * Admits a call: at once if it has no token to check, otherwise when the promise resolves.
    *
-   * @throws SERVER_BUSY, RATE_LIMITED, CONCURRENCY_LIMITED, BUFFER_LIMITED, ROLE_MISSING, or what the access policy throws.
+   * @throws SERVER_BUSY, RATE_LIMITED, CONCURRENCY_LIMITED, BUFFER_LIMITED, ROLE_MISSING, or what the access policy
+   *   throws.
    */
   admit(call: ArrivingCall): Promise<void> | undefined;
 }
 
-/** What admission is decided by. */
+/** The policy, the limits and the clock of an admission. */
 export interface AdmissionOptions {
   /** Without it every call is public. */
   readonly access?: AccessPolicy | undefined;
   readonly limits: CallLimits & ByteLimits & { readonly maxCallsPerSecond: number };
-  /** Bytes that wait for a client to read them; none are counted if it is left out. */
+  /** Bytes that wait for a client to read them; zero if left out. */
   readonly unreadBytesOf?: (client: string) => number;
-  /** Milliseconds of a clock that is never set back. */
+  /** Milliseconds of a monotonic clock. */
   readonly nowMs?: () => number;
 }
 
-/** Makes the admission of one server. */
+/** Creates the admission of one server. */
 export function createAdmission(options: AdmissionOptions): Admission {
   const { access, limits, unreadBytesOf = () => 0, nowMs } = options;
   const calls = createCallsInProgress(limits);
@@ -115,7 +116,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
       ticket.add(calls.enter(method));
       const network = nameClient(values);
       if (!isProbe(method)) rateOfAddress.take(network);
-      // Tokens have a turn of their own, so that the other calls of a network do not keep its users out.
+      // Token checks are charged separately, so that other calls of a network do not keep its users out.
       const authenticating =
         authenticate && chargeTo(`tokens of ${network}`, () => authenticate(method, authorization));
       if (authenticating === undefined) {
@@ -124,7 +125,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
       }
       return authenticating.then((caller) => {
         values.set(callerKey, caller);
-        // It counts for its user, not for all users of the address.
+        // The call counts for its user, not for all users of the address.
         rateOfAddress.giveBack(network);
         rateOfUser.take(nameClient(values));
         share(call);
@@ -136,7 +137,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
 /** Milliseconds after which a client that reads nothing may try again. */
 const retryMs = 1000;
 
-/** Health checks are answered always: they are cheap, and a load balancer may send many from one address. */
+/** The server always answers health checks: they are cheap, and a load balancer may send many from one address. */
 function isProbe(method: DescMethod): boolean {
   return isInfrastructure(method) && method.parent.typeName.startsWith("grpc.health.");
 }

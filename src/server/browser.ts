@@ -1,10 +1,10 @@
-/** What browsers are told: not to guess, not to pass addresses on, to stay with TLS, and which other origins may call. */
+/** Headers for browsers: no type sniffing, no referrer, TLS only, and the other origins that may call. */
 import type { IncomingHttpHeaders } from "node:http";
 import type { NodeRequest, NodeResponse } from "./node-http.ts";
 
-/** What browsers are to do. */
+/** The policy for browsers. */
 export interface BrowserPolicy {
-  /** Origins beside our own whose pages may call, such as https://console.example.com. */
+  /** Other origins whose pages may call, such as https://console.example.com. */
   readonly corsOrigins: readonly string[];
   /** Whether the server speaks TLS itself. */
   readonly isTls: boolean;
@@ -19,36 +19,36 @@ const exposedHeaders = [
   "x-request-id",
 ].join(", ");
 
-/** Seconds that a browser may remember what it was allowed. */
+/** Seconds that a browser may cache the answer to a preflight. */
 const preflightSeconds = 7200;
 
-/** Browsers pass over it for addresses by themselves. */
+/** Does not cover IP addresses, because browsers ignore Strict-Transport-Security for these. */
 function isLocalhost(headers: IncomingHttpHeaders): boolean {
   const authority = headers[":authority"] ?? headers.host ?? "";
   return /^([^:]*\.)?localhost(:\d+)?$/i.test(String(authority));
 }
 
-/** What browsers are told in the headers of every response. */
+/** Sets headers for browsers on every response. */
 export interface BrowserHeaders {
-  /** Sets the headers of a response, before anything else is known of it. */
+  /** Sets the headers of a response before the request is handled. */
   set(req: NodeRequest, res: NodeResponse): void;
-  /** Answers a preflight of an origin that may call. @returns false if the origin may not, or there are none */
+  /** Answers a preflight of an origin that may call. @returns false if the origin may not, or if there is none */
   answerPreflight(req: NodeRequest, res: NodeResponse): boolean;
 }
 
-/** Tells whether a browser asks if a page may make a call (Fetch standard, "CORS-preflight request"). */
+/** Tells whether a request is a preflight (Fetch standard, "CORS-preflight request"). */
 export function isPreflight({ method, headers }: NodeRequest): boolean {
   return method === "OPTIONS" && headers["access-control-request-method"] !== undefined;
 }
 
-/** Makes what sets these headers. */
+/** Creates the headers of a policy. */
 export function createBrowserHeaders({ corsOrigins, isTls }: BrowserPolicy): BrowserHeaders {
   const origins = new Set(corsOrigins);
   return {
     set({ headers }, res) {
       res.setHeader("x-content-type-options", "nosniff");
       res.setHeader("referrer-policy", "no-referrer");
-      // RFC 6797; a year. It would hold for all ports of localhost, and so for servers without TLS.
+      // RFC 6797; one year. On localhost it would apply to all ports, and so to servers without TLS.
       if (isTls && !isLocalhost(headers)) res.setHeader("strict-transport-security", "max-age=31536000");
       if (origins.size === 0) return;
       res.setHeader("vary", "origin");
@@ -60,7 +60,7 @@ export function createBrowserHeaders({ corsOrigins, isTls }: BrowserPolicy): Bro
     answerPreflight({ headers }, res) {
       if (headers.origin === undefined || !origins.has(headers.origin)) return false;
       res.setHeader("access-control-allow-methods", "GET, POST, PUT, PATCH, DELETE");
-      // Whatever a page sends is checked like everything else that is sent.
+      // The server checks the headers of a page like those of any client.
       const wanted = headers["access-control-request-headers"];
       if (wanted !== undefined) res.setHeader("access-control-allow-headers", wanted);
       res.setHeader("access-control-max-age", String(preflightSeconds));

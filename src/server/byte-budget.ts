@@ -1,5 +1,5 @@
 /**
- * Bounds the bytes of unfinished requests that the server holds in memory: in total, and for each client.
+ * Limits the bytes of unfinished requests that the server holds in memory: in total, and for each client.
  *
  * A limit on the size of one body does not bound memory: a client can leave thousands of bodies one byte short.
  */
@@ -14,7 +14,7 @@ export interface ByteLimits {
   readonly maxBufferedBytesPerClient: number;
 }
 
-/** What a piece of a body costs besides its bytes: the objects that hold it. Many tiny pieces are not free. */
+/** Bytes of the objects that hold a piece of a body. Many tiny pieces are not free. */
 const pieceBytes = 200;
 
 /** Milliseconds after which a refused client may try again. */
@@ -24,13 +24,13 @@ const retryMs = 1000;
 export interface ByteAccount {
   /** Counts a piece that was read. @returns its cost in bytes @throws BUFFER_LIMITED */
   charge(bytes: number): number;
-  /** Gives back the cost of pieces that were handed on. */
+  /** Releases the cost of pieces that were passed on. */
   refund(cost: number): void;
-  /** Gives all back. Charges afterwards count nothing. */
+  /** Releases everything. Later charges do not count. */
   close(): void;
 }
 
-/** Where the readers of bodies find the account of their call. */
+/** The context key under which body readers find the account of their call. */
 export const accountKey = createContextKey<ByteAccount | undefined>(undefined, {
   description: "bytes that the request holds",
 });

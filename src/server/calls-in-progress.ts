@@ -19,14 +19,14 @@ export interface CallLimits {
   readonly maxStreamsPerUser: number;
 }
 
-/** Gives back what a call took. Must be called once. */
+/** Ends the count of a call. Must be called once. */
 export type Release = () => void;
 
 /** The calls in progress of one server. */
 export interface CallsInProgress {
-  /** Tells whether one more call of a method would be refused, at no cost. */
+  /** Tells, at no cost, whether one more call of a method would be refused. */
   isFull(method: DescMethod): boolean;
-  /** The refusal while the server is full: one for all calls, because a flood must cost nothing. */
+  /** The refusal while the server is full. All calls share it, because a flood must cost nothing. */
   readonly fullRefusal: ConnectError;
   /** Counts a call for the server. @throws SERVER_BUSY */
   enter(method: DescMethod): Release;
@@ -37,17 +37,17 @@ export interface CallsInProgress {
 /** Milliseconds after which a refused client may try again. */
 const retryMs = 1000;
 
-/** Counts, with a limit. */
+/** A count and its limit. */
 interface Counter {
   count: number;
   readonly limit: number;
 }
 
 /**
- * Makes the counts of one server.
+ * Creates the counts of one server.
  *
- * Health checks and reflection have counts of their own with the same limits: a server that is full of calls still
- * answers its probes, and nobody can open more streams by watching its health.
+ * Health checks and reflection have separate counts with the same limits. So a full server still answers its probes,
+ * and a client cannot open more streams by watching its health.
  */
 export function createCallsInProgress(limits: CallLimits): CallsInProgress {
   const counters = { services: createCounters(limits), infrastructure: createCounters(limits) };

@@ -1,15 +1,15 @@
-/** Which address a call came from, also through proxies that the operator trusts. */
+/** Finds the address that a call came from, also through proxies that the operator trusts. */
 import { BlockList, isIP, isIPv6 } from "node:net";
 
-/** Tells where a request comes from. */
+/** Finds the address that a request comes from. */
 export type ReadClient = (
   peer: string | undefined,
   forwardedFor: string | readonly string[] | undefined,
 ) => string;
 
 /**
- * Makes the function that tells where a request comes from: its peer, unless that is a proxy that is trusted; then
- * whom the proxy names last in X-Forwarded-For, and so on.
+ * Creates the function that finds the address of a request. This is the peer, unless the peer is a trusted proxy.
+ * Then it is the last address that the proxy names in X-Forwarded-For, and so on.
  *
  * @param trusted addresses, and networks as in 10.0.0.0/8.
  */
@@ -36,7 +36,7 @@ export function createReadClient(trusted: readonly string[]): ReadClient {
   };
 }
 
-/** An IPv4 address as a socket for both versions shows it is the same address. */
+/** Converts an IPv4-mapped IPv6 address, as a dual-stack socket shows it, to the IPv4 address. */
 function plain(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, "");
 }

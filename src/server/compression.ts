@@ -8,10 +8,10 @@ import { bodyTooLarge, refuse } from "../errors.ts";
 const compressions: readonly Compression[] = [compressionGzip, compressionBrotli];
 
 /**
- * Finds a compression by the name that a header gives; undefined for none.
+ * Finds a compression by the name in a header; undefined for no compression.
  *
- * @param acceptHeader the header in which the answer lists what is known.
- * @throws ENCODING_UNSUPPORTED (UNIMPLEMENTED, as grpc/grpc, doc/compression.md, wants it)
+ * @param acceptHeader the header in which the answer lists the known compressions.
+ * @throws ENCODING_UNSUPPORTED (UNIMPLEMENTED, as grpc/grpc, doc/compression.md, requires)
  */
 export function findCompression(
   encoding: string | null | undefined,

@@ -1,6 +1,6 @@
 /**
- * Serves gRPC streams, gRPC-Web and Connect with Connect's own handlers, and says more exactly than they do
- * what is wrong with a request that cannot be read.
+ * Serves gRPC streams, gRPC-Web and Connect with Connect's own handlers, with more exact errors for requests that
+ * cannot be read.
  */
 import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
 import type {
@@ -33,11 +33,11 @@ import {
   withoutBodyHeaders,
 } from "./request-checks.ts";
 
-/** What the handlers share. */
+/** Options that the handlers share. */
 export interface TightenOptions {
   readonly limitsOf: (method: DescMethod) => RequestLimits;
   readonly registry: Registry;
-  /** Renders an error for a request that speaks no protocol. */
+  /** Renders an error for a request without a known protocol. */
   readonly renderFailure: (error: ConnectError) => RestResponse;
 }
 
@@ -46,7 +46,7 @@ const messagesKey = createContextKey<Message[]>([], {
 });
 const refusalKey = createContextKey<ConnectError | undefined>(undefined, { description: "why not to read" });
 
-/** Outermost: puts the messages that were read in the place of the empty ones that Connect read. */
+/** The outermost interceptor: replaces the empty messages that Connect read with the real ones. */
 export const messageInterceptor: Interceptor = (next) => (req) => {
   const messages = req.contextValues.get(messagesKey);
   if (!req.stream) return next({ ...req, message: messages.shift() ?? req.message });
@@ -58,7 +58,7 @@ async function* replaceEach<T>(empty: AsyncIterable<T>, messages: Message[]): As
   for await (const message of empty) yield (messages.shift() as T | undefined) ?? message;
 }
 
-/** Ends a call that was refused before it was read, in the form of its protocol. */
+/** Ends a call that was refused before its body was read, in the form of its protocol. */
 export function requestGate({ values }: HandlerContext): void {
   const refusal = values.get(refusalKey);
   if (refusal !== undefined) throw refusal;
@@ -67,7 +67,7 @@ export function requestGate({ values }: HandlerContext): void {
 /** Registers services whose implementations are already bound to their descriptors. */
 export function addServices(router: ConnectRouter, services: readonly ServiceImplSpec[]): void {
   for (const { methods } of services) {
-    // A spec pairs each method with an implementation of its kind; the type of the pair is lost in the map.
+    // A spec pairs each method with an implementation of its kind. The map loses the type of the pair.
     for (const { method, impl } of Object.values(methods)) router.rpc(method, impl as never);
   }
 }
@@ -116,7 +116,7 @@ async function answer(
   } catch (error) {
     return refuseWith(toConnectError(error));
   }
-  // The message of a GET is in its target, where it can be checked before the call.
+  // The message of a GET is in its target, so it can be checked before the call.
   if (request.method === "GET") {
     const fault = await findQueryFault(method, request, checks);
     return fault === undefined ? handler(request) : refuseWith(fault);
@@ -131,7 +131,7 @@ async function answer(
   return handler({ ...request, header, body: untilAnswered(metered, body) });
 }
 
-/** Of a unary call the whole body counts until the call ends; of a stream only the message that is arriving. */
+/** In a unary call the whole body counts until the call ends. In a stream only the arriving message counts. */
 function meterBody(request: UniversalServerRequest, maxBytes: number): UniversalServerRequest["body"] {
   const incoming = toIncoming(request);
   return incoming ? meterEnvelopes(incoming.chunks, incoming.meter, maxBytes) : request.body;
@@ -145,7 +145,7 @@ function untilAnswered(
   return incoming !== undefined && request.httpVersion.startsWith("2") ? readWhole(incoming, body) : body;
 }
 
-/** Gives a body to what Connect answers with a status alone: a method or a media type that no protocol has. */
+/** Adds a body to Connect's answers that have only a status, as for an unsupported method or media type. */
 function explainStatus(
   handler: UniversalHandler,
   request: UniversalServerRequest,
@@ -153,7 +153,7 @@ function explainStatus(
   { renderFailure }: TightenOptions,
 ): UniversalServerResponse {
   const { headers, body } = renderFailure(describeStatus(handler, request, status));
-  // Not the bare media type: by that, clients of Connect tell an error of their own form.
+  // Not the bare media type: Connect clients would take the body for an error in Connect's form.
   headers.set("content-type", "application/json; charset=utf-8");
   return { status, header: headers, body: body instanceof Uint8Array ? createAsyncIterable([body]) : body };
 }

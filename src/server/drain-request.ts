@@ -1,4 +1,4 @@
-/** Lets a peer read its answer although it has not finished its request. */
+/** Lets a peer read its answer even if it has not finished its request. */
 import http2 from "node:http2";
 import { type IncomingBody, withinTime } from "../transcoding/body.ts";
 import type { NodeRequest, NodeResponse } from "./node-http.ts";
@@ -7,11 +7,11 @@ import type { NodeRequest, NodeResponse } from "./node-http.ts";
 export const drainRequestMs = 2000;
 
 /**
- * Takes in what a peer still sends after its answer, for a while. To reset the stream at once would be in order
- * (RFC 9113, section 8.1), but there are clients that then throw the answer away.
+ * Discards what a peer still sends after its answer, for a while. RFC 9113, section 8.1, permits an immediate reset,
+ * but some clients then discard the answer.
  */
 export function discardRest(stream: http2.ServerHttp2Stream): void {
-  // Whoever has read so far reads no more, and would hold back what is left.
+  // The previous readers have stopped reading, and their listeners would hold back the rest.
   stream.removeAllListeners("data");
   stream.resume();
   const timer = setTimeout(() => stream.close(http2.constants.NGHTTP2_NO_ERROR), drainRequestMs);
@@ -20,11 +20,11 @@ export function discardRest(stream: http2.ServerHttp2Stream): void {
 }
 
 /**
- * Does so for a request that is going to be answered.
+ * Discards the rest of a request once its answer is written.
  *
- * In HTTP/1.1 the next request comes after what is left of this one. Node reads on by itself only if nobody has
- * begun to; left half read, a connection would stand still until it is closed as idle. Who sends on and on, a byte
- * a second, would keep it for ever.
+ * In HTTP/1.1 the next request follows the rest of this one. Node discards the rest only if no code has started to
+ * read it. A half-read connection would stall until the idle timeout. A client that sends one byte a second would
+ * hold it forever, so the time is limited.
  *
  * @param maxReceiveMs milliseconds that the rest of a request of HTTP/1.1 may take
  */
@@ -44,19 +44,19 @@ export function drainAfterAnswer(req: NodeRequest, res: NodeResponse, maxReceive
     return;
   }
   if (stream.endAfterHeaders) return;
-  // Node resets a stream that is answered before anybody read from it.
+  // Node resets a stream that is answered before any code reads from it.
   req.read(0);
-  // Not the response's event of this name, which comes when the stream is closed; and a stream that holds bytes
-  // that nobody reads does not close, nor does its connection.
+  // The response emits its own "finish" only when the stream closes. A stream with unread bytes never closes, and
+  // neither does its connection.
   stream.once("finish", () => {
     if (!stream.readableEnded) discardRest(stream);
   });
 }
 
 /**
- * Has the connection of a last answer ("Connection: close") closed once the request is there as well, or the peer
- * has been silent for a while. Until then only our half is closed: to close both while the peer still sends would
- * reset the connection, and the reset would take the answer with it (RFC 9112, section 9.6).
+ * Closes the connection of a last answer ("Connection: close") when the request is complete, or when the peer has
+ * been silent for a while. Until then it closes only our half. Closing both halves while the peer still sends would
+ * reset the connection, and the peer would lose the answer (RFC 9112, section 9.6).
  */
 function closeAfterRequest(req: NodeRequest): void {
   const { socket } = req;
@@ -68,7 +68,7 @@ function closeAfterRequest(req: NodeRequest): void {
   };
 }
 
-/** Not resume(): that has no effect while an iterator, even one that was left, listens for "readable". */
+/** Does not use resume(), which has no effect while an iterator, even an abandoned one, listens for "readable". */
 function readOn(req: NodeRequest): void {
   const discard = (): void => {
     while (req.read() !== null);
@@ -78,12 +78,12 @@ function readOn(req: NodeRequest): void {
 }
 
 /**
- * Passes on what is read of a request of HTTP/2. If that is not all that the request announced, the rest is taken
- * in, for a while, before the answer goes out.
+ * Passes on the messages of an HTTP/2 request. If the request announced more bytes than were read, discards the
+ * rest, for a while, before the answer is sent.
  *
- * connect-go ends a request short as soon as it sees the last message of the answer, a moment before Node says,
- * in a frame of its own, that it was the last. A request shorter than announced is reset (RFC 9113, section
- * 8.1.1), and the reset would take the answer with it.
+ * connect-go ends a request early when it sees the last message of the answer, just before Node ends the stream in
+ * a separate frame. A request shorter than announced is reset (RFC 9113, section 8.1.1), and the client would lose
+ * the answer.
  */
 export async function* readWhole(
   body: IncomingBody,
@@ -100,6 +100,6 @@ async function discard(body: IncomingBody): Promise<void> {
   try {
     for await (const _chunk of withinTime(body, drainRequestMs));
   } catch {
-    // Too slow, or gone: it gets its answer all the same, or needs none.
+    // A slow client still gets its answer. A client that is gone needs none.
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Writes the end of every failed call, in the form of its protocol. No other module does.
+ * Writes the end of every failed call, in the form of its protocol. No other module does this.
  *
  * | protocol           | HTTP status   | the status of the call is in                                      |
  * | ------------------ | ------------- | ----------------------------------------------------------------- |
@@ -10,7 +10,7 @@
  * | REST, and none     | of the reason | the body, as JSON                                                 |
  *
  * Trailers-Only is one HEADERS frame with END_STREAM (grpc/grpc, doc/PROTOCOL-HTTP2.md, section "Responses"). When
- * an empty DATA frame ends the stream instead, grpc-go, grpc-java and grpcio report an error of their own.
+ * an empty DATA frame ends the stream instead, grpc-go, grpc-java and grpcio report their own error.
  */
 import type { IncomingMessage } from "node:http";
 import type { OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
@@ -44,16 +44,15 @@ export interface CallForm {
   readonly contentType: string;
 }
 
-/** What tells the protocol of a request; the target as HTTP/1.1 has it, path and query. */
+/** The parts of a request that show its protocol. `url` is the path and the query. */
 export type CallHead = Pick<IncomingMessage, "headers" | "url">;
 
-/** The form of REST, and of requests that are of no protocol. */
+/** The form of REST, and of requests without a known protocol. */
 export const restForm: CallForm = { protocol: "rest", contentType: "application/json" };
 const connectJson: CallForm = { protocol: "connect", contentType: "application/json" };
 
 /**
- * Tells which protocol a request speaks, by what the protocols reserve: content types, Connect's headers and the
- * query of Connect's GET.
+ * Finds the protocol of a request by the content types, Connect's headers and the query of Connect's GET.
  *
  * @param isRpcPath whether the path is that of a known RPC: there, JSON is Connect's.
  */
@@ -112,7 +111,7 @@ export function renderTrailersOnly(error: ConnectError, trailer = new Headers())
   return toNodeHeaders(setGrpcStatus(trailer, error));
 }
 
-/** Ends a stream with a status alone: one HEADERS frame with END_STREAM. */
+/** Ends a stream with only a status: one HEADERS frame with END_STREAM. */
 export function sendTrailersOnly(stream: ServerHttp2Stream, fields: OutgoingHttpHeaders): void {
   stream.on("error", () => {}); // The caller has gone.
   stream.respond({ ":status": 200, ...fields }, { endStream: true });
@@ -120,18 +119,18 @@ export function sendTrailersOnly(stream: ServerHttp2Stream, fields: OutgoingHttp
 }
 
 /**
- * Ends the answer of one of Connect's gRPC handlers as other gRPC servers end theirs; answers of other protocols
- * stay as they are. The handlers put every status into trailers, also where no message came before. They fill these
- * in while the body is read, so they are complete when it has ended.
+ * Ends the answer of Connect's gRPC handlers as other gRPC servers do. Answers of other protocols do not change. The
+ * handlers put every status into trailers, even if no message came before. They set the trailers while the body is
+ * read, so the trailers are complete when the body has ended.
  */
 export async function endGrpcResponse(response: UniversalServerResponse): Promise<UniversalServerResponse> {
   const { header, body, trailer } = response;
   if (trailer === undefined || body === undefined) return response;
   const pieces = body[Symbol.asyncIterator]();
-  // The handlers answer no sooner than they have the first piece.
+  // The handlers do not answer before they have the first piece.
   const first = await pieces.next();
   const isFailure = first.done === true && trailer.get(headerGrpcStatus) !== grpcStatusOk;
-  // In Trailers-Only, clients take every field for a trailer: the headers of a handler go before the trailers.
+  // In Trailers-Only, clients take every field for a trailer. So a handler's own headers need a separate frame.
   if (!isFailure || hasOwnHeaders(header)) {
     return {
       ...response,
@@ -149,7 +148,7 @@ export async function endGrpcResponse(response: UniversalServerResponse): Promis
   return { status: response.status, header: headers };
 }
 
-/** Headers that an answer has whatever its handler does. */
+/** Headers that every answer has, regardless of its handler. */
 const serverHeaders = new Set(
   [headerContentType, headerEncoding, headerAcceptEncoding, "x-request-id"].map((name) => name.toLowerCase()),
 );
@@ -158,7 +157,7 @@ function hasOwnHeaders(header: UniversalServerResponse["header"]): boolean {
   return [...new Headers(header).keys()].some((name) => !serverHeaders.has(name));
 }
 
-/** An iterable of a piece that was read already and of those that follow. */
+/** An iterable of a piece that was already read and of the following pieces. */
 function continueWith(
   first: IteratorResult<Uint8Array>,
   rest: AsyncIterator<Uint8Array>,

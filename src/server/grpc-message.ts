@@ -1,15 +1,15 @@
 /**
- * Spells what gRPC says of a failed call so that every client reads the text as it was meant.
+ * Encodes the status message of a failed gRPC call so that every client decodes it correctly.
  *
- * Connect spells it with encodeURIComponent, and @grpc/grpc-js reads it with decodeURI, which leaves "%3A" and
- * "%2C" as they are. gRPC-Web stays as Connect has it: its status is part of the body, and its clients decode all.
+ * Connect encodes it with encodeURIComponent, but @grpc/grpc-js decodes it with decodeURI, which leaves "%3A" and
+ * "%2C" encoded. gRPC-Web keeps Connect's encoding: its status is in the body, and its clients decode everything.
  */
 
 /**
- * Encodes a text for the field grpc-message: of its UTF-8, "%" and the bytes outside of 0x20 to 0x7E
- * (grpc/grpc, doc/PROTOCOL-HTTP2.md, section "Responses", Percent-Encoded).
+ * Encodes a text for the field grpc-message: "%" and the UTF-8 bytes outside of 0x20 to 0x7E (grpc/grpc,
+ * doc/PROTOCOL-HTTP2.md, section "Responses", Percent-Encoded).
  *
- * A space at either end is encoded as well: no field begins or ends with one (RFC 9113, section 8.2.1).
+ * A space at either end is encoded too, because a field must not begin or end with one (RFC 9113, section 8.2.1).
  */
 export function encodeGrpcMessage(text: string): string {
   return text.toWellFormed().replace(/[^\x20-\x24\x26-\x7e]+|^ | $/g, (part) => encodeURIComponent(part));

@@ -1,8 +1,8 @@
 /**
- * Writes the status of a gRPC call into header fields, in a form and a size that every client takes.
+ * Writes the status of a gRPC call into header fields, in a form and a size that every client accepts.
  *
- * Clients bound the fields of an answer: grpc-java and grpcio by 8 KiB, and a call whose status is larger fails with
- * an error of the client, without code and details. A status is therefore cut to fit: the text, then what varies.
+ * Clients limit the fields of an answer: grpc-java and grpcio to 8 KiB. If a status is larger, the call fails with
+ * the client's own error, without code and details. A status is therefore cut to fit: the text, then the details.
  */
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type Any, anyIs, anyPack, anyUnpack } from "@bufbuild/protobuf/wkt";
@@ -28,7 +28,7 @@ export function setGrpcStatus(target: Headers, error: ConnectError): Headers {
   return respellGrpcStatus(setTrailerStatus(target, error));
 }
 
-/** Respells a status that Connect wrote: its text as in encodeGrpcMessage, and all of it no larger than clients take. */
+/** Rewrites Connect's status: its text as in encodeGrpcMessage, and its size within what clients accept. */
 export function respellGrpcStatus(target: Headers): Headers {
   const text = target.get(headerGrpcMessage);
   if (text !== null) {
@@ -43,7 +43,7 @@ export function respellGrpcStatus(target: Headers): Headers {
   return target;
 }
 
-/** Cuts the texts of a status, and keeps of its details the first that fit. */
+/** Cuts the texts of a status, and keeps the details that fit. */
 function fitStatus({ code, message, details }: Status): Status {
   const status = create(StatusSchema, { code, message: cutText(message, maxMessageBytes) });
   for (const detail of details) {
@@ -64,7 +64,7 @@ function cutDetail(detail: Any, maxBytes: number): Any | undefined {
   return detail.value.length <= maxBytes ? detail : undefined;
 }
 
-/** The reason stays, whatever else has to go. */
+/** Always keeps the reason. */
 function cutErrorInfo(detail: Any, maxBytes: number): Any {
   const info = fromBinary(ErrorInfoSchema, detail.value);
   for (const [name, value] of Object.entries(info.metadata)) {

@@ -1,9 +1,9 @@
 /**
- * Serves unary gRPC calls with the binary codec straight from HTTP/2 streams.
+ * Serves unary gRPC calls with the binary codec directly from HTTP/2 streams.
  *
- * Connect serves every protocol, and would serve this one as well; but it treats a unary call as a stream of
- * one message, which costs four times what the rest of the call does (test/bench measures it). This path does
- * the same with one buffer each way. Streams, gRPC-Web, Connect and gRPC with JSON go to Connect.
+ * Connect could serve these calls as well. But it treats a unary call as a stream of one message, which costs four
+ * times as much as the rest of the call (test/bench measures it). This path does the same with one buffer in each
+ * direction. Streams, gRPC-Web, Connect and gRPC with JSON go to Connect.
  */
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
@@ -27,23 +27,23 @@ import type { StreamHandler } from "./node-http.ts";
 import { endInPieces } from "./rest.ts";
 import type { UnreadResponses } from "./unread-responses.ts";
 
-/** What the path is made of. */
+/** The methods, limits and hooks of this path. */
 export interface GrpcUnaryOptions {
   readonly specs: Iterable<MethodImplSpec>;
   readonly interceptors: Interceptor[];
   /** Bytes of a message of a method, compressed or not. */
   readonly maxBytesOf: (method: UnarySpec["method"]) => number;
-  /** Milliseconds for a request to arrive whole. */
+  /** Milliseconds for a complete request to arrive. */
   readonly maxReceiveMs: number;
-  /** What bounds the structure of a message. */
+  /** Limits of the structure of a message. */
   readonly structure: StructureLimits;
   readonly shutdownSignal: AbortSignal;
   readonly readClient: ReadClient;
   readonly intake: Pick<Intake, "admit">;
   readonly unread: UnreadResponses;
-  /** Why a call is refused before anything is done for it; undefined if it is not. */
+  /** The reason to refuse a call before any work; undefined to accept it. */
   readonly findRefusal: (method: UnarySpec["method"]) => ConnectError | undefined;
-  /** Learns of every error that a caller is given. */
+  /** Receives every error that is sent to a caller. */
   readonly onError: (error: ConnectError) => void;
 }
 
@@ -53,11 +53,11 @@ const contentType = "application/grpc+proto";
 /** Flags (1 byte) and length (4 bytes, big-endian) before a message (gRPC over HTTP/2, "Length-Prefixed-Message"). */
 const prefixBytes = 5;
 
-/** Shared by all calls that ended: an abort without a reason builds an error with a stack. */
+/** Shared by all ended calls, because an abort without a reason creates an error with a stack. */
 const finished = new Error("the call has ended");
 const canceled = refuse("CALL_CANCELED", "the caller canceled the call");
 
-/** Makes the handler of streams; it leaves alone what is no unary gRPC call of a known RPC. */
+/** Creates the stream handler. It skips every stream that is not a unary gRPC call of a known RPC. */
 export function createGrpcUnaryHandler(options: GrpcUnaryOptions): StreamHandler {
   const specs = new Map<string, UnarySpec>();
   const rendered = new WeakMap<ConnectError, OutgoingHttpHeaders>();
@@ -94,7 +94,7 @@ class GrpcUnaryCall implements HandlerContext {
   readonly responseHeader = new Headers();
   readonly responseTrailer = new Headers();
   readonly values = createContextValues();
-  // Own properties, as all of a context: Connect copies it for the handler, and would leave getters out.
+  // All parts of a context are own properties, because Connect copies it for the handler and would omit getters.
   readonly signal: AbortSignal;
   readonly url: string;
   readonly #controller = new AbortController();
@@ -167,7 +167,7 @@ class GrpcUnaryCall implements HandlerContext {
     }
   }
 
-  /** Before a byte of the body is read. Waits for nothing if there is no token to check. */
+  /** Admits the call before the body is read. Does not wait if there is no token to check. */
   #admit(): Promise<void> | undefined {
     return this.#options.intake.admit({
       method: this.method,
@@ -197,7 +197,7 @@ class GrpcUnaryCall implements HandlerContext {
     }, maxReceiveMs);
   }
 
-  /** Once the request is there, only the caller's deadline counts here. */
+  /** After the request has arrived, only the caller's deadline applies here. */
   #restartTimer(): void {
     clearTimeout(this.#timer);
     const leftMs = this.timeoutMs();
@@ -210,7 +210,7 @@ class GrpcUnaryCall implements HandlerContext {
     this.#controller.abort(refuse("DEADLINE_EXCEEDED", "the call did not end within its deadline"));
   };
 
-  /** Reads the one message of the request. */
+  /** Reads the single message of the request. */
   async #receive(compression: Compression | undefined): Promise<Message> {
     const bytes = await this.#receiveBytes();
     if (bytes.length === 0)
@@ -247,7 +247,7 @@ class GrpcUnaryCall implements HandlerContext {
         }
         size += chunk.length;
         chunks.push(chunk);
-        // The prefix says how long the message is going to be; there is no need to wait for it.
+        // The prefix announces the length, so a too large message is refused before it arrives.
         const isPrefixNew = size >= prefixBytes && size - chunk.length < prefixBytes;
         const announced = isPrefixNew ? prefixBytes + Buffer.concat(chunks).readUInt32BE(1) : size;
         if (Math.max(size, announced) > limit) reject(bodyTooLarge(this.#maxBytes));
@@ -283,7 +283,7 @@ class GrpcUnaryCall implements HandlerContext {
     endInPieces(stream, frame);
   }
 
-  /** Answers with a status alone ("Trailers-Only"). */
+  /** Answers with only a status ("Trailers-Only"). */
   #fail(error: ConnectError): void {
     const stream = this.#stream;
     if (stream.destroyed || stream.headersSent) return;

@@ -1,25 +1,25 @@
-/** Serves grpc.health.v1.Health: how each service is, and the server as a whole (the empty name). */
+/** Serves grpc.health.v1.Health: the status of each service, and of the whole server (the empty name). */
 import { createServiceImplSpec, type ServiceImplSpec } from "@connectrpc/connect";
 import { Health, HealthCheckResponse_ServingStatus as ServingStatus } from "#gen/grpc/health/v1/health_pb.ts";
 import { refuse, serverStopping } from "../errors.ts";
 
-/** How the services of a server are. */
+/** The status of the services of a server. */
 export interface HealthBoard {
-  /** The service that tells. */
+  /** The health service itself. */
   readonly service: ServiceImplSpec;
-  /** Whether the server wants calls. */
+  /** Whether the server accepts calls. */
   readonly isServing: boolean;
   set(serviceName: string, serving: boolean): void;
-  /** Says NOT_SERVING of everything, for good, and then ends every Watch with SHUTTING_DOWN. */
+  /** Sets every status to NOT_SERVING permanently, and then ends every Watch with SHUTTING_DOWN. */
   shutDown(): void;
 }
 
-/** Wakes watchers; each looks at the newest status only, so a slow one skips what it missed. */
+/** Wakes a watcher. It reads only the newest status, so a slow watcher skips older ones. */
 interface Watcher {
   wake(): void;
 }
 
-/** Makes a board on which every given service, and the server, is serving. */
+/** Creates a board on which the server and every listed service are serving. */
 export function createHealthBoard(serviceNames: readonly string[]): HealthBoard {
   const statuses = new Map<string, ServingStatus>(
     ["", ...serviceNames].map((name) => [name, ServingStatus.SERVING]),
@@ -39,7 +39,7 @@ export function createHealthBoard(serviceNames: readonly string[]): HealthBoard 
     let last: ServingStatus | undefined;
     try {
       while (!signal.aborted) {
-        // An unknown service may come to be known: the stream stays open for it.
+        // An unknown service may become known later, so the stream stays open.
         const status = statuses.get(name) ?? ServingStatus.SERVICE_UNKNOWN;
         if (status !== last) {
           last = status;

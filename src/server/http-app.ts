@@ -1,5 +1,5 @@
 /**
- * The Fastify application: Connect's handlers, pages and probes. The transcoder answers what it has no route for.
+ * The Fastify application: Connect's handlers, pages and probes. The transcoder answers all other requests.
  */
 import { createRegistry, type DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor, ServiceImplSpec } from "@connectrpc/connect";
@@ -28,8 +28,8 @@ import { createPathMethods, isKnownMethod, methodNotAllowed, methodUnknown } fro
 import { serveRest, writeResponse } from "./rest.ts";
 
 /**
- * Connect compresses answers from this size on, for clients that offer it. Keys, signatures and ciphertexts do
- * not shrink; long lists do.
+ * Connect compresses answers of at least this size for clients that accept it. Keys, signatures and ciphertexts do
+ * not shrink. Long lists do.
  */
 const compressMinBytes = 64 * 1024;
 
@@ -38,7 +38,7 @@ export function methodName({ name, parent }: DescMethod): string {
   return `${parent.typeName}/${name}`;
 }
 
-/** What the Fastify application is made of. */
+/** The parts of the Fastify application. */
 export interface AppDeps {
   readonly services: readonly ServiceImplSpec[];
   readonly interceptors: Interceptor[];
@@ -51,20 +51,20 @@ export interface AppDeps {
   readonly options: ServerOptions;
 }
 
-/** The application, and what answers requests that it has no route for. */
+/** The application, and the fallback for requests without a route. */
 export interface AppWithFallback {
   readonly app: FastifyInstance;
   readonly fallBack: (req: NodeRequest, res: NodeResponse) => Promise<void>;
 }
 
-/** Makes the application, ready to serve. */
+/** Creates the application, ready to serve. */
 export async function createApp(deps: AppDeps): Promise<AppWithFallback> {
   const { services, interceptors, transcoder, health, metrics, limits, shutdown, intake, options } = deps;
   const files = collectFiles([...services.map(({ service }) => service.file), ...errorFiles]);
   const registry = createRegistry(...files);
 
   const pathMethods = createPathMethods();
-  // The transcoder answers what Fastify has no route for or cannot read.
+  // The transcoder answers requests that Fastify has no route for or cannot read.
   const fallBack = async (req: NodeRequest, res: NodeResponse): Promise<void> => {
     const { method = "", url = "" } = req;
     const form = readCallForm(req, false);
@@ -86,7 +86,7 @@ export async function createApp(deps: AppDeps): Promise<AppWithFallback> {
 
   const app = Fastify({
     logger: false,
-    // Bodies are bounded where they are read.
+    // The code that reads bodies limits them.
     bodyLimit: Number.MAX_SAFE_INTEGER,
     frameworkErrors: (_error, request, reply) =>
       void hijack(request as FastifyRequest, reply as FastifyReply),
@@ -96,7 +96,7 @@ export async function createApp(deps: AppDeps): Promise<AppWithFallback> {
   app.setNotFoundHandler(hijack);
   app.setErrorHandler(async (thrown: FastifyError, request, reply) => {
     reply.hijack();
-    // The one thing that Fastify itself still reads of a request is its media type.
+    // The media type is the only part of a request that Fastify still reads itself.
     const isRefusal = thrown.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE";
     const type = request.raw.headers["content-type"] ?? "";
     const error = isRefusal
@@ -193,7 +193,7 @@ function matchesRoot({ template }: Route): boolean {
   return first === undefined || first.kind === "rest";
 }
 
-/** What somebody sees who opens the server's address in a browser: every REST call and its RPC. */
+/** The page that a browser shows at the server's address: every REST call and its RPC. */
 function listRoutes(routes: readonly Route[]): string {
   const lines = routes.map(
     ({ httpMethod, template, origin }) => `${httpMethod.padEnd(6)} ${template.text.padEnd(40)} ${origin}`,

@@ -1,14 +1,14 @@
-/** Node's response of HTTP/2, which ends in the frame of what it has to say last. */
+/** Node's HTTP/2 response, changed to end the stream in its last frame with content. */
 import http2, { type OutgoingHttpHeaders } from "node:http2";
 
 /**
  * Node sends the headers of a response as soon as it has them, and ends the stream with an empty DATA frame if no
- * body follows. gRPC clients take a status in the headers only if the same frame ends the stream. This response keeps
- * its headers until the first byte of the body, the trailers or the end.
+ * body follows. gRPC clients accept a status in the headers only if the same frame ends the stream. This response
+ * holds its headers until the first byte of the body, the trailers or the end.
  *
- * In the same way it keeps the last envelope of Connect and gRPC-Web, which has the outcome, until the end. A client that
- * reads it stops sending, some (connect-go) with fewer bytes than they announced; nghttp2 then resets the stream, unless
- * it has ended.
+ * It also holds the last envelope of Connect and gRPC-Web, which has the outcome, until the end. A client that reads
+ * this envelope stops sending. Some clients (connect-go) then send fewer bytes than they announced, and nghttp2 resets
+ * the stream unless it has ended.
  */
 export class Http2Response extends http2.Http2ServerResponse {
   #hasTrailers = false;
@@ -51,7 +51,7 @@ export class Http2Response extends http2.Http2ServerResponse {
     return super.write(...(chunk as Parameters<http2.Http2ServerResponse["write"]>));
   }
 
-  /** Node ends the stream in the frame of the headers if they go out only now. */
+  /** Node ends the stream in the HEADERS frame if the headers are sent only now. */
   override end(...chunk: unknown[]): this {
     if (this.#hasTrailers) this.flushHeaders();
     this.#isSending = true;
@@ -69,9 +69,9 @@ export class Http2Response extends http2.Http2ServerResponse {
 
   /**
    * Sends headers and body, and ends the stream in the last frame of the body. Node's response always waits for
-   * trailers, and ends the stream in a frame of its own, a turn of the event loop later.
+   * trailers, and ends the stream in a separate frame, a turn of the event loop later.
    *
-   * @returns false if it cannot: headers are out, or there is no body to send
+   * @returns false if it cannot: the headers are sent, or there is no body to send
    */
   #sendWhole(body: Uint8Array): boolean {
     const { stream, statusCode } = this;

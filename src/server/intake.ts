@@ -1,5 +1,5 @@
 /**
- * Takes requests in: checks the head, finds the call, admits it, and only then hands the request to what reads its body.
+ * Takes requests in: checks the head, finds the call, admits it, and only then passes the request to a body reader.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
@@ -21,7 +21,7 @@ import { findHeadFault, type HeadPolicy } from "./request-head.ts";
 import { announcesBody, writeResponse } from "./rest.ts";
 import type { UnreadResponses } from "./unread-responses.ts";
 
-/** What the intake of one server is made of. */
+/** The parts of the intake of one server. */
 export interface IntakeOptions {
   readonly head: HeadPolicy;
   readonly browserHeaders: BrowserHeaders;
@@ -34,7 +34,7 @@ export interface IntakeOptions {
   readonly explainFailure: ExplainFailure;
   readonly readClient: ReadClient;
   readonly maxReceiveMs: number;
-  /** Where admitted requests go. */
+  /** Receives admitted requests. */
   readonly next: (req: NodeRequest, res: NodeResponse) => void;
 }
 
@@ -44,22 +44,22 @@ export interface FoundCall {
   readonly authorization: string | undefined;
   readonly values: ContextValues;
   readonly ticket: Ticket;
-  /** The metadata of the request, asked for only if the call is refused. */
+  /** Reads the metadata of the request; called only if the call is refused. */
   readonly header: () => Headers;
 }
 
 /** The intake of one server. */
 export interface Intake {
   readonly onRequest: (req: NodeRequest, res: NodeResponse) => void;
-  /** Admits a call, and observes its refusal. @throws the refusal, now or through the promise */
+  /** Admits a call, and logs and counts a refusal. @throws the refusal, at once or through the promise */
   admit(call: FoundCall): Promise<void> | undefined;
-  /** Tells whether a call that came over an HTTP/2 stream has nothing wrong with its head. */
+  /** Tells whether the head of a call on an HTTP/2 stream is valid. */
   isHeadFaultless(headers: IncomingHttpHeaders): boolean;
-  /** What is known of the call of a request that was admitted. */
+  /** The context values of an admitted request. */
   valuesOf(req: NodeRequest): ContextValues;
 }
 
-/** Makes the intake of one server. */
+/** Creates the intake of one server. */
 export function createIntake(options: IntakeOptions): Intake {
   const { head, rpcs, transcoder, admission, observer, unread, readClient } = options;
   const valuesByRequest = new WeakMap<NodeRequest, ContextValues>();
@@ -93,7 +93,7 @@ export function createIntake(options: IntakeOptions): Intake {
   };
 
   const begin = (req: NodeRequest, res: NodeResponse): void => {
-    // The client that sent "Expect: 100-continue" waits for this before it sends the body.
+    // A client that sent "Expect: 100-continue" waits for this before it sends the body.
     if (req.httpVersionMajor === 1 && /^100-continue$/i.test(req.headers.expect ?? "")) res.writeContinue();
     options.next(req, res);
   };
@@ -126,7 +126,7 @@ export function createIntake(options: IntakeOptions): Intake {
       const values = createContextValues().set(clientKey, client);
       valuesByRequest.set(req, values);
       const method = findMethod(req);
-      // Pages are the same bytes for all who ask, so they take up no memory of a client.
+      // Pages are the same bytes for all clients, so they do not count for the memory of a client.
       watchResponse(req, res, method && (() => nameClient(values)), unread);
       if (method === undefined) return begin(req, res);
       const ticket = new Ticket();
@@ -148,7 +148,7 @@ export function createIntake(options: IntakeOptions): Intake {
 }
 
 function readHead(req: NodeRequest, isCall: () => boolean) {
-  // HTTP/1.1 has the target outside of its headers; HTTP/2 has it among them.
+  // HTTP/1.1 has the target outside of its headers. HTTP/2 has it in a pseudo-header.
   let metadataBytes = req.httpVersionMajor === 1 ? (req.url?.length ?? 0) : 0;
   let hostLines = 0;
   req.rawHeaders.forEach((text, index) => {
@@ -159,7 +159,7 @@ function readHead(req: NodeRequest, isCall: () => boolean) {
   return { method, headers, metadataBytes, hostLines, announcesBody: announcesBody(headers), isCall };
 }
 
-/** A request of HTTP/2 has its connection's address at the session. */
+/** An HTTP/2 request has the address of its connection in its session. */
 function findPeerAddress({ stream, socket }: NodeRequest): string | undefined {
   return stream?.session?.socket?.remoteAddress ?? socket?.remoteAddress;
 }

@@ -1,10 +1,10 @@
-/** What bounds the requests and the calls of a server. */
+/** The limits of the requests and the calls of a server. */
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { StructureLimits } from "../protocol/structure-limits.ts";
 import type { BodyLimits } from "../transcoding/body.ts";
 import { isInfrastructure } from "./interceptors/access.ts";
 
-/** What bounds requests and calls. */
+/** The limits of requests and calls. */
 export interface ServerLimits {
   /** Bytes of all names and values of a request's metadata. */
   readonly maxMetadataBytes: number;
@@ -18,7 +18,7 @@ export interface ServerLimits {
   readonly maxHeaderMs: number;
   /** Milliseconds for the body of a unary request to arrive. */
   readonly maxReceiveMs: number;
-  /** Milliseconds that a unary call may take. A caller's shorter deadline goes before. */
+  /** Milliseconds that a unary call may take. A shorter deadline of the caller takes precedence. */
   readonly maxCallMs: number;
   /** Milliseconds that running calls have to finish when the server stops. */
   readonly maxDrainMs: number;
@@ -42,21 +42,21 @@ export interface ServerLimits {
   readonly maxWriteMs: number;
 }
 
-/** Bytes of a message of health or reflection; a question is a name. */
+/** Bytes of a message of health or reflection, where a request is little more than a name. */
 const maxInfrastructureBytes = 16 * 1024;
 
-/** What bounds the structure of a message. */
+/** The limits of the structure of a message. */
 export function toStructureLimits({ maxMessageElements, maxUnknownFields }: ServerLimits): StructureLimits {
   return { maxElements: maxMessageElements, maxUnknownFields };
 }
 
-/** What bounds a body. */
+/** The limits of a body. */
 export function toBodyLimits(limits: ServerLimits): BodyLimits {
   const { maxMessageBytes: maxBytes, maxReceiveMs } = limits;
   return { maxBytes, maxReceiveMs, structure: toStructureLimits(limits) };
 }
 
-/** Bytes that a message of a call may have. */
+/** The largest number of bytes that a message of a call may have. */
 export function findMaxBytes(method: DescMethod, { maxMessageBytes }: ServerLimits): number {
   return isInfrastructure(method) ? Math.min(maxInfrastructureBytes, maxMessageBytes) : maxMessageBytes;
 }

@@ -1,9 +1,9 @@
 /**
  * One port for HTTP/1.1 and for HTTP/2, with TLS or without.
  *
- * The HTTP/1.1 server owns the port. It looks at the first bytes of a connection and gives those that begin
- * with the HTTP/2 preface (RFC 9113, section 3.4) to an HTTP/2 server, which never listens itself. With TLS the
- * client has said by then what it is going to speak (ALPN), and must say the same.
+ * The HTTP/1.1 server owns the port. It reads the first bytes of each connection. A connection that begins with the
+ * HTTP/2 preface (RFC 9113, section 3.4) goes to an HTTP/2 server, which does not listen itself. With TLS the client
+ * has already negotiated a protocol (ALPN) and must use that one.
  */
 import http from "node:http";
 import http2 from "node:http2";
@@ -21,53 +21,53 @@ import { methodUnknown } from "./path-methods.ts";
 import type { TlsOptions } from "./tls.ts";
 import type { Writing } from "./unread-responses.ts";
 
-/** What a listener is made of. */
+/** The settings and handlers of a listener. */
 export interface ListenerOptions {
   readonly onRequest: RequestHandler;
   readonly onStream: StreamHandler;
-  /** Renders the answer to bytes that are no HTTP/1.1 request. */
+  /** Renders the answer to bytes that are not an HTTP/1.1 request. */
   readonly renderFailure: (error: Error) => RestResponse;
-  /** Bytes of metadata that calls may have; Node itself stops reading only well beyond. */
+  /** Bytes of metadata that calls may have. Node itself stops reading only well beyond this limit. */
   readonly maxMetadataBytes: number;
   /** Milliseconds for the headers of a request to arrive. */
   readonly maxHeaderMs: number;
-  /** Connections at a time; further ones are closed as they come. */
+  /** Connections at a time. The server closes further connections on arrival. */
   readonly maxConnections: number;
-  /** Watches what a connection's peer does not read. @returns stops it */
+  /** Watches the bytes that a connection's peer does not read. @returns a function that stops the watch */
   readonly watchConnection: (connection: Writing) => () => void;
-  /** Certificates and their keys; without them connections are in the clear. */
+  /** Certificates and their keys. Without them connections are plaintext. */
   readonly tls?: TlsOptions | undefined;
 }
 
-/** A port that is being served. */
+/** A port and the connections to it. */
 export interface Listener {
   /** Binds; port 0 picks a free one. */
   listen(port: number, host: string): Promise<AddressInfo>;
-  /** Takes other certificates from the next connection on. */
+  /** Uses other certificates from the next connection on. */
   renewTls(tls: TlsOptions): void;
-  /** Stops accepting, tells every HTTP/2 client to go away, closes idle connections; ends when all are closed. */
+  /** Stops accepting, sends GOAWAY to HTTP/2 clients, closes idle connections; resolves when all are closed. */
   drain(): Promise<void>;
-  /** Breaks off what is still open. */
+  /** Closes all open connections at once. */
   destroy(): void;
 }
 
-/** "PRI" begins the HTTP/2 preface, and is no method of HTTP/1.1. */
+/** "PRI" begins the HTTP/2 preface and is not a method of HTTP/1.1. */
 const preface = Buffer.from("PRI");
 
-/** How far beyond the limit headers are still read, so that their sender gets an answer. */
+/** Headers up to this multiple of the limit are still read, so that their sender gets an answer. */
 const headroom = 8;
 
-/** Makes a listener. */
+/** Creates a listener. */
 export function createListener(options: ListenerOptions): Listener {
   let draining = false;
   const sessions = new Set<http2.ServerHttp2Session>();
-  /** Connections that have not shown which protocol they speak; neither server knows of them. */
+  /** Connections whose protocol is not known yet. Neither server tracks them. */
   const undecided = new Set<Socket>();
-  /** Connections in the middle of a handshake, by the address of the client: neither server knows of them either. */
+  /** Connections during their TLS handshake, by client address. Neither server tracks them either. */
   const shaking = new Map<string, Socket>();
   /**
-   * All connections. A session of HTTP/2 that was closed only says that it ends, and is gone for Node; its connection
-   * stays until the peer ends too, or has read what was written.
+   * All connections. Node forgets an HTTP/2 session that is closed, but its connection stays open until the peer ends
+   * too, or has read what was written.
    */
   const connections = new Set<Socket>();
   /** Answers of HTTP/1.1 that are not finished. */
@@ -77,7 +77,7 @@ export function createListener(options: ListenerOptions): Listener {
     running.add(res);
     res.once("close", () => {
       running.delete(res);
-      // After an answer whose headers were sent before, Node would wait for the next request.
+      // If the headers were sent before draining began, Node would wait for the next request.
       if (draining) setImmediate(() => http1Server.closeIdleConnections());
     });
     if (draining) res.setHeader("connection", "close");
@@ -89,21 +89,21 @@ export function createListener(options: ListenerOptions): Listener {
       maxHeaderSize: options.maxMetadataBytes * headroom,
       headersTimeout: options.maxHeaderMs,
       connectionsCheckingInterval: Math.min(options.maxHeaderMs, 1000),
-      // Bodies are bounded where they are read; a stream may take as long as it likes.
+      // The code that reads bodies limits them. A stream has no time limit.
       requestTimeout: 0,
-      // A request without one gets an answer that says so, of our form.
+      // We answer a request without a Host header ourselves, in our error format.
       requireHostHeader: false,
     },
     onRequest,
   );
-  // RFC 9110, section 10.1.1, lets a server ignore what it does not know; Node answers for itself otherwise.
+  // RFC 9110, section 10.1.1, lets a server ignore unknown expectations. Without a listener Node answers itself.
   http1Server.on("checkExpectation", onRequest);
-  // The server says so itself, once it is sure that it wants the body.
+  // The intake sends "100 Continue" itself, once it has admitted the request.
   http1Server.on("checkContinue", onRequest);
   http1Server.maxRequestsPerSocket = 0;
   http1Server.maxConnections = options.maxConnections;
   http1Server.on("clientError", (error, socket) => answerBadRequest(error, socket, options));
-  // RFC 9110, section 9.3.6: CONNECT is for proxies. Node closes the connection if nobody answers.
+  // RFC 9110, section 9.3.6: CONNECT is for proxies. Without a listener Node closes the connection.
   http1Server.on("connect", (_req, socket) => answerBadRequest(methodUnknown("CONNECT"), socket, options));
   chooseProtocol(http1Server, http2Server, undecided, options);
   http1Server.on("connection", (socket: Socket) => {
@@ -170,7 +170,7 @@ function createHttp1Server(
     },
     onRequest,
   );
-  // Nobody is there yet who could read an answer.
+  // Before the handshake ends, the client cannot read an answer.
   server.removeAllListeners("tlsClientError");
   server.on("tlsClientError", (_error, socket) => socket.destroy());
   return server;
@@ -187,8 +187,8 @@ function createHttp2Server(
   const server = http2.createServer(
     {
       settings: {
-        // Not the limit itself: Node would reset the stream, and no caller would learn why. The limit is
-        // checked where an answer can be given.
+        // Above the limit itself: Node would reset the stream, and the caller would not learn why. The limit is
+        // checked where the server can answer.
         maxHeaderListSize: options.maxMetadataBytes * headroom,
         maxConcurrentStreams: 1000,
         initialWindowSize: 1024 * 1024,
@@ -203,12 +203,12 @@ function createHttp2Server(
     sessions.add(session);
     session.on("close", () => sessions.delete(session));
     closeWhenIdle(session);
-    // A broken session harms its own streams alone; they have been told.
+    // A session error affects only the session's own streams, and they get the error too.
     session.on("error", () => {});
   });
-  // Node answers CONNECT itself unless there is a listener.
+  // Without a listener Node answers CONNECT itself.
   server.on("connect", options.onRequest as never);
-  // Node makes a request of every stream in a listener of its own; ours goes before it.
+  // Node's own listener turns every stream into a request. Ours runs before it.
   const [makeRequest] = server.listeners("stream");
   if (makeRequest === undefined) throw new Error("node:http2 has no stream listener");
   server.removeAllListeners("stream");
@@ -218,10 +218,10 @@ function createHttp2Server(
   return server;
 }
 
-/** Milliseconds that a connection of HTTP/2 stays open without a byte on it; Node has this of HTTP/1.1 alone. */
+/** Milliseconds after which a silent HTTP/2 connection is closed. Node has such a timeout only for HTTP/1.1. */
 const idleMs = 300_000;
 
-/** Lets a session go that nobody uses; one with open streams may be silent for as long as it likes. */
+/** Closes an idle session. A session with open streams may stay silent without limit. */
 function closeWhenIdle(session: http2.ServerHttp2Session): void {
   let open = 0;
   session.on("stream", (stream) => {
@@ -235,7 +235,7 @@ function closeWhenIdle(session: http2.ServerHttp2Session): void {
   });
 }
 
-/** Reads the first bytes of every connection and gives it to the server that speaks its protocol. */
+/** Reads the first bytes of every connection and passes it to the server for its protocol. */
 function chooseProtocol(
   http1Server: http.Server,
   http2Server: http2.Http2Server,
@@ -270,10 +270,10 @@ function chooseProtocol(
       socket.off("close", forget);
       forget();
       socket.setTimeout(0);
-      // Put back for the server that takes over.
+      // Put the bytes back for the server that takes over.
       socket.unshift(seen);
       if (seen.subarray(0, preface.length).equals(preface)) {
-        // HTTP/1.1 lets a client stop sending and still read; a session of HTTP/2 ends with either side.
+        // In HTTP/1.1 a client may stop sending and still read. An HTTP/2 session ends with either side.
         socket.allowHalfOpen = false;
         http2Server.emit("connection", socket);
       } else {
@@ -285,7 +285,7 @@ function chooseProtocol(
   });
 }
 
-/** Answers what is no HTTP/1.1 request, and lets the peer finish sending before the connection ends. */
+/** Answers bytes that are not an HTTP/1.1 request. Lets the peer finish sending before the connection ends. */
 function answerBadRequest(error: ParseError | ConnectError, socket: Duplex, options: ListenerOptions): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
@@ -298,20 +298,20 @@ function answerBadRequest(error: ParseError | ConnectError, socket: Duplex, opti
   });
   socket.write(`${lines.join("\r\n")}\r\nconnection: close\r\n\r\n`);
   socket.end(body);
-  // Closing with unread bytes would reset the connection and take the answer with it.
+  // Closing with unread bytes would reset the connection, and the peer would lose the answer.
   socket.on("data", () => {});
   socket.resume();
   setTimeout(() => socket.destroy(), drainRequestMs).unref();
 }
 
-/** What Node says of bytes that it cannot parse as HTTP/1.1. */
+/** Node's error for bytes that it cannot parse as HTTP/1.1. */
 interface ParseError extends NodeJS.ErrnoException {
   readonly rawPacket?: Buffer;
   /** Where in the packet the parser stopped. */
   readonly bytesParsed?: number;
 }
 
-/** The method of the request line in which the parser stopped; undefined if it is none. */
+/** The method of the request line where the parser stopped; undefined if that is not a request line. */
 function findMethod({ rawPacket = Buffer.alloc(0), bytesParsed = 0 }: ParseError): string | undefined {
   const text = rawPacket.toString("latin1");
   const line = text.slice(text.lastIndexOf("\n", bytesParsed - 1) + 1);

@@ -1,9 +1,9 @@
-/** Measures a request's metadata and turns Node's headers into the Headers that calls are given. */
+/** Measures a request's metadata and converts Node's headers to the Headers of calls. */
 import type { IncomingHttpHeaders } from "node:http";
 
 /**
- * Counts the bytes of all names and values, as Envoy does: what one of the two lets pass, the other does too.
- * Pseudo-headers of HTTP/2 count.
+ * Counts the bytes of all names and values, as Envoy does, so that both accept the same requests. Pseudo-headers of
+ * HTTP/2 count too.
  */
 export function countMetadataBytes(headers: Readonly<IncomingHttpHeaders>): number {
   let bytes = 0;
@@ -16,7 +16,7 @@ export function countMetadataBytes(headers: Readonly<IncomingHttpHeaders>): numb
   return bytes;
 }
 
-/** Copies Node's headers, less the pseudo-headers of HTTP/2. */
+/** Copies Node's headers without the pseudo-headers of HTTP/2. */
 export function toHeaders(nodeHeaders: Readonly<IncomingHttpHeaders>): Headers {
   const headers = new Headers();
   for (const name in nodeHeaders) {

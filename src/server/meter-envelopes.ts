@@ -1,4 +1,4 @@
-/** Counts the bytes of the message of a stream that has begun to arrive and is not whole. */
+/** Counts the bytes of the message of a stream that is still arriving. */
 import { bodyTooLarge } from "../errors.ts";
 import type { ByteMeter } from "../transcoding/body.ts";
 
@@ -6,8 +6,8 @@ import type { ByteMeter } from "../transcoding/body.ts";
 const prefixBytes = 5;
 
 /**
- * Passes the pieces of a stream through. Holds the cost of a message on the meter from its first byte until it is
- * whole: from then on it is handled, and its handler reads no further before it is done.
+ * Passes the pieces of a stream through. Charges a message to the meter from its first byte until it is complete.
+ * Then the handler processes it, and reads no further before it is done.
  *
  * @throws BODY_TOO_LARGE as soon as the prefix of a message announces more than maxBytes, or what the meter throws
  */
@@ -20,7 +20,7 @@ export async function* meterEnvelopes(
   let prefixLength = 0;
   let left = 0;
   let cost = 0;
-  // Not "for await": a refusal would end the source, and with it the connection that is to carry the answer.
+  // Not "for await": a refusal would end the source and the connection that must carry the answer.
   const source = pieces[Symbol.asyncIterator]();
   for (let next = await source.next(); next.done !== true; next = await source.next()) {
     const piece = next.value;
@@ -44,7 +44,7 @@ export async function* meterEnvelopes(
       prefixLength = 0;
       wholeUntil = at;
     }
-    // What is left of an unfinished message stays counted.
+    // The part of an unfinished message stays counted.
     if (wholeUntil > 0) {
       meter?.refund(cost);
       cost = wholeUntil < piece.length ? (meter?.charge(piece.length - wholeUntil) ?? 0) : 0;

@@ -1,4 +1,4 @@
-/** What the server counts, as Prometheus reads it from GET /metrics. */
+/** The metrics of the server, as Prometheus reads them from GET /metrics. */
 import { Code } from "@connectrpc/connect";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 
@@ -7,21 +7,21 @@ export interface Metrics {
   callStarted(method: string): void;
   /** @param code undefined for a call that succeeded */
   callEnded(method: string, code: Code | undefined, durationMs: number): void;
-  /** Counts a call that was refused before anything was done for it. */
+  /** Counts a call that was refused before any work. */
   callRefused(method: string): void;
-  /** Counts a transaction of the store, from its turn to the disk, and the calls that shared it. */
+  /** Counts a transaction of the store, from its turn to write until it is on disk, and the calls that shared it. */
   storeCommitted(durationMs: number, calls: number): void;
-  /** Counts a response that was given up because its client read nothing. */
+  /** Counts a response that was dropped because its client read nothing. */
   responseDropped(): void;
-  /** Shows how much unfinished requests hold in memory. */
+  /** Exposes the bytes that unfinished requests hold in memory. */
   watchBuffers(buffers: { readonly heldBytes: number }): void;
-  /** Shows how much waits to be computed, and how much was refused. */
+  /** Exposes how much work waits and how much was refused. */
   watchQueue(watched: { readonly queue: WatchedQueue; readonly passwords: WatchedLane }): void;
   /** The content type and the text of the exposition. */
   expose(): Promise<{ contentType: string; text: string }>;
 }
 
-/** How much waits to be computed: operations, and milliseconds before a quick or a slow one would begin. */
+/** The work that waits: operations, and milliseconds before a new quick or slow operation would begin. */
 export interface WatchedQueue {
   readonly depth: number;
   readonly expectedWaitMs: number;
@@ -30,17 +30,17 @@ export interface WatchedQueue {
   readonly slow: WatchedLane;
 }
 
-/** One lane: pieces of work that wait and that have been refused, and callers that have work in it. */
+/** One lane: the pieces of work that wait, those that were refused, and the callers with work in it. */
 export interface WatchedLane {
   readonly waiting: number;
   readonly refused: number;
   readonly callers: number;
 }
 
-/** Seconds; the upper ends of the duration buckets. */
+/** Upper bounds of the duration buckets, in seconds. */
 const durationBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** Makes the metrics of one server, apart from those of any other in the process. */
+/** Creates the metrics of one server, separate from those of other servers in the process. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });

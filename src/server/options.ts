@@ -1,4 +1,4 @@
-/** What a server is made of. */
+/** The options of a server, and the pages that it mounts. */
 import type { DescFile } from "@bufbuild/protobuf";
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
@@ -12,38 +12,38 @@ import type { Metrics } from "./metrics.ts";
 import type { HeadPolicy } from "./request-head.ts";
 import type { TlsFiles } from "./tls.ts";
 
-/** What a server is made of. */
+/** The options of a server. */
 export interface ServerOptions {
   /** Descriptors and implementations: `createServiceImplSpec(Service, implementation)` of Connect. */
   readonly services: readonly ServiceImplSpec[];
   readonly logger: Logger;
-  /** Who may call what; without it every RPC is public and need not say so. */
+  /** Decides which callers may make which calls. Without it every RPC is public and needs no `qsp.access`. */
   readonly access?: AccessPolicy;
   readonly limits: ServerLimits;
-  /** Proxies whose X-Forwarded-For is believed: addresses and networks. */
+  /** Proxies whose X-Forwarded-For the server trusts: addresses and networks. */
   readonly trustedProxies?: readonly string[];
-  /** Where calls are counted; its own if left out. */
+  /** Counts the calls; the server creates its own if left out. */
   readonly metrics?: Metrics;
-  /** Certificates; without any, connections are in the clear. */
+  /** Certificates. Without any, connections are plaintext. */
   readonly tls?: readonly TlsFiles[];
-  /** Origins beside our own whose pages may call. */
+  /** Other origins whose pages may call. */
   readonly corsOrigins?: readonly string[];
-  /** Tells whether a request may name a host; without it any host will do. */
+  /** Tells whether a request may name a host; any host if left out. */
   readonly isHostAllowed?: HeadPolicy["isHostAllowed"];
-  /** Who may read /metrics: anyone ("open", the default), auditors and admins ("token"), nobody ("off"). */
+  /** Callers that may read /metrics: all ("open", the default), auditors and admins ("token"), none ("off"). */
   readonly metricsAccess?: "open" | "token" | "off";
-  /** Pages beside the calls, such as a description of these. */
+  /** Pages besides the calls, such as a description of the calls. */
   readonly pages?: readonly Page[];
-  /** Whether the path or the method decides first between REST templates; the method if left out. */
+  /** Whether the path or the HTTP method decides first between REST templates; the method if left out. */
   readonly routingOrder?: RoutingOrder;
-  /** Knows failures of what the services are built on. */
+  /** Explains failures of the layers below the services. */
   readonly explainFailure?: ExplainFailure;
 }
 
-/** Mounts pages on the application before it begins to serve. One at "/" takes the place of the list of REST calls. */
+/** Mounts pages on the application before it begins to serve. A page at "/" replaces the list of REST calls. */
 export type Page = (app: FastifyInstance, served: ServedCalls) => Promise<void>;
 
-/** What a page can tell of. */
+/** The calls that a page can describe. */
 export interface ServedCalls {
   readonly services: readonly ServiceImplSpec[];
   /** Every file that reflection describes, imports first. */

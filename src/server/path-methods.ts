@@ -1,4 +1,4 @@
-/** Refuses the HTTP methods that no route takes: 405 where the path takes others, 501 for a method that we do not know. */
+/** Refuses HTTP methods that no route takes: 405 if the path takes others, 501 for an unknown method. */
 import http from "node:http";
 import type { ConnectError } from "@connectrpc/connect";
 import { refuse } from "../errors.ts";
@@ -8,13 +8,13 @@ export interface PathMethods {
   /** Adds a path in Fastify's form: "/console/:name". */
   add(path: string, methods: readonly string[]): void;
   /**
-   * The methods of a path that does not take this one, as the header `allow` lists them. Undefined if the path takes it
-   * or was not added.
+   * The methods of a path that does not take this method, as the header `allow` lists them. Undefined if the path
+   * takes the method or was not added.
    */
   allowInstead(method: string, path: string): string | undefined;
 }
 
-/** Makes an empty set of paths. */
+/** Creates an empty set of paths. */
 export function createPathMethods(): PathMethods {
   const methodsOf = new Map<string, Set<string>>();
   const patterns: { readonly pattern: RegExp; readonly path: string }[] = [];
@@ -40,7 +40,7 @@ function toPattern(path: string): RegExp {
   return new RegExp(`^${segments.join("/")}$`);
 }
 
-/** Refuses a method that a path does not take; `allow` lists those that it takes. */
+/** Refuses a method that a path does not take; `allow` lists the methods that it takes. */
 export function methodNotAllowed(method: string, path: string, allow: string): ConnectError {
   const error = refuse("METHOD_NOT_ALLOWED", `${path} takes ${allow}, not ${method}`, { allow });
   error.metadata.set("allow", allow);
@@ -66,7 +66,7 @@ export const routedMethods: ReadonlySet<string> = new Set([
   "TRACE",
 ]);
 
-/** Tells whether a method is registered; this server is no proxy, so it has no use for CONNECT. */
+/** Tells whether a method is registered. This server is not a proxy, so it does not take CONNECT. */
 export function isKnownMethod(method: string): boolean {
   return http.METHODS.includes(method) && method !== "CONNECT";
 }

@@ -1,14 +1,14 @@
-/** Bounds the calls a second of each client. */
+/** Limits the calls per second of each client. */
 import { refuseForNow } from "../errors.ts";
 
-/** Clients to remember; one that is forgotten begins anew. */
+/** Number of clients to remember. A forgotten client starts with a full bucket. */
 const maxClients = 100_000;
 
 /** Counts calls against a rate. */
 export interface RateLimiter {
   /** Counts a call of a client. @throws RATE_LIMITED */
   take(client: string): void;
-  /** Gives a call back, which is counted elsewhere. */
+  /** Takes back a call that is counted elsewhere. */
   giveBack(client: string): void;
 }
 
@@ -18,7 +18,7 @@ interface Bucket {
 }
 
 /**
- * Makes a limiter: each client may make so many calls a second, and twice as many at once (a token bucket).
+ * Creates a limiter: each client may make `perSecond` calls a second, and twice as many at once (a token bucket).
  *
  * @param perSecond 0 for no limit.
  */
@@ -35,7 +35,7 @@ export function createRateLimiter(
       const bucket = buckets.get(client) ?? { tokens: capacity, filledAtMs: atMs };
       bucket.tokens = Math.min(capacity, bucket.tokens + ((atMs - bucket.filledAtMs) / 1000) * perSecond);
       bucket.filledAtMs = atMs;
-      // The last used last, so that the first is the one to forget.
+      // The most recently used bucket is last, so the first is the one to forget.
       buckets.delete(client);
       buckets.set(client, bucket);
       const [oldest] = buckets.keys();

@@ -1,6 +1,6 @@
 /**
- * Tells clients which services there are, and what their messages look like (grpc.reflection.v1 and v1alpha;
- * both have the same messages, so one implementation serves both).
+ * Describes the services and their messages to clients (grpc.reflection.v1 and v1alpha). Both versions have the same
+ * messages, so one implementation serves both.
  */
 import { type DescEnum, type DescFile, type DescMessage, toBinary } from "@bufbuild/protobuf";
 import { nestedTypes } from "@bufbuild/protobuf/reflect";
@@ -14,11 +14,11 @@ import { ServerReflection as ServerReflectionV1alpha } from "#gen/grpc/reflectio
 import { refuse, refuseForNow } from "../errors.ts";
 import { collectFiles, describeFile, errorFiles } from "../transcoding/descriptors.ts";
 
-/** Makes both reflection services, describing the given ones, themselves, and all that these import. */
+/** Creates both reflection services. They describe `services`, themselves, and all imports. */
 export function createReflection(services: readonly ServiceImplSpec[]): ServiceImplSpec[] {
   const described = [...services.map(({ service }) => service), ServerReflectionV1, ServerReflectionV1alpha];
   const index = createIndex(
-    // No RPC names the details of errors; clients that show them ask for their types all the same.
+    // No RPC names the types of error details, but clients that show errors ask for them.
     collectFiles([...described.map((service) => service.file), ...errorFiles]),
   );
   const names = described.map((service) => service.typeName).sort();
@@ -52,7 +52,7 @@ export function createReflection(services: readonly ServiceImplSpec[]): ServiceI
 
 type Question = ServerReflectionRequest;
 
-/** Questions of one stream: more than there are names to ask for. An answer can be a thousand times as large. */
+/** Questions per stream: more than there are names. An answer can be a thousand times as large as its question. */
 const maxQuestions = 1000;
 
 interface Answer {
@@ -67,7 +67,7 @@ type AnswerBody =
   | { case: "listServicesResponse"; value: { service: { name: string }[] } }
   | { case: "errorResponse"; value: { errorCode: number; errorMessage: string } };
 
-/** Where everything that can be asked for is declared. */
+/** The files that declare each symbol. */
 interface DescriptorIndex {
   readonly byFileName: ReadonlyMap<string, DescFile>;
   readonly bySymbol: ReadonlyMap<string, DescFile>;
@@ -76,7 +76,7 @@ interface DescriptorIndex {
   readonly messages: ReadonlySet<string>;
 }
 
-/** A failed question is an answer; only a request that asks nothing ends the stream. */
+/** A failed question gets an answer. Only a request without a question ends the stream. */
 function answer(
   request: Question,
   index: DescriptorIndex,
@@ -123,7 +123,7 @@ function notFound(what: string): AnswerBody {
   };
 }
 
-/** The file that was asked for comes first and always; its imports follow unless this stream has had them. */
+/** The requested file always comes first. Its imports follow unless this stream has already sent them. */
 function fileAnswer(file: DescFile | undefined, what: string, sent: Set<DescFile>): AnswerBody {
   if (file === undefined) return notFound(what);
   const imports = collectFiles([file]).filter((candidate) => candidate !== file && !sent.has(candidate));
@@ -135,7 +135,7 @@ function fileAnswer(file: DescFile | undefined, what: string, sent: Set<DescFile
 
 const serialized = new WeakMap<DescFile, Uint8Array>();
 
-/** Writes a file once, however often it is asked for. */
+/** Serializes each file only once. */
 function serialize(file: DescFile): Uint8Array {
   const bytes = serialized.get(file) ?? toBinary(FileDescriptorProtoSchema, describeFile(file));
   serialized.set(file, bytes);

@@ -1,4 +1,4 @@
-/** Reads the messages of gRPC, gRPC-Web and Connect within their limits, and says exactly what is wrong with them. */
+/** Reads the messages of gRPC, gRPC-Web and Connect within their limits, and reports exactly what is invalid. */
 import { type DescMethod, fromBinary, type Message, type Registry } from "@bufbuild/protobuf";
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import type { ConnectError } from "@connectrpc/connect";
@@ -14,17 +14,17 @@ import { accountKey } from "./byte-budget.ts";
 import { decompress, findCompression } from "./compression.ts";
 import { compressionInvalid, messageMalformed } from "./interceptors/errors.ts";
 
-/** What bounds the requests of these protocols. */
+/** Limits of the requests of these protocols. */
 export interface RequestLimits {
   /** Bytes of a message. */
   readonly maxBytes: number;
-  /** Milliseconds for a unary request to arrive whole. */
+  /** Milliseconds for a complete unary request to arrive. */
   readonly maxReceiveMs: number;
-  /** What bounds the structure of a message. */
+  /** Limits of the structure of a message. */
   readonly structure: StructureLimits;
 }
 
-/** What a message is checked against. */
+/** The limits and the types that messages are checked against. */
 export interface MessageChecks {
   readonly limits: RequestLimits;
   readonly registry: Registry;
@@ -36,8 +36,8 @@ const prefixBytes = 5;
 const endStreamFlag = 0b10;
 
 /**
- * Checks the headers that all protocols have, and bounds the caller's deadline: Connect sets its timer to
- * whatever a caller says, and timers beyond 2^31 ms fire at once.
+ * Checks the headers that all protocols have, and limits the caller's deadline. Connect sets a timer to any value
+ * that a caller sends, and timers beyond 2^31 ms fire at once.
  *
  * @throws TIMEOUT_INVALID, ENCODING_UNSUPPORTED
  */
@@ -46,7 +46,7 @@ export function checkHead(request: UniversalServerRequest): void {
   const timeoutMs = readTimeout(header);
   if (timeoutMs !== undefined) {
     if (header.has("connect-timeout-ms")) header.set("connect-timeout-ms", String(Math.ceil(timeoutMs)));
-    // Whole seconds have room in the eight digits of this header; short deadlines keep their fractions.
+    // Whole seconds fit into the eight digits of this header. Short deadlines keep their fractions.
     else if (timeoutMs >= 1e8) header.set("grpc-timeout", `${Math.floor(timeoutMs / 1000)}S`);
   }
   readCompression(request);
@@ -73,15 +73,15 @@ export function toIncoming(request: UniversalServerRequest): IncomingBody | unde
   return { chunks: body as AsyncIterable<Uint8Array>, headers: header, signal, meter };
 }
 
-/** A message that was read before Connect could. */
+/** Receives a message that was read here instead of in Connect. */
 export type ReadMessage = (message: Message) => void;
 
 /**
- * Reads the message of a unary request, within its time: takes it out of its envelope, expands it, counts its parts
- * and parses it.
+ * Reads the message of a unary request within its time limit: removes its envelope, decompresses it, counts its
+ * parts and parses it.
  *
- * @param onMessage learns of the message.
- * @returns the body of an empty message of the same form, which costs Connect nothing to read.
+ * @param onMessage receives the message.
+ * @returns the body of an empty message of the same form, which Connect reads at no cost.
  * @throws BODY_TOO_LARGE, REQUEST_TOO_SLOW, BODY_INCOMPLETE, NOT_IMPLEMENTED, and what parseMessage throws
  */
 export async function* readMessage(
@@ -108,7 +108,7 @@ export async function* readMessage(
   yield isGrpc(request) ? putIntoEnvelope(empty, 0) : empty;
 }
 
-/** Copies the headers of a request without those that describe a body that readMessage has replaced. */
+/** Copies the headers of a request without those that describe the body, because readMessage has replaced it. */
 export function withoutBodyHeaders(header: Headers): Headers {
   const rest = new Headers(header);
   rest.delete("content-length");
@@ -150,7 +150,7 @@ function isJson(request: UniversalServerRequest): boolean {
   return /[/+]json\b/i.test(request.header.get("content-type") ?? "");
 }
 
-/** Tells what is wrong with the message in the target of a GET request; undefined if nothing is. */
+/** Finds what is wrong with the message in the target of a GET request; undefined if it is valid. */
 export async function findQueryFault(
   method: DescMethod,
   request: UniversalServerRequest,
@@ -176,7 +176,7 @@ async function expand(
 }
 
 /**
- * Takes the one message out of a unary request.
+ * Extracts the single message of a unary request.
  *
  * @throws BODY_TOO_LARGE, BODY_INCOMPLETE, NOT_IMPLEMENTED, ENCODING_INVALID, ENCODING_MISSING
  */
@@ -215,8 +215,8 @@ function readQueryMessage(query: URLSearchParams): Uint8Array {
 }
 
 /**
- * Checks each message of a stream as it passes. JSON is parsed here, once: Connect reads an empty message instead,
- * and onMessage learns of the real one. Protobuf passes on expanded, for Connect to parse.
+ * Checks each message of a stream as it passes. JSON is parsed only here: Connect reads an empty message instead,
+ * and onMessage receives the real one. Protobuf is passed on decompressed, and Connect parses it.
  *
  * @throws BODY_TOO_LARGE, BODY_INCOMPLETE, ENCODING_INVALID, and what parseMessage throws
  */
@@ -234,7 +234,7 @@ export async function* checkMessages(
   for await (const envelope of splitEnvelopes(incoming, maxBytes)) {
     const flags = envelope.readUInt8(0);
     const isCompressed = (flags & compressedFlag) !== 0;
-    // What ends a stream of Connect is no message. Connect refuses what no header says how to expand.
+    // The end of a Connect stream is not a message. Connect refuses compressed messages if no header names a codec.
     const isEnd = !isGrpc(request) && (flags & endStreamFlag) !== 0;
     if (isEnd || (isCompressed && compression === undefined)) {
       yield envelope;
@@ -257,9 +257,9 @@ export async function* checkMessages(
   }
 }
 
-/** Yields whole envelopes; what does not become one, or would be too large, ends the stream. */
+/** Yields complete envelopes. An incomplete or too large envelope ends the stream with an error. */
 async function* splitEnvelopes(incoming: IncomingBody, maxBytes: number): AsyncGenerator<Buffer> {
-  // Put together once there is enough, so that many small pieces stay cheap.
+  // The pieces are joined only when there are enough bytes, so that many small pieces stay cheap.
   let pieces: Uint8Array[] = [];
   let size = 0;
   let wanted = prefixBytes;
@@ -280,7 +280,7 @@ async function* splitEnvelopes(incoming: IncomingBody, maxBytes: number): AsyncG
   if (size > 0) throw refuse("BODY_INCOMPLETE", "the request ends within a message");
 }
 
-/** Bytes of the envelope that begins here, as far as its prefix is there to tell. */
+/** Bytes of the first envelope, or of its prefix while that is incomplete. */
 function lengthOfFirst(bytes: Buffer, maxBytes: number): number {
   if (bytes.length < prefixBytes) return prefixBytes;
   const length = bytes.readUInt32BE(1);

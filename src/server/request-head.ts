@@ -1,38 +1,38 @@
 /**
- * Checks the head of a request before anything is done for it: its size, its host, its origin, its media type.
+ * Checks the head of a request before any other work: its size, its host, its origin, its media type.
  *
- * The checks on host and origin protect people who run the server on their own machine. A page on another site can
- * make their browser send requests to it, by name (DNS rebinding) or across sites (CSRF).
+ * The checks on host and origin protect users who run the server on their own machine. A page of another site can
+ * make their browser send requests to the server, by name (DNS rebinding) or across sites (CSRF).
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type { ConnectError } from "@connectrpc/connect";
 import { metadataTooLarge, refuse } from "../errors.ts";
 
-/** What the head of a request is checked against. */
+/** The rules for the head of a request. */
 export interface HeadPolicy {
   /** Bytes of all names and values. */
   readonly maxMetadataBytes: number;
   /** Tells whether a request may name a host; undefined to accept any. */
   readonly isHostAllowed: ((hostname: string) => boolean) | undefined;
-  /** Origins whose pages may call besides our own, such as https://console.example.com. */
+  /** Other origins whose pages may call, such as https://console.example.com. */
   readonly corsOrigins: ReadonlySet<string>;
 }
 
-/** What the checks read of a request. */
+/** The parts of a request that the checks read. */
 export interface RequestHead {
   readonly method: string;
   readonly headers: IncomingHttpHeaders;
-  /** Bytes of all names and values; of the target too in HTTP/1.1, which has it outside of its headers. */
+  /** Bytes of all names and values. In HTTP/1.1 it includes the target, which is outside of the headers. */
   readonly metadataBytes: number;
   /** How many Host header lines there are; 0 or 1 in HTTP/2, which has `:authority` instead. */
   readonly hostLines: number;
   /** Whether the headers announce a body that is not empty. */
   readonly announcesBody: boolean;
-  /** Tells whether the target is a call, not a page. A cross-site link may open a page and make no call. */
+  /** Tells whether the target is a call, not a page. A cross-site link may open a page but not make a call. */
   readonly isCall: () => boolean;
 }
 
-/** Finds what is wrong with the head of a request; undefined if nothing is. */
+/** Finds what is wrong with the head of a request; undefined if it is valid. */
 export function findHeadFault(head: RequestHead, policy: HeadPolicy): ConnectError | undefined {
   const { headers, metadataBytes } = head;
   if (metadataBytes > policy.maxMetadataBytes)
@@ -50,7 +50,7 @@ export function findHeadFault(head: RequestHead, policy: HeadPolicy): ConnectErr
   return head.announcesBody && !headers["content-type"] ? mediaTypeMissing() : undefined;
 }
 
-/** Refuses a body whose media type is not given: a browser sends such a body for a page of any site. */
+/** Refuses a body without a media type, because a browser sends such a body for a page of any site. */
 export function mediaTypeMissing(): ConnectError {
   return refuse(
     "MEDIA_TYPE_UNSUPPORTED",
@@ -59,7 +59,7 @@ export function mediaTypeMissing(): ConnectError {
   );
 }
 
-/** RFC 9112, section 3.2, and RFC 9113, section 8.3.1: a request names the host that it is for, and only one. */
+/** RFC 9112, section 3.2, and RFC 9113, section 8.3.1: a request names exactly one host. */
 function readAuthority({ headers, hostLines }: RequestHead): URL | undefined {
   const authority = headers[":authority"]?.toString();
   if (hostLines > 1) return undefined;
@@ -93,8 +93,8 @@ function crossSite({ origin }: IncomingHttpHeaders): ConnectError {
 /**
  * Tells whether a browser sends the request for a page of another origin (Fetch Metadata, W3C; RFC 6454).
  *
- * Sec-Fetch-Site decides where a browser sends it. Other browsers send Origin with every request that may change
- * something. Programs that are no browsers send neither.
+ * Sec-Fetch-Site decides if the browser sends it. Other browsers send Origin with every request that may change
+ * state. Programs that are not browsers send neither.
  */
 function isCrossSite(head: RequestHead, url: URL, corsOrigins: ReadonlySet<string>): boolean {
   const { headers } = head;
@@ -108,7 +108,7 @@ function isCrossSite(head: RequestHead, url: URL, corsOrigins: ReadonlySet<strin
 function isOwnOrigin(origin: string, url: URL): boolean {
   if (!URL.canParse(origin)) return false;
   const { protocol, host } = new URL(origin);
-  // Parsed with the scheme of the page, so that its default port can be left out on either side.
+  // Parsed with the scheme of the page, so that either side may omit the default port.
   return URL.canParse(`${protocol}//${url.host}`) && new URL(`${protocol}//${url.host}`).host === host;
 }
 
@@ -121,12 +121,12 @@ function isNavigation({ method, headers }: RequestHead): boolean {
 }
 
 /**
- * Makes the check of host names for a server without access control: loopback names, the address that it listens on,
- * and the names that the operator adds. A name that resolves to this machine but is none of these may belong to a
- * page that rebinds it (DNS rebinding).
+ * Creates the check of host names for a server without access control. It accepts loopback names, the address that
+ * the server listens on, and names that the operator adds. Any other name that resolves to this machine may belong to
+ * a page that rebinds it (DNS rebinding).
  *
  * @param allowed more host names; a leading dot stands for all names below it, "*" for any name.
- * @param listening the address of --host. Where that is not loopback, IP addresses are accepted: a page that rebinds
+ * @param listening the address of --host. If it is not loopback, IP addresses are accepted, because DNS rebinding
  *   needs a name.
  */
 export function createHostCheck(

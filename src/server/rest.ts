@@ -1,4 +1,4 @@
-/** Connects the transcoder to Node's requests and responses, of HTTP/1.1 and HTTP/2 alike. */
+/** Connects the transcoder to Node's requests and responses, for both HTTP/1.1 and HTTP/2. */
 
 import type { Writable } from "node:stream";
 import type { ContextValues } from "@connectrpc/connect";
@@ -10,10 +10,10 @@ import { toHeaders, toNodeHeaders } from "./metadata.ts";
 import type { NodeRequest, NodeResponse } from "./node-http.ts";
 import { mediaTypeMissing } from "./request-head.ts";
 
-/** Why a call is aborted when its connection goes: shared, for an error with a stack a call is costly. */
+/** Aborts a call when its connection closes. Shared, because creating an error with a stack per call is costly. */
 const gone = refuse("CALL_CANCELED", "the caller has gone");
 
-/** Answers a request by REST. */
+/** Answers a REST request. */
 export async function serveRest(
   transcoder: Transcoder,
   req: NodeRequest,
@@ -36,14 +36,14 @@ export async function serveRest(
   await writeResponse(res, response);
 }
 
-/** RFC 9112, section 6: in HTTP/1.1 a header announces content; in HTTP/2 the stream goes on after the headers. */
+/** RFC 9112, section 6: in HTTP/1.1 a header announces content. In HTTP/2 the stream continues after the headers. */
 function hasBody(req: NodeRequest): boolean {
   return req.stream === undefined ? announcesBody(req.headers) : !req.stream.endAfterHeaders;
 }
 
-/** HTTP/2 announces no body: that one comes is known when its first byte is there. */
+/** HTTP/2 does not announce a body: the server learns of it from its first byte. */
 async function* typedBody(req: NodeRequest): AsyncGenerator<Uint8Array> {
-  // Not "for await": a refusal would end the request, and with it the connection that is to carry the answer.
+  // Not "for await": a refusal would end the request and the connection that must carry the answer.
   const chunks: AsyncIterator<Uint8Array> = req[Symbol.asyncIterator]();
   for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) {
     if (!req.headers["content-type"]) throw mediaTypeMissing();
@@ -51,23 +51,23 @@ async function* typedBody(req: NodeRequest): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** Tells whether headers announce a body that is not empty. HTTP/2 can have one without a header. */
+/** Tells whether headers announce a body that is not empty. HTTP/2 can have a body without such a header. */
 export function announcesBody(headers: NodeRequest["headers"]): boolean {
   const length = headers["content-length"];
   return (length !== undefined && length !== "0") || headers["transfer-encoding"] !== undefined;
 }
 
-/** Writes a response, no faster than its reader reads. */
+/** Writes a response no faster than its client reads. */
 export async function writeResponse(res: NodeResponse, response: RestResponse): Promise<void> {
   if (res.destroyed || res.writableEnded) return;
-  res.on("error", () => {}); // The peer went away; the call has been told by "close".
-  // What the answer varies with is added to what the server varies it with, the origin.
+  res.on("error", () => {}); // The peer has disconnected; "close" aborts the call.
+  // The answer's `vary` is added to the server's own, which names the origin.
   const vary = [res.getHeader("vary"), response.headers.get("vary")].filter(Boolean).join(", ");
   res.writeHead(response.status, { ...toNodeHeaders(response.headers), ...(vary && { vary }) });
   if (response.body instanceof Uint8Array) {
     endInPieces(res, response.body);
   } else {
-    // Headers go out before the first piece: a watcher must not wait for an event to learn that it watches.
+    // Headers are sent before the first piece: a watcher must learn that it watches before the first event.
     res.flushHeaders();
     await writePieces(res, response.body);
     if (response.trailers !== undefined && !res.destroyed) res.addTrailers(toNodeHeaders(response.trailers));
@@ -75,10 +75,10 @@ export async function writeResponse(res: NodeResponse, response: RestResponse): 
   }
 }
 
-/** Bytes of a piece; of a slow reader, the pieces that are left show that it reads on. */
+/** Bytes of a piece. The number of remaining pieces shows the progress of a slow reader. */
 const pieceBytes = 64 * 1024;
 
-/** Writes a whole body and ends: in pieces, so that the progress of a slow reader can be seen. */
+/** Writes a complete body in pieces, so that the progress of a slow reader is visible, and ends the response. */
 export function endInPieces(res: Pick<Writable, "write" | "end">, body: Uint8Array): void {
   let at = 0;
   for (; body.length - at > pieceBytes; at += pieceBytes) res.write(body.subarray(at, at + pieceBytes));
@@ -92,7 +92,7 @@ async function writePieces(res: NodeResponse, pieces: AsyncIterable<Uint8Array>)
       if (!res.write(piece)) await drained(res);
     }
   } catch {
-    // The bytes cannot say that they are cut short; a broken connection can.
+    // The bytes cannot show that they are truncated. A broken connection can.
     res.destroy();
   }
 }

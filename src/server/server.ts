@@ -1,7 +1,7 @@
 /**
  * Serves services on one port, over gRPC, gRPC-Web, Connect and REST, with reflection, health and metrics.
  *
- * It takes descriptors and implementations and knows none of them.
+ * It takes descriptors and implementations and does not depend on any of them.
  */
 import type { AddressInfo } from "node:net";
 import type { Interceptor } from "@connectrpc/connect";
@@ -41,16 +41,16 @@ export interface Server {
   readonly health: HealthBoard;
   /** Starts; port 0 picks a free one. */
   listen(port: number, host: string): Promise<AddressInfo>;
-  /** Stops: refuses new calls, lets running ones finish, breaks off what outlasts the limit. */
+  /** Stops: refuses new calls, lets running calls finish, and aborts those that exceed `maxDrainMs`. */
   close(): Promise<void>;
   /** Stops at once. */
   destroy(): void;
 }
 
 /**
- * Makes a server.
+ * Creates a server.
  *
- * @throws Error if an RPC's HTTP rule cannot work, or does not say who may call it; TlsError.
+ * @throws Error if an RPC's HTTP rule cannot work, or if an RPC does not say who may call it; TlsError.
  */
 export async function createServer(options: ServerOptions): Promise<Server> {
   const { limits } = options;
@@ -108,7 +108,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     intake,
     options,
   });
-  // Fastify throws for methods that it does not know.
+  // Fastify throws for unknown methods.
   serve = (req, res) => {
     if (routedMethods.has(req.method ?? "")) app.routing(req, res);
     else void fallBack(req, res);
@@ -136,7 +136,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     maxConnections: limits.maxConnections,
     tls: tls.length > 0 ? readTlsOptions(tls) : undefined,
     renderFailure: (error) => transcoder.renderFailure(toConnectError(error)),
-    // A request with a fault takes the long way, where every protocol has its answer.
+    // A request with an invalid head goes through `onRequest`, which answers in every protocol.
     onStream: (stream, headers) => intake.isHeadFaultless(headers) && grpcUnary(stream, headers),
     onRequest: intake.onRequest,
     watchConnection: (socket) => unread.watch(socket),
@@ -154,7 +154,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       stopWatching();
       const breakOff = setTimeout(() => {
         shutdown.abort(serverStopping());
-        // Handlers have one more turn to answer that they were broken off.
+        // Handlers have time to answer that they were aborted.
         setTimeout(listener.destroy, 500).unref();
       }, limits.maxDrainMs);
       await listener.drain();

@@ -1,10 +1,10 @@
-/** TLS 1.3 of the server itself: hybrid key agreement, and certificates that can be renewed while it runs. */
+/** The server's own TLS 1.3: hybrid key agreement, and certificates that can be renewed while it runs. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import type { Logger } from "pino";
 
-/** Where a certificate chain and its key are, in PEM. */
+/** The files of a certificate chain and its key, in PEM. */
 export interface TlsFiles {
   readonly certificate: string;
   readonly key: string;
@@ -14,25 +14,25 @@ export interface TlsFiles {
 export class TlsError extends Error {}
 
 /**
- * What every connection agrees on. The groups stand in the order in which they are preferred: the hybrid of ML-KEM-768
- * and X25519 (draft-ietf-tls-ecdhe-mlkem), then X25519, then P-384. With ":" between them OpenSSL would take any for
- * which the client sent a share already; "/" makes it ask for the better one (HelloRetryRequest).
+ * The parameters of every connection. The groups are in order of preference: the hybrid of ML-KEM-768 and X25519
+ * (draft-ietf-tls-ecdhe-mlkem), then X25519, then P-384. With ":" between the groups OpenSSL would take any group for
+ * which the client has already sent a share. "/" makes it ask for the better one (HelloRetryRequest).
  */
 const protocol = {
   minVersion: "TLSv1.3",
   ecdhCurve: "X25519MLKEM768/X25519/P-384",
 } as const satisfies SecureContextOptions;
 
-/** Milliseconds between looks whether a certificate was renewed. */
+/** Milliseconds between polls for a renewed certificate. */
 const pollIntervalMs = 1000;
 
-/** Certificates, as node:tls takes them: of several kinds, each client gets the one that it prefers. */
+/** Certificates, as node:tls takes them. If there are several kinds, each client gets the one that it prefers. */
 export type TlsOptions = typeof protocol & {
   readonly cert: readonly Buffer[];
   readonly key: readonly Buffer[];
 };
 
-/** Reads certificates and keys. @throws TlsError naming the file at fault */
+/** Reads certificates and keys. @throws TlsError naming the invalid file */
 export function readTlsOptions(pairs: readonly TlsFiles[]): TlsOptions {
   const read = pairs.map(({ certificate, key }) => {
     const pair = { cert: readPem(certificate), key: readPem(key) };
@@ -75,10 +75,10 @@ function attempt<T>(make: () => T): T | undefined {
 }
 
 /**
- * Looks once a second whether files were replaced, and hands over what they hold then. While a pair does not fit, as
- * between the renaming of its two files, what was there before stays in use.
+ * Polls once a second for replaced files and applies their new contents. While a pair does not match, as between the
+ * renames of its two files, the previous pair stays in use.
  *
- * @returns stops it
+ * @returns a function that stops the poll
  */
 export function watchTls(
   pairs: readonly TlsFiles[],
@@ -96,7 +96,7 @@ export function watchTls(
       seen = found;
       logger.info({ files: paths }, "new certificates are in use");
     } catch (error) {
-      // Said once for each state of the files: the next look may find them whole.
+      // Logged once for each state of the files: the next poll may find them complete.
       if (complained !== found) logger.warn({ err: error }, "new certificates are not used");
       complained = found;
     }
@@ -105,7 +105,7 @@ export function watchTls(
   return () => clearInterval(timer);
 }
 
-/** Tells files from others that take their places. */
+/** Identifies the current versions of files, so that replaced files differ. */
 function describeFiles(paths: readonly string[]): string {
   return paths
     .map((path) => {

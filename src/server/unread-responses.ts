@@ -1,17 +1,17 @@
 /**
- * Watches what clients have been sent and do not read. It drops a response that makes no progress, and knows how many
- * bytes wait for each client, so that a client that reads nothing cannot ask for more and more.
+ * Watches the responses that clients do not read. It drops a response that makes no progress. It counts the bytes
+ * that wait for each client, so that a client that reads nothing cannot keep making calls.
  */
 
 /** Something that is being written: a response, or a connection. */
 export interface Writing {
   /** Bytes that wait for the reader. */
   readonly pendingBytes: () => number;
-  /** Bytes that arrived and that nobody has taken yet; they occupy memory just so. */
+  /** Bytes of the request that arrived and that no code has read yet. They occupy memory too. */
   readonly arrivedBytes?: () => number;
-  /** Gives the reader up. */
+  /** Drops the response or the connection. */
   readonly drop: () => void;
-  /** Whose bytes they are; none for a connection, whose bytes are those of its responses, and for a page. */
+  /** The client that the bytes count for. Absent for a page, and for a connection, whose responses count already. */
   readonly client?: () => string;
 }
 
@@ -19,13 +19,13 @@ export interface Writing {
 export interface UnreadResponses {
   /** Watches until the returned function is called. */
   watch(writing: Writing): () => void;
-  /** Bytes that waited for a client when it was looked at last. */
+  /** Bytes that waited for a client at the last poll. */
   bytesOf(client: string): number;
 }
 
-/** Milliseconds between looks. */
+/** Milliseconds between polls. */
 const pollIntervalMs = 1000;
-/** The slowest reader of a large piece that is not given up, once the time without progress is over. */
+/** The lowest rate at which a client may read a large piece: it adds time to `maxWriteMs`. */
 const slowestBytesPerMs = 32;
 
 interface Watched {
@@ -34,10 +34,10 @@ interface Watched {
 }
 
 /**
- * Makes the watch of one server.
+ * Creates the watch of one server.
  *
  * @param maxWriteMs milliseconds that a response may wait for its reader without progress.
- * @param onDrop runs for everything that is dropped.
+ * @param onDrop runs for each dropped response and connection.
  */
 export function createUnreadResponses(
   maxWriteMs: number,

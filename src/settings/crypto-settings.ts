@@ -1,11 +1,11 @@
-/** Decides how many threads compute. */
+/** Decides the number of threads for cryptographic operations. */
 import os from "node:os";
 import type { Config } from "../config.ts";
 
-/** Threads of libuv's pool if UV_THREADPOOL_SIZE does not say how many. */
+/** Threads of libuv's pool if UV_THREADPOOL_SIZE is not set. */
 const defaultPoolThreads = 4;
 
-/** Threads that compute: what password checks leave of libuv's pool, or workers; at most one for each core. */
+/** Threads that compute: workers, or libuv's pool without the password threads; at most one for each core. */
 export function countCryptoThreads({ maxPasswordChecks }: Config): number {
   const poolThreads = Number(process.env.UV_THREADPOOL_SIZE) || defaultPoolThreads;
   return Math.max(1, Math.min(os.availableParallelism(), poolThreads - maxPasswordChecks));

@@ -1,10 +1,10 @@
-/** Makes the options of the server out of the settings. */
+/** Converts settings to the options of the server. */
 import { type Config, listFiles, maxHeaderMs, maxReceiveMs } from "../config.ts";
 import type { ServerOptions } from "../server/options.ts";
 import { createHostCheck } from "../server/request-head.ts";
 import type { TlsFiles } from "../server/tls.ts";
 
-/** The options that settings decide. */
+/** The server options that depend on settings. */
 export function serverSettings(config: Config) {
   const { auth, allowedHosts, host } = config;
   const isOpen = auth === "open";

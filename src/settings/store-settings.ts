@@ -3,7 +3,7 @@ import { type DatabaseLocation, sqliteIn } from "../database/database.ts";
 import type { QuotaLimits } from "../records/quota.ts";
 import { type MasterKeySource, masterKeyIn } from "../secrets/master-key.ts";
 
-/** Where the store is, and what opens it. */
+/** The location of the store, and the source of its master key. */
 export function storeSettings(config: Config): { location: DatabaseLocation; masterKey: MasterKeySource } {
   const { databaseUrl, dataDir, masterKey, masterKeyNext, masterKeyFile } = config;
   const location: DatabaseLocation =
@@ -18,10 +18,10 @@ export function storeSettings(config: Config): { location: DatabaseLocation; mas
   };
 }
 
-/** How many times as much an open server stores: all its callers are one owner, and share one quota. */
+/** The factor for the quota of an open server: all its callers are one owner and share one quota. */
 const openFactor = 10;
 
-/** Says how much each owner may store. */
+/** The quota of each owner. */
 export function quotaSettings(config: Config): QuotaLimits {
   const factor = config.auth === "open" ? openFactor : 1;
   return {

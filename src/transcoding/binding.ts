@@ -1,4 +1,4 @@
-/** Puts a request message together from path, query and body. */
+/** Builds a request message from path, query and body. */
 import type { Message, Registry } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { refuse, refuseField } from "../errors.ts";
@@ -16,7 +16,7 @@ import { readQuery, requireNoQuery } from "./query.ts";
 import type { RouteMatch } from "./router.ts";
 import type { Route } from "./routes.ts";
 
-/** A value that path or query gives to a field. */
+/** The value of a field from the path or the query. */
 interface FieldValue {
   readonly path: FieldPath;
   readonly value: Message;
@@ -24,10 +24,10 @@ interface FieldValue {
 }
 
 /**
- * Makes the request messages of a call: one, or for a client stream as many as the body holds.
+ * Builds the request messages of a call: one, or for a client stream as many as the body holds.
  *
- * The path goes before the body and the body before the query, and where two of them give a field different
- * values the request is refused: what one layer checked must be what the next one uses.
+ * The path takes precedence over the body, and the body over the query. If they give a field different values, the
+ * request is refused: the value that one layer checks must be the value that the next layer uses.
  */
 export async function* readRequestMessages(
   match: RouteMatch<Route>,
@@ -75,7 +75,7 @@ function readFieldValues(match: RouteMatch<Route>, rawQuery: string, registry: R
   return [...fromPath.map((field) => read("path", field)), ...fromQuery.map((field) => read("query", field))];
 }
 
-/** google/api/http.proto: the fields that neither the path nor the body takes can be query parameters. */
+/** google/api/http.proto: fields that are neither in the path nor in the body can be query parameters. */
 function requireOutsideBody({ body }: Route, path: FieldPath): void {
   if (body.kind !== "field" || body.field !== path[0]) return;
   const field = describeFieldPath(path);

@@ -1,4 +1,4 @@
-/** Makes request messages of bodies: JSON, a part of a message as JSON, raw bytes, or a stream of these. */
+/** Builds request messages from bodies: JSON, a part of a message as JSON, raw bytes, or a stream of these. */
 import type { Message, Registry } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
@@ -20,14 +20,14 @@ import { isHttpBody, type Route } from "./routes.ts";
 const jsonType = "application/json";
 const lineTypes = ["application/x-ndjson", "application/ndjson", "application/jsonl"];
 
-/** A message as the body has it, and what the body says at all: a zero cannot be seen in the message. */
+/** The message of a body, and the fields that the body sets: a zero is not visible in the message. */
 export interface BodyMessage {
   readonly message: Message;
-  /** Tells whether a field was given by the body. */
+  /** Tells whether the body sets a field. */
   readonly has: (path: FieldPath) => boolean;
 }
 
-/** Reads the message of a call that has one. */
+/** Reads the single message of a call. */
 export async function readBodyMessage(
   route: Route,
   body: IncomingBody | undefined,
@@ -45,7 +45,7 @@ export async function readBodyMessage(
   return bytes.length === 0 ? emptyMessage(route) : parseBodyMessage(route, bytes, limits, registry);
 }
 
-/** @throws BODY_UNEXPECTED for a body that would be ignored: what it says must not be lost in silence. */
+/** @throws BODY_UNEXPECTED for a body that would be ignored, because its contents must not be lost silently. */
 async function requireNoContent(body: IncomingBody, limits: BodyLimits): Promise<void> {
   for await (const chunk of withinTime(body, limits.maxReceiveMs)) {
     if (chunk.length > 0)
@@ -62,7 +62,7 @@ function takesRawBody(route: Route): boolean {
   );
 }
 
-/** Makes a request of raw bytes: the input is a google.api.HttpBody, or has one as its body field. */
+/** Builds a request from raw bytes: the input is a google.api.HttpBody, or has one as its body field. */
 function rawMessage(route: Route, headers: Headers, data: Uint8Array): BodyMessage {
   const { input } = route.spec.method;
   const contentType = headers.get("content-type") ?? "application/octet-stream";
@@ -92,7 +92,7 @@ function parseBodyMessage(
   return { message, has: (path) => hasJsonField(json, path) };
 }
 
-/** Tells whether a field stands in a JSON value; null means that it is not given. */
+/** Tells whether a JSON value sets a field. Null means that it does not. */
 function hasJsonField(json: unknown, path: FieldPath): boolean {
   let value = json;
   for (const { jsonName, name } of path) {

@@ -1,4 +1,4 @@
-/** Reads request bodies: bounded in size and time, decompressed, checked for their media type. */
+/** Reads request bodies: limits their size and time, decompresses them and checks their media type. */
 import { Readable } from "node:stream";
 import { promisify } from "node:util";
 import { createGunzip, gunzip } from "node:zlib";
@@ -11,13 +11,13 @@ import type { StructureLimits } from "../protocol/structure-limits.ts";
 
 const gunzipAsync = promisify(gunzip);
 
-/** What a body may be. */
+/** The limits of a body. */
 export interface BodyLimits {
   /** Bytes of a whole body, or of one message of a stream, before and after decompression. */
   readonly maxBytes: number;
-  /** Milliseconds from the call to the last byte of a body that is read whole. */
+  /** Milliseconds from the start of the call to the last byte of a body that is not a stream. */
   readonly maxReceiveMs: number;
-  /** What bounds the structure of each message. */
+  /** The limits of the structure of each message. */
   readonly structure: StructureLimits;
 }
 
@@ -25,24 +25,24 @@ export interface BodyLimits {
 export interface IncomingBody {
   readonly chunks: AsyncIterable<Uint8Array>;
   readonly headers: Headers;
-  /** Aborts when the caller has gone or its deadline has passed. */
+  /** Aborts when the caller disconnects or its deadline passes. */
   readonly signal: AbortSignal;
-  /** Counts the bytes that are held until the call ends, or a message of a stream is whole. */
+  /** Counts the bytes that are held until the call ends, or until a message of a stream is complete. */
   readonly meter?: ByteMeter | undefined;
 }
 
-/** Counts bytes that are held in memory, and refuses more than there is room for. */
+/** Counts bytes that are held in memory, and refuses bytes beyond its limits. */
 export interface ByteMeter {
-  /** Counts a piece that was read. @returns its cost @throws a refusal if it is too much */
+  /** Counts a piece that was read. @returns its cost @throws a refusal if it exceeds a limit */
   charge(bytes: number): number;
-  /** Gives the cost of pieces back. */
+  /** Releases the cost of pieces. */
   refund(cost: number): void;
 }
 
 /**
  * Reads a whole body.
  *
- * @throws BODY_TOO_LARGE, REQUEST_TOO_SLOW, ENCODING_UNSUPPORTED, ENCODING_INVALID, or why the signal aborted
+ * @throws BODY_TOO_LARGE, REQUEST_TOO_SLOW, ENCODING_UNSUPPORTED, ENCODING_INVALID, or the signal's abort reason
  */
 export async function readBody(body: IncomingBody, limits: BodyLimits): Promise<Uint8Array> {
   const compressed = isCompressed(body.headers);
@@ -67,9 +67,9 @@ async function collect(body: IncomingBody, limits: BodyLimits): Promise<Uint8Arr
 }
 
 /**
- * Passes chunks on until the signal aborts or, if given, the time is over.
+ * Passes chunks on until the signal aborts or `maxReceiveMs`, if set, is over.
  *
- * @throws REQUEST_TOO_SLOW, CALL_CANCELED, or why the signal aborted
+ * @throws REQUEST_TOO_SLOW, CALL_CANCELED, or the signal's abort reason
  */
 export async function* withinTime(body: IncomingBody, maxReceiveMs?: number): AsyncGenerator<Uint8Array> {
   const { race, interrupt } = createInterrupt();
@@ -83,7 +83,7 @@ export async function* withinTime(body: IncomingBody, maxReceiveMs?: number): As
     for (;;) {
       const next = await race(iterator.next().catch(explainBreak));
       if (next.done === true) return;
-      // A body that is read whole is held until the call ends.
+      // A body that is not a stream is held until the call ends.
       if (maxReceiveMs !== undefined) body.meter?.charge(next.value.length);
       yield next.value;
     }
@@ -93,7 +93,7 @@ export async function* withinTime(body: IncomingBody, maxReceiveMs?: number): As
   }
 }
 
-/** What Node throws while a body arrives says that its connection is gone. */
+/** An error of Node while a body arrives means that the connection is closed. */
 function explainBreak(thrown: unknown): never {
   if (thrown instanceof ConnectError) throw thrown;
   throw refuse("CALL_CANCELED", "the caller broke off before its request was whole");
@@ -104,8 +104,8 @@ function tooSlow(maxReceiveMs: number): Error {
 }
 
 /**
- * Passes the chunks of a stream on as they arrive, decompressed. The caller bounds each message. Only the budget
- * of what a compressed body expands to bounds the whole.
+ * Passes the chunks of a stream on as they arrive, decompressed. The caller of this function limits each message.
+ * Only the expansion budget limits the whole stream.
  *
  * @throws ENCODING_UNSUPPORTED, ENCODING_INVALID, BODY_TOO_LARGE
  */
@@ -120,7 +120,7 @@ export async function* readChunks(body: IncomingBody, budget: ExpansionBudget): 
       yield chunk;
     }
   } catch (error) {
-    // An error of zlib has a code of its own; what the source threw goes on as it is.
+    // An error of zlib has an errno. An error of the source is passed on unchanged.
     throw error instanceof Error && "errno" in error ? invalidGzip() : error;
   }
 }
@@ -169,7 +169,7 @@ export interface MediaType {
   readonly charset: string | undefined;
 }
 
-/** Takes a content-type apart (RFC 9110, section 8.3.1); undefined if there is none. */
+/** Parses a content-type (RFC 9110, section 8.3.1); undefined if there is none. */
 export function parseMediaType(header: string | null): MediaType | undefined {
   if (header === null) return undefined;
   const [name = "", ...parameters] = header.split(";").map((part) => part.trim());
@@ -178,7 +178,7 @@ export function parseMediaType(header: string | null): MediaType | undefined {
 }
 
 /**
- * Refuses a body that is not JSON. A body without a content-type is taken at its word.
+ * Refuses a body of a type that the call does not take. A body without a content-type gets the first one.
  *
  * @param accepted the media types that the call takes.
  * @throws MEDIA_TYPE_UNSUPPORTED

@@ -1,4 +1,4 @@
-/** What belongs to one call on its way through. */
+/** The context of one call. */
 import type { Registry } from "@bufbuild/protobuf";
 import { createHandlerContext, type Interceptor } from "@connectrpc/connect";
 import { readTimeout } from "../protocol/timeout.ts";
@@ -7,7 +7,7 @@ import type { RestRequest } from "./http.ts";
 import type { RouteMatch } from "./router.ts";
 import type { Route } from "./routes.ts";
 
-/** Everything about one server that its calls share. */
+/** The parts of a server that its calls share. */
 export interface Setup {
   readonly limits: BodyLimits;
   readonly interceptors: Interceptor[];
@@ -15,7 +15,7 @@ export interface Setup {
   readonly shutdownSignal: AbortSignal | undefined;
 }
 
-/** One call on its way through. */
+/** One call in progress. */
 export interface Call {
   readonly request: RestRequest;
   readonly match: RouteMatch<Route>;
@@ -23,13 +23,13 @@ export interface Call {
   readonly setup: Setup;
 }
 
-/** Shared by all calls that end well: an abort without a reason would build an error with a stack. */
+/** Shared by all calls that end, because an abort without a reason creates an error with a stack. */
 export const finished = new Error("the call has ended");
 
 /** A HandlerContext that can be ended. */
 export type CallContext = ReturnType<typeof createHandlerContext>;
 
-/** Makes the context of a call, with the deadline that its caller sets. @throws TIMEOUT_INVALID */
+/** Creates the context of a call, with the caller's deadline. @throws TIMEOUT_INVALID */
 export function createContext({ request, match, setup }: Call): CallContext {
   const timeoutMs = readTimeout(request.headers);
   return createHandlerContext({

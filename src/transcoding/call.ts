@@ -15,7 +15,7 @@ import { chooseMediaType } from "./negotiation.ts";
 import { createRenderer, type Renderer, type StreamFormat, streamFormats, toBody } from "./rendering.ts";
 import { answerStream } from "./stream-answer.ts";
 
-/** Answers a call; what is thrown is its error. */
+/** Runs a call. @throws the error of the call */
 export async function runCall(call: Call): Promise<RestResponse> {
   const { spec } = call.match.route;
   const renderer = createRenderer(call.match.route, call.setup.registry);
@@ -41,7 +41,7 @@ export async function runCall(call: Call): Promise<RestResponse> {
 }
 
 function chooseFormat(accept: string | null, streams: boolean, raw: boolean): StreamFormat | undefined {
-  // Raw bytes have whatever media type the implementation gives them; nothing can be promised before.
+  // The implementation sets the media type of raw bytes, so it is not known yet.
   if (raw) return undefined;
   if (!streams) {
     chooseMediaType(accept, ["application/json"]);
@@ -97,7 +97,7 @@ async function finishUnary(
   if (!headers.has("cache-control")) headers.set("cache-control", safe ? "private, no-cache" : "no-store");
   if (safe) {
     const strongTag = headers.get("etag") ?? computeEntityTag(plain);
-    // RFC 9110, section 8.8.1: a strong tag stands for the same bytes, and compression changes them.
+    // RFC 9110, section 8.8.1: a strong tag identifies exact bytes, and compression changes them.
     const tag = isCoded ? toWeakTag(strongTag) : strongTag;
     headers.set("etag", tag);
     if (matchesEntityTag(call.request.headers.get("if-none-match"), tag)) {

@@ -1,4 +1,4 @@
-/** Walks the files that descriptors come from. */
+/** Collects and describes the files of descriptors. */
 import { clone, create, type DescFile, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   type FileDescriptorProto,
@@ -32,8 +32,8 @@ export function collectFiles(roots: Iterable<DescFile>): DescFile[] {
 /**
  * Describes a file to programs outside of this process.
  *
- * The packages that the descriptors come from leave out the file options of two files. Without `go_package`,
- * protoc-gen-go refuses a file; the others keep generated code apart from what languages ship themselves.
+ * The packages of the descriptors omit the file options of two files. Without `go_package`, protoc-gen-go refuses a
+ * file. The other options keep generated code separate from the code that languages ship themselves.
  */
 export function describeFile({ proto }: DescFile): FileDescriptorProto {
   const options = leftOutOptions[proto.name];
@@ -43,7 +43,7 @@ export function describeFile({ proto }: DescFile): FileDescriptorProto {
   return described;
 }
 
-/** The options that the authors of a file give it. */
+/** The original options of these files. */
 const leftOutOptions: Readonly<Record<string, MessageInitShape<typeof FileOptionsSchema>>> = {
   "google/protobuf/descriptor.proto": {
     goPackage: "google.golang.org/protobuf/types/descriptorpb",

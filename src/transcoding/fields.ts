@@ -1,14 +1,14 @@
-/** Finds fields by the names that templates and query parameters use, and reads values out of text. */
+/** Finds fields by the names that templates and query parameters use, and reads their values from text. */
 import type { DescEnum, DescField, DescMessage, JsonValue, Message, Registry } from "@bufbuild/protobuf";
 import { create, fromJsonString, ScalarType, toBinary } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { whyNotStrictMessage, whyNotStrictScalar } from "./strict-values.ts";
 
-/** From a top-level field of the request to the field that is meant: all but the last are messages. */
+/** The fields from a top-level field of the request to the target field. All but the last are messages. */
 export type FieldPath = readonly [DescField, ...DescField[]];
 
-/** A deeper path than any sane message has; beyond it recursion could exhaust the stack. */
+/** Maximum depth of a path. Without it recursion could exhaust the stack. */
 const maxFieldDepth = 100;
 
 /** Well-known messages whose JSON form is a string, and so fits into a path or a query parameter. */
@@ -25,14 +25,14 @@ const jsonMessages = new Set([
   "google.protobuf.ListValue",
 ]);
 
-/** Says why text is no value of a field; the caller knows how to name the field. */
+/** Says why a text is not a valid value of a field. The code that catches it names the field. */
 export class FieldValueError extends Error {}
 
 /**
  * Follows names from a message to a field.
  *
- * @param byJsonName whether the JSON names count beside those of the proto file.
- * @returns the path, or the sentence that says why there is none.
+ * @param byJsonName whether JSON names are accepted besides those of the proto file.
+ * @returns the path, or a sentence that says why there is none.
  */
 export function resolveFieldPath(
   desc: DescMessage,
@@ -57,12 +57,12 @@ export function resolveFieldPath(
   return first === undefined ? "the name is empty" : [first, ...others];
 }
 
-/** True for messages that a single text can stand for. */
+/** True for messages that have a textual form. */
 function isTextual(desc: DescMessage): boolean {
   return textMessages.has(desc.typeName) || jsonMessages.has(desc.typeName) || isWrapperDesc(desc);
 }
 
-/** True for messages whose fields cannot be named: a text stands for the whole, or they hold anything. */
+/** True for messages whose fields have no names here: they have a textual form, or can hold any type. */
 function isOpaque(desc: DescMessage): boolean {
   return isTextual(desc) || desc.typeName === "google.protobuf.Any";
 }
@@ -78,8 +78,8 @@ export function findLeaf(path: FieldPath): DescField {
 }
 
 /**
- * Tells why a field cannot be a path variable (google/api/http.proto: a single value of a primitive type) or
- * a query parameter (the same, or several of them, or a well-known type that has a textual form).
+ * Tells why a field cannot be a path variable (google/api/http.proto: a single value of a primitive type) or a query
+ * parameter (one or several such values, or a well-known type with a textual form).
  *
  * @returns undefined if it can.
  */
@@ -92,9 +92,9 @@ export function whyNotTextual(field: DescField, where: "path" | "query"): string
 }
 
 /**
- * Reads the value of a field out of text, one text for each element of a repeated field.
+ * Reads the value of a field from text, with one text for each element of a repeated field.
  *
- * @returns a message of the field's parent type in which this field alone is set.
+ * @returns a message of the field's parent type in which only this field is set.
  * @throws FieldValueError
  */
 export function readFieldValue(field: DescField, texts: readonly string[], registry: Registry): Message {
@@ -107,7 +107,7 @@ export function readFieldValue(field: DescField, texts: readonly string[], regis
   }
 }
 
-/** What protobuf-es names as JavaScript has it, and what a caller knows it as: the type of a value in JSON. */
+/** Replaces JavaScript types in the errors of protobuf-es with the JSON types that callers know. */
 const jsonTypes: readonly [RegExp, string][] = [
   [/\bexpected Uint8Array\b/, "expected a base64 string"],
   [/\bexpected Array\b/, "expected a list"],
@@ -115,11 +115,11 @@ const jsonTypes: readonly [RegExp, string][] = [
   [/\bgot object$/, "got an object"],
 ];
 
-/** Takes the reason out of an error of protobuf-es, whose message begins with the name of the Protobuf field. */
+/** Extracts the reason from an error of protobuf-es, whose message begins with the name of the Protobuf field. */
 export function explainJsonError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { message } = error.cause instanceof Error ? error.cause : error;
-  // V8 quotes what stands around the place, which may be a secret.
+  // V8 quotes the text around the error, which may be a secret.
   const reason = message.replace(
     /^(Unexpected token .+?), (?:\.{3})?".*"(?:\.{3})? is not valid JSON$/su,
     "$1",
@@ -164,7 +164,7 @@ function toScalarValue(scalar: ScalarType | undefined, text: string): JsonValue 
       if (text === "false") return false;
       throw new FieldValueError(`expected true or false, got "${text}"`);
     case ScalarType.BYTES: {
-      // A plus sign that was not percent-encoded arrives as a space, which base64 does not have.
+      // A plus sign that was not percent-encoded arrives as a space. Base64 has no spaces.
       const base64 = text.replaceAll(" ", "+");
       return requireStrict(whyNotStrictScalar(scalar, base64), base64);
     }
@@ -185,10 +185,10 @@ function requireStrict(why: string | undefined, text: string): string {
   return text;
 }
 
-/** What became of an attempt to set a field. */
+/** The result of an attempt to set a field. */
 export type SetResult = "set" | "contradicts" | { readonly oneofTakenBy: DescField };
 
-/** Tells what a message has at a path; undefined where a message on the way is absent. */
+/** Finds the message that holds the last field of a path; undefined if a message on the path is absent. */
 function findParent(target: ReflectMessage, path: FieldPath): ReflectMessage | undefined {
   let message = target;
   for (const field of path.slice(0, -1)) {
@@ -199,10 +199,10 @@ function findParent(target: ReflectMessage, path: FieldPath): ReflectMessage | u
 }
 
 /**
- * Sets a field of a message, unless another value was given for it before.
+ * Sets a field of a message, unless the field already has another value.
  *
- * @param value a message of the field's parent type with the field set, as readFieldValue gives it.
- * @param isGiven whether the field was given before, be it as a zero, which cannot be seen in the message.
+ * @param value a message of the field's parent type with the field set, as readFieldValue returns it.
+ * @param isGiven whether the request already gave the field. A zero is not visible in the message.
  */
 export function setField(
   target: ReflectMessage,
@@ -213,7 +213,7 @@ export function setField(
   const leaf = findLeaf(path);
   const parent = findParent(target, path);
   if (parent !== undefined && (isGiven || parent.isSet(leaf))) {
-    // By their bytes: NaN equals NaN, and a zero the lack of one.
+    // Compared as bytes: NaN equals NaN, and zero equals an absent value.
     const before = toBinary(leaf.parent, onlyField(parent, leaf));
     return Buffer.compare(before, toBinary(leaf.parent, value)) === 0 ? "set" : "contradicts";
   }
@@ -227,12 +227,12 @@ export function setField(
     message = child;
   }
   const source = reflect(leaf.parent, value);
-  // A zero of a field without presence is not "set", and need not be.
+  // A zero of a field without presence is not "set", and does not need to be.
   if (source.isSet(leaf)) message.set(leaf, source.get(leaf));
   return "set";
 }
 
-/** Copies one field into an empty message of the same type, to compare it. */
+/** Copies one field into an empty message of the same type, for the comparison. */
 function onlyField(message: ReflectMessage, field: DescField): Message {
   const copy = reflect(field.parent, create(field.parent));
   if (message.isSet(field)) copy.set(field, message.get(field));

@@ -1,11 +1,11 @@
-/** The small HTTP that the transcoder speaks; src/server/rest.ts connects it to sockets. */
+/** The transcoder's own form of HTTP. src/server/rest.ts connects it to sockets. */
 import type { Registry } from "@bufbuild/protobuf";
 import type { ConnectError, ContextValues } from "@connectrpc/connect";
 import { toHttpStatus } from "../errors.ts";
 import type { ByteMeter } from "./body.ts";
 import { renderError, toBody } from "./rendering.ts";
 
-/** An HTTP request, as any server has it. */
+/** An HTTP request, independent of the server. */
 export interface RestRequest {
   /** The method in upper case. */
   readonly method: string;
@@ -16,22 +16,22 @@ export interface RestRequest {
   readonly body: AsyncIterable<Uint8Array> | undefined;
   /** Counts the bytes of the body that are held in memory. */
   readonly meter?: ByteMeter | undefined;
-  /** What the server knows of the call before it begins. */
+  /** The values that the server sets before the call begins. */
   readonly contextValues?: ContextValues;
-  /** Aborts when the caller goes away. */
+  /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal;
 }
 
-/** An HTTP response. The body is whole, or arrives piece by piece. */
+/** An HTTP response. The body is complete, or arrives piece by piece. */
 export interface RestResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Uint8Array | AsyncIterable<Uint8Array>;
-  /** Set by the RPC as its trailers; to be read when a streamed body has ended. */
+  /** The trailers of the RPC. They are complete when a streamed body has ended. */
   readonly trailers?: Headers;
 }
 
-/** Takes path and query out of a target in origin, absolute or asterisk form (RFC 9112, section 3.2). */
+/** Extracts path and query from a target in origin, absolute or asterisk form (RFC 9112, section 3.2). */
 export function splitTarget(target: string): { path: string; rawQuery: string } {
   const origin = target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, "").replace(/#.*$/s, "");
   const mark = origin.indexOf("?");
@@ -41,7 +41,7 @@ export function splitTarget(target: string): { path: string; rawQuery: string } 
   return { path: path.startsWith("/") ? path : `/${path}`, rawQuery };
 }
 
-/** Answers with an error. */
+/** Creates an error response. */
 export function failureResponse(error: ConnectError, registry: Registry): RestResponse {
   const body = toBody(renderError(error, registry));
   const headers = new Headers(error.metadata);
@@ -51,18 +51,18 @@ export function failureResponse(error: ConnectError, registry: Registry): RestRe
   return { status: toHttpStatus(error), headers, body };
 }
 
-/** Answers without a body. */
+/** Creates a response without a body. */
 export function emptyResponse(status: number, headers: Record<string, string>): RestResponse {
   return { status, headers: new Headers(headers), body: new Uint8Array() };
 }
 
-/** Takes the body off, as HEAD wants it. */
+/** Removes the body of a response, for HEAD. */
 export function withoutContent(response: RestResponse): RestResponse {
   if (!(response.body instanceof Uint8Array)) closeStream(response.body).catch(() => {});
   return { ...response, body: new Uint8Array() };
 }
 
-/** Ends a stream that nobody is going to read. */
+/** Ends a stream that is not going to be read. */
 async function closeStream(body: AsyncIterable<Uint8Array>): Promise<void> {
   for await (const _piece of body) return;
 }

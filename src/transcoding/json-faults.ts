@@ -1,4 +1,4 @@
-/** Finds the first place in a JSON value that does not fit its message type. */
+/** Finds the first place in a JSON value that does not match its message type. */
 import type { DescField, DescMessage, Registry } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { findSizeRules, whyTooLong, whyTooMany } from "../protocol/size-rules.ts";
@@ -6,20 +6,20 @@ import { maxMessageDepth } from "../protocol/structure-limits.ts";
 import { createKeyCheck, whyNotElement, whyNotEntry, whyNotField, whyNotMessage } from "./json-values.ts";
 import { UnsafeInteger } from "./unsafe-integer.ts";
 
-/** A place, in the names of the JSON form ("nested.items[2].count"), and what is wrong there. */
+/** A place, in the names of the JSON form ("nested.items[2].count"), and what is wrong with it. */
 export interface Fault {
   readonly field: string;
   readonly reason: string;
 }
 
 /**
- * Checks every value once, in the order of the text, and stops at the first fault: unknown and double fields,
- * values of the wrong type, values that ProtoJSON does not have, integers that lost digits, and lists that their
- * rules do not allow.
+ * Checks every value once, in the order of the text, and stops at the first fault: unknown and duplicate fields,
+ * values of the wrong type, values that ProtoJSON does not have, integers that lost digits, and lists that exceed
+ * their rules.
  *
- * The server builds a message only after this check, and builds it once.
+ * The server builds a message only after this check, and only once.
  *
- * @returns undefined if every field is right, or if the value as a whole is no object.
+ * @returns undefined if every field is valid, or if the whole value is not an object.
  */
 export function findFault(desc: DescMessage, json: unknown, registry: Registry): Fault | undefined {
   return hasCustomJsonRepresentation(desc)
@@ -27,7 +27,7 @@ export function findFault(desc: DescMessage, json: unknown, registry: Registry):
     : faultOfFields({ desc, json, at: "", depth: 1 }, registry);
 }
 
-/** A value that should be a message, its place, and the number of messages that it stands in, itself included. */
+/** A value that should be a message, its place, and its depth in nested messages, itself included. */
 interface Visit {
   readonly desc: DescMessage;
   readonly json: unknown;
@@ -75,7 +75,7 @@ function faultOfFields({ desc, json, at, depth }: Visit, registry: Registry): Fa
   return undefined;
 }
 
-/** An Any names its type in "@type". A type with a JSON form of its own stands in "value". */
+/** An Any names its type in "@type". A type with its own JSON form is in "value". */
 function faultOfAny({ json, at, depth }: Visit, registry: Registry): Fault | undefined {
   const { "@type": typeUrl, ...content } = json as Record<string, unknown>;
   if (typeUrl === undefined && Object.keys(content).length === 0) return undefined;
@@ -99,7 +99,7 @@ function faultOfField(
     return faultOfMessage({ desc: field.message, json, at, depth: depth + 1 }, registry);
   const reason = whyNotField(field, json, registry);
   if (reason !== undefined) return { field: at, reason };
-  // A character has at most two UTF-16 code units. The validator counts exactly, which takes long for a long text.
+  // A character has at most two UTF-16 code units. The validator counts exactly, but is slow for a long text.
   const isTooLong = typeof json === "string" && json.length > 2 * findSizeRules(field).maxCharacters;
   return isTooLong ? { field: at, reason: whyTooLong(field) } : undefined;
 }

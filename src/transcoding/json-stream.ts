@@ -1,4 +1,4 @@
-/** Splits a body into the JSON texts of its messages, without building them: that is strict, and comes later. */
+/** Splits a body into the JSON texts of its messages. The messages are checked and built later. */
 import { bodyTooLarge } from "../errors.ts";
 import { createExpansionBudget } from "../protocol/expansion.ts";
 import {
@@ -16,13 +16,13 @@ import { type IncomingBody, readChunks } from "./body.ts";
 import { decodeJsonText, parseJsonText } from "./json.ts";
 
 /**
- * Yields the lines of a body as they arrive; blank lines are skipped.
+ * Yields the lines of a body as they arrive. Skips blank lines.
  *
  * @throws BODY_TOO_LARGE for a line of more than maxBytes, and for a compressed body that expands too much
  */
 export async function* readLines(body: IncomingBody, maxBytes: number): AsyncGenerator<Uint8Array> {
   const budget = createExpansionBudget(maxBytes);
-  // Pieces of the line that has not ended yet: put together once, so that many small pieces stay cheap.
+  // The pieces of an unfinished line are joined once, so that many small pieces stay cheap.
   let pieces: Uint8Array[] = [];
   let size = 0;
   let cost = 0;
@@ -64,7 +64,7 @@ function isBlank(line: Uint8Array): boolean {
 }
 
 /**
- * Takes the elements of one JSON array apart; a single value counts as an array of one, nothing as none.
+ * Splits one JSON array into its elements. A single value counts as an array of one, and an empty text as none.
  *
  * @throws MESSAGE_TOO_COMPLEX, JSON_INVALID
  */
@@ -76,7 +76,7 @@ export function splitJsonArray(bytes: Uint8Array, limits: StructureLimits): Uint
   return splitElements(Buffer.from(text));
 }
 
-/** Splits the text of a JSON array without white space around it: brackets match, and strings end. */
+/** Splits the text of a valid JSON array without white space around it: brackets match, and strings end. */
 function splitElements(bytes: Uint8Array): Uint8Array[] {
   const elements: Uint8Array[] = [];
   let start = 1;

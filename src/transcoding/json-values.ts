@@ -1,4 +1,4 @@
-/** Tells why one JSON value does not fit a field, in the words of protobuf-es. */
+/** Tells why one JSON value does not match a field, in the words of protobuf-es. */
 import type { DescEnum, DescField, DescMessage, JsonValue, Registry } from "@bufbuild/protobuf";
 import { fromJson, ScalarType } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation, isWrapperDesc } from "@bufbuild/protobuf/wkt";
@@ -7,7 +7,7 @@ import { explainJsonError } from "./fields.ts";
 import { isBase64, whyNotStrictMessage, whyNotStrictScalar } from "./strict-values.ts";
 import { roundInteger, whyUnsafe } from "./unsafe-integer.ts";
 
-/** Tells why a value is no value of a field as a whole; undefined if it is one. */
+/** Tells why a value is not valid for a whole field; undefined if it is. */
 export function whyNotField(field: DescField, json: unknown, registry: Registry): string | undefined {
   if (json === null || isPlain(field, json)) return undefined;
   return (
@@ -17,14 +17,14 @@ export function whyNotField(field: DescField, json: unknown, registry: Registry)
   );
 }
 
-/** Tells why a value is no element of a list. */
+/** Tells why a value is not a valid element of a list. */
 export function whyNotElement(field: DescField, json: unknown, registry: Registry): string | undefined {
   if (isPlainElement(field, json)) return undefined;
   const reason = whyNotBase64(field, json) ?? whyNotRead(field, [roundInteger(json)], json, registry);
   return reason?.replace("list item #1: ", "") ?? whyNotStrict(field, json);
 }
 
-/** Tells why a key and a value are no entry of a map. If the value is a message, only the key counts. */
+/** Tells why a key and a value are not a valid entry of a map. If the value is a message, checks only the key. */
 export function whyNotEntry(
   field: DescField & { fieldKind: "map" },
   key: string,
@@ -33,12 +33,12 @@ export function whyNotEntry(
 ): string | undefined {
   const isMessage = field.mapKind === "message" && json !== null;
   if (isPlainKey(field.mapKey, key) && (isMessage || isPlainElement(field, json))) return undefined;
-  // A message is read by itself. Here it would be read once for each map that it stands in.
+  // A message is read separately. Here it would be read once for each map that contains it.
   const value = isMessage && !hasCustomJsonRepresentation(field.message) ? {} : roundInteger(json);
   return whyNotRead(field, { [key]: value }, json, registry) ?? whyNotStrict(field, json);
 }
 
-/** Tells why a value is no message of a type that has a JSON form of its own, or no object. */
+/** Tells why a value is not a valid message of a type with its own JSON form, or not an object. */
 export function whyNotMessage(desc: DescMessage, json: unknown, registry: Registry): string | undefined {
   const reason = explainFailure(() => fromJson(desc, roundInteger(json) as JsonValue, { registry }));
   if (reason !== undefined) return reason;
@@ -46,7 +46,7 @@ export function whyNotMessage(desc: DescMessage, json: unknown, registry: Regist
   return typeof json === "string" ? whyNotStrictMessage(desc, json) : undefined;
 }
 
-/** Makes the function that tells whether a key of a map is new: "01" and "1" are the same number. */
+/** Creates the function that tells whether a key of a map is new: "01" and "1" are the same number. */
 export function createKeyCheck({ mapKey }: DescField & { fieldKind: "map" }): (key: string) => boolean {
   if (mapKey === ScalarType.STRING || mapKey === ScalarType.BOOL) return () => true;
   const seen = new Set<string>();
@@ -57,20 +57,20 @@ export function createKeyCheck({ mapKey }: DescField & { fieldKind: "map" }): (k
   };
 }
 
-/** What protobuf-es takes, and ProtoJSON does not. */
+/** Finds values that protobuf-es accepts but ProtoJSON does not. */
 function whyNotStrict({ scalar }: DescField, json: unknown): string | undefined {
   if (scalar === undefined) return undefined;
   return whyUnsafe(scalar, json) ?? (typeof json === "string" ? whyNotStrictScalar(scalar, json) : undefined);
 }
 
-/** protobuf-es takes long to find an error in base64. */
+/** Checks base64 first, because protobuf-es takes long to find an error in it. */
 function whyNotBase64({ scalar }: DescField, json: unknown): string | undefined {
   return scalar === ScalarType.BYTES && typeof json === "string"
     ? whyNotStrictScalar(scalar, json)
     : undefined;
 }
 
-/** Reads one field alone. @param value the value that the error shows */
+/** Reads a single field. @param value the value that the error shows */
 function whyNotRead(field: DescField, json: unknown, value: unknown, registry: Registry): string | undefined {
   const reason = explainFailure(() =>
     fromJson(field.parent, { [field.jsonName]: json as JsonValue }, { registry }),
@@ -90,7 +90,7 @@ function explainFailure(read: () => unknown): string | undefined {
   }
 }
 
-/** Tells quickly that most right values are right. Of what is left, whyNotRead tells. */
+/** Accepts most valid values quickly. whyNotRead checks the others. */
 function isPlain(field: DescField, json: unknown): boolean {
   return (field.fieldKind === "scalar" || field.fieldKind === "enum") && isPlainElement(field, json);
 }
@@ -114,7 +114,7 @@ function isPlainElement({ scalar, enum: desc }: DescField, json: unknown): boole
   }
 }
 
-/** Tells integers that every integer type holds. */
+/** Accepts integers that fit into every integer type. */
 function isPlainInteger(json: unknown): boolean {
   if (typeof json === "string") return /^\d{1,9}$/.test(json);
   return Number.isInteger(json) && (json as number) >= 0 && (json as number) < 2 ** 31;

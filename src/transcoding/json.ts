@@ -1,4 +1,4 @@
-/** Reads request messages out of JSON, strictly, and says which field is at fault. */
+/** Reads request messages from JSON, strictly, and reports which field is invalid. */
 import type { DescField, DescMessage, JsonValue, MessageShape, Registry } from "@bufbuild/protobuf";
 import { fromJson, fromJsonString } from "@bufbuild/protobuf";
 import { StructSchema } from "@bufbuild/protobuf/wkt";
@@ -10,7 +10,7 @@ import { explainJsonError } from "./fields.ts";
 import { findFault } from "./json-faults.ts";
 import { markUnsafeInteger, UnsafeInteger } from "./unsafe-integer.ts";
 
-/** What reading JSON needs beside the text. */
+/** The types and the limits for reading JSON. */
 export interface JsonOptions {
   readonly registry: Registry;
   readonly structure: StructureLimits;
@@ -27,11 +27,10 @@ export interface JsonMessage<Desc extends DescMessage> {
  *
  * Refuses unknown and duplicate fields, and values that ProtoJSON does not have. It refuses integers beyond
  * ±(2^53 − 1) that are bare numbers in integer fields: JSON.parse rounds those to the nearest double, so
- * 9007199254740993 would arrive as …992. As a string they arrive exactly. Fields of type double keep what a double
- * holds.
+ * 9007199254740993 would arrive as …992. As strings they arrive exactly. Fields of type double accept any double.
  *
  * @param bytes UTF-8.
- * @param field the field that the text is the value of; undefined for the whole message.
+ * @param field the field whose value the text is; undefined for the whole message.
  * @throws MESSAGE_TOO_COMPLEX, JSON_INVALID, FIELD_INVALID
  */
 export function parseJsonMessage<Desc extends DescMessage>(
@@ -46,7 +45,7 @@ export function parseJsonMessage<Desc extends DescMessage>(
   const marked = wrap(parseJsonText(text, structure.hasLongNumber ? markUnsafeInteger : undefined));
   const fault = findFault(schema, marked, registry);
   if (fault !== undefined) throw refuseField(fault.field, fault.reason);
-  // JSON.parse keeps the last of several members with one name.
+  // JSON.parse keeps the last of several members with the same name.
   if (countMembers(marked) !== structure.members + (field === undefined ? 0 : 1))
     throw memberDuplicated(text);
   const json = (structure.hasLongNumber ? wrap(parseJsonText(text)) : marked) as JsonValue;
@@ -82,7 +81,7 @@ function memberDuplicated(text: string): Error {
   return refuse("JSON_INVALID", "the body has an object with two members of one name");
 }
 
-/** Decodes UTF-8 and refuses what is none. */
+/** Decodes UTF-8 and refuses invalid bytes. */
 export function decodeJsonText(bytes: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);

@@ -1,19 +1,19 @@
-/** Reads a query string into the fields it names. */
+/** Reads the fields that a query string names. */
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { refuse } from "../errors.ts";
 import { describeFieldPath, type FieldPath, findLeaf, resolveFieldPath, whyNotTextual } from "./fields.ts";
 
-/** One field that the query names, with every text given for it, in order. */
+/** One field that the query names, with all its texts in order. */
 export interface QueryField {
   readonly path: FieldPath;
   readonly texts: readonly string[];
 }
 
 /**
- * Finds the field of every query parameter. Names are those of the JSON form or of the proto file, joined
- * with dots into nested messages; a repeated field takes the parameter several times.
+ * Finds the field of every query parameter. Names are those of the JSON form or of the proto file, joined with dots
+ * for nested messages. A repeated field accepts the parameter several times.
  *
- * @param rawQuery what follows the first "?" of the target, undecoded.
+ * @param rawQuery the text after the first "?" of the target, undecoded.
  * @throws PARAMETER_UNKNOWN, PARAMETER_DUPLICATE, TARGET_INVALID
  */
 export function readQuery(desc: DescMessage, rawQuery: string): QueryField[] {
@@ -53,7 +53,7 @@ function* splitQuery(rawQuery: string): Generator<[name: string, text: string]> 
   }
 }
 
-/** Decodes one name or value of a query; a plus sign is a space, as HTML forms send it. */
+/** Decodes one name or value of a query. A plus sign is a space, as in HTML forms. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll("+", " "));

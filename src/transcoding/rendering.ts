@@ -1,4 +1,4 @@
-/** Turns messages and errors into the bodies of HTTP answers. */
+/** Renders messages and errors as the bodies of HTTP answers. */
 import type { DescField, DescMessage, JsonValue, Message, Registry } from "@bufbuild/protobuf";
 import { create, toJson } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
@@ -7,7 +7,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import { nameCode } from "../protocol/code-name.ts";
 import { isHttpBody, type Route } from "./routes.ts";
 
-/** The form that a server stream takes. */
+/** The format of a server stream. */
 export interface StreamFormat {
   readonly mediaType: string;
   /** Written before the first message, if any. */
@@ -17,7 +17,7 @@ export interface StreamFormat {
   error(json: string, index: number): string;
 }
 
-/** One JSON text a line. */
+/** One JSON text per line. */
 const lines: StreamFormat = {
   mediaType: "application/x-ndjson",
   open: "",
@@ -26,7 +26,7 @@ const lines: StreamFormat = {
   error: (json) => `${json}\n`,
 };
 
-/** One JSON array; an error after its first element is its last one. */
+/** One JSON array. An error is its last element. */
 const array: StreamFormat = {
   mediaType: "application/json",
   open: "[",
@@ -35,7 +35,7 @@ const array: StreamFormat = {
   error: (json, index) => (index === 0 ? json : `,\n${json}`),
 };
 
-/** Server-sent events (HTML, section 9.2), as EventSource reads them; an error is an event named "error". */
+/** Server-sent events (HTML, section 9.2), as EventSource reads them. An error is an event named "error". */
 const events: StreamFormat = {
   mediaType: "text/event-stream",
   open: "",
@@ -44,7 +44,7 @@ const events: StreamFormat = {
   error: (json) => `event: error\ndata: ${json}\n\n`,
 };
 
-/** The forms of a server stream by media type; the first is the default. */
+/** The formats of a server stream by media type. The first is the default. */
 export const streamFormats: ReadonlyMap<string, StreamFormat> = new Map([
   [lines.mediaType, lines],
   ["application/ndjson", { ...lines, mediaType: "application/ndjson" }],
@@ -67,12 +67,12 @@ export interface Renderer {
   toRaw(message: Message): RawBody;
 }
 
-/** The body of a unary answer or an error. It ends its last line, so that a terminal or a file can hold several. */
+/** The body of a unary answer or an error. It ends with a line break, so that a terminal or a file can hold several. */
 export function toBody(json: string): Uint8Array {
   return Buffer.from(`${json}\n`);
 }
 
-/** Makes the renderer of a route: of the whole message, or of its response_body field. */
+/** Creates the renderer of a route, for the whole message or its response_body field. */
 export function createRenderer(route: Route, registry: Registry): Renderer {
   const { output } = route.spec.method;
   const field = route.responseField;
@@ -83,7 +83,7 @@ export function createRenderer(route: Route, registry: Registry): Renderer {
   };
 }
 
-/** Every field without presence stands in the JSON, so that `valid: false` and `total: 0` can be read. */
+/** The JSON includes every field without presence, so that `valid: false` and `total: 0` are visible. */
 function renderJson(
   desc: DescMessage,
   message: Message,
@@ -110,13 +110,13 @@ function readRaw(desc: DescMessage, message: Message, field: DescField | undefin
   return { contentType: contentType === "" ? "application/octet-stream" : contentType, data };
 }
 
-/** Renders the one error body of the REST side; details are Any messages in their JSON form. */
+/** Renders the error body of REST. Details are Any messages in their JSON form. */
 export function renderError(error: ConnectError, registry: Registry): string {
   const details = error.details.map((detail) => renderDetail(detail, registry));
   return JSON.stringify({ status: "error", code: nameCode(error.code), message: error.rawMessage, details });
 }
 
-/** A detail of a type that is not known here is given as bytes: an error must not fail to be told. */
+/** Renders a detail of an unknown type as bytes, so that rendering an error cannot fail. */
 function renderDetail(detail: ConnectError["details"][number], registry: Registry): JsonValue {
   const packed =
     "desc" in detail

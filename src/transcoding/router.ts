@@ -1,15 +1,15 @@
 /**
- * Finds the route of a request: a trie over path segments that goes back to a less specific branch where a
- * more specific one does not lead to the end. Whether it also goes back where the more specific template lacks the
- * request's method is the choice of the routing order.
+ * Finds the route of a request with a trie over path segments. If a more specific branch does not match, the search
+ * goes back to a less specific one. The routing order decides whether it also goes back if the more specific template
+ * lacks the request's method.
  *
- * It reads the raw request target, so that an encoded slash never splits a segment. A literal is preferred
- * to `*`, `*` to `**`, and a path with a verb to one without.
+ * The router reads the raw request target, so that an encoded slash never splits a segment. It prefers a literal to
+ * `*`, `*` to `**`, and a path with a verb to one without.
  */
 import { refuse } from "../errors.ts";
 import type { Template, Variable } from "./template.ts";
 
-/** What the router needs of a route. */
+/** The parts of a route that the router needs. */
 export interface Routable {
   /** The HTTP method in upper case, or "*" for any. */
   readonly httpMethod: string;
@@ -24,7 +24,7 @@ export interface RouteMatch<R> {
   readonly variables: ReadonlyMap<Variable, string>;
 }
 
-/** The answer to a path: a match, or the methods that the path has (none: the path is unknown). */
+/** The result for a path: a match, or the methods of the path (none if the path is unknown). */
 export type RouteResult<R> =
   | RouteMatch<R>
   | { readonly route: undefined; readonly methods: readonly string[] };
@@ -33,7 +33,7 @@ interface Node<R> {
   readonly literals: Map<string, Node<R>>;
   one: Node<R> | undefined;
   rest: Node<R> | undefined;
-  /** Verb (empty for none) to HTTP method to route. */
+  /** Routes by verb (empty for none) and HTTP method. */
   readonly routes: Map<string, Map<string, R>>;
 }
 
@@ -43,10 +43,10 @@ export interface Router<R> {
 }
 
 /**
- * What a router decides first where several templates match a path.
+ * How a router chooses if several templates match a path.
  *
- * - "method": the most specific template that has the method, as Google's transcoders do.
- * - "path": the most specific template, whether it has the method or not, as OpenAPI does (version 3.1.1, section
+ * - "method": the most specific template that has the method, as in Google's transcoders.
+ * - "path": the most specific template, whether it has the method or not, as in OpenAPI (version 3.1.1, section
  *   4.8.8.2: concrete paths are matched before templated ones).
  */
 export type RoutingOrder = "method" | "path";
@@ -55,7 +55,7 @@ export type RoutingOrder = "method" | "path";
  * Builds a router.
  *
  * @param order is "method" if left out.
- * @throws Error naming both, if two routes match exactly the same requests.
+ * @throws Error naming both routes if two match exactly the same requests.
  */
 export function createRouter<R extends Routable>(
   routes: readonly R[],
@@ -115,7 +115,7 @@ function getOrInsert<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   return value;
 }
 
-/** A path as it came, and each segment decoded for the comparison with literals. */
+/** The raw segments of a path, and the decoded ones for the comparison with literals. */
 interface Path {
   readonly raw: readonly string[];
   readonly decoded: readonly string[];
@@ -148,11 +148,11 @@ function match<R extends Routable>(root: Node<R>, search: Search, path: Path): R
   return matched ?? { route: undefined, methods: [...search.methods] };
 }
 
-/** Takes the last segment apart at its last colon; an encoded colon never begins a verb. */
+/** Splits the last segment at its last colon. An encoded colon never begins a verb. */
 function splitVerb(path: Path): { path: Path; verb: string } | undefined {
   const last = path.raw.at(-1);
   const colon = last?.lastIndexOf(":") ?? -1;
-  // A colon with nothing behind it is part of the segment.
+  // A colon at the end is part of the segment.
   if (last === undefined || colon < 0 || colon === last.length - 1) return undefined;
   const head = last.slice(0, colon);
   return {
@@ -208,7 +208,7 @@ function captureVariables(template: Template, raw: readonly string[]): ReadonlyM
   return values;
 }
 
-/** Decodes a segment of a multi-segment variable: %2F and %2f stay as they are (google/api/http.proto). */
+/** Decodes a segment of a multi-segment variable: %2F and %2f stay encoded (google/api/http.proto). */
 function decodeAllButSlashes(segment: string): string {
   return segment
     .split(/(%2f)/i)

@@ -1,4 +1,4 @@
-/** Reads the google.api.http options of methods and makes routes of them; what cannot work is refused here. */
+/** Compiles the google.api.http options of methods to routes, and refuses rules that cannot work. */
 import type { DescField, DescMessage, DescMethod } from "@bufbuild/protobuf";
 import { getOption, hasOption } from "@bufbuild/protobuf";
 import type { MethodImplSpec, ServiceImplSpec } from "@connectrpc/connect";
@@ -7,7 +7,7 @@ import type { HttpRule } from "#gen/google/api/http_pb.ts";
 import { type FieldPath, findLeaf, resolveFieldPath, whyNotTextual } from "./fields.ts";
 import { parseTemplate, type Template, type Variable } from "./template.ts";
 
-/** Where the fields of a request come from besides its path. */
+/** Where the fields of a request come from, besides its path. */
 export type BodyRule =
   /** No body; every field can be a query parameter. */
   | { readonly kind: "none" }
@@ -28,13 +28,13 @@ export interface Route {
   readonly responseField: DescField | undefined;
 }
 
-/** Tells whether a message carries raw bytes with a media type of their own instead of JSON. */
+/** Tells whether a message carries raw bytes with their own media type instead of JSON. */
 export function isHttpBody(desc: DescMessage | undefined): boolean {
   return desc?.typeName === "google.api.HttpBody";
 }
 
 /**
- * Makes the routes of services, in the order of their declaration.
+ * Compiles the routes of services, in the order of their declaration.
  *
  * @throws Error naming the RPC and the binding, for a rule that could never work.
  */
@@ -45,7 +45,7 @@ export function compileRoutes(services: readonly ServiceImplSpec[]): Route[] {
   return routes;
 }
 
-/** RPCs are called at their own paths, by gRPC and Connect. A rule for such a path would never be reached. */
+/** gRPC and Connect call RPCs at their own paths. A rule for such a path would never be reached. */
 function requireFreePaths(routes: readonly Route[], rpcPaths: ReadonlySet<string>): void {
   for (const { template, origin } of routes) {
     const texts = template.segments.map((segment) => (segment.kind === "literal" ? segment.text : "*"));
@@ -132,7 +132,7 @@ function resolveTopLevel(
   return field;
 }
 
-/** What the path gives cannot be given again by the body, nor can two members of one oneof be given. */
+/** The path and the body must not set the same field, or two members of one oneof. */
 function requireSingleUse(variables: Route["variables"], body: BodyRule, origin: string): void {
   const bodyPath: FieldPath | undefined = body.kind === "field" ? [body.field] : undefined;
   const taken = new Map<string, DescField>();

@@ -7,10 +7,10 @@ import { type Call, type CallContext, finished } from "./call-context.ts";
 import type { RestResponse } from "./http.ts";
 import { type Renderer, renderError, type StreamFormat } from "./rendering.ts";
 
-/** How long an answer may be held back for its first message, so that an early error keeps its status. */
+/** Milliseconds that an answer waits for its first message, so that an early error keeps its status. */
 const firstMessageGraceMs = 250;
 
-/** Begins the answer; its body goes on as the RPC does. */
+/** Begins the answer. Its body continues while the RPC runs. */
 export async function answerStream(
   call: Call,
   context: CallContext,
@@ -25,9 +25,9 @@ export async function answerStream(
     call.setup.interceptors,
   )(input)[Symbol.asyncIterator]();
   const first = raceSignal(output.next(), context.signal);
-  first.catch(() => {}); // Whoever writes the answer awaits it; a caller that has gone leaves it to nobody.
+  first.catch(() => {}); // The code below awaits it, unless the caller disconnects first.
   try {
-    // An error that comes at once still gets a status of its own.
+    // An early error still gets its own HTTP status.
     await Promise.race([first, wait(firstMessageGraceMs)]);
     const rawType = renderer.raw
       ? await first.then((next) => next.done !== true && renderer.toRaw(next.value))
@@ -72,18 +72,18 @@ async function* renderStream(
       index += 1;
     }
   } catch (thrown) {
-    // The status has been sent: the error is the last thing in the body instead.
+    // The status has already been sent, so the error is the last part of the body.
     const error = explainAbort(toConnectError(thrown), context.signal);
     yield Buffer.from(format.error(renderError(error, registry), index));
   } finally {
     context.abort(finished);
-    // Not awaited: a handler that waits for its next event would hold the end of the answer back.
+    // Not awaited: a handler that waits for its next event would delay the end of the answer.
     void output.return?.()?.catch(() => {});
   }
   if (format.close !== "") yield Buffer.from(format.close);
 }
 
-/** Passes raw bytes on; an error breaks the connection off, for there is no place in the bytes to tell it. */
+/** Passes raw bytes on. An error closes the connection, because raw bytes have no place for an error. */
 async function* renderRawStream(
   output: AsyncIterator<Message>,
   first: Promise<IteratorResult<Message>>,

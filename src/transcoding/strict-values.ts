@@ -1,11 +1,11 @@
 /**
- * What protobuf-es lets pass as a value in JSON although ProtoJSON does not: base64 with padding in the middle,
- * numbers in hexadecimal, days that no month has.
+ * Finds JSON values that protobuf-es accepts but ProtoJSON does not: base64 with padding in the middle, numbers in
+ * hexadecimal, days that no month has.
  */
 import { type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { excerpt } from "../errors/shorten.ts";
 
-/** Tells why a JSON string is no value of a scalar type; undefined if it may be one. */
+/** Tells why a JSON string is not a valid value of a scalar type; undefined if it may be. */
 export function whyNotStrictScalar(scalar: ScalarType, text: string): string | undefined {
   switch (scalar) {
     case ScalarType.BYTES:
@@ -15,22 +15,22 @@ export function whyNotStrictScalar(scalar: ScalarType, text: string): string | u
       return undefined;
     default:
       if (/^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(text)) return undefined;
-      // Words such as NaN are left to the type they stand for.
+      // The type itself checks words such as NaN.
       return /^-?[A-Z][a-z]/.test(text) ? undefined : `expected a number, got "${excerpt(text)}"`;
   }
 }
 
-/** RFC 4648, sections 4 and 5: with its padding or without any. */
+/** RFC 4648, sections 4 and 5: with complete padding or without any. */
 export function isBase64(text: string): boolean {
   const padding = text.indexOf("=");
   const end = padding < 0 ? text.length : padding;
-  // One expression for the whole text would go back over all of it to find that its end is wrong.
+  // A single expression for the whole text would backtrack over all of it if its end is invalid.
   if (text.length - end > 2 || /[^A-Za-z0-9+/_-]/.test(text.slice(0, end))) return false;
   if (!/^=*$/.test(text.slice(end))) return false;
   return text.endsWith("=") ? text.length % 4 === 0 : text.length % 4 !== 1;
 }
 
-/** Tells why a JSON string is no value of a well-known message type; undefined if it may be one. */
+/** Tells why a JSON string is not a valid value of a well-known message type; undefined if it may be. */
 export function whyNotStrictMessage(desc: DescMessage, text: string): string | undefined {
   switch (desc.typeName) {
     case "google.protobuf.Timestamp":
@@ -46,7 +46,7 @@ export function whyNotStrictMessage(desc: DescMessage, text: string): string | u
   }
 }
 
-/** RFC 3339, section 5.6, with a day that its month has. */
+/** RFC 3339, section 5.6, with a day that exists in its month. */
 function isTimestamp(text: string): boolean {
   const match = /^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/.exec(text);
   if (match === null) return false;

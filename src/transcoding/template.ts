@@ -8,11 +8,11 @@
  *     FieldPath = IDENT { "." IDENT } ;
  *     Verb     = ":" LITERAL ;
  *
- * `*` stands for exactly one non-empty segment, `**` for zero or more segments and only at the end, before
- * the verb. A variable without a pattern means `{name=*}`. Variables do not nest.
+ * `*` matches exactly one non-empty segment. `**` matches zero or more segments, and is only allowed at the end,
+ * before the verb. A variable without a pattern means `{name=*}`. Variables do not nest.
  */
 
-/** One segment of a template: a literal (percent-decoded), any one segment, or all that is left. */
+/** One segment of a template: a literal (percent-decoded), any one segment, or all remaining segments. */
 export type Segment = { readonly kind: "literal"; readonly text: string } | { readonly kind: "one" | "rest" };
 
 /** A variable: the segments from `start` to before `end` are the value of the field at `fieldPath`. */
@@ -20,7 +20,7 @@ export interface Variable {
   readonly fieldPath: readonly string[];
   readonly start: number;
   readonly end: number;
-  /** True if the pattern can match several segments: then %2F stays as it is in the value. */
+  /** True if the pattern can match several segments: then %2F stays encoded in the value. */
   readonly multiSegment: boolean;
 }
 
@@ -33,7 +33,7 @@ export interface Template {
   readonly verb: string;
 }
 
-/** Says what is wrong with a template, and at which column (counted from 1). */
+/** Reports an invalid template and the column of the error (counted from 1). */
 export class TemplateError extends Error {
   constructor(text: string, index: number, what: string) {
     super(`path template "${text}", column ${index + 1}: ${what}`);
@@ -93,7 +93,7 @@ export function parseTemplate(text: string): Template {
 
   const readLiteral = (what: string): string => {
     const start = index;
-    // RFC 3986, section 3.3: pchar, less ":" which begins a verb, and "*" which is a wildcard here.
+    // RFC 3986, section 3.3: pchar without ":", which begins a verb, and "*", which is a wildcard here.
     const raw = readWhile(/[A-Za-z0-9\-._~!$&'()+,;=@%]/);
     if (raw === "") fail(index < text.length ? `unexpected "${text[index]}" in ${what}` : `${what} is empty`);
     try {

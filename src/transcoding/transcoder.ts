@@ -1,10 +1,10 @@
 /**
- * Serves RPCs as REST calls, from their google.api.http options alone.
+ * Serves RPCs as REST calls. It needs only their google.api.http options.
  *
  *     target → router → binding → the RPC with its interceptors → rendering
  *
- * It knows descriptors and implementations and no service: any proto will do. It speaks a small HTTP of its
- * own (RestRequest, RestResponse); src/server/rest.ts connects that to sockets.
+ * It works with any descriptors and implementations, and depends on no service. It uses its own small form of HTTP
+ * (RestRequest, RestResponse), which src/server/rest.ts connects to sockets.
  */
 import { createRegistry, type DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor, ServiceImplSpec } from "@connectrpc/connect";
@@ -25,7 +25,7 @@ import {
 import { createRouter, type Router, type RoutingOrder } from "./router.ts";
 import { compileRoutes, type Route } from "./routes.ts";
 
-/** What a transcoder is made of. */
+/** The options of a transcoder. */
 export interface TranscoderOptions extends BodyLimits {
   /** Descriptors and implementations: `createServiceImplSpec(Service, implementation)` of Connect. */
   readonly services: readonly ServiceImplSpec[];
@@ -35,7 +35,7 @@ export interface TranscoderOptions extends BodyLimits {
   readonly routingOrder?: RoutingOrder | undefined;
   /** Aborts the signals of all running calls. */
   readonly shutdownSignal?: AbortSignal;
-  /** Learns of every error that a caller is given instead of an answer. */
+  /** Receives every error that is sent to a caller. */
   readonly onError?: (error: ConnectError) => void;
 }
 
@@ -47,14 +47,14 @@ export interface Transcoder {
   findMethod(httpMethod: string, path: string): DescMethod | undefined;
   /** Answers a request; never throws. */
   handle(request: RestRequest): Promise<RestResponse>;
-  /** Renders an error that arose elsewhere in the same form. */
+  /** Renders an error from outside of the transcoder in the same form. */
   renderFailure(error: ConnectError): RestResponse;
 }
 
 /**
- * Makes a transcoder.
+ * Creates a transcoder.
  *
- * @throws Error naming the RPC (and the other one, for a conflict), if a rule could never work.
+ * @throws Error naming the RPC (both RPCs for a conflict) if a rule could never work.
  */
 export function createTranscoder(options: TranscoderOptions): Transcoder {
   const routes = compileRoutes(options.services);
@@ -100,7 +100,7 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
   };
 }
 
-/** The router throws for a path that is no valid percent-encoded UTF-8; handling the request reports that. */
+/** The router throws for a path that is not valid percent-encoded UTF-8. `handle` reports that. */
 function findRoute(router: Router<Route>, httpMethod: string, path: string): Route | undefined {
   try {
     return router.match(httpMethod, path).route;
@@ -109,7 +109,7 @@ function findRoute(router: Router<Route>, httpMethod: string, path: string): Rou
   }
 }
 
-/** RFC 9112, section 3.2.4: the asterisk stands for the server itself, and for OPTIONS alone. */
+/** RFC 9112, section 3.2.4: the asterisk stands for the server itself, and only OPTIONS may use it. */
 function answerAsterisk(method: string): RestResponse {
   if (method === "OPTIONS") return emptyResponse(204, {});
   throw refuse("TARGET_INVALID", `the target "*" is for OPTIONS, not for ${method}`);

@@ -1,7 +1,7 @@
-/** Keeps the digits of integers that a double rounds. */
+/** Keeps the digits of integers that a double would round. */
 import { ScalarType } from "@bufbuild/protobuf";
 
-/** Stands in a parsed value for a bare number that a double does not hold exactly. */
+/** Replaces a bare number that a double cannot hold exactly in a parsed value. */
 export class UnsafeInteger {
   readonly source: string;
   constructor(source: string) {
@@ -15,12 +15,12 @@ export function markUnsafeInteger(_key: string, value: unknown, context?: { sour
   return new UnsafeInteger(context?.source ?? String(value));
 }
 
-/** The number that JSON.parse makes of a value without the reviver. */
+/** The number that JSON.parse returns without the reviver. */
 export function roundInteger(json: unknown): unknown {
   return json instanceof UnsafeInteger ? Number(json.source) : json;
 }
 
-/** Tells why a value is no value of a scalar type, if it lost digits on the way; undefined otherwise. */
+/** Tells why a value is not valid for a scalar type, if it would lose digits; undefined otherwise. */
 export function whyUnsafe(scalar: ScalarType, json: unknown): string | undefined {
   if (!(json instanceof UnsafeInteger)) return undefined;
   if (scalar === ScalarType.DOUBLE || scalar === ScalarType.FLOAT) return undefined;

@@ -1,4 +1,4 @@
-/** Lets a call through only if its caller may make it, as the RPC's option `qsp.access` says. */
+/** Admits a call only if its caller may make it, as the RPC's option `qsp.access` says. */
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -8,9 +8,9 @@ import { type Caller, callerKey, type Role } from "../../protocol/call-values.ts
 import { raceSignal } from "../../protocol/interrupt.ts";
 import { mapStream, untilAborted } from "./streams.ts";
 
-/** How a server finds out who calls. */
+/** How a server authenticates callers. */
 export interface AccessPolicy {
-  /** Whether calls that are not for the public want a token ("token"), or only those marked ACCESS_TOKEN ("open"). */
+  /** Which calls need a token: all that are not public ("token"), or only those marked ACCESS_TOKEN ("open"). */
   readonly mode: "open" | "token";
   /** Checks the `authorization` header. @throws a refusal with one of the TOKEN_… reasons */
   readonly authenticate: (authorization: string | null) => Promise<Caller>;
@@ -23,7 +23,7 @@ export interface AccessPolicy {
  */
 export type AccessGate = (method: DescMethod, authorization: string | null) => Promise<Caller> | undefined;
 
-/** Makes the gate of a policy. It works out the roles of each method once. */
+/** Creates the gate of a policy. It computes the roles of each method once. */
 export function createGate(policy: AccessPolicy): AccessGate {
   const rolesByMethod = new Map<DescMethod, readonly Role[] | undefined>();
   const findRoles = (method: DescMethod): readonly Role[] | undefined => {
@@ -65,19 +65,19 @@ export function streamAccessInterceptor(): Interceptor {
   };
 }
 
-/** Milliseconds between looks whether the callers of streams may still be there. */
+/** Milliseconds between checks that the callers of streams are still authorized. */
 const revocationPollMs = 500;
 
-/** Calls back when a caller may no longer be there. @returns stops it */
+/** Calls back when a caller is no longer authorized. @returns a function that stops the watch */
 type CallerWatch = (caller: Caller, onRefused: (error: unknown) => void) => () => void;
 
-/** Callers whose tokens are alike: one look serves them all. */
+/** Callers whose tokens are revoked together: one check serves them all. */
 interface CallerGroup {
   readonly streams: Map<symbol, { readonly caller: Caller; readonly onRefused: (error: unknown) => void }>;
   isLooking: boolean;
 }
 
-/** One look each half second for every user with open streams, however many streams there are. */
+/** Checks every user with open streams once each half second, regardless of the number of streams. */
 function createCallerWatch(): CallerWatch {
   const groups = new Map<string, CallerGroup>();
   let timer: NodeJS.Timeout | undefined;
@@ -87,7 +87,7 @@ function createCallerWatch(): CallerWatch {
     try {
       await caller.revocation?.check();
     } catch (error) {
-      // That the store cannot be asked now says nothing about the caller.
+      // A failure of the store says nothing about the caller.
       if (error instanceof ConnectError && refusesCaller(error))
         for (const { onRefused } of group.streams.values()) onRefused(error);
     } finally {
@@ -117,7 +117,7 @@ function createCallerWatch(): CallerWatch {
     timer ??= setInterval(lookAtAll, revocationPollMs).unref();
     return () => {
       group.streams.delete(id);
-      // A later stream may have begun a group of the same name.
+      // A later stream may have created a group of the same name.
       if (group.streams.size === 0 && groups.get(name) === group) groups.delete(name);
       if (groups.size > 0) return;
       clearInterval(timer);
@@ -132,7 +132,7 @@ function refusesCaller({ code }: ConnectError): boolean {
 
 const users: readonly Role[] = ["user", "auditor", "admin"];
 
-/** Who may make a call; undefined if anyone may, with or without a token. */
+/** The roles that may make a call; undefined if it needs no token. */
 export function rolesFor(method: DescMethod, mode: AccessPolicy["mode"]): readonly Role[] | undefined {
   if (isInfrastructure(method)) return undefined;
   const stated = getOption(method, access);
@@ -166,12 +166,12 @@ function roleMissing(method: DescMethod, role: Role, roles: readonly Role[]): Er
   );
 }
 
-/** Reflection and health (packages grpc.*) are not ours to annotate, and public. */
+/** Reflection and health (packages grpc.*) are public. Their protos are not ours, so they have no `qsp.access`. */
 export function isInfrastructure(method: DescMethod): boolean {
   return method.parent.typeName.startsWith("grpc.");
 }
 
-/** @throws Error naming the RPC that does not say who may call it */
+/** @throws Error naming the RPC that does not set `qsp.access` */
 export function requireAccess(methods: Iterable<DescMethod>): void {
   for (const method of methods) {
     if (!isInfrastructure(method) && getOption(method, access) === Access.UNSPECIFIED) {

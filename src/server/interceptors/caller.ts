@@ -1,6 +1,6 @@
 /**
- * Names who is charged for the work of a call, wherever the call's code asks for it. AsyncLocalStorage carries the name:
- * it costs about a microsecond a call, and no service has to pass the name on.
+ * Names the caller that is charged for the work of a call, anywhere in the call's code. AsyncLocalStorage carries the
+ * name. It costs about a microsecond a call, and services do not have to pass the name on.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { ContextValues, Interceptor } from "@connectrpc/connect";
@@ -9,34 +9,34 @@ import { listNetworks } from "../../protocol/networks.ts";
 
 const calls = new AsyncLocalStorage<() => string>();
 
-/** Names who is charged for what is asked for now; undefined outside of any call. */
+/** Names the caller that is charged for the current work; undefined outside of a call. */
 export function currentCaller(): string | undefined {
   return calls.getStore()?.();
 }
 
-/** Runs something that is charged to a caller of this name. */
+/** Runs a function and charges its work to the named caller. */
 export function chargeTo<T>(caller: string, run: () => T): T {
   return calls.run(() => caller, run);
 }
 
-/** Charges every call, and what its streams do, to its user, or to the network it came from while there is none. */
+/** Charges every call and its streams to its user, or to its network while the user is unknown. */
 export const callerInterceptor: Interceptor = (next) => async (req) => {
   const nameCaller = createNaming(req.contextValues);
   const res = await calls.run(nameCaller, () => next(req));
   if (!res.stream) return res;
-  // A generator runs on behalf of whoever asks it for its next message.
+  // A generator runs in the context of the code that requests its next message.
   return { ...res, message: runWithin(res.message, (run) => calls.run(nameCaller, run)) };
 };
 
-/** The user is known only once the call has been authenticated; the network does not change. */
+/** The user is known only after authentication. The network does not change. */
 function createNaming(values: ContextValues): () => string {
   let network: string | undefined;
   return () => {
     const caller = values.get(callerKey);
     if (caller !== undefined && caller.role !== "device") return `user ${caller.subject}`;
-    // The widest network that one customer may have: thousands of its addresses are one caller.
+    // The widest network that one customer may have, so that thousands of its addresses are one caller.
     network ??= listNetworks(values.get(clientKey)).at(-1) ?? "";
-    // A user can register any number of devices; they share the turn of where they are.
+    // A user can register any number of devices, so the devices of a network are one caller.
     return caller === undefined ? `network ${network}` : `devices of ${network}`;
   };
 }

@@ -1,14 +1,14 @@
-/** Ends calls whose time is over, also those whose handler does not look at its signal. */
+/** Ends calls that exceed their deadline, even if their handler ignores its signal. */
 import type { Interceptor } from "@connectrpc/connect";
 import { refuse } from "../../errors.ts";
 import { createInterrupt, raceSignal } from "../../protocol/interrupt.ts";
 import { untilAborted } from "./streams.ts";
 
 /**
- * Races every call against its signal, and every unary call against a limit of our own.
+ * Races every call against its signal, and every unary call against the server's own limit.
  *
- * A stream has the caller's deadline alone: a watcher may watch for days. A stream whose deadline passes
- * fails, even if its handler just stops: a list that was cut short must not look complete.
+ * A stream has only the caller's deadline, because a watcher may watch for days. A stream whose deadline passes
+ * fails, even if its handler ends normally, because a truncated list must not look complete.
  *
  * @param limitMs milliseconds that a unary call may take at most.
  */
@@ -27,7 +27,7 @@ export function deadlineInterceptor(limitMs: number): Interceptor {
   };
 }
 
-/** A signal that a promise can be raced against, and that lets go of its timer and its listener. */
+/** A signal to race a promise against. `release` removes its timer and its listener. */
 interface Gate {
   readonly signal: AbortSignal;
   race<T>(promise: Promise<T>): Promise<T>;

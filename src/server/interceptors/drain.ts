@@ -1,4 +1,4 @@
-/** Ends streams that never end by themselves soon after the server starts to stop, as the option `qsp.drain` says. */
+/** Ends streams that do not end by themselves when the server starts to stop, as the option `qsp.drain` says. */
 import { getOption } from "@bufbuild/protobuf";
 import type { Interceptor, StreamRequest, StreamResponse, UnaryResponse } from "@connectrpc/connect";
 import { Drain, drain } from "#gen/qsp/drain_pb.ts";
@@ -32,7 +32,7 @@ async function endAtOnce(
   return res.stream ? { ...res, message: untilAborted(res.message, draining) } : res;
 }
 
-/** The handler sees the end of the requests, answers what it has, and ends; only then the client gets the error. */
+/** The handler sees the end of the requests, answers those that it has, and ends. Then the client gets the error. */
 async function endAfterAnswers(
   req: StreamRequest,
   next: Next,
@@ -75,7 +75,7 @@ function cutOff<T>(source: AsyncIterable<T>, signal: AbortSignal) {
       }
     } finally {
       signal.removeEventListener("abort", cut);
-      // To return the source after a cut would close the connection under the answers.
+      // Returning the source after a cut would close the connection before the answers are sent.
       if (isOpen && !isCut) await iterator.return?.();
     }
   }

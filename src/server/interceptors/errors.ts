@@ -1,4 +1,4 @@
-/** Gives every failed call the form that errors.ts defines, whoever threw. */
+/** Gives every failed call the form that errors.ts defines, whichever code threw the error. */
 
 import type { DescMessage } from "@bufbuild/protobuf";
 import { pathFromViolationProto } from "@bufbuild/protovalidate";
@@ -9,10 +9,10 @@ import { bodyTooLarge, explainAbort, findReason, refuse, toConnectError } from "
 import { mapStream } from "./streams.ts";
 import { describeRule } from "./validation.ts";
 
-/** Makes a refusal of what a handler threw; undefined if it does not know it. */
+/** Converts a handler's error to a refusal; undefined if the error is unknown. */
 export type ExplainFailure = (thrown: unknown) => ConnectError | undefined;
 
-/** Maps what handlers, the validator and Connect throw to refusals with a reason. */
+/** Maps errors of handlers, the validator and Connect to refusals with a reason. */
 export function errorInterceptor(explainFailure: ExplainFailure = () => undefined): Interceptor {
   return (next) => async (req) => {
     const map = (thrown: unknown): ConnectError =>
@@ -33,7 +33,7 @@ function explain(error: ConnectError, input: DescMessage): ConnectError {
   return faults.length > 0 ? fieldFaults(faults) : explainStream(error);
 }
 
-/** What a rule found: the fields at fault, and one sentence about them. */
+/** A broken rule: the invalid fields, and one sentence about them. */
 interface RuleFault {
   readonly fields: readonly string[];
   readonly description: string;
@@ -54,7 +54,7 @@ function fieldFaults(faults: readonly RuleFault[]): ConnectError {
   );
 }
 
-/** Gives a reason to what Connect says of a stream that it cannot read. */
+/** Adds a reason to Connect's error for a stream that it cannot read. */
 function explainStream(error: ConnectError): ConnectError {
   const text = error.rawMessage;
   switch (error.code) {
@@ -87,7 +87,7 @@ function messageUndecodable(): ConnectError {
   return refuse("ENCODING_INVALID", "a message is not in the encoding that the headers announce");
 }
 
-/** Refuses bytes that are no message of the request's type. */
+/** Refuses bytes that are not a message of the request's type. */
 export function messageMalformed(reason: string): ConnectError {
   return refuse(
     "MESSAGE_MALFORMED",
@@ -95,9 +95,9 @@ export function messageMalformed(reason: string): ConnectError {
   );
 }
 
-/** Refuses a message that is compressed nobody says how. */
+/** Refuses a compressed message if no header names its encoding. */
 export function compressionInvalid(): ConnectError {
-  // grpc/grpc, doc/compression.md, "Test cases", wants INTERNAL.
+  // grpc/grpc, doc/compression.md, "Test cases", requires INTERNAL.
   return refuse("ENCODING_MISSING", "the message is marked as compressed, but no header says with what");
 }
 
@@ -108,7 +108,7 @@ function readFaults(error: ConnectError, input: DescMessage): RuleFault[] {
     const description = describeRule(message);
     const path = field === undefined ? [] : pathFromViolationProto(input, field);
     const name = path.map(describePart).join("").replace(/^\./, "");
-    // A rule over several fields belongs to none; its message names those that it is about.
+    // A rule over several fields has no field path. Its message names the fields.
     if (name === "") return { fields: findNamed(input, description), description, sentence: description };
     return { fields: [name], description, sentence: `${name}: ${description}` };
   });

@@ -1,4 +1,4 @@
-/** Reads the idempotency key of calls that change something, so that their handlers can do it once. */
+/** Reads the idempotency key of calls that change state, so that their handlers can apply each change once. */
 import { createHash } from "node:crypto";
 import { toBinary } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
@@ -8,7 +8,7 @@ import { repeatableKey } from "../../protocol/call-values.ts";
 
 const header = "idempotency-key";
 
-/** Every unary call but those that declare to change nothing. */
+/** Applies to every unary call that is not declared NO_SIDE_EFFECTS. */
 export function idempotencyInterceptor(): Interceptor {
   return (next) => (req) => {
     const key = req.stream ? null : req.header.get(header);

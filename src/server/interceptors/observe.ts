@@ -1,4 +1,4 @@
-/** Counts and logs every call, with its outcome, and gives it a name that the caller can quote. */
+/** Counts and logs every call with its outcome, and gives it a request ID that the caller can quote. */
 import { randomBytes } from "node:crypto";
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
@@ -8,18 +8,18 @@ import { findReason, isServerFault } from "../../errors.ts";
 import type { Metrics } from "../metrics.ts";
 import { endOnAbort, mapStream } from "./streams.ts";
 
-/** Names a call in the answer, its error and the log; a caller may choose the name. */
+/** Identifies a call in its answer, its error and the log. A caller may choose the ID. */
 const requestIdHeader = "x-request-id";
 
 /** Counts and logs the calls of one server. */
 export interface Observer {
-  /** Outermost of all: what it sees is what the caller gets. */
+  /** Runs outside of the interceptors that change answers, so it sees what the caller gets. */
   readonly interceptor: Interceptor;
   /** Counts and logs a call that was refused before the interceptors saw it. */
   refused(call: RefusedCall): void;
 }
 
-/** A call that was not let in. */
+/** A call that was not admitted. */
 export interface RefusedCall {
   readonly method: DescMethod;
   readonly header: Headers;
@@ -27,7 +27,7 @@ export interface RefusedCall {
   readonly durationMs: number;
 }
 
-/** Makes the observer of one server. */
+/** Creates the observer of one server. */
 export function createObserver(metrics: Metrics, logger: Logger): Observer {
   const nextRequestId = createRequestIds();
   return {
@@ -66,7 +66,7 @@ export function createObserver(metrics: Metrics, logger: Logger): Observer {
   };
 }
 
-/** Counts up from a random beginning, so that two servers, or two starts of one, do not give the same. */
+/** Counts up after a random prefix, so that two servers, or two starts of one server, do not give the same ID. */
 function createRequestIds(): () => string {
   const prefix = randomBytes(6).toString("hex");
   let count = 0;
@@ -76,7 +76,7 @@ function createRequestIds(): () => string {
   };
 }
 
-/** The name that the caller gives, if it is one that a log can hold. */
+/** The ID that the caller gives, if it is safe to log. */
 function givenRequestId(header: Headers): string | undefined {
   const given = header.get(requestIdHeader);
   return given !== null && /^[\w.:-]{1,128}$/.test(given) ? given : undefined;
@@ -90,7 +90,7 @@ interface EndedCall {
   readonly error: ConnectError | undefined;
 }
 
-/** Writes one line a call: errors of ours with their cause, refusals with their reason, the rest for debugging. */
+/** Writes one line per call: server faults with their cause; at debug level also refusals and successes. */
 function logCall(logger: Logger, { method, requestId, header, durationMs, error }: EndedCall): void {
   const faulty = error !== undefined && isServerFault(error);
   if (!faulty && !logger.isLevelEnabled("debug")) return;
@@ -106,15 +106,15 @@ function logCall(logger: Logger, { method, requestId, header, durationMs, error 
 }
 
 /**
- * Logs an error of ours that arose after a call had passed its interceptors, as when its answer cannot be
- * written; those that passed them are logged there.
+ * Logs a server fault that occurs outside of the interceptors, such as an answer that cannot be written. Other
+ * faults are logged by the interceptor.
  */
 export function logUnobserved(logger: Logger, error: ConnectError): void {
   if (error.metadata.has(requestIdHeader) || !isServerFault(error)) return;
   logger.error({ code: Code[error.code], err: error.cause ?? error }, "call failed outside of its handler");
 }
 
-/** Takes the identifiers out of a W3C trace context (Trace Context, section 3.2). */
+/** Extracts the identifiers from a W3C trace context (Trace Context, section 3.2). */
 function readTraceIds(header: Headers): { traceId?: string; parentId?: string } {
   const [, traceId, parentId] =
     /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/.exec(header.get("traceparent") ?? "") ?? [];

@@ -3,7 +3,7 @@ import { type DescMessage, type Message, ScalarType } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { mapStream } from "./streams.ts";
 
-/** Fills the field `status` of successful answers, so that no handler has to. */
+/** Sets the field `status` of successful answers, so that handlers do not have to. */
 export function statusInterceptor(): Interceptor {
   return (next) => async (req) => {
     const res = await next(req);
@@ -19,7 +19,7 @@ function hasStatus({ field }: DescMessage): boolean {
   return status?.fieldKind === "scalar" && status.scalar === ScalarType.STRING && status.name === "status";
 }
 
-/** Without reflection, which takes longer than all else that is done with a message of a stream. */
+/** Does not use reflection, which takes longer than all other work on a message of a stream. */
 function setStatus(answer: Message): Message {
   return Object.assign(answer, { status: "success" });
 }

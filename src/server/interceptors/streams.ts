@@ -1,15 +1,15 @@
-/** What interceptors do to every message and every error of a stream. */
+/** Helpers for interceptors that handle every message and every error of a stream. */
 import { createInterrupt } from "../../protocol/interrupt.ts";
 
-/** Handlers for what passes through a stream. */
+/** Handlers for the messages, the errors and the end of a stream. */
 export interface StreamMapping<T> {
   readonly message?: (message: T) => T;
   readonly error?: (thrown: unknown) => unknown;
-  /** Runs once when the stream ends: without an argument if it ended well, or was left by its reader. */
+  /** Runs once when the stream ends: without an argument if it succeeded or its reader left. */
   readonly end?: (thrown?: unknown) => void;
 }
 
-/** Passes a stream through, message by message, and hands its end on to where it comes from. */
+/** Passes a stream through, message by message. Ends the source when the reader leaves. */
 export async function* mapStream<T>(source: AsyncIterable<T>, mapping: StreamMapping<T>): AsyncGenerator<T> {
   let failure: { thrown: unknown } | undefined;
   try {
@@ -24,18 +24,18 @@ export async function* mapStream<T>(source: AsyncIterable<T>, mapping: StreamMap
 }
 
 /**
- * Ends a stream when its call is aborted, also while nobody asks for its next message: a reader that stalls and
- * then goes would leave the handler waiting for good.
+ * Ends a stream when its call is aborted, even if its reader does not request the next message. Otherwise a reader
+ * that stalls and then disconnects would leave the handler waiting forever.
  */
 export function endOnAbort<T>(source: AsyncGenerator<T>, signal: AbortSignal): AsyncIterable<T> {
   signal.addEventListener("abort", () => void source.return(undefined).catch(() => {}), { once: true });
   return source;
 }
 
-/** Passes a stream through until a signal aborts, also while its handler waits for something else. */
+/** Passes a stream through until a signal aborts, even while its handler waits for something else. */
 export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
   const iterator = source[Symbol.asyncIterator]();
-  // One listener for the whole stream: to add and remove one takes longer than to pass a message on.
+  // One listener serves the whole stream: adding and removing one takes longer than passing a message on.
   const { race, interrupt } = createInterrupt();
   const onAbort = (): void => interrupt(signal.reason);
   if (signal.aborted) onAbort();
@@ -49,7 +49,7 @@ export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSi
     }
   } finally {
     signal.removeEventListener("abort", onAbort);
-    // Not awaited: a handler that waits for something else would hold the end back.
+    // Not awaited: a handler that waits for something else would delay the end.
     void iterator.return?.()?.catch(() => {});
   }
 }

@@ -4,8 +4,8 @@ import type { Interceptor } from "@connectrpc/connect";
 import { createValidateInterceptor } from "@connectrpc/validate";
 
 /**
- * Makes a validator that matches patterns with the platform's regular expressions, as RE2 in JavaScript takes many
- * times as long. No caller can name a pattern: they stand in protos, and have to mean the same to both engines.
+ * Creates a validator that matches patterns with the platform's regular expressions, because RE2 in JavaScript takes
+ * many times as long. Callers cannot choose patterns: these are in protos, and must mean the same to both engines.
  */
 export function createFastValidator(): Validator {
   const expressions = new Map<string, RegExp>();
@@ -21,7 +21,7 @@ export function createFastValidator(): Validator {
   });
 }
 
-/** What the patterns of protos ask for, in words. */
+/** The patterns of protos, in words. */
 const patterns: Readonly<Record<string, string>> = {
   "^[^\\x00-\\x1f\\x7f-\\x9f]*$": "must not hold control characters",
   "^[^\\x00]*$": "must not hold a NUL character",
@@ -29,13 +29,13 @@ const patterns: Readonly<Record<string, string>> = {
   "^[0-9a-fA-F]{64}$": "must be 64 hexadecimal digits",
 };
 
-/** Says in words what a broken rule asks for, where its own message shows a regular expression. */
+/** Describes a broken rule in words if its own message shows a regular expression. */
 export function describeRule(message: string): string {
   const pattern = /^does not match regex pattern `(.*)`$/.exec(message)?.[1];
   return (pattern !== undefined && patterns[pattern]) || message;
 }
 
-/** Checks requests, and the messages of streams as they come. */
+/** Checks requests, and the messages of streams as they arrive. */
 export function validationInterceptor(): Interceptor {
   return createValidateInterceptor({ validator: createFastValidator() });
 }
