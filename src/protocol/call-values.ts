@@ -52,8 +52,3 @@ export interface RepeatableRequest {
 export const repeatableKey = createContextKey<RepeatableRequest | undefined>(undefined, {
   description: "repeatable call",
 });
-
-/** Returns the idempotency key of a call; undefined if it has none. */
-export function repeatableOf({ values }: Pick<HandlerContext, "values">): RepeatableRequest | undefined {
-  return values.get(repeatableKey);
-}
