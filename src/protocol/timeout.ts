@@ -1,4 +1,5 @@
-/** Reads the deadline that a caller sets (grpc-timeout, connect-timeout-ms). */
+/** The time that a call may take: the deadline that its caller sets, and the limit of the server. */
+import type { ConnectError } from "@connectrpc/connect";
 import { refuse } from "../errors.ts";
 
 /** The longest delay that setTimeout accepts, 2^31 - 1 ms or about 24.8 days. A longer one would fire at once. */
@@ -37,4 +38,14 @@ export function parseConnectTimeout(text: string): number {
     throw refuse("TIMEOUT_INVALID", `connect-timeout-ms "${text}" is not 1 to 10 digits`);
   }
   return Math.min(Number(text), longestTimerMs);
+}
+
+/** The error of a call whose deadline has passed. */
+export function deadlineExceeded(): ConnectError {
+  return refuse("DEADLINE_EXCEEDED", "the call did not end within its deadline");
+}
+
+/** The error of a call that exceeds the server's own limit. */
+export function callTooSlow(limitMs: number): ConnectError {
+  return refuse("DEADLINE_EXCEEDED", `the call did not end within ${limitMs / 1000} seconds`);
 }

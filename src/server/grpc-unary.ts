@@ -7,13 +7,20 @@
  */
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
-import type { HandlerContext, Interceptor, MethodImplSpec } from "@connectrpc/connect";
-import { type ConnectError, createContextValues } from "@connectrpc/connect";
-import { type Compression, compressedFlag, invokeUnaryImplementation } from "@connectrpc/connect/protocol";
+import {
+  type ConnectError,
+  createContextValues,
+  type Interceptor,
+  type MethodImplSpec,
+} from "@connectrpc/connect";
+import { type Compression, compressedFlag } from "@connectrpc/connect/protocol";
 import { bodyTooLarge, refuse, toConnectError } from "../errors.ts";
+import { CallHeaders } from "../protocol/call-headers.ts";
 import { clientKey } from "../protocol/call-values.ts";
 import type { StructureLimits } from "../protocol/structure-limits.ts";
-import { parseGrpcTimeout } from "../protocol/timeout.ts";
+import { callTooSlow, parseGrpcTimeout } from "../protocol/timeout.ts";
+import { TimerWheel } from "../protocol/timer-wheel.ts";
+import { composeUnary, UnaryCall, type UnaryHandler, type UnarySpec } from "../protocol/unary-call.ts";
 import { scanMessage } from "../protocol/wire-structure.ts";
 import { nameClient, Ticket } from "./admission.ts";
 import { accountKey } from "./byte-budget.ts";
@@ -22,7 +29,6 @@ import { decompress, findCompression } from "./compression.ts";
 import { renderTrailersOnly, sendTrailersOnly } from "./failures.ts";
 import type { Intake } from "./intake.ts";
 import { compressionInvalid, messageMalformed } from "./interceptors/errors.ts";
-import { toHeaders, toNodeHeaders } from "./metadata.ts";
 import type { StreamHandler } from "./node-http.ts";
 import { endInPieces } from "./rest.ts";
 import type { UnreadResponses } from "./unread-responses.ts";
@@ -35,6 +41,8 @@ export interface GrpcUnaryOptions {
   readonly maxBytesOf: (method: UnarySpec["method"]) => number;
   /** Milliseconds for a complete request to arrive. */
   readonly maxReceiveMs: number;
+  /** Milliseconds that a handler may take. */
+  readonly maxCallMs: number;
   /** Limits of the structure of a message. */
   readonly structure: StructureLimits;
   readonly shutdownSignal: AbortSignal;
@@ -47,8 +55,6 @@ export interface GrpcUnaryOptions {
   readonly onError: (error: ConnectError) => void;
 }
 
-type UnarySpec = MethodImplSpec & { kind: "unary" };
-
 const contentType = "application/grpc+proto";
 /** Flags (1 byte) and length (4 bytes, big-endian) before a message (gRPC over HTTP/2, "Length-Prefixed-Message"). */
 const prefixBytes = 5;
@@ -57,9 +63,23 @@ const prefixBytes = 5;
 const finished = new Error("the call has ended");
 const canceled = refuse("CALL_CANCELED", "the caller canceled the call");
 
+/** What all calls of a server share. */
+interface Setup extends GrpcUnaryOptions {
+  readonly timers: TimerWheel;
+  /** The calls in progress, to end when the server stops. */
+  readonly running: Set<UnaryCall>;
+}
+
+/** A method that this path serves. */
+interface Served {
+  readonly spec: UnarySpec;
+  readonly handle: UnaryHandler;
+  readonly maxBytes: number;
+}
+
 /** Creates the stream handler. It skips every stream that is not a unary gRPC call of a known RPC. */
 export function createGrpcUnaryHandler(options: GrpcUnaryOptions): StreamHandler {
-  const specs = new Map<string, UnarySpec>();
+  const served = new Map<string, Served>();
   const rendered = new WeakMap<ConnectError, OutgoingHttpHeaders>();
   const render = (error: ConnectError): OutgoingHttpHeaders => {
     const known = rendered.get(error) ?? renderTrailersOnly(error);
@@ -67,14 +87,21 @@ export function createGrpcUnaryHandler(options: GrpcUnaryOptions): StreamHandler
     return { "content-type": contentType, ...known };
   };
   for (const spec of options.specs) {
-    if (spec.kind === "unary") specs.set(`/${spec.method.parent.typeName}/${spec.method.name}`, spec);
+    if (spec.kind !== "unary") continue;
+    const handle = composeUnary(spec, options.interceptors);
+    const maxBytes = options.maxBytesOf(spec.method);
+    served.set(`/${spec.method.parent.typeName}/${spec.method.name}`, { spec, handle, maxBytes });
   }
+  const setup: Setup = { ...options, timers: new TimerWheel(), running: new Set() };
+  options.shutdownSignal.addEventListener("abort", () => {
+    for (const call of setup.running) call.abort(options.shutdownSignal.reason);
+  });
   return (stream, headers) => {
-    const spec = specs.get(headers[":path"] ?? "");
-    if (spec === undefined || headers[":method"] !== "POST" || !isBinaryGrpc(headers["content-type"]))
+    const found = served.get(headers[":path"] ?? "");
+    if (found === undefined || headers[":method"] !== "POST" || !isBinaryGrpc(headers["content-type"]))
       return false;
-    const refusal = options.findRefusal(spec.method);
-    if (refusal === undefined) void new GrpcUnaryCall(stream, headers, spec, options).run();
+    const refusal = options.findRefusal(found.spec.method);
+    if (refusal === undefined) void new GrpcUnaryStream(stream, headers, found, setup).run();
     else sendTrailersOnly(stream, render(refusal));
     return true;
   };
@@ -84,131 +111,91 @@ function isBinaryGrpc(type: string | undefined): boolean {
   return type === "application/grpc" || type === contentType;
 }
 
-/** One call: the context of its handler, and the state of its stream. */
-class GrpcUnaryCall implements HandlerContext {
-  readonly method: UnarySpec["method"];
-  readonly service: HandlerContext["service"];
-  readonly requestMethod = "POST";
-  readonly protocolName = "grpc";
-  readonly requestHeader: Headers;
-  readonly responseHeader = new Headers();
-  readonly responseTrailer = new Headers();
-  readonly values = createContextValues();
-  // All parts of a context are own properties, because Connect copies it for the handler and would omit getters.
-  readonly signal: AbortSignal;
-  readonly url: string;
-  readonly #controller = new AbortController();
+/** The stream of one call. */
+class GrpcUnaryStream {
   readonly #stream: ServerHttp2Stream;
   readonly #headers: IncomingHttpHeaders;
-  readonly #spec: UnarySpec;
-  readonly #options: GrpcUnaryOptions;
-  readonly #maxBytes: number;
+  readonly #served: Served;
+  readonly #setup: Setup;
   readonly #ticket = new Ticket();
-  #endsAtMs: number | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  readonly #call: UnaryCall;
 
-  constructor(
-    stream: ServerHttp2Stream,
-    headers: IncomingHttpHeaders,
-    spec: UnarySpec,
-    options: GrpcUnaryOptions,
-  ) {
+  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, served: Served, setup: Setup) {
     this.#stream = stream;
     this.#headers = headers;
-    this.#spec = spec;
-    this.#options = options;
-    this.#maxBytes = options.maxBytesOf(spec.method);
-    this.method = spec.method;
-    this.service = spec.method.parent;
-    this.requestHeader = toHeaders(headers);
-    const peer = stream.session?.socket?.remoteAddress;
-    const client = options.readClient(peer, headers["x-forwarded-for"]);
-    this.values.set(clientKey, client);
-    this.#ticket.add(
-      options.unread.watch({
-        client: () => nameClient(this.values),
-        pendingBytes: () => stream.writableLength,
-        arrivedBytes: () => stream.readableLength,
-        drop: () => stream.destroy(),
-      }),
+    this.#served = served;
+    this.#setup = setup;
+    const client = setup.readClient(stream.session?.socket?.remoteAddress, headers["x-forwarded-for"]);
+    this.#call = new UnaryCall(
+      {
+        method: served.spec.method,
+        protocolName: "grpc",
+        requestMethod: "POST",
+        url: `${headers[":scheme"] ?? "http"}://${headers[":authority"] ?? ""}${headers[":path"]}`,
+        requestHeader: new CallHeaders(headers),
+        values: createContextValues().set(clientKey, client),
+      },
+      setup.timers,
     );
-    this.signal = this.#controller.signal;
-    this.url = `${headers[":scheme"] ?? "http"}://${headers[":authority"] ?? ""}${headers[":path"]}`;
+    this.#ticket.add(setup.unread.watch(this));
   }
 
-  timeoutMs = (): number | undefined => this.#endsAtMs && this.#endsAtMs - performance.now();
+  client = (): string => nameClient(this.#call.values);
+  pendingBytes = (): number => this.#stream.writableLength;
+  arrivedBytes = (): number => this.#stream.readableLength;
+  drop = (): void => void this.#stream.destroy();
 
   async run(): Promise<void> {
-    const stream = this.#stream;
-    const onShutdown = (): void => this.#controller.abort(this.#options.shutdownSignal.reason);
-    this.#options.shutdownSignal.addEventListener("abort", onShutdown, { once: true });
-    stream.on("error", () => {}); // A reset reaches the handler through "close".
-    stream.on("close", () => {
-      this.#ticket.close();
-      // Node itself ends the writable side of a stream that the caller resets.
-      if (stream.aborted || !stream.writableFinished) this.#controller.abort(canceled);
-    });
+    const call = this.#call;
+    const { running } = this.#setup;
+    running.add(call);
+    this.#stream.on("error", ignore); // A reset reaches the handler through "close".
+    this.#stream.on("close", this.#onClose);
     try {
       const admitting = this.#admit();
       if (admitting !== undefined) await admitting;
-      this.#startTimer();
+      this.#limitReceiving();
       const compression = findCompression(this.#headers["grpc-encoding"]?.toString(), "grpc-accept-encoding");
       const request = await this.#receive(compression);
-      this.#restartTimer();
-      this.#respond(await invokeUnaryImplementation(this.#spec, this, request, this.#options.interceptors));
+      const { maxCallMs } = this.#setup;
+      call.endWithin(maxCallMs, () => callTooSlow(maxCallMs));
+      this.#respond(await this.#served.handle(call, request));
     } catch (thrown) {
       const error = toConnectError(thrown);
-      this.#options.onError(error);
+      this.#setup.onError(error);
       this.#fail(error);
     } finally {
-      clearTimeout(this.#timer);
-      this.#options.shutdownSignal.removeEventListener("abort", onShutdown);
-      this.#controller.abort(finished);
+      running.delete(call);
+      call.abort(finished);
     }
   }
+
+  #onClose = (): void => {
+    this.#ticket.close();
+    // Node itself ends the writable side of a stream that the caller resets.
+    if (this.#stream.aborted || !this.#stream.writableFinished) this.#call.abort(canceled);
+  };
 
   /** Admits the call before the body is read. Does not wait if there is no token to check. */
   #admit(): Promise<void> | undefined {
-    return this.#options.intake.admit({
-      method: this.method,
+    const { method, values, requestHeader } = this.#call;
+    return this.#setup.intake.admit({
+      method,
       authorization: this.#headers.authorization,
-      values: this.values,
+      values,
       ticket: this.#ticket,
-      header: () => this.requestHeader,
+      header: () => requestHeader,
     });
   }
 
-  #startTimer(): void {
-    const header = this.#headers["grpc-timeout"];
-    const { maxReceiveMs } = this.#options;
-    if (typeof header === "string") {
-      const timeoutMs = parseGrpcTimeout(header);
-      this.#endsAtMs = performance.now() + timeoutMs;
-      if (timeoutMs <= maxReceiveMs) {
-        this.#timer = setTimeout(this.#expire, timeoutMs);
-        return;
-      }
-    }
-    this.#timer = setTimeout(() => {
-      const seconds = maxReceiveMs / 1000;
-      this.#controller.abort(
-        refuse("REQUEST_TOO_SLOW", `the request did not arrive whole within ${seconds} seconds`),
-      );
-    }, maxReceiveMs);
+  #limitReceiving(): void {
+    const timeout = this.#headers["grpc-timeout"];
+    if (typeof timeout === "string") this.#call.setDeadline(parseGrpcTimeout(timeout));
+    const { maxReceiveMs } = this.#setup;
+    const tooSlow = () =>
+      refuse("REQUEST_TOO_SLOW", `the request did not arrive whole within ${maxReceiveMs / 1000} seconds`);
+    this.#call.endWithin(maxReceiveMs, tooSlow);
   }
-
-  /** After the request has arrived, only the caller's deadline applies here. */
-  #restartTimer(): void {
-    clearTimeout(this.#timer);
-    const leftMs = this.timeoutMs();
-    if (leftMs === undefined) return;
-    if (leftMs <= 0) this.#expire();
-    else this.#timer = setTimeout(this.#expire, leftMs);
-  }
-
-  #expire = (): void => {
-    this.#controller.abort(refuse("DEADLINE_EXCEEDED", "the call did not end within its deadline"));
-  };
 
   /** Reads the single message of the request. */
   async #receive(compression: Compression | undefined): Promise<Message> {
@@ -225,19 +212,18 @@ class GrpcUnaryCall implements HandlerContext {
       throw refuse("NOT_IMPLEMENTED", "the request holds several messages; a unary call has one");
     const message = bytes.subarray(prefixBytes, end);
     const plain = (flags & compressedFlag) === 0 ? message : await this.#expand(message, compression);
-    scanMessage(this.method.input, plain, this.#options.structure);
-    return parse(this.#spec, plain);
+    scanMessage(this.#call.method.input, plain, this.#setup.structure);
+    return parse(this.#served.spec, plain);
   }
 
   #receiveBytes(): Promise<Buffer> {
     const stream = this.#stream;
-    const limit = this.#maxBytes + prefixBytes;
-    const meter = this.values.get(accountKey);
+    const { maxBytes } = this.#served;
+    const limit = maxBytes + prefixBytes;
+    const meter = this.#call.values.get(accountKey);
     const chunks: Buffer[] = [];
     let size = 0;
-    return new Promise((resolve, reject) => {
-      const { signal } = this.#controller;
-      signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    const whole = new Promise<Buffer>((resolve, reject) => {
       stream.on("data", (chunk: Buffer) => {
         try {
           meter?.charge(chunk.length);
@@ -249,36 +235,39 @@ class GrpcUnaryCall implements HandlerContext {
         chunks.push(chunk);
         // The prefix announces the length, so a too large message is refused before it arrives.
         const isPrefixNew = size >= prefixBytes && size - chunk.length < prefixBytes;
-        const announced = isPrefixNew ? prefixBytes + Buffer.concat(chunks).readUInt32BE(1) : size;
-        if (Math.max(size, announced) > limit) reject(bodyTooLarge(this.#maxBytes));
+        const start = chunks.length === 1 ? chunk : isPrefixNew ? Buffer.concat(chunks) : undefined;
+        const announced = isPrefixNew && start ? prefixBytes + start.readUInt32BE(1) : size;
+        if (Math.max(size, announced) > limit) reject(bodyTooLarge(maxBytes));
       });
       stream.on("end", () =>
         resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size)),
       );
     });
+    return this.#call.race(whole);
   }
 
   async #expand(message: Uint8Array, compression: Compression | undefined): Promise<Uint8Array> {
     if (compression === undefined) throw compressionInvalid();
-    const expanded = await decompress(compression, message, this.#maxBytes);
-    this.values.get(accountKey)?.charge(expanded.length);
+    const expanded = await decompress(compression, message, this.#served.maxBytes);
+    this.#call.values.get(accountKey)?.charge(expanded.length);
     return expanded;
   }
 
   #respond(message: Message): void {
     const stream = this.#stream;
     if (stream.destroyed) return;
-    const body = toBinary(this.method.output, message);
+    const { method, responseHeader, responseTrailer } = this.#call;
+    const body = toBinary(method.output, message);
     const frame = Buffer.allocUnsafe(prefixBytes + body.length);
     frame.writeUInt8(0, 0);
     frame.writeUInt32BE(body.length, 1);
     frame.set(body, prefixBytes);
     stream.respond(
-      { ":status": 200, "content-type": contentType, ...toNodeHeaders(this.responseHeader) },
+      { ":status": 200, "content-type": contentType, ...responseHeader.toNode() },
       { waitForTrailers: true },
     );
     stream.once("wantTrailers", () => {
-      stream.sendTrailers({ "grpc-status": "0", ...toNodeHeaders(this.responseTrailer) });
+      stream.sendTrailers({ "grpc-status": "0", ...responseTrailer.toNode() });
     });
     endInPieces(stream, frame);
   }
@@ -287,10 +276,13 @@ class GrpcUnaryCall implements HandlerContext {
   #fail(error: ConnectError): void {
     const stream = this.#stream;
     if (stream.destroyed || stream.headersSent) return;
-    const header = { "content-type": contentType, ...toNodeHeaders(this.responseHeader) };
-    sendTrailersOnly(stream, { ...header, ...renderTrailersOnly(error, this.responseTrailer) });
+    const { responseHeader, responseTrailer } = this.#call;
+    const header = { "content-type": contentType, ...responseHeader.toNode() };
+    sendTrailersOnly(stream, { ...header, ...renderTrailersOnly(error, responseTrailer) });
   }
 }
+
+function ignore(): void {}
 
 function parse(spec: UnarySpec, bytes: Uint8Array): Message {
   try {

@@ -5,6 +5,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
 import { toConnectError } from "../errors.ts";
+import { CallHeaders } from "../protocol/call-headers.ts";
 import { clientKey } from "../protocol/call-values.ts";
 import { splitTarget } from "../transcoding/http.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
@@ -15,7 +16,7 @@ import { drainAfterAnswer } from "./drain-request.ts";
 import { readCallForm, renderFailure } from "./failures.ts";
 import type { ExplainFailure } from "./interceptors/errors.ts";
 import type { Observer } from "./interceptors/observe.ts";
-import { countMetadataBytes, toHeaders } from "./metadata.ts";
+import { countMetadataBytes } from "./metadata.ts";
 import type { NodeRequest, NodeResponse } from "./node-http.ts";
 import { findHeadFault, type HeadPolicy } from "./request-head.ts";
 import { announcesBody, writeResponse } from "./rest.ts";
@@ -133,7 +134,7 @@ export function createIntake(options: IntakeOptions): Intake {
       res.once("close", ticket.close);
       try {
         const { authorization } = req.headers;
-        const call = { method, authorization, values, ticket, header: () => toHeaders(req.headers) };
+        const call = { method, authorization, values, ticket, header: () => new CallHeaders(req.headers) };
         const admitting = admit(call);
         if (admitting === undefined) return begin(req, res);
         admitting.then(

@@ -1,5 +1,6 @@
-/** Measures a request's metadata and converts Node's headers to the Headers of calls. */
+/** Measures the metadata of requests, and converts that of answers to the form of Node. */
 import type { IncomingHttpHeaders } from "node:http";
+import { CallHeaders } from "../protocol/call-headers.ts";
 
 /**
  * Counts the bytes of all names and values, as Envoy does, so that both accept the same requests. Pseudo-headers of
@@ -16,25 +17,17 @@ export function countMetadataBytes(headers: Readonly<IncomingHttpHeaders>): numb
   return bytes;
 }
 
-/** Copies Node's headers without the pseudo-headers of HTTP/2. */
-export function toHeaders(nodeHeaders: Readonly<IncomingHttpHeaders>): Headers {
-  const headers = new Headers();
-  for (const name in nodeHeaders) {
-    const value = nodeHeaders[name];
-    if (value === undefined || name.startsWith(":")) continue;
-    if (typeof value === "string") headers.set(name, value);
-    else for (const item of value) headers.append(name, item);
-  }
-  return headers;
+/** Returns headers in the form that Node sends. */
+export function toNodeHeaders(headers: Headers): Readonly<Record<string, string | string[] | undefined>> {
+  return headers instanceof CallHeaders ? headers.toNode() : copyOf(headers);
 }
 
-/** Copies Headers into the form that Node sends. */
-export function toNodeHeaders(headers: Headers): Record<string, string | string[]> {
-  const nodeHeaders: Record<string, string | string[]> = {};
+function copyOf(headers: Headers): Record<string, string | string[]> {
+  const copy: Record<string, string | string[]> = {};
   headers.forEach((value, name) => {
-    if (name !== "set-cookie") nodeHeaders[name] = value;
+    if (name !== "set-cookie") copy[name] = value;
   });
   const cookies = headers.getSetCookie();
-  if (cookies.length > 0) nodeHeaders["set-cookie"] = cookies;
-  return nodeHeaders;
+  if (cookies.length > 0) copy["set-cookie"] = cookies;
+  return copy;
 }

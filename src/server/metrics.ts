@@ -1,14 +1,9 @@
 /** The metrics of the server, as Prometheus reads them from GET /metrics. */
-import { Code } from "@connectrpc/connect";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { type CallMetrics, createCallMetrics } from "./call-metrics.ts";
 
-/** Counts calls. */
-export interface Metrics {
-  callStarted(method: string): void;
-  /** @param code undefined for a call that succeeded */
-  callEnded(method: string, code: Code | undefined, durationMs: number): void;
-  /** Counts a call that was refused before any work. */
-  callRefused(method: string): void;
+/** Counts calls, and what they wait for. */
+export interface Metrics extends CallMetrics {
   /** Counts a transaction of the store, from its turn to write until it is on disk, and the calls that shared it. */
   storeCommitted(durationMs: number, calls: number): void;
   /** Counts a response that was dropped because its client read nothing. */
@@ -44,25 +39,7 @@ const durationBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0
 export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  const ended = new Counter({
-    name: "qsp_calls_total",
-    help: "Calls that ended, by RPC and gRPC code.",
-    labelNames: ["method", "code"],
-    registers: [registry],
-  });
-  const running = new Gauge({
-    name: "qsp_calls_running",
-    help: "Calls that run now, by RPC.",
-    labelNames: ["method"],
-    registers: [registry],
-  });
-  const duration = new Histogram({
-    name: "qsp_call_duration_seconds",
-    help: "Seconds from the first header to the last byte that the call produced, by RPC.",
-    labelNames: ["method"],
-    buckets: durationBuckets,
-    registers: [registry],
-  });
+  const calls = createCallMetrics(registry, durationBuckets);
   const commit = new Histogram({
     name: "qsp_store_commit_seconds",
     help: "Seconds from a transaction's turn to write to its last byte on the disk.",
@@ -79,28 +56,8 @@ export function createMetrics(): Metrics {
     help: "Responses and connections that were given up because the client read nothing for --max-write-ms.",
     registers: [registry],
   });
-  // Looking a series up by its labels costs more than counting; RPCs are few and known.
-  const seriesOf = new Map<
-    string,
-    { running: Gauge.Internal<"method">; duration: Histogram.Internal<"method"> }
-  >();
-  const findSeries = (method: string) => {
-    let series = seriesOf.get(method);
-    if (series === undefined) {
-      series = { running: running.labels(method), duration: duration.labels(method) };
-      seriesOf.set(method, series);
-    }
-    return series;
-  };
   return {
-    callStarted: (method) => findSeries(method).running.inc(),
-    callEnded: (method, code, durationMs) => {
-      const series = findSeries(method);
-      series.running.dec();
-      series.duration.observe(durationMs / 1000);
-      ended.inc({ method, code: code === undefined ? "OK" : Code[code] });
-    },
-    callRefused: (method) => ended.inc({ method, code: Code[Code.ResourceExhausted] }),
+    ...calls,
     storeCommitted: (durationMs, calls) => {
       commit.observe(durationMs / 1000);
       commitCalls.inc(calls);

@@ -3,10 +3,11 @@
 import type { Writable } from "node:stream";
 import type { ContextValues } from "@connectrpc/connect";
 import { refuse } from "../errors.ts";
+import { CallHeaders } from "../protocol/call-headers.ts";
 import type { RestResponse } from "../transcoding/http.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
 import { accountKey } from "./byte-budget.ts";
-import { toHeaders, toNodeHeaders } from "./metadata.ts";
+import { toNodeHeaders } from "./metadata.ts";
 import type { NodeRequest, NodeResponse } from "./node-http.ts";
 import { mediaTypeMissing } from "./request-head.ts";
 
@@ -27,7 +28,7 @@ export async function serveRest(
   const response = await transcoder.handle({
     method: req.method ?? "GET",
     target: req.url ?? "/",
-    headers: toHeaders(req.headers),
+    headers: new CallHeaders(req.headers),
     body: hasBody(req) ? (req.headers["content-type"] ? req : typedBody(req)) : undefined,
     meter: contextValues.get(accountKey),
     contextValues,

@@ -17,14 +17,15 @@ import { createApp, methodName } from "./http-app.ts";
 import { createIntake } from "./intake.ts";
 import { requireAccess, streamAccessInterceptor } from "./interceptors/access.ts";
 import { callerInterceptor } from "./interceptors/caller.ts";
-import { deadlineInterceptor } from "./interceptors/deadline.ts";
+import { streamDeadlineInterceptor, unaryDeadlineInterceptor } from "./interceptors/deadline.ts";
 import { drainInterceptor } from "./interceptors/drain.ts";
-import { errorInterceptor } from "./interceptors/errors.ts";
+import { createErrorMap, streamErrorInterceptor } from "./interceptors/errors.ts";
 import { idempotencyInterceptor } from "./interceptors/idempotency.ts";
 import { createObserver, logUnobserved, type Observer } from "./interceptors/observe.ts";
-import { statusInterceptor } from "./interceptors/status.ts";
+import { streamStatusInterceptor } from "./interceptors/status.ts";
+import { unaryInterceptor } from "./interceptors/unary.ts";
 import { validationInterceptor } from "./interceptors/validation.ts";
-import { findMaxBytes, type ServerLimits, toBodyLimits, toStructureLimits } from "./limits.ts";
+import { findMaxBytes, toBodyLimits, toStructureLimits } from "./limits.ts";
 import { createListener } from "./listener.ts";
 import { createMetrics } from "./metrics.ts";
 import type { RequestHandler } from "./node-http.ts";
@@ -68,11 +69,12 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   const unread = createUnreadResponses(limits.maxWriteMs, metrics.responseDropped);
   const admission = createAdmission({ access: options.access, limits, unreadBytesOf: unread.bytesOf });
   metrics.watchBuffers(admission.bytes);
-  const interceptors = createInterceptors(options, limits, observer, draining.signal);
+  const interceptors = createInterceptors(options, observer, draining.signal);
   const transcoder = createTranscoder({
     services,
     interceptors,
     ...toBodyLimits(limits),
+    maxCallMs: limits.maxCallMs,
     routingOrder: options.routingOrder,
     shutdownSignal: shutdown.signal,
     onError: (error) => logUnobserved(options.logger, error),
@@ -99,7 +101,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   });
   const { app, fallBack } = await createApp({
     services,
-    interceptors,
+    interceptors: [messageInterceptor, ...interceptors, unaryDeadlineInterceptor(limits.maxCallMs)],
     transcoder,
     health,
     metrics,
@@ -118,6 +120,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     interceptors,
     maxBytesOf: (method) => findMaxBytes(method, limits),
     maxReceiveMs: limits.maxReceiveMs,
+    maxCallMs: limits.maxCallMs,
     structure: toStructureLimits(limits),
     shutdownSignal: shutdown.signal,
     readClient,
@@ -125,7 +128,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     unread,
     findRefusal: (method) => {
       if (!admission.calls.isFull(method)) return undefined;
-      metrics.callRefused(methodName(method));
+      metrics.callRefused(method);
       return admission.calls.fullRefusal;
     },
     onError: (error) => logUnobserved(options.logger, error),
@@ -171,17 +174,17 @@ export async function createServer(options: ServerOptions): Promise<Server> {
 /** Every call of every protocol passes through these once it is admitted, outermost first. */
 function createInterceptors(
   { access, explainFailure }: ServerOptions,
-  limits: ServerLimits,
   observer: Observer,
   draining: AbortSignal,
 ): Interceptor[] {
+  const mapError = createErrorMap(explainFailure);
   return [
-    messageInterceptor,
+    unaryInterceptor(observer, mapError),
     observer.interceptor,
-    errorInterceptor(explainFailure),
-    statusInterceptor(),
+    streamErrorInterceptor(mapError),
+    streamStatusInterceptor,
     drainInterceptor(draining),
-    deadlineInterceptor(limits.maxCallMs),
+    streamDeadlineInterceptor,
     callerInterceptor,
     ...(access ? [streamAccessInterceptor()] : []),
     validationInterceptor(),

@@ -3,7 +3,7 @@ import type { Message, Registry } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { refuse, refuseField } from "../errors.ts";
 import type { BodyLimits, IncomingBody } from "./body.ts";
-import { readBodyMessage, readBodyMessages } from "./body-messages.ts";
+import { type BodyMessage, readBodyMessage, readBodyMessages } from "./body-messages.ts";
 import {
   describeFieldPath,
   type FieldPath,
@@ -24,11 +24,23 @@ interface FieldValue {
 }
 
 /**
- * Builds the request messages of a call: one, or for a client stream as many as the body holds.
+ * Builds the request message of a call.
  *
  * The path takes precedence over the body, and the body over the query. If they give a field different values, the
  * request is refused: the value that one layer checks must be the value that the next layer uses.
  */
+export async function readRequestMessage(
+  match: RouteMatch<Route>,
+  rawQuery: string,
+  body: IncomingBody | undefined,
+  limits: BodyLimits,
+  registry: Registry,
+): Promise<Message> {
+  const values = readFieldValues(match, rawQuery, registry);
+  return applyValues(match.route, values, await readBodyMessage(match.route, body, limits, registry));
+}
+
+/** Builds the request messages of a stream: one, or for a client stream as many as the body holds. */
 export async function* readRequestMessages(
   match: RouteMatch<Route>,
   rawQuery: string,
@@ -36,23 +48,25 @@ export async function* readRequestMessages(
   limits: BodyLimits,
   registry: Registry,
 ): AsyncGenerator<Message> {
-  const { route } = match;
-  const values = readFieldValues(match, rawQuery, registry);
-  const streams = route.spec.kind === "client_streaming" || route.spec.kind === "bidi_streaming";
-  const messages = streams
-    ? readBodyMessages(route, body, limits, registry)
-    : [await readBodyMessage(route, body, limits, registry)];
-  for await (const { message, has } of messages) {
-    for (const { path, source } of values)
-      if (source === "query" && !has(path)) requireOutsideBody(route, path);
-    const given = new Set<string>();
-    for (const value of values) {
-      const field = describeFieldPath(value.path);
-      applyValue(route, message, value, given.has(field) || has(value.path));
-      given.add(field);
-    }
-    yield message;
+  if (match.route.spec.kind === "server_streaming") {
+    yield await readRequestMessage(match, rawQuery, body, limits, registry);
+    return;
   }
+  const values = readFieldValues(match, rawQuery, registry);
+  for await (const message of readBodyMessages(match.route, body, limits, registry))
+    yield applyValues(match.route, values, message);
+}
+
+function applyValues(route: Route, values: readonly FieldValue[], { message, has }: BodyMessage): Message {
+  for (const { path, source } of values)
+    if (source === "query" && !has(path)) requireOutsideBody(route, path);
+  const given = new Set<string>();
+  for (const value of values) {
+    const field = describeFieldPath(value.path);
+    applyValue(route, message, value, given.has(field) || has(value.path));
+    given.add(field);
+  }
+  return message;
 }
 
 function readFieldValues(match: RouteMatch<Route>, rawQuery: string, registry: Registry): FieldValue[] {

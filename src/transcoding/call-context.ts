@@ -1,9 +1,12 @@
 /** The context of one call. */
 import type { Registry } from "@bufbuild/protobuf";
-import { createHandlerContext, type Interceptor } from "@connectrpc/connect";
+import { createHandlerContext, type Interceptor, type MethodImplSpec } from "@connectrpc/connect";
 import { readTimeout } from "../protocol/timeout.ts";
+import type { TimerWheel } from "../protocol/timer-wheel.ts";
+import type { UnaryCall, UnaryHandler } from "../protocol/unary-call.ts";
 import type { BodyLimits } from "./body.ts";
 import type { RestRequest } from "./http.ts";
+import type { Renderer } from "./rendering.ts";
 import type { RouteMatch } from "./router.ts";
 import type { Route } from "./routes.ts";
 
@@ -13,6 +16,14 @@ export interface Setup {
   readonly interceptors: Interceptor[];
   readonly registry: Registry;
   readonly shutdownSignal: AbortSignal | undefined;
+  /** Milliseconds that the handler of a unary call may take; undefined for no limit. */
+  readonly maxCallMs: number | undefined;
+  readonly timers: TimerWheel;
+  /** The interceptors and the handler of each unary RPC. */
+  readonly handlers: ReadonlyMap<MethodImplSpec, UnaryHandler>;
+  readonly renderers: ReadonlyMap<Route, Renderer>;
+  /** The unary calls in progress, to end when the server stops. */
+  readonly running: Set<UnaryCall>;
 }
 
 /** One call in progress. */

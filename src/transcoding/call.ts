@@ -1,15 +1,16 @@
 /** Runs one call: from the request to the RPC with its interceptors, and back to an answer. */
-
 import type { Message } from "@bufbuild/protobuf";
-import type { HandlerContext } from "@connectrpc/connect";
-import { invokeUnaryImplementation, transformInvokeImplementation } from "@connectrpc/connect/protocol";
+import { createContextValues } from "@connectrpc/connect";
+import { transformInvokeImplementation } from "@connectrpc/connect/protocol";
 import { explainAbort, refuse, toConnectError } from "../errors.ts";
 import { encodeBody } from "../protocol/compression.ts";
 import { computeEntityTag, matchesEntityTag, toWeakTag } from "../protocol/entity-tags.ts";
 import { raceSignal } from "../protocol/interrupt.ts";
-import { readRequestMessages } from "./binding.ts";
+import { callTooSlow, readTimeout } from "../protocol/timeout.ts";
+import { UnaryCall, type UnaryHandler, type UnarySpec } from "../protocol/unary-call.ts";
+import { readRequestMessage, readRequestMessages } from "./binding.ts";
 import type { IncomingBody } from "./body.ts";
-import { type Call, createContext, finished } from "./call-context.ts";
+import { type Call, type CallContext, createContext, finished } from "./call-context.ts";
 import type { RestRequest, RestResponse } from "./http.ts";
 import { chooseMediaType } from "./negotiation.ts";
 import { createRenderer, type Renderer, type StreamFormat, streamFormats, toBody } from "./rendering.ts";
@@ -17,21 +18,23 @@ import { answerStream } from "./stream-answer.ts";
 
 /** Runs a call. @throws the error of the call */
 export async function runCall(call: Call): Promise<RestResponse> {
-  const { spec } = call.match.route;
-  const renderer = createRenderer(call.match.route, call.setup.registry);
-  const streams = spec.kind === "server_streaming" || spec.kind === "bidi_streaming";
-  const format = chooseFormat(call.request.headers.get("accept"), streams, renderer.raw);
+  const { match, rawQuery, request, setup } = call;
+  const { spec } = match.route;
+  const renderer = setup.renderers.get(match.route) ?? createRenderer(match.route, setup.registry);
+  if (spec.kind === "unary") {
+    requireJson(request, renderer);
+    const handle = setup.handlers.get(spec);
+    if (handle === undefined) throw new Error(`no handler is composed for ${spec.method.name}`);
+    return runUnary(call, spec, handle, renderer);
+  }
+  const streams = spec.kind !== "client_streaming";
+  const format = streams ? chooseFormat(request, renderer) : requireJson(request, renderer);
   const context = createContext(call);
-  const input = readRequestMessages(
-    call.match,
-    call.rawQuery,
-    incomingBody(call.request, context.signal),
-    call.setup.limits,
-    call.setup.registry,
-  );
+  const body = incomingBody(request, () => context.signal);
+  const input = readRequestMessages(match, rawQuery, body, setup.limits, setup.registry);
   if (streams) return answerStream(call, context, input, renderer, format);
   try {
-    const message = await raceSignal(invokeSingle(call, context, input), context.signal);
+    const message = await raceSignal(invokeClientStream(call, context, input), context.signal);
     return await finishUnary(call, context, message, renderer);
   } catch (thrown) {
     throw explainAbort(toConnectError(thrown), context.signal);
@@ -40,43 +43,75 @@ export async function runCall(call: Call): Promise<RestResponse> {
   }
 }
 
-function chooseFormat(accept: string | null, streams: boolean, raw: boolean): StreamFormat | undefined {
-  // The implementation sets the media type of raw bytes, so it is not known yet.
-  if (raw) return undefined;
-  if (!streams) {
-    chooseMediaType(accept, ["application/json"]);
-    return undefined;
+async function runUnary(
+  { match, rawQuery, request, setup }: Call,
+  spec: UnarySpec,
+  handle: UnaryHandler,
+  renderer: Renderer,
+): Promise<RestResponse> {
+  const call = new UnaryCall(
+    {
+      method: spec.method,
+      protocolName: "rest",
+      requestMethod: request.method,
+      url: request.target,
+      requestHeader: request.headers,
+      values: request.contextValues ?? createContextValues(),
+    },
+    setup.timers,
+  );
+  const timeoutMs = readTimeout(request.headers);
+  if (timeoutMs !== undefined) call.setDeadline(timeoutMs);
+  setup.running.add(call);
+  if (request.signal.aborted) call.abort(request.signal.reason);
+  else request.signal.addEventListener("abort", () => call.abort(request.signal.reason), { once: true });
+  try {
+    call.endWithin(Number.POSITIVE_INFINITY, () => undefined);
+    const body = incomingBody(request, () => call.signal);
+    const input = await call.race(readRequestMessage(match, rawQuery, body, setup.limits, setup.registry));
+    const { maxCallMs = Number.POSITIVE_INFINITY } = setup;
+    call.endWithin(maxCallMs, () => callTooSlow(maxCallMs));
+    return await finishUnary({ match, request }, call, await handle(call, input), renderer);
+  } finally {
+    setup.running.delete(call);
+    call.abort(finished);
   }
-  return streamFormats.get(chooseMediaType(accept, [...streamFormats.keys()]));
 }
 
-function incomingBody(request: RestRequest, signal: AbortSignal): IncomingBody | undefined {
+/** Refuses a request that does not accept the answer. Raw bytes have a media type that only the handler knows. */
+function requireJson({ headers }: RestRequest, { raw }: Renderer): undefined {
+  if (!raw) chooseMediaType(headers.get("accept"), ["application/json"]);
+}
+
+function chooseFormat({ headers }: RestRequest, { raw }: Renderer): StreamFormat | undefined {
+  if (raw) return undefined;
+  return streamFormats.get(chooseMediaType(headers.get("accept"), [...streamFormats.keys()]));
+}
+
+function incomingBody(request: RestRequest, signal: () => AbortSignal): IncomingBody | undefined {
   const { body, headers, meter } = request;
-  return body && { chunks: body, headers, signal, meter };
+  return body && { chunks: body, headers, signal: signal(), meter };
 }
 
-async function invokeSingle(
+async function invokeClientStream(
   call: Call,
-  context: HandlerContext,
+  context: CallContext,
   input: AsyncIterable<Message>,
 ): Promise<Message> {
   const { spec } = call.match.route;
   const { interceptors } = call.setup;
-  if (spec.kind === "unary") {
-    for await (const message of input) return invokeUnaryImplementation(spec, context, message, interceptors);
-  }
   for await (const message of transformInvokeImplementation(spec, context, interceptors)(input))
     return message;
   throw refuse("INTERNAL", "the call ended without an answer");
 }
 
 async function finishUnary(
-  call: Call,
-  context: HandlerContext,
+  call: Pick<Call, "match" | "request">,
+  context: Pick<CallContext, "responseHeader" | "responseTrailer">,
   message: Message,
   renderer: Renderer,
 ): Promise<RestResponse> {
-  const headers = new Headers(context.responseHeader);
+  const headers = context.responseHeader;
   // As the Connect protocol does for unary calls, which have no room for trailers.
   context.responseTrailer.forEach((value, name) => {
     headers.set(`trailer-${name}`, value);

@@ -7,9 +7,11 @@
  * (RestRequest, RestResponse), which src/server/rest.ts connects to sockets.
  */
 import { createRegistry, type DescMethod } from "@bufbuild/protobuf";
-import type { ConnectError, Interceptor, ServiceImplSpec } from "@connectrpc/connect";
+import type { ConnectError, Interceptor, MethodImplSpec, ServiceImplSpec } from "@connectrpc/connect";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import { refuse, toConnectError } from "../errors.ts";
+import { TimerWheel } from "../protocol/timer-wheel.ts";
+import { composeUnary, type UnaryCall, type UnaryHandler } from "../protocol/unary-call.ts";
 import type { BodyLimits } from "./body.ts";
 import { runCall } from "./call.ts";
 import type { Setup } from "./call-context.ts";
@@ -22,6 +24,7 @@ import {
   splitTarget,
   withoutContent,
 } from "./http.ts";
+import { createRenderer } from "./rendering.ts";
 import { createRouter, type Router, type RoutingOrder } from "./router.ts";
 import { compileRoutes, type Route } from "./routes.ts";
 
@@ -33,6 +36,8 @@ export interface TranscoderOptions extends BodyLimits {
   readonly interceptors?: readonly Interceptor[];
   /** Whether the path or the method decides first between templates; the method if left out. */
   readonly routingOrder?: RoutingOrder | undefined;
+  /** Milliseconds that the handler of a unary call may take; no limit if left out. */
+  readonly maxCallMs?: number;
   /** Aborts the signals of all running calls. */
   readonly shutdownSignal?: AbortSignal;
   /** Receives every error that is sent to a caller. */
@@ -59,17 +64,7 @@ export interface Transcoder {
 export function createTranscoder(options: TranscoderOptions): Transcoder {
   const routes = compileRoutes(options.services);
   const router = createRouter(routes, options.routingOrder);
-  const setup: Setup = {
-    limits: options,
-    interceptors: [...(options.interceptors ?? [])],
-    registry: createRegistry(
-      ...collectFiles([
-        file_google_rpc_error_details,
-        ...options.services.map(({ service }) => service.file),
-      ]),
-    ),
-    shutdownSignal: options.shutdownSignal,
-  };
+  const setup = createSetup(options, routes);
   const renderFailure = (error: ConnectError): RestResponse => failureResponse(error, setup.registry);
 
   const route = async (request: RestRequest): Promise<RestResponse> => {
@@ -97,6 +92,31 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
       });
       return request.method === "HEAD" ? withoutContent(response) : response;
     },
+  };
+}
+
+function createSetup(options: TranscoderOptions, routes: readonly Route[]): Setup {
+  const { shutdownSignal, maxCallMs } = options;
+  const interceptors = [...(options.interceptors ?? [])];
+  const files = options.services.map(({ service }) => service.file);
+  const registry = createRegistry(...collectFiles([file_google_rpc_error_details, ...files]));
+  const handlers = new Map<MethodImplSpec, UnaryHandler>();
+  for (const { spec } of routes)
+    if (spec.kind === "unary") handlers.set(spec, composeUnary(spec, interceptors));
+  const running = new Set<UnaryCall>();
+  shutdownSignal?.addEventListener("abort", () => {
+    for (const call of running) call.abort(shutdownSignal.reason);
+  });
+  return {
+    limits: options,
+    interceptors,
+    registry,
+    shutdownSignal,
+    maxCallMs,
+    timers: new TimerWheel(),
+    handlers,
+    renderers: new Map(routes.map((route) => [route, createRenderer(route, registry)])),
+    running,
   };
 }
 

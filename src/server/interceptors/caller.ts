@@ -3,42 +3,43 @@
  * name. It costs about a microsecond a call, and services do not have to pass the name on.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { ContextValues, Interceptor } from "@connectrpc/connect";
+import type { ContextValues, Interceptor, StreamResponse, UnaryResponse } from "@connectrpc/connect";
 import { callerKey, clientKey } from "../../protocol/call-values.ts";
 import { listNetworks } from "../../protocol/networks.ts";
 
-const calls = new AsyncLocalStorage<() => string>();
+/** The values of the current call, or the name that the current work is charged to. */
+const charged = new AsyncLocalStorage<ContextValues | string>();
 
 /** Names the caller that is charged for the current work; undefined outside of a call. */
 export function currentCaller(): string | undefined {
-  return calls.getStore()?.();
+  const store = charged.getStore();
+  return typeof store === "object" ? nameCaller(store) : store;
 }
 
 /** Runs a function and charges its work to the named caller. */
 export function chargeTo<T>(caller: string, run: () => T): T {
-  return calls.run(() => caller, run);
+  return charged.run(caller, run);
 }
 
 /** Charges every call and its streams to its user, or to its network while the user is unknown. */
-export const callerInterceptor: Interceptor = (next) => async (req) => {
-  const nameCaller = createNaming(req.contextValues);
-  const res = await calls.run(nameCaller, () => next(req));
-  if (!res.stream) return res;
-  // A generator runs in the context of the code that requests its next message.
-  return { ...res, message: runWithin(res.message, (run) => calls.run(nameCaller, run)) };
+export const callerInterceptor: Interceptor = (next) => (req) => {
+  const running = charged.run(req.contextValues, next, req);
+  return req.stream ? running.then((res) => chargeMessages(res, req.contextValues)) : running;
 };
 
-/** The user is known only after authentication. The network does not change. */
-function createNaming(values: ContextValues): () => string {
-  let network: string | undefined;
-  return () => {
-    const caller = values.get(callerKey);
-    if (caller !== undefined && caller.role !== "device") return `user ${caller.subject}`;
-    // The widest network that one customer may have, so that thousands of its addresses are one caller.
-    network ??= listNetworks(values.get(clientKey)).at(-1) ?? "";
-    // A user can register any number of devices, so the devices of a network are one caller.
-    return caller === undefined ? `network ${network}` : `devices of ${network}`;
-  };
+/** A generator runs in the context of the code that requests its next message. */
+function chargeMessages(res: UnaryResponse | StreamResponse, values: ContextValues): typeof res {
+  if (!res.stream) return res;
+  return { ...res, message: runWithin(res.message, (run) => charged.run(values, run)) };
+}
+
+function nameCaller(values: ContextValues): string {
+  const caller = values.get(callerKey);
+  if (caller !== undefined && caller.role !== "device") return `user ${caller.subject}`;
+  // The widest network that one customer may have, so that thousands of its addresses are one caller.
+  const network = listNetworks(values.get(clientKey)).at(-1) ?? "";
+  // A user can register any number of devices, so the devices of a network are one caller.
+  return caller === undefined ? `network ${network}` : `devices of ${network}`;
 }
 
 function runWithin<T>(source: AsyncIterable<T>, within: <R>(run: () => R) => R): AsyncIterable<T> {

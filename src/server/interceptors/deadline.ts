@@ -1,23 +1,30 @@
 /** Ends calls that exceed their deadline, even if their handler ignores its signal. */
 import type { Interceptor } from "@connectrpc/connect";
-import { refuse } from "../../errors.ts";
 import { createInterrupt, raceSignal } from "../../protocol/interrupt.ts";
+import { callTooSlow } from "../../protocol/timeout.ts";
 import { untilAborted } from "./streams.ts";
 
 /**
- * Races every call against its signal, and every unary call against the server's own limit.
+ * Races every stream against its signal.
  *
  * A stream has only the caller's deadline, because a watcher may watch for days. A stream whose deadline passes
  * fails, even if its handler ends normally, because a truncated list must not look complete.
- *
- * @param limitMs milliseconds that a unary call may take at most.
  */
-export function deadlineInterceptor(limitMs: number): Interceptor {
+export const streamDeadlineInterceptor: Interceptor = (next) => async (req) => {
+  if (!req.stream) return next(req);
+  const res = await raceSignal(next(req), req.signal);
+  return res.stream ? { ...res, message: untilAborted(res.message, req.signal) } : res;
+};
+
+/**
+ * Races the unary calls of Connect's protocols against their signal and the server's own limit. Calls of binary gRPC
+ * and REST have their own limits (unary-call.ts).
+ *
+ * @param limitMs milliseconds that a call may take at most.
+ */
+export function unaryDeadlineInterceptor(limitMs: number): Interceptor {
   return (next) => async (req) => {
-    if (req.stream) {
-      const res = await raceSignal(next(req), req.signal);
-      return res.stream ? { ...res, message: untilAborted(res.message, req.signal) } : res;
-    }
+    if (req.stream) return next(req);
     const gate = createGate(req.signal, limitMs);
     try {
       return await gate.race(next({ ...req, signal: gate.signal }));
@@ -44,9 +51,7 @@ function createGate(outer: AbortSignal, limitMs: number): Gate {
   const onAbort = (): void => end(outer.reason);
   if (outer.aborted) onAbort();
   else outer.addEventListener("abort", onAbort, { once: true });
-  const timer = setTimeout(() => {
-    end(refuse("DEADLINE_EXCEEDED", `the call did not end within ${limitMs / 1000} seconds`));
-  }, limitMs);
+  const timer = setTimeout(() => end(callTooSlow(limitMs)), limitMs);
   return {
     signal: controller.signal,
     race,

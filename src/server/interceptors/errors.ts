@@ -3,7 +3,7 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import { pathFromViolationProto } from "@bufbuild/protovalidate";
 import { ViolationsSchema } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import type { Interceptor } from "@connectrpc/connect";
+import type { Interceptor, StreamRequest, UnaryRequest } from "@connectrpc/connect";
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { bodyTooLarge, explainAbort, findReason, refuse, toConnectError } from "../../errors.ts";
 import { mapStream } from "./streams.ts";
@@ -12,17 +12,25 @@ import { describeRule } from "./validation.ts";
 /** Converts a handler's error to a refusal; undefined if the error is unknown. */
 export type ExplainFailure = (thrown: unknown) => ConnectError | undefined;
 
+/** Converts what a call throws to the error that its caller gets. */
+export type MapError = (thrown: unknown, req: UnaryRequest | StreamRequest) => ConnectError;
+
 /** Maps errors of handlers, the validator and Connect to refusals with a reason. */
-export function errorInterceptor(explainFailure: ExplainFailure = () => undefined): Interceptor {
+export function createErrorMap(explainFailure: ExplainFailure = () => undefined): MapError {
+  return (thrown, { signal, method }) =>
+    explain(explainAbort(explainFailure(thrown) ?? toConnectError(thrown), signal), method.input);
+}
+
+/** Maps the errors of streams and of their messages. */
+export function streamErrorInterceptor(mapError: MapError): Interceptor {
   return (next) => async (req) => {
-    const map = (thrown: unknown): ConnectError =>
-      explain(explainAbort(explainFailure(thrown) ?? toConnectError(thrown), req.signal), req.method.input);
+    if (!req.stream) return next(req);
+    const error = (thrown: unknown): ConnectError => mapError(thrown, req);
     try {
-      if (!req.stream) return await next(req);
-      const res = await next({ ...req, message: mapStream(req.message, { error: map }) });
-      return res.stream ? { ...res, message: mapStream(res.message, { error: map }) } : res;
+      const res = await next({ ...req, message: mapStream(req.message, { error }) });
+      return res.stream ? { ...res, message: mapStream(res.message, { error }) } : res;
     } catch (thrown) {
-      throw map(thrown);
+      throw error(thrown);
     }
   };
 }

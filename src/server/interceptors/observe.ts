@@ -1,7 +1,7 @@
 /** Counts and logs every call with its outcome, and gives it a request ID that the caller can quote. */
 import { randomBytes } from "node:crypto";
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { Interceptor } from "@connectrpc/connect";
+import type { Interceptor, StreamRequest, UnaryRequest } from "@connectrpc/connect";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { findReason, isServerFault } from "../../errors.ts";
@@ -13,10 +13,20 @@ const requestIdHeader = "x-request-id";
 
 /** Counts and logs the calls of one server. */
 export interface Observer {
-  /** Runs outside of the interceptors that change answers, so it sees what the caller gets. */
+  /** Counts a call as running, and gives it its request ID. */
+  start(req: Pick<UnaryRequest | StreamRequest, "method" | "header">): ObservedCall;
+  /** Observes streams. Runs outside of the interceptors that change answers, so it sees what the caller gets. */
   readonly interceptor: Interceptor;
   /** Counts and logs a call that was refused before the interceptors saw it. */
   refused(call: RefusedCall): void;
+}
+
+/** A call that runs. One of both methods is called, once. */
+export interface ObservedCall {
+  /** @param header the headers of the answer, which get the request ID */
+  succeeded(header: Headers): void;
+  /** @param error gets the request ID */
+  failed(error: ConnectError): void;
 }
 
 /** A call that was not admitted. */
@@ -30,40 +40,60 @@ export interface RefusedCall {
 /** Creates the observer of one server. */
 export function createObserver(metrics: Metrics, logger: Logger): Observer {
   const nextRequestId = createRequestIds();
+  const end = (call: StartedCall, error: ConnectError | undefined): void => {
+    const durationMs = performance.now() - call.startedMs;
+    metrics.callEnded(call.method, error?.code, durationMs);
+    const faulty = error !== undefined && isServerFault(error);
+    if (faulty || logger.isLevelEnabled("debug")) logCall(logger, { ...call, durationMs, error }, faulty);
+  };
+  const start = ({ method, header }: Parameters<Observer["start"]>[0]): StartedCall & ObservedCall => {
+    metrics.callStarted(method);
+    return {
+      method,
+      header,
+      requestId: givenRequestId(header) ?? nextRequestId(),
+      startedMs: performance.now(),
+      succeeded(answer) {
+        end(this, undefined);
+        answer.set(requestIdHeader, this.requestId);
+      },
+      failed(error) {
+        end(this, error);
+        error.metadata.set(requestIdHeader, this.requestId);
+      },
+    };
+  };
   return {
+    start,
     interceptor: (next) => async (req) => {
-      const requestId = givenRequestId(req.header) ?? nextRequestId();
-      const startedMs = performance.now();
-      const method = `${req.service.typeName}/${req.method.name}`;
-      metrics.callStarted(method);
-      const finish = (thrown?: unknown): void => {
-        const durationMs = performance.now() - startedMs;
-        const error = thrown === undefined ? undefined : ConnectError.from(thrown);
-        metrics.callEnded(method, error?.code, durationMs);
-        logCall(logger, { method, requestId, header: req.header, durationMs, error });
-      };
+      if (!req.stream) return next(req);
+      const call = start(req);
       try {
         const res = await next(req);
-        res.header.set(requestIdHeader, requestId);
-        if (res.stream)
-          return { ...res, message: endOnAbort(mapStream(res.message, { end: finish }), req.signal) };
-        finish();
-        return res;
+        res.header.set(requestIdHeader, call.requestId);
+        if (!res.stream) return res;
+        const finish = (thrown?: unknown): void =>
+          end(call, thrown === undefined ? undefined : ConnectError.from(thrown));
+        return { ...res, message: endOnAbort(mapStream(res.message, { end: finish }), req.signal) };
       } catch (thrown) {
-        finish(thrown);
-        if (thrown instanceof ConnectError) thrown.metadata.set(requestIdHeader, requestId);
-        throw thrown;
+        const error = ConnectError.from(thrown);
+        call.failed(error);
+        throw error;
       }
     },
-    refused({ method: { name, parent }, header, error, durationMs }) {
-      const requestId = givenRequestId(header) ?? nextRequestId();
-      const method = `${parent.typeName}/${name}`;
-      metrics.callStarted(method);
-      metrics.callEnded(method, error.code, durationMs);
-      logCall(logger, { method, requestId, header, durationMs, error });
-      error.metadata.set(requestIdHeader, requestId);
+    refused({ method, header, error, durationMs }) {
+      const call = start({ method, header });
+      end({ ...call, startedMs: performance.now() - durationMs }, error);
+      error.metadata.set(requestIdHeader, call.requestId);
     },
   };
+}
+
+interface StartedCall {
+  readonly method: DescMethod;
+  readonly requestId: string;
+  readonly header: Headers;
+  readonly startedMs: number;
 }
 
 /** Counts up after a random prefix, so that two servers, or two starts of one server, do not give the same ID. */
@@ -83,25 +113,24 @@ function givenRequestId(header: Headers): string | undefined {
 }
 
 interface EndedCall {
-  readonly method: string;
+  readonly method: DescMethod;
   readonly requestId: string;
   readonly header: Headers;
   readonly durationMs: number;
   readonly error: ConnectError | undefined;
 }
 
-/** Writes one line per call: server faults with their cause; at debug level also refusals and successes. */
-function logCall(logger: Logger, { method, requestId, header, durationMs, error }: EndedCall): void {
-  const faulty = error !== undefined && isServerFault(error);
-  if (!faulty && !logger.isLevelEnabled("debug")) return;
+/** Writes one line: a server fault with its cause; at debug level also a refusal or a success. */
+function logCall(logger: Logger, call: EndedCall, isFault: boolean): void {
+  const { method, requestId, durationMs, header, error } = call;
   const line = {
-    method,
+    method: `${method.parent.typeName}/${method.name}`,
     requestId,
     durationMs: Math.round(durationMs * 1000) / 1000,
     ...readTraceIds(header),
     ...(error && { code: Code[error.code], reason: findReason(error), message: error.rawMessage }),
   };
-  if (faulty) logger.error({ ...line, err: error.cause ?? error }, "call failed");
+  if (isFault) logger.error({ ...line, err: error?.cause ?? error }, "call failed");
   else logger.debug(line, error ? "call refused" : "call ended");
 }
 

@@ -3,16 +3,17 @@ import { type DescMessage, type Message, ScalarType } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { mapStream } from "./streams.ts";
 
-/** Sets the field `status` of successful answers, so that handlers do not have to. */
-export function statusInterceptor(): Interceptor {
-  return (next) => async (req) => {
-    const res = await next(req);
-    if (!hasStatus(req.method.output)) return res;
-    if (res.stream) return { ...res, message: mapStream(res.message, { message: setStatus }) };
-    setStatus(res.message);
-    return res;
-  };
+/** Sets the field `status` of a successful answer, so that handlers do not have to. */
+export function setStatus(output: DescMessage, answer: Message): void {
+  if (hasStatus(output)) assignStatus(answer);
 }
+
+/** Sets the field in every message of a stream. */
+export const streamStatusInterceptor: Interceptor = (next) => async (req) => {
+  const res = await next(req);
+  if (!res.stream || !hasStatus(req.method.output)) return res;
+  return { ...res, message: mapStream(res.message, { message: assignStatus }) };
+};
 
 function hasStatus({ field }: DescMessage): boolean {
   const { status } = field;
@@ -20,6 +21,6 @@ function hasStatus({ field }: DescMessage): boolean {
 }
 
 /** Does not use reflection, which takes longer than all other work on a message of a stream. */
-function setStatus(answer: Message): Message {
+function assignStatus(answer: Message): Message {
   return Object.assign(answer, { status: "success" });
 }

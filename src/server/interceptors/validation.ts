@@ -35,7 +35,7 @@ export function describeRule(message: string): string {
   return (pattern !== undefined && patterns[pattern]) || message;
 }
 
-/** Checks requests, and the messages of streams as they arrive. */
+/** Checks requests, and the messages of streams as they arrive. @throws ConnectError with the violations */
 export function validationInterceptor(): Interceptor {
   return createValidateInterceptor({ validator: createFastValidator() });
 }

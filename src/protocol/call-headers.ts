@@ -1,0 +1,91 @@
+/** The headers of a call, without the conversions of the platform's Headers. */
+import type { IncomingHttpHeaders } from "node:http";
+
+type Pairs = ReturnType<Headers["entries"]>;
+type Texts = ReturnType<Headers["keys"]>;
+type Values = Record<string, string | string[] | undefined>;
+
+/**
+ * Headers over the object that Node uses for them. Reads and writes cost a lookup, while the platform's Headers check
+ * and copy every name and value. Node checks names and values when it sends them.
+ */
+export class CallHeaders implements Headers {
+  #values: Values;
+  #isShared: boolean;
+
+  /** @param received headers to read; a first change copies them. Pseudo-headers of HTTP/2 are hidden. */
+  constructor(received?: Readonly<IncomingHttpHeaders>) {
+    this.#values = received ?? {};
+    this.#isShared = received !== undefined;
+  }
+
+  get(name: string): string | null {
+    const value = this.#values[name.toLowerCase()];
+    if (value === undefined || name.startsWith(":")) return null;
+    return typeof value === "string" ? value : value.join(", ");
+  }
+
+  has(name: string): boolean {
+    return this.get(name) !== null;
+  }
+
+  set(name: string, value: string): void {
+    this.#own()[name.toLowerCase()] = String(value);
+  }
+
+  append(name: string, value: string): void {
+    const values = this.#own();
+    const key = name.toLowerCase();
+    const present = values[key];
+    if (present === undefined) values[key] = key === "set-cookie" ? [value] : value;
+    else if (typeof present === "string") values[key] = `${present}, ${value}`;
+    else present.push(value);
+  }
+
+  delete(name: string): void {
+    delete this.#own()[name.toLowerCase()];
+  }
+
+  getSetCookie(): string[] {
+    const cookies = this.#values["set-cookie"] ?? [];
+    return typeof cookies === "string" ? [cookies] : [...cookies];
+  }
+
+  forEach(visit: (value: string, name: string, headers: Headers) => void): void {
+    for (const [name, value] of this) visit(value, name, this);
+  }
+
+  /** Sorted by name, with each cookie by itself (Fetch, "sort and combine"). */
+  *entries(): Pairs {
+    for (const name of Object.keys(this.#values).sort()) {
+      const value = this.#values[name];
+      if (value === undefined || name.startsWith(":")) continue;
+      if (typeof value === "string") yield [name, value];
+      else if (name === "set-cookie") for (const cookie of value) yield [name, cookie];
+      else yield [name, value.join(", ")];
+    }
+  }
+
+  *keys(): Texts {
+    for (const [name] of this) yield name;
+  }
+
+  *values(): Texts {
+    for (const [, value] of this) yield value;
+  }
+
+  [Symbol.iterator](): Pairs {
+    return this.entries();
+  }
+
+  /** The headers as Node sends them. The caller does not change them. */
+  toNode(): Readonly<Record<string, string | string[] | undefined>> {
+    return this.#values;
+  }
+
+  #own(): Values {
+    if (this.#isShared) this.#values = { ...this.#values };
+    this.#isShared = false;
+    return this.#values;
+  }
+}

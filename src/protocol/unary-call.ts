@@ -1,0 +1,204 @@
+/**
+ * One unary call of binary gRPC or REST: the context of its handler, its deadline and its end.
+ *
+ * Connect's own way to invoke a handler composes the interceptors again for each call, and gives each call several
+ * controllers, timers and Headers. Together they cost more than the rest of the call.
+ */
+import { create, type DescMethodUnary, type Message } from "@bufbuild/protobuf";
+import type {
+  ContextValues,
+  HandlerContext,
+  Interceptor,
+  MethodImplSpec,
+  StreamRequest,
+  UnaryRequest,
+  UnaryResponse,
+} from "@connectrpc/connect";
+import { CallHeaders } from "./call-headers.ts";
+import { deadlineExceeded } from "./timeout.ts";
+import type { Expiring, TimerWheel } from "./timer-wheel.ts";
+
+/** A unary method and its implementation. */
+export type UnarySpec = MethodImplSpec & { kind: "unary" };
+
+/** What a call consists of when it arrives. */
+export interface ArrivedCall {
+  readonly method: DescMethodUnary;
+  readonly protocolName: string;
+  /** The method of HTTP. */
+  readonly requestMethod: string;
+  readonly url: string;
+  readonly requestHeader: Headers;
+  readonly values: ContextValues;
+}
+
+/** A call in progress. It ends by itself, by `abort` or by `endAt`; the first end counts. */
+export class UnaryCall implements HandlerContext, Expiring {
+  readonly method: DescMethodUnary;
+  readonly service: HandlerContext["service"];
+  readonly protocolName: string;
+  readonly requestMethod: string;
+  readonly url: string;
+  readonly requestHeader: Headers;
+  readonly values: ContextValues;
+  readonly responseHeader = new CallHeaders();
+  readonly responseTrailer = new CallHeaders();
+  /** The request that the interceptors get. Those that change it pass on a copy. */
+  request: UnaryRequest | undefined;
+  readonly #timers: TimerWheel;
+  #deadlineMs: number | undefined;
+  #slot: number | undefined;
+  #expiry: (() => unknown) | undefined;
+  #abortion: { readonly reason: unknown } | undefined;
+  #controller: AbortController | undefined;
+  #endWait: ((reason: unknown) => void) | undefined;
+
+  constructor(arrived: ArrivedCall, timers: TimerWheel) {
+    this.method = arrived.method;
+    this.service = arrived.method.parent;
+    this.protocolName = arrived.protocolName;
+    this.requestMethod = arrived.requestMethod;
+    this.url = arrived.url;
+    this.requestHeader = arrived.requestHeader;
+    this.values = arrived.values;
+    this.#timers = timers;
+  }
+
+  /** Aborts when the call ends early. Created at the first use, because most handlers do not use it. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#abortion !== undefined) this.#controller.abort(this.#abortion.reason);
+    }
+    return this.#controller.signal;
+  }
+
+  timeoutMs = (): number | undefined => this.#deadlineMs && this.#deadlineMs - performance.now();
+
+  /** Sets the caller's deadline, in milliseconds from now. It applies from the next `endWithin` on. */
+  setDeadline(timeoutMs: number): void {
+    this.#deadlineMs = performance.now() + timeoutMs;
+  }
+
+  /**
+   * Ends the call at its deadline, or earlier after a limit of the server. Replaces the limit that was set before.
+   *
+   * @param limitMs milliseconds from now; Infinity for no limit.
+   */
+  endWithin(limitMs: number, limitExceeded: () => unknown): void {
+    if (this.#abortion !== undefined) return;
+    this.#stopTimer();
+    const limitAtMs = performance.now() + limitMs;
+    const isLimitFirst = this.#deadlineMs === undefined || limitAtMs < this.#deadlineMs;
+    this.#expiry = isLimitFirst ? limitExceeded : deadlineExceeded;
+    const atMs = isLimitFirst ? limitAtMs : (this.#deadlineMs ?? limitAtMs);
+    if (atMs <= performance.now()) this.expire();
+    else if (atMs < Number.POSITIVE_INFINITY) this.#slot = this.#timers.add(this, atMs);
+  }
+
+  expire(): void {
+    this.#slot = undefined;
+    this.abort(this.#expiry?.());
+  }
+
+  /** Ends the call early. Its handler may still run, but its answer no longer counts. */
+  abort(reason: unknown): void {
+    if (this.#abortion !== undefined) return;
+    this.#abortion = { reason };
+    this.#stopTimer();
+    this.#controller?.abort(reason);
+    this.#endWait?.(reason);
+  }
+
+  /** Waits for a promise or for the early end of the call. One wait at a time. */
+  race<T>(promise: Promise<T>): Promise<T> {
+    if (this.#abortion !== undefined) {
+      promise.catch(() => {});
+      return Promise.reject(this.#abortion.reason);
+    }
+    return new Promise((resolve, reject) => {
+      this.#endWait = reject;
+      promise.then(resolve, reject);
+    });
+  }
+
+  #stopTimer(): void {
+    if (this.#slot !== undefined) this.#timers.remove(this, this.#slot);
+    this.#slot = undefined;
+  }
+}
+
+/** Runs the interceptors and the handler of one method. */
+export type UnaryHandler = (call: UnaryCall, message: Message) => Promise<Message>;
+
+/** Under this key a request carries its call past interceptors that copy the request. */
+const callKey = Symbol("call");
+
+type RequestOfCall = (UnaryRequest | StreamRequest) & { readonly [callKey]: UnaryCall };
+
+/** Composes the interceptors, outermost first, and the handler of a method. */
+export function composeUnary(spec: UnarySpec, interceptors: readonly Interceptor[]): UnaryHandler {
+  const handle = async (req: UnaryRequest | StreamRequest): Promise<UnaryResponse> => {
+    const call = (req as RequestOfCall)[callKey];
+    const output = spec.impl(req.message as Message, contextFor(call, req));
+    const message = output instanceof Promise ? await call.race(output) : output;
+    return {
+      stream: false,
+      service: call.service,
+      method: call.method,
+      header: call.responseHeader,
+      trailer: call.responseTrailer,
+      message: create(spec.method.output, message),
+    };
+  };
+  const run = interceptors.reduceRight<ReturnType<Interceptor>>((next, one) => one(next), handle);
+  return async (call, message) => {
+    const req: UnaryRequest & { readonly [callKey]: UnaryCall } = {
+      stream: false,
+      service: call.service,
+      method: call.method,
+      requestMethod: call.requestMethod,
+      url: call.url,
+      header: call.requestHeader,
+      contextValues: call.values,
+      message,
+      // A copy of the request reads the signal, so an interceptor may replace it.
+      get signal() {
+        return call.signal;
+      },
+      [callKey]: call,
+    };
+    call.request = req;
+    const res = await run(req);
+    if (res.stream) throw new Error(`an interceptor made a stream of ${call.method.name}`);
+    copyHeaders(res.header, call.responseHeader);
+    copyHeaders(res.trailer, call.responseTrailer);
+    return res.message;
+  };
+}
+
+/** The context of a handler: the call itself, or a copy with what interceptors replaced. */
+function contextFor(call: UnaryCall, req: UnaryRequest | StreamRequest): HandlerContext {
+  if (req === call.request) return call;
+  return {
+    service: call.service,
+    method: call.method,
+    protocolName: call.protocolName,
+    requestMethod: call.requestMethod,
+    url: call.url,
+    requestHeader: req.header,
+    responseHeader: call.responseHeader,
+    responseTrailer: call.responseTrailer,
+    values: req.contextValues,
+    signal: req.signal,
+    timeoutMs: call.timeoutMs,
+  };
+}
+
+function copyHeaders(from: Headers, to: Headers): void {
+  if (from === to) return;
+  for (const name of [...to.keys()]) to.delete(name);
+  from.forEach((value, name) => {
+    to.append(name, value);
+  });
+}

@@ -1,0 +1,121 @@
+/** The metrics of calls. Every call counts here, so counting costs a few additions; the text is made when it is read. */
+import type { DescMethod } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
+import type { Metric, Registry } from "prom-client";
+
+/** Counts calls. */
+export interface CallMetrics {
+  callStarted(method: DescMethod): void;
+  /** @param code undefined for a call that succeeded */
+  callEnded(method: DescMethod, code: Code | undefined, durationMs: number): void;
+  /** Counts a call that was refused before any work. */
+  callRefused(method: DescMethod): void;
+}
+
+/** The counts of one RPC. */
+interface Counts {
+  readonly method: string;
+  running: number;
+  /** Calls that ended, by Code; 0 stands for success. */
+  readonly ended: number[];
+  /** Calls whose duration is at most the bound at the same index, and above the bound before it. */
+  readonly byDuration: number[];
+  durations: number;
+  durationSumMs: number;
+}
+
+/** A sample as Prometheus reads it. */
+interface Sample {
+  readonly metricName?: string;
+  readonly labels: Readonly<Record<string, string | number>>;
+  readonly value: number;
+}
+
+/** Registers the metrics of calls. @param boundsSeconds upper bounds of the duration buckets, ascending */
+export function createCallMetrics(registry: Registry, boundsSeconds: readonly number[]): CallMetrics {
+  const counts = new Map<DescMethod, Counts>();
+  const boundsMs = boundsSeconds.map((seconds) => seconds * 1000);
+  const find = (method: DescMethod): Counts => {
+    let found = counts.get(method);
+    if (found === undefined) {
+      found = {
+        method: `${method.parent.typeName}/${method.name}`,
+        running: 0,
+        ended: Array<number>(codes).fill(0),
+        byDuration: Array<number>(boundsMs.length + 1).fill(0),
+        durations: 0,
+        durationSumMs: 0,
+      };
+      counts.set(method, found);
+    }
+    return found;
+  };
+  const expose = (name: string, type: string, help: string, sample: (one: Counts) => Sample[]): void => {
+    const get = async () => ({
+      name,
+      type,
+      help,
+      aggregator: "sum",
+      values: [...counts.values()].flatMap(sample),
+    });
+    // The registry asks a metric only for its name and its samples.
+    registry.registerMetric({ name, get, reset: () => counts.clear() } as unknown as Metric);
+  };
+
+  expose("qsp_calls_total", "counter", "Calls that ended, by RPC and gRPC code.", ({ method, ended }) =>
+    ended.flatMap((value, code) =>
+      value > 0 ? [{ labels: { method, code: Code[code] ?? "OK" }, value }] : [],
+    ),
+  );
+  expose("qsp_calls_running", "gauge", "Calls that run now, by RPC.", ({ method, running }) => [
+    { labels: { method }, value: running },
+  ]);
+  expose(
+    "qsp_call_duration_seconds",
+    "histogram",
+    "Seconds from the first header to the last byte that the call produced, by RPC.",
+    (one) => listDurations(one, boundsSeconds),
+  );
+
+  return {
+    callStarted: (method) => {
+      find(method).running += 1;
+    },
+    callEnded: (method, code, durationMs) => {
+      const found = find(method);
+      found.running -= 1;
+      found.ended[code ?? 0] = (found.ended[code ?? 0] ?? 0) + 1;
+      let bucket = 0;
+      while (bucket < boundsMs.length && durationMs > (boundsMs[bucket] ?? 0)) bucket += 1;
+      found.byDuration[bucket] = (found.byDuration[bucket] ?? 0) + 1;
+      found.durations += 1;
+      found.durationSumMs += durationMs;
+    },
+    callRefused: (method) => {
+      const { ended } = find(method);
+      ended[Code.ResourceExhausted] = (ended[Code.ResourceExhausted] ?? 0) + 1;
+    },
+  };
+}
+
+/** One more than the highest code of gRPC. */
+const codes = 17;
+
+/** The buckets of Prometheus are cumulative. */
+function listDurations(
+  { method, byDuration, durations, durationSumMs }: Counts,
+  boundsSeconds: readonly number[],
+): Sample[] {
+  const metricName = "qsp_call_duration_seconds";
+  let below = 0;
+  const buckets = boundsSeconds.map((le, index) => {
+    below += byDuration[index] ?? 0;
+    return { metricName: `${metricName}_bucket`, labels: { le, method }, value: below };
+  });
+  return [
+    ...buckets,
+    { metricName: `${metricName}_bucket`, labels: { le: "+Inf", method }, value: durations },
+    { metricName: `${metricName}_sum`, labels: { method }, value: durationSumMs / 1000 },
+    { metricName: `${metricName}_count`, labels: { method }, value: durations },
+  ];
+}
