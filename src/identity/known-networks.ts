@@ -1,4 +1,5 @@
 /** Remembers the networks from which users logged in, in the memory of this server, so a restart clears it. */
+import { LRUCache } from "lru-cache";
 
 /** The networks of users. */
 export interface KnownNetworks {
@@ -14,19 +15,13 @@ const maxNetworks = 20;
 
 /** Creates an empty memory. */
 export function createKnownNetworks(): KnownNetworks {
-  const users = new Map<string, Set<string>>();
+  const users = new LRUCache<string, LRUCache<string, true>>({ max: maxUsers });
   return {
     has: (name, network) => users.get(name)?.has(network) ?? false,
     remember(name, network) {
-      const networks = users.get(name) ?? new Set();
-      users.delete(name);
+      const networks = users.get(name) ?? new LRUCache<string, true>({ max: maxNetworks });
       users.set(name, networks);
-      networks.delete(network);
-      networks.add(network);
-      const [oldestNetwork] = networks;
-      if (networks.size > maxNetworks && oldestNetwork !== undefined) networks.delete(oldestNetwork);
-      const [oldestUser] = users.keys();
-      if (users.size > maxUsers && oldestUser !== undefined) users.delete(oldestUser);
+      networks.set(network, true);
     },
   };
 }

@@ -32,7 +32,7 @@ export interface ArrivedCall {
   readonly values: ContextValues;
 }
 
-/** A call in progress. It ends by itself, by `abort` or by `endAt`; the first end counts. */
+/** A call in progress. It ends by `finish`, by `abort` or after its time; the first end counts. */
 export class UnaryCall implements HandlerContext, Expiring {
   readonly method: DescMethodUnary;
   readonly service: HandlerContext["service"];
@@ -45,12 +45,12 @@ export class UnaryCall implements HandlerContext, Expiring {
   readonly responseTrailer = new CallHeaders();
   /** The request that the interceptors get. Those that change it pass on a copy. */
   request: UnaryRequest | undefined;
+  readonly #controller = new AbortController();
   readonly #timers: TimerWheel;
   #deadlineMs: number | undefined;
   #slot: number | undefined;
   #expiry: (() => unknown) | undefined;
-  #abortion: { readonly reason: unknown } | undefined;
-  #controller: AbortController | undefined;
+  #hasEnded = false;
   #endWait: ((reason: unknown) => void) | undefined;
 
   constructor(arrived: ArrivedCall, timers: TimerWheel) {
@@ -64,12 +64,8 @@ export class UnaryCall implements HandlerContext, Expiring {
     this.#timers = timers;
   }
 
-  /** Aborts when the call ends early. Created at the first use, because most handlers do not use it. */
+  /** Aborts when the call ends before its handler does. */
   get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController();
-      if (this.#abortion !== undefined) this.#controller.abort(this.#abortion.reason);
-    }
     return this.#controller.signal;
   }
 
@@ -86,7 +82,7 @@ export class UnaryCall implements HandlerContext, Expiring {
    * @param limitMs milliseconds from now; Infinity for no limit.
    */
   endWithin(limitMs: number, limitExceeded: () => unknown): void {
-    if (this.#abortion !== undefined) return;
+    if (this.#hasEnded) return;
     this.#stopTimer();
     const limitAtMs = performance.now() + limitMs;
     const isLimitFirst = this.#deadlineMs === undefined || limitAtMs < this.#deadlineMs;
@@ -103,22 +99,24 @@ export class UnaryCall implements HandlerContext, Expiring {
 
   /** Ends the call early. Its handler may still run, but its answer no longer counts. */
   abort(reason: unknown): void {
-    if (this.#abortion !== undefined) return;
-    this.#abortion = { reason };
-    this.#stopTimer();
-    this.#controller?.abort(reason);
+    if (this.#hasEnded) return;
+    this.finish();
+    this.#controller.abort(reason);
     this.#endWait?.(reason);
+  }
+
+  /** Ends the call after its handler. The signal does not abort any more: that would cost as much as the handler. */
+  finish(): void {
+    this.#hasEnded = true;
+    this.#stopTimer();
   }
 
   /** Waits for a promise or for the early end of the call. One wait at a time. */
   race<T>(promise: Promise<T>): Promise<T> {
-    if (this.#abortion !== undefined) {
-      promise.catch(() => {});
-      return Promise.reject(this.#abortion.reason);
-    }
     return new Promise((resolve, reject) => {
       this.#endWait = reject;
       promise.then(resolve, reject);
+      if (this.signal.aborted) reject(this.signal.reason);
     });
   }
 
@@ -162,10 +160,7 @@ export function composeUnary(spec: UnarySpec, interceptors: readonly Interceptor
       header: call.requestHeader,
       contextValues: call.values,
       message,
-      // A copy of the request reads the signal, so an interceptor may replace it.
-      get signal() {
-        return call.signal;
-      },
+      signal: call.signal,
       [callKey]: call,
     };
     call.request = req;

@@ -1,4 +1,5 @@
 /** Secret keys in the store, sealed in their shortest form. */
+import { LRUCache } from "lru-cache";
 import { type Algorithm, algorithms } from "../crypto/algorithms.ts";
 import { equalBytes, wipe } from "../crypto/bytes.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
@@ -155,20 +156,15 @@ export interface OpenKeys {
 
 /** @param maxKeys the most keys to keep open; the least recently used key is closed first */
 export function createOpenKeys(store: SecretReader, provider: CryptoProvider, maxKeys = 1000): OpenKeys {
-  const open = new Map<string, Promise<SecretKey>>();
-  const close = (identity: string): void => {
-    const found = open.get(identity);
-    open.delete(identity);
-    found?.then((secretKey) => secretKey.erase()).catch(() => {});
-  };
+  const open = new LRUCache<string, Promise<SecretKey>>({
+    max: maxKeys,
+    dispose: (opening) => void opening.then((secretKey) => secretKey.erase()).catch(() => {}),
+  });
   return {
     async find(key) {
       const { identity } = key;
       const found = open.get(identity) ?? openSealedKey(store, provider, key);
-      open.delete(identity);
       open.set(identity, found);
-      const [oldest] = open.keys();
-      if (open.size > maxKeys && oldest !== undefined) close(oldest);
       try {
         return await found;
       } catch (error) {
@@ -176,9 +172,7 @@ export function createOpenKeys(store: SecretReader, provider: CryptoProvider, ma
         throw error;
       }
     },
-    close() {
-      for (const identity of [...open.keys()]) close(identity);
-    },
+    close: () => open.clear(),
   };
 }
 

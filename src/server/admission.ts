@@ -18,7 +18,7 @@ import {
   createCallsInProgress,
   type Release,
 } from "./calls-in-progress.ts";
-import { type AccessPolicy, createGate, isInfrastructure } from "./interceptors/access.ts";
+import { type AccessPolicy, createRoles, isInfrastructure, requireRole } from "./interceptors/access.ts";
 import { chargeTo } from "./interceptors/caller.ts";
 import { createRateLimiter } from "./rate-limiter.ts";
 
@@ -87,7 +87,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const bytes = new ByteBudget(limits);
   const rateOfAddress = createRateLimiter(limits.maxCallsPerSecond, nowMs);
   const rateOfUser = createRateLimiter(limits.maxCallsPerSecond, nowMs);
-  const authenticate = access && createGate(access);
+  const rolesOf = access && createRoles(access.mode);
   const requireReader = (client: string): void => {
     const limit = limits.maxBufferedBytesPerClient;
     if (unreadBytesOf(client) <= limit) return;
@@ -100,8 +100,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
       },
     );
   };
-  const share = ({ method, values, ticket }: ArrivingCall): void => {
-    const client = nameClient(values);
+  const share = ({ method, values, ticket }: ArrivingCall, client: string): void => {
     if (!isProbe(method)) requireReader(client);
     ticket.add(calls.enterFor(method, client));
     const account = bytes.open(client);
@@ -114,21 +113,23 @@ export function createAdmission(options: AdmissionOptions): Admission {
     admit(call) {
       const { method, authorization, values, ticket } = call;
       ticket.add(calls.enter(method));
-      const network = nameClient(values);
-      if (!isProbe(method)) rateOfAddress.take(network);
-      // Token checks are charged separately, so that other calls of a network do not keep its users out.
-      const authenticating =
-        authenticate && chargeTo(`tokens of ${network}`, () => authenticate(method, authorization));
-      if (authenticating === undefined) {
-        share(call);
+      const address = nameClient(values);
+      if (!isProbe(method)) rateOfAddress.take(address);
+      const roles = rolesOf?.(method);
+      if (access === undefined || roles === undefined) {
+        share(call, address);
         return undefined;
       }
+      // Token checks are charged separately, so that other calls of a network do not keep its users out.
+      const authenticating = chargeTo(`tokens of ${address}`, () => access.authenticate(authorization));
       return authenticating.then((caller) => {
+        requireRole(method, caller, roles);
         values.set(callerKey, caller);
         // The call counts for its user, not for all users of the address.
-        rateOfAddress.giveBack(network);
-        rateOfUser.take(nameClient(values));
-        share(call);
+        rateOfAddress.giveBack(address);
+        const user = nameClient(values);
+        rateOfUser.take(user);
+        share(call, user);
       });
     },
   };

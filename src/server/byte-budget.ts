@@ -55,7 +55,7 @@ export class ByteBudget {
     let held = 0;
     let isClosed = false;
     const add = (bytes: number): void => {
-      if (isClosed) return;
+      if (isClosed || bytes === 0) return;
       held += bytes;
       this.#add(client, bytes);
     };

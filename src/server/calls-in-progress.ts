@@ -41,6 +41,7 @@ const retryMs = 1000;
 interface Counter {
   count: number;
   readonly limit: number;
+  readonly release: Release;
 }
 
 /**
@@ -51,6 +52,13 @@ interface Counter {
  */
 export function createCallsInProgress(limits: CallLimits): CallsInProgress {
   const counters = { services: createCounters(limits), infrastructure: createCounters(limits) };
+  const fullRefusal = refuseForNow(
+    "SERVER_BUSY",
+    `${limits.maxCalls} calls are in progress already; try again in a second`,
+    retryMs,
+    { limit: String(limits.maxCalls) },
+  );
+  const freeOfCharge = (): void => {};
   const callsByClient = new Map<string, number>();
   const streamsByClient = new Map<string, number>();
   const counterOf = (method: DescMethod): Counter => {
@@ -62,24 +70,17 @@ export function createCallsInProgress(limits: CallLimits): CallsInProgress {
       const { count, limit } = counterOf(method);
       return count >= limit;
     },
-    fullRefusal: refuseForNow(
-      "SERVER_BUSY",
-      `${limits.maxCalls} calls are in progress already; try again in a second`,
-      retryMs,
-      { limit: String(limits.maxCalls) },
-    ),
+    fullRefusal,
     enter(method) {
       const counter = counterOf(method);
       if (counter.count >= counter.limit) throw serverFull(counter, method);
       counter.count += 1;
-      return () => {
-        counter.count -= 1;
-      };
+      return counter.release;
     },
     enterFor(method, client) {
       const isUnary = method.methodKind === "unary";
       const limit = isUnary ? limits.maxCallsPerUser : limits.maxStreamsPerUser;
-      if (limit === 0 || (isUnary && isInfrastructure(method))) return () => {};
+      if (limit === 0 || (isUnary && isInfrastructure(method))) return freeOfCharge;
       const counts = isUnary ? callsByClient : streamsByClient;
       const count = counts.get(client) ?? 0;
       if (count >= limit) throw clientFull(limit, isUnary ? "calls" : "streams");
@@ -94,7 +95,18 @@ export function createCallsInProgress(limits: CallLimits): CallsInProgress {
 }
 
 function createCounters({ maxCalls, maxStreams }: CallLimits): { calls: Counter; streams: Counter } {
-  return { calls: { count: 0, limit: maxCalls }, streams: { count: 0, limit: maxStreams } };
+  return { calls: createCounter(maxCalls), streams: createCounter(maxStreams) };
+}
+
+function createCounter(limit: number): Counter {
+  const counter: Counter = {
+    count: 0,
+    limit,
+    release: () => {
+      counter.count -= 1;
+    },
+  };
+  return counter;
 }
 
 function serverFull({ limit }: Counter, { methodKind }: DescMethod): ConnectError {

@@ -59,8 +59,7 @@ const contentType = "application/grpc+proto";
 /** Flags (1 byte) and length (4 bytes, big-endian) before a message (gRPC over HTTP/2, "Length-Prefixed-Message"). */
 const prefixBytes = 5;
 
-/** Shared by all ended calls, because an abort without a reason creates an error with a stack. */
-const finished = new Error("the call has ended");
+/** Shared by all canceled calls, because an error with a stack for each call is costly. */
 const canceled = refuse("CALL_CANCELED", "the caller canceled the call");
 
 /** What all calls of a server share. */
@@ -166,7 +165,7 @@ class GrpcUnaryStream {
       this.#fail(error);
     } finally {
       running.delete(call);
-      call.abort(finished);
+      call.finish();
     }
   }
 

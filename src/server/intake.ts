@@ -18,7 +18,7 @@ import type { ExplainFailure } from "./interceptors/errors.ts";
 import type { Observer } from "./interceptors/observe.ts";
 import { countMetadataBytes } from "./metadata.ts";
 import type { NodeRequest, NodeResponse } from "./node-http.ts";
-import { findHeadFault, type HeadPolicy } from "./request-head.ts";
+import { createHeadCheck, type HeadPolicy } from "./request-head.ts";
 import { announcesBody, writeResponse } from "./rest.ts";
 import type { UnreadResponses } from "./unread-responses.ts";
 
@@ -62,7 +62,8 @@ export interface Intake {
 
 /** Creates the intake of one server. */
 export function createIntake(options: IntakeOptions): Intake {
-  const { head, rpcs, transcoder, admission, observer, unread, readClient } = options;
+  const { rpcs, transcoder, admission, observer, unread, readClient } = options;
+  const findHeadFault = createHeadCheck(options.head);
   const valuesByRequest = new WeakMap<NodeRequest, ContextValues>();
 
   const admit = (call: FoundCall): Promise<void> | undefined => {
@@ -102,24 +103,18 @@ export function createIntake(options: IntakeOptions): Intake {
   return {
     admit,
     isHeadFaultless: (headers) =>
-      findHeadFault(
-        {
-          method: String(headers[":method"]),
-          headers,
-          metadataBytes: countMetadataBytes(headers),
-          hostLines: 0,
-          announcesBody: true,
-          isCall: () => true,
-        },
-        head,
-      ) === undefined,
+      findHeadFault({
+        method: String(headers[":method"]),
+        headers,
+        metadataBytes: countMetadataBytes(headers),
+        hostLines: 0,
+        announcesBody: true,
+        isCall: () => true,
+      }) === undefined,
     valuesOf: (req) => valuesByRequest.get(req) ?? createContextValues(),
     onRequest(req, res) {
       drainAfterAnswer(req, res, options.maxReceiveMs);
-      const fault = findHeadFault(
-        readHead(req, () => findMethod(req) !== undefined),
-        head,
-      );
+      const fault = findHeadFault(readHead(req, () => findMethod(req) !== undefined));
       options.browserHeaders.set(req, res);
       if (fault !== undefined) return fail(req, res, fault);
       if (isPreflight(req) && options.browserHeaders.answerPreflight(req, res)) return;

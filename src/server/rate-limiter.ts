@@ -1,4 +1,5 @@
 /** Limits the calls per second of each client. */
+import { LRUCache } from "lru-cache";
 import { refuseForNow } from "../errors.ts";
 
 /** Number of clients to remember. A forgotten client starts with a full bucket. */
@@ -27,19 +28,18 @@ export function createRateLimiter(
   nowMs: () => number = () => performance.now(),
 ): RateLimiter {
   if (perSecond === 0) return { take: () => {}, giveBack: () => {} };
-  const buckets = new Map<string, Bucket>();
+  const buckets = new LRUCache<string, Bucket>({ max: maxClients });
   const capacity = perSecond * 2;
   return {
     take(client) {
       const atMs = nowMs();
-      const bucket = buckets.get(client) ?? { tokens: capacity, filledAtMs: atMs };
+      let bucket = buckets.get(client);
+      if (bucket === undefined) {
+        bucket = { tokens: capacity, filledAtMs: atMs };
+        buckets.set(client, bucket);
+      }
       bucket.tokens = Math.min(capacity, bucket.tokens + ((atMs - bucket.filledAtMs) / 1000) * perSecond);
       bucket.filledAtMs = atMs;
-      // The most recently used bucket is last, so the first is the one to forget.
-      buckets.delete(client);
-      buckets.set(client, bucket);
-      const [oldest] = buckets.keys();
-      if (buckets.size > maxClients && oldest !== undefined) buckets.delete(oldest);
       if (bucket.tokens < 1) {
         const waitMs = ((1 - bucket.tokens) / perSecond) * 1000;
         throw refuseForNow("RATE_LIMITED", `more than ${perSecond} calls a second; slow down`, waitMs, {

@@ -6,6 +6,7 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type { ConnectError } from "@connectrpc/connect";
+import { LRUCache } from "lru-cache";
 import { metadataTooLarge, refuse } from "../errors.ts";
 
 /** The rules for the head of a request. */
@@ -33,21 +34,49 @@ export interface RequestHead {
 }
 
 /** Finds what is wrong with the head of a request; undefined if it is valid. */
-export function findHeadFault(head: RequestHead, policy: HeadPolicy): ConnectError | undefined {
-  const { headers, metadataBytes } = head;
-  if (metadataBytes > policy.maxMetadataBytes)
-    return metadataTooLarge(metadataBytes, policy.maxMetadataBytes);
-  const url = readAuthority(head);
-  if (url === undefined) {
-    return refuse(
-      "HTTP_INVALID",
-      "the request must name one valid host, in one Host header or in :authority",
-    );
-  }
-  const hostname = url.hostname.replace(/\.$/, "");
-  if (policy.isHostAllowed?.(hostname) === false) return hostNotAllowed(hostname);
-  if (isCrossSite(head, url, policy.corsOrigins)) return crossSite(headers);
-  return head.announcesBody && !headers["content-type"] ? mediaTypeMissing() : undefined;
+export type FindHeadFault = (head: RequestHead) => ConnectError | undefined;
+
+/** Hosts to remember. Clients of one server name few. */
+const maxHosts = 1000;
+
+/** Creates the check of one server. */
+export function createHeadCheck(policy: HeadPolicy): FindHeadFault {
+  // Parsing a host takes longer than all other checks.
+  const hosts = new LRUCache<string, Host>({ max: maxHosts });
+  const readHost = (head: RequestHead): Host | undefined => {
+    const text = findAuthority(head);
+    if (text === undefined) return undefined;
+    const known = hosts.get(text);
+    if (known !== undefined) return known;
+    const url = parseAuthority(text);
+    if (url === undefined) return undefined;
+    const hostname = url.hostname.replace(/\.$/, "");
+    const host = { url, hostname, isAllowed: policy.isHostAllowed?.(hostname) !== false };
+    hosts.set(text, host);
+    return host;
+  };
+  return (head) => {
+    const { headers, metadataBytes } = head;
+    if (metadataBytes > policy.maxMetadataBytes)
+      return metadataTooLarge(metadataBytes, policy.maxMetadataBytes);
+    const host = readHost(head);
+    if (host === undefined) {
+      return refuse(
+        "HTTP_INVALID",
+        "the request must name one valid host, in one Host header or in :authority",
+      );
+    }
+    if (!host.isAllowed) return hostNotAllowed(host.hostname);
+    if (isCrossSite(head, host.url, policy.corsOrigins)) return crossSite(headers);
+    return head.announcesBody && !headers["content-type"] ? mediaTypeMissing() : undefined;
+  };
+}
+
+/** The host that a request names. */
+interface Host {
+  readonly url: URL;
+  readonly hostname: string;
+  readonly isAllowed: boolean;
 }
 
 /** Refuses a body without a media type, because a browser sends such a body for a page of any site. */
@@ -60,12 +89,11 @@ export function mediaTypeMissing(): ConnectError {
 }
 
 /** RFC 9112, section 3.2, and RFC 9113, section 8.3.1: a request names exactly one host. */
-function readAuthority({ headers, hostLines }: RequestHead): URL | undefined {
+function findAuthority({ headers, hostLines }: RequestHead): string | undefined {
   const authority = headers[":authority"]?.toString();
   if (hostLines > 1) return undefined;
   if (authority !== undefined && headers.host !== undefined && headers.host !== authority) return undefined;
-  const text = authority ?? headers.host;
-  return text === undefined ? undefined : parseAuthority(text);
+  return authority ?? headers.host;
 }
 
 function parseAuthority(text: string): URL | undefined {

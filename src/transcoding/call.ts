@@ -74,7 +74,7 @@ async function runUnary(
     return await finishUnary({ match, request }, call, await handle(call, input), renderer);
   } finally {
     setup.running.delete(call);
-    call.abort(finished);
+    call.finish();
   }
 }
 

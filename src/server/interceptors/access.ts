@@ -16,29 +16,18 @@ export interface AccessPolicy {
   readonly authenticate: (authorization: string | null) => Promise<Caller>;
 }
 
-/**
- * Checks the token of a call: undefined if the call needs none, otherwise a promise of its caller.
- *
- * @throws ROLE_MISSING, or what the policy throws
- */
-export type AccessGate = (method: DescMethod, authorization: string | null) => Promise<Caller> | undefined;
+/** Creates the function that finds the roles that may make a call. It computes the roles of each method once. */
+export function createRoles(mode: AccessPolicy["mode"]): (method: DescMethod) => readonly Role[] | undefined {
+  const byMethod = new Map<DescMethod, readonly Role[] | undefined>();
+  return (method) => {
+    if (!byMethod.has(method)) byMethod.set(method, rolesFor(method, mode));
+    return byMethod.get(method);
+  };
+}
 
-/** Creates the gate of a policy. It computes the roles of each method once. */
-export function createGate(policy: AccessPolicy): AccessGate {
-  const rolesByMethod = new Map<DescMethod, readonly Role[] | undefined>();
-  const findRoles = (method: DescMethod): readonly Role[] | undefined => {
-    if (!rolesByMethod.has(method)) rolesByMethod.set(method, rolesFor(method, policy.mode));
-    return rolesByMethod.get(method);
-  };
-  const admit = async (method: DescMethod, authorization: string | null, roles: readonly Role[]) => {
-    const caller = await policy.authenticate(authorization);
-    if (roles.includes(caller.role)) return caller;
-    throw roleMissing(method, caller.role, roles);
-  };
-  return (method, authorization) => {
-    const roles = findRoles(method);
-    return roles && admit(method, authorization, roles);
-  };
+/** @throws ROLE_MISSING */
+export function requireRole(method: DescMethod, caller: Caller, roles: readonly Role[]): void {
+  if (!roles.includes(caller.role)) throw roleMissing(method, caller.role, roles);
 }
 
 /** Ends a stream, which may last for days, when its token ends or its caller is removed. */

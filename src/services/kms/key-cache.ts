@@ -3,6 +3,7 @@
  * so a stale key never produces an answer.
  */
 import type { ConnectError } from "@connectrpc/connect";
+import { LRUCache } from "lru-cache";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../../crypto/provider.ts";
 import { poll } from "../../database/poll.ts";
@@ -40,27 +41,22 @@ export interface KeyCacheDeps {
 
 /** Makes a cache. */
 export function createKeyCache({ provider, keys }: KeyCacheDeps): KeyCache {
-  /** The least recently used first. */
-  const cached = new Map<string, Promise<OpenKey | undefined>>();
+  const cached = new LRUCache<string, Promise<OpenKey | undefined>>({
+    max: maxKeys,
+    dispose: (loading) => void loading.then((key) => key?.erase()).catch(() => {}),
+  });
 
   const load = async (keyId: string): Promise<OpenKey | undefined> => {
     const stored = await keys.find(keyId);
     return stored && new OpenKey(provider, keys, stored);
   };
-  const forget = (keyId: string): void => {
-    const found = cached.get(keyId);
-    cached.delete(keyId);
-    found?.then((key) => key?.erase()).catch(() => {});
-  };
+  const forget = (keyId: string): void => void cached.delete(keyId);
   const stopLooking = forgetRetired(keys, forget);
 
   return {
     async find(keyId) {
       const known = cached.get(keyId) ?? load(keyId);
-      cached.delete(keyId);
       cached.set(keyId, known);
-      const [oldest] = cached.keys();
-      if (cached.size > maxKeys && oldest !== undefined) forget(oldest);
       try {
         const key = await known;
         // Cache only a key that exists and is intact.
@@ -74,7 +70,7 @@ export function createKeyCache({ provider, keys }: KeyCacheDeps): KeyCache {
     forget,
     async close() {
       stopLooking();
-      for (const keyId of [...cached.keys()]) forget(keyId);
+      cached.clear();
     },
   };
 }
