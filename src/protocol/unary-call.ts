@@ -32,6 +32,9 @@ export interface ArrivedCall {
   readonly values: ContextValues;
 }
 
+/** Shared by all calls, because an abort without a reason creates an error with a stack. */
+const finished = new Error("the call has ended");
+
 /** A call in progress. It ends by `finish`, by `abort` or after its time; the first end counts. */
 export class UnaryCall implements HandlerContext, Expiring {
   readonly method: DescMethodUnary;
@@ -51,6 +54,7 @@ export class UnaryCall implements HandlerContext, Expiring {
   #slot: number | undefined;
   #expiry: (() => unknown) | undefined;
   #hasEnded = false;
+  #isSignalUsed = false;
   #endWait: ((reason: unknown) => void) | undefined;
 
   constructor(arrived: ArrivedCall, timers: TimerWheel) {
@@ -64,8 +68,14 @@ export class UnaryCall implements HandlerContext, Expiring {
     this.#timers = timers;
   }
 
-  /** Aborts when the call ends before its handler does. */
+  /** Aborts when the call ends. */
   get signal(): AbortSignal {
+    this.#isSignalUsed = true;
+    return this.#controller.signal;
+  }
+
+  /** The signal, for code that only passes it on. */
+  get unusedSignal(): AbortSignal {
     return this.#controller.signal;
   }
 
@@ -100,13 +110,15 @@ export class UnaryCall implements HandlerContext, Expiring {
   /** Ends the call early. Its handler may still run, but its answer no longer counts. */
   abort(reason: unknown): void {
     if (this.#hasEnded) return;
-    this.finish();
+    this.#hasEnded = true;
+    this.#stopTimer();
     this.#controller.abort(reason);
     this.#endWait?.(reason);
   }
 
-  /** Ends the call after its handler. The signal does not abort any more: that would cost as much as the handler. */
+  /** Ends the call after its handler. Aborting a signal that no handler has seen would be in vain, and costly. */
   finish(): void {
+    if (this.#isSignalUsed) this.abort(finished);
     this.#hasEnded = true;
     this.#stopTimer();
   }
@@ -116,7 +128,8 @@ export class UnaryCall implements HandlerContext, Expiring {
     return new Promise((resolve, reject) => {
       this.#endWait = reject;
       promise.then(resolve, reject);
-      if (this.signal.aborted) reject(this.signal.reason);
+      const { aborted, reason } = this.#controller.signal;
+      if (aborted) reject(reason);
     });
   }
 
@@ -160,7 +173,7 @@ export function composeUnary(spec: UnarySpec, interceptors: readonly Interceptor
       header: call.requestHeader,
       contextValues: call.values,
       message,
-      signal: call.signal,
+      signal: call.unusedSignal,
       [callKey]: call,
     };
     call.request = req;

@@ -22,9 +22,15 @@ import type { Intake } from "./intake.ts";
 import { chargeTo } from "./interceptors/caller.ts";
 import { findMaxBytes, type ServerLimits, toStructureLimits } from "./limits.ts";
 import type { Metrics } from "./metrics.ts";
-import type { NodeRequest, NodeResponse } from "./node-http.ts";
+import type { NodeRequest, NodeResponse, RequestHandler } from "./node-http.ts";
 import type { ServerOptions } from "./options.ts";
-import { createPathMethods, isKnownMethod, methodNotAllowed, methodUnknown } from "./path-methods.ts";
+import {
+  createPathMethods,
+  isKnownMethod,
+  methodNotAllowed,
+  methodUnknown,
+  routedMethods,
+} from "./path-methods.ts";
 import { serveRest, writeResponse } from "./rest.ts";
 
 /**
@@ -51,14 +57,15 @@ export interface AppDeps {
   readonly options: ServerOptions;
 }
 
-/** The application, and the fallback for requests without a route. */
-export interface AppWithFallback {
+/** The application, ready to serve. */
+export interface ServingApp {
   readonly app: FastifyInstance;
-  readonly fallBack: (req: NodeRequest, res: NodeResponse) => Promise<void>;
+  /** Serves an admitted request: a REST call, or with Fastify a page or a call of Connect's protocols. */
+  readonly serve: RequestHandler;
 }
 
 /** Creates the application, ready to serve. */
-export async function createApp(deps: AppDeps): Promise<AppWithFallback> {
+export async function createApp(deps: AppDeps): Promise<ServingApp> {
   const { services, interceptors, transcoder, health, metrics, limits, shutdown, intake, options } = deps;
   const files = collectFiles([...services.map(({ service }) => service.file), ...errorFiles]);
   const registry = createRegistry(...files);
@@ -158,7 +165,23 @@ export async function createApp(deps: AppDeps): Promise<AppWithFallback> {
     },
   });
   await app.ready();
-  return { app, fallBack };
+  return {
+    app,
+    serve(req, res) {
+      const route = intake.routeOf(req);
+      // A page keeps its path, also if a template matches it.
+      const isRest = route !== undefined && !pathMethods.has(splitTarget(req.url ?? "").path);
+      // Fastify throws for unknown methods.
+      if (!isRest && routedMethods.has(req.method ?? "")) return app.routing(req, res);
+      const serving = isRest
+        ? serveRest(transcoder, req, res, intake.valuesOf(req), route)
+        : fallBack(req, res);
+      serving.catch((error: unknown) => {
+        options.logger.error({ err: error, target: req.url }, "request failed outside of any call");
+        res.destroy();
+      });
+    },
+  };
 }
 
 /** @throws ROUTE_NOT_FOUND, ROLE_MISSING, or what the access policy throws */

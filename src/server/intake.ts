@@ -8,7 +8,7 @@ import { toConnectError } from "../errors.ts";
 import { CallHeaders } from "../protocol/call-headers.ts";
 import { clientKey } from "../protocol/call-values.ts";
 import { splitTarget } from "../transcoding/http.ts";
-import type { Transcoder } from "../transcoding/transcoder.ts";
+import type { FoundRoute, Transcoder } from "../transcoding/transcoder.ts";
 import { type Admission, nameClient, Ticket } from "./admission.ts";
 import { type BrowserHeaders, isPreflight } from "./browser.ts";
 import type { ReadClient } from "./client-address.ts";
@@ -58,13 +58,23 @@ export interface Intake {
   isHeadFaultless(headers: IncomingHttpHeaders): boolean;
   /** The context values of an admitted request. */
   valuesOf(req: NodeRequest): ContextValues;
+  /** The REST route of an admitted request; undefined for a page and for another protocol. */
+  routeOf(req: NodeRequest): FoundRoute | undefined;
+}
+
+/** A request whose head is valid. */
+interface Arrived {
+  readonly values: ContextValues;
+  /** The RPC that it calls; undefined for a page. */
+  readonly method: DescMethod | undefined;
+  readonly route: FoundRoute | undefined;
 }
 
 /** Creates the intake of one server. */
 export function createIntake(options: IntakeOptions): Intake {
   const { rpcs, transcoder, admission, observer, unread, readClient } = options;
   const findHeadFault = createHeadCheck(options.head);
-  const valuesByRequest = new WeakMap<NodeRequest, ContextValues>();
+  const arrived = new WeakMap<NodeRequest, Arrived>();
 
   const admit = (call: FoundCall): Promise<void> | undefined => {
     const startedMs = performance.now();
@@ -84,9 +94,11 @@ export function createIntake(options: IntakeOptions): Intake {
     }
   };
 
-  const findMethod = (req: NodeRequest): DescMethod | undefined => {
-    const { path } = splitTarget(req.url ?? "");
-    return rpcs.get(path) ?? transcoder.findMethod(req.method ?? "", path);
+  const findCall = ({ method = "", url = "" }: NodeRequest): Pick<Arrived, "method" | "route"> => {
+    const rpc = rpcs.get(splitTarget(url).path);
+    if (rpc !== undefined) return { method: rpc, route: undefined };
+    const route = transcoder.find(method, url);
+    return { method: route?.match.route.spec.method, route };
   };
 
   const fail = (req: NodeRequest, res: NodeResponse, error: ConnectError): void => {
@@ -111,17 +123,18 @@ export function createIntake(options: IntakeOptions): Intake {
         announcesBody: true,
         isCall: () => true,
       }) === undefined,
-    valuesOf: (req) => valuesByRequest.get(req) ?? createContextValues(),
+    valuesOf: (req) => arrived.get(req)?.values ?? createContextValues(),
+    routeOf: (req) => arrived.get(req)?.route,
     onRequest(req, res) {
       drainAfterAnswer(req, res, options.maxReceiveMs);
-      const fault = findHeadFault(readHead(req, () => findMethod(req) !== undefined));
+      const { method, route } = findCall(req);
+      const fault = findHeadFault(readHead(req, () => method !== undefined));
       options.browserHeaders.set(req, res);
       if (fault !== undefined) return fail(req, res, fault);
       if (isPreflight(req) && options.browserHeaders.answerPreflight(req, res)) return;
       const client = readClient(findPeerAddress(req), req.headers["x-forwarded-for"]);
       const values = createContextValues().set(clientKey, client);
-      valuesByRequest.set(req, values);
-      const method = findMethod(req);
+      arrived.set(req, { values, method, route });
       // Pages are the same bytes for all clients, so they do not count for the memory of a client.
       watchResponse(req, res, method && (() => nameClient(values)), unread);
       if (method === undefined) return begin(req, res);

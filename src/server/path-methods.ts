@@ -7,6 +7,8 @@ import { refuse } from "../errors.ts";
 export interface PathMethods {
   /** Adds a path in Fastify's form: "/console/:name". */
   add(path: string, methods: readonly string[]): void;
+  /** Tells whether a path was added. */
+  has(path: string): boolean;
   /**
    * The methods of a path that does not take this method, as the header `allow` lists them. Undefined if the path
    * takes the method or was not added.
@@ -18,7 +20,10 @@ export interface PathMethods {
 export function createPathMethods(): PathMethods {
   const methodsOf = new Map<string, Set<string>>();
   const patterns: { readonly pattern: RegExp; readonly path: string }[] = [];
+  const find = (path: string): ReadonlySet<string> | undefined =>
+    methodsOf.get(path) ?? methodsOf.get(patterns.find(({ pattern }) => pattern.test(path))?.path ?? "");
   return {
+    has: (path) => find(path) !== undefined,
     add(path, methods) {
       const known = methodsOf.get(path) ?? new Set();
       for (const method of methods) known.add(method);
@@ -26,8 +31,7 @@ export function createPathMethods(): PathMethods {
       methodsOf.set(path, known);
     },
     allowInstead(method, path) {
-      const known =
-        methodsOf.get(path) ?? methodsOf.get(patterns.find(({ pattern }) => pattern.test(path))?.path ?? "");
+      const known = find(path);
       return known === undefined || known.has(method) ? undefined : [...known].sort().join(", ");
     },
   };

@@ -5,7 +5,7 @@ import type { ContextValues } from "@connectrpc/connect";
 import { refuse } from "../errors.ts";
 import { CallHeaders } from "../protocol/call-headers.ts";
 import type { RestResponse } from "../transcoding/http.ts";
-import type { Transcoder } from "../transcoding/transcoder.ts";
+import type { FoundRoute, Transcoder } from "../transcoding/transcoder.ts";
 import { accountKey } from "./byte-budget.ts";
 import { toNodeHeaders } from "./metadata.ts";
 import type { NodeRequest, NodeResponse } from "./node-http.ts";
@@ -14,18 +14,19 @@ import { mediaTypeMissing } from "./request-head.ts";
 /** Aborts a call when its connection closes. Shared, because creating an error with a stack per call is costly. */
 const gone = refuse("CALL_CANCELED", "the caller has gone");
 
-/** Answers a REST request. */
+/** Answers a REST request. @param route its route, if it was found already */
 export async function serveRest(
   transcoder: Transcoder,
   req: NodeRequest,
   res: NodeResponse,
   contextValues: ContextValues,
+  route?: FoundRoute,
 ): Promise<void> {
   const controller = new AbortController();
   res.once("close", () => {
     if (!res.writableEnded) controller.abort(gone);
   });
-  const response = await transcoder.handle({
+  const request = {
     method: req.method ?? "GET",
     target: req.url ?? "/",
     headers: new CallHeaders(req.headers),
@@ -33,8 +34,8 @@ export async function serveRest(
     meter: contextValues.get(accountKey),
     contextValues,
     signal: controller.signal,
-  });
-  await writeResponse(res, response);
+  };
+  await writeResponse(res, await transcoder.handle(request, route));
 }
 
 /** RFC 9112, section 6: in HTTP/1.1 a header announces content. In HTTP/2 the stream continues after the headers. */

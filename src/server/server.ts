@@ -23,6 +23,7 @@ import { createErrorMap, streamErrorInterceptor } from "./interceptors/errors.ts
 import { idempotencyInterceptor } from "./interceptors/idempotency.ts";
 import { createObserver, logUnobserved, type Observer } from "./interceptors/observe.ts";
 import { streamStatusInterceptor } from "./interceptors/status.ts";
+import { forStreams } from "./interceptors/streams.ts";
 import { unaryInterceptor } from "./interceptors/unary.ts";
 import { validationInterceptor } from "./interceptors/validation.ts";
 import { findMaxBytes, toBodyLimits, toStructureLimits } from "./limits.ts";
@@ -30,7 +31,6 @@ import { createListener } from "./listener.ts";
 import { createMetrics } from "./metrics.ts";
 import type { RequestHandler } from "./node-http.ts";
 import type { ServerOptions } from "./options.ts";
-import { routedMethods } from "./path-methods.ts";
 import { createReflection } from "./reflection.ts";
 import { readTlsOptions, watchTls } from "./tls.ts";
 import { createUnreadResponses } from "./unread-responses.ts";
@@ -81,7 +81,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   });
   const rpcs = new Map(specs.map(({ method }) => [`/${methodName(method)}`, method]));
   const { tls = [], corsOrigins = [] } = options;
-  let serve: RequestHandler = () => {};
+  let next: RequestHandler = () => {};
   const intake = createIntake({
     head: {
       maxMetadataBytes: limits.maxMetadataBytes,
@@ -97,9 +97,9 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     explainFailure: options.explainFailure ?? (() => undefined),
     readClient,
     maxReceiveMs: limits.maxReceiveMs,
-    next: (req, res) => serve(req, res),
+    next: (req, res) => next(req, res),
   });
-  const { app, fallBack } = await createApp({
+  const { app, serve } = await createApp({
     services,
     interceptors: [messageInterceptor, ...interceptors, unaryDeadlineInterceptor(limits.maxCallMs)],
     transcoder,
@@ -110,11 +110,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     intake,
     options,
   });
-  // Fastify throws for unknown methods.
-  serve = (req, res) => {
-    if (routedMethods.has(req.method ?? "")) app.routing(req, res);
-    else void fallBack(req, res);
-  };
+  next = serve;
   const grpcUnary = createGrpcUnaryHandler({
     specs,
     interceptors,
@@ -180,13 +176,15 @@ function createInterceptors(
   const mapError = createErrorMap(explainFailure);
   return [
     unaryInterceptor(observer, mapError),
-    observer.interceptor,
-    streamErrorInterceptor(mapError),
-    streamStatusInterceptor,
-    drainInterceptor(draining),
-    streamDeadlineInterceptor,
+    forStreams([
+      observer.streamInterceptor,
+      streamErrorInterceptor(mapError),
+      streamStatusInterceptor,
+      drainInterceptor(draining),
+      streamDeadlineInterceptor,
+      ...(access ? [streamAccessInterceptor()] : []),
+    ]),
     callerInterceptor,
-    ...(access ? [streamAccessInterceptor()] : []),
     validationInterceptor(),
     idempotencyInterceptor(),
   ];

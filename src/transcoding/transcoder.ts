@@ -6,7 +6,7 @@
  * It works with any descriptors and implementations, and depends on no service. It uses its own small form of HTTP
  * (RestRequest, RestResponse), which src/server/rest.ts connects to sockets.
  */
-import { createRegistry, type DescMethod } from "@bufbuild/protobuf";
+import { createRegistry } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor, MethodImplSpec, ServiceImplSpec } from "@connectrpc/connect";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import { refuse, toConnectError } from "../errors.ts";
@@ -14,7 +14,7 @@ import { TimerWheel } from "../protocol/timer-wheel.ts";
 import { composeUnary, type UnaryCall, type UnaryHandler } from "../protocol/unary-call.ts";
 import type { BodyLimits } from "./body.ts";
 import { runCall } from "./call.ts";
-import type { Setup } from "./call-context.ts";
+import type { Call, Setup } from "./call-context.ts";
 import { collectFiles } from "./descriptors.ts";
 import {
   emptyResponse,
@@ -25,7 +25,7 @@ import {
   withoutContent,
 } from "./http.ts";
 import { createRenderer } from "./rendering.ts";
-import { createRouter, type Router, type RoutingOrder } from "./router.ts";
+import { createRouter, type RouteMatch, type Router, type RoutingOrder } from "./router.ts";
 import { compileRoutes, type Route } from "./routes.ts";
 
 /** The options of a transcoder. */
@@ -44,14 +44,17 @@ export interface TranscoderOptions extends BodyLimits {
   readonly onError?: (error: ConnectError) => void;
 }
 
+/** The route of a request, with the values of its path and its query. */
+export type FoundRoute = Pick<Call, "match" | "rawQuery">;
+
 /** Answers REST requests. */
 export interface Transcoder {
   /** Every route, for the log and the API description. */
   readonly routes: readonly Route[];
-  /** Finds the RPC that a request calls, by its HTTP method and raw path; undefined if there is none. */
-  findMethod(httpMethod: string, path: string): DescMethod | undefined;
-  /** Answers a request; never throws. */
-  handle(request: RestRequest): Promise<RestResponse>;
+  /** Finds the route of a request, by its HTTP method and raw target; undefined if there is none. */
+  find(httpMethod: string, target: string): FoundRoute | undefined;
+  /** Answers a request; never throws. @param found the route of the request, if it was looked for already */
+  handle(request: RestRequest, found?: FoundRoute): Promise<RestResponse>;
   /** Renders an error from outside of the transcoder in the same form. */
   renderFailure(error: ConnectError): RestResponse;
 }
@@ -67,7 +70,8 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
   const setup = createSetup(options, routes);
   const renderFailure = (error: ConnectError): RestResponse => failureResponse(error, setup.registry);
 
-  const route = async (request: RestRequest): Promise<RestResponse> => {
+  const answer = async (request: RestRequest, found: FoundRoute | undefined): Promise<RestResponse> => {
+    if (found !== undefined) return runCall({ request, ...found, setup });
     const { path, rawQuery } = splitTarget(request.target);
     if (path === "*") return answerAsterisk(request.method);
     const match = router.match(request.method, path);
@@ -83,9 +87,13 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
   return {
     routes,
     renderFailure,
-    findMethod: (httpMethod, path) => findRoute(router, httpMethod, path)?.spec.method,
-    async handle(request) {
-      const response = await route(request).catch((thrown: unknown) => {
+    find(httpMethod, target) {
+      const { path, rawQuery } = splitTarget(target);
+      const match = findMatch(router, httpMethod, path);
+      return match && { match, rawQuery };
+    },
+    async handle(request, found) {
+      const response = await answer(request, found).catch((thrown: unknown) => {
         const error = toConnectError(thrown);
         options.onError?.(error);
         return renderFailure(error);
@@ -121,9 +129,10 @@ function createSetup(options: TranscoderOptions, routes: readonly Route[]): Setu
 }
 
 /** The router throws for a path that is not valid percent-encoded UTF-8. `handle` reports that. */
-function findRoute(router: Router<Route>, httpMethod: string, path: string): Route | undefined {
+function findMatch(router: Router<Route>, httpMethod: string, path: string): RouteMatch<Route> | undefined {
   try {
-    return router.match(httpMethod, path).route;
+    const result = router.match(httpMethod, path);
+    return result.route && result;
   } catch {
     return undefined;
   }

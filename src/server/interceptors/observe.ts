@@ -16,7 +16,7 @@ export interface Observer {
   /** Counts a call as running, and gives it its request ID. */
   start(req: Pick<UnaryRequest | StreamRequest, "method" | "header">): ObservedCall;
   /** Observes streams. Runs outside of the interceptors that change answers, so it sees what the caller gets. */
-  readonly interceptor: Interceptor;
+  readonly streamInterceptor: Interceptor;
   /** Counts and logs a call that was refused before the interceptors saw it. */
   refused(call: RefusedCall): void;
 }
@@ -65,7 +65,7 @@ export function createObserver(metrics: Metrics, logger: Logger): Observer {
   };
   return {
     start,
-    interceptor: (next) => async (req) => {
+    streamInterceptor: (next) => async (req) => {
       if (!req.stream) return next(req);
       const call = start(req);
       try {

@@ -1,5 +1,14 @@
 /** Helpers for interceptors that handle every message and every error of a stream. */
+import type { Interceptor } from "@connectrpc/connect";
 import { createInterrupt } from "../../protocol/interrupt.ts";
+
+/** Composes interceptors, outermost first, into one that applies them to streams only. */
+export function forStreams(interceptors: readonly Interceptor[]): Interceptor {
+  return (next) => {
+    const run = interceptors.reduceRight((inner, one) => one(inner), next);
+    return (req) => (req.stream ? run(req) : next(req));
+  };
+}
 
 /** Handlers for the messages, the errors and the end of a stream. */
 export interface StreamMapping<T> {
