@@ -68,7 +68,7 @@ async function readSeed(vault: Vault, db: Database["writer"], name: string): Pro
 }
 
 /** Stores a checkpoint within a transaction, and deletes the earlier checkpoints of its span. */
-export async function keepCheckpoint(
+export async function storeCheckpoint(
   db: Database["writer"],
   { sequence, entryHash, signedAt, signature }: SignedCheckpoint,
 ): Promise<void> {

@@ -83,11 +83,11 @@ function findMethod(registry: Registry, name: string): DescMethod {
   const method = methods.find((candidate) => nameMethod(candidate) === name);
   if (method !== undefined) return method;
   // A person may know the method and forget the service.
-  const near = new Set([
+  const similar = new Set([
     ...methods.filter((candidate) => candidate.name.toLowerCase() === name.toLowerCase()).map(nameMethod),
     ...suggest(name, methods.map(nameMethod)),
   ]);
-  const advice = near.size === 0 ? "qsp call --list shows all" : `did you mean ${[...near].join(" or ")}`;
+  const advice = similar.size === 0 ? "qsp call --list shows all" : `did you mean ${[...similar].join(" or ")}`;
   throw usageError(`"${name}" is no call; ${advice}`);
 }
 

@@ -96,7 +96,7 @@ export function createClient(options: ParsedOptions): ApiClient {
       close: () => sessions.abort(),
     };
   };
-  return make(once(() => readToken(options, url)));
+  return make(memoize(() => readToken(options, url)));
 }
 
 async function* streamOver<I extends DescMessage, O extends DescMessage>(
@@ -167,10 +167,11 @@ function isLoopback(url: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127\./.test(hostname);
 }
 
-function once<T>(read: () => T): () => T {
-  let kept: { readonly value: T } | undefined;
+/** Computes a value at the first use. */
+function memoize<T>(compute: () => T): () => T {
+  let computed: { readonly value: T } | undefined;
   return () => {
-    kept ??= { value: read() };
-    return kept.value;
+    computed ??= { value: compute() };
+    return computed.value;
   };
 }

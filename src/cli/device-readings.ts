@@ -95,10 +95,10 @@ async function* signLines(
 ): AsyncGenerator<MessageInitShape<typeof StreamTelemetryRequestSchema>> {
   const { deviceId } = state;
   let sequence = state.nextSequence;
-  let kept = state;
+  let saved = state;
   for await (const line of lines) {
     if (line === "") continue;
-    if (sequence === kept.nextSequence) kept = takeSequences(path, kept, sequencesAtOnce);
+    if (sequence === saved.nextSequence) saved = takeSequences(path, saved, sequencesAtOnce);
     const telemetry = Uint8Array.from(Buffer.from(line));
     yield { reading: await signReading(signer, { deviceId, telemetry, sequence }) };
     sequence += 1;

@@ -121,9 +121,9 @@ const maxNamed = 15;
 
 function unknownOption(names: readonly string[], rawName: string): CliError {
   const known = names.map((name) => `--${name}`);
-  const near = suggest(rawName, known);
+  const similar = suggest(rawName, known);
   const advice = [
-    ...(near.length > 0 ? [`did you mean ${near.join(" or ")}`] : []),
+    ...(similar.length > 0 ? [`did you mean ${similar.join(" or ")}`] : []),
     known.length > maxNamed ? "--help lists what there is" : `known are ${known.join(", ")}`,
   ];
   return usageError(`${rawName} is no option here; ${advice.join("; ")}`);

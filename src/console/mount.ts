@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import {
   contentSecurityPolicy,
-  makeOnce,
+  memoize,
   prepareContent,
   sendContent,
   varyBy,
@@ -34,8 +34,8 @@ export function consolePages(options: ConsoleOptions) {
 
 function mountConsole(app: FastifyInstance, { services, index }: Served, options: ConsoleOptions): void {
   const serviceNames = services.map(({ service }) => service.typeName);
-  const getAssets = makeOnce(buildAssets);
-  const getPage = makeOnce(async () =>
+  const getAssets = memoize(buildAssets);
+  const getPage = memoize(async () =>
     prepareContent("text/html; charset=utf-8", renderShell(await getAssets(), options.auth, serviceNames)),
   );
   const early = setTimeout(() => void getPage().catch(options.onError), buildAfterMs).unref();

@@ -46,7 +46,7 @@ export function messageCodec<Schema extends DescMessage>(
 }
 
 /** How long an answer is kept, in milliseconds: 24 hours. */
-const keptMs = 24 * 3600 * 1000;
+const answerLifetimeMs = 24 * 3600 * 1000;
 
 /**
  * Finds the answer to an earlier call with the same idempotency key.
@@ -65,7 +65,7 @@ export async function findAnswer(
     .selectAll()
     .where("user_id", "=", call.userId)
     .where("idempotency_key", "=", call.idempotencyKey)
-    .where("answered_at_ms", ">", now.getTime() - keptMs)
+    .where("answered_at_ms", ">", now.getTime() - answerLifetimeMs)
     .executeTakeFirst();
   if (row === undefined) return undefined;
   if (row.request_hash !== call.requestHash) throw new IdempotencyConflictError(call.idempotencyKey);
@@ -97,7 +97,7 @@ function selectExpired(db: Kysely<Schema>, now: Date) {
   return db
     .selectFrom("idempotent_answers")
     .select(["user_id", "idempotency_key"])
-    .where("answered_at_ms", "<=", now.getTime() - keptMs)
+    .where("answered_at_ms", "<=", now.getTime() - answerLifetimeMs)
     .orderBy("answered_at_ms");
 }
 
@@ -126,7 +126,7 @@ async function removeAnswers(
  *
  * @param requireRoom checks the quota after expired answers are removed
  */
-export async function keepAnswer(
+export async function storeAnswer(
   db: Kysely<Schema>,
   sealKey: Uint8Array,
   call: IdempotentCall,

@@ -25,18 +25,18 @@ export interface WriteTransaction {
    *
    * @throws IdempotencyConflictError
    */
-  once<Answer>(
+  runIdempotent<Answer>(
     call: IdempotentCall | undefined,
     codec: AnswerCodec<Answer>,
     work: () => Promise<Answer>,
   ): Promise<Answer>;
-  /** The first half of `once`, for work on several calls. @throws IdempotencyConflictError */
+  /** The first half of `runIdempotent`, for work on several calls. @throws IdempotencyConflictError */
   findAnswer<Answer>(
     call: IdempotentCall | undefined,
     codec: AnswerCodec<Answer>,
   ): Promise<Answer | undefined>;
-  /** The second half of `once`. */
-  keepAnswer<Answer>(
+  /** The second half of `runIdempotent`. */
+  storeAnswer<Answer>(
     call: IdempotentCall | undefined,
     codec: AnswerCodec<Answer>,
     answer: Answer,

@@ -293,7 +293,7 @@ describe("the limit of log-ins that fail, of networks and of known users", { tim
     const logIn = logInUsers({
       issuer: issuer as Issuer,
       users: users as UserStore,
-      attempts: createLoginThrottle(3),
+      throttle: createLoginThrottle(3),
       listNetworks,
       verifyPassword: (given, hash, turn) => {
         turns.push(turn);
@@ -389,7 +389,7 @@ describe("a password that waits to be checked", () => {
     const { lane, verify } = createPasswordLane({ maxChecks: 1, maxWaitMs: 60_000 });
     const hash = hashCheaply(password);
     const turn = { network: "m", knownName: undefined };
-    const attempts = createLoginThrottle(2);
+    const throttle = createLoginThrottle(2);
     const issuer: Pick<Issuer, "issue"> = {
       issue: async (subject) => ({ token: `of ${subject}`, expiresAt: new Date(0) }),
     };
@@ -397,14 +397,14 @@ describe("a password that waits to be checked", () => {
     const logIn = logInUsers({
       issuer: issuer as Issuer,
       users: users as UserStore,
-      attempts,
+      throttle,
       verifyPassword: verify,
     });
     const running = verify(password, hash, turn);
     const call = new AbortController();
     const gone = logIn({ username: "ada", password, clientAddress: "192.0.2.1", signal: call.signal });
     await expect.poll(() => lane.waiting).toBe(1);
-    expect(attempts.waitMs(["user ada"])).toBe(0);
+    expect(throttle.waitMs(["user ada"])).toBe(0);
     call.abort(new Error("the caller has gone"));
     await expect(gone).rejects.toThrow("the caller has gone");
     expect(await running).toBe(true);
@@ -433,7 +433,7 @@ describe("a minute after its first failure", () => {
     const logIn = logInUsers({
       issuer: issuer as Issuer,
       users: users as UserStore,
-      attempts: createLoginThrottle(2, () => nowMs),
+      throttle: createLoginThrottle(2, () => nowMs),
       verifyPassword,
     });
     const from = (clientAddress: string, given: string) =>

@@ -17,8 +17,8 @@ export const issuerRotate: StoreVerb = {
       throw new ConfigError(`"${word}" is not known; say revoke, or nothing`);
     const revoke = word === "revoke";
     return withStore(input, "existing", async (store, provider) => {
-      const parts = { provider, store: createIssuerStore(store), now: () => new Date() };
-      const keyId = await rotateIssuerKey(parts, { revoke });
+      const deps = { provider, store: createIssuerStore(store), now: () => new Date() };
+      const keyId = await rotateIssuerKey(deps, { revoke });
       const rest = revoke
         ? "Tokens of the keys before are refused from now on."
         : "Tokens of the key before are accepted until they end, within an hour.";

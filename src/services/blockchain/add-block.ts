@@ -104,7 +104,7 @@ async function appendAll(
   const all = answers.map((before): Answer => before ?? { block: packBlock(fresh.next().value as Block) });
   for (const [i, { idempotentCall }] of waiting.entries()) {
     const answer = all[i];
-    if (answers[i] === undefined && answer) await transaction.keepAnswer(idempotentCall, codec, answer);
+    if (answers[i] === undefined && answer) await transaction.storeAnswer(idempotentCall, codec, answer);
   }
   return all;
 }

@@ -45,7 +45,7 @@ export function createMultisig(
   { signerCount, threshold, signerPublicKeys, owner, idempotentCall }: CreateMultisigInput,
 ): Promise<MessageInitShape<typeof CreateMultisigResponseSchema>> {
   const own = signerPublicKeys.map((raw, i) => readSigner(provider, raw, i));
-  return store.once(idempotentCall, messageCodec(CreateMultisigResponseSchema), async (write) => {
+  return store.runIdempotent(idempotentCall, messageCodec(CreateMultisigResponseSchema), async (write) => {
     await store.requireRoom(signerQuota, owner, own.length || signerCount);
     const signers = own.length > 0 ? own : await makeSigners(provider, signerCount);
     const wallet: MultisigWallet = {

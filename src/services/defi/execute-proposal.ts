@@ -28,7 +28,7 @@ export function executeProposal(
   { proposalId, principal, idempotentCall }: ExecuteProposalInput,
 ): Promise<MessageInitShape<typeof ExecuteProposalResponseSchema>> {
   const { store, governance, now } = deps;
-  return store.once(idempotentCall, messageCodec(ExecuteProposalResponseSchema), async (write) => {
+  return store.runIdempotent(idempotentCall, messageCodec(ExecuteProposalResponseSchema), async (write) => {
     const found = await governance.findProposal(proposalId, principal);
     const proposal = requirePending(found, proposalId, now());
     requireThreshold(proposal);

@@ -32,7 +32,7 @@ export function signProposal(
   { proposalId, signer: address, signature: given, principal, idempotentCall }: SignProposalInput,
 ): Promise<MessageInitShape<typeof SignProposalResponseSchema>> {
   const { store, governance, now } = deps;
-  return store.once(idempotentCall, messageCodec(SignProposalResponseSchema), async (write) => {
+  return store.runIdempotent(idempotentCall, messageCodec(SignProposalResponseSchema), async (write) => {
     const found = await governance.findProposal(proposalId, principal);
     const proposal = requirePending(found, proposalId, now());
     const signer = await governance.findSigner(proposal.walletId, address);

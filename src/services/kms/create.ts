@@ -37,7 +37,7 @@ export async function createKey(deps: CreateDeps, input: CreateInput): Promise<K
   const { store, keys } = deps;
   const { user, userId } = input.principal;
   const algorithm = chooseAlgorithm(input);
-  return store.once(input.idempotentCall, keyRecordCodec, async (write) => {
+  return store.runIdempotent(input.idempotentCall, keyRecordCodec, async (write) => {
     await store.requireRoom(keyQuota, userId);
     return withNewKey(deps, { algorithm, alias: input.alias, owner: userId }, (record, secret) =>
       write(async (transaction) => {

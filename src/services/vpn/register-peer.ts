@@ -40,7 +40,7 @@ export function registerPeer(deps: VpnDeps, input: RegisterPeerInput): Promise<A
   const { provider, store, tunnels, now } = deps;
   const { peerName, owner, idempotentCall } = input;
   const given = readGivenKey(provider, kemAlgorithm, input);
-  return store.once(idempotentCall, messageCodec(RegisterPeerResponseSchema), async (write) => {
+  return store.runIdempotent(idempotentCall, messageCodec(RegisterPeerResponseSchema), async (write) => {
     await store.requireRoom(tunnelQuota, owner);
     return withGivenOrFreshKey(provider, kemAlgorithm, given, (publicKey, secretKey) => {
       const privateKey = secretKey?.exportRaw();
