@@ -64,7 +64,7 @@ export function logInUsers(deps: {
     const counted = [`user ${username}`, ...networks.map((name) => `network ${name}`), here];
     const waitMs = throttle.waitMs(isKnown ? [here] : counted);
     if (waitMs > 0)
-      throw refuseForNow("LOGIN_LIMITED", "too many log-ins failed; wait before the next one", waitMs);
+      throw refuseForNow("LOGIN_LIMITED", "too many log-ins failed; wait before the next attempt", waitMs);
     // Count before the result is known, so that concurrent attempts cannot exceed the limit.
     throttle.count(counted);
     const turn = isKnown ? { network, knownName: username } : { network: networks.at(-1) ?? network };

@@ -192,7 +192,7 @@ class GrpcUnaryCall implements HandlerContext {
     this.#timer = setTimeout(() => {
       const seconds = maxReceiveMs / 1000;
       this.#controller.abort(
-        refuse("REQUEST_TOO_SLOW", `the request did not arrive whole within ${seconds} seconds`),
+        refuse("REQUEST_TOO_SLOW", `the request did not arrive completely within ${seconds} seconds`),
       );
     }, maxReceiveMs);
   }
@@ -207,14 +207,14 @@ class GrpcUnaryCall implements HandlerContext {
   }
 
   #expire = (): void => {
-    this.#controller.abort(refuse("DEADLINE_EXCEEDED", "the call did not end within its deadline"));
+    this.#controller.abort(refuse("DEADLINE_EXCEEDED", "the call did not finish within its deadline"));
   };
 
   /** Reads the single message of the request. */
   async #receive(compression: Compression | undefined): Promise<Message> {
     const bytes = await this.#receiveBytes();
     if (bytes.length === 0)
-      throw refuse("NOT_IMPLEMENTED", "the request holds no message; a unary call has one");
+      throw refuse("NOT_IMPLEMENTED", "the request has no message; a unary call has one");
     if (bytes.length < prefixBytes)
       throw refuse("BODY_INCOMPLETE", "the request ends within the prefix of a message");
     const flags = bytes.readUInt8(0);
@@ -222,7 +222,7 @@ class GrpcUnaryCall implements HandlerContext {
     if (bytes.length < end)
       throw refuse("BODY_INCOMPLETE", `the request ends ${end - bytes.length} bytes too early`);
     if (bytes.length > end)
-      throw refuse("NOT_IMPLEMENTED", "the request holds several messages; a unary call has one");
+      throw refuse("NOT_IMPLEMENTED", "the request has several messages; a unary call has one");
     const message = bytes.subarray(prefixBytes, end);
     const plain = (flags & compressedFlag) === 0 ? message : await this.#expand(message, compression);
     scanMessage(this.method.input, plain, this.#options.structure);

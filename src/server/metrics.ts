@@ -52,7 +52,7 @@ export function createMetrics(): Metrics {
   });
   const running = new Gauge({
     name: "qsp_calls_running",
-    help: "Calls that run now, by RPC.",
+    help: "Calls in progress, by RPC.",
     labelNames: ["method"],
     registers: [registry],
   });
@@ -65,18 +65,18 @@ export function createMetrics(): Metrics {
   });
   const commit = new Histogram({
     name: "qsp_store_commit_seconds",
-    help: "Seconds from a transaction's turn to write to its last byte on the disk.",
+    help: "Seconds from the start of a write transaction to its last byte on disk.",
     buckets: durationBuckets,
     registers: [registry],
   });
   const commitCalls = new Counter({
     name: "qsp_store_commit_calls_total",
-    help: "Calls that wrote; divided by the count of qsp_store_commit_seconds, how many share a transaction.",
+    help: "Calls that wrote. Divide by the count of qsp_store_commit_seconds for the number of calls per transaction.",
     registers: [registry],
   });
   const dropped = new Counter({
     name: "qsp_responses_dropped_total",
-    help: "Responses and connections that were given up because the client read nothing for --max-write-ms.",
+    help: "Responses and connections that ended because the client read nothing for --max-write-ms.",
     registers: [registry],
   });
   // Looking a series up by its labels costs more than counting; RPCs are few and known.
@@ -109,7 +109,7 @@ export function createMetrics(): Metrics {
     watchBuffers: (buffers) => {
       new Gauge({
         name: "qsp_buffered_bytes",
-        help: "Bytes that unfinished requests hold in memory.",
+        help: "Bytes of memory that unfinished requests use.",
         registers: [registry],
         collect() {
           this.set(buffers.heldBytes);
@@ -130,7 +130,7 @@ export function createMetrics(): Metrics {
       });
       new Gauge({
         name: "qsp_lane_callers",
-        help: "Callers that have work in a lane; they are served in turn.",
+        help: "Callers that have work in a lane. The server serves them in turn.",
         labelNames,
         registers: [registry],
         collect() {
@@ -139,7 +139,7 @@ export function createMetrics(): Metrics {
       });
       new Counter({
         name: "qsp_lane_refused_total",
-        help: "Pieces of work that were refused because their caller's work would wait too long, by lane.",
+        help: "Pieces of work that the server refused because the caller's work would wait too long, by lane.",
         labelNames,
         registers: [registry],
         collect() {
@@ -149,7 +149,7 @@ export function createMetrics(): Metrics {
       });
       new Gauge({
         name: "qsp_crypto_queue_depth",
-        help: "Cryptographic operations that were asked for and have not ended.",
+        help: "Cryptographic operations that are waiting or running.",
         registers: [registry],
         collect() {
           this.set(queue.depth);
@@ -157,7 +157,7 @@ export function createMetrics(): Metrics {
       });
       new Gauge({
         name: "qsp_crypto_queue_wait_seconds",
-        help: "Seconds that an operation would wait before it begins, as far as one can tell.",
+        help: "Estimated seconds that a new operation would wait before it begins.",
         registers: [registry],
         collect() {
           this.set(queue.expectedWaitMs / 1000);

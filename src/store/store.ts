@@ -1,12 +1,12 @@
 /**
- * The store keeps the records, secrets and audit entries of all services.
+ * The store contains the records, secrets and audit entries of all services.
  *
  * Reads go straight to the database. Only one transaction writes at a time, across all programs that share the
  * database. Concurrent calls share it: see group-commit.ts.
  */
 
 import { createCheckpointer } from "../audit/checkpointer.ts";
-import { type CheckpointSigner, storeCheckpoint, openCheckpointSigner } from "../audit/checkpoints.ts";
+import { type CheckpointSigner, openCheckpointSigner, storeCheckpoint } from "../audit/checkpoints.ts";
 import { type AuditChain, createAuditChain } from "../audit/log.ts";
 import { type AuditVerification, type AuditVerificationDeps, verifyAuditLog } from "../audit/verification.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
@@ -27,8 +27,8 @@ import {
   hasExpired,
   type IdempotentCall,
   idempotencyQuota,
-  storeAnswer,
   removeExpired,
+  storeAnswer,
 } from "../records/idempotency.ts";
 import { noLimits, type Quota, QuotaExceededError, type QuotaLimits, requireRoom } from "../records/quota.ts";
 import { equalTags, type TagField, tagRecord } from "../records/tag.ts";
@@ -115,7 +115,7 @@ export interface StoreOptions {
   readonly onCommit?: (durationMs: number, calls: number) => void;
   /** "existing" refuses a store that does not exist yet. */
   readonly mode?: OpenMode;
-  /** How much one owner may keep; no limits if left out. */
+  /** How many records one owner may have; no limits if omitted. */
   readonly quotas?: QuotaLimits;
 }
 
@@ -297,7 +297,7 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit, quot
       if (!found.valid || found.entries === 0 || found.checkpoint?.entryHash === found.head) return found;
       // The log was just verified, so the store may sign its end.
       const checkpoint = await signer.sign({ sequence: found.entries, entryHash: found.head }, now());
-      // The caller receives the checkpoint even if the store cannot keep it.
+      // The caller receives the checkpoint even if the store cannot save it.
       await group.run(({ db }) => storeCheckpoint(db, checkpoint)).catch(() => {});
       return { ...found, checkpoint };
     },

@@ -405,8 +405,8 @@ describe("a password that waits to be checked", () => {
     const gone = logIn({ username: "ada", password, clientAddress: "192.0.2.1", signal: call.signal });
     await expect.poll(() => lane.waiting).toBe(1);
     expect(throttle.waitMs(["user ada"])).toBe(0);
-    call.abort(new Error("the caller has gone"));
-    await expect(gone).rejects.toThrow("the caller has gone");
+    call.abort(new Error("the caller disconnected"));
+    await expect(gone).rejects.toThrow("the caller disconnected");
     expect(await running).toBe(true);
     expect([lane.depth, lane.callers]).toEqual([0, 0]);
     await failTimes(2, () => logIn({ username: "ada", password, clientAddress: "192.0.2.1" }));

@@ -62,7 +62,7 @@ describe("TokenService.VerifyToken", { timeout }, () => {
     });
     await server.office.users.remove(ada.name);
     const { valid, reason } = await server.connect().tokens.verifyToken({ token: ada.token });
-    expect([valid, reason]).toEqual([false, "the user of the token is gone or has a new password"]);
+    expect([valid, reason]).toEqual([false, "the user of the token was removed or has a new password"]);
   });
 });
 

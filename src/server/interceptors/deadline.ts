@@ -45,7 +45,7 @@ function createGate(outer: AbortSignal, limitMs: number): Gate {
   if (outer.aborted) onAbort();
   else outer.addEventListener("abort", onAbort, { once: true });
   const timer = setTimeout(() => {
-    end(refuse("DEADLINE_EXCEEDED", `the call did not end within ${limitMs / 1000} seconds`));
+    end(refuse("DEADLINE_EXCEEDED", `the call did not finish within ${limitMs / 1000} seconds`));
   }, limitMs);
   return {
     signal: controller.signal,

@@ -111,6 +111,6 @@ async function appendAll(
 
 function validatorNotFound(validatorAddress: string): Error {
   return validatorAddress === ""
-    ? refuse("VALIDATOR_MISSING", "there is no validator yet; register one with RegisterNode")
+    ? refuse("VALIDATOR_MISSING", "the chain has no validator; register one with RegisterNode")
     : refuse("VALIDATOR_NOT_FOUND", `validator ${validatorAddress} does not exist`, { validatorAddress });
 }

@@ -51,7 +51,7 @@ function requireThreshold({ proposalId, threshold, signedBy }: Proposal): void {
   if (signedBy.length >= threshold) return;
   throw refuse(
     "THRESHOLD_NOT_REACHED",
-    `proposal ${proposalId} has ${signedBy.length} of the ${threshold} signatures that it takes`,
+    `proposal ${proposalId} has ${signedBy.length} of the ${threshold} signatures that it needs`,
     { proposalId, signatureCount: String(signedBy.length), threshold: String(threshold) },
   );
 }

@@ -48,7 +48,7 @@ export function registerPeer(deps: VpnDeps, input: RegisterPeerInput): Promise<A
         write(async (transaction) => {
           const addressNumber = await tunnels.findFreeAddress(transaction);
           if (addressNumber === undefined)
-            throw refuse("ADDRESS_POOL_EMPTY", "no address is left; disconnect tunnels that are not used");
+            throw refuse("ADDRESS_POOL_EMPTY", "no address is left; disconnect unused tunnels");
           const tunnel: Tunnel = {
             tunnelId: `tunnel-${randomUUID()}`,
             peerName,
