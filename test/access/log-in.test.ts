@@ -81,7 +81,7 @@ for (const [name, connect] of Object.entries(logIns)) {
       expect(await tokens.getSecureData({})).toMatchObject({ subject: user.username });
     });
 
-    it("refuses a wrong password, no password, and somebody unknown in the same words", async () => {
+    it("refuses a wrong password, no password and an unknown name with the same message", async () => {
       const server = await startShared();
       const { username } = await addUser(server);
       const attempts = [
@@ -131,7 +131,7 @@ for (const [name, connect] of Object.entries(logIns)) {
 }
 
 describe("the time of a log-in that fails", { timeout }, () => {
-  it("is about the same for a wrong password and for somebody unknown", async () => {
+  it("is about the same for a wrong password and for an unknown name", async () => {
     const server = await startAccessServer({ atEnd: onTestFinished, args: ["--max-failed-logins", "100"] });
     const { username } = await addUser(server, { hash: await hashPassword(password) });
     const { tokens } = server.connect();
@@ -161,7 +161,7 @@ describe("the limit of log-ins that fail", { timeout }, () => {
     expect(await refusal(logInFrom(server, freshAddress(), user))).toEqual(limited);
   });
 
-  it("is that of a name that nobody has, just so", async () => {
+  it("is the same for an unknown name", async () => {
     const server = await startShared();
     const username = freshName();
     await failTimes(3, () => logInFrom(server, freshAddress(), { username, password: wrong }));

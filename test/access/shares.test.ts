@@ -78,7 +78,7 @@ describe("/metrics", { timeout }, () => {
     expect(statuses).toEqual([401, 401, 403, 200, 200]);
   });
 
-  it("is for anyone with --metrics open or --auth open, and for nobody with --metrics off", async () => {
+  it("is for anyone with --metrics open or --auth open, and for no one with --metrics off", async () => {
     expect(await read(await start("--metrics", "open"))).toBe(200);
     expect(await read(await start("--auth", "open"))).toBe(200);
     expect(await read(await start("--auth", "open", "--metrics", "token"))).toBe(401);
