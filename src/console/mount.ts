@@ -84,7 +84,7 @@ function renderShell({ script, style, icon }: Assets, auth: string, serviceNames
 </head>
 <body>
 <div id="app"><main class="loading"><h1>Quantum-Safe Playground</h1>
-<noscript><p>This page calls the server from a script, and your browser runs none.</p></noscript></main></div>
+<noscript><p>This page needs JavaScript to call the server.</p></noscript></main></div>
 </body>
 </html>
 `;
