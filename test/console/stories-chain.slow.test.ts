@@ -168,7 +168,7 @@ describe.skipIf(lacksBrowser)(
 
       it("verifies the chain on both sides", async () => {
         await grow();
-        expect(await runStep(page(), "Verify the chain, on both sides")).toContain("All hold.");
+        expect(await runStep(page(), "Verify the chain, on both sides")).toContain("All are valid.");
         expect(await checksOf(page(), "Verify the chain, on both sides")).toEqual([
           "server: valid",
           "browser: valid",
@@ -206,13 +206,13 @@ describe.skipIf(lacksBrowser)(
       it("finds nothing where nothing was changed", async () => {
         await grow();
         await page().getByLabel("New content").fill("Ada pays Grace 5");
-        expect(await runStep(page(), "Tamper with a block in your copy")).toContain("still holds");
+        expect(await runStep(page(), "Tamper with a block in your copy")).toContain("still valid");
       });
 
       it("tampers with a copy alone", async () => {
         await grow();
         await runStep(page(), "Tamper with a block in your copy");
-        expect(await runStep(page(), "Verify the chain, on both sides")).toContain("All hold.");
+        expect(await runStep(page(), "Verify the chain, on both sides")).toContain("All are valid.");
         expect(new Set(await verdicts("The chain, as it grows"))).toEqual(new Set(["holds"]));
       });
 

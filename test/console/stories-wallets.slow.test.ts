@@ -67,7 +67,7 @@ describe.skipIf(lacksBrowser)(
 
       it("deploys, and the browser finds hash and signature right", async () => {
         await page().getByLabel("Code").fill("fn main() {\n\tpay(“Ada”, 1);\n}\n");
-        expect(await runStep(page(), "Deploy a contract")).toContain("finds hash and signature right");
+        expect(await runStep(page(), "Deploy a contract")).toContain("finds hash and signature valid");
         expect(await checksOf(page(), "Deploy a contract")).toEqual(["browser: equal", "browser: valid"]);
       });
 
