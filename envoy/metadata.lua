@@ -1,8 +1,8 @@
--- Answers requests with more than 16,384 bytes of metadata. Envoy's own limit cuts the stream over HTTP/2, so that
--- no caller learns why; it is set well beyond this one.
+-- Refuses requests with more than 16,384 bytes of metadata, with a reason. Envoy's own limit resets the stream over
+-- HTTP/2 without a reason, so it is much higher.
 --
--- What the client sent is counted, as src/server/metadata.ts counts: the bytes of all names and values. Envoy has
--- added to it before this filter runs; that is taken off again.
+-- Counts what the client sent, as src/server/metadata.ts does: the bytes of all names and values. Subtracts the
+-- metadata that Envoy added before this filter runs.
 
 local max_bytes = 16384
 local message = "the request's metadata is more than 16384 bytes"
@@ -14,7 +14,7 @@ local status_details = "CAgSL3RoZSByZXF1ZXN0J3MgbWV0YWRhdGEgaXMgbW9yZSB0aGFuIDE2
   .. "YXBpcy5jb20vZ29vZ2xlLnJwYy5FcnJvckluZm8SQAoSTUVUQURBVEFfVE9PX0xBUkdFEhdxdWFudHVtLXNhZmUt"
   .. "cGxheWdyb3VuZBoRCghtYXhCeXRlcxIFMTYzODQ"
 
--- Envoy puts an address behind what the client says of x-forwarded-for: that part, and the comma, are its own.
+-- Envoy appends an address to the client's x-forwarded-for. The address and the comma are Envoy's.
 local function bytes_of_forwarded_for(value)
   local comma = value:find(",[^,]*$")
   return comma == nil and 0 or #"x-forwarded-for" + comma - 1
@@ -27,11 +27,11 @@ local function count(handle)
     if name == "x-forwarded-for" then
       bytes = bytes + bytes_of_forwarded_for(value)
     elseif name == "x-request-id" and #value == 36 then
-      -- Most likely Envoy's: who sends a UUID of its own may send 48 bytes more.
+      -- Most likely Envoy's. A client that sends its own UUID may send 48 bytes more.
     elseif name == "x-forwarded-proto" or name == "x-envoy-external-address" or name == "x-envoy-internal" then
       -- Always Envoy's.
     elseif is_http1 and (name == ":method" or name == ":scheme") then
-      -- No fields of HTTP/1.1.
+      -- Not fields of HTTP/1.1.
     elseif is_http1 and name == ":path" then
       bytes = bytes + #value
     elseif is_http1 and name == ":authority" then
@@ -43,7 +43,7 @@ local function count(handle)
   return bytes
 end
 
--- Which protocol a request speaks, as src/server/failures.ts tells.
+-- Detects the protocol of a request, as src/server/failures.ts does.
 local function protocol_of(headers)
   local content_type = (headers:get("content-type") or ""):lower()
   if content_type:find("^application/grpc%-web") then return "grpc-web" end

@@ -47,7 +47,7 @@ export async function startGatewayServer(args: readonly string[]): Promise<Gatew
   const authority = await Promise.race([
     readAuthority(child),
     exit.then((code) => {
-      throw new ServerEnded(`a server ended with ${code} before it was ready; it says why above`);
+      throw new ServerEnded(`a server ended with ${code} before it was ready; see its message above`);
     }),
   ]);
   const stop = (): Promise<number | null> => {
@@ -61,7 +61,7 @@ export async function startGatewayServer(args: readonly string[]): Promise<Gatew
 export async function runCommand(args: readonly string[]): Promise<void> {
   const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "inherit", "inherit"] });
   const [code] = await once(child, "close");
-  if (code !== 0) throw new ServerEnded(`qsp ${args.join(" ")} ended with ${code}; it says why above`);
+  if (code !== 0) throw new ServerEnded(`qsp ${args.join(" ")} ended with ${code}; see its message above`);
 }
 
 function readAuthority(child: ChildProcess): Promise<string> {

@@ -112,7 +112,7 @@ async function openCrypto(config: Config, metrics: Metrics) {
 /** The pages of the server. */
 function createPages({ auth }: Config, examples: readonly Example[], logger: Logger): Page[] {
   const logFailure = (what: string) => (error: unknown) =>
-    logger.error({ err: error }, `${what} cannot be made`);
+    logger.error({ err: error }, `cannot create ${what}`);
   return [
     openApiPages({ auth, examples, onError: logFailure("the API description") }),
     protoPages,
@@ -126,6 +126,6 @@ function choosePackages(packages: readonly ServicePackage[], names: readonly str
     const found = packages.find((one) => one.name === name);
     if (found) return found;
     const known = packages.map((one) => one.name).join(", ");
-    throw new ConfigError(`--services: "${name}" is not known; known are all, ${known}`);
+    throw new ConfigError(`--services: "${name}" is unknown; use all, or names from ${known}`);
   });
 }

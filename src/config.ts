@@ -27,7 +27,7 @@ export function readConfig(args: readonly string[], env: NodeJS.ProcessEnv): Con
   const entries = Object.entries(settings).map(([key, setting]) => [key, readSetting(setting, flags, env)]);
   const config = Object.freeze(Object.fromEntries(entries)) as Config;
   if (config.masterKey !== "" && config.masterKeyFile !== "")
-    throw new ConfigError("give --master-key-file or QSP_MASTER_KEY, not both");
+    throw new ConfigError("use --master-key-file or QSP_MASTER_KEY, not both");
   for (const [flag, value] of [
     ["--tls-cert", config.tlsCert],
     ["--tls-key", config.tlsKey],
@@ -35,11 +35,11 @@ export function readConfig(args: readonly string[], env: NodeJS.ProcessEnv): Con
     if (value !== "" && value?.split(",").includes(""))
       throw new ConfigError(`${flag}: "${value}" has an empty name`);
   if (listFiles(config.tlsCert).length !== listFiles(config.tlsKey).length)
-    throw new ConfigError("give as many files to --tls-key as to --tls-cert, in the same order");
+    throw new ConfigError("--tls-key and --tls-cert need the same number of files, in the same order");
   if (config.auth === "open" && !loopbackHosts.test(config.host) && !config.openToNetwork) {
     throw new ConfigError(
       `--host ${config.host} would let anyone on the network call without a token; ` +
-        "listen on 127.0.0.1, or say --danger-open-to-network",
+        "listen on 127.0.0.1, or use --danger-open-to-network",
     );
   }
   return config;
@@ -64,7 +64,7 @@ function readFlags(args: readonly string[]): Readonly<Record<string, string | bo
   } catch (error) {
     // Node's message continues with advice for programs that take file names.
     const sentence = error instanceof Error ? (error.message.split(". ")[0] ?? "") : String(error);
-    throw new ConfigError(`${sentence}; --help lists what there is`);
+    throw new ConfigError(`${sentence}; --help lists the settings`);
   }
 }
 

@@ -109,7 +109,7 @@ export function metadataTooLarge(bytes: number, maxBytes: number): ConnectError 
 
 /** Ends a call because the server stops. */
 export function serverStopping(): ConnectError {
-  return refuse("SHUTTING_DOWN", "the server stops; try again, it may be back");
+  return refuse("SHUTTING_DOWN", "the server is stopping; try again later");
 }
 
 /** Refuses a body, or one message of a stream, that is too large. */
@@ -121,10 +121,14 @@ export function bodyTooLarge(maxBytes: number): ConnectError {
 
 /** Refuses a message with too many parts, before the server builds it. */
 export function messageTooComplex(limit: string, max: number): ConnectError {
-  return refuse("MESSAGE_TOO_COMPLEX", `the message has more than ${max} ${limit}; send smaller messages`, {
-    limit,
-    max: String(max),
-  });
+  return refuse(
+    "MESSAGE_TOO_COMPLEX",
+    `the message has more than ${max} ${limit}; send several smaller messages`,
+    {
+      limit,
+      max: String(max),
+    },
+  );
 }
 
 /** Finds our reason in an error; undefined if the error is not ours. */
@@ -143,7 +147,7 @@ export function explainAbort(error: ConnectError, signal: AbortSignal): ConnectE
   if (error !== signal.reason || findReason(error) !== undefined) return error;
   switch (error.code) {
     case Code.DeadlineExceeded:
-      return refuse("DEADLINE_EXCEEDED", "the call did not end within its deadline");
+      return refuse("DEADLINE_EXCEEDED", "the call did not finish within its deadline");
     case Code.Canceled:
     case Code.Aborted:
     case Code.Internal:

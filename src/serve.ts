@@ -14,7 +14,8 @@ export const serveVerb: Verb = {
   ...toVerb({
     name: "serve",
     operands: [],
-    meaning: "Starts the server. The first signal lets running calls finish, the second ends at once.",
+    meaning:
+      "Starts the server. The first signal lets running calls finish. The second ends the server immediately.",
     example: "qsp serve --port 9000",
     hasLog: true,
     run: serve,
@@ -50,11 +51,11 @@ async function serve({ config, location, masterKey }: StoreVerbInput): Promise<n
 function explainListenError(error: unknown, { host, port }: Config): unknown {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   if (code === "EADDRINUSE")
-    return new ConfigError(`port ${port} of ${host} is in use; choose another with --port`);
+    return new ConfigError(`port ${port} of ${host} is in use; choose another port with --port`);
   if (code === "EACCES")
-    return new ConfigError(`port ${port} is not ours to use; choose one above 1023 with --port`);
+    return new ConfigError(`port ${port} is not allowed for this user; choose one above 1023 with --port`);
   if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
-    return new ConfigError(`${host} is no address of this machine`);
+    return new ConfigError(`${host} is not an address of this machine`);
   return error;
 }
 
@@ -65,11 +66,11 @@ function stopOnSignal(close: () => Promise<void>, logger: pino.Logger): Promise<
     const onSignal = (signal: NodeJS.Signals): void => {
       if (isStopping) process.exit(1);
       isStopping = true;
-      logger.info({ signal }, "stopping; a second signal ends at once");
+      logger.info({ signal }, "stopping; a second signal ends the server immediately");
       close().then(
         () => resolve(exitCodes.done),
         (error: unknown) => {
-          logger.fatal({ err: error }, "could not stop in order");
+          logger.fatal({ err: error }, "could not stop cleanly");
           resolve(1);
         },
       );
@@ -86,8 +87,9 @@ function formatUrl({ address, family, port }: AddressInfo, { tlsCert }: Config):
 /** Describes what a first start created, and what the operator should do with it. */
 function describeNew(store: string | undefined, key: string | undefined): string {
   const made: string[] = [];
-  if (store !== undefined) made.push(`Made a new store, ${store}.`);
-  if (key !== undefined) made.push(`Made a new master key, ${key}: keep a copy of it apart from the store.`);
+  if (store !== undefined) made.push(`Created a new store, ${store}.`);
+  if (key !== undefined)
+    made.push(`Created a new master key, ${key}: store a copy of it apart from the store.`);
   return made.length === 0 ? "" : `\n${made.join("\n")}\n`;
 }
 

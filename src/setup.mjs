@@ -57,7 +57,7 @@ function install() {
   // What an earlier run installed for tests stays.
   const dev = withDev || Object.values(readPackages(installedLock) ?? {}).some((entry) => entry.dev);
   console.error(
-    `setup: installing what is missing into node_modules${dev ? ", with the tools for tests" : ""}`,
+    `setup: installing missing packages into node_modules${dev ? ", with the tools for tests" : ""}`,
   );
   // No package needs its install script, so none is run.
   const flags = ["--no-audit", "--no-fund", "--loglevel=error", "--ignore-scripts", "--include=optional"];

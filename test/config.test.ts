@@ -189,7 +189,11 @@ describe("a start that cannot be", { timeout: 30_000 }, () => {
     ["an unknown flag", ["--prot", "80"], /--prot/],
     ["a bad value", ["--port", "http"], /--port/],
     ["an unknown service", ["--services", "pqc,toaster"], /--services.*toaster.*pqc/],
-    ["a host that is no address of ours", ["--port", "0", "--host", "127.0.0.1.example.invalid"], /host/],
+    [
+      "a host that is not an address of this machine",
+      ["--port", "0", "--host", "127.0.0.1.example.invalid"],
+      /host/,
+    ],
     [
       "an address of another machine",
       ["--port", "0", "--host", "192.0.2.1", "--danger-open-to-network"],
@@ -204,7 +208,7 @@ describe("a start that cannot be", { timeout: 30_000 }, () => {
     const { stdout, ...end } = await start(...args);
     expect(end).toMatchObject({ code: 2, stderr: refused(sentence).stderr });
     // Of starts at the same time, more than one may find that there is no store yet.
-    expect(stdout).toMatch(/^(?:\n(?:Made a new .*\n)+)?$/);
+    expect(stdout).toMatch(/^(?:\n(?:Created a new .*\n)+)?$/);
   });
 
   it("ends with one sentence and exit code 2: a busy port", async () => {

@@ -19,7 +19,7 @@ export const file_blockchain_blockchain_service: GenFile = /*@__PURE__*/
   fileDesc("CiNibG9ja2NoYWluL2Jsb2NrY2hhaW5fc2VydmljZS5wcm90bxIKYmxvY2tjaGFpbiKuAQoFQmxvY2sSEwoFaW5kZXgYASABKAFCBJCyGQESEQoJcHJldl9oYXNoGAIgASgJEgwKBGRhdGEYAyABKAwSLQoJdGltZXN0YW1wGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpibG9ja19oYXNoGAUgASgJEhEKCXNpZ25hdHVyZRgGIAEoDBIZChF2YWxpZGF0b3JfYWRkcmVzcxgHIAEoCSJHChNSZWdpc3Rlck5vZGVSZXF1ZXN0EjAKBG5hbWUYASABKAlCIrpIH3IdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQibQoUUmVnaXN0ZXJOb2RlUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhkKEXZhbGlkYXRvcl9hZGRyZXNzGAIgASgJEhIKCnB1YmxpY19rZXkYAyABKAwSFgoOcHVibGljX2tleV9wZW0YBCABKAkiZwoPQWRkQmxvY2tSZXF1ZXN0EhoKBGRhdGEYASABKAxCDLpICcgBAXoEGICABBI4ChF2YWxpZGF0b3JfYWRkcmVzcxgCIAEoCUIdukga2AEBchUyE14weFswLTlhLWZBLUZdezQwfSQiRAoQQWRkQmxvY2tSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSIAoFYmxvY2sYAiABKAsyES5ibG9ja2NoYWluLkJsb2NrIk4KD0dldENoYWluUmVxdWVzdBIdCglwYWdlX3NpemUYASABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMY/wEioQEKEEdldENoYWluUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiEKBmJsb2NrcxgCIAMoCzIRLmJsb2NrY2hhaW4uQmxvY2sSFAoGbGVuZ3RoGAMgASgBQgSQshkBEhEKCWhlYWRfaGFzaBgEIAEoCRIXCg9uZXh0X3BhZ2VfdG9rZW4YBSABKAkSGAoKdG90YWxfc2l6ZRgGIAEoAUIEkLIZASIUChJWZXJpZnlDaGFpblJlcXVlc3QiogEKE1ZlcmlmeUNoYWluUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEg0KBXZhbGlkGAIgASgIEhwKDmJsb2Nrc19jaGVja2VkGAMgASgBQgSQshkBEiYKE2ZpcnN0X2ludmFsaWRfaW5kZXgYBCABKAFCBJCyGQFIAIgBARIOCgZyZWFzb24YBSABKAlCFgoUX2ZpcnN0X2ludmFsaWRfaW5kZXgiVAoVTGlzdFZhbGlkYXRvcnNSZXF1ZXN0Eh0KCXBhZ2Vfc2l6ZRgBIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxj/ASKwAQoJVmFsaWRhdG9yEhkKEXZhbGlkYXRvcl9hZGRyZXNzGAEgASgJEgwKBG5hbWUYAiABKAkSGwoTcmVnaXN0cmF0aW9uX3N0YXR1cxgDIAEoCRISCgpwdWJsaWNfa2V5GAQgASgMEhYKDnB1YmxpY19rZXlfcGVtGAUgASgJEjEKDXJlZ2lzdGVyZWRfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIoABChZMaXN0VmFsaWRhdG9yc1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIpCgp2YWxpZGF0b3JzGAIgAygLMhUuYmxvY2tjaGFpbi5WYWxpZGF0b3ISFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJEhIKCnRvdGFsX3NpemUYBCABKA0iMgoSQ29ubmVjdFBlZXJSZXF1ZXN0EhwKB2FkZHJlc3MYASABKAlCC7pICMgBAXIDgAIBIpoBCgRQZWVyEg8KB2FkZHJlc3MYASABKAkSEwoLcGVlcl9zdGF0dXMYAiABKAkSGQoGaGVpZ2h0GAMgASgBQgSQshkBSACIAQESNQoMbGFzdF9zZWVuX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgBiAEBQgkKB19oZWlnaHRCDwoNX2xhc3Rfc2Vlbl9hdCJFChNDb25uZWN0UGVlclJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIeCgRwZWVyGAIgASgLMhAuYmxvY2tjaGFpbi5QZWVyIk8KEExpc3RQZWVyc1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGP8BInEKEUxpc3RQZWVyc1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIfCgVwZWVycxgCIAMoCzIQLmJsb2NrY2hhaW4uUGVlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkSEgoKdG90YWxfc2l6ZRgEIAEoDSIjCiFCbG9ja2NoYWluU2VydmljZUdldEhlYWx0aFJlcXVlc3QifgoiQmxvY2tjaGFpblNlcnZpY2VHZXRIZWFsdGhSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSFgoOc2VydmljZV9zdGF0dXMYAiABKAkSHwoMY2hhaW5fbGVuZ3RoGAMgASgBQgSQshkBSACIAQFCDwoNX2NoYWluX2xlbmd0aCK8AQoSV2F0Y2hCbG9ja3NSZXF1ZXN0EqUBCgpmcm9tX2luZGV4GAEgASgBQpABukiIAboBcQoMd2hvbGVfbnVtYmVyEhZtdXN0IGJlIGEgd2hvbGUgbnVtYmVyGkkhKHRoaXMgPj0gMC4wICYmIHRoaXMgPD0gOTAwNzE5OTI1NDc0MDk5MS4wKSB8fCB0aGlzID09IGRvdWJsZShpbnQodGhpcykpEhIZ////////P0MpAAAAAAAAAACQshkBIkcKE1dhdGNoQmxvY2tzUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiAKBWJsb2NrGAIgASgLMhEuYmxvY2tjaGFpbi5CbG9jazL7CAoRQmxvY2tjaGFpblNlcnZpY2USfwoMUmVnaXN0ZXJOb2RlEh8uYmxvY2tjaGFpbi5SZWdpc3Rlck5vZGVSZXF1ZXN0GiAuYmxvY2tjaGFpbi5SZWdpc3Rlck5vZGVSZXNwb25zZSIsiLIZAoLT5JMCIjoBKiIdL2FwaS9ibG9ja2NoYWluL3JlZ2lzdGVyLW5vZGUSbwoIQWRkQmxvY2sSGy5ibG9ja2NoYWluLkFkZEJsb2NrUmVxdWVzdBocLmJsb2NrY2hhaW4uQWRkQmxvY2tSZXNwb25zZSIoiLIZAoLT5JMCHjoBKiIZL2FwaS9ibG9ja2NoYWluL2FkZC1ibG9jaxJrCghHZXRDaGFpbhIbLmJsb2NrY2hhaW4uR2V0Q2hhaW5SZXF1ZXN0GhwuYmxvY2tjaGFpbi5HZXRDaGFpblJlc3BvbnNlIiSQAgGIshkCgtPkkwIXEhUvYXBpL2Jsb2NrY2hhaW4vY2hhaW4SfgoLVmVyaWZ5Q2hhaW4SHi5ibG9ja2NoYWluLlZlcmlmeUNoYWluUmVxdWVzdBofLmJsb2NrY2hhaW4uVmVyaWZ5Q2hhaW5SZXNwb25zZSIukAIBiLIZAoLT5JMCIToBKiIcL2FwaS9ibG9ja2NoYWluL3ZlcmlmeS1jaGFpbhKCAQoOTGlzdFZhbGlkYXRvcnMSIS5ibG9ja2NoYWluLkxpc3RWYWxpZGF0b3JzUmVxdWVzdBoiLmJsb2NrY2hhaW4uTGlzdFZhbGlkYXRvcnNSZXNwb25zZSIpkAIBiLIZAoLT5JMCHBIaL2FwaS9ibG9ja2NoYWluL3ZhbGlkYXRvcnMSewoLQ29ubmVjdFBlZXISHi5ibG9ja2NoYWluLkNvbm5lY3RQZWVyUmVxdWVzdBofLmJsb2NrY2hhaW4uQ29ubmVjdFBlZXJSZXNwb25zZSIriLIZBYLT5JMCIToBKiIcL2FwaS9ibG9ja2NoYWluL2Nvbm5lY3QtcGVlchJuCglMaXN0UGVlcnMSHC5ibG9ja2NoYWluLkxpc3RQZWVyc1JlcXVlc3QaHS5ibG9ja2NoYWluLkxpc3RQZWVyc1Jlc3BvbnNlIiSQAgGIshkCgtPkkwIXEhUvYXBpL2Jsb2NrY2hhaW4vcGVlcnMSkQEKCUdldEhlYWx0aBItLmJsb2NrY2hhaW4uQmxvY2tjaGFpblNlcnZpY2VHZXRIZWFsdGhSZXF1ZXN0Gi4uYmxvY2tjaGFpbi5CbG9ja2NoYWluU2VydmljZUdldEhlYWx0aFJlc3BvbnNlIiWQAgGIshkBgtPkkwIYEhYvYXBpL2Jsb2NrY2hhaW4vaGVhbHRoEoABCgtXYXRjaEJsb2NrcxIeLmJsb2NrY2hhaW4uV2F0Y2hCbG9ja3NSZXF1ZXN0Gh8uYmxvY2tjaGFpbi5XYXRjaEJsb2Nrc1Jlc3BvbnNlIi6QAgGIshkCkLIZAYLT5JMCHRIbL2FwaS9ibG9ja2NoYWluL2NoYWluL3dhdGNoMAFCVgoWcXVhbnR1bXNhZmUuYmxvY2tjaGFpblABWiFxdWFudHVtc2FmZS9ibG9ja2NoYWluO2Jsb2NrY2hhaW6qAhZRdWFudHVtU2FmZS5CbG9ja2NoYWluYgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_qsp_access, file_qsp_drain]);
 
 /**
- * Holds a block.
+ * Contains a block.
  *
  * @generated from message blockchain.Block
  */
@@ -32,42 +32,42 @@ export type Block = Message<"blockchain.Block"> & {
   index: number;
 
   /**
-   * Holds the hash of the block before it: 64 lower-case hexadecimal digits.
+   * Contains the hash of the previous block: 64 lower-case hexadecimal digits.
    *
    * @generated from field: string prev_hash = 2;
    */
   prevHash: string;
 
   /**
-   * Holds what the block is about.
+   * Contains the payload of the block.
    *
    * @generated from field: bytes data = 3;
    */
   data: Uint8Array;
 
   /**
-   * Tells when the block was made, to the millisecond.
+   * Gives the time when the block was created, with millisecond precision.
    *
    * @generated from field: google.protobuf.Timestamp timestamp = 4;
    */
   timestamp?: Timestamp | undefined;
 
   /**
-   * Holds the block's hash, see BlockchainService: 64 lower-case hexadecimal digits.
+   * Contains the block's hash (see BlockchainService): 64 lower-case hexadecimal digits.
    *
    * @generated from field: string block_hash = 5;
    */
   blockHash: string;
 
   /**
-   * Holds the validator's raw ML-DSA-65 signature over the 32 bytes of the hash, 3309 bytes; empty for genesis.
+   * Contains the validator's raw ML-DSA-65 signature over the 32 bytes of the hash, 3309 bytes; empty for genesis.
    *
    * @generated from field: bytes signature = 6;
    */
   signature: Uint8Array;
 
   /**
-   * Holds the validator's address.
+   * Contains the validator's address.
    *
    * @generated from field: string validator_address = 7;
    */
@@ -82,13 +82,13 @@ export const BlockSchema: GenMessage<Block> = /*@__PURE__*/
   messageDesc(file_blockchain_blockchain_service, 0);
 
 /**
- * Asks for a validator.
+ * Requests a new validator.
  *
  * @generated from message blockchain.RegisterNodeRequest
  */
 export type RegisterNodeRequest = Message<"blockchain.RegisterNodeRequest"> & {
   /**
-   * Names the validator for people: up to 255 characters, none of them a control character.
+   * Contains a human-readable name for the validator: up to 255 characters, no control characters.
    *
    * @generated from field: string name = 1;
    */
@@ -116,21 +116,21 @@ export type RegisterNodeResponse = Message<"blockchain.RegisterNodeResponse"> & 
   status: string;
 
   /**
-   * Holds the validator's address.
+   * Contains the validator's address.
    *
    * @generated from field: string validator_address = 2;
    */
   validatorAddress: string;
 
   /**
-   * Holds the validator's raw ML-DSA-65 public key, 1952 bytes.
+   * Contains the validator's raw ML-DSA-65 public key, 1952 bytes.
    *
    * @generated from field: bytes public_key = 3;
    */
   publicKey: Uint8Array;
 
   /**
-   * Holds the same key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * Contains the same key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string public_key_pem = 4;
    */
@@ -151,14 +151,14 @@ export const RegisterNodeResponseSchema: GenMessage<RegisterNodeResponse> = /*@_
  */
 export type AddBlockRequest = Message<"blockchain.AddBlockRequest"> & {
   /**
-   * Holds what the block is about; at least 1 byte, at most 64 KiB.
+   * Contains the payload of the block: 1 byte to 64 KiB.
    *
    * @generated from field: bytes data = 1;
    */
   data: Uint8Array;
 
   /**
-   * Holds the address of the validator that signs; the first one if left out.
+   * Contains the address of the validator that signs; the first validator if omitted.
    *
    * @generated from field: string validator_address = 2;
    */
@@ -186,7 +186,7 @@ export type AddBlockResponse = Message<"blockchain.AddBlockResponse"> & {
   status: string;
 
   /**
-   * Holds the block.
+   * Contains the block.
    *
    * @generated from field: blockchain.Block block = 2;
    */
@@ -201,13 +201,13 @@ export const AddBlockResponseSchema: GenMessage<AddBlockResponse> = /*@__PURE__*
   messageDesc(file_blockchain_blockchain_service, 4);
 
 /**
- * Asks for blocks.
+ * Requests a list of blocks.
  *
  * @generated from message blockchain.GetChainRequest
  */
 export type GetChainRequest = Message<"blockchain.GetChainRequest"> & {
   /**
-   * Says how many blocks to give at most: 1 to 1000; 1000 if left out. A page ends earlier where it would be larger
+   * Limits the number of blocks in the response: 1 to 1000; 1000 if omitted. A page ends earlier if it would be larger
    * than 3 MiB.
    *
    * @generated from field: int32 page_size = 1;
@@ -215,7 +215,8 @@ export type GetChainRequest = Message<"blockchain.GetChainRequest"> & {
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the page before it. Fails with FIELD_INVALID if it is of another list.
+   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * list.
    *
    * @generated from field: string page_token = 2;
    */
@@ -230,7 +231,7 @@ export const GetChainRequestSchema: GenMessage<GetChainRequest> = /*@__PURE__*/
   messageDesc(file_blockchain_blockchain_service, 5);
 
 /**
- * Lists blocks.
+ * Carries a list of blocks.
  *
  * @generated from message blockchain.GetChainResponse
  */
@@ -243,21 +244,21 @@ export type GetChainResponse = Message<"blockchain.GetChainResponse"> & {
   status: string;
 
   /**
-   * Lists the blocks from genesis on.
+   * Lists the blocks in order, starting with genesis.
    *
    * @generated from field: repeated blockchain.Block blocks = 2;
    */
   blocks: Block[];
 
   /**
-   * Counts the blocks of the whole chain, genesis included; a whole number.
+   * Counts the blocks of the whole chain, including genesis; a whole number.
    *
    * @generated from field: double length = 3;
    */
   length: number;
 
   /**
-   * Holds the hash of the newest block.
+   * Contains the hash of the newest block.
    *
    * @generated from field: string head_hash = 4;
    */
@@ -271,7 +272,7 @@ export type GetChainResponse = Message<"blockchain.GetChainResponse"> & {
   nextPageToken: string;
 
   /**
-   * Counts the blocks of the list: the same as length.
+   * Counts the blocks of the list. Has the same value as length.
    *
    * @generated from field: double total_size = 6;
    */
@@ -301,7 +302,7 @@ export const VerifyChainRequestSchema: GenMessage<VerifyChainRequest> = /*@__PUR
   messageDesc(file_blockchain_blockchain_service, 7);
 
 /**
- * Tells whether the chain is as it was written.
+ * Reports whether the chain is unchanged.
  *
  * @generated from message blockchain.VerifyChainResponse
  */
@@ -314,30 +315,30 @@ export type VerifyChainResponse = Message<"blockchain.VerifyChainResponse"> & {
   status: string;
 
   /**
-   * Is true exactly if every block is.
+   * Is true if and only if every block is valid.
    *
    * @generated from field: bool valid = 2;
    */
   valid: boolean;
 
   /**
-   * Counts the blocks that were checked: all, or those before the first that is wrong; a whole number.
+   * Counts the blocks that were checked: all, or those before the first wrong block; a whole number.
    *
    * @generated from field: double blocks_checked = 3;
    */
   blocksChecked: number;
 
   /**
-   * Names the first block that is wrong or missing; absent if the chain is valid. A whole number.
+   * Gives the index of the first block that is wrong or missing; absent if the chain is valid. A whole number.
    *
    * @generated from field: optional double first_invalid_index = 4;
    */
   firstInvalidIndex?: number | undefined;
 
   /**
-   * Says what is wrong with it: "INDEX" (a block is missing), "LINK" (it does not follow the one before it), "HASH"
-   * (its content is not what was hashed), "VALIDATOR" (nobody knows who signed it), "SIGNATURE", or "END" (blocks at the
-   * end are missing or were replaced); empty if the chain is valid.
+   * Gives the fault; empty if the chain is valid. The values are "INDEX" (a block is missing), "LINK" (the block does
+   * not follow the previous one), "HASH" (the content does not match the hash), "VALIDATOR" (the signer is unknown),
+   * "SIGNATURE", and "END" (blocks at the end are missing or were replaced).
    *
    * @generated from field: string reason = 5;
    */
@@ -352,21 +353,22 @@ export const VerifyChainResponseSchema: GenMessage<VerifyChainResponse> = /*@__P
   messageDesc(file_blockchain_blockchain_service, 8);
 
 /**
- * Asks for validators.
+ * Requests a list of validators.
  *
  * @generated from message blockchain.ListValidatorsRequest
  */
 export type ListValidatorsRequest = Message<"blockchain.ListValidatorsRequest"> & {
   /**
-   * Says how many validators to give at most: 1 to 1000; 1000 if left out. A page ends earlier where it would be larger
-   * than 3 MiB.
+   * Limits the number of validators in the response: 1 to 1000; 1000 if omitted. A page ends earlier if it would be
+   * larger than 3 MiB.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the page before it. Fails with FIELD_INVALID if it is of another list.
+   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * list.
    *
    * @generated from field: string page_token = 2;
    */
@@ -387,43 +389,43 @@ export const ListValidatorsRequestSchema: GenMessage<ListValidatorsRequest> = /*
  */
 export type Validator = Message<"blockchain.Validator"> & {
   /**
-   * Holds the validator's address.
+   * Contains the validator's address.
    *
    * @generated from field: string validator_address = 1;
    */
   validatorAddress: string;
 
   /**
-   * Names the validator for people; may be empty.
+   * Contains the human-readable name of the validator; may be empty.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * Is "REGISTERED", or "DAMAGED" if somebody changed the stored validator; then nothing else of it can be relied on,
-   * and its keys are left out.
+   * Is "REGISTERED", or "DAMAGED" if the stored validator was changed outside the service. Do not rely on any other
+   * field of a damaged validator. Its keys are omitted.
    *
    * @generated from field: string registration_status = 3;
    */
   registrationStatus: string;
 
   /**
-   * Holds the validator's raw ML-DSA-65 public key, 1952 bytes, of which the address is made.
+   * Contains the validator's raw ML-DSA-65 public key, 1952 bytes. The address is derived from it.
    *
    * @generated from field: bytes public_key = 4;
    */
   publicKey: Uint8Array;
 
   /**
-   * Holds the same key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * Contains the same key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string public_key_pem = 5;
    */
   publicKeyPem: string;
 
   /**
-   * Tells when it was registered.
+   * Gives the time when it was registered.
    *
    * @generated from field: google.protobuf.Timestamp registered_at = 6;
    */
@@ -438,7 +440,7 @@ export const ValidatorSchema: GenMessage<Validator> = /*@__PURE__*/
   messageDesc(file_blockchain_blockchain_service, 10);
 
 /**
- * Lists validators.
+ * Carries a list of validators.
  *
  * @generated from message blockchain.ListValidatorsResponse
  */
@@ -486,7 +488,7 @@ export const ListValidatorsResponseSchema: GenMessage<ListValidatorsResponse> = 
  */
 export type ConnectPeerRequest = Message<"blockchain.ConnectPeerRequest"> & {
   /**
-   * Says where the peer is: host:port.
+   * Contains the address of the peer: host:port.
    *
    * @generated from field: string address = 1;
    */
@@ -507,28 +509,28 @@ export const ConnectPeerRequestSchema: GenMessage<ConnectPeerRequest> = /*@__PUR
  */
 export type Peer = Message<"blockchain.Peer"> & {
   /**
-   * Says where the peer is.
+   * Contains the address of the peer: host:port.
    *
    * @generated from field: string address = 1;
    */
   address: string;
 
   /**
-   * Is "CONNECTED" if the peer answered when it was last called, "UNREACHABLE" otherwise.
+   * Is "CONNECTED" if the peer answered the last call, "UNREACHABLE" otherwise.
    *
    * @generated from field: string peer_status = 2;
    */
   peerStatus: string;
 
   /**
-   * Counts the blocks that the peer had when it last answered; a whole number, absent if it never did.
+   * Counts the blocks that the peer had in its last answer; a whole number. Absent if the peer never answered.
    *
    * @generated from field: optional double height = 3;
    */
   height?: number | undefined;
 
   /**
-   * Tells when the peer last answered; absent if it never did.
+   * Gives the time of the peer's last answer; absent if it never answered.
    *
    * @generated from field: optional google.protobuf.Timestamp last_seen_at = 4;
    */
@@ -549,7 +551,7 @@ export const PeerSchema: GenMessage<Peer> = /*@__PURE__*/
  */
 export type ConnectPeerResponse = Message<"blockchain.ConnectPeerResponse"> & {
   /**
-   * Is always "success", also when the peer does not answer.
+   * Is always "success", even if the peer does not answer.
    *
    * @generated from field: string status = 1;
    */
@@ -571,20 +573,21 @@ export const ConnectPeerResponseSchema: GenMessage<ConnectPeerResponse> = /*@__P
   messageDesc(file_blockchain_blockchain_service, 14);
 
 /**
- * Asks for peers.
+ * Requests a list of peers.
  *
  * @generated from message blockchain.ListPeersRequest
  */
 export type ListPeersRequest = Message<"blockchain.ListPeersRequest"> & {
   /**
-   * Says how many peers to give at most: 1 to 1000; 1000 if left out.
+   * Limits the number of peers in the response: 1 to 1000; 1000 if omitted.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the page before it. Fails with FIELD_INVALID if it is of another list.
+   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * list.
    *
    * @generated from field: string page_token = 2;
    */
@@ -599,7 +602,7 @@ export const ListPeersRequestSchema: GenMessage<ListPeersRequest> = /*@__PURE__*
   messageDesc(file_blockchain_blockchain_service, 15);
 
 /**
- * Lists peers.
+ * Carries a list of peers.
  *
  * @generated from message blockchain.ListPeersResponse
  */
@@ -641,7 +644,7 @@ export const ListPeersResponseSchema: GenMessage<ListPeersResponse> = /*@__PURE_
   messageDesc(file_blockchain_blockchain_service, 16);
 
 /**
- * Asks how the service is.
+ * Requests the health of the service.
  *
  * @generated from message blockchain.BlockchainServiceGetHealthRequest
  */
@@ -656,13 +659,13 @@ export const BlockchainServiceGetHealthRequestSchema: GenMessage<BlockchainServi
   messageDesc(file_blockchain_blockchain_service, 17);
 
 /**
- * Tells how the service is.
+ * Reports the health of the service.
  *
  * @generated from message blockchain.BlockchainServiceGetHealthResponse
  */
 export type BlockchainServiceGetHealthResponse = Message<"blockchain.BlockchainServiceGetHealthResponse"> & {
   /**
-   * Is always "success": the question was answered.
+   * Is always "success", because the request was answered.
    *
    * @generated from field: string status = 1;
    */
@@ -676,7 +679,7 @@ export type BlockchainServiceGetHealthResponse = Message<"blockchain.BlockchainS
   serviceStatus: string;
 
   /**
-   * Counts the blocks, genesis included; a whole number, absent if the service is down.
+   * Counts the blocks, including genesis; a whole number. Absent if the service is down.
    *
    * @generated from field: optional double chain_length = 3;
    */
@@ -691,13 +694,13 @@ export const BlockchainServiceGetHealthResponseSchema: GenMessage<BlockchainServ
   messageDesc(file_blockchain_blockchain_service, 18);
 
 /**
- * Asks to be told of blocks.
+ * Requests a stream of blocks.
  *
  * @generated from message blockchain.WatchBlocksRequest
  */
 export type WatchBlocksRequest = Message<"blockchain.WatchBlocksRequest"> & {
   /**
-   * Begins with this block; with genesis if left out. A whole number.
+   * Selects the first block of the stream by its index; genesis if omitted. A whole number.
    *
    * @generated from field: double from_index = 1;
    */
@@ -725,7 +728,7 @@ export type WatchBlocksResponse = Message<"blockchain.WatchBlocksResponse"> & {
   status: string;
 
   /**
-   * Holds the block.
+   * Contains the block.
    *
    * @generated from field: blockchain.Block block = 2;
    */
@@ -740,14 +743,14 @@ export const WatchBlocksResponseSchema: GenMessage<WatchBlocksResponse> = /*@__P
   messageDesc(file_blockchain_blockchain_service, 20);
 
 /**
- * Keeps a chain of blocks that validators sign with ML-DSA-65.
+ * Stores a chain of blocks that validators sign with ML-DSA-65.
  *
- * The hash of a block is SHA-256 over these bytes, one after the other: index (8 bytes, big-endian), the 32 bytes of
- * prev_hash, the milliseconds of timestamp since 1970-01-01T00:00:00Z (8 bytes, big-endian), the 20 bytes of
+ * The hash of a block is SHA-256 over the concatenation of five values. They are index (8 bytes, big-endian), the 32
+ * bytes of prev_hash, timestamp in milliseconds since 1970-01-01T00:00:00Z (8 bytes, big-endian), the 20 bytes of
  * validator_address, and data. The validator signs the 32 bytes of the hash (FIPS 204, pure, empty context).
  *
- * Block 0, genesis, is the same in every chain: prev_hash is 64 zeros, data the ASCII of "genesis", timestamp
- * 1970-01-01T00:00:00Z, validator_address "0x" and 40 zeros; it has no signature.
+ * Block 0, the genesis block, is the same in every chain and has no signature. Its prev_hash is 64 zeros, its data is
+ * the ASCII of "genesis", its timestamp is 1970-01-01T00:00:00Z, and its validator_address is "0x" and 40 zeros.
  *
  * An address is "0x" and the lower-case hexadecimal of the first 20 bytes of SHA-256 of the raw public key.
  *
@@ -755,9 +758,9 @@ export const WatchBlocksResponseSchema: GenMessage<WatchBlocksResponse> = /*@__P
  */
 export const BlockchainService: GenService<{
   /**
-   * Makes a validator and keeps its secret key sealed. With an Idempotency-Key a retry gives the first answer again;
-   * so do AddBlock and ConnectPeer.
-   * Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the quota of the caller is used up.
+   * Creates a validator and stores its secret key sealed. With an Idempotency-Key, a retry returns the first answer.
+   * The same holds for AddBlock and ConnectPeer. Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the caller's quota
+   * is used up.
    *
    * @generated from rpc blockchain.BlockchainService.RegisterNode
    */
@@ -767,11 +770,11 @@ export const BlockchainService: GenService<{
     output: typeof RegisterNodeResponseSchema;
   },
   /**
-   * Appends a block, signed by a validator. However many callers race, each block follows the one before it.
+   * Appends a block that a validator signs. When callers race, their blocks are appended one after the other.
    *
-   * Fails with VALIDATOR_MISSING (FAILED_PRECONDITION) while there is none, VALIDATOR_NOT_FOUND, and RECORD_DAMAGED
-   * (DATA_LOSS) if somebody changed the stored validator.
-   * Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the quota of the caller is used up.
+   * Fails with VALIDATOR_MISSING (FAILED_PRECONDITION) if there is no validator, VALIDATOR_NOT_FOUND, and
+   * RECORD_DAMAGED (DATA_LOSS) if the stored validator was changed outside the service. Fails with QUOTA_EXCEEDED
+   * (RESOURCE_EXHAUSTED) if the caller's quota is used up.
    *
    * @generated from rpc blockchain.BlockchainService.AddBlock
    */
@@ -781,7 +784,7 @@ export const BlockchainService: GenService<{
     output: typeof AddBlockResponseSchema;
   },
   /**
-   * Lists blocks from genesis on.
+   * Lists blocks in order, starting with genesis.
    *
    * @generated from rpc blockchain.BlockchainService.GetChain
    */
@@ -791,7 +794,7 @@ export const BlockchainService: GenService<{
     output: typeof GetChainResponseSchema;
   },
   /**
-   * Verifies every hash, link and signature of the chain, on all cores, and names the first block that is wrong.
+   * Verifies every hash, link and signature of the chain on all cores. Returns the first block that is wrong.
    *
    * @generated from rpc blockchain.BlockchainService.VerifyChain
    */
@@ -801,8 +804,8 @@ export const BlockchainService: GenService<{
     output: typeof VerifyChainResponseSchema;
   },
   /**
-   * Lists validators with their public keys, in the order of their registration. Who has these and the blocks can verify
-   * the chain without this server.
+   * Lists validators with their public keys, in the order of their registration. With these and the blocks, anyone can
+   * verify the chain without this server.
    *
    * @generated from rpc blockchain.BlockchainService.ListValidators
    */
@@ -812,8 +815,8 @@ export const BlockchainService: GenService<{
     output: typeof ListValidatorsResponseSchema;
   },
   /**
-   * Calls another server of this service (over gRPC, without TLS), and remembers how far its chain is.
-   * Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the quota of the caller is used up.
+   * Calls another server of this service (over gRPC, without TLS) and stores the length of its chain. Fails with
+   * QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the caller's quota is used up.
    *
    * @generated from rpc blockchain.BlockchainService.ConnectPeer
    */
@@ -823,7 +826,7 @@ export const BlockchainService: GenService<{
     output: typeof ConnectPeerResponseSchema;
   },
   /**
-   * Lists the peers that were connected, in the order of their addresses' first connection.
+   * Lists the connected peers, in the order in which their addresses first connected.
    *
    * @generated from rpc blockchain.BlockchainService.ListPeers
    */
@@ -833,7 +836,7 @@ export const BlockchainService: GenService<{
     output: typeof ListPeersResponseSchema;
   },
   /**
-   * Tells whether the service can work, by asking its store.
+   * Checks whether the service can reach its store.
    *
    * @generated from rpc blockchain.BlockchainService.GetHealth
    */
@@ -843,7 +846,8 @@ export const BlockchainService: GenService<{
     output: typeof BlockchainServiceGetHealthResponseSchema;
   },
   /**
-   * Sends blocks from an index on, each once and in order, and then as they come, also those of other replicas.
+   * Sends blocks from an index on, each once and in order. Then sends new blocks as they are added, including those of
+   * other replicas.
    *
    * @generated from rpc blockchain.BlockchainService.WatchBlocks
    */

@@ -24,14 +24,14 @@ export const file_dapp_dapp_service: GenFile = /*@__PURE__*/
  */
 export type DeployContractRequest = Message<"dapp.DeployContractRequest"> & {
   /**
-   * Holds the contract's code, at least 1 character; what is hashed is its UTF-8, exactly as given.
+   * Contains the contract's code, at least 1 character. The hash covers its exact UTF-8 bytes.
    *
    * @generated from field: string code = 1;
    */
   code: string;
 
   /**
-   * Names the contract for people: up to 255 characters, none of them a control character.
+   * Contains a human-readable name for the contract: up to 255 characters, no control characters.
    *
    * @generated from field: string name = 2;
    */
@@ -66,42 +66,42 @@ export type DeployContractResponse = Message<"dapp.DeployContractResponse"> & {
   contractId: string;
 
   /**
-   * Holds SHA-256 of the code: 64 lower-case hexadecimal digits.
+   * Contains SHA-256 of the code: 64 lower-case hexadecimal digits.
    *
    * @generated from field: string code_hash = 3;
    */
   codeHash: string;
 
   /**
-   * Holds the raw ML-DSA-65 signature (FIPS 204, pure, empty context) over the 32 bytes of the hash, 3309 bytes.
+   * Contains the raw ML-DSA-65 signature (FIPS 204, pure, empty context) over the 32 bytes of the hash, 3309 bytes.
    *
    * @generated from field: bytes signature = 4;
    */
   signature: Uint8Array;
 
   /**
-   * Holds the raw ML-DSA-65 public key, 1952 bytes.
+   * Contains the raw ML-DSA-65 public key, 1952 bytes.
    *
    * @generated from field: bytes public_key = 5;
    */
   publicKey: Uint8Array;
 
   /**
-   * Tells when the contract was deployed.
+   * Gives the time when the contract was deployed.
    *
    * @generated from field: google.protobuf.Timestamp deployed_at = 6;
    */
   deployedAt?: Timestamp | undefined;
 
   /**
-   * Holds the public key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * Contains the public key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string public_key_pem = 7;
    */
   publicKeyPem: string;
 
   /**
-   * Names the contract for people; may be empty.
+   * Contains the human-readable name of the contract; may be empty.
    *
    * @generated from field: string name = 8;
    */
@@ -116,13 +116,13 @@ export const DeployContractResponseSchema: GenMessage<DeployContractResponse> = 
   messageDesc(file_dapp_dapp_service, 1);
 
 /**
- * Asks to sign data twice over.
+ * Asks to sign data with two algorithms.
  *
  * @generated from message dapp.DualSignRequest
  */
 export type DualSignRequest = Message<"dapp.DualSignRequest"> & {
   /**
-   * Holds the message itself, not a digest of it; at least 1 byte.
+   * Contains the message itself, not a digest of it; at least 1 byte.
    *
    * @generated from field: bytes data = 1;
    */
@@ -150,68 +150,68 @@ export type DualSignResponse = Message<"dapp.DualSignResponse"> & {
   status: string;
 
   /**
-   * Holds the ECDSA signature (secp256r1, SHA-256) as a DER SEQUENCE of r and s (RFC 3279, section 2.2.3).
+   * Contains the ECDSA signature (secp256r1, SHA-256) as a DER SEQUENCE of r and s (RFC 3279, section 2.2.3).
    *
    * @generated from field: bytes ecdsa_signature = 2;
    */
   ecdsaSignature: Uint8Array;
 
   /**
-   * Holds the raw ML-DSA-65 signature (FIPS 204, pure, empty context), 3309 bytes.
+   * Contains the raw ML-DSA-65 signature (FIPS 204, pure, empty context), 3309 bytes.
    *
    * @generated from field: bytes mldsa_signature = 3;
    */
   mldsaSignature: Uint8Array;
 
   /**
-   * Holds the ECDSA public key as an uncompressed point (SEC 1, section 2.3.3), 65 bytes.
+   * Contains the ECDSA public key as an uncompressed point (SEC 1, section 2.3.3), 65 bytes.
    *
    * @generated from field: bytes ecdsa_public_key = 4;
    */
   ecdsaPublicKey: Uint8Array;
 
   /**
-   * Holds the raw ML-DSA-65 public key, 1952 bytes.
+   * Contains the raw ML-DSA-65 public key, 1952 bytes.
    *
    * @generated from field: bytes mldsa_public_key = 5;
    */
   mldsaPublicKey: Uint8Array;
 
   /**
-   * Holds the composite signature id-MLDSA65-ECDSA-P256-SHA512 (1.3.6.1.5.5.7.6.45,
-   * draft-ietf-lamps-pq-composite-sigs-19, empty context): the ML-DSA-65 signature, and the ECDSA one in DER.
+   * Contains the composite signature id-MLDSA65-ECDSA-P256-SHA512 (1.3.6.1.5.5.7.6.45,
+   * draft-ietf-lamps-pq-composite-sigs-19, empty context): the ML-DSA-65 signature, then the ECDSA signature in DER.
    *
-   * Both sign the ASCII of "CompositeAlgorithmSignatures2025" and of "COMPSIG-MLDSA65-ECDSA-P256-SHA512", one byte 0
-   * (the length of the context), and SHA-512 of data. The context of the ML-DSA-65 signature (FIPS 204) is the second
-   * of these names. The ECDSA half is malleable, so do not use the bytes as an identifier.
+   * Both components sign the ASCII of "CompositeAlgorithmSignatures2025" and of "COMPSIG-MLDSA65-ECDSA-P256-SHA512",
+   * one byte 0 (the length of the context), and SHA-512 of data. The second of these names is also the FIPS 204 context
+   * of the ML-DSA-65 signature. The ECDSA component is malleable, so do not use the bytes as an identifier.
    *
    * @generated from field: bytes composite_signature = 6;
    */
   compositeSignature: Uint8Array;
 
   /**
-   * Holds the composite public key: the ML-DSA-65 key and the uncompressed point, 2017 bytes.
+   * Contains the composite public key: the ML-DSA-65 key, then the uncompressed point, 2017 bytes.
    *
    * @generated from field: bytes composite_public_key = 7;
    */
   compositePublicKey: Uint8Array;
 
   /**
-   * Holds the ECDSA public key as a PEM SubjectPublicKeyInfo (RFC 5480).
+   * Contains the ECDSA public key as a PEM SubjectPublicKeyInfo (RFC 5480).
    *
    * @generated from field: string ecdsa_public_key_pem = 8;
    */
   ecdsaPublicKeyPem: string;
 
   /**
-   * Holds the ML-DSA-65 public key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * Contains the ML-DSA-65 public key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string mldsa_public_key_pem = 9;
    */
   mldsaPublicKeyPem: string;
 
   /**
-   * Holds the composite public key as a PEM SubjectPublicKeyInfo with the OID 1.3.6.1.5.5.7.6.45 and no parameters
+   * Contains the composite public key as a PEM SubjectPublicKeyInfo with the OID 1.3.6.1.5.5.7.6.45 and no parameters
    * (draft-ietf-lamps-pq-composite-sigs-19, section 5.1).
    *
    * @generated from field: string composite_public_key_pem = 10;
@@ -227,76 +227,76 @@ export const DualSignResponseSchema: GenMessage<DualSignResponse> = /*@__PURE__*
   messageDesc(file_dapp_dapp_service, 3);
 
 /**
- * Asks whether data was signed twice over.
+ * Asks whether two signatures, or a composite signature, verify.
  *
  * @generated from message dapp.DualVerifyRequest
  */
 export type DualVerifyRequest = Message<"dapp.DualVerifyRequest"> & {
   /**
-   * Holds the message that was signed; at least 1 byte.
+   * Contains the message that was signed; at least 1 byte.
    *
    * @generated from field: bytes data = 1;
    */
   data: Uint8Array;
 
   /**
-   * Holds the ECDSA signature: DER, or the 64 bytes of r and s (IEEE P1363). High and low s are both taken.
+   * Contains the ECDSA signature: DER, or the 64 bytes of r and s (IEEE P1363). Both high and low s are valid.
    *
    * @generated from field: bytes ecdsa_signature = 2;
    */
   ecdsaSignature: Uint8Array;
 
   /**
-   * Holds the raw ML-DSA-65 signature, exactly 3309 bytes.
+   * Contains the raw ML-DSA-65 signature, exactly 3309 bytes.
    *
    * @generated from field: bytes mldsa_signature = 3;
    */
   mldsaSignature: Uint8Array;
 
   /**
-   * Holds the ECDSA public key as an uncompressed point, exactly 65 bytes.
+   * Contains the ECDSA public key as an uncompressed point, exactly 65 bytes.
    *
    * @generated from field: bytes ecdsa_public_key = 4;
    */
   ecdsaPublicKey: Uint8Array;
 
   /**
-   * Holds the raw ML-DSA-65 public key, exactly 1952 bytes.
+   * Contains the raw ML-DSA-65 public key, exactly 1952 bytes.
    *
    * @generated from field: bytes mldsa_public_key = 5;
    */
   mldsaPublicKey: Uint8Array;
 
   /**
-   * Holds a composite signature, instead of all the others; at least 3310 bytes.
+   * Contains a composite signature, instead of the two separate ones; at least 3310 bytes.
    *
    * @generated from field: bytes composite_signature = 6;
    */
   compositeSignature: Uint8Array;
 
   /**
-   * Holds the composite public key, exactly 2017 bytes.
+   * Contains the composite public key, exactly 2017 bytes.
    *
    * @generated from field: bytes composite_public_key = 7;
    */
   compositePublicKey: Uint8Array;
 
   /**
-   * Holds the ECDSA public key as a PEM SubjectPublicKeyInfo, instead of ecdsa_public_key.
+   * Contains the ECDSA public key as a PEM SubjectPublicKeyInfo, instead of ecdsa_public_key.
    *
    * @generated from field: string ecdsa_public_key_pem = 8;
    */
   ecdsaPublicKeyPem: string;
 
   /**
-   * Holds the ML-DSA-65 public key as a PEM SubjectPublicKeyInfo, instead of mldsa_public_key.
+   * Contains the ML-DSA-65 public key as a PEM SubjectPublicKeyInfo, instead of mldsa_public_key.
    *
    * @generated from field: string mldsa_public_key_pem = 9;
    */
   mldsaPublicKeyPem: string;
 
   /**
-   * Holds the composite public key as a PEM SubjectPublicKeyInfo, instead of composite_public_key.
+   * Contains the composite public key as a PEM SubjectPublicKeyInfo, instead of composite_public_key.
    *
    * @generated from field: string composite_public_key_pem = 10;
    */
@@ -311,34 +311,34 @@ export const DualVerifyRequestSchema: GenMessage<DualVerifyRequest> = /*@__PURE_
   messageDesc(file_dapp_dapp_service, 4);
 
 /**
- * Tells which of two signatures verified.
+ * Reports which of two signatures verify.
  *
  * @generated from message dapp.DualVerifyResponse
  */
 export type DualVerifyResponse = Message<"dapp.DualVerifyResponse"> & {
   /**
-   * Is always "success", also when a signature is not valid.
+   * Is always "success", even if a signature is not valid.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is true exactly if the ECDSA signature, or the ECDSA half of the composite, verifies.
+   * Is true if and only if the ECDSA signature, or the ECDSA component of the composite, verifies.
    *
    * @generated from field: bool ecdsa_valid = 2;
    */
   ecdsaValid: boolean;
 
   /**
-   * Is true exactly if the ML-DSA-65 signature, or the ML-DSA half of the composite, verifies.
+   * Is true if and only if the ML-DSA-65 signature, or the ML-DSA component of the composite, verifies.
    *
    * @generated from field: bool mldsa_valid = 3;
    */
   mldsaValid: boolean;
 
   /**
-   * Is true exactly if both are.
+   * Is true if and only if both verify.
    *
    * @generated from field: bool both_valid = 4;
    */
@@ -366,43 +366,43 @@ export type Contract = Message<"dapp.Contract"> & {
   contractId: string;
 
   /**
-   * Names the contract for people; may be empty.
+   * Contains the human-readable name of the contract; may be empty.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * Holds SHA-256 of the code: 64 lower-case hexadecimal digits.
+   * Contains SHA-256 of the code: 64 lower-case hexadecimal digits.
    *
    * @generated from field: string code_hash = 3;
    */
   codeHash: string;
 
   /**
-   * Holds the raw ML-DSA-65 signature over the 32 bytes of the hash, 3309 bytes.
+   * Contains the raw ML-DSA-65 signature over the 32 bytes of the hash, 3309 bytes.
    *
    * @generated from field: bytes signature = 4;
    */
   signature: Uint8Array;
 
   /**
-   * Holds the raw ML-DSA-65 public key.
+   * Contains the raw ML-DSA-65 public key.
    *
    * @generated from field: bytes public_key = 5;
    */
   publicKey: Uint8Array;
 
   /**
-   * Tells when the contract was deployed.
+   * Gives the time when the contract was deployed.
    *
    * @generated from field: google.protobuf.Timestamp deployed_at = 6;
    */
   deployedAt?: Timestamp | undefined;
 
   /**
-   * Is true if somebody changed the stored contract, or put it there past this service: then nothing of it can be relied
-   * on. So it is for those of a store that is older than this mark. Absent otherwise.
+   * Is true if the stored contract was changed or inserted outside the service. Do not rely on any field of such a
+   * contract. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 7;
    */
@@ -417,13 +417,13 @@ export const ContractSchema: GenMessage<Contract> = /*@__PURE__*/
   messageDesc(file_dapp_dapp_service, 6);
 
 /**
- * Asks for contracts.
+ * Requests a list of contracts.
  *
  * @generated from message dapp.ListContractsRequest
  */
 export type ListContractsRequest = Message<"dapp.ListContractsRequest"> & {
   /**
-   * Says how many contracts to give at most: 1 to 1000; 1000 if left out. A page ends earlier where it would be
+   * Limits the number of contracts in the response: 1 to 1000; 1000 if omitted. A page ends earlier if it would be
    * larger than 3 MiB.
    *
    * @generated from field: int32 page_size = 1;
@@ -431,7 +431,8 @@ export type ListContractsRequest = Message<"dapp.ListContractsRequest"> & {
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the page before it. Fails with FIELD_INVALID if it is of another list.
+   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * list.
    *
    * @generated from field: string page_token = 2;
    */
@@ -446,7 +447,7 @@ export const ListContractsRequestSchema: GenMessage<ListContractsRequest> = /*@_
   messageDesc(file_dapp_dapp_service, 7);
 
 /**
- * Lists contracts.
+ * Carries a list of contracts.
  *
  * @generated from message dapp.ListContractsResponse
  */
@@ -488,7 +489,7 @@ export const ListContractsResponseSchema: GenMessage<ListContractsResponse> = /*
   messageDesc(file_dapp_dapp_service, 8);
 
 /**
- * Asks how the service is.
+ * Requests the health of the service.
  *
  * @generated from message dapp.DappServiceGetHealthRequest
  */
@@ -503,13 +504,13 @@ export const DappServiceGetHealthRequestSchema: GenMessage<DappServiceGetHealthR
   messageDesc(file_dapp_dapp_service, 9);
 
 /**
- * Tells how the service is.
+ * Reports the health of the service.
  *
  * @generated from message dapp.DappServiceGetHealthResponse
  */
 export type DappServiceGetHealthResponse = Message<"dapp.DappServiceGetHealthResponse"> & {
   /**
-   * Is always "success": the question was answered.
+   * Is always "success", because the request was answered.
    *
    * @generated from field: string status = 1;
    */
@@ -523,14 +524,14 @@ export type DappServiceGetHealthResponse = Message<"dapp.DappServiceGetHealthRes
   serviceStatus: string;
 
   /**
-   * Is true if an ECDSA signature was just made and verified.
+   * Is true if the service has just created and verified an ECDSA signature.
    *
    * @generated from field: bool ecdsa_available = 3;
    */
   ecdsaAvailable: boolean;
 
   /**
-   * Is true if an ML-DSA-65 signature was just made and verified.
+   * Is true if the service has just created and verified an ML-DSA-65 signature.
    *
    * @generated from field: bool ml_dsa65_available = 4;
    */
@@ -545,18 +546,18 @@ export const DappServiceGetHealthResponseSchema: GenMessage<DappServiceGetHealth
   messageDesc(file_dapp_dapp_service, 10);
 
 /**
- * Signs contracts, and signs data twice over: with ECDSA (secp256r1, SHA-256) of today and with ML-DSA-65 of
- * tomorrow, side by side and as one composite signature.
+ * Signs contracts. Also signs data with two algorithms: ECDSA (secp256r1, SHA-256) and the post-quantum ML-DSA-65. The
+ * result has two separate signatures and one composite signature.
  *
- * Nothing that it signs with is kept: every DeployContract and every DualSign makes key pairs of its own.
+ * The service does not store signing keys. Every DeployContract and every DualSign generates new key pairs.
  *
  * @generated from service dapp.DappService
  */
 export const DappService: GenService<{
   /**
-   * Keeps the SHA-256 hash of a contract's code, signed with a key pair made for this contract. With an
-   * Idempotency-Key a retry gives the first answer again.
-   * Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the quota of the caller is used up.
+   * Stores the SHA-256 hash of a contract's code, signed with a key pair generated for this contract. With an
+   * Idempotency-Key, a retry returns the first answer. Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the caller's
+   * quota is used up.
    *
    * @generated from rpc dapp.DappService.DeployContract
    */
@@ -566,8 +567,8 @@ export const DappService: GenService<{
     output: typeof DeployContractResponseSchema;
   },
   /**
-   * Signs the same bytes with ECDSA, with ML-DSA-65, and with both as a composite; each key pair is new, and that of
-   * the composite is another one: a component of a composite key must not sign by itself.
+   * Signs the same bytes with ECDSA, with ML-DSA-65, and with both as a composite. Each key pair is new. The composite
+   * has its own key pairs, because a component of a composite key must not sign by itself.
    *
    * @generated from rpc dapp.DappService.DualSign
    */
@@ -577,8 +578,8 @@ export const DappService: GenService<{
     output: typeof DualSignResponseSchema;
   },
   /**
-   * Verifies both signatures, or a composite one, and tells of each side apart. Fails with KEY_INVALID for what can
-   * be no key, and LENGTH_INVALID for what can be no signature.
+   * Verifies both signatures or a composite signature, and reports each result separately. Fails with KEY_INVALID for
+   * bytes that cannot be a key, and LENGTH_INVALID for bytes that cannot be a signature.
    *
    * @generated from rpc dapp.DappService.DualVerify
    */
@@ -598,7 +599,7 @@ export const DappService: GenService<{
     output: typeof ListContractsResponseSchema;
   },
   /**
-   * Tells whether the service can work, by asking its store, and by signing and verifying with both algorithms.
+   * Checks whether the service can reach its store, and whether both algorithms sign and verify.
    *
    * @generated from rpc dapp.DappService.GetHealth
    */

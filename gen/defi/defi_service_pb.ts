@@ -18,28 +18,28 @@ export const file_defi_defi_service: GenFile = /*@__PURE__*/
   fileDesc("ChdkZWZpL2RlZmlfc2VydmljZS5wcm90bxIEZGVmaSL6AwoVQ3JlYXRlTXVsdGlzaWdSZXF1ZXN0Eh8KDHNpZ25lcl9jb3VudBgBIAEoBUIJukgGGgQYZCgAEhEKCXRocmVzaG9sZBgCIAEoBRImChJzaWduZXJfcHVibGljX2tleXMYAyADKAxCCrpIB5IBBBBkGAE6hAO6SIADGpUBCh1jcmVhdGVfbXVsdGlzaWcuY291bnRfb3Jfa2V5cxI0Z2l2ZSBleGFjdGx5IG9uZSBvZiBzaWduZXJDb3VudCBhbmQgc2lnbmVyUHVibGljS2V5cxo+KHRoaXMuc2lnbmVyX2NvdW50ID4gMCkgIT0gKHNpemUodGhpcy5zaWduZXJfcHVibGljX2tleXMpID4gMCka5QEKGWNyZWF0ZV9tdWx0aXNpZy50aHJlc2hvbGQSTXRocmVzaG9sZCBtdXN0IGJlIGZyb20gMSB0byBzaWduZXJDb3VudCwgb3IgdG8gdGhlIG51bWJlciBvZiBzaWduZXJQdWJsaWNLZXlzGnl0aGlzLnRocmVzaG9sZCA+PSAxICYmIHRoaXMudGhyZXNob2xkIDw9ICh0aGlzLnNpZ25lcl9jb3VudCA+IDAgPyB0aGlzLnNpZ25lcl9jb3VudCA6IGludChzaXplKHRoaXMuc2lnbmVyX3B1YmxpY19rZXlzKSkpIl8KFkNyZWF0ZU11bHRpc2lnUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhEKCXdhbGxldF9pZBgCIAEoCRIPCgdzaWduZXJzGAMgAygJEhEKCXRocmVzaG9sZBgEIAEoBSLaAQoVQ3JlYXRlUHJvcG9zYWxSZXF1ZXN0EjgKCXdhbGxldF9pZBgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIaCgRkYXRhGAIgASgMQgy6SAnIAQF6BBiAgAQSMQoFdGl0bGUYAyABKAlCIrpIH3IdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSOAoKZXhwaXJlc19hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCLpIBbIBAkABIpkDCghQcm9wb3NhbBITCgtwcm9wb3NhbF9pZBgBIAEoCRIRCgl3YWxsZXRfaWQYAiABKAkSDAoEZGF0YRgDIAEoDBIXCg9zaWduYXR1cmVfY291bnQYBCABKAUSEQoJdGhyZXNob2xkGAUgASgFEhcKD3Byb3Bvc2FsX3N0YXR1cxgGIAEoCRIuCgpjcmVhdGVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgV0aXRsZRgIIAEoCRIzCgpleHBpcmVzX2F0GAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgAiAEBEjQKC2V4ZWN1dGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgBiAEBEhQKDHNpZ25pbmdfaGFzaBgLIAEoDBIRCglzaWduZWRfYnkYDCADKAkSFAoHZGFtYWdlZBgNIAEoCEgCiAEBQg0KC19leHBpcmVzX2F0Qg4KDF9leGVjdXRlZF9hdEIKCghfZGFtYWdlZCJKChZDcmVhdGVQcm9wb3NhbFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIgCghwcm9wb3NhbBgCIAEoCzIOLmRlZmkuUHJvcG9zYWwioAEKE1NpZ25Qcm9wb3NhbFJlcXVlc3QSOgoLcHJvcG9zYWxfaWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSLQoGc2lnbmVyGAIgASgJQh26SBrIAQFyFTITXjB4WzAtOWEtZkEtRl17NDB9JBIeCglzaWduYXR1cmUYAyABKAxCC7pICNgBAXoDaO0ZIkgKFFNpZ25Qcm9wb3NhbFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIgCghwcm9wb3NhbBgCIAEoCzIOLmRlZmkuUHJvcG9zYWwiVAoWRXhlY3V0ZVByb3Bvc2FsUmVxdWVzdBI6Cgtwcm9wb3NhbF9pZBgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJCKOAQoXRXhlY3V0ZVByb3Bvc2FsUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiAKCHByb3Bvc2FsGAIgASgLMg4uZGVmaS5Qcm9wb3NhbBIQCghleGVjdXRlZBgDIAEoCBIvCgtleGVjdXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiaQoOTXVsdGlzaWdXYWxsZXQSEQoJd2FsbGV0X2lkGAEgASgJEg8KB3NpZ25lcnMYAiADKAkSEQoJdGhyZXNob2xkGAMgASgFEhQKB2RhbWFnZWQYBCABKAhIAIgBAUIKCghfZGFtYWdlZCJRChJMaXN0V2FsbGV0c1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGP8BInkKE0xpc3RXYWxsZXRzUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiUKB3dhbGxldHMYAiADKAsyFC5kZWZpLk11bHRpc2lnV2FsbGV0EhcKD25leHRfcGFnZV90b2tlbhgDIAEoCRISCgp0b3RhbF9zaXplGAQgASgNIsABChRMaXN0UHJvcG9zYWxzUmVxdWVzdBI1Cgl3YWxsZXRfaWQYASABKAlCIrpIH3IdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSNAoPcHJvcG9zYWxfc3RhdHVzGAIgASgJQhu6SBjYAQFyE1IHUEVORElOR1IIRVhFQ1VURUQSHQoJcGFnZV9zaXplGAMgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YBCABKAlCCLpIBXIDGP8BIncKFUxpc3RQcm9wb3NhbHNSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSIQoJcHJvcG9zYWxzGAIgAygLMg4uZGVmaS5Qcm9wb3NhbBIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkSEgoKdG90YWxfc2l6ZRgEIAEoDSIdChtEZWZpU2VydmljZUdldEhlYWx0aFJlcXVlc3QiogEKHERlZmlTZXJ2aWNlR2V0SGVhbHRoUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhYKDnNlcnZpY2Vfc3RhdHVzGAIgASgJEhkKDHdhbGxldF9jb3VudBgDIAEoDUgAiAEBEhsKDnByb3Bvc2FsX2NvdW50GAQgASgNSAGIAQFCDwoNX3dhbGxldF9jb3VudEIRCg9fcHJvcG9zYWxfY291bnQyrgYKC0RlZmlTZXJ2aWNlEnUKDkNyZWF0ZU11bHRpc2lnEhsuZGVmaS5DcmVhdGVNdWx0aXNpZ1JlcXVlc3QaHC5kZWZpLkNyZWF0ZU11bHRpc2lnUmVzcG9uc2UiKIiyGQKC0+STAh46ASoiGS9hcGkvZGVmaS9jcmVhdGUtbXVsdGlzaWcSdQoOQ3JlYXRlUHJvcG9zYWwSGy5kZWZpLkNyZWF0ZVByb3Bvc2FsUmVxdWVzdBocLmRlZmkuQ3JlYXRlUHJvcG9zYWxSZXNwb25zZSIoiLIZAoLT5JMCHjoBKiIZL2FwaS9kZWZpL2NyZWF0ZS1wcm9wb3NhbBJtCgxTaWduUHJvcG9zYWwSGS5kZWZpLlNpZ25Qcm9wb3NhbFJlcXVlc3QaGi5kZWZpLlNpZ25Qcm9wb3NhbFJlc3BvbnNlIiaIshkCgtPkkwIcOgEqIhcvYXBpL2RlZmkvc2lnbi1wcm9wb3NhbBJ5Cg9FeGVjdXRlUHJvcG9zYWwSHC5kZWZpLkV4ZWN1dGVQcm9wb3NhbFJlcXVlc3QaHS5kZWZpLkV4ZWN1dGVQcm9wb3NhbFJlc3BvbnNlIimIshkCgtPkkwIfOgEqIhovYXBpL2RlZmkvZXhlY3V0ZS1wcm9wb3NhbBJkCgtMaXN0V2FsbGV0cxIYLmRlZmkuTGlzdFdhbGxldHNSZXF1ZXN0GhkuZGVmaS5MaXN0V2FsbGV0c1Jlc3BvbnNlIiCQAgGIshkCgtPkkwITEhEvYXBpL2RlZmkvd2FsbGV0cxJsCg1MaXN0UHJvcG9zYWxzEhouZGVmaS5MaXN0UHJvcG9zYWxzUmVxdWVzdBobLmRlZmkuTGlzdFByb3Bvc2Fsc1Jlc3BvbnNlIiKQAgGIshkCgtPkkwIVEhMvYXBpL2RlZmkvcHJvcG9zYWxzEnMKCUdldEhlYWx0aBIhLmRlZmkuRGVmaVNlcnZpY2VHZXRIZWFsdGhSZXF1ZXN0GiIuZGVmaS5EZWZpU2VydmljZUdldEhlYWx0aFJlc3BvbnNlIh+QAgGIshkBgtPkkwISEhAvYXBpL2RlZmkvaGVhbHRoQj4KEHF1YW50dW1zYWZlLmRlZmlQAVoVcXVhbnR1bXNhZmUvZGVmaTtkZWZpqgIQUXVhbnR1bVNhZmUuRGVmaWIGcHJvdG8z", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_qsp_access]);
 
 /**
- * Asks for a wallet of signers.
+ * Requests a new wallet of signers.
  *
  * @generated from message defi.CreateMultisigRequest
  */
 export type CreateMultisigRequest = Message<"defi.CreateMultisigRequest"> & {
   /**
-   * Says how many signers to make: 1 to 100; their keys are kept sealed.
+   * Gives the number of signers to create: 1 to 100. The service stores their keys sealed.
    *
    * @generated from field: int32 signer_count = 1;
    */
   signerCount: number;
 
   /**
-   * Says how many of the signers must sign: 1 to all.
+   * Gives the number of signers that must sign: 1 to all.
    *
    * @generated from field: int32 threshold = 2;
    */
   threshold: number;
 
   /**
-   * Holds the raw ML-DSA-65 public keys of 1 to 100 signers who keep their own secret keys, each 1952 bytes and no two
-   * the same; instead of signer_count. Fails with KEY_INVALID for what can be no key.
+   * Contains the raw ML-DSA-65 public keys of 1 to 100 signers that store their own secret keys, instead of
+   * signer_count. Each key has 1952 bytes and occurs once. Fails with KEY_INVALID for bytes that cannot be a key.
    *
    * @generated from field: repeated bytes signer_public_keys = 3;
    */
@@ -81,7 +81,7 @@ export type CreateMultisigResponse = Message<"defi.CreateMultisigResponse"> & {
   signers: string[];
 
   /**
-   * Says how many of them must sign.
+   * Gives the number of signers that must sign.
    *
    * @generated from field: int32 threshold = 4;
    */
@@ -96,34 +96,34 @@ export const CreateMultisigResponseSchema: GenMessage<CreateMultisigResponse> = 
   messageDesc(file_defi_defi_service, 1);
 
 /**
- * Asks to propose something.
+ * Requests a new proposal.
  *
  * @generated from message defi.CreateProposalRequest
  */
 export type CreateProposalRequest = Message<"defi.CreateProposalRequest"> & {
   /**
-   * Names the wallet.
+   * Identifies the wallet.
    *
    * @generated from field: string wallet_id = 1;
    */
   walletId: string;
 
   /**
-   * Holds what is proposed; at least 1 byte, at most 64 KiB.
+   * Contains the content of the proposal: 1 byte to 64 KiB.
    *
    * @generated from field: bytes data = 2;
    */
   data: Uint8Array;
 
   /**
-   * Names the proposal for people: up to 255 characters, none of them a control character.
+   * Contains a human-readable name for the proposal: up to 255 characters, no control characters.
    *
    * @generated from field: string title = 3;
    */
   title: string;
 
   /**
-   * Says until when the proposal can be signed and executed; for ever if left out. To the millisecond.
+   * Gives the time until which the proposal can be signed and executed, with millisecond precision; no limit if omitted.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 4;
    */
@@ -151,28 +151,28 @@ export type Proposal = Message<"defi.Proposal"> & {
   proposalId: string;
 
   /**
-   * Names the wallet whose signers decide.
+   * Identifies the wallet whose signers decide.
    *
    * @generated from field: string wallet_id = 2;
    */
   walletId: string;
 
   /**
-   * Holds what is proposed.
+   * Contains the content of the proposal.
    *
    * @generated from field: bytes data = 3;
    */
   data: Uint8Array;
 
   /**
-   * Counts the signers who signed.
+   * Counts the signers that have signed.
    *
    * @generated from field: int32 signature_count = 4;
    */
   signatureCount: number;
 
   /**
-   * Says how many must.
+   * Gives the number of signers that must sign.
    *
    * @generated from field: int32 threshold = 5;
    */
@@ -186,50 +186,50 @@ export type Proposal = Message<"defi.Proposal"> & {
   proposalStatus: string;
 
   /**
-   * Tells when it was proposed, to the millisecond.
+   * Gives the time of the proposal, with millisecond precision.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 7;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * Names the proposal for people; may be empty.
+   * Contains the human-readable name of the proposal; may be empty.
    *
    * @generated from field: string title = 8;
    */
   title: string;
 
   /**
-   * Says until when it can be signed and executed; absent if for ever.
+   * Gives the time until which the proposal can be signed and executed; absent if it has no limit.
    *
    * @generated from field: optional google.protobuf.Timestamp expires_at = 9;
    */
   expiresAt?: Timestamp | undefined;
 
   /**
-   * Tells when it was executed; absent if it was not.
+   * Gives the time of the execution; absent if the proposal was not executed.
    *
    * @generated from field: optional google.protobuf.Timestamp executed_at = 10;
    */
   executedAt?: Timestamp | undefined;
 
   /**
-   * Holds what signers sign: 32 bytes; see DefiService.
+   * Contains the signing hash, 32 bytes (see DefiService).
    *
    * @generated from field: bytes signing_hash = 11;
    */
   signingHash: Uint8Array;
 
   /**
-   * Lists the addresses of those who signed, in their order.
+   * Lists the addresses of the signers that have signed, in the order of their signatures.
    *
    * @generated from field: repeated string signed_by = 12;
    */
   signedBy: string[];
 
   /**
-   * Is true in a list if somebody changed the stored proposal: then nothing of it can be relied on, and calls that would use
-   * it fail with RECORD_DAMAGED. Absent otherwise.
+   * Is true in a list if the stored proposal was changed outside the service. Do not rely on any field of such a
+   * proposal. Calls that use it fail with RECORD_DAMAGED. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 13;
    */
@@ -278,21 +278,21 @@ export const CreateProposalResponseSchema: GenMessage<CreateProposalResponse> = 
  */
 export type SignProposalRequest = Message<"defi.SignProposalRequest"> & {
   /**
-   * Names the proposal.
+   * Identifies the proposal.
    *
    * @generated from field: string proposal_id = 1;
    */
   proposalId: string;
 
   /**
-   * Holds the signer's address; upper-case digits are taken as lower-case ones.
+   * Contains the signer's address. Upper-case digits count as lower-case digits.
    *
    * @generated from field: string signer = 2;
    */
   signer: string;
 
   /**
-   * Holds the signature of a signer who keeps its own key: ML-DSA-65 over the signing hash, exactly 3309 bytes.
+   * Contains the signature of a signer that stores its own key: ML-DSA-65 over the signing hash, exactly 3309 bytes.
    *
    * @generated from field: bytes signature = 3;
    */
@@ -341,7 +341,7 @@ export const SignProposalResponseSchema: GenMessage<SignProposalResponse> = /*@_
  */
 export type ExecuteProposalRequest = Message<"defi.ExecuteProposalRequest"> & {
   /**
-   * Names the proposal.
+   * Identifies the proposal.
    *
    * @generated from field: string proposal_id = 1;
    */
@@ -383,7 +383,7 @@ export type ExecuteProposalResponse = Message<"defi.ExecuteProposalResponse"> & 
   executed: boolean;
 
   /**
-   * Tells when it was executed.
+   * Gives the time of the execution.
    *
    * @generated from field: google.protobuf.Timestamp executed_at = 4;
    */
@@ -418,15 +418,15 @@ export type MultisigWallet = Message<"defi.MultisigWallet"> & {
   signers: string[];
 
   /**
-   * Says how many of them must sign.
+   * Gives the number of signers that must sign.
    *
    * @generated from field: int32 threshold = 3;
    */
   threshold: number;
 
   /**
-   * Is true in a list if somebody changed the stored wallet: then nothing of it can be relied on, and calls that would use
-   * it fail with RECORD_DAMAGED. Absent otherwise.
+   * Is true in a list if the stored wallet was changed outside the service. Do not rely on any field of such a wallet.
+   * Calls that use it fail with RECORD_DAMAGED. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 4;
    */
@@ -441,20 +441,21 @@ export const MultisigWalletSchema: GenMessage<MultisigWallet> = /*@__PURE__*/
   messageDesc(file_defi_defi_service, 9);
 
 /**
- * Asks for wallets.
+ * Requests a list of wallets.
  *
  * @generated from message defi.ListWalletsRequest
  */
 export type ListWalletsRequest = Message<"defi.ListWalletsRequest"> & {
   /**
-   * Says how many wallets to give at most: 1 to 1000; 1000 if left out.
+   * Limits the number of wallets in the response: 1 to 1000; 1000 if omitted.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the page before it. Fails with FIELD_INVALID if it is of another list.
+   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * list.
    *
    * @generated from field: string page_token = 2;
    */
@@ -469,7 +470,7 @@ export const ListWalletsRequestSchema: GenMessage<ListWalletsRequest> = /*@__PUR
   messageDesc(file_defi_defi_service, 10);
 
 /**
- * Lists wallets.
+ * Carries a list of wallets.
  *
  * @generated from message defi.ListWalletsResponse
  */
@@ -511,27 +512,27 @@ export const ListWalletsResponseSchema: GenMessage<ListWalletsResponse> = /*@__P
   messageDesc(file_defi_defi_service, 11);
 
 /**
- * Asks for proposals.
+ * Requests a list of proposals.
  *
  * @generated from message defi.ListProposalsRequest
  */
 export type ListProposalsRequest = Message<"defi.ListProposalsRequest"> & {
   /**
-   * Gives only proposals of this wallet; all if left out.
+   * Selects only proposals of this wallet; all if omitted.
    *
    * @generated from field: string wallet_id = 1;
    */
   walletId: string;
 
   /**
-   * Gives only proposals of this status: "PENDING" or "EXECUTED"; all if left out.
+   * Selects only proposals of this status: "PENDING" or "EXECUTED"; all if omitted.
    *
    * @generated from field: string proposal_status = 2;
    */
   proposalStatus: string;
 
   /**
-   * Says how many proposals to give at most: 1 to 1000; 1000 if left out. A page ends earlier where it would be
+   * Limits the number of proposals in the response: 1 to 1000; 1000 if omitted. A page ends earlier if it would be
    * larger than 3 MiB.
    *
    * @generated from field: int32 page_size = 3;
@@ -539,7 +540,8 @@ export type ListProposalsRequest = Message<"defi.ListProposalsRequest"> & {
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the page before it. Fails with FIELD_INVALID if it is of another list.
+   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * list.
    *
    * @generated from field: string page_token = 4;
    */
@@ -554,7 +556,7 @@ export const ListProposalsRequestSchema: GenMessage<ListProposalsRequest> = /*@_
   messageDesc(file_defi_defi_service, 12);
 
 /**
- * Lists proposals.
+ * Carries a list of proposals.
  *
  * @generated from message defi.ListProposalsResponse
  */
@@ -596,7 +598,7 @@ export const ListProposalsResponseSchema: GenMessage<ListProposalsResponse> = /*
   messageDesc(file_defi_defi_service, 13);
 
 /**
- * Asks how the service is.
+ * Requests the health of the service.
  *
  * @generated from message defi.DefiServiceGetHealthRequest
  */
@@ -611,13 +613,13 @@ export const DefiServiceGetHealthRequestSchema: GenMessage<DefiServiceGetHealthR
   messageDesc(file_defi_defi_service, 14);
 
 /**
- * Tells how the service is.
+ * Reports the health of the service.
  *
  * @generated from message defi.DefiServiceGetHealthResponse
  */
 export type DefiServiceGetHealthResponse = Message<"defi.DefiServiceGetHealthResponse"> & {
   /**
-   * Is always "success": the question was answered.
+   * Is always "success", because the request was answered.
    *
    * @generated from field: string status = 1;
    */
@@ -653,13 +655,14 @@ export const DefiServiceGetHealthResponseSchema: GenMessage<DefiServiceGetHealth
   messageDesc(file_defi_defi_service, 15);
 
 /**
- * Governs by N-of-M signatures: a wallet has M signers, and a proposal executes once N of them signed it.
+ * Governs proposals by N-of-M signatures. A wallet has M signers, and a proposal can be executed when N of them have
+ * signed it.
  *
- * A signer signs, with ML-DSA-65 (FIPS 204, pure, empty context), the 32 bytes of the proposal's signing hash:
- * SHA-256 over the UTF-8 of the RFC 8785 canonical JSON of an object with exactly the members createdAt, data (in
- * base64, padded), expiresAt, proposalId, purpose ("defi proposal"), threshold, title and walletId. createdAt and
- * expiresAt are RFC 3339 in UTC with exactly three digits after the second and "Z", expiresAt is "" if there is
- * none; threshold is a number, all else are strings.
+ * A signer signs the 32 bytes of the proposal's signing hash with ML-DSA-65 (FIPS 204, pure, empty context). The
+ * signing hash is SHA-256 over the UTF-8 of the RFC 8785 canonical JSON of an object. The object has exactly the
+ * members createdAt, data (in base64, padded), expiresAt, proposalId, purpose ("defi proposal"), threshold, title and
+ * walletId. createdAt and expiresAt are RFC 3339 in UTC with exactly three digits after the second and "Z". expiresAt
+ * is "" if the proposal does not expire. threshold is a number; all other members are strings.
  *
  * An address is "0x" and the lower-case hexadecimal of the first 20 bytes of SHA-256 of the raw public key.
  *
@@ -667,10 +670,10 @@ export const DefiServiceGetHealthResponseSchema: GenMessage<DefiServiceGetHealth
  */
 export const DefiService: GenService<{
   /**
-   * Makes a wallet of signers: either the service makes the signers' keys and keeps them sealed, or the signers bring
-   * their public keys and keep their own secret ones. With an Idempotency-Key a retry gives the first answer again;
-   * so do CreateProposal, SignProposal and ExecuteProposal.
-   * Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the quota of the caller is used up.
+   * Creates a wallet of signers. Either the service generates the signers' keys and stores them sealed, or the signers
+   * register public keys and store their own secret keys. With an Idempotency-Key, a retry returns the first answer.
+   * The same holds for CreateProposal, SignProposal and ExecuteProposal. Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED)
+   * if the caller's quota is used up.
    *
    * @generated from rpc defi.DefiService.CreateMultisig
    */
@@ -680,8 +683,8 @@ export const DefiService: GenService<{
     output: typeof CreateMultisigResponseSchema;
   },
   /**
-   * Proposes something to a wallet's signers. Fails with WALLET_NOT_FOUND.
-   * Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the quota of the caller is used up.
+   * Creates a proposal for a wallet's signers. Fails with WALLET_NOT_FOUND. Fails with QUOTA_EXCEEDED
+   * (RESOURCE_EXHAUSTED) if the caller's quota is used up.
    *
    * @generated from rpc defi.DefiService.CreateProposal
    */
@@ -691,11 +694,13 @@ export const DefiService: GenService<{
     output: typeof CreateProposalResponseSchema;
   },
   /**
-   * Adds a signer's signature: the service's own for a signer whose key it keeps, else the one that is given.
+   * Adds a signer's signature. The service signs for a signer whose key it stores. Any other signer sends the
+   * signature.
    *
-   * Fails with PROPOSAL_NOT_FOUND, SIGNER_UNKNOWN (PERMISSION_DENIED) for a stranger, ALREADY_SIGNED (ALREADY_EXISTS)
-   * for one who signed already, SIGNATURE_INVALID (INVALID_ARGUMENT), SIGNATURE_MISSING (FAILED_PRECONDITION) for a
-   * signer who keeps its own key, and PROPOSAL_EXECUTED or PROPOSAL_EXPIRED (FAILED_PRECONDITION).
+   * Fails with PROPOSAL_NOT_FOUND, SIGNER_UNKNOWN (PERMISSION_DENIED) if the wallet does not have the signer,
+   * ALREADY_SIGNED (ALREADY_EXISTS) for a second signature of a signer, SIGNATURE_INVALID (INVALID_ARGUMENT),
+   * SIGNATURE_MISSING (FAILED_PRECONDITION) for a signer that stores its own key, and PROPOSAL_EXECUTED or
+   * PROPOSAL_EXPIRED (FAILED_PRECONDITION).
    *
    * @generated from rpc defi.DefiService.SignProposal
    */
@@ -705,11 +710,11 @@ export const DefiService: GenService<{
     output: typeof SignProposalResponseSchema;
   },
   /**
-   * Executes a proposal once enough signers signed it; every stored signature is verified again. Of callers that
-   * race, one executes it.
+   * Executes a proposal that has enough signatures. The service verifies every stored signature again. When callers
+   * race, one of them executes the proposal.
    *
-   * Fails with PROPOSAL_NOT_FOUND, THRESHOLD_NOT_REACHED, PROPOSAL_EXECUTED or PROPOSAL_EXPIRED
-   * (FAILED_PRECONDITION), and RECORD_DAMAGED (DATA_LOSS) if somebody changed what is stored.
+   * Fails with PROPOSAL_NOT_FOUND, THRESHOLD_NOT_REACHED, PROPOSAL_EXECUTED or PROPOSAL_EXPIRED (FAILED_PRECONDITION),
+   * and RECORD_DAMAGED (DATA_LOSS) if a stored record was changed outside the service.
    *
    * @generated from rpc defi.DefiService.ExecuteProposal
    */
@@ -739,7 +744,7 @@ export const DefiService: GenService<{
     output: typeof ListProposalsResponseSchema;
   },
   /**
-   * Tells whether the service can work, by asking its store.
+   * Checks whether the service can reach its store.
    *
    * @generated from rpc defi.DefiService.GetHealth
    */

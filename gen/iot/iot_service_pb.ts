@@ -25,28 +25,28 @@ export const file_iot_iot_service: GenFile = /*@__PURE__*/
  */
 export type RegisterDeviceRequest = Message<"iot.RegisterDeviceRequest"> & {
   /**
-   * Names the device for people: up to 255 characters, none of them a control character.
+   * Contains a human-readable name for the device: up to 255 characters, no control characters.
    *
    * @generated from field: string device_name = 1;
    */
   deviceName: string;
 
   /**
-   * Says what kind of device it is: up to 255 characters, none of them a control character.
+   * Contains the type of the device: up to 255 characters, no control characters.
    *
    * @generated from field: string device_type = 2;
    */
   deviceType: string;
 
   /**
-   * Holds the device's raw ML-DSA-44 public key, 1312 bytes; the service makes a pair if it is left out.
+   * Contains the device's raw ML-DSA-44 public key, 1312 bytes. If omitted, the service generates a key pair.
    *
    * @generated from field: bytes public_key = 3;
    */
   publicKey: Uint8Array;
 
   /**
-   * Keeps the secret key of the pair that the service makes, sealed, so that SimulatedSign can sign as the device.
+   * Stores the secret key of the generated key pair, sealed, so that SimulatedSign can sign as the device.
    *
    * @generated from field: bool simulated = 4;
    */
@@ -60,22 +60,22 @@ export type RegisterDeviceRequest = Message<"iot.RegisterDeviceRequest"> & {
   vendorPublicKey: Uint8Array;
 
   /**
-   * Holds the device's public key as a PEM SubjectPublicKeyInfo, instead of public_key.
+   * Contains the device's public key as a PEM SubjectPublicKeyInfo, instead of public_key.
    *
    * @generated from field: string public_key_pem = 6;
    */
   publicKeyPem: string;
 
   /**
-   * Holds the vendor's public key as a PEM SubjectPublicKeyInfo, instead of vendor_public_key.
+   * Contains the vendor's public key as a PEM SubjectPublicKeyInfo, instead of vendor_public_key.
    *
    * @generated from field: string vendor_public_key_pem = 7;
    */
   vendorPublicKeyPem: string;
 
   /**
-   * Chooses the context of each use for all signatures of the device (see IotService); if left out, they have an empty
-   * context. It never changes.
+   * Selects one context per use for all signatures of the device (see IotService). If omitted, the signatures have an
+   * empty context. The setting never changes.
    *
    * @generated from field: bool signing_contexts = 8;
    */
@@ -90,7 +90,7 @@ export const RegisterDeviceRequestSchema: GenMessage<RegisterDeviceRequest> = /*
   messageDesc(file_iot_iot_service, 0);
 
 /**
- * Carries a device that was registered.
+ * Carries a registered device.
  *
  * @generated from message iot.RegisterDeviceResponse
  */
@@ -110,7 +110,7 @@ export type RegisterDeviceResponse = Message<"iot.RegisterDeviceResponse"> & {
   deviceId: string;
 
   /**
-   * Holds the device's raw ML-DSA-44 public key, 1312 bytes.
+   * Contains the device's raw ML-DSA-44 public key, 1312 bytes.
    *
    * @generated from field: bytes public_key = 3;
    */
@@ -131,16 +131,16 @@ export type RegisterDeviceResponse = Message<"iot.RegisterDeviceResponse"> & {
   registrationStatus: string;
 
   /**
-   * Holds the seed of the pair that the service made, 32 bytes, for the device to keep. The service
-   * repeats it only to a retry with the same idempotency key, for which it keeps the answer sealed for 24 hours. Absent
-   * if the device brought its key, or is simulated.
+   * Contains the seed of the generated key pair, 32 bytes, which the device stores. Absent if the device registered its
+   * own key or is simulated. The service returns the seed again only to a retry with the same idempotency key. For such
+   * retries it stores the answer, sealed, for 24 hours.
    *
    * @generated from field: optional bytes private_key = 6;
    */
   privateKey?: Uint8Array | undefined;
 
   /**
-   * Holds the public key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * Contains the public key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string public_key_pem = 7;
    */
@@ -155,13 +155,13 @@ export const RegisterDeviceResponseSchema: GenMessage<RegisterDeviceResponse> = 
   messageDesc(file_iot_iot_service, 1);
 
 /**
- * Asks for a challenge.
+ * Requests a challenge.
  *
  * @generated from message iot.IssueChallengeRequest
  */
 export type IssueChallengeRequest = Message<"iot.IssueChallengeRequest"> & {
   /**
-   * Names the device.
+   * Identifies the device.
    *
    * @generated from field: string device_id = 1;
    */
@@ -189,15 +189,15 @@ export type IssueChallengeResponse = Message<"iot.IssueChallengeResponse"> & {
   status: string;
 
   /**
-   * Holds 32 bytes, which the device signs as they are: 16 random bytes and a tag that only the service can compute, so
-   * that it recognizes its challenges without keeping them.
+   * Contains the 32 bytes that the device signs: 16 random bytes and a tag that only the service can compute. With the
+   * tag, the service recognizes its challenges without storing them.
    *
    * @generated from field: bytes challenge = 2;
    */
   challenge: Uint8Array;
 
   /**
-   * Tells when the challenge dies: 60 seconds after its issue.
+   * Gives the time when the challenge expires: 60 seconds after its issue.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 3;
    */
@@ -212,27 +212,27 @@ export const IssueChallengeResponseSchema: GenMessage<IssueChallengeResponse> = 
   messageDesc(file_iot_iot_service, 3);
 
 /**
- * Asks whether a device is who it says it is.
+ * Asks to authenticate a device.
  *
  * @generated from message iot.AuthenticateRequest
  */
 export type AuthenticateRequest = Message<"iot.AuthenticateRequest"> & {
   /**
-   * Names the device.
+   * Identifies the device.
    *
    * @generated from field: string device_id = 1;
    */
   deviceId: string;
 
   /**
-   * Holds the challenge, 32 bytes.
+   * Contains the challenge, 32 bytes.
    *
    * @generated from field: bytes challenge = 2;
    */
   challenge: Uint8Array;
 
   /**
-   * Holds the raw ML-DSA-44 signature over the challenge, exactly 2420 bytes.
+   * Contains the raw ML-DSA-44 signature over the challenge, exactly 2420 bytes.
    *
    * @generated from field: bytes signature = 3;
    */
@@ -247,43 +247,43 @@ export const AuthenticateRequestSchema: GenMessage<AuthenticateRequest> = /*@__P
   messageDesc(file_iot_iot_service, 4);
 
 /**
- * Tells whether a device is who it says it is.
+ * Reports whether a device is authenticated.
  *
  * @generated from message iot.AuthenticateResponse
  */
 export type AuthenticateResponse = Message<"iot.AuthenticateResponse"> & {
   /**
-   * Is always "success", also when the device is not authenticated.
+   * Is always "success", even if the device is not authenticated.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is true exactly if the device signed a challenge of its own that was alive and not used before.
+   * Is true if and only if the device signed its own challenge, and the challenge was neither expired nor used.
    *
    * @generated from field: bool authenticated = 2;
    */
   authenticated: boolean;
 
   /**
-   * Says why not: "CHALLENGE_UNKNOWN" (never issued, or long dead), "CHALLENGE_FOREIGN" (of another device),
-   * "CHALLENGE_EXPIRED", "CHALLENGE_USED" or "SIGNATURE_INVALID"; empty if it is authenticated. An attempt with a wrong
-   * signature uses the challenge up.
+   * Gives the reason of a failure; empty if authenticated. The values are "CHALLENGE_UNKNOWN" (never issued, or expired
+   * long ago), "CHALLENGE_FOREIGN" (issued to another device), "CHALLENGE_EXPIRED", "CHALLENGE_USED" and
+   * "SIGNATURE_INVALID". An attempt with a wrong signature uses the challenge up.
    *
    * @generated from field: string reason = 3;
    */
   reason: string;
 
   /**
-   * Holds a token whose subject is the deviceId, as pqc.PqcService issues them; absent if not authenticated.
+   * Contains a token whose subject is the deviceId, as pqc.PqcService issues them; absent if not authenticated.
    *
    * @generated from field: optional string token = 4;
    */
   token?: string | undefined;
 
   /**
-   * Tells when the token ends to be valid; absent if not authenticated.
+   * Gives the time when the token expires; absent if not authenticated.
    *
    * @generated from field: optional google.protobuf.Timestamp expires_at = 5;
    */
@@ -304,30 +304,30 @@ export const AuthenticateResponseSchema: GenMessage<AuthenticateResponse> = /*@_
  */
 export type SendTelemetryRequest = Message<"iot.SendTelemetryRequest"> & {
   /**
-   * Names the device.
+   * Identifies the device.
    *
    * @generated from field: string device_id = 1;
    */
   deviceId: string;
 
   /**
-   * Holds what was measured; at least 1 byte.
+   * Contains the measurement; at least 1 byte.
    *
    * @generated from field: bytes telemetry = 2;
    */
   telemetry: Uint8Array;
 
   /**
-   * Holds the raw ML-DSA-44 signature, exactly 2420 bytes: over the telemetry, or with a sequence over its 8 bytes
-   * (big-endian) and then the telemetry.
+   * Contains the raw ML-DSA-44 signature, exactly 2420 bytes. It covers the telemetry. With a sequence, it covers the 8
+   * bytes of the sequence (big-endian) and then the telemetry.
    *
    * @generated from field: bytes signature = 3;
    */
   signature: Uint8Array;
 
   /**
-   * Numbers the device's readings: each must be above the last one that was accepted. A whole number. A device numbers
-   * all of its readings or none of them. Readings without a number can be replayed.
+   * Numbers the device's readings. Each number must be above the last accepted one. A whole number. A device numbers
+   * either all of its readings or none. Readings without a number can be replayed.
    *
    * @generated from field: optional double sequence = 4;
    */
@@ -342,27 +342,27 @@ export const SendTelemetryRequestSchema: GenMessage<SendTelemetryRequest> = /*@_
   messageDesc(file_iot_iot_service, 6);
 
 /**
- * Tells what became of a reading.
+ * Reports the result of a reading.
  *
  * @generated from message iot.SendTelemetryResponse
  */
 export type SendTelemetryResponse = Message<"iot.SendTelemetryResponse"> & {
   /**
-   * Is always "success", also when the reading is not verified.
+   * Is always "success", even if the reading is not verified.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is true exactly if the device signed it, and it is not an old one.
+   * Is true if and only if the device signed the reading and the reading is not old.
    *
    * @generated from field: bool verified = 2;
    */
   verified: boolean;
 
   /**
-   * Says why not; empty if it is verified:
+   * Gives the reason of a failure; empty if verified:
    *   "SIGNATURE_INVALID": the device did not sign these bytes;
    *   "CHALLENGE_AS_READING": the signed bytes are a challenge that the service issued, to this or another device;
    *   "SEQUENCE_OLD": the sequence is not above the last one;
@@ -374,7 +374,7 @@ export type SendTelemetryResponse = Message<"iot.SendTelemetryResponse"> & {
   reason: string;
 
   /**
-   * Tells when it came.
+   * Gives the time when the service received the reading.
    *
    * @generated from field: google.protobuf.Timestamp received_at = 4;
    */
@@ -395,7 +395,7 @@ export const SendTelemetryResponseSchema: GenMessage<SendTelemetryResponse> = /*
  */
 export type StreamTelemetryRequest = Message<"iot.StreamTelemetryRequest"> & {
   /**
-   * Holds the reading.
+   * Contains the reading.
    *
    * @generated from field: iot.SendTelemetryRequest reading = 1;
    */
@@ -410,34 +410,34 @@ export const StreamTelemetryRequestSchema: GenMessage<StreamTelemetryRequest> = 
   messageDesc(file_iot_iot_service, 8);
 
 /**
- * Tells what became of a reading of a stream.
+ * Reports the result of one reading of a stream.
  *
  * @generated from message iot.StreamTelemetryResponse
  */
 export type StreamTelemetryResponse = Message<"iot.StreamTelemetryResponse"> & {
   /**
-   * Is always "success", also when the reading is not verified.
+   * Is always "success", even if the reading is not verified.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is true exactly if the device signed it, and it is not an old one.
+   * Is true if and only if the device signed the reading and the reading is not old.
    *
    * @generated from field: bool verified = 2;
    */
   verified: boolean;
 
   /**
-   * Says why not: as SendTelemetryResponse does, or "DEVICE_NOT_FOUND" or "LENGTH_INVALID".
+   * Gives the reason of a failure: a value of SendTelemetryResponse, "DEVICE_NOT_FOUND" or "LENGTH_INVALID".
    *
    * @generated from field: string reason = 3;
    */
   reason: string;
 
   /**
-   * Tells when it came.
+   * Gives the time when the service received the reading.
    *
    * @generated from field: google.protobuf.Timestamp received_at = 4;
    */
@@ -458,46 +458,47 @@ export const StreamTelemetryResponseSchema: GenMessage<StreamTelemetryResponse> 
  */
 export type UpdateFirmwareRequest = Message<"iot.UpdateFirmwareRequest"> & {
   /**
-   * Holds the image; at least 1 byte.
+   * Contains the image; at least 1 byte.
    *
    * @generated from field: bytes firmware = 1;
    */
   firmware: Uint8Array;
 
   /**
-   * Holds the vendor's raw ML-DSA-87 signature over the 32 bytes of SHA-256 of the image, exactly 4627 bytes.
+   * Contains the vendor's raw ML-DSA-87 signature over the 32 bytes of SHA-256 of the image, exactly 4627 bytes.
    *
    * @generated from field: bytes signature = 2;
    */
   signature: Uint8Array;
 
   /**
-   * Holds the vendor's raw ML-DSA-87 public key, exactly 2592 bytes; for a device with a pinned vendor it may be left out.
+   * Contains the vendor's raw ML-DSA-87 public key, exactly 2592 bytes. Optional for a device with a pinned vendor.
    *
    * @generated from field: bytes vendor_public_key = 3;
    */
   vendorPublicKey: Uint8Array;
 
   /**
-   * Names the device that is to have it.
+   * Identifies the device that receives the firmware.
    *
    * @generated from field: string device_id = 4;
    */
   deviceId: string;
 
   /**
-   * Counts the versions of the device's firmware; a version below the installed one is rejected. Once a version is
-   * installed, every update of the device needs one.
+   * Gives the version of the firmware. The service rejects a version below the installed one. After the first version
+   * is installed, every update of the device needs a version.
    *
-   * The vendor signs the image's hash only, so the version is the word of the caller. A caller can claim a high version
-   * for an old image that this device never had. An image that this device had before its present one is rejected.
+   * The vendor signs only the hash of the image, so the service relies on the caller for the version. A caller can
+   * claim a high version for an old image that this device never had. The service rejects an image that the device had
+   * before its current one.
    *
    * @generated from field: optional uint32 version = 5;
    */
   version?: number | undefined;
 
   /**
-   * Holds the vendor's public key as a PEM SubjectPublicKeyInfo, instead of vendor_public_key.
+   * Contains the vendor's public key as a PEM SubjectPublicKeyInfo, instead of vendor_public_key.
    *
    * @generated from field: string vendor_public_key_pem = 6;
    */
@@ -512,13 +513,13 @@ export const UpdateFirmwareRequestSchema: GenMessage<UpdateFirmwareRequest> = /*
   messageDesc(file_iot_iot_service, 10);
 
 /**
- * Tells what became of firmware.
+ * Reports the result of a firmware check.
  *
  * @generated from message iot.UpdateFirmwareResponse
  */
 export type UpdateFirmwareResponse = Message<"iot.UpdateFirmwareResponse"> & {
   /**
-   * Is always "success", also when the firmware is rejected.
+   * Is always "success", even if the firmware is rejected.
    *
    * @generated from field: string status = 1;
    */
@@ -532,19 +533,19 @@ export type UpdateFirmwareResponse = Message<"iot.UpdateFirmwareResponse"> & {
   result: string;
 
   /**
-   * Holds SHA-256 of the image: 64 lower-case hexadecimal digits.
+   * Contains SHA-256 of the image: 64 lower-case hexadecimal digits.
    *
    * @generated from field: string firmware_hash = 3;
    */
   firmwareHash: string;
 
   /**
-   * Says why it was rejected; empty if it was accepted:
+   * Gives the reason of a rejection; empty if the firmware was accepted:
    *   "SIGNATURE_INVALID": the vendor did not sign this image;
    *   "VENDOR_MISMATCH": the vendor is not the pinned one;
    *   "VERSION_REQUIRED": a version is installed, and the request has none;
    *   "VERSION_ROLLBACK": the version is below the installed one;
-   *   "IMAGE_ROLLBACK": the device had this image before its present one (the last 32 images count).
+   *   "IMAGE_ROLLBACK": the device had this image before its current one (the service stores the last 32 images).
    *
    * @generated from field: string reason = 4;
    */
@@ -565,13 +566,13 @@ export const UpdateFirmwareResponseSchema: GenMessage<UpdateFirmwareResponse> = 
  */
 export type UpdateFirmwareStreamRequest = Message<"iot.UpdateFirmwareStreamRequest"> & {
   /**
-   * Is a header first, and chunks from then on.
+   * Is the header in the first message, and a chunk in each later message.
    *
    * @generated from oneof iot.UpdateFirmwareStreamRequest.part
    */
   part: {
     /**
-     * Says whose firmware it is.
+     * Identifies the vendor and the device.
      *
      * @generated from field: iot.UpdateFirmwareHeader header = 1;
      */
@@ -579,7 +580,7 @@ export type UpdateFirmwareStreamRequest = Message<"iot.UpdateFirmwareStreamReque
     case: "header";
   } | {
     /**
-     * Holds the next bytes of the image; up to the limit of a stream's message (4 MiB).
+     * Contains the next bytes of the image, up to the message limit of a stream (4 MiB).
      *
      * @generated from field: bytes chunk = 2;
      */
@@ -596,45 +597,46 @@ export const UpdateFirmwareStreamRequestSchema: GenMessage<UpdateFirmwareStreamR
   messageDesc(file_iot_iot_service, 12);
 
 /**
- * Says whose firmware a stream is.
+ * Identifies the vendor and the device of a firmware stream.
  *
  * @generated from message iot.UpdateFirmwareHeader
  */
 export type UpdateFirmwareHeader = Message<"iot.UpdateFirmwareHeader"> & {
   /**
-   * Holds the vendor's raw ML-DSA-87 signature over the 32 bytes of SHA-256 of the image, exactly 4627 bytes.
+   * Contains the vendor's raw ML-DSA-87 signature over the 32 bytes of SHA-256 of the image, exactly 4627 bytes.
    *
    * @generated from field: bytes signature = 1;
    */
   signature: Uint8Array;
 
   /**
-   * Holds the vendor's raw ML-DSA-87 public key, exactly 2592 bytes; for a device with a pinned vendor it may be left out.
+   * Contains the vendor's raw ML-DSA-87 public key, exactly 2592 bytes. Optional for a device with a pinned vendor.
    *
    * @generated from field: bytes vendor_public_key = 2;
    */
   vendorPublicKey: Uint8Array;
 
   /**
-   * Names the device that is to have it.
+   * Identifies the device that receives the firmware.
    *
    * @generated from field: string device_id = 3;
    */
   deviceId: string;
 
   /**
-   * Counts the versions of the device's firmware; a version below the installed one is rejected. Once a version is
-   * installed, every update of the device needs one.
+   * Gives the version of the firmware. The service rejects a version below the installed one. After the first version
+   * is installed, every update of the device needs a version.
    *
-   * The vendor signs the image's hash only, so the version is the word of the caller. A caller can claim a high version
-   * for an old image that this device never had. An image that this device had before its present one is rejected.
+   * The vendor signs only the hash of the image, so the service relies on the caller for the version. A caller can
+   * claim a high version for an old image that this device never had. The service rejects an image that the device had
+   * before its current one.
    *
    * @generated from field: optional uint32 version = 4;
    */
   version?: number | undefined;
 
   /**
-   * Holds the vendor's public key as a PEM SubjectPublicKeyInfo, instead of vendor_public_key.
+   * Contains the vendor's public key as a PEM SubjectPublicKeyInfo, instead of vendor_public_key.
    *
    * @generated from field: string vendor_public_key_pem = 5;
    */
@@ -649,13 +651,13 @@ export const UpdateFirmwareHeaderSchema: GenMessage<UpdateFirmwareHeader> = /*@_
   messageDesc(file_iot_iot_service, 13);
 
 /**
- * Tells what became of the firmware of a stream.
+ * Reports the result of a firmware stream.
  *
  * @generated from message iot.UpdateFirmwareStreamResponse
  */
 export type UpdateFirmwareStreamResponse = Message<"iot.UpdateFirmwareStreamResponse"> & {
   /**
-   * Is always "success", also when the firmware is rejected.
+   * Is always "success", even if the firmware is rejected.
    *
    * @generated from field: string status = 1;
    */
@@ -669,14 +671,14 @@ export type UpdateFirmwareStreamResponse = Message<"iot.UpdateFirmwareStreamResp
   result: string;
 
   /**
-   * Holds SHA-256 of the image: 64 lower-case hexadecimal digits.
+   * Contains SHA-256 of the image: 64 lower-case hexadecimal digits.
    *
    * @generated from field: string firmware_hash = 3;
    */
   firmwareHash: string;
 
   /**
-   * Says why it was rejected, as UpdateFirmwareResponse does; empty if it was accepted.
+   * Gives the reason of a rejection, as in UpdateFirmwareResponse; empty if the firmware was accepted.
    *
    * @generated from field: string reason = 4;
    */
@@ -704,7 +706,7 @@ export type Device = Message<"iot.Device"> & {
   deviceId: string;
 
   /**
-   * Holds the device's raw ML-DSA-44 public key, 1312 bytes; empty if the stored device is damaged.
+   * Contains the device's raw ML-DSA-44 public key, 1312 bytes; empty if the stored device is damaged.
    *
    * @generated from field: bytes public_key = 2;
    */
@@ -718,56 +720,57 @@ export type Device = Message<"iot.Device"> & {
   algorithm: string;
 
   /**
-   * Is "REGISTERED", or "DAMAGED" if somebody changed the stored device; then nothing else of it can be relied on.
+   * Is "REGISTERED", or "DAMAGED" if the stored device was changed outside the service. Do not rely on any other field
+   * of a damaged device.
    *
    * @generated from field: string registration_status = 4;
    */
   registrationStatus: string;
 
   /**
-   * Names the device for people; may be empty.
+   * Contains the human-readable name of the device; may be empty.
    *
    * @generated from field: string device_name = 5;
    */
   deviceName: string;
 
   /**
-   * Tells when it was registered.
+   * Gives the time when it was registered.
    *
    * @generated from field: google.protobuf.Timestamp registered_at = 6;
    */
   registeredAt?: Timestamp | undefined;
 
   /**
-   * Tells when it last authenticated, or sent a reading that was verified; absent if it never did.
+   * Gives the time of the last authentication or verified reading; absent if there was none.
    *
    * @generated from field: optional google.protobuf.Timestamp last_seen_at = 7;
    */
   lastSeenAt?: Timestamp | undefined;
 
   /**
-   * Gives the version of its firmware; absent if none was accepted with a version.
+   * Gives the version of the firmware; absent if no firmware with a version was accepted.
    *
    * @generated from field: optional uint32 firmware_version = 8;
    */
   firmwareVersion?: number | undefined;
 
   /**
-   * Holds SHA-256 of its firmware; absent if none was accepted.
+   * Contains SHA-256 of the firmware; absent if none was accepted.
    *
    * @generated from field: optional string firmware_hash = 9;
    */
   firmwareHash?: string | undefined;
 
   /**
-   * Says what kind of device it is; may be empty.
+   * Contains the type of the device; may be empty.
    *
    * @generated from field: string device_type = 10;
    */
   deviceType: string;
 
   /**
-   * Tells whether the service can sign as the device.
+   * States whether the service can sign as the device.
    *
    * @generated from field: bool simulated = 11;
    */
@@ -797,20 +800,21 @@ export const DeviceSchema: GenMessage<Device> = /*@__PURE__*/
   messageDesc(file_iot_iot_service, 15);
 
 /**
- * Asks for devices.
+ * Requests a list of devices.
  *
  * @generated from message iot.ListDevicesRequest
  */
 export type ListDevicesRequest = Message<"iot.ListDevicesRequest"> & {
   /**
-   * Says how many devices to give at most: 1 to 1000; 1000 if left out.
+   * Limits the number of devices in the response: 1 to 1000; 1000 if omitted.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the page before it. Fails with FIELD_INVALID if it is of another list.
+   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * list.
    *
    * @generated from field: string page_token = 2;
    */
@@ -825,7 +829,7 @@ export const ListDevicesRequestSchema: GenMessage<ListDevicesRequest> = /*@__PUR
   messageDesc(file_iot_iot_service, 16);
 
 /**
- * Lists devices.
+ * Carries a list of devices.
  *
  * @generated from message iot.ListDevicesResponse
  */
@@ -873,23 +877,23 @@ export const ListDevicesResponseSchema: GenMessage<ListDevicesResponse> = /*@__P
  */
 export type SimulatedSignRequest = Message<"iot.SimulatedSignRequest"> & {
   /**
-   * Names the device.
+   * Identifies the device.
    *
    * @generated from field: string device_id = 1;
    */
   deviceId: string;
 
   /**
-   * Holds what to sign, exactly as the device would sign it; at least 1 byte. For a numbered reading these are the 8 bytes
-   * of the sequence (big-endian), then the telemetry.
+   * Contains the bytes to sign, exactly as the device would sign them; at least 1 byte. For a numbered reading, these
+   * are the 8 bytes of the sequence (big-endian), then the telemetry.
    *
    * @generated from field: bytes data = 2;
    */
   data: Uint8Array;
 
   /**
-   * Chooses the context for a device with signing contexts, which needs it: "CHALLENGE", "READING" or
-   * "NUMBERED_READING". Without effect for other devices.
+   * Selects the context: "CHALLENGE", "READING" or "NUMBERED_READING". Required for a device with signing contexts,
+   * without effect for other devices.
    *
    * @generated from field: string purpose = 3;
    */
@@ -917,7 +921,7 @@ export type SimulatedSignResponse = Message<"iot.SimulatedSignResponse"> & {
   status: string;
 
   /**
-   * Holds the raw ML-DSA-44 signature, 2420 bytes.
+   * Contains the raw ML-DSA-44 signature, 2420 bytes.
    *
    * @generated from field: bytes signature = 2;
    */
@@ -932,7 +936,7 @@ export const SimulatedSignResponseSchema: GenMessage<SimulatedSignResponse> = /*
   messageDesc(file_iot_iot_service, 19);
 
 /**
- * Asks how the service is.
+ * Requests the health of the service.
  *
  * @generated from message iot.IotServiceGetHealthRequest
  */
@@ -947,13 +951,13 @@ export const IotServiceGetHealthRequestSchema: GenMessage<IotServiceGetHealthReq
   messageDesc(file_iot_iot_service, 20);
 
 /**
- * Tells how the service is.
+ * Reports the health of the service.
  *
  * @generated from message iot.IotServiceGetHealthResponse
  */
 export type IotServiceGetHealthResponse = Message<"iot.IotServiceGetHealthResponse"> & {
   /**
-   * Is always "success": the question was answered.
+   * Is always "success", because the request was answered.
    *
    * @generated from field: string status = 1;
    */
@@ -974,14 +978,14 @@ export type IotServiceGetHealthResponse = Message<"iot.IotServiceGetHealthRespon
   deviceCount?: number | undefined;
 
   /**
-   * Is true if an ML-DSA-44 signature was just made and verified.
+   * Is true if the service has just created and verified an ML-DSA-44 signature.
    *
    * @generated from field: bool ml_dsa44_available = 4;
    */
   mlDsa44Available: boolean;
 
   /**
-   * Is true if an ML-DSA-87 signature was just made and verified.
+   * Is true if the service has just created and verified an ML-DSA-87 signature.
    *
    * @generated from field: bool ml_dsa87_available = 5;
    */
@@ -996,20 +1000,20 @@ export const IotServiceGetHealthResponseSchema: GenMessage<IotServiceGetHealthRe
   messageDesc(file_iot_iot_service, 21);
 
 /**
- * Registers devices, lets them prove who they are, takes what they measure, and checks firmware for them.
+ * Registers devices, authenticates them, verifies their readings, and checks their firmware.
  *
- * A device has an ML-DSA-44 key pair; a vendor of firmware one of ML-DSA-87. All signatures are pure (FIPS 204).
+ * A device has an ML-DSA-44 key pair. A firmware vendor has an ML-DSA-87 key pair. All signatures are pure (FIPS 204).
  *
- * A device signs with an empty context. A device that registers with signingContexts signs with the context (FIPS 204,
- * section 5.2) of each use instead, so that a signature for one use is never valid for another:
+ * A device signs with an empty context by default. A device that registers with signingContexts signs with one context
+ * (FIPS 204, section 5.2) for each use. A signature for one use is then never valid for another:
  *
  *   qsp-iot-challenge-v1         the 32 bytes of a challenge
  *   qsp-iot-reading-v1           telemetry without a sequence
  *   qsp-iot-numbered-reading-v1  the 8 bytes of the sequence (big-endian), then the telemetry
  *
  * New devices should register with signingContexts. Without it, a device cannot tell a challenge from a reading of 32
- * bytes that someone hands to it as a challenge, and someone who keeps back the first numbered reading of a device can
- * send it as telemetry without a sequence.
+ * bytes that an attacker presents as a challenge. An attacker who intercepts the first numbered reading of a device can
+ * also send it as telemetry without a sequence.
  *
  * Vendors sign firmware with an empty context.
  *
@@ -1017,9 +1021,9 @@ export const IotServiceGetHealthResponseSchema: GenMessage<IotServiceGetHealthRe
  */
 export const IotService: GenService<{
   /**
-   * Registers a device: with its own public key, or with a pair that the service makes. With an Idempotency-Key a
-   * retry gives the first answer again. Fails with KEY_INVALID.
-   * Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the quota of the caller is used up.
+   * Registers a device with its own public key, or with a key pair that the service generates. With an Idempotency-Key,
+   * a retry returns the first answer. Fails with KEY_INVALID. Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the
+   * caller's quota is used up.
    *
    * @generated from rpc iot.IotService.RegisterDevice
    */
@@ -1029,9 +1033,9 @@ export const IotService: GenService<{
     output: typeof RegisterDeviceResponseSchema;
   },
   /**
-   * Gives a device a challenge to sign: it belongs to this device, is used once, and dies after 60 seconds. Fails with
-   * DEVICE_NOT_FOUND.
-   * Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the quota of the caller is used up.
+   * Issues a challenge that a device signs. The challenge belongs to this device, works once, and expires after 60
+   * seconds. Fails with DEVICE_NOT_FOUND. Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the caller's quota is used
+   * up.
    *
    * @generated from rpc iot.IotService.IssueChallenge
    */
@@ -1041,8 +1045,9 @@ export const IotService: GenService<{
     output: typeof IssueChallengeResponseSchema;
   },
   /**
-   * Checks a device's signature over its challenge. What is wrong is an answer, authenticated = false, with the reason;
-   * of callers that race with one challenge, one is authenticated. Fails with DEVICE_NOT_FOUND and LENGTH_INVALID.
+   * Checks a device's signature over its challenge. A failed check is an answer: authenticated = false, with the
+   * reason. When callers race with one challenge, one of them is authenticated. Fails with DEVICE_NOT_FOUND and
+   * LENGTH_INVALID.
    *
    * @generated from rpc iot.IotService.Authenticate
    */
@@ -1052,7 +1057,7 @@ export const IotService: GenService<{
     output: typeof AuthenticateResponseSchema;
   },
   /**
-   * Checks a reading that a device signed. What is wrong is an answer, verified = false, with the reason. Fails with
+   * Checks a reading that a device signed. A failed check is an answer: verified = false, with the reason. Fails with
    * DEVICE_NOT_FOUND and LENGTH_INVALID.
    *
    * The first verified reading of a device decides whether its readings have a sequence. From then on, the service does
@@ -1066,8 +1071,8 @@ export const IotService: GenService<{
     output: typeof SendTelemetryResponseSchema;
   },
   /**
-   * Checks readings as they come; one answer each, in their order. A reading of an unknown device, or with a signature
-   * of a wrong length, is an answer too.
+   * Checks readings as they arrive and returns one answer for each, in order. A reading of an unknown device, or with a
+   * signature of a wrong length, also gets an answer.
    *
    * @generated from rpc iot.IotService.StreamTelemetry
    */
@@ -1077,8 +1082,8 @@ export const IotService: GenService<{
     output: typeof StreamTelemetryResponseSchema;
   },
   /**
-   * Checks firmware that a vendor signed, and remembers it for a device if one is named. What is wrong is an answer,
-   * FIRMWARE_REJECTED, with the reason. Fails with DEVICE_NOT_FOUND, KEY_INVALID and LENGTH_INVALID.
+   * Checks firmware that a vendor signed. Stores the result for a device if the request names one. A failed check is an
+   * answer: FIRMWARE_REJECTED, with the reason. Fails with DEVICE_NOT_FOUND, KEY_INVALID and LENGTH_INVALID.
    *
    * @generated from rpc iot.IotService.UpdateFirmware
    */
@@ -1088,8 +1093,8 @@ export const IotService: GenService<{
     output: typeof UpdateFirmwareResponseSchema;
   },
   /**
-   * Checks firmware of any size: first a header, then the image in chunks. The hash is computed as they arrive, so the
-   * server's memory stays the same however large the image is. Answers and fails as UpdateFirmware does.
+   * Checks firmware of any size: first a header, then the image in chunks. The service hashes the chunks as they
+   * arrive, so its memory use does not depend on the size of the image. Answers and fails as UpdateFirmware does.
    *
    * @generated from rpc iot.IotService.UpdateFirmwareStream
    */
@@ -1109,8 +1114,9 @@ export const IotService: GenService<{
     output: typeof ListDevicesResponseSchema;
   },
   /**
-   * Signs as a simulated device does. Fails with DEVICE_NOT_FOUND, with DEVICE_NOT_SIMULATED (FAILED_PRECONDITION) for a
-   * device whose key the service does not have, and with FIELD_INVALID if a device with signing contexts has no purpose.
+   * Signs as a simulated device does. Fails with DEVICE_NOT_FOUND, with DEVICE_NOT_SIMULATED (FAILED_PRECONDITION) if
+   * the service does not have the device's key, and with FIELD_INVALID if the request has no purpose for a device with
+   * signing contexts.
    *
    * @generated from rpc iot.IotService.SimulatedSign
    */
@@ -1120,7 +1126,7 @@ export const IotService: GenService<{
     output: typeof SimulatedSignResponseSchema;
   },
   /**
-   * Tells whether the service can work, by asking its store, and by signing and verifying with both algorithms.
+   * Checks whether the service can reach its store, and whether both algorithms sign and verify.
    *
    * @generated from rpc iot.IotService.GetHealth
    */

@@ -16,19 +16,19 @@ export const file_kms_audit: GenFile = /*@__PURE__*/
   fileDesc("Cg9rbXMvYXVkaXQucHJvdG8SA2ttcyK6AQoKQXVkaXRFbnRyeRIOCgZrZXlfaWQYASABKAkSEQoJb3BlcmF0aW9uGAIgASgJEgwKBHVzZXIYAyABKAkSLQoJdGltZXN0YW1wGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdkZXRhaWxzGAUgASgJEhYKCHNlcXVlbmNlGAYgASgBQgSQshkBEg8KB291dGNvbWUYByABKAkSEgoKZW50cnlfaGFzaBgIIAEoCSK+AQoPQXVkaXRDaGVja3BvaW50EhYKCHNlcXVlbmNlGAEgASgBQgSQshkBEhIKCmVudHJ5X2hhc2gYAiABKAkSLQoJc2lnbmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglzdGF0ZW1lbnQYBCABKAkSEQoJc2lnbmF0dXJlGAUgASgMEhIKCnB1YmxpY19rZXkYBiABKAwSFgoOcHVibGljX2tleV9wZW0YByABKAlCOgoPcXVhbnR1bXNhZmUua21zUAFaE3F1YW50dW1zYWZlL2ttcztrbXOqAg9RdWFudHVtU2FmZS5LbXNiBnByb3RvMw", [file_google_protobuf_timestamp, file_qsp_access]);
 
 /**
- * Tells what somebody did, or tried to do, with a key.
+ * Records one use, or attempted use, of a key.
  *
- * Entries form a hash chain. The hash of an entry is SHA-256 over the UTF-8 bytes of the RFC 8785 canonical JSON
- * of an object with exactly these members: details, keyId, operation, outcome, previousHash, sequence, timestamp
- * and user. previousHash is the entry_hash of the entry before it, and 64 zeros for the first; sequence is a
- * number, all else are strings; timestamp is RFC 3339 in UTC with exactly three digits after the second and "Z", also
- * for a whole second, of which the JSON of this message writes none.
+ * Entries form a hash chain. The hash of an entry is SHA-256 over the UTF-8 bytes of the RFC 8785 canonical JSON of an
+ * object. The object has exactly the members details, keyId, operation, outcome, previousHash, sequence, timestamp and
+ * user. previousHash is the entry_hash of the previous entry, and 64 zeros for the first entry. sequence is a number;
+ * all other members are strings. timestamp is RFC 3339 in UTC with exactly three digits after the second and "Z". It
+ * has the three digits even for a whole second, for which the JSON of this message has none.
  *
  * @generated from message kms.AuditEntry
  */
 export type AuditEntry = Message<"kms.AuditEntry"> & {
   /**
-   * Names the key, as the caller named it.
+   * Identifies the key by the ID that the caller sent.
    *
    * @generated from field: string key_id = 1;
    */
@@ -42,42 +42,42 @@ export type AuditEntry = Message<"kms.AuditEntry"> & {
   operation: string;
 
   /**
-   * Names who did it: the subject of the token, or "system" while the server runs with `--auth open`.
+   * Identifies the caller: the subject of the token, or "system" while the server runs with `--auth open`.
    *
    * @generated from field: string user = 3;
    */
   user: string;
 
   /**
-   * Tells when, to the millisecond.
+   * Gives the time, with millisecond precision.
    *
    * @generated from field: google.protobuf.Timestamp timestamp = 4;
    */
   timestamp?: Timestamp | undefined;
 
   /**
-   * Says more, as name=value pairs joined by ", "; never a secret, and nothing of what was signed.
+   * Contains details as name=value pairs joined by ", ". Never contains a secret or any part of the signed data.
    *
    * @generated from field: string details = 5;
    */
   details: string;
 
   /**
-   * Counts the entries of the whole log from 1 without gaps; a whole number.
+   * Counts the entries of the whole log from 1, without gaps; a whole number.
    *
    * @generated from field: double sequence = 6;
    */
   sequence: number;
 
   /**
-   * Is "OK", or "REFUSED" for an attempt that was refused; then details has the reason.
+   * Is "OK", or "REFUSED" for a refused attempt, whose details contain the reason.
    *
    * @generated from field: string outcome = 7;
    */
   outcome: string;
 
   /**
-   * Chains the entry to the one before it: 64 lower-case hexadecimal digits.
+   * Links the entry to the previous one: 64 lower-case hexadecimal digits.
    *
    * @generated from field: string entry_hash = 8;
    */
@@ -92,57 +92,58 @@ export const AuditEntrySchema: GenMessage<AuditEntry> = /*@__PURE__*/
   messageDesc(file_kms_audit, 0);
 
 /**
- * States where the audit log was at a time, signed by the server. Whoever keeps one can tell later whether
- * the log still begins with the entries that it had then.
+ * Records the state of the audit log at one time, signed by the server. With a stored checkpoint, anyone can check
+ * later whether the log still begins with the same entries.
  *
  * @generated from message kms.AuditCheckpoint
  */
 export type AuditCheckpoint = Message<"kms.AuditCheckpoint"> & {
   /**
-   * Gives the sequence number of the last entry that it covers.
+   * Gives the sequence number of the last entry that the checkpoint covers.
    *
    * @generated from field: double sequence = 1;
    */
   sequence: number;
 
   /**
-   * Holds the entry_hash of that entry; through the chain it stands for all before it too.
+   * Contains the entry_hash of that entry. Through the chain, it also covers all earlier entries.
    *
    * @generated from field: string entry_hash = 2;
    */
   entryHash: string;
 
   /**
-   * Tells when it was signed, to the millisecond.
+   * Gives the time of the signature, with millisecond precision.
    *
    * @generated from field: google.protobuf.Timestamp signed_at = 3;
    */
   signedAt?: Timestamp | undefined;
 
   /**
-   * Holds what was signed: RFC 8785 canonical JSON with exactly the members entryHash, purpose, sequence and signedAt.
-   * purpose is always "audit checkpoint"; signedAt has exactly three digits after the second and "Z".
+   * Contains the signed text: RFC 8785 canonical JSON with exactly the members entryHash, purpose, sequence and
+   * signedAt. purpose is always "audit checkpoint". signedAt has exactly three digits after the second and "Z".
    *
    * @generated from field: string statement = 4;
    */
   statement: string;
 
   /**
-   * Holds the ML-DSA-65 signature (FIPS 204, pure, empty context) over the UTF-8 bytes of statement, 3309 bytes.
+   * Contains the ML-DSA-65 signature (FIPS 204, pure, empty context) over the UTF-8 bytes of statement, 3309 bytes.
    *
    * @generated from field: bytes signature = 5;
    */
   signature: Uint8Array;
 
   /**
-   * Holds the raw ML-DSA-65 public key that verifies it, 1952 bytes; the same for the life of a store.
+   * Contains the raw ML-DSA-65 public key that verifies the signature, 1952 bytes. It stays the same for the life of a
+   * store.
    *
    * @generated from field: bytes public_key = 6;
    */
   publicKey: Uint8Array;
 
   /**
-   * Holds the same key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * Contains the same key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string public_key_pem = 7;
    */

@@ -17,7 +17,7 @@ export const file_kms_key: GenFile = /*@__PURE__*/
   fileDesc("Cg1rbXMva2V5LnByb3RvEgNrbXMi4gIKCUtleVJlY29yZBIOCgZrZXlfaWQYASABKAkSDQoFYWxpYXMYAiABKAkSEQoJYWxnb3JpdGhtGAMgASgJEg0KBXVzYWdlGAQgASgJEg4KBnN0YXR1cxgFIAEoCRIuCgpjcmVhdGVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCgpwdWJsaWNfa2V5GAcgASgMSACIAQESGwoOcHVibGljX2tleV9wZW0YCCABKAlIAYgBARIhCgpwdWJsaWNfandrGAkgASgLMggucHFjLkp3a0gCiAEBEhQKB2RhbWFnZWQYCiABKAhIA4gBARIYCgtyZXBsYWNlZF9ieRgLIAEoCUgEiAEBQg0KC19wdWJsaWNfa2V5QhEKD19wdWJsaWNfa2V5X3BlbUINCgtfcHVibGljX2p3a0IKCghfZGFtYWdlZEIOCgxfcmVwbGFjZWRfYnlCOgoPcXVhbnR1bXNhZmUua21zUAFaE3F1YW50dW1zYWZlL2ttcztrbXOqAg9RdWFudHVtU2FmZS5LbXNiBnByb3RvMw", [file_google_protobuf_timestamp, file_pqc_jwk]);
 
 /**
- * Describes a key that the service holds. The secret half is in no message.
+ * Describes a key that the service stores. No message contains the secret key.
  *
  * @generated from message kms.KeyRecord
  */
@@ -30,7 +30,7 @@ export type KeyRecord = Message<"kms.KeyRecord"> & {
   keyId: string;
 
   /**
-   * Names the key for people; need not be unique.
+   * Contains the human-readable name of the key. The name need not be unique.
    *
    * @generated from field: string alias = 2;
    */
@@ -51,51 +51,52 @@ export type KeyRecord = Message<"kms.KeyRecord"> & {
   usage: string;
 
   /**
-   * Is "ACTIVE" (signs and verifies, encapsulates and decapsulates), "ROTATED" (verifies and decapsulates only)
-   * or "DESTROYED" (does nothing more; its secret half is erased). A key never goes back.
+   * Is "ACTIVE" (signs and verifies, encapsulates and decapsulates), "ROTATED" (verifies and decapsulates only) or
+   * "DESTROYED" (cannot be used; its secret key is erased). A key never returns to an earlier status.
    *
    * @generated from field: string status = 5;
    */
   status: string;
 
   /**
-   * Tells when the key was made.
+   * Gives the time when the key was created.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 6;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * Holds the raw public key (FIPS 203, 204 or 205); absent in lists.
+   * Contains the raw public key (FIPS 203, 204 or 205); absent in lists.
    *
    * @generated from field: optional bytes public_key = 7;
    */
   publicKey?: Uint8Array | undefined;
 
   /**
-   * Holds the same key as a PEM SubjectPublicKeyInfo (RFC 9881, 9935 or 9909); absent in lists.
+   * Contains the same key as a PEM SubjectPublicKeyInfo (RFC 9881, 9935 or 9909); absent in lists.
    *
    * @generated from field: optional string public_key_pem = 8;
    */
   publicKeyPem?: string | undefined;
 
   /**
-   * Holds the same key as a JSON Web Key (RFC 9964); only in GetKey, and only for ML-DSA, which alone has one.
+   * Contains the same key as a JSON Web Key (RFC 9964). Present only in GetKey and for ML-DSA, because the RFC defines
+   * no other algorithm.
    *
    * @generated from field: optional pqc.Jwk public_jwk = 9;
    */
   publicJwk?: Jwk | undefined;
 
   /**
-   * Is true in a list if somebody changed the stored record: then nothing of it can be relied on, and calls that would
-   * use it fail with KEY_DAMAGED. Absent otherwise.
+   * Is true in a list if the stored record was changed outside the service. Do not rely on any field of such a record.
+   * Calls that use the key fail with KEY_DAMAGED. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 10;
    */
   damaged?: boolean | undefined;
 
   /**
-   * Identifies the key that took this one's place; only of a ROTATED key, in GetKey and in lists.
+   * Identifies the key that replaced this one. Present only for a ROTATED key, in GetKey and in lists.
    *
    * @generated from field: optional string replaced_by = 11;
    */

@@ -21,28 +21,28 @@ export const file_kms_kms_service: GenFile = /*@__PURE__*/
   fileDesc("ChVrbXMva21zX3NlcnZpY2UucHJvdG8SA2ttcyK6AwoQQ3JlYXRlS2V5UmVxdWVzdBIxCgVhbGlhcxgBIAEoCUIiukgfch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBLOAgoJYWxnb3JpdGhtGAIgASgJQroCuki2AtgBAXKwAlIJTUwtRFNBLTQ0UglNTC1EU0EtNjVSCU1MLURTQS04N1IRU0xILURTQS1TSEEyLTEyOHNSEVNMSC1EU0EtU0hBMi0xMjhmUhFTTEgtRFNBLVNIQTItMTkyc1IRU0xILURTQS1TSEEyLTE5MmZSEVNMSC1EU0EtU0hBMi0yNTZzUhFTTEgtRFNBLVNIQTItMjU2ZlISU0xILURTQS1TSEFLRS0xMjhzUhJTTEgtRFNBLVNIQUtFLTEyOGZSElNMSC1EU0EtU0hBS0UtMTkyc1ISU0xILURTQS1TSEFLRS0xOTJmUhJTTEgtRFNBLVNIQUtFLTI1NnNSElNMSC1EU0EtU0hBS0UtMjU2ZlIKTUwtS0VNLTUxMlIKTUwtS0VNLTc2OFILTUwtS0VNLTEwMjQSIgoFdXNhZ2UYAyABKAlCE7pIENgBAXILUgRTSUdOUgNLRU0iQwoRQ3JlYXRlS2V5UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEh4KBnJlc3VsdBgCIAEoCzIOLmttcy5LZXlSZWNvcmQiRgoNR2V0S2V5UmVxdWVzdBI1CgZrZXlfaWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQiQAoOR2V0S2V5UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEh4KBnJlc3VsdBgCIAEoCzIOLmttcy5LZXlSZWNvcmQi1QMKD0xpc3RLZXlzUmVxdWVzdBI0CgZzdGF0dXMYASABKAlCJLpIIdgBAXIcUgZBQ1RJVkVSB1JPVEFURURSCURFU1RST1lFRBLOAgoJYWxnb3JpdGhtGAIgASgJQroCuki2AtgBAXKwAlIJTUwtRFNBLTQ0UglNTC1EU0EtNjVSCU1MLURTQS04N1IRU0xILURTQS1TSEEyLTEyOHNSEVNMSC1EU0EtU0hBMi0xMjhmUhFTTEgtRFNBLVNIQTItMTkyc1IRU0xILURTQS1TSEEyLTE5MmZSEVNMSC1EU0EtU0hBMi0yNTZzUhFTTEgtRFNBLVNIQTItMjU2ZlISU0xILURTQS1TSEFLRS0xMjhzUhJTTEgtRFNBLVNIQUtFLTEyOGZSElNMSC1EU0EtU0hBS0UtMTkyc1ISU0xILURTQS1TSEFLRS0xOTJmUhJTTEgtRFNBLVNIQUtFLTI1NnNSElNMSC1EU0EtU0hBS0UtMjU2ZlIKTUwtS0VNLTUxMlIKTUwtS0VNLTc2OFILTUwtS0VNLTEwMjQSHQoJcGFnZV9zaXplGAMgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YBCABKAlCCLpIBXIDGP8BIm0KEExpc3RLZXlzUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhwKBGtleXMYAiADKAsyDi5rbXMuS2V5UmVjb3JkEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCRISCgp0b3RhbF9zaXplGAQgASgNIkkKEFJvdGF0ZUtleVJlcXVlc3QSNQoGa2V5X2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokIkQKEVJvdGF0ZUtleVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIfCgduZXdfa2V5GAIgASgLMg4ua21zLktleVJlY29yZCJKChFEZXN0cm95S2V5UmVxdWVzdBI1CgZrZXlfaWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQiSAoSRGVzdHJveUtleVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIOCgZrZXlfaWQYAiABKAkSEgoKbmV3X3N0YXR1cxgDIAEoCSLsAgoLU2lnblJlcXVlc3QSNQoGa2V5X2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEgwKBGRhdGEYAiABKAwSGQoHY29udGV4dBgDIAEoDEIIukgFegMY/wESFgoCbXUYBCABKAxCCrpIB9gBAXoCaEA65AG6SOABGmAKD3NpZ24uZGF0YV9vcl9tdRIfZ2l2ZSBleGFjdGx5IG9uZSBvZiBkYXRhIGFuZCBtdRosKHNpemUodGhpcy5kYXRhKSA+IDApICE9IChzaXplKHRoaXMubXUpID4gMCkafAoSc2lnbi5jb250ZXh0X2luX211Ejdjb250ZXh0IGRvZXMgbm90IGdvIHdpdGggbXUsIHdoaWNoIHdhcyBjb21wdXRlZCB3aXRoIGl0Gi1zaXplKHRoaXMubXUpID09IDAgfHwgc2l6ZSh0aGlzLmNvbnRleHQpID09IDAiQgoKU2lnblJlc3VsdBIRCglzaWduYXR1cmUYASABKAwSDgoGa2V5X2lkGAIgASgJEhEKCWFsZ29yaXRobRgDIAEoCSI/CgxTaWduUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEh8KBnJlc3VsdBgCIAEoCzIPLmttcy5TaWduUmVzdWx0IlwKEVNpZ25TdHJlYW1SZXF1ZXN0EicKBmhlYWRlchgBIAEoCzIVLmttcy5TaWduU3RyZWFtSGVhZGVySAASDwoFY2h1bmsYAiABKAxIAEINCgRwYXJ0EgW6SAIIASJkChBTaWduU3RyZWFtSGVhZGVyEjUKBmtleV9pZBgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIZCgdjb250ZXh0GAIgASgMQgi6SAV6Axj/ASJFChJTaWduU3RyZWFtUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEh8KBnJlc3VsdBgCIAEoCzIPLmttcy5TaWduUmVzdWx0In8KEEJhdGNoU2lnblJlcXVlc3QSNQoGa2V5X2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEhkKBGRhdGEYAiADKAxCC7pICJIBBQgBEOgHEhkKB2NvbnRleHQYAyABKAxCCLpIBXoDGP8BImoKD0JhdGNoU2lnblJlc3VsdBIWCglzaWduYXR1cmUYASABKAxIAIgBARInCgVlcnJvchgCIAEoCzITLmttcy5CYXRjaFNpZ25FcnJvckgBiAEBQgwKCl9zaWduYXR1cmVCCAoGX2Vycm9yIj8KDkJhdGNoU2lnbkVycm9yEgwKBGNvZGUYASABKAkSDgoGcmVhc29uGAIgASgJEg8KB21lc3NhZ2UYAyABKAkibQoRQmF0Y2hTaWduUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiUKB3Jlc3VsdHMYAiADKAsyFC5rbXMuQmF0Y2hTaWduUmVzdWx0Eg4KBmtleV9pZBgDIAEoCRIRCglhbGdvcml0aG0YBCABKAkikgEKDVZlcmlmeVJlcXVlc3QSNQoGa2V5X2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEhQKBGRhdGEYAiABKAxCBrpIA8gBARIZCglzaWduYXR1cmUYAyABKAxCBrpIA8gBARIZCgdjb250ZXh0GAQgASgMQgi6SAV6Axj/ASJACgxWZXJpZnlSZXN1bHQSDQoFdmFsaWQYASABKAgSDgoGa2V5X2lkGAIgASgJEhEKCWFsZ29yaXRobRgDIAEoCSJDCg5WZXJpZnlSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSIQoGcmVzdWx0GAIgASgLMhEua21zLlZlcmlmeVJlc3VsdCJLChJFbmNhcHN1bGF0ZVJlcXVlc3QSNQoGa2V5X2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokImYKEUVuY2Fwc3VsYXRlUmVzdWx0EhIKCmNpcGhlcnRleHQYASABKAwSGgoNc2hhcmVkX3NlY3JldBgCIAEoDEIDgAEBEg4KBmtleV9pZBgDIAEoCRIRCglhbGdvcml0aG0YBCABKAkiTQoTRW5jYXBzdWxhdGVSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSJgoGcmVzdWx0GAIgASgLMhYua21zLkVuY2Fwc3VsYXRlUmVzdWx0ImcKEkRlY2Fwc3VsYXRlUmVxdWVzdBI1CgZrZXlfaWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSGgoKY2lwaGVydGV4dBgCIAEoDEIGukgDyAEBIlIKEURlY2Fwc3VsYXRlUmVzdWx0EhoKDXNoYXJlZF9zZWNyZXQYASABKAxCA4ABARIOCgZrZXlfaWQYAiABKAkSEQoJYWxnb3JpdGhtGAMgASgJIk0KE0RlY2Fwc3VsYXRlUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiYKBnJlc3VsdBgCIAEoCzIWLmttcy5EZWNhcHN1bGF0ZVJlc3VsdCKFAQoSR2V0QXVkaXRMb2dSZXF1ZXN0EjIKBmtleV9pZBgBIAEoCUIiukgfch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIdCglwYWdlX3NpemUYAiABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgDIAEoCUIIukgFcgMY/wEifAoTR2V0QXVkaXRMb2dSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSIgoJYXVkaXRfbG9nGAIgAygLMg8ua21zLkF1ZGl0RW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJEhgKCnRvdGFsX3NpemUYBCABKAFCBJCyGQEijgIKFFdhdGNoQXVkaXRMb2dSZXF1ZXN0EjIKBmtleV9pZBgBIAEoCUIiukgfch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBKuAQoOYWZ0ZXJfc2VxdWVuY2UYAiABKAFCkAG6SIgBugFxCgx3aG9sZV9udW1iZXISFm11c3QgYmUgYSB3aG9sZSBudW1iZXIaSSEodGhpcyA+PSAwLjAgJiYgdGhpcyA8PSA5MDA3MTk5MjU0NzQwOTkxLjApIHx8IHRoaXMgPT0gZG91YmxlKGludCh0aGlzKSkSEhn///////8/QykAAAAAAAAAAJCyGQFIAIgBAUIRCg9fYWZ0ZXJfc2VxdWVuY2UiRwoVV2F0Y2hBdWRpdExvZ1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIeCgVlbnRyeRgCIAEoCzIPLmttcy5BdWRpdEVudHJ5IhcKFVZlcmlmeUF1ZGl0TG9nUmVxdWVzdCLuAQoWVmVyaWZ5QXVkaXRMb2dSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSDQoFdmFsaWQYAiABKAgSFQoHZW50cmllcxgDIAEoAUIEkLIZARIMCgRoZWFkGAQgASgJEigKFWZpcnN0X2Jyb2tlbl9zZXF1ZW5jZRgFIAEoAUIEkLIZAUgAiAEBEg4KBnJlYXNvbhgGIAEoCRItCgpjaGVja3BvaW50GAcgASgLMhQua21zLkF1ZGl0Q2hlY2twb2ludEgBiAEBQhgKFl9maXJzdF9icm9rZW5fc2VxdWVuY2VCDQoLX2NoZWNrcG9pbnQiHAoaS21zU2VydmljZUdldEhlYWx0aFJlcXVlc3QiawobS21zU2VydmljZUdldEhlYWx0aFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIWCg5zZXJ2aWNlX3N0YXR1cxgCIAEoCRIWCglrZXlfY291bnQYAyABKA1IAIgBAUIMCgpfa2V5X2NvdW50MqkLCgpLbXNTZXJ2aWNlEl4KCUNyZWF0ZUtleRIVLmttcy5DcmVhdGVLZXlSZXF1ZXN0GhYua21zLkNyZWF0ZUtleVJlc3BvbnNlIiKIshkCgtPkkwIYOgEqIhMvYXBpL2ttcy9jcmVhdGUta2V5ElcKBkdldEtleRISLmttcy5HZXRLZXlSZXF1ZXN0GhMua21zLkdldEtleVJlc3BvbnNlIiSQAgGIshkCgtPkkwIXEhUvYXBpL2ttcy9rZXkve2tleV9pZH0SVQoITGlzdEtleXMSFC5rbXMuTGlzdEtleXNSZXF1ZXN0GhUua21zLkxpc3RLZXlzUmVzcG9uc2UiHJACAYiyGQKC0+STAg8SDS9hcGkva21zL2tleXMSXgoJUm90YXRlS2V5EhUua21zLlJvdGF0ZUtleVJlcXVlc3QaFi5rbXMuUm90YXRlS2V5UmVzcG9uc2UiIoiyGQKC0+STAhg6ASoiEy9hcGkva21zL3JvdGF0ZS1rZXkSYAoKRGVzdHJveUtleRIWLmttcy5EZXN0cm95S2V5UmVxdWVzdBoXLmttcy5EZXN0cm95S2V5UmVzcG9uc2UiIYiyGQKC0+STAhcqFS9hcGkva21zL2tleS97a2V5X2lkfRJJCgRTaWduEhAua21zLlNpZ25SZXF1ZXN0GhEua21zLlNpZ25SZXNwb25zZSIciLIZAoLT5JMCEjoBKiINL2FwaS9rbXMvc2lnbhJFCgpTaWduU3RyZWFtEhYua21zLlNpZ25TdHJlYW1SZXF1ZXN0Ghcua21zLlNpZ25TdHJlYW1SZXNwb25zZSIEiLIZAigBEl4KCUJhdGNoU2lnbhIVLmttcy5CYXRjaFNpZ25SZXF1ZXN0GhYua21zLkJhdGNoU2lnblJlc3BvbnNlIiKIshkCgtPkkwIYOgEqIhMvYXBpL2ttcy9iYXRjaC1zaWduElEKBlZlcmlmeRISLmttcy5WZXJpZnlSZXF1ZXN0GhMua21zLlZlcmlmeVJlc3BvbnNlIh6IshkCgtPkkwIUOgEqIg8vYXBpL2ttcy92ZXJpZnkSZQoLRW5jYXBzdWxhdGUSFy5rbXMuRW5jYXBzdWxhdGVSZXF1ZXN0Ghgua21zLkVuY2Fwc3VsYXRlUmVzcG9uc2UiI4iyGQKC0+STAhk6ASoiFC9hcGkva21zL2VuY2Fwc3VsYXRlEmUKC0RlY2Fwc3VsYXRlEhcua21zLkRlY2Fwc3VsYXRlUmVxdWVzdBoYLmttcy5EZWNhcHN1bGF0ZVJlc3BvbnNlIiOIshkCgtPkkwIZOgEqIhQvYXBpL2ttcy9kZWNhcHN1bGF0ZRJfCgtHZXRBdWRpdExvZxIXLmttcy5HZXRBdWRpdExvZ1JlcXVlc3QaGC5rbXMuR2V0QXVkaXRMb2dSZXNwb25zZSIdkAIBiLIZBILT5JMCEBIOL2FwaS9rbXMvYXVkaXQScQoNV2F0Y2hBdWRpdExvZxIZLmttcy5XYXRjaEF1ZGl0TG9nUmVxdWVzdBoaLmttcy5XYXRjaEF1ZGl0TG9nUmVzcG9uc2UiJ5ACAYiyGQSQshkBgtPkkwIWEhQvYXBpL2ttcy9hdWRpdC93YXRjaDABEnIKDlZlcmlmeUF1ZGl0TG9nEhoua21zLlZlcmlmeUF1ZGl0TG9nUmVxdWVzdBobLmttcy5WZXJpZnlBdWRpdExvZ1Jlc3BvbnNlIieQAgGIshkEgtPkkwIaOgEqIhUvYXBpL2ttcy92ZXJpZnktYXVkaXQSbgoJR2V0SGVhbHRoEh8ua21zLkttc1NlcnZpY2VHZXRIZWFsdGhSZXF1ZXN0GiAua21zLkttc1NlcnZpY2VHZXRIZWFsdGhSZXNwb25zZSIekAIBiLIZAYLT5JMCERIPL2FwaS9rbXMvaGVhbHRoQjoKD3F1YW50dW1zYWZlLmttc1ABWhNxdWFudHVtc2FmZS9rbXM7a21zqgIPUXVhbnR1bVNhZmUuS21zYgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_kms_audit, file_kms_key, file_qsp_access, file_qsp_drain]);
 
 /**
- * Asks for a new key.
+ * Requests a new key.
  *
  * @generated from message kms.CreateKeyRequest
  */
 export type CreateKeyRequest = Message<"kms.CreateKeyRequest"> & {
   /**
-   * Names the key for people: up to 255 characters, none of them a control character; the keyId if left out.
+   * Contains a human-readable name for the key: up to 255 characters, no control characters; the keyId if omitted.
    *
    * @generated from field: string alias = 1;
    */
   alias: string;
 
   /**
-   * Names the parameter set; "ML-DSA-65" if left out, "ML-KEM-768" for the usage "KEM".
+   * Names the parameter set. If omitted, "ML-DSA-65", or "ML-KEM-768" for the usage "KEM".
    *
    * @generated from field: string algorithm = 2;
    */
   algorithm: string;
 
   /**
-   * Says what the key is for: "SIGN" or "KEM". If left out, what the algorithm is for. Fails with FIELD_INVALID if
-   * the algorithm is for something else.
+   * Selects the use of the key: "SIGN" or "KEM". If omitted, the algorithm decides. Fails with FIELD_INVALID if the
+   * algorithm does not support the usage.
    *
    * @generated from field: string usage = 3;
    */
@@ -85,13 +85,13 @@ export const CreateKeyResponseSchema: GenMessage<CreateKeyResponse> = /*@__PURE_
   messageDesc(file_kms_kms_service, 1);
 
 /**
- * Asks for a key.
+ * Requests a key.
  *
  * @generated from message kms.GetKeyRequest
  */
 export type GetKeyRequest = Message<"kms.GetKeyRequest"> & {
   /**
-   * Names the key.
+   * Identifies the key.
    *
    * @generated from field: string key_id = 1;
    */
@@ -134,34 +134,35 @@ export const GetKeyResponseSchema: GenMessage<GetKeyResponse> = /*@__PURE__*/
   messageDesc(file_kms_kms_service, 3);
 
 /**
- * Asks for keys.
+ * Requests a list of keys.
  *
  * @generated from message kms.ListKeysRequest
  */
 export type ListKeysRequest = Message<"kms.ListKeysRequest"> & {
   /**
-   * Gives only keys of this status: "ACTIVE", "ROTATED" or "DESTROYED"; all if left out.
+   * Selects only keys of this status: "ACTIVE", "ROTATED" or "DESTROYED"; all if omitted.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Gives only keys of this algorithm; all if left out.
+   * Selects only keys of this algorithm; all if omitted.
    *
    * @generated from field: string algorithm = 2;
    */
   algorithm: string;
 
   /**
-   * Says how many keys to give at most: 1 to 1000; 1000 if left out.
+   * Limits the number of keys in the response: 1 to 1000; 1000 if omitted.
    *
    * @generated from field: int32 page_size = 3;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the page before it. Fails with FIELD_INVALID if it is of another list.
+   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * list.
    *
    * @generated from field: string page_token = 4;
    */
@@ -176,7 +177,7 @@ export const ListKeysRequestSchema: GenMessage<ListKeysRequest> = /*@__PURE__*/
   messageDesc(file_kms_kms_service, 4);
 
 /**
- * Lists keys.
+ * Carries a list of keys.
  *
  * @generated from message kms.ListKeysResponse
  */
@@ -189,14 +190,14 @@ export type ListKeysResponse = Message<"kms.ListKeysResponse"> & {
   status: string;
 
   /**
-   * Lists the keys in the order of their creation, without their public halves: GetKey has these.
+   * Lists the keys in the order of their creation, without their public keys. GetKey returns these.
    *
    * @generated from field: repeated kms.KeyRecord keys = 2;
    */
   keys: KeyRecord[];
 
   /**
-   * Continues the list; empty on the last page. Keys that are made meanwhile come at the end.
+   * Continues the list; empty on the last page. New keys appear at the end of the list.
    *
    * @generated from field: string next_page_token = 3;
    */
@@ -224,7 +225,7 @@ export const ListKeysResponseSchema: GenMessage<ListKeysResponse> = /*@__PURE__*
  */
 export type RotateKeyRequest = Message<"kms.RotateKeyRequest"> & {
   /**
-   * Names the key.
+   * Identifies the key.
    *
    * @generated from field: string key_id = 1;
    */
@@ -239,7 +240,7 @@ export const RotateKeyRequestSchema: GenMessage<RotateKeyRequest> = /*@__PURE__*
   messageDesc(file_kms_kms_service, 6);
 
 /**
- * Carries the key that came in place of another.
+ * Carries the key that replaces another.
  *
  * @generated from message kms.RotateKeyResponse
  */
@@ -252,7 +253,7 @@ export type RotateKeyResponse = Message<"kms.RotateKeyResponse"> & {
   status: string;
 
   /**
-   * Describes the new key; its alias is that of the old one and "-rotated".
+   * Describes the new key. Its alias is the old alias followed by "-rotated".
    *
    * @generated from field: kms.KeyRecord new_key = 2;
    */
@@ -273,7 +274,7 @@ export const RotateKeyResponseSchema: GenMessage<RotateKeyResponse> = /*@__PURE_
  */
 export type DestroyKeyRequest = Message<"kms.DestroyKeyRequest"> & {
   /**
-   * Names the key.
+   * Identifies the key.
    *
    * @generated from field: string key_id = 1;
    */
@@ -288,7 +289,7 @@ export const DestroyKeyRequestSchema: GenMessage<DestroyKeyRequest> = /*@__PURE_
   messageDesc(file_kms_kms_service, 8);
 
 /**
- * Tells that a key is destroyed.
+ * Confirms that a key is destroyed.
  *
  * @generated from message kms.DestroyKeyResponse
  */
@@ -301,7 +302,7 @@ export type DestroyKeyResponse = Message<"kms.DestroyKeyResponse"> & {
   status: string;
 
   /**
-   * Names the key.
+   * Identifies the key.
    *
    * @generated from field: string key_id = 2;
    */
@@ -323,37 +324,37 @@ export const DestroyKeyResponseSchema: GenMessage<DestroyKeyResponse> = /*@__PUR
   messageDesc(file_kms_kms_service, 9);
 
 /**
- * Asks for a signature.
+ * Requests a signature.
  *
  * @generated from message kms.SignRequest
  */
 export type SignRequest = Message<"kms.SignRequest"> & {
   /**
-   * Names the key.
+   * Identifies the key.
    *
    * @generated from field: string key_id = 1;
    */
   keyId: string;
 
   /**
-   * Holds the message itself, not a digest of it; at least 1 byte.
+   * Contains the message itself, not a digest of it; at least 1 byte.
    *
    * @generated from field: bytes data = 2;
    */
   data: Uint8Array;
 
   /**
-   * Binds the signature to one use: 0 to 255 bytes (FIPS 204, section 5.2; FIPS 205, section 10.2). The same is
-   * needed to verify.
+   * Binds the signature to one use: 0 to 255 bytes (FIPS 204, section 5.2; FIPS 205, section 10.2). Verification needs
+   * the same context.
    *
    * @generated from field: bytes context = 3;
    */
   context: Uint8Array;
 
   /**
-   * Holds the message representative mu of a message that stays with the caller, 64 bytes (FIPS 204, algorithm 7,
-   * line 6): SHAKE256(SHAKE256(public key, 64) || 0x00 || length of context || context || message, 64). Instead of
-   * data; for ML-DSA keys. The signature is that of the message.
+   * Contains the message representative mu, 64 bytes, instead of data. The caller computes it and does not send the
+   * message (FIPS 204, algorithm 7, line 6): SHAKE256(SHAKE256(public key, 64) || 0x00 || length of context || context
+   * || message, 64). Only for ML-DSA keys. The result is a signature of the message.
    *
    * @generated from field: bytes mu = 4;
    */
@@ -368,20 +369,20 @@ export const SignRequestSchema: GenMessage<SignRequest> = /*@__PURE__*/
   messageDesc(file_kms_kms_service, 10);
 
 /**
- * Holds a signature.
+ * Contains a signature.
  *
  * @generated from message kms.SignResult
  */
 export type SignResult = Message<"kms.SignResult"> & {
   /**
-   * Holds the raw signature (FIPS 204 or 205, pure): 3309 bytes for ML-DSA-65.
+   * Contains the raw signature (FIPS 204 or 205, pure): 3309 bytes for ML-DSA-65.
    *
    * @generated from field: bytes signature = 1;
    */
   signature: Uint8Array;
 
   /**
-   * Names the key that signed.
+   * Identifies the key that signed.
    *
    * @generated from field: string key_id = 2;
    */
@@ -416,7 +417,7 @@ export type SignResponse = Message<"kms.SignResponse"> & {
   status: string;
 
   /**
-   * Holds the signature.
+   * Contains the signature.
    *
    * @generated from field: kms.SignResult result = 2;
    */
@@ -437,13 +438,13 @@ export const SignResponseSchema: GenMessage<SignResponse> = /*@__PURE__*/
  */
 export type SignStreamRequest = Message<"kms.SignStreamRequest"> & {
   /**
-   * Is a header first, and chunks from then on.
+   * Is the header in the first message, and a chunk in each later message.
    *
    * @generated from oneof kms.SignStreamRequest.part
    */
   part: {
     /**
-     * Says what to sign with.
+     * Selects the key and the context.
      *
      * @generated from field: kms.SignStreamHeader header = 1;
      */
@@ -451,7 +452,7 @@ export type SignStreamRequest = Message<"kms.SignStreamRequest"> & {
     case: "header";
   } | {
     /**
-     * Holds the next bytes of the message; up to the limit of a stream's message (4 MiB).
+     * Contains the next bytes of the message, up to the message limit of a stream (4 MiB).
      *
      * @generated from field: bytes chunk = 2;
      */
@@ -468,13 +469,13 @@ export const SignStreamRequestSchema: GenMessage<SignStreamRequest> = /*@__PURE_
   messageDesc(file_kms_kms_service, 13);
 
 /**
- * Says what to sign a stream with.
+ * Selects the key and the context of a stream.
  *
  * @generated from message kms.SignStreamHeader
  */
 export type SignStreamHeader = Message<"kms.SignStreamHeader"> & {
   /**
-   * Names the key.
+   * Identifies the key.
    *
    * @generated from field: string key_id = 1;
    */
@@ -509,7 +510,7 @@ export type SignStreamResponse = Message<"kms.SignStreamResponse"> & {
   status: string;
 
   /**
-   * Holds the signature.
+   * Contains the signature.
    *
    * @generated from field: kms.SignResult result = 2;
    */
@@ -524,29 +525,29 @@ export const SignStreamResponseSchema: GenMessage<SignStreamResponse> = /*@__PUR
   messageDesc(file_kms_kms_service, 15);
 
 /**
- * Asks for signatures.
+ * Requests signatures for several messages.
  *
  * @generated from message kms.BatchSignRequest
  */
 export type BatchSignRequest = Message<"kms.BatchSignRequest"> & {
   /**
-   * Names the key.
+   * Identifies the key.
    *
    * @generated from field: string key_id = 1;
    */
   keyId: string;
 
   /**
-   * Lists the messages themselves: 1 to 1,000, each at least 1 byte, and no more than have signatures that fit into one
-   * response of 4 MiB: of ML-DSA-87 904, of SLH-DSA-SHA2-128f 245, in JSON three quarters of that. Reason:
-   * BATCH_TOO_LARGE.
+   * Lists the messages themselves: 1 to 1,000, each at least 1 byte. Fails with BATCH_TOO_LARGE if the signatures do
+   * not fit into one response of 4 MiB. This limits a batch to 904 signatures of ML-DSA-87 or 245 of SLH-DSA-SHA2-128f.
+   * In JSON, the limit is three quarters of that.
    *
    * @generated from field: repeated bytes data = 2;
    */
   data: Uint8Array[];
 
   /**
-   * Binds each of the signatures to one use: 0 to 255 bytes.
+   * Binds each signature to one use: 0 to 255 bytes.
    *
    * @generated from field: bytes context = 3;
    */
@@ -561,20 +562,20 @@ export const BatchSignRequestSchema: GenMessage<BatchSignRequest> = /*@__PURE__*
   messageDesc(file_kms_kms_service, 16);
 
 /**
- * Holds what became of one message of a batch: either a signature or an error.
+ * Contains the result for one message of a batch: either a signature or an error.
  *
  * @generated from message kms.BatchSignResult
  */
 export type BatchSignResult = Message<"kms.BatchSignResult"> & {
   /**
-   * Holds the raw signature; absent if there is an error.
+   * Contains the raw signature; absent if there is an error.
    *
    * @generated from field: optional bytes signature = 1;
    */
   signature?: Uint8Array | undefined;
 
   /**
-   * Says why there is no signature; absent if there is one.
+   * Describes why there is no signature; absent if there is one.
    *
    * @generated from field: optional kms.BatchSignError error = 2;
    */
@@ -589,7 +590,7 @@ export const BatchSignResultSchema: GenMessage<BatchSignResult> = /*@__PURE__*/
   messageDesc(file_kms_kms_service, 17);
 
 /**
- * Says why one message of a batch has no signature.
+ * Describes why one message of a batch has no signature.
  *
  * @generated from message kms.BatchSignError
  */
@@ -609,7 +610,7 @@ export type BatchSignError = Message<"kms.BatchSignError"> & {
   reason: string;
 
   /**
-   * Says what is wrong, and what would be right.
+   * Describes the fault and the valid form.
    *
    * @generated from field: string message = 3;
    */
@@ -624,13 +625,13 @@ export const BatchSignErrorSchema: GenMessage<BatchSignError> = /*@__PURE__*/
   messageDesc(file_kms_kms_service, 18);
 
 /**
- * Carries signatures.
+ * Carries the signatures of a batch.
  *
  * @generated from message kms.BatchSignResponse
  */
 export type BatchSignResponse = Message<"kms.BatchSignResponse"> & {
   /**
-   * Is always "success", also when single messages have errors.
+   * Is always "success", even if single messages have errors.
    *
    * @generated from field: string status = 1;
    */
@@ -644,7 +645,7 @@ export type BatchSignResponse = Message<"kms.BatchSignResponse"> & {
   results: BatchSignResult[];
 
   /**
-   * Names the key that signed.
+   * Identifies the key that signed.
    *
    * @generated from field: string key_id = 3;
    */
@@ -666,34 +667,34 @@ export const BatchSignResponseSchema: GenMessage<BatchSignResponse> = /*@__PURE_
   messageDesc(file_kms_kms_service, 19);
 
 /**
- * Asks whether a signature is that of a key.
+ * Asks whether a signature was made with a key.
  *
  * @generated from message kms.VerifyRequest
  */
 export type VerifyRequest = Message<"kms.VerifyRequest"> & {
   /**
-   * Names the key.
+   * Identifies the key.
    *
    * @generated from field: string key_id = 1;
    */
   keyId: string;
 
   /**
-   * Holds the message that was signed; at least 1 byte.
+   * Contains the message that was signed; at least 1 byte.
    *
    * @generated from field: bytes data = 2;
    */
   data: Uint8Array;
 
   /**
-   * Holds the raw signature, of exactly the algorithm's length.
+   * Contains the raw signature. It must have the length of the algorithm.
    *
    * @generated from field: bytes signature = 3;
    */
   signature: Uint8Array;
 
   /**
-   * Holds the context that it was signed with: 0 to 255 bytes.
+   * Contains the context of the signature: 0 to 255 bytes.
    *
    * @generated from field: bytes context = 4;
    */
@@ -708,20 +709,20 @@ export const VerifyRequestSchema: GenMessage<VerifyRequest> = /*@__PURE__*/
   messageDesc(file_kms_kms_service, 20);
 
 /**
- * Tells whether a signature verified.
+ * Reports whether a signature verifies.
  *
  * @generated from message kms.VerifyResult
  */
 export type VerifyResult = Message<"kms.VerifyResult"> & {
   /**
-   * Is true exactly if the key made the signature over this data with this context.
+   * Is true if and only if the key signed this data with this context.
    *
    * @generated from field: bool valid = 1;
    */
   valid: boolean;
 
   /**
-   * Names the key.
+   * Identifies the key.
    *
    * @generated from field: string key_id = 2;
    */
@@ -743,20 +744,20 @@ export const VerifyResultSchema: GenMessage<VerifyResult> = /*@__PURE__*/
   messageDesc(file_kms_kms_service, 21);
 
 /**
- * Carries the outcome of a verification.
+ * Carries the result of a verification.
  *
  * @generated from message kms.VerifyResponse
  */
 export type VerifyResponse = Message<"kms.VerifyResponse"> & {
   /**
-   * Is always "success", also when the signature is not valid.
+   * Is always "success", even if the signature is not valid.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Holds the outcome.
+   * Contains the result.
    *
    * @generated from field: kms.VerifyResult result = 2;
    */
@@ -771,13 +772,13 @@ export const VerifyResponseSchema: GenMessage<VerifyResponse> = /*@__PURE__*/
   messageDesc(file_kms_kms_service, 22);
 
 /**
- * Asks for a shared secret.
+ * Requests a shared secret.
  *
  * @generated from message kms.EncapsulateRequest
  */
 export type EncapsulateRequest = Message<"kms.EncapsulateRequest"> & {
   /**
-   * Names the key, one of ML-KEM.
+   * Identifies the key, which must be an ML-KEM key.
    *
    * @generated from field: string key_id = 1;
    */
@@ -792,27 +793,27 @@ export const EncapsulateRequestSchema: GenMessage<EncapsulateRequest> = /*@__PUR
   messageDesc(file_kms_kms_service, 23);
 
 /**
- * Holds a shared secret and its ciphertext.
+ * Contains a shared secret and its ciphertext.
  *
  * @generated from message kms.EncapsulateResult
  */
 export type EncapsulateResult = Message<"kms.EncapsulateResult"> & {
   /**
-   * Holds the ciphertext of FIPS 203, 1088 bytes for ML-KEM-768; Decapsulate makes the secret of it.
+   * Contains the ciphertext of FIPS 203, 1088 bytes for ML-KEM-768. Decapsulate recovers the secret from it.
    *
    * @generated from field: bytes ciphertext = 1;
    */
   ciphertext: Uint8Array;
 
   /**
-   * Holds the shared secret, 32 bytes. Whoever reads this answer can read what it protects.
+   * Contains the shared secret, 32 bytes. Anyone who reads this answer can read what the secret protects.
    *
    * @generated from field: bytes shared_secret = 2;
    */
   sharedSecret: Uint8Array;
 
   /**
-   * Names the key.
+   * Identifies the key.
    *
    * @generated from field: string key_id = 3;
    */
@@ -847,7 +848,7 @@ export type EncapsulateResponse = Message<"kms.EncapsulateResponse"> & {
   status: string;
 
   /**
-   * Holds the secret and its ciphertext.
+   * Contains the secret and its ciphertext.
    *
    * @generated from field: kms.EncapsulateResult result = 2;
    */
@@ -862,20 +863,20 @@ export const EncapsulateResponseSchema: GenMessage<EncapsulateResponse> = /*@__P
   messageDesc(file_kms_kms_service, 25);
 
 /**
- * Asks for the shared secret of a ciphertext.
+ * Requests the shared secret of a ciphertext.
  *
  * @generated from message kms.DecapsulateRequest
  */
 export type DecapsulateRequest = Message<"kms.DecapsulateRequest"> & {
   /**
-   * Names the key, one of ML-KEM.
+   * Identifies the key, which must be an ML-KEM key.
    *
    * @generated from field: string key_id = 1;
    */
   keyId: string;
 
   /**
-   * Holds the ciphertext, of exactly the algorithm's length.
+   * Contains the ciphertext. It must have the length of the algorithm.
    *
    * @generated from field: bytes ciphertext = 2;
    */
@@ -890,20 +891,20 @@ export const DecapsulateRequestSchema: GenMessage<DecapsulateRequest> = /*@__PUR
   messageDesc(file_kms_kms_service, 26);
 
 /**
- * Holds a shared secret.
+ * Contains a shared secret.
  *
  * @generated from message kms.DecapsulateResult
  */
 export type DecapsulateResult = Message<"kms.DecapsulateResult"> & {
   /**
-   * Holds the shared secret, 32 bytes.
+   * Contains the shared secret, 32 bytes.
    *
    * @generated from field: bytes shared_secret = 1;
    */
   sharedSecret: Uint8Array;
 
   /**
-   * Names the key.
+   * Identifies the key.
    *
    * @generated from field: string key_id = 2;
    */
@@ -938,7 +939,7 @@ export type DecapsulateResponse = Message<"kms.DecapsulateResponse"> & {
   status: string;
 
   /**
-   * Holds the secret.
+   * Contains the secret.
    *
    * @generated from field: kms.DecapsulateResult result = 2;
    */
@@ -953,27 +954,28 @@ export const DecapsulateResponseSchema: GenMessage<DecapsulateResponse> = /*@__P
   messageDesc(file_kms_kms_service, 28);
 
 /**
- * Asks for entries of the audit log.
+ * Requests entries of the audit log.
  *
  * @generated from message kms.GetAuditLogRequest
  */
 export type GetAuditLogRequest = Message<"kms.GetAuditLogRequest"> & {
   /**
-   * Gives only entries of this key; all if left out.
+   * Selects only entries of this key; all if omitted.
    *
    * @generated from field: string key_id = 1;
    */
   keyId: string;
 
   /**
-   * Says how many entries to give at most: 1 to 1000; 1000 if left out.
+   * Limits the number of entries in the response: 1 to 1000; 1000 if omitted.
    *
    * @generated from field: int32 page_size = 2;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the page before it. Fails with FIELD_INVALID if it is of another list.
+   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * list.
    *
    * @generated from field: string page_token = 3;
    */
@@ -988,7 +990,7 @@ export const GetAuditLogRequestSchema: GenMessage<GetAuditLogRequest> = /*@__PUR
   messageDesc(file_kms_kms_service, 29);
 
 /**
- * Lists entries of the audit log.
+ * Carries entries of the audit log.
  *
  * @generated from message kms.GetAuditLogResponse
  */
@@ -1030,22 +1032,22 @@ export const GetAuditLogResponseSchema: GenMessage<GetAuditLogResponse> = /*@__P
   messageDesc(file_kms_kms_service, 30);
 
 /**
- * Asks to be told of entries.
+ * Requests a stream of audit log entries.
  *
  * @generated from message kms.WatchAuditLogRequest
  */
 export type WatchAuditLogRequest = Message<"kms.WatchAuditLogRequest"> & {
   /**
-   * Sends only entries of this key; all if left out.
+   * Selects only entries of this key; all if omitted.
    *
    * @generated from field: string key_id = 1;
    */
   keyId: string;
 
   /**
-   * Begins after this entry, so that a watcher who was cut off misses none; 0 begins with the first. If left out,
-   * begins with the entries that come after the call. A whole number, and none beyond the end of the log: a watcher who
-   * saw such an entry saw another log.
+   * Selects the entry after which the stream begins, so that a client can continue after a disconnect; 0 begins with
+   * the first entry. If omitted, the stream begins with the next new entry. A whole number. A number beyond the end of
+   * the log is an error, because it belongs to another log.
    *
    * @generated from field: optional double after_sequence = 2;
    */
@@ -1073,7 +1075,7 @@ export type WatchAuditLogResponse = Message<"kms.WatchAuditLogResponse"> & {
   status: string;
 
   /**
-   * Holds the entry.
+   * Contains the entry.
    *
    * @generated from field: kms.AuditEntry entry = 2;
    */
@@ -1103,20 +1105,20 @@ export const VerifyAuditLogRequestSchema: GenMessage<VerifyAuditLogRequest> = /*
   messageDesc(file_kms_kms_service, 33);
 
 /**
- * Tells whether the audit log is as it was written.
+ * Reports whether the audit log is unchanged.
  *
  * @generated from message kms.VerifyAuditLogResponse
  */
 export type VerifyAuditLogResponse = Message<"kms.VerifyAuditLogResponse"> & {
   /**
-   * Is always "success", also when the log is not valid.
+   * Is always "success", even if the log is not valid.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is true exactly if no entry was changed, removed, moved or put in.
+   * Is true if and only if no entry was changed, removed, moved or inserted.
    *
    * @generated from field: bool valid = 2;
    */
@@ -1130,28 +1132,28 @@ export type VerifyAuditLogResponse = Message<"kms.VerifyAuditLogResponse"> & {
   entries: number;
 
   /**
-   * Holds the entry_hash of the last entry; 64 zeros if there is none.
+   * Contains the entry_hash of the last entry; 64 zeros if the log is empty.
    *
    * @generated from field: string head = 4;
    */
   head: string;
 
   /**
-   * Names the first entry that is not as it was written, or is missing; absent if the log is valid.
+   * Gives the sequence number of the first entry that is changed or missing; absent if the log is valid.
    *
    * @generated from field: optional double first_broken_sequence = 5;
    */
   firstBrokenSequence?: number | undefined;
 
   /**
-   * Says what is wrong with that entry; empty if the log is valid.
+   * Describes the fault of that entry; empty if the log is valid.
    *
    * @generated from field: string reason = 6;
    */
   reason: string;
 
   /**
-   * Holds the newest signed checkpoint that agrees with the log; absent if there is none yet.
+   * Contains the newest signed checkpoint that agrees with the log; absent if there is none.
    *
    * @generated from field: optional kms.AuditCheckpoint checkpoint = 7;
    */
@@ -1166,7 +1168,7 @@ export const VerifyAuditLogResponseSchema: GenMessage<VerifyAuditLogResponse> = 
   messageDesc(file_kms_kms_service, 34);
 
 /**
- * Asks how the service is.
+ * Requests the health of the service.
  *
  * @generated from message kms.KmsServiceGetHealthRequest
  */
@@ -1181,13 +1183,13 @@ export const KmsServiceGetHealthRequestSchema: GenMessage<KmsServiceGetHealthReq
   messageDesc(file_kms_kms_service, 35);
 
 /**
- * Tells how the service is.
+ * Reports the health of the service.
  *
  * @generated from message kms.KmsServiceGetHealthResponse
  */
 export type KmsServiceGetHealthResponse = Message<"kms.KmsServiceGetHealthResponse"> & {
   /**
-   * Is always "success": the question was answered.
+   * Is always "success", because the request was answered.
    *
    * @generated from field: string status = 1;
    */
@@ -1201,7 +1203,7 @@ export type KmsServiceGetHealthResponse = Message<"kms.KmsServiceGetHealthRespon
   serviceStatus: string;
 
   /**
-   * Counts the keys that the service holds, destroyed ones included; absent if it is down.
+   * Counts the keys in the store, including destroyed ones; absent if the service is down.
    *
    * @generated from field: optional uint32 key_count = 3;
    */
@@ -1216,21 +1218,21 @@ export const KmsServiceGetHealthResponseSchema: GenMessage<KmsServiceGetHealthRe
   messageDesc(file_kms_kms_service, 36);
 
 /**
- * Holds keys for others: makes them, uses them, and tells what was done with them.
+ * Stores keys for callers: creates them, uses them, and logs every use.
  *
- * The secret half of a key never leaves the service. Every use of a key, and every attempt that was refused, has an
- * entry in the audit log, which is on the disk before the answer is given; where the entry cannot be written there
- * is no answer. A request that is refused before a key is looked for has none: one that is malformed, or whose caller
- * has no token or not the role.
+ * A secret key never leaves the service. Every use of a key and every refused attempt has an entry in the audit log.
+ * The entry is on disk before the service answers. If the service cannot write the entry, it does not answer. Requests
+ * that fail before the service looks for a key have no entry: malformed requests, and requests without a token or with
+ * the wrong role.
  *
  * @generated from service kms.KmsService
  */
 export const KmsService: GenService<{
   /**
-   * Makes a key pair and keeps its secret half sealed.
+   * Creates a key pair and stores its secret key sealed.
    *
-   * With an Idempotency-Key a retry gives the first answer again, for 24 hours; so do RotateKey and DestroyKey.
-   * Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the quota of the caller is used up.
+   * With an Idempotency-Key, a retry returns the first answer for 24 hours. The same holds for RotateKey and
+   * DestroyKey. Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the caller's quota is used up.
    *
    * @generated from rpc kms.KmsService.CreateKey
    */
@@ -1240,7 +1242,7 @@ export const KmsService: GenService<{
     output: typeof CreateKeyResponseSchema;
   },
   /**
-   * Describes a key, with its public half in three forms. Fails with KEY_NOT_FOUND.
+   * Describes a key and returns its public key in three forms. Fails with KEY_NOT_FOUND.
    *
    * @generated from rpc kms.KmsService.GetKey
    */
@@ -1250,7 +1252,7 @@ export const KmsService: GenService<{
     output: typeof GetKeyResponseSchema;
   },
   /**
-   * Lists keys in the order of their creation, without their public halves.
+   * Lists keys in the order of their creation, without their public keys.
    *
    * @generated from rpc kms.KmsService.ListKeys
    */
@@ -1260,11 +1262,11 @@ export const KmsService: GenService<{
     output: typeof ListKeysResponseSchema;
   },
   /**
-   * Replaces an ACTIVE key by a new one of the same algorithm and usage; the old one is ROTATED from then on.
+   * Replaces an ACTIVE key with a new one of the same algorithm and usage. The old key becomes ROTATED.
    *
-   * Of callers that race, one wins. Once this has answered, the old key signs nothing more, on any replica. Fails with
-   * KEY_NOT_FOUND, and KEY_STATE_INVALID for a key that is not ACTIVE.
-   * Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the quota of the caller is used up.
+   * When callers race, one of them succeeds. After the answer, the old key signs nothing more on any replica. Fails
+   * with KEY_NOT_FOUND, and KEY_STATE_INVALID for a key that is not ACTIVE. Fails with QUOTA_EXCEEDED
+   * (RESOURCE_EXHAUSTED) if the caller's quota is used up.
    *
    * @generated from rpc kms.KmsService.RotateKey
    */
@@ -1274,10 +1276,10 @@ export const KmsService: GenService<{
     output: typeof RotateKeyResponseSchema;
   },
   /**
-   * Erases the secret half of an ACTIVE or ROTATED key for good. Its record and its audit trail stay.
+   * Erases the secret key of an ACTIVE or ROTATED key permanently. Its record and its audit entries remain.
    *
-   * Once this has answered, the key does nothing more, on any replica. Fails with KEY_NOT_FOUND, and
-   * KEY_STATE_INVALID for a key that is DESTROYED.
+   * After the answer, the key cannot be used on any replica. Fails with KEY_NOT_FOUND, and KEY_STATE_INVALID for a key
+   * that is DESTROYED.
    *
    * @generated from rpc kms.KmsService.DestroyKey
    */
@@ -1287,10 +1289,10 @@ export const KmsService: GenService<{
     output: typeof DestroyKeyResponseSchema;
   },
   /**
-   * Signs with an ACTIVE key. The signature is answered only once the audit log's entry of it is on the disk.
+   * Signs with an ACTIVE key. The service returns the signature only after its audit entry is on disk.
    *
-   * Fails with KEY_NOT_FOUND, KEY_STATE_INVALID, KEY_USAGE_MISMATCH (an ML-KEM key, or mu with SLH-DSA) and
-   * KEY_DAMAGED (DATA_LOSS: somebody changed the stored key).
+   * Fails with KEY_NOT_FOUND, KEY_STATE_INVALID, KEY_USAGE_MISMATCH (an ML-KEM key, or mu with SLH-DSA) and KEY_DAMAGED
+   * (DATA_LOSS: the stored key was changed outside the service).
    *
    * @generated from rpc kms.KmsService.Sign
    */
@@ -1302,9 +1304,9 @@ export const KmsService: GenService<{
   /**
    * Signs a message of any size with an ACTIVE ML-DSA key: first a header, then the message in chunks.
    *
-   * The signature is a plain one (FIPS 204, pure), which any verifier takes: mu is computed as the chunks arrive, so
-   * the server's memory stays the same however long the message is. Fails as Sign does, and with KEY_USAGE_MISMATCH
-   * for SLH-DSA, which needs to read a message twice.
+   * The signature is a plain one (FIPS 204, pure) that any verifier accepts. The service computes mu as the chunks
+   * arrive, so its memory use does not depend on the length of the message. Fails as Sign does, and with
+   * KEY_USAGE_MISMATCH for SLH-DSA, which must read a message twice.
    *
    * @generated from rpc kms.KmsService.SignStream
    */
@@ -1314,9 +1316,9 @@ export const KmsService: GenService<{
     output: typeof SignStreamResponseSchema;
   },
   /**
-   * Signs up to 1,000 messages with one ACTIVE key; each has an audit entry of its own.
+   * Signs up to 1,000 messages with one ACTIVE key. Each message has its own audit entry.
    *
-   * Fails as Sign does; what is wrong with one message alone is in its result.
+   * Fails as Sign does. An error that concerns a single message is in the result of that message.
    *
    * @generated from rpc kms.KmsService.BatchSign
    */
@@ -1326,10 +1328,10 @@ export const KmsService: GenService<{
     output: typeof BatchSignResponseSchema;
   },
   /**
-   * Verifies a signature with an ACTIVE or ROTATED key. One that does not verify is an answer, valid = false.
+   * Verifies a signature with an ACTIVE or ROTATED key. A signature that does not verify is an answer: valid = false.
    *
    * Fails with KEY_NOT_FOUND, KEY_STATE_INVALID, KEY_USAGE_MISMATCH, KEY_DAMAGED, and LENGTH_INVALID for a signature
-   * of a length that the algorithm does not have.
+   * whose length does not match the algorithm.
    *
    * @generated from rpc kms.KmsService.Verify
    */
@@ -1339,7 +1341,7 @@ export const KmsService: GenService<{
     output: typeof VerifyResponseSchema;
   },
   /**
-   * Makes a shared secret and its ciphertext for an ACTIVE ML-KEM key (FIPS 203, section 7.2).
+   * Generates a shared secret and its ciphertext for an ACTIVE ML-KEM key (FIPS 203, section 7.2).
    *
    * Fails with KEY_NOT_FOUND, KEY_STATE_INVALID, KEY_USAGE_MISMATCH and KEY_DAMAGED.
    *
@@ -1353,7 +1355,7 @@ export const KmsService: GenService<{
   /**
    * Recovers the shared secret of a ciphertext with an ACTIVE or ROTATED ML-KEM key (FIPS 203, section 7.3).
    *
-   * A ciphertext that was changed, or made for another key, gives another secret and no error (implicit rejection).
+   * A ciphertext that was changed or made for another key returns a different secret and no error (implicit rejection).
    * Fails with KEY_NOT_FOUND, KEY_STATE_INVALID, KEY_USAGE_MISMATCH, KEY_DAMAGED, and LENGTH_INVALID.
    *
    * @generated from rpc kms.KmsService.Decapsulate
@@ -1364,7 +1366,7 @@ export const KmsService: GenService<{
     output: typeof DecapsulateResponseSchema;
   },
   /**
-   * Lists what was done with keys, oldest first, refused attempts included.
+   * Lists the uses of keys, oldest first, including refused attempts.
    *
    * @generated from rpc kms.KmsService.GetAuditLog
    */
@@ -1374,7 +1376,7 @@ export const KmsService: GenService<{
     output: typeof GetAuditLogResponseSchema;
   },
   /**
-   * Sends entries of the audit log as they come, also those of other replicas.
+   * Sends entries of the audit log as they are written, including those of other replicas.
    *
    * @generated from rpc kms.KmsService.WatchAuditLog
    */
@@ -1386,7 +1388,7 @@ export const KmsService: GenService<{
   /**
    * Verifies the whole audit log: every hash, every link, and its signed checkpoints.
    *
-   * Reads every entry; for a log too long for one call there is `qsp audit verify`.
+   * Reads every entry. If the log is too long for one call, use `qsp audit verify`.
    *
    * @generated from rpc kms.KmsService.VerifyAuditLog
    */
@@ -1396,7 +1398,7 @@ export const KmsService: GenService<{
     output: typeof VerifyAuditLogResponseSchema;
   },
   /**
-   * Tells whether the service can work, by asking its store.
+   * Checks whether the service can reach its store.
    *
    * @generated from rpc kms.KmsService.GetHealth
    */

@@ -18,27 +18,28 @@ export const file_nft_nft_service: GenFile = /*@__PURE__*/
   fileDesc("ChVuZnQvbmZ0X3NlcnZpY2UucHJvdG8SA25mdCKmAQoLTWludFJlcXVlc3QSMwoEbmFtZRgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIpCgtkZXNjcmlwdGlvbhgCIAEoCUIUukgRcg8YkE4yCl5bXlx4MDBdKiQSNwoLYXJ0d29ya191cmkYAyABKAlCIrpIH3IdGNAPMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQivgEKDE1pbnRSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEAoIdG9rZW5faWQYAiABKAkSFwoPY3JlYXRvcl9hZGRyZXNzGAMgASgJEhEKCXNpZ25hdHVyZRgEIAEoDBIaChJjcmVhdG9yX3B1YmxpY19rZXkYBSABKAwSHgoWY3JlYXRvcl9wdWJsaWNfa2V5X3BlbRgGIAEoCRIVCg1tZXRhZGF0YV9oYXNoGAcgASgJEg0KBW93bmVyGAggASgJIq8BCg9UcmFuc2ZlclJlcXVlc3QSNwoIdG9rZW5faWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSMAoJbmV3X293bmVyGAIgASgJQh26SBrIAQFyFTITXjB4WzAtOWEtZkEtRl17NDB9JBIxCgpmcm9tX293bmVyGAMgASgJQh26SBrYAQFyFTITXjB4WzAtOWEtZkEtRl17NDB9JCJoCg1Ub2tlblRyYW5zZmVyEhQKDGZyb21fYWRkcmVzcxgBIAEoCRISCgp0b19hZGRyZXNzGAIgASgJEi0KCXRpbWVzdGFtcBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiXwoQVHJhbnNmZXJSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSJAoIdHJhbnNmZXIYAiABKAsyEi5uZnQuVG9rZW5UcmFuc2ZlchIVCg1jdXJyZW50X293bmVyGAMgASgJIpIFCg1WZXJpZnlSZXF1ZXN0EjIKDW1ldGFkYXRhX2hhc2gYASABKAlCG7pIGNgBAXITMhFeWzAtOWEtZkEtRl17NjR9JBIZChFjcmVhdG9yX3NpZ25hdHVyZRgCIAEoDBIaChJjcmVhdG9yX3B1YmxpY19rZXkYAyABKAwSHgoWY3JlYXRvcl9wdWJsaWNfa2V5X3BlbRgEIAEoCRI0Cgh0b2tlbl9pZBgFIAEoCUIiukgfch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJDq/A7pIuwMauAMKHW5mdC52ZXJpZnkudG9rZW5fb3Jfc2lnbmF0dXJlEmlnaXZlIHRva2VuSWQgYWxvbmUsIG9yIG1ldGFkYXRhSGFzaCwgY3JlYXRvclNpZ25hdHVyZSBhbmQgb25lIG9mIGNyZWF0b3JQdWJsaWNLZXkgYW5kIGNyZWF0b3JQdWJsaWNLZXlQZW0aqwJ0aGlzLnRva2VuX2lkICE9ICcnID8gdGhpcy5tZXRhZGF0YV9oYXNoID09ICcnICYmIHNpemUodGhpcy5jcmVhdG9yX3NpZ25hdHVyZSkgPT0gMCAmJiBzaXplKHRoaXMuY3JlYXRvcl9wdWJsaWNfa2V5KSA9PSAwICYmIHRoaXMuY3JlYXRvcl9wdWJsaWNfa2V5X3BlbSA9PSAnJyA6IHRoaXMubWV0YWRhdGFfaGFzaCAhPSAnJyAmJiBzaXplKHRoaXMuY3JlYXRvcl9zaWduYXR1cmUpID4gMCAmJiAoc2l6ZSh0aGlzLmNyZWF0b3JfcHVibGljX2tleSkgPiAwKSAhPSAodGhpcy5jcmVhdG9yX3B1YmxpY19rZXlfcGVtICE9ICcnKSI/Cg5WZXJpZnlSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSDQoFdmFsaWQYAiABKAgSDgoGcmVhc29uGAMgASgJIkcKDVRva2VuTWV0YWRhdGESDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRITCgthcnR3b3JrX3VyaRgDIAEoCSJKCg9HZXRUb2tlblJlcXVlc3QSNwoIdG9rZW5faWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQiugIKEEdldFRva2VuUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhAKCHRva2VuX2lkGAIgASgJEiQKCG1ldGFkYXRhGAMgASgLMhIubmZ0LlRva2VuTWV0YWRhdGESFQoNbWV0YWRhdGFfaGFzaBgEIAEoCRIVCg1jdXJyZW50X293bmVyGAUgASgJEhcKD2NyZWF0b3JfYWRkcmVzcxgGIAEoCRIaChJjcmVhdG9yX3B1YmxpY19rZXkYByABKAwSGQoRY3JlYXRvcl9zaWduYXR1cmUYCCABKAwSEQoJYWxnb3JpdGhtGAkgASgJEh4KFmNyZWF0b3JfcHVibGljX2tleV9wZW0YCiABKAkSLQoJbWludGVkX2F0GAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJ+ChFMaXN0VG9rZW5zUmVxdWVzdBIsCgVvd25lchgBIAEoCUIdukga2AEBchUyE14weFswLTlhLWZBLUZdezQwfSQSHQoJcGFnZV9zaXplGAIgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAyABKAlCCLpIBXIDGP8BImYKC0xpc3RlZFRva2VuEhAKCHRva2VuX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSFQoNY3VycmVudF9vd25lchgDIAEoCRIUCgdkYW1hZ2VkGAQgASgISACIAQFCCgoIX2RhbWFnZWQicwoSTGlzdFRva2Vuc1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIgCgZ0b2tlbnMYAiADKAsyEC5uZnQuTGlzdGVkVG9rZW4SFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJEhIKCnRvdGFsX3NpemUYBCABKA0iiQEKEUdldEhpc3RvcnlSZXF1ZXN0EjcKCHRva2VuX2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEh0KCXBhZ2Vfc2l6ZRgCIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAMgASgJQgi6SAVyAxj/ASJ2ChJHZXRIaXN0b3J5UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiMKB2hpc3RvcnkYAiADKAsyEi5uZnQuVG9rZW5UcmFuc2ZlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkSEgoKdG90YWxfc2l6ZRgEIAEoDSIcChpOZnRTZXJ2aWNlR2V0SGVhbHRoUmVxdWVzdCJvChtOZnRTZXJ2aWNlR2V0SGVhbHRoUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhYKDnNlcnZpY2Vfc3RhdHVzGAIgASgJEhgKC3Rva2VuX2NvdW50GAMgASgNSACIAQFCDgoMX3Rva2VuX2NvdW50Mp0FCgpOZnRTZXJ2aWNlEkkKBE1pbnQSEC5uZnQuTWludFJlcXVlc3QaES5uZnQuTWludFJlc3BvbnNlIhyIshkCgtPkkwISOgEqIg0vYXBpL25mdC9taW50ElkKCFRyYW5zZmVyEhQubmZ0LlRyYW5zZmVyUmVxdWVzdBoVLm5mdC5UcmFuc2ZlclJlc3BvbnNlIiCIshkCgtPkkwIWOgEqIhEvYXBpL25mdC90cmFuc2ZlchJUCgZWZXJpZnkSEi5uZnQuVmVyaWZ5UmVxdWVzdBoTLm5mdC5WZXJpZnlSZXNwb25zZSIhkAIBiLIZAoLT5JMCFDoBKiIPL2FwaS9uZnQvdmVyaWZ5ElsKCkxpc3RUb2tlbnMSFi5uZnQuTGlzdFRva2Vuc1JlcXVlc3QaFy5uZnQuTGlzdFRva2Vuc1Jlc3BvbnNlIhyQAgGIshkCgtPkkwIPEg0vYXBpL25mdC9saXN0Em4KCUdldEhlYWx0aBIfLm5mdC5OZnRTZXJ2aWNlR2V0SGVhbHRoUmVxdWVzdBogLm5mdC5OZnRTZXJ2aWNlR2V0SGVhbHRoUmVzcG9uc2UiHpACAYiyGQGC0+STAhESDy9hcGkvbmZ0L2hlYWx0aBJbCghHZXRUb2tlbhIULm5mdC5HZXRUb2tlblJlcXVlc3QaFS5uZnQuR2V0VG9rZW5SZXNwb25zZSIikAIBiLIZAoLT5JMCFRITL2FwaS9uZnQve3Rva2VuX2lkfRJpCgpHZXRIaXN0b3J5EhYubmZ0LkdldEhpc3RvcnlSZXF1ZXN0GhcubmZ0LkdldEhpc3RvcnlSZXNwb25zZSIqkAIBiLIZAoLT5JMCHRIbL2FwaS9uZnQvaGlzdG9yeS97dG9rZW5faWR9QjoKD3F1YW50dW1zYWZlLm5mdFABWhNxdWFudHVtc2FmZS9uZnQ7bmZ0qgIPUXVhbnR1bVNhZmUuTmZ0YgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_qsp_access]);
 
 /**
- * Asks for a new token.
+ * Requests a new token.
  *
  * @generated from message nft.MintRequest
  */
 export type MintRequest = Message<"nft.MintRequest"> & {
   /**
-   * Names the token: 1 to 255 characters, none of them a control character.
+   * Contains the name of the token: 1 to 255 characters, no control characters.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * Describes the token: up to 10,000 characters; no NUL.
+   * Describes the token: up to 10,000 characters, without NUL.
    *
    * @generated from field: string description = 2;
    */
   description: string;
 
   /**
-   * Says where the artwork is: up to 2,000 characters, none of them a control character. It is kept as given.
+   * Contains the location of the artwork: up to 2,000 characters, no control characters. The service stores it
+   * unchanged.
    *
    * @generated from field: string artwork_uri = 3;
    */
@@ -73,14 +74,14 @@ export type MintResponse = Message<"nft.MintResponse"> & {
   tokenId: string;
 
   /**
-   * Holds the address of the creator's public key.
+   * Contains the address of the creator's public key.
    *
    * @generated from field: string creator_address = 3;
    */
   creatorAddress: string;
 
   /**
-   * Holds the creator's raw ML-DSA-65 signature (FIPS 204, pure, empty context) over the 32 bytes of the metadata
+   * Contains the creator's raw ML-DSA-65 signature (FIPS 204, pure, empty context) over the 32 bytes of the metadata
    * hash, 3309 bytes.
    *
    * @generated from field: bytes signature = 4;
@@ -88,28 +89,28 @@ export type MintResponse = Message<"nft.MintResponse"> & {
   signature: Uint8Array;
 
   /**
-   * Holds the creator's raw ML-DSA-65 public key, 1952 bytes.
+   * Contains the creator's raw ML-DSA-65 public key, 1952 bytes.
    *
    * @generated from field: bytes creator_public_key = 5;
    */
   creatorPublicKey: Uint8Array;
 
   /**
-   * Holds the same key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * Contains the same key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string creator_public_key_pem = 6;
    */
   creatorPublicKeyPem: string;
 
   /**
-   * Holds the metadata hash: 64 lower-case hexadecimal digits.
+   * Contains the metadata hash: 64 lower-case hexadecimal digits.
    *
    * @generated from field: string metadata_hash = 7;
    */
   metadataHash: string;
 
   /**
-   * Holds the owner's address: the creator's.
+   * Contains the owner's address, which is the creator's.
    *
    * @generated from field: string owner = 8;
    */
@@ -124,27 +125,27 @@ export const MintResponseSchema: GenMessage<MintResponse> = /*@__PURE__*/
   messageDesc(file_nft_nft_service, 1);
 
 /**
- * Asks to give a token to another owner.
+ * Asks to transfer a token to another owner.
  *
  * @generated from message nft.TransferRequest
  */
 export type TransferRequest = Message<"nft.TransferRequest"> & {
   /**
-   * Names the token.
+   * Identifies the token.
    *
    * @generated from field: string token_id = 1;
    */
   tokenId: string;
 
   /**
-   * Holds the new owner's address; upper-case digits are taken as lower-case ones.
+   * Contains the new owner's address. Upper-case digits count as lower-case digits.
    *
    * @generated from field: string new_owner = 2;
    */
   newOwner: string;
 
   /**
-   * Holds the address that is expected to own the token; anyone if left out.
+   * Contains the address of the expected current owner; any owner if omitted.
    *
    * @generated from field: string from_owner = 3;
    */
@@ -159,27 +160,27 @@ export const TransferRequestSchema: GenMessage<TransferRequest> = /*@__PURE__*/
   messageDesc(file_nft_nft_service, 2);
 
 /**
- * Describes how a token went from one owner to another.
+ * Describes a transfer from one owner to another.
  *
  * @generated from message nft.TokenTransfer
  */
 export type TokenTransfer = Message<"nft.TokenTransfer"> & {
   /**
-   * Holds the address that had the token.
+   * Contains the address of the previous owner.
    *
    * @generated from field: string from_address = 1;
    */
   fromAddress: string;
 
   /**
-   * Holds the address that has it from then on.
+   * Contains the address of the new owner.
    *
    * @generated from field: string to_address = 2;
    */
   toAddress: string;
 
   /**
-   * Tells when, to the millisecond.
+   * Gives the time, with millisecond precision.
    *
    * @generated from field: google.protobuf.Timestamp timestamp = 3;
    */
@@ -214,7 +215,7 @@ export type TransferResponse = Message<"nft.TransferResponse"> & {
   transfer?: TokenTransfer | undefined;
 
   /**
-   * Holds the address that owns the token now.
+   * Contains the address of the current owner.
    *
    * @generated from field: string current_owner = 3;
    */
@@ -229,41 +230,41 @@ export const TransferResponseSchema: GenMessage<TransferResponse> = /*@__PURE__*
   messageDesc(file_nft_nft_service, 4);
 
 /**
- * Asks whether what a creator signed is as it was.
+ * Asks whether metadata or a token is unchanged since the creator signed it.
  *
  * @generated from message nft.VerifyRequest
  */
 export type VerifyRequest = Message<"nft.VerifyRequest"> & {
   /**
-   * Holds a metadata hash: 64 hexadecimal digits.
+   * Contains a metadata hash: 64 hexadecimal digits.
    *
    * @generated from field: string metadata_hash = 1;
    */
   metadataHash: string;
 
   /**
-   * Holds the raw ML-DSA-65 signature over the 32 bytes of the hash, exactly 3309 bytes.
+   * Contains the raw ML-DSA-65 signature over the 32 bytes of the hash, exactly 3309 bytes.
    *
    * @generated from field: bytes creator_signature = 2;
    */
   creatorSignature: Uint8Array;
 
   /**
-   * Holds the raw ML-DSA-65 public key, exactly 1952 bytes.
+   * Contains the raw ML-DSA-65 public key, exactly 1952 bytes.
    *
    * @generated from field: bytes creator_public_key = 3;
    */
   creatorPublicKey: Uint8Array;
 
   /**
-   * Holds the public key as a PEM SubjectPublicKeyInfo, instead of creator_public_key.
+   * Contains the public key as a PEM SubjectPublicKeyInfo, instead of creator_public_key.
    *
    * @generated from field: string creator_public_key_pem = 4;
    */
   creatorPublicKeyPem: string;
 
   /**
-   * Names a token of this service, instead of all the others.
+   * Identifies a token of this service, instead of the other fields.
    *
    * @generated from field: string token_id = 5;
    */
@@ -278,27 +279,27 @@ export const VerifyRequestSchema: GenMessage<VerifyRequest> = /*@__PURE__*/
   messageDesc(file_nft_nft_service, 5);
 
 /**
- * Tells whether what a creator signed is as it was.
+ * Reports whether the metadata or the token is unchanged.
  *
  * @generated from message nft.VerifyResponse
  */
 export type VerifyResponse = Message<"nft.VerifyResponse"> & {
   /**
-   * Is always "success", also when it is not valid.
+   * Is always "success", even if the metadata or the token is not valid.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is true exactly if the signature verifies, and for a stored token also everything else about it.
+   * Is true if and only if the signature verifies and, for a stored token, all other checks succeed.
    *
    * @generated from field: bool valid = 2;
    */
   valid: boolean;
 
   /**
-   * Says what is not as it was: "SIGNATURE", "METADATA", "CREATOR", "HISTORY" or "RECORD"; empty if valid.
+   * Names the part that is wrong: "SIGNATURE", "METADATA", "CREATOR", "HISTORY" or "RECORD"; empty if valid.
    *
    * @generated from field: string reason = 3;
    */
@@ -313,13 +314,13 @@ export const VerifyResponseSchema: GenMessage<VerifyResponse> = /*@__PURE__*/
   messageDesc(file_nft_nft_service, 6);
 
 /**
- * Holds what a token is about.
+ * Contains the metadata of a token.
  *
  * @generated from message nft.TokenMetadata
  */
 export type TokenMetadata = Message<"nft.TokenMetadata"> & {
   /**
-   * Names the token.
+   * Identifies the token.
    *
    * @generated from field: string name = 1;
    */
@@ -333,7 +334,7 @@ export type TokenMetadata = Message<"nft.TokenMetadata"> & {
   description: string;
 
   /**
-   * Says where the artwork is.
+   * Contains the location of the artwork.
    *
    * @generated from field: string artwork_uri = 3;
    */
@@ -348,13 +349,13 @@ export const TokenMetadataSchema: GenMessage<TokenMetadata> = /*@__PURE__*/
   messageDesc(file_nft_nft_service, 7);
 
 /**
- * Asks for a token.
+ * Requests a token.
  *
  * @generated from message nft.GetTokenRequest
  */
 export type GetTokenRequest = Message<"nft.GetTokenRequest"> & {
   /**
-   * Names the token.
+   * Identifies the token.
    *
    * @generated from field: string token_id = 1;
    */
@@ -389,42 +390,42 @@ export type GetTokenResponse = Message<"nft.GetTokenResponse"> & {
   tokenId: string;
 
   /**
-   * Holds what the token is about.
+   * Contains the metadata.
    *
    * @generated from field: nft.TokenMetadata metadata = 3;
    */
   metadata?: TokenMetadata | undefined;
 
   /**
-   * Holds the metadata hash: 64 lower-case hexadecimal digits.
+   * Contains the metadata hash: 64 lower-case hexadecimal digits.
    *
    * @generated from field: string metadata_hash = 4;
    */
   metadataHash: string;
 
   /**
-   * Holds the address that owns the token now.
+   * Contains the address of the current owner.
    *
    * @generated from field: string current_owner = 5;
    */
   currentOwner: string;
 
   /**
-   * Holds the creator's address.
+   * Contains the creator's address.
    *
    * @generated from field: string creator_address = 6;
    */
   creatorAddress: string;
 
   /**
-   * Holds the creator's raw public key, 1952 bytes.
+   * Contains the creator's raw public key, 1952 bytes.
    *
    * @generated from field: bytes creator_public_key = 7;
    */
   creatorPublicKey: Uint8Array;
 
   /**
-   * Holds the creator's raw signature over the 32 bytes of the metadata hash, 3309 bytes; the same for ever.
+   * Contains the creator's raw signature over the 32 bytes of the metadata hash, 3309 bytes. It never changes.
    *
    * @generated from field: bytes creator_signature = 8;
    */
@@ -438,14 +439,14 @@ export type GetTokenResponse = Message<"nft.GetTokenResponse"> & {
   algorithm: string;
 
   /**
-   * Holds the creator's public key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * Contains the creator's public key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string creator_public_key_pem = 10;
    */
   creatorPublicKeyPem: string;
 
   /**
-   * Tells when the token was minted.
+   * Gives the time when the token was minted.
    *
    * @generated from field: google.protobuf.Timestamp minted_at = 11;
    */
@@ -460,27 +461,28 @@ export const GetTokenResponseSchema: GenMessage<GetTokenResponse> = /*@__PURE__*
   messageDesc(file_nft_nft_service, 9);
 
 /**
- * Asks for tokens.
+ * Requests a list of tokens.
  *
  * @generated from message nft.ListTokensRequest
  */
 export type ListTokensRequest = Message<"nft.ListTokensRequest"> & {
   /**
-   * Gives only tokens of this owner's address; all if left out.
+   * Selects only tokens of this owner's address; all if omitted.
    *
    * @generated from field: string owner = 1;
    */
   owner: string;
 
   /**
-   * Says how many tokens to give at most: 1 to 1000; 1000 if left out.
+   * Limits the number of tokens in the response: 1 to 1000; 1000 if omitted.
    *
    * @generated from field: int32 page_size = 2;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the page before it. Fails with FIELD_INVALID if it is of another list.
+   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * list.
    *
    * @generated from field: string page_token = 3;
    */
@@ -508,22 +510,22 @@ export type ListedToken = Message<"nft.ListedToken"> & {
   tokenId: string;
 
   /**
-   * Names the token.
+   * Identifies the token.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * Holds the address that owns the token now.
+   * Contains the address of the current owner.
    *
    * @generated from field: string current_owner = 3;
    */
   currentOwner: string;
 
   /**
-   * Is true if somebody changed the stored token: then nothing of it can be relied on; Verify says what is wrong with it.
-   * Absent otherwise.
+   * Is true if the stored token was changed outside the service. Do not rely on any field of such a token. Verify
+   * reports what is wrong with it. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 4;
    */
@@ -538,7 +540,7 @@ export const ListedTokenSchema: GenMessage<ListedToken> = /*@__PURE__*/
   messageDesc(file_nft_nft_service, 11);
 
 /**
- * Lists tokens.
+ * Carries a list of tokens.
  *
  * @generated from message nft.ListTokensResponse
  */
@@ -580,27 +582,28 @@ export const ListTokensResponseSchema: GenMessage<ListTokensResponse> = /*@__PUR
   messageDesc(file_nft_nft_service, 12);
 
 /**
- * Asks for the history of a token.
+ * Requests the history of a token.
  *
  * @generated from message nft.GetHistoryRequest
  */
 export type GetHistoryRequest = Message<"nft.GetHistoryRequest"> & {
   /**
-   * Names the token.
+   * Identifies the token.
    *
    * @generated from field: string token_id = 1;
    */
   tokenId: string;
 
   /**
-   * Says how many transfers to give at most: 1 to 1000; 1000 if left out.
+   * Limits the number of transfers in the response: 1 to 1000; 1000 if omitted.
    *
    * @generated from field: int32 page_size = 2;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the page before it. Fails with FIELD_INVALID if it is of another list.
+   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * list.
    *
    * @generated from field: string page_token = 3;
    */
@@ -615,7 +618,7 @@ export const GetHistoryRequestSchema: GenMessage<GetHistoryRequest> = /*@__PURE_
   messageDesc(file_nft_nft_service, 13);
 
 /**
- * Lists the transfers of a token.
+ * Carries the transfers of a token.
  *
  * @generated from message nft.GetHistoryResponse
  */
@@ -628,7 +631,7 @@ export type GetHistoryResponse = Message<"nft.GetHistoryResponse"> & {
   status: string;
 
   /**
-   * Lists the transfers, oldest first; empty for a token that its creator still owns.
+   * Lists the transfers, oldest first; empty if the creator still owns the token.
    *
    * @generated from field: repeated nft.TokenTransfer history = 2;
    */
@@ -657,7 +660,7 @@ export const GetHistoryResponseSchema: GenMessage<GetHistoryResponse> = /*@__PUR
   messageDesc(file_nft_nft_service, 14);
 
 /**
- * Asks how the service is.
+ * Requests the health of the service.
  *
  * @generated from message nft.NftServiceGetHealthRequest
  */
@@ -672,13 +675,13 @@ export const NftServiceGetHealthRequestSchema: GenMessage<NftServiceGetHealthReq
   messageDesc(file_nft_nft_service, 15);
 
 /**
- * Tells how the service is.
+ * Reports the health of the service.
  *
  * @generated from message nft.NftServiceGetHealthResponse
  */
 export type NftServiceGetHealthResponse = Message<"nft.NftServiceGetHealthResponse"> & {
   /**
-   * Is always "success": the question was answered.
+   * Is always "success", because the request was answered.
    *
    * @generated from field: string status = 1;
    */
@@ -707,21 +710,21 @@ export const NftServiceGetHealthResponseSchema: GenMessage<NftServiceGetHealthRe
   messageDesc(file_nft_nft_service, 16);
 
 /**
- * Mints tokens whose metadata their creator signed with ML-DSA-65, and keeps the history of their owners.
+ * Mints tokens whose metadata the creator signs with ML-DSA-65, and stores the history of their owners.
  *
- * The metadata hash of a token is SHA-256 over the RFC 8785 canonical JSON of an object with the members
- * artworkUri, description and name. The creator signs its 32 bytes with a key pair made for this mint; the secret
- * half is gone afterwards, so nobody can sign other metadata in the creator's name.
+ * The metadata hash of a token is SHA-256 over the RFC 8785 canonical JSON of an object with the members artworkUri,
+ * description and name. The creator signs its 32 bytes with a key pair generated for this mint. The service erases the
+ * secret key afterwards, so no other metadata can be signed in the creator's name.
  *
- * An address is "0x" and 40 hexadecimal digits. A public key's address is the first 20 bytes of SHA-256 of its raw
+ * An address is "0x" and 40 hexadecimal digits. The address of a public key is the first 20 bytes of SHA-256 of its raw
  * bytes.
  *
  * @generated from service nft.NftService
  */
 export const NftService: GenService<{
   /**
-   * Mints a token; its creator is its first owner. With an Idempotency-Key a retry gives the first answer again.
-   * Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the quota of the caller is used up.
+   * Mints a token. Its creator is its first owner. With an Idempotency-Key, a retry returns the first answer. Fails
+   * with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the caller's quota is used up.
    *
    * @generated from rpc nft.NftService.Mint
    */
@@ -731,11 +734,10 @@ export const NftService: GenService<{
     output: typeof MintResponseSchema;
   },
   /**
-   * Gives a token to another owner. Of callers that race, each transfer happens after the one before it.
+   * Transfers a token to another owner. When callers race, their transfers happen one after the other.
    *
    * Fails with TOKEN_NOT_FOUND, OWNER_MISMATCH (FAILED_PRECONDITION) if from_owner is not the owner, and
-   * RECORD_DAMAGED.
-   * Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the quota of the caller is used up.
+   * RECORD_DAMAGED. Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the caller's quota is used up.
    *
    * @generated from rpc nft.NftService.Transfer
    */
@@ -745,9 +747,9 @@ export const NftService: GenService<{
     output: typeof TransferResponseSchema;
   },
   /**
-   * Verifies a creator's signature over a metadata hash; or a stored token as a whole: its metadata, its hash, its
-   * signature, and its history from the creator to the owner of today. Fails with TOKEN_NOT_FOUND, KEY_INVALID and
-   * LENGTH_INVALID.
+   * Verifies a creator's signature over a metadata hash, or a stored token as a whole. For a token, it checks the
+   * metadata, the hash, the signature, and the history from the creator to the current owner. Fails with
+   * TOKEN_NOT_FOUND, KEY_INVALID and LENGTH_INVALID.
    *
    * @generated from rpc nft.NftService.Verify
    */
@@ -767,7 +769,7 @@ export const NftService: GenService<{
     output: typeof ListTokensResponseSchema;
   },
   /**
-   * Tells whether the service can work, by asking its store.
+   * Checks whether the service can reach its store.
    *
    * @generated from rpc nft.NftService.GetHealth
    */
@@ -787,7 +789,7 @@ export const NftService: GenService<{
     output: typeof GetTokenResponseSchema;
   },
   /**
-   * Lists the transfers of a token, oldest first; the first is from its creator. Fails with TOKEN_NOT_FOUND.
+   * Lists the transfers of a token, oldest first, starting with that of its creator. Fails with TOKEN_NOT_FOUND.
    *
    * @generated from rpc nft.NftService.GetHistory
    */

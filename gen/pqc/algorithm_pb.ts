@@ -13,7 +13,7 @@ export const file_pqc_algorithm: GenFile = /*@__PURE__*/
   fileDesc("ChNwcWMvYWxnb3JpdGhtLnByb3RvEgNwcWMiqQIKDUFsZ29yaXRobUluZm8SDAoEbmFtZRgBIAEoCRIQCghzdGFuZGFyZBgCIAEoCRISCgpuaXN0X2xldmVsGAMgASgNEhAKCGNhdGVnb3J5GAQgASgJEhgKEHB1YmxpY19rZXlfYnl0ZXMYBSABKA0SGAoQc2VjcmV0X2tleV9ieXRlcxgGIAEoDRIcCg9zaWduYXR1cmVfYnl0ZXMYByABKA1IAIgBARIdChBjaXBoZXJ0ZXh0X2J5dGVzGAggASgNSAGIAQESIAoTc2hhcmVkX3NlY3JldF9ieXRlcxgJIAEoDUgCiAEBQhIKEF9zaWduYXR1cmVfYnl0ZXNCEwoRX2NpcGhlcnRleHRfYnl0ZXNCFgoUX3NoYXJlZF9zZWNyZXRfYnl0ZXNCOgoPcXVhbnR1bXNhZmUucHFjUAFaE3F1YW50dW1zYWZlL3BxYztwcWOqAg9RdWFudHVtU2FmZS5QcWNiBnByb3RvMw");
 
 /**
- * Describes one parameter set of FIPS 203, 204 or 205. All sizes are bytes.
+ * Describes one parameter set of FIPS 203, 204 or 205. All sizes are in bytes.
  *
  * @generated from message pqc.AlgorithmInfo
  */
@@ -33,14 +33,15 @@ export type AlgorithmInfo = Message<"pqc.AlgorithmInfo"> & {
   standard: string;
 
   /**
-   * Gives the NIST security category, 1 to 5; 1 is as hard to break as AES-128, 3 as AES-192, 5 as AES-256.
+   * Gives the NIST security category, 1 to 5. Category 1 is as hard to break as AES-128, 3 as AES-192, and 5 as
+   * AES-256.
    *
    * @generated from field: uint32 nist_level = 3;
    */
   nistLevel: number;
 
   /**
-   * Tells what the algorithm does: "SIGNATURE" or "KEM" (key encapsulation).
+   * Gives the type of the algorithm: "SIGNATURE" or "KEM" (key encapsulation).
    *
    * @generated from field: string category = 4;
    */

@@ -13,7 +13,7 @@ export const file_pqc_jwk: GenFile = /*@__PURE__*/
   fileDesc("Cg1wcWMvandrLnByb3RvEgNwcWMiRgoDSndrEgsKA2t0eRgBIAEoCRILCgNhbGcYAiABKAkSCwoDcHViGAMgASgJEgsKA2tpZBgEIAEoCRILCgN1c2UYBSABKAlCOgoPcXVhbnR1bXNhZmUucHFjUAFaE3F1YW50dW1zYWZlL3BxYztwcWOqAg9RdWFudHVtU2FmZS5QcWNiBnByb3RvMw");
 
 /**
- * Holds one public key as a JSON Web Key (RFC 7517) of key type AKP (RFC 9964).
+ * Contains one public key as a JSON Web Key (RFC 7517) of key type AKP (RFC 9964).
  *
  * @generated from message pqc.Jwk
  */
@@ -26,14 +26,14 @@ export type Jwk = Message<"pqc.Jwk"> & {
   kty: string;
 
   /**
-   * Names the algorithm: "ML-DSA-65" for the keys of tokens, "ML-DSA-44" or "ML-DSA-87" for others.
+   * Names the algorithm: "ML-DSA-65" for token keys, "ML-DSA-44" or "ML-DSA-87" for other keys.
    *
    * @generated from field: string alg = 2;
    */
   alg: string;
 
   /**
-   * Holds the raw FIPS 204 public key, 1952 bytes for ML-DSA-65, as base64url without padding.
+   * Contains the raw FIPS 204 public key, 1952 bytes for ML-DSA-65, as base64url without padding.
    *
    * @generated from field: string pub = 3;
    */

@@ -22,20 +22,20 @@ export const file_pqc_pqc_service: GenFile = /*@__PURE__*/
   fileDesc("ChVwcWMvcHFjX3NlcnZpY2UucHJvdG8SA3BxYyLTAgoPU2lnbkRhdGFSZXF1ZXN0EhQKBGRhdGEYASABKAxCBrpIA8gBARKpAgoJYWxnb3JpdGhtGAIgASgJQpUCukiRAtgBAXKLAlIJTUwtRFNBLTQ0UglNTC1EU0EtNjVSCU1MLURTQS04N1IRU0xILURTQS1TSEEyLTEyOHNSEVNMSC1EU0EtU0hBMi0xMjhmUhFTTEgtRFNBLVNIQTItMTkyc1IRU0xILURTQS1TSEEyLTE5MmZSEVNMSC1EU0EtU0hBMi0yNTZzUhFTTEgtRFNBLVNIQTItMjU2ZlISU0xILURTQS1TSEFLRS0xMjhzUhJTTEgtRFNBLVNIQUtFLTEyOGZSElNMSC1EU0EtU0hBS0UtMTkyc1ISU0xILURTQS1TSEFLRS0xOTJmUhJTTEgtRFNBLVNIQUtFLTI1NnNSElNMSC1EU0EtU0hBS0UtMjU2ZiJ0ChBTaWduRGF0YVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIRCglhbGdvcml0aG0YAiABKAkSEQoJc2lnbmF0dXJlGAMgASgMEhIKCnB1YmxpY19rZXkYBCABKAwSFgoOcHVibGljX2tleV9wZW0YBSABKAkivAQKFlZlcmlmeVNpZ25hdHVyZVJlcXVlc3QSFAoEZGF0YRgBIAEoDEIGukgDyAEBEhkKCXNpZ25hdHVyZRgCIAEoDEIGukgDyAEBEhIKCnB1YmxpY19rZXkYAyABKAwSqQIKCWFsZ29yaXRobRgEIAEoCUKVArpIkQLYAQFyiwJSCU1MLURTQS00NFIJTUwtRFNBLTY1UglNTC1EU0EtODdSEVNMSC1EU0EtU0hBMi0xMjhzUhFTTEgtRFNBLVNIQTItMTI4ZlIRU0xILURTQS1TSEEyLTE5MnNSEVNMSC1EU0EtU0hBMi0xOTJmUhFTTEgtRFNBLVNIQTItMjU2c1IRU0xILURTQS1TSEEyLTI1NmZSElNMSC1EU0EtU0hBS0UtMTI4c1ISU0xILURTQS1TSEFLRS0xMjhmUhJTTEgtRFNBLVNIQUtFLTE5MnNSElNMSC1EU0EtU0hBS0UtMTkyZlISU0xILURTQS1TSEFLRS0yNTZzUhJTTEgtRFNBLVNIQUtFLTI1NmYSFgoOcHVibGljX2tleV9wZW0YBSABKAk6mAG6SJQBGpEBCh92ZXJpZnlfc2lnbmF0dXJlLm9uZV9wdWJsaWNfa2V5Ei5naXZlIGV4YWN0bHkgb25lIG9mIHB1YmxpY0tleSBhbmQgcHVibGljS2V5UGVtGj4oc2l6ZSh0aGlzLnB1YmxpY19rZXkpID4gMCkgIT0gKHNpemUodGhpcy5wdWJsaWNfa2V5X3BlbSkgPiAwKSI4ChdWZXJpZnlTaWduYXR1cmVSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSDQoFdmFsaWQYAiABKAgikwIKE0V4Y2hhbmdlS2V5c1JlcXVlc3QSQAoJYWxnb3JpdGhtGAEgASgJQi26SCrYAQFyJVIKTUwtS0VNLTUxMlIKTUwtS0VNLTc2OFILTUwtS0VNLTEwMjQSEgoKcHVibGljX2tleRgCIAEoDBIWCg5wdWJsaWNfa2V5X3BlbRgDIAEoCTqNAbpIiQEahgEKHGV4Y2hhbmdlX2tleXMub25lX3B1YmxpY19rZXkSKGdpdmUgcHVibGljS2V5IG9yIHB1YmxpY0tleVBlbSwgbm90IGJvdGgaPHNpemUodGhpcy5wdWJsaWNfa2V5KSA9PSAwIHx8IHNpemUodGhpcy5wdWJsaWNfa2V5X3BlbSkgPT0gMCK5AgoURXhjaGFuZ2VLZXlzUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhEKCWFsZ29yaXRobRgCIAEoCRIcChRzaGFyZWRfc2VjcmV0X2xlbmd0aBgDIAEoDRIYChBlbmNhcHN1bGF0ZWRfa2V5GAQgASgMEhoKDXNoYXJlZF9zZWNyZXQYBSABKAxCA4ABARISCgpwdWJsaWNfa2V5GAYgASgMEhYKDnB1YmxpY19rZXlfcGVtGAcgASgJEiMKEWRlY2Fwc3VsYXRpb25fa2V5GAggASgMQgOAAQFIAIgBARIoChZkZWNhcHN1bGF0aW9uX2tleV9zZWVkGAkgASgMQgOAAQFIAYgBAUIUChJfZGVjYXBzdWxhdGlvbl9rZXlCGQoXX2RlY2Fwc3VsYXRpb25fa2V5X3NlZWQiSgoXR2V0QWxnb3JpdGhtSW5mb1JlcXVlc3QSLwoIY2F0ZWdvcnkYASABKAlCHbpIGtgBAXIVUgNBTExSCVNJR05BVFVSRVIDS0VNIlIKGEdldEFsZ29yaXRobUluZm9SZXNwb25zZRIOCgZzdGF0dXMYASABKAkSJgoKYWxnb3JpdGhtcxgCIAMoCzISLnBxYy5BbGdvcml0aG1JbmZvInIKG1BxY1NlcnZpY2VJc3N1ZVRva2VuUmVxdWVzdBI3Cgh1c2VybmFtZRgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIaCghwYXNzd29yZBgCIAEoCUIIukgFcgMogAgicgocUHFjU2VydmljZUlzc3VlVG9rZW5SZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEgoFdG9rZW4YAiABKAlCA4ABARIuCgpleHBpcmVzX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIaChhQcWNTZXJ2aWNlR2V0Sndrc1JlcXVlc3QiQwoZUHFjU2VydmljZUdldEp3a3NSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSFgoEa2V5cxgCIAMoCzIILnBxYy5Kd2siHAoaUHFjU2VydmljZUdldEhlYWx0aFJlcXVlc3QicAobUHFjU2VydmljZUdldEhlYWx0aFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIWCg5zZXJ2aWNlX3N0YXR1cxgCIAEoCRIRCgl0cmFuc3BvcnQYAyABKAkSFgoOYXV0aGVudGljYXRpb24YBCABKAkyjwYKClBxY1NlcnZpY2USVgoIU2lnbkRhdGESFC5wcWMuU2lnbkRhdGFSZXF1ZXN0GhUucHFjLlNpZ25EYXRhUmVzcG9uc2UiHYiyGQKC0+STAhM6ASoiDi9hcGkvZ3JwYy9zaWduEnAKD1ZlcmlmeVNpZ25hdHVyZRIbLnBxYy5WZXJpZnlTaWduYXR1cmVSZXF1ZXN0GhwucHFjLlZlcmlmeVNpZ25hdHVyZVJlc3BvbnNlIiKQAgGIshkCgtPkkwIVOgEqIhAvYXBpL2dycGMvdmVyaWZ5EmoKDEV4Y2hhbmdlS2V5cxIYLnBxYy5FeGNoYW5nZUtleXNSZXF1ZXN0GhkucHFjLkV4Y2hhbmdlS2V5c1Jlc3BvbnNlIiWIshkCgtPkkwIbOgEqIhYvYXBpL2dycGMva2V5LWV4Y2hhbmdlEnQKEEdldEFsZ29yaXRobUluZm8SHC5wcWMuR2V0QWxnb3JpdGhtSW5mb1JlcXVlc3QaHS5wcWMuR2V0QWxnb3JpdGhtSW5mb1Jlc3BvbnNlIiOQAgGIshkBgtPkkwIWEhQvYXBpL2dycGMvYWxnb3JpdGhtcxJ2CgpJc3N1ZVRva2VuEiAucHFjLlBxY1NlcnZpY2VJc3N1ZVRva2VuUmVxdWVzdBohLnBxYy5QcWNTZXJ2aWNlSXNzdWVUb2tlblJlc3BvbnNlIiOIshkBgtPkkwIZOgEqIhQvYXBpL2dycGMvYXV0aC90b2tlbhJsCgdHZXRKd2tzEh0ucHFjLlBxY1NlcnZpY2VHZXRKd2tzUmVxdWVzdBoeLnBxYy5QcWNTZXJ2aWNlR2V0Sndrc1Jlc3BvbnNlIiKQAgGIshkBgtPkkwIVEhMvYXBpL2dycGMvYXV0aC9qd2tzEm8KCUdldEhlYWx0aBIfLnBxYy5QcWNTZXJ2aWNlR2V0SGVhbHRoUmVxdWVzdBogLnBxYy5QcWNTZXJ2aWNlR2V0SGVhbHRoUmVzcG9uc2UiH5ACAYiyGQGC0+STAhISEC9hcGkvZ3JwYy9oZWFsdGhCOgoPcXVhbnR1bXNhZmUucHFjUAFaE3F1YW50dW1zYWZlL3BxYztwcWOqAg9RdWFudHVtU2FmZS5QcWNiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_pqc_algorithm, file_pqc_jwk, file_qsp_access]);
 
 /**
- * Asks for a signature.
+ * Requests a signature.
  *
  * @generated from message pqc.SignDataRequest
  */
 export type SignDataRequest = Message<"pqc.SignDataRequest"> & {
   /**
-   * Holds the message itself, not a digest of it; at least 1 byte, at most what a request may hold.
+   * Contains the message itself, not a digest of it: at least 1 byte, at most the request limit.
    *
    * @generated from field: bytes data = 1;
    */
   data: Uint8Array;
 
   /**
-   * Names the signature algorithm; "ML-DSA-65" if left out.
+   * Names the signature algorithm; "ML-DSA-65" if omitted.
    *
    * @generated from field: string algorithm = 2;
    */
@@ -70,21 +70,21 @@ export type SignDataResponse = Message<"pqc.SignDataResponse"> & {
   algorithm: string;
 
   /**
-   * Holds the raw signature (FIPS 204 or 205, pure, empty context): 3309 bytes for ML-DSA-65.
+   * Contains the raw signature (FIPS 204 or 205, pure, empty context): 3309 bytes for ML-DSA-65.
    *
    * @generated from field: bytes signature = 3;
    */
   signature: Uint8Array;
 
   /**
-   * Holds the raw public key of the pair made for this request: 1952 bytes for ML-DSA-65.
+   * Contains the raw public key of the pair generated for this request: 1952 bytes for ML-DSA-65.
    *
    * @generated from field: bytes public_key = 4;
    */
   publicKey: Uint8Array;
 
   /**
-   * Holds the same key as a PEM SubjectPublicKeyInfo (RFC 9881 for ML-DSA, RFC 9909 for SLH-DSA).
+   * Contains the same key as a PEM SubjectPublicKeyInfo (RFC 9881 for ML-DSA, RFC 9909 for SLH-DSA).
    *
    * @generated from field: string public_key_pem = 5;
    */
@@ -99,41 +99,41 @@ export const SignDataResponseSchema: GenMessage<SignDataResponse> = /*@__PURE__*
   messageDesc(file_pqc_pqc_service, 1);
 
 /**
- * Asks whether a signature belongs to data and public key.
+ * Asks whether a signature matches data and a public key.
  *
  * @generated from message pqc.VerifySignatureRequest
  */
 export type VerifySignatureRequest = Message<"pqc.VerifySignatureRequest"> & {
   /**
-   * Holds the message that was signed; at least 1 byte.
+   * Contains the message that was signed; at least 1 byte.
    *
    * @generated from field: bytes data = 1;
    */
   data: Uint8Array;
 
   /**
-   * Holds the raw signature, of exactly the algorithm's length; another length fails with LENGTH_INVALID.
+   * Contains the raw signature. Fails with LENGTH_INVALID if it does not have the length of the algorithm.
    *
    * @generated from field: bytes signature = 2;
    */
   signature: Uint8Array;
 
   /**
-   * Holds the raw public key, of exactly the algorithm's length; fails with KEY_INVALID if it is none.
+   * Contains the raw public key, with the length of the algorithm. Fails with KEY_INVALID if the bytes are not a key.
    *
    * @generated from field: bytes public_key = 3;
    */
   publicKey: Uint8Array;
 
   /**
-   * Names the signature algorithm, as in SignDataRequest; "ML-DSA-65" if left out.
+   * Names the signature algorithm, as in SignDataRequest; "ML-DSA-65" if omitted.
    *
    * @generated from field: string algorithm = 4;
    */
   algorithm: string;
 
   /**
-   * Holds the public key as a PEM SubjectPublicKeyInfo, instead of public_key.
+   * Contains the public key as a PEM SubjectPublicKeyInfo, instead of public_key.
    *
    * @generated from field: string public_key_pem = 5;
    */
@@ -148,20 +148,20 @@ export const VerifySignatureRequestSchema: GenMessage<VerifySignatureRequest> = 
   messageDesc(file_pqc_pqc_service, 2);
 
 /**
- * Tells whether a signature verified.
+ * Reports whether a signature verifies.
  *
  * @generated from message pqc.VerifySignatureResponse
  */
 export type VerifySignatureResponse = Message<"pqc.VerifySignatureResponse"> & {
   /**
-   * Is always "success", also when the signature is not valid.
+   * Is always "success", even if the signature is not valid.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is true exactly if the signature was made over this data with the secret half of this public key.
+   * Is true if and only if the secret key of this public key signed this data.
    *
    * @generated from field: bool valid = 2;
    */
@@ -176,27 +176,28 @@ export const VerifySignatureResponseSchema: GenMessage<VerifySignatureResponse> 
   messageDesc(file_pqc_pqc_service, 3);
 
 /**
- * Asks for a key encapsulation.
+ * Requests a key encapsulation.
  *
  * @generated from message pqc.ExchangeKeysRequest
  */
 export type ExchangeKeysRequest = Message<"pqc.ExchangeKeysRequest"> & {
   /**
-   * Names the key encapsulation mechanism; "ML-KEM-768" if left out.
+   * Names the key encapsulation mechanism; "ML-KEM-768" if omitted.
    *
    * @generated from field: string algorithm = 1;
    */
   algorithm: string;
 
   /**
-   * Holds the caller's raw encapsulation key, if the caller has one; fails with KEY_INVALID if it is none.
+   * Contains the caller's raw encapsulation key, if the caller has one. Fails with KEY_INVALID if the bytes are not a
+   * key.
    *
    * @generated from field: bytes public_key = 2;
    */
   publicKey: Uint8Array;
 
   /**
-   * Holds the caller's encapsulation key as a PEM SubjectPublicKeyInfo (RFC 9935), instead of public_key.
+   * Contains the caller's encapsulation key as a PEM SubjectPublicKeyInfo (RFC 9935), instead of public_key.
    *
    * @generated from field: string public_key_pem = 3;
    */
@@ -211,7 +212,7 @@ export const ExchangeKeysRequestSchema: GenMessage<ExchangeKeysRequest> = /*@__P
   messageDesc(file_pqc_pqc_service, 4);
 
 /**
- * Carries a shared secret and the ciphertext that carries it to the holder of the decapsulation key.
+ * Carries a shared secret and its ciphertext. The decapsulation key recovers the secret from the ciphertext.
  *
  * @generated from message pqc.ExchangeKeysResponse
  */
@@ -224,7 +225,7 @@ export type ExchangeKeysResponse = Message<"pqc.ExchangeKeysResponse"> & {
   status: string;
 
   /**
-   * Names the mechanism that was used.
+   * Names the key encapsulation mechanism.
    *
    * @generated from field: string algorithm = 2;
    */
@@ -238,44 +239,44 @@ export type ExchangeKeysResponse = Message<"pqc.ExchangeKeysResponse"> & {
   sharedSecretLength: number;
 
   /**
-   * Holds the ciphertext of FIPS 203: 1088 bytes for ML-KEM-768.
+   * Contains the ciphertext of FIPS 203: 1088 bytes for ML-KEM-768.
    *
    * @generated from field: bytes encapsulated_key = 4;
    */
   encapsulatedKey: Uint8Array;
 
   /**
-   * Holds the shared secret, 32 bytes. Whoever reads this answer can read what it protects.
+   * Contains the shared secret, 32 bytes. Anyone who reads this answer can read what the secret protects.
    *
    * @generated from field: bytes shared_secret = 5;
    */
   sharedSecret: Uint8Array;
 
   /**
-   * Holds the raw encapsulation key: the caller's, or the one-time pair's.
+   * Contains the raw encapsulation key: the caller's, or that of the one-time pair.
    *
    * @generated from field: bytes public_key = 6;
    */
   publicKey: Uint8Array;
 
   /**
-   * Holds the same key as a PEM SubjectPublicKeyInfo (RFC 9935).
+   * Contains the same key as a PEM SubjectPublicKeyInfo (RFC 9935).
    *
    * @generated from field: string public_key_pem = 7;
    */
   publicKeyPem: string;
 
   /**
-   * Holds the raw decapsulation key of the one-time pair (2400 bytes for ML-KEM-768), so that the
-   * caller can check; absent if the caller gave a public key.
+   * Contains the raw decapsulation key of the one-time pair (2400 bytes for ML-KEM-768), so that the caller can check
+   * the result. Absent if the request has a public key.
    *
    * @generated from field: optional bytes decapsulation_key = 8;
    */
   decapsulationKey?: Uint8Array | undefined;
 
   /**
-   * Holds the seed of decapsulation_key, 64 bytes: d, then z (FIPS 203, section 7.1). Libraries that take no expanded key
-   * take this. Present exactly if decapsulation_key is.
+   * Contains the seed of decapsulation_key, 64 bytes: d, then z (FIPS 203, section 7.1). Libraries that do not accept
+   * expanded keys accept this. Present if and only if decapsulation_key is.
    *
    * @generated from field: optional bytes decapsulation_key_seed = 9;
    */
@@ -290,13 +291,13 @@ export const ExchangeKeysResponseSchema: GenMessage<ExchangeKeysResponse> = /*@_
   messageDesc(file_pqc_pqc_service, 5);
 
 /**
- * Asks for the parameter sets.
+ * Requests the parameter sets.
  *
  * @generated from message pqc.GetAlgorithmInfoRequest
  */
 export type GetAlgorithmInfoRequest = Message<"pqc.GetAlgorithmInfoRequest"> & {
   /**
-   * Chooses what to list: "ALL" (also if left out), "SIGNATURE" or "KEM".
+   * Selects the parameter sets to list: "ALL" (the default), "SIGNATURE" or "KEM".
    *
    * @generated from field: string category = 1;
    */
@@ -311,7 +312,7 @@ export const GetAlgorithmInfoRequestSchema: GenMessage<GetAlgorithmInfoRequest> 
   messageDesc(file_pqc_pqc_service, 6);
 
 /**
- * Lists parameter sets.
+ * Carries a list of parameter sets.
  *
  * @generated from message pqc.GetAlgorithmInfoResponse
  */
@@ -324,7 +325,7 @@ export type GetAlgorithmInfoResponse = Message<"pqc.GetAlgorithmInfoResponse"> &
   status: string;
 
   /**
-   * Lists the sets in the order of the standards: ML-KEM, ML-DSA, SLH-DSA.
+   * Lists the parameter sets in the order of the standards: ML-KEM, ML-DSA, SLH-DSA.
    *
    * @generated from field: repeated pqc.AlgorithmInfo algorithms = 2;
    */
@@ -339,20 +340,20 @@ export const GetAlgorithmInfoResponseSchema: GenMessage<GetAlgorithmInfoResponse
   messageDesc(file_pqc_pqc_service, 7);
 
 /**
- * Asks for a token.
+ * Requests a token.
  *
  * @generated from message pqc.PqcServiceIssueTokenRequest
  */
 export type PqcServiceIssueTokenRequest = Message<"pqc.PqcServiceIssueTokenRequest"> & {
   /**
-   * Names the subject of the token: 1 to 255 characters, none of them a control character.
+   * Contains the subject of the token: 1 to 255 characters, no control characters.
    *
    * @generated from field: string username = 1;
    */
   username: string;
 
   /**
-   * Proves who asks, where the server has users; is not looked at while it runs with `--auth open`.
+   * Contains the user's password, if the server has users. Ignored while the server runs with `--auth open`.
    *
    * @generated from field: string password = 2;
    */
@@ -380,14 +381,14 @@ export type PqcServiceIssueTokenResponse = Message<"pqc.PqcServiceIssueTokenResp
   status: string;
 
   /**
-   * Holds the token: a compact JWS (RFC 7515) of about 4,500 characters, for `authorization: Bearer …`.
+   * Contains the token: a compact JWS (RFC 7515) of about 4,500 characters, for `authorization: Bearer …`.
    *
    * @generated from field: string token = 2;
    */
   token: string;
 
   /**
-   * Tells when the token ends to be valid: 3600 seconds after its issue.
+   * Gives the time when the token expires: 3600 seconds after its issue.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 3;
    */
@@ -402,7 +403,7 @@ export const PqcServiceIssueTokenResponseSchema: GenMessage<PqcServiceIssueToken
   messageDesc(file_pqc_pqc_service, 9);
 
 /**
- * Asks for the public keys that verify tokens.
+ * Requests the public keys that verify tokens.
  *
  * @generated from message pqc.PqcServiceGetJwksRequest
  */
@@ -430,7 +431,7 @@ export type PqcServiceGetJwksResponse = Message<"pqc.PqcServiceGetJwksResponse">
   status: string;
 
   /**
-   * Lists the keys: the one that signs now first, then those whose tokens may still live.
+   * Lists the keys. The current signing key comes first, followed by keys of tokens that may still be valid.
    *
    * @generated from field: repeated pqc.Jwk keys = 2;
    */
@@ -445,7 +446,7 @@ export const PqcServiceGetJwksResponseSchema: GenMessage<PqcServiceGetJwksRespon
   messageDesc(file_pqc_pqc_service, 11);
 
 /**
- * Asks how the service is.
+ * Requests the health of the service.
  *
  * @generated from message pqc.PqcServiceGetHealthRequest
  */
@@ -460,34 +461,34 @@ export const PqcServiceGetHealthRequestSchema: GenMessage<PqcServiceGetHealthReq
   messageDesc(file_pqc_pqc_service, 12);
 
 /**
- * Tells how the service is.
+ * Reports the health of the service.
  *
  * @generated from message pqc.PqcServiceGetHealthResponse
  */
 export type PqcServiceGetHealthResponse = Message<"pqc.PqcServiceGetHealthResponse"> & {
   /**
-   * Is always "success": the question was answered.
+   * Is always "success", because the request was answered.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is "UP" if the service just signed and verified with the key of its tokens, "DOWN" otherwise.
+   * Is "UP" if the service has just signed and verified with its token key, "DOWN" otherwise.
    *
    * @generated from field: string service_status = 2;
    */
   serviceStatus: string;
 
   /**
-   * Names the key exchange of the transport that this gateway is made for: "X25519MLKEM768".
+   * Names the key exchange that the gateway supports in the transport: "X25519MLKEM768".
    *
    * @generated from field: string transport = 3;
    */
   transport: string;
 
   /**
-   * Names how callers prove who they are: "ML-DSA-65 JWT".
+   * Names how callers authenticate: "ML-DSA-65 JWT".
    *
    * @generated from field: string authentication = 4;
    */
@@ -502,16 +503,16 @@ export const PqcServiceGetHealthResponseSchema: GenMessage<PqcServiceGetHealthRe
   messageDesc(file_pqc_pqc_service, 13);
 
 /**
- * Signs, verifies and exchanges keys with the NIST lattice and hash standards, and issues ML-DSA tokens.
+ * Signs, verifies and exchanges keys with the NIST lattice and hash standards. Also issues ML-DSA tokens.
  *
- * Nothing that it signs with is kept: every SignData and every ExchangeKeys makes a key pair of its own.
- * The key that signs tokens is the one exception; it lives sealed in the store and survives a restart.
+ * The service does not store signing keys. Every SignData and every ExchangeKeys generates a new key pair. The only
+ * exception is the key that signs tokens, which is sealed in the store and survives a restart.
  *
  * @generated from service pqc.PqcService
  */
 export const PqcService: GenService<{
   /**
-   * Signs data with a key pair made for this request alone, whose public key comes with the signature.
+   * Signs data with a key pair generated for this request. The answer contains the signature and the public key.
    *
    * @generated from rpc pqc.PqcService.SignData
    */
@@ -521,7 +522,7 @@ export const PqcService: GenService<{
     output: typeof SignDataResponseSchema;
   },
   /**
-   * Verifies a signature. One that does not verify is an answer, valid = false, and no error.
+   * Verifies a signature. A signature that does not verify is an answer, not an error: valid = false.
    *
    * @generated from rpc pqc.PqcService.VerifySignature
    */
@@ -531,10 +532,10 @@ export const PqcService: GenService<{
     output: typeof VerifySignatureResponseSchema;
   },
   /**
-   * Encapsulates a fresh shared secret (FIPS 203, section 7.2), to the caller's key or to a one-time key pair.
+   * Encapsulates a new shared secret (FIPS 203, section 7.2) to the caller's key or to a one-time key pair.
    *
-   * Without a public key the answer holds both halves of the one-time pair, so that the caller can
-   * decapsulate and compare.
+   * Without a public key, the answer contains both keys of the one-time pair, so that the caller can decapsulate and
+   * compare.
    *
    * @generated from rpc pqc.PqcService.ExchangeKeys
    */
@@ -544,7 +545,7 @@ export const PqcService: GenService<{
     output: typeof ExchangeKeysResponseSchema;
   },
   /**
-   * Lists the parameter sets that this server can use, with the sizes of their keys and results.
+   * Lists the parameter sets that this server supports, with the sizes of their keys and results.
    *
    * @generated from rpc pqc.PqcService.GetAlgorithmInfo
    */
@@ -554,9 +555,9 @@ export const PqcService: GenService<{
     output: typeof GetAlgorithmInfoResponseSchema;
   },
   /**
-   * Issues an ML-DSA-65 JWT (RFC 9964) whose header says `use: grpc`, valid for 3600 seconds.
+   * Issues an ML-DSA-65 JWT (RFC 9964) with `use: grpc` in its header, valid for 3600 seconds.
    *
-   * Where the server has users, fails with LOGIN_FAILED (UNAUTHENTICATED) for a wrong username or password, and
+   * If the server has users, fails with LOGIN_FAILED (UNAUTHENTICATED) for a wrong username or password, and
    * LOGIN_LIMITED (RESOURCE_EXHAUSTED) after too many of these.
    *
    * @generated from rpc pqc.PqcService.IssueToken
@@ -577,7 +578,7 @@ export const PqcService: GenService<{
     output: typeof PqcServiceGetJwksResponseSchema;
   },
   /**
-   * Tells whether the service can work, and which protections surround it.
+   * Checks whether the service works, and reports the protections around it.
    *
    * @generated from rpc pqc.PqcService.GetHealth
    */

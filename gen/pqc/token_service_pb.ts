@@ -22,7 +22,7 @@ export const file_pqc_token_service: GenFile = /*@__PURE__*/
   fileDesc("ChdwcWMvdG9rZW5fc2VydmljZS5wcm90bxIDcHFjIg4KDEhlbGxvUmVxdWVzdCIwCg1IZWxsb1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIPCgdtZXNzYWdlGAIgASgJIh4KHFRva2VuU2VydmljZUdldEhlYWx0aFJlcXVlc3QigAEKHVRva2VuU2VydmljZUdldEhlYWx0aFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIWCg5zZXJ2aWNlX3N0YXR1cxgCIAEoCRIXCg9jcnlwdG9fcHJvdmlkZXIYAyABKAkSHgoWY3J5cHRvX3Byb3ZpZGVyX2FjdGl2ZRgEIAEoCCJ0Ch1Ub2tlblNlcnZpY2VJc3N1ZVRva2VuUmVxdWVzdBI3Cgh1c2VybmFtZRgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIaCghwYXNzd29yZBgCIAEoCUIIukgFcgMogAgidAoeVG9rZW5TZXJ2aWNlSXNzdWVUb2tlblJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRISCgV0b2tlbhgCIAEoCUIDgAEBEi4KCmV4cGlyZXNfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIugDChJWZXJpZnlUb2tlblJlcXVlc3QSEgoFdG9rZW4YASABKAlCA4ABARIMCgRkYXRhGAIgASgMEhEKCXNpZ25hdHVyZRgDIAEoDBISCgpwdWJsaWNfa2V5GAQgASgMEhYKDnB1YmxpY19rZXlfcGVtGAUgASgJOvACukjsAhrpAgofdmVyaWZ5X3Rva2VuLnRva2VuX29yX3NpZ25hdHVyZRJHZ2l2ZSBlaXRoZXIgdG9rZW4sIG9yIGRhdGEgYW5kIHNpZ25hdHVyZSB3aXRoIHB1YmxpY0tleSBvciBwdWJsaWNLZXlQZW0a/AFzaXplKHRoaXMudG9rZW4pID4gMCA/IHNpemUodGhpcy5kYXRhKSA9PSAwICYmIHNpemUodGhpcy5zaWduYXR1cmUpID09IDAgJiYgc2l6ZSh0aGlzLnB1YmxpY19rZXkpID09IDAgJiYgc2l6ZSh0aGlzLnB1YmxpY19rZXlfcGVtKSA9PSAwIDogc2l6ZSh0aGlzLmRhdGEpID4gMCAmJiBzaXplKHRoaXMuc2lnbmF0dXJlKSA+IDAgJiYgKHNpemUodGhpcy5wdWJsaWNfa2V5KSA+IDApICE9IChzaXplKHRoaXMucHVibGljX2tleV9wZW0pID4gMCkiugEKE1ZlcmlmeVRva2VuUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEg0KBXZhbGlkGAIgASgIEhMKBnJlYXNvbhgDIAEoCUgAiAEBEhQKB3N1YmplY3QYBCABKAlIAYgBARIzCgpleHBpcmVzX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgCiAEBQgkKB19yZWFzb25CCgoIX3N1YmplY3RCDQoLX2V4cGlyZXNfYXQiHAoaVG9rZW5TZXJ2aWNlR2V0Sndrc1JlcXVlc3QiRQobVG9rZW5TZXJ2aWNlR2V0Sndrc1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIWCgRrZXlzGAIgAygLMggucHFjLkp3ayIWChRHZXRTZWN1cmVEYXRhUmVxdWVzdCKoAQoVR2V0U2VjdXJlRGF0YVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEg8KB3N1YmplY3QYAyABKAkSLQoJaXNzdWVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpleHBpcmVzX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIWChRHZXRDcnlwdG9JbmZvUmVxdWVzdCJPChVHZXRDcnlwdG9JbmZvUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiYKCmFsZ29yaXRobXMYAiADKAsyEi5wcWMuQWxnb3JpdGhtSW5mbzLgBQoMVG9rZW5TZXJ2aWNlEkkKBUhlbGxvEhEucHFjLkhlbGxvUmVxdWVzdBoSLnBxYy5IZWxsb1Jlc3BvbnNlIhmQAgGIshkBgtPkkwIMEgovYXBpL2hlbGxvEm4KCUdldEhlYWx0aBIhLnBxYy5Ub2tlblNlcnZpY2VHZXRIZWFsdGhSZXF1ZXN0GiIucHFjLlRva2VuU2VydmljZUdldEhlYWx0aFJlc3BvbnNlIhqQAgGIshkBgtPkkwINEgsvYXBpL2hlYWx0aBJ1CgpJc3N1ZVRva2VuEiIucHFjLlRva2VuU2VydmljZUlzc3VlVG9rZW5SZXF1ZXN0GiMucHFjLlRva2VuU2VydmljZUlzc3VlVG9rZW5SZXNwb25zZSIeiLIZAYLT5JMCFDoBKiIPL2FwaS9hdXRoL3Rva2VuEmQKC1ZlcmlmeVRva2VuEhcucHFjLlZlcmlmeVRva2VuUmVxdWVzdBoYLnBxYy5WZXJpZnlUb2tlblJlc3BvbnNlIiKQAgGIshkBgtPkkwIVOgEqIhAvYXBpL2F1dGgvdmVyaWZ5EmsKB0dldEp3a3MSHy5wcWMuVG9rZW5TZXJ2aWNlR2V0Sndrc1JlcXVlc3QaIC5wcWMuVG9rZW5TZXJ2aWNlR2V0Sndrc1Jlc3BvbnNlIh2QAgGIshkBgtPkkwIQEg4vYXBpL2F1dGgvandrcxJiCg1HZXRTZWN1cmVEYXRhEhkucHFjLkdldFNlY3VyZURhdGFSZXF1ZXN0GhoucHFjLkdldFNlY3VyZURhdGFSZXNwb25zZSIakAIBiLIZA4LT5JMCDRILL2FwaS9zZWN1cmUSZwoNR2V0Q3J5cHRvSW5mbxIZLnBxYy5HZXRDcnlwdG9JbmZvUmVxdWVzdBoaLnBxYy5HZXRDcnlwdG9JbmZvUmVzcG9uc2UiH5ACAYiyGQOC0+STAhISEC9hcGkvY3J5cHRvLWluZm9COgoPcXVhbnR1bXNhZmUucHFjUAFaE3F1YW50dW1zYWZlL3BxYztwcWOqAg9RdWFudHVtU2FmZS5QcWNiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_pqc_algorithm, file_pqc_jwk, file_qsp_access]);
 
 /**
- * Asks for a greeting.
+ * Requests a greeting.
  *
  * @generated from message pqc.HelloRequest
  */
@@ -50,7 +50,7 @@ export type HelloResponse = Message<"pqc.HelloResponse"> & {
   status: string;
 
   /**
-   * Holds the greeting.
+   * Contains the greeting.
    *
    * @generated from field: string message = 2;
    */
@@ -65,7 +65,7 @@ export const HelloResponseSchema: GenMessage<HelloResponse> = /*@__PURE__*/
   messageDesc(file_pqc_token_service, 1);
 
 /**
- * Asks how the service is.
+ * Requests the health of the service.
  *
  * @generated from message pqc.TokenServiceGetHealthRequest
  */
@@ -80,20 +80,20 @@ export const TokenServiceGetHealthRequestSchema: GenMessage<TokenServiceGetHealt
   messageDesc(file_pqc_token_service, 2);
 
 /**
- * Tells how the service is.
+ * Reports the health of the service.
  *
  * @generated from message pqc.TokenServiceGetHealthResponse
  */
 export type TokenServiceGetHealthResponse = Message<"pqc.TokenServiceGetHealthResponse"> & {
   /**
-   * Is always "success": the question was answered.
+   * Is always "success", because the request was answered.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is "UP" if the service just signed and verified with the key of its tokens, "DOWN" otherwise.
+   * Is "UP" if the service has just signed and verified with its token key, "DOWN" otherwise.
    *
    * @generated from field: string service_status = 2;
    */
@@ -107,7 +107,7 @@ export type TokenServiceGetHealthResponse = Message<"pqc.TokenServiceGetHealthRe
   cryptoProvider: string;
 
   /**
-   * Is true if the implementation just signed and verified; it also passed its self-test at start.
+   * Is true if the implementation has just signed and verified. It also passed its self-test at startup.
    *
    * @generated from field: bool crypto_provider_active = 4;
    */
@@ -122,20 +122,20 @@ export const TokenServiceGetHealthResponseSchema: GenMessage<TokenServiceGetHeal
   messageDesc(file_pqc_token_service, 3);
 
 /**
- * Asks for a token.
+ * Requests a token.
  *
  * @generated from message pqc.TokenServiceIssueTokenRequest
  */
 export type TokenServiceIssueTokenRequest = Message<"pqc.TokenServiceIssueTokenRequest"> & {
   /**
-   * Names the subject of the token: 1 to 255 characters, none of them a control character.
+   * Contains the subject of the token: 1 to 255 characters, no control characters.
    *
    * @generated from field: string username = 1;
    */
   username: string;
 
   /**
-   * Proves who asks, where the server has users; is not looked at while it runs with `--auth open`.
+   * Contains the user's password, if the server has users. Ignored while the server runs with `--auth open`.
    *
    * @generated from field: string password = 2;
    */
@@ -163,14 +163,14 @@ export type TokenServiceIssueTokenResponse = Message<"pqc.TokenServiceIssueToken
   status: string;
 
   /**
-   * Holds the token: a compact JWS (RFC 7515) of about 4,500 characters, for `authorization: Bearer …`.
+   * Contains the token: a compact JWS (RFC 7515) of about 4,500 characters, for `authorization: Bearer …`.
    *
    * @generated from field: string token = 2;
    */
   token: string;
 
   /**
-   * Tells when the token ends to be valid: 3600 seconds after its issue.
+   * Gives the time when the token expires: 3600 seconds after its issue.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 3;
    */
@@ -185,41 +185,41 @@ export const TokenServiceIssueTokenResponseSchema: GenMessage<TokenServiceIssueT
   messageDesc(file_pqc_token_service, 5);
 
 /**
- * Asks whether a token is valid; or, without a token, whether a signature is.
+ * Asks whether a token is valid or, without a token, whether a signature is.
  *
  * @generated from message pqc.VerifyTokenRequest
  */
 export type VerifyTokenRequest = Message<"pqc.VerifyTokenRequest"> & {
   /**
-   * Holds a token of this server, as IssueToken gave it.
+   * Contains a token of this server, as IssueToken returned it.
    *
    * @generated from field: string token = 1;
    */
   token: string;
 
   /**
-   * Holds the message that was signed, instead of a token.
+   * Contains the message that was signed, instead of a token.
    *
    * @generated from field: bytes data = 2;
    */
   data: Uint8Array;
 
   /**
-   * Holds the raw ML-DSA-65 signature over data (FIPS 204, pure, empty context): 3309 bytes.
+   * Contains the raw ML-DSA-65 signature over data (FIPS 204, pure, empty context): 3309 bytes.
    *
    * @generated from field: bytes signature = 3;
    */
   signature: Uint8Array;
 
   /**
-   * Holds the raw ML-DSA-65 public key: 1952 bytes.
+   * Contains the raw ML-DSA-65 public key: 1952 bytes.
    *
    * @generated from field: bytes public_key = 4;
    */
   publicKey: Uint8Array;
 
   /**
-   * Holds the public key as a PEM SubjectPublicKeyInfo (RFC 9881), instead of public_key.
+   * Contains the public key as a PEM SubjectPublicKeyInfo (RFC 9881), instead of public_key.
    *
    * @generated from field: string public_key_pem = 5;
    */
@@ -234,27 +234,27 @@ export const VerifyTokenRequestSchema: GenMessage<VerifyTokenRequest> = /*@__PUR
   messageDesc(file_pqc_token_service, 6);
 
 /**
- * Tells whether a token or a signature is valid.
+ * Reports whether a token or a signature is valid.
  *
  * @generated from message pqc.VerifyTokenResponse
  */
 export type VerifyTokenResponse = Message<"pqc.VerifyTokenResponse"> & {
   /**
-   * Is always "success", also when the token is not valid.
+   * Is always "success", even if the token is not valid.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is true exactly if the token was signed by this server and has not ended, or the signature verifies.
+   * Is true if and only if this server signed the token and it has not expired, or the signature verifies.
    *
    * @generated from field: bool valid = 2;
    */
   valid: boolean;
 
   /**
-   * Tells why not; absent when valid.
+   * Gives the reason of a failure; absent if valid.
    *
    * @generated from field: optional string reason = 3;
    */
@@ -268,7 +268,7 @@ export type VerifyTokenResponse = Message<"pqc.VerifyTokenResponse"> & {
   subject?: string | undefined;
 
   /**
-   * Tells when a valid token ends; absent otherwise.
+   * Gives the time when a valid token expires; absent otherwise.
    *
    * @generated from field: optional google.protobuf.Timestamp expires_at = 5;
    */
@@ -283,7 +283,7 @@ export const VerifyTokenResponseSchema: GenMessage<VerifyTokenResponse> = /*@__P
   messageDesc(file_pqc_token_service, 7);
 
 /**
- * Asks for the public keys that verify tokens.
+ * Requests the public keys that verify tokens.
  *
  * @generated from message pqc.TokenServiceGetJwksRequest
  */
@@ -311,7 +311,7 @@ export type TokenServiceGetJwksResponse = Message<"pqc.TokenServiceGetJwksRespon
   status: string;
 
   /**
-   * Lists the keys: the one that signs now first, then those whose tokens may still live.
+   * Lists the keys. The current signing key comes first, followed by keys of tokens that may still be valid.
    *
    * @generated from field: repeated pqc.Jwk keys = 2;
    */
@@ -326,7 +326,7 @@ export const TokenServiceGetJwksResponseSchema: GenMessage<TokenServiceGetJwksRe
   messageDesc(file_pqc_token_service, 9);
 
 /**
- * Asks for the protected data.
+ * Requests the protected data.
  *
  * @generated from message pqc.GetSecureDataRequest
  */
@@ -354,7 +354,7 @@ export type GetSecureDataResponse = Message<"pqc.GetSecureDataResponse"> & {
   status: string;
 
   /**
-   * Greets the holder of the token.
+   * Greets the subject of the token.
    *
    * @generated from field: string message = 2;
    */
@@ -368,14 +368,14 @@ export type GetSecureDataResponse = Message<"pqc.GetSecureDataResponse"> & {
   subject: string;
 
   /**
-   * Tells when the token was issued.
+   * Gives the time when the token was issued.
    *
    * @generated from field: google.protobuf.Timestamp issued_at = 4;
    */
   issuedAt?: Timestamp | undefined;
 
   /**
-   * Tells when the token ends to be valid.
+   * Gives the time when the token expires.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 5;
    */
@@ -390,7 +390,7 @@ export const GetSecureDataResponseSchema: GenMessage<GetSecureDataResponse> = /*
   messageDesc(file_pqc_token_service, 11);
 
 /**
- * Asks for the parameter sets.
+ * Requests the parameter sets.
  *
  * @generated from message pqc.GetCryptoInfoRequest
  */
@@ -405,7 +405,7 @@ export const GetCryptoInfoRequestSchema: GenMessage<GetCryptoInfoRequest> = /*@_
   messageDesc(file_pqc_token_service, 12);
 
 /**
- * Lists parameter sets.
+ * Carries a list of parameter sets.
  *
  * @generated from message pqc.GetCryptoInfoResponse
  */
@@ -418,7 +418,7 @@ export type GetCryptoInfoResponse = Message<"pqc.GetCryptoInfoResponse"> & {
   status: string;
 
   /**
-   * Lists the sets in the order of the standards: ML-KEM, ML-DSA, SLH-DSA.
+   * Lists the parameter sets in the order of the standards: ML-KEM, ML-DSA, SLH-DSA.
    *
    * @generated from field: repeated pqc.AlgorithmInfo algorithms = 2;
    */
@@ -433,15 +433,15 @@ export const GetCryptoInfoResponseSchema: GenMessage<GetCryptoInfoResponse> = /*
   messageDesc(file_pqc_token_service, 13);
 
 /**
- * Issues and checks ML-DSA-65 tokens, and guards two calls with them.
+ * Issues and checks ML-DSA-65 tokens. Protects two calls with them.
  *
- * A protected call takes the token as `authorization: Bearer …`, an HTTP header or gRPC metadata.
+ * A protected call expects the token as `authorization: Bearer …`, in an HTTP header or gRPC metadata.
  *
  * @generated from service pqc.TokenService
  */
 export const TokenService: GenService<{
   /**
-   * Greets anyone.
+   * Returns a greeting to any caller.
    *
    * @generated from rpc pqc.TokenService.Hello
    */
@@ -451,7 +451,7 @@ export const TokenService: GenService<{
     output: typeof HelloResponseSchema;
   },
   /**
-   * Tells whether the service can work and which implementation of the algorithms it uses.
+   * Checks whether the service works, and reports which implementation of the algorithms it uses.
    *
    * @generated from rpc pqc.TokenService.GetHealth
    */
@@ -463,7 +463,7 @@ export const TokenService: GenService<{
   /**
    * Issues an ML-DSA-65 JWT (RFC 9964), valid for 3600 seconds.
    *
-   * Where the server has users, fails with LOGIN_FAILED (UNAUTHENTICATED) for a wrong username or password, and
+   * If the server has users, fails with LOGIN_FAILED (UNAUTHENTICATED) for a wrong username or password, and
    * LOGIN_LIMITED (RESOURCE_EXHAUSTED) after too many of these.
    *
    * @generated from rpc pqc.TokenService.IssueToken
@@ -474,8 +474,8 @@ export const TokenService: GenService<{
     output: typeof TokenServiceIssueTokenResponseSchema;
   },
   /**
-   * Checks a token of this server, or an ML-DSA-65 signature over any data. A bad one is an answer,
-   * valid = false with the reason, and no error.
+   * Checks a token of this server, or an ML-DSA-65 signature over any data. A failed check is an answer, not an error:
+   * valid = false, with the reason.
    *
    * @generated from rpc pqc.TokenService.VerifyToken
    */
@@ -495,7 +495,7 @@ export const TokenService: GenService<{
     output: typeof TokenServiceGetJwksResponseSchema;
   },
   /**
-   * Returns something that only the holder of a valid token may see.
+   * Returns data that only callers with a valid token may see.
    *
    * @generated from rpc pqc.TokenService.GetSecureData
    */
@@ -505,7 +505,7 @@ export const TokenService: GenService<{
     output: typeof GetSecureDataResponseSchema;
   },
   /**
-   * Lists every ML-KEM, ML-DSA and SLH-DSA parameter set of the server, to the holder of a valid token.
+   * Lists every ML-KEM, ML-DSA and SLH-DSA parameter set of the server to callers with a valid token.
    *
    * @generated from rpc pqc.TokenService.GetCryptoInfo
    */

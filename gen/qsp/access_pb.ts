@@ -2,7 +2,7 @@
 // @generated from file qsp/access.proto (package qsp, syntax proto3)
 /* eslint-disable */
 
-// Options that every service of the project uses to describe its calls.
+// Options with which the services declare who may call them.
 
 import type { GenEnum, GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, extDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
@@ -19,59 +19,59 @@ export const file_qsp_access: GenFile = /*@__PURE__*/
 /**
  * Names who may call an RPC.
  *
- * While the server runs with `--auth open`, anyone may make every call but those marked ACCESS_TOKEN. With
- * `--auth token`, each call but those marked ACCESS_PUBLIC wants a valid token, and fails with TOKEN_MISSING,
- * TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_SIGNATURE_INVALID, TOKEN_EXPIRED or TOKEN_REVOKED (UNAUTHENTICATED, HTTP 401)
- * without one, and with ROLE_MISSING (PERMISSION_DENIED, HTTP 403) with the token of somebody whose role is
- * another. What a user made is that user's: to others but administrators it does not exist.
+ * With `--auth open`, anyone may make every call except those marked ACCESS_TOKEN. With `--auth token`, each call
+ * except those marked ACCESS_PUBLIC needs a valid token. A call without a valid token fails with TOKEN_MISSING,
+ * TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_SIGNATURE_INVALID, TOKEN_EXPIRED or TOKEN_REVOKED (UNAUTHENTICATED, HTTP
+ * 401). A call by a user of another role fails with ROLE_MISSING (PERMISSION_DENIED, HTTP 403). Users see only their
+ * own records. To other users, except administrators, these records do not exist.
  *
  * @generated from enum qsp.Access
  */
 export const Access = {
   /**
-   * Is never valid: it marks an RPC whose author forgot to decide.
+   * Is never valid. Marks an RPC whose author did not decide.
    *
    * @generated from enum value: ACCESS_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * Lets anyone call, with or without a token, however the server is set up.
+   * Allows anyone to call, with or without a token, with every setting of the server.
    *
    * @generated from enum value: ACCESS_PUBLIC = 1;
    */
   PUBLIC: 1,
 
   /**
-   * Lets every user call: of the role "user", "auditor" or "admin".
+   * Allows every user to call: the roles "user", "auditor" and "admin".
    *
    * @generated from enum value: ACCESS_AUTHENTICATED = 2;
    */
   AUTHENTICATED: 2,
 
   /**
-   * As ACCESS_AUTHENTICATED, but wants a valid token also while the server runs with `--auth open`.
+   * Acts as ACCESS_AUTHENTICATED, but requires a valid token even while the server runs with `--auth open`.
    *
    * @generated from enum value: ACCESS_TOKEN = 3;
    */
   TOKEN: 3,
 
   /**
-   * Lets users of the roles "auditor" and "admin" call.
+   * Allows users of the roles "auditor" and "admin" to call.
    *
    * @generated from enum value: ACCESS_AUDITOR = 4;
    */
   AUDITOR: 4,
 
   /**
-   * Lets users of the role "admin" call.
+   * Allows users of the role "admin" to call.
    *
    * @generated from enum value: ACCESS_ADMIN = 5;
    */
   ADMIN: 5,
 
   /**
-   * As ACCESS_AUTHENTICATED, and lets a device call, as itself, with the token that it got by authenticating.
+   * Acts as ACCESS_AUTHENTICATED, and also allows a device to call as itself, with the token from its authentication.
    *
    * @generated from enum value: ACCESS_DEVICE = 6;
    */
@@ -81,11 +81,11 @@ export const Access = {
 /**
  * Names who may call an RPC.
  *
- * While the server runs with `--auth open`, anyone may make every call but those marked ACCESS_TOKEN. With
- * `--auth token`, each call but those marked ACCESS_PUBLIC wants a valid token, and fails with TOKEN_MISSING,
- * TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_SIGNATURE_INVALID, TOKEN_EXPIRED or TOKEN_REVOKED (UNAUTHENTICATED, HTTP 401)
- * without one, and with ROLE_MISSING (PERMISSION_DENIED, HTTP 403) with the token of somebody whose role is
- * another. What a user made is that user's: to others but administrators it does not exist.
+ * With `--auth open`, anyone may make every call except those marked ACCESS_TOKEN. With `--auth token`, each call
+ * except those marked ACCESS_PUBLIC needs a valid token. A call without a valid token fails with TOKEN_MISSING,
+ * TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_SIGNATURE_INVALID, TOKEN_EXPIRED or TOKEN_REVOKED (UNAUTHENTICATED, HTTP
+ * 401). A call by a user of another role fails with ROLE_MISSING (PERMISSION_DENIED, HTTP 403). Users see only their
+ * own records. To other users, except administrators, these records do not exist.
  *
  * @generated from enum qsp.Access
  */
@@ -98,7 +98,7 @@ export const AccessSchema: GenEnum<Access> = /*@__PURE__*/
   enumDesc(file_qsp_access, 0);
 
 /**
- * States who may call an RPC. Every RPC has it; a server refuses to start with one that lacks it.
+ * Declares who may call an RPC. Every RPC has this option. A server refuses to start if an RPC lacks it.
  *
  * @generated from extension: qsp.Access access = 52001;
  */
@@ -106,8 +106,9 @@ export const access: GenExtension<MethodOptions, Access> = /*@__PURE__*/
   extDesc(file_qsp_access, 0);
 
 /**
- * Marks a double that carries only whole numbers from 0 to 2^53 - 1. JSON writes 64-bit integers as strings and
- * counters as numbers, so a counter that can exceed 32 bits is a double. The OpenAPI description calls it an integer.
+ * Marks a double that contains only whole numbers from 0 to 2^53 - 1. Proto JSON writes 64-bit integers as strings
+ * and counters should be numbers, so a counter that can exceed 32 bits is a double. The OpenAPI description calls it
+ * an integer.
  *
  * @generated from extension: bool whole_number = 52002;
  */

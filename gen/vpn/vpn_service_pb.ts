@@ -17,7 +17,7 @@ export const file_vpn_vpn_service: GenFile = /*@__PURE__*/
   fileDesc("ChV2cG4vdnBuX3NlcnZpY2UucHJvdG8SA3ZwbiIXChVHZXRHYXRld2F5SW5mb1JlcXVlc3Qi7wEKFkdldEdhdGV3YXlJbmZvUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhYKDmtlbV9wdWJsaWNfa2V5GAIgASgMEhsKE2lkZW50aXR5X3B1YmxpY19rZXkYAyABKAwSFQoNa2VtX2FsZ29yaXRobRgEIAEoCRIaChJpZGVudGl0eV9hbGdvcml0aG0YBSABKAkSGgoSa2VtX3B1YmxpY19rZXlfcGVtGAYgASgJEh8KF2lkZW50aXR5X3B1YmxpY19rZXlfcGVtGAcgASgJEiAKGGtlbV9wdWJsaWNfa2V5X3NpZ25hdHVyZRgIIAEoDCKDAgoTUmVnaXN0ZXJQZWVyUmVxdWVzdBI1CglwZWVyX25hbWUYASABKAlCIrpIH3IdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSEgoKcHVibGljX2tleRgCIAEoDBIWCg5wdWJsaWNfa2V5X3BlbRgDIAEoCTqIAbpIhAEagQEKHHJlZ2lzdGVyX3BlZXIub25lX3B1YmxpY19rZXkSKGdpdmUgcHVibGljS2V5IG9yIHB1YmxpY0tleVBlbSwgbm90IGJvdGgaN3NpemUodGhpcy5wdWJsaWNfa2V5KSA9PSAwIHx8IHRoaXMucHVibGljX2tleV9wZW0gPT0gJyci4gEKFFJlZ2lzdGVyUGVlclJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIRCgl0dW5uZWxfaWQYAiABKAkSEwoLYXNzaWduZWRfaXAYAyABKAkSEgoKcHVibGljX2tleRgEIAEoDBIdCgtwcml2YXRlX2tleRgFIAEoDEIDgAEBSACIAQESFgoOcHVibGljX2tleV9wZW0YBiABKAkSIgoQcHJpdmF0ZV9rZXlfc2VlZBgHIAEoDEIDgAEBSAGIAQFCDgoMX3ByaXZhdGVfa2V5QhMKEV9wcml2YXRlX2tleV9zZWVkIpMBChBIYW5kc2hha2VSZXF1ZXN0EjgKCXR1bm5lbF9pZBgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBISCgpjaXBoZXJ0ZXh0GAIgASgMEjEKCGtleV9mb3JtGAMgASgJQh+6SBzYAQFyF1IGU0hBUkVEUg1QRVJfRElSRUNUSU9OIqQCChFIYW5kc2hha2VSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEQoJc2lnbmF0dXJlGAIgASgMEhIKCnRyYW5zY3JpcHQYAyABKAkSIwobZ2F0ZXdheV9pZGVudGl0eV9wdWJsaWNfa2V5GAQgASgMEiAKE3NoYXJlZF9zZWNyZXRfbWF0Y2gYBSABKAhIAIgBARISCgpjaXBoZXJ0ZXh0GAYgASgMEhgKEGtleV9jb25maXJtYXRpb24YByABKAwSJwofZ2F0ZXdheV9pZGVudGl0eV9wdWJsaWNfa2V5X3BlbRgIIAEoCRIVCghrZXlfZm9ybRgJIAEoCUgBiAEBQhYKFF9zaGFyZWRfc2VjcmV0X21hdGNoQgsKCV9rZXlfZm9ybSLxAgoWVmVyaWZ5SGFuZHNoYWtlUmVxdWVzdBIZCglzaWduYXR1cmUYASABKAxCBrpIA8gBARIgCgp0cmFuc2NyaXB0GAIgASgJQgy6SAnIAQFyBCiAgAQSIwobZ2F0ZXdheV9pZGVudGl0eV9wdWJsaWNfa2V5GAMgASgMEicKH2dhdGV3YXlfaWRlbnRpdHlfcHVibGljX2tleV9wZW0YBCABKAk6ywG6SMcBGsQBCh92ZXJpZnlfaGFuZHNoYWtlLm9uZV9wdWJsaWNfa2V5EkZnaXZlIGdhdGV3YXlJZGVudGl0eVB1YmxpY0tleSBvciBnYXRld2F5SWRlbnRpdHlQdWJsaWNLZXlQZW0sIG5vdCBib3RoGllzaXplKHRoaXMuZ2F0ZXdheV9pZGVudGl0eV9wdWJsaWNfa2V5KSA9PSAwIHx8IHRoaXMuZ2F0ZXdheV9pZGVudGl0eV9wdWJsaWNfa2V5X3BlbSA9PSAnJyI4ChdWZXJpZnlIYW5kc2hha2VSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSDQoFdmFsaWQYAiABKAgi7wEKEVNlbmRQYWNrZXRSZXF1ZXN0EjgKCXR1bm5lbF9pZBgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIXCgRkYXRhGAIgASgMQgm6SAZ6BBiAgAQSGQoEc2l6ZRgDIAEoBUILukgIGgYYgIAEKAA6bLpIaRpnChhzZW5kX3BhY2tldC5kYXRhX29yX3NpemUSIWdpdmUgZXhhY3RseSBvbmUgb2YgZGF0YSBhbmQgc2l6ZRooKHNpemUodGhpcy5kYXRhKSA+IDApICE9ICh0aGlzLnNpemUgPiAwKSJ9ChJTZW5kUGFja2V0UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhcKD3BsYWludGV4dF9ieXRlcxgCIAEoDRIYChBjaXBoZXJ0ZXh0X2J5dGVzGAMgASgNEhQKDGdjbV9vdmVyaGVhZBgEIAEoDRIOCgZwYWNrZXQYBSABKAwibQoUUmVjZWl2ZVBhY2tldFJlcXVlc3QSOAoJdHVubmVsX2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEhsKBnBhY2tldBgCIAEoDEILukgIegYQHRicgAQiNQoVUmVjZWl2ZVBhY2tldFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIMCgRkYXRhGAIgASgMIlwKDFJla2V5UmVxdWVzdBI4Cgl0dW5uZWxfaWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSEgoKY2lwaGVydGV4dBgCIAEoDCLnAQoNUmVrZXlSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEwoLcmVrZXlfY291bnQYAiABKA0SEgoKY2lwaGVydGV4dBgDIAEoDBIgChNzaGFyZWRfc2VjcmV0X21hdGNoGAQgASgISACIAQESEQoJc2lnbmF0dXJlGAUgASgMEhIKCnRyYW5zY3JpcHQYBiABKAkSGAoQa2V5X2NvbmZpcm1hdGlvbhgHIAEoDBIVCghrZXlfZm9ybRgIIAEoCUgBiAEBQhYKFF9zaGFyZWRfc2VjcmV0X21hdGNoQgsKCV9rZXlfZm9ybSJNChFEaXNjb25uZWN0UmVxdWVzdBI4Cgl0dW5uZWxfaWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQiTgoSRGlzY29ubmVjdFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIRCgl0dW5uZWxfaWQYAiABKAkSFQoNdHVubmVsX3N0YXR1cxgDIAEoCSLMAQoKVHVubmVsSW5mbxIRCgl0dW5uZWxfaWQYASABKAkSEQoJcGVlcl9uYW1lGAIgASgJEhMKC2Fzc2lnbmVkX2lwGAMgASgJEhYKDnNlc3Npb25fc3RhdHVzGAQgASgJEhoKDHBhY2tldF9jb3VudBgFIAEoAUIEkLIZARIYCgpieXRlX2NvdW50GAYgASgBQgSQshkBEhMKC3Jla2V5X2NvdW50GAcgASgNEhQKB2RhbWFnZWQYCCABKAhIAIgBAUIKCghfZGFtYWdlZCJRChJMaXN0VHVubmVsc1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGP8BInQKE0xpc3RUdW5uZWxzUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiAKB3R1bm5lbHMYAiADKAsyDy52cG4uVHVubmVsSW5mbxIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkSEgoKdG90YWxfc2l6ZRgEIAEoDSJ2Cg1UdW5uZWxSZXF1ZXN0EiYKBHNlbmQYASABKAsyFi52cG4uU2VuZFBhY2tldFJlcXVlc3RIABIsCgdyZWNlaXZlGAIgASgLMhkudnBuLlJlY2VpdmVQYWNrZXRSZXF1ZXN0SABCDwoGcGFja2V0EgW6SAIIASKmAQoOVHVubmVsUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEicKBHNlbnQYAiABKAsyFy52cG4uU2VuZFBhY2tldFJlc3BvbnNlSAASLgoIcmVjZWl2ZWQYAyABKAsyGi52cG4uUmVjZWl2ZVBhY2tldFJlc3BvbnNlSAASIQoFZXJyb3IYBCABKAsyEC52cG4uVHVubmVsRXJyb3JIAEIICgZyZXN1bHQiPAoLVHVubmVsRXJyb3ISDAoEY29kZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSDwoHbWVzc2FnZRgDIAEoCSIcChpWcG5TZXJ2aWNlR2V0SGVhbHRoUmVxdWVzdCKSAQobVnBuU2VydmljZUdldEhlYWx0aFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIWCg5zZXJ2aWNlX3N0YXR1cxgCIAEoCRIeChFhY3RpdmVfcGVlcl9jb3VudBgDIAEoDUgAiAEBEhUKDXNlc3Npb25fY291bnQYBCABKA1CFAoSX2FjdGl2ZV9wZWVyX2NvdW50Mt0ICgpWcG5TZXJ2aWNlEm8KDkdldEdhdGV3YXlJbmZvEhoudnBuLkdldEdhdGV3YXlJbmZvUmVxdWVzdBobLnZwbi5HZXRHYXRld2F5SW5mb1Jlc3BvbnNlIiSQAgGIshkBgtPkkwIXEhUvYXBpL3Zwbi9nYXRld2F5LWluZm8SagoMUmVnaXN0ZXJQZWVyEhgudnBuLlJlZ2lzdGVyUGVlclJlcXVlc3QaGS52cG4uUmVnaXN0ZXJQZWVyUmVzcG9uc2UiJYiyGQKC0+STAhs6ASoiFi9hcGkvdnBuL3JlZ2lzdGVyLXBlZXISXQoJSGFuZHNoYWtlEhUudnBuLkhhbmRzaGFrZVJlcXVlc3QaFi52cG4uSGFuZHNoYWtlUmVzcG9uc2UiIYiyGQKC0+STAhc6ASoiEi9hcGkvdnBuL2hhbmRzaGFrZRJ5Cg9WZXJpZnlIYW5kc2hha2USGy52cG4uVmVyaWZ5SGFuZHNoYWtlUmVxdWVzdBocLnZwbi5WZXJpZnlIYW5kc2hha2VSZXNwb25zZSIrkAIBiLIZAoLT5JMCHjoBKiIZL2FwaS92cG4vdmVyaWZ5LWhhbmRzaGFrZRJiCgpTZW5kUGFja2V0EhYudnBuLlNlbmRQYWNrZXRSZXF1ZXN0GhcudnBuLlNlbmRQYWNrZXRSZXNwb25zZSIjiLIZAoLT5JMCGToBKiIUL2FwaS92cG4vc2VuZC1wYWNrZXQSbgoNUmVjZWl2ZVBhY2tldBIZLnZwbi5SZWNlaXZlUGFja2V0UmVxdWVzdBoaLnZwbi5SZWNlaXZlUGFja2V0UmVzcG9uc2UiJoiyGQKC0+STAhw6ASoiFy9hcGkvdnBuL3JlY2VpdmUtcGFja2V0Ek0KBVJla2V5EhEudnBuLlJla2V5UmVxdWVzdBoSLnZwbi5SZWtleVJlc3BvbnNlIh2IshkCgtPkkwITOgEqIg4vYXBpL3Zwbi9yZWtleRJhCgpEaXNjb25uZWN0EhYudnBuLkRpc2Nvbm5lY3RSZXF1ZXN0GhcudnBuLkRpc2Nvbm5lY3RSZXNwb25zZSIiiLIZAoLT5JMCGDoBKiITL2FwaS92cG4vZGlzY29ubmVjdBJhCgtMaXN0VHVubmVscxIXLnZwbi5MaXN0VHVubmVsc1JlcXVlc3QaGC52cG4uTGlzdFR1bm5lbHNSZXNwb25zZSIfkAIBiLIZAoLT5JMCEhIQL2FwaS92cG4vdHVubmVscxJuCglHZXRIZWFsdGgSHy52cG4uVnBuU2VydmljZUdldEhlYWx0aFJlcXVlc3QaIC52cG4uVnBuU2VydmljZUdldEhlYWx0aFJlc3BvbnNlIh6QAgGIshkBgtPkkwIREg8vYXBpL3Zwbi9oZWFsdGgSPwoGVHVubmVsEhIudnBuLlR1bm5lbFJlcXVlc3QaEy52cG4uVHVubmVsUmVzcG9uc2UiCIiyGQKQshkCKAEwAUI6Cg9xdWFudHVtc2FmZS52cG5QAVoTcXVhbnR1bXNhZmUvdnBuO3ZwbqoCD1F1YW50dW1TYWZlLlZwbmIGcHJvdG8z", [file_buf_validate_validate, file_google_api_annotations, file_qsp_access, file_qsp_drain]);
 
 /**
- * Asks for the gateway's public keys.
+ * Requests the gateway's public keys.
  *
  * @generated from message vpn.GetGatewayInfoRequest
  */
@@ -32,7 +32,7 @@ export const GetGatewayInfoRequestSchema: GenMessage<GetGatewayInfoRequest> = /*
   messageDesc(file_vpn_vpn_service, 0);
 
 /**
- * Tells the gateway's public keys.
+ * Returns the gateway's public keys.
  *
  * @generated from message vpn.GetGatewayInfoResponse
  */
@@ -45,14 +45,14 @@ export type GetGatewayInfoResponse = Message<"vpn.GetGatewayInfoResponse"> & {
   status: string;
 
   /**
-   * Holds the raw ML-KEM-1024 encapsulation key, 1568 bytes.
+   * Contains the raw ML-KEM-1024 encapsulation key, 1568 bytes.
    *
    * @generated from field: bytes kem_public_key = 2;
    */
   kemPublicKey: Uint8Array;
 
   /**
-   * Holds the raw ML-DSA-65 public key, 1952 bytes.
+   * Contains the raw ML-DSA-65 public key, 1952 bytes.
    *
    * @generated from field: bytes identity_public_key = 3;
    */
@@ -73,22 +73,22 @@ export type GetGatewayInfoResponse = Message<"vpn.GetGatewayInfoResponse"> & {
   identityAlgorithm: string;
 
   /**
-   * Holds the encapsulation key as a PEM SubjectPublicKeyInfo (RFC 9935).
+   * Contains the encapsulation key as a PEM SubjectPublicKeyInfo (RFC 9935).
    *
    * @generated from field: string kem_public_key_pem = 6;
    */
   kemPublicKeyPem: string;
 
   /**
-   * Holds the identity's public key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * Contains the identity's public key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string identity_public_key_pem = 7;
    */
   identityPublicKeyPem: string;
 
   /**
-   * Holds the identity's ML-DSA-65 signature over the 1568 bytes of kemPublicKey (FIPS 204, pure, with the context
-   * "quantum-safe-playground vpn kem key"), 3309 bytes; each server has its own.
+   * Contains the identity's ML-DSA-65 signature over the 1568 bytes of kemPublicKey (FIPS 204, pure, with the context
+   * "quantum-safe-playground vpn kem key"), 3309 bytes. Each server creates its own.
    *
    * @generated from field: bytes kem_public_key_signature = 8;
    */
@@ -109,21 +109,21 @@ export const GetGatewayInfoResponseSchema: GenMessage<GetGatewayInfoResponse> = 
  */
 export type RegisterPeerRequest = Message<"vpn.RegisterPeerRequest"> & {
   /**
-   * Names the peer for people: up to 255 characters, none of them a control character.
+   * Contains a human-readable name for the peer: up to 255 characters, no control characters.
    *
    * @generated from field: string peer_name = 1;
    */
   peerName: string;
 
   /**
-   * Holds the peer's raw ML-KEM-1024 encapsulation key, 1568 bytes; the gateway makes a pair if it is left out.
+   * Contains the peer's raw ML-KEM-1024 encapsulation key, 1568 bytes. If omitted, the gateway generates a key pair.
    *
    * @generated from field: bytes public_key = 2;
    */
   publicKey: Uint8Array;
 
   /**
-   * Holds the peer's encapsulation key as a PEM SubjectPublicKeyInfo, instead of public_key.
+   * Contains the peer's encapsulation key as a PEM SubjectPublicKeyInfo, instead of public_key.
    *
    * @generated from field: string public_key_pem = 3;
    */
@@ -138,7 +138,7 @@ export const RegisterPeerRequestSchema: GenMessage<RegisterPeerRequest> = /*@__P
   messageDesc(file_vpn_vpn_service, 2);
 
 /**
- * Carries a peer that was registered.
+ * Carries a registered peer.
  *
  * @generated from message vpn.RegisterPeerResponse
  */
@@ -158,37 +158,37 @@ export type RegisterPeerResponse = Message<"vpn.RegisterPeerResponse"> & {
   tunnelId: string;
 
   /**
-   * Holds the peer's address, out of 10.8.0.0/16.
+   * Contains the peer's address, from 10.8.0.0/16.
    *
    * @generated from field: string assigned_ip = 3;
    */
   assignedIp: string;
 
   /**
-   * Holds the peer's raw ML-KEM-1024 encapsulation key, 1568 bytes.
+   * Contains the peer's raw ML-KEM-1024 encapsulation key, 1568 bytes.
    *
    * @generated from field: bytes public_key = 4;
    */
   publicKey: Uint8Array;
 
   /**
-   * Holds the raw decapsulation key of the pair that the gateway made, 3168 bytes (FIPS 203); it is told this once.
-   * Absent if the peer brought its key. The gateway keeps it sealed, so that it can tell whether both sides agree.
+   * Contains the raw decapsulation key of the generated key pair, 3168 bytes (FIPS 203). The gateway returns it only
+   * here, and stores it sealed to check that both sides agree. Absent if the peer registered its own key.
    *
    * @generated from field: optional bytes private_key = 5;
    */
   privateKey?: Uint8Array | undefined;
 
   /**
-   * Holds the encapsulation key as a PEM SubjectPublicKeyInfo (RFC 9935).
+   * Contains the encapsulation key as a PEM SubjectPublicKeyInfo (RFC 9935).
    *
    * @generated from field: string public_key_pem = 6;
    */
   publicKeyPem: string;
 
   /**
-   * Holds the seed of private_key, 64 bytes: d, then z (FIPS 203, section 7.1). Libraries that take no expanded key take
-   * this. Present exactly if private_key is.
+   * Contains the seed of private_key, 64 bytes: d, then z (FIPS 203, section 7.1). Libraries that do not accept
+   * expanded keys accept this. Present if and only if private_key is.
    *
    * @generated from field: optional bytes private_key_seed = 7;
    */
@@ -203,28 +203,28 @@ export const RegisterPeerResponseSchema: GenMessage<RegisterPeerResponse> = /*@_
   messageDesc(file_vpn_vpn_service, 3);
 
 /**
- * Asks for a handshake.
+ * Requests a handshake.
  *
  * @generated from message vpn.HandshakeRequest
  */
 export type HandshakeRequest = Message<"vpn.HandshakeRequest"> & {
   /**
-   * Names the tunnel.
+   * Identifies the tunnel.
    *
    * @generated from field: string tunnel_id = 1;
    */
   tunnelId: string;
 
   /**
-   * Holds the ciphertext of a peer that encapsulated to the gateway's key, exactly 1568 bytes; the gateway encapsulates
-   * to the peer's key if it is left out. Each opens one session.
+   * Contains the ciphertext of a peer that encapsulated to the gateway's key, exactly 1568 bytes. If omitted, the
+   * gateway encapsulates to the peer's key. Each ciphertext opens one session.
    *
    * @generated from field: bytes ciphertext = 2;
    */
   ciphertext: Uint8Array;
 
   /**
-   * Chooses the keys of the session (see VpnService): "SHARED" (also if left out) or "PER_DIRECTION".
+   * Selects the keys of the session (see VpnService): "SHARED" (the default) or "PER_DIRECTION".
    *
    * @generated from field: string key_form = 3;
    */
@@ -239,7 +239,7 @@ export const HandshakeRequestSchema: GenMessage<HandshakeRequest> = /*@__PURE__*
   messageDesc(file_vpn_vpn_service, 4);
 
 /**
- * Carries the gateway's half of a handshake.
+ * Carries the gateway's part of a handshake.
  *
  * @generated from message vpn.HandshakeResponse
  */
@@ -252,60 +252,60 @@ export type HandshakeResponse = Message<"vpn.HandshakeResponse"> & {
   status: string;
 
   /**
-   * Holds the gateway's raw ML-DSA-65 signature over the UTF-8 of transcript, 3309 bytes.
+   * Contains the gateway's raw ML-DSA-65 signature over the UTF-8 of transcript, 3309 bytes.
    *
    * @generated from field: bytes signature = 2;
    */
   signature: Uint8Array;
 
   /**
-   * Holds tunnelId:base64(ciphertext):hex(SHA-256(peer public key)).
+   * Contains tunnelId:base64(ciphertext):hex(SHA-256(peer public key)).
    *
    * @generated from field: string transcript = 3;
    */
   transcript: string;
 
   /**
-   * Holds the gateway's raw ML-DSA-65 public key, 1952 bytes.
+   * Contains the gateway's raw ML-DSA-65 public key, 1952 bytes.
    *
    * @generated from field: bytes gateway_identity_public_key = 4;
    */
   gatewayIdentityPublicKey: Uint8Array;
 
   /**
-   * Is true if the gateway decapsulated as the peer, with the key that it made for it, and came to the same secret. Absent
-   * for a peer that keeps its own key: key_confirmation tells it.
+   * Is true if the gateway also decapsulated with the key that it generated for the peer, and got the same secret.
+   * Absent for a peer that stores its own key. Such a peer compares key_confirmation.
    *
    * @generated from field: optional bool shared_secret_match = 5;
    */
   sharedSecretMatch?: boolean | undefined;
 
   /**
-   * Holds the ciphertext of the transcript, 1568 bytes.
+   * Contains the ciphertext of the transcript, 1568 bytes.
    *
    * @generated from field: bytes ciphertext = 6;
    */
   ciphertext: Uint8Array;
 
   /**
-   * Holds HMAC-SHA-256 of the UTF-8 of transcript, under a key that HKDF-SHA-256 (RFC 5869) derives from the session key
-   * without a salt, with the info "quantum-safe-playground vpn key confirmation"; 32 bytes. Who computes the same has
-   * the same session key. With key_form "PER_DIRECTION" the key is the one that VpnService describes, so that a peer
-   * also sees if the gateway was asked for the other form.
+   * Contains HMAC-SHA-256 of the UTF-8 of transcript, 32 bytes. Its key is derived from the session key with
+   * HKDF-SHA-256 (RFC 5869), without a salt, with the info "quantum-safe-playground vpn key confirmation". A peer that
+   * computes the same value has the same session key. With key_form "PER_DIRECTION", the HMAC key is the one in the
+   * comment of VpnService. A peer therefore also detects a request whose key form was changed.
    *
    * @generated from field: bytes key_confirmation = 7;
    */
   keyConfirmation: Uint8Array;
 
   /**
-   * Holds the gateway's identity as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * Contains the gateway's identity as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string gateway_identity_public_key_pem = 8;
    */
   gatewayIdentityPublicKeyPem: string;
 
   /**
-   * Is "PER_DIRECTION" if the session has one key per direction; absent if both directions share one.
+   * Is "PER_DIRECTION" if the session has one key per direction; absent if both directions share one key.
    *
    * @generated from field: optional string key_form = 9;
    */
@@ -326,28 +326,28 @@ export const HandshakeResponseSchema: GenMessage<HandshakeResponse> = /*@__PURE_
  */
 export type VerifyHandshakeRequest = Message<"vpn.VerifyHandshakeRequest"> & {
   /**
-   * Holds the raw ML-DSA-65 signature, exactly 3309 bytes.
+   * Contains the raw ML-DSA-65 signature, exactly 3309 bytes.
    *
    * @generated from field: bytes signature = 1;
    */
   signature: Uint8Array;
 
   /**
-   * Holds the transcript.
+   * Contains the transcript.
    *
    * @generated from field: string transcript = 2;
    */
   transcript: string;
 
   /**
-   * Holds the raw ML-DSA-65 public key, exactly 1952 bytes; the gateway's own if it is left out.
+   * Contains the raw ML-DSA-65 public key, exactly 1952 bytes; the gateway's own key if omitted.
    *
    * @generated from field: bytes gateway_identity_public_key = 3;
    */
   gatewayIdentityPublicKey: Uint8Array;
 
   /**
-   * Holds the public key as a PEM SubjectPublicKeyInfo, instead of gateway_identity_public_key.
+   * Contains the public key as a PEM SubjectPublicKeyInfo, instead of gateway_identity_public_key.
    *
    * @generated from field: string gateway_identity_public_key_pem = 4;
    */
@@ -362,20 +362,20 @@ export const VerifyHandshakeRequestSchema: GenMessage<VerifyHandshakeRequest> = 
   messageDesc(file_vpn_vpn_service, 6);
 
 /**
- * Tells whether the gateway signed a transcript.
+ * Reports whether the gateway signed a transcript.
  *
  * @generated from message vpn.VerifyHandshakeResponse
  */
 export type VerifyHandshakeResponse = Message<"vpn.VerifyHandshakeResponse"> & {
   /**
-   * Is always "success", also when the signature is not valid.
+   * Is always "success", even if the signature is not valid.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is true exactly if the key made the signature over this transcript.
+   * Is true if and only if the key signed this transcript.
    *
    * @generated from field: bool valid = 2;
    */
@@ -396,21 +396,21 @@ export const VerifyHandshakeResponseSchema: GenMessage<VerifyHandshakeResponse> 
  */
 export type SendPacketRequest = Message<"vpn.SendPacketRequest"> & {
   /**
-   * Names the tunnel.
+   * Identifies the tunnel.
    *
    * @generated from field: string tunnel_id = 1;
    */
   tunnelId: string;
 
   /**
-   * Holds what the packet carries: 1 to 65536 bytes.
+   * Contains the payload of the packet: 1 to 65536 bytes.
    *
    * @generated from field: bytes data = 2;
    */
   data: Uint8Array;
 
   /**
-   * Asks for a packet of so many random bytes instead: 1 to 65536.
+   * Requests a packet with this number of random bytes instead: 1 to 65536.
    *
    * @generated from field: int32 size = 3;
    */
@@ -438,7 +438,7 @@ export type SendPacketResponse = Message<"vpn.SendPacketResponse"> & {
   status: string;
 
   /**
-   * Counts the bytes that the packet carries.
+   * Counts the bytes of the payload.
    *
    * @generated from field: uint32 plaintext_bytes = 2;
    */
@@ -452,14 +452,14 @@ export type SendPacketResponse = Message<"vpn.SendPacketResponse"> & {
   ciphertextBytes: number;
 
   /**
-   * Is always 28: 12 bytes of initialization vector and 16 of tag.
+   * Is always 28: 12 bytes of initialization vector and 16 bytes of tag.
    *
    * @generated from field: uint32 gcm_overhead = 4;
    */
   gcmOverhead: number;
 
   /**
-   * Holds the packet: initialization vector, ciphertext, tag.
+   * Contains the packet: initialization vector, ciphertext, tag.
    *
    * @generated from field: bytes packet = 5;
    */
@@ -480,14 +480,14 @@ export const SendPacketResponseSchema: GenMessage<SendPacketResponse> = /*@__PUR
  */
 export type ReceivePacketRequest = Message<"vpn.ReceivePacketRequest"> & {
   /**
-   * Names the tunnel.
+   * Identifies the tunnel.
    *
    * @generated from field: string tunnel_id = 1;
    */
   tunnelId: string;
 
   /**
-   * Holds the packet: 29 to 65564 bytes.
+   * Contains the packet: 29 to 65564 bytes.
    *
    * @generated from field: bytes packet = 2;
    */
@@ -502,7 +502,7 @@ export const ReceivePacketRequestSchema: GenMessage<ReceivePacketRequest> = /*@_
   messageDesc(file_vpn_vpn_service, 10);
 
 /**
- * Carries what a packet held.
+ * Carries the payload of a packet.
  *
  * @generated from message vpn.ReceivePacketResponse
  */
@@ -515,7 +515,7 @@ export type ReceivePacketResponse = Message<"vpn.ReceivePacketResponse"> & {
   status: string;
 
   /**
-   * Holds what the packet carried.
+   * Contains the payload of the packet.
    *
    * @generated from field: bytes data = 2;
    */
@@ -530,20 +530,20 @@ export const ReceivePacketResponseSchema: GenMessage<ReceivePacketResponse> = /*
   messageDesc(file_vpn_vpn_service, 11);
 
 /**
- * Asks for a new session key.
+ * Requests a new session key.
  *
  * @generated from message vpn.RekeyRequest
  */
 export type RekeyRequest = Message<"vpn.RekeyRequest"> & {
   /**
-   * Names the tunnel.
+   * Identifies the tunnel.
    *
    * @generated from field: string tunnel_id = 1;
    */
   tunnelId: string;
 
   /**
-   * Holds the ciphertext of a peer that encapsulated to the gateway's key; as in HandshakeRequest.
+   * Contains the ciphertext of a peer that encapsulated to the gateway's key, as in HandshakeRequest.
    *
    * @generated from field: bytes ciphertext = 2;
    */
@@ -558,7 +558,7 @@ export const RekeyRequestSchema: GenMessage<RekeyRequest> = /*@__PURE__*/
   messageDesc(file_vpn_vpn_service, 12);
 
 /**
- * Carries the gateway's half of a new session key.
+ * Carries the gateway's part of a new session key.
  *
  * @generated from message vpn.RekeyResponse
  */
@@ -578,42 +578,42 @@ export type RekeyResponse = Message<"vpn.RekeyResponse"> & {
   rekeyCount: number;
 
   /**
-   * Holds the ciphertext, 1568 bytes.
+   * Contains the ciphertext, 1568 bytes.
    *
    * @generated from field: bytes ciphertext = 3;
    */
   ciphertext: Uint8Array;
 
   /**
-   * Is as in HandshakeResponse.
+   * Has the meaning described in HandshakeResponse.
    *
    * @generated from field: optional bool shared_secret_match = 4;
    */
   sharedSecretMatch?: boolean | undefined;
 
   /**
-   * Holds the gateway's signature over the UTF-8 of transcript, 3309 bytes.
+   * Contains the gateway's signature over the UTF-8 of transcript, 3309 bytes.
    *
    * @generated from field: bytes signature = 5;
    */
   signature: Uint8Array;
 
   /**
-   * Holds the transcript, as in HandshakeResponse.
+   * Contains the transcript, as in HandshakeResponse.
    *
    * @generated from field: string transcript = 6;
    */
   transcript: string;
 
   /**
-   * Is as in HandshakeResponse.
+   * Has the meaning described in HandshakeResponse.
    *
    * @generated from field: bytes key_confirmation = 7;
    */
   keyConfirmation: Uint8Array;
 
   /**
-   * Is as in HandshakeResponse.
+   * Has the meaning described in HandshakeResponse.
    *
    * @generated from field: optional string key_form = 8;
    */
@@ -634,7 +634,7 @@ export const RekeyResponseSchema: GenMessage<RekeyResponse> = /*@__PURE__*/
  */
 export type DisconnectRequest = Message<"vpn.DisconnectRequest"> & {
   /**
-   * Names the tunnel.
+   * Identifies the tunnel.
    *
    * @generated from field: string tunnel_id = 1;
    */
@@ -649,7 +649,7 @@ export const DisconnectRequestSchema: GenMessage<DisconnectRequest> = /*@__PURE_
   messageDesc(file_vpn_vpn_service, 14);
 
 /**
- * Tells that a tunnel is ended.
+ * Confirms that a tunnel has ended.
  *
  * @generated from message vpn.DisconnectResponse
  */
@@ -662,7 +662,7 @@ export type DisconnectResponse = Message<"vpn.DisconnectResponse"> & {
   status: string;
 
   /**
-   * Names the tunnel.
+   * Identifies the tunnel.
    *
    * @generated from field: string tunnel_id = 2;
    */
@@ -697,21 +697,21 @@ export type TunnelInfo = Message<"vpn.TunnelInfo"> & {
   tunnelId: string;
 
   /**
-   * Names the peer for people; may be empty.
+   * Contains the human-readable name of the peer; may be empty.
    *
    * @generated from field: string peer_name = 2;
    */
   peerName: string;
 
   /**
-   * Holds the peer's address.
+   * Contains the peer's address.
    *
    * @generated from field: string assigned_ip = 3;
    */
   assignedIp: string;
 
   /**
-   * Is "REGISTERED" before a handshake with this server, "ESTABLISHED" after it.
+   * Is "REGISTERED" before a handshake with this server, "ESTABLISHED" afterwards.
    *
    * @generated from field: string session_status = 4;
    */
@@ -725,7 +725,7 @@ export type TunnelInfo = Message<"vpn.TunnelInfo"> & {
   packetCount: number;
 
   /**
-   * Counts the bytes that these carried.
+   * Counts the bytes of their payloads.
    *
    * @generated from field: double byte_count = 6;
    */
@@ -739,8 +739,8 @@ export type TunnelInfo = Message<"vpn.TunnelInfo"> & {
   rekeyCount: number;
 
   /**
-   * Is true in a list if somebody changed the stored tunnel: then nothing of it can be relied on, and calls that would use
-   * it fail with RECORD_DAMAGED. Absent otherwise.
+   * Is true in a list if the stored tunnel was changed outside the service. Do not rely on any field of such a tunnel.
+   * Calls that use it fail with RECORD_DAMAGED. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 8;
    */
@@ -755,20 +755,21 @@ export const TunnelInfoSchema: GenMessage<TunnelInfo> = /*@__PURE__*/
   messageDesc(file_vpn_vpn_service, 16);
 
 /**
- * Asks for tunnels.
+ * Requests a list of tunnels.
  *
  * @generated from message vpn.ListTunnelsRequest
  */
 export type ListTunnelsRequest = Message<"vpn.ListTunnelsRequest"> & {
   /**
-   * Says how many tunnels to give at most: 1 to 1000; 1000 if left out.
+   * Limits the number of tunnels in the response: 1 to 1000; 1000 if omitted.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the page before it. Fails with FIELD_INVALID if it is of another list.
+   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * list.
    *
    * @generated from field: string page_token = 2;
    */
@@ -783,7 +784,7 @@ export const ListTunnelsRequestSchema: GenMessage<ListTunnelsRequest> = /*@__PUR
   messageDesc(file_vpn_vpn_service, 17);
 
 /**
- * Lists tunnels.
+ * Carries a list of tunnels.
  *
  * @generated from message vpn.ListTunnelsResponse
  */
@@ -825,13 +826,13 @@ export const ListTunnelsResponseSchema: GenMessage<ListTunnelsResponse> = /*@__P
   messageDesc(file_vpn_vpn_service, 18);
 
 /**
- * Carries one packet to be sealed or opened.
+ * Carries one packet to seal or open.
  *
  * @generated from message vpn.TunnelRequest
  */
 export type TunnelRequest = Message<"vpn.TunnelRequest"> & {
   /**
-   * Says what to do.
+   * Selects the operation.
    *
    * @generated from oneof vpn.TunnelRequest.packet
    */
@@ -862,26 +863,26 @@ export const TunnelRequestSchema: GenMessage<TunnelRequest> = /*@__PURE__*/
   messageDesc(file_vpn_vpn_service, 19);
 
 /**
- * Carries one packet that was sealed or opened, or why it was not.
+ * Carries one sealed or opened packet, or an error.
  *
  * @generated from message vpn.TunnelResponse
  */
 export type TunnelResponse = Message<"vpn.TunnelResponse"> & {
   /**
-   * Is always "success"; what is wrong with a packet is in error.
+   * Is always "success". An error of a packet is in the field error.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Says what came of it.
+   * Contains the result.
    *
    * @generated from oneof vpn.TunnelResponse.result
    */
   result: {
     /**
-     * Holds a sealed packet.
+     * Contains a sealed packet.
      *
      * @generated from field: vpn.SendPacketResponse sent = 2;
      */
@@ -889,7 +890,7 @@ export type TunnelResponse = Message<"vpn.TunnelResponse"> & {
     case: "sent";
   } | {
     /**
-     * Holds what a packet carried.
+     * Contains the payload of an opened packet.
      *
      * @generated from field: vpn.ReceivePacketResponse received = 3;
      */
@@ -897,7 +898,7 @@ export type TunnelResponse = Message<"vpn.TunnelResponse"> & {
     case: "received";
   } | {
     /**
-     * Says why there is neither.
+     * Describes why the packet was refused.
      *
      * @generated from field: vpn.TunnelError error = 4;
      */
@@ -914,7 +915,7 @@ export const TunnelResponseSchema: GenMessage<TunnelResponse> = /*@__PURE__*/
   messageDesc(file_vpn_vpn_service, 20);
 
 /**
- * Says why a packet was refused.
+ * Describes why a packet was refused.
  *
  * @generated from message vpn.TunnelError
  */
@@ -934,7 +935,7 @@ export type TunnelError = Message<"vpn.TunnelError"> & {
   reason: string;
 
   /**
-   * Says what is wrong, and what would be right.
+   * Describes the fault and the valid form.
    *
    * @generated from field: string message = 3;
    */
@@ -949,7 +950,7 @@ export const TunnelErrorSchema: GenMessage<TunnelError> = /*@__PURE__*/
   messageDesc(file_vpn_vpn_service, 21);
 
 /**
- * Asks how the service is.
+ * Requests the health of the service.
  *
  * @generated from message vpn.VpnServiceGetHealthRequest
  */
@@ -964,13 +965,13 @@ export const VpnServiceGetHealthRequestSchema: GenMessage<VpnServiceGetHealthReq
   messageDesc(file_vpn_vpn_service, 22);
 
 /**
- * Tells how the service is.
+ * Reports the health of the service.
  *
  * @generated from message vpn.VpnServiceGetHealthResponse
  */
 export type VpnServiceGetHealthResponse = Message<"vpn.VpnServiceGetHealthResponse"> & {
   /**
-   * Is always "success": the question was answered.
+   * Is always "success", because the request was answered.
    *
    * @generated from field: string status = 1;
    */
@@ -984,7 +985,7 @@ export type VpnServiceGetHealthResponse = Message<"vpn.VpnServiceGetHealthRespon
   serviceStatus: string;
 
   /**
-   * Counts the peers that are registered; absent if the service is down.
+   * Counts the registered peers; absent if the service is down.
    *
    * @generated from field: optional uint32 active_peer_count = 3;
    */
@@ -1006,23 +1007,23 @@ export const VpnServiceGetHealthResponseSchema: GenMessage<VpnServiceGetHealthRe
   messageDesc(file_vpn_vpn_service, 23);
 
 /**
- * Is the gateway of a private network: peers register, exchange a session key with ML-KEM-1024, and send packets
+ * Acts as the gateway of a private network. Peers register, exchange a session key with ML-KEM-1024, and send packets
  * under AES-256-GCM.
  *
- * The gateway's own keys, ML-KEM-1024 and ML-DSA-65, live sealed in the store. Session keys live in the memory of the
- * server that made the handshake and nowhere else; they are overwritten when they go. After a restart a tunnel is
- * REGISTERED and wants a handshake.
+ * The gateway's own keys, ML-KEM-1024 and ML-DSA-65, are sealed in the store. Session keys exist only in the memory of
+ * the server that made the handshake, which overwrites them at the end of the session. After a restart, a tunnel is
+ * REGISTERED and needs a handshake.
  *
- * A packet is the initialization vector (12 bytes), the ciphertext, and the tag (16 bytes). A handshake's transcript is
- * tunnelId:base64(ciphertext):hex(SHA-256(peer public key)); the gateway signs its UTF-8 with ML-DSA-65 (FIPS 204, pure,
- * empty context).
+ * A packet is the initialization vector (12 bytes), the ciphertext, and the tag (16 bytes). The transcript of a
+ * handshake is tunnelId:base64(ciphertext):hex(SHA-256(peer public key)). The gateway signs its UTF-8 with ML-DSA-65
+ * (FIPS 204, pure, empty context).
  *
- * Keys of a session with keyForm "SHARED", the default: the 32 bytes of the shared secret are the AES-256-GCM key of both
- * directions. The gateway never uses an initialization vector twice, and recognizes its own packets by them: each is a
- * counter of the session, enciphered with a secret of the gateway (NIST SP 800-38D, section 8.2.1). A peer takes 12
- * random bytes (section 8.2.2), and must refuse packets that it sealed itself.
+ * Keys of a session with keyForm "SHARED", the default: the 32 bytes of the shared secret are the AES-256-GCM key of
+ * both directions. The gateway never uses an initialization vector twice, and recognizes its own packets by their
+ * vectors. Each vector is a counter of the session, encrypted with a secret of the gateway (NIST SP 800-38D, section
+ * 8.2.1). A peer uses 12 random bytes (section 8.2.2), and must refuse packets that it sealed itself.
  *
- * Keys of a session with keyForm "PER_DIRECTION", which new peers should ask for: HKDF-SHA-256 (RFC 5869) with
+ * Keys of a session with keyForm "PER_DIRECTION", which new peers should request: HKDF-SHA-256 (RFC 5869) with
  *   IKM  = the shared secret, 32 bytes
  *   salt = SHA-256 of the UTF-8 of the transcript, 32 bytes
  *   L    = 32
@@ -1031,19 +1032,19 @@ export const VpnServiceGetHealthResponseSchema: GenMessage<VpnServiceGetHealthRe
  *   "quantum-safe-playground vpn gateway to peer"                  AES-256-GCM key of packets that the gateway seals
  *   "quantum-safe-playground vpn key confirmation per direction"   HMAC-SHA-256 key of keyConfirmation
  *
- * Packets have no additional data. A ciphertext opens one session of a tunnel, ever: the gateway keeps the hashes of
- * those that peers gave it, up to 10,000 of a tunnel. A peer to whose key the gateway encapsulates must itself refuse a
- * ciphertext that it has seen.
+ * Packets have no additional data. A ciphertext opens one session of one tunnel only. The gateway stores the hashes of
+ * the ciphertexts that peers sent, up to 10,000 per tunnel. If the gateway encapsulates to a peer's key, that peer must
+ * refuse a ciphertext that it has seen before.
  *
- * A peer trusts one thing from before: the gateway's identity. The identity vouches for the gateway's encapsulation key
- * with kemPublicKeySignature, which a peer that encapsulates must check: the transcript does not name that key, and who
- * put another in its place would know the secret.
+ * A peer must know the gateway's identity in advance. The identity signs the gateway's encapsulation key in
+ * kemPublicKeySignature. A peer that encapsulates must check this signature, because the transcript does not contain
+ * the encapsulation key. An attacker who replaces that key would know the secret.
  *
  * @generated from service vpn.VpnService
  */
 export const VpnService: GenService<{
   /**
-   * Tells the gateway's public keys.
+   * Returns the gateway's public keys.
    *
    * @generated from rpc vpn.VpnService.GetGatewayInfo
    */
@@ -1053,10 +1054,10 @@ export const VpnService: GenService<{
     output: typeof GetGatewayInfoResponseSchema;
   },
   /**
-   * Registers a peer and gives it an address: with its own public key, or with a pair that the gateway makes. With an
-   * Idempotency-Key a retry gives the first answer again. Fails with KEY_INVALID, and ADDRESS_POOL_EMPTY
-   * (RESOURCE_EXHAUSTED) if no address is left.
-   * Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the quota of the caller is used up.
+   * Registers a peer with its own public key, or with a key pair that the gateway generates, and assigns an address.
+   * With an Idempotency-Key, a retry returns the first answer. Fails with KEY_INVALID, and ADDRESS_POOL_EMPTY
+   * (RESOURCE_EXHAUSTED) if no address is left. Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the caller's quota is
+   * used up.
    *
    * @generated from rpc vpn.VpnService.RegisterPeer
    */
@@ -1066,11 +1067,11 @@ export const VpnService: GenService<{
     output: typeof RegisterPeerResponseSchema;
   },
   /**
-   * Agrees on a session key: the gateway encapsulates to the peer's key, or takes the ciphertext of a peer that
-   * encapsulated to the gateway's. A session that was there is replaced. Fails with TUNNEL_NOT_FOUND, LENGTH_INVALID and
-   * RECORD_DAMAGED; with HANDSHAKE_REPLAYED (ALREADY_EXISTS) for a ciphertext that opened a session before, of this
-   * tunnel or another; with HANDSHAKE_LIMIT_REACHED (RESOURCE_EXHAUSTED) after 10,000 ciphertexts of one tunnel; and
-   * with QUOTA_EXCEEDED if the owner's tunnels used `--max-records-per-user` ciphertexts.
+   * Agrees on a session key. The gateway encapsulates to the peer's key, or accepts the ciphertext of a peer that
+   * encapsulated to the gateway's key. The new session replaces an existing one. Fails with TUNNEL_NOT_FOUND,
+   * LENGTH_INVALID and RECORD_DAMAGED. Fails with HANDSHAKE_REPLAYED (ALREADY_EXISTS) if the ciphertext already opened
+   * a session of any tunnel. Fails with HANDSHAKE_LIMIT_REACHED (RESOURCE_EXHAUSTED) after 10,000 ciphertexts of one
+   * tunnel, and with QUOTA_EXCEEDED if the owner's tunnels used `--max-records-per-user` ciphertexts.
    *
    * @generated from rpc vpn.VpnService.Handshake
    */
@@ -1080,8 +1081,8 @@ export const VpnService: GenService<{
     output: typeof HandshakeResponseSchema;
   },
   /**
-   * Verifies the gateway's signature of a transcript. One that does not verify is an answer, valid = false. Fails with
-   * KEY_INVALID and LENGTH_INVALID.
+   * Verifies the gateway's signature of a transcript. A signature that does not verify is an answer: valid = false.
+   * Fails with KEY_INVALID and LENGTH_INVALID.
    *
    * @generated from rpc vpn.VpnService.VerifyHandshake
    */
@@ -1102,10 +1103,10 @@ export const VpnService: GenService<{
     output: typeof SendPacketResponseSchema;
   },
   /**
-   * Opens a packet of the peer. Fails with TUNNEL_NOT_FOUND, SESSION_MISSING, PACKET_INVALID (INVALID_ARGUMENT) for one
-   * that was changed or is under another key, PACKET_REFLECTED (INVALID_ARGUMENT) for one that the gateway sealed itself,
-   * PACKET_REPLAYED (ALREADY_EXISTS), and REKEY_NEEDED after 1,000,000 packets, which is how many the gateway remembers.
-   * With keyForm "PER_DIRECTION", a packet of the gateway itself is under another key.
+   * Opens a packet of the peer. Fails with TUNNEL_NOT_FOUND, SESSION_MISSING, PACKET_INVALID (INVALID_ARGUMENT) for a
+   * packet that was changed or sealed with another key, PACKET_REFLECTED (INVALID_ARGUMENT) for a packet that the
+   * gateway itself sealed, and PACKET_REPLAYED (ALREADY_EXISTS). Fails with REKEY_NEEDED after 1,000,000 packets, the
+   * number that the gateway remembers. With keyForm "PER_DIRECTION", the gateway's own packets use another key.
    *
    * @generated from rpc vpn.VpnService.ReceivePacket
    */
@@ -1115,8 +1116,8 @@ export const VpnService: GenService<{
     output: typeof ReceivePacketResponseSchema;
   },
   /**
-   * Replaces the session key by a new one; packets under the old one are refused from then on. The session keeps its
-   * keyForm. Fails as Handshake does, and with SESSION_MISSING.
+   * Replaces the session key. The gateway refuses packets under the old key from then on. The session has the same
+   * keyForm as before. Fails as Handshake does, and with SESSION_MISSING.
    *
    * @generated from rpc vpn.VpnService.Rekey
    */
@@ -1126,8 +1127,8 @@ export const VpnService: GenService<{
     output: typeof RekeyResponseSchema;
   },
   /**
-   * Ends a tunnel: overwrites its session key and gives its address back; another server that has a session of it does
-   * so within two seconds. Fails with TUNNEL_NOT_FOUND.
+   * Ends a tunnel: overwrites its session key and releases its address. Other servers end their sessions of the tunnel
+   * within two seconds. Fails with TUNNEL_NOT_FOUND.
    *
    * @generated from rpc vpn.VpnService.Disconnect
    */
@@ -1137,7 +1138,7 @@ export const VpnService: GenService<{
     output: typeof DisconnectResponseSchema;
   },
   /**
-   * Lists tunnels in the order of their registration. Sessions and counts are those of the server that is asked.
+   * Lists tunnels in the order of their registration. Sessions and counts are those of the server that answers.
    *
    * @generated from rpc vpn.VpnService.ListTunnels
    */
@@ -1147,7 +1148,7 @@ export const VpnService: GenService<{
     output: typeof ListTunnelsResponseSchema;
   },
   /**
-   * Tells whether the service can work, by asking its store.
+   * Checks whether the service can reach its store.
    *
    * @generated from rpc vpn.VpnService.GetHealth
    */
@@ -1157,8 +1158,8 @@ export const VpnService: GenService<{
     output: typeof VpnServiceGetHealthResponseSchema;
   },
   /**
-   * Sends and receives packets as they come; one reply each, in their order. What is wrong with one packet is in its
-   * reply, and the stream goes on. A message that breaks the rules of its fields ends the stream.
+   * Sends and receives packets as they arrive, with one reply each, in order. An error of one packet is in its reply,
+   * and the stream continues. A message that violates the rules of its fields ends the stream.
    *
    * @generated from rpc vpn.VpnService.Tunnel
    */

@@ -18,13 +18,13 @@ export const file_wallet_wallet_service: GenFile = /*@__PURE__*/
   fileDesc("Cht3YWxsZXQvd2FsbGV0X3NlcnZpY2UucHJvdG8SBndhbGxldCJIChNDcmVhdGVXYWxsZXRSZXF1ZXN0EjEKBWxhYmVsGAEgASgJQiK6SB9yHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokIsgBChRDcmVhdGVXYWxsZXRSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEQoJd2FsbGV0X2lkGAIgASgJEg8KB2FkZHJlc3MYAyABKAkSEgoKcHVibGljX2tleRgEIAEoDBIRCglhbGdvcml0aG0YBSABKAkSLgoKY3JlYXRlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoOcHVibGljX2tleV9wZW0YByABKAkSDQoFbGFiZWwYCCABKAkiaAoWU2lnblRyYW5zYWN0aW9uUmVxdWVzdBI4Cgl3YWxsZXRfaWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSFAoEZGF0YRgCIAEoDEIGukgDyAEBInkKF1NpZ25UcmFuc2FjdGlvblJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIRCglzaWduYXR1cmUYAiABKAwSEgoKcHVibGljX2tleRgDIAEoDBIPCgdhZGRyZXNzGAQgASgJEhYKDnB1YmxpY19rZXlfcGVtGAUgASgJIpQCChhWZXJpZnlUcmFuc2FjdGlvblJlcXVlc3QSFAoEZGF0YRgBIAEoDEIGukgDyAEBEhkKCXNpZ25hdHVyZRgCIAEoDEIGukgDyAEBEhIKCnB1YmxpY19rZXkYAyABKAwSFgoOcHVibGljX2tleV9wZW0YBCABKAk6mgG6SJYBGpMBCiF2ZXJpZnlfdHJhbnNhY3Rpb24ub25lX3B1YmxpY19rZXkSLmdpdmUgZXhhY3RseSBvbmUgb2YgcHVibGljS2V5IGFuZCBwdWJsaWNLZXlQZW0aPihzaXplKHRoaXMucHVibGljX2tleSkgPiAwKSAhPSAoc2l6ZSh0aGlzLnB1YmxpY19rZXlfcGVtKSA+IDApIksKGVZlcmlmeVRyYW5zYWN0aW9uUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEg0KBXZhbGlkGAIgASgIEg8KB2FkZHJlc3MYAyABKAkitAEKBldhbGxldBIRCgl3YWxsZXRfaWQYASABKAkSDwoHYWRkcmVzcxgCIAEoCRIRCglhbGdvcml0aG0YAyABKAkSLgoKY3JlYXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKcHVibGljX2tleRgFIAEoDBINCgVsYWJlbBgGIAEoCRIUCgdkYW1hZ2VkGAcgASgISACIAQFCCgoIX2RhbWFnZWQiUQoSTGlzdFdhbGxldHNSZXF1ZXN0Eh0KCXBhZ2Vfc2l6ZRgBIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxj/ASJzChNMaXN0V2FsbGV0c1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIfCgd3YWxsZXRzGAIgAygLMg4ud2FsbGV0LldhbGxldBIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkSEgoKdG90YWxfc2l6ZRgEIAEoDSIfCh1XYWxsZXRTZXJ2aWNlR2V0SGVhbHRoUmVxdWVzdCJ0Ch5XYWxsZXRTZXJ2aWNlR2V0SGVhbHRoUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhYKDnNlcnZpY2Vfc3RhdHVzGAIgASgJEhkKDHdhbGxldF9jb3VudBgDIAEoDUgAiAEBQg8KDV93YWxsZXRfY291bnQygAUKDVdhbGxldFNlcnZpY2USbAoMQ3JlYXRlV2FsbGV0Ehsud2FsbGV0LkNyZWF0ZVdhbGxldFJlcXVlc3QaHC53YWxsZXQuQ3JlYXRlV2FsbGV0UmVzcG9uc2UiIYiyGQKC0+STAhc6ASoiEi9hcGkvd2FsbGV0L2NyZWF0ZRKLAQoPU2lnblRyYW5zYWN0aW9uEh4ud2FsbGV0LlNpZ25UcmFuc2FjdGlvblJlcXVlc3QaHy53YWxsZXQuU2lnblRyYW5zYWN0aW9uUmVzcG9uc2UiN4iyGQKC0+STAi06ASoiKC9hcGkvd2FsbGV0L3t3YWxsZXRfaWR9L3NpZ24tdHJhbnNhY3Rpb24SigEKEVZlcmlmeVRyYW5zYWN0aW9uEiAud2FsbGV0LlZlcmlmeVRyYW5zYWN0aW9uUmVxdWVzdBohLndhbGxldC5WZXJpZnlUcmFuc2FjdGlvblJlc3BvbnNlIjCQAgGIshkCgtPkkwIjOgEqIh4vYXBpL3dhbGxldC92ZXJpZnktdHJhbnNhY3Rpb24SZwoLTGlzdFdhbGxldHMSGi53YWxsZXQuTGlzdFdhbGxldHNSZXF1ZXN0Ghsud2FsbGV0Lkxpc3RXYWxsZXRzUmVzcG9uc2UiH5ACAYiyGQKC0+STAhISEC9hcGkvd2FsbGV0L2xpc3QSfQoJR2V0SGVhbHRoEiUud2FsbGV0LldhbGxldFNlcnZpY2VHZXRIZWFsdGhSZXF1ZXN0GiYud2FsbGV0LldhbGxldFNlcnZpY2VHZXRIZWFsdGhSZXNwb25zZSIhkAIBiLIZAYLT5JMCFBISL2FwaS93YWxsZXQvaGVhbHRoQkYKEnF1YW50dW1zYWZlLndhbGxldFABWhlxdWFudHVtc2FmZS93YWxsZXQ7d2FsbGV0qgISUXVhbnR1bVNhZmUuV2FsbGV0YgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_qsp_access]);
 
 /**
- * Asks for a new wallet.
+ * Requests a new wallet.
  *
  * @generated from message wallet.CreateWalletRequest
  */
 export type CreateWalletRequest = Message<"wallet.CreateWalletRequest"> & {
   /**
-   * Names the wallet for people: up to 255 characters, none of them a control character.
+   * Contains a human-readable name for the wallet: up to 255 characters, no control characters.
    *
    * @generated from field: string label = 1;
    */
@@ -59,14 +59,14 @@ export type CreateWalletResponse = Message<"wallet.CreateWalletResponse"> & {
   walletId: string;
 
   /**
-   * Holds the wallet's address: "0x" and 40 hexadecimal digits.
+   * Contains the wallet's address: "0x" and 40 hexadecimal digits.
    *
    * @generated from field: string address = 3;
    */
   address: string;
 
   /**
-   * Holds the raw ML-DSA-65 public key, 1952 bytes.
+   * Contains the raw ML-DSA-65 public key, 1952 bytes.
    *
    * @generated from field: bytes public_key = 4;
    */
@@ -80,21 +80,21 @@ export type CreateWalletResponse = Message<"wallet.CreateWalletResponse"> & {
   algorithm: string;
 
   /**
-   * Tells when the wallet was made.
+   * Gives the time when the wallet was created.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 6;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * Holds the public key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * Contains the public key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string public_key_pem = 7;
    */
   publicKeyPem: string;
 
   /**
-   * Names the wallet for people; may be empty.
+   * Contains the human-readable name of the wallet; may be empty.
    *
    * @generated from field: string label = 8;
    */
@@ -109,20 +109,20 @@ export const CreateWalletResponseSchema: GenMessage<CreateWalletResponse> = /*@_
   messageDesc(file_wallet_wallet_service, 1);
 
 /**
- * Asks for the signature of a transaction.
+ * Requests the signature of a transaction.
  *
  * @generated from message wallet.SignTransactionRequest
  */
 export type SignTransactionRequest = Message<"wallet.SignTransactionRequest"> & {
   /**
-   * Names the wallet.
+   * Identifies the wallet.
    *
    * @generated from field: string wallet_id = 1;
    */
   walletId: string;
 
   /**
-   * Holds the transaction itself, not a digest of it; at least 1 byte.
+   * Contains the transaction itself, not a digest of it; at least 1 byte.
    *
    * @generated from field: bytes data = 2;
    */
@@ -150,28 +150,28 @@ export type SignTransactionResponse = Message<"wallet.SignTransactionResponse"> 
   status: string;
 
   /**
-   * Holds the raw ML-DSA-65 signature (FIPS 204, pure, empty context), 3309 bytes.
+   * Contains the raw ML-DSA-65 signature (FIPS 204, pure, empty context), 3309 bytes.
    *
    * @generated from field: bytes signature = 2;
    */
   signature: Uint8Array;
 
   /**
-   * Holds the wallet's raw public key, 1952 bytes.
+   * Contains the wallet's raw public key, 1952 bytes.
    *
    * @generated from field: bytes public_key = 3;
    */
   publicKey: Uint8Array;
 
   /**
-   * Holds the wallet's address.
+   * Contains the wallet's address.
    *
    * @generated from field: string address = 4;
    */
   address: string;
 
   /**
-   * Holds the public key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * Contains the public key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string public_key_pem = 5;
    */
@@ -192,28 +192,28 @@ export const SignTransactionResponseSchema: GenMessage<SignTransactionResponse> 
  */
 export type VerifyTransactionRequest = Message<"wallet.VerifyTransactionRequest"> & {
   /**
-   * Holds the transaction that was signed; at least 1 byte.
+   * Contains the transaction that was signed; at least 1 byte.
    *
    * @generated from field: bytes data = 1;
    */
   data: Uint8Array;
 
   /**
-   * Holds the raw ML-DSA-65 signature, exactly 3309 bytes.
+   * Contains the raw ML-DSA-65 signature, exactly 3309 bytes.
    *
    * @generated from field: bytes signature = 2;
    */
   signature: Uint8Array;
 
   /**
-   * Holds the raw ML-DSA-65 public key, exactly 1952 bytes.
+   * Contains the raw ML-DSA-65 public key, exactly 1952 bytes.
    *
    * @generated from field: bytes public_key = 3;
    */
   publicKey: Uint8Array;
 
   /**
-   * Holds the public key as a PEM SubjectPublicKeyInfo, instead of public_key.
+   * Contains the public key as a PEM SubjectPublicKeyInfo, instead of public_key.
    *
    * @generated from field: string public_key_pem = 4;
    */
@@ -228,27 +228,27 @@ export const VerifyTransactionRequestSchema: GenMessage<VerifyTransactionRequest
   messageDesc(file_wallet_wallet_service, 4);
 
 /**
- * Tells whether a transaction's signature verified.
+ * Reports whether the signature of a transaction verifies.
  *
  * @generated from message wallet.VerifyTransactionResponse
  */
 export type VerifyTransactionResponse = Message<"wallet.VerifyTransactionResponse"> & {
   /**
-   * Is always "success", also when the signature is not valid.
+   * Is always "success", even if the signature is not valid.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is true exactly if the key made the signature over this transaction.
+   * Is true if and only if the key signed this transaction.
    *
    * @generated from field: bool valid = 2;
    */
   valid: boolean;
 
   /**
-   * Holds the address of the public key that was given.
+   * Contains the address of the public key in the request.
    *
    * @generated from field: string address = 3;
    */
@@ -276,7 +276,7 @@ export type Wallet = Message<"wallet.Wallet"> & {
   walletId: string;
 
   /**
-   * Holds the wallet's address.
+   * Contains the wallet's address.
    *
    * @generated from field: string address = 2;
    */
@@ -290,29 +290,29 @@ export type Wallet = Message<"wallet.Wallet"> & {
   algorithm: string;
 
   /**
-   * Tells when the wallet was made.
+   * Gives the time when the wallet was created.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 4;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * Holds the raw public key, 1952 bytes.
+   * Contains the raw public key, 1952 bytes.
    *
    * @generated from field: bytes public_key = 5;
    */
   publicKey: Uint8Array;
 
   /**
-   * Names the wallet for people; may be empty.
+   * Contains the human-readable name of the wallet; may be empty.
    *
    * @generated from field: string label = 6;
    */
   label: string;
 
   /**
-   * Is true in a list if somebody changed the stored wallet: then nothing of it can be relied on, and calls that would use
-   * it fail with RECORD_DAMAGED. Absent otherwise.
+   * Is true in a list if the stored wallet was changed outside the service. Do not rely on any field of such a wallet.
+   * Calls that use it fail with RECORD_DAMAGED. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 7;
    */
@@ -327,20 +327,21 @@ export const WalletSchema: GenMessage<Wallet> = /*@__PURE__*/
   messageDesc(file_wallet_wallet_service, 6);
 
 /**
- * Asks for wallets.
+ * Requests a list of wallets.
  *
  * @generated from message wallet.ListWalletsRequest
  */
 export type ListWalletsRequest = Message<"wallet.ListWalletsRequest"> & {
   /**
-   * Says how many wallets to give at most: 1 to 1000; 1000 if left out.
+   * Limits the number of wallets in the response: 1 to 1000; 1000 if omitted.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the page before it. Fails with FIELD_INVALID if it is of another list.
+   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * list.
    *
    * @generated from field: string page_token = 2;
    */
@@ -355,7 +356,7 @@ export const ListWalletsRequestSchema: GenMessage<ListWalletsRequest> = /*@__PUR
   messageDesc(file_wallet_wallet_service, 7);
 
 /**
- * Lists wallets.
+ * Carries a list of wallets.
  *
  * @generated from message wallet.ListWalletsResponse
  */
@@ -397,7 +398,7 @@ export const ListWalletsResponseSchema: GenMessage<ListWalletsResponse> = /*@__P
   messageDesc(file_wallet_wallet_service, 8);
 
 /**
- * Asks how the service is.
+ * Requests the health of the service.
  *
  * @generated from message wallet.WalletServiceGetHealthRequest
  */
@@ -412,13 +413,13 @@ export const WalletServiceGetHealthRequestSchema: GenMessage<WalletServiceGetHea
   messageDesc(file_wallet_wallet_service, 9);
 
 /**
- * Tells how the service is.
+ * Reports the health of the service.
  *
  * @generated from message wallet.WalletServiceGetHealthResponse
  */
 export type WalletServiceGetHealthResponse = Message<"wallet.WalletServiceGetHealthResponse"> & {
   /**
-   * Is always "success": the question was answered.
+   * Is always "success", because the request was answered.
    *
    * @generated from field: string status = 1;
    */
@@ -447,7 +448,7 @@ export const WalletServiceGetHealthResponseSchema: GenMessage<WalletServiceGetHe
   messageDesc(file_wallet_wallet_service, 10);
 
 /**
- * Holds wallets: each an ML-DSA-65 key pair with an address. The secret half never leaves the service.
+ * Stores wallets. Each has an ML-DSA-65 key pair and an address. The secret key never leaves the service.
  *
  * An address is "0x" and the lower-case hexadecimal of the first 20 bytes of SHA-256 of the raw public key.
  *
@@ -455,8 +456,8 @@ export const WalletServiceGetHealthResponseSchema: GenMessage<WalletServiceGetHe
  */
 export const WalletService: GenService<{
   /**
-   * Makes a wallet and keeps its secret key sealed. With an Idempotency-Key a retry gives the first answer again.
-   * Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the quota of the caller is used up.
+   * Creates a wallet and stores its secret key sealed. With an Idempotency-Key, a retry returns the first answer. Fails
+   * with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the caller's quota is used up.
    *
    * @generated from rpc wallet.WalletService.CreateWallet
    */
@@ -466,8 +467,8 @@ export const WalletService: GenService<{
     output: typeof CreateWalletResponseSchema;
   },
   /**
-   * Signs a transaction with a wallet's key. Fails with WALLET_NOT_FOUND, and RECORD_DAMAGED (DATA_LOSS) if
-   * somebody changed the stored wallet.
+   * Signs a transaction with a wallet's key. Fails with WALLET_NOT_FOUND, and RECORD_DAMAGED (DATA_LOSS) if the stored
+   * wallet was changed outside the service.
    *
    * @generated from rpc wallet.WalletService.SignTransaction
    */
@@ -477,8 +478,9 @@ export const WalletService: GenService<{
     output: typeof SignTransactionResponseSchema;
   },
   /**
-   * Verifies a transaction's signature, of a wallet of this service or of any other. One that does not verify is an
-   * answer, valid = false. Fails with KEY_INVALID and LENGTH_INVALID for what can be no key and no signature.
+   * Verifies the signature of a transaction, made by a wallet of this or any other service. A signature that does not
+   * verify is an answer: valid = false. Fails with KEY_INVALID for bytes that cannot be a key, and LENGTH_INVALID for
+   * bytes that cannot be a signature.
    *
    * @generated from rpc wallet.WalletService.VerifyTransaction
    */
@@ -498,7 +500,7 @@ export const WalletService: GenService<{
     output: typeof ListWalletsResponseSchema;
   },
   /**
-   * Tells whether the service can work, by asking its store.
+   * Checks whether the service can reach its store.
    *
    * @generated from rpc wallet.WalletService.GetHealth
    */

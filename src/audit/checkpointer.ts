@@ -2,7 +2,7 @@
 import type { Kysely } from "kysely";
 import type { Schema } from "../database/schema.ts";
 import type { AuditHead } from "./chain.ts";
-import { type CheckpointSigner, keepCheckpoint } from "./checkpoints.ts";
+import { type CheckpointSigner, storeCheckpoint } from "./checkpoints.ts";
 
 /** Milliseconds from the first entry that no checkpoint covers to the checkpoint. */
 const checkpointAfterMs = 1000;
@@ -20,7 +20,7 @@ export function createCheckpointer(
     const head = await readTrueHead();
     if (head.sequence === 0) return;
     const checkpoint = await signer.sign(head, now());
-    await write(({ db }) => keepCheckpoint(db, checkpoint));
+    await write(({ db }) => storeCheckpoint(db, checkpoint));
   };
   const schedule = (): void => {
     timer = setTimeout(() => {

@@ -14,7 +14,7 @@ const algorithm = "ML-DSA-65";
 const signingIdentity = "store/audit-signing-key";
 const keyName = "the key that signs its audit log";
 
-/** The store keeps the newest checkpoint of each span of this many entries; it covers the earlier ones. */
+/** The store has the newest checkpoint of each span of this many entries; it covers the earlier ones. */
 const spanEntries = 10_000;
 
 /** Signs and verifies checkpoints with the store's own key. */
@@ -34,13 +34,13 @@ export async function openCheckpointSigner(
     writer.transaction().execute(async (transaction) => {
       const known = await readSeed(vault, transaction, name);
       if (known !== undefined) return known;
-      // A new key would silently invalidate all checkpoints that others keep.
+      // A new key would silently invalidate all checkpoints that others have stored.
       if (await hasBeenUsed(transaction, owners)) throw notWhole(name, `${keyName} is missing`);
       await lendSecret(fresh, (made) => vault.put(transaction, signingIdentity, made));
       return vault.read(transaction, signingIdentity);
     }),
   );
-  if (seed === undefined) throw new Error("a secret that was just put in is not there");
+  if (seed === undefined) throw new Error("a secret that was just inserted is missing");
   try {
     const secretKey = await provider.importSecretKey(algorithm, { seed });
     const { publicKey } = secretKey;
@@ -62,13 +62,13 @@ async function readSeed(vault: Vault, db: Database["writer"], name: string): Pro
     return await vault.read(db, signingIdentity);
   } catch (error) {
     if (error instanceof CryptoError && error.code === "SEAL_BROKEN")
-      throw notWhole(name, `${keyName} is not as it was written`);
+      throw notWhole(name, `${keyName} was changed outside the server`);
     throw error;
   }
 }
 
 /** Stores a checkpoint within a transaction, and deletes the earlier checkpoints of its span. */
-export async function keepCheckpoint(
+export async function storeCheckpoint(
   db: Database["writer"],
   { sequence, entryHash, signedAt, signature }: SignedCheckpoint,
 ): Promise<void> {

@@ -81,14 +81,11 @@ export function createAuditChain(db: Kysely<Schema>, tagKey: Uint8Array): AuditC
     if (row && !equalTags(row.head_tag, tagHead(tagKey, head)))
       throw new StoreFailureError(
         "CORRUPT",
-        new Error("the end of the audit chain was changed from outside"),
+        new Error("the end of the audit chain was changed outside the server"),
       );
     const isOther = head.sequence === known.sequence && head.entryHash !== known.entryHash;
     if (head.sequence < known.sequence || isOther)
-      throw new StoreFailureError(
-        "CORRUPT",
-        new Error("an older audit chain was put in place of a newer one"),
-      );
+      throw new StoreFailureError("CORRUPT", new Error("an older audit chain replaced a newer one"));
     return head;
   };
   const see = (head: AuditHead): void => {

@@ -41,7 +41,7 @@ export interface AuditVerificationDeps {
   readonly verifyCheckpoint: (checkpoint: SignedCheckpoint) => Promise<boolean>;
   /** An end of the log that this program saw itself; the log must still contain it. */
   readonly seen: AuditHead;
-  /** A checkpoint that was kept outside of the store; the log must still agree with it. */
+  /** A checkpoint that is stored elsewhere; the log must still agree with it. */
   readonly outside?: SignedCheckpoint | undefined;
   /** Called from time to time with the number of checked entries and the total. */
   readonly onProgress?: (checked: number, total: number) => void;
@@ -64,9 +64,7 @@ interface Fault {
  */
 export async function verifyAuditLog(deps: AuditVerificationDeps): Promise<AuditVerification> {
   if (deps.outside && !(await deps.verifyCheckpoint(deps.outside)))
-    throw new StorageError(
-      "the checkpoint that is to be held against it was not signed by this store, or changed",
-    );
+    throw new StorageError("the checkpoint to compare with was not signed by this store, or was changed");
   const ends = await readEnds(deps);
   // The program never writes unsafe integers. A row with one lies beyond the walk, and is reported for that.
   const end = Math.min(Math.max(ends.stated.sequence, ends.lastRow), Number.MAX_SAFE_INTEGER);
@@ -120,15 +118,15 @@ function hasRows(tables: readonly string[]): RawBuilder<boolean | number> {
 /** Finds missing or extra entries at the ends of a chain without other faults. */
 function findFaultOfEnds({ last, checkpoint }: Walk, ends: Ends): Fault | undefined {
   const { stated, isTrue, firstRow, lastRow, hasRecords } = ends;
-  if (firstRow < 1) return { sequence: 1, reason: "there is an entry before the first" };
+  if (firstRow < 1) return { sequence: 1, reason: "an entry precedes the first one" };
   if (stated.sequence === 0 && hasRecords)
-    return { sequence: 1, reason: "the entry is missing: nothing tells of the making of the keys" };
+    return { sequence: 1, reason: "the entry is missing: the log does not record the creation of the keys" };
   // The tags show that this program wrote the existing entries.
   if (!isTrue)
     return { sequence: last.sequence + 1, reason: "the end of the log was changed; entries are missing" };
   if (last.sequence < stated.sequence) return { sequence: last.sequence + 1, reason: "the entry is missing" };
   if (last.sequence === stated.sequence && last.entryHash !== stated.entryHash) {
-    const reason = "the end of the log is that of another history";
+    const reason = "the end of the log belongs to another log";
     return { sequence: (checkpoint?.sequence ?? 0) + 1, reason };
   }
   if (lastRow > stated.sequence)
@@ -139,7 +137,7 @@ function findFaultOfEnds({ last, checkpoint }: Walk, ends: Ends): Fault | undefi
 /** Finds a complete but older log that was put back. */
 function findPutBack({ last }: Walk, seen: AuditHead): Fault | undefined {
   if (last.sequence >= seen.sequence) return undefined;
-  return { sequence: last.sequence + 1, reason: "the entry is missing: an older log was put back" };
+  return { sequence: last.sequence + 1, reason: "the entry is missing: an older log was restored" };
 }
 
 interface Walk {
@@ -190,10 +188,10 @@ async function walkChain(
 
 function checkRow(row: AuditEntriesTable, previous: AuditHead, tagKey: Uint8Array): Fault | undefined {
   const expected = previous.sequence + 1;
-  if (row.sequence < expected) return { sequence: expected, reason: "there is an entry before the first" };
+  if (row.sequence < expected) return { sequence: expected, reason: "an entry precedes the first one" };
   if (row.sequence !== expected) return { sequence: expected, reason: "the entry is missing" };
   if (hashEntry(toEntry(row), previous.entryHash) !== row.entry_hash)
-    return { sequence: expected, reason: "the entry is not as it was written" };
+    return { sequence: expected, reason: "the entry was changed" };
   if (!equalTags(row.entry_tag, tagEntry(tagKey, row.entry_hash)))
     return { sequence: expected, reason: "the entry was not written by this program" };
   return undefined;
@@ -201,7 +199,7 @@ function checkRow(row: AuditEntriesTable, previous: AuditHead, tagKey: Uint8Arra
 
 function checkSeen(row: AuditEntriesTable, seen: AuditHead): Fault | undefined {
   if (row.sequence !== seen.sequence || row.entry_hash === seen.entryHash) return undefined;
-  return { sequence: row.sequence, reason: "the log is not the one that this server saw" };
+  return { sequence: row.sequence, reason: "the log differs from the one that this server saw" };
 }
 
 async function checkCheckpoint(
@@ -213,7 +211,7 @@ async function checkCheckpoint(
   if (!(await verifyCheckpoint(checkpoint)))
     return { sequence, reason: `the checkpoint at entry ${sequence} has no valid signature` };
   if (sequence === head.sequence && entryHash === head.entryHash) return undefined;
-  return { sequence, reason: "the log is not the one that a signed checkpoint saw" };
+  return { sequence, reason: "the log differs from the one that a signed checkpoint covers" };
 }
 
 /** Reads checkpoints in order, also those beyond the end: they show that the end was cut off. */

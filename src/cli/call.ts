@@ -25,11 +25,11 @@ export const createCallVerbs = (packages: Packages): readonly Verb[] => [
     operands: ["[SERVICE/METHOD]", "[JSON]"],
     options: {
       list: { meaning: "Lists all calls" },
-      describe: { meaning: "Shows what a call takes and gives" },
+      describe: { meaning: "Shows the request and the response of a call" },
     },
     meaning:
-      "Makes any call. The request is JSON, @FILE, or - for standard input; {} if left out. A call that takes a stream\n" +
-      "reads one JSON document a line, and one that gives a stream prints one a line. The exit code is 0 whatever\n" +
+      "Makes any call. The request is JSON, @FILE, or - for standard input; {} if omitted. A call with a request stream\n" +
+      "reads one JSON document per line; one with a response stream prints one per line. The exit code is 0 whatever\n" +
       "the answer says.",
     example: `qsp call kms.KmsService/CreateKey '{"alias": "invoices"}'`,
     run: (input) => call(createCallRegistry(packages), input),
@@ -61,7 +61,7 @@ async function call(
     output.json(method.output, await server.ask(method, readRequest(registry, method.input, json)), registry);
     return exitCodes.done;
   }
-  if (!isStreaming(method)) throw new Error(`${name} is of no kind that is known`);
+  if (!isStreaming(method)) throw new Error(`${name} has an unknown kind`);
   const requests =
     method.methodKind === "server_streaming"
       ? oneOf(readRequest(registry, method.input, json))
@@ -83,12 +83,13 @@ function findMethod(registry: Registry, name: string): DescMethod {
   const method = methods.find((candidate) => nameMethod(candidate) === name);
   if (method !== undefined) return method;
   // A person may know the method and forget the service.
-  const near = new Set([
+  const similar = new Set([
     ...methods.filter((candidate) => candidate.name.toLowerCase() === name.toLowerCase()).map(nameMethod),
     ...suggest(name, methods.map(nameMethod)),
   ]);
-  const advice = near.size === 0 ? "qsp call --list shows all" : `did you mean ${[...near].join(" or ")}`;
-  throw usageError(`"${name}" is no call; ${advice}`);
+  const advice =
+    similar.size === 0 ? "qsp call --list shows all" : `did you mean ${[...similar].join(" or ")}`;
+  throw usageError(`"${name}" is not a call; ${advice}`);
 }
 
 function readRequest(registry: Registry, input: DescMessage, operand: string): Message {

@@ -16,7 +16,7 @@ export const chainVerbs: readonly Verb[] = [
     name: "chain validator",
     operands: ["[NAME]"],
     options: {},
-    meaning: "Makes a validator, whose key the server keeps.",
+    meaning: "Creates a validator. The server stores its key.",
     example: "qsp chain validator north",
     async run({ operands: [name = ""], output, server }) {
       const answer = await server.ask(method.registerNode, { name });
@@ -30,7 +30,7 @@ export const chainVerbs: readonly Verb[] = [
     name: "chain validators",
     operands: [],
     options: {},
-    meaning: "Lists the validators; --json shows their public keys, too.",
+    meaning: "Lists the validators; --json also shows their public keys.",
     example: "qsp chain validators",
     async run({ output, server }) {
       const answer = await askPages(
@@ -56,7 +56,9 @@ export const chainVerbs: readonly Verb[] = [
   {
     name: "chain add",
     operands: ["DATA"],
-    options: { validator: { value: "ADDRESS", meaning: "Signs with this validator; else the first one" } },
+    options: {
+      validator: { value: "ADDRESS", meaning: "Signs with this validator; default: the first one" },
+    },
     meaning: "Appends a block. The data is the text itself, @FILE, or - for standard input.",
     example: "qsp chain add 'invoice 17 is paid'",
     async run({ operands: [data = ""], options, output, server }) {
@@ -76,7 +78,7 @@ export const chainVerbs: readonly Verb[] = [
     name: "chain list",
     operands: [],
     options: {},
-    meaning: "Lists the blocks from genesis on.",
+    meaning: "Lists the blocks, starting with genesis.",
     example: "qsp chain list",
     async run({ output, server }) {
       const answer = await askPages(
@@ -112,10 +114,10 @@ export const chainVerbs: readonly Verb[] = [
     name: "chain watch",
     operands: [],
     options: {
-      from: { value: "INDEX", meaning: "Begins with this block; else with genesis" },
-      count: { value: "NUMBER", meaning: "Ends after so many blocks; else when it is interrupted" },
+      from: { value: "INDEX", meaning: "Begins with this block; default: genesis" },
+      count: { value: "NUMBER", meaning: "Ends after this number of blocks; default: when interrupted" },
     },
-    meaning: "Shows blocks as they come.",
+    meaning: "Shows blocks as the chain grows.",
     example: "qsp chain watch --from 0 --count 1",
     async run({ options, output, server }) {
       const fromIndex = options.whole("from", 0, Number.MAX_SAFE_INTEGER) ?? 0;

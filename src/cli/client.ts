@@ -45,7 +45,7 @@ export function readUrl(options: ParsedOptions): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isPlain = url?.pathname === "/" && url.search === "" && url.hash === "" && url.username === "";
   if (url === undefined || !isPlain || !["http:", "https:"].includes(url.protocol))
-    throw usageError(`--url "${text}" is no URL such as ${defaultUrl}`);
+    throw usageError(`--url "${text}" is not a URL such as ${defaultUrl}`);
   return url.origin;
 }
 
@@ -60,7 +60,7 @@ export function createClient(options: ParsedOptions): ApiClient {
   const requirePrivacy = (): void => {
     if (options.flag("cleartext") || url.startsWith("https:") || isLoopback(url)) return;
     throw usageError(
-      `${url} would show a secret to everyone on the way; use https, or --cleartext if the way is yours`,
+      `${url} would send a secret unencrypted; use https, or --cleartext if you control the network`,
     );
   };
   const make = (token: () => string | undefined): ApiClient => {
@@ -96,7 +96,7 @@ export function createClient(options: ParsedOptions): ApiClient {
       close: () => sessions.abort(),
     };
   };
-  return make(once(() => readToken(options, url)));
+  return make(memoize(() => readToken(options, url)));
 }
 
 async function* streamOver<I extends DescMessage, O extends DescMessage>(
@@ -156,7 +156,7 @@ function readToken(options: ParsedOptions, url: string): string | undefined {
   const file = options.text("token-file");
   if (file !== undefined) {
     const token = readText(file).trim();
-    if (!/^[\x21-\x7e]+$/.test(token)) throw usageError(`${file} holds no token on one line`);
+    if (!/^[\x21-\x7e]+$/.test(token)) throw usageError(`${file} does not contain a token on one line`);
     return token;
   }
   return process.env.QSP_TOKEN || findLogin(url)?.token;
@@ -167,10 +167,11 @@ function isLoopback(url: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127\./.test(hostname);
 }
 
-function once<T>(read: () => T): () => T {
-  let kept: { readonly value: T } | undefined;
+/** Computes a value at the first use. */
+function memoize<T>(compute: () => T): () => T {
+  let computed: { readonly value: T } | undefined;
   return () => {
-    kept ??= { value: read() };
-    return kept.value;
+    computed ??= { value: compute() };
+    return computed.value;
   };
 }

@@ -11,13 +11,13 @@ export const completionVerbs: readonly Verb[] = [
     operands: ["SHELL"],
     options: {},
     meaning:
-      "Prints what completes command lines of qsp, for bash or zsh; put the example into your shell's start file.",
+      "Prints the completion of qsp commands for bash or zsh; put the example into your shell's startup file.",
     example: "source <(qsp completion bash)",
     isLocal: true,
     async run({ operands: [shell = ""], output, loadAllVerbs }) {
       const known = shells.find((name) => name === shell);
       if (known === undefined)
-        throw usageError(`SHELL "${shell}" is not known; known are ${shells.join(", ")}`);
+        throw usageError(`SHELL "${shell}" is unknown; use one of ${shells.join(", ")}`);
       const verbs = await loadAllVerbs();
       output.print(known === "bash" ? bashScript(verbs) : zshScript(verbs));
       return exitCodes.done;

@@ -7,7 +7,11 @@ import { areTexts, readState, type StateKind, writeState } from "./state-file.ts
 
 /** The option of all verbs of a device. */
 export const deviceOption = {
-  device: { value: "FILE", meaning: "Is where the device keeps its key; else device.json", offers: "files" },
+  device: {
+    value: "FILE",
+    meaning: "File with the key of the device; default: device.json",
+    offers: "files",
+  },
 } as const;
 
 /** The default path of a device's file. */

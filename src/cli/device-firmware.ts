@@ -21,21 +21,21 @@ export const deviceFirmwareVerbs: readonly Verb[] = [
       ...deviceOption,
       signature: {
         value: "FILE",
-        meaning: "Holds the vendor's signature, of qsp sign --sha256",
+        meaning: "File with the vendor's signature, from qsp sign --sha256",
         offers: "files",
       },
       "vendor-key": {
         value: "FILE",
-        meaning: "Is the vendor's public key, ML-DSA-87 (PEM); else the pinned one",
+        meaning: "Vendor's public key, ML-DSA-87 (PEM); default: the pinned one",
         offers: "files",
       },
       version: {
         value: "NUMBER",
-        meaning: "Is the version of the image; one below the installed one is rejected",
+        meaning: "Version of the image; the server rejects one below the installed version",
       },
     },
     meaning:
-      "Has firmware of any size checked, and remembered for the device if there is one. The vendor signs it with\n" +
+      "Has the server check firmware of any size, and store the result for the device if there is one. The vendor signs with\n" +
       "qsp sign IMAGE --sha256 --key-file vendor.key.",
     example: "qsp device firmware image.bin --signature image.bin.sig --vendor-key vendor.pub --version 2",
     run: update,
@@ -50,7 +50,7 @@ async function update({ operands: [image = ""], options, output, server }: VerbI
   const path = named ?? defaultDeviceFile;
   const deviceId = named !== undefined || existsSync(path) ? readDevice(path, server.url).deviceId : "";
   if (deviceId === "" && vendorFile === undefined)
-    throw usageError("--vendor-key is missing, and there is no device whose vendor is pinned");
+    throw usageError("--vendor-key is missing, and no device has a pinned vendor");
   const header = {
     signature,
     deviceId,

@@ -31,7 +31,7 @@ export const deviceReadingVerbs: readonly Verb[] = [
     operands: ["READING"],
     options: deviceOption,
     meaning:
-      "Sends one reading, signed, with a number above all before it. The reading is the text itself, @FILE, or - for\n" +
+      "Sends one signed reading, with a number above all earlier ones. The reading is the text itself, @FILE, or - for\n" +
       "standard input.",
     example: "qsp device send '21.5 °C'",
     run: send,
@@ -41,8 +41,8 @@ export const deviceReadingVerbs: readonly Verb[] = [
     operands: ["[FILE]"],
     options: deviceOption,
     meaning:
-      "Sends each line of a file, or of standard input, as a reading, as they come; prints one answer each. The exit code\n" +
-      "is 1 if one was not verified.",
+      "Sends each line of a file, or of standard input, as a reading. Prints one answer for each. The exit code\n" +
+      "is 1 if a reading was not verified.",
     example: "printf '21.5\\n21.7\\n' | qsp device stream",
     run: stream,
   },
@@ -95,10 +95,10 @@ async function* signLines(
 ): AsyncGenerator<MessageInitShape<typeof StreamTelemetryRequestSchema>> {
   const { deviceId } = state;
   let sequence = state.nextSequence;
-  let kept = state;
+  let saved = state;
   for await (const line of lines) {
     if (line === "") continue;
-    if (sequence === kept.nextSequence) kept = takeSequences(path, kept, sequencesAtOnce);
+    if (sequence === saved.nextSequence) saved = takeSequences(path, saved, sequencesAtOnce);
     const telemetry = Uint8Array.from(Buffer.from(line));
     yield { reading: await signReading(signer, { deviceId, telemetry, sequence }) };
     sequence += 1;

@@ -26,15 +26,15 @@ export const deviceVerbs: readonly Verb[] = [
     operands: ["[NAME]"],
     options: {
       ...deviceOption,
-      type: { value: "TEXT", meaning: "Says what kind of device it is" },
+      type: { value: "TEXT", meaning: "Type of the device" },
       "vendor-key": {
         value: "FILE",
-        meaning: "Pins the vendor of its firmware: ML-DSA-87 (PEM)",
+        meaning: "Public key of the firmware vendor to pin: ML-DSA-87 (PEM)",
         offers: "files",
       },
     },
     meaning:
-      "Makes an ML-DSA-44 key that stays here, and registers its public half. The device signs challenges and readings with\n" +
+      "Creates an ML-DSA-44 key in a file and registers its public key. The device signs challenges and readings with\n" +
       "a context for each use.",
     example: "qsp device register thermometer --device thermometer.json",
     run: register,
@@ -43,7 +43,7 @@ export const deviceVerbs: readonly Verb[] = [
     name: "device authenticate",
     operands: [],
     options: deviceOption,
-    meaning: "Proves who the device is, by signing a challenge; the token it gets is kept with its key.",
+    meaning: "Authenticates the device: signs a challenge, and stores the token with the key.",
     example: "qsp device authenticate",
     run: authenticate,
   },
@@ -130,7 +130,7 @@ async function authenticate({ options, output, server }: VerbInput): Promise<num
     const anonymous = server.withToken(undefined);
     const { challenge } = await anonymous.ask(method.issueChallenge, { deviceId });
     if (challenge.length !== 32)
-      throw distrustError(`${server.url} gave a challenge of ${challenge.length} bytes, not 32`);
+      throw distrustError(`${server.url} sent a challenge of ${challenge.length} bytes; expected 32`);
     const signature = await signChallenge({ provider, secretKey, state }, challenge);
     const answer = await anonymous.ask(method.authenticate, { deviceId, challenge, signature });
     const { authenticated, reason, token, expiresAt } = answer;

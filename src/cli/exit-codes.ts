@@ -17,15 +17,15 @@ export const exitCodes = {
 
 /** The exit codes as the help shows them. */
 export const exitCodeMeanings: readonly (readonly [number, string])[] = [
-  [exitCodes.done, "done; or the answer is yes"],
+  [exitCodes.done, "success, or the answer is yes"],
   [
     exitCodes.no,
     "the answer is no: a signature is not valid, a chain is broken, a device is not authenticated",
   ],
-  [exitCodes.usage, "the command line, a setting, or a file or store that it names, is not right"],
-  [exitCodes.refused, "the server refused; the reason is in parentheses"],
-  [exitCodes.unreachable, "the server cannot be reached, is not available, or took too long"],
-  [exitCodes.fault, "a fault of qsp itself"],
+  [exitCodes.usage, "the command line, a setting, a file or a store is invalid"],
+  [exitCodes.refused, "the server refused the call; the reason is in parentheses"],
+  [exitCodes.unreachable, "the server is unreachable or unavailable, or took too long"],
+  [exitCodes.fault, "a bug in qsp"],
   [exitCodes.interrupted, "interrupted"],
 ];
 
@@ -58,7 +58,7 @@ export function toCliError(error: unknown, url: string): CliError {
   if (error instanceof Error && "code" in error && "path" in error)
     return usageError(explainFile(String(error.code), String(error.path), error.message));
   const message = error instanceof Error ? error.message : String(error);
-  return new CliError(exitCodes.fault, `a fault of qsp itself: ${message}`, { cause: error });
+  return new CliError(exitCodes.fault, `a bug in qsp: ${message}`, { cause: error });
 }
 
 /** Finds the reason of a refusal. @returns undefined if there is none, as from a server that is not ours */
@@ -100,8 +100,8 @@ const hints: Readonly<Record<string, string>> = {
   KEY_NOT_FOUND: "; qsp kms list shows the keys",
   WALLET_NOT_FOUND: "; qsp wallet list shows the wallets",
   DEVICE_NOT_FOUND: "; qsp device list shows the devices",
-  TUNNEL_NOT_FOUND: "; qsp tunnel up makes one",
-  VALIDATOR_MISSING: "; qsp chain validator makes one",
+  TUNNEL_NOT_FOUND: "; qsp tunnel up creates one",
+  VALIDATOR_MISSING: "; qsp chain validator creates one",
 };
 
 /** "NOT_FOUND, KEY_NOT_FOUND": the code, spelled as in google/rpc/code.proto, and the reason. */
@@ -113,12 +113,12 @@ function name(code: Code, reason: string | undefined): string {
 function explainFile(code: string, path: string, message: string): string {
   switch (code) {
     case "ENOENT":
-      return `${path}: there is no such file`;
+      return `${path} does not exist`;
     case "EEXIST":
-      return `${path} exists already; name another file`;
+      return `${path} already exists; name another file`;
     case "EACCES":
     case "EPERM":
-      return `${path}: you may not read or write it`;
+      return `${path}: permission denied`;
     case "EISDIR":
       return `${path} is a directory`;
     default:

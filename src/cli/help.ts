@@ -42,7 +42,7 @@ export function describeGroup(verbs: readonly Verb[]): string {
 export function describeVerb(verb: Verb): string {
   const own = listOptions(verb.options);
   const common = listOptions(verb.settings === undefined ? commonOptions : { help: commonOptions.help });
-  const server = verb.isLocal ? "" : `\n\nWhich server, and who calls:\n${listOptions(serverOptions)}`;
+  const server = verb.isLocal ? "" : `\n\nServer and caller:\n${listOptions(serverOptions)}`;
   return `${describeUsage(verb)}
 
 ${verb.meaning}

@@ -14,22 +14,22 @@ export const keygenVerbs: readonly Verb[] = [
     options: {
       algorithm: {
         value: "NAME",
-        meaning: "One of ML-DSA, ML-KEM or SLH-DSA; else ML-DSA-65",
+        meaning: "A parameter set of ML-DSA, ML-KEM or SLH-DSA; default: ML-DSA-65",
         offers: keyAlgorithms,
       },
     },
     meaning:
-      "Makes a key pair, without a server: NAME.key (PKCS#8, for you alone) and NAME.pub (SubjectPublicKeyInfo), both PEM.",
+      "Creates a key pair without a server: NAME.key (PKCS#8, mode 0600) and NAME.pub (SubjectPublicKeyInfo), both PEM.",
     example: "qsp keygen signer --algorithm ML-DSA-65",
     isLocal: true,
     async run({ operands: [name = ""], options, output }) {
       const wanted = options.text("algorithm") ?? "ML-DSA-65";
       const algorithm = keyAlgorithms.find((known) => known === wanted);
       if (algorithm === undefined)
-        throw usageError(`--algorithm "${wanted}" is not known; known are ${keyAlgorithms.join(", ")}`);
+        throw usageError(`--algorithm "${wanted}" is unknown; use one of ${keyAlgorithms.join(", ")}`);
       const keyFile = `${name}.key`;
       const publicKeyFile = `${name}.pub`;
-      if (existsSync(publicKeyFile)) throw usageError(`${publicKeyFile} exists already; name another file`);
+      if (existsSync(publicKeyFile)) throw usageError(`${publicKeyFile} already exists; name another file`);
       const address = await withProvider(async (provider) => {
         const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
         createFile(keyFile, secretKey.toPem(), 0o600);

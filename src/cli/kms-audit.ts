@@ -13,13 +13,13 @@ export const kmsAuditVerbs: readonly Verb[] = [
     name: "kms audit",
     operands: ["[KEY-ID]"],
     options: {
-      follow: { meaning: "Shows entries as they come, until it is interrupted" },
+      follow: { meaning: "Shows new entries until interrupted" },
       after: {
         value: "SEQUENCE",
         meaning: "With --follow, begins after this entry; 0 begins with the first",
       },
     },
-    meaning: "Lists what was done with keys, oldest first, refused attempts included.",
+    meaning: "Lists the uses of keys, oldest first, including refused attempts.",
     example: 'qsp kms audit "$KEY"',
     run: (input) => (input.options.flag("follow") ? follow(input) : list(input)),
   },

@@ -9,8 +9,7 @@ const { method } = KmsService;
 
 const secret = {
   value: "FILE",
-  meaning:
-    "Writes the 32 bytes of the shared secret there, for you alone; with --json they may be printed instead",
+  meaning: "File for the 32 bytes of the shared secret (mode 0600); optional with --json, which prints them",
   offers: "files",
 } as const;
 
@@ -20,9 +19,10 @@ export const kmsSecretVerbs: readonly Verb[] = [
     operands: ["KEY-ID"],
     options: {
       secret,
-      ciphertext: { value: "FILE", meaning: "Writes the ciphertext there", offers: "files" },
+      ciphertext: { value: "FILE", meaning: "File for the ciphertext", offers: "files" },
     },
-    meaning: "Makes a shared secret for an ML-KEM key, and the ciphertext that brings it to the key's owner.",
+    meaning:
+      "Generates a shared secret for an ML-KEM key, and the ciphertext from which the key recovers it.",
     example: 'qsp kms encapsulate "$KEM_KEY" --ciphertext shared.ct --secret shared.secret',
     async run(input) {
       const { operands, options, output, server } = input;
@@ -49,7 +49,7 @@ export const kmsSecretVerbs: readonly Verb[] = [
     operands: ["KEY-ID", "CIPHERTEXT-FILE"],
     options: { secret },
     meaning:
-      "Recovers the shared secret of a ciphertext. One that was changed gives another secret and no error (FIPS 203,\n" +
+      "Recovers the shared secret of a ciphertext. A changed ciphertext gives another secret and no error (FIPS 203,\n" +
       "section 7.3).",
     example: 'qsp kms decapsulate "$KEM_KEY" message.ct --secret message.secret',
     async run(input) {

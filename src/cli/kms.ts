@@ -17,11 +17,11 @@ export const kmsVerbs: readonly Verb[] = [
     options: {
       algorithm: {
         value: "NAME",
-        meaning: "One of ML-DSA, ML-KEM or SLH-DSA; else ML-DSA-65",
+        meaning: "A parameter set of ML-DSA, ML-KEM or SLH-DSA; default: ML-DSA-65",
         offers: keyAlgorithms,
       },
     },
-    meaning: "Makes a key that the server keeps.",
+    meaning: "Creates a key. The server stores it.",
     example: "qsp kms create invoices --algorithm ML-DSA-87",
     async run({ operands: [alias = ""], options, output, server }) {
       const answer = await server.ask(method.createKey, {
@@ -66,7 +66,7 @@ export const kmsVerbs: readonly Verb[] = [
     name: "kms get",
     operands: ["KEY-ID"],
     options: {
-      "public-key": { value: "FILE", meaning: "Writes the public key there (PEM)", offers: "files" },
+      "public-key": { value: "FILE", meaning: "File for the public key (PEM)", offers: "files" },
     },
     meaning: "Describes a key.",
     example: 'qsp kms get "$KEY" --public-key invoices.pub',
@@ -82,7 +82,7 @@ export const kmsVerbs: readonly Verb[] = [
     name: "kms rotate",
     operands: ["KEY-ID"],
     options: {},
-    meaning: "Makes a new key in place of one; the old one verifies and decapsulates only.",
+    meaning: "Replaces a key with a new one. The old key then only verifies and decapsulates.",
     example: 'qsp kms rotate "$KEY"',
     async run({ operands: [keyId = ""], output, server }) {
       const answer = await server.ask(method.rotateKey, { keyId });
@@ -93,11 +93,12 @@ export const kmsVerbs: readonly Verb[] = [
   {
     name: "kms destroy",
     operands: ["KEY-ID"],
-    options: { yes: { meaning: "Is needed: nothing brings the secret half back" } },
-    meaning: "Erases the secret half of a key for good.",
+    options: { yes: { meaning: "Required: nothing restores the secret key" } },
+    meaning: "Erases the secret key permanently.",
     example: 'qsp kms destroy "$KEY" --yes',
     async run({ operands: [keyId = ""], options, output, server }) {
-      if (!options.flag("yes")) throw usageError(`--yes is missing: nothing brings ${keyId} back`);
+      if (!options.flag("yes"))
+        throw usageError(`--yes is missing: nothing restores the secret key of ${keyId}`);
       const answer = await server.ask(method.destroyKey, { keyId });
       output.answer(method.destroyKey.output, answer, () => `${answer.keyId} is ${answer.newStatus}.`);
       return exitCodes.done;

@@ -12,8 +12,8 @@ export const loginVerbs: readonly Verb[] = [
     operands: ["USERNAME"],
     options: {},
     meaning:
-      "Logs in, and keeps the token for later calls of this server. The password is asked for, or read from the\n" +
-      "first line of standard input; a server that runs open takes any.",
+      "Logs in and stores the token for later calls of this server. Asks for the password, or reads it from the\n" +
+      "first line of standard input. A server with --auth open accepts any password.",
     example: 'echo "$PASSWORD" | qsp login ada',
     async run({ operands: [username = ""], output, server }) {
       server.requirePrivacy();
@@ -36,13 +36,13 @@ export const logoutVerbs: readonly Verb[] = [
     name: "logout",
     operands: [],
     options: {},
-    meaning: "Forgets the token of this server.",
+    meaning: "Deletes the stored token of this server.",
     example: "qsp logout",
     async run({ output, server }) {
       const wasThere = dropLogin(server.url);
       output.tell(
         { url: server.url, loggedOut: wasThere },
-        wasThere ? `The token of ${server.url} is gone.` : `There was no token of ${server.url}.`,
+        wasThere ? `Deleted the token of ${server.url}.` : `There is no token of ${server.url}.`,
       );
       return exitCodes.done;
     },
@@ -76,7 +76,7 @@ function askHidden(question: string): Promise<string> {
         if (letter === "\r" || letter === "\n") return end(() => resolve(typed));
         // In raw mode the terminal sends no signals: handle Ctrl-C, and Ctrl-D for the end.
         if (letter === "\u0003") return end(() => process.exit(exitCodes.interrupted));
-        if (letter === "\u0004") return end(() => reject(usageError("no password was given")));
+        if (letter === "\u0004") return end(() => reject(usageError("the password is missing")));
         typed = letter === "\u007f" || letter === "\b" ? [...typed].slice(0, -1).join("") : typed + letter;
       }
     };

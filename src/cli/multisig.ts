@@ -14,20 +14,20 @@ export const multisigVerbs: readonly Verb[] = [
     name: "multisig create",
     operands: [],
     options: {
-      threshold: { value: "NUMBER", meaning: "So many of the signers must sign" },
+      threshold: { value: "NUMBER", meaning: "Number of signers that must sign" },
       signers: {
         value: "NUMBER",
-        meaning: `Makes so many signers, 1 to ${maxSigners}, whose keys the server keeps`,
+        meaning: `Creates this number of signers, 1 to ${maxSigners}; the server stores their keys`,
       },
       signer: {
         value: "FILE",
-        meaning:
-          "Is the public key of a signer who keeps the secret one (ML-DSA-65, PEM); may be given more than once",
+        meaning: "Public key of a signer that stores its own secret key (ML-DSA-65, PEM); repeatable",
         isMany: true,
         offers: "files",
       },
     },
-    meaning: "Makes a wallet of signers: of the server, or of keys that they made with qsp keygen.",
+    meaning:
+      "Creates a wallet of signers. The server creates their keys, or they create them with qsp keygen.",
     example: "qsp multisig create --signer ada.pub --signer bob.pub --threshold 2",
     run: create,
   },
@@ -65,7 +65,7 @@ async function create({ options, output, server }: VerbInput): Promise<number> {
   const threshold = options.whole("threshold", 1, maxSigners);
   if (threshold === undefined) throw usageError("--threshold is missing");
   if ((files.length === 0) === (signerCount === undefined))
-    throw usageError("give either --signers, or --signer once for each of them");
+    throw usageError("use either --signers, or one --signer for each signer");
   const signerPublicKeys = await withProvider(async (provider) =>
     files.map((file) => Uint8Array.from(readPublicKey(provider, file).exportRaw())),
   );

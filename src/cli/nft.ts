@@ -13,9 +13,9 @@ export const nftVerbs: readonly Verb[] = [
     operands: ["NAME"],
     options: {
       description: { value: "TEXT", meaning: "Describes the token" },
-      artwork: { value: "URI", meaning: "Says where the artwork is" },
+      artwork: { value: "URI", meaning: "Location of the artwork" },
     },
-    meaning: "Mints a token; its metadata are signed with a key made for this mint.",
+    meaning: "Mints a token. A key generated for this mint signs its metadata.",
     example: "qsp nft mint 'Night sky' --artwork https://example.test/night.png",
     async run({ operands: [name = ""], options, output, server }) {
       const answer = await server.ask(method.mint, {
@@ -77,8 +77,8 @@ export const nftVerbs: readonly Verb[] = [
   {
     name: "nft transfer",
     operands: ["TOKEN-ID", "NEW-OWNER"],
-    options: { from: { value: "ADDRESS", meaning: "Only if this is the owner" } },
-    meaning: "Gives a token to another owner.",
+    options: { from: { value: "ADDRESS", meaning: "Expected current owner" } },
+    meaning: "Transfers a token to another owner.",
     example: 'qsp nft transfer "$TOKEN" 0x00112233445566778899aabbccddeeff00112233',
     async run({ operands: [tokenId = "", newOwner = ""], options, output, server }) {
       const answer = await server.ask(method.transfer, {

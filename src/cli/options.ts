@@ -43,21 +43,24 @@ export interface ParsedOptions {
 
 /** Options that every verb has. */
 export const commonOptions = {
-  json: { meaning: "Prints the answer as JSON alone, one line each, as REST would" },
-  help: { meaning: "Prints what the verb does" },
+  json: { meaning: "Prints only the answer, as JSON like that of REST, one line each" },
+  help: { meaning: "Prints this help" },
 } as const satisfies Options;
 
 /** Options of verbs that call a server. */
 export const serverOptions = {
-  url: { value: "URL", meaning: "Where the server is; else QSP_URL, else http://127.0.0.1:8080" },
-  ca: { value: "FILE", meaning: "Trusts certificates of this CA (PEM) for https", offers: "files" },
+  url: { value: "URL", meaning: "URL of the server; default: QSP_URL, then http://127.0.0.1:8080" },
+  ca: { value: "FILE", meaning: "CA certificate (PEM) to trust for https", offers: "files" },
   "token-file": {
     value: "FILE",
-    meaning: "Reads the token here; else QSP_TOKEN, else what qsp login keeps",
+    meaning: "File with the token; default: QSP_TOKEN, then the token of qsp login",
     offers: "files",
   },
-  timeout: { value: "SECONDS", meaning: "Gives a call so long, 1 to 86400; else 30, and streams for ever" },
-  cleartext: { meaning: "Sends the token or password over http to another machine" },
+  timeout: {
+    value: "SECONDS",
+    meaning: "Time limit of a call, 1 to 86400; default: 30, no limit for streams",
+  },
+  cleartext: { meaning: "Allows sending the token or password over http to another machine" },
 } as const satisfies Options;
 
 /** All options that a verb takes. */
@@ -96,7 +99,7 @@ export function readVerbLine(verb: OptionTaker, args: readonly string[]): VerbLi
     if (token.kind !== "option") continue;
     values.set(token.name, [...(values.get(token.name) ?? []), readValue(options, token)]);
     if ((values.get(token.name)?.length ?? 0) > 1 && !options[token.name]?.isMany)
-      throw usageError(`${token.rawName} is given twice`);
+      throw usageError(`${token.rawName} occurs twice; use it once`);
   }
   const parsed = createParsedOptions(values);
   if (!parsed.flag("help")) checkOperands(verb, positionals);
@@ -112,7 +115,7 @@ function readValue(options: Options, { name, rawName, value, inlineValue }: Opti
   }
   const isAnotherOption = !inlineValue && value !== "-" && value?.startsWith("-");
   if (value === undefined || isAnotherOption)
-    throw usageError(`${rawName} needs a value; say ${rawName} ${option.value}`);
+    throw usageError(`${rawName} needs a value: ${rawName} ${option.value}`);
   return value;
 }
 
@@ -121,12 +124,12 @@ const maxNamed = 15;
 
 function unknownOption(names: readonly string[], rawName: string): CliError {
   const known = names.map((name) => `--${name}`);
-  const near = suggest(rawName, known);
+  const similar = suggest(rawName, known);
   const advice = [
-    ...(near.length > 0 ? [`did you mean ${near.join(" or ")}`] : []),
-    known.length > maxNamed ? "--help lists what there is" : `known are ${known.join(", ")}`,
+    ...(similar.length > 0 ? [`did you mean ${similar.join(" or ")}`] : []),
+    known.length > maxNamed ? "--help lists the options" : `the options are ${known.join(", ")}`,
   ];
-  return usageError(`${rawName} is no option here; ${advice.join("; ")}`);
+  return usageError(`${rawName} is not an option of this verb; ${advice.join("; ")}`);
 }
 
 interface OptionToken {
@@ -142,7 +145,7 @@ function checkOperands(verb: OptionTaker, operands: readonly string[]): void {
     throw usageError(`${verb.operands[operands.length]} is missing; ${describeUsage(verb)}`);
   const isOpenEnded = verb.operands.at(-1)?.endsWith("…") ?? false;
   if (operands.length > verb.operands.length && !isOpenEnded)
-    throw usageError(`"${operands[verb.operands.length]}" is one word too many; ${describeUsage(verb)}`);
+    throw usageError(`unexpected operand "${operands[verb.operands.length]}"; ${describeUsage(verb)}`);
 }
 
 /** "usage: qsp kms get KEY-ID [options]". */

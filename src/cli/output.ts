@@ -67,7 +67,7 @@ export function facts(pairs: Readonly<Record<string, string | undefined>>): stri
 
 /** The text of a record in a list; for a damaged record, only a note that it is damaged. */
 export function unlessDamaged({ damaged }: { readonly damaged?: boolean | undefined }, text: string): string {
-  return damaged ? "DAMAGED: somebody changed it" : text;
+  return damaged ? "DAMAGED: changed outside the service" : text;
 }
 
 /** Formats a time for people: RFC 3339 in UTC, to the second. */

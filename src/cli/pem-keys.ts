@@ -31,7 +31,7 @@ export function readPublicKey(provider: CryptoProvider, path: string): PublicKey
 export function parsePublicKey(provider: CryptoProvider, pem: string, origin: string): PublicKey {
   const algorithm = keyAlgorithms.find((candidate) => isPublicKeyPem(candidate, pem));
   if (algorithm === undefined)
-    throw usageError(`${origin} holds no public key of ML-DSA, ML-KEM or SLH-DSA in PEM`);
+    throw usageError(`${origin} does not contain an ML-DSA, ML-KEM or SLH-DSA public key in PEM`);
   return explain(origin, () => provider.importPublicKey(algorithm, { pem }));
 }
 
@@ -50,7 +50,7 @@ export async function parseSecretKey(
   try {
     const algorithm = keyAlgorithms.find((candidate) => decodePkcs8(candidate, der) !== undefined);
     if (algorithm === undefined)
-      throw usageError(`${origin} holds no secret key of ML-DSA, ML-KEM or SLH-DSA in PEM`);
+      throw usageError(`${origin} does not contain an ML-DSA, ML-KEM or SLH-DSA secret key in PEM`);
     return await provider.importSecretKey(algorithm, { pem });
   } catch (error) {
     throw explained(origin, error);
@@ -62,7 +62,7 @@ export async function parseSecretKey(
 /** @throws CliError if a key is not for signatures */
 export function requireSigning(algorithm: Algorithm, origin: string): void {
   if (algorithm in kemAlgorithms)
-    throw usageError(`${origin} is a key of ${algorithm}, which makes no signatures`);
+    throw usageError(`${origin} is an ${algorithm} key, which cannot sign or verify`);
 }
 
 function isPublicKeyPem(algorithm: Algorithm, pem: string): boolean {

@@ -22,10 +22,10 @@ export const proposalVerbs: readonly Verb[] = [
       title: { value: "TEXT", meaning: "Names the proposal" },
       expires: {
         value: "TIME",
-        meaning: "Says until when it counts, such as 2030-01-31T12:00:00Z; else for ever",
+        meaning: "Time of expiry, such as 2030-01-31T12:00:00Z; default: never",
       },
     },
-    meaning: "Proposes something to the signers of a wallet. The data is the text itself, @FILE, or -.",
+    meaning: "Creates a proposal for the signers of a wallet. The data is the text itself, @FILE, or -.",
     example: `qsp proposal create "$MULTISIG" 'pay 10 to bob' --title 'June'`,
     run: create,
   },
@@ -64,15 +64,15 @@ export const proposalVerbs: readonly Verb[] = [
     name: "proposal sign",
     operands: ["PROPOSAL-ID"],
     options: {
-      signer: { value: "ADDRESS", meaning: "Signs as this signer, whose key the server keeps" },
+      signer: { value: "ADDRESS", meaning: "Signs as this signer, whose key the server stores" },
       "key-file": {
         value: "FILE",
-        meaning: "Signs here, with the signer's own secret key (ML-DSA-65, PEM)",
+        meaning: "Signs locally with the signer's own secret key (ML-DSA-65, PEM)",
         offers: "files",
       },
     },
     meaning:
-      "Adds a signer's signature. With --key-file the hash that is signed is computed here, from what the proposal says.",
+      "Adds a signer's signature. With --key-file, the command computes the hash itself from the fields of the proposal.",
     example: 'qsp proposal sign "$PROPOSAL" --key-file ada.key',
     run: sign,
   },
@@ -80,7 +80,7 @@ export const proposalVerbs: readonly Verb[] = [
     name: "proposal execute",
     operands: ["PROPOSAL-ID"],
     options: {},
-    meaning: "Executes a proposal once enough signers signed it.",
+    meaning: "Executes a proposal that has enough signatures.",
     example: 'qsp proposal execute "$SIGNED_PROPOSAL"',
     async run({ operands: [proposalId = ""], output, server }) {
       const answer = await server.ask(method.executeProposal, { proposalId });
@@ -99,7 +99,7 @@ async function create({
   const expires = options.text("expires");
   const expiresAt = expires === undefined ? undefined : new Date(expires);
   if (expiresAt !== undefined && Number.isNaN(expiresAt.getTime()))
-    throw usageError(`--expires "${expires}" is no time such as 2030-01-31T12:00:00Z`);
+    throw usageError(`--expires "${expires}" is not a time such as 2030-01-31T12:00:00Z`);
   const answer = await server.ask(method.createProposal, {
     walletId,
     data: await readData(data),
@@ -114,7 +114,7 @@ async function sign({ operands: [proposalId = ""], options, output, server }: Ve
   const signer = options.text("signer");
   const keyFile = options.text("key-file");
   if ((signer === undefined) === (keyFile === undefined))
-    throw usageError("give exactly one of --signer and --key-file");
+    throw usageError("use exactly one of --signer and --key-file");
   const answer = await server.ask(
     method.signProposal,
     keyFile === undefined
@@ -129,19 +129,18 @@ function signHere(server: ApiClient, proposalId: string, keyFile: string) {
   return withProvider(async (provider) => {
     const secretKey = await readSecretKey(provider, keyFile);
     if (secretKey.algorithm !== "ML-DSA-65")
-      throw usageError(`${keyFile} is a key of ${secretKey.algorithm}; signers have ML-DSA-65`);
+      throw usageError(`${keyFile} is an ${secretKey.algorithm} key; signers need ML-DSA-65`);
     const { proposals } = await askPages(
       (pageToken) => server.ask(method.listProposals, { pageToken }),
       ({ proposals }) => proposals,
     );
     const proposal = proposals.find((candidate) => candidate.proposalId === proposalId);
     if (proposal === undefined)
-      throw usageError(`there is no proposal ${proposalId}; qsp proposal list shows them`);
-    if (proposal.damaged)
-      throw distrustError(`somebody changed proposal ${proposalId} in the server's store`);
+      throw usageError(`proposal ${proposalId} does not exist; qsp proposal list shows the proposals`);
+    if (proposal.damaged) throw distrustError(`proposal ${proposalId} was changed in the server's store`);
     const signingHash = hashProposal(proposal);
     if (!equalBytes(signingHash, proposal.signingHash))
-      throw distrustError(`the server wants another hash signed than that of proposal ${proposalId}`);
+      throw distrustError(`the server's signingHash does not match the fields of proposal ${proposalId}`);
     const signature = Uint8Array.from(await provider.sign(secretKey, signingHash));
     return { proposalId, signer: deriveAddress(secretKey.publicKey.exportRaw()), signature };
   });

@@ -84,10 +84,10 @@ async function requireGroup(word: string, table: VerbTable): Promise<readonly Ve
   const verbs = await loadGroup(table, word);
   if (verbs.length > 0) return verbs;
   if (word.startsWith("-"))
-    throw usageError(`${word} stands before the verb; say what to do first, such as qsp serve ${word}`);
-  const [near] = suggest(word, [...new Set(Object.keys(table).map((words) => words.split(" ")[0] ?? ""))]);
-  const advice = near === undefined ? "" : `; did you mean "${near}"`;
-  throw usageError(`"${word}" is no verb${advice}; qsp help lists them`);
+    throw usageError(`${word} is before the verb; put the verb first, such as qsp serve ${word}`);
+  const [similar] = suggest(word, [...new Set(Object.keys(table).map((words) => words.split(" ")[0] ?? ""))]);
+  const advice = similar === undefined ? "" : `; did you mean "${similar}"`;
+  throw usageError(`"${word}" is not a verb${advice}; qsp help lists the verbs`);
 }
 
 function unknownVerb(verbs: readonly Verb[], args: readonly string[]): CliError {
@@ -96,9 +96,9 @@ function unknownVerb(verbs: readonly Verb[], args: readonly string[]): CliError 
     .slice(0, 2)
     .join(" ");
   const names = verbs.map(({ name }) => name);
-  const [near] = suggest(words, names);
+  const [similar] = suggest(words, names);
   return usageError(
-    `"${words}" is no verb${near === undefined ? "" : `; did you mean "${near}"`}; known are ${names.join(", ")}`,
+    `"${words}" is not a verb${similar === undefined ? "" : `; did you mean "${similar}"`}; the verbs are ${names.join(", ")}`,
   );
 }
 

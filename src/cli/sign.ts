@@ -15,17 +15,21 @@ export const signVerbs: readonly Verb[] = [
     name: "sign",
     operands: ["FILE"],
     options: {
-      key: { value: "KEY-ID", meaning: "Signs with this key of the server" },
-      "key-file": { value: "FILE", meaning: "Signs here, with a secret key of qsp keygen", offers: "files" },
-      out: { value: "FILE", meaning: "Writes the signature there; else to FILE.sig", offers: "files" },
+      key: { value: "KEY-ID", meaning: "Key of the server to sign with" },
+      "key-file": {
+        value: "FILE",
+        meaning: "Secret key of qsp keygen to sign with locally",
+        offers: "files",
+      },
+      out: { value: "FILE", meaning: "File for the signature; default: FILE.sig", offers: "files" },
       context: {
         value: "TEXT",
-        meaning: "Binds the signature to one use, up to 255 bytes; verify needs the same",
+        meaning: "Binds the signature to one use, up to 255 bytes; verification needs the same context",
       },
-      sha256: { meaning: "Signs the 32 bytes of SHA-256 of the file, as firmware wants" },
+      sha256: { meaning: "Signs the 32 bytes of SHA-256 of the file, as firmware requires" },
     },
     meaning:
-      "Signs a file of any size, - for standard input; the signature is raw (FIPS 204 or 205). Without --out, that of\n" +
+      "Signs a file of any size, - for standard input. The signature is raw (FIPS 204 or 205). Without --out, that of\n" +
       "standard input is printed in base64.",
     example: 'qsp sign contract.txt --key "$KEY"',
     async run(input) {
@@ -61,7 +65,7 @@ async function sign({ options, server }: VerbInput, chunks: AsyncIterable<Uint8A
   const keyFile = options.text("key-file");
   const context = readContext(options.text("context"));
   if ((keyId === undefined) === (keyFile === undefined))
-    throw usageError("give exactly one of --key and --key-file");
+    throw usageError("use exactly one of --key and --key-file");
   if (keyFile !== undefined)
     return withProvider(async (provider) => {
       const secretKey = await readSecretKey(provider, keyFile);
@@ -103,4 +107,4 @@ async function* toRequests(
 
 /** Maximum bytes of data in one message: the server's limit minus room for the other fields. */
 const maxServerBytes = 4 * 1024 * 1024 - 4096;
-const tooLargeForServer = `the content is larger than ${maxServerBytes} bytes, the limit for an SLH-DSA key of the server; an ML-DSA key takes any size`;
+const tooLargeForServer = `the content is larger than ${maxServerBytes} bytes, the limit for an SLH-DSA key of the server; an ML-DSA key has no limit`;

@@ -10,7 +10,7 @@ import type { CryptoProvider, MuHash, PublicKey, SecretKey } from "../crypto/pro
 import { usageError } from "./exit-codes.ts";
 import { gather, readWhole } from "./files.ts";
 
-/** SLH-DSA reads a message twice (FIPS 205, section 9.2), so the whole message is kept in memory. */
+/** SLH-DSA reads a message twice (FIPS 205, section 9.2), so the whole message is in memory. */
 const maxSlhDsaBytes = 64 * 1024 * 1024;
 /** Longest file that can hold a signature: the base64 of the largest, SLH-DSA-SHA2-256f. */
 const maxSignatureFileBytes = 128 * 1024;
@@ -69,9 +69,7 @@ export async function readSignature(path: string, algorithm: string): Promise<Ui
   const isBase64 = content.length > expectedBytes && /^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(text);
   const signature = isBase64 ? Uint8Array.from(Buffer.from(text, "base64")) : content;
   if (signature.length !== expectedBytes)
-    throw usageError(
-      `${path} holds ${signature.length} bytes; a signature of ${algorithm} has ${expectedBytes}`,
-    );
+    throw usageError(`${path} has ${signature.length} bytes; an ${algorithm} signature has ${expectedBytes}`);
   return signature;
 }
 
@@ -88,6 +86,6 @@ async function digest(mu: MuHash, chunks: AsyncIterable<Uint8Array>): Promise<Ui
 }
 
 function gatherForSlhDsa(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
-  const tooLarge = `the content is larger than ${maxSlhDsaBytes} bytes, the limit of SLH-DSA here; ML-DSA takes any size`;
+  const tooLarge = `the content is larger than ${maxSlhDsaBytes} bytes, the local limit for SLH-DSA; ML-DSA has no limit`;
   return gather(chunks, maxSlhDsaBytes, tooLarge);
 }

@@ -20,9 +20,10 @@ export interface StateKind<T extends State> {
 /** @throws CliError, also for a file of another server */
 export function readState<T extends State>(path: string, url: string, kind: StateKind<T>): T {
   const state = parse(readText(path), kind);
-  if (state === undefined) throw usageError(`${path} holds no ${kind.noun}; ${kind.maker} makes one`);
+  if (state === undefined)
+    throw usageError(`${path} does not contain a ${kind.noun}; ${kind.maker} creates one`);
   if (state.url !== url)
-    throw usageError(`${path} is a ${kind.noun} of ${state.url}, not of ${url}; say --url ${state.url}`);
+    throw usageError(`${path} is a ${kind.noun} of ${state.url}, not of ${url}; use --url ${state.url}`);
   return state;
 }
 

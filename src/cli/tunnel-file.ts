@@ -9,7 +9,7 @@ import type { GatewayKeys, HandshakeDeps } from "./tunnel-peer.ts";
 
 /** The option of all verbs of a tunnel. */
 export const tunnelOption = {
-  tunnel: { value: "FILE", meaning: "Is where the tunnel is kept; else tunnel.json", offers: "files" },
+  tunnel: { value: "FILE", meaning: "File of the tunnel; default: tunnel.json", offers: "files" },
 } as const;
 
 /** The default path of a tunnel's file. */
@@ -86,6 +86,6 @@ function toGatewayKeys(
   const identity = parsePublicKey(provider, state.gatewayIdentityPem, "the gateway's identity");
   if (kem.algorithm === "ML-KEM-1024" && identity.algorithm === "ML-DSA-65") return { kem, identity };
   throw usageError(
-    `the gateway has keys of ${kem.algorithm} and ${identity.algorithm}, not ML-KEM-1024 and ML-DSA-65`,
+    `the gateway has ${kem.algorithm} and ${identity.algorithm} keys; expected ML-KEM-1024 and ML-DSA-65`,
   );
 }

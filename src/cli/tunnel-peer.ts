@@ -57,10 +57,12 @@ export async function shakeHands(deps: HandshakeDeps): Promise<PeerSession> {
       keyForm,
     });
     if (answer.transcript !== transcript)
-      throw distrustError("the gateway's transcript is not that of this handshake");
+      throw distrustError("the gateway's transcript does not match this handshake");
     const isSigned = await provider.verify(gateway.identity, Buffer.from(transcript), answer.signature);
     if (!isSigned)
-      throw distrustError("the gateway did not sign the handshake with the identity that it had before");
+      throw distrustError(
+        "the gateway did not sign the handshake with the identity that it had before; another server may be answering",
+      );
     if (!session.isConfirmed(transcript, answer.keyConfirmation))
       throw distrustError("the gateway does not have the same session keys");
     return session;
@@ -116,10 +118,10 @@ export class PeerSession {
     try {
       data = Buffer.concat([decipher.update(packet.subarray(ivBytes, -tagBytes)), decipher.final()]);
     } catch {
-      throw distrustError("the gateway sent a packet that is not under its session key");
+      throw distrustError("the gateway sent a packet that its session key did not seal");
     }
     const name = Buffer.from(iv).toString("latin1");
-    if (this.#opened.has(name)) throw distrustError("the gateway sent a packet again");
+    if (this.#opened.has(name)) throw distrustError("the gateway sent a packet twice");
     this.#opened.add(name);
     return data;
   }

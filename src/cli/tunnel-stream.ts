@@ -65,11 +65,11 @@ export async function pingOnce(
   const startMs = performance.now();
   const there = await exchange.request({ packet: { case: "receive", value: { tunnelId, packet } } });
   if (!equalBytes(requireReceived(there), data))
-    throw distrustError("the gateway opened a packet and found something else in it");
+    throw distrustError("the gateway opened a packet and returned other data");
   const back = await exchange.request({ packet: { case: "send", value: { tunnelId, data } } });
   const roundTripMs = performance.now() - startMs;
   if (!equalBytes(session.open(requireSent(back)), data))
-    throw distrustError("the gateway sealed something else");
+    throw distrustError("the gateway sealed other data");
   return { packet, roundTripMs };
 }
 
@@ -102,7 +102,7 @@ export async function sendContent(
   for await (const reply of server.stream(VpnService.method.tunnel, requests())) {
     const data = waiting.shift() ?? new Uint8Array();
     if (!equalBytes(requireReceived(reply), data))
-      throw distrustError("the gateway opened a packet and found something else in it");
+      throw distrustError("the gateway opened a packet and returned other data");
     packets += 1;
     bytes += data.length;
   }
@@ -126,7 +126,7 @@ function requireSent(reply: TunnelResponse): Uint8Array {
 }
 
 function failed({ result }: TunnelResponse): Error {
-  if (result.case !== "error") return new Error("the gateway answered another packet");
+  if (result.case !== "error") return new Error("the gateway answered a different packet");
   const { code, reason, message } = result.value;
   return new CliError(exitCodes.refused, `${message} (${code}, ${reason})`);
 }

@@ -29,13 +29,14 @@ export const tunnelVerbs: readonly Verb[] = [
       ...tunnelOption,
       "gateway-identity": {
         value: "FILE",
-        meaning: "Is the public key that the gateway must sign with (PEM); else the one it shows is kept",
+        meaning:
+          "Public key that the gateway must sign with (PEM); default: the command trusts and stores the one that the gateway sends",
         offers: "files",
       },
     },
     meaning:
-      "Registers a peer with a key of its own and makes a handshake: encapsulates to the gateway's key, and verifies its\n" +
-      "signature and its key confirmation. The gateway's keys are kept: later verbs accept no others.",
+      "Registers a peer with its own key and makes a handshake: encapsulates to the gateway's key, and verifies its\n" +
+      "signature and its key confirmation. Stores the gateway's keys: later verbs accept no others.",
     example: "qsp tunnel up laptop --tunnel laptop.json",
     run: up,
   },
@@ -44,9 +45,9 @@ export const tunnelVerbs: readonly Verb[] = [
     operands: [],
     options: {
       ...tunnelOption,
-      count: { value: "NUMBER", meaning: "Sends so many packets, 1 to 100000; else 4" },
-      size: { value: "BYTES", meaning: `Puts so many bytes into each, 1 to ${maxPacketBytes}; else 64` },
-      replay: { meaning: "Sends the last packet once more, which the gateway must refuse" },
+      count: { value: "NUMBER", meaning: "Number of packets, 1 to 100000; default: 4" },
+      size: { value: "BYTES", meaning: `Bytes in each packet, 1 to ${maxPacketBytes}; default: 64` },
+      replay: { meaning: "Sends the last packet again, which the gateway must refuse" },
     },
     meaning: "Agrees on a session key, and sends packets to the gateway and back.",
     example: "qsp tunnel ping --count 2 --replay",
@@ -93,7 +94,7 @@ export const tunnelVerbs: readonly Verb[] = [
     name: "tunnel down",
     operands: [],
     options: tunnelOption,
-    meaning: "Ends the tunnel, and removes its file.",
+    meaning: "Ends the tunnel and removes its file.",
     example: "qsp tunnel down",
     async run({ options, output, server }) {
       const path = options.text("tunnel") ?? defaultTunnelFile;
@@ -108,7 +109,7 @@ export const tunnelVerbs: readonly Verb[] = [
 
 async function up({ operands: [peerName = ""], options, output, server }: VerbInput): Promise<number> {
   const path = options.text("tunnel") ?? defaultTunnelFile;
-  if (existsSync(path)) throw usageError(`${path} exists already; qsp tunnel down ends the tunnel in it`);
+  if (existsSync(path)) throw usageError(`${path} already exists; qsp tunnel down ends its tunnel`);
   const identityFile = options.text("gateway-identity");
   return withProvider(async (provider) => {
     const keys = await askGatewayKeys(provider, server);
@@ -170,12 +171,12 @@ function ping(input: VerbInput): Promise<number> {
       : undefined;
     await exchange.close();
     if (options.flag("replay") && replay !== "PACKET_REPLAYED")
-      throw distrustError("the gateway took a packet a second time");
+      throw distrustError("the gateway accepted a packet twice");
     const meanMs = timesMs.reduce((sum, time) => sum + time, 0) / count;
     output.tell(
       { tunnelId, packets: count, size, meanMs, maxMs: Math.max(...timesMs), ...(replay && { replay }) },
       `${counted(count, "packet")} there and back, ${milliseconds(meanMs)} on average` +
-        (replay === undefined ? "" : `; the last one sent again was refused (${replay})`),
+        (replay === undefined ? "" : `; the gateway refused the repeated last packet (${replay})`),
     );
     return exitCodes.done;
   });
@@ -189,7 +190,7 @@ function send(input: VerbInput): Promise<number> {
     const sent = await sendContent(server, session, tunnelId, chunks);
     output.tell(
       { tunnelId, ...sent },
-      `${counted(sent.packets, "packet")}, ${bytes(sent.bytes)}, as the gateway found them`,
+      `${counted(sent.packets, "packet")}, ${bytes(sent.bytes)}, as the gateway received them`,
     );
     return exitCodes.done;
   });

@@ -12,19 +12,19 @@ export const verifyVerbs: readonly Verb[] = [
     name: "verify",
     operands: ["FILE"],
     options: {
-      signature: { value: "FILE", meaning: "Holds the signature, raw or in base64", offers: "files" },
-      key: { value: "KEY-ID", meaning: "Verifies with this key of the server, ACTIVE or ROTATED" },
+      signature: { value: "FILE", meaning: "File with the signature, raw or in base64", offers: "files" },
+      key: { value: "KEY-ID", meaning: "Key of the server to verify with, ACTIVE or ROTATED" },
       "public-key": {
         value: "FILE",
-        meaning: "Verifies with this key (PEM), without a server",
+        meaning: "Public key to verify with (PEM), without a server",
         offers: "files",
       },
-      context: { value: "TEXT", meaning: "What the signature was bound to" },
-      sha256: { meaning: "The signature is over SHA-256 of the file" },
+      context: { value: "TEXT", meaning: "Context of the signature" },
+      sha256: { meaning: "The signature covers SHA-256 of the file" },
     },
     meaning:
-      "Verifies the signature of a file of any size, - for standard input. The work is done here: with --key the server\n" +
-      "is asked for the public key alone, with --public-key it is not asked at all.",
+      "Verifies the signature of a file of any size, - for standard input, locally. With --key, it only requests the public\n" +
+      "key from the server. With --public-key, it does not call a server.",
     example: 'qsp verify contract.txt --signature contract.txt.sig --key "$KEY"',
     run: (input) =>
       withProvider(async (provider) => {
@@ -50,7 +50,7 @@ async function findPublicKey(provider: CryptoProvider, { options, server }: Verb
   const keyId = options.text("key");
   const file = options.text("public-key");
   if ((keyId === undefined) === (file === undefined))
-    throw usageError("give exactly one of --key and --public-key");
+    throw usageError("use exactly one of --key and --public-key");
   if (file !== undefined) {
     const publicKey = readPublicKey(provider, file);
     requireSigning(publicKey.algorithm, file);
@@ -60,7 +60,7 @@ async function findPublicKey(provider: CryptoProvider, { options, server }: Verb
   if (result?.status === "DESTROYED")
     throw new CliError(
       exitCodes.refused,
-      `key ${keyId} is DESTROYED and verifies nothing more (FAILED_PRECONDITION, KEY_STATE_INVALID)`,
+      `key ${keyId} is DESTROYED and cannot verify (FAILED_PRECONDITION, KEY_STATE_INVALID)`,
     );
   const publicKey = parsePublicKey(provider, result?.publicKeyPem ?? "", `key ${keyId}`);
   requireSigning(publicKey.algorithm, `key ${keyId}`);

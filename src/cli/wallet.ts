@@ -1,4 +1,4 @@
-/** `qsp wallet`: keys with an address, kept by the server. */
+/** `qsp wallet`: keys with an address; the server stores them. */
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { askPages } from "./client.ts";
 import { exitCodes } from "./exit-codes.ts";
@@ -14,9 +14,9 @@ export const walletVerbs: readonly Verb[] = [
     name: "wallet create",
     operands: ["[LABEL]"],
     options: {
-      "public-key": { value: "FILE", meaning: "Writes the public key there (PEM)", offers: "files" },
+      "public-key": { value: "FILE", meaning: "File for the public key (PEM)", offers: "files" },
     },
-    meaning: "Makes a wallet: an ML-DSA-65 key that the server keeps, with an address.",
+    meaning: "Creates a wallet: an ML-DSA-65 key with an address. The server stores the key.",
     example: "qsp wallet create savings --public-key savings.pub",
     async run({ operands: [label = ""], options, output, server }) {
       const answer = await server.ask(method.createWallet, { label });
@@ -61,7 +61,7 @@ export const walletVerbs: readonly Verb[] = [
     options: {
       out: {
         value: "FILE",
-        meaning: "Writes the raw signature there; else it is printed in base64",
+        meaning: "File for the raw signature; default: prints it in base64",
         offers: "files",
       },
     },
@@ -86,10 +86,10 @@ export const walletVerbs: readonly Verb[] = [
     name: "wallet verify",
     operands: ["TRANSACTION"],
     options: {
-      signature: { value: "FILE", meaning: "Holds the signature, raw or in base64", offers: "files" },
-      "public-key": { value: "FILE", meaning: "Is the wallet's public key (PEM)", offers: "files" },
+      signature: { value: "FILE", meaning: "File with the signature, raw or in base64", offers: "files" },
+      "public-key": { value: "FILE", meaning: "Public key of the wallet (PEM)", offers: "files" },
     },
-    meaning: "Verifies a transaction's signature, and tells whose address it is.",
+    meaning: "Verifies a transaction's signature and prints the address of the signer.",
     example: "qsp wallet verify 'pay 7 to bob' --signature transaction.sig --public-key wallet.pub",
     async run({ operands: [transaction = ""], options, output, server }) {
       const answer = await server.ask(method.verifyTransaction, {
@@ -99,7 +99,7 @@ export const walletVerbs: readonly Verb[] = [
       });
       output.answer(method.verifyTransaction.output, answer, () =>
         answer.valid
-          ? `The signature is valid; it is of ${answer.address}.`
+          ? `The signature is valid for ${answer.address}.`
           : `The signature is NOT valid for ${answer.address}.`,
       );
       return answer.valid ? exitCodes.done : exitCodes.no;

@@ -27,7 +27,7 @@ export function defineText(
   meaning: string,
 ): Setting<string> {
   const read = (value: string): string => {
-    if (value === "" && fallback !== "") throw new ConfigError(`"" is empty; it must name something`);
+    if (value === "" && fallback !== "") throw new ConfigError(`the value is empty`);
     return value;
   };
   return { name, fallback, valueName, meaning, read };
@@ -37,7 +37,7 @@ export function defineText(
 export function defineSecret(name: string, meaning: string): Setting<string> {
   const read = (value: string): string => {
     if (value === "" || /^[0-9a-f]{64}$/i.test(value)) return value;
-    throw new ConfigError("is no key: expected 64 hexadecimal digits");
+    throw new ConfigError("is not a key: expected 64 hexadecimal digits");
   };
   return { name, fallback: "", valueName: "digits", meaning, read, isSecret: true };
 }
@@ -47,7 +47,7 @@ export function definePostgresUrl(name: string, meaning: string): Setting<string
     // Do not repeat the wrong value: it may hold a password.
     const isUrl = /^postgres(ql)?:\/\//.test(value) && URL.canParse(value);
     if (value === "" || isUrl) return value;
-    throw new ConfigError("is no URL such as postgres://user:password@host/database");
+    throw new ConfigError("is not a URL such as postgres://user:password@host/database");
   };
   return { name, fallback: "", valueName: "url", meaning, read };
 }
@@ -85,7 +85,7 @@ export function defineChoice<const T extends string>(
   const read = (value: string): T => {
     const known = values.find((candidate) => candidate === value);
     if (known !== undefined) return known;
-    throw new ConfigError(`"${value}" is not known; known are ${values.join(", ")}`);
+    throw new ConfigError(`"${value}" is unknown; use one of ${values.join(", ")}`);
   };
   return { name, fallback, valueName: values.length > 4 ? "level" : values.join("|"), values, meaning, read };
 }
@@ -105,7 +105,7 @@ export function defineOrigins(name: string, meaning: string): Setting<readonly s
     const parts = value === "" ? [] : value.split(",").map((part) => part.trim());
     const wrong = parts.find((part) => !isOrigin(part));
     if (wrong === undefined) return parts;
-    throw new ConfigError(`"${wrong}" is no origin such as https://console.example.com`);
+    throw new ConfigError(`"${wrong}" is not an origin such as https://console.example.com`);
   };
   return { name, fallback: "", valueName: "origins", meaning, read };
 }

@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import {
   contentSecurityPolicy,
-  makeOnce,
+  memoize,
   prepareContent,
   sendContent,
   varyBy,
@@ -34,8 +34,8 @@ export function consolePages(options: ConsoleOptions) {
 
 function mountConsole(app: FastifyInstance, { services, index }: Served, options: ConsoleOptions): void {
   const serviceNames = services.map(({ service }) => service.typeName);
-  const getAssets = makeOnce(buildAssets);
-  const getPage = makeOnce(async () =>
+  const getAssets = memoize(buildAssets);
+  const getPage = memoize(async () =>
     prepareContent("text/html; charset=utf-8", renderShell(await getAssets(), options.auth, serviceNames)),
   );
   const early = setTimeout(() => void getPage().catch(options.onError), buildAfterMs).unref();
@@ -84,7 +84,7 @@ function renderShell({ script, style, icon }: Assets, auth: string, serviceNames
 </head>
 <body>
 <div id="app"><main class="loading"><h1>Quantum-Safe Playground</h1>
-<noscript><p>This page calls the server from a script, and your browser runs none.</p></noscript></main></div>
+<noscript><p>This page needs JavaScript to call the server.</p></noscript></main></div>
 </body>
 </html>
 `;

@@ -81,7 +81,10 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
       const secretKey = await this.#importSecretKey(algorithm, toSecretKeyForm(algorithm, parts));
       const { publicKey = secretKey.publicKey.exportRaw() } = parts;
       if (equalBytes(publicKey, secretKey.publicKey.exportRaw())) return secretKey;
-      throw new CryptoError("INVALID_KEY", `the PEM block holds the ${algorithm} public key of another pair`);
+      throw new CryptoError(
+        "INVALID_KEY",
+        `the PEM block contains the ${algorithm} public key of another pair`,
+      );
     } finally {
       wipe(parts.seed, parts.raw);
     }
@@ -213,7 +216,7 @@ function toSecretKeyForm(
   if (seed !== undefined && raw !== undefined) return { kind: "both", seed, raw };
   if (seed !== undefined) return { kind: "seed", seed };
   if (raw !== undefined) return { kind: "raw", raw };
-  throw new CryptoError("INVALID_ARGUMENT", `the ${algorithm} secret key must come as raw, seed or pem`);
+  throw new CryptoError("INVALID_ARGUMENT", `the ${algorithm} secret key must be raw, seed or pem`);
 }
 
 /** The fixed length of a signature in bytes; undefined for DER, whose length varies. */

@@ -73,7 +73,8 @@ function checkOptionNames(options: SignatureOptions): void {
 
 function checkContext(algorithm: SignatureAlgorithm, context: Uint8Array): void {
   checkBytes("context", context);
-  if (algorithm === "ECDSA-P256") throw new CryptoError("INVALID_ARGUMENT", `${algorithm} has no context`);
+  if (algorithm === "ECDSA-P256")
+    throw new CryptoError("INVALID_ARGUMENT", `${algorithm} does not support a context`);
   if (context.length > maxContextBytes) {
     const problem = `context must have 0 to ${maxContextBytes} bytes, not ${context.length}`;
     throw new CryptoError("INVALID_ARGUMENT", problem);

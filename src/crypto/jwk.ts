@@ -44,7 +44,7 @@ export function importPublicJwk(
     throw new CryptoError("INVALID_KEY", "the JWK must have alg ML-DSA-44, ML-DSA-65 or ML-DSA-87");
   }
   if ("priv" in jwk)
-    throw new CryptoError("INVALID_KEY", "the JWK holds a private key; expected a public key");
+    throw new CryptoError("INVALID_KEY", "the JWK contains a private key; expected a public key");
   const raw = typeof pub === "string" ? decodeBase64url(pub) : undefined;
   if (raw === undefined)
     throw new CryptoError("INVALID_KEY", "pub of the JWK must be base64url without padding");

@@ -61,7 +61,7 @@ export async function signJwt(
   if (secretKey.algorithm !== tokenAlgorithm) {
     throw new CryptoError(
       "INVALID_ARGUMENT",
-      `a token is signed with ${tokenAlgorithm}, not ${secretKey.algorithm}`,
+      `a token needs an ${tokenAlgorithm} key, not ${secretKey.algorithm}`,
     );
   }
   const reserved = ["alg", "typ", "kid", ...refusedHeaderMembers].find((name) => Object.hasOwn(header, name));
@@ -101,7 +101,7 @@ export async function verifyJwt(
   if (headerProblem !== undefined) return rejection("MALFORMED", headerProblem);
 
   const publicKey = typeof header.kid === "string" ? publicKeys.get(header.kid) : undefined;
-  if (publicKey === undefined) return rejection("UNKNOWN_KEY", "kid names no key of this issuer");
+  if (publicKey === undefined) return rejection("UNKNOWN_KEY", "kid does not identify a key of this issuer");
   if (publicKey.algorithm !== tokenAlgorithm)
     return rejection("WRONG_ALGORITHM", `the key must be of ${tokenAlgorithm}`);
   if (!(await provider.verify(publicKey, parts.signingInput, parts.signature))) {
@@ -155,7 +155,7 @@ type Claims =
 /** Checks the claims that we know; `startsAt` is the later of `iat` and `nbf`, in seconds. */
 function readClaims(claims: JsonObject): Claims {
   const { sub, exp, iat = 0, nbf = 0 } = claims;
-  if (typeof sub !== "string" || sub === "") return { problem: "sub must be a string that is not empty" };
+  if (typeof sub !== "string" || sub === "") return { problem: "sub must be a non-empty string" };
   if (!isTime(exp)) return { problem: `exp ${timeRule}` };
   if (!isTime(iat)) return { problem: `iat ${timeRule}` };
   if (!isTime(nbf)) return { problem: `nbf ${timeRule}` };

@@ -64,7 +64,7 @@ export function encodeSecretKeyPem(algorithm: Algorithm, parts: SlotValues): str
 export function encodePkcs8(algorithm: Algorithm, parts: SlotValues): Uint8Array {
   const given = Object.keys(parts).sort().join();
   const shape = findShapes(algorithm).pkcs8.find((candidate) => slotNames(candidate) === given);
-  if (shape === undefined) throw new RangeError(`PKCS#8 of ${algorithm} has no form with ${given}`);
+  if (shape === undefined) throw new RangeError(`PKCS#8 of ${algorithm} does not support ${given}`);
   return renderShape(shape, parts);
 }
 
@@ -105,7 +105,7 @@ function unexpectedForm(
 ): CryptoError {
   for (const [found, shapes] of shapesByAlgorithm) {
     if (formsOf(shapes).some((shape) => matchShape(shape, der) !== undefined)) {
-      return new CryptoError("INVALID_KEY", `the PEM block holds a key of ${found}; expected ${algorithm}`);
+      return new CryptoError("INVALID_KEY", `the PEM block contains an ${found} key; expected ${algorithm}`);
     }
   }
   const problem = `the PEM block is not the ${document} of ${algorithm} in strict DER (${der.length} bytes)`;

@@ -10,7 +10,7 @@ export class CryptoBusyError extends Error {
   readonly retryMs: number;
 
   constructor(retryMs: number) {
-    super("more is asked for than can be computed in time");
+    super("the server cannot compute all requested work in time");
     this.name = "CryptoBusy";
     this.retryMs = retryMs;
   }

@@ -47,7 +47,7 @@ class CheckedMuHash implements MuHash {
   }
 
   #open(): IncrementalHash {
-    if (this.#hash === undefined) throw new CryptoError("CLOSED", "mu has been digested; start another");
+    if (this.#hash === undefined) throw new CryptoError("CLOSED", "mu was already computed; start a new one");
     return this.#hash;
   }
 }

@@ -39,7 +39,7 @@ export function checkDecapsulationKey(algorithm: KemAlgorithm, decapsulationKey:
   if (!equalBytes(sha3_256(encapsulationKey), hash)) {
     throw new CryptoError(
       "INVALID_KEY",
-      `the ${algorithm} secret key does not hold the hash of its public key`,
+      `the ${algorithm} secret key does not contain the hash of its public key`,
     );
   }
 }

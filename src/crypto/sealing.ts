@@ -102,7 +102,7 @@ export function openBytes(key: Uint8Array, identity: string, blob: Uint8Array): 
   } catch {
     throw new CryptoError(
       "SEAL_BROKEN",
-      "a sealed record does not open: another master key, or it was changed",
+      "a sealed record cannot be decrypted: the master key is wrong, or the record was changed",
     );
   }
 }

@@ -11,8 +11,7 @@ import type { CryptoProvider } from "./provider.ts";
  */
 export async function testProvider(provider: CryptoProvider): Promise<void> {
   const passed = (await signsWithContext(provider)) && (await exchangesKeys(provider)) && hashes(provider);
-  if (!passed)
-    throw new CryptoError("SELF_TEST_FAILED", `${provider.version} gave a wrong answer in the self-test`);
+  if (!passed) throw new CryptoError("SELF_TEST_FAILED", `${provider.version} failed the self-test`);
 }
 
 async function signsWithContext(provider: CryptoProvider): Promise<boolean> {

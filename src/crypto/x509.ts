@@ -152,17 +152,20 @@ export function createAuthority(algorithm: CertificateAlgorithm, now: Date): Cer
  */
 export function openAuthority({ certificatePem, secretKeyPem }: CertificateAndKey): Authority {
   const certificate = readOr(
-    "the CA certificate is no certificate in PEM",
+    "the CA certificate is not a certificate in PEM",
     () => new X509Certificate(certificatePem),
   );
-  const secretKey = readOr("the CA key is no private key in PEM", () => createPrivateKey(secretKeyPem));
+  const secretKey = readOr("the CA key is not a private key in PEM", () => createPrivateKey(secretKeyPem));
   const algorithm = (["ECDSA-P256", "ML-DSA-65"] as const).find((name) => kinds[name].isKey(secretKey));
   if (algorithm === undefined)
-    throw new CryptoError("INVALID_KEY", "the CA key is neither of ECDSA-P256 nor of ML-DSA-65");
+    throw new CryptoError("INVALID_KEY", "the CA key is neither an ECDSA-P256 nor an ML-DSA-65 key");
   if (!certificate.checkPrivateKey(secretKey))
-    throw new CryptoError("INVALID_KEY", `the CA key is not that of ${nameOfSubject(certificate)}`);
+    throw new CryptoError("INVALID_KEY", `the CA key does not match ${nameOfSubject(certificate)}`);
   if (!certificate.ca || readSubjectKeyIdentifier(certificate) === undefined)
-    throw new CryptoError("INVALID_KEY", `${nameOfSubject(certificate)} is no CA, or names no key`);
+    throw new CryptoError(
+      "INVALID_KEY",
+      `${nameOfSubject(certificate)} is not a CA, or does not identify a key`,
+    );
   return { certificate, algorithm, secretKey };
 }
 
@@ -179,13 +182,13 @@ export function issueServerCertificate(
   if (now >= ca.validToDate)
     throw new CryptoError(
       "INVALID_ARGUMENT",
-      `the CA ${nameOfSubject(ca)} ended on ${ca.validToDate.toISOString()}; make a new one`,
+      `the CA ${nameOfSubject(ca)} expired on ${ca.validToDate.toISOString()}; create a new one`,
     );
   if (now < ca.validFromDate) {
     const begin = ca.validFromDate.toISOString();
     throw new CryptoError(
       "INVALID_ARGUMENT",
-      `the CA ${nameOfSubject(ca)} begins on ${begin}; is the clock right?`,
+      `the CA ${nameOfSubject(ca)} is valid from ${begin}; check the clock`,
     );
   }
   const secretKey = kinds[algorithm].generate();

@@ -22,7 +22,7 @@ export async function copyStore(source: Database, target: Database, onProgress: 
     let copied = 0;
     await target.writer.transaction().execute(async (writer) => {
       if ((await countRows(writer, target.owners)) > 0)
-        throw new StorageError(`there is a store already in ${target.name}`);
+        throw new StorageError(`${target.name} already contains a store`);
       for (const [table, key] of listTables(source.owners)) {
         for await (const rows of readChunks(reader, table, key)) {
           // The rows come from the table of the same name.

@@ -64,7 +64,7 @@ export async function openDatabaseOf(
     if (error instanceof StorageError) throw error;
     if (readMessage(error).includes("previously executed migration")) {
       throw new StorageError(
-        `the store ${database.name} was written by a newer version of this program; use that one`,
+        `the store ${database.name} was written by a newer version of this program; use that version`,
       );
     }
     const cause = error instanceof StoreFailureError ? error.cause : error;
@@ -91,7 +91,9 @@ function requireFile(path: string): void {
   } catch (error) {
     const isAbsent = error instanceof Error && "code" in error && error.code === "ENOENT";
     throw new StorageError(
-      isAbsent ? `there is no store ${path}` : `the store ${path} cannot be read: ${readMessage(error)}`,
+      isAbsent
+        ? `the store ${path} does not exist`
+        : `the store ${path} cannot be read: ${readMessage(error)}`,
     );
   }
 }
@@ -153,14 +155,16 @@ async function migrate({ kind, owners, writeConnection }: Database): Promise<voi
 async function requireSchema({ kind, name, owners, reader }: Database): Promise<void> {
   const tables = await reader.introspection.getTables({ withInternalKyselyTables: true });
   if (!tables.some((table) => table.name === DEFAULT_MIGRATION_TABLE))
-    throw new StorageError(`there is no store in ${name}`);
+    throw new StorageError(`${name} does not contain a store`);
   const { rows } = await sql<{
     name: string;
   }>`select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`.execute(reader);
   const known = Object.keys(createMigrations(kind, owners));
   const taken = new Set(rows.map((row) => row.name));
   if ([...taken].some((step) => !known.includes(step)))
-    throw new StorageError(`the store ${name} was written by a newer version of this program; use that one`);
+    throw new StorageError(
+      `the store ${name} was written by a newer version of this program; use that version`,
+    );
   if (known.some((step) => !taken.has(step)))
     throw new StorageError(`the store ${name} is of an older version; start the server on it once`);
 }

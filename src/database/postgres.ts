@@ -37,9 +37,7 @@ export async function checkPostgresVersion(connection: Connection): Promise<void
   const [{ version } = { version: "0" }] = (result?.rows ?? []) as { version: string }[];
   const major = Math.floor(Number(version) / 10_000);
   if (major < oldestVersion)
-    throw new StorageError(
-      `the database is PostgreSQL ${major}; ${oldestVersion} is the oldest that will do`,
-    );
+    throw new StorageError(`the database is PostgreSQL ${major}; the server needs ${oldestVersion} or newer`);
 }
 
 /** Opens a pool for reading. */
@@ -151,7 +149,7 @@ export function openPostgresWriter(url: string): WriteConnection {
     async commit(last) {
       const results = await runOn(inTransaction, [...last, statement("commit")]);
       inTransaction = undefined;
-      if (results.at(-1)?.rows[0] === "ROLLBACK") throw new Error("the transaction had failed");
+      if (results.at(-1)?.rows[0] === "ROLLBACK") throw new Error("the transaction failed");
     },
     async rollback() {
       const held = inTransaction;

@@ -28,7 +28,7 @@ const sentences: Readonly<Record<StoreFailureCode, string>> = {
   UNAVAILABLE: "the store cannot be reached now; try again",
   FULL: "the store's disk is full; nothing was changed",
   CORRUPT: "the store's database is damaged",
-  LOCKED: "the store's master key was changed, and this server does not have the new one",
+  LOCKED: "the master key of the store was rotated, and this server does not have the new one",
 };
 
 /** A record or its secret is not as it was written: it was changed outside of the server. */
@@ -37,9 +37,12 @@ export class RecordDamagedError extends Error {
   readonly record: string;
 
   constructor(record: string, cause?: unknown) {
-    super(`the stored ${record} is not as it was written and cannot be used; restore it from a backup`, {
-      cause,
-    });
+    super(
+      `the stored ${record} was changed outside the server and cannot be used; restore it from a backup`,
+      {
+        cause,
+      },
+    );
     this.record = record;
   }
 }

@@ -11,13 +11,13 @@ export const keyReasons = {
   },
   KEY_STATE_INVALID: {
     code: Code.FailedPrecondition,
-    cause: "A ROTATED key no longer signs or encapsulates. A DESTROYED key does nothing.",
-    remedy: "Use the key that replaced it. The state cannot be undone.",
+    cause: "A ROTATED key no longer signs or encapsulates. A DESTROYED key cannot be used.",
+    remedy: "Use the key that replaced it (`replacedBy`). No call restores an earlier state.",
   },
   KEY_USAGE_MISMATCH: {
     code: Code.FailedPrecondition,
     cause:
-      "The call wants an ML-KEM key to sign, or a signing key to encapsulate; or it uses `mu` or a stream with SLH-DSA.",
+      "The call uses an ML-KEM key to sign, a signing key to encapsulate, or an SLH-DSA key with `mu` or a stream.",
     remedy: "Create a key for this use. `mu` and streams need ML-DSA.",
   },
   BATCH_TOO_LARGE: {
@@ -29,7 +29,7 @@ export const keyReasons = {
   KEY_DAMAGED: {
     code: Code.DataLoss,
     isServerFault: true,
-    cause: "The stored key is not what the server wrote: someone changed the database.",
+    cause: "The stored key was changed outside the server.",
     remedy: "Operator: restore a backup, and find out who writes to the database.",
   },
 } as const satisfies Record<string, Reason>;
@@ -39,8 +39,7 @@ export const recordReasons = {
   RECORD_DAMAGED: {
     code: Code.DataLoss,
     isServerFault: true,
-    cause:
-      "A stored record is not what the server wrote: someone changed the database. Other records still work.",
+    cause: "A stored record was changed outside the server. Other records still work.",
     remedy: "Operator: restore a backup, and find out who writes to the database.",
   },
   WALLET_NOT_FOUND: {
@@ -56,7 +55,7 @@ export const recordReasons = {
   OWNER_MISMATCH: {
     code: Code.FailedPrecondition,
     cause: "`fromOwner` is not the current owner.",
-    remedy: "Read the token again: it was transferred in the meantime.",
+    remedy: "Read the token again, because it was transferred. Then send the current owner.",
   },
   PROPOSAL_NOT_FOUND: {
     code: Code.NotFound,
@@ -85,12 +84,12 @@ export const recordReasons = {
   },
   ALREADY_SIGNED: {
     code: Code.AlreadyExists,
-    cause: "This signer signed this proposal before.",
+    cause: "This signer has already signed this proposal.",
     remedy: "Nothing to do. Each signer counts once.",
   },
   SIGNATURE_MISSING: {
     code: Code.FailedPrecondition,
-    cause: "The signer holds its own key, so the service cannot sign for it.",
+    cause: "The signer stores its own key, so the service cannot sign for it.",
     remedy: "Sign the 32 bytes of `signingHash` with that key and send `signature`.",
   },
   SIGNATURE_INVALID: {
@@ -115,12 +114,12 @@ export const recordReasons = {
   },
   DEVICE_NOT_SIMULATED: {
     code: Code.FailedPrecondition,
-    cause: "The device holds its own key, so the service cannot sign for it.",
+    cause: "The device stores its own key, so the service cannot sign for it.",
     remedy: "Sign on the device, or register one with `simulated: true`.",
   },
   VENDOR_MISSING: {
     code: Code.FailedPrecondition,
-    cause: "Firmware came without a vendor key, for a device that has none pinned.",
+    cause: "The request has no vendor key, and the device has no pinned vendor.",
     remedy: "Send `vendorPublicKey`, or register devices with it.",
   },
   TUNNEL_NOT_FOUND: {
@@ -136,39 +135,38 @@ export const recordReasons = {
   SESSION_MISSING: {
     code: Code.FailedPrecondition,
     cause:
-      "This server has no session key for the tunnel: before a handshake, after a restart, or on another replica.",
+      "This server has no session key for the tunnel: there was no handshake, the server restarted, or another replica has it.",
     remedy: "Make a handshake. Behind a proxy, send the header `tunnel-id`.",
   },
   REKEY_NEEDED: {
     code: Code.FailedPrecondition,
-    cause: "The session key reached its limit of uses.",
+    cause: "The session key reached its limit of packets.",
     remedy: "Call `POST /api/vpn/rekey` and continue.",
   },
   HANDSHAKE_REPLAYED: {
     code: Code.AlreadyExists,
-    cause: "The ciphertext opened a session before, of this tunnel or another.",
+    cause: "The ciphertext already opened a session of this or another tunnel.",
     remedy:
       "Encapsulate again for each handshake and rekey. Someone else may have sent a recorded handshake.",
   },
   HANDSHAKE_LIMIT_REACHED: {
     code: Code.ResourceExhausted,
     cause: "The peer used 10,000 ciphertexts with this tunnel.",
-    remedy:
-      "Leave `ciphertext` out so that the gateway encapsulates, or disconnect and register the peer again.",
+    remedy: "Omit `ciphertext` so that the gateway encapsulates, or disconnect and register the peer again.",
   },
   PACKET_INVALID: {
     code: Code.InvalidArgument,
     cause: "The packet was changed, or is sealed with another key.",
-    remedy: "Send it as it was sealed: IV, ciphertext, tag. After a rekey, seal it again.",
+    remedy: "Send the sealed packet unchanged: IV, ciphertext, tag. After a rekey, seal the data again.",
   },
   PACKET_REFLECTED: {
     code: Code.InvalidArgument,
     cause: "The gateway itself sealed this packet.",
-    remedy: "Send packets that the peer sealed. Ask for `keyForm` PER_DIRECTION in the handshake.",
+    remedy: "Send packets that the peer sealed. Request `keyForm` PER_DIRECTION in the handshake.",
   },
   PACKET_REPLAYED: {
     code: Code.AlreadyExists,
-    cause: "The packet came before.",
+    cause: "The gateway received this packet before.",
     remedy: "Seal the data again with a new random IV.",
   },
 } as const satisfies Record<string, Reason>;

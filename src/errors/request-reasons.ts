@@ -74,13 +74,13 @@ export const bodyReasons = {
   NOT_ACCEPTABLE: {
     code: Code.InvalidArgument,
     httpStatus: 406,
-    cause: "`accept` names nothing that the call can answer with.",
-    remedy: "Accept `application/json`, or leave the header out.",
+    cause: "`accept` does not contain a media type that the call can return.",
+    remedy: "Accept `application/json`, or omit the header.",
   },
   MEDIA_TYPE_UNSUPPORTED: {
     code: Code.InvalidArgument,
     httpStatus: 415,
-    cause: "A request with a body has no `content-type`, or one that this call does not take.",
+    cause: "A request with a body has no `content-type`, or one that this call does not support.",
     remedy: "Send `content-type: application/json` (curl: `-H`).",
   },
   ENCODING_UNSUPPORTED: {
@@ -92,7 +92,7 @@ export const bodyReasons = {
   ENCODING_INVALID: {
     code: Code.InvalidArgument,
     cause: "The body is not the gzip data that its header announces.",
-    remedy: "Compress the body, or leave the header out.",
+    remedy: "Compress the body, or omit the header.",
   },
   ENCODING_MISSING: {
     code: Code.Internal,
@@ -107,8 +107,8 @@ export const bodyReasons = {
   },
   BODY_UNEXPECTED: {
     code: Code.InvalidArgument,
-    cause: "A call that takes no body received one.",
-    remedy: "Put its fields into the path and the query.",
+    cause: "The request has a body, but this call has none.",
+    remedy: "Put the fields into the path and the query.",
   },
   BODY_INCOMPLETE: {
     code: Code.InvalidArgument,
@@ -138,12 +138,12 @@ export const messageReasons = {
   JSON_INVALID: {
     code: Code.InvalidArgument,
     cause: "The body is not JSON, or not UTF-8.",
-    remedy: "The message names the position. In a shell, put the body in single quotes.",
+    remedy: "Correct the position that the message names. In a shell, put the body in single quotes.",
   },
   PARAMETER_UNKNOWN: {
     code: Code.InvalidArgument,
     cause: "The call has no such query parameter.",
-    remedy: "The message lists the parameters. Their names are lowerCamelCase.",
+    remedy: "Use a parameter that the message lists. Their names are lowerCamelCase.",
   },
   PARAMETER_DUPLICATE: {
     code: Code.InvalidArgument,
@@ -159,7 +159,7 @@ export const messageReasons = {
     code: Code.InvalidArgument,
     cause:
       "A field is missing, unknown, too long, of the wrong type, not base64, or not one of the known values.",
-    remedy: "`details` names each field in `fieldViolations`. The message says which values are valid.",
+    remedy: "Correct each field in `fieldViolations` of `details`. The message names the valid values.",
   },
   KEY_INVALID: {
     code: Code.InvalidArgument,
@@ -178,7 +178,7 @@ export const messageReasons = {
   },
   IDEMPOTENCY_KEY_REUSED: {
     code: Code.AlreadyExists,
-    cause: "The same `Idempotency-Key` came with another request within 24 hours.",
+    cause: "The same `Idempotency-Key` was used for another request within 24 hours.",
     remedy: "Use a new key for each new request. Repeat a key only to retry.",
   },
 } as const satisfies Record<string, Reason>;

@@ -20,9 +20,10 @@ export const storeReasons = {
   STORE_DAMAGED: {
     code: Code.DataLoss,
     isServerFault: true,
-    cause: "The database reports that it is damaged, or its audit log is not the one that this server saw.",
+    cause:
+      "The database reports that it is damaged, or its audit log differs from the one that this server saw.",
     remedy:
-      "Operator: `qsp audit verify` says where. Restore the last backup, check the disk, and find out who writes to the database.",
+      "Operator: run `qsp audit verify` to find the place. Restore the last backup, check the disk, and find out who writes to the database.",
   },
   MASTER_KEY_MISSING: {
     code: Code.Unavailable,
@@ -48,16 +49,16 @@ export const callerReasons = {
     code: Code.Unauthenticated,
     cause: "No key of this server signed the token.",
     remedy:
-      "Get a token from this server: yours is from another one, or from before `qsp issuer rotate revoke`.",
+      "Get a token from this server. Yours is from another server, or older than `qsp issuer rotate revoke`.",
   },
   TOKEN_SIGNATURE_INVALID: {
     code: Code.Unauthenticated,
     cause: "The signature of the token does not verify.",
-    remedy: "Get a new token. Someone, or a program, changed this one.",
+    remedy: "Get a new token, and send it unchanged.",
   },
   TOKEN_EXPIRED: {
     code: Code.Unauthenticated,
-    cause: "The token is older than an hour; or clocks differ, and it is not valid yet.",
+    cause: "The token is older than an hour, or is not valid yet because the clocks differ.",
     remedy: "Get a new token. Synchronise the clocks.",
   },
   TOKEN_REVOKED: {
@@ -84,7 +85,7 @@ export const limitReasons = {
   LOGIN_LIMITED: {
     code: Code.ResourceExhausted,
     cause:
-      "Within a minute, `--max-failed-logins` log-ins failed for this name or network; where the user logged in before, for this name in this network.",
+      "`--max-failed-logins` log-ins failed within a minute for this name or network. In a network where the user has logged in before, only failures of this name count.",
     remedy: "Wait for `Retry-After`, then use the right password.",
   },
   RATE_LIMITED: {
@@ -102,19 +103,19 @@ export const limitReasons = {
   BUFFER_LIMITED: {
     code: Code.ResourceExhausted,
     cause:
-      "Unfinished requests or unread responses hold `--max-buffered-bytes` in total, or `--max-buffered-bytes-per-client` for this user or address.",
+      "Unfinished requests or unread responses use `--max-buffered-bytes` of memory in total, or `--max-buffered-bytes-per-client` for this user or address.",
     remedy: "Finish uploads and read responses before you send more.",
   },
   QUOTA_EXCEEDED: {
     code: Code.ResourceExhausted,
     cause: "The caller has the maximum number of tunnels, records, idempotency keys or open challenges.",
     remedy:
-      "`metadata` names the quota, its limit and its setting; the message says how to free some. A retry alone does not help.",
+      "Free some of the quota, as the message describes. `metadata` names the quota, its limit and its setting. A retry alone does not help.",
   },
   SERVER_BUSY: {
     code: Code.ResourceExhausted,
     cause:
-      "The server reached `--max-calls` or `--max-streams`; or the caller's own work would wait longer than `--max-queue-ms` (a batch, a stream or log-ins: `--max-backlog-ms`).",
+      "The server reached `--max-calls` or `--max-streams`, or the caller's own work would wait longer than `--max-queue-ms`. For a batch, a stream or log-ins, the limit is `--max-backlog-ms`.",
     remedy: "Wait for `Retry-After`. Operator: use more cores or more servers.",
   },
 } as const satisfies Record<string, Reason>;
@@ -125,7 +126,7 @@ export const endReasons = {
     code: Code.DeadlineExceeded,
     cause: "The call took longer than its own deadline or `--max-call-ms`.",
     remedy:
-      "Allow more time. The call may have taken effect: read before you repeat it, or repeat it with the same `Idempotency-Key`.",
+      "Allow more time. The call may have taken effect. Read before you repeat it, or repeat it with the same `Idempotency-Key`.",
   },
   CALL_CANCELED: {
     code: Code.Canceled,
@@ -135,18 +136,18 @@ export const endReasons = {
   SHUTTING_DOWN: {
     code: Code.Unavailable,
     cause:
-      "The server stops. It ends watches, tunnels and streams of readings at once, and other calls after `--max-drain-ms`.",
-    remedy: "Try again: another server, or this one after its restart, answers.",
+      "The server is stopping. It ends watches, tunnels and streams of readings immediately, and other calls after `--max-drain-ms`.",
+    remedy: "Try again. Another server answers, or this one after its restart.",
   },
   NOT_IMPLEMENTED: {
     code: Code.Unimplemented,
-    cause: "A unary gRPC call came with no message, or with several.",
-    remedy: "Fix the client. Streams are other calls.",
+    cause: "A unary gRPC call has no message, or several.",
+    remedy: "Fix the client: send exactly one message.",
   },
   INTERNAL: {
     code: Code.Internal,
     isServerFault: true,
     cause: "The server has a bug. The caller learns nothing more.",
-    remedy: "Operator: the log has the cause under the id of the request. Please report it.",
+    remedy: "Operator: find the cause in the log under the ID of the request, and report it.",
   },
 } as const satisfies Record<string, Reason>;

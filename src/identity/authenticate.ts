@@ -69,18 +69,18 @@ export async function requireNotRevoked(
 function tokenRevoked(subject: string): ConnectError {
   return refuse(
     "TOKEN_REVOKED",
-    `the token of ${subject} is no longer accepted: the user is gone or has a new password`,
+    `the token of ${subject} is no longer accepted: the user was removed or has a new password; log in again`,
     { subject },
   );
 }
 
 async function readClaims(issuer: Issuer, authorization: string | null): Promise<TokenClaims> {
   if (authorization === null) {
-    throw refuse("TOKEN_MISSING", "this call wants a token: send authorization: Bearer <token>");
+    throw refuse("TOKEN_MISSING", "this call needs a token: send authorization: Bearer <token>");
   }
   const token = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
   if (token === undefined) {
-    throw refuse("TOKEN_MALFORMED", "the authorization header is not of the form: Bearer <token>");
+    throw refuse("TOKEN_MALFORMED", "the authorization header does not have the form: Bearer <token>");
   }
   const check = await issuer.check(token);
   if (!check.ok) throw refuse(refusals[check.reason], `the token is refused: ${check.message}`);

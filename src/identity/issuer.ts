@@ -106,7 +106,7 @@ export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<
   const findSigner = async (): Promise<NonNullable<typeof signer>> => {
     await refresh();
     const signing = keys.find(({ record }) => record.retiredAt === undefined);
-    if (signing === undefined) throw new Error("the store holds no key that signs tokens");
+    if (signing === undefined) throw new Error("the store has no key that signs tokens");
     const { record } = signing;
     if (signer?.keyId !== record.keyId) {
       // Do not erase the previous key here: calls may be signing with it. Garbage collection wipes it.
@@ -116,7 +116,7 @@ export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<
         const before = record.keyId;
         await refresh();
         if (keys.some((key) => key.record.keyId === before && key.record.retiredAt === undefined))
-          throw new Error(`the store holds no seed of the issuing key ${before}`);
+          throw new Error(`the store has no seed of the issuing key ${before}`);
         return findSigner();
       }
       const opened = {
@@ -178,7 +178,7 @@ export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<
     },
     acceptsKey: (keyId) => listLiving().some(({ record }) => record.keyId === keyId),
     isWorking: keepFor(healthMs, async () => {
-      const message = new TextEncoder().encode("is the issuer working?");
+      const message = new TextEncoder().encode("self-test of the issuer");
       try {
         const { secretKey } = signer ?? (await findSigner());
         const signature = await provider.system.sign(secretKey, message);

@@ -33,10 +33,10 @@ export function logInAnyone(issuer: Issuer): LogIn {
  * For a network from which the user has logged in before, only the count of that user at that network applies.
  * Failures elsewhere, or of other users there, do not lock the user out.
  */
-export function logInUsers(parts: {
+export function logInUsers(deps: {
   readonly issuer: Issuer;
   readonly users: UserStore;
-  readonly attempts: LoginThrottle;
+  readonly throttle: LoginThrottle;
   /** Verifies like passwords.ts, in turn with other checks. */
   readonly verifyPassword: (
     password: string,
@@ -46,7 +46,7 @@ export function logInUsers(parts: {
   /** Names the networks of an address, the smallest first. */
   readonly listNetworks?: (address: string) => readonly string[];
 }): LogIn {
-  const { issuer, users, attempts, verifyPassword, listNetworks = (address) => [address] } = parts;
+  const { issuer, users, throttle, verifyPassword, listNetworks = (address) => [address] } = deps;
   const known = createKnownNetworks();
   const findUser = async (
     name: string,
@@ -62,20 +62,20 @@ export function logInUsers(parts: {
     const isKnown = known.has(username, network);
     const here = `user ${username} at ${network}`;
     const counted = [`user ${username}`, ...networks.map((name) => `network ${name}`), here];
-    const waitMs = attempts.waitMs(isKnown ? [here] : counted);
+    const waitMs = throttle.waitMs(isKnown ? [here] : counted);
     if (waitMs > 0)
-      throw refuseForNow("LOGIN_LIMITED", "too many log-ins failed; wait before the next one", waitMs);
+      throw refuseForNow("LOGIN_LIMITED", "too many log-ins failed; wait before the next attempt", waitMs);
     // Count before the result is known, so that concurrent attempts cannot exceed the limit.
-    attempts.count(counted);
+    throttle.count(counted);
     const turn = isKnown ? { network, knownName: username } : { network: networks.at(-1) ?? network };
     const user = await findUser(username, password, { knownName: undefined, signal, ...turn }).catch(
       (error: unknown) => {
-        attempts.forget(counted);
+        throttle.forget(counted);
         throw error;
       },
     );
     if (user === undefined) throw refuse("LOGIN_FAILED", "the username or the password is wrong");
-    attempts.forget(counted);
+    throttle.forget(counted);
     known.remember(user.name, network);
     return issuer.issue(user.name, { generation: user.generation, ...(header && { header }) });
   };

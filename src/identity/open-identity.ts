@@ -43,9 +43,9 @@ export async function openIdentity(options: IdentityOptions): Promise<Identity> 
   const { provider, store, now, mode, passwords, maxFailedLogins } = options;
   const issuer = await openIssuer({ provider, store: createIssuerStore(store), now });
   const users = mode === "token" ? createUserStore(store) : undefined;
-  const attempts = createLoginThrottle(maxFailedLogins);
+  const throttle = createLoginThrottle(maxFailedLogins);
   const logIn = users
-    ? logInUsers({ issuer, users, attempts, verifyPassword: passwords.verify, listNetworks })
+    ? logInUsers({ issuer, users, throttle, verifyPassword: passwords.verify, listNetworks })
     : logInAnyone(issuer);
   return {
     issuer,

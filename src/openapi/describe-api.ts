@@ -110,20 +110,20 @@ const idempotencyKey: Parameter = {
   in: "header",
   required: false,
   description:
-    "Makes the call repeatable, where it changes something: the same key with the same request gives the first answer " +
-    "again, for 24 hours; with another request it is refused.",
+    "Makes a call that changes data repeatable. The same key with the same request returns the first answer " +
+    "for 24 hours. The same key with another request is refused.",
   // Printable ASCII (src/server/interceptors/idempotency.ts).
   schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x20-\\x7e]*$" },
 };
 
-const introduction = `The REST side of the server. Every call is also an RPC over gRPC, gRPC-Web and Connect, with the \
-same messages: the protos are the source of this document. For gRPC clients, \`GET /protos.tar.gz\` has all protos \
-with their imports, and \`GET /protos.binpb\` has them as one descriptor set.
+const introduction = `The REST calls of the server. Every call is also an RPC over gRPC, gRPC-Web and Connect, with the same messages. \
+The protos are the source of this document. For gRPC clients, \`GET /protos.tar.gz\` contains all protos with their \
+imports, and \`GET /protos.binpb\` contains them as one descriptor set.
 
-Bodies are JSON. Fields of bytes are base64: answers have the standard alphabet with padding, requests may have the \
-URL-safe one and no padding. A field of a request that may be left out may also be null. Unknown fields and unknown query parameters are refused. A field of an answer that is \
-not required is absent when it has no value.
+Bodies are JSON. Fields of bytes are base64. Answers use the standard alphabet with padding. Requests may also use the \
+URL-safe alphabet, with or without padding. An optional field of a request may also be null. The server refuses \
+unknown fields and unknown query parameters. An answer omits an optional field without a value.
 
-A call that fails answers with the HTTP status of its gRPC code and one form of body, whose first detail holds a \
-reason for programs to switch on. A caller sets a deadline with \`grpc-timeout\` or \`connect-timeout-ms\`. Answers to \
-GET have an entity tag; \`If-None-Match\` with it gives 304.`;
+A failed call returns the HTTP status of its gRPC code. Its body always has the same form, and the first detail contains \
+a reason for programs. A caller sets a deadline with \`grpc-timeout\` or \`connect-timeout-ms\`. Answers to GET have an \
+entity tag. A request with that tag in \`If-None-Match\` returns 304.`;

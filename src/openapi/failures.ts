@@ -134,7 +134,7 @@ function showFailure(reason: ReasonName): Json {
   return {
     status: "error",
     code: nameCode(reasons[reason].code),
-    message: "what was wrong, and what would be right",
+    message: "the fault and the valid form",
     details: [
       { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason, domain: errorDomain, metadata: {} },
     ],
@@ -143,7 +143,7 @@ function showFailure(reason: ReasonName): Json {
 
 const retryAfter = {
   "Retry-After": {
-    description: "Seconds after which to try again, if that is known.",
+    description: "Seconds after which to try again, if known.",
     schema: { type: "integer" },
   },
 } as const;
@@ -163,11 +163,11 @@ export const errorName = "ApiError";
 export const errorSchemas: Readonly<Record<string, Schema>> = {
   [errorName]: {
     type: "object",
-    description: "Says why a call failed.",
+    description: "Describes why a call failed.",
     properties: {
       status: { const: "error", type: "string" },
       code: { type: "string", enum: listCodes(), description: "Names the gRPC code." },
-      message: { type: "string", description: "Says what was wrong and what would be right, for a person." },
+      message: { type: "string", description: "Describes the fault and the valid form, for people." },
       details: { type: "array", items: { $ref: "#/components/schemas/ErrorDetail" } },
     },
     required: ["status", "code", "message", "details"],
@@ -175,16 +175,16 @@ export const errorSchemas: Readonly<Record<string, Schema>> = {
   ErrorDetail: {
     type: "object",
     description:
-      "Says more, for a program: the first detail is a google.rpc.ErrorInfo with the reason; a google.rpc.BadRequest " +
-      "names the fields at fault, a google.rpc.RetryInfo tells when to try again.",
+      "Carries details for programs. The first detail is a google.rpc.ErrorInfo with the reason. A google.rpc.BadRequest " +
+      "names the invalid fields, and a google.rpc.RetryInfo gives the time of a retry.",
     properties: {
       "@type": { type: "string", description: 'Names the type: "type.googleapis.com/google.rpc.ErrorInfo".' },
       reason: { type: "string", description: "Names the reason (ErrorInfo)." },
-      domain: { type: "string", description: "Says whose reason it is (ErrorInfo)." },
+      domain: { type: "string", description: "Names the domain of the reason (ErrorInfo)." },
       metadata: {
         type: "object",
         additionalProperties: { type: "string" },
-        description: "Holds what varies in the message (ErrorInfo).",
+        description: "Contains the variable parts of the message (ErrorInfo).",
       },
       fieldViolations: {
         type: "array",
@@ -193,7 +193,7 @@ export const errorSchemas: Readonly<Record<string, Schema>> = {
           properties: { field: { type: "string" }, description: { type: "string" } },
           additionalProperties: true,
         },
-        description: "Lists the fields at fault, by their JSON names (BadRequest).",
+        description: "Lists the invalid fields by their JSON names (BadRequest).",
       },
       retryDelay: { type: "string", description: 'Says after how long to try again: "1.5s" (RetryInfo).' },
     },

@@ -94,7 +94,7 @@ function describeSecurity(method: DescMethod, auth: AuthMode): Operation["securi
 }
 
 const accessSentences: Partial<Record<Access, string>> = {
-  [Access.TOKEN]: "the call is for users, and wants a token however the server is set up",
+  [Access.TOKEN]: "the call is for users, and always needs a token",
   [Access.AUTHENTICATED]: "the call is for users",
   [Access.DEVICE]: "the call is for users and devices",
   [Access.AUDITOR]: "the call is for users of the roles auditor and admin",
@@ -108,7 +108,7 @@ function sayAccess(method: DescMethod, auth: AuthMode): string[] {
 
 function sayStream(streams: boolean): string[] {
   if (!streams) return [];
-  return ["the answer goes on as there is more to tell; an error after its begin is the last thing in it"];
+  return ["the answer continues while there are more messages; an error after its start is its last part"];
 }
 
 function describeAnswer(route: Route, { schemas, describe }: OperationDeps, streams: boolean): Response {
@@ -133,9 +133,9 @@ function describeStream(message: Schema): Readonly<Record<string, MediaType>> {
   const each: Schema = { anyOf: [message, error] };
   const forms: Readonly<Record<string, Schema>> = {
     "application/json": { type: "array", items: each },
-    "text/event-stream": { type: "string", description: "Has one JSON text in the data of each event." },
+    "text/event-stream": { type: "string", description: "Contains one JSON text in the data of each event." },
   };
-  const perLine: Schema = { ...each, description: "Is the form of each line." };
+  const perLine: Schema = { ...each, description: "Describes each line." };
   return Object.fromEntries(
     [...streamFormats.keys()].map((type) => [type, { schema: forms[type] ?? perLine }]),
   );

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
 import type { Example } from "../protocol/example.ts";
-import { contentSecurityPolicy, makeOnce, prepareContent, sendContent } from "../protocol/static-content.ts";
+import { contentSecurityPolicy, memoize, prepareContent, sendContent } from "../protocol/static-content.ts";
 import { describeServices } from "./describe-services.ts";
 import type { AuthMode } from "./operations.ts";
 
@@ -44,7 +44,7 @@ const describeAfterMs = 1500;
 export function openApiPages({ auth, examples, onError }: OpenApiOptions) {
   return async (app: FastifyInstance, { services }: ServedCalls): Promise<void> => {
     const stopped = new AbortController();
-    const getDescription = makeOnce(() =>
+    const getDescription = memoize(() =>
       describeServices(
         services.map(({ service }) => service),
         { auth, examples },
@@ -80,7 +80,7 @@ export function openApiPages({ auth, examples, onError }: OpenApiOptions) {
 }
 
 function serveAsset(app: FastifyInstance, { path, type, policy, make }: Asset): void {
-  const getContent = makeOnce(async () => prepareContent(type, await make()));
+  const getContent = memoize(async () => prepareContent(type, await make()));
   app.get(path, async (request, reply) => {
     const content = await getContent();
     if (policy !== undefined) reply.header("content-security-policy", policy);

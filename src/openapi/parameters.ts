@@ -19,7 +19,7 @@ export function describePathParameters(
     const { description, deprecated, ...schema } = describeParameter(parameter, schemas);
     const sentences = [
       ...(partOf === undefined ? [] : [`the value of the field is \`${partOf}\``]),
-      ...(isRest ? ["may be several segments, whose slashes stay as they are"] : []),
+      ...(isRest ? ["may have several segments; do not encode their slashes"] : []),
     ];
     const value = field === undefined || partOf !== undefined ? undefined : valueAt(example, field);
     return {

@@ -35,7 +35,7 @@ export function createPathWriter(): (route: Route) => ApiPath {
   };
 }
 
-/** @param rename returns the name of a parameter by its index; if left out, the name is that of its field. */
+/** @param rename returns the name of a parameter by its index; if omitted, the name is that of its field. */
 function writePath({ template, variables }: Route, rename?: (index: number) => string): ApiPath {
   const parameters: PathParameter[] = [];
   const texts: string[] = [];

@@ -48,7 +48,7 @@ export function constrainField(field: DescField, schema: Schema, isRequired: boo
 
 function findZero(field: DescField, rules: FieldRules, isRequired: boolean): Zero {
   if (field.presence !== FeatureSet_FieldPresence.IMPLICIT) return zeroOfPart(rules);
-  // Without presence, a zero and a field that was left out are the same.
+  // Without presence, a zero and an omitted field are the same.
   if (rules.required) return "refused";
   return isRequired ? "ruled" : "taken";
 }

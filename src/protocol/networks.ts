@@ -22,8 +22,8 @@ export function listNetworks(address: string): readonly string[] {
   const groups = [...before, ...zeros, ...after].slice(0, 4).map((group) => Number.parseInt(group, 16));
   return ipv6Prefixes.map((bits) => {
     const masked = groups.slice(0, Math.ceil(bits / 16)).map((group, i) => {
-      const kept = Math.min(16, bits - i * 16);
-      return (group & (0xffff << (16 - kept)) & 0xffff).toString(16);
+      const keptBits = Math.min(16, bits - i * 16);
+      return (group & (0xffff << (16 - keptBits)) & 0xffff).toString(16);
     });
     return `${masked.join(":")}::/${bits}`;
   });

@@ -69,7 +69,7 @@ export function contentSecurityPolicy(images = "'self'"): string {
 }
 
 /** Computes a value on the first request for it. After a failure, the next request tries again. */
-export function makeOnce<T>(make: () => Promise<T>): () => Promise<T> {
+export function memoize<T>(make: () => Promise<T>): () => Promise<T> {
   let making: Promise<T> | undefined;
   return () => {
     making ??= make().catch((error: unknown) => {

@@ -42,10 +42,10 @@ export function parseConnectTimeout(text: string): number {
 
 /** The error of a call whose deadline has passed. */
 export function deadlineExceeded(): ConnectError {
-  return refuse("DEADLINE_EXCEEDED", "the call did not end within its deadline");
+  return refuse("DEADLINE_EXCEEDED", "the call did not finish within its deadline");
 }
 
 /** The error of a call that exceeds the server's own limit. */
 export function callTooSlow(limitMs: number): ConnectError {
-  return refuse("DEADLINE_EXCEEDED", `the call did not end within ${limitMs / 1000} seconds`);
+  return refuse("DEADLINE_EXCEEDED", `the call did not finish within ${limitMs / 1000} seconds`);
 }

@@ -3,7 +3,7 @@ import type { DescFile } from "@bufbuild/protobuf";
 import type { FastifyInstance } from "fastify";
 import {
   type Content,
-  makeOnce,
+  memoize,
   prepareCompressed,
   prepareContent,
   sendContent,
@@ -32,7 +32,7 @@ export async function protoPages(app: FastifyInstance, { files }: Served): Promi
 }
 
 function serve(app: FastifyInstance, name: string, make: () => Promise<Content>): void {
-  const getContent = makeOnce(make);
+  const getContent = memoize(make);
   app.get(`/${name}`, async (request, reply) => {
     const content = await getContent();
     reply.header("cache-control", "no-cache").header("content-disposition", `attachment; filename="${name}"`);

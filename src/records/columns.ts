@@ -60,7 +60,7 @@ function bytes<Name extends string>(name: Name): Column<Name, Uint8Array, Uint8A
   return plain(name);
 }
 
-/** Kept as 1 or 0. */
+/** Stored as 1 or 0. */
 function flag<Name extends string>(name: Name): Column<Name, boolean, number> {
   const toRow = (value: boolean): number => (value ? 1 : 0);
   return { name, toRow, fromRow: (raw) => raw === 1, listTagFields: (value) => [toRow(value)] };
@@ -80,7 +80,7 @@ function int32<Name extends string>(name: Name): Column<Name, number, number> {
   return { ...integer(name), fromRow: readInt32 };
 }
 
-/** Kept as milliseconds since 1970, UTC. */
+/** Stored as milliseconds since 1970, UTC. */
 function time<Name extends string>(name: Name): Column<Name, Date, number> {
   const toRow = (value: Date): number => value.getTime();
   return { name, toRow, fromRow: readTime, listTagFields: (value) => [toRow(value)] };

@@ -1,4 +1,4 @@
-/** Performs a request once, however often the caller repeats it with the same idempotency key. */
+/** Performs a request only one time, even if the caller repeats it with the same idempotency key. */
 import { create, type DescMessage, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import type { Kysely } from "kysely";
 import { openBytes, sealBytes } from "../crypto/sealing.ts";
@@ -23,19 +23,19 @@ export class IdempotencyConflictError extends Error {
   readonly idempotencyKey: string;
 
   constructor(idempotencyKey: string) {
-    super(`the idempotency key ${idempotencyKey} was used for another request`);
+    super(`the idempotency key ${idempotencyKey} was used for another request; use a new key`);
     this.idempotencyKey = idempotencyKey;
   }
 }
 
-/** Encodes and decodes the answer that is kept for a repeated call. */
+/** Encodes and decodes the stored answer of an idempotent call. */
 export interface AnswerCodec<Answer> {
-  /** @returns undefined for an answer that must not be kept */
+  /** @returns undefined for an answer that must not be stored */
   encode(answer: Answer): Uint8Array | undefined;
   decode(bytes: Uint8Array): Answer;
 }
 
-/** Keeps answers that are messages. */
+/** Encodes answers that are messages. */
 export function messageCodec<Schema extends DescMessage>(
   schema: Schema,
 ): AnswerCodec<MessageInitShape<Schema>> {
@@ -45,8 +45,8 @@ export function messageCodec<Schema extends DescMessage>(
   };
 }
 
-/** How long an answer is kept, in milliseconds: 24 hours. */
-const keptMs = 24 * 3600 * 1000;
+/** Milliseconds for which the store has an answer: 24 hours. */
+const answerLifetimeMs = 24 * 3600 * 1000;
 
 /**
  * Finds the answer to an earlier call with the same idempotency key.
@@ -65,7 +65,7 @@ export async function findAnswer(
     .selectAll()
     .where("user_id", "=", call.userId)
     .where("idempotency_key", "=", call.idempotencyKey)
-    .where("answered_at_ms", ">", now.getTime() - keptMs)
+    .where("answered_at_ms", ">", now.getTime() - answerLifetimeMs)
     .executeTakeFirst();
   if (row === undefined) return undefined;
   if (row.request_hash !== call.requestHash) throw new IdempotencyConflictError(call.idempotencyKey);
@@ -97,7 +97,7 @@ function selectExpired(db: Kysely<Schema>, now: Date) {
   return db
     .selectFrom("idempotent_answers")
     .select(["user_id", "idempotency_key"])
-    .where("answered_at_ms", "<=", now.getTime() - keptMs)
+    .where("answered_at_ms", "<=", now.getTime() - answerLifetimeMs)
     .orderBy("answered_at_ms");
 }
 
@@ -126,7 +126,7 @@ async function removeAnswers(
  *
  * @param requireRoom checks the quota after expired answers are removed
  */
-export async function keepAnswer(
+export async function storeAnswer(
   db: Kysely<Schema>,
   sealKey: Uint8Array,
   call: IdempotentCall,

@@ -1,4 +1,4 @@
-/** Row counts of lists, kept with the rows, so that counting needs no scan. */
+/** Row counts of lists, stored with the rows, so that counting needs no scan. */
 import { type Kysely, sql } from "kysely";
 import type { Reader } from "../database/database.ts";
 import { readUint32 } from "../database/row-values.ts";

@@ -31,10 +31,10 @@ export function recordQuota(list: string, noun: string): Quota {
 /** The setting of each limit, and how an owner frees room. */
 const explanations = {
   records: { setting: "--max-records-per-user", remedy: "" },
-  tunnels: { setting: "--max-tunnels-per-user", remedy: "disconnect tunnels that you do not use, or " },
+  tunnels: { setting: "--max-tunnels-per-user", remedy: "disconnect unused tunnels, or " },
   idempotencyKeys: {
     setting: "--max-idempotency-keys-per-user",
-    remedy: "wait until 24 hours have passed since the first, call without a key, or ",
+    remedy: "wait until 24 hours after the first key, call without a key, or ",
   },
 } as const satisfies Record<keyof QuotaLimits, { setting: string; remedy: string }>;
 

@@ -1,4 +1,4 @@
-/** The newest rows of a log, kept in memory once for all followers. */
+/** The newest rows of a log, in memory, shared by all followers. */
 
 /** The most rows to keep. */
 const maxRows = 1000;

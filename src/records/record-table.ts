@@ -1,4 +1,4 @@
-/** A table of records: its declaration says how records are kept, tagged, found, listed and counted. */
+/** A table of records: its declaration describes how records are stored, tagged, found, listed and counted. */
 import type { Kysely } from "kysely";
 import type { Reader } from "../database/database.ts";
 import type { Schema } from "../database/schema.ts";
@@ -44,7 +44,7 @@ export interface RecordTransaction {
 export interface FindOptions {
   /** If left out, the search sees all records. */
   readonly principal?: Principal;
-  /** The database of a transaction; the reader if left out. */
+  /** The database of a transaction; the reader if omitted. */
   readonly db?: Kysely<Schema>;
 }
 

@@ -20,13 +20,13 @@ export interface TableDeclaration<C extends Columns> {
   /** The values that lists can be filtered by, in their order in the names of lists. */
   readonly filters?: readonly (keyof C & string)[];
   readonly quota?: Quota;
-  /** The column that orders lists; "position" if left out, which `insert` then assigns. */
+  /** The column that orders lists; "position" if omitted, which `insert` then assigns. */
   readonly orderedBy?: string;
-  /** The approximate size of a listed row in JSON; that of all its columns if left out. */
+  /** The approximate size of a listed row in JSON; that of all its columns if omitted. */
   readonly sizeOfListed?: (row: Readonly<AnyRow>) => number;
-  /** The first field of a tag; the name of the table if left out. */
+  /** The first field of a tag; the name of the table if omitted. */
   readonly tagKind?: string;
-  /** "record_tag" if left out. */
+  /** "record_tag" if omitted. */
   readonly tagColumn?: string;
   /** The last columns of the tag. The tag omits them while all of them are empty. */
   readonly omittedAtEnd?: readonly (keyof C & string)[];

@@ -67,7 +67,7 @@ function readCurrent(source: MasterKeySource, mayCreate: boolean): Uint8Array {
   if (source.kind === "values") return parseKey(source.current, "QSP_MASTER_KEY");
   const key = readKeyFile(source.path) ?? (mayCreate ? createKeyFile(source.path) : undefined);
   if (key !== undefined) return key;
-  throw new StorageError(`the master key ${source.path} is missing, and without it the store cannot be read`);
+  throw new StorageError(`the master key ${source.path} is missing; the store cannot be read without it`);
 }
 
 function readNext(source: MasterKeySource): Uint8Array | undefined {
@@ -82,13 +82,13 @@ export function readKeyFile(path: string): Uint8Array | undefined {
   const key = parseKey(text, path);
   // Windows has no such mode bits; there the file inherits the access list of its directory.
   if (process.platform !== "win32" && (statSync(path).mode & 0o077) !== 0)
-    throw new StorageError(`${path} can be read by others than its owner; make its mode 0600`);
+    throw new StorageError(`other users can read ${path}; set its mode to 0600`);
   return key;
 }
 
 function parseKey(text: string, source: string): Uint8Array {
   if (/^[0-9a-f]{64}\s*$/i.test(text)) return Buffer.from(text.trim(), "hex");
-  throw new StorageError(`${source} is no master key: expected ${masterKeyBytes * 2} hexadecimal digits`);
+  throw new StorageError(`${source} is not a master key: expected ${masterKeyBytes * 2} hexadecimal digits`);
 }
 
 function readIfExists(path: string): string | undefined {

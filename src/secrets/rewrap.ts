@@ -50,7 +50,7 @@ export async function rewrapStore(
   const next = findNextKey(source);
   const masterKeyId = nameMasterKey(next);
   if (masterKeyId === nameMasterKey(keyring.current))
-    throw new StorageError("the next master key is the present one");
+    throw new StorageError("the next master key is the current one");
   // The root moves first, because it tells every program which key to use for new secrets.
   let moved = (await moveRoot(database, keyring, next)) ? 1 : 0;
   const total = moved + (await countOthers(database, masterKeyId));
@@ -99,9 +99,9 @@ async function requireRoot({ name, reader }: Database, keyring: Keyring): Promis
     .where("identity", "=", rootIdentity)
     .executeTakeFirst();
   if (root === undefined)
-    throw new StorageError(`the store ${name} was never used; start the server on it once`);
+    throw new StorageError(`the store ${name} was never used; start a server with it first`);
   if (keyring.find(root.master_key_id) === undefined)
-    throw new StorageError(`the master key is not the one that the store ${name} was sealed with`);
+    throw new StorageError(`the master key is not the one that sealed the store ${name}`);
 }
 
 /** Runs within the single write transaction, so that only one of two rotations puts its key in place. */
@@ -111,7 +111,7 @@ async function finish({ writer }: Database, path: string, next: Uint8Array): Pro
     if (waiting !== undefined && nameMasterKey(waiting) === nameMasterKey(next)) return replaceKeyFile(path);
     const present = readKeyFile(path);
     if (present === undefined || nameMasterKey(present) !== nameMasterKey(next))
-      throw new StorageError(`another rotation of ${path} runs; run this again`);
+      throw new StorageError(`another rotation of ${path} is in progress; run this command again later`);
   });
 }
 
@@ -120,12 +120,12 @@ function findNextKey(source: MasterKeySource): Uint8Array {
     const path = nextKeyPath(source.path);
     // Also call this for an existing file: its creator may have been killed before the name was on the disk.
     const next = createKeyFile(path);
-    if (next === undefined) throw new StorageError(`the next master key ${path} is gone again`);
+    if (next === undefined) throw new StorageError(`the next master key ${path} has disappeared`);
     return next;
   }
   if (source.next === undefined)
     throw new StorageError(
-      "set QSP_MASTER_KEY_NEXT to the key that QSP_MASTER_KEY is to be changed to, first of all for every server",
+      "QSP_MASTER_KEY_NEXT is not set; first set it to the new master key for every server",
     );
   return Buffer.from(source.next, "hex");
 }
@@ -139,10 +139,10 @@ async function moveRoot({ name, writer }: Database, keyring: Keyring, next: Uint
       .where("identity", "=", rootIdentity)
       .executeTakeFirst();
     if (root === undefined)
-      throw new StorageError(`the store ${name} was never used; start the server on it once`);
+      throw new StorageError(`the store ${name} was never used; start a server with it first`);
     if (root.master_key_id === nameMasterKey(next)) return false;
     if ((await move(db, keyring, next, root)) !== "moved")
-      throw new StorageError(`the master key is not the one that the store ${name} was sealed with`);
+      throw new StorageError(`the master key is not the one that sealed the store ${name}`);
     return true;
   });
 }

@@ -15,7 +15,7 @@ export interface RootKeys {
   readonly audit: Uint8Array;
   /** Tags records. */
   readonly records: Uint8Array;
-  /** Seals answers that are kept for repeated calls. */
+  /** Seals the stored answers of idempotent calls. */
   readonly answers: Uint8Array;
 }
 
@@ -59,14 +59,14 @@ async function readRoot(db: Database["writer"], vault: Vault, name: string): Pro
   } catch (error) {
     if (error instanceof StoreFailureError && error.code === "LOCKED") throw wrongMasterKey(name);
     if (error instanceof CryptoError && error.code === "SEAL_BROKEN")
-      throw notWhole(name, "its root key is not as it was written");
+      throw notWhole(name, "its root key was changed outside the server");
     throw error;
   }
 }
 
 /** The error for a store that lacks a part that no program can create again. */
 export function notWhole(name: string, what: string): StorageError {
-  return new StorageError(`the store ${name} is not whole: ${what}; restore a backup`);
+  return new StorageError(`the store ${name} is damaged: ${what}; restore a backup`);
 }
 
 /** Tells whether a store has rows besides its secrets: a program writes those only after it created the keys. */
@@ -81,7 +81,7 @@ export async function hasBeenUsed(db: Database["writer"], owners: readonly Table
 
 function wrongMasterKey(name: string): StorageError {
   return new StorageError(
-    `the master key is not the one that the store ${name} was sealed with; give that one, or another store`,
+    `the master key is not the one that sealed the store ${name}; use that key, or another store`,
   );
 }
 

@@ -64,7 +64,7 @@ export async function importSealedKey(
     );
     if (publicKey === undefined || equalBytes(secretKey.publicKey.exportRaw(), publicKey)) return secretKey;
     secretKey.erase();
-    throw new CryptoError("SEAL_BROKEN", `a sealed ${algorithm} key is not the one of its public key`);
+    throw new CryptoError("SEAL_BROKEN", `a sealed ${algorithm} key does not match its public key`);
   } finally {
     wipe(secret);
   }
@@ -146,7 +146,7 @@ export async function openOrMakeKey(
   throw new RecordDamagedError(record);
 }
 
-/** Secret keys that are kept open while they are in use. */
+/** Secret keys that stay open while they are in use. */
 export interface OpenKeys {
   /** @throws RecordDamagedError */
   find(key: SealedKey): Promise<SecretKey>;

@@ -38,7 +38,7 @@ export function createVault(keyring: Keyring): Vault {
       if (row === undefined) return undefined;
       const masterKey = keyring.find(row.master_key_id);
       if (masterKey === undefined) {
-        const problem = `${identity} is sealed under master key ${row.master_key_id}, which is not at hand`;
+        const problem = `${identity} is sealed under master key ${row.master_key_id}, which is not available`;
         // A rotation in another program moves the root first, so an unknown key other than the root's is not genuine.
         if ((await readRootKeyId(db)) === row.master_key_id)
           throw new StoreFailureError("LOCKED", new Error(problem));
@@ -92,7 +92,7 @@ async function masterKeyInUse(db: Kysely<Schema>, keyring: Keyring): Promise<Uin
   if (masterKey !== undefined) return masterKey;
   throw new StoreFailureError(
     "LOCKED",
-    new Error(`the store is under master key ${masterKeyId}, which is not at hand`),
+    new Error(`the store is sealed under master key ${masterKeyId}, which is not available`),
   );
 }
 

@@ -93,7 +93,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     if (unreadBytesOf(client) <= limit) return;
     throw refuseForNow(
       "BUFFER_LIMITED",
-      `more than ${limit} bytes wait to be read; read them first`,
+      `more than ${limit} bytes of responses are unread; read them first`,
       retryMs,
       {
         limit: String(limit),

@@ -86,7 +86,7 @@ export class ByteBudget {
     if ((this.#byClient.get(client) ?? 0) > maxBufferedBytesPerClient) {
       throw refuseForNow(
         "BUFFER_LIMITED",
-        `the unfinished requests of this client hold more than ${maxBufferedBytesPerClient} bytes; finish some first`,
+        `the unfinished requests of this client exceed ${maxBufferedBytesPerClient} bytes; finish some first`,
         retryMs,
         { limit: String(maxBufferedBytesPerClient) },
       );
@@ -94,7 +94,7 @@ export class ByteBudget {
     if (this.#total > maxBufferedBytes) {
       throw refuseForNow(
         "BUFFER_LIMITED",
-        `unfinished requests hold more than ${maxBufferedBytes} bytes; try again in a second`,
+        `the unfinished requests exceed ${maxBufferedBytes} bytes; try again in a second`,
         retryMs,
         { limit: String(maxBufferedBytes) },
       );

@@ -67,7 +67,7 @@ export function createCallMetrics(registry: Registry, boundsSeconds: readonly nu
       value > 0 ? [{ labels: { method, code: Code[code] ?? "OK" }, value }] : [],
     ),
   );
-  expose("qsp_calls_running", "gauge", "Calls that run now, by RPC.", ({ method, running }) => [
+  expose("qsp_calls_running", "gauge", "Calls in progress, by RPC.", ({ method, running }) => [
     { labels: { method }, value: running },
   ]);
   expose(

@@ -54,7 +54,7 @@ export function createCallsInProgress(limits: CallLimits): CallsInProgress {
   const counters = { services: createCounters(limits), infrastructure: createCounters(limits) };
   const fullRefusal = refuseForNow(
     "SERVER_BUSY",
-    `${limits.maxCalls} calls are in progress already; try again in a second`,
+    `${limits.maxCalls} calls are already in progress; try again in a second`,
     retryMs,
     { limit: String(limits.maxCalls) },
   );
@@ -119,7 +119,7 @@ function serverFull({ limit }: Counter, { methodKind }: DescMethod): ConnectErro
 function clientFull(limit: number, what: string): ConnectError {
   return refuseForNow(
     "CONCURRENCY_LIMITED",
-    `this caller has ${limit} ${what} in progress already; wait until one ends`,
+    `this caller already has ${limit} ${what} in progress; wait until one ends`,
     retryMs,
     { limit: String(limit) },
   );

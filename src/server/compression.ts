@@ -24,7 +24,7 @@ export function findCompression(
   const known = compressions.map(({ name }) => name).join(",");
   const error = refuse(
     "ENCODING_UNSUPPORTED",
-    `the encoding "${encoding}" is not supported; known are ${known}`,
+    `the encoding "${encoding}" is not supported; use one of ${known}`,
     {
       encoding,
     },

@@ -167,7 +167,7 @@ function describeStatus(
     const allow = handler.allowedMethods.join(", ");
     const error = refuse(
       "METHOD_NOT_ALLOWED",
-      `${handler.requestPath} takes ${allow}, not ${request.method}`,
+      `${handler.requestPath} supports ${allow}, not ${request.method}`,
       { allow },
     );
     error.metadata.set("allow", allow);
@@ -178,7 +178,7 @@ function describeStatus(
     const known = "application/json, application/proto, application/grpc or application/grpc-web";
     return refuse(
       "MEDIA_TYPE_UNSUPPORTED",
-      `content-type ${excerpt(contentType)} is of no protocol of this call; send ${known}`,
+      `content-type ${excerpt(contentType)} does not belong to a protocol of this call; send ${known}`,
       {
         contentType,
       },

@@ -192,7 +192,7 @@ class GrpcUnaryStream {
     if (typeof timeout === "string") this.#call.setDeadline(parseGrpcTimeout(timeout));
     const { maxReceiveMs } = this.#setup;
     const tooSlow = () =>
-      refuse("REQUEST_TOO_SLOW", `the request did not arrive whole within ${maxReceiveMs / 1000} seconds`);
+      refuse("REQUEST_TOO_SLOW", `the request did not arrive completely within ${maxReceiveMs / 1000} seconds`);
     this.#call.endWithin(maxReceiveMs, tooSlow);
   }
 
@@ -200,7 +200,7 @@ class GrpcUnaryStream {
   async #receive(compression: Compression | undefined): Promise<Message> {
     const bytes = await this.#receiveBytes();
     if (bytes.length === 0)
-      throw refuse("NOT_IMPLEMENTED", "the request holds no message; a unary call has one");
+      throw refuse("NOT_IMPLEMENTED", "the request has no message; a unary call has one");
     if (bytes.length < prefixBytes)
       throw refuse("BODY_INCOMPLETE", "the request ends within the prefix of a message");
     const flags = bytes.readUInt8(0);
@@ -208,7 +208,7 @@ class GrpcUnaryStream {
     if (bytes.length < end)
       throw refuse("BODY_INCOMPLETE", `the request ends ${end - bytes.length} bytes too early`);
     if (bytes.length > end)
-      throw refuse("NOT_IMPLEMENTED", "the request holds several messages; a unary call has one");
+      throw refuse("NOT_IMPLEMENTED", "the request has several messages; a unary call has one");
     const message = bytes.subarray(prefixBytes, end);
     const plain = (flags & compressedFlag) === 0 ? message : await this.#expand(message, compression);
     scanMessage(this.#call.method.input, plain, this.#setup.structure);

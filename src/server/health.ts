@@ -61,7 +61,7 @@ export function createHealthBoard(serviceNames: readonly string[]): HealthBoard 
       check: ({ service }) => {
         const status = statuses.get(service);
         if (status === undefined)
-          throw refuse("SERVICE_UNKNOWN", `there is no service ${service}`, { service });
+          throw refuse("SERVICE_UNKNOWN", `the service ${service} does not exist`, { service });
         return { status };
       },
       list: () => ({

@@ -83,7 +83,7 @@ export async function createApp(deps: AppDeps): Promise<ServingApp> {
     const allow = pathMethods.allowInstead(method, path);
     if (allow !== undefined && !(isCall && method === "POST"))
       return refuseIn(restForm, methodNotAllowed(method, path, allow));
-    if (isCall) return refuseIn(form, refuse("RPC_NOT_FOUND", `there is no RPC ${path}`, { path }));
+    if (isCall) return refuseIn(form, refuse("RPC_NOT_FOUND", `the RPC ${path} does not exist`, { path }));
     return serveRest(transcoder, req, res, intake.valuesOf(req));
   };
   const hijack = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
@@ -107,10 +107,10 @@ export async function createApp(deps: AppDeps): Promise<ServingApp> {
     const isRefusal = thrown.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE";
     const type = request.raw.headers["content-type"] ?? "";
     const error = isRefusal
-      ? refuse("MEDIA_TYPE_UNSUPPORTED", `content-type "${type}" is no media type`, { contentType: type })
+      ? refuse("MEDIA_TYPE_UNSUPPORTED", `content-type "${type}" is not a media type`, { contentType: type })
       : toConnectError(options.explainFailure?.(thrown) ?? thrown);
     if (findReason(error) === undefined)
-      options.logger.error({ err: thrown, target: request.raw.url }, "request failed outside of any call");
+      options.logger.error({ err: thrown, target: request.raw.url }, "request failed outside any call");
     await writeResponse(reply.raw, transcoder.renderFailure(error));
   });
 
@@ -193,7 +193,7 @@ async function requireMetricsReader(
   if (metricsAccess === "off" || access === undefined)
     throw refuse(
       "ROUTE_NOT_FOUND",
-      "there is nothing at /metrics; start the server with --metrics to open it",
+      "the path /metrics does not exist; start the server with --metrics to open it",
       {
         path: "/metrics",
       },

@@ -332,9 +332,9 @@ function explain(error: ParseError | ConnectError, options: ListenerOptions): Er
     case "HPE_INVALID_METHOD": {
       const method = findMethod(error);
       if (method !== undefined) return methodUnknown(method);
-      return refuse("HTTP_INVALID", "this is not a request of HTTP/1.1 or HTTP/2");
+      return refuse("HTTP_INVALID", "the bytes are not an HTTP/1.1 or HTTP/2 request");
     }
     default:
-      return refuse("HTTP_INVALID", "this is not a request of HTTP/1.1 or HTTP/2");
+      return refuse("HTTP_INVALID", "the bytes are not an HTTP/1.1 or HTTP/2 request");
   }
 }

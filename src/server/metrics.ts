@@ -42,18 +42,18 @@ export function createMetrics(): Metrics {
   const calls = createCallMetrics(registry, durationBuckets);
   const commit = new Histogram({
     name: "qsp_store_commit_seconds",
-    help: "Seconds from a transaction's turn to write to its last byte on the disk.",
+    help: "Seconds from the start of a write transaction to its last byte on disk.",
     buckets: durationBuckets,
     registers: [registry],
   });
   const commitCalls = new Counter({
     name: "qsp_store_commit_calls_total",
-    help: "Calls that wrote; divided by the count of qsp_store_commit_seconds, how many share a transaction.",
+    help: "Calls that wrote. Divide by the count of qsp_store_commit_seconds for the number of calls per transaction.",
     registers: [registry],
   });
   const dropped = new Counter({
     name: "qsp_responses_dropped_total",
-    help: "Responses and connections that were given up because the client read nothing for --max-write-ms.",
+    help: "Responses and connections that ended because the client read nothing for --max-write-ms.",
     registers: [registry],
   });
   return {
@@ -66,7 +66,7 @@ export function createMetrics(): Metrics {
     watchBuffers: (buffers) => {
       new Gauge({
         name: "qsp_buffered_bytes",
-        help: "Bytes that unfinished requests hold in memory.",
+        help: "Bytes of memory that unfinished requests use.",
         registers: [registry],
         collect() {
           this.set(buffers.heldBytes);
@@ -87,7 +87,7 @@ export function createMetrics(): Metrics {
       });
       new Gauge({
         name: "qsp_lane_callers",
-        help: "Callers that have work in a lane; they are served in turn.",
+        help: "Callers that have work in a lane. The server serves them in turn.",
         labelNames,
         registers: [registry],
         collect() {
@@ -96,7 +96,7 @@ export function createMetrics(): Metrics {
       });
       new Counter({
         name: "qsp_lane_refused_total",
-        help: "Pieces of work that were refused because their caller's work would wait too long, by lane.",
+        help: "Pieces of work that the server refused because the caller's work would wait too long, by lane.",
         labelNames,
         registers: [registry],
         collect() {
@@ -106,7 +106,7 @@ export function createMetrics(): Metrics {
       });
       new Gauge({
         name: "qsp_crypto_queue_depth",
-        help: "Cryptographic operations that were asked for and have not ended.",
+        help: "Cryptographic operations that are waiting or running.",
         registers: [registry],
         collect() {
           this.set(queue.depth);
@@ -114,7 +114,7 @@ export function createMetrics(): Metrics {
       });
       new Gauge({
         name: "qsp_crypto_queue_wait_seconds",
-        help: "Seconds that an operation would wait before it begins, as far as one can tell.",
+        help: "Estimated seconds that a new operation would wait before it begins.",
         registers: [registry],
         collect() {
           this.set(queue.expectedWaitMs / 1000);

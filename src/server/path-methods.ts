@@ -46,14 +46,14 @@ function toPattern(path: string): RegExp {
 
 /** Refuses a method that a path does not take; `allow` lists the methods that it takes. */
 export function methodNotAllowed(method: string, path: string, allow: string): ConnectError {
-  const error = refuse("METHOD_NOT_ALLOWED", `${path} takes ${allow}, not ${method}`, { allow });
+  const error = refuse("METHOD_NOT_ALLOWED", `${path} supports ${allow}, not ${method}`, { allow });
   error.metadata.set("allow", allow);
   return error;
 }
 
 /** Refuses a method that is not registered, or that this server does not implement for any path. */
 export function methodUnknown(method: string): ConnectError {
-  return refuse("METHOD_UNKNOWN", `this server does not know the method ${method.slice(0, 40)}`, {
+  return refuse("METHOD_UNKNOWN", `this server does not support the method ${method.slice(0, 40)}`, {
     method: method.slice(0, 40),
   });
 }

@@ -42,9 +42,14 @@ export function createRateLimiter(
       bucket.filledAtMs = atMs;
       if (bucket.tokens < 1) {
         const waitMs = ((1 - bucket.tokens) / perSecond) * 1000;
-        throw refuseForNow("RATE_LIMITED", `more than ${perSecond} calls a second; slow down`, waitMs, {
-          limit: String(perSecond),
-        });
+        throw refuseForNow(
+          "RATE_LIMITED",
+          `this caller makes more than ${perSecond} calls a second; slow down`,
+          waitMs,
+          {
+            limit: String(perSecond),
+          },
+        );
       }
       bucket.tokens -= 1;
     },

@@ -111,7 +111,7 @@ function answer(
     default:
       throw refuse(
         "FIELD_INVALID",
-        "message_request: ask for a file, a symbol, an extension or the services",
+        "message_request: is missing; request a file, a symbol, an extension or the services",
       );
   }
 }
@@ -119,7 +119,7 @@ function answer(
 function notFound(what: string): AnswerBody {
   return {
     case: "errorResponse",
-    value: { errorCode: Code.NotFound, errorMessage: `${what} is not known here` },
+    value: { errorCode: Code.NotFound, errorMessage: `${what} is unknown to this server` },
   };
 }
 

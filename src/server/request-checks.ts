@@ -189,15 +189,14 @@ async function readPlain(
     if (body.length > maxBytes) throw bodyTooLarge(maxBytes);
     return expand(request, body, maxBytes);
   }
-  if (body.length === 0)
-    throw refuse("NOT_IMPLEMENTED", "the request holds no message; a unary call has one");
+  if (body.length === 0) throw refuse("NOT_IMPLEMENTED", "the request has no message; a unary call has one");
   if (body.length < prefixBytes)
     throw refuse("BODY_INCOMPLETE", "the request ends within the prefix of a message");
   const end = lengthOfFirst(body, maxBytes);
   if (body.length < end)
     throw refuse("BODY_INCOMPLETE", `the request ends ${end - body.length} bytes too early`);
   if (body.length > end)
-    throw refuse("NOT_IMPLEMENTED", "the request holds several messages; a unary call has one");
+    throw refuse("NOT_IMPLEMENTED", "the request has several messages; a unary call has one");
   const message = body.subarray(prefixBytes);
   if ((body.readUInt8(0) & compressedFlag) === 0) return message;
   if (readCompression(request) === undefined) throw compressionInvalid();

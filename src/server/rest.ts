@@ -12,7 +12,7 @@ import type { NodeRequest, NodeResponse } from "./node-http.ts";
 import { mediaTypeMissing } from "./request-head.ts";
 
 /** Aborts a call when its connection closes. Shared, because creating an error with a stack per call is costly. */
-const gone = refuse("CALL_CANCELED", "the caller has gone");
+const gone = refuse("CALL_CANCELED", "the caller disconnected");
 
 /** Answers a REST request. @param route its route, if it was found already */
 export async function serveRest(

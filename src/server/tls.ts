@@ -59,11 +59,12 @@ function readPem(path: string): Buffer {
 
 function checkPair({ cert, key }: { cert: Buffer; key: Buffer }, certificate: string, keyFile: string): void {
   const parsed = attempt(() => new X509Certificate(cert));
-  if (parsed === undefined) throw new TlsError(`${certificate} holds no certificate in PEM`);
+  if (parsed === undefined) throw new TlsError(`${certificate} does not contain a certificate in PEM`);
   const secretKey = attempt(() => createPrivateKey(key));
   if (secretKey === undefined)
-    throw new TlsError(`${keyFile} holds no private key in PEM that is not encrypted`);
-  if (!parsed.checkPrivateKey(secretKey)) throw new TlsError(`${keyFile} is not the key of ${certificate}`);
+    throw new TlsError(`${keyFile} does not contain an unencrypted private key in PEM`);
+  if (!parsed.checkPrivateKey(secretKey))
+    throw new TlsError(`${keyFile} does not contain the key of ${certificate}`);
 }
 
 function attempt<T>(make: () => T): T | undefined {

@@ -50,14 +50,14 @@ export function checkSignatureLength(
 ): void {
   const { signatureBytes } = signatureAlgorithms[algorithm];
   if (signature.length !== signatureBytes)
-    throw lengthInvalid(field, signature, `a signature of ${algorithm}`, signatureBytes);
+    throw lengthInvalid(field, signature, `an ${algorithm} signature`, signatureBytes);
 }
 
 /** Refuses a ciphertext of the wrong length for the algorithm. @throws LENGTH_INVALID */
 export function checkCiphertextLength(algorithm: keyof typeof kemAlgorithms, ciphertext: Uint8Array): void {
   const { ciphertextBytes } = kemAlgorithms[algorithm];
   if (ciphertext.length !== ciphertextBytes)
-    throw lengthInvalid("ciphertext", ciphertext, `a ciphertext of ${algorithm}`, ciphertextBytes);
+    throw lengthInvalid("ciphertext", ciphertext, `an ${algorithm} ciphertext`, ciphertextBytes);
 }
 
 function lengthInvalid(field: string, bytes: Uint8Array, what: string, rightBytes: number): ConnectError {
@@ -74,7 +74,10 @@ export interface PageFields {
 export function readPage({ pageSize, pageToken }: PageFields, list: string): PageRequest {
   const page = readPageRequest(pageSize, pageToken, list);
   if (page !== undefined) return page;
-  throw refuseField("pageToken", "is not one of this list; take the nextPageToken of its page");
+  throw refuseField(
+    "pageToken",
+    "does not belong to this list; use the nextPageToken of a page of this list",
+  );
 }
 
 /** Yields the parts of a stream whose messages each hold one part. */

@@ -1,12 +1,12 @@
 /**
- * The store keeps the records, secrets and audit entries of all services.
+ * The store contains the records, secrets and audit entries of all services.
  *
  * Reads go straight to the database. Only one transaction writes at a time, across all programs that share the
  * database. Concurrent calls share it: see group-commit.ts.
  */
 
 import { createCheckpointer } from "../audit/checkpointer.ts";
-import { type CheckpointSigner, keepCheckpoint, openCheckpointSigner } from "../audit/checkpoints.ts";
+import { type CheckpointSigner, openCheckpointSigner, storeCheckpoint } from "../audit/checkpoints.ts";
 import { type AuditChain, createAuditChain } from "../audit/log.ts";
 import { type AuditVerification, type AuditVerificationDeps, verifyAuditLog } from "../audit/verification.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
@@ -27,8 +27,8 @@ import {
   hasExpired,
   type IdempotentCall,
   idempotencyQuota,
-  keepAnswer,
   removeExpired,
+  storeAnswer,
 } from "../records/idempotency.ts";
 import { noLimits, type Quota, QuotaExceededError, type QuotaLimits, requireRoom } from "../records/quota.ts";
 import { equalTags, type TagField, tagRecord } from "../records/tag.ts";
@@ -61,7 +61,7 @@ export interface Store {
     codec: AnswerCodec<Answer>,
   ): Promise<Answer | undefined>;
   /** Runs work like `write`, but once for each idempotency key. @throws IdempotencyConflictError */
-  writeOnce<Answer>(
+  writeIdempotent<Answer>(
     call: IdempotentCall | undefined,
     codec: AnswerCodec<Answer>,
     work: (transaction: WriteTransaction) => Promise<Answer>,
@@ -72,7 +72,7 @@ export interface Store {
    *
    * @throws IdempotencyConflictError
    */
-  once<Answer>(
+  runIdempotent<Answer>(
     call: IdempotentCall | undefined,
     codec: AnswerCodec<Answer>,
     work: (
@@ -115,7 +115,7 @@ export interface StoreOptions {
   readonly onCommit?: (durationMs: number, calls: number) => void;
   /** "existing" refuses a store that does not exist yet. */
   readonly mode?: OpenMode;
-  /** How much one owner may keep; no limits if left out. */
+  /** How many records one owner may have; no limits if omitted. */
   readonly quotas?: QuotaLimits;
 }
 
@@ -169,21 +169,21 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit, quot
   const { reader, writer, writeConnection } = database;
   const listeners = new Set<() => void>();
 
-  const answers: Pick<WriteTransaction, "once" | "findAnswer" | "keepAnswer" | "requireRoom"> = {
+  const answers: Pick<WriteTransaction, "runIdempotent" | "findAnswer" | "storeAnswer" | "requireRoom"> = {
     requireRoom: (quota, owner, added) => requireRoom(writer, quotas, quota, owner, added),
     async findAnswer(call, codec) {
       const found = call && (await findAnswer(writer, keys.answers, call, now()));
       return found && codec.decode(found);
     },
-    async keepAnswer(call, codec, answer) {
+    async storeAnswer(call, codec, answer) {
       const encoded = codec.encode(answer);
-      if (call && encoded) await keepAnswer(writer, keys.answers, call, encoded, now(), answers.requireRoom);
+      if (call && encoded) await storeAnswer(writer, keys.answers, call, encoded, now(), answers.requireRoom);
     },
-    async once(call, codec, work) {
+    async runIdempotent(call, codec, work) {
       const before = await answers.findAnswer(call, codec);
       if (before !== undefined) return before;
       const answer = await work();
-      await answers.keepAnswer(call, codec, answer);
+      await answers.storeAnswer(call, codec, answer);
       return answer;
     },
   };
@@ -260,19 +260,19 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit, quot
       return found && codec.decode(found);
     },
     requireRoom: (quota, owner, added) => requireRoom(reader, quotas, quota, owner, added),
-    async writeOnce(call, codec, work) {
+    async writeIdempotent(call, codec, work) {
       const before = await store.findAnswer(call, codec);
       if (before !== undefined) return before;
       if (call !== undefined) await requireRoomForKey(call);
-      return group.run((transaction) => transaction.once(call, codec, () => work(transaction)));
+      return group.run((transaction) => transaction.runIdempotent(call, codec, () => work(transaction)));
     },
-    async once(call, codec, work) {
+    async runIdempotent(call, codec, work) {
       const before = await store.findAnswer(call, codec);
       if (before !== undefined) return before;
       if (call !== undefined) await requireRoomForKey(call);
       try {
         return await work((change) =>
-          group.run((transaction) => transaction.once(call, codec, () => change(transaction))),
+          group.run((transaction) => transaction.runIdempotent(call, codec, () => change(transaction))),
         );
       } catch (error) {
         if (call === undefined || error instanceof StoreFailureError) throw error;
@@ -297,8 +297,8 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit, quot
       if (!found.valid || found.entries === 0 || found.checkpoint?.entryHash === found.head) return found;
       // The log was just verified, so the store may sign its end.
       const checkpoint = await signer.sign({ sequence: found.entries, entryHash: found.head }, now());
-      // The caller receives the checkpoint even if the store cannot keep it.
-      await group.run(({ db }) => keepCheckpoint(db, checkpoint)).catch(() => {});
+      // The caller receives the checkpoint even if the store cannot save it.
+      await group.run(({ db }) => storeCheckpoint(db, checkpoint)).catch(() => {});
       return { ...found, checkpoint };
     },
     onWrite(listener) {

@@ -16,27 +16,27 @@ export interface WriteTransaction {
   eraseSecret(identity: string): Promise<void>;
   /** Adds an entry to the audit log. */
   audit(entry: NewAuditEntry): void;
-  /** Checks that an owner may add `added` rows to a list; 1 if left out. @throws QuotaExceededError */
+  /** Checks that an owner may add `added` rows to a list; 1 if omitted. @throws QuotaExceededError */
   requireRoom(quota: Quota, owner: string, added?: number): Promise<void>;
   /** The entries that this transaction added so far; it writes them to the database at its end. */
   audited(): readonly NewAuditEntry[];
   /**
-   * Runs work once for each idempotency key: returns the first answer again, or keeps the new answer.
+   * Runs work once for each idempotency key: returns the first answer again, or stores the new answer.
    *
    * @throws IdempotencyConflictError
    */
-  once<Answer>(
+  runIdempotent<Answer>(
     call: IdempotentCall | undefined,
     codec: AnswerCodec<Answer>,
     work: () => Promise<Answer>,
   ): Promise<Answer>;
-  /** The first half of `once`, for work on several calls. @throws IdempotencyConflictError */
+  /** The first part of `runIdempotent`, for work on several calls. @throws IdempotencyConflictError */
   findAnswer<Answer>(
     call: IdempotentCall | undefined,
     codec: AnswerCodec<Answer>,
   ): Promise<Answer | undefined>;
-  /** The second half of `once`. */
-  keepAnswer<Answer>(
+  /** The second part of `runIdempotent`. */
+  storeAnswer<Answer>(
     call: IdempotentCall | undefined,
     codec: AnswerCodec<Answer>,
     answer: Answer,

@@ -93,7 +93,7 @@ function readFieldValues(match: RouteMatch<Route>, rawQuery: string, registry: R
 function requireOutsideBody({ body }: Route, path: FieldPath): void {
   if (body.kind !== "field" || body.field !== path[0]) return;
   const field = describeFieldPath(path);
-  const description = `stands in the query, but the body of this call is ${body.field.jsonName}; put it there`;
+  const description = `is in the query, but the body of this call is ${body.field.jsonName}; put it there`;
   throw refuse("FIELD_CONTRADICTION", `${field}: ${description}`, { field }, [{ field, description }]);
 }
 
@@ -109,6 +109,6 @@ function applyValue(
   const description =
     result === "contradicts"
       ? `has one value in the ${source} and another elsewhere in the request`
-      : `stands in the ${source}, but ${result.oneofTakenBy.jsonName} is set, and only one of them may be`;
+      : `is in the ${source}, but ${result.oneofTakenBy.jsonName} is set, and only one of them may be set`;
   throw refuse("FIELD_CONTRADICTION", `${field}: ${description}`, { field }, [{ field, description }]);
 }

@@ -49,7 +49,7 @@ export async function readBodyMessage(
 async function requireNoContent(body: IncomingBody, limits: BodyLimits): Promise<void> {
   for await (const chunk of withinTime(body, limits.maxReceiveMs)) {
     if (chunk.length > 0)
-      throw refuse("BODY_UNEXPECTED", "this call takes no body; put its fields into path and query");
+      throw refuse("BODY_UNEXPECTED", "this call has no body; put its fields into the path and the query");
   }
 }
 

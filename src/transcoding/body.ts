@@ -96,11 +96,14 @@ export async function* withinTime(body: IncomingBody, maxReceiveMs?: number): As
 /** An error of Node while a body arrives means that the connection is closed. */
 function explainBreak(thrown: unknown): never {
   if (thrown instanceof ConnectError) throw thrown;
-  throw refuse("CALL_CANCELED", "the caller broke off before its request was whole");
+  throw refuse("CALL_CANCELED", "the caller disconnected before its request was complete");
 }
 
 function tooSlow(maxReceiveMs: number): Error {
-  return refuse("REQUEST_TOO_SLOW", `the request did not arrive whole within ${maxReceiveMs / 1000} seconds`);
+  return refuse(
+    "REQUEST_TOO_SLOW",
+    `the request did not arrive completely within ${maxReceiveMs / 1000} seconds`,
+  );
 }
 
 /**

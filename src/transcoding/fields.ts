@@ -39,12 +39,12 @@ export function resolveFieldPath(
   names: readonly string[],
   byJsonName: boolean,
 ): FieldPath | string {
-  if (names.length > maxFieldDepth) return `more than ${maxFieldDepth} names deep`;
+  if (names.length > maxFieldDepth) return `more than ${maxFieldDepth} levels deep`;
   const path: DescField[] = [];
   let message: DescMessage | undefined = desc;
   for (const name of names) {
     if (message === undefined) {
-      return `"${path.map((field) => field.name).join(".")}" is no message, so it has no field "${name}"`;
+      return `"${path.map((field) => field.name).join(".")}" is not a message, so it has no field "${name}"`;
     }
     const field: DescField | undefined = message.fields.find(
       (candidate) => candidate.name === name || (byJsonName && candidate.jsonName === name),
@@ -153,7 +153,7 @@ function toEnumValue(desc: DescEnum, text: string): JsonValue {
   if (/^-?\d+$/.test(text)) return Number(text);
   if (desc.values.some((value) => value.name === text)) return text;
   throw new FieldValueError(
-    `"${text}" is not among the known values ${desc.values.map((value) => value.name).join(", ")}`,
+    `"${text}" is not one of the values ${desc.values.map((value) => value.name).join(", ")}`,
   );
 }
 

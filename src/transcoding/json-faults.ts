@@ -57,7 +57,7 @@ function faultOfFields({ desc, json, at, depth }: Visit, registry: Registry): Fa
       return { field: join(at, key), reason: "there is no such field" };
     }
     const place = join(at, field.jsonName);
-    if (seen.has(field)) return { field: place, reason: "stands more than once" };
+    if (seen.has(field)) return { field: place, reason: "occurs more than once" };
     seen.add(field);
     const value = json[key];
     // ProtoJSON: null leaves a scalar of a oneof unset.
@@ -80,7 +80,7 @@ function faultOfAny({ json, at, depth }: Visit, registry: Registry): Fault | und
   const { "@type": typeUrl, ...content } = json as Record<string, unknown>;
   if (typeUrl === undefined && Object.keys(content).length === 0) return undefined;
   const desc = registry.getMessage(String(typeUrl).replace(/^.*\//, ""));
-  if (desc === undefined) return { field: at, reason: `"@type" names no type that is known here` };
+  if (desc === undefined) return { field: at, reason: `"@type" names an unknown type` };
   return hasCustomJsonRepresentation(desc)
     ? faultOfMessage({ desc, json: content.value, at: join(at, "value"), depth: depth + 1 }, registry)
     : faultOfFields({ desc, json: content, at, depth: depth + 1 }, registry);

@@ -53,8 +53,8 @@ export function parseJsonMessage<Desc extends DescMessage>(
     return { message: fromJson(schema, json, { registry, ignoreUnknownFields: false }), json };
   } catch (error) {
     if (typeof json !== "object" || json === null || Array.isArray(json))
-      throw refuse("JSON_INVALID", `the body is ${describeKind(json)}; give a JSON object, such as {}`);
-    throw refuse("JSON_INVALID", `the body is not the JSON of this request: ${explainJsonError(error)}`);
+      throw refuse("JSON_INVALID", `the body is ${describeKind(json)}; send a JSON object, such as {}`);
+    throw refuse("JSON_INVALID", `the body does not match this request: ${explainJsonError(error)}`);
   }
 }
 
@@ -76,9 +76,9 @@ function memberDuplicated(text: string): Error {
     fromJsonString(StructSchema, text);
   } catch (error) {
     const name = /duplicate object key "(.*)"$/s.exec(explainJsonError(error))?.[1];
-    if (name !== undefined) return refuseField(excerpt(name), "stands more than once");
+    if (name !== undefined) return refuseField(excerpt(name), "occurs more than once");
   }
-  return refuse("JSON_INVALID", "the body has an object with two members of one name");
+  return refuse("JSON_INVALID", "the body has an object with two members of the same name");
 }
 
 /** Decodes UTF-8 and refuses invalid bytes. */

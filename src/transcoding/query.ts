@@ -29,9 +29,9 @@ export function readQuery(desc: DescMessage, rawQuery: string): QueryField[] {
     } else {
       throw refuse(
         "PARAMETER_DUPLICATE",
-        `query parameter "${name}" stands more than once`,
+        `query parameter "${name}" occurs more than once`,
         { parameter: name },
-        [{ field: key, description: "stands more than once" }],
+        [{ field: key, description: "occurs more than once" }],
       );
     }
   }
@@ -58,7 +58,7 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll("+", " "));
   } catch {
-    throw refuse("TARGET_INVALID", `"${text}" in the query is no valid percent-encoded UTF-8`);
+    throw refuse("TARGET_INVALID", `"${text}" in the query is not valid percent-encoded UTF-8`);
   }
 }
 
@@ -66,13 +66,13 @@ function findField(desc: DescMessage, name: string): FieldPath {
   const path = resolveFieldPath(desc, name.split("."), true);
   if (typeof path === "string") throw parameterInvalid(name, `${path}; ${listNames(desc)}`);
   const why = whyNotTextual(findLeaf(path), "query");
-  if (why !== undefined) throw parameterInvalid(name, `the field ${why} and cannot stand in a query`);
+  if (why !== undefined) throw parameterInvalid(name, `the field ${why} and cannot be a query parameter`);
   return path;
 }
 
 function listNames(desc: DescMessage): string {
   const names = desc.fields.filter(isListed).map((field) => field.jsonName);
-  return names.length === 0 ? "the call takes no parameters" : `known are ${names.join(", ")}`;
+  return names.length === 0 ? "the call takes no parameters" : `the parameters are ${names.join(", ")}`;
 }
 
 function isListed(field: DescField): boolean {

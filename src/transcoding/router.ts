@@ -54,7 +54,7 @@ export type RoutingOrder = "method" | "path";
 /**
  * Builds a router.
  *
- * @param order is "method" if left out.
+ * @param order is "method" if omitted.
  * @throws Error naming both routes if two match exactly the same requests.
  */
 export function createRouter<R extends Routable>(
@@ -132,7 +132,7 @@ function decodeSegment(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {
-    throw refuse("TARGET_INVALID", `the path segment "${segment}" is no valid percent-encoded UTF-8`);
+    throw refuse("TARGET_INVALID", `the path segment "${segment}" is not valid percent-encoded UTF-8`);
   }
 }
 

@@ -67,7 +67,7 @@ export function parseTemplate(text: string): Template {
   const readSegment = (insideVariable: boolean): void => {
     if (segments.at(-1)?.kind === "rest") fail('nothing may follow "**" but a verb');
     if (text[index] === "{") {
-      if (insideVariable) fail("a variable may not hold another variable");
+      if (insideVariable) fail("a variable may not contain another variable");
       return readVariable();
     }
     if (text.startsWith("**", index)) {
@@ -113,7 +113,7 @@ export function parseTemplate(text: string): Template {
     }
     const name = fieldPath.join(".");
     if (variables.some((other) => other.fieldPath.join(".") === name))
-      fail(`variable "${name}" stands twice`, opened);
+      fail(`variable "${name}" occurs twice`, opened);
     const start = segments.length;
     if (text[index] === "=") {
       index += 1;

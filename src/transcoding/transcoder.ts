@@ -34,7 +34,7 @@ export interface TranscoderOptions extends BodyLimits {
   readonly services: readonly ServiceImplSpec[];
   /** Run for every call, outermost first, as Connect runs them for RPCs. */
   readonly interceptors?: readonly Interceptor[];
-  /** Whether the path or the method decides first between templates; the method if left out. */
+  /** Whether the path or the method decides first between templates; the method if omitted. */
   readonly routingOrder?: RoutingOrder | undefined;
   /** Milliseconds that the handler of a unary call may take; no limit if left out. */
   readonly maxCallMs?: number;
@@ -77,9 +77,9 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
     const match = router.match(request.method, path);
     if (match.route !== undefined) return runCall({ request, match, rawQuery, setup });
     const allow = allowedMethods(match.methods);
-    if (allow === "") throw refuse("ROUTE_NOT_FOUND", `there is nothing at ${path}`, { path });
+    if (allow === "") throw refuse("ROUTE_NOT_FOUND", `the path ${path} does not exist`, { path });
     if (request.method === "OPTIONS") return emptyResponse(204, { allow });
-    const error = refuse("METHOD_NOT_ALLOWED", `${path} takes ${allow}, not ${request.method}`, { allow });
+    const error = refuse("METHOD_NOT_ALLOWED", `${path} supports ${allow}, not ${request.method}`, { allow });
     error.metadata.set("allow", allow);
     throw error;
   };

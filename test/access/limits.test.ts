@@ -115,7 +115,7 @@ describe("calls in flight", { timeout }, () => {
     expect(await openStream(connectProbe("gRPC", url))).toBe("answer");
   });
 
-  it("do not keep anybody from asking whether the server is well", async () => {
+  it("do not apply to health checks", async () => {
     const { url, occupy } = await startGated({ maxCalls: 1 });
     await occupy(1);
     expect(await healthOf(url)).toEqual({
@@ -215,7 +215,7 @@ describe("open streams", { timeout }, () => {
     expect(await connectProbe("gRPC", url).look({ text: "next" })).toMatchObject({ text: "next" });
   });
 
-  it("do not keep anybody from asking whether the server is well", async () => {
+  it("do not apply to health checks", async () => {
     const { url } = await startGated({ maxStreams: 1 });
     await holdStream(url);
     expect(await healthOf(url)).toEqual({
@@ -243,7 +243,7 @@ describe("calls a second", { timeout }, () => {
     expect(await callTimes(3, () => callFrom("192.0.2.1"))).toEqual(["answer", "answer", "RATE_LIMITED"]);
   });
 
-  it("are not saved up beyond twice the number, however long nobody calls", async () => {
+  it("do not accumulate beyond twice the number, even without calls", async () => {
     const { callFrom, setTime } = startRate(2);
     await callFrom("192.0.2.1");
     setTime(3_600_000);
@@ -305,7 +305,7 @@ describe("calls a second of an address", { timeout }, () => {
     expect(await outcomeOf(callFrom(other))).toBe("RATE_LIMITED");
   });
 
-  it("are forgotten once 100,000 others have called, so that nobody can fill the memory", async () => {
+  it("are forgotten after calls of 100,000 others, so that callers cannot fill the memory", async () => {
     const { callFrom } = startRate(1);
     await callTimes(3, () => callFrom("192.0.2.1"));
     const addresses = Array.from({ length: 100_000 }, (_, i) => `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`);
@@ -329,7 +329,7 @@ describe("calls a second of a user", { timeout }, () => {
     expect(await outcomeOf(callAs("bob", "192.0.2.3"))).toBe("answer");
   });
 
-  it("are not counted for a call that nobody is known to make", async () => {
+  it("are not counted for a call without a known caller", async () => {
     const { callFrom } = startRate(1);
     let host = 0;
     const callFromNext = () => {
@@ -412,7 +412,7 @@ describe("a server with --max-calls-per-second 1", { timeout }, () => {
       expect(await healthOf(server.url)).toMatchObject({ check: Status.SERVING, pages: [200, 200, 200] });
   });
 
-  it("limits nobody while it is open", async () => {
+  it("limits no caller while it is open", async () => {
     const server = await start("--auth", "open");
     expect(await outcomesOf(burst(() => server.connect().tokens.hello({})))).toMatchObject({ answered: 20 });
   });
@@ -465,12 +465,12 @@ describe("the address that a call came from", { timeout }, () => {
 
   const headers = { "x-forwarded-for": "6.6.6.6, 203.0.113.7" };
 
-  it.each(protocols)("is what a handler is told, through a proxy that is trusted: %s", async (protocol) => {
+  it.each(protocols)("is what a handler sees behind a trusted proxy: %s", async (protocol) => {
     const url = await serveClientOf(["127.0.0.0/8"]);
     expect(await connectProbe(protocol, url).ask({}, { headers })).toMatchObject({ text: "203.0.113.7" });
   });
 
-  it.each(protocols)("is what a handler is told of a stream too: %s", async (protocol) => {
+  it.each(protocols)("is also what a handler of a stream sees: %s", async (protocol) => {
     const url = await serveClientOf(["127.0.0.0/8"]);
     expect(await readFirst(connectProbe(protocol, url).watch({}, { headers }))).toMatchObject({
       text: "203.0.113.7",
@@ -485,7 +485,7 @@ describe("the address that a call came from", { timeout }, () => {
     },
   );
 
-  it("is what a handler is told, through a proxy that is trusted, or is the peer's: REST", async () => {
+  it("is what a handler sees behind a trusted proxy, or is the peer's: REST", async () => {
     for (const [trusted, text] of [
       ["127.0.0.1", "203.0.113.7"],
       ["127.0.0.2", "127.0.0.1"],

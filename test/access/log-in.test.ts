@@ -81,7 +81,7 @@ for (const [name, connect] of Object.entries(logIns)) {
       expect(await tokens.getSecureData({})).toMatchObject({ subject: user.username });
     });
 
-    it("refuses a wrong password, no password, and somebody unknown in the same words", async () => {
+    it("refuses a wrong password, no password and an unknown name with the same message", async () => {
       const server = await startShared();
       const { username } = await addUser(server);
       const attempts = [
@@ -131,7 +131,7 @@ for (const [name, connect] of Object.entries(logIns)) {
 }
 
 describe("the time of a log-in that fails", { timeout }, () => {
-  it("is about the same for a wrong password and for somebody unknown", async () => {
+  it("is about the same for a wrong password and for an unknown name", async () => {
     const server = await startAccessServer({ atEnd: onTestFinished, args: ["--max-failed-logins", "100"] });
     const { username } = await addUser(server, { hash: await hashPassword(password) });
     const { tokens } = server.connect();
@@ -161,7 +161,7 @@ describe("the limit of log-ins that fail", { timeout }, () => {
     expect(await refusal(logInFrom(server, freshAddress(), user))).toEqual(limited);
   });
 
-  it("is that of a name that nobody has, just so", async () => {
+  it("is the same for an unknown name", async () => {
     const server = await startShared();
     const username = freshName();
     await failTimes(3, () => logInFrom(server, freshAddress(), { username, password: wrong }));
@@ -293,7 +293,7 @@ describe("the limit of log-ins that fail, of networks and of known users", { tim
     const logIn = logInUsers({
       issuer: issuer as Issuer,
       users: users as UserStore,
-      attempts: createLoginThrottle(3),
+      throttle: createLoginThrottle(3),
       listNetworks,
       verifyPassword: (given, hash, turn) => {
         turns.push(turn);
@@ -389,7 +389,7 @@ describe("a password that waits to be checked", () => {
     const { lane, verify } = createPasswordLane({ maxChecks: 1, maxWaitMs: 60_000 });
     const hash = hashCheaply(password);
     const turn = { network: "m", knownName: undefined };
-    const attempts = createLoginThrottle(2);
+    const throttle = createLoginThrottle(2);
     const issuer: Pick<Issuer, "issue"> = {
       issue: async (subject) => ({ token: `of ${subject}`, expiresAt: new Date(0) }),
     };
@@ -397,16 +397,16 @@ describe("a password that waits to be checked", () => {
     const logIn = logInUsers({
       issuer: issuer as Issuer,
       users: users as UserStore,
-      attempts,
+      throttle,
       verifyPassword: verify,
     });
     const running = verify(password, hash, turn);
     const call = new AbortController();
     const gone = logIn({ username: "ada", password, clientAddress: "192.0.2.1", signal: call.signal });
     await expect.poll(() => lane.waiting).toBe(1);
-    expect(attempts.waitMs(["user ada"])).toBe(0);
-    call.abort(new Error("the caller has gone"));
-    await expect(gone).rejects.toThrow("the caller has gone");
+    expect(throttle.waitMs(["user ada"])).toBe(0);
+    call.abort(new Error("the caller disconnected"));
+    await expect(gone).rejects.toThrow("the caller disconnected");
     expect(await running).toBe(true);
     expect([lane.depth, lane.callers]).toEqual([0, 0]);
     await failTimes(2, () => logIn({ username: "ada", password, clientAddress: "192.0.2.1" }));
@@ -433,7 +433,7 @@ describe("a minute after its first failure", () => {
     const logIn = logInUsers({
       issuer: issuer as Issuer,
       users: users as UserStore,
-      attempts: createLoginThrottle(2, () => nowMs),
+      throttle: createLoginThrottle(2, () => nowMs),
       verifyPassword,
     });
     const from = (clientAddress: string, given: string) =>

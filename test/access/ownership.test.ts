@@ -122,7 +122,7 @@ describeAccess("lists of two users", (shared) => {
         }
       });
 
-      it("shows an administrator everybody's, and counts them", async () => {
+      it("shows all records to an administrator, and counts them", async () => {
         const server = await shared();
         const [ada, bob] = await makeTwo(server);
         const made = [await make(ada), await make(bob)];
@@ -178,7 +178,7 @@ describeAccess("filters of lists", (shared) => {
     expect(await bob.nft.listTokens({ owner })).toMatchObject({ tokens: [], totalSize: 0 });
   });
 
-  it("count a token at its new address for its minter, whoever moved it", async () => {
+  it("count a token at its new address for its minter, regardless of who transferred it", async () => {
     const server = await shared();
     const [ada, bob] = await makeTwo(server);
     const { tokenId, owner } = await ada.nft.mint({ name: "art" });
@@ -551,7 +551,7 @@ const operations: Readonly<Record<string, (clients: Clients, keyId: string) => P
 
 describeAccess("the audit log", (shared) => {
   for (const [name, attempt] of Object.entries(operations)) {
-    it(`has who tried it on a key of somebody else, and that it was refused: ${name}`, async () => {
+    it(`names the caller who tried it on a key of another user, and the refusal: ${name}`, async () => {
       const server = await shared();
       const [ada, bob] = await makeTwo(server);
       const { keyId } = present((await ada.kms.createKey({})).result);

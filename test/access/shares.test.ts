@@ -62,7 +62,7 @@ describe("TokenService.VerifyToken", { timeout }, () => {
     });
     await server.office.users.remove(ada.name);
     const { valid, reason } = await server.connect().tokens.verifyToken({ token: ada.token });
-    expect([valid, reason]).toEqual([false, "the user of the token is gone or has a new password"]);
+    expect([valid, reason]).toEqual([false, "the user of the token was removed or has a new password"]);
   });
 });
 
@@ -78,7 +78,7 @@ describe("/metrics", { timeout }, () => {
     expect(statuses).toEqual([401, 401, 403, 200, 200]);
   });
 
-  it("is for anyone with --metrics open or --auth open, and for nobody with --metrics off", async () => {
+  it("is for anyone with --metrics open or --auth open, and for no one with --metrics off", async () => {
     expect(await read(await start("--metrics", "open"))).toBe(200);
     expect(await read(await start("--auth", "open"))).toBe(200);
     expect(await read(await start("--auth", "open", "--metrics", "token"))).toBe(401);

@@ -426,7 +426,7 @@ describeStores("verifying a log that was tampered with", (makePlace) => {
     for (const [what, change] of Object.entries(forgeries)) {
       it(`and ${what} is refused: it says nothing of the log`, async () => {
         const verifying = store.verifyAudit({ outside: { ...outside, ...change } });
-        await expect(verifying).rejects.toThrow(storageError(/not signed by this store, or changed/));
+        await expect(verifying).rejects.toThrow(storageError(/not signed by this store, or was changed/));
       });
     }
   });

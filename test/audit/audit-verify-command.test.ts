@@ -83,7 +83,7 @@ describeStores("audit verify", (makePlace) => {
     expect(await auditVerify(place)).toMatchObject({
       code: 2,
       stdout: "",
-      stderr: sentence("qsp: ", "no store"),
+      stderr: sentence("qsp: ", "does not"),
     });
     expect(readdirSync(place.directory)).toEqual([]);
     expect(await readTableNames(place)).toEqual([]);

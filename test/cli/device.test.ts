@@ -34,7 +34,7 @@ describe("qsp device register", { timeout }, () => {
     const { totalSize } = await server.client(IotService).listDevices({ pageSize: 1 });
     expect(await qsp(["device", "register"], place)).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("device.json exists already"),
+      stderr: expect.stringContaining("device.json already exists"),
     });
     expect(stateOf(place)).toEqual(before);
     expect((await server.client(IotService).listDevices({ pageSize: 1 })).totalSize).toBe(totalSize);

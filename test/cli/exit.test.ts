@@ -34,7 +34,7 @@ describe("qsp ends with", { timeout }, () => {
     "an option whose value is another option": [["kms", "list", "--status", "--json"], "--status STATUS"],
     "an option twice": [
       ["kms", "list", "--status", "ACTIVE", "--status", "ROTATED"],
-      "--status is given twice",
+      "--status occurs twice; use it once",
     ],
     "a flag with a value": [["kms", "list", "--json=yes"], "--json takes no value"],
     "an operand too few": [["kms", "get"], "KEY-ID is missing"],

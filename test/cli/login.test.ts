@@ -156,7 +156,7 @@ describe("a token", { timeout }, () => {
   it("is no flag", async () => {
     expect(await qsp(["kms", "list", "--token", "x"], place())).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("--token is no option"),
+      stderr: expect.stringContaining("--token is not an option"),
     });
   });
 

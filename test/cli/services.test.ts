@@ -126,7 +126,7 @@ describe("qsp proposal", { timeout }, () => {
     expect(await qspDone(["proposal", "list", String(walletId)], place)).toMatch(/ DAMAGED: /);
     expect(await qsp(["proposal", "sign", proposalId, "--key-file", "ada.key"], place)).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining(`somebody changed proposal ${proposalId}`),
+      stderr: expect.stringContaining(`proposal ${proposalId} was changed`),
     });
   });
 

@@ -120,9 +120,9 @@ describe("the chain of blocks, as the page checks it,", () => {
 
   const outcomes: Record<Effort, string[]> = {
     "changes the data": ["", "HASH", "BEFORE", "BEFORE"],
-    "and computes the hash again": ["", "SIGNATURE", "LINK", "BEFORE"],
-    "and links all later blocks anew": ["", "SIGNATURE", "SIGNATURE", "SIGNATURE"],
-    "and signs all with a key of their own": ["", "VALIDATOR", "VALIDATOR", "VALIDATOR"],
+    "and recomputes the hash": ["", "SIGNATURE", "LINK", "BEFORE"],
+    "and links all later blocks again": ["", "SIGNATURE", "SIGNATURE", "SIGNATURE"],
+    "and signs all blocks with another key": ["", "VALIDATOR", "VALIDATOR", "VALIDATOR"],
   };
   for (const effort of efforts) {
     it(`does not hold when a forger ${effort.replace(/^and/, "changes the data, and")}`, async () => {

@@ -3,12 +3,12 @@ import { describe, expect, it } from "vitest";
 import { checksOf, lacksBrowser, needsBrowser } from "./browser.ts";
 import { meddle, openStory, recordCalls, runSteps, setUpStage, tellStory } from "./telling.ts";
 
-const making = "The device and its vendor make their keys";
+const making = "The device and its vendor generate their keys";
 const registering = "Register the device";
-const authenticating = "It proves who it is";
-const pretending = "Another device takes its name";
-const sending = "It sends a reading";
-const altering = "Somebody changes the reading on the way";
+const authenticating = "The device authenticates";
+const pretending = "Another device uses its ID";
+const sending = "The device sends a reading";
+const altering = "An attacker changes the reading in transit";
 const installing = "The vendor sends firmware";
 
 function authorizationOf(calls: readonly Request[]): (string | undefined)[] {
@@ -25,15 +25,15 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
     it("says what came of each step", () => {
       expect(told().outcomes).toEqual([
         "The device's public key has 1,312 bytes, the vendor's 2,592 bytes.",
-        expect.stringMatching(/^REGISTERED: it is called device-[\w-]+\.$/),
-        "The server knows the device, and gives it a token.",
+        expect.stringMatching(/^REGISTERED: the device ID is device-[\w-]+\.$/),
+        "The server authenticated the device and issued a token.",
         "Not authenticated: CHALLENGE_USED.",
         "Not authenticated: SIGNATURE_INVALID.",
         expect.stringMatching(/^The token has [\d,]+ characters, for device-[\w-]+\.$/),
-        "The server takes reading 1: 17 bytes, with a signature of 2,420 bytes.",
-        "The server does not take it: SIGNATURE_INVALID.",
-        "The server does not take reading 1 again: SEQUENCE_OLD.",
-        "FIRMWARE_ACCEPTED: 4,096 bytes, with a signature of 4,627 bytes.",
+        "The server accepts reading 1: 17 bytes, and a signature of 2,420 bytes.",
+        "The server rejects it: SIGNATURE_INVALID.",
+        "The server rejects reading 1 again: SEQUENCE_OLD.",
+        "FIRMWARE_ACCEPTED: 4,096 bytes, and a signature of 4,627 bytes.",
         "FIRMWARE_REJECTED: VERSION_ROLLBACK.",
         "FIRMWARE_REJECTED: VENDOR_MISMATCH.",
         "FIRMWARE_REJECTED: SIGNATURE_INVALID.",
@@ -46,13 +46,17 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
         [authenticating]: ["server: valid", "browser: valid"],
         "The same answer again": ["server: refused"],
         [pretending]: ["server: not valid", "browser: not valid"],
-        "Take its token apart": ["browser: equal", "browser: valid"],
+        "Decode its token": ["browser: equal", "browser: valid"],
         [sending]: ["server: valid", "browser: valid"],
         [altering]: ["server: not valid", "browser: not valid"],
-        "Somebody sends an old reading again": ["browser: valid", "server: old"],
+        "An attacker repeats an old reading": ["browser: valid", "server: old"],
         [installing]: ["browser: equal", "browser: valid", "server: accepted"],
-        "Older firmware, well signed": ["browser: equal", "browser: valid", "server: VERSION_ROLLBACK"],
-        "Firmware of somebody else": [
+        "Older firmware with a valid signature": [
+          "browser: equal",
+          "browser: valid",
+          "server: VERSION_ROLLBACK",
+        ],
+        "Firmware of another vendor": [
           "browser: valid",
           "browser: equal",
           "browser: not valid",

@@ -3,10 +3,10 @@ import { describe, expect, it } from "vitest";
 import { checksOf, lacksBrowser, needsBrowser, stepOf, textOf } from "./browser.ts";
 import { meddle, openStory, recordCalls, runSteps, setUpStage, tellStory } from "./telling.ts";
 
-const gathering = "Three signers make their keys";
-const founding = "They found a wallet";
-const proposing = "Somebody makes a proposal";
-const hurrying = "Somebody is in a hurry";
+const gathering = "Three signers generate their keys";
+const founding = "They create a wallet";
+const proposing = "A signer creates a proposal";
+const hurrying = "Execution without signatures";
 const intruding = "A stranger signs";
 const signing = "You sign";
 const joining = "Grace signs";
@@ -14,10 +14,10 @@ const executing = "Execute it, once";
 const toProposal = [gathering, founding, proposing];
 
 const outcomesFromWallet = [
-  expect.stringMatching(/^The wallet is multisig-[\w-]+\. It takes 2 of 3 signatures\.$/),
-  expect.stringMatching(/^It is proposal-[\w-]+, and waits for signatures for one hour\.$/),
+  expect.stringMatching(/^The wallet is multisig-[\w-]+\. It needs 2 of 3 signatures\.$/),
+  expect.stringMatching(/^It is proposal-[\w-]+, and accepts signatures for one hour\.$/),
   "The server refuses: THRESHOLD_NOT_REACHED.",
-  "In his own name: SIGNER_UNKNOWN. In Grace's name: SIGNATURE_INVALID.",
+  "Under his own address: SIGNER_UNKNOWN. Under Grace's address: SIGNATURE_INVALID.",
   "The proposal has 1 of 2 signatures. Yours counts once: ALREADY_SIGNED.",
   "The proposal has 2 of 2 signatures.",
   "The proposal is EXECUTED. A second time it is refused: PROPOSAL_EXECUTED.",
@@ -74,7 +74,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
 
     it("proposes what the reader wrote", async () => {
       await page().getByLabel("Title").fill('Ein "Dach"\u2028');
-      await page().getByLabel("What is proposed").fill("grüße");
+      await page().getByLabel("Content of the proposal").fill("grüße");
       await runSteps(page(), ...toProposal);
       expect(await checksOf(page(), proposing)).toEqual(["browser: equal"]);
       const signed = await textOf(stepOf(page(), proposing).locator(".result .code").first());

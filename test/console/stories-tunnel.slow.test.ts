@@ -5,17 +5,17 @@ import { describe, expect, it } from "vitest";
 import { checksOf, lacksBrowser, needsBrowser, stepOf, textOf } from "./browser.ts";
 import { meddle, openStory, recordCalls, runSteps, setUpStage, tellStory } from "./telling.ts";
 
-const meeting = "Learn the gateway's public keys";
+const meeting = "Get the gateway's public keys";
 const registering = "Register your end";
 const shaking = "Agree on a key";
 const sending = "Send a packet";
 const receiving = "Receive a packet";
 const altering = "A packet with one bit changed";
-const rekeying = "Take a new key";
-const swapping = "Somebody in between swaps the keys";
-const catching = "She is caught";
+const rekeying = "Replace the key";
+const swapping = "An attacker in the middle swaps the keys";
+const catching = "The attack is detected";
 const toSession = [meeting, registering, shaking];
-const distrust = "Something is wrong with this handshake. Your browser does not use its key.";
+const distrust = "This handshake is not valid. Your browser does not use its key.";
 
 const mallory = ml_kem1024.keygen();
 
@@ -58,14 +58,14 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
       expect(told().outcomes).toEqual([
         "A key to encapsulate to, 1,568 bytes, and an identity, 1,952 bytes.",
         expect.stringMatching(/^Your address is 10\.8\.\d+\.\d+, in tunnel-[\w-]+\.$/),
-        "Both ends have one key, and the gateway is who it should be.",
+        "Both ends have the same key, and the gateway is authentic.",
         "20 bytes became a packet of 48 bytes, and the gateway opened it.",
         "Your browser opened a packet of 43 bytes.",
         "The gateway refuses it: PACKET_REPLAYED.",
-        "Neither end opens it. The gateway says PACKET_INVALID.",
-        "Key 2 is in use. A packet under the one before is refused: PACKET_INVALID.",
+        "Neither end opens it. The gateway answers PACKET_INVALID.",
+        "Key 2 is in use. A packet under the previous key is refused: PACKET_INVALID.",
         "She shares one key with the gateway and another with you, and could read everything.",
-        "Whatever she tries, your browser does not use the key.",
+        "Your browser uses the key in none of her attempts.",
         "The tunnel is REMOVED. A packet for it is refused: TUNNEL_NOT_FOUND.",
       ]);
     });
@@ -120,8 +120,8 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
 
     it("carries what the reader wants, both ways, and never in the clear", async () => {
       const calls = recordCalls(page(), "ReceivePacket");
-      await page().getByLabel("What it carries, to the gateway").fill("grüße");
-      await page().getByLabel("What it carries, to you").fill("zurück");
+      await page().getByLabel("Payload, to the gateway").fill("grüße");
+      await page().getByLabel("Payload, to you").fill("zurück");
       await runSteps(page(), ...toSession, sending, receiving);
       expect(await textOf(stepOf(page(), sending).locator(".facts-list"))).toContain("grüße");
       expect(await textOf(stepOf(page(), receiving).locator(".facts-list"))).toContain("zurück");
@@ -181,7 +181,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
     it("believes no server that calls Mallory's signature the gateway's", async () => {
       await meddle(page(), "VerifyHandshake", { answer: (verdict) => ({ ...verdict, valid: true }) });
       expect(await runSteps(page(), meeting, swapping, catching)).toBe(
-        "Whatever she tries, your browser does not use the key.",
+        "Your browser uses the key in none of her attempts.",
       );
       const checks = await checksOf(page(), catching);
       expect(checks.filter((check) => check === "server: valid")).toHaveLength(2);

@@ -67,7 +67,7 @@ describe.skipIf(lacksBrowser)(
 
       it("deploys, and the browser finds hash and signature right", async () => {
         await page().getByLabel("Code").fill("fn main() {\n\tpay(“Ada”, 1);\n}\n");
-        expect(await runStep(page(), "Deploy a contract")).toContain("finds hash and signature right");
+        expect(await runStep(page(), "Deploy a contract")).toContain("finds hash and signature valid");
         expect(await checksOf(page(), "Deploy a contract")).toEqual(["browser: equal", "browser: valid"]);
       });
 
@@ -94,8 +94,8 @@ describe.skipIf(lacksBrowser)(
 
       it("signs twice, and both sides find each signature valid", async () => {
         expect(await runStep(page(), "Sign a message twice")).toContain("ML-DSA-65 3,309 bytes");
-        await runStep(page(), "Verify each apart, on both sides");
-        expect(await checksOf(page(), "Verify each apart, on both sides")).toEqual(allValid);
+        await runStep(page(), "Verify each signature, on both sides");
+        expect(await checksOf(page(), "Verify each signature, on both sides")).toEqual(allValid);
       });
 
       const ecdsaBroken = ["server: not valid", "browser: not valid", "server: valid", "browser: valid"];
@@ -215,8 +215,8 @@ describe.skipIf(lacksBrowser)(
 
       it("takes a transaction once, though its signatures stay valid", async () => {
         await start();
-        await runStep(page(), "Present it twice");
-        expect(await checksOf(page(), "Present it twice")).toEqual([
+        await runStep(page(), "Use it twice");
+        expect(await checksOf(page(), "Use it twice")).toEqual([
           "server: valid",
           "server: valid",
           "browser: taken",
@@ -225,12 +225,12 @@ describe.skipIf(lacksBrowser)(
       });
 
       it("shows the refusal of a wallet that is not there", async () => {
-        expect(await runStep(page(), "Sign with a wallet that is not there")).toContain("WALLET_NOT_FOUND");
+        expect(await runStep(page(), "Sign with a wallet that does not exist")).toContain("WALLET_NOT_FOUND");
       });
 
       it("finds nothing private in the answers", async () => {
         await start();
-        expect(await runStep(page(), "Look for the private key")).toContain("None holds the private key.");
+        expect(await runStep(page(), "Look for the private key")).toContain("None contains the private key.");
         expect(await checksOf(page(), "Look for the private key")).toEqual(["browser: nothing private"]);
       });
 

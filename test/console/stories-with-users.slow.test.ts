@@ -25,7 +25,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
 
     it("sends readings with its own token, which the user who registered it does not need to lend", () => {
       expect(told().outcomes[6]).toBe(
-        "The server takes reading 1: 17 bytes, with a signature of 2,420 bytes.",
+        "The server accepts reading 1: 17 bytes, and a signature of 2,420 bytes.",
       );
       expect(told().outcomes.at(-1)).toBe("FIRMWARE_REJECTED: SIGNATURE_INVALID.");
     });

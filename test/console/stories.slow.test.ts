@@ -165,7 +165,7 @@ describe.skipIf(lacksBrowser)(
       ] as const) {
         it(`ends with one secret on both sides, with ${algorithm}`, async () => {
           await page().getByLabel("Algorithm").selectOption(algorithm);
-          expect(await runStep(page(), "Your browser makes a key pair")).toContain(`${publicKey} bytes`);
+          expect(await runStep(page(), "Your browser generates a key pair")).toContain(`${publicKey} bytes`);
           expect(await runStep(page(), "The server encapsulates a secret")).toContain(`${ciphertext} bytes`);
           await runStep(page(), "Your browser opens the ciphertext");
           expect(await checksOf(page(), "Your browser opens the ciphertext")).toEqual(["browser: equal"]);
@@ -175,14 +175,16 @@ describe.skipIf(lacksBrowser)(
       it("ends with another secret, and no error, when a bit was changed on the way", async () => {
         const outcomes = await runStory(page());
         expect(outcomes.at(-1)).toBe("Your browser gets another secret, and no error.");
-        expect(await checksOf(page(), "Somebody changes one bit on the way")).toEqual(["browser: different"]);
+        expect(await checksOf(page(), "An attacker changes one bit in transit")).toEqual([
+          "browser: different",
+        ]);
       });
 
       it("finds that a server shows another secret than it sent", async () => {
         await changeAnswers(page(), "pqc.PqcService/ExchangeKeys", (answer) => {
           answer.sharedSecret = Buffer.alloc(32).toString("base64");
         });
-        await runStep(page(), "Your browser makes a key pair");
+        await runStep(page(), "Your browser generates a key pair");
         await runStep(page(), "The server encapsulates a secret");
         await runStep(page(), "Your browser opens the ciphertext");
         expect(await checksOf(page(), "Your browser opens the ciphertext")).toEqual(["browser: different"]);
@@ -202,8 +204,8 @@ describe.skipIf(lacksBrowser)(
 
       it("takes a token apart, and both sides find it valid", async () => {
         await page().getByLabel("User").fill("grace");
-        await runStep(page(), "Log in, and take the token apart");
-        const text = await textOf(stepOf(page(), "Log in, and take the token apart"));
+        await runStep(page(), "Log in and decode the token");
+        const text = await textOf(stepOf(page(), "Log in and decode the token"));
         expect(text).toContain('"sub": "grace"');
         await runStep(page(), "Verify it with the published keys");
         expect(await checksOf(page(), "Verify it with the published keys")).toEqual([
@@ -214,7 +216,7 @@ describe.skipIf(lacksBrowser)(
       });
 
       it("is refused without the token and known with it", async () => {
-        await runStep(page(), "Log in, and take the token apart");
+        await runStep(page(), "Log in and decode the token");
         expect(await runStep(page(), "Use it")).toBe(
           "Without it: TOKEN_MISSING. With it, the server knows you as ada.",
         );
@@ -231,7 +233,7 @@ describe.skipIf(lacksBrowser)(
           const [key] = keys as { pub: string }[];
           if (key) key.pub = `${key.pub.startsWith("A") ? "B" : "A"}${key.pub.slice(1)}`;
         });
-        await runStep(page(), "Log in, and take the token apart");
+        await runStep(page(), "Log in and decode the token");
         await runStep(page(), "Verify it with the published keys");
         expect(await checksOf(page(), "Verify it with the published keys")).toEqual([
           "browser: different",

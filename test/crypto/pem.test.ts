@@ -137,7 +137,7 @@ describe.each(["openssl", "noble"] as const)("%s reads a PEM", (name) => {
 
   it("and names the algorithm that it found instead", () => {
     const attempt = () => provider.importPublicKey("ML-DSA-65", { pem: receiving.publicKey.toPem() });
-    expect(attempt).toThrow("the PEM block holds a key of ML-KEM-768; expected ML-DSA-65");
+    expect(attempt).toThrow("the PEM block contains an ML-KEM-768 key; expected ML-DSA-65");
   });
 });
 

@@ -2,5 +2,5 @@ import { example } from "../../src/protocol/example.ts";
 
 export const examples = [
   example("greeting.GreetingService.Greet", "greet", "Greets Ada.", { name: "Ada" }),
-  example("greeting.GreetingService.GetHealth", "get-greeting-health", "Asks how the service is."),
+  example("greeting.GreetingService.GetHealth", "get-greeting-health", "Requests the health of the service."),
 ];

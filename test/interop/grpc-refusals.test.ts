@@ -32,7 +32,7 @@ const refusals: Record<string, Refused> = {
     expected: {
       code: Code.Unimplemented,
       reason: "RPC_NOT_FOUND",
-      message: "there is no RPC /probing.Probe/Nothing",
+      message: "the RPC /probing.Probe/Nothing does not exist",
       metadata: { path: "/probing.Probe/Nothing" },
     },
   },

@@ -19,6 +19,7 @@ const pages = [
   "CHANGELOG.md",
   "docs/architecture.md",
   "docs/getting-started.md",
+  "docs/keys.md",
   "docs/operate.md",
   "docs/security.md",
   "docs/errors.md",

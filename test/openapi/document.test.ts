@@ -252,7 +252,7 @@ describe("the example of a failure, in the API description", () => {
     const [info] = answer.details;
     expect({
       ...answer,
-      message: "what was wrong, and what would be right",
+      message: "the fault and the valid form",
       details: [{ ...info, metadata: {} }],
     }).toEqual(shown);
   });

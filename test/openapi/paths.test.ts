@@ -47,7 +47,7 @@ describe("a path of OpenAPI", () => {
 
   it("says that the rest of a path may have slashes", () => {
     const [rest] = parametersOf(findOperation(library, "testing.Library.ReadFile").operation, "path");
-    expect(rest?.description).toBe("May be several segments, whose slashes stay as they are.");
+    expect(rest?.description).toBe("May have several segments; do not encode their slashes.");
   });
 
   it("is shared by calls that name its parameters differently", () => {

@@ -12,7 +12,11 @@ const codec: AnswerCodec<string> = {
 
 /** Makes a call under an idempotency key. */
 function call(store: Store, idempotencyKey: string, userId = "ada"): Promise<string> {
-  return store.writeOnce({ userId, idempotencyKey, requestHash: "aa" }, codec, async () => idempotencyKey);
+  return store.writeIdempotent(
+    { userId, idempotencyKey, requestHash: "aa" },
+    codec,
+    async () => idempotencyKey,
+  );
 }
 
 describeStores("the quota of idempotency keys", (makePlace) => {

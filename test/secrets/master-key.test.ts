@@ -43,13 +43,15 @@ describe("the master key", () => {
   ])("is refused with a sentence if the file is %s", (_what, content) => {
     const dataDir = makeTemporaryDirectory();
     writeKey(join(dataDir, "master.key"), content);
-    expect(() => loadMasterKey(masterKeyIn(dataDir))).toThrow(storageError(/master\.key is no master key/));
+    expect(() => loadMasterKey(masterKeyIn(dataDir))).toThrow(
+      storageError(/master\.key is not a master key/),
+    );
   });
 
   it.each([0o644, 0o640, 0o604, 0o660])("is refused with a sentence if its mode is %o", (mode) => {
     const dataDir = makeTemporaryDirectory();
     chmodSync(writeKey(join(dataDir, "master.key"), digits), mode);
-    expect(() => loadMasterKey(masterKeyIn(dataDir))).toThrow(storageError(/make its mode 0600/));
+    expect(() => loadMasterKey(masterKeyIn(dataDir))).toThrow(storageError(/set its mode to 0600/));
   });
 
   it("is refused with a sentence if the file is missing although there is a store", async () => {

@@ -104,8 +104,8 @@ describe("master-key rotate with keys in files", { timeout: 60_000 }, () => {
     await leaveSecrets(place, 2);
     const first = readKey(place);
     const { stdout } = await rotate(place);
-    expect(stdout).toContain(`${place.keyFile}.previous holds the one before`);
-    expect(stdout).toMatch(/backups from before need it/);
+    expect(stdout).toContain(`${place.keyFile}.previous contains the previous key`);
+    expect(stdout).toMatch(/which older backups need/);
     expect(readPreviousKey(place)).toEqual(first);
     expect(statSync(`${place.keyFile}.previous`).mode & 0o777).toBe(0o600);
     const second = readKey(place);
@@ -143,7 +143,7 @@ describe("master-key rotate with keys in files", { timeout: 60_000 }, () => {
     expect(exit.code).toBe(1);
     expect(complaintsOf(exit)).toEqual([
       expect.stringContaining(
-        `30 secrets are under master key ${nameMasterKey(first)}, which is not at hand`,
+        `30 secrets are under master key ${nameMasterKey(first)}, which is not available`,
       ),
     ]);
     writeFileSync(`${place.keyFile}.previous`, first.toString("hex"), { mode: 0o600 });
@@ -159,8 +159,8 @@ describe("master-key rotate with keys in files", { timeout: 60_000 }, () => {
     );
     const complaints = complaintsOf(await rotate(place));
     expect(complaints).toHaveLength(21);
-    expect(complaints.at(0)).toContain("things/00001/seed does not open");
-    expect(complaints.at(-1)).toBe("qsp: 5 more secrets do not open");
+    expect(complaints.at(0)).toContain("things/00001/seed cannot be decrypted");
+    expect(complaints.at(-1)).toBe("qsp: 5 more secrets cannot be decrypted");
   });
 });
 
@@ -173,7 +173,10 @@ describe("master-key rotate with keys in the environment", { timeout: 60_000 }, 
     const place = await makeSqlitePlace();
     const secrets = await leaveSecrets(place, 5, one);
     const exit = await rotate(place, { QSP_MASTER_KEY: keyOne, QSP_MASTER_KEY_NEXT: keyTwo });
-    expect(exit).toMatchObject({ code: 0, stdout: expect.stringMatching(/QSP_MASTER_KEY_NEXT before this/) });
+    expect(exit).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/started without QSP_MASTER_KEY_NEXT/),
+    });
     expect([existsSync(place.keyFile), existsSync(`${place.keyFile}.next`)]).toEqual([false, false]);
     expect(await readSecrets(await place.open({ masterKey: two }), secrets)).toEqual(secrets);
     await expect(place.open({ masterKey: one })).rejects.toThrow(storageError(/master key is not the one/));
@@ -203,7 +206,7 @@ describe("master-key rotate with keys in the environment", { timeout: 60_000 }, 
 
   it.each([
     ["without a next key", keyOne, undefined, /QSP_MASTER_KEY_NEXT/],
-    ["to the key that it has", keyOne, keyOne, /is the present one/],
+    ["to the key that it has", keyOne, keyOne, /is the current one/],
     ["from a key that is not the store's", "3c".repeat(32), keyTwo, /master key is not the one/],
   ])("is refused %s, and changes nothing", async (_what, current, next, sentence) => {
     const place = await makeSqlitePlace();

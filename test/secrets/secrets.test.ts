@@ -141,7 +141,7 @@ describeStores("a store", (makePlace) => {
   it("is refused when its root key was changed", async () => {
     const place = await leaveWithSecrets(makePlace);
     await tamper(place, "ciphertext", flipBitAt(12), "store/root-key");
-    await expect(place.open()).rejects.toThrow(storageError(/root key is not as it was written/));
+    await expect(place.open()).rejects.toThrow(storageError(/root key was changed outside the server/));
   });
 });
 

@@ -101,7 +101,7 @@ describe("a gRPC call of an RPC that there is not", () => {
   it("says so in text that needs no decoding", async () => {
     const headers = { ":path": "/probing.Probe/Nobody", "content-type": "application/grpc" };
     const answer = await request(connectHttp2(url), headers, envelope(""));
-    expect(answer.headers["grpc-message"]).toBe("there is no RPC /probing.Probe/Nobody");
+    expect(answer.headers["grpc-message"]).toBe("the RPC /probing.Probe/Nobody does not exist");
   });
 });
 

@@ -79,7 +79,7 @@ describe("an answer that cannot be written", () => {
       code: "Internal",
       reason: "INTERNAL",
     });
-    expect(lines).toEqual([expect.objectContaining({ msg: "call failed outside of its handler" })]);
+    expect(lines).toEqual([expect.objectContaining({ msg: "call failed outside its handler" })]);
   });
 });
 

@@ -141,7 +141,7 @@ describeService("BlockchainService.AddBlock", BlockchainService, (start, shared)
     expect(verified).toEqual(Array(3).fill([true, true]));
   });
 
-  it("is refused while there is no validator", async () => {
+  it("is refused if there is no validator", async () => {
     const { client } = await start();
     expect(await refusal(client.addBlock({ data }))).toEqual(noValidator);
     expect((await client.getHealth({})).chainLength).toBe(1);
@@ -260,7 +260,7 @@ describeService("BlockchainService.RegisterNode", BlockchainService, (start, sha
 });
 
 describeService("BlockchainService.GetChain", BlockchainService, (start) => {
-  it("gives the chain from genesis on, page by page", async () => {
+  it("returns the chain from genesis on, page by page", async () => {
     const { client } = await start();
     await client.registerNode({});
     const added = await addBlocks(client, 6);

@@ -56,7 +56,7 @@ describeService("BlockchainService.ConnectPeer", BlockchainService, (start, shar
     expect(await client.listPeers({})).toMatchObject({ peers: [gone], totalSize: 1 });
   });
 
-  it("answers UNREACHABLE for a port where nobody listens", async () => {
+  it("answers UNREACHABLE for a port without a listener", async () => {
     const { client } = await shared();
     const address = `127.0.0.1:${await closedPort()}`;
     const { status, peer } = await client.connectPeer({ address });

@@ -113,7 +113,7 @@ function describeFirst(changed: Listed | undefined, before: Listed | undefined):
   return isDeepStrictEqual(changed, before) ? "as it was" : "not noticed";
 }
 
-describe("a list with a record that somebody changed", () => {
+describe("a list with a record that was changed in the database", () => {
   describeList("KmsService.ListKeys", {
     service: KmsService,
     table: "kms_keys",

@@ -582,7 +582,7 @@ describeApp("iot.IotService.UpdateFirmware", (_start, shared) => {
     expect((await findListed(iot, deviceId)).firmwareHash).toBeUndefined();
   });
 
-  it("takes the pinned vendor when no key is given", async () => {
+  it("uses the pinned vendor if the request has no key", async () => {
     const { iot } = await shared();
     const { deviceId } = await registerOwn(iot, vendor.publicKey);
     const { vendorPublicKey: _, ...firmware } = firmwareOf(vendor);
@@ -591,7 +591,7 @@ describeApp("iot.IotService.UpdateFirmware", (_start, shared) => {
     expect(await iot.updateFirmware(foreign)).toMatchObject(rejected("SIGNATURE_INVALID"));
   });
 
-  it("pins a vendor whose key was given as PEM", async () => {
+  it("pins a vendor whose key was sent as PEM", async () => {
     const { iot } = await shared();
     const { deviceId } = await iot.registerDevice({ vendorPublicKeyPem: vendor.publicKeyPem });
     const foreign = iot.updateFirmware({ ...firmwareOf(otherVendor), deviceId });

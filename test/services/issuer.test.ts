@@ -85,7 +85,7 @@ describe("the issuing key", () => {
   });
 });
 
-describe("a key that somebody else put among those of the issuer", () => {
+describe("a foreign key among those of the issuer", () => {
   const insertKey = (dataDir: string, row: Record<string, string | number | Uint8Array | null>): void => {
     const database = new DatabaseSync(join(dataDir, "qsp.db"));
     const names = Object.keys(row);

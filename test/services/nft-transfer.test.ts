@@ -281,7 +281,7 @@ describeService("a token that somebody changed in the database", NftService, (_s
     expect(await client.verify({ tokenId: other.tokenId })).toMatchObject({ valid: true, reason: "" });
   });
 
-  it("goes to nobody any more if its record was changed", async () => {
+  it("cannot be transferred if its record was changed", async () => {
     const { client, tamper } = await shared();
     const [one, other] = [await travelled(client), await travelled(client)];
     await tamper((db) => token(() => ({ current_owner: address(9) }))(db, one.tokenId, other.tokenId));

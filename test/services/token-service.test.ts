@@ -108,7 +108,7 @@ describe("TokenService.GetHealth", () => {
   });
 });
 
-describe("TokenService.VerifyToken, given a token", () => {
+describe("TokenService.VerifyToken with a token", () => {
   it.each(["PqcService", "TokenService"])(
     "says true of one from %s, with its subject and end",
     async (name) => {
@@ -165,7 +165,7 @@ describe("TokenService.VerifyToken, given a token", () => {
   });
 });
 
-describe("TokenService.VerifyToken, given a signature", () => {
+describe("TokenService.VerifyToken with a signature", () => {
   const data = Buffer.from("hello");
   const { publicKey, secretKey } = ml_dsa65.keygen();
   const signature = ml_dsa65.sign(data, secretKey);

@@ -21,7 +21,7 @@ describe("Session", () => {
     expect(new Set(vectors).size).toBe(100);
   });
 
-  it("opens a packet once, and keeps the given bytes as they are", () => {
+  it("opens a packet once, and does not change the input bytes", () => {
     const { session, sessionKey } = openSession();
     const packet = sealAsPeer(sessionKey, data);
     const before = Uint8Array.from(packet);

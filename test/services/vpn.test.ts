@@ -142,7 +142,7 @@ describeApp("vpn.VpnService.RegisterPeer", (start, shared) => {
     expect(ml_kem1024.decapsulate(cipherText, Uint8Array.from(secretKey))).toEqual(sharedSecret);
   });
 
-  it("gives addresses from 10.8.0.2 on, and the lowest that was given back first", async () => {
+  it("assigns addresses from 10.8.0.2 on, and the lowest released address first", async () => {
     const { vpn } = await start();
     const { publicKey } = makePeer();
     const peers = [];
@@ -168,7 +168,7 @@ describeApp("vpn.VpnService.RegisterPeer", (start, shared) => {
     expect((await vpn.listTunnels({})).totalSize).toBe(64);
   });
 
-  it("gives the last address of the network but one last, and then refuses until one is given back", async () => {
+  it("assigns the last usable address last, and then refuses until one is released", async () => {
     const { vpn, tamper } = await start();
     const { publicKey } = makePeer();
     await tamper((db) =>
@@ -399,7 +399,7 @@ describeApp("vpn.VpnService.VerifyHandshake", (_start, shared) => {
     return vpn.handshake({ tunnelId });
   }
 
-  it("is true for what the gateway signed, with its key given raw, as PEM, or left out", async () => {
+  it("is true for what the gateway signed, with its key raw, as PEM, or omitted", async () => {
     const { vpn } = await shared();
     const { signature, transcript, ...keys } = await handshake(vpn);
     const { gatewayIdentityPublicKey, gatewayIdentityPublicKeyPem } = keys;

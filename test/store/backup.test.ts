@@ -116,7 +116,7 @@ describe("backup", { timeout }, () => {
       copyFileSync(`${place.keyFile}${suffix}`, `${whole.keyFile}${suffix}`);
     copyFileSync(`${place.keyFile}.next`, half.keyFile);
     expect(warningsOf(await restore(whole, file))).toEqual([]);
-    expect(warningsOf(await restore(half, file))).toEqual([containing(present, "not at hand")]);
+    expect(warningsOf(await restore(half, file))).toEqual([containing(present, "not available")]);
   });
 
   it("ends with one sentence if the file cannot be written", async () => {
@@ -167,15 +167,15 @@ describe("restore", { timeout }, () => {
   });
 
   it.each([
-    { what: "of another store", content: `${"0f".repeat(32)}\n`, says: "does not open what was restored" },
-    { what: "that is none", content: "0f", says: "is no master key" },
+    { what: "of another store", content: `${"0f".repeat(32)}\n`, says: "does not open the restored store" },
+    { what: "that is none", content: "0f", says: "is not a master key" },
   ])("succeeds beside a master key $what, and warns", async ({ content, says }) => {
     const file = join(makeTemporaryDirectory(), "backup.db");
     await backUp(await leaveThings(makeSqlitePlace), file);
     const place = await makeSqlitePlace();
     writeFileSync(place.keyFile, content, { mode: 0o600 });
     const exit = await restore(place, file);
-    expect(exit).toMatchObject({ code: 0, stdout: expect.stringContaining("is what") });
+    expect(exit).toMatchObject({ code: 0, stdout: expect.stringContaining("has the content of") });
     expect(warningsOf(exit)).toEqual([containing(place.keyFile, says)]);
   });
 
@@ -184,7 +184,7 @@ describe("restore", { timeout }, () => {
     expect(exit).toMatchObject({
       code: 2,
       stdout: "",
-      stderr: expect.stringMatching(/^qsp: \S+ is no file\n$/),
+      stderr: expect.stringMatching(/^qsp: \S+ is not a file\n$/),
     });
   });
 
@@ -204,7 +204,7 @@ describe("restore", { timeout }, () => {
     await backUp(await leaveThings(makeSqlitePlace), file);
     runSql(file, "drop table audit_entries");
     const { code, stderr } = await restore(await makeSqlitePlace(), file);
-    expect({ code, stderr }).toEqual({ code: 2, stderr: containing(file, "is not whole") });
+    expect({ code, stderr }).toEqual({ code: 2, stderr: containing(file, "is damaged") });
   });
 
   it.each([

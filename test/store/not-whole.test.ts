@@ -39,7 +39,9 @@ describeStores("a store that was used", (makePlace) => {
       await (await place.open()).close();
       const zeros = new Uint8Array(60);
       await place.query("update sealed_secrets set ciphertext = $2 where identity = $1", [identity, zeros]);
-      await expect(place.open()).rejects.toThrow(storageError(new RegExp(`${name}.* not as it was written`)));
+      await expect(place.open()).rejects.toThrow(
+        storageError(new RegExp(`${name}.* was changed outside the server`)),
+      );
     });
   });
 

@@ -41,7 +41,7 @@ describeStores("writes", (makePlace) => {
     const place = await makePlace();
     const store = await place.open();
     const before = await readAllRows(place);
-    const failing = store.writeOnce(callOf(), textCodec, async (transaction) => {
+    const failing = store.writeIdempotent(callOf(), textCodec, async (transaction) => {
       await adding("a")(transaction);
       await transaction.putSecret("things/1/seed", Buffer.from("secret"));
       transaction.audit({ keyId: "1", operation: "CREATE", user: "ada", outcome: "OK", details: "" });
@@ -213,7 +213,7 @@ describeStores("once", (makePlace) => {
 
   it("does it again where it failed before", async () => {
     const store = await (await makePlace()).open();
-    const failing = store.once(callOf(), textCodec, async () => {
+    const failing = store.runIdempotent(callOf(), textCodec, async () => {
       throw new Error("not now");
     });
     await expect(failing).rejects.toThrow("not now");
@@ -256,7 +256,7 @@ describeStores("once", (makePlace) => {
     const place = await makePlace();
     const store = await place.open();
     const answer = "what is told only once";
-    await store.once(callOf(), textCodec, (write) => write(async () => answer));
+    await store.runIdempotent(callOf(), textCodec, (write) => write(async () => answer));
     const kept = await place.query("select * from idempotent_answers");
     expect(kept).toHaveLength(1);
     expect(textOf(kept)).not.toContain(answer);
@@ -289,7 +289,7 @@ function ask(
   name: string,
   codec = textCodec,
 ): Promise<string> {
-  return store.once(call, codec, (write) =>
+  return store.runIdempotent(call, codec, (write) =>
     write(async (transaction) => {
       await adding(name)(transaction);
       return name;

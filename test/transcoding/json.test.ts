@@ -358,6 +358,6 @@ describe("a body that is JSON, but no object,", () => {
   ])("is refused with what it is: %s", async (body, kind) => {
     const { transcoder } = serveRules([{ post: "/v1", body: "*" }]);
     const { text } = await send(transcoder, "POST /v1", { body });
-    expect(JSON.parse(text).message).toBe(`the body is ${kind}; give a JSON object, such as {}`);
+    expect(JSON.parse(text).message).toBe(`the body is ${kind}; send a JSON object, such as {}`);
   });
 });

@@ -10,7 +10,7 @@ export const auditVerify: StoreVerb = {
   name: "audit verify",
   operands: ["[CHECKPOINT-FILE]"],
   meaning:
-    "Verifies the audit log, also against a checkpoint that was kept elsewhere (JSON of VerifyAuditLog).",
+    "Verifies the audit log, optionally against a checkpoint that you stored elsewhere (JSON of VerifyAuditLog).",
   example: "qsp audit verify",
   async run(input) {
     const [file] = input.operands;
@@ -39,7 +39,7 @@ function describe({
       : `signed checkpoint at entry ${checkpoint.sequence}, ${checkpoint.signedAt.toISOString()}`;
   return valid
     ? `The audit log is valid: ${entries} entries, head ${head}; ${vouched}.`
-    : `The audit log is broken at entry ${firstBrokenSequence}: ${reason}. It holds ${entries} entries; ${vouched}.`;
+    : `The audit log is broken at entry ${firstBrokenSequence}: ${reason}. It has ${entries} entries; ${vouched}.`;
 }
 
 /** Reads a checkpoint from a REST answer of VerifyAuditLog: the whole answer, or only its checkpoint. */
@@ -59,7 +59,9 @@ function readCheckpoint(path: string): SignedCheckpoint {
         signature: Buffer.from(signature, "base64"),
       };
   }
-  throw new ConfigError(`${path} holds no checkpoint; expected sequence, entryHash, signedAt and signature`);
+  throw new ConfigError(
+    `${path} does not contain a checkpoint; expected sequence, entryHash, signedAt and signature`,
+  );
 }
 
 function readJson(path: string): unknown {

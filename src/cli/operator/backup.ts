@@ -17,12 +17,13 @@ import type { StoreVerb } from "./store-verb.ts";
 export const backup: StoreVerb = {
   name: "backup",
   operands: ["FILE"],
-  meaning: "Writes the store into a file, still sealed; the server may run. The master key is not in it.",
+  meaning:
+    "Writes the store into a file, with its secrets sealed. The server may run. The file does not contain the master key.",
   example: "qsp backup monday.backup",
   async run({ operands: [file = ""], location, masterKey }) {
     const path = resolve(file);
-    if (existsSync(path)) throw new ConfigError(`${file} exists already; name another file`);
-    if (!existsSync(dirname(path))) throw new ConfigError(`there is no directory ${dirname(path)}`);
+    if (existsSync(path)) throw new ConfigError(`${file} already exists; name another file`);
+    if (!existsSync(dirname(path))) throw new ConfigError(`the directory ${dirname(path)} does not exist`);
     const source = await openDatabase(location, "existing");
     // A unique name: other files in the directory are not ours to overwrite.
     const draft = `${path}.${randomBytes(8).toString("hex")}.partial`;
@@ -38,7 +39,7 @@ export const backup: StoreVerb = {
         },
       );
       process.stdout.write(
-        `The store ${source.name} is in ${file}. It takes the master key to read it; keep that apart.\n`,
+        `The store ${source.name} is in ${file}. It can only be read with the master key; store that key apart.\n`,
       );
       if (masterKeyIds.length > 1) process.stdout.write(describeKeys(masterKeyIds, masterKey));
     } catch (error) {
@@ -81,13 +82,15 @@ function explainWriting(error: unknown, file: string): unknown {
 
 /** Describes the keys that a backup needs if its secrets are under several master keys. */
 function describeKeys(masterKeyIds: readonly string[], source: MasterKeySource): string {
-  const all = `Its secrets are under ${masterKeyIds.length} master keys, ${masterKeyIds.join(" and ")}: it takes each of them to read it.\n`;
+  const all = `Its secrets are under ${masterKeyIds.length} master keys, ${masterKeyIds.join(" and ")}: you need all of them to read it.\n`;
   if (source.kind === "values")
     return source.next === undefined
       ? all
-      : `${all}They are in QSP_MASTER_KEY and QSP_MASTER_KEY_NEXT, as a rotation goes on.\n`;
+      : `${all}They are in QSP_MASTER_KEY and QSP_MASTER_KEY_NEXT, because a rotation is in progress.\n`;
   const next = nextKeyPath(source.path);
-  return existsSync(next) ? `${all}They are in ${source.path} and ${next}, as a rotation goes on.\n` : all;
+  return existsSync(next)
+    ? `${all}They are in ${source.path} and ${next}, because a rotation is in progress.\n`
+    : all;
 }
 
 /** Removes a SQLite file and the files that SQLite puts next to it. */

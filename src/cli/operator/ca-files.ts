@@ -82,7 +82,9 @@ function removeAbandoned(draft: string): void {
   const made = statSync(draft, { throwIfNoEntry: false });
   if (made === undefined) return;
   if (Date.now() - made.mtimeMs < abandonedAfterMs)
-    throw new ConfigError(`${draft} is of a run that goes on or was killed; try again in a minute`);
+    throw new ConfigError(
+      `${draft} belongs to another run, which is in progress or was killed; try again in a minute`,
+    );
   rmSync(draft, { recursive: true });
 }
 

@@ -24,7 +24,7 @@ export function readServerNames(given: readonly string[]): readonly string[] {
     throw new ConfigError(`${names.length} names are too many for a certificate; the limit is ${maxNames}`);
   if (first.length > maxFirstCharacters)
     throw new ConfigError(
-      `${first} cannot be the first name; give one of at most ${maxFirstCharacters} characters before it`,
+      `${first} cannot be the first name; put a name of at most ${maxFirstCharacters} characters before it`,
     );
   return names;
 }
@@ -37,7 +37,7 @@ function readServerName(given: string): string {
   if (family === 6 && !name.includes("%")) return new URL(`http://[${name}]`).hostname.slice(1, -1);
   if (isHostName(name)) return name;
   throw new ConfigError(
-    `${JSON.stringify(given)} is no host name, no wildcard such as *.example.com and no IP address`,
+    `${JSON.stringify(given)} is neither a host name, nor a wildcard such as *.example.com, nor an IP address`,
   );
 }
 

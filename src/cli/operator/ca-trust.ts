@@ -24,7 +24,7 @@ export function describeTrust({ certificates, names = [] }: Trust): string {
   grpcurl -cacert ${path} ${host}:${gatewayPort} list
   NODE_EXTRA_CA_CERTS=${path} node client.js
 
-SHA-256 fingerprints, to compare with what a client was given:
+SHA-256 fingerprints, to compare with those of a client:
 ${certificates.map((each) => `  ${computeFingerprint(each)}  ${each}`).join("\n")}`;
 }
 

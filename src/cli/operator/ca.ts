@@ -11,8 +11,8 @@ import type { StoreVerb } from "./store-verb.ts";
 
 /** The two CAs, and the suffixes of their files and of the files that they sign. */
 const authorities: readonly { algorithm: CertificateAlgorithm; suffix: string; meaning: string }[] = [
-  { algorithm: "ECDSA-P256", suffix: "", meaning: "ECDSA-P256, which every client takes" },
-  { algorithm: "ML-DSA-65", suffix: "-mldsa", meaning: "ML-DSA-65, for clients that take it" },
+  { algorithm: "ECDSA-P256", suffix: "", meaning: "ECDSA-P256, which every client accepts" },
+  { algorithm: "ML-DSA-65", suffix: "-mldsa", meaning: "ML-DSA-65, for clients that accept it" },
 ];
 
 /** Maximum days of a certificate: browsers accept no more than 398. */
@@ -22,7 +22,8 @@ const maxDays = 397;
 const caInit: StoreVerb = {
   name: "ca init",
   operands: [],
-  meaning: "Makes a private CA in tls of the data directory, once with ECDSA-P256 and once with ML-DSA-65.",
+  meaning:
+    "Creates a private CA in tls of the data directory, with one certificate for ECDSA-P256 and one for ML-DSA-65.",
   example: "qsp ca init",
   run: ({ config }) => initAuthorities(config.dataDir, new Date()),
 };
@@ -32,10 +33,10 @@ const caIssue: StoreVerb = {
   name: "ca issue",
   operands: ["NAME…"],
   options: {
-    days: { value: "NUMBER", meaning: `Days it lasts, 1 to ${maxDays}; else 90` },
-    file: { value: "NAME", meaning: "What its files are called; else gateway" },
+    days: { value: "NUMBER", meaning: `Days of validity, 1 to ${maxDays}; default: 90` },
+    file: { value: "NAME", meaning: "Base name of its files; default: gateway" },
   },
-  meaning: "Signs, or renews, the certificate of a server with these host names and IP addresses.",
+  meaning: "Issues or renews the certificate of a server with these host names and IP addresses.",
   example: "qsp ca issue localhost 127.0.0.1 --days 30",
   async run({ operands, options, config }) {
     const request = {
@@ -62,11 +63,9 @@ export interface IssueRequest {
 export async function initAuthorities(dataDir: string, now: Date): Promise<number> {
   const directory = directoryIn(dataDir);
   if (hasAuthorityFile(directory))
-    throw new ConfigError(`there is a CA in ${directory} already; it is left as it is`);
+    throw new ConfigError(`${directory} already has a CA, which remains unchanged`);
   if (existsSync(directory) && (!statSync(directory).isDirectory() || readdirSync(directory).length > 0))
-    throw new ConfigError(
-      `${directory} is in use; it must be empty, or not there, for a CA to be made in it`,
-    );
+    throw new ConfigError(`${directory} is not empty; use an empty or a new directory for the CA`);
   // Loaded here, because it takes 40 ms and no other command needs it.
   const { createAuthority } = await import("../../crypto/x509.ts");
   const made = authorities.map(({ algorithm, suffix }) =>
@@ -74,7 +73,7 @@ export async function initAuthorities(dataDir: string, now: Date): Promise<numbe
   );
   createFilledDirectory(directory, Object.assign({}, ...made));
   process.stdout.write(
-    `The CA is in ${directory}. Keep a copy of its keys apart; whoever has them can be any server to its clients.
+    `The CA is in ${directory}. Store a copy of its keys elsewhere. Anyone who has them can impersonate any server to its clients.
 
 ${describeCertificates(directory, "ca")}
 
@@ -142,13 +141,13 @@ function readAuthorityFile(directory: string, file: string, forbiddenBits = 0): 
   const path = join(directory, file);
   if (!existsSync(path)) {
     const remedy = hasAuthorityFile(directory)
-      ? "bring it back from a copy"
-      : "make a CA with: npx qsp ca init";
-    throw new ConfigError(`there is no ${path}; ${remedy}`);
+      ? "restore it from a copy"
+      : "create a CA with: npx qsp ca init";
+    throw new ConfigError(`${path} is missing; ${remedy}`);
   }
   // Windows has no such bits; there, the file inherits the access list of its directory.
   if (process.platform !== "win32" && (statSync(path).mode & forbiddenBits) !== 0)
-    throw new ConfigError(`${path} can be read by others than its owner; make its mode 0600`);
+    throw new ConfigError(`other users can read ${path}; set its mode to 0600`);
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
@@ -162,7 +161,7 @@ function describeCertificates(directory: string, name: string): string {
       const { key, certificate } = nameFiles(name, suffix);
       const path = join(directory, certificate);
       const { validToDate } = new X509Certificate(readFileSync(path));
-      return `${path}\n${join(directory, key)}\n  ${meaning}; ends on ${validToDate.toISOString()}`;
+      return `${path}\n${join(directory, key)}\n  ${meaning}; valid until ${validToDate.toISOString()}`;
     })
     .join("\n");
 }
@@ -184,6 +183,6 @@ function readFileName(text: string): string {
   // Otherwise it would collide with the CA, or with the ML-DSA file of another name.
   if (isWellFormed && text !== "ca" && !text.endsWith("-mldsa")) return text;
   throw new ConfigError(
-    `--file: "${text}" is no name of a file: expected a to z, 0 to 9, - and _, not ca, and no -mldsa at its end`,
+    `--file: "${text}" is not a valid name: use a to z, 0 to 9, - and _, not ca, and no -mldsa at the end`,
   );
 }

@@ -29,10 +29,10 @@ function describe({ valid, blocksChecked, firstInvalidIndex, reason }: ChainVeri
 
 const meanings: Readonly<Record<ChainVerification["reason"], string>> = {
   "": "",
-  INDEX: "INDEX, a block is missing or out of its place",
-  LINK: "LINK, it does not name the hash of the block before it",
-  HASH: "HASH, its hash is not that of its content",
-  VALIDATOR: "VALIDATOR, nobody of that address may sign, or its record was changed",
+  INDEX: "INDEX, a block is missing or out of place",
+  LINK: "LINK, it does not contain the hash of the previous block",
+  HASH: "HASH, its hash does not match its content",
+  VALIDATOR: "VALIDATOR, no validator has that address, or its record was changed",
   SIGNATURE: "SIGNATURE, its validator did not sign it",
   END: "END, the chain does not end where it should",
 };

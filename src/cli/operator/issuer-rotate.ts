@@ -9,19 +9,19 @@ export const issuerRotate: StoreVerb = {
   name: "issuer rotate",
   operands: ["[revoke]"],
   meaning:
-    "Makes a new key that signs tokens; those of the old key live on to their end, or with revoke end now.",
+    "Creates a new key that signs tokens. Tokens of the old key remain valid until they expire; with revoke they end now.",
   example: "qsp issuer rotate revoke",
   async run(input) {
     const [word] = input.operands;
     if (word !== undefined && word !== "revoke")
-      throw new ConfigError(`"${word}" is not known; say revoke, or nothing`);
+      throw new ConfigError(`"${word}" is unknown; use revoke or no operand`);
     const revoke = word === "revoke";
     return withStore(input, "existing", async (store, provider) => {
-      const parts = { provider, store: createIssuerStore(store), now: () => new Date() };
-      const keyId = await rotateIssuerKey(parts, { revoke });
+      const deps = { provider, store: createIssuerStore(store), now: () => new Date() };
+      const keyId = await rotateIssuerKey(deps, { revoke });
       const rest = revoke
-        ? "Tokens of the keys before are refused from now on."
-        : "Tokens of the key before are accepted until they end, within an hour.";
+        ? "Tokens of the previous keys are refused from now on."
+        : "Tokens of the previous key are accepted until they expire, within an hour.";
       process.stdout.write(`Tokens are signed with the key ${keyId} from now on. ${rest}\n`);
       return 0;
     });

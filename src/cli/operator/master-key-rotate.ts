@@ -11,7 +11,7 @@ const maxLines = 20;
 export const masterKeyRotate: StoreVerb = {
   name: "master-key rotate",
   operands: [],
-  meaning: "Makes a new master key and brings all secrets under it; can be stopped and run again.",
+  meaning: "Creates a new master key and seals all secrets under it. You can stop it and run it again.",
   example: "qsp master-key rotate",
   async run({ location, masterKey }) {
     const database = await openDatabase(location, "existing");
@@ -23,7 +23,7 @@ export const masterKeyRotate: StoreVerb = {
       for (const line of left) process.stderr.write(`qsp: ${line}\n`);
       const { moved, underNewKey, masterKeyId } = rewrapped;
       process.stdout.write(
-        `This run moved ${count(moved)}; ${underNewKey} in all are under master key ${masterKeyId} now.\n`,
+        `This run moved ${count(moved)}; ${underNewKey} in all are now under master key ${masterKeyId}.\n`,
       );
       process.stdout.write(`${describeKeys(masterKey)}\n`);
       return left.length === 0 ? 0 : 1;
@@ -37,19 +37,19 @@ export const masterKeyRotate: StoreVerb = {
 function describeLeft({ damaged, outOfReach }: Rewrapped, masterKey: MasterKeySource): string[] {
   const cure =
     masterKey.kind === "file"
-      ? `; put that key into ${previousKeyPath(masterKey.path)} and run this again`
+      ? `; put that key into ${previousKeyPath(masterKey.path)} and run this command again`
       : "";
   return [
     ...shorten(
-      damaged.map((identity) => `${identity} does not open and was left as it is`),
-      "secrets do not open",
+      damaged.map((identity) => `${identity} cannot be decrypted and is unchanged`),
+      "secrets cannot be decrypted",
     ),
     ...shorten(
       outOfReach.map(
         ({ masterKeyId, secrets }) =>
-          `${count(secrets)} ${secrets === 1 ? "is" : "are"} under master key ${masterKeyId}, which is not at hand${cure}`,
+          `${count(secrets)} ${secrets === 1 ? "is" : "are"} under master key ${masterKeyId}, which is not available${cure}`,
       ),
-      "master keys are not at hand",
+      "master keys are not available",
     ),
   ];
 }
@@ -62,10 +62,10 @@ function shorten(lines: readonly string[], what: string): string[] {
 /** Describes where the keys are, and what to do with them. */
 function describeKeys(masterKey: MasterKeySource): string {
   if (masterKey.kind === "file")
-    return `${masterKey.path} holds it. Keep a copy apart from the store.
-${previousKeyPath(masterKey.path)} holds the one before: backups from before need it. Once there are newer ones, remove it, or keep it apart from them.`;
-  return `Set QSP_MASTER_KEY to it, and QSP_MASTER_KEY_NEXT to nothing, wherever a server runs. One that had no QSP_MASTER_KEY_NEXT before this reads and writes no secrets until then.
-Keep the key before for as long as you keep backups from before: they need it.`;
+    return `${masterKey.path} contains it. Store a copy apart from the store.
+${previousKeyPath(masterKey.path)} contains the previous key, which older backups need. After you create newer backups, remove it or store it apart from them.`;
+  return `On every server, set QSP_MASTER_KEY to it and unset QSP_MASTER_KEY_NEXT. A server that started without QSP_MASTER_KEY_NEXT cannot read or write secrets until then.
+Keep the previous key as long as you keep older backups: they need it.`;
 }
 
 function count(secrets: number): string {

@@ -15,7 +15,7 @@ export async function readPassword(prompt: string): Promise<string> {
     return await new Promise<string>((resolve, reject) => {
       lines.once("line", resolve);
       lines.once("close", () => resolve(""));
-      lines.once("SIGINT", () => reject(new ConfigError("interrupted; nothing was changed")));
+      lines.once("SIGINT", () => reject(new ConfigError("interrupted; nothing has changed")));
     });
   } finally {
     lines.close();

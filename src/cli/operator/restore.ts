@@ -29,7 +29,7 @@ const sqliteHeader = "SQLite format 3\0";
 export const restore: StoreVerb = {
   name: "restore",
   operands: ["FILE"],
-  meaning: "Fills a new store, here or in PostgreSQL, from a file that backup wrote.",
+  meaning: "Fills a new store, on SQLite or PostgreSQL, from a file that qsp backup wrote.",
   example: "qsp restore monday.backup --data-dir ./restored",
   async run({ operands: [file = ""], config, location, masterKey }) {
     requireBackup(file);
@@ -43,7 +43,7 @@ export const restore: StoreVerb = {
           const progress = createProgress("rows copied");
           await copyStore(source, target, progress.show);
           progress.end();
-          process.stdout.write(`The store ${target.name} is what ${file} holds.\n`);
+          process.stdout.write(`The store ${target.name} has the content of ${file}.\n`);
         } finally {
           await target.close();
         }
@@ -66,11 +66,11 @@ function requireBackup(file: string): void {
   } catch (error) {
     const isAbsent = error instanceof Error && "code" in error && error.code === "ENOENT";
     throw new ConfigError(
-      isAbsent ? `there is no file ${file}` : `${file} cannot be read: ${readMessage(error)}`,
+      isAbsent ? `the file ${file} does not exist` : `${file} cannot be read: ${readMessage(error)}`,
     );
   }
-  if (!isFile) throw new ConfigError(`${file} is no file`);
-  if (beginning !== sqliteHeader) throw new ConfigError(`${file} is no backup`);
+  if (!isFile) throw new ConfigError(`${file} is not a file`);
+  if (beginning !== sqliteHeader) throw new ConfigError(`${file} is not a backup`);
 }
 
 function readBeginning(file: string): string {
@@ -113,7 +113,7 @@ async function openCopy(file: string, path: string): Promise<Database> {
     source = await openDatabase({ kind: "sqlite", path });
     // Also reads every table here, so that a fault is reported for this file.
     if ((await countRows(source.reader, source.owners)) === 0)
-      throw new StorageError(`the store ${file} has nothing in it`);
+      throw new StorageError(`the store ${file} is empty`);
     return source;
   } catch (error) {
     await source?.close();
@@ -138,12 +138,12 @@ async function tellOfMasterKey({ reader }: Database, source: MasterKeySource): P
     const keyring = openKeyring(source, false);
     if (!(await opensStore(reader, keyring)))
       return warn(
-        `${name} does not open what was restored; put the master key of the backup in its place before you start the server`,
+        `${name} does not open the restored store; replace it with the master key of the backup before you start the server`,
       );
     for (const { masterKeyId, secrets } of await countByMasterKey(reader))
       if (keyring.find(masterKeyId) === undefined)
         warn(
-          `${secrets} of the secrets are under master key ${masterKeyId}, which is not at hand: the backup takes more than one`,
+          `${secrets} of the secrets are under master key ${masterKeyId}, which is not available: the backup needs more than one`,
         );
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;

@@ -12,7 +12,7 @@ const maxNamed = 20;
 export const storeVerify: StoreVerb = {
   name: "store verify",
   operands: [],
-  meaning: "Verifies that every secret opens, and that every key is there as it was written.",
+  meaning: "Verifies that every secret can be decrypted, and that every key is present and unchanged.",
   example: "qsp store verify",
   run: (input) =>
     withStore(input, "existing", async (store, provider) => {
@@ -27,7 +27,7 @@ export const storeVerify: StoreVerb = {
       });
       keysProgress.end();
       const faults = [
-        ...secrets.broken.map((identity) => `The secret ${identity} does not open.`),
+        ...secrets.broken.map((identity) => `The secret ${identity} cannot be decrypted.`),
         ...keys.faults.map(({ keyId, reason }) => `The key ${keyId} is damaged: ${reason}.`),
       ];
       for (const fault of faults.slice(0, maxNamed)) process.stdout.write(`${fault}\n`);
@@ -35,8 +35,8 @@ export const storeVerify: StoreVerb = {
       const looked = `${secrets.checked} secrets and ${keys.checked} keys`;
       process.stdout.write(
         faults.length === 0
-          ? `The store is whole: ${looked} are as they were written.\n`
-          : `The store is not whole: ${faults.length} ${faults.length === 1 ? "fault" : "faults"} in ${looked}; restore a backup.\n`,
+          ? `The store is intact: ${looked} are unchanged.\n`
+          : `The store is damaged: ${faults.length} ${faults.length === 1 ? "fault" : "faults"} in ${looked}; restore a backup.\n`,
       );
       return faults.length === 0 ? 0 : 1;
     }),

@@ -15,31 +15,31 @@ const namePattern = /^[\p{L}\p{N}][\p{L}\p{N}._@+-]{0,127}$/u;
 const userAdd: StoreVerb = {
   name: "user add",
   operands: ["NAME", "[ROLE]"],
-  meaning: `Lets somebody log in, as ${userRoles.join(", ")}; asks for a password, or reads it from standard input.`,
+  meaning: `Adds a user with a role (${userRoles.join(", ")}); asks for a password, or reads it from standard input.`,
   example: 'echo "$PASSWORD" | qsp user add ada admin',
   run: (input) =>
     withUsers(input, "create", async (users) => {
       const [name = "", given = "user"] = input.operands;
       if (!namePattern.test(name))
         throw new ConfigError(
-          `"${name}" is no name: 1 to 128 letters, digits and . _ @ + -, the first a letter or digit`,
+          `"${name}" is not a valid name: use 1 to 128 letters, digits and . _ @ + -, the first a letter or digit`,
         );
       // This user owns records of open mode; no person may have its name.
       if (name === systemPrincipal.user)
-        throw new ConfigError(`"${name}" is the name of the system; choose another`);
+        throw new ConfigError(`"${name}" is reserved for the system; choose another name`);
       const role = readRole(given);
-      if (await users.find(name)) throw new ConfigError(`there is a user ${name} already`);
+      if (await users.find(name)) throw new ConfigError(`the user ${name} already exists`);
       const passwordHash = await hashPassword(await readNewPassword(name));
       if (!(await users.add({ name, role, passwordHash }, new Date())))
-        throw new ConfigError(`there is a user ${name} already`);
-      return `${name} may log in, as ${role}.`;
+        throw new ConfigError(`the user ${name} already exists`);
+      return `${name} can log in, as ${role}.`;
     }),
 };
 
 const userPasswd: StoreVerb = {
   name: "user passwd",
   operands: ["NAME"],
-  meaning: "Gives a user a new password; all tokens of the user end.",
+  meaning: "Sets a new password. All tokens of the user become invalid.",
   example: 'echo "$PASSWORD" | qsp user passwd ada',
   run: (input) =>
     withUsers(input, "existing", async (users) => {
@@ -47,7 +47,7 @@ const userPasswd: StoreVerb = {
       if ((await users.find(name)) === undefined) throw userUnknown(name);
       const passwordHash = await hashPassword(await readNewPassword(name));
       if (!(await users.setPassword(name, passwordHash))) throw userUnknown(name);
-      return `${name} has a new password; tokens that were issued before are no longer accepted.`;
+      return `${name} has a new password; earlier tokens are no longer accepted.`;
     }),
 };
 
@@ -55,25 +55,25 @@ const userRemove: StoreVerb = {
   name: "user remove",
   operands: ["NAME"],
   meaning:
-    "Removes a user; all tokens of the user end. What the user made stays, for administrators; a later user of the same name does not get it.",
+    "Removes a user. All tokens of the user become invalid. The user's records remain visible to administrators, and a later user of the same name does not get them.",
   example: "qsp user remove ada",
   run: (input) =>
     withUsers(input, "existing", async (users) => {
       const [name = ""] = input.operands;
       if (!(await users.remove(name))) throw userUnknown(name);
-      return `${name} may not log in any more, and tokens that were issued before are no longer accepted.`;
+      return `${name} can no longer log in, and earlier tokens are no longer accepted.`;
     }),
 };
 
 const userList: StoreVerb = {
   name: "user list",
   operands: [],
-  meaning: "Lists who may log in.",
+  meaning: "Lists the users.",
   example: "qsp user list",
   run: (input) =>
     withUsers(input, "existing", async (users) => {
       const all = await users.list();
-      if (all.length === 0) return "Nobody may log in yet; add somebody with qsp user add NAME.";
+      if (all.length === 0) return "There are no users; add one with qsp user add NAME.";
       const width = Math.max(...all.map(({ name }) => name.length));
       return all
         .map(
@@ -102,7 +102,7 @@ function withUsers(
 function readRole(text: string): UserRole {
   const role = userRoles.find((known) => known === text);
   if (role !== undefined) return role;
-  throw new ConfigError(`"${text}" is no role; known are ${userRoles.join(", ")}`);
+  throw new ConfigError(`"${text}" is not a role; use one of ${userRoles.join(", ")}`);
 }
 
 /** @throws ConfigError for an invalid password; the message does not repeat it */
@@ -111,15 +111,15 @@ async function readNewPassword(name: string): Promise<string> {
   const characters = [...password].length;
   if (characters < minPasswordCharacters)
     throw new ConfigError(
-      `the password has ${characters} characters; it needs ${minPasswordCharacters}, of which none must be special`,
+      `the password has ${characters} characters; the minimum is ${minPasswordCharacters}, of any kind`,
     );
   if (Buffer.byteLength(password) > maxPasswordBytes)
-    throw new ConfigError(`the password has more than ${maxPasswordBytes} bytes`);
+    throw new ConfigError(`the password is longer than the limit of ${maxPasswordBytes} bytes`);
   if (process.stdin.isTTY && (await readPassword("Once more: ")) !== password)
-    throw new ConfigError("the two are not the same");
+    throw new ConfigError("the two passwords differ");
   return password;
 }
 
 function userUnknown(name: string): ConfigError {
-  return new ConfigError(`there is no user ${name}`);
+  return new ConfigError(`the user ${name} does not exist`);
 }

@@ -109,7 +109,7 @@ function NotFound() {
     <header class="lead">
       <h1>No such page</h1>
       <p>
-        The address names no story of this server. <a href="#/">See what there is.</a>
+        This server has no page with this address. <a href="#/">Show all pages.</a>
       </p>
     </header>
   );
@@ -127,7 +127,7 @@ function Loaded({ load }: { readonly load: () => Promise<{ readonly Page: Compon
   }, [load]);
   if (loading === "loading") return <p class="hint">Loading …</p>;
   if (loading === "failed") {
-    return <p role="alert">This page could not be fetched. Is the server still running? Load it again.</p>;
+    return <p role="alert">This page could not be loaded. Check that the server is running, then reload.</p>;
   }
   return <loading.Page />;
 }

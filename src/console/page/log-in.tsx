@@ -23,8 +23,8 @@ export function LogIn() {
       <header class="lead">
         <h1>Log in</h1>
         <p>
-          This server serves its users only. It answers with an ML-DSA-65 token, which this tab keeps until
-          you close it and sends with each call.
+          Only users may call this server. After the log-in, this tab stores an ML-DSA-65 token until you
+          close the tab, and sends it with each call.
         </p>
       </header>
       <form class="log-in" onSubmit={(event) => void submit(event)}>

@@ -47,7 +47,7 @@ export const stories: readonly StoryEntry[] = [
   {
     path: "sign",
     title: "Sign and verify",
-    summary: "A signature is made, checked on both sides, and broken by one byte.",
+    summary: "The server signs, both sides verify, and one changed byte breaks the signature.",
     service: "pqc.PqcService",
     standards: "ML-DSA (FIPS 204), SLH-DSA (FIPS 205)",
     load: () => import("./stories/sign/page.tsx"),
@@ -55,7 +55,7 @@ export const stories: readonly StoryEntry[] = [
   {
     path: "key-exchange",
     title: "Key exchange",
-    summary: "Browser and server agree on a secret over a line that others can read.",
+    summary: "Browser and server agree on a secret over a connection that others can read.",
     service: "pqc.PqcService",
     standards: "ML-KEM (FIPS 203)",
     load: () => import("./stories/key-exchange/page.tsx"),
@@ -63,7 +63,7 @@ export const stories: readonly StoryEntry[] = [
   {
     path: "tokens",
     title: "Tokens",
-    summary: "A log-in token is taken apart, verified against the published keys, and forged in vain.",
+    summary: "A log-in token is decoded and verified with the published keys, and a forgery fails.",
     service: "pqc.TokenService",
     standards: "JWT with ML-DSA-65 (RFC 9964)",
     load: () => import("./stories/tokens/page.tsx"),
@@ -71,7 +71,7 @@ export const stories: readonly StoryEntry[] = [
   {
     path: "keys",
     title: "Managed keys",
-    summary: "A key lives from its creation to its destruction, and the audit chain records each use.",
+    summary: "A key is created, used, rotated and destroyed, and the audit log records each use.",
     service: "kms.KmsService",
     standards: "ML-DSA (FIPS 204), SHA-256 chain",
     load: () => import("./stories/keys/page.tsx"),
@@ -79,7 +79,7 @@ export const stories: readonly StoryEntry[] = [
   {
     path: "devices",
     title: "Devices",
-    summary: "A device registers, proves who it is, sends readings, and takes firmware of its vendor alone.",
+    summary: "A device registers, authenticates, sends readings, and accepts firmware only from its vendor.",
     service: "iot.IotService",
     standards: "ML-DSA-44 and ML-DSA-87 (FIPS 204)",
     load: () => import("./stories/devices/page.tsx"),
@@ -87,7 +87,7 @@ export const stories: readonly StoryEntry[] = [
   {
     path: "tunnel",
     title: "Tunnel",
-    summary: "Two ends agree on a key, packets flow, the key is replaced, and a swapped key is caught.",
+    summary: "Two ends agree on a key, exchange packets and replace the key, and a swapped key is detected.",
     service: "vpn.VpnService",
     standards: "ML-KEM-1024 (FIPS 203), ML-DSA-65 (FIPS 204), AES-256-GCM",
     load: () => import("./stories/tunnel/page.tsx"),
@@ -95,7 +95,8 @@ export const stories: readonly StoryEntry[] = [
   {
     path: "governance",
     title: "Governance",
-    summary: "A proposal gathers two of three signatures, a stranger's is refused, and it executes once.",
+    summary:
+      "A proposal gets two of three signatures, a stranger's signature is refused, and it executes once.",
     service: "defi.DefiService",
     standards: "ML-DSA-65 (FIPS 204), canonical JSON (RFC 8785)",
     load: () => import("./stories/governance/page.tsx"),
@@ -104,7 +105,7 @@ export const stories: readonly StoryEntry[] = [
     path: "chain",
     title: "Chain of blocks",
     summary:
-      "Signed blocks arrive as a stream; you tamper with one in your copy, and it and what follows turn red.",
+      "Signed blocks arrive as a stream. If you change one in your copy, it and the later blocks turn red.",
     service: "blockchain.BlockchainService",
     standards: "ML-DSA-65 (FIPS 204), SHA-256 chain",
     load: () => import("./stories/chain/page.tsx"),
@@ -112,7 +113,7 @@ export const stories: readonly StoryEntry[] = [
   {
     path: "provenance",
     title: "Token and provenance",
-    summary: "A token is minted, goes from owner to owner, and one changed letter shows.",
+    summary: "A token is minted and transferred, and one changed letter is detected.",
     service: "nft.NftService",
     standards: "ML-DSA-65 (FIPS 204), canonical JSON (RFC 8785)",
     load: () => import("./stories/provenance/page.tsx"),
@@ -120,7 +121,8 @@ export const stories: readonly StoryEntry[] = [
   {
     path: "contracts",
     title: "Contracts",
-    summary: "Code is hashed and signed; a message is signed twice over, and one half is broken.",
+    summary:
+      "Code is hashed and signed. A message is signed with two algorithms, and one signature is broken.",
     service: "dapp.DappService",
     standards: "ECDSA (FIPS 186-5), ML-DSA-65 (FIPS 204), composite signatures",
     load: () => import("./stories/contracts/page.tsx"),
@@ -128,7 +130,7 @@ export const stories: readonly StoryEntry[] = [
   {
     path: "wallets",
     title: "Wallets",
-    summary: "An address is computed again, a transaction signed, altered, stolen and replayed.",
+    summary: "An address is recomputed. A transaction is signed, altered, stolen and replayed.",
     service: "wallet.WalletService",
     standards: "ML-DSA-65 (FIPS 204)",
     load: () => import("./stories/wallets/page.tsx"),

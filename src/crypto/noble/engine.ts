@@ -25,7 +25,7 @@ export function createNobleEngine(): Engine<Uint8Array, NobleKeyPair> {
 
     importPublicKey(algorithm, raw) {
       if (algorithm === "ECDSA-P256" && !p256.utils.isValidPublicKey(raw, false)) {
-        throw new CryptoError("INVALID_KEY", "the ECDSA-P256 public key is not a point of the curve");
+        throw new CryptoError("INVALID_KEY", "the ECDSA-P256 public key is not a point on the curve");
       }
       return copyBytes(raw);
     },

@@ -51,17 +51,14 @@ export function deriveMlDsaPublicKey(algorithm: MlDsaAlgorithm, secretKey: Uint8
   );
   const t0Fits = equalBytes(packedT0, secretKey.subarray(t0Start));
   wipe(packedT0);
-  if (!t0Fits) throw inconsistent(algorithm, "t0 is not that of s1 and s2");
+  if (!t0Fits) throw inconsistent(algorithm, "t0 does not match s1 and s2");
   if (!equalBytes(shake256(publicKey, { dkLen: 64 }), tr))
     throw inconsistent(algorithm, "tr is not the hash of its public key");
   return publicKey;
 }
 
 function inconsistent(algorithm: MlDsaAlgorithm, problem: string): CryptoError {
-  return new CryptoError(
-    "INVALID_KEY",
-    `the expanded ${algorithm} secret key contradicts itself: ${problem}`,
-  );
+  return new CryptoError("INVALID_KEY", `the expanded ${algorithm} secret key is inconsistent: ${problem}`);
 }
 
 /** t = A·s1 + s2 with A expanded from ρ (FIPS 204, algorithm 6, lines 3 to 5); coefficients in [0, q). */

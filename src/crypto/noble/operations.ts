@@ -68,7 +68,7 @@ export const operations = {
     const keyPair = expand(algorithm, form.seed);
     if (form.kind === "seed" || equalBytes(keyPair.raw, form.raw)) return keyPair;
     wipe(keyPair.raw);
-    throw new CryptoError("INVALID_KEY", `the ${algorithm} seed is not that of the expanded secret key`);
+    throw new CryptoError("INVALID_KEY", `the ${algorithm} seed does not match the expanded secret key`);
   },
 
   sign({ algorithm, secretKey, message, context, ecdsaEncoding }: SignInput): Uint8Array {
@@ -135,7 +135,7 @@ function derivePublicKey(algorithm: Algorithm, raw: Uint8Array): Uint8Array {
     wipe(secretKey);
     if (rootFits) return publicKey;
   }
-  throw new CryptoError("INVALID_KEY", `the ${algorithm} secret key does not fit the public key inside it`);
+  throw new CryptoError("INVALID_KEY", `the ${algorithm} secret key does not match the public key inside it`);
 }
 
 function findSigner(algorithm: PostQuantumSignatureAlgorithm): Signer {

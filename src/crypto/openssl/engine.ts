@@ -59,7 +59,7 @@ export function createOpenSslEngine(): Engine<KeyObject, OpenSslSecretKey> {
       if (form.kind !== "raw" || (await halvesFit(algorithm, parsed))) return parsed;
       throw new CryptoError(
         "INVALID_KEY",
-        `the ${algorithm} secret key does not fit the public key inside it`,
+        `the ${algorithm} secret key does not match the public key inside it`,
       );
     },
 

@@ -51,7 +51,7 @@ export function parseSecretKey(algorithm: Algorithm, form: SecretKeyForm): OpenS
     const secretKey = createSecretKey(algorithm, form);
     return { secretKey, publicKey: createPublicKey(secretKey), hasSeed: form.kind !== "raw" };
   } catch {
-    const problem = `OpenSSL refuses the ${algorithm} secret key: its parts are out of range or contradict each other`;
+    const problem = `OpenSSL refuses the ${algorithm} secret key: its parts are out of range or inconsistent`;
     throw new CryptoError("INVALID_KEY", problem);
   }
 }

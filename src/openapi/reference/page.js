@@ -1,4 +1,4 @@
-// A file of its own, because the page's Content-Security-Policy lets no script stand in the page.
+// A separate file, because the Content-Security-Policy of the page forbids inline scripts.
 SwaggerUIBundle({
   url: "openapi.json",
   dom_id: "#reference",
@@ -6,6 +6,6 @@ SwaggerUIBundle({
   filter: true,
   displayRequestDuration: true,
   defaultModelsExpandDepth: 0,
-  // Nobody outside is asked whether the document is valid.
+  // Disables the external validator of Swagger UI.
   validatorUrl: null,
 });

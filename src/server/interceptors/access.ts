@@ -165,7 +165,7 @@ export function requireAccess(methods: Iterable<DescMethod>): void {
   for (const method of methods) {
     if (!isInfrastructure(method) && getOption(method, access) === Access.UNSPECIFIED) {
       throw new Error(
-        `${method.parent.typeName}.${method.name} does not say who may call it: set option (qsp.access)`,
+        `${method.parent.typeName}.${method.name} does not declare who may call it: set option (qsp.access)`,
       );
     }
   }

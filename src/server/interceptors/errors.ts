@@ -82,9 +82,9 @@ function explainStream(error: ConnectError): ConnectError {
     }
     case Code.Unimplemented:
       if (text.startsWith("protocol error: missing input message"))
-        return refuse("NOT_IMPLEMENTED", "the request has no message; this call takes one");
+        return refuse("NOT_IMPLEMENTED", "the request has no message; this call needs one");
       return text.startsWith("protocol error: received extra input message")
-        ? refuse("NOT_IMPLEMENTED", "the request has several messages; this call takes one")
+        ? refuse("NOT_IMPLEMENTED", "the request has several messages; this call needs one")
         : error;
     default:
       return error;
@@ -92,7 +92,7 @@ function explainStream(error: ConnectError): ConnectError {
 }
 
 function messageUndecodable(): ConnectError {
-  return refuse("ENCODING_INVALID", "a message is not in the encoding that the headers announce");
+  return refuse("ENCODING_INVALID", "a message does not have the encoding that the headers announce");
 }
 
 /** Refuses bytes that are not a message of the request's type. */
@@ -106,7 +106,7 @@ export function messageMalformed(reason: string): ConnectError {
 /** Refuses a compressed message if no header names its encoding. */
 export function compressionInvalid(): ConnectError {
   // grpc/grpc, doc/compression.md, "Test cases", requires INTERNAL.
-  return refuse("ENCODING_MISSING", "the message is marked as compressed, but no header says with what");
+  return refuse("ENCODING_MISSING", "the message is marked as compressed, but no header names the encoding");
 }
 
 /** Reads the violations that @connectrpc/validate attaches, with fields named as in JSON. */

@@ -26,7 +26,7 @@ function checkKey(key: string): string {
   if (/^[\x20-\x7e]{1,255}$/.test(key)) return key;
   throw refuse(
     "IDEMPOTENCY_KEY_INVALID",
-    `${header}: has ${key.length} characters, or others than printable ASCII; give 1 to 255 of these`,
+    `${header}: has ${key.length} characters, or characters other than printable ASCII; use 1 to 255 printable ASCII characters`,
     { field: header },
     [{ field: header, description: "must be 1 to 255 printable ASCII characters" }],
   );

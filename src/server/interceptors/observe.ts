@@ -140,7 +140,7 @@ function logCall(logger: Logger, call: EndedCall, isFault: boolean): void {
  */
 export function logUnobserved(logger: Logger, error: ConnectError): void {
   if (error.metadata.has(requestIdHeader) || !isServerFault(error)) return;
-  logger.error({ code: Code[error.code], err: error.cause ?? error }, "call failed outside of its handler");
+  logger.error({ code: Code[error.code], err: error.cause ?? error }, "call failed outside its handler");
 }
 
 /** Extracts the identifiers from a W3C trace context (Trace Context, section 3.2). */

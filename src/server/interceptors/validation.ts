@@ -23,8 +23,8 @@ export function createFastValidator(): Validator {
 
 /** The patterns of protos, in words. */
 const patterns: Readonly<Record<string, string>> = {
-  "^[^\\x00-\\x1f\\x7f-\\x9f]*$": "must not hold control characters",
-  "^[^\\x00]*$": "must not hold a NUL character",
+  "^[^\\x00-\\x1f\\x7f-\\x9f]*$": "must not contain control characters",
+  "^[^\\x00]*$": "must not contain a NUL character",
   "^0x[0-9a-fA-F]{40}$": "must be an address: 0x and 40 hexadecimal digits",
   "^[0-9a-fA-F]{64}$": "must be 64 hexadecimal digits",
 };

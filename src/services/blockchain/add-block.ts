@@ -104,13 +104,13 @@ async function appendAll(
   const all = answers.map((before): Answer => before ?? { block: packBlock(fresh.next().value as Block) });
   for (const [i, { idempotentCall }] of waiting.entries()) {
     const answer = all[i];
-    if (answers[i] === undefined && answer) await transaction.keepAnswer(idempotentCall, codec, answer);
+    if (answers[i] === undefined && answer) await transaction.storeAnswer(idempotentCall, codec, answer);
   }
   return all;
 }
 
 function validatorNotFound(validatorAddress: string): Error {
   return validatorAddress === ""
-    ? refuse("VALIDATOR_MISSING", "there is no validator yet; register one with RegisterNode")
+    ? refuse("VALIDATOR_MISSING", "the chain has no validator; register one with RegisterNode")
     : refuse("VALIDATOR_NOT_FOUND", `validator ${validatorAddress} does not exist`, { validatorAddress });
 }

@@ -31,7 +31,7 @@ export function connectPeer(
     readonly idempotentCall: IdempotentCall | undefined;
   },
 ): Promise<MessageInitShape<typeof ConnectPeerResponseSchema>> {
-  return store.once(idempotentCall, messageCodec(ConnectPeerResponseSchema), async (write) => {
+  return store.runIdempotent(idempotentCall, messageCodec(ConnectPeerResponseSchema), async (write) => {
     if ((await chain.findPeer(address)) === undefined) await store.requireRoom(peerQuota, owner);
     const height = await askHeight(address);
     const at = now();

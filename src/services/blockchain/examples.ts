@@ -17,8 +17,17 @@ export const examples = [
     address: "127.0.0.1:8080",
   }),
   example("blockchain.BlockchainService.ListPeers", "list-peers", "Lists peers.", { pageSize: 10 }),
-  example("blockchain.BlockchainService.WatchBlocks", "watch-blocks", "Watches the chain from genesis on.", {
-    fromIndex: 0,
-  }),
-  example("blockchain.BlockchainService.GetHealth", "get-chain-health", "Asks how the service is."),
+  example(
+    "blockchain.BlockchainService.WatchBlocks",
+    "watch-blocks",
+    "Watches the chain, starting with genesis.",
+    {
+      fromIndex: 0,
+    },
+  ),
+  example(
+    "blockchain.BlockchainService.GetHealth",
+    "get-chain-health",
+    "Requests the health of the service.",
+  ),
 ];

@@ -30,7 +30,7 @@ export function registerNode(
     idempotentCall,
   }: { readonly name: string; readonly owner: string; readonly idempotentCall: IdempotentCall | undefined },
 ): Promise<MessageInitShape<typeof RegisterNodeResponseSchema>> {
-  return store.once(idempotentCall, messageCodec(RegisterNodeResponseSchema), async (write) => {
+  return store.runIdempotent(idempotentCall, messageCodec(RegisterNodeResponseSchema), async (write) => {
     await store.requireRoom(validatorQuota, owner);
     return withFreshKeyPair(provider, validatorAlgorithm, ({ publicKey: key, secretKey }) => {
       const publicKey = key.exportRaw();

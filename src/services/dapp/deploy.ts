@@ -35,7 +35,7 @@ export function deployContract(
   { provider, store, contracts, now }: DappDeps,
   { code, name, owner, idempotentCall }: DeployInput,
 ): Promise<MessageInitShape<typeof DeployContractResponseSchema>> {
-  return store.once(idempotentCall, messageCodec(DeployContractResponseSchema), async (write) => {
+  return store.runIdempotent(idempotentCall, messageCodec(DeployContractResponseSchema), async (write) => {
     await store.requireRoom(contractQuota, owner);
     const codeHash = hash("sha256", code, "hex");
     const { publicKey, signature } = await withFreshKeyPair(

@@ -83,7 +83,7 @@ function readCompositeKey(
 
 function checkEcdsaLength({ length }: Uint8Array): void {
   if (length === p1363Bytes || (length >= shortestDerBytes && length <= longestDerBytes)) return;
-  const problem = `is ${length} bytes; a signature of ECDSA-P256 has ${p1363Bytes}, or in DER ${shortestDerBytes} to ${longestDerBytes}`;
+  const problem = `is ${length} bytes; an ECDSA-P256 signature has ${p1363Bytes}, or ${shortestDerBytes} to ${longestDerBytes} in DER`;
   throw refuseField("ecdsaSignature", problem, "LENGTH_INVALID");
 }
 

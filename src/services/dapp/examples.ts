@@ -22,5 +22,5 @@ export const examples = [
     compositePublicKey: answered("dual-sign", "compositePublicKey", someBytes),
   }),
   example("dapp.DappService.ListContracts", "list-contracts", "Lists contracts.", { pageSize: 10 }),
-  example("dapp.DappService.GetHealth", "get-dapp-health", "Asks how the service is."),
+  example("dapp.DappService.GetHealth", "get-dapp-health", "Requests the health of the service."),
 ];

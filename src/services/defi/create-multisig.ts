@@ -19,7 +19,7 @@ export interface DefiDeps {
   readonly now: () => Date;
 }
 
-/** A wallet to create, with `signerCount` new signers or with signers that keep their own keys. */
+/** A wallet to create, with `signerCount` new signers or with signers that have their own keys. */
 export interface CreateMultisigInput {
   readonly signerCount: number;
   readonly threshold: number;
@@ -28,7 +28,7 @@ export interface CreateMultisigInput {
   readonly idempotentCall: IdempotentCall | undefined;
 }
 
-/** A signer before it belongs to a wallet. A signer without a secret key here keeps its own. */
+/** A signer before it belongs to a wallet. A signer without a secret key here has its own. */
 interface NewSigner {
   readonly address: string;
   readonly publicKey: Uint8Array;
@@ -45,7 +45,7 @@ export function createMultisig(
   { signerCount, threshold, signerPublicKeys, owner, idempotentCall }: CreateMultisigInput,
 ): Promise<MessageInitShape<typeof CreateMultisigResponseSchema>> {
   const own = signerPublicKeys.map((raw, i) => readSigner(provider, raw, i));
-  return store.once(idempotentCall, messageCodec(CreateMultisigResponseSchema), async (write) => {
+  return store.runIdempotent(idempotentCall, messageCodec(CreateMultisigResponseSchema), async (write) => {
     await store.requireRoom(signerQuota, owner, own.length || signerCount);
     const signers = own.length > 0 ? own : await makeSigners(provider, signerCount);
     const wallet: MultisigWallet = {

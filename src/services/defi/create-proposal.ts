@@ -29,7 +29,7 @@ export async function createProposal(
   const wallet = await governance.findWallet(walletId, principal);
   if (wallet === undefined)
     throw refuse("WALLET_NOT_FOUND", `wallet ${walletId} does not exist`, { walletId });
-  return store.once(idempotentCall, messageCodec(CreateProposalResponseSchema), async (write) => {
+  return store.runIdempotent(idempotentCall, messageCodec(CreateProposalResponseSchema), async (write) => {
     await store.requireRoom(proposalQuota, wallet.owner);
     return write(async (transaction) => {
       const proposal: Proposal = {

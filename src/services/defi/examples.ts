@@ -10,7 +10,7 @@ export const examples = [
   example(
     "defi.DefiService.CreateMultisig",
     "create-multisig",
-    "Makes a wallet of three, of whom two decide.",
+    "Creates a wallet with three signers and a threshold of two.",
     {
       signerCount: 3,
       threshold: 2,
@@ -21,21 +21,26 @@ export const examples = [
     data: base64("pay 100 to bob"),
     title: "Pay Bob",
   }),
-  example("defi.DefiService.SignProposal", "sign-proposal", "Signs as the first.", {
+  example("defi.DefiService.SignProposal", "sign-proposal", "Signs as the first signer.", {
     proposalId,
     signer: signer(0),
   }),
-  example("defi.DefiService.SignProposal", "sign-proposal-too", "Signs as the second.", {
+  example("defi.DefiService.SignProposal", "sign-proposal-too", "Signs as the second signer.", {
     proposalId,
     signer: signer(1),
   }),
-  example("defi.DefiService.ExecuteProposal", "execute-proposal", "Executes what two signed.", {
-    proposalId,
-  }),
+  example(
+    "defi.DefiService.ExecuteProposal",
+    "execute-proposal",
+    "Executes the proposal that two signers signed.",
+    {
+      proposalId,
+    },
+  ),
   example("defi.DefiService.ListWallets", "list-multisig-wallets", "Lists wallets.", { pageSize: 10 }),
-  example("defi.DefiService.ListProposals", "list-proposals", "Lists what was executed.", {
+  example("defi.DefiService.ListProposals", "list-proposals", "Lists executed proposals.", {
     walletId,
     proposalStatus: "EXECUTED",
   }),
-  example("defi.DefiService.GetHealth", "get-defi-health", "Asks how the service is."),
+  example("defi.DefiService.GetHealth", "get-defi-health", "Requests the health of the service."),
 ];

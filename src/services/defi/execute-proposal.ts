@@ -28,7 +28,7 @@ export function executeProposal(
   { proposalId, principal, idempotentCall }: ExecuteProposalInput,
 ): Promise<MessageInitShape<typeof ExecuteProposalResponseSchema>> {
   const { store, governance, now } = deps;
-  return store.once(idempotentCall, messageCodec(ExecuteProposalResponseSchema), async (write) => {
+  return store.runIdempotent(idempotentCall, messageCodec(ExecuteProposalResponseSchema), async (write) => {
     const found = await governance.findProposal(proposalId, principal);
     const proposal = requirePending(found, proposalId, now());
     requireThreshold(proposal);
@@ -51,7 +51,7 @@ function requireThreshold({ proposalId, threshold, signedBy }: Proposal): void {
   if (signedBy.length >= threshold) return;
   throw refuse(
     "THRESHOLD_NOT_REACHED",
-    `proposal ${proposalId} has ${signedBy.length} of the ${threshold} signatures that it takes`,
+    `proposal ${proposalId} has ${signedBy.length} of the ${threshold} signatures that it needs`,
     { proposalId, signatureCount: String(signedBy.length), threshold: String(threshold) },
   );
 }

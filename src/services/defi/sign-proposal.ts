@@ -15,7 +15,7 @@ export interface SignProposalInput {
   readonly proposalId: string;
   /** The signer's address. */
   readonly signer: string;
-  /** 3309 bytes for a signer that keeps its own key; otherwise empty. */
+  /** 3309 bytes for a signer with its own key; otherwise empty. */
   readonly signature: Uint8Array;
   readonly principal: Principal;
   readonly idempotentCall: IdempotentCall | undefined;
@@ -32,7 +32,7 @@ export function signProposal(
   { proposalId, signer: address, signature: given, principal, idempotentCall }: SignProposalInput,
 ): Promise<MessageInitShape<typeof SignProposalResponseSchema>> {
   const { store, governance, now } = deps;
-  return store.once(idempotentCall, messageCodec(SignProposalResponseSchema), async (write) => {
+  return store.runIdempotent(idempotentCall, messageCodec(SignProposalResponseSchema), async (write) => {
     const found = await governance.findProposal(proposalId, principal);
     const proposal = requirePending(found, proposalId, now());
     const signer = await governance.findSigner(proposal.walletId, address);
@@ -64,7 +64,7 @@ async function obtainSignature(
     if (await isSignedBy(provider, signer, message, given)) return given;
     throw refuse(
       "SIGNATURE_INVALID",
-      `signature: is not one of signer ${address} over the proposal's signingHash`,
+      `signature: is not by signer ${address} over the proposal's signingHash`,
       {
         signer: address,
       },
@@ -76,7 +76,7 @@ async function obtainSignature(
     );
   throw refuse(
     "SIGNATURE_MISSING",
-    `signer ${address} keeps its own key; give its signature over signingHash`,
+    `signer ${address} has its own key; send its signature over signingHash`,
     {
       signer: address,
     },
@@ -94,13 +94,17 @@ export function isSignedBy(
 }
 
 function signerUnknown({ walletId }: Proposal, signer: string): Error {
-  return refuse("SIGNER_UNKNOWN", `${signer} is no signer of wallet ${walletId}`, { signer, walletId });
+  return refuse("SIGNER_UNKNOWN", `${signer} is not a signer of wallet ${walletId}`, { signer, walletId });
 }
 
 function requireFirstSignature({ proposalId, signedBy }: Proposal, signer: string): void {
   if (!signedBy.includes(signer)) return;
-  throw refuse("ALREADY_SIGNED", `signer ${signer} signed proposal ${proposalId} already; each counts once`, {
-    signer,
-    proposalId,
-  });
+  throw refuse(
+    "ALREADY_SIGNED",
+    `signer ${signer} has already signed proposal ${proposalId}; each signer counts once`,
+    {
+      signer,
+      proposalId,
+    },
+  );
 }

@@ -18,7 +18,7 @@ const signerColumns = {
   address: column.text("address"),
   /** Raw. */
   publicKey: column.bytes("public_key"),
-  /** Whether the service keeps the secret key; otherwise the signer does. */
+  /** Whether the service stores the secret key; otherwise the signer does. */
   isServerHeld: column.flag("is_server_held"),
 };
 

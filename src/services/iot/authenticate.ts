@@ -49,7 +49,7 @@ async function requireChallengeRoom(
     if (limit === 0) continue;
     const count = await devices.countOpenChallenges({ client, ...of, now: now(), limit }, transaction?.db);
     if (count >= limit) {
-      const remedy = "answer those that you have, wait until they expire after 60 seconds, or ";
+      const remedy = "answer the open ones, wait until they expire after 60 seconds, or ";
       throw new QuotaExceededError({ noun, limit, setting, remedy });
     }
   }

@@ -23,7 +23,7 @@ export interface OpenChallengeQuery {
   readonly limit: number;
 }
 
-/** Milliseconds for which an expired challenge is kept, so that a late answer gets the reason for its refusal. */
+/** Milliseconds for which the store has an expired challenge, so that a late answer gets the reason for its refusal. */
 const rememberedMs = 3600 * 1000;
 /** The number of expired challenges to remove in one transaction. */
 const removedAtOnce = 200;

@@ -9,13 +9,13 @@ const firmware = base64("the image of version 1");
 const firmwareHash = createHash("sha256").update(firmware, "base64").digest("base64");
 
 export const examples = [
-  example("iot.IotService.RegisterDevice", "register-device", "Registers a device that the service plays.", {
+  example("iot.IotService.RegisterDevice", "register-device", "Registers a simulated device.", {
     deviceName: "thermometer",
     deviceType: "sensor",
     simulated: true,
     signingContexts: true,
   }),
-  example("iot.IotService.IssueChallenge", "issue-challenge", "Asks for a challenge.", { deviceId }),
+  example("iot.IotService.IssueChallenge", "issue-challenge", "Requests a challenge.", { deviceId }),
   example("iot.IotService.SimulatedSign", "sign-challenge", "Signs the challenge as the device.", {
     deviceId,
     data: challenge,
@@ -26,7 +26,7 @@ export const examples = [
     data: telemetry,
     purpose: "READING",
   }),
-  example("iot.IotService.Authenticate", "authenticate", "Proves who the device is.", {
+  example("iot.IotService.Authenticate", "authenticate", "Authenticates the device.", {
     deviceId,
     challenge,
     signature: answered("sign-challenge", "signature", someBytes),
@@ -36,7 +36,7 @@ export const examples = [
     telemetry,
     signature: answered("sign-reading", "signature", someBytes),
   }),
-  example("kms.KmsService.CreateKey", "create-vendor-key", "Makes a key that signs firmware.", {
+  example("kms.KmsService.CreateKey", "create-vendor-key", "Creates a key that signs firmware.", {
     alias: "vendor",
     algorithm: "ML-DSA-87",
   }),
@@ -52,5 +52,5 @@ export const examples = [
     version: 1,
   }),
   example("iot.IotService.ListDevices", "list-devices", "Lists devices.", { pageSize: 10 }),
-  example("iot.IotService.GetHealth", "get-iot-health", "Asks how the service is."),
+  example("iot.IotService.GetHealth", "get-iot-health", "Requests the health of the service."),
 ];

@@ -71,7 +71,7 @@ export async function updateFirmware(
 
 function findPinnedKey(device: Device | undefined): Uint8Array {
   if (device !== undefined && device.vendorPublicKey.length > 0) return device.vendorPublicKey;
-  throw refuse("VENDOR_MISSING", "no vendor is pinned for the device; give vendorPublicKey", {
+  throw refuse("VENDOR_MISSING", "the device has no pinned vendor; send vendorPublicKey", {
     deviceId: device?.deviceId ?? "",
   });
 }
@@ -83,7 +83,7 @@ async function hashFirmware(firmware: Iterable<Uint8Array> | AsyncIterable<Uint8
     hash.update(chunk);
     bytes += chunk.length;
   }
-  if (bytes === 0) throw refuseField("firmware", "is missing; give at least 1 byte of the image");
+  if (bytes === 0) throw refuseField("firmware", "is missing; send at least 1 byte of the image");
   return hash.digest();
 }
 
@@ -125,7 +125,7 @@ export async function updateFirmwareStream(
 async function* chunksOf(iterator: AsyncIterator<FirmwarePart>): AsyncGenerator<Uint8Array> {
   for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) {
     if (next.value.case !== "chunk")
-      throw refuseField("header", "comes twice; after the first message come chunks");
+      throw refuseField("header", "occurs twice; all messages after the first must be chunks");
     yield next.value.value;
   }
 }

@@ -47,7 +47,7 @@ export function registerDevice(deps: IotDeps, input: RegisterInput): Promise<Ans
   const given = readGivenKey(provider, deviceAlgorithm, input);
   const vendorPublicKey = readVendorKey(provider, input) ?? new Uint8Array();
   const { deviceName, deviceType, simulated: isSimulated, owner, idempotentCall } = input;
-  return store.once(idempotentCall, messageCodec(RegisterDeviceResponseSchema), async (write) => {
+  return store.runIdempotent(idempotentCall, messageCodec(RegisterDeviceResponseSchema), async (write) => {
     await store.requireRoom(deviceQuota, owner);
     return withGivenOrFreshKey(provider, deviceAlgorithm, given, (publicKey, secretKey) => {
       const device: Device = {

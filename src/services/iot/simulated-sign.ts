@@ -26,14 +26,14 @@ export async function simulatedSign(
 ): Promise<Uint8Array> {
   const device = await requireDevice(devices, deviceId, principal);
   if (!device.isSimulated)
-    throw refuse("DEVICE_NOT_SIMULATED", `device ${deviceId} keeps its own key; only the device can sign`, {
+    throw refuse("DEVICE_NOT_SIMULATED", `device ${deviceId} has its own key; only the device can sign`, {
       deviceId,
     });
   const purpose = readPurpose(text);
   if (device.hasSigningContexts && purpose === undefined)
     throw refuseField(
       "purpose",
-      `is missing; device ${deviceId} has signing contexts: give CHALLENGE, READING or NUMBERED_READING`,
+      `is missing; device ${deviceId} has signing contexts: send CHALLENGE, READING or NUMBERED_READING`,
     );
   const options = purpose === undefined ? {} : findSignatureOptions(device, purpose);
   return withSealedKey(store, provider, nameSealedKey(device), (secretKey) =>

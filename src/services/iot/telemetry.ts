@@ -56,7 +56,7 @@ interface KnownDevice {
   readonly hasSigningContexts: boolean;
 }
 
-/** The number of devices to keep in memory. */
+/** The maximum number of devices in memory. */
 const maxKnown = 10_000;
 
 /** Creates the checks of one service. */

@@ -37,7 +37,7 @@ export async function createKey(deps: CreateDeps, input: CreateInput): Promise<K
   const { store, keys } = deps;
   const { user, userId } = input.principal;
   const algorithm = chooseAlgorithm(input);
-  return store.once(input.idempotentCall, keyRecordCodec, async (write) => {
+  return store.runIdempotent(input.idempotentCall, keyRecordCodec, async (write) => {
     await store.requireRoom(keyQuota, userId);
     return withNewKey(deps, { algorithm, alias: input.alias, owner: userId }, (record, secret) =>
       write(async (transaction) => {
@@ -57,10 +57,10 @@ export async function createKey(deps: CreateDeps, input: CreateInput): Promise<K
 
 function chooseAlgorithm({ algorithm, usage }: CreateInput): KeyAlgorithm {
   const name = algorithm || (usage === "KEM" ? "ML-KEM-768" : "ML-DSA-65");
-  if (!isKeyAlgorithm(name)) throw refuseField("algorithm", `"${name}" is not known`);
+  if (!isKeyAlgorithm(name)) throw refuseField("algorithm", `"${name}" is unknown`);
   const right = findUsage(name);
   if (usage === "" || usage === right) return name;
-  throw refuseField("usage", `"${usage}" is not what ${name} is for; leave it out or say "${right}"`);
+  throw refuseField("usage", `"${usage}" is not a usage of ${name}; omit it or send "${right}"`);
 }
 
 /** Makes a key pair, lends its record and its secret half, and wipes the latter. */

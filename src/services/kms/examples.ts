@@ -6,17 +6,17 @@ const keyId = answered("create-key", "result.keyId", someId("key"));
 const kemKeyId = answered("create-kem-key", "result.keyId", someId("key"));
 
 export const examples = [
-  example("kms.KmsService.CreateKey", "create-key", "Makes a key that signs.", {
+  example("kms.KmsService.CreateKey", "create-key", "Creates a key that signs.", {
     alias: "payments",
     algorithm: "ML-DSA-65",
   }),
-  example("kms.KmsService.CreateKey", "create-kem-key", "Makes a key that decapsulates.", {
+  example("kms.KmsService.CreateKey", "create-kem-key", "Creates a key that decapsulates.", {
     alias: "inbox",
     algorithm: "ML-KEM-768",
     usage: "KEM",
   }),
   example("kms.KmsService.GetKey", "get-key", "Reads a key.", { keyId }),
-  example("kms.KmsService.ListKeys", "list-keys", "Lists the keys that can be used.", {
+  example("kms.KmsService.ListKeys", "list-keys", "Lists the ACTIVE keys.", {
     status: "ACTIVE",
     pageSize: 10,
   }),
@@ -30,18 +30,20 @@ export const examples = [
     keyId,
     data: [base64("first"), base64("second")],
   }),
-  example("kms.KmsService.Encapsulate", "encapsulate", "Makes a secret for a key.", { keyId: kemKeyId }),
+  example("kms.KmsService.Encapsulate", "encapsulate", "Generates a shared secret for a key.", {
+    keyId: kemKeyId,
+  }),
   example("kms.KmsService.Decapsulate", "decapsulate", "Recovers the secret.", {
     keyId: kemKeyId,
     ciphertext: answered("encapsulate", "result.ciphertext", someBytes),
   }),
-  example("kms.KmsService.GetAuditLog", "get-audit-log", "Lists what was done with a key.", { keyId }),
-  example("kms.KmsService.WatchAuditLog", "watch-audit-log", "Watches the log from its begin.", {
+  example("kms.KmsService.GetAuditLog", "get-audit-log", "Lists the uses of a key.", { keyId }),
+  example("kms.KmsService.WatchAuditLog", "watch-audit-log", "Watches the log from its first entry.", {
     keyId,
     afterSequence: 0,
   }),
   example("kms.KmsService.VerifyAuditLog", "verify-audit-log", "Verifies the whole log."),
   example("kms.KmsService.RotateKey", "rotate-key", "Replaces a key.", { keyId }),
   example("kms.KmsService.DestroyKey", "destroy-key", "Erases a key.", { keyId }),
-  example("kms.KmsService.GetHealth", "get-kms-health", "Asks how the service is."),
+  example("kms.KmsService.GetHealth", "get-kms-health", "Requests the health of the service."),
 ];

@@ -144,7 +144,7 @@ class OpenKey implements CachedKey {
 export function keyDamaged(keyId: string, cause?: unknown): ConnectError {
   const error = refuse(
     "KEY_DAMAGED",
-    `the stored key ${keyId} is not as it was written and cannot be used; restore it from a backup`,
+    `the stored key ${keyId} was changed outside the server and cannot be used; restore it from a backup`,
     { keyId },
   );
   error.cause = cause;

@@ -51,7 +51,7 @@ export const keyRecordCodec: AnswerCodec<KeyRecord> = {
   decode: (bytes) => {
     const { keyId, alias, algorithm, status, createdAt, publicKey } = fromBinary(KeyRecordSchema, bytes);
     if (!isKeyAlgorithm(algorithm) || createdAt === undefined || publicKey === undefined)
-      throw new Error("an answer that was kept is none of ours");
+      throw new Error("a stored answer has an unknown form");
     return {
       keyId,
       alias,

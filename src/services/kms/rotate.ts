@@ -40,7 +40,7 @@ export async function rotateKey(deps: ChangeDeps, input: ChangeInput): Promise<K
   const { store, cache } = deps;
   const { keyId, idempotentCall } = input;
   const changed = await recordingRefusal(deps, { ...input, operation: "ROTATE" }, () =>
-    store.once(idempotentCall, wrapCodec(keyRecordCodec), async (write) => {
+    store.runIdempotent(idempotentCall, wrapCodec(keyRecordCodec), async (write) => {
       const old = await findRotatable(deps, input);
       await store.requireRoom(keyQuota, old.owner);
       const wanted = { algorithm: old.algorithm, alias: `${old.alias}-rotated`, owner: old.owner };
@@ -102,7 +102,7 @@ export async function destroyKey(deps: ChangeDeps, input: ChangeInput): Promise<
     idempotentCall,
   } = input;
   const changed = await recordingRefusal(deps, { ...input, operation: "DESTROY" }, () =>
-    store.writeOnce(idempotentCall, wrapCodec(keyIdCodec), async (transaction) => {
+    store.writeIdempotent(idempotentCall, wrapCodec(keyIdCodec), async (transaction) => {
       const { refusal, key } = await findChangeable(deps, transaction, input, "DESTROY");
       if (refusal) return { refusal };
       await keys.changeState(transaction, key, "DESTROYED");

@@ -104,7 +104,7 @@ export function signBatch(deps: SignDeps, input: BatchInput): Promise<BatchSigne
         const message = data[i] ?? new Uint8Array();
         items[i] =
           message.length === 0
-            ? { error: refuseField(`data[${i}]`, "is empty; give at least 1 byte") }
+            ? { error: refuseField(`data[${i}]`, "is empty; send at least 1 byte") }
             : { signature: await deps.provider.unbounded.sign(secretKey, message, { context }) };
       }
     };
@@ -120,7 +120,7 @@ function requireFitting({ record: { algorithm } }: CachedKey, { data, form }: Ba
   if (data.length <= maxItems) return;
   const description =
     `has ${data.length} messages, whose ${algorithm} signatures do not fit into one response of 4 MiB; ` +
-    `give at most ${maxItems}`;
+    `send at most ${maxItems}`;
   throw refuse(
     "BATCH_TOO_LARGE",
     `data: ${description}`,
@@ -188,11 +188,11 @@ async function computeMu(
     const { done, value: part } = await parts.next();
     if (done === true) break;
     if (part.case !== "chunk")
-      throw refuseField("header", "comes twice; after the first message come chunks");
+      throw refuseField("header", "occurs twice; all messages after the first must be chunks");
     hash.update(part.value);
     bytes += part.value.length;
   }
-  if (bytes === 0) throw refuseField("chunk", "is missing; give at least 1 byte of the message");
+  if (bytes === 0) throw refuseField("chunk", "is missing; send at least 1 byte of the message");
   return { mu: hash.digest(), bytes };
 }
 
@@ -201,7 +201,7 @@ function checkTakesMu({ record: { keyId, algorithm } }: CachedKey): void {
   if (isMlDsaAlgorithm(algorithm)) return;
   throw refuse(
     "KEY_USAGE_MISMATCH",
-    `key ${keyId} is one of ${algorithm}; mu and streams take one of ML-DSA`,
+    `key ${keyId} is an ${algorithm} key; mu and streams need an ML-DSA key`,
     {
       keyId,
       algorithm,

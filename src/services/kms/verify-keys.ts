@@ -59,16 +59,16 @@ async function findFault(
   const { keyId, algorithm, publicKey, state } = record;
   if (!isIntact)
     return state === loggedState
-      ? "its record is not as it was written"
-      : `its record says ${state}, the audit log ${loggedState ?? "nothing of it"}`;
+      ? "its record was changed outside the server"
+      : `its record has the status ${state}, the audit log ${loggedState ?? "does not have the key"}`;
   try {
     const secret = await keys.openSecret(keyId);
-    if (state === "DESTROYED") return secret && "its secret half is there, though it was destroyed";
-    if (secret === undefined) return "its secret half is missing";
+    if (state === "DESTROYED") return secret && "its secret key is present, although the key was destroyed";
+    if (secret === undefined) return "its secret key is missing";
     (await importSealedKey(provider, algorithm, secret, publicKey)).erase();
     return undefined;
   } catch (error) {
-    if (error instanceof CryptoError) return "its secret half is not as it was written";
+    if (error instanceof CryptoError) return "its secret key was changed outside the server";
     throw error;
   }
 }

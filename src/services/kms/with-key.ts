@@ -99,7 +99,7 @@ export async function findUsable(
   if (actual !== usage)
     throw refuse(
       "KEY_USAGE_MISMATCH",
-      `key ${keyId} is one of ${algorithm}, which is for ${actual}; ${operation} takes one that is for ${usage}`,
+      `key ${keyId} is an ${algorithm} key for ${actual}; ${operation} needs a key for ${usage}`,
       { keyId, algorithm, usage: actual, operation },
     );
   if (!states.includes(state)) throw keyStateInvalid(key, operation);
@@ -161,7 +161,7 @@ export function keyStateInvalid({ record, replacedBy }: StoredKey, operation: Op
   const { keyId, state } = record;
   return refuse(
     "KEY_STATE_INVALID",
-    `key ${keyId} is ${state}, which refuses ${operation}${replacedBy ? `; ${replacedBy} took its place` : ""}`,
+    `key ${keyId} is ${state} and does not allow ${operation}${replacedBy ? `; use ${replacedBy}` : ""}`,
     { keyId, state, operation, ...(replacedBy && { replacedBy }) },
   );
 }

@@ -10,10 +10,13 @@ export const examples = [
     description: "The first of its kind",
     artworkUri: "ipfs://artwork",
   }),
-  example("nft.NftService.Transfer", "transfer", "Gives the token away.", { tokenId, newOwner }),
+  example("nft.NftService.Transfer", "transfer", "Transfers the token.", { tokenId, newOwner }),
   example("nft.NftService.Verify", "verify-nft", "Verifies the token as a whole.", { tokenId }),
-  example("nft.NftService.ListTokens", "list-tokens", "Lists what somebody owns.", { owner: newOwner }),
+  example("nft.NftService.ListTokens", "list-tokens", "Lists the tokens of an owner.", { owner: newOwner }),
   example("nft.NftService.GetToken", "get-token", "Reads the token.", { tokenId }),
-  example("nft.NftService.GetHistory", "get-history", "Lists who had the token.", { tokenId, pageSize: 10 }),
-  example("nft.NftService.GetHealth", "get-nft-health", "Asks how the service is."),
+  example("nft.NftService.GetHistory", "get-history", "Lists the transfers of the token.", {
+    tokenId,
+    pageSize: 10,
+  }),
+  example("nft.NftService.GetHealth", "get-nft-health", "Requests the health of the service."),
 ];

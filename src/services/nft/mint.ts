@@ -37,7 +37,7 @@ export function mint(
     idempotentCall,
   }: { readonly principal: Principal; readonly idempotentCall: IdempotentCall | undefined },
 ): Promise<MessageInitShape<typeof MintResponseSchema>> {
-  return store.once(idempotentCall, messageCodec(MintResponseSchema), async (write) => {
+  return store.runIdempotent(idempotentCall, messageCodec(MintResponseSchema), async (write) => {
     await store.requireRoom(tokenQuota, principal.userId);
     const metadataHash = hashMetadata(metadata);
     const { creatorPublicKey, creatorSignature } = await withFreshKeyPair(

@@ -28,7 +28,7 @@ export function transfer(
   { store, tokens, now }: NftDeps,
   { tokenId, newOwner, fromOwner, principal, idempotentCall }: TransferInput,
 ): Promise<MessageInitShape<typeof TransferResponseSchema>> {
-  return store.once(idempotentCall, messageCodec(TransferResponseSchema), async (write) => {
+  return store.runIdempotent(idempotentCall, messageCodec(TransferResponseSchema), async (write) => {
     await store.requireRoom(transferQuota, principal.userId);
     return write(async (transaction) => {
       const found = await tokens.find({ tokenId }, { principal, db: transaction.db });

@@ -39,6 +39,6 @@ export async function checkToken(
   const check = await issuer.check(input.token);
   if (!check.ok) return { valid: false, reason: check.message };
   if (check.use !== deviceUse && users && (await users.find(check.subject))?.generation !== check.generation)
-    return { valid: false, reason: "the user of the token is gone or has a new password" };
+    return { valid: false, reason: "the user of the token was removed or has a new password" };
   return { valid: true, subject: check.subject, expiresAt: check.expiresAt };
 }

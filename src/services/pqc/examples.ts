@@ -9,22 +9,27 @@ export const examples = [
     data: hello,
     algorithm: "ML-DSA-65",
   }),
-  example("pqc.PqcService.VerifySignature", "verify-signature", "Verifies what SignData answered.", {
+  example("pqc.PqcService.VerifySignature", "verify-signature", "Verifies the signature of SignData.", {
     data: hello,
     signature: answered("sign-data", "signature", someBytes),
     publicKey: answered("sign-data", "publicKey", someBytes),
   }),
-  example("pqc.PqcService.ExchangeKeys", "exchange-keys", "Makes a one-time pair and a secret.", {
-    algorithm: "ML-KEM-768",
-  }),
+  example(
+    "pqc.PqcService.ExchangeKeys",
+    "exchange-keys",
+    "Generates a one-time key pair and a shared secret.",
+    {
+      algorithm: "ML-KEM-768",
+    },
+  ),
   example("pqc.PqcService.GetAlgorithmInfo", "get-algorithms", "Lists the signature algorithms.", {
     category: "SIGNATURE",
   }),
   example("pqc.PqcService.IssueToken", "issue-grpc-token", "Issues a token for ada.", { username: "ada" }),
   example("pqc.PqcService.GetJwks", "get-grpc-jwks", "Gets the keys that verify tokens."),
-  example("pqc.PqcService.GetHealth", "get-pqc-health", "Asks how the service is."),
-  example("pqc.TokenService.Hello", "hello", "Asks for a greeting."),
-  example("pqc.TokenService.GetHealth", "get-token-health", "Asks how the service is."),
+  example("pqc.PqcService.GetHealth", "get-pqc-health", "Requests the health of the service."),
+  example("pqc.TokenService.Hello", "hello", "Requests a greeting."),
+  example("pqc.TokenService.GetHealth", "get-token-health", "Requests the health of the service."),
   example("pqc.TokenService.IssueToken", "issue-token", "Issues a token for ada.", { username: "ada" }),
   example("pqc.TokenService.VerifyToken", "verify-token", "Checks a token.", { token }),
   example("pqc.TokenService.VerifyToken", "verify-token-signature", "Checks a signature instead.", {
@@ -33,6 +38,6 @@ export const examples = [
     publicKey: answered("sign-data", "publicKey", someBytes),
   }),
   example("pqc.TokenService.GetJwks", "get-jwks", "Gets the keys that verify tokens."),
-  example("pqc.TokenService.GetSecureData", "get-secure-data", "Reads what only a token opens.", {}, token),
+  example("pqc.TokenService.GetSecureData", "get-secure-data", "Reads the protected data.", {}, token),
   example("pqc.TokenService.GetCryptoInfo", "get-crypto-info", "Lists all algorithms.", {}, token),
 ];

@@ -9,7 +9,7 @@ import type { LogIn } from "../../identity/log-in.ts";
 import { readClientAddress } from "../../protocol/call-values.ts";
 import { listAlgorithms } from "./algorithms.ts";
 import { exchangeKeys } from "./exchange-keys.ts";
-import { signOnce } from "./sign.ts";
+import { signWithFreshKey } from "./sign.ts";
 import { verify } from "./verify.ts";
 
 /** What the service needs. */
@@ -22,7 +22,7 @@ export interface PqcServiceDeps {
 /** Implements the service. */
 export function pqcService({ provider, issuer, logIn }: PqcServiceDeps): ServiceImpl<typeof PqcService> {
   return {
-    signData: ({ data, algorithm }) => signOnce(provider, data, algorithm),
+    signData: ({ data, algorithm }) => signWithFreshKey(provider, data, algorithm),
     verifySignature: async (req) => ({ valid: await verify(provider, req) }),
     exchangeKeys: async (req) => {
       const exchange = await exchangeKeys(provider, req);

@@ -19,7 +19,7 @@ export interface OneTimeSignature {
  *
  * @param algorithm a name that the proto's rules admit; empty for the default.
  */
-export function signOnce(
+export function signWithFreshKey(
   provider: CryptoProvider,
   message: Uint8Array,
   algorithm: string,

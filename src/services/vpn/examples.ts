@@ -6,12 +6,17 @@ const tunnelId = answered("register-peer", "tunnelId", someId("tunnel"));
 export const peerPacket = "peer-packet";
 
 export const examples = [
-  example("vpn.VpnService.GetGatewayInfo", "get-gateway-info", "Asks for the gateway's keys."),
-  example("vpn.VpnService.RegisterPeer", "register-peer", "Registers a peer whose key the gateway makes.", {
-    peerName: "laptop",
-  }),
+  example("vpn.VpnService.GetGatewayInfo", "get-gateway-info", "Requests the gateway's keys."),
+  example(
+    "vpn.VpnService.RegisterPeer",
+    "register-peer",
+    "Registers a peer with a key that the gateway generates.",
+    {
+      peerName: "laptop",
+    },
+  ),
   example("vpn.VpnService.Handshake", "handshake", "Agrees on a session key.", { tunnelId }),
-  example("vpn.VpnService.VerifyHandshake", "verify-handshake", "Verifies that the gateway signed.", {
+  example("vpn.VpnService.VerifyHandshake", "verify-handshake", "Verifies the gateway's signature.", {
     signature: answered("handshake", "signature", someBytes),
     transcript: answered("handshake", "transcript", `${someId("tunnel")}:${someBytes}:00`),
   }),
@@ -23,5 +28,5 @@ export const examples = [
   example("vpn.VpnService.Rekey", "rekey", "Replaces the session key.", { tunnelId }),
   example("vpn.VpnService.ListTunnels", "list-tunnels", "Lists tunnels.", { pageSize: 10 }),
   example("vpn.VpnService.Disconnect", "disconnect", "Ends the tunnel.", { tunnelId }),
-  example("vpn.VpnService.GetHealth", "get-vpn-health", "Asks how the service is."),
+  example("vpn.VpnService.GetHealth", "get-vpn-health", "Requests the health of the service."),
 ];

@@ -20,7 +20,7 @@ export interface Handshake {
   readonly signature: Uint8Array;
   /** HMAC-SHA-256 of the transcript under a key derived from the shared secret. */
   readonly keyConfirmation: Uint8Array;
-  /** Whether the gateway and the peer have the same secret; undefined for a peer that keeps its own key. */
+  /** Whether the gateway and the peer have the same secret; undefined for a peer that has its own key. */
   readonly sharedSecretMatch: boolean | undefined;
   readonly tunnel: LiveTunnel;
 }
@@ -83,7 +83,7 @@ async function requireFirstUse({ store, tunnels }: VpnDeps, given: GivenCipherte
   if (outcome === "LIMIT_REACHED")
     throw refuse(
       "HANDSHAKE_LIMIT_REACHED",
-      `tunnel ${tunnelId} used ${maxCiphertexts} ciphertexts; leave ciphertext out, so that the gateway encapsulates, or register the peer again`,
+      `tunnel ${tunnelId} used ${maxCiphertexts} ciphertexts; omit ciphertext so that the gateway encapsulates, or register the peer again`,
       { tunnelId, maxCiphertexts: String(maxCiphertexts) },
     );
 }
@@ -91,7 +91,7 @@ async function requireFirstUse({ store, tunnels }: VpnDeps, given: GivenCipherte
 function handshakeReplayed(tunnelId: string): Error {
   return refuse(
     "HANDSHAKE_REPLAYED",
-    "this ciphertext opened a session before; encapsulate again for each handshake",
+    "this ciphertext already opened a session; encapsulate again for each handshake",
     { tunnelId },
   );
 }

@@ -9,7 +9,7 @@ const blockBytes = 16;
 const rounds = 4;
 
 /**
- * Makes the initialization vectors of one key, and recognizes them without keeping them.
+ * Makes the initialization vectors of one key, and recognizes them without storing them.
  *
  * NIST SP 800-38D, section 8.2.1, requires vectors that are all different and proposes a counter. These are a counter
  * of 96 bits, enciphered with a random secret that only this object has. That is a permutation, so all are different. A

@@ -65,7 +65,7 @@ export async function throwSessionMissing(
   principal: Principal,
 ): Promise<never> {
   await requireTunnel(deps, tunnelId, principal);
-  throw refuse("SESSION_MISSING", `tunnel ${tunnelId} has no session with this server; make a handshake`, {
+  throw refuse("SESSION_MISSING", `tunnel ${tunnelId} has no session on this server; make a handshake`, {
     tunnelId,
   });
 }
@@ -76,10 +76,10 @@ function count(tunnel: LiveTunnel, bytes: number): void {
 }
 
 const sentences: Readonly<Record<PacketFault, string>> = {
-  PACKET_INVALID: "the packet was changed, or is under another key",
+  PACKET_INVALID: "the packet was changed, or another key sealed it",
   PACKET_REFLECTED: "the gateway sealed this packet itself; send packets that the peer sealed",
-  PACKET_REPLAYED: "the packet came before",
-  REKEY_NEEDED: "as many packets went under this key as may; call Rekey",
+  PACKET_REPLAYED: "the packet was received before; seal the data again",
+  REKEY_NEEDED: "the session key reached its limit of packets; call Rekey",
 };
 
 function take(tunnelId: string, outcome: PacketOutcome): Uint8Array {

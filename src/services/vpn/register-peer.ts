@@ -40,7 +40,7 @@ export function registerPeer(deps: VpnDeps, input: RegisterPeerInput): Promise<A
   const { provider, store, tunnels, now } = deps;
   const { peerName, owner, idempotentCall } = input;
   const given = readGivenKey(provider, kemAlgorithm, input);
-  return store.once(idempotentCall, messageCodec(RegisterPeerResponseSchema), async (write) => {
+  return store.runIdempotent(idempotentCall, messageCodec(RegisterPeerResponseSchema), async (write) => {
     await store.requireRoom(tunnelQuota, owner);
     return withGivenOrFreshKey(provider, kemAlgorithm, given, (publicKey, secretKey) => {
       const privateKey = secretKey?.exportRaw();
@@ -48,7 +48,7 @@ export function registerPeer(deps: VpnDeps, input: RegisterPeerInput): Promise<A
         write(async (transaction) => {
           const addressNumber = await tunnels.findFreeAddress(transaction);
           if (addressNumber === undefined)
-            throw refuse("ADDRESS_POOL_EMPTY", "no address is left; disconnect tunnels that are not used");
+            throw refuse("ADDRESS_POOL_EMPTY", "no address is left; disconnect unused tunnels");
           const tunnel: Tunnel = {
             tunnelId: `tunnel-${randomUUID()}`,
             peerName,

@@ -10,7 +10,7 @@ const columns = {
   addressNumber: column.integer("address_number"),
   /** Raw ML-KEM-1024. */
   publicKey: column.bytes("public_key"),
-  /** Whether the gateway made the peer's pair and keeps its secret key. */
+  /** Whether the gateway generated the peer's key pair and stores its secret key. */
   isServerHeld: column.flag("is_server_held"),
   /** Who registered it. */
   owner: column.text("owner"),

@@ -35,7 +35,7 @@ export function createWallet(
   { provider, store, wallets, now }: CreateDeps,
   { label, owner, idempotentCall }: CreateInput,
 ): Promise<MessageInitShape<typeof CreateWalletResponseSchema>> {
-  return store.once(idempotentCall, messageCodec(CreateWalletResponseSchema), async (write) => {
+  return store.runIdempotent(idempotentCall, messageCodec(CreateWalletResponseSchema), async (write) => {
     await store.requireRoom(walletQuota, owner);
     return withFreshKeyPair(provider, walletAlgorithm, ({ publicKey: key, secretKey }) => {
       const publicKey = key.exportRaw();

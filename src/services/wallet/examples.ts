@@ -15,5 +15,5 @@ export const examples = [
     publicKey: answered("sign-transaction", "publicKey", someBytes),
   }),
   example("wallet.WalletService.ListWallets", "list-wallets", "Lists wallets.", { pageSize: 10 }),
-  example("wallet.WalletService.GetHealth", "get-wallet-health", "Asks how the service is."),
+  example("wallet.WalletService.GetHealth", "get-wallet-health", "Requests the health of the service."),
 ];

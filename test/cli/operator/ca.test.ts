@@ -84,7 +84,7 @@ describe("ca init", { timeout }, () => {
       code: 2,
       signal: null,
       stdout: "",
-      stderr: expect.stringMatching(/^qsp: there is a CA in [^\n]*\n$/),
+      stderr: expect.stringMatching(/^qsp: \S+ already has a CA[^\n]*\n$/),
     });
     expect(contentOf(dataDir)).toEqual(before);
   });
@@ -185,7 +185,7 @@ describe("ca issue", { timeout }, () => {
     expect({ code, stdout }).toEqual({
       code: 0,
       stdout: expect.stringMatching(
-        /ca issue NAME….*\n +--days NUMBER .*else 90\n +--file NAME .*else gateway/s,
+        /ca issue NAME….*\n +--days NUMBER .*default: 90\n +--file NAME .*default: gateway/s,
       ),
     });
   });
@@ -359,7 +359,7 @@ describe("ca issue refuses, and leaves all as it is,", { timeout }, () => {
       code: 2,
       signal: null,
       stdout: "",
-      stderr: expect.stringMatching(/^qsp: "a b" is no host name[^\n]*\n$/),
+      stderr: expect.stringMatching(/^qsp: "a b" is neither a host name[^\n]*\n$/),
     });
   });
 

@@ -59,6 +59,6 @@ describe("chain verify", { timeout }, () => {
 
   it("refuses a data directory without a store", async () => {
     const { code, stderr } = await runToEnd(["chain", "verify", "--data-dir", makeTemporaryDirectory()]);
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("there is no store") });
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("does not exist") });
   });
 });

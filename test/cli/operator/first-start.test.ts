@@ -14,15 +14,15 @@ describe("a first start", { timeout }, () => {
     const dataDir = makeTemporaryDirectory();
     const [first, second] = [await startAndStop(dataDir), await startAndStop(dataDir)];
     expect(madeLines(first.stdout)).toEqual([
-      `Made a new store, ${join(dataDir, "qsp.db")}.`,
-      `Made a new master key, ${join(dataDir, "master.key")}: keep a copy of it apart from the store.`,
+      `Created a new store, ${join(dataDir, "qsp.db")}.`,
+      `Created a new master key, ${join(dataDir, "master.key")}: store a copy of it apart from the store.`,
     ]);
     expect(madeLines(second.stdout)).toEqual([]);
   });
 
   it("says nothing of a master key that the operator gave", async () => {
     const { stdout } = await startAndStop(makeTemporaryDirectory(), [], { QSP_MASTER_KEY: "0f".repeat(32) });
-    expect(madeLines(stdout)).toEqual([expect.stringContaining("Made a new store")]);
+    expect(madeLines(stdout)).toEqual([expect.stringContaining("Created a new store")]);
   });
 });
 
@@ -68,7 +68,7 @@ function databaseUrlOf({ location }: Place): string {
 }
 
 function madeLines(stdout: string): string[] {
-  return stdout.split("\n").filter((line) => line.startsWith("Made "));
+  return stdout.split("\n").filter((line) => line.startsWith("Created "));
 }
 
 /** What a start logged about passwords. */

@@ -30,7 +30,7 @@ describeStores("a store without one of its tables", (makePlace) => {
   ])("is not whole, says $name", async ({ words, table }) => {
     const place = await makeUsed(await makePlace());
     await place.query(`drop table ${table}`);
-    expectRefused(await runToEnd([...words, ...place.settings]), /is not whole: .*restore a backup/);
+    expectRefused(await runToEnd([...words, ...place.settings]), /is damaged: .*restore a backup/);
   });
 });
 

@@ -44,7 +44,7 @@ describeStores("qsp store verify", (makePlace) => {
     expect({ code, stdout }).toEqual({
       code: 0,
       // Two of the keys, the root key, and the one that signs the audit log.
-      stdout: "The store is whole: 4 secrets and 3 keys are as they were written.\n",
+      stdout: "The store is intact: 4 secrets and 3 keys are unchanged.\n",
     });
   });
 
@@ -53,7 +53,7 @@ describeStores("qsp store verify", (makePlace) => {
       "its record was changed",
       "update kms_keys set alias = 'other' where key_id = $1",
       ([first]) => first,
-      /record is not as it was written/,
+      /record was changed outside the server/,
     ],
     [
       "its record was deleted",
@@ -65,13 +65,13 @@ describeStores("qsp store verify", (makePlace) => {
       "its state was changed",
       "update kms_keys set key_state = 'ACTIVE' where key_id = $1",
       ([, , destroyed]) => destroyed,
-      /says ACTIVE, the audit log DESTROYED/,
+      /status ACTIVE, the audit log DESTROYED/,
     ],
     [
       "its secret half was deleted",
       "delete from sealed_secrets where identity = $1",
       ([, second = ""]) => secretOf(second),
-      /secret half is missing/,
+      /secret key is missing/,
     ],
   ])("ends with 1 and names the key: %s", async (_what, sql, operand, said) => {
     const place = await makePlace();
@@ -82,7 +82,7 @@ describeStores("qsp store verify", (makePlace) => {
     expect(code).toBe(1);
     expect(fault).toMatch(said);
     expect(keyIds.some((keyId) => fault.includes(keyId))).toBe(true);
-    expect(summary).toMatch(/not whole: 1 fault /);
+    expect(summary).toMatch(/The store is damaged: 1 fault /);
   });
 
   it("ends with 1 and names the secret and its key when the sealed half is that of another key", async () => {
@@ -95,8 +95,10 @@ describeStores("qsp store verify", (makePlace) => {
     );
     const { code, stdout } = await verify(place);
     expect(code).toBe(1);
-    expect(stdout).toMatch(new RegExp(`secret ${secretOf(first)} does not open`));
-    expect(stdout).toMatch(new RegExp(`key ${first} is damaged: its secret half is not as it was written`));
+    expect(stdout).toMatch(new RegExp(`secret ${secretOf(first)} cannot be decrypted`));
+    expect(stdout).toMatch(
+      new RegExp(`key ${first} is damaged: its secret key was changed outside the server`),
+    );
   });
 
   it("names twenty faults, and says of the others how many they are", async () => {

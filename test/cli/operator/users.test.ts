@@ -65,9 +65,9 @@ describeStores("the commands about users", (makePlace: MakePlace) => {
     const server = await startTokenServer(place);
     await seedUser(place, "zoe", "admin");
     const added = await runCommand(place, ["user", "add", "ada"], `${password}\n`);
-    expect(added).toEqual({ code: 0, stdout: "ada may log in, as user.\n", stderr: "" });
+    expect(added).toEqual({ code: 0, stdout: "ada can log in, as user.\n", stderr: "" });
     const other = await runCommand(place, ["user", "add", "eve", "auditor"], `${password}\n`);
-    expect(other.stdout).toBe("eve may log in, as auditor.\n");
+    expect(other.stdout).toBe("eve can log in, as auditor.\n");
     expect(await server.useToken(await server.logIn("ada", password))).toBe("ada");
     const { code, stdout } = await runCommand(place, ["user", "list"]);
     expect(code).toBe(0);
@@ -225,7 +225,7 @@ describe("qsp user", { timeout }, () => {
     await runCommand(place, ["user", "add", "ada"], password);
     await runCommand(place, ["user", "remove", "ada"]);
     const { code, stdout } = await runCommand(place, ["user", "list"]);
-    expect([code, stdout]).toEqual([0, expect.stringMatching(/^Nobody may log in yet/)]);
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^There are no users/)]);
   });
 
   it("refuses a name that is taken, and leaves whose it is as they are", async () => {
@@ -259,7 +259,7 @@ describe("qsp user", { timeout }, () => {
     "takes %j as a name",
     async (name) => {
       const result = await runCommand(makeSettings(), ["user", "add", name], password);
-      expect(result).toEqual({ code: 0, stdout: `${name} may log in, as user.\n`, stderr: "" });
+      expect(result).toEqual({ code: 0, stdout: `${name} can log in, as user.\n`, stderr: "" });
     },
   );
 
@@ -302,7 +302,7 @@ describe.skipIf(isMissing("python3"))(`at ${terminal}, qsp user`, { timeout }, (
     await terminal.typeAfter("Password for ada: ", `${password}\r`);
     await terminal.typeAfter("Once more: ", `${password}\r`);
     expect(await terminal.ended).toBe(0);
-    expect(terminal.shown()).toContain("ada may log in, as user.");
+    expect(terminal.shown()).toContain("ada can log in, as user.");
     expect(terminal.shown()).not.toContain(password.slice(0, 3));
     expect(terminal.shown()).not.toMatch(/\*|•/);
   });
@@ -353,6 +353,6 @@ describe.skipIf(isMissing("python3"))(`at ${terminal}, qsp user`, { timeout }, (
     const command = `echo '${password}' | '${process.execPath}' '${main}' user add ada ${place.settings.join(" ")}`;
     const terminal = runAtTerminal("sh", ["-c", command]);
     expect(await terminal.ended).toBe(0);
-    expect(terminal.shown().trim()).toBe("ada may log in, as user.");
+    expect(terminal.shown().trim()).toBe("ada can log in, as user.");
   });
 });

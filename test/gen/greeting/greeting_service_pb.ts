@@ -97,7 +97,7 @@ export const GreetingService: GenService<{
     output: typeof GreetResponseSchema;
   },
   /**
-   * Tells how the service is.
+   * Reports the health of the service.
    *
    * @generated from rpc greeting.GreetingService.GetHealth
    */

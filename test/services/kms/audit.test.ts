@@ -64,7 +64,7 @@ describeKms("the audit log", (start, shared) => {
     expect(new Set(entries.map(({ user }) => user))).toEqual(new Set(["system"]));
   });
 
-  it("has nothing in it of what was signed, verified or kept secret", async () => {
+  it("contains no signed data, verified data or secret", async () => {
     const { kms, rest } = await start();
     const { keyId, untold } = await useEverything(kms);
     const { text } = await rest("GET /api/kms/audit");
@@ -99,7 +99,7 @@ describeKms("the audit log", (start, shared) => {
     ]);
   });
 
-  it.each([9e15, -9e15])("is still read when somebody changed the time of an entry to %d ms", async (ms) => {
+  it.each([9e15, -9e15])("is still readable after the time of an entry was changed to %d ms", async (ms) => {
     const { kms, tamper } = await start();
     const { keyId } = await createKey(kms);
     await kms.sign({ keyId, data });
@@ -233,7 +233,7 @@ describeKms("a server that cannot write its audit log", (start) => {
     expect(await kms.sign({ keyId, data })).toMatchObject({ status: "success" });
   });
 
-  it("refuses whatever needs an entry where somebody changed the end of the log", async () => {
+  it("refuses every call that needs an entry after the end of the log was changed", async () => {
     const { kms, tamper } = await start();
     const { keyId } = await createKey(kms);
     await tamper((db) =>

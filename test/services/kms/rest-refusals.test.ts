@@ -157,7 +157,7 @@ describeKms("kms.KmsService over REST", (_start, shared) => {
 
   it.each([
     [{ data: 5 }, "data: expected a base64 string, got 5"],
-    [{ data: "AAAA", keyId: "a\nb" }, "keyId: must not hold control characters"],
+    [{ data: "AAAA", keyId: "a\nb" }, "keyId: must not contain control characters"],
   ])("says what it takes: %j", async (fields, message) => {
     const { rest } = await shared();
     const { json } = await rest("POST /api/kms/sign", { keyId: unknown, ...fields });

@@ -75,7 +75,7 @@ describeKms("KmsService.WatchAuditLog", (start, shared) => {
     expect((await take(2)).map(({ sequence }) => sequence)).toEqual([4, 5]);
   });
 
-  it("gives only what comes after the call where it is not told where to begin", async () => {
+  it("sends only entries after the call if the request has no start", async () => {
     const { kms } = await start();
     const { keyId } = await createKey(kms);
     await signTimes(kms, keyId, 3);
@@ -92,7 +92,7 @@ describeKms("KmsService.WatchAuditLog", (start, shared) => {
     expect(sequences).toEqual([begin, begin + 1, begin + 2]);
   });
 
-  it("gives only entries of one key where it is told which", async () => {
+  it("sends only entries of one key if the request names it", async () => {
     const { kms } = await shared();
     const [mine, other] = [await createKey(kms), await createKey(kms)];
     const { take } = watch(kms, { keyId: mine.keyId, afterSequence: 0 });

@@ -75,7 +75,7 @@ function Commands({ call }: { readonly call: CallRecord }) {
       ) : (
         <pre class="code">{shown}</pre>
       )}
-      {shown !== whole && <p class="hint">Long values are shortened here. The copy is whole.</p>}
+      {shown !== whole && <p class="hint">Long values are shortened here. The copy contains them in full.</p>}
     </div>
   );
 }

@@ -15,7 +15,7 @@ export function CopyButton({ text, what }: CopyButtonProps) {
       setSaid("Copied");
     } catch {
       // Browsers provide a clipboard only on secure origins, and may ask the reader.
-      setSaid("Your browser does not allow it");
+      setSaid("Your browser does not allow copying");
     }
   };
   return (

@@ -18,9 +18,8 @@ export function Page() {
       <header class="lead">
         <h1 tabIndex={-1}>Post-quantum cryptography at work</h1>
         <p>
-          Each page tells one story with calls to this server: you press the buttons, and see the bytes and
-          their sizes. What the server says of a signature, your browser checks again, and the page says who
-          checked what.
+          Each page shows one use case with calls to this server. You press the buttons, and see the bytes and
+          their sizes. Your browser also verifies every signature, and the page shows which side checked what.
         </p>
       </header>
       <h2>Stories</h2>
@@ -55,10 +54,10 @@ function Sizes() {
   }, []);
   return (
     <section aria-labelledby="sizes">
-      <h2 id="sizes">What it costs in bytes</h2>
+      <h2 id="sizes">Sizes in bytes</h2>
       <p class="text">
-        A large quantum computer would break what is drawn pale. What takes its place, in full colour, is
-        larger. Within a group, all bars have one scale.
+        A large quantum computer would break the algorithms in pale colour. Their replacements, in full
+        colour, are larger. All bars of a group have the same scale.
       </p>
       {failure && <FailureNote failure={failure} />}
       {algorithms && <SizePictures algorithms={algorithms} />}

@@ -4,10 +4,10 @@ import { formatNumber, fromUtf8, shorten, toHexGroups } from "../../values.ts";
 import type { BlockFault, CheckedBlock } from "./blocks.ts";
 
 const faults: Readonly<Record<BlockFault, string>> = {
-  INDEX: "A block before it is missing.",
-  LINK: "It names another hash than the block before it has.",
-  HASH: "What is in it does not have the hash that it carries.",
-  VALIDATOR: "No validator of this chain made it.",
+  INDEX: "The previous block is missing.",
+  LINK: "Its previous hash differs from the hash of the previous block.",
+  HASH: "Its content does not match its hash.",
+  VALIDATOR: "No validator of this chain created it.",
   SIGNATURE: "The validator has not signed this hash.",
 };
 
@@ -85,9 +85,9 @@ function BlockBox({ checked, isLinked }: BlockBoxProps) {
         )}
       </dl>
       <p class="hint">
-        {holds ? `${signatures[signature]}${isAnchor ? "; what is before it is not shown" : ""}` : ""}
+        {holds ? `${signatures[signature]}${isAnchor ? "; earlier blocks are not shown" : ""}` : ""}
         {fault !== undefined && faults[fault]}
-        {fault === undefined && !holds && "By itself it is sound, but it rests on a block that is not."}
+        {fault === undefined && !holds && "It is valid itself, but it follows a block that is not."}
       </p>
     </>
   );

@@ -8,9 +8,9 @@ import { hashBlock, validatorAlgorithm } from "./blocks.ts";
 /** How far the forger goes. Each effort includes the ones before it. */
 export const efforts = [
   "changes the data",
-  "and computes the hash again",
-  "and links all later blocks anew",
-  "and signs all with a key of their own",
+  "and recomputes the hash",
+  "and links all later blocks again",
+  "and signs all blocks with another key",
 ] as const;
 
 export type Effort = (typeof efforts)[number];

@@ -56,14 +56,14 @@ export function Page() {
   return (
     <Story
       title="Chain of blocks"
-      lead="Each block holds the hash of the one before it, and a validator signs each hash with ML-DSA-65. So nobody can change a block without changing all that follow, and nobody but the validators can sign those anew."
+      lead="Each block contains the hash of the previous block, and a validator signs each hash with ML-DSA-65. A changed block therefore changes all later blocks, and only the validators can sign those again."
     >
       <Step
         step={registering}
         title="Register a validator"
         action="Register"
         plan={planCall(registerNode, { name })}
-        fields={<TextField label="Name for people" {...form.bind("name")} />}
+        fields={<TextField label="Human-readable name" {...form.bind("name")} />}
         outcome={({ publicKey }) =>
           `There is a validator, with a public key of ${formatBytes(publicKey.length)}.`
         }
@@ -76,8 +76,9 @@ export function Page() {
         )}
       >
         <p>
-          The server makes a key pair and keeps the secret half sealed. Keep the public half: the chain holds
-          only the address, which is made of it, so nobody can put another key in its place.
+          The server generates a key pair and stores the secret key sealed. Your browser stores the public
+          key. The chain contains only the address, which is derived from the public key, so another key
+          cannot replace it.
         </p>
       </Step>
       <Watching step={watching} stream={stream} />
@@ -95,15 +96,15 @@ export function Page() {
         outcome={(added) =>
           sayExpected(
             added.every(({ isHashed, isSigned }) => isHashed && isSigned),
-            `Blocks ${added.map(({ block }) => formatNumber(block.index)).join(", ")} were added, and came by the stream.`,
-            "The server added a block whose hash or signature is not right",
+            `Blocks ${added.map(({ block }) => formatNumber(block.index)).join(", ")} were added, and arrived in the stream.`,
+            "The server added a block whose hash or signature is not valid",
           )
         }
         result={(added) => <AddedBlocks added={added} />}
       >
         <p>
-          The server puts each behind the newest block, hashes it, and has your validator sign the 32 bytes of
-          the hash.
+          The server appends each block to the chain and hashes it. Your validator signs the 32 bytes of the
+          hash.
         </p>
       </Step>
       <Tampering adding={adding} copy={copy} blocks={stream.items} />
@@ -126,14 +127,14 @@ function Watching({ step, stream }: WatchingProps) {
       action="Watch"
       plan={planCall(watchBlocks, { fromIndex: 0 })}
       outcome={({ length, fromIndex }) =>
-        `The chain has ${formatBlocks(length)}. You see it from block ${formatNumber(fromIndex)} on; new ones are drawn as they come.`
+        `The chain has ${formatBlocks(length)}. You see it from block ${formatNumber(fromIndex)} on. New blocks appear as they are added.`
       }
       result={({ fromIndex }) => (
         <>
           <BlockChain label="The chain, as it grows" blocks={items} />
           <p class="hint" role="status">
             {status === "open"
-              ? `${formatBlocks(items.length)} came, ${formatNumber(bad)} do not hold.`
+              ? `${formatBlocks(items.length)} received, ${formatNumber(bad)} not valid.`
               : "The stream has ended."}
           </p>
           <StreamControls stream={stream} />
@@ -142,9 +143,9 @@ function Watching({ step, stream }: WatchingProps) {
       )}
     >
       <p>
-        Blocks come as a stream, each once and in order. For each, your browser computes the hash again,
-        compares the link, and verifies the signature if it knows the validator's key. The bars draw a hash:
-        those of “before” look like those of the block before.
+        Blocks arrive as a stream, each one time and in order. For each block, your browser recomputes the
+        hash, compares the link, and verifies the signature if it knows the validator's key. The bars show a
+        hash. Those of “before” look like those of the previous block.
       </p>
     </Step>
   );

@@ -126,7 +126,7 @@ export function sayTampering(
 ): string {
   const bad = checked.filter(({ holds }) => !holds);
   const [first] = bad;
-  if (first === undefined) return "The copy still holds: nothing in it was changed.";
+  if (first === undefined) return "The copy is still valid: nothing in it was changed.";
   const rest = bad.length === 1 ? "" : ` and the ${formatNumber(bad.length - 1)} after it`;
   const says = server.valid ? "The server's chain holds." : "The server's chain does not hold, either.";
   return `You changed block ${formatNumber(index)}: in your copy, block ${formatNumber(first.block.index)}${rest} turned red, with ${first.fault}. ${says}`;

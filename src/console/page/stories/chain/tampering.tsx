@@ -68,7 +68,7 @@ export function Tampering({ adding, copy, blocks }: TamperingProps) {
                 value={String(index)}
               />
             )}
-            <TextField label="What it is to say" {...form.bind("words")} />
+            <TextField label="New content" {...form.bind("words")} />
             <Choice label="The forger" options={efforts} {...form.bind("effort")} />
           </>
         }
@@ -76,7 +76,7 @@ export function Tampering({ adding, copy, blocks }: TamperingProps) {
         result={({ index: changed, checked, server }) => (
           <>
             <BlockChain
-              label="Your copy, tampered with"
+              label="Your changed copy"
               blocks={checked.filter(({ block }) => block.index >= changed - 1)}
             />
             <Checks
@@ -89,14 +89,15 @@ export function Tampering({ adding, copy, blocks }: TamperingProps) {
         )}
       >
         <p>
-          A forger has a copy of the chain, and time. Choose how far they go. Whatever they do, something does
-          not fit: the hash, the link, the signature, or who signed. The server's chain is not touched.
+          A forger has a copy of the chain and unlimited time. Choose the forger's steps. Each attempt leaves
+          a trace: the hash, the link, the signature or the signer is wrong. The chain of the server does not
+          change.
         </p>
       </Step>
       <RefusedStep step={intruding} title="Add a block as a stranger" action="Try">
         <p>
-          The forger's key pair is as good as any other. But no validator has its address, so the server
-          appends nothing in its name.
+          The forger's key pair is valid, but no validator has its address. Therefore the server does not
+          append the block.
         </p>
       </RefusedStep>
     </>
@@ -113,7 +114,7 @@ function Verification({ step }: { readonly step: StepOf<typeof verifyChains> }) 
       outcome={({ server, checked, areSigned }) =>
         sayExpected(
           server.valid && areSound(checked) && areSigned,
-          `The server checked ${formatBlocks(server.blocksChecked)}, your browser the ${formatNumber(checked.length)} that it has. All hold.`,
+          `The server checked ${formatBlocks(server.blocksChecked)}, your browser the ${formatNumber(checked.length)} that it has. All are valid.`,
           "The sides do not both find that the chain holds",
         )
       }
@@ -127,13 +128,13 @@ function Verification({ step }: { readonly step: StepOf<typeof verifyChains> }) 
             ]}
           />
           <p class="hint">
-            Your browser uses {browserLibrary} and the public keys that the server lists: each is the one of
-            its address.
+            Your browser uses {browserLibrary} and the public keys that the server lists. Each key matches its
+            address.
           </p>
         </>
       )}
     >
-      <p>The server reads its chain from the disk. Your browser takes the copy that the stream brought.</p>
+      <p>The server reads its chain from disk. Your browser uses the copy from the stream.</p>
     </Step>
   );
 }

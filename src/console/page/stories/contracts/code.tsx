@@ -33,14 +33,14 @@ export function Code() {
         plan={planCall(DappService.method.deployContract, form.values)}
         fields={
           <>
-            <TextField label="Name for people" {...form.bind("name")} />
+            <TextField label="Human-readable name" {...form.bind("name")} />
             <TextArea label="Code" rows={6} {...form.bind("code")} />
           </>
         }
         outcome={({ contract, isHashEqual, isSigned }) =>
           isHashEqual && isSigned
-            ? `The code's hash is signed with ${formatBytes(contract.signature.length)}; your browser finds hash and signature right.`
-            : "Your browser finds that hash or signature are not right."
+            ? `The code's hash is signed with ${formatBytes(contract.signature.length)}; your browser finds hash and signature valid.`
+            : "Your browser finds that the hash or the signature is not valid."
         }
         result={({ contract, isHashEqual, isSigned }) => (
           <>
@@ -64,8 +64,8 @@ export function Code() {
         outcome={({ isHashEqual, isSigned }) =>
           sayExpected(
             !isHashEqual && !isSigned,
-            "The changed code has another hash, and the signature is not one of that.",
-            "Your browser does not see the change",
+            "The changed code has another hash, which the signature does not cover.",
+            "Your browser does not detect the change",
           )
         }
         result={({ change, hash, isHashEqual, isSigned }) => (
@@ -77,8 +77,8 @@ export function Code() {
         )}
       >
         <p>
-          Whoever gets the code from elsewhere needs hash, signature and public key, and nobody's help. No
-          call is made: your browser finds it alone.
+          A recipient of the code needs only the hash, the signature and the public key. Your browser makes no
+          call, and detects the change itself.
         </p>
       </Step>
     </>

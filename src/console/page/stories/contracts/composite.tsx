@@ -47,8 +47,8 @@ export function Composite({ signing }: { readonly signing: StepState<SignedMessa
         )}
       >
         <p>
-          The composite id-MLDSA65-ECDSA-P256-SHA512 is one signature with one key. Both halves sign a prefix,
-          the name of the composite, and SHA-512 of the message. Your browser puts these bytes together by
+          The composite id-MLDSA65-ECDSA-P256-SHA512 is one signature with one key. Both components sign a
+          prefix, the name of the composite, and SHA-512 of the message. Your browser assembles these bytes
           itself.
         </p>
       </Step>
@@ -60,7 +60,7 @@ export function Composite({ signing }: { readonly signing: StepState<SignedMessa
         outcome={sayBroken}
         result={(broken) => <BrokenHalfResult {...broken} />}
       >
-        <p>The ML-DSA half begins the signature, the ECDSA half ends it.</p>
+        <p>The ML-DSA half is the first part of the signature, the ECDSA half is the last part.</p>
       </Step>
       <Step
         step={stripping}
@@ -69,16 +69,16 @@ export function Composite({ signing }: { readonly signing: StepState<SignedMessa
         outcome={({ server, browser }) =>
           sayExpected(
             !server.mldsaValid && !browser.mldsaValid,
-            `Neither side takes the half for an ${algorithm} signature of the message.`,
-            "One side takes the half for a signature of its own",
+            `Neither side accepts the half as an ${algorithm} signature of the message.`,
+            "One side accepts the half as a separate signature",
           )
         }
         result={(verdicts) => <Checks checks={reportHalves(verdicts)} />}
       >
         <p>
-          Anyone who takes the {algorithm} half out of a composite and shows it as a signature by itself
-          fails: what it signed begins with the name of the composite. Here it stands beside the ECDSA
-          signature from before, which is valid.
+          Anyone who takes the {algorithm} half out of a composite cannot use it as a separate signature,
+          because its signed bytes begin with the name of the composite. This step sends it together with the
+          valid ECDSA signature of an earlier step.
         </p>
       </Step>
     </>

@@ -39,7 +39,7 @@ export function Page() {
   return (
     <Story
       title="Contracts, signed twice"
-      lead="Code is hashed and signed, so that all see the same contract. And a message is signed with two algorithms at once: ECDSA, which has been tried for decades, and ML-DSA, which is made to withstand a quantum computer. A forger must break both."
+      lead="Code is hashed and signed, so that all parties see the same contract. A message is signed with two algorithms: ECDSA, which has been tested for decades, and ML-DSA, which resists quantum computers. A forger must break both."
     >
       <Code />
       <Step
@@ -54,14 +54,14 @@ export function Page() {
         result={(message) => <TwoSignatures {...message} />}
       >
         <p>
-          The same bytes, with secp256r1 and SHA-256, and with {algorithm}: each with a key pair made for this
-          call. Beside two signatures, the server makes a composite, which is one.
+          The same bytes, with secp256r1 and SHA-256, and with {algorithm}: each with a key pair generated for
+          this call. In addition to the two signatures, the server creates one composite signature.
         </p>
       </Step>
       <HalfByHalf signing={signing} />
       <Composite signing={signing} />
       <RefusedStep step={cutting} title="Cut a signature short" action="Cut and verify">
-        <p>Bytes that can be no signature are a mistake of the caller, not a signature that is not valid.</p>
+        <p>Bytes that cannot be a signature are an error of the caller, not an invalid signature.</p>
       </RefusedStep>
     </Story>
   );
@@ -105,7 +105,7 @@ function HalfByHalf({ signing }: { readonly signing: StepState<SignedMessage> })
     <>
       <Step
         step={verifying}
-        title="Verify each apart, on both sides"
+        title="Verify each signature, on both sides"
         action="Verify"
         outcome={(verdicts) =>
           sayExpected(
@@ -134,8 +134,8 @@ function HalfByHalf({ signing }: { readonly signing: StepState<SignedMessage> })
         result={(broken) => <BrokenHalfResult {...broken} />}
       >
         <p>
-          The last byte of one signature changes by one bit. The other half stays valid, but that is not
-          enough: should one algorithm fall some day, the other one still holds.
+          One bit of the last byte of one signature changes. The other half remains valid, but that is not
+          enough. If one algorithm is broken in the future, the other one still protects the message.
         </p>
       </Step>
       <Step
@@ -151,15 +151,15 @@ function HalfByHalf({ signing }: { readonly signing: StepState<SignedMessage> })
         }
         result={({ original, mirrored, ...verdicts }) => (
           <>
-            <Bytes label="As the server made it: r and s" value={original} />
+            <Bytes label="As the server created it: r and s" value={original} />
             <Bytes label="Mirrored: r and n − s" value={mirrored} />
             <Checks checks={reportHalves(verdicts)} />
           </>
         )}
       >
         <p>
-          Anybody can turn s into n − s, where n is the order of the curve. That forges no message, but the
-          bytes of an ECDSA signature name nothing: do not use them, or their hash, as an identifier.
+          Anyone can replace s with n − s, where n is the order of the curve. This does not forge a message,
+          but changes the bytes of the signature. Do not use these bytes, or their hash, as an identifier.
         </p>
       </Step>
     </>

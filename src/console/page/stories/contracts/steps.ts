@@ -119,7 +119,7 @@ export async function breakComposite(
   half: string,
 ): Promise<BrokenHalf> {
   const { compositeSignature } = message.signed;
-  // The ML-DSA half begins the signature, the ECDSA half ends it.
+  // The ML-DSA half is the first part of the signature, the ECDSA half is the last part.
   const change = changeByte(compositeSignature, half === "ECDSA" ? compositeSignature.length - 1 : 0);
   return { half, change, ...(await verifyCompositeOnBothSides(caller, message, change.after)) };
 }

@@ -29,12 +29,12 @@ export function Firmware({ registering }: { readonly registering: StepState<Firm
         title="The vendor sends firmware"
         action="Sign and send"
         outcome={({ result, image, signature }) =>
-          `${result}: ${formatBytes(image.length)}, with a signature of ${formatBytes(signature.length)}.`
+          `${result}: ${formatBytes(image.length)}, and a signature of ${formatBytes(signature.length)}.`
         }
         result={({ image, digest, signature, ...outcome }) => (
           <>
             <Bytes label="Image" value={image} />
-            <Bytes label="SHA-256 of it, which is signed" value={digest} />
+            <Bytes label="SHA-256 of the image, which is signed" value={digest} />
             <Bytes label="Signature of the vendor" value={signature} />
             <FirmwareChecks {...outcome} />
             <SignatureSizes algorithm="ML-DSA-87" bytes={signature.length} />
@@ -43,38 +43,38 @@ export function Firmware({ registering }: { readonly registering: StepState<Firm
       >
         <p>
           The image is {formatNumber(imageBytes)} random bytes, as version {newVersion}. The vendor signs its
-          hash with ML-DSA-87. The server computes the hash from the image that arrived, and takes no other
-          vendor than the one of the registration.
+          hash with ML-DSA-87. The server computes the hash of the received image, and accepts only the vendor
+          of the registration.
         </p>
       </Step>
       <Step
         step={rollingBack}
-        title="Older firmware, well signed"
+        title="Older firmware with a valid signature"
         action={`Send version ${newVersion - 1}`}
         outcome={sayRejected}
         result={(outcome) => <FirmwareChecks {...outcome} />}
       >
         <p>
           The vendor once signed version {newVersion - 1} too, and it had a hole. The signature holds; the
-          server refuses all the same, because the device has version {newVersion}. The version is the word of
-          the sender, not a part of what the vendor signs.
+          server refuses all the same, because the device has version {newVersion}. The sender states the
+          version; the vendor does not sign it.
         </p>
       </Step>
       <Step
         step={impersonating}
-        title="Firmware of somebody else"
+        title="Firmware of another vendor"
         action="Sign with another vendor's key"
         outcome={sayRejected}
         result={({ isOthers, ...outcome }) => (
           <>
-            <Checks checks={[reportBrowser("the signature, with the key that came along", isOthers)]} />
+            <Checks checks={[reportBrowser("the signature, with the key in the request", isOthers)]} />
             <FirmwareChecks {...outcome} />
           </>
         )}
       >
         <p>
-          It comes with a valid signature and the key for it. A key that comes along proves nothing: the
-          device has one vendor, and this is not it.
+          The request has a valid signature and the matching key. The key in a request proves nothing, because
+          the device has a pinned vendor.
         </p>
       </Step>
       <Step

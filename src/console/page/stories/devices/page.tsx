@@ -33,12 +33,12 @@ export function Page() {
   return (
     <Story
       title="Devices"
-      lead="A device is small and far away, and lives for twenty years. It keeps one secret key of its own, signs with ML-DSA-44, and is known by its public key alone. Here your browser plays the device and the vendor of its firmware."
+      lead="A device is small, remote, and in use for twenty years. It has its own secret key, signs with ML-DSA-44, and is identified by its public key. Here your browser acts as the device and as its firmware vendor."
     >
       <Step
         step={making}
-        title="The device and its vendor make their keys"
-        action="Make two key pairs"
+        title="The device and its vendor generate their keys"
+        action="Generate two key pairs"
         outcome={({ device, vendor }) =>
           `The device's public key has ${formatBytes(device.publicKey.length)}, the vendor's ${formatBytes(vendor.publicKey.length)}.`
         }
@@ -58,9 +58,9 @@ export function Page() {
         )}
       >
         <p>
-          ML-DSA-44 has the smallest signatures of the three, which suits a slow line. Firmware must be
-          trusted for as long as the device lives, so its vendor takes the strongest, ML-DSA-87. The secret
-          keys stay in this page. No call is made.
+          ML-DSA-44 has the smallest signatures of ML-DSA, which suits slow connections. Firmware must be
+          trusted for the life of the device, so the vendor uses the strongest set, ML-DSA-87. The secret keys
+          stay in this page. No call is made.
         </p>
       </Step>
       <Step
@@ -71,33 +71,33 @@ export function Page() {
         outcome={({ deviceId, registrationStatus, isSameKey }) =>
           sayExpected(
             isSameKey,
-            `${registrationStatus}: it is called ${deviceId}.`,
+            `${registrationStatus}: the device ID is ${deviceId}.`,
             "The server registered another key",
           )
         }
         result={({ isSameKey, hasNoSecret }) => (
           <Checks
             checks={[
-              reportEqual("the key that the server registered, and the device's own", isSameKey),
+              reportEqual("the registered key, compared with the key of the device", isSameKey),
               reportNoSecret(hasNoSecret),
             ]}
           />
         )}
       >
         <p>
-          The server learns the device's public key, and which vendor may sign firmware for it. It never sees
-          a secret. The device asks for signing contexts: it signs challenges and readings under different
-          names, so that a signature for one is never valid for the other.
+          The server stores the device's public key and the public key of its firmware vendor. It never
+          receives a secret key. The device uses signing contexts. It signs challenges and readings with
+          different contexts, so that a signature for one is never valid for the other.
         </p>
       </Step>
       <Step
         step={authenticating}
-        title="It proves who it is"
-        action="Ask for a challenge and sign it"
+        title="The device authenticates"
+        action="Request a challenge and sign it"
         outcome={({ verdicts, reason }) =>
           verdicts.server
-            ? "The server knows the device, and gives it a token."
-            : `The server does not know the device: ${reason}.`
+            ? "The server authenticated the device and issued a token."
+            : `The server did not authenticate the device: ${reason}.`
         }
         result={({ challenge, signature, verdicts }) => (
           <>
@@ -109,8 +109,8 @@ export function Page() {
         )}
       >
         <p>
-          The challenge is 32 bytes that nobody can guess, for this device alone, once, within 60 seconds.
-          Only the holder of the secret key can sign it. There is no password that could leak.
+          The challenge is 32 unpredictable bytes. It is valid for this device only, one time, within 60
+          seconds. Only the device with the secret key can sign it. There is no password that could leak.
         </p>
       </Step>
       <Imposture registering={registering} authenticating={authenticating} />
@@ -137,7 +137,7 @@ function Imposture({ registering, authenticating }: ImpostureProps) {
         title="The same answer again"
         action="Send it again"
         outcome={({ authenticated, reason }) =>
-          sayExpected(!authenticated, `Not authenticated: ${reason}.`, "The server took it twice")
+          sayExpected(!authenticated, `Not authenticated: ${reason}.`, "The server accepted it twice")
         }
         result={({ authenticated }) => (
           <Checks
@@ -152,22 +152,22 @@ function Imposture({ registering, authenticating }: ImpostureProps) {
         )}
       >
         <p>
-          Somebody listened to the line and sends what they heard. The signature is genuine, but a challenge
-          is used up by its first answer.
+          An attacker recorded the answer and sends it again. The signature is genuine, but the first answer
+          used the challenge up.
         </p>
       </Step>
       <Step
         step={pretending}
-        title="Another device takes its name"
+        title="Another device uses its ID"
         action="Sign with another key"
         outcome={({ verdicts, reason }) =>
-          sayExpected(!verdicts.server, `Not authenticated: ${reason}.`, "The server took it")
+          sayExpected(!verdicts.server, `Not authenticated: ${reason}.`, "The server accepted it")
         }
         result={({ verdicts }) => <Checks checks={reportBoth(claim, verdicts)} />}
       >
         <p>
-          It asks for a challenge under the name of yours, and signs with a key of its own. A wrong answer
-          uses the challenge up too, so nobody can go on trying.
+          The other device requests a challenge for the ID of your device, and signs with its own key. A wrong
+          answer also uses the challenge up, which prevents further attempts.
         </p>
       </Step>
     </>

@@ -40,34 +40,34 @@ export function Readings({ registering, authenticating }: ReadingsProps) {
     <>
       <Step
         step={sending}
-        title="It sends a reading"
+        title="The device sends a reading"
         action="Sign and send"
         fields={<TextField label="Reading" {...form.bind("text")} />}
         outcome={({ reading, verdicts, reason }) =>
           verdicts.server
-            ? `The server takes reading ${formatNumber(reading.sequence)}: ${formatBytes(reading.telemetry.length)}, with a signature of ${formatBytes(reading.signature.length)}.`
-            : `The server does not take it: ${reason}.`
+            ? `The server accepts reading ${formatNumber(reading.sequence)}: ${formatBytes(reading.telemetry.length)}, and a signature of ${formatBytes(reading.signature.length)}.`
+            : `The server rejects it: ${reason}.`
         }
         result={({ reading, signed, verdicts }) => (
           <>
-            <Bytes label="What is signed: sequence and reading" value={signed} />
+            <Bytes label="Signed bytes: sequence and reading" value={signed} />
             <Bytes label="Signature" value={reading.signature} />
             <Checks checks={reportBoth(claim, verdicts)} />
           </>
         )}
       >
         <p>
-          Each reading has a number, one higher than the last. The device signs the number's 8 bytes and then
-          the reading, so neither can be changed without the other. The first reading also tells the server
-          that this device numbers all of them. The call goes with the device's own token.
+          Each reading has a number, one higher than the last. The device signs the 8 bytes of the number and
+          then the reading, so neither can be changed. The first reading also decides that all readings of
+          this device have numbers. The call uses the device's own token.
         </p>
       </Step>
       <Step
         step={altering}
-        title="Somebody changes the reading on the way"
+        title="An attacker changes the reading in transit"
         action="Change and send"
         outcome={({ verdicts, reason }) =>
-          sayExpected(!verdicts.server, `The server does not take it: ${reason}.`, "The server took it")
+          sayExpected(!verdicts.server, `The server rejects it: ${reason}.`, "The server accepted it")
         }
         result={({ change, verdicts }) => (
           <>
@@ -80,27 +80,31 @@ export function Readings({ registering, authenticating }: ReadingsProps) {
       </Step>
       <Step
         step={repeating}
-        title="Somebody sends an old reading again"
+        title="An attacker repeats an old reading"
         action="Send it again"
         outcome={({ sequence, verdicts, reason }) =>
           sayExpected(
             !verdicts.server,
-            `The server does not take reading ${formatNumber(sequence)} again: ${reason}.`,
-            "The server took it twice",
+            `The server rejects reading ${formatNumber(sequence)} again: ${reason}.`,
+            "The server accepted it twice",
           )
         }
         result={({ verdicts: { browser, server } }) => (
           <Checks
             checks={[
               reportBrowser(claim, browser),
-              reportServer("the sequence, against the last one that it took", server, server ? "new" : "old"),
+              reportServer(
+                "the sequence, compared with the last accepted one",
+                server,
+                server ? "new" : "old",
+              ),
             ]}
           />
         )}
       >
         <p>
-          Now nothing was changed, so the signature holds. Without the number, yesterday's calm reading could
-          hide today's fire.
+          Nothing was changed, so the signature is valid. Without the number, an old harmless reading could
+          hide a new alarm.
         </p>
       </Step>
     </>

@@ -36,7 +36,7 @@ export async function registerWithKey(
   return { deviceId, device, vendor, registrationStatus, isSameKey, hasNoSecret: privateKey === undefined };
 }
 
-/** Answers a challenge with a signature of the device, or of another key. */
+/** Answers a challenge and a signature of the device, or of another key. */
 export async function answerChallenge(
   { call }: Caller,
   { deviceId, device }: Registered,

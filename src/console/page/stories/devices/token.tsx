@@ -22,7 +22,7 @@ export function DeviceToken({ registering, authenticating }: DeviceTokenProps) {
   return (
     <Step
       step={reading}
-      title="Take its token apart"
+      title="Decode its token"
       action="Read and verify"
       outcome={({ token, parts }) =>
         `The token has ${formatNumber(token.length)} characters, for ${String(parts.payload.sub)}.`
@@ -43,9 +43,9 @@ export function DeviceToken({ registering, authenticating }: DeviceTokenProps) {
       )}
     >
       <p>
-        The token says which device it is, until when, and that it is for devices: its bearer may send
-        readings and do nothing else. The server signs it with ML-DSA-65, and your browser checks that with
-        the published keys.
+        The token contains the device ID, the time of expiry, and its use for devices. Its bearer may only
+        send readings. The server signs it with ML-DSA-65, and your browser verifies the signature with the
+        published keys.
       </p>
     </Step>
   );

@@ -21,12 +21,12 @@ export function Page() {
   return (
     <Story
       title="Governance"
-      lead="A wallet belongs to three, and acts when two of them sign. Each signs with ML-DSA-65 what the proposal says, to the letter, so nobody can put their signature under another one."
+      lead="A wallet has three signers and acts when two of them sign. Each signer signs the exact content of the proposal with ML-DSA-65, so a signature cannot be moved to another proposal."
     >
       <Step
         step={gathering}
-        title="Three signers make their keys"
-        action="Make three keys"
+        title="Three signers generate their keys"
+        action="Generate three keys"
         outcome={({ you, grace, alan }) =>
           `Your key is ${you.place}, Grace's ${grace.place}, Alan's ${alan.place}.`
         }
@@ -38,43 +38,45 @@ export function Page() {
         )}
       >
         <p>
-          Your secret key is made here and stays in this page. Grace and Alan have theirs in the key service
-          if it runs, and use them by calling it. A signer's address is the beginning of the SHA-256 of the
+          Your secret key is generated here and stays in this page. Grace and Alan have their keys in the key
+          service, if it runs, and call it to sign. A signer's address is the first part of SHA-256 of the
           public key.
         </p>
       </Step>
       <Step
         step={founding}
-        title="They found a wallet"
-        action="Found the wallet"
+        title="They create a wallet"
+        action="Create the wallet"
         outcome={({ walletId, isSame }) =>
           sayExpected(
             isSame,
-            `The wallet is ${walletId}. It takes ${threshold} of 3 signatures.`,
+            `The wallet is ${walletId}. It needs ${threshold} of 3 signatures.`,
             "The wallet has other signers than these three",
           )
         }
         result={({ isSame }) => (
-          <Checks checks={[reportEqual("the signers' addresses, against those of their keys", isSame)]} />
+          <Checks
+            checks={[reportEqual("the signers' addresses, compared with those of their keys", isSame)]}
+          />
         )}
       >
-        <p>The server gets the three public keys, and no secret one. It could not sign for any of them.</p>
+        <p>The server gets the three public keys and no secret key. It cannot sign for any of the signers.</p>
       </Step>
       <Step
         step={proposing}
-        title="Somebody makes a proposal"
+        title="A signer creates a proposal"
         action="Propose"
         fields={
           <>
             <TextField label="Title" {...form.bind("title")} />
-            <TextField label="What is proposed" {...form.bind("text")} />
+            <TextField label="Content of the proposal" {...form.bind("text")} />
           </>
         }
         outcome={({ proposalId, isSame }) =>
           sayExpected(
             isSame,
-            `It is ${proposalId}, and waits for signatures for one hour.`,
-            "The server took down something else than you proposed",
+            `It is ${proposalId}, and accepts signatures for one hour.`,
+            "The server stored a different proposal",
           )
         }
         result={({ hash, text, isSame }) => (
@@ -87,9 +89,9 @@ export function Page() {
         )}
       >
         <p>
-          What is signed is the hash of a text with everything that matters in it: the wallet, the content,
-          how many must sign, and until when. Your browser writes that text from what you asked for, not from
-          what the server says you did, and compares the hashes.
+          The signers sign the hash of a text that contains the wallet, the content, the threshold and the
+          time of expiry. Your browser writes this text from your request, not from the answer of the server,
+          and compares the hashes.
         </p>
       </Step>
       <Signing gathering={gathering} proposing={proposing} />

@@ -39,18 +39,18 @@ export function Signing({ gathering, proposing }: SigningProps) {
     <>
       <RefusedStep
         step={hurrying}
-        title="Somebody is in a hurry"
+        title="Execution without signatures"
         action="Execute without signatures"
         says="The server refuses"
       >
-        <p>Nobody has signed yet.</p>
+        <p>There are no signatures yet.</p>
       </RefusedStep>
       <Step
         step={intruding}
         title="A stranger signs"
         action="Sign as a stranger"
         outcome={({ asHimself, asGrace }) =>
-          `In his own name: ${asHimself.reason}. In Grace's name: ${asGrace.reason}.`
+          `Under his own address: ${asHimself.reason}. Under Grace's address: ${asGrace.reason}.`
         }
         result={({ asHimself, asGrace, isGraces }) => (
           <>
@@ -59,15 +59,13 @@ export function Signing({ gathering, proposing }: SigningProps) {
             <Checks
               checks={[
                 reportBrowser("his signature, with Grace's public key", isGraces),
-                reportServer("his signature, in Grace's name", asGrace.reason !== "SIGNATURE_INVALID"),
+                reportServer("his signature, under Grace's address", asGrace.reason !== "SIGNATURE_INVALID"),
               ]}
             />
           </>
         )}
       >
-        <p>
-          He has a key of his own and signs the right hash. First he says who he is, then he says he is Grace.
-        </p>
+        <p>He has his own key and signs the right hash. First he uses his own address, then that of Grace.</p>
       </Step>
       <Step
         step={signing}
@@ -85,8 +83,8 @@ export function Signing({ gathering, proposing }: SigningProps) {
         )}
       >
         <p>
-          Your browser signs the hash that it computed itself, and sends the signature. Then it sends it a
-          second time.
+          Your browser signs the hash that it computed itself, and sends the signature. Then it sends the
+          signature again.
         </p>
       </Step>
       <Step
@@ -96,7 +94,7 @@ export function Signing({ gathering, proposing }: SigningProps) {
         outcome={({ count }) => `The proposal has ${count} of ${threshold} signatures.`}
         result={(signed) => <SignatureResult {...signed} signers={signers} />}
       >
-        <p>Her key signs where it is. Your browser checks her signature too, with her public key.</p>
+        <p>Her key never leaves its place. Your browser also verifies her signature, with her public key.</p>
       </Step>
       <Step
         step={executing}
@@ -113,8 +111,8 @@ export function Signing({ gathering, proposing }: SigningProps) {
         )}
       >
         <p>
-          The server verifies all signatures again as they are stored, and executes. Of callers that race, one
-          does.
+          The server verifies all stored signatures again, and executes the proposal. When callers race, one
+          of them executes it.
         </p>
       </Step>
     </>

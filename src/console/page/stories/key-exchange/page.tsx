@@ -30,12 +30,12 @@ export function Page() {
   return (
     <Story
       title="Key exchange"
-      lead="Two sides want one secret that nobody on the line learns. With ML-KEM, one side sends a public key; the other makes a secret and sends it back inside a ciphertext that only the first can open."
+      lead="Two sides need a shared secret that an eavesdropper cannot learn. With ML-KEM, one side sends a public key. The other side generates a secret, and sends a ciphertext from which only the first side can recover it."
     >
       <Step
         step={preparing}
-        title="Your browser makes a key pair"
-        action="Make a key pair"
+        title="Your browser generates a key pair"
+        action="Generate a key pair"
         fields={<Choice label="Algorithm" {...form.bind("algorithm")} options={algorithms} />}
         outcome={({ publicKey, ms }) =>
           `The public key has ${formatBytes(publicKey.length)}. It took ${formatMs(ms)}, with ${browserLibrary}.`
@@ -48,7 +48,7 @@ export function Page() {
                 <Bytes label="Secret key" value={secretKey} />
               </>
             }
-            server={<p class="hint">Knows nothing yet.</p>}
+            server={<p class="hint">Has nothing yet.</p>}
           />
         )}
       >
@@ -74,9 +74,9 @@ export function Page() {
         )}
       >
         <p>
-          The server draws 32 random bytes, makes of them a shared secret and a ciphertext for your key, and
-          sends the ciphertext. Here it also shows you its secret, so that you can compare; in earnest it
-          would keep it.
+          The server draws 32 random bytes. From them it computes a shared secret and a ciphertext for your
+          key, and sends the ciphertext. Here it also shows its secret, so that you can compare. In a real
+          exchange, it would not.
         </p>
       </Step>
       <Decapsulation preparing={preparing} encapsulating={encapsulating} />
@@ -106,7 +106,7 @@ function Decapsulation({ preparing, encapsulating }: DecapsulationProps) {
         title="Your browser opens the ciphertext"
         action="Decapsulate"
         outcome={({ isEqual }) =>
-          sayExpected(isEqual, "Both sides hold the same secret.", "The sides hold different secrets")
+          sayExpected(isEqual, "Both sides have the same secret.", "The sides have different secrets")
         }
         result={(secrets) => (
           <>
@@ -115,11 +115,13 @@ function Decapsulation({ preparing, encapsulating }: DecapsulationProps) {
           </>
         )}
       >
-        <p>With the secret key your browser finds the same 32 bytes. They can now key a cipher.</p>
+        <p>
+          With the secret key, your browser recovers the same 32 bytes. They can now be the key of a cipher.
+        </p>
       </Step>
       <Step
         step={breaking}
-        title="Somebody changes one bit on the way"
+        title="An attacker changes one bit in transit"
         action="Change and decapsulate"
         outcome={({ isEqual }) =>
           sayExpected(!isEqual, "Your browser gets another secret, and no error.", "The secrets are equal")
@@ -133,8 +135,8 @@ function Decapsulation({ preparing, encapsulating }: DecapsulationProps) {
       >
         <p>
           An error would tell an attacker something about the secret key. So ML-KEM rejects implicitly (FIPS
-          203, section 6.3): a ciphertext that was changed gives a secret that nobody else has. The first
-          message that is encrypted with it will fail.
+          203, section 6.3): a changed ciphertext gives a secret that no one else has. The first message that
+          is encrypted with it fails.
         </p>
       </Step>
     </>
@@ -163,7 +165,7 @@ function ExchangeSizes({ algorithm, publicKey, ciphertext }: Exchange) {
   const maxBytes = Math.max(publicKey.length, ciphertext.length);
   return (
     <li class="step aside">
-      <h2>What travelled, against X25519</h2>
+      <h2>Transferred bytes, compared with X25519</h2>
       <div class="pair">
         <SizeChart
           title="Browser to server, bytes"

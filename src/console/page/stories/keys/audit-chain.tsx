@@ -4,7 +4,7 @@ import { StreamControls } from "../../parts/stream-controls.tsx";
 import type { StreamState } from "../../stream.ts";
 import { formatNumber } from "../../values.ts";
 
-const links = { anchor: "taken as it is", holds: "hash computed here", broken: "does not follow" };
+const links = { anchor: "not checked", holds: "hash computed here", broken: "does not follow" };
 
 export function AuditChain({ chain }: { readonly chain: StreamState<CheckedEntry> }) {
   const { items, status } = chain;
@@ -17,8 +17,8 @@ export function AuditChain({ chain }: { readonly chain: StreamState<CheckedEntry
         <h2 id="chain">The audit chain, as it grows</h2>
         <p class="bar" role="status">
           {status !== "failed" || items.length > 0
-            ? `${formatNumber(items.length)} entries, ${formatNumber(checked)} hashes computed again by your browser, ${formatNumber(broken)} broken`
-            : "There is no stream."}
+            ? `${formatNumber(items.length)} entries, ${formatNumber(checked)} hashes recomputed by your browser, ${formatNumber(broken)} broken`
+            : "The stream is not available."}
         </p>
         <StreamControls stream={chain} />
         <ol>

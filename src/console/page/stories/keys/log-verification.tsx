@@ -17,7 +17,7 @@ export function LogVerification() {
       action="Verify the log"
       plan={planCall(KmsService.method.verifyAuditLog, {})}
       outcome={({ valid, entries }) =>
-        `The server read ${formatNumber(entries)} entries and finds the log ${valid ? "as it was written" : "changed"}.`
+        `The server read ${formatNumber(entries)} entries and finds the log ${valid ? "unchanged" : "changed"}.`
       }
       result={({ valid, head, checkpoint, isCheckpointSigned }) => (
         <>
@@ -39,8 +39,8 @@ export function LogVerification() {
       )}
     >
       <p>
-        From time to time the server signs where the log is. Whoever keeps such a checkpoint can tell later
-        whether the log was rewritten.
+        From time to time, the server signs the state of the log. With a stored checkpoint, anyone can detect
+        later whether the log was rewritten.
       </p>
     </Step>
   );

@@ -45,7 +45,7 @@ export function Page() {
   return (
     <Story
       title="Managed keys"
-      lead="The key service makes keys and uses them for others; the secret half never leaves it. Each use, and each attempt that was refused, is an entry in the audit log, which is on the disk before you get an answer."
+      lead="The key service creates keys and uses them for callers. The secret key never leaves it. Each use and each refused attempt has an entry in the audit log, which is on disk before you get an answer."
       after={<AuditChain chain={chain} />}
     >
       <Step
@@ -59,9 +59,9 @@ export function Page() {
         result={({ afterSequence }) => <Calls calls={[planCall(watchAuditLog, { afterSequence })]} />}
       >
         <p>
-          Each entry holds the hash of the one before it, so nobody can change or drop one without changing
-          all that follow. Your browser computes each hash again as the entries stream in. On a server with
-          users, the log is for auditors.
+          Each entry contains the hash of the previous entry, so a changed or removed entry changes all later
+          ones. Your browser recomputes each hash as the entries arrive. On a server with users, only auditors
+          may read the log.
         </p>
       </Step>
       <Step
@@ -69,8 +69,8 @@ export function Page() {
         title="Create a key"
         action="Create"
         plan={planCall(createKey, { alias, algorithm })}
-        fields={<TextField label="Name for people" {...form.bind("alias")} />}
-        outcome={({ keyId, status }) => `The key is ${status}. Its name is ${keyId}.`}
+        fields={<TextField label="Human-readable name" {...form.bind("alias")} />}
+        outcome={({ keyId, status }) => `The key is ${status}. Its ID is ${keyId}.`}
         result={({ publicKey, status }) => (
           <>
             <KeyStates state={status} />
@@ -78,7 +78,7 @@ export function Page() {
           </>
         )}
       >
-        <p>You get the public half. The secret half is sealed under the server's master key and stored.</p>
+        <p>You get the public key. The server seals the secret key under its master key and stores it.</p>
       </Step>
       <Step
         step={signing}
@@ -96,7 +96,7 @@ export function Page() {
       >
         <p>
           The message is <q>Release 1.4.2</q>. Your browser checks the signature with the public key of the
-          step before.
+          previous step.
         </p>
       </Step>
       <Retirement creating={creating} signing={signing} />
@@ -120,7 +120,7 @@ function Retirement({ creating, signing }: RetirementProps) {
         title="Rotate it"
         action="Rotate"
         outcome={({ refusal, oldKey, valid }) =>
-          `The old key is ${oldKey?.status}: to sign is refused with ${refusal.reason}, and its old signature is ${valid ? "still valid" : "no longer valid"}.`
+          `The old key is ${oldKey?.status}: signing is refused with ${refusal.reason}, and its old signature is ${valid ? "still valid" : "no longer valid"}.`
         }
         result={({ newKey, oldKey, refusal, valid }) => (
           <>
@@ -136,16 +136,14 @@ function Retirement({ creating, signing }: RetirementProps) {
           </>
         )}
       >
-        <p>
-          A new key takes its place. The old one still verifies what it has signed, and signs nothing more.
-        </p>
+        <p>A new key replaces it. The old key still verifies its signatures, but no longer signs.</p>
       </Step>
       <Step
         step={destroying}
         title="Destroy it"
         action="Destroy"
         outcome={({ newStatus, refusal }) =>
-          `The key is ${newStatus}. To verify with it is refused with ${refusal.reason}.`
+          `The key is ${newStatus}. Verification is refused with ${refusal.reason}.`
         }
         result={({ newStatus, refusal }) => (
           <>
@@ -155,8 +153,8 @@ function Retirement({ creating, signing }: RetirementProps) {
         )}
       >
         <p>
-          The secret half is erased and cannot come back. The record and its audit trail stay. Your browser
-          could still verify the old signature: it has the public key.
+          The secret key is erased permanently. The record and its audit entries remain. Your browser can
+          still verify the old signature, because it has the public key.
         </p>
       </Step>
     </>

@@ -42,13 +42,13 @@ export function Forgeries({ minting }: { readonly minting: StepState<Minted> }) 
       </Step>
       <Step
         step={forging}
-        title="Mint the same words as somebody else"
+        title="Mint the same words with another key"
         action="Forge"
         outcome={({ isSameHash, withOwnKey, withCreatorKey }) =>
           sayExpected(
             isSameHash && areBothValid(withOwnKey) && areBothInvalid(withCreatorKey),
             "The forgery is signed, too, but not by the creator: with the creator's key, neither side finds it valid.",
-            "The forgery was not told apart",
+            "The forgery was not detected",
           )
         }
         result={({ forgerAddress, creatorAddress, withOwnKey, withCreatorKey }) => (
@@ -69,8 +69,8 @@ export function Forgeries({ minting }: { readonly minting: StepState<Minted> }) 
         )}
       >
         <p>
-          Words can be copied, and the hash with them. What cannot be copied is the key: whoever knows the
-          creator's address sees that this token is by another.
+          Anyone can copy the words and the hash, but not the key. The address of the creator shows that this
+          token has another creator.
         </p>
       </Step>
     </>

@@ -29,7 +29,7 @@ export function Page() {
   return (
     <Story
       title="Token and provenance"
-      lead="A token says what a work is, signed by its creator, and who has owned it. Its creator's signature is over a hash of the words, so not one letter can change; its history leads from the creator to the owner of today."
+      lead="A token describes a work, with the signature of its creator and the history of its owners. The signature covers a hash of the words, so no letter can change. The history leads from the creator to the current owner."
     >
       <Step
         step={minting}
@@ -45,15 +45,15 @@ export function Page() {
         }
         outcome={({ token, isHashEqual, isSigned, isAddressEqual }) =>
           isHashEqual && isSigned && isAddressEqual
-            ? `The token is there, signed by its creator with ${formatBytes(token.signature.length)}.`
-            : "Your browser finds that the token is not as it should be."
+            ? `The token exists, and its creator signed it with ${formatBytes(token.signature.length)}.`
+            : "Your browser finds that the token is not valid."
         }
         result={(minted) => <MintedToken {...minted} />}
       >
         <p>
-          The server makes a key pair for the creator, signs the 32 bytes of the metadata hash, and forgets
-          the secret half. Equal words are to have equal hashes, so they are written in the canonical form of
-          RFC 8785: sorted, and without spaces.
+          The server generates a key pair for the creator, signs the 32 bytes of the metadata hash, and erases
+          the secret key. Equal words must have equal hashes. Therefore they are written in the canonical form
+          of RFC 8785: sorted, and without spaces.
         </p>
       </Step>
       <Ownership minting={minting} />
@@ -96,13 +96,13 @@ function Ownership({ minting }: { readonly minting: StepState<Minted> }) {
     <>
       <Step
         step={transferring}
-        title="Give it to another, and on"
+        title="Transfer it twice"
         action="Transfer twice"
         outcome={({ owners, currentOwner }) =>
           sayExpected(
             currentOwner === owners[2],
-            `The token went from its creator to a second owner and on to a third, ${shortHex(currentOwner)}.`,
-            "The token is not where it was to go",
+            `The token went from its creator to a second owner and then to a third, ${shortHex(currentOwner)}.`,
+            "The token does not have the expected owner",
           )
         }
         result={({ owners: [creator, second, third] }) => (
@@ -116,15 +116,14 @@ function Ownership({ minting }: { readonly minting: StepState<Minted> }) {
         )}
       >
         <p>
-          The new owners' addresses are those of key pairs that your browser makes. Each transfer names who
-          owns the token before it, so that of two that race only one happens. The owner does not sign it: a
-          server with users lets only the user who minted the token transfer it.
+          Your browser generates key pairs for the addresses of the new owners. Each transfer names the
+          current owner, so that only one of two concurrent transfers succeeds. The owner does not sign a
+          transfer. On a server with users, only the user who minted the token can transfer it.
         </p>
       </Step>
-      <RefusedStep step={reselling} title="Sell what was sold" action="Try">
+      <RefusedStep step={reselling} title="Transfer it again" action="Try">
         <p>
-          The first transfer is made once more, to somebody else: from the creator, who does not own the token
-          any longer.
+          This step repeats the first transfer with another recipient. The creator no longer owns the token.
         </p>
       </RefusedStep>
       <Step
@@ -133,8 +132,8 @@ function Ownership({ minting }: { readonly minting: StepState<Minted> }) {
         action="Follow"
         outcome={({ history, isWhole, isSigned, valid }) =>
           isWhole && isSigned && valid
-            ? `Over ${formatNumber(history.length)} transfers, from the creator to the owner of today, no step is missing.`
-            : "The sides do not both find the token as it should be."
+            ? `Over ${formatNumber(history.length)} transfers, from the creator to the current owner, no step is missing.`
+            : "The sides do not both find the token valid."
         }
         result={({ history, currentOwner, valid, isWhole, isSigned }) => (
           <>
@@ -144,19 +143,19 @@ function Ownership({ minting }: { readonly minting: StepState<Minted> }) {
               checks={[
                 reportServer("metadata, signature and history, as stored", valid),
                 reportBrowser(
-                  "each owner has it from the one before",
+                  "each owner received it from the previous owner",
                   isWhole,
                   isWhole ? "unbroken" : "broken",
                 ),
-                reportBrowser("the stored words, with the signature of the minting", isSigned),
+                reportBrowser("the stored words, with the creator's signature", isSigned),
               ]}
             />
           </>
         )}
       >
         <p>
-          The signature proves the words, not the owners: the history is the server's record, and your browser
-          can check only that it is without gaps and begins at the creator whom you saw.
+          The signature covers the words, not the owners. The server records the history. Your browser can
+          only check that it has no gaps and begins with the known creator.
         </p>
       </Step>
     </>

@@ -33,7 +33,7 @@ export function Page() {
   return (
     <Story
       title="Sign and verify"
-      lead="The server makes a key pair for this one request, signs with its secret half, and sends the signature and the public half. Anyone who has these two can check that the message is as it was signed."
+      lead="The server generates a key pair for this request, signs with the secret key, and sends the signature and the public key. With these two, anyone can check that the message is unchanged."
     >
       <Step
         step={signing}
@@ -62,8 +62,8 @@ export function Page() {
         )}
       >
         <p>
-          ML-DSA rests on lattices and is fast. SLH-DSA rests on hashes alone: its keys are tiny, its
-          signatures large and slow to make.
+          ML-DSA is based on lattices and is fast. SLH-DSA is based only on hash functions. Its keys are tiny,
+          and its signatures are large and slow to create.
         </p>
       </Step>
       <Step
@@ -81,8 +81,8 @@ export function Page() {
         )}
       >
         <p>
-          A server that lies could call anything valid. So your browser checks too, with a library of its own,
-          and asks nobody.
+          A dishonest server could call any signature valid. Therefore your browser also verifies, with its
+          own library and without a call.
         </p>
       </Step>
       <Changes signing={signing} />
@@ -105,27 +105,24 @@ function Changes({ signing }: { readonly signing: StepState<SignedMessage> }) {
         fields={<NumberField label="Byte of the signature" {...form.bind("place")} />}
         claim={claim}
         says={({ change }) =>
-          `With one bit of byte ${formatNumber(change.index)} turned, neither side finds it valid.`
+          `With one bit of byte ${formatNumber(change.index)} changed, neither side finds it valid.`
         }
       >
-        <p>
-          It does not matter which one: every bit of a signature is needed. Choose a byte; counting begins at
-          0.
-        </p>
+        <p>Every bit of a signature matters. Choose any byte; counting begins at 0.</p>
       </TamperStep>
       <TamperStep
         step={rewriting}
         title="Or change the message"
         action="Change and verify"
         claim="the signature over the changed message"
-        says={() => "The signature is untouched, but it is not one of this message."}
+        says={() => "The signature is unchanged, but it does not match this message."}
       >
-        <p>Here the last letter of the message is another one.</p>
+        <p>This step changes the last letter of the message.</p>
       </TamperStep>
       <RefusedStep step={cutting} title="Cut the signature short" action="Cut and verify">
         <p>
-          A signature that is not valid is an answer. Bytes that can be no signature at all are a mistake of
-          the caller, and the server refuses the call with a reason that a program can act on.
+          An invalid signature is an answer. Bytes that cannot be a signature are an error of the caller. The
+          server refuses the call with a reason for programs.
         </p>
       </RefusedStep>
     </>

@@ -33,11 +33,11 @@ export function Page() {
   return (
     <Story
       title="Tokens"
-      lead="Whoever logs in gets a token, a JSON Web Token that is signed with ML-DSA-65. A service that has the issuer's public key can check it without asking the issuer."
+      lead="A log-in returns a JSON Web Token that is signed with ML-DSA-65. A service that has the issuer's public key can verify it without a call to the issuer."
     >
       <Step
         step={issuing}
-        title="Log in, and take the token apart"
+        title="Log in and decode the token"
         action="Get a token"
         plan={planCall(issueToken, form.values, withoutToken)}
         fields={
@@ -64,8 +64,8 @@ export function Page() {
         )}
       >
         <p>
-          A token is three texts in base64url, joined by dots: what it is signed with, what it says, and the
-          signature over both. Nothing in it is secret from its holder.
+          A token is three texts in base64url, joined by dots: the header, the payload, and the signature over
+          both. Anyone who has the token can read it.
         </p>
       </Step>
       <Use issuing={issuing} />
@@ -91,12 +91,12 @@ function Use({ issuing }: { readonly issuing: StepState<IssuedToken> }) {
               facts={{
                 "Keys in the set": formatNumber(count),
                 "Key of the token": <code>{key.kid}</code>,
-                "Its thumbprint, computed here": <code>{thumbprint}</code>,
+                "Its thumbprint, computed in your browser": <code>{thumbprint}</code>,
               }}
             />
             <Checks
               checks={[
-                reportEqual("the key's name against its thumbprint (RFC 7638)", thumbprint === key.kid),
+                reportEqual("the key ID, compared with the thumbprint (RFC 7638)", thumbprint === key.kid),
                 reportBrowser(claim, verdicts.browser),
                 reportServer(claim, verdicts.server),
               ]}
@@ -137,8 +137,8 @@ function Use({ issuing }: { readonly issuing: StepState<IssuedToken> }) {
         outcome={({ verdicts, refusal }) =>
           sayExpected(
             areBothInvalid(verdicts),
-            `Neither side takes it. A call with it is refused: ${refusal.reason}.`,
-            "One side takes the forged token",
+            `Neither side accepts it. A call with it is refused: ${refusal.reason}.`,
+            "One side accepts the forged token",
           )
         }
         result={({ before, after, verdicts, reason, refusal }) => (
@@ -155,9 +155,7 @@ function Use({ issuing }: { readonly issuing: StepState<IssuedToken> }) {
           </>
         )}
       >
-        <p>
-          You would rather be somebody else: the payload gets another subject, and keeps the old signature.
-        </p>
+        <p>An attacker wants another identity. The payload gets another subject, with the old signature.</p>
       </Step>
     </>
   );

@@ -48,17 +48,15 @@ export function isTrusted({ isOurTranscript, isSigned, isConfirmed }: Findings):
 
 export function reportHandshake({ isOurTranscript, isSigned, isConfirmed }: Findings): readonly Check[] {
   return [
-    reportEqual("the transcript, against one of its own", isOurTranscript),
+    reportEqual("the transcript, compared with its own", isOurTranscript),
     reportBrowser("the gateway's signature over the transcript", isSigned),
-    reportEqual("the key confirmation, against one of its own", isConfirmed),
+    reportEqual("the key confirmation, compared with its own", isConfirmed),
   ];
 }
 
 /** The sentence for a handshake. */
 export function sayTrusted(findings: Findings, expected: string): string {
-  return isTrusted(findings)
-    ? expected
-    : "Something is wrong with this handshake. Your browser does not use its key.";
+  return isTrusted(findings) ? expected : "This handshake is not valid. Your browser does not use its key.";
 }
 
 /** A transcript in its parts: the tunnel, the ciphertext, and the hash of the key that it was made for. */

@@ -15,7 +15,7 @@ export function Intermediary({ meeting }: { readonly meeting: StepState<Gateway>
     <>
       <Step
         step={swapping}
-        title="Somebody in between swaps the keys"
+        title="An attacker in the middle swaps the keys"
         action="Swap the keys"
         outcome={({ readsGateway }) =>
           sayExpected(
@@ -26,7 +26,7 @@ export function Intermediary({ meeting }: { readonly meeting: StepState<Gateway>
         }
         result={({ yours, hers, withGateway, withYou }) => (
           <>
-            <Bytes label="Your public key, which she kept" value={yours.publicKey} />
+            <Bytes label="Your public key, which she intercepted" value={yours.publicKey} />
             <Bytes label="Her public key, which the gateway got" value={hers.publicKey} />
             <Bytes label="Her key with the gateway" value={withGateway} />
             <Bytes label="Her key with you" value={withYou} />
@@ -34,25 +34,25 @@ export function Intermediary({ meeting }: { readonly meeting: StepState<Gateway>
         )}
       >
         <p>
-          Mallory sits on the line. She registers her own public key in place of yours, opens what the gateway
-          sends her, and sends you a ciphertext of her own. ML-KEM alone cannot tell you: it keeps a secret
-          with somebody, and does not say with whom. This page plays her, with real calls to the gateway.
+          Mallory controls the connection. She registers her own public key instead of yours, decapsulates the
+          gateway's ciphertext, and sends you her own ciphertext. ML-KEM alone cannot detect this: it does not
+          identify the other side. This page acts as Mallory, with real calls to the gateway.
         </p>
       </Step>
       <Step
         step={catching}
-        title="She is caught"
+        title="The attack is detected"
         action="Check what she sends you"
         outcome={({ passedOn, rewritten, resigned }) =>
           sayExpected(
             ![passedOn, rewritten, resigned].some(isTrusted),
-            "Whatever she tries, your browser does not use the key.",
+            "Your browser uses the key in none of her attempts.",
             "One of her handshakes passes",
           )
         }
         result={(found) => (
           <>
-            <h3>She passes on the gateway's transcript</h3>
+            <h3>She forwards the gateway's transcript</h3>
             <Facts
               facts={{
                 "The key's hash in it": <code>{found.hashInTranscript}</code>,
@@ -60,7 +60,7 @@ export function Intermediary({ meeting }: { readonly meeting: StepState<Gateway>
               }}
             />
             <Checks checks={reportHandshake(found.passedOn)} />
-            <h3>She writes one for your key, and keeps the gateway's signature</h3>
+            <h3>She writes a transcript for your key, with the gateway's signature</h3>
             <Checks
               checks={[...reportHandshake(found.rewritten), reportSignature(found.isRewrittenSigned)]}
             />
@@ -73,16 +73,16 @@ export function Intermediary({ meeting }: { readonly meeting: StepState<Gateway>
               ]}
             />
             <p class="note">
-              The key confirmation is right each time: Mallory does have the key that your browser has. It
-              tells that both sides agree, and not who the other side is. That is what the signature over the
-              transcript is for, with an identity that you knew before.
+              The key confirmation is valid each time, because Mallory and your browser have the same key. It
+              proves that both sides agree, but not who the other side is. The signature over the transcript
+              proves that, with an identity that you know in advance.
             </p>
           </>
         )}
       >
         <p>
-          The gateway signed a transcript with the hash of the key that it got, which was Mallory's. So she
-          has to choose: a transcript that is not yours, or a signature that is not the gateway's.
+          The gateway signed a transcript with the hash of Mallory's key. She can only send a transcript that
+          does not match your key, or a signature that is not the gateway's.
         </p>
       </Step>
     </>

@@ -48,7 +48,7 @@ export function Packets({ registering, shaking, end }: PacketsProps) {
         step={sending}
         title="Send a packet"
         action="Encrypt and send"
-        fields={<TextField label="What it carries, to the gateway" {...form.bind("out")} />}
+        fields={<TextField label="Payload, to the gateway" {...form.bind("out")} />}
         outcome={({ data, packet }) =>
           `${formatBytes(data.length)} became a packet of ${formatBytes(packet.length)}, and the gateway opened it.`
         }
@@ -59,7 +59,7 @@ export function Packets({ registering, shaking, end }: PacketsProps) {
             <Checks
               checks={[
                 reportServer("the packet's tag", true),
-                reportEqual("what the gateway read, and what was sent", isSame),
+                reportEqual("the data that the gateway read, compared with the sent data", isSame),
               ]}
             />
           </>
@@ -68,15 +68,15 @@ export function Packets({ registering, shaking, end }: PacketsProps) {
         <p>
           Your browser encrypts with AES-256-GCM under its key to the gateway; the gateway's packets are under
           another, so neither end can be made to take its own packets for the other's. A packet has{" "}
-          {packetOverhead} bytes more than what it carries: 12 of a random initialization vector, and a tag of
-          16 that shows every change.
+          {packetOverhead} bytes more than its payload: an initialization vector of 12 random bytes, and a tag
+          of 16 bytes that detects every change.
         </p>
       </Step>
       <Step
         step={receiving}
         title="Receive a packet"
-        action="Ask for a packet and open it"
-        fields={<TextField label="What it carries, to you" {...form.bind("back")} />}
+        action="Request a packet and open it"
+        fields={<TextField label="Payload, to you" {...form.bind("back")} />}
         outcome={({ packet, isSame }) =>
           sayExpected(
             isSame,
@@ -92,7 +92,7 @@ export function Packets({ registering, shaking, end }: PacketsProps) {
           </>
         )}
       >
-        <p>The other way: here you tell the gateway what to send, and your browser opens it.</p>
+        <p>In the other direction, you choose what the gateway sends, and your browser opens it.</p>
       </Step>
       <RefusedStep
         step={repeating}
@@ -101,8 +101,8 @@ export function Packets({ registering, shaking, end }: PacketsProps) {
         says="The gateway refuses it"
       >
         <p>
-          Somebody on the line kept your first packet and sends it once more. Its tag is right. The gateway
-          remembers the vectors that it has seen, and takes none twice.
+          An attacker recorded your first packet and sends it again. Its tag is valid. The gateway remembers
+          the vectors of earlier packets, and accepts none twice.
         </p>
       </RefusedStep>
       <Step
@@ -112,7 +112,7 @@ export function Packets({ registering, shaking, end }: PacketsProps) {
         outcome={({ isOpened, refusal }) =>
           sayExpected(
             !isOpened,
-            `Neither end opens it. The gateway says ${refusal.reason}.`,
+            `Neither end opens it. The gateway answers ${refusal.reason}.`,
             "Your browser opened a changed packet",
           )
         }

@@ -36,11 +36,11 @@ export function Page() {
   return (
     <Story
       title="Tunnel"
-      lead="Two ends of a private network agree on a key with ML-KEM-1024, and encrypt packets with AES-256-GCM. Your browser is one end and keeps its own half of everything; the server is the gateway, and signs with ML-DSA-65."
+      lead="Two ends of a private network agree on a key with ML-KEM-1024, and encrypt packets with AES-256-GCM. Your browser is one end and has its own secret key. The server is the gateway, and signs with ML-DSA-65."
     >
       <Step
         step={meeting}
-        title="Learn the gateway's public keys"
+        title="Get the gateway's public keys"
         action="Fetch the keys"
         plan={planCall(VpnService.method.getGatewayInfo, {}, withoutToken)}
         outcome={({ kemPublicKey, identityPublicKey }) =>
@@ -57,14 +57,14 @@ export function Page() {
         )}
       >
         <p>
-          All that follows rests on the identity: it tells the gateway from somebody in between. In earnest it
-          is handed over beforehand, on a way that nobody can meddle with, and not fetched as it is here.
+          All later steps rely on the identity, which distinguishes the gateway from an attacker. In real use,
+          peers get it in advance over a trusted channel, not in a call as here.
         </p>
       </Step>
       <Step
         step={registering}
         title="Register your end"
-        action="Make a key pair and register"
+        action="Generate a key pair and register"
         fields={<TextField label="Name of your end" {...form.bind("name")} />}
         outcome={({ tunnelId, assignedIp }) => `Your address is ${assignedIp}, in ${tunnelId}.`}
         result={({ publicKey, secretKey, hasNoSecret }) => (
@@ -76,8 +76,8 @@ export function Page() {
         )}
       >
         <p>
-          Your browser makes an ML-KEM-1024 key pair with {browserLibrary}, and sends the public half. The
-          gateway gives it an address.
+          Your browser generates an ML-KEM-1024 key pair with {browserLibrary}, and sends the public key. The
+          gateway assigns an address.
         </p>
       </Step>
       <Handshake step={shaking} />
@@ -96,7 +96,7 @@ function Handshake({ step }: { readonly step: StepOf<typeof shakeHands> }) {
       title="Agree on a key"
       action="Shake hands"
       outcome={({ findings }) =>
-        sayTrusted(findings, "Both ends have one key, and the gateway is who it should be.")
+        sayTrusted(findings, "Both ends have the same key, and the gateway is authentic.")
       }
       result={(shaken) => (
         <>
@@ -112,7 +112,7 @@ function Handshake({ step }: { readonly step: StepOf<typeof shakeHands> }) {
             ]}
           />
           <SizeChart
-            title="Key and answer, which the two ends send, bytes"
+            title="Key and answer that the two ends send, bytes"
             rows={[
               ...classicalExchange.map((row) => ({ ...row, bytes: 2 * row.bytes })),
               { label: "ML-KEM-1024", bytes: shaken.publicKey.length + shaken.ciphertext.length },
@@ -164,7 +164,7 @@ function Ending({ registering, end }: EndingProps) {
       }
       result={({ refusal }) => <FailureNote failure={refusal} isExpected />}
     >
-      <p>The gateway overwrites the session key, which it has in memory alone, and gives the address back.</p>
+      <p>The gateway overwrites the session key, which is only in its memory, and releases the address.</p>
     </Step>
   );
 }

@@ -23,12 +23,12 @@ export function Rekey({ meeting, registering, shaking, end }: RekeyProps) {
   return (
     <Step
       step={rekeying}
-      title="Take a new key"
+      title="Replace the key"
       action="Rekey"
       outcome={({ keyNumber, findings, refusal }) =>
         sayTrusted(
           findings,
-          `Key ${formatNumber(keyNumber)} is in use. A packet under the one before is refused: ${refusal.reason}.`,
+          `Key ${formatNumber(keyNumber)} is in use. A packet under the previous key is refused: ${refusal.reason}.`,
         )
       }
       result={(rekeyed) => (

@@ -151,6 +151,6 @@ function requireEnd({ current }: EndHolder): TunnelEnd {
   throw new Failure(
     "SESSION_MISSING",
     "BROWSER",
-    "Your browser has no session key that it trusts. Register and shake hands anew.",
+    "Your browser has no trusted session key. Register and make a handshake again.",
   );
 }

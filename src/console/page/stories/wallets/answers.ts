@@ -28,7 +28,7 @@ const texts: Readonly<Record<string, { readonly form: RegExp; readonly is: strin
   status: { form: /^success$/, is: "that the call was answered" },
   walletId: {
     form: /^wallet-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/,
-    is: "the wallet's name for programs",
+    is: "the wallet's ID",
   },
   algorithm: { form: /^ML-DSA-65$/, is: "the algorithm" },
 };
@@ -63,7 +63,7 @@ async function recognise(
   if (name === "createdAt") return "a time";
   if (typeof value === "string") {
     if (value === address) return "the address";
-    if (name === "label") return value === label ? "the wallet's name for people" : undefined;
+    if (name === "label") return value === label ? "the wallet's human-readable name" : undefined;
     const text = texts[name];
     if (text !== undefined) return text.form.test(value) ? text.is : undefined;
     const raw = readPem(value)?.subarray(spkiHeadBytes);

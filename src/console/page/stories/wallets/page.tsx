@@ -38,19 +38,19 @@ export function Page() {
   return (
     <Story
       title="Wallets"
-      lead="A wallet is a key pair with an address. The server holds the private half and signs for you; everybody else needs only the address to know whether a transaction is yours."
+      lead="A wallet is a key pair with an address. The server stores the private key and signs for you. With the address, anyone can check whether a transaction is yours."
     >
       <Step
         step={creating}
         title="Create a wallet"
         action="Create"
         plan={planCall(WalletService.method.createWallet, { label })}
-        fields={<TextField label="Name for people" {...form.bind("label")} />}
+        fields={<TextField label="Human-readable name" {...form.bind("label")} />}
         outcome={({ wallet, isAddressEqual }) =>
           sayExpected(
             isAddressEqual,
             `The wallet has an address of 20 bytes for a public key of ${formatBytes(wallet.publicKey.length)}.`,
-            "The address is not that of the public key",
+            "The address does not match the public key",
           )
         }
         result={({ wallet, isAddressEqual }) => (
@@ -63,8 +63,8 @@ export function Page() {
         )}
       >
         <p>
-          The address is the first 20 bytes of SHA-256 of the public key. Your browser computes it again, so
-          the server cannot give you the address of another key.
+          The address is the first 20 bytes of SHA-256 of the public key. Your browser recomputes it, so the
+          server cannot send the address of another key.
         </p>
       </Step>
       <Step
@@ -89,15 +89,12 @@ export function Page() {
                 reportEqual("the key that came with it has the wallet's address", isSameAddress),
               ]}
             />
-            <p class="hint">Your browser uses {browserLibrary} and the public key of the step before.</p>
+            <p class="hint">Your browser uses {browserLibrary} and the public key of the previous step.</p>
             <SignatureSizes algorithm={algorithm} bytes={signed.signature.length} />
           </>
         )}
       >
-        <p>
-          The server signs the bytes as they are, not a digest that you would have to trust. What they mean is
-          for those who execute them.
-        </p>
+        <p>The server signs the transaction itself, not a digest. It does not interpret the transaction.</p>
       </Step>
       <TamperStep
         step={altering}
@@ -106,12 +103,13 @@ export function Page() {
         claim="the signature over the altered transaction"
         says={() => "Neither side finds the signature valid for the altered transaction."}
       >
-        <p>Somebody on the way wants another amount: one bit makes a 9 of the first 1.</p>
+        <p>An attacker changes the amount: one bit turns the first 1 into a 9.</p>
       </TamperStep>
       <Theft creating={creating} signing={signing} />
-      <RefusedStep step={guessing} title="Sign with a wallet that is not there" action="Try">
+      <RefusedStep step={guessing} title="Sign with a wallet that does not exist" action="Try">
         <p>
-          The name of a wallet is random. One that somebody guesses is not there, nor is one of other users.
+          The ID of a wallet is random. For a guessed ID and for wallets of other users, the answer is the
+          same.
         </p>
       </RefusedStep>
       <Search creating={creating} signing={signing} />
@@ -136,7 +134,7 @@ function Search({ creating, signing }: SearchProps) {
       action="Look through the answers"
       outcome={({ count, unknownCount }) =>
         unknownCount === 0
-          ? `All ${formatNumber(count)} fields are public. None holds the private key.`
+          ? `All ${formatNumber(count)} fields are public. None contains the private key.`
           : `${formatNumber(unknownCount)} of ${formatNumber(count)} fields are not known to be public.`
       }
       result={({ answers, unknownCount }) => (
@@ -145,7 +143,7 @@ function Search({ creating, signing }: SearchProps) {
           <Checks
             checks={[
               reportBrowser(
-                "every field of the answers is something public",
+                "every field of the answers is public",
                 unknownCount === 0,
                 unknownCount === 0 ? "nothing private" : "not known",
               ),
@@ -155,8 +153,8 @@ function Search({ creating, signing }: SearchProps) {
       )}
     >
       <p>
-        A private key of {algorithm} has 4,032 bytes, or 32 as a seed. Your browser goes through what the
-        server sent above, and says of each field what it is. No call is made.
+        A private key of {algorithm} has 4,032 bytes, or 32 as a seed. Your browser checks every field that
+        the server sent above and identifies it. No call is made.
       </p>
     </Step>
   );

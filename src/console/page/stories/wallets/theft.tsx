@@ -23,8 +23,8 @@ export function Theft({ creating, signing }: TheftProps) {
         outcome={({ verdicts, isOwner }) =>
           sayExpected(
             areBothValid(verdicts) && !isOwner.browser,
-            "The thief's signature is valid, but by the key of another address. Whoever looks at “valid” alone is robbed.",
-            "The thief was taken for the owner",
+            "The thief's signature is valid, but for the key of another address. “Valid” alone does not protect you.",
+            "The thief was accepted as the owner",
           )
         }
         result={({ verdicts, computed, expected, isOwner }) => (
@@ -50,19 +50,19 @@ export function Theft({ creating, signing }: TheftProps) {
         )}
       >
         <p>
-          A thief makes a wallet, signs the same transaction, and sends their own public key with it. That is
-          a true signature. What gives it away is the address.
+          A thief creates a wallet, signs the same transaction, and sends it with the thief's public key. The
+          signature is genuine. Only the address reveals the thief.
         </p>
       </Step>
       <Step
         step={replaying}
-        title="Present it twice"
+        title="Use it twice"
         action="Replay"
         outcome={({ valid, validAgain, accepted: [first, second] }) =>
           sayExpected(
             valid && validAgain && first === true && second === false,
-            "Both sides would find it valid for ever. Your browser's list takes it once, and not again.",
-            "The replay was not seen",
+            "Both sides always find it valid. Your browser's list accepts it only once.",
+            "The replay was not detected",
           )
         }
         result={({ valid, validAgain, transactionHash, accepted, isSameSignature, again }) => (
@@ -72,7 +72,7 @@ export function Theft({ creating, signing }: TheftProps) {
               facts={{
                 "The two signatures": isSameSignature
                   ? "equal"
-                  : "different, as ML-DSA draws random bytes for each",
+                  : "different, because ML-DSA draws random bytes for each signature",
                 "Hash of the transaction": <code>{transactionHash}</code>,
               }}
             />
@@ -93,9 +93,10 @@ export function Theft({ creating, signing }: TheftProps) {
         )}
       >
         <p>
-          A signature says who and what, not when or how often. Those who execute transactions keep a list of
-          the ones done, by their own hash, because each signature of one transaction has other bytes. A
-          number in the transaction tells two wanted ones apart.
+          A signature proves the signer and the content, but not the time or the number of uses. Systems that
+          execute transactions store a list of executed transaction hashes. They do not use the signature,
+          because two signatures of one transaction differ. A number in the transaction distinguishes two
+          intended payments.
         </p>
       </Step>
     </>
