@@ -123,7 +123,7 @@ describe.runIf(isLinux)("a stream of 1 GiB (on Linux)", { timeout }, () => {
   }
 
   it("is not kept by UpdateFirmwareStream, which gives its hash", async ({ annotate }) => {
-    const { url, process: child, stop } = await startServer({ dataDir: makeTemporaryDirectory(), env });
+    const { url, process: child, stop } = await startServer({ dataDir: makeTemporaryDirectory(), env, program: "main" });
     const { iot, disconnect } = connectTo(url);
     onTestFinished(async () => {
       disconnect();
@@ -234,7 +234,7 @@ describe.runIf(isLinux)("a chain of 1,000 blocks of 64 KiB (on Linux)", { timeou
 
 async function start(dataDir: string) {
   const args = ["--max-call-ms", String(timeout)];
-  const { url, process: child, stop } = await startServer({ dataDir, args, env });
+  const { url, process: child, stop } = await startServer({ dataDir, args, env, program: "main" });
   onTestFinished(async () => void (await stop("SIGKILL")));
   return { url, child, chain: createClient(BlockchainService, createGrpcTransport({ baseUrl: url })) };
 }
