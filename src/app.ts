@@ -29,13 +29,27 @@ export interface App {
   close(): Promise<void>;
 }
 
+/** How tests vary the app. */
+export interface AppOptions {
+  /** The packages to choose from. */
+  readonly packages?: readonly ServicePackage[];
+  /**
+   * Whether the server builds the console and the API description soon after its start. Otherwise their first readers
+   * wait for them, and a server without readers saves more than a second of a core.
+   */
+  readonly buildsPagesEarly?: boolean;
+}
+
 /**
  * Creates a server from settings.
  *
- * @param packages the packages to choose from
  * @throws ConfigError, StorageError, CryptoError with a sentence for the operator.
  */
-export async function createApp(config: Config, logger: Logger, packages = servicePackages): Promise<App> {
+export async function createApp(
+  config: Config,
+  logger: Logger,
+  { packages = servicePackages, buildsPagesEarly = true }: AppOptions = {},
+): Promise<App> {
   const chosen = choosePackages(packages, config.services);
   const now = (): Date => new Date();
   const metrics = createMetrics();
@@ -76,7 +90,7 @@ export async function createApp(config: Config, logger: Logger, packages = servi
     metrics,
     // The server describes itself with OpenAPI, whose clients expect that the path decides.
     routingOrder: "path",
-    pages: createPages(config, examples, logger),
+    pages: createPages(config, { examples, buildsEarly: buildsPagesEarly }, logger),
   });
   return {
     server,
@@ -109,14 +123,16 @@ async function openCrypto(config: Config, metrics: Metrics) {
   return { provider, passwords };
 }
 
+type PageInputs = { readonly examples: readonly Example[]; readonly buildsEarly: boolean };
+
 /** The pages of the server. */
-function createPages({ auth }: Config, examples: readonly Example[], logger: Logger): Page[] {
+function createPages({ auth }: Config, inputs: PageInputs, logger: Logger): Page[] {
   const logFailure = (what: string) => (error: unknown) =>
     logger.error({ err: error }, `cannot create ${what}`);
   return [
-    openApiPages({ auth, examples, onError: logFailure("the API description") }),
+    openApiPages({ auth, ...inputs, onError: logFailure("the API description") }),
     protoPages,
-    consolePages({ auth, onError: logFailure("the console") }),
+    consolePages({ auth, buildsEarly: inputs.buildsEarly, onError: logFailure("the console") }),
   ];
 }
 

@@ -13,6 +13,8 @@ import { type Assets, buildAssets } from "./assets.ts";
 export interface ConsoleOptions {
   /** Whether calls need a token. */
   readonly auth: "open" | "token";
+  /** Whether the server builds the page soon after its start, or when the first reader asks. */
+  readonly buildsEarly: boolean;
   /** Called when the page cannot be built; the server continues without it. */
   readonly onError: (error: unknown) => void;
 }
@@ -38,8 +40,10 @@ function mountConsole(app: FastifyInstance, { services, index }: Served, options
   const getPage = memoize(async () =>
     prepareContent("text/html; charset=utf-8", renderShell(await getAssets(), options.auth, serviceNames)),
   );
-  const early = setTimeout(() => void getPage().catch(options.onError), buildAfterMs).unref();
-  app.addHook("onClose", async () => clearTimeout(early));
+  if (options.buildsEarly) {
+    const early = setTimeout(() => void getPage().catch(options.onError), buildAfterMs).unref();
+    app.addHook("onClose", async () => clearTimeout(early));
+  }
   const policy = contentSecurityPolicy();
 
   app.get("/", async (request, reply) => {

@@ -22,6 +22,8 @@ export interface OpenApiOptions {
   readonly auth: AuthMode;
   /** Example requests. Those of calls that are not served are omitted. */
   readonly examples: readonly Example[];
+  /** Whether the server creates the description soon after its start, or when the first reader asks. */
+  readonly buildsEarly: boolean;
   /** Runs if the description fails. The server continues without it. */
   readonly onError: (error: unknown) => void;
 }
@@ -41,7 +43,7 @@ const describeAfterMs = 1500;
  * Creates the plugin that adds GET /openapi.json, /openapi.yaml and /reference to a server. A thread creates the
  * description soon after the start. Neither the start nor any call waits for it.
  */
-export function openApiPages({ auth, examples, onError }: OpenApiOptions) {
+export function openApiPages({ auth, examples, buildsEarly, onError }: OpenApiOptions) {
   return async (app: FastifyInstance, { services }: ServedCalls): Promise<void> => {
     const stopped = new AbortController();
     const getDescription = memoize(() =>
@@ -71,7 +73,7 @@ export function openApiPages({ auth, examples, onError }: OpenApiOptions) {
         if (!stopped.signal.aborted) onError(error);
       });
     };
-    const early = setTimeout(describeEarly, describeAfterMs).unref();
+    const early = buildsEarly ? setTimeout(describeEarly, describeAfterMs).unref() : undefined;
     app.addHook("onClose", async () => {
       clearTimeout(early);
       stopped.abort();

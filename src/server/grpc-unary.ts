@@ -192,7 +192,10 @@ class GrpcUnaryStream {
     if (typeof timeout === "string") this.#call.setDeadline(parseGrpcTimeout(timeout));
     const { maxReceiveMs } = this.#setup;
     const tooSlow = () =>
-      refuse("REQUEST_TOO_SLOW", `the request did not arrive completely within ${maxReceiveMs / 1000} seconds`);
+      refuse(
+        "REQUEST_TOO_SLOW",
+        `the request did not arrive completely within ${maxReceiveMs / 1000} seconds`,
+      );
     this.#call.endWithin(maxReceiveMs, tooSlow);
   }
 

@@ -1,5 +1,4 @@
 /** The whole app with `--auth token`, people who call it, and a way behind its back: what tests of access start. */
-import { randomBytes, scryptSync } from "node:crypto";
 import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import type { Kysely } from "kysely";
@@ -107,7 +106,7 @@ export async function startAccessServer(options: StartOptions): Promise<AccessSe
     "60000",
   ];
   const config = readConfig([...defaults, ...database, ...args], {});
-  const app = await createApp(config, logger);
+  const app = await createApp(config, logger, { buildsPagesEarly: false });
   const { port } = await app.server.listen(0, "127.0.0.1");
   const url = `http://127.0.0.1:${port}`;
   const sessionManager = new Http2SessionManager(url);
@@ -240,11 +239,4 @@ export function describeAccess(
   describePostgres(name, () => {
     describe("on PostgreSQL", { timeout }, () => defineOn("postgres"));
   });
-}
-
-/** The hash of a password with the least that scrypt takes: made and checked in no time. */
-export function hashCheaply(password: string): string {
-  const salt = randomBytes(16);
-  const hash = scryptSync(password.normalize("NFC"), salt, 32, { N: 2, r: 1, p: 1 });
-  return ["scrypt", 1, 1, 1, salt.toString("base64"), hash.toString("base64")].join("$");
 }

@@ -14,15 +14,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Access, access } from "#gen/qsp/access_pb.ts";
 import { signJwt } from "../../src/crypto/jwt.ts";
 import type { ReasonName } from "../../src/errors.ts";
+import { hashCheaply } from "../support/passwords.ts";
 import { describeRefusal } from "../support/refusal.ts";
-import {
-  type AccessServer,
-  hashCheaply,
-  makeDatabase,
-  type Person,
-  startAccessServer,
-  timeout,
-} from "./access-server.ts";
+import { type AccessServer, makeDatabase, type Person, startAccessServer, timeout } from "./access-server.ts";
 import { answerChallenge, makeRecords, type Records, type Row, registerDevice, rows } from "./rpc-rows.ts";
 
 const services = await findServices();

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { bytesOf, present } from "../services/devices-and-tunnels.ts";
+import { present } from "../services/answers.ts";
+import { bytesOf } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
 import { type AccessServer, describeAccess, type Person } from "./access-server.ts";
 

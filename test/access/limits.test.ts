@@ -20,8 +20,7 @@ import type { ServerLimits } from "../../src/server/limits.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import { connectProbe, type ProbeBehaviour, protocols, serveProbe } from "../server/probe.ts";
 import { serve } from "../server/serve.ts";
-import { outcomesOf } from "../services/service-server.ts";
-import { failureOf, type Refusal, refusal } from "../support/refusal.ts";
+import { failureOf, outcomeOf, outcomesOf, type Refusal, refusal } from "../support/refusal.ts";
 import { type AccessServer, startAccessServer, timeout } from "./access-server.ts";
 
 const busy: Refusal = { code: "ResourceExhausted", reason: "SERVER_BUSY" };
@@ -588,14 +587,6 @@ async function readFirst<Answer>(stream: AsyncIterable<Answer>): Promise<Answer 
 
 async function* oneItem(text = "hello") {
   yield { text };
-}
-
-/** "answer", or the reason of the refusal. */
-function outcomeOf(call: Promise<unknown>): Promise<string | undefined> {
-  return call.then(
-    () => "answer",
-    (error) => refusal(Promise.reject(error)).then(({ reason }) => reason),
-  );
 }
 
 /** What the server says of itself, in every way in which it can be asked. */

@@ -14,11 +14,10 @@ import { createPasswordLane, type PasswordTurn } from "../../src/identity/passwo
 import { hashPassword, verifyPassword } from "../../src/identity/passwords.ts";
 import type { UserStore } from "../../src/identity/users.ts";
 import { listNetworks } from "../../src/protocol/networks.ts";
-import { outcomesOf } from "../services/service-server.ts";
-import { failureOf, type Refusal, refusal } from "../support/refusal.ts";
-import { type AccessServer, hashCheaply, startAccessServer, timeout } from "./access-server.ts";
+import { hashCheaply, password } from "../support/passwords.ts";
+import { failureOf, outcomesOf, type Refusal, refusal } from "../support/refusal.ts";
+import { type AccessServer, startAccessServer, timeout } from "./access-server.ts";
 
-const password = "correct horse battery staple";
 const wrong = "incorrect horse battery staple";
 const failed: Refusal = { code: "Unauthenticated", reason: "LOGIN_FAILED" };
 const limited: Refusal = { code: "ResourceExhausted", reason: "LOGIN_LIMITED" };

@@ -4,9 +4,11 @@ import { join } from "node:path";
 import type { Kysely } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Schema } from "../../src/database/schema.ts";
-import { bytesOf, createOutgoing, present } from "../services/devices-and-tunnels.ts";
-import { readPages } from "../services/service-server.ts";
-import { type Refusal, refusal } from "../support/refusal.ts";
+import { present, readPages } from "../services/answers.ts";
+import { bytesOf } from "../support/bytes.ts";
+import { outcomeOf, type Refusal, refusal } from "../support/refusal.ts";
+import { damaged } from "../support/refusals.ts";
+import { createOutgoing } from "../support/streams.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
   type AccessServer,
@@ -20,7 +22,6 @@ import {
 import { answerChallenge, type OwnDevice, readingOf, registerDevice } from "./rpc-rows.ts";
 
 const data = bytesOf("hello");
-const damaged: Refusal = { code: "DataLoss", reason: "RECORD_DAMAGED" };
 const keyDamaged: Refusal = { code: "DataLoss", reason: "KEY_DAMAGED" };
 const foreignPage: Refusal = { code: "InvalidArgument", reason: "FIELD_INVALID", fields: ["pageToken"] };
 const notFound = (reason: string): Refusal => ({ code: "NotFound", reason });
@@ -658,13 +659,5 @@ function readAll(read: OwnedList["read"], clients: Clients, pageSize = 2) {
   return readPages(
     (pageToken) => read(clients, { pageSize, pageToken }),
     ({ ids }) => ids,
-  );
-}
-
-/** Under which reason a call is refused; "answer" if it is not. */
-function outcomeOf(call: Promise<unknown>): Promise<string | undefined> {
-  return call.then(
-    () => "answer",
-    (error) => refusal(Promise.reject(error)).then(({ reason }) => reason),
   );
 }

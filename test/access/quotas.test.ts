@@ -1,6 +1,7 @@
 /** What one user may keep of what all share, with quotas small enough to use up. */
 import { afterAll, expect, it, onTestFinished } from "vitest";
-import { bytesOf, present } from "../services/devices-and-tunnels.ts";
+import { present } from "../services/answers.ts";
+import { bytesOf } from "../support/bytes.ts";
 import { failureOf, refusal } from "../support/refusal.ts";
 import {
   type AccessServer,

@@ -12,8 +12,10 @@ import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import type { ReasonName } from "../../src/errors.ts";
-import { bytesOf, makeSigner, present, type Signer } from "../services/devices-and-tunnels.ts";
+import { present } from "../services/answers.ts";
+import { makeSigner, type Signer } from "../services/node-crypto.ts";
 import { type Connected, connectPeer, sealAsPeer } from "../services/vpn-peer.ts";
+import { bytesOf } from "../support/bytes.ts";
 import type { Clients, Person } from "./access-server.ts";
 
 const data = bytesOf("hello");

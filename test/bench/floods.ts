@@ -8,10 +8,10 @@ import { hashPassword } from "../../src/identity/passwords.ts";
 import { createUserStore } from "../../src/identity/users.ts";
 import { openStore } from "../../src/open-store.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
+import { password } from "../support/passwords.ts";
 import type { HostileInput } from "./hostile.ts";
 import { type Child, measureMs, start } from "./tools.ts";
 
-const password = "correct horse battery staple";
 /** Where ada is, as the proxy says that the server trusts. */
 const adaAddress = "192.0.2.1";
 

@@ -9,12 +9,12 @@ import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { loadAllVerbs, verbTable } from "../../src/cli/groups.ts";
 import { listSettings } from "../../src/config.ts";
 import { isMissing } from "../interop/tools.ts";
+import { password } from "../support/passwords.ts";
 import { launch, program, qspDone, runQsp, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
 const verbs = await loadAllVerbs(verbTable);
 
-const password = "correct horse battery staple";
 /** How far a verb of the operator has come. */
 const progress = /^[\d,]+ of [\d,]+ [\w ]+\n/gm;
 

@@ -126,7 +126,10 @@ describe("qsp kms", { timeout }, () => {
     const place = server.place();
     writeFileSync(join(place.cwd, "a"), "kept");
     const line = ["kms", "encapsulate", keyId, "--ciphertext", "ct", "--secret", "a"];
-    expect(await qsp(line, place)).toMatchObject({ code: 2, stderr: expect.stringContaining("a already exists") });
+    expect(await qsp(line, place)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("a already exists"),
+    });
     expect(readFileSync(join(place.cwd, "a"), "utf8")).toBe("kept");
   });
 

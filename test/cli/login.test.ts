@@ -11,11 +11,11 @@ import { hashPassword } from "../../src/identity/passwords.ts";
 import { createUserStore } from "../../src/identity/users.ts";
 import { isMissing } from "../interop/tools.ts";
 import { openTestStore } from "../support/open-store.ts";
+import { password } from "../support/passwords.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { launch, program, qsp, qspDone, qspJson, type RunOptions, timeout } from "./qsp.ts";
 
-const password = "correct horse battery staple";
 const dataDir = makeTemporaryDirectory(afterAll);
 let server: RunningServer;
 

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Algorithm } from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider, KeyPair, SignatureOptions } from "../../src/crypto/provider.ts";
-import { flipBit, refusal } from "./refusal.ts";
+import { flipBit } from "../support/bytes.ts";
+import { refusal } from "./refusal.ts";
 
 const message = new TextEncoder().encode("a message");
 

@@ -11,8 +11,9 @@ import {
 } from "../../src/crypto/composite.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { flipBit } from "../support/bytes.ts";
 import { readVectorFile, textOf, vectorsFolder } from "../vectors/vector-files.ts";
-import { flipBit, refusal } from "./refusal.ts";
+import { refusal } from "./refusal.ts";
 
 const message = new TextEncoder().encode("a message");
 const context = Uint8Array.of(1, 2, 3);

@@ -9,7 +9,7 @@ import {
 } from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider, KeyPair, SignatureOptions } from "../../src/crypto/provider.ts";
-import { flipBit } from "./refusal.ts";
+import { flipBit } from "../support/bytes.ts";
 
 const message = new TextEncoder().encode("signed here, verified there");
 

@@ -6,7 +6,8 @@ import { type Algorithm, mlDsaNames, signatureAlgorithms } from "../../src/crypt
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { WorkerPool } from "../../src/crypto/noble/worker-pool.ts";
 import type { CryptoProvider, KeyPair, PublicKey, SignatureOptions } from "../../src/crypto/provider.ts";
-import { flipBit, refusal } from "./refusal.ts";
+import { flipBit } from "../support/bytes.ts";
+import { refusal } from "./refusal.ts";
 
 const message = Uint8Array.from({ length: 1000 }, (_, i) => i % 251);
 const context = Uint8Array.of(1, 2, 3);

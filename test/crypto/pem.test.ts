@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Algorithm } from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider, SecretKey } from "../../src/crypto/provider.ts";
-import { flipBit, refusal } from "./refusal.ts";
+import { flipBit } from "../support/bytes.ts";
+import { refusal } from "./refusal.ts";
 
 /** AlgorithmIdentifiers in DER (RFC 9881, section 2; RFC 9935, section 3). */
 const mlDsa65 = sequence(Uint8Array.fromHex("0609608648016503040312"));

@@ -10,7 +10,7 @@ import {
 } from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
-import { flipBit } from "./refusal.ts";
+import { flipBit } from "../support/bytes.ts";
 
 const message = new TextEncoder().encode("a message");
 const context = Uint8Array.of(1, 2, 3);

@@ -10,9 +10,3 @@ export async function refusal(attempt: () => unknown): Promise<CryptoErrorCode |
     throw error;
   }
 }
-
-/** A copy with one bit changed, by default the lowest of the byte. */
-export function flipBit(bytes: Uint8Array, byteIndex: number, mask = 1): Uint8Array {
-  const copy = Uint8Array.from(bytes);
-  return copy.with(byteIndex, (copy[byteIndex] ?? 0) ^ mask);
-}

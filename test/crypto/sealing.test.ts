@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { CryptoError } from "../../src/crypto/crypto-error.ts";
 import { nameMasterKey, openSecret, type SealedSecret, sealSecret } from "../../src/crypto/sealing.ts";
-import { flipBit } from "./refusal.ts";
+import { flipBit } from "../support/bytes.ts";
 
 const masterKey = randomBytes(32);
 const identity = "issuer_keys/k1/seed";

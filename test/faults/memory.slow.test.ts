@@ -19,8 +19,10 @@ import type { ChainHead } from "../../src/services/blockchain/block-store.ts";
 import { createChainStore } from "../../src/services/blockchain/store.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import type { Store } from "../../src/store/store.ts";
-import { connectTo, makeSigner } from "../services/devices-and-tunnels.ts";
-import { createKey, present, verifiesOutside } from "../services/kms/kms-server.ts";
+import { present } from "../services/answers.ts";
+import { connectTo } from "../services/devices-and-tunnels.ts";
+import { createKey, verifiesOutside } from "../services/kms/kms-server.ts";
+import { makeSigner } from "../services/node-crypto.ts";
 import { startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { endAfterAll, startKmsServer } from "./kms-server.ts";
@@ -123,7 +125,11 @@ describe.runIf(isLinux)("a stream of 1 GiB (on Linux)", { timeout }, () => {
   }
 
   it("is not kept by UpdateFirmwareStream, which gives its hash", async ({ annotate }) => {
-    const { url, process: child, stop } = await startServer({ dataDir: makeTemporaryDirectory(), env });
+    const {
+      url,
+      process: child,
+      stop,
+    } = await startServer({ dataDir: makeTemporaryDirectory(), env, program: "main" });
     const { iot, disconnect } = connectTo(url);
     onTestFinished(async () => {
       disconnect();
@@ -234,7 +240,7 @@ describe.runIf(isLinux)("a chain of 1,000 blocks of 64 KiB (on Linux)", { timeou
 
 async function start(dataDir: string) {
   const args = ["--max-call-ms", String(timeout)];
-  const { url, process: child, stop } = await startServer({ dataDir, args, env });
+  const { url, process: child, stop } = await startServer({ dataDir, args, env, program: "main" });
   onTestFinished(async () => void (await stop("SIGKILL")));
   return { url, child, chain: createClient(BlockchainService, createGrpcTransport({ baseUrl: url })) };
 }

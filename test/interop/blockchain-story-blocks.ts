@@ -2,9 +2,12 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
 import type { Block } from "#gen/blockchain/blockchain_service_pb.ts";
+import { present } from "../services/answers.ts";
 import { hashOutside } from "../services/chain.ts";
-import { addressOf, bytesOf, present, reused } from "../services/service-server.ts";
+import { addressOf } from "../services/node-crypto.ts";
+import { bytesOf } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
+import { reused } from "../support/refusals.ts";
 import type { Stage } from "./blockchain-story.ts";
 import { isSignatureOf, rawKeyOf } from "./outside.ts";
 

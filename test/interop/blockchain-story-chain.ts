@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { Block, Validator } from "#gen/blockchain/blockchain_service_pb.ts";
 import { brokenIndexes } from "../services/chain.ts";
-import { addressOf } from "../services/service-server.ts";
+import { addressOf } from "../services/node-crypto.ts";
 import type { Stage } from "./blockchain-story.ts";
 import type { Outcome } from "./calls.ts";
 import { isSignatureOf } from "./outside.ts";

@@ -3,7 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
 import type { Block } from "#gen/blockchain/blockchain_service_pb.ts";
 import { type ChainClient, genesisHash, zeros } from "../services/chain.ts";
-import { bytesOf } from "../services/service-server.ts";
+import { bytesOf } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
 
 const genesis: Block = {

@@ -4,8 +4,9 @@ import { connect, createServer, type Socket } from "node:net";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Peer } from "#gen/blockchain/blockchain_service_pb.ts";
-import { invalid, present, reused } from "../services/service-server.ts";
+import { present } from "../services/answers.ts";
 import { refusal } from "../support/refusal.ts";
+import { invalid, reused } from "../support/refusals.ts";
 import type { Stage } from "./blockchain-story.ts";
 
 export function tellOfPeers({ chain, past, length, nextUrl, once }: Stage): void {

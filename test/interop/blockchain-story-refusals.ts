@@ -1,8 +1,9 @@
 /** The chapter of a story in which calls are refused. */
 import { describe, expect, it } from "vitest";
 import type { ChainClient } from "../services/chain.ts";
-import { bytesOf, invalid } from "../services/service-server.ts";
+import { bytesOf } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
+import { invalid } from "../support/refusals.ts";
 import type { Stage } from "./blockchain-story.ts";
 
 const data = bytesOf("5 from ada to bob");

@@ -2,8 +2,8 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Block, Peer, RegisterNodeResponse } from "#gen/blockchain/blockchain_service_pb.ts";
+import { present } from "../services/answers.ts";
 import type { ChainClient } from "../services/chain.ts";
-import { present } from "../services/service-server.ts";
 import { tellOfBlocks, tellOfNodes } from "./blockchain-story-blocks.ts";
 import { tellOfReading, tellOfWatching } from "./blockchain-story-chain.ts";
 import { tellOfPeers } from "./blockchain-story-peers.ts";

@@ -2,6 +2,7 @@
 import { createPublicKey, generateKeyPairSync, hash, type KeyObject, sign, verify } from "node:crypto";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { DualSignResponse } from "#gen/dapp/dapp_service_pb.ts";
+import { flipBit } from "../support/bytes.ts";
 import type { DappClient } from "./dapp-story.ts";
 import { isSignatureOf, rawKeyOf } from "./outside.ts";
 
@@ -207,8 +208,4 @@ function representMessage(message: Uint8Array): Buffer {
 
 function toRaw(publicKey: KeyObject): Uint8Array {
   return new Uint8Array(publicKey.export({ format: "raw-public" }));
-}
-
-function flipBit(bytes: Uint8Array, at: number): Uint8Array {
-  return Uint8Array.from(bytes, (byte, i) => (i === at ? byte ^ 1 : byte));
 }

@@ -1,6 +1,7 @@
 /** The chapter of a contract story in which calls are refused. */
 import { describe, expect, it } from "vitest";
 import { type Refusal, refusal } from "../support/refusal.ts";
+import { fieldInvalid, keyInvalid, lengthInvalid } from "../support/refusals.ts";
 import type { DappClient } from "./dapp-story.ts";
 
 const data = Buffer.from("attack at dawn");
@@ -20,10 +21,6 @@ const pair = {
 };
 const compositeSignature = new Uint8Array(3380);
 const compositePublicKey = Buffer.concat([pair.mldsaPublicKey, generator]);
-
-const fieldInvalid = { code: "InvalidArgument", reason: "FIELD_INVALID" };
-const lengthInvalid = { code: "InvalidArgument", reason: "LENGTH_INVALID" };
-const keyInvalid = { code: "InvalidArgument", reason: "KEY_INVALID" };
 
 type MakeCall = (service: DappClient) => Promise<unknown>;
 

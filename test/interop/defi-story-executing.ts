@@ -2,8 +2,9 @@
 import { timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it, vi } from "vitest";
 import type { ExecuteProposalResponse } from "#gen/defi/defi_service_pb.ts";
-import { outcomesOf, present, reused } from "../services/service-server.ts";
-import { refusal } from "../support/refusal.ts";
+import { present } from "../services/answers.ts";
+import { outcomesOf, refusal } from "../support/refusal.ts";
+import { reused } from "../support/refusals.ts";
 import type { Stage } from "./defi-story.ts";
 import { data } from "./defi-story-proposing.ts";
 

@@ -1,7 +1,7 @@
 /** The chapter of a story that lists wallets and proposals. */
 import { describe, expect, it } from "vitest";
-import { invalid } from "../services/service-server.ts";
 import { refusal } from "../support/refusal.ts";
+import { invalid } from "../support/refusals.ts";
 import type { Stage } from "./defi-story.ts";
 import { unknownId } from "./defi-story-refusals.ts";
 

@@ -3,8 +3,11 @@ import { hash } from "node:crypto";
 import { timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
 import type { Proposal } from "#gen/defi/defi_service_pb.ts";
-import { anId, bytesOf, present, reused } from "../services/service-server.ts";
+import { present } from "../services/answers.ts";
+import { anId } from "../services/expected.ts";
+import { bytesOf } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
+import { reused } from "../support/refusals.ts";
 import type { Stage } from "./defi-story.ts";
 import { toCanonicalJson } from "./outside.ts";
 

@@ -1,8 +1,8 @@
 /** The chapter of a story in which calls are refused. */
 import { describe, expect, it } from "vitest";
 import type { DefiClient } from "../services/proposals.ts";
-import { invalid } from "../services/service-server.ts";
 import { refusal } from "../support/refusal.ts";
+import { invalid } from "../support/refusals.ts";
 import type { Stage } from "./defi-story.ts";
 import { data } from "./defi-story-proposing.ts";
 

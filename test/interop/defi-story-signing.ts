@@ -1,9 +1,11 @@
 /** The chapter of a story that signs proposals. */
 import { describe, expect, it } from "vitest";
 import type { Proposal } from "#gen/defi/defi_service_pb.ts";
+import { present } from "../services/answers.ts";
 import { readProposal } from "../services/proposals.ts";
-import { flip, outcomesOf, present, reused } from "../services/service-server.ts";
-import { refusal } from "../support/refusal.ts";
+import { flipBit } from "../support/bytes.ts";
+import { outcomesOf, refusal } from "../support/refusal.ts";
+import { reused } from "../support/refusals.ts";
 import type { SignAsOwner, Stage } from "./defi-story.ts";
 
 const tooFew = { code: "FailedPrecondition", reason: "THRESHOLD_NOT_REACHED" };
@@ -87,7 +89,7 @@ export function tellOfSigning({ defi, once, wallets, proposals, owners }: Stage)
       const [signer, other] = [signerOf("owners", 0), signerOf("owners", 1)];
       const sign = (signature: Uint8Array) => refusal(defi.signProposal({ proposalId, signer, signature }));
       expect(await sign(new Uint8Array())).toEqual(missing);
-      expect(await sign(flip(signAs(signer)))).toEqual(wrong);
+      expect(await sign(flipBit(signAs(signer), 20))).toEqual(wrong);
       expect(await sign(signAs(other))).toEqual(wrong);
     });
 

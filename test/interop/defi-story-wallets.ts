@@ -2,8 +2,10 @@
 import { generateKeyPairSync, sign } from "node:crypto";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it } from "vitest";
-import { addressOf, anAddress, anId, reused } from "../services/service-server.ts";
+import { anAddress, anId } from "../services/expected.ts";
+import { addressOf } from "../services/node-crypto.ts";
 import { refusal } from "../support/refusal.ts";
+import { reused } from "../support/refusals.ts";
 import type { SignAsOwner, Stage } from "./defi-story.ts";
 
 export function tellOfWallets({ defi, once, wallets, owners }: Stage): void {

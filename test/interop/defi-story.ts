@@ -2,8 +2,8 @@
 import { randomUUID } from "node:crypto";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { CreateMultisigResponse, Proposal } from "#gen/defi/defi_service_pb.ts";
+import { present } from "../services/answers.ts";
 import type { DefiClient } from "../services/proposals.ts";
-import { present } from "../services/service-server.ts";
 import { tellOfExecuting } from "./defi-story-executing.ts";
 import { tellOfLists } from "./defi-story-lists.ts";
 import { tellOfProposing } from "./defi-story-proposing.ts";

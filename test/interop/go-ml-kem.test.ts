@@ -7,6 +7,7 @@ import { describe, expect, it } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { settingsIn, startApp } from "../services/devices-and-tunnels.ts";
 import { confirmAsPeer } from "../services/vpn-peer.ts";
+import { base64 } from "../support/bytes.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { isMissing, run } from "./tools.ts";
 
@@ -82,8 +83,6 @@ async function openWithGo(
     .split("\n")
     .map((line) => JSON.parse(line));
 }
-
-const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64");
 
 describe.skipIf(isMissing("go"))("Go's crypto/mlkem", { timeout: 300_000 }, () => {
   it("opens what PqcService.ExchangeKeys and VpnService.Handshake encapsulate, with the seeds they give", async () => {

@@ -4,7 +4,7 @@ import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from "jose";
 import { describe, expect, it } from "vitest";
 import { AuthenticateResponseSchema } from "#gen/iot/iot_service_pb.ts";
-import { flipBit } from "../services/devices-and-tunnels.ts";
+import { flipBit } from "../support/bytes.ts";
 import type { Stage } from "./iot-story.ts";
 
 const lifeMs = 60_000;

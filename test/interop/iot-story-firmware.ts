@@ -1,7 +1,8 @@
 /** The chapter of a story in which devices get firmware. */
 import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { bytesOf, makeSigner, type Signer, sha256 } from "../services/devices-and-tunnels.ts";
+import { makeSigner, type Signer, sha256 } from "../services/node-crypto.ts";
+import { bytesOf } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
 import type { Stage } from "./iot-story.ts";
 

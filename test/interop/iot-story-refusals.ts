@@ -1,6 +1,7 @@
 /** The chapter of a story in which calls are refused. */
 import { describe, expect, it } from "vitest";
-import { bytesOf, type IotClient } from "../services/devices-and-tunnels.ts";
+import type { IotClient } from "../services/devices-and-tunnels.ts";
+import { bytesOf } from "../support/bytes.ts";
 import { type Refusal, refusal } from "../support/refusal.ts";
 import type { Stage } from "./iot-story.ts";
 

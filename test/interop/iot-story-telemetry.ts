@@ -1,17 +1,17 @@
 /** The chapter of a story in which devices send what they measure. */
 import { describe, expect, it } from "vitest";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
-import { bytesOf, flipBit, type Signer } from "../services/devices-and-tunnels.ts";
+import type { Signer } from "../services/node-crypto.ts";
+import { signedReading } from "../services/own-device.ts";
+import { bytesOf, flipBit } from "../support/bytes.ts";
 import { canExchange, exchange } from "./exchange.ts";
 import { expectRecent, type Stage } from "./iot-story.ts";
 import { unknownDeviceId } from "./iot-story-refusals.ts";
 
-/** What a device sends of a reading; the signature covers the 8 bytes of the sequence, if there is one. */
+/** What a device sends of a reading. */
 function readingOf(signer: Signer, deviceId: string, sequence?: number) {
   const telemetry = bytesOf('{"celsius":21.5}');
-  const prefix = Buffer.alloc(sequence === undefined ? 0 : 8);
-  if (sequence !== undefined) prefix.writeBigUInt64BE(BigInt(sequence));
-  const signature = signer.sign(Buffer.concat([prefix, telemetry]));
+  const signature = signer.sign(signedReading(telemetry, sequence));
   return { deviceId, telemetry, signature, ...(sequence !== undefined && { sequence }) };
 }
 

@@ -4,11 +4,11 @@ import { calculateJwkThumbprint } from "jose";
 import { describe, expect, it } from "vitest";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { refusal } from "../support/refusal.ts";
+import { stateRefuses } from "../support/refusals.ts";
 import type { Stage } from "./kms-story.ts";
 import { isSignatureOf, rawKeyOf } from "./outside.ts";
 
 const data = Buffer.from("hello");
-const stateRefuses = { code: "FailedPrecondition", reason: "KEY_STATE_INVALID" };
 
 export function tellOfMaking({ kms, past, keep, key, watched }: Stage): void {
   describe("CreateKey and GetKey", () => {

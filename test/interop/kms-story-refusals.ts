@@ -1,16 +1,14 @@
 /** The chapter of a story in which calls are refused. */
 import { describe, expect, it } from "vitest";
 import { type Refusal, refusal } from "../support/refusal.ts";
+import { fieldInvalid, lengthInvalid, usageRefuses } from "../support/refusals.ts";
 import type { KmsClient, Stage } from "./kms-story.ts";
 
 /** No service has this key; its name needs care in a path, in a query and in JSON. */
 export const unknownKeyId = 'no such/key? "é" & 100%+😀';
 
 const data = Buffer.from("hello");
-const fieldInvalid = { code: "InvalidArgument", reason: "FIELD_INVALID" };
-const lengthInvalid = { code: "InvalidArgument", reason: "LENGTH_INVALID" };
 const notFound = { code: "NotFound", reason: "KEY_NOT_FOUND" };
-const usageRefuses = { code: "FailedPrecondition", reason: "KEY_USAGE_MISMATCH" };
 
 /** @param idOf gives the keyId of a key of the story */
 type MakeCall = (kms: KmsClient, idOf: (name: string) => string) => Promise<unknown>;

@@ -1,6 +1,7 @@
 /** The chapters of a story that use keys. */
 import { encapsulate } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import { flipBit } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
 import type { Stage } from "./kms-story.ts";
 import { computeMu, isSignatureOf, toSigningInput, verifyWithJose } from "./outside.ts";
@@ -150,8 +151,4 @@ export function tellOfKems({ kms, keep, key }: Stage): void {
       });
     });
   });
-}
-
-function flipBit(bytes: Uint8Array): Uint8Array {
-  return Uint8Array.from(bytes, (byte, i) => (i === 0 ? byte ^ 1 : byte));
 }

@@ -1,6 +1,7 @@
 /** The chapter of a token story in which calls are refused. */
 import { describe, expect, it } from "vitest";
 import { type Refusal, refusal } from "../support/refusal.ts";
+import { fieldInvalid, keyInvalid, lengthInvalid } from "../support/refusals.ts";
 import type { NftClient, Stage } from "./nft-story.ts";
 
 /** No service has this token; its name needs care in a path, in a query and in JSON. */
@@ -14,9 +15,6 @@ const signed = {
   creatorPublicKey: new Uint8Array(1952),
 };
 
-const fieldInvalid = { code: "InvalidArgument", reason: "FIELD_INVALID" };
-const lengthInvalid = { code: "InvalidArgument", reason: "LENGTH_INVALID" };
-const keyInvalid = { code: "InvalidArgument", reason: "KEY_INVALID" };
 const notFound = { code: "NotFound", reason: "TOKEN_NOT_FOUND" };
 
 type MakeCall = (service: NftClient) => Promise<unknown>;

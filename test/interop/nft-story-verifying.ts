@@ -1,6 +1,7 @@
 /** The chapter of a token story in which tokens and signatures are verified. */
 import { generateKeyPairSync, hash, sign } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import { flipBit } from "../support/bytes.ts";
 import type { NftClient, Stage } from "./nft-story.ts";
 
 type Order = Parameters<NftClient["verify"]>[0];
@@ -58,8 +59,4 @@ function signOutside(): Order {
     creatorSignature: sign(null, Buffer.from(metadataHash, "hex"), privateKey),
     creatorPublicKey: new Uint8Array(publicKey.export({ format: "raw-public" })),
   };
-}
-
-function flipBit(bytes: Uint8Array): Uint8Array {
-  return Uint8Array.from(bytes, (byte, i) => (i === 0 ? byte ^ 1 : byte));
 }

@@ -24,6 +24,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { findEnvoy } from "../../envoy/edge.ts";
+import { password } from "../support/passwords.ts";
 import { findPostgres } from "../support/postgres-server.ts";
 import { isMissing } from "./tools.ts";
 
@@ -60,7 +61,6 @@ export interface Surroundings {
 }
 
 /** What a reader types where a command asks for a password. */
-const password = "correct horse battery staple";
 
 const startLine = /^\$ ((?:[A-Z_]+=\S+ )*npm (?:start|run gateway)(?: .*)?)$/gm;
 

@@ -1,8 +1,8 @@
 /** The chapter of a story in which packets go both ways. */
 import { describe, expect, it } from "vitest";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
-import { bytesOf, flipBit } from "../services/devices-and-tunnels.ts";
 import { openAsPeer, sealAsPeer } from "../services/vpn-peer.ts";
+import { bytesOf, flipBit } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
 import { canExchange, exchange } from "./exchange.ts";
 import { count, type Stage, sessionKeyOf } from "./vpn-story.ts";

@@ -1,6 +1,7 @@
 /** The chapter of a story in which calls are refused; those that a session decides stand with packets and ends. */
 import { describe, expect, it } from "vitest";
-import { bytesOf, type VpnClient } from "../services/devices-and-tunnels.ts";
+import type { VpnClient } from "../services/devices-and-tunnels.ts";
+import { bytesOf } from "../support/bytes.ts";
 import { type Refusal, refusal } from "../support/refusal.ts";
 import type { Stage } from "./vpn-story.ts";
 

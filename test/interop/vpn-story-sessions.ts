@@ -2,8 +2,9 @@
 import { createPublicKey, encapsulate } from "node:crypto";
 import { ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import { describe, expect, it } from "vitest";
-import { base64, flipBit, makeSigner, sha256 } from "../services/devices-and-tunnels.ts";
+import { makeSigner, sha256 } from "../services/node-crypto.ts";
 import { confirmAsPeer, openAsPeer, sealAsPeer } from "../services/vpn-peer.ts";
+import { base64, flipBit } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
 import { isSignatureOf } from "./outside.ts";
 import { count, type KnownTunnel, type Stage, sessionKeyOf } from "./vpn-story.ts";

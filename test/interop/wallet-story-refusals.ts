@@ -2,6 +2,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { type Refusal, refusal } from "../support/refusal.ts";
+import { fieldInvalid, keyInvalid, lengthInvalid } from "../support/refusals.ts";
 import type { Stage, WalletClient } from "./wallet-story.ts";
 
 /** No service has this wallet; its name needs care in a path and in JSON. */
@@ -12,9 +13,6 @@ const signature = new Uint8Array(3309);
 const publicKey = new Uint8Array(1952);
 const publicKeyPemOf44 = generateKeyPairSync("ml-dsa-44").publicKey.export({ format: "pem", type: "spki" });
 
-const fieldInvalid = { code: "InvalidArgument", reason: "FIELD_INVALID" };
-const lengthInvalid = { code: "InvalidArgument", reason: "LENGTH_INVALID" };
-const keyInvalid = { code: "InvalidArgument", reason: "KEY_INVALID" };
 const notFound = { code: "NotFound", reason: "WALLET_NOT_FOUND" };
 
 /** @param walletId of a wallet of the story */

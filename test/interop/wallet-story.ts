@@ -4,6 +4,7 @@ import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { CreateWalletResponse, Wallet, WalletService } from "#gen/wallet/wallet_service_pb.ts";
+import { flipBit } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
 import { isSignatureOf, rawKeyOf } from "./outside.ts";
 import { tellOfRefusals } from "./wallet-story-refusals.ts";
@@ -240,8 +241,4 @@ function tellOfHealth({ service, past, kept }: Stage): void {
 
 function addressOf(publicKey: Uint8Array): string {
   return `0x${hash("sha256", publicKey).slice(0, 40)}`;
-}
-
-function flipBit(bytes: Uint8Array): Uint8Array {
-  return Uint8Array.from(bytes, (byte, i) => (i === 0 ? byte ^ 1 : byte));
 }

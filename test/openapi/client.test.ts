@@ -10,18 +10,7 @@ const root = join(import.meta.dirname, "../..");
 /** What somebody writes with the client; every line that must not pass the type check says so. */
 const story = `
 import { createClient, createConfig } from "./client/client/index.ts";
-import {
-  defiDefiServiceListProposals,
-  kmsKmsServiceCreateKey,
-  kmsKmsServiceDestroyKey,
-  kmsKmsServiceGetKey,
-  kmsKmsServiceSign,
-  kmsKmsServiceVerify,
-  pqcTokenServiceGetSecureData,
-  pqcTokenServiceIssueToken,
-  walletWalletServiceCreateWallet,
-  walletWalletServiceSignTransaction,
-} from "./client/index.ts";
+import { defiDefiServiceListProposals, kmsKmsServiceCreateKey, kmsKmsServiceDestroyKey, kmsKmsServiceGetKey, kmsKmsServiceSign, kmsKmsServiceVerify, pqcTokenServiceGetSecureData, pqcTokenServiceIssueToken, walletWalletServiceCreateWallet, walletWalletServiceSignTransaction } from "./client/index.ts";
 
 const token = { value: "" };
 const client = createClient(createConfig({ baseUrl: process.argv[2] as "http://", auth: () => token.value }));

@@ -4,6 +4,7 @@ import { gzipSync } from "node:zlib";
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { isMissing, run } from "../interop/tools.ts";
 import { refusal } from "../support/refusal.ts";
+import { drain } from "../support/streams.ts";
 import { connectProbe, protocols, serveProbe, startProbe } from "./probe.ts";
 import {
   connectHttp2,
@@ -284,8 +285,4 @@ async function* pieces(bytes: number) {
   yield Buffer.from('{"text":"');
   for (let sent = 0; sent < bytes; sent += 65_536) yield Buffer.alloc(65_536, "x");
   yield Buffer.from('"}');
-}
-
-async function drain(items: AsyncIterable<unknown>): Promise<void> {
-  for await (const _item of items);
 }

@@ -3,8 +3,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { describeRefusal, refusal } from "../support/refusal.ts";
+import { createOutgoing } from "../support/streams.ts";
 import { connectProbe, type Protocol, protocols, serveProbe } from "./probe.ts";
-import { createQueue } from "./queue.ts";
 import { jsonRefusalOf } from "./raw.ts";
 
 const exceeded = { code: "DeadlineExceeded", reason: "DEADLINE_EXCEEDED" };
@@ -96,8 +96,8 @@ describe.each(protocols)("over %s", (protocol) => {
 
   it("a client stream that never ends fails at the deadline", async () => {
     const { url } = await serveProbe();
-    const items = createQueue<{ text: string }>();
-    items.push({ text: "one" });
+    const items = createOutgoing<{ text: string }>();
+    items.send({ text: "one" });
     const call = connectProbe(protocol, url).collect(items, short);
     expect(await refusal(call)).toEqual(exceeded);
     items.end();
@@ -150,8 +150,8 @@ describe.each(protocols)("over %s", (protocol) => {
 describe.each(["gRPC", "gRPC with JSON", "Connect over HTTP/2"] as const)("over %s", (protocol) => {
   it("a conversation in both directions fails at the deadline", async () => {
     const { url } = await serveProbe();
-    const items = createQueue<{ text: string }>();
-    items.push({ text: "one" });
+    const items = createOutgoing<{ text: string }>();
+    items.send({ text: "one" });
     const options = { headers: deadline(protocol, "100m", "100") };
     expect(await readAll(connectProbe(protocol, url).chat(items, options))).toEqual([["one"], exceeded]);
     items.end();

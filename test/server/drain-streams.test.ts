@@ -7,9 +7,11 @@ import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { readConfig } from "../../src/config.ts";
+import { present } from "../services/answers.ts";
 import { openConnections, serveApp } from "../services/app-under-test.ts";
-import { bytesOf, createOutgoing, present } from "../services/devices-and-tunnels.ts";
+import { bytesOf } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
+import { createOutgoing } from "../support/streams.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 const stopping = { code: "Unavailable", reason: "SHUTTING_DOWN" };

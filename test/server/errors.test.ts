@@ -6,6 +6,7 @@ import { StoreFailureError } from "../../src/database/store-error.ts";
 import { refuse } from "../../src/errors.ts";
 import { explainFailure } from "../../src/services/explain-failure.ts";
 import { describeRefusal, failureOf, refusal } from "../support/refusal.ts";
+import { drain } from "../support/streams.ts";
 import { connectProbe, protocols, serveProbe, startProbe } from "./probe.ts";
 import { connectHttp2, envelope, grpcStatusOf, jsonRefusalOf, request } from "./raw.ts";
 
@@ -405,8 +406,4 @@ function endOfStream(body: Buffer) {
   let rest = body;
   while ((rest.readUInt8(0) & 0b10) === 0) rest = rest.subarray(5 + rest.readUInt32BE(1));
   return jsonRefusalOf(JSON.stringify(JSON.parse(rest.subarray(5).toString()).error));
-}
-
-async function drain(items: AsyncIterable<unknown>): Promise<void> {
-  for await (const _item of items);
 }

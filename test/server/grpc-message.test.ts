@@ -6,6 +6,7 @@ import { encodeGrpcMessage } from "../../src/server/grpc-message.ts";
 import { ItemSchema } from "../gen/probing/probe_pb.ts";
 import { isMissing, run } from "../interop/tools.ts";
 import { failureOf } from "../support/refusal.ts";
+import { drain } from "../support/streams.ts";
 import { connectProbe, protocols, startProbe } from "./probe.ts";
 import { connectHttp2, envelope, grpcStatusOf, request } from "./raw.ts";
 
@@ -104,7 +105,3 @@ describe("a gRPC call of an RPC that there is not", () => {
     expect(answer.headers["grpc-message"]).toBe("the RPC /probing.Probe/Nobody does not exist");
   });
 });
-
-async function drain(items: AsyncIterable<unknown>): Promise<void> {
-  for await (const _item of items);
-}

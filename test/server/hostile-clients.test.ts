@@ -4,8 +4,8 @@ import http2 from "node:http2";
 import net from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createOutgoing } from "../support/streams.ts";
 import { connectProbe, serveProbe } from "./probe.ts";
-import { createQueue } from "./queue.ts";
 import {
   connectHttp2,
   connectTcp,
@@ -179,11 +179,11 @@ describe("a call over HTTP/2 that", () => {
   });
 
   it("is a stream may take longer than that between two messages", async () => {
-    const items = createQueue<{ text: string }>();
+    const items = createOutgoing<{ text: string }>();
     const call = connectProbe("gRPC", local.url).collect(items);
-    items.push({ text: "a" });
+    items.send({ text: "a" });
     await delay(2 * limits.maxReceiveMs);
-    items.push({ text: "b" });
+    items.send({ text: "b" });
     items.end();
     expect((await call).text).toBe("ab");
   });

@@ -14,8 +14,8 @@ import { access } from "#gen/qsp/access_pb.ts";
 import { createApp } from "../../src/app.ts";
 import { readConfig } from "../../src/config.ts";
 import { refusal } from "../support/refusal.ts";
+import { createOutgoing } from "../support/streams.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { createQueue } from "./queue.ts";
 
 type Question = MessageInitShape<typeof ServerReflectionRequestSchema>["messageRequest"];
 
@@ -23,7 +23,7 @@ const dataDir = makeTemporaryDirectory(afterAll);
 let url: string;
 beforeAll(async () => {
   const config = readConfig(["--data-dir", dataDir], {});
-  const app = await createApp(config, pino({ level: "silent" }));
+  const app = await createApp(config, pino({ level: "silent" }), { buildsPagesEarly: false });
   const { port } = await app.server.listen(0, "127.0.0.1");
   url = `http://127.0.0.1:${port}`;
   return () => {
@@ -41,10 +41,10 @@ describe.each([
     const sessionManager = new Http2SessionManager(url);
     onTestFinished(() => sessionManager.abort());
     const client = createClient(service as typeof V1, createGrpcTransport({ baseUrl: url, sessionManager }));
-    const questions = createQueue<MessageInitShape<typeof ServerReflectionRequestSchema>>();
+    const questions = createOutgoing<MessageInitShape<typeof ServerReflectionRequestSchema>>();
     const answers = client.serverReflectionInfo(questions)[Symbol.asyncIterator]();
     return async (messageRequest: Question, host = "") => {
-      questions.push({ host, ...(messageRequest && { messageRequest }) });
+      questions.send({ host, ...(messageRequest && { messageRequest }) });
       return (await answers.next()).value;
     };
   }

@@ -8,9 +8,9 @@ import { ServerReflectionRequestSchema } from "#gen/grpc/reflection/v1/reflectio
 import { SignDataRequestSchema } from "#gen/pqc/pqc_service_pb.ts";
 import { refusal } from "../support/refusal.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
+import { createOutgoing } from "../support/streams.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { connectProbe, protocols, serveProbe } from "./probe.ts";
-import { createQueue } from "./queue.ts";
 import { connectHttp2, connectTcp, envelope, readStream, readToEnd, request } from "./raw.ts";
 
 const post =
@@ -220,12 +220,12 @@ describe("a server that stops", () => {
 
   it("lets a client stream finish", async () => {
     const { server, url } = await serveProbe({}, { maxDrainMs: 5000 });
-    const items = createQueue<{ text: string }>();
+    const items = createOutgoing<{ text: string }>();
     const answers = connectProbe("gRPC", url).chat(items)[Symbol.asyncIterator]();
-    items.push({ text: "one" });
+    items.send({ text: "one" });
     await answers.next();
     const closed = server.close();
-    items.push({ text: "two" });
+    items.send({ text: "two" });
     expect((await answers.next()).value).toMatchObject({ text: "two" });
     items.end();
     expect((await answers.next()).done).toBe(true);
@@ -249,7 +249,7 @@ function makeGate() {
 }
 
 async function start(...args: string[]): Promise<RunningServer> {
-  const server = await startServer({ dataDir: makeTemporaryDirectory(), args });
+  const server = await startServer({ dataDir: makeTemporaryDirectory(), args, program: "main" });
   onTestFinished(async () => void (await server.stop("SIGKILL")));
   return server;
 }

@@ -50,13 +50,3 @@ export async function readPages<
   } while (pageToken !== "");
   return { rows: pages.flat(), sizes: pages.map(({ length }) => length), totals: [...new Set(totals)] };
 }
-
-/** The UTF-8 bytes of a text. */
-export function bytesOf(text: string): Uint8Array<ArrayBuffer> {
-  return new TextEncoder().encode(text);
-}
-
-/** Bytes with one bit changed. */
-export function flip(bytes: Uint8Array, at = 20): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(bytes, (byte, i) => (i === at ? byte ^ 1 : byte));
-}

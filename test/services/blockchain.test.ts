@@ -1,28 +1,14 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
-import { refusal } from "../support/refusal.ts";
+import { bytesOf } from "../support/bytes.ts";
+import { outcomesOf, refusal } from "../support/refusal.ts";
+import { invalid, reused } from "../support/refusals.ts";
+import { present, readPages, restRefusal } from "./answers.ts";
 import { addBlocks, brokenIndexes, genesisHash, readChain, zeros } from "./chain.ts";
-import {
-  addressOf,
-  aHash,
-  anAddress,
-  aPem,
-  aTime,
-  base64Of,
-  bytesOf,
-  countRepeated,
-  describeReplicas,
-  describeService,
-  freshOrder,
-  invalid,
-  outcomesOf,
-  present,
-  readPages,
-  restRefusal,
-  reused,
-  verifiesOutside,
-} from "./service-server.ts";
+import { aHash, anAddress, aPem, aTime, base64Of } from "./expected.ts";
+import { addressOf, verifiesOutside } from "./node-crypto.ts";
+import { countRepeated, describeReplicas, describeService, freshOrder } from "./service-server.ts";
 
 const data = bytesOf("5 from ada to bob");
 const noValidator = { code: "FailedPrecondition", reason: "VALIDATOR_MISSING" };

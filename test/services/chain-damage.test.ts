@@ -2,9 +2,12 @@ import type { Kysely } from "kysely";
 import { expect, it } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import type { Schema } from "../../src/database/schema.ts";
+import { bytesOf, flipBit } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
+import { damaged } from "../support/refusals.ts";
+import { present } from "./answers.ts";
 import { addBlocks, hashOutside, readChain } from "./chain.ts";
-import { bytesOf, damaged, describeService, flip, present, type ServiceServer } from "./service-server.ts";
+import { describeService, type ServiceServer } from "./service-server.ts";
 
 type Db = Kysely<Schema>;
 type BlockRow = Schema["blockchain_blocks"];
@@ -108,7 +111,7 @@ describeService("BlockchainService.VerifyChain", BlockchainService, (start, shar
     ["HASH", 3, "timestamp, to one before 1970,", block(3, () => ({ timestamp_ms: -1 }))],
     ["HASH", 3, "validator_address", block(3, () => ({ validator_address: `0x${"0".repeat(40)}` }))],
     ["HASH", 3, "validator_address, to none,", block(3, () => ({ validator_address: "" }))],
-    ["SIGNATURE", 3, "signature", block(3, ({ signature }) => ({ signature: flip(signature) }))],
+    ["SIGNATURE", 3, "signature", block(3, ({ signature }) => ({ signature: flipBit(signature, 20) }))],
     ["SIGNATURE", 3, "signature, to another block's,", block(3, (_, { signature }) => ({ signature }))],
     ["SIGNATURE", 5, "signature, to none,", block(5, () => ({ signature: new Uint8Array() }))],
     ["SIGNATURE", 3, "data and block_hash, which fit each other,", rehashed(3)],
@@ -118,7 +121,7 @@ describeService("BlockchainService.VerifyChain", BlockchainService, (start, shar
       2,
       "blocks at two places, of which the first counts,",
       all(
-        block(2, ({ signature }) => ({ signature: flip(signature) })),
+        block(2, ({ signature }) => ({ signature: flipBit(signature, 20) })),
         block(4, () => ({ data: bytesOf("forged") })),
       ),
     ],
@@ -133,7 +136,7 @@ describeService("BlockchainService.VerifyChain", BlockchainService, (start, shar
     ["END", 6, "head, set back while the blocks stay,", headBackTo(4)],
     ["END", 6, "head, which is gone,", (db) => db.deleteFrom("blockchain_head").execute()],
     ["END", 6, "end: one block more", forgedEnd],
-    ["VALIDATOR", 1, "validator's key", validator((row) => ({ public_key: flip(row.public_key) }))],
+    ["VALIDATOR", 1, "validator's key", validator((row) => ({ public_key: flipBit(row.public_key, 20) }))],
     ["VALIDATOR", 1, "validator's key, to none,", validator(() => ({ public_key: new Uint8Array() }))],
     ["VALIDATOR", 1, "validator, who is gone,", (db) => db.deleteFrom("blockchain_validators").execute()],
   ])("says %s of block %i: somebody changed the %s", async (reason, index, _what, change) => {
@@ -181,7 +184,7 @@ describeService("BlockchainService.VerifyChain", BlockchainService, (start, shar
     await client.registerNode({});
     await Promise.all(Array.from({ length: 620 }, (_, i) => client.addBlock({ data: bytesOf(`${i}`) })));
     expect(await client.verifyChain({})).toMatchObject({ valid: true, blocksChecked: 621 });
-    await tamper(block(610, ({ signature }) => ({ signature: flip(signature) })));
+    await tamper(block(610, ({ signature }) => ({ signature: flipBit(signature, 20) })));
     expect(await client.verifyChain({})).toMatchObject({
       ...{ valid: false, firstInvalidIndex: 610, blocksChecked: 610, reason: "SIGNATURE" },
     });
@@ -199,14 +202,14 @@ describeService("BlockchainService.VerifyChain", BlockchainService, (start, shar
 
 describeService("BlockchainService.AddBlock", BlockchainService, (start) => {
   it.each<[string, Change]>([
-    ["validator's key", validator((row) => ({ public_key: flip(row.public_key) }))],
+    ["validator's key", validator((row) => ({ public_key: flipBit(row.public_key, 20) }))],
     ["validator's name", validator(() => ({ name: "mine" }))],
     [
       "validator's sealed key",
       async (db) => {
         const rows = db.selectFrom("sealed_secrets").selectAll();
         const row = await rows.where("identity", "like", "blockchain_validators/%").executeTakeFirstOrThrow();
-        const update = db.updateTable("sealed_secrets").set({ ciphertext: flip(row.ciphertext) });
+        const update = db.updateTable("sealed_secrets").set({ ciphertext: flipBit(row.ciphertext, 20) });
         await update.where("identity", "=", row.identity).execute();
       },
     ],
@@ -243,7 +246,7 @@ describeService("BlockchainService.AddBlock", BlockchainService, (start) => {
 
 describeService("BlockchainService.ListValidators", BlockchainService, (start) => {
   it.each<[string, Change]>([
-    ["key", validator((row) => ({ public_key: flip(row.public_key) }))],
+    ["key", validator((row) => ({ public_key: flipBit(row.public_key, 20) }))],
     ["name", validator(() => ({ name: "mine" }))],
     ["owner", validator(() => ({ owner: "mallory" }))],
   ])("marks the one validator whose %s somebody changed, and shows no key of it", async (_what, change) => {

@@ -4,8 +4,10 @@ import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { refusal } from "../support/refusal.ts";
+import { reused } from "../support/refusals.ts";
+import { present, readPages } from "./answers.ts";
 import { addBlocks } from "./chain.ts";
-import { describeService, freshOrder, present, readPages, reused } from "./service-server.ts";
+import { describeService, freshOrder } from "./service-server.ts";
 
 /** A port of this machine where nobody listens. */
 async function closedPort(): Promise<number> {

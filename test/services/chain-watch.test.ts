@@ -3,9 +3,12 @@ import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
 import { expect, it, onTestFinished } from "vitest";
 import { type Block, BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
+import { bytesOf } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
+import { invalid } from "../support/refusals.ts";
+import { present } from "./answers.ts";
 import { addBlocks, type ChainClient, readChain } from "./chain.ts";
-import { bytesOf, describeReplicas, describeService, invalid, present } from "./service-server.ts";
+import { describeReplicas, describeService } from "./service-server.ts";
 
 const from = (index: number, count: number) => Array.from({ length: count }, (_, i) => index + i);
 const indexesOf = (blocks: readonly { index: number }[]) => blocks.map(({ index }) => index);

@@ -2,7 +2,9 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
 import type { Block, BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
-import { bytesOf, present, sha256 } from "./service-server.ts";
+import { bytesOf } from "../support/bytes.ts";
+import { present } from "./answers.ts";
+import { sha256 } from "./node-crypto.ts";
 
 export type ChainClient = Client<typeof BlockchainService>;
 

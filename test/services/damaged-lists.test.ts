@@ -16,7 +16,9 @@ import { NftService } from "#gen/nft/nft_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import type { Schema } from "../../src/database/schema.ts";
-import { bytesOf, describeService, present } from "./service-server.ts";
+import { bytesOf } from "../support/bytes.ts";
+import { present } from "./answers.ts";
+import { describeService } from "./service-server.ts";
 
 type Value = string | number | Uint8Array | null;
 type Row = Readonly<Record<string, Value>>;

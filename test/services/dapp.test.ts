@@ -1,22 +1,11 @@
 import { expect, it } from "vitest";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { refusal } from "../support/refusal.ts";
-import {
-  aHash,
-  anId,
-  aPem,
-  aTime,
-  base64Of,
-  countRepeated,
-  describeService,
-  freshOrder,
-  invalid,
-  readPages,
-  restRefusal,
-  reused,
-  sha256,
-  verifiesOutside,
-} from "./service-server.ts";
+import { invalid, reused } from "../support/refusals.ts";
+import { readPages, restRefusal } from "./answers.ts";
+import { aHash, anId, aPem, aTime, base64Of } from "./expected.ts";
+import { sha256, verifiesOutside } from "./node-crypto.ts";
+import { countRepeated, describeService, freshOrder } from "./service-server.ts";
 
 describeService("DappService over REST", DappService, (start, shared) => {
   it("POST /api/dapp/deploy-contract deploys, GET /api/dapp/contracts lists", async () => {

@@ -4,19 +4,12 @@ import { expect, it, onTestFinished, vi } from "vitest";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import type { Schema } from "../../src/database/schema.ts";
-import { failureOf, refusal } from "../support/refusal.ts";
+import { bytesOf, flipBit } from "../support/bytes.ts";
+import { failureOf, outcomesOf, refusal } from "../support/refusal.ts";
+import { damaged, reused } from "../support/refusals.ts";
+import { present } from "./answers.ts";
 import { type Proposed, propose, readProposal } from "./proposals.ts";
-import {
-  bytesOf,
-  damaged,
-  describeReplicas,
-  describeService,
-  flip,
-  freshOrder,
-  outcomesOf,
-  present,
-  reused,
-} from "./service-server.ts";
+import { describeReplicas, describeService, freshOrder } from "./service-server.ts";
 
 const executedAlready = { code: "FailedPrecondition", reason: "PROPOSAL_EXECUTED" };
 const expired = { code: "FailedPrecondition", reason: "PROPOSAL_EXPIRED" };
@@ -146,7 +139,7 @@ const signatureRow =
 
 describeService("a proposal that somebody changed in the database", DefiService, (_start, shared) => {
   it.each<[string, Change]>([
-    ["a stored signature", signatureRow((signature) => flip(signature))],
+    ["a stored signature", signatureRow((signature) => flipBit(signature, 20))],
     ["a stored signature, which is empty,", signatureRow(() => new Uint8Array())],
     [
       "a stored signature, which is gone,",
@@ -209,7 +202,7 @@ describeService("a proposal that somebody changed in the database", DefiService,
     await tamper(async (db) => {
       const rows = db.selectFrom("sealed_secrets").selectAll();
       const row = await rows.where("identity", "like", `%/${one}/secret-key`).executeTakeFirstOrThrow();
-      const update = db.updateTable("sealed_secrets").set({ ciphertext: flip(row.ciphertext) });
+      const update = db.updateTable("sealed_secrets").set({ ciphertext: flipBit(row.ciphertext, 20) });
       await update.where("identity", "=", row.identity).execute();
     });
     expect(await refusal(client.signProposal({ proposalId, signer: one }))).toEqual(damaged);

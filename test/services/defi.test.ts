@@ -2,28 +2,15 @@ import { generateKeyPairSync } from "node:crypto";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { expect, it } from "vitest";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
+import { bytesOf } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
-import {
-  addressOf,
-  anAddress,
-  anId,
-  aTime,
-  base64Of,
-  bytesOf,
-  countRepeated,
-  describeService,
-  freshOrder,
-  invalid,
-  present,
-  readPages,
-  restRefusal,
-  reused,
-  sha256,
-  wrongKey,
-} from "./service-server.ts";
+import { fieldInvalid, invalid, reused, wrongKey } from "../support/refusals.ts";
+import { present, readPages, restRefusal } from "./answers.ts";
+import { anAddress, anId, aTime, base64Of } from "./expected.ts";
+import { addressOf, sha256 } from "./node-crypto.ts";
+import { countRepeated, describeService, freshOrder } from "./service-server.ts";
 
 const data = bytesOf("pay 5 to bob");
-const fieldInvalid = { code: "InvalidArgument", reason: "FIELD_INVALID" };
 const noWallet = { code: "NotFound", reason: "WALLET_NOT_FOUND" };
 
 /** The raw public key of a signer who keeps its own secret key. */

@@ -5,7 +5,6 @@ import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { type Config, readConfig } from "../../src/config.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
-import { flip } from "./answers.ts";
 import {
   type AtEnd,
   describeOnBoth,
@@ -20,9 +19,6 @@ import {
   serveApp,
   type TestDatabase,
 } from "./app-under-test.ts";
-
-export { bytesOf, present, restRefusal } from "./answers.ts";
-export { makeSigner, rawOf, type Signer, sha256, verifiesOutside } from "./node-crypto.ts";
 
 /** Clients of the device service and of the gateway. */
 export type IotClient = Client<typeof IotService>;
@@ -94,46 +90,5 @@ export function connectTo(url: string): Clients {
     connectIot: createClient(IotService, connect),
     connectVpn: createClient(VpnService, connect),
     disconnect,
-  };
-}
-
-/** Bytes as JSON has them. */
-export function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString("base64");
-}
-
-/** Bytes with the lowest bit of one turned over. */
-export function flipBit(bytes: Uint8Array, at = 0): Uint8Array<ArrayBuffer> {
-  return flip(bytes, at);
-}
-
-/** A stream of requests that the test sends one by one. */
-export interface Outgoing<Request> extends AsyncIterable<Request> {
-  send(request: Request): void;
-  end(): void;
-}
-
-/** Makes a stream of requests. */
-export function createOutgoing<Request>(): Outgoing<Request> {
-  const waiting: (Request | undefined)[] = [];
-  let wake = (): void => {};
-  const put = (request: Request | undefined): void => {
-    waiting.push(request);
-    wake();
-  };
-  return {
-    send: put,
-    end: () => put(undefined),
-    async *[Symbol.asyncIterator]() {
-      for (;;) {
-        while (waiting.length === 0)
-          await new Promise<void>((resolve) => {
-            wake = resolve;
-          });
-        const next = waiting.shift();
-        if (next === undefined) return;
-        yield next;
-      }
-    },
   };
 }

@@ -2,11 +2,13 @@ import { createPublicKey, type KeyObject, verify } from "node:crypto";
 import type { Client } from "@connectrpc/connect";
 import { expect, it } from "vitest";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
+import { bytesOf, flipBit } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
-import { bytesOf, describeService, flip, verifiesOutside, wrongKey, wrongLength } from "./service-server.ts";
+import { fieldInvalid, wrongKey, wrongLength } from "../support/refusals.ts";
+import { verifiesOutside } from "./node-crypto.ts";
+import { describeService } from "./service-server.ts";
 
 const data = bytesOf("attack at dawn");
-const fieldInvalid = { code: "InvalidArgument", reason: "FIELD_INVALID" };
 
 type Pair = Awaited<ReturnType<typeof signPair>>;
 
@@ -132,11 +134,21 @@ describeService("DappService.DualVerify", DappService, (_start, shared) => {
     change: (one: Pair, other: Pair) => object,
   ][] = [
     ["data", false, false, () => ({ data: bytesOf("attack at noon") })],
-    ["ECDSA signature", false, true, ({ ecdsaSignature }) => ({ ecdsaSignature: flip(ecdsaSignature) })],
+    [
+      "ECDSA signature",
+      false,
+      true,
+      ({ ecdsaSignature }) => ({ ecdsaSignature: flipBit(ecdsaSignature, 20) }),
+    ],
     ["ECDSA signature, r and s of 0,", false, true, () => ({ ecdsaSignature: new Uint8Array(64) })],
     ["ECDSA signature, no DER,", false, true, () => ({ ecdsaSignature: new Uint8Array(70) })],
     ["ECDSA key", false, true, (_, { ecdsaPublicKey }) => ({ ecdsaPublicKey })],
-    ["ML-DSA signature", true, false, ({ mldsaSignature }) => ({ mldsaSignature: flip(mldsaSignature) })],
+    [
+      "ML-DSA signature",
+      true,
+      false,
+      ({ mldsaSignature }) => ({ mldsaSignature: flipBit(mldsaSignature, 20) }),
+    ],
     ["ML-DSA key", true, false, (_, { mldsaPublicKey }) => ({ mldsaPublicKey })],
   ];
   it.each(changed)(
@@ -225,7 +237,7 @@ describeService("DappService.DualVerify of a composite", DappService, (_start, s
   ])("tells that the %s was changed", async (_half, at, expected) => {
     const { client } = await shared();
     const request = await signAsComposite(client);
-    const compositeSignature = flip(request.compositeSignature, at);
+    const compositeSignature = flipBit(request.compositeSignature, at);
     expect(await client.dualVerify({ ...request, compositeSignature })).toMatchObject(expected);
   });
 

@@ -6,22 +6,16 @@ import type {
   StreamTelemetryRequestSchema,
   UpdateFirmwareStreamRequestSchema,
 } from "#gen/iot/iot_service_pb.ts";
+import { bytesOf, flipBit } from "../support/bytes.ts";
 import { failureOf, refusal } from "../support/refusal.ts";
+import { invalidArgument } from "../support/refusals.ts";
 import { startServer } from "../support/start-server.ts";
+import { createOutgoing, streamOf } from "../support/streams.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import {
-  bytesOf,
-  connectTo,
-  createOutgoing,
-  describeApp,
-  describeReplicas,
-  flipBit,
-  type IotClient,
-  makeSigner,
-  present,
-  type Signer,
-  sha256,
-} from "./devices-and-tunnels.ts";
+import { present } from "./answers.ts";
+import { connectTo, describeApp, describeReplicas, type IotClient } from "./devices-and-tunnels.ts";
+import { makeSigner, type Signer, sha256 } from "./node-crypto.ts";
+import { registerOwn, signedReading } from "./own-device.ts";
 
 type Part = MessageInitShape<typeof UpdateFirmwareStreamRequestSchema>;
 type Header = Extract<NonNullable<Part["part"]>, { case: "header" }>["value"];
@@ -30,14 +24,9 @@ type ReadingRequest = MessageInitShape<typeof StreamTelemetryRequestSchema>;
 const mebibyte = 1024 * 1024;
 const noSuchDevice = "device-00000000-0000-4000-8000-000000000000";
 const vendor = makeSigner("ml-dsa-87");
-const invalid = (reason: string, ...fields: string[]) => ({ code: "InvalidArgument", reason, fields });
 
 const header = (value: Header): Part => ({ part: { case: "header", value } });
 const chunk = (value: Uint8Array<ArrayBuffer>): Part => ({ part: { case: "chunk", value } });
-
-async function* streamOf<Item>(...items: Item[]): AsyncGenerator<Item> {
-  yield* items;
-}
 
 /** Sends items, and then nothing more, without an end, until the test is over. */
 async function* stalled<Item>(...items: Item[]): AsyncGenerator<Item> {
@@ -143,7 +132,9 @@ describeApp("iot.IotService.UpdateFirmwareStream", (_start, shared) => {
     ],
   ])("refuses %s", async (_what, parts, reason, field) => {
     const { iot } = await shared();
-    expect(await refusal(iot.updateFirmwareStream(streamOf(...parts)))).toEqual(invalid(reason, field));
+    expect(await refusal(iot.updateFirmwareStream(streamOf(...parts)))).toEqual(
+      invalidArgument(reason, field),
+    );
   });
 
   it.each<[string, Part]>([
@@ -216,16 +207,12 @@ describe("iot.IotService.UpdateFirmwareStream of large images", { timeout: 60_00
   });
 });
 
-/** A device that keeps its own key. */
-async function registerOwn(iot: IotClient) {
-  const signer = makeSigner("ml-dsa-44");
-  const { deviceId } = await iot.registerDevice({ publicKey: signer.publicKey });
-  /** A reading; the signature covers the 8 bytes of the sequence, if there is one. */
+/** A device that keeps its own key, and its readings. */
+async function registerReader(iot: IotClient) {
+  const { deviceId, sign } = await registerOwn(iot);
   const reading = (sequence?: number, change: object = {}): ReadingRequest => {
     const telemetry = bytesOf(`{"celsius":21.5,"of":${sequence}}`);
-    const prefix = Buffer.alloc(sequence === undefined ? 0 : 8);
-    if (sequence !== undefined) prefix.writeBigUInt64BE(BigInt(sequence));
-    const signature = signer.sign(Buffer.concat([prefix, telemetry]));
+    const signature = sign(signedReading(telemetry, sequence));
     const counted = sequence === undefined ? {} : { sequence };
     return { reading: { deviceId, telemetry, signature, ...counted, ...change } };
   };
@@ -243,7 +230,7 @@ const tampered = { telemetry: bytesOf("something else") };
 describeApp("iot.IotService.StreamTelemetry", (_start, shared) => {
   it("answers each reading before the next is sent", async () => {
     const { iot } = await shared();
-    const { reading } = await registerOwn(iot);
+    const { reading } = await registerReader(iot);
     const outgoing = createOutgoing<ReadingRequest>();
     const answers = iot.streamTelemetry(outgoing)[Symbol.asyncIterator]();
     const beforeMs = Date.now();
@@ -265,7 +252,7 @@ describeApp("iot.IotService.StreamTelemetry", (_start, shared) => {
 
   it("answers 500 readings that are sent without waiting, each in its place", async () => {
     const { iot } = await shared();
-    const { deviceId, reading } = await registerOwn(iot);
+    const { deviceId, reading } = await registerReader(iot);
     const readings: ReadingRequest[] = [];
     const expected: string[] = [];
     for (let i = 1; i <= 500; i++) {
@@ -279,7 +266,7 @@ describeApp("iot.IotService.StreamTelemetry", (_start, shared) => {
 
   it("answers a device that is not there and a signature of another length in place, and goes on", async () => {
     const { iot } = await shared();
-    const [one, two] = [await registerOwn(iot), await registerOwn(iot)];
+    const [one, two] = [await registerReader(iot), await registerReader(iot)];
     const answers = iot.streamTelemetry(
       streamOf(
         one.reading(1),
@@ -309,18 +296,18 @@ describeApp("iot.IotService.StreamTelemetry", (_start, shared) => {
 
   it("answers what came before a request that is malformed, and then refuses", async () => {
     const { iot } = await shared();
-    const { reading } = await registerOwn(iot);
+    const { reading } = await registerReader(iot);
     const outgoing = createOutgoing<ReadingRequest>();
     const answers = iot.streamTelemetry(outgoing)[Symbol.asyncIterator]();
     outgoing.send(reading(1));
     expect((await answers.next()).value).toMatchObject({ verified: true });
     outgoing.send(reading(2, { sequence: 2.5 }));
-    expect(await refusal(answers.next())).toEqual(invalid("FIELD_INVALID", "reading.sequence"));
+    expect(await refusal(answers.next())).toEqual(invalidArgument("FIELD_INVALID", "reading.sequence"));
   });
 
   it("ends with RECORD_DAMAGED at a device whose last sequence was set back", async () => {
     const { iot, tamper } = await shared();
-    const { deviceId, reading } = await registerOwn(iot);
+    const { deviceId, reading } = await registerReader(iot);
     await reasonsOf(iot.streamTelemetry(streamOf(reading(9))));
     await tamper((db) =>
       db.updateTable("iot_devices").set({ last_sequence: 1 }).where("device_id", "=", deviceId).execute(),
@@ -333,7 +320,7 @@ describeApp("iot.IotService.StreamTelemetry", (_start, shared) => {
 
   it("accepts each sequence once when three streams race with the same readings", async () => {
     const { iot } = await shared();
-    const { reading } = await registerOwn(iot);
+    const { reading } = await registerReader(iot);
     await expectEachOnce(reading, [iot, iot, iot]);
   });
 });
@@ -354,7 +341,7 @@ async function expectEachOnce(reading: (sequence: number) => ReadingRequest, iot
 describeReplicas("two servers of iot.IotService.StreamTelemetry", (startTwo) => {
   it("accept each sequence once when a stream to each races with the same readings", async () => {
     const iots = (await startTwo()).map(({ iot }) => iot);
-    const { reading } = await registerOwn(present(iots[0]));
+    const { reading } = await registerReader(present(iots[0]));
     await expectEachOnce(reading, iots);
   });
 });

@@ -4,45 +4,27 @@ import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { createLocalJWKSet, jwtVerify } from "jose";
 import { expect, it, onTestFinished } from "vitest";
 import { RegisterDeviceResponseSchema } from "#gen/iot/iot_service_pb.ts";
+import { base64, bytesOf, flipBit } from "../support/bytes.ts";
 import { describePostgres } from "../support/postgres.ts";
 import { startPostgres } from "../support/postgres-server.ts";
 import { refusal } from "../support/refusal.ts";
+import { damaged, invalidArgument } from "../support/refusals.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { present, restRefusal } from "./answers.ts";
 import {
-  base64,
-  bytesOf,
   describeApp,
   describeReplicas,
-  flipBit,
   type IotClient,
-  makeSigner,
-  present,
-  rawOf,
-  restRefusal,
-  type Signer,
   settingsIn,
-  sha256,
   startApp,
   type TestApp,
-  verifiesOutside,
 } from "./devices-and-tunnels.ts";
+import { makeSigner, rawOf, type Signer, sha256, verifiesOutside } from "./node-crypto.ts";
+import { type OwnDevice, registerOwn, signedReading } from "./own-device.ts";
 
 const timeout = 60_000;
 const noSuchDevice = "device-00000000-0000-4000-8000-000000000000";
 const notFound = { code: "NotFound", reason: "DEVICE_NOT_FOUND" };
-const invalid = (reason: string, ...fields: string[]) => ({ code: "InvalidArgument", reason, fields });
-const damaged = { code: "DataLoss", reason: "RECORD_DAMAGED" };
-
-/** A device that keeps its own key. */
-interface OwnDevice extends Signer {
-  readonly deviceId: string;
-}
-
-async function registerOwn(iot: IotClient, vendorPublicKey = new Uint8Array()): Promise<OwnDevice> {
-  const signer = makeSigner("ml-dsa-44");
-  const { deviceId } = await iot.registerDevice({ publicKey: signer.publicKey, vendorPublicKey });
-  return { ...signer, deviceId };
-}
 
 /** Signs a challenge of the device's own and presents it. */
 async function authenticate(iot: IotClient, { deviceId, sign }: OwnDevice) {
@@ -50,11 +32,9 @@ async function authenticate(iot: IotClient, { deviceId, sign }: OwnDevice) {
   return iot.authenticate({ deviceId, challenge, signature: sign(challenge) });
 }
 
-/** What a device sends of a reading; the signature covers the 8 bytes of the sequence, if there is one. */
+/** What a device sends of a reading. */
 function readingOf({ deviceId, sign }: OwnDevice, telemetry: Uint8Array<ArrayBuffer>, sequence?: number) {
-  const prefix = Buffer.alloc(sequence === undefined ? 0 : 8);
-  if (sequence !== undefined) prefix.writeBigUInt64BE(BigInt(sequence));
-  const signature = sign(Buffer.concat([prefix, telemetry]));
+  const signature = sign(signedReading(telemetry, sequence));
   return { deviceId, telemetry, signature, ...(sequence !== undefined && { sequence }) };
 }
 
@@ -184,7 +164,7 @@ describeApp("iot.IotService.RegisterDevice", (_start, shared) => {
     ["a name of 256 characters", { deviceName: "a".repeat(256) }, "FIELD_INVALID", "deviceName"],
   ])("refuses %s", async (_what, request, reason, field) => {
     const { iot } = await shared();
-    expect(await refusal(iot.registerDevice(request))).toEqual(invalid(reason, field));
+    expect(await refusal(iot.registerDevice(request))).toEqual(invalidArgument(reason, field));
   });
 
   it.each([
@@ -398,13 +378,13 @@ describeApp("iot.IotService.IssueChallenge and Authenticate", (_start, shared) =
     const { deviceId } = await registerOwn(iot);
     const { challenge } = await iot.issueChallenge({ deviceId });
     const short = iot.authenticate({ deviceId, challenge, signature: new Uint8Array(2419) });
-    expect(await refusal(short)).toEqual(invalid("LENGTH_INVALID", "signature"));
+    expect(await refusal(short)).toEqual(invalidArgument("LENGTH_INVALID", "signature"));
     const cut = iot.authenticate({
       deviceId,
       challenge: challenge.subarray(1),
       signature: new Uint8Array(2420),
     });
-    expect(await refusal(cut)).toEqual(invalid("FIELD_INVALID", "challenge"));
+    expect(await refusal(cut)).toEqual(invalidArgument("FIELD_INVALID", "challenge"));
   });
 
   it("authenticates one of 64 callers that race with one challenge", async () => {
@@ -474,7 +454,7 @@ describeApp("iot.IotService.SendTelemetry", (_start, shared) => {
     async (sequence) => {
       const { iot } = await shared();
       const reading = { ...readingOf(await registerOwn(iot), telemetry), sequence };
-      expect(await refusal(iot.sendTelemetry(reading))).toEqual(invalid("FIELD_INVALID", "sequence"));
+      expect(await refusal(iot.sendTelemetry(reading))).toEqual(invalidArgument("FIELD_INVALID", "sequence"));
     },
   );
 
@@ -483,10 +463,10 @@ describeApp("iot.IotService.SendTelemetry", (_start, shared) => {
     const reading = readingOf(await registerOwn(iot), telemetry);
     expect(await refusal(iot.sendTelemetry({ ...reading, deviceId: noSuchDevice }))).toEqual(notFound);
     expect(await refusal(iot.sendTelemetry({ ...reading, telemetry: new Uint8Array() }))).toEqual(
-      invalid("FIELD_INVALID", "telemetry"),
+      invalidArgument("FIELD_INVALID", "telemetry"),
     );
     expect(await refusal(iot.sendTelemetry({ ...reading, signature: new Uint8Array(1) }))).toEqual(
-      invalid("LENGTH_INVALID", "signature"),
+      invalidArgument("LENGTH_INVALID", "signature"),
     );
   });
 
@@ -750,7 +730,9 @@ describeApp("iot.IotService.ListDevices", (start) => {
     await vpn.registerPeer({});
     const { nextPageToken: pageToken } = await vpn.listTunnels({ pageSize: 1 });
     expect(pageToken).not.toBe("");
-    expect(await refusal(iot.listDevices({ pageToken }))).toEqual(invalid("FIELD_INVALID", "pageToken"));
+    expect(await refusal(iot.listDevices({ pageToken }))).toEqual(
+      invalidArgument("FIELD_INVALID", "pageToken"),
+    );
   });
 
   it.each<[string, (iot: IotClient, device: OwnDevice) => Promise<unknown>]>([

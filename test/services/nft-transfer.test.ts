@@ -4,20 +4,12 @@ import type { Kysely } from "kysely";
 import { expect, it } from "vitest";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
 import type { Schema } from "../../src/database/schema.ts";
-import { refusal } from "../support/refusal.ts";
-import {
-  addressOf,
-  countRepeated,
-  damaged,
-  describeReplicas,
-  describeService,
-  flip,
-  freshOrder,
-  invalid,
-  outcomesOf,
-  readPages,
-  reused,
-} from "./service-server.ts";
+import { flipBit } from "../support/bytes.ts";
+import { outcomesOf, refusal } from "../support/refusal.ts";
+import { damaged, invalid, reused } from "../support/refusals.ts";
+import { readPages } from "./answers.ts";
+import { addressOf } from "./node-crypto.ts";
+import { countRepeated, describeReplicas, describeService, freshOrder } from "./service-server.ts";
 
 type NftClient = Client<typeof NftService>;
 
@@ -222,13 +214,13 @@ const changes: [reason: string, what: string, change: Change][] = [
   ["METADATA", "artwork URI", token(() => ({ artwork_uri: "x" }))],
   ["METADATA", "hash", token(() => ({ metadata_hash: "0".repeat(64) }))],
   ["CREATOR", "creator's address", token(() => ({ creator_address: address(1) }))],
-  ["CREATOR", "creator's key", token((row) => ({ creator_public_key: flip(row.creator_public_key) }))],
+  ["CREATOR", "creator's key", token((row) => ({ creator_public_key: flipBit(row.creator_public_key, 20) }))],
   [
     "SIGNATURE",
     "creator's key and address, to those of another token,",
     token((_, { creator_address, creator_public_key }) => ({ creator_address, creator_public_key })),
   ],
-  ["SIGNATURE", "signature", token((row) => ({ creator_signature: flip(row.creator_signature) }))],
+  ["SIGNATURE", "signature", token((row) => ({ creator_signature: flipBit(row.creator_signature, 20) }))],
   ["SIGNATURE", "signature, which is empty,", token(() => ({ creator_signature: new Uint8Array() }))],
   [
     "CREATOR",

@@ -1,27 +1,12 @@
 import { expect, it } from "vitest";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
+import { flipBit } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
-import {
-  addressOf,
-  aHash,
-  anAddress,
-  anId,
-  aPem,
-  aTime,
-  base64Of,
-  countRepeated,
-  describeService,
-  flip,
-  freshOrder,
-  invalid,
-  readPages,
-  restRefusal,
-  reused,
-  sha256,
-  verifiesOutside,
-  wrongKey,
-  wrongLength,
-} from "./service-server.ts";
+import { invalid, reused, wrongKey, wrongLength } from "../support/refusals.ts";
+import { readPages, restRefusal } from "./answers.ts";
+import { aHash, anAddress, anId, aPem, aTime, base64Of } from "./expected.ts";
+import { addressOf, sha256, verifiesOutside } from "./node-crypto.ts";
+import { countRepeated, describeService, freshOrder } from "./service-server.ts";
 
 const metadata = { name: "Dawn", description: "oil on canvas", artworkUri: "ipfs://bafy" };
 const unknown = { code: "NotFound", reason: "TOKEN_NOT_FOUND" };
@@ -202,7 +187,7 @@ describeService("NftService.Verify", NftService, (_start, shared) => {
   it("says that a changed signature is not valid", async () => {
     const { client } = await shared();
     const whole = await request(client);
-    const changed = { ...whole, creatorSignature: flip(whole.creatorSignature) };
+    const changed = { ...whole, creatorSignature: flipBit(whole.creatorSignature, 20) };
     expect(await client.verify(changed)).toMatchObject({ valid: false, reason: "SIGNATURE" });
   });
 

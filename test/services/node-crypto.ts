@@ -53,3 +53,8 @@ export function makeSigner(algorithm: "ml-dsa-44" | "ml-dsa-65" | "ml-dsa-87"): 
 export function rawOf(publicKey: KeyObject): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(publicKey.export({ format: "raw-public" }));
 }
+
+/** The address of a raw public key: "0x" and 40 digits of its SHA-256. */
+export function addressOf(publicKey: Uint8Array): string {
+  return `0x${sha256(publicKey).slice(0, 40)}`;
+}

@@ -4,6 +4,7 @@ import { ml_dsa44, ml_dsa65, ml_dsa87 } from "@noble/post-quantum/ml-dsa.js";
 import { ml_kem512, ml_kem768, ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { failureOf, refusal } from "../support/refusal.ts";
+import { invalid, wrongKey } from "../support/refusals.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { type PqcServer, startPqcServer } from "./pqc-server.ts";
 
@@ -91,7 +92,7 @@ describe("PqcService.SignData", () => {
   });
 
   it("refuses a request without data", async () => {
-    expect(await refusal(pqc.signData({}))).toEqual(fieldInvalid("data"));
+    expect(await refusal(pqc.signData({}))).toEqual(invalid("data"));
   });
 
   it.each(["RSA", "ml-dsa-65", "ML-KEM-768", "ECDSA-P256", "ML-DSA-65 ", "constructor"])(
@@ -100,7 +101,7 @@ describe("PqcService.SignData", () => {
       const error = await failureOf(pqc.signData({ data, algorithm }));
       expect(error.code).toBe(Code.InvalidArgument);
       for (const [name] of signatureSets) expect(error.rawMessage).toContain(name);
-      expect(await refusal(pqc.signData({ data, algorithm }))).toEqual(fieldInvalid("algorithm"));
+      expect(await refusal(pqc.signData({ data, algorithm }))).toEqual(invalid("algorithm"));
     },
   );
 });
@@ -160,20 +161,20 @@ describe("PqcService.VerifySignature", () => {
 
   it.each([1951, 1953, 32])("refuses a public key of %i bytes", async (length) => {
     expect(await refusal(pqc.verifySignature({ ...signed, publicKey: new Uint8Array(length) }))).toEqual(
-      keyInvalid("publicKey"),
+      wrongKey("publicKey"),
     );
   });
 
   it("refuses a public key of another algorithm", async () => {
     const { publicKey } = await pqc.signData({ data, algorithm: "ML-DSA-44" });
-    expect(await refusal(pqc.verifySignature({ ...signed, publicKey }))).toEqual(keyInvalid("publicKey"));
+    expect(await refusal(pqc.verifySignature({ ...signed, publicKey }))).toEqual(wrongKey("publicKey"));
   });
 
   it("refuses PEM of another algorithm", async () => {
     const other = await pqc.signData({ data, algorithm: "ML-DSA-44" });
     const { signature } = signed;
     expect(await refusal(pqc.verifySignature({ data, signature, publicKeyPem: other.publicKeyPem }))).toEqual(
-      keyInvalid("publicKeyPem"),
+      wrongKey("publicKeyPem"),
     );
   });
 
@@ -184,13 +185,13 @@ describe("PqcService.VerifySignature", () => {
   ])("refuses %s as publicKeyPem", async (_what, pem) => {
     const { signature } = signed;
     expect(await refusal(pqc.verifySignature({ data, signature, publicKeyPem: String(pem) }))).toEqual(
-      keyInvalid("publicKeyPem"),
+      wrongKey("publicKeyPem"),
     );
   });
 
   it.each(["data", "signature"] as const)("refuses a request without %s", async (field) => {
     expect(await refusal(pqc.verifySignature({ ...signed, [field]: new Uint8Array() }))).toEqual(
-      fieldInvalid(field),
+      invalid(field),
     );
   });
 
@@ -207,9 +208,7 @@ describe("PqcService.VerifySignature", () => {
   });
 
   it("refuses an unknown algorithm", async () => {
-    expect(await refusal(pqc.verifySignature({ ...signed, algorithm: "DSA" }))).toEqual(
-      fieldInvalid("algorithm"),
-    );
+    expect(await refusal(pqc.verifySignature({ ...signed, algorithm: "DSA" }))).toEqual(invalid("algorithm"));
   });
 });
 
@@ -254,12 +253,12 @@ describe("PqcService.ExchangeKeys", () => {
 
     it("refuses a key that fails the modulus check of FIPS 203, section 7.2", async () => {
       const publicKey = new Uint8Array(publicKeyBytes).fill(0xff);
-      expect(await refusal(pqc.exchangeKeys({ algorithm, publicKey }))).toEqual(keyInvalid("publicKey"));
+      expect(await refusal(pqc.exchangeKeys({ algorithm, publicKey }))).toEqual(wrongKey("publicKey"));
     });
 
     it("refuses a key of an impossible length", async () => {
       const publicKey = new Uint8Array(publicKeyBytes + 1);
-      expect(await refusal(pqc.exchangeKeys({ algorithm, publicKey }))).toEqual(keyInvalid("publicKey"));
+      expect(await refusal(pqc.exchangeKeys({ algorithm, publicKey }))).toEqual(wrongKey("publicKey"));
     });
   });
 
@@ -287,7 +286,7 @@ describe("PqcService.ExchangeKeys", () => {
     async (algorithm) => {
       const error = await failureOf(pqc.exchangeKeys({ algorithm }));
       for (const [name] of kemSets) expect(error.rawMessage).toContain(name);
-      expect(await refusal(pqc.exchangeKeys({ algorithm }))).toEqual(fieldInvalid("algorithm"));
+      expect(await refusal(pqc.exchangeKeys({ algorithm }))).toEqual(invalid("algorithm"));
     },
   );
 
@@ -301,7 +300,7 @@ describe("PqcService.ExchangeKeys", () => {
 
   it("refuses PEM of a signature key", async () => {
     const { publicKeyPem } = await pqc.signData({ data });
-    expect(await refusal(pqc.exchangeKeys({ publicKeyPem }))).toEqual(keyInvalid("publicKeyPem"));
+    expect(await refusal(pqc.exchangeKeys({ publicKeyPem }))).toEqual(wrongKey("publicKeyPem"));
   });
 });
 
@@ -342,7 +341,7 @@ describe("PqcService.GetAlgorithmInfo", () => {
   it.each(["kem", "HASH"])("refuses the category %j and lists the known ones", async (category) => {
     const error = await failureOf(pqc.getAlgorithmInfo({ category }));
     for (const name of ["ALL", "SIGNATURE", "KEM"]) expect(error.rawMessage).toContain(name);
-    expect(await refusal(pqc.getAlgorithmInfo({ category }))).toEqual(fieldInvalid("category"));
+    expect(await refusal(pqc.getAlgorithmInfo({ category }))).toEqual(invalid("category"));
   });
 });
 
@@ -366,12 +365,4 @@ function makeNodePair(algorithm: (typeof kemSets)[number][0]) {
     case "ML-KEM-1024":
       return generateKeyPairSync("ml-kem-1024");
   }
-}
-
-function fieldInvalid(field: string) {
-  return { code: "InvalidArgument", reason: "FIELD_INVALID", fields: [field] };
-}
-
-function keyInvalid(field: string) {
-  return { code: "InvalidArgument", reason: "KEY_INVALID", fields: [field] };
 }

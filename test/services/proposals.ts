@@ -3,7 +3,8 @@ import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
 import type { DefiService, Proposal } from "#gen/defi/defi_service_pb.ts";
-import { bytesOf, present } from "./service-server.ts";
+import { bytesOf } from "../support/bytes.ts";
+import { present } from "./answers.ts";
 
 export type DefiClient = Client<typeof DefiService>;
 

@@ -6,37 +6,13 @@ import { openStore } from "../../src/open-store.ts";
 import { makeChallenge } from "../../src/services/iot/challenges.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import type { Store } from "../../src/store/store.ts";
+import { bytesOf } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
-import {
-  bytesOf,
-  describeApp,
-  describeReplicas,
-  type IotClient,
-  makeSigner,
-  present,
-  type Signer,
-  sha256,
-  verifiesOutside,
-} from "./devices-and-tunnels.ts";
-
-/** A device that keeps its own key and signs without contexts. */
-interface OwnDevice extends Signer {
-  readonly deviceId: string;
-}
-
-async function registerOwn(iot: IotClient, vendorPublicKey = new Uint8Array()): Promise<OwnDevice> {
-  const signer = makeSigner("ml-dsa-44");
-  const { deviceId } = await iot.registerDevice({ publicKey: signer.publicKey, vendorPublicKey });
-  return { ...signer, deviceId };
-}
-
-/** The 8 bytes of a sequence number, big-endian, and the telemetry. */
-function numbered(sequence: number, telemetry: Uint8Array): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(8 + telemetry.length);
-  new DataView(bytes.buffer).setBigUint64(0, BigInt(sequence));
-  bytes.set(telemetry, 8);
-  return bytes;
-}
+import { streamOf } from "../support/streams.ts";
+import { present } from "./answers.ts";
+import { describeApp, describeReplicas, type IotClient } from "./devices-and-tunnels.ts";
+import { makeSigner, sha256, verifiesOutside } from "./node-crypto.ts";
+import { type OwnDevice, registerOwn, signedReading } from "./own-device.ts";
 
 const telemetry = bytesOf('{"celsius":21.5}');
 const plainReading = ({ deviceId, sign }: OwnDevice) => ({ deviceId, telemetry, signature: sign(telemetry) });
@@ -44,17 +20,13 @@ const numberedReading = ({ deviceId, sign }: OwnDevice, sequence: number) => ({
   deviceId,
   telemetry,
   sequence,
-  signature: sign(numbered(sequence, telemetry)),
+  signature: sign(signedReading(telemetry, sequence)),
 });
 
 async function reasonsOf(verdicts: AsyncIterable<{ readonly reason: string }>): Promise<string[]> {
   const reasons: string[] = [];
   for await (const { reason } of verdicts) reasons.push(reason);
   return reasons;
-}
-
-async function* streamOf<Item>(...items: Item[]): AsyncGenerator<Item> {
-  yield* items;
 }
 
 describeApp("a device that numbers its readings", (start, shared) => {
@@ -64,7 +36,7 @@ describeApp("a device that numbers its readings", (start, shared) => {
     const recorded = numberedReading(device, 1);
     expect(await iot.sendTelemetry(recorded)).toMatchObject({ verified: true, reason: "" });
     const { deviceId, signature } = recorded;
-    const replayed = { deviceId, signature, telemetry: numbered(1, telemetry) };
+    const replayed = { deviceId, signature, telemetry: signedReading(telemetry, 1) };
     const refused = { verified: false, reason: "SEQUENCE_REQUIRED" };
     expect(await iot.sendTelemetry(replayed)).toMatchObject(refused);
     expect(await iot.sendTelemetry(plainReading(device))).toMatchObject(refused);
@@ -291,7 +263,7 @@ describeApp("a device with signing contexts", (_start, shared) => {
       const { iot } = await shared();
       const { deviceId, sign } = await registerWithContexts(iot);
       const right = sequence === undefined ? contexts.READING : contexts.NUMBERED_READING;
-      const message = sequence === undefined ? telemetry : numbered(sequence, telemetry);
+      const message = sequence === undefined ? telemetry : signedReading(telemetry, sequence);
       const reading = (context: string) => ({
         deviceId,
         telemetry,
@@ -307,8 +279,8 @@ describeApp("a device with signing contexts", (_start, shared) => {
   it("cannot have its first numbered reading taken for one without a number", async () => {
     const { iot } = await shared();
     const { deviceId, sign } = await registerWithContexts(iot);
-    const signature = sign(numbered(1, telemetry), contexts.NUMBERED_READING);
-    const stripped = { deviceId, telemetry: numbered(1, telemetry), signature };
+    const signature = sign(signedReading(telemetry, 1), contexts.NUMBERED_READING);
+    const stripped = { deviceId, telemetry: signedReading(telemetry, 1), signature };
     expect((await iot.sendTelemetry(stripped)).reason).toBe(forged);
     const reading = { deviceId, telemetry, sequence: 1, signature };
     expect(await iot.sendTelemetry(reading)).toMatchObject({ verified: true });

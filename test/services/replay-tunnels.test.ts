@@ -1,7 +1,8 @@
 /** Attacks with what somebody on the line of a tunnel recorded: handshakes, packets of the peer and of the gateway. */
 import { expect, it } from "vitest";
+import { bytesOf } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
-import { bytesOf, describeApp, describeReplicas, type VpnClient } from "./devices-and-tunnels.ts";
+import { describeApp, describeReplicas, type VpnClient } from "./devices-and-tunnels.ts";
 import {
   confirmAsPeer,
   connectPeer,

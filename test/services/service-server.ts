@@ -1,12 +1,10 @@
 /** One service behind the whole app, on either database: what tests of a service start. */
 import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient } from "@connectrpc/connect";
-import { expect } from "vitest";
 import { readConfig } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { openStore } from "../../src/open-store.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
-import { refusal } from "../support/refusal.ts";
 import {
   describeOnBoth,
   describeTwoOnOne,
@@ -20,10 +18,6 @@ import {
   serveApp,
   type TestDatabase,
 } from "./app-under-test.ts";
-import { sha256 } from "./node-crypto.ts";
-
-export { bytesOf, flip, present, readPages, restRefusal } from "./answers.ts";
-export { sha256, verifiesOutside } from "./node-crypto.ts";
 
 /** A server that serves one package. */
 export interface ServiceServer<Service extends DescService> extends ServerUnderTest {
@@ -117,48 +111,3 @@ function countDistinct(answers: readonly unknown[]): number {
   const bigintToText = (_: string, value: unknown) => (typeof value === "bigint" ? String(value) : value);
   return new Set(answers.map((answer) => JSON.stringify(answer, bigintToText))).size;
 }
-
-/** How calls came out: how many were answered, and how the others were refused. */
-export async function outcomesOf(calls: readonly Promise<unknown>[]) {
-  const settled = await Promise.allSettled(calls);
-  const failed = settled.filter((one) => one.status === "rejected");
-  const refusals = await Promise.all(failed.map(({ reason }) => refusal(Promise.reject(reason))));
-  return { answered: settled.length - failed.length, refusals };
-}
-
-/** The address of a raw public key, as contract.md has it. */
-export function addressOf(publicKey: Uint8Array): string {
-  return `0x${sha256(publicKey).slice(0, 40)}`;
-}
-
-/** The bytes of a base64 field of a REST answer. */
-export function unbase64(text: unknown): Buffer {
-  return Buffer.from(String(text), "base64");
-}
-
-/** Refusals that several services have. */
-export const invalid = (...fields: string[]) => ({
-  code: "InvalidArgument",
-  reason: "FIELD_INVALID",
-  fields,
-});
-export const wrongLength = (...fields: string[]) => ({ ...invalid(...fields), reason: "LENGTH_INVALID" });
-export const wrongKey = (...fields: string[]) => ({ ...invalid(...fields), reason: "KEY_INVALID" });
-export const damaged = { code: "DataLoss", reason: "RECORD_DAMAGED" };
-export const reused = { code: "AlreadyExists", reason: "IDEMPOTENCY_KEY_REUSED" };
-
-/** Texts of REST answers that are not known beforehand. */
-export const aTime = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/);
-export const anAddress = expect.stringMatching(/^0x[0-9a-f]{40}$/);
-export const aHash = expect.stringMatching(/^[0-9a-f]{64}$/);
-export const aPem = expect.stringMatching(/^-----BEGIN PUBLIC KEY-----\n/);
-/** Base64 of so many bytes. */
-export const base64Of = (bytes: number) =>
-  expect.stringMatching(
-    new RegExp(`^[A-Za-z0-9+/]{${Math.ceil((bytes * 4) / 3)}}${"=".repeat((3 - (bytes % 3)) % 3)}$`),
-  );
-/** An id: its kind and a UUID. */
-export const anId = (kind: string) =>
-  expect.stringMatching(
-    new RegExp(`^${kind}-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`),
-  );

@@ -11,7 +11,8 @@ import {
   hkdfSync,
   randomBytes,
 } from "node:crypto";
-import { rawOf, type VpnClient } from "./devices-and-tunnels.ts";
+import type { VpnClient } from "./devices-and-tunnels.ts";
+import { rawOf } from "./node-crypto.ts";
 
 /** Somebody with an ML-KEM-1024 key of his own. */
 export interface Peer {

@@ -5,8 +5,10 @@ import { closeSync, openSync, readFileSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { bytesOf } from "../support/bytes.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { bytesOf, connectTo, present, type VpnClient } from "./devices-and-tunnels.ts";
+import { present } from "./answers.ts";
+import { connectTo, type VpnClient } from "./devices-and-tunnels.ts";
 import { openSession, outcomeOf, sealed } from "./open-session.ts";
 import { connectPeer, encapsulateTo, makePeer, openAsPeer, sealAsPeer } from "./vpn-peer.ts";
 

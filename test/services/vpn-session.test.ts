@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { packetOverhead, Session } from "../../src/services/vpn/session.ts";
 import { deriveSessionKeys } from "../../src/services/vpn/session-keys.ts";
-import { bytesOf, flipBit } from "./devices-and-tunnels.ts";
+import { bytesOf, flipBit } from "../support/bytes.ts";
 import { openSession, outcomeOf, sealed } from "./open-session.ts";
 import { confirmAsPeer, directionKeysAsPeer, openAsPeer, sealAsPeer } from "./vpn-peer.ts";
 

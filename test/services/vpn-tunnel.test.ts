@@ -2,17 +2,12 @@ import { randomBytes } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { expect, it } from "vitest";
 import type { TunnelRequestSchema, TunnelResponse } from "#gen/vpn/vpn_service_pb.ts";
+import { base64, bytesOf, flipBit } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
-import {
-  base64,
-  bytesOf,
-  createOutgoing,
-  describeApp,
-  flipBit,
-  present,
-  restRefusal,
-  type VpnClient,
-} from "./devices-and-tunnels.ts";
+import { invalid } from "../support/refusals.ts";
+import { createOutgoing, streamOf } from "../support/streams.ts";
+import { present, restRefusal } from "./answers.ts";
+import { describeApp, type VpnClient } from "./devices-and-tunnels.ts";
 import { confirmAsPeer, connectPeer, encapsulateTo, makePeer, openAsPeer, sealAsPeer } from "./vpn-peer.ts";
 
 type Request = MessageInitShape<typeof TunnelRequestSchema>;
@@ -22,7 +17,6 @@ const notFound = { code: "NotFound", reason: "TUNNEL_NOT_FOUND" };
 const sessionMissing = { code: "FailedPrecondition", reason: "SESSION_MISSING" };
 const packetInvalid = { code: "InvalidArgument", reason: "PACKET_INVALID" };
 const packetReplayed = { code: "AlreadyExists", reason: "PACKET_REPLAYED" };
-const invalid = (...fields: string[]) => ({ code: "InvalidArgument", reason: "FIELD_INVALID", fields });
 
 const data = bytesOf("the quick brown fox");
 
@@ -304,10 +298,6 @@ const sendOf = (tunnelId: string, sent = data): Request => ({
 const receiveOf = (tunnelId: string, packet: Uint8Array<ArrayBuffer>): Request => ({
   packet: { case: "receive", value: { tunnelId, packet } },
 });
-
-async function* streamOf<Item>(...items: Item[]): AsyncGenerator<Item> {
-  yield* items;
-}
 
 /** What came of each packet: its bytes as the peer or the caller has them in the end, or why not. */
 async function outcomesOf(answers: AsyncIterable<TunnelResponse>, sessionKey: Uint8Array): Promise<string[]> {

@@ -20,28 +20,17 @@ import { masterKeyIn } from "../../src/secrets/master-key.ts";
 import { openGateway } from "../../src/services/vpn/gateway.ts";
 import { vpnService } from "../../src/services/vpn/service.ts";
 import { createVpnStore } from "../../src/services/vpn/store.ts";
+import { base64, bytesOf, flipBit } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
+import { damaged, invalidArgument } from "../support/refusals.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import {
-  base64,
-  bytesOf,
-  describeApp,
-  describeReplicas,
-  flipBit,
-  makeSigner,
-  present,
-  restRefusal,
-  sha256,
-  type TestApp,
-  type VpnClient,
-  verifiesOutside,
-} from "./devices-and-tunnels.ts";
+import { present, restRefusal } from "./answers.ts";
+import { describeApp, describeReplicas, type TestApp, type VpnClient } from "./devices-and-tunnels.ts";
+import { makeSigner, sha256, verifiesOutside } from "./node-crypto.ts";
 import { confirmAsPeer, connectPeer, encapsulateTo, makePeer, openAsPeer, sealAsPeer } from "./vpn-peer.ts";
 
 const noSuchTunnel = "tunnel-00000000-0000-4000-8000-000000000000";
 const notFound = { code: "NotFound", reason: "TUNNEL_NOT_FOUND" };
-const invalid = (reason: string, ...fields: string[]) => ({ code: "InvalidArgument", reason, fields });
-const damaged = { code: "DataLoss", reason: "RECORD_DAMAGED" };
 const sessionMissing = { code: "FailedPrecondition", reason: "SESSION_MISSING" };
 
 /** Registers a peer whose pair the gateway makes. */
@@ -204,7 +193,7 @@ describeApp("vpn.VpnService.RegisterPeer", (start, shared) => {
     ["a name of 256 characters", { peerName: "a".repeat(256) }, "FIELD_INVALID", "peerName"],
   ])("refuses %s", async (_what, request, reason, field) => {
     const { vpn } = await shared();
-    expect(await refusal(vpn.registerPeer(request))).toEqual(invalid(reason, field));
+    expect(await refusal(vpn.registerPeer(request))).toEqual(invalidArgument(reason, field));
   });
 
   it("refuses a key raw and as PEM at once", async () => {
@@ -302,7 +291,7 @@ describeApp("vpn.VpnService.Handshake", (_start, shared) => {
     expect(await refusal(vpn.handshake({ tunnelId: noSuchTunnel }))).toEqual(notFound);
     const { tunnelId } = await registerMade(vpn);
     expect(await refusal(vpn.handshake({ tunnelId, ciphertext: new Uint8Array(1567) }))).toEqual(
-      invalid("LENGTH_INVALID", "ciphertext"),
+      invalidArgument("LENGTH_INVALID", "ciphertext"),
     );
     expect(await findListed(vpn, tunnelId)).toMatchObject({ sessionStatus: "REGISTERED" });
   });
@@ -451,7 +440,7 @@ describeApp("vpn.VpnService.VerifyHandshake", (_start, shared) => {
     ],
   ])("refuses %s", async (_what, request, reason, field) => {
     const { vpn } = await shared();
-    expect(await refusal(vpn.verifyHandshake(request))).toEqual(invalid(reason, field));
+    expect(await refusal(vpn.verifyHandshake(request))).toEqual(invalidArgument(reason, field));
   });
 });
 
@@ -516,8 +505,12 @@ describeApp("vpn.VpnService.ListTunnels and GetHealth", (start) => {
       ["peer 4"],
     ]);
     expect(pages.map(({ totalSize }) => totalSize)).toEqual([5, 5, 5]);
-    expect(await refusal(vpn.listTunnels({ pageToken: "x" }))).toEqual(invalid("FIELD_INVALID", "pageToken"));
-    expect(await refusal(vpn.listTunnels({ pageSize: 1001 }))).toEqual(invalid("FIELD_INVALID", "pageSize"));
+    expect(await refusal(vpn.listTunnels({ pageToken: "x" }))).toEqual(
+      invalidArgument("FIELD_INVALID", "pageToken"),
+    );
+    expect(await refusal(vpn.listTunnels({ pageSize: 1001 }))).toEqual(
+      invalidArgument("FIELD_INVALID", "pageSize"),
+    );
   });
 
   it("tells over REST who has a session, with counts as numbers", async () => {

@@ -2,8 +2,11 @@ import type { Kysely } from "kysely";
 import { expect, it } from "vitest";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import type { Schema } from "../../src/database/schema.ts";
+import { bytesOf, flipBit } from "../support/bytes.ts";
 import { failureOf, refusal } from "../support/refusal.ts";
-import { bytesOf, damaged, describeService, flip, verifiesOutside } from "./service-server.ts";
+import { damaged } from "../support/refusals.ts";
+import { verifiesOutside } from "./node-crypto.ts";
+import { describeService } from "./service-server.ts";
 
 const data = bytesOf("pay 5 to bob");
 
@@ -28,13 +31,13 @@ describeService("a wallet that somebody changed in the database", WalletService,
     };
 
   it.each([
-    ["public key", record(({ public_key }) => ({ public_key: flip(public_key) }))],
+    ["public key", record(({ public_key }) => ({ public_key: flipBit(public_key, 20) }))],
     ["public key and tag", record((_, { public_key, record_tag }) => ({ public_key, record_tag }))],
     ["address", record(() => ({ address: `0x${"0".repeat(40)}` }))],
     ["label", record(() => ({ label: "mine" }))],
     ["owner", record(() => ({ owner: "mallory" }))],
     ["time", record(() => ({ created_at_ms: 1 }))],
-    ["sealed secret", secret(({ ciphertext }) => ({ ciphertext: flip(ciphertext) }), "own")],
+    ["sealed secret", secret(({ ciphertext }) => ({ ciphertext: flipBit(ciphertext, 20) }), "own")],
     ["sealed secret, to another wallet's,", secret(({ identity: _, ...row }) => row, "other")],
     [
       "sealed secret, which is gone,",

@@ -37,3 +37,19 @@ export function describeRefusal(error: ConnectError): Refusal {
 function bigintToString(_key: string, value: unknown): unknown {
   return typeof value === "bigint" ? String(value) : value;
 }
+
+/** How calls came out: how many were answered, and how the others were refused. */
+export async function outcomesOf(calls: readonly Promise<unknown>[]) {
+  const settled = await Promise.allSettled(calls);
+  const failed = settled.filter((one) => one.status === "rejected");
+  const refusals = await Promise.all(failed.map(({ reason }) => refusal(Promise.reject(reason))));
+  return { answered: settled.length - failed.length, refusals };
+}
+
+/** The reason for which a call is refused; "answer" if it is not. */
+export function outcomeOf(call: Promise<unknown>): Promise<string | undefined> {
+  return call.then(
+    () => "answer",
+    (error) => refusal(Promise.reject(error)).then(({ reason }) => reason),
+  );
+}

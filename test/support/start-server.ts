@@ -1,9 +1,13 @@
-/** Runs the real program, as an operator does. */
+/** Runs the program, as an operator does. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 
-const main = join(import.meta.dirname, "../../src/main.ts");
+/** The programs of a server: that of operators, and that of tests whose subject is not the start or the pages. */
+const programs = {
+  main: join(import.meta.dirname, "../../src/main.ts"),
+  test: join(import.meta.dirname, "program.ts"),
+} as const;
 
 /** How the program is started. */
 export interface StartOptions {
@@ -11,6 +15,8 @@ export interface StartOptions {
   /** Flags beside --port 0 and --data-dir. */
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** That of tests, unless it says otherwise. */
+  readonly program?: keyof typeof programs;
 }
 
 /** How the program ended. */
@@ -33,9 +39,18 @@ export interface RunningServer {
   stop(signal?: NodeJS.Signals): Promise<Exit>;
 }
 
-/** Starts the program and waits for the line that says it is ready. */
-export async function startServer({ dataDir, args = [], env }: StartOptions): Promise<RunningServer> {
-  const { child, exit, output } = launch(["serve", "--port", "0", "--data-dir", dataDir, ...args], env);
+/** Starts a server and waits for the line that says it is ready. */
+export async function startServer({
+  dataDir,
+  args = [],
+  env,
+  program = "test",
+}: StartOptions): Promise<RunningServer> {
+  const { child, exit, output } = launch(
+    program,
+    ["serve", "--port", "0", "--data-dir", dataDir, ...args],
+    env,
+  );
   const url = await Promise.race([
     readUntil(child, () => /ready on (https?:\S+)\n/.exec(output.stdout)?.[1]),
     exit.then(({ code, stderr }) => {
@@ -54,14 +69,18 @@ export async function startServer({ dataDir, args = [], env }: StartOptions): Pr
   };
 }
 
-/** Runs the program to its end, with exactly these words and flags. */
+/** Runs the operators' program to its end, with exactly these words and flags. */
 export function runToEnd(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<Exit> {
-  return launch(args, env).exit;
+  return launch("main", args, env).exit;
 }
 
-function launch(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+function launch(
+  program: keyof typeof programs,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+) {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("QSP_"));
-  const child = spawn(process.execPath, [main, ...args], {
+  const child = spawn(process.execPath, [programs[program], ...args], {
     env: { ...Object.fromEntries(inherited), ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });

@@ -53,7 +53,7 @@ describePostgres("the password of a database", () => {
 });
 
 async function startAndStop(dataDir: string, args: readonly string[] = [], env = {}) {
-  return (await startServer({ dataDir, args, env })).stop();
+  return (await startServer({ dataDir, args, env, program: "main" })).stop();
 }
 
 function withPassword(place: Place) {

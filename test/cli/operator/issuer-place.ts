@@ -7,12 +7,10 @@ import { createIssuerStore } from "../../../src/identity/issuer-store.ts";
 import { createUserStore } from "../../../src/identity/users.ts";
 import { openStore } from "../../../src/open-store.ts";
 import { masterKeyIn } from "../../../src/secrets/master-key.ts";
-import { hashCheaply } from "../../access/access-server.ts";
 import type { Place, Row } from "../../support/on-both.ts";
+import { hashCheaply, password } from "../../support/passwords.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { runProgram, type TokenServer } from "./command-line.ts";
-
-export const password = "correct horse battery staple";
 
 /** Adds the user whose tokens are issued here. */
 export async function addAda(place: Place): Promise<void> {

@@ -3,11 +3,11 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { openIssuer, rotateIssuerKey } from "../../../src/identity/issuer.ts";
 import type { IssuerStore } from "../../../src/identity/issuer-store.ts";
 import { describeStores, type MakePlace } from "../../support/on-both.ts";
+import { password } from "../../support/passwords.ts";
 import { refusal } from "../../support/refusal.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { keyIdOf, runCommand, startTokenServer, type TokenServer } from "./command-line.ts";
-
-import { addAda, keysOf, logIn, openParts, password, rotate } from "./issuer-place.ts";
+import { addAda, keysOf, logIn, openParts, rotate } from "./issuer-place.ts";
 
 const timeout = 60_000;
 const unknownKey = { code: "Unauthenticated", reason: "TOKEN_KEY_UNKNOWN" };

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import { createUserStore, type UserRole } from "../../../src/identity/users.ts";
-import { hashCheaply } from "../../access/access-server.ts";
 import { isMissing } from "../../interop/tools.ts";
 import { describeStores, type MakePlace, type Place } from "../../support/on-both.ts";
+import { hashCheaply, password } from "../../support/passwords.ts";
 import { refusal } from "../../support/refusal.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import {
@@ -21,7 +21,6 @@ import {
 } from "./command-line.ts";
 
 const timeout = 60_000;
-const password = "correct horse battery staple";
 const otherPassword = "incorrect horse battery";
 const revoked = { code: "Unauthenticated", reason: "TOKEN_REVOKED" };
 const failed = { code: "Unauthenticated", reason: "LOGIN_FAILED" };

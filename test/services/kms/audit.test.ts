@@ -2,16 +2,11 @@ import { timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Kysely } from "kysely";
 import { expect, it } from "vitest";
 import type { Schema } from "../../../src/database/schema.ts";
+import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
-import {
-  bytesOf,
-  createKey,
-  describeKms,
-  type KmsClient,
-  present,
-  readAudit,
-  readDeeds,
-} from "./kms-server.ts";
+import { present } from "../answers.ts";
+import { createKey, describeKms, type KmsClient, readDeeds } from "./kms-server.ts";
+import { readAudit } from "./read-audit.ts";
 
 const data = bytesOf("attack at dawn");
 const damaged = { code: "DataLoss", reason: "STORE_DAMAGED" };

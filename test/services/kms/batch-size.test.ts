@@ -4,9 +4,10 @@ import { describe, expect, it } from "vitest";
 import { BatchSignResponseSchema } from "#gen/kms/kms_service_pb.ts";
 import { mlDsaNames, signatureAlgorithms, slhDsaNames } from "../../../src/crypto/algorithms.ts";
 import { countFitting } from "../../../src/services/kms/batch-size.ts";
+import { bytesOf } from "../../support/bytes.ts";
 import { failureOf, refusal } from "../../support/refusal.ts";
 import { restRefusal } from "../answers.ts";
-import { bytesOf, createKey, describeKms, readDeeds } from "./kms-server.ts";
+import { createKey, describeKms, readDeeds } from "./kms-server.ts";
 
 const limitBytes = 4 * 1024 * 1024;
 

@@ -1,18 +1,12 @@
 import { expect, it } from "vitest";
+import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
-import {
-  bytesOf,
-  createKey,
-  describeKms,
-  present,
-  readAudit,
-  readDeeds,
-  verifiesOutside,
-} from "./kms-server.ts";
+import { invalid, stateRefuses } from "../../support/refusals.ts";
+import { present } from "../answers.ts";
+import { createKey, describeKms, readDeeds, verifiesOutside } from "./kms-server.ts";
+import { readAudit } from "./read-audit.ts";
 
 const messages = (count: number) => Array.from({ length: count }, (_, i) => bytesOf(`message ${i}`));
-const invalid = (...fields: string[]) => ({ code: "InvalidArgument", reason: "FIELD_INVALID", fields });
-const stateRefuses = { code: "FailedPrecondition", reason: "KEY_STATE_INVALID" };
 
 describeKms("KmsService.BatchSign", (_start, shared) => {
   it.each(["ML-DSA-44", "ML-DSA-65", "SLH-DSA-SHA2-128f"])(

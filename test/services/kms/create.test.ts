@@ -1,7 +1,9 @@
 import { createPublicKey } from "node:crypto";
 import { expect, it } from "vitest";
 import { describeRefusal, failureOf, refusal } from "../../support/refusal.ts";
-import { createKey, describeKms, present } from "./kms-server.ts";
+import { invalid } from "../../support/refusals.ts";
+import { present } from "../answers.ts";
+import { createKey, describeKms } from "./kms-server.ts";
 
 /** Raw public keys in bytes: FIPS 204, table 2; FIPS 205, table 2; FIPS 203, table 3. */
 const publicKeyBytes = {
@@ -25,8 +27,6 @@ const publicKeyBytes = {
   "ML-KEM-1024": 1568,
 };
 const keyIdForm = /^key-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
-
-const invalid = (...fields: string[]) => ({ code: "InvalidArgument", reason: "FIELD_INVALID", fields });
 
 describeKms("KmsService.CreateKey", (_start, shared) => {
   it.each(Object.entries(publicKeyBytes))(

@@ -1,16 +1,10 @@
 import type { Kysely } from "kysely";
 import { describe, expect, it } from "vitest";
 import type { Schema } from "../../../src/database/schema.ts";
+import { bytesOf } from "../../support/bytes.ts";
 import { describeRefusal, failureOf, refusal } from "../../support/refusal.ts";
-import {
-  bytesOf,
-  createKey,
-  describeKms,
-  type KmsClient,
-  type KmsServer,
-  present,
-  readDeeds,
-} from "./kms-server.ts";
+import { present } from "../answers.ts";
+import { createKey, describeKms, type KmsClient, type KmsServer, readDeeds } from "./kms-server.ts";
 
 const data = bytesOf("hello");
 

@@ -5,19 +5,12 @@ import {
   DestroyKeyResponseSchema,
   RotateKeyResponseSchema,
 } from "#gen/kms/kms_service_pb.ts";
+import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
-import {
-  bytesOf,
-  createKey,
-  describeKms,
-  describeReplicas,
-  type KmsServer,
-  present,
-  readDeeds,
-  restRefusal,
-} from "./kms-server.ts";
+import { reused } from "../../support/refusals.ts";
+import { present, restRefusal } from "../answers.ts";
+import { createKey, describeKms, describeReplicas, type KmsServer, readDeeds } from "./kms-server.ts";
 
-const reused = { code: "AlreadyExists", reason: "IDEMPOTENCY_KEY_REUSED" };
 const hour = 3_600_000;
 
 const under = (idempotencyKey: string) => ({ headers: { "idempotency-key": idempotencyKey } });

@@ -1,7 +1,8 @@
 import { createPublicKey, encapsulate } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { refusal } from "../../support/refusal.ts";
-import { createKey, describeKms, present } from "./kms-server.ts";
+import { present } from "../answers.ts";
+import { createKey, describeKms } from "./kms-server.ts";
 
 /** Ciphertexts in bytes: FIPS 203, table 3. */
 const ciphertextBytes = { "ML-KEM-512": 768, "ML-KEM-768": 1088, "ML-KEM-1024": 1568 };

@@ -36,9 +36,6 @@ import {
 import * as outside from "../node-crypto.ts";
 import { readAudit } from "./read-audit.ts";
 
-export { bytesOf, present, type RestAnswer, restRefusal } from "../answers.ts";
-export { readAudit } from "./read-audit.ts";
-
 /** A client of the key service. */
 export type KmsClient = Client<typeof KmsService>;
 

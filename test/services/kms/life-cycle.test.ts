@@ -2,11 +2,13 @@ import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { calculateJwkThumbprint, importJWK } from "jose";
 import { expect, it } from "vitest";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { bytesOf } from "../../support/bytes.ts";
 import { failureOf, refusal } from "../../support/refusal.ts";
-import { bytesOf, createKey, describeKms, type KmsClient, present } from "./kms-server.ts";
+import { stateRefuses } from "../../support/refusals.ts";
+import { present } from "../answers.ts";
+import { createKey, describeKms, type KmsClient } from "./kms-server.ts";
 
 const notFound = { code: "NotFound", reason: "KEY_NOT_FOUND" };
-const stateRefuses = { code: "FailedPrecondition", reason: "KEY_STATE_INVALID" };
 const unknown = "key-00000000-0000-4000-8000-000000000000";
 
 async function statusOf(kms: KmsClient, keyId: string): Promise<string | undefined> {

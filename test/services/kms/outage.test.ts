@@ -1,8 +1,9 @@
 import { expect, it, onTestFinished, vi } from "vitest";
+import { bytesOf } from "../../support/bytes.ts";
 import { describePostgres } from "../../support/postgres.ts";
 import { type PostgresServer, startPostgres } from "../../support/postgres-server.ts";
 import { refusal } from "../../support/refusal.ts";
-import { bytesOf, createKey, databaseAt, type KmsServer, startKmsServer } from "./kms-server.ts";
+import { createKey, databaseAt, type KmsServer, startKmsServer } from "./kms-server.ts";
 
 const timeout = 60_000;
 const data = bytesOf("hello");

@@ -1,10 +1,11 @@
 import { expect, it } from "vitest";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
+import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
-import { bytesOf, createKey, describeKms, type KmsClient, present } from "./kms-server.ts";
-
-const invalid = (field: string) => ({ code: "InvalidArgument", reason: "FIELD_INVALID", fields: [field] });
+import { invalid } from "../../support/refusals.ts";
+import { present } from "../answers.ts";
+import { createKey, describeKms, type KmsClient } from "./kms-server.ts";
 
 type KeyQuery = Parameters<KmsClient["listKeys"]>[0];
 

@@ -1,20 +1,20 @@
 import { describe, expect, it } from "vitest";
+import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
+import { stateRefuses } from "../../support/refusals.ts";
+import { present } from "../answers.ts";
 import {
-  bytesOf,
   createKey,
   describeKms,
   describeReplicas,
   type KmsClient,
   type KmsServer,
-  present,
-  readAudit,
   readDeeds,
   verifiesOutside,
 } from "./kms-server.ts";
+import { readAudit } from "./read-audit.ts";
 
 const data = bytesOf("hello");
-const stateRefuses = { code: "FailedPrecondition", reason: "KEY_STATE_INVALID" };
 const changes = ["rotate", "destroy"] as const;
 
 function retire(kms: KmsClient, keyId: string, change: (typeof changes)[number]): Promise<unknown> {

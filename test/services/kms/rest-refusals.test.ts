@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { createKey, describeKms, type RestAnswer, restRefusal } from "./kms-server.ts";
+import { type RestAnswer, restRefusal } from "../answers.ts";
+import { createKey, describeKms } from "./kms-server.ts";
 
 const unknown = "key-00000000-0000-4000-8000-000000000000";
 const data = "AAAA";

@@ -1,7 +1,10 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import { bytesOf, flipBit } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
-import { bytesOf, createKey, describeKms, type KmsClient, present, verifiesOutside } from "./kms-server.ts";
+import { invalid, usageRefuses } from "../../support/refusals.ts";
+import { present } from "../answers.ts";
+import { createKey, describeKms, type KmsClient, verifiesOutside } from "./kms-server.ts";
 
 /** Signatures in bytes: FIPS 204, table 2; FIPS 205, table 2, of sets that sign fast. */
 const signatureBytes = {
@@ -15,9 +18,6 @@ const data = bytesOf("pay 10 to Ada");
 const context = bytesOf("till 7");
 const longest = new Uint8Array(255).fill(1);
 
-const invalid = (...fields: string[]) => ({ code: "InvalidArgument", reason: "FIELD_INVALID", fields });
-const usageRefuses = { code: "FailedPrecondition", reason: "KEY_USAGE_MISMATCH" };
-
 async function signData(kms: KmsClient, request: Parameters<KmsClient["sign"]>[0]): Promise<Uint8Array> {
   return present((await kms.sign(request)).result).signature;
 }
@@ -28,10 +28,6 @@ function computeMu(publicKey: Uint8Array, message: Uint8Array, binding: Uint8Arr
     createHash("shake256", { outputLength: 64 }).update(Buffer.concat(parts)).digest();
   const tr = shake256(publicKey);
   return new Uint8Array(shake256(tr, Uint8Array.of(0, binding.length), binding, message));
-}
-
-function flipBit(bytes: Uint8Array, at: number): Uint8Array {
-  return bytes.map((byte, i) => (i === at ? byte ^ 1 : byte));
 }
 
 describeKms("KmsService.Sign", (_start, shared) => {

@@ -2,9 +2,10 @@ import { describe, expect, it, vi } from "vitest";
 import { WorkQueue } from "../../../src/crypto/work-queue.ts";
 import { sqliteIn } from "../../../src/database/database.ts";
 import { masterKeyIn } from "../../../src/secrets/master-key.ts";
+import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
-import { bytesOf, createKey, startKmsServer } from "./kms-server.ts";
+import { createKey, startKmsServer } from "./kms-server.ts";
 
 const data = bytesOf("message");
 

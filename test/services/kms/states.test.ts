@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { bytesOf } from "../../support/bytes.ts";
 import { describeRefusal, failureOf } from "../../support/refusal.ts";
-import { bytesOf, createKey, describeKms, type KmsClient, present, readDeeds } from "./kms-server.ts";
+import { present } from "../answers.ts";
+import { createKey, describeKms, type KmsClient, readDeeds } from "./kms-server.ts";
 
 type State = "ACTIVE" | "ROTATED" | "DESTROYED" | "unknown";
 

@@ -3,16 +3,11 @@ import http2 from "node:http2";
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
+import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
-import {
-  bytesOf,
-  createKey,
-  describeKms,
-  type KmsClient,
-  present,
-  readDeeds,
-  verifiesOutside,
-} from "./kms-server.ts";
+import { invalid, stateRefuses, usageRefuses } from "../../support/refusals.ts";
+import { present } from "../answers.ts";
+import { createKey, describeKms, type KmsClient, readDeeds, verifiesOutside } from "./kms-server.ts";
 
 type Part = MessageInitShape<typeof SignStreamRequestSchema>;
 
@@ -55,10 +50,6 @@ function cut(message: Uint8Array<ArrayBuffer>, sizes: readonly number[]): Part[]
 async function signParts(kms: KmsClient, ...parts: Part[]): Promise<Uint8Array> {
   return present((await kms.signStream(partsOf(...parts))).result).signature;
 }
-
-const invalid = (...fields: string[]) => ({ code: "InvalidArgument", reason: "FIELD_INVALID", fields });
-const usageRefuses = { code: "FailedPrecondition", reason: "KEY_USAGE_MISMATCH" };
-const stateRefuses = { code: "FailedPrecondition", reason: "KEY_STATE_INVALID" };
 
 describeKms("KmsService.SignStream", (_start, shared) => {
   it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"])(

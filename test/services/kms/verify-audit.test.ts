@@ -4,8 +4,11 @@ import type { Kysely } from "kysely";
 import { expect, it } from "vitest";
 import type { AuditCheckpoint, AuditEntry } from "#gen/kms/audit_pb.ts";
 import type { Schema } from "../../../src/database/schema.ts";
+import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
-import { bytesOf, createKey, describeKms, type KmsServer, present, readAudit } from "./kms-server.ts";
+import { present } from "../answers.ts";
+import { createKey, describeKms, type KmsServer } from "./kms-server.ts";
+import { readAudit } from "./read-audit.ts";
 
 const zeros = "0".repeat(64);
 const data = bytesOf("hello");

@@ -1,16 +1,10 @@
 import { expect, it, vi } from "vitest";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
+import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
-import {
-  bytesOf,
-  createKey,
-  describeKms,
-  describeReplicas,
-  type KmsClient,
-  type KmsServer,
-  present,
-  readAudit,
-} from "./kms-server.ts";
+import { present } from "../answers.ts";
+import { createKey, describeKms, describeReplicas, type KmsClient, type KmsServer } from "./kms-server.ts";
+import { readAudit } from "./read-audit.ts";
 
 const data = bytesOf("hello");
 const shuttingDown = { code: "Unavailable", reason: "SHUTTING_DOWN" };

@@ -1,0 +1,12 @@
+/** Passwords of tests. */
+import { randomBytes, scryptSync } from "node:crypto";
+
+/** Long enough for a server to take it. */
+export const password = "correct horse battery staple";
+
+/** The hash of a password with the least that scrypt takes: made and checked in no time. */
+export function hashCheaply(secret: string): string {
+  const salt = randomBytes(16);
+  const hash = scryptSync(secret.normalize("NFC"), salt, 32, { N: 2, r: 1, p: 1 });
+  return ["scrypt", 1, 1, 1, salt.toString("base64"), hash.toString("base64")].join("$");
+}
