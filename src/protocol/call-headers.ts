@@ -39,7 +39,7 @@ export class CallHeaders implements Headers {
     const present = values[key];
     if (present === undefined) values[key] = key === "set-cookie" ? [value] : value;
     else if (typeof present === "string") values[key] = `${present}, ${value}`;
-    else present.push(value);
+    else values[key] = [...present, value];
   }
 
   delete(name: string): void {

@@ -1,0 +1,67 @@
+/** The headers of calls behave as the platform's Headers do, for what calls do with them. */
+import { describe, expect, it } from "vitest";
+import { CallHeaders } from "../../src/protocol/call-headers.ts";
+
+const received = { ":path": "/x", accept: "text/plain", "x-many": ["a", "b"], "set-cookie": ["c=1", "d=2"] };
+
+/** The same headers in the platform's form. */
+function platformHeaders(): Headers {
+  const headers = new Headers({ accept: "text/plain", "x-many": "a, b" });
+  headers.append("set-cookie", "c=1");
+  headers.append("set-cookie", "d=2");
+  return headers;
+}
+
+describe("the headers of a call", () => {
+  it("are read by any spelling of their names", () => {
+    const headers = new CallHeaders(received);
+    expect([headers.get("Accept"), headers.get("x-many"), headers.get("missing")]).toEqual([
+      "text/plain",
+      "a, b",
+      null,
+    ]);
+    expect([headers.has("ACCEPT"), headers.has("missing")]).toEqual([true, false]);
+  });
+
+  it("hide the pseudo-headers of HTTP/2", () => {
+    const headers = new CallHeaders(received);
+    expect([headers.get(":path"), [...headers.keys()].includes(":path")]).toEqual([null, false]);
+  });
+
+  it("are listed as the platform lists them", () => {
+    const headers = new CallHeaders(received);
+    expect([...headers]).toEqual([...platformHeaders()]);
+    expect([...headers.keys()]).toEqual([...platformHeaders().keys()]);
+    expect([...headers.values()]).toEqual([...platformHeaders().values()]);
+    expect(headers.getSetCookie()).toEqual(platformHeaders().getSetCookie());
+  });
+
+  it("change as those of the platform do", () => {
+    const [ours, platform] = [new CallHeaders(received), platformHeaders()];
+    for (const headers of [ours, platform]) {
+      headers.set("X-New", "1");
+      headers.append("x-new", "2");
+      headers.append("X-Many", "c");
+      headers.append("set-cookie", "e=3");
+      headers.delete("Accept");
+    }
+    expect([...ours]).toEqual([...platform]);
+  });
+
+  it("do not change the object that they were received in", () => {
+    const headers = new CallHeaders(received);
+    headers.set("accept", "changed");
+    headers.append("set-cookie", "e=3");
+    headers.append("x-many", "c");
+    expect(received).toEqual({
+      ":path": "/x",
+      accept: "text/plain",
+      "x-many": ["a", "b"],
+      "set-cookie": ["c=1", "d=2"],
+    });
+  });
+
+  it("can be copied to the platform's Headers", () => {
+    expect([...new Headers(new CallHeaders({ accept: "text/plain" }))]).toEqual([["accept", "text/plain"]]);
+  });
+});

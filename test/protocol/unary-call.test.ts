@@ -1,0 +1,187 @@
+/** Unary calls end once: by themselves, at their deadline, after a limit, or because someone aborts them. */
+import { create, type Message } from "@bufbuild/protobuf";
+import {
+  Code,
+  ConnectError,
+  createContextValues,
+  createServiceImplSpec,
+  type HandlerContext,
+  type Interceptor,
+} from "@connectrpc/connect";
+import { describe, expect, it } from "vitest";
+import { Health, HealthCheckRequestSchema } from "#gen/grpc/health/v1/health_pb.ts";
+import { CallHeaders } from "../../src/protocol/call-headers.ts";
+import { TimerWheel } from "../../src/protocol/timer-wheel.ts";
+import { composeUnary, UnaryCall, type UnarySpec } from "../../src/protocol/unary-call.ts";
+
+type Check = (context: HandlerContext) => Message | Promise<Message>;
+
+const answer = { $typeName: "grpc.health.v1.HealthCheckResponse", status: 1 } as const;
+
+function specOf(check: Check): UnarySpec {
+  const implementation = { check: (_req: unknown, context: HandlerContext) => check(context) as never };
+  const { methods } = createServiceImplSpec<typeof Health>(Health, implementation);
+  return methods.check as UnarySpec;
+}
+
+function startCall(timers = new TimerWheel()): UnaryCall {
+  return new UnaryCall(
+    {
+      method: Health.method.check,
+      protocolName: "test",
+      requestMethod: "POST",
+      url: "/",
+      requestHeader: new CallHeaders({ "x-given": "1" }),
+      values: createContextValues(),
+    },
+    timers,
+  );
+}
+
+function run(call: UnaryCall, check: Check, interceptors: Interceptor[] = []): Promise<Message> {
+  return composeUnary(specOf(check), interceptors)(call, create(HealthCheckRequestSchema));
+}
+
+const never = (): Promise<Message> => new Promise(() => {});
+
+describe("a unary call", () => {
+  it("runs its interceptors in order, around its handler", async () => {
+    const trace: string[] = [];
+    const note =
+      (name: string): Interceptor =>
+      (next) =>
+      async (req) => {
+        trace.push(`${name} before`);
+        const res = await next(req);
+        trace.push(`${name} after`);
+        return res;
+      };
+    await run(startCall(), () => answer, [note("outer"), note("inner")]);
+    expect(trace).toEqual(["outer before", "inner before", "inner after", "outer after"]);
+  });
+
+  it("shows its handler what an interceptor replaced", async () => {
+    const ending = new AbortController();
+    const replace: Interceptor = (next) => (req) =>
+      req.stream
+        ? next(req)
+        : next({ ...req, header: new Headers({ "x-given": "2" }), signal: ending.signal });
+    let seen: unknown;
+    const check = ({ requestHeader, signal }: HandlerContext): Message => {
+      seen = [requestHeader.get("x-given"), signal === ending.signal];
+      return answer;
+    };
+    await run(startCall(), check, [replace]);
+    expect(seen).toEqual(["2", true]);
+  });
+
+  it("sends the headers that an interceptor adds to an answer", async () => {
+    const call = startCall();
+    const replace: Interceptor = (next) => async (req) => ({
+      ...(await next(req)),
+      header: new Headers({ "x-added": "1" }),
+    });
+    await run(call, () => answer, [replace]);
+    expect([...call.responseHeader]).toEqual([["x-added", "1"]]);
+  });
+
+  it("ends when it is aborted, even if its handler does not", async () => {
+    const call = startCall();
+    const running = run(call, never);
+    const reason = new ConnectError("gone", Code.Canceled);
+    call.abort(reason);
+    await expect(running).rejects.toBe(reason);
+    expect([call.signal.aborted, call.signal.reason]).toEqual([true, reason]);
+  });
+
+  it("is refused at once if it was aborted before its handler ran", async () => {
+    const call = startCall();
+    call.abort(new ConnectError("gone", Code.Canceled));
+    await expect(run(call, never)).rejects.toThrow("gone");
+  });
+
+  it("ends at the deadline of its caller, if that comes before the limit", async () => {
+    const call = startCall();
+    call.setDeadline(20);
+    call.endWithin(60_000, () => new Error("limit"));
+    await expect(run(call, never)).rejects.toMatchObject({ code: Code.DeadlineExceeded });
+  });
+
+  it("ends after the limit, if that comes before the deadline", async () => {
+    const call = startCall();
+    call.setDeadline(60_000);
+    call.endWithin(20, () => new Error("limit"));
+    await expect(run(call, never)).rejects.toThrow("limit");
+  });
+
+  it("ends at once if its deadline has passed already", () => {
+    const call = startCall();
+    call.setDeadline(-1);
+    call.endWithin(60_000, () => new Error("limit"));
+    expect(call.signal.aborted).toBe(true);
+  });
+
+  it("tells a handler that reads the signal that the call has ended", async () => {
+    const call = startCall();
+    let signal: AbortSignal | undefined;
+    await run(call, (context) => {
+      signal = context.signal;
+      return answer;
+    });
+    call.finish();
+    expect(signal?.aborted).toBe(true);
+  });
+
+  it("does not end a second time", () => {
+    const call = startCall();
+    call.finish();
+    call.abort(new Error("late"));
+    expect(call.signal.aborted).toBe(false);
+  });
+});
+
+describe("the timers of calls", () => {
+  const expiring = () => {
+    const expired = Promise.withResolvers<number>();
+    return { expire: () => expired.resolve(performance.now()), expired: expired.promise };
+  };
+
+  it("never expire an item early, and expire those of one moment together", async () => {
+    const timers = new TimerWheel();
+    const atMs = performance.now() + 35;
+    const items = [expiring(), expiring()];
+    for (const item of items) timers.add(item, atMs);
+    const times = await Promise.all(items.map(({ expired }) => expired));
+    expect(Math.min(...times)).toBeGreaterThanOrEqual(atMs);
+  });
+
+  it("expire an item whose time has passed", async () => {
+    const timers = new TimerWheel();
+    const item = expiring();
+    timers.add(item, performance.now() - 1000);
+    await item.expired;
+  });
+
+  it("skip an item that was removed", async () => {
+    const timers = new TimerWheel();
+    const [removed, other] = [expiring(), expiring()];
+    let isExpired = false;
+    void removed.expired.then(() => {
+      isExpired = true;
+    });
+    timers.remove(removed, timers.add(removed, performance.now() + 20));
+    timers.add(other, performance.now() + 40);
+    await other.expired;
+    expect(isExpired).toBe(false);
+  });
+
+  it("start again after they stood still", async () => {
+    const timers = new TimerWheel();
+    for (let round = 0; round < 2; round += 1) {
+      const item = expiring();
+      timers.add(item, performance.now() + 15);
+      // The interval stops in the turn that expires its last item.
+      await item.expired;
+    }
+  });
+});
