@@ -31,7 +31,7 @@ import type { Intake } from "./intake.ts";
 import { compressionInvalid, messageMalformed } from "./interceptors/errors.ts";
 import type { StreamHandler } from "./node-http.ts";
 import { endInPieces } from "./rest.ts";
-import type { UnreadResponses } from "./unread-responses.ts";
+import type { UnreadResponses, Writing } from "./unread-responses.ts";
 
 /** The methods, limits and hooks of this path. */
 export interface GrpcUnaryOptions {
@@ -110,16 +110,47 @@ function isBinaryGrpc(type: string | undefined): boolean {
   return type === "application/grpc" || type === contentType;
 }
 
+/**
+ * Node keeps the object of a closed stream until the next full collection of garbage, with all that it refers to. A
+ * stream therefore refers to its call only under this key, and only until it closes.
+ */
+const callKey = Symbol("call");
+
+type CallingStream = ServerHttp2Stream & { [callKey]?: GrpcUnaryStream | undefined };
+
+function onClose(this: CallingStream): void {
+  this[callKey]?.close();
+  this[callKey] = undefined;
+}
+
+function onData(this: CallingStream, chunk: Buffer): void {
+  this[callKey]?.take(chunk);
+}
+
+function onEnd(this: CallingStream): void {
+  this[callKey]?.complete();
+}
+
+function onWantTrailers(this: CallingStream): void {
+  this[callKey]?.sendTrailers();
+}
+
+/** A reset reaches the call through "close". */
+function onError(): void {}
+
 /** The stream of one call. */
-class GrpcUnaryStream {
-  readonly #stream: ServerHttp2Stream;
+class GrpcUnaryStream implements Writing {
+  readonly #stream: CallingStream;
   readonly #headers: IncomingHttpHeaders;
   readonly #served: Served;
   readonly #setup: Setup;
   readonly #ticket = new Ticket();
   readonly #call: UnaryCall;
+  readonly #whole = Promise.withResolvers<Buffer>();
+  readonly #chunks: Buffer[] = [];
+  #arrivedBytes = 0;
 
-  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, served: Served, setup: Setup) {
+  constructor(stream: CallingStream, headers: IncomingHttpHeaders, served: Served, setup: Setup) {
     this.#stream = stream;
     this.#headers = headers;
     this.#served = served;
@@ -139,17 +170,29 @@ class GrpcUnaryStream {
     this.#ticket.add(setup.unread.watch(this));
   }
 
-  client = (): string => nameClient(this.#call.values);
-  pendingBytes = (): number => this.#stream.writableLength;
-  arrivedBytes = (): number => this.#stream.readableLength;
-  drop = (): void => void this.#stream.destroy();
+  client(): string {
+    return nameClient(this.#call.values);
+  }
+
+  pendingBytes(): number {
+    return this.#stream.writableLength;
+  }
+
+  arrivedBytes(): number {
+    return this.#stream.readableLength;
+  }
+
+  drop(): void {
+    this.#stream.destroy();
+  }
 
   async run(): Promise<void> {
     const call = this.#call;
     const { running } = this.#setup;
     running.add(call);
-    this.#stream.on("error", ignore); // A reset reaches the handler through "close".
-    this.#stream.on("close", this.#onClose);
+    this.#stream[callKey] = this;
+    this.#stream.on("error", onError);
+    this.#stream.on("close", onClose);
     try {
       const admitting = this.#admit();
       if (admitting !== undefined) await admitting;
@@ -169,11 +212,11 @@ class GrpcUnaryStream {
     }
   }
 
-  #onClose = (): void => {
+  close(): void {
     this.#ticket.close();
     // Node itself ends the writable side of a stream that the caller resets.
     if (this.#stream.aborted || !this.#stream.writableFinished) this.#call.abort(canceled);
-  };
+  }
 
   /** Admits the call before the body is read. Does not wait if there is no token to check. */
   #admit(): Promise<void> | undefined {
@@ -219,33 +262,40 @@ class GrpcUnaryStream {
   }
 
   #receiveBytes(): Promise<Buffer> {
-    const stream = this.#stream;
+    this.#stream.on("data", onData);
+    this.#stream.on("end", onEnd);
+    return this.#call.race(this.#whole.promise);
+  }
+
+  /** Takes a piece of the request. */
+  take(chunk: Buffer): void {
     const { maxBytes } = this.#served;
-    const limit = maxBytes + prefixBytes;
-    const meter = this.#call.values.get(accountKey);
-    const chunks: Buffer[] = [];
-    let size = 0;
-    const whole = new Promise<Buffer>((resolve, reject) => {
-      stream.on("data", (chunk: Buffer) => {
-        try {
-          meter?.charge(chunk.length);
-        } catch (error) {
-          reject(error);
-          return;
-        }
-        size += chunk.length;
-        chunks.push(chunk);
-        // The prefix announces the length, so a too large message is refused before it arrives.
-        const isPrefixNew = size >= prefixBytes && size - chunk.length < prefixBytes;
-        const start = chunks.length === 1 ? chunk : isPrefixNew ? Buffer.concat(chunks) : undefined;
-        const announced = isPrefixNew && start ? prefixBytes + start.readUInt32BE(1) : size;
-        if (Math.max(size, announced) > limit) reject(bodyTooLarge(maxBytes));
-      });
-      stream.on("end", () =>
-        resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size)),
-      );
-    });
-    return this.#call.race(whole);
+    try {
+      this.#call.values.get(accountKey)?.charge(chunk.length);
+    } catch (error) {
+      this.#whole.reject(error);
+      return;
+    }
+    const before = this.#arrivedBytes;
+    this.#arrivedBytes += chunk.length;
+    this.#chunks.push(chunk);
+    let announced = this.#arrivedBytes;
+    // The prefix announces the length, so a too large message is refused before it arrives.
+    if (before < prefixBytes && announced >= prefixBytes)
+      announced = Math.max(announced, prefixBytes + this.#received().readUInt32BE(1));
+    if (announced > maxBytes + prefixBytes) this.#whole.reject(bodyTooLarge(maxBytes));
+  }
+
+  /** Ends the request. */
+  complete(): void {
+    this.#whole.resolve(this.#received());
+  }
+
+  #received(): Buffer {
+    const [first, ...others] = this.#chunks;
+    return first !== undefined && others.length === 0
+      ? first
+      : Buffer.concat(this.#chunks, this.#arrivedBytes);
   }
 
   async #expand(message: Uint8Array, compression: Compression | undefined): Promise<Uint8Array> {
@@ -258,7 +308,7 @@ class GrpcUnaryStream {
   #respond(message: Message): void {
     const stream = this.#stream;
     if (stream.destroyed) return;
-    const { method, responseHeader, responseTrailer } = this.#call;
+    const { method, responseHeader } = this.#call;
     const body = toBinary(method.output, message);
     const frame = Buffer.allocUnsafe(prefixBytes + body.length);
     frame.writeUInt8(0, 0);
@@ -268,10 +318,12 @@ class GrpcUnaryStream {
       { ":status": 200, "content-type": contentType, ...responseHeader.toNode() },
       { waitForTrailers: true },
     );
-    stream.once("wantTrailers", () => {
-      stream.sendTrailers({ "grpc-status": "0", ...responseTrailer.toNode() });
-    });
+    stream.on("wantTrailers", onWantTrailers);
     endInPieces(stream, frame);
+  }
+
+  sendTrailers(): void {
+    this.#stream.sendTrailers({ "grpc-status": "0", ...this.#call.responseTrailer.toNode() });
   }
 
   /** Answers with only a status ("Trailers-Only"). */
@@ -283,8 +335,6 @@ class GrpcUnaryStream {
     sendTrailersOnly(stream, { ...header, ...renderTrailersOnly(error, responseTrailer) });
   }
 }
-
-function ignore(): void {}
 
 function parse(spec: UnarySpec, bytes: Uint8Array): Message {
   try {
