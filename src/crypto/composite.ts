@@ -10,7 +10,7 @@ import { signatureAlgorithms } from "./algorithms.ts";
 import { CryptoError } from "./crypto-error.ts";
 import { element, matchShape, objectIdentifier, renderShape, tag } from "./der.ts";
 import { decodePem, encodePem } from "./pem.ts";
-import type { CryptoProvider, PublicKey, SecretKey } from "./provider.ts";
+import type { CryptoProvider, KeyPair, PublicKey, SecretKey } from "./provider.ts";
 
 const mldsa = "ML-DSA-65";
 const ecdsa = "ECDSA-P256";
@@ -53,12 +53,20 @@ export interface CompositeVerification {
   readonly ecdsaValid: boolean;
 }
 
-/** Generates a key pair for composite signatures only. */
+/** The algorithms of the two halves, ML-DSA first. */
+export const compositeAlgorithms = [mldsa, ecdsa] as const;
+
+/** Generates a key pair for composite signatures only. The caller erases both secret keys. */
 export async function generateCompositeKeyPair(provider: CryptoProvider): Promise<CompositeKeyPair> {
   const [first, second] = await Promise.all([
     provider.generateKeyPair(mldsa),
     provider.generateKeyPair(ecdsa),
   ]);
+  return joinKeyPairs(first, second);
+}
+
+/** Makes a composite of two new key pairs that are used for nothing else. */
+export function joinKeyPairs(first: KeyPair, second: KeyPair): CompositeKeyPair {
   return {
     publicKey: { mldsa: first.publicKey, ecdsa: second.publicKey },
     secretKey: { mldsa: first.secretKey, ecdsa: second.secretKey },

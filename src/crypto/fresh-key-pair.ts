@@ -14,3 +14,24 @@ export async function withFreshKeyPair<T>(
     pair.secretKey.erase();
   }
 }
+
+/**
+ * Generates a key pair for each algorithm and lends them. Erases all secret keys after use, also if the use fails or
+ * if one of the pairs cannot be generated.
+ */
+export async function withFreshKeyPairs<T>(
+  provider: Pick<CryptoProvider, "generateKeyPair">,
+  algorithms: readonly Algorithm[],
+  use: (pairs: readonly KeyPair[]) => Promise<T>,
+): Promise<T> {
+  const generated = await Promise.allSettled(
+    algorithms.map((algorithm) => provider.generateKeyPair(algorithm)),
+  );
+  const pairs = generated.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+  try {
+    for (const result of generated) if (result.status === "rejected") throw result.reason;
+    return await use(pairs);
+  } finally {
+    for (const { secretKey } of pairs) secretKey.erase();
+  }
+}

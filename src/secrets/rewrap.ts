@@ -92,14 +92,19 @@ function withPreviousKey(keyring: Keyring, source: MasterKeySource): Keyring {
   };
 }
 
-async function requireRoot({ name, reader }: Database, keyring: Keyring): Promise<void> {
-  const root = await reader
+async function readRoot(name: string, db: Database["reader"]) {
+  const root = await db
     .selectFrom("sealed_secrets")
     .selectAll()
     .where("identity", "=", rootIdentity)
     .executeTakeFirst();
   if (root === undefined)
     throw new StorageError(`the store ${name} was never used; start a server with it first`);
+  return root;
+}
+
+async function requireRoot({ name, reader }: Database, keyring: Keyring): Promise<void> {
+  const root = await readRoot(name, reader);
   if (keyring.find(root.master_key_id) === undefined)
     throw new StorageError(`the master key is not the one that sealed the store ${name}`);
 }
@@ -133,13 +138,7 @@ function findNextKey(source: MasterKeySource): Uint8Array {
 /** @returns false if it was moved before */
 async function moveRoot({ name, writer }: Database, keyring: Keyring, next: Uint8Array): Promise<boolean> {
   return writer.transaction().execute(async (db) => {
-    const root = await db
-      .selectFrom("sealed_secrets")
-      .selectAll()
-      .where("identity", "=", rootIdentity)
-      .executeTakeFirst();
-    if (root === undefined)
-      throw new StorageError(`the store ${name} was never used; start a server with it first`);
+    const root = await readRoot(name, db);
     if (root.master_key_id === nameMasterKey(next)) return false;
     if ((await move(db, keyring, next, root)) !== "moved")
       throw new StorageError(`the master key is not the one that sealed the store ${name}`);

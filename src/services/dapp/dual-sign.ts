@@ -1,10 +1,12 @@
 import {
+  compositeAlgorithms,
   encodeCompositePublicKeyPem,
   exportCompositePublicKey,
-  generateCompositeKeyPair,
+  joinKeyPairs,
   signComposite,
 } from "../../crypto/composite.ts";
-import type { CryptoProvider } from "../../crypto/provider.ts";
+import { withFreshKeyPairs } from "../../crypto/fresh-key-pair.ts";
+import type { CryptoProvider, KeyPair } from "../../crypto/provider.ts";
 
 /** Two signatures of the same data, with the keys that verify them. */
 export interface DualSigned {
@@ -25,14 +27,11 @@ export interface DualSigned {
  * Signs the same bytes with ECDSA (FIPS 186-5, secp256r1, SHA-256), with ML-DSA-65 (FIPS 204, pure), and with a
  * composite of both, each with a new key pair.
  */
-export async function dualSign(provider: CryptoProvider, data: Uint8Array): Promise<DualSigned> {
-  const [ecdsa, mldsa, composite] = await Promise.all([
-    provider.generateKeyPair("ECDSA-P256"),
-    provider.generateKeyPair("ML-DSA-65"),
-    generateCompositeKeyPair(provider),
-  ]);
-  const secretKeys = [ecdsa.secretKey, mldsa.secretKey, ...Object.values(composite.secretKey)];
-  try {
+export function dualSign(provider: CryptoProvider, data: Uint8Array): Promise<DualSigned> {
+  const algorithms = ["ECDSA-P256", "ML-DSA-65", ...compositeAlgorithms] as const;
+  return withFreshKeyPairs(provider, algorithms, async (pairs) => {
+    const [ecdsa, mldsa, first, second] = pairs as readonly [KeyPair, KeyPair, KeyPair, KeyPair];
+    const composite = joinKeyPairs(first, second);
     const [ecdsaSignature, mldsaSignature, compositeSignature] = await Promise.all([
       provider.sign(ecdsa.secretKey, data),
       provider.sign(mldsa.secretKey, data),
@@ -50,7 +49,5 @@ export async function dualSign(provider: CryptoProvider, data: Uint8Array): Prom
       compositePublicKey,
       compositePublicKeyPem: encodeCompositePublicKeyPem(compositePublicKey),
     };
-  } finally {
-    for (const secretKey of secretKeys) secretKey.erase();
-  }
+  });
 }

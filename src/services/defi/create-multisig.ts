@@ -3,10 +3,11 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { CreateMultisigResponseSchema } from "#gen/defi/defi_service_pb.ts";
 import { deriveAddress } from "../../crypto/address.ts";
 import { CryptoError } from "../../crypto/crypto-error.ts";
-import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
+import { withFreshKeyPairs } from "../../crypto/fresh-key-pair.ts";
+import type { CryptoProvider, KeyPair, SecretKey } from "../../crypto/provider.ts";
 import { refuseField } from "../../errors.ts";
 import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
-import { lendSecret } from "../../secrets/sealed-keys.ts";
+import { lendSecretOf } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import { type DefiStore, type MultisigWallet, signerAlgorithm } from "./store.ts";
 import { signerQuota } from "./tables.ts";
@@ -47,16 +48,17 @@ export function createMultisig(
   const own = signerPublicKeys.map((raw, i) => readSigner(provider, raw, i));
   return store.runIdempotent(idempotentCall, messageCodec(CreateMultisigResponseSchema), async (write) => {
     await store.requireRoom(signerQuota, owner, own.length || signerCount);
-    const signers = own.length > 0 ? own : await makeSigners(provider, signerCount);
-    const wallet: MultisigWallet = {
-      walletId: `multisig-${randomUUID()}`,
-      threshold,
-      signers: signers.map(({ address }) => address),
-      owner,
-      createdAt: now(),
-    };
-    try {
-      return await write(async (transaction) => {
+    const missing = Array<typeof signerAlgorithm>(own.length > 0 ? 0 : signerCount).fill(signerAlgorithm);
+    return withFreshKeyPairs(provider, missing, (pairs) => {
+      const signers = own.length > 0 ? own : pairs.map(toSigner);
+      const wallet: MultisigWallet = {
+        walletId: `multisig-${randomUUID()}`,
+        threshold,
+        signers: signers.map(({ address }) => address),
+        owner,
+        createdAt: now(),
+      };
+      return write(async (transaction) => {
         await governance.insertWallet(transaction, wallet);
         for (const { address, publicKey, secretKey } of signers) {
           const signer = {
@@ -65,15 +67,17 @@ export function createMultisig(
             publicKey,
             isServerHeld: secretKey !== undefined,
           };
-          if (secretKey === undefined) await governance.insertSigner(transaction, signer);
-          else await lendSecret(secretKey, (secret) => governance.insertSigner(transaction, signer, secret));
+          await lendSecretOf(secretKey, (secret) => governance.insertSigner(transaction, signer, secret));
         }
         return { walletId: wallet.walletId, signers: [...wallet.signers], threshold };
       });
-    } finally {
-      for (const { secretKey } of signers) secretKey?.erase();
-    }
+    });
   });
+}
+
+function toSigner({ publicKey: key, secretKey }: KeyPair): NewSigner {
+  const publicKey = key.exportRaw();
+  return { address: deriveAddress(publicKey), publicKey, secretKey };
 }
 
 function readSigner(provider: CryptoProvider, raw: Uint8Array, i: number): NewSigner {
@@ -84,13 +88,4 @@ function readSigner(provider: CryptoProvider, raw: Uint8Array, i: number): NewSi
     if (!(error instanceof CryptoError)) throw error;
     throw refuseField(`signerPublicKeys[${i}]`, error.message, "KEY_INVALID");
   }
-}
-
-function makeSigners(provider: CryptoProvider, count: number): Promise<NewSigner[]> {
-  const make = async (): Promise<NewSigner> => {
-    const pair = await provider.generateKeyPair(signerAlgorithm);
-    const publicKey = pair.publicKey.exportRaw();
-    return { address: deriveAddress(publicKey), publicKey, secretKey: pair.secretKey };
-  };
-  return Promise.all(Array.from({ length: count }, make));
 }
