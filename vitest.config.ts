@@ -1,9 +1,26 @@
 import os from "node:os";
 import { join } from "node:path";
 import { configDefaults, defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Tests that take long by nature: kills, memory, floods of load, programs of others. */
 const slow = "test/**/*.slow.test.ts";
+
+/** Files that take longer than others of their size: half a minute or more. */
+const long =
+  /\/(?:clients-[a-z]+|users|issuer-rotate|schemathesis|conformance|readme-steps|readme-services|gateway|vpn)\.(?:slow\.)?test\.ts$/;
+
+/** Begins with the files that take long, so that no worker waits for one of them in the end. */
+class LongFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const { true: first = [], false: rest = [] } = Object.groupBy(
+      sorted,
+      ({ moduleId }) => `${long.test(moduleId)}`,
+    );
+    return [...first, ...rest];
+  }
+}
 
 // biome-ignore lint/style/noDefaultExport: vitest reads the default export
 export default defineConfig({
@@ -16,6 +33,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     // One more than vitest would take: most tests wait for programs that they started.
     maxWorkers: Math.max(2, os.availableParallelism()),
+    sequence: { sequencer: LongFirst },
     projects: [
       {
         extends: true,

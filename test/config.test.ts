@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { type Config, ConfigError, describeSettings, readConfig } from "../src/config.ts";
+import { runToEndHere } from "./support/run-here.ts";
 import { runToEnd, startServer } from "./support/start-server.ts";
 import { makeTemporaryDirectory } from "./support/temporary-directory.ts";
 
@@ -182,10 +183,9 @@ describe("the settings", () => {
 
 describe("a start that cannot be", { timeout: 30_000 }, () => {
   const dataDir = makeTemporaryDirectory(afterAll);
-  // At once, for a start takes a while.
-  const start = (...args: string[]) => runToEnd(["serve", "--data-dir", dataDir, ...args]);
+  const start = (...args: string[]) => runToEndHere(["serve", "--data-dir", dataDir, ...args]);
 
-  it.concurrent.each([
+  it.each([
     ["an unknown flag", ["--prot", "80"], /--prot/],
     ["a bad value", ["--port", "http"], /--port/],
     ["an unknown service", ["--services", "pqc,toaster"], /--services.*toaster.*pqc/],
@@ -207,7 +207,6 @@ describe("a start that cannot be", { timeout: 30_000 }, () => {
   ])("ends with one sentence and exit code 2: %s", async (_what, args, sentence) => {
     const { stdout, ...end } = await start(...args);
     expect(end).toMatchObject({ code: 2, stderr: refused(sentence).stderr });
-    // Of starts at the same time, more than one may find that there is no store yet.
     expect(stdout).toMatch(/^(?:\n(?:Created a new .*\n)+)?$/);
   });
 

@@ -22,8 +22,9 @@ import type { Schema } from "../../src/database/schema.ts";
 import { type Issuer, openIssuer } from "../../src/identity/issuer.ts";
 import { createIssuerStore } from "../../src/identity/issuer-store.ts";
 import { createUserStore, type UserRole, type UserStore } from "../../src/identity/users.ts";
-import { openDatabase, openStore } from "../../src/open-store.ts";
+import { openStore } from "../../src/open-store.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
+import { tamperWith } from "../services/app-under-test.ts";
 import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -122,6 +123,7 @@ export async function startAccessServer(options: StartOptions): Promise<AccessSe
     return ended;
   };
   atEnd(close);
+  const tamper = tamperWith(storeSettings(config).location, atEnd);
   const connect: AccessServer["connect"] = (authorization, header = {}) =>
     connectTo(url, sessionManager, authorization ? { authorization, ...header } : header);
   return {
@@ -146,12 +148,7 @@ export async function startAccessServer(options: StartOptions): Promise<AccessSe
       return fetch(url + target, { method, headers: { ...type, ...headers }, ...content });
     },
     async tamper(change) {
-      const direct = await openDatabase(storeSettings(config).location, "existing");
-      try {
-        await change(direct.writer);
-      } finally {
-        await direct.close();
-      }
+      await tamper(change);
     },
   };
 }

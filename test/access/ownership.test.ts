@@ -1,13 +1,13 @@
-/** What somebody made is theirs: lists, counts, page tokens, changed records, devices, the audit log, repeated calls. */
-import { spawnSync } from "node:child_process";
-import { join } from "node:path";
 import type { Kysely } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Schema } from "../../src/database/schema.ts";
 import { present, readPages } from "../services/answers.ts";
 import { bytesOf } from "../support/bytes.ts";
+import { inheritedEnvironment } from "../support/environment.ts";
+import { password } from "../support/passwords.ts";
 import { outcomeOf, type Refusal, refusal } from "../support/refusal.ts";
 import { damaged } from "../support/refusals.ts";
+import { runHere } from "../support/run-here.ts";
 import { createOutgoing } from "../support/streams.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
@@ -467,12 +467,10 @@ describe("a user who is to be added with the command", { timeout }, () => {
     ["system", 2],
   ])(
     "may not have the name of whom everything belongs to that was made without a token: %s",
-    (name, status) => {
-      const main = join(import.meta.dirname, "../../src/main.ts");
-      const args = [main, "user", "add", name, "--data-dir", makeTemporaryDirectory()];
-      expect(spawnSync(process.execPath, args, { input: "a password that is long enough\n" }).status).toBe(
-        status,
-      );
+    async (name, status) => {
+      const args = ["user", "add", name, "--data-dir", makeTemporaryDirectory()];
+      const { code } = await runHere(args, { env: inheritedEnvironment(), stdin: `${password}\n` });
+      expect(code).toBe(status);
     },
   );
 });

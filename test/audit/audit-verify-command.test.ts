@@ -10,7 +10,7 @@ import { sqliteIn } from "../../src/database/database.ts";
 import { masterKeyIn } from "../../src/secrets/master-key.ts";
 import { writeEntries } from "../support/entries.ts";
 import { describeStores, makeSqlitePlace, type Place } from "../support/on-both.ts";
-import { runHere } from "../support/run-here.ts";
+import { runHere, runToEndHere } from "../support/run-here.ts";
 import { runToEnd, startServer } from "../support/start-server.ts";
 import { readTableNames } from "../support/tables.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
@@ -139,7 +139,7 @@ describe("audit verify in a data directory", { timeout: 60_000 }, () => {
     await fillLog(place, 1);
     const elsewhere = makeTemporaryDirectory();
     const masterKeyFile = join(elsewhere, "master.key");
-    const { code, stdout } = await runToEnd([
+    const { code, stdout } = await runToEndHere([
       "audit",
       "verify",
       ...place.settings,
@@ -195,7 +195,7 @@ describe("audit verify in a data directory", { timeout: 60_000 }, () => {
   it("ends with 2 and one sentence when the CHECKPOINT-FILE is no JSON", async () => {
     const dataDir = join(makeTemporaryDirectory(), "none");
     const path = keep("valid: true");
-    const { code, stdout, stderr } = await runToEnd(["audit", "verify", path, "--data-dir", dataDir]);
+    const { code, stdout, stderr } = await runToEndHere(["audit", "verify", path, "--data-dir", dataDir]);
     expect({ code, stdout, stderr }).toEqual({ code: 2, stdout: "", stderr: sentence("qsp: ", path) });
     expect(existsSync(dataDir)).toBe(false);
   });

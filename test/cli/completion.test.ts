@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { isMissing } from "../interop/tools.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { launch, qspDone, runQsp, timeout } from "./qsp.ts";
+import { launch, qsp, qspDone, timeout } from "./qsp.ts";
 
 /** Lines up to the cursor, and what is offered there: all of these, and nothing that is forbidden. */
 const lines = [
@@ -104,7 +104,7 @@ describe.skipIf(isMissing("zsh"))(
 
 describe("completion", { timeout }, () => {
   it("refuses a shell that it does not know", async () => {
-    expect(await runQsp(["completion", "fish"], placeWithFiles())).toMatchObject({
+    expect(await qsp(["completion", "fish"], placeWithFiles())).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("bash, zsh"),
     });

@@ -8,7 +8,7 @@ import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { qspDone, runQsp, startQsp, timeout, useServer } from "./qsp.ts";
+import { qsp, qspDone, runQsp, startQsp, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
 
@@ -47,10 +47,18 @@ describe("qsp ends with", { timeout }, () => {
   } as const satisfies Record<string, readonly [readonly string[], string]>;
 
   it.each(Object.entries(mistakes))("2 for %s, in one sentence that names it", async (_, [args, named]) => {
-    const { code, stdout, stderr } = await runQsp(args, server.place());
+    const { code, stdout, stderr } = await qsp(args, server.place());
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toMatch(/^qsp: [^\n]+\n$/);
     expect(stderr).toContain(named);
+  });
+
+  it("2 as a program as well", async () => {
+    expect(await runQsp(["backpu"], server.place())).toMatchObject({
+      code: 2,
+      stdout: "",
+      stderr: expect.stringMatching(/^qsp: [^\n]*backup[^\n]*\n$/),
+    });
   });
 
   it("the same code where it is run as npm installs it", async () => {
@@ -64,7 +72,7 @@ describe("qsp ends with", { timeout }, () => {
   });
 
   it("3 where the server refuses a field, and names it", async () => {
-    const { code, stderr } = await runQsp(["kms", "create", "--algorithm", "RSA"], server.place());
+    const { code, stderr } = await qsp(["kms", "create", "--algorithm", "RSA"], server.place());
     expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringMatching(/algorithm.*FIELD_INVALID/) });
   });
 

@@ -7,6 +7,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll } from "vitest";
+import { inheritedEnvironment } from "../support/environment.ts";
 import { type Run, runHere } from "../support/run-here.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
@@ -31,9 +32,8 @@ export interface RunOptions {
 
 /** The variables of a run: nothing of the person who runs the tests. */
 export function environmentOf({ cwd, url, env }: RunOptions): Record<string, string> {
-  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("QSP_"));
   return {
-    ...Object.fromEntries(inherited.map(([name, value = ""]) => [name, value])),
+    ...inheritedEnvironment(),
     XDG_STATE_HOME: join(cwd, "state"),
     ...(url !== undefined && { QSP_URL: url }),
     ...env,
@@ -53,7 +53,7 @@ export function runQsp(args: readonly string[], options: RunOptions): Promise<Ru
   return startQsp(args, options).end;
 }
 
-/** Runs a command line to its end: in this process, unless it reads standard input. */
+/** Runs a command line to its end: in this process, unless it may read standard input as the file 0. */
 export function qsp(args: readonly string[], options: RunOptions): Promise<Run> {
   if (options.stdin !== undefined) return runQsp(args, options);
   return runHere(args, { cwd: options.cwd, env: environmentOf(options) });

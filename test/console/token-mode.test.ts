@@ -1,8 +1,7 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { inheritedEnvironment } from "../support/environment.ts";
+import { runHere } from "../support/run-here.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
@@ -18,17 +17,17 @@ import {
 
 const password = "correct horse battery";
 const dataDir = makeTemporaryDirectory(afterAll);
-const main = join(import.meta.dirname, "../../src/main.ts");
 let server: RunningServer;
 let browser: Browser;
 
 /** Runs an operator's command that asks for a password. */
 async function manageUser(...operands: string[]): Promise<void> {
-  const child = spawn(process.execPath, [main, "user", ...operands, "--data-dir", dataDir], {
-    stdio: ["pipe", "ignore", "inherit"],
+  const args = ["user", ...operands, "--data-dir", dataDir];
+  const { code } = await runHere(args, {
+    env: inheritedEnvironment(),
+    stdin: `${password}
+`,
   });
-  child.stdin.end(`${password}\n`);
-  const [code] = await once(child, "exit");
   expect(code).toBe(0);
 }
 

@@ -5,7 +5,7 @@ import { sql } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { sqliteIn } from "../../src/database/database.ts";
 import { openDatabase } from "../../src/open-store.ts";
-import { runToEnd } from "../support/start-server.ts";
+import { runToEndHere } from "../support/run-here.ts";
 import { storageError } from "../support/storage-error.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -63,7 +63,7 @@ describe("the embedded database", { timeout: 30_000 }, () => {
       .run("9999-from-the-future", new Date(0).toISOString());
     database.close();
     await expect(openDatabase(sqliteIn(dataDir))).rejects.toThrow(storageError(/newer version/));
-    const exit = await runToEnd(["serve", "--port", "0", "--data-dir", dataDir]);
+    const exit = await runToEndHere(["serve", "--port", "0", "--data-dir", dataDir]);
     expect(exit).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(/^qsp: [^\n]*newer version[^\n]*\n$/),
@@ -80,7 +80,7 @@ describe("the embedded database", { timeout: 30_000 }, () => {
     const path = join(makeTemporaryDirectory(), "file");
     writeFileSync(path, "");
     await expect(openDatabase(sqliteIn(path))).rejects.toThrow(storageError(/cannot be opened/));
-    const exit = await runToEnd(["serve", "--port", "0", "--data-dir", path]);
+    const exit = await runToEndHere(["serve", "--port", "0", "--data-dir", path]);
     expect(exit).toMatchObject({ code: 2, stderr: expect.stringMatching(/^qsp: [^\n]*\n$/) });
   });
 });

@@ -4,7 +4,7 @@ import type { OpenMode } from "../../src/database/database.ts";
 import { openDatabase, tableNames } from "../../src/open-store.ts";
 import { addRow, readRowNames } from "../support/entries.ts";
 import { describeStores, type Place } from "../support/on-both.ts";
-import { runToEnd } from "../support/start-server.ts";
+import { runToEndHere } from "../support/run-here.ts";
 import { storageError } from "../support/storage-error.ts";
 import { readTableNames } from "../support/tables.ts";
 
@@ -33,7 +33,7 @@ describeStores("a store of another version", (makePlace) => {
     const place = await makePlace();
     await (await place.open()).close();
     await place.query("insert into kysely_migration (name, timestamp) values ('9999-from-the-future', '')");
-    expect(await runToEnd(["serve", "--port", "0", ...place.settings])).toMatchObject({
+    expect(await runToEndHere(["serve", "--port", "0", ...place.settings])).toMatchObject({
       code: 2,
       stdout: "",
       stderr: expect.stringMatching(/^qsp: [^\n]*newer version[^\n]*\n$/),

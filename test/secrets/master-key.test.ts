@@ -5,7 +5,7 @@ import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { type MasterKeySource, masterKeyIn, openKeyring } from "../../src/secrets/master-key.ts";
 import { isMissing, run } from "../interop/tools.ts";
 import { openTestStore } from "../support/open-store.ts";
-import { runToEnd } from "../support/start-server.ts";
+import { runToEndHere } from "../support/run-here.ts";
 import { storageError } from "../support/storage-error.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -97,7 +97,7 @@ describe("a start of the program", { timeout: 30_000 }, () => {
     const dataDir = makeTemporaryDirectory();
     await makeStore(dataDir);
     writeKey(join(dataDir, "master.key"), digits);
-    expect(await runToEnd(["serve", "--port", "0", "--data-dir", dataDir])).toMatchObject(
+    expect(await runToEndHere(["serve", "--port", "0", "--data-dir", dataDir])).toMatchObject(
       refused(/master key/),
     );
   });
@@ -106,7 +106,7 @@ describe("a start of the program", { timeout: 30_000 }, () => {
     const dataDir = makeTemporaryDirectory();
     await makeStore(dataDir);
     rmSync(join(dataDir, "master.key"));
-    expect(await runToEnd(["serve", "--port", "0", "--data-dir", dataDir])).toMatchObject(
+    expect(await runToEndHere(["serve", "--port", "0", "--data-dir", dataDir])).toMatchObject(
       refused(/is missing/),
     );
   });
@@ -115,7 +115,9 @@ describe("a start of the program", { timeout: 30_000 }, () => {
     const dataDir = makeTemporaryDirectory();
     await makeStore(dataDir);
     chmodSync(join(dataDir, "master.key"), 0o644);
-    expect(await runToEnd(["serve", "--port", "0", "--data-dir", dataDir])).toMatchObject(refused(/0600/));
+    expect(await runToEndHere(["serve", "--port", "0", "--data-dir", dataDir])).toMatchObject(
+      refused(/0600/),
+    );
   });
 });
 

@@ -5,7 +5,8 @@ import { rewrapStore } from "../../src/secrets/rewrap.ts";
 import type { Store } from "../../src/store/store.ts";
 import { putSecrets, readSecretText } from "../support/entries.ts";
 import type { Place } from "../support/on-both.ts";
-import { type Exit, runToEnd } from "../support/start-server.ts";
+import { type Run, runToEndHere } from "../support/run-here.ts";
+import { runToEnd } from "../support/start-server.ts";
 
 /** Rotates the master key of a place in this process. */
 export async function rewrap(
@@ -32,9 +33,14 @@ export interface SealedRow {
 /** Secrets by their identities. */
 export type Secrets = ReadonlyMap<string, string>;
 
-/** Rotates the master key of a place, as an operator does. */
-export function rotate({ settings }: Place, env?: Readonly<Record<string, string>>): Promise<Exit> {
-  return runToEnd(["master-key", "rotate", ...settings], env);
+/** Rotates the master key of a place, as an operator does, by a program of its own. */
+export function rotateByProgram({ settings }: Place): Promise<Run> {
+  return runToEnd(["master-key", "rotate", ...settings]);
+}
+
+/** Rotates the master key of a place with the operator's command line. */
+export function rotate({ settings }: Place, env?: Readonly<Record<string, string>>): Promise<Run> {
+  return runToEndHere(["master-key", "rotate", ...settings], env);
 }
 
 /** Makes a store with secrets in it, and closes it. */

@@ -8,7 +8,7 @@ import { openDatabase } from "../../src/open-store.ts";
 import type { MasterKeySource } from "../../src/secrets/master-key.ts";
 import { putSecrets } from "../support/entries.ts";
 import { describeStores, makeSqlitePlace } from "../support/on-both.ts";
-import type { Exit } from "../support/start-server.ts";
+import type { Run } from "../support/run-here.ts";
 import { storageError } from "../support/storage-error.ts";
 import {
   leaveSecrets,
@@ -18,6 +18,7 @@ import {
   readSecrets,
   rewrap,
   rotate,
+  rotateByProgram,
   secretsNamed,
 } from "./rewrap-place.ts";
 
@@ -26,7 +27,7 @@ describeStores("master-key rotate", (makePlace) => {
     const place = await makePlace();
     const secrets = await leaveSecrets(place, 5);
     const [oldKey, before] = [readKey(place), await readSealed(place)];
-    const exit = await rotate(place);
+    const exit = await rotateByProgram(place);
     const [newKey, after] = [readKey(place), await readSealed(place)];
     expect(exit).toMatchObject({ code: 0, stdout: expect.stringContaining(nameMasterKey(newKey)) });
     expect(newKey).not.toEqual(oldKey);
@@ -51,7 +52,7 @@ describeStores("master-key rotate", (makePlace) => {
     const store = await place.open();
     const [firstIdentity = ""] = secrets.keys();
     let isRotating = true;
-    const rotating = rotate(place).finally(() => {
+    const rotating = rotateByProgram(place).finally(() => {
       isRotating = false;
     });
     let written = 0;
@@ -299,7 +300,7 @@ describe("a store that is open", { timeout: 60_000 }, () => {
 });
 
 /** What a command said on standard error, beside how far it was. */
-function complaintsOf({ stderr }: Exit): string[] {
+function complaintsOf({ stderr }: Run): string[] {
   return stderr.split("\n").filter((line) => line.startsWith("qsp: "));
 }
 

@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vites
 import { refuse } from "../../src/errors.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import { isMissing } from "../interop/tools.ts";
-import { runToEnd } from "../support/start-server.ts";
+import { runToEndHere } from "../support/run-here.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { envelope, exchangeBytes, type RawAnswer, readStream } from "./raw.ts";
 import { serve } from "./serve.ts";
@@ -358,7 +358,7 @@ describe("--cors-origins", { timeout }, () => {
     const dataDir = makeTemporaryDirectory();
     // A port that cannot be had ends a start that should not have come so far.
     const args = ["serve", "--data-dir", dataDir, "--host", "192.0.2.1", "--danger-open-to-network"];
-    const { code, stdout, stderr } = await runToEnd([...args, "--cors-origins", origins]);
+    const { code, stdout, stderr } = await runToEndHere([...args, "--cors-origins", origins]);
     expect([code, stdout]).toEqual([2, ""]);
     expect(stderr).toMatch(/^qsp: --cors-origins: [^\n]*\n$/);
   });

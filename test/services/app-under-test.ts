@@ -6,7 +6,7 @@ import { pino } from "pino";
 import { afterAll, describe, onTestFinished } from "vitest";
 import { type App, createApp } from "../../src/app.ts";
 import type { Config } from "../../src/config.ts";
-import type { DatabaseLocation } from "../../src/database/database.ts";
+import type { Database, DatabaseLocation } from "../../src/database/database.ts";
 import type { Schema } from "../../src/database/schema.ts";
 import { openDatabase } from "../../src/open-store.ts";
 import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
@@ -147,13 +147,20 @@ export function putUnderTest({ url, location, stop }: Running, atEnd: AtEnd): Se
     url,
     close,
     rest: (line, body, headers) => callRest(url, line, body, headers),
-    async tamper<Result>(change: (db: Kysely<Schema>) => Result): Promise<Awaited<Result>> {
-      const direct = await openDatabase(location, "existing");
-      try {
-        return await change(direct.writer);
-      } finally {
-        await direct.close();
-      }
-    },
+    tamper: tamperWith(location, atEnd),
+  };
+}
+
+/** Returns what changes a database past the server that has it open; it stays open from the first change to the end. */
+export function tamperWith(location: DatabaseLocation, atEnd: AtEnd): ServerUnderTest["tamper"] {
+  let opening: Promise<Database> | undefined;
+  const open = async (): Promise<Database> => {
+    const direct = await openDatabase(location, "existing");
+    atEnd(() => direct.close());
+    return direct;
+  };
+  return async <Result>(change: (db: Kysely<Schema>) => Result): Promise<Awaited<Result>> => {
+    opening ??= open();
+    return await change((await opening).writer);
   };
 }

@@ -37,7 +37,9 @@ describeService("DefiService.ExecuteProposal", DefiService, (_start, shared) => 
     });
     expect(failure.rawMessage).toMatch(/\b4\b.*\b7\b/);
     expect((await readProposal(client, proposalId)).proposalStatus).toBe("PENDING");
-    for (const signer of signers.slice(4, 7)) await client.signProposal({ proposalId, signer });
+    for (const signer of signers.slice(4, 6)) await client.signProposal({ proposalId, signer });
+    expect(await refusal(client.executeProposal({ proposalId }))).toEqual(tooFew);
+    await client.signProposal({ proposalId, signer: signers[6] ?? "" });
     expect((await client.executeProposal({ proposalId })).executed).toBe(true);
   });
 

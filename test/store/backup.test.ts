@@ -18,7 +18,8 @@ import {
   type Place,
 } from "../support/on-both.ts";
 import { describePostgres } from "../support/postgres.ts";
-import { type Exit, runToEnd } from "../support/start-server.ts";
+import { type Run, runToEndHere } from "../support/run-here.ts";
+import { runToEnd } from "../support/start-server.ts";
 import { readAllRows } from "../support/tables.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -48,7 +49,7 @@ describeStores("backup", (makePlace) => {
     await addThings(store, 0, 600);
     const file = join(makeTemporaryDirectory(), "backup.db");
     let isCopying = true;
-    const copying = backUp(place, file).finally(() => {
+    const copying = runToEnd(["backup", file, ...place.settings]).finally(() => {
       isCopying = false;
     });
     let written = 600;
@@ -57,7 +58,7 @@ describeStores("backup", (makePlace) => {
     expect(written).toBeGreaterThan(601);
 
     const copy = await makeSqlitePlace();
-    expect(await restore(copy, file)).toMatchObject({ code: 0 });
+    expect(await runToEnd(["restore", file, ...copy.settings])).toMatchObject({ code: 0 });
     copyFileSync(place.keyFile, copy.keyFile);
     const [{ things, entries } = {}] = await copy.query(`select
       (select count(*) from list_counts) as things, (select count(*) from audit_entries) as entries`);
@@ -280,12 +281,12 @@ function expectSealed(backup: Buffer, masterKey: string): void {
   expect(inTheClear.map((secret) => backup.includes(secret))).toEqual([false, false, false]);
 }
 
-function backUp({ settings }: Place, file: string): Promise<Exit> {
-  return runToEnd(["backup", file, ...settings]);
+function backUp({ settings }: Place, file: string): Promise<Run> {
+  return runToEndHere(["backup", file, ...settings]);
 }
 
-function restore({ settings }: Place, file: string, env?: Readonly<Record<string, string>>): Promise<Exit> {
-  return runToEnd(["restore", file, ...settings], env);
+function restore({ settings }: Place, file: string, env?: Readonly<Record<string, string>>): Promise<Run> {
+  return runToEndHere(["restore", file, ...settings], env);
 }
 
 function start(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
@@ -310,7 +311,7 @@ function containing(...words: string[]) {
   return expect.stringMatching(new RegExp(patterns.join(".*"), "s"));
 }
 
-function warningsOf({ stderr }: Exit): string[] {
+function warningsOf({ stderr }: Run): string[] {
   return stderr.split("\n").filter((line) => line.startsWith("qsp: "));
 }
 

@@ -3,6 +3,7 @@ import { Readable } from "node:stream";
 import { vi } from "vitest";
 import { verbTable } from "../../src/cli/groups.ts";
 import { runCommandLine } from "../../src/cli/run.ts";
+import { inheritedEnvironment } from "./environment.ts";
 
 /** How a command line ended. */
 export interface Run {
@@ -20,7 +21,9 @@ export interface Surroundings {
   readonly stdin?: string | Uint8Array;
 }
 
-const table = { serve: async () => [(await import("../../src/serve.ts")).serveVerb], ...verbTable };
+/** As in program.ts. */
+const serve = async () => [(await import("../../src/serve.ts")).createServeVerb({ buildsPagesEarly: false })];
+const table = { serve, ...verbTable };
 /** What command lines listen to, to end the process. */
 const ends = ["SIGINT", "SIGTERM", "SIGHUP", "uncaughtException"] as const;
 let before: Promise<unknown> = Promise.resolve();
@@ -30,6 +33,14 @@ export function runHere(args: readonly string[], surroundings: Surroundings): Pr
   const running = before.then(() => runAlone(args, surroundings));
   before = running.catch(() => {});
   return running;
+}
+
+/** Runs a command line to its end, with exactly these words and flags: runToEnd of start-server.ts in this process. */
+export function runToEndHere(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Run> {
+  return runHere(args, { env: { ...inheritedEnvironment(), ...env } });
 }
 
 async function runAlone(args: readonly string[], surroundings: Surroundings): Promise<Run> {

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
+import { inheritedEnvironment } from "./environment.ts";
 
 /** The programs of a server: that of operators, and that of tests whose subject is not the start or the pages. */
 const programs = {
@@ -79,9 +80,8 @@ function launch(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ) {
-  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("QSP_"));
   const child = spawn(process.execPath, [programs[program], ...args], {
-    env: { ...Object.fromEntries(inherited), ...env },
+    env: { ...inheritedEnvironment(), ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const output = { stdout: "", stderr: "" };

@@ -5,6 +5,7 @@ import { CliError } from "../../../src/cli/exit-codes.ts";
 import { initAuthorities, issueCertificates } from "../../../src/cli/operator/ca.ts";
 import { ConfigError } from "../../../src/config.ts";
 import { refusal as cryptoRefusal } from "../../crypto/refusal.ts";
+import { runToEndHere } from "../../support/run-here.ts";
 import { runToEnd } from "../../support/start-server.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import {
@@ -116,8 +117,11 @@ describe("ca init", { timeout }, () => {
       QSP_DATABASE_URL: "postgres://nobody@127.0.0.1:1/none",
       QSP_MASTER_KEY_FILE: join(dataDir, "missing"),
     };
-    expect(await runToEnd(["ca", "init", "--data-dir", dataDir], env)).toMatchObject({ code: 0, stderr: "" });
-    expect(await runToEnd(["ca", "issue", "localhost", "--data-dir", dataDir], env)).toMatchObject({
+    expect(await runToEndHere(["ca", "init", "--data-dir", dataDir], env)).toMatchObject({
+      code: 0,
+      stderr: "",
+    });
+    expect(await runToEndHere(["ca", "issue", "localhost", "--data-dir", dataDir], env)).toMatchObject({
       code: 0,
       stderr: "",
     });
@@ -181,7 +185,7 @@ describe("ca issue", { timeout }, () => {
   });
 
   it("shows its options and their defaults in the help", async () => {
-    const { code, stdout } = await runToEnd(["ca", "issue", "--help"]);
+    const { code, stdout } = await runToEndHere(["ca", "issue", "--help"]);
     expect({ code, stdout }).toEqual({
       code: 0,
       stdout: expect.stringMatching(
@@ -355,9 +359,8 @@ describe("ca issue refuses, and leaves all as it is,", { timeout }, () => {
 
   it("a bad name with exit code 2 and one sentence", async () => {
     const dataDir = await makeAuthority();
-    expect(await runToEnd(["ca", "issue", "a b", "--data-dir", dataDir])).toEqual({
+    expect(await runToEndHere(["ca", "issue", "a b", "--data-dir", dataDir])).toEqual({
       code: 2,
-      signal: null,
       stdout: "",
       stderr: expect.stringMatching(/^qsp: "a b" is neither a host name[^\n]*\n$/),
     });
@@ -367,7 +370,7 @@ describe("ca issue refuses, and leaves all as it is,", { timeout }, () => {
     const dataDir = await makeAuthority();
     const path = fileIn(dataDir, "ca.key");
     writeFileSync(path, textOf(dataDir, "ca.key").replace("-----END", "-----FINIS"));
-    const { code, stdout, stderr } = await runToEnd(["ca", "issue", "localhost", "--data-dir", dataDir]);
+    const { code, stdout, stderr } = await runToEndHere(["ca", "issue", "localhost", "--data-dir", dataDir]);
     expect({ code, stdout, stderr }).toEqual({
       code: 2,
       stdout: "",

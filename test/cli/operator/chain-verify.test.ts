@@ -1,6 +1,8 @@
+import { cpSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sqliteIn } from "../../../src/database/database.ts";
+import { runToEndHere } from "../../support/run-here.ts";
 import { runToEnd, startServer } from "../../support/start-server.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 
@@ -26,10 +28,18 @@ function change(dataDir: string, sql: string): void {
 }
 
 describe("chain verify", { timeout }, () => {
+  /** A data directory that a server left, with a chain of 4 blocks. */
+  const chainDir = makeTemporaryDirectory(afterAll);
+  beforeAll(async () => {
+    const server = await startServer({ dataDir: chainDir });
+    await addBlocks(server.url, 3);
+    await server.stop();
+  }, timeout);
+
   it("says that a chain is valid and how long it is, while a server runs on it", async () => {
     const dataDir = makeTemporaryDirectory();
+    cpSync(chainDir, dataDir, { recursive: true });
     const server = await startServer({ dataDir });
-    await addBlocks(server.url, 3);
     const exit = await runToEnd(["chain", "verify", "--data-dir", dataDir]);
     expect(exit).toMatchObject({
       code: 0,
@@ -46,11 +56,9 @@ describe("chain verify", { timeout }, () => {
     ["INDEX", "delete from blockchain_blocks where block_index = 2"],
   ])("ends with 1 and names the first bad block and why: %s", async (reason, sql) => {
     const dataDir = makeTemporaryDirectory();
-    const server = await startServer({ dataDir });
-    await addBlocks(server.url, 3);
-    await server.stop();
+    cpSync(chainDir, dataDir, { recursive: true });
     change(dataDir, sql);
-    const { code, stdout } = await runToEnd(["chain", "verify", "--data-dir", dataDir]);
+    const { code, stdout } = await runToEndHere(["chain", "verify", "--data-dir", dataDir]);
     expect({ code, stdout }).toEqual({
       code: 1,
       stdout: expect.stringMatching(new RegExp(`^The chain is broken at block 2: ${reason}, .*\\n$`)),
@@ -58,7 +66,7 @@ describe("chain verify", { timeout }, () => {
   });
 
   it("refuses a data directory without a store", async () => {
-    const { code, stderr } = await runToEnd(["chain", "verify", "--data-dir", makeTemporaryDirectory()]);
+    const { code, stderr } = await runToEndHere(["chain", "verify", "--data-dir", makeTemporaryDirectory()]);
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("does not exist") });
   });
 });

@@ -1,4 +1,4 @@
-/** Runs the operator's commands as an operator does: as a program of their own, with a pipe or at a terminal. */
+/** Runs the operator's commands, in this process or as an operator does: with a pipe or at a terminal. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -6,10 +6,11 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { onTestFinished } from "vitest";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { readConfig } from "../../../src/config.ts";
 import { type Result, run } from "../../interop/tools.ts";
+import { serveApp } from "../../services/app-under-test.ts";
 import type { Place } from "../../support/on-both.ts";
 import { type Run, runHere } from "../../support/run-here.ts";
-import { type RunningServer, startServer } from "../../support/start-server.ts";
 
 export const main = join(import.meta.dirname, "../../../src/main.ts");
 
@@ -86,7 +87,9 @@ export function runCommandAtTerminal(place: Pick<Place, "settings">, ...words: s
 }
 
 /** A server with `--auth token`, and calls to it. */
-export interface TokenServer extends RunningServer {
+export interface TokenServer {
+  /** Ends it; a second time does nothing. */
+  stop(): Promise<void>;
   logIn(username: string, password: string): Promise<string>;
   /** Makes a call that wants a token. @returns whose the token is */
   useToken(token: string): Promise<string>;
@@ -94,20 +97,25 @@ export interface TokenServer extends RunningServer {
   listKeyIds(): Promise<string[]>;
 }
 
-/** Starts the program with `--auth token` on a place; many can run on one. */
+/** Starts a server with `--auth token` on a place, in this process; many can run on one. */
 export async function startTokenServer(
-  { directory, settings }: Pick<Place, "directory" | "settings">,
+  { settings }: Pick<Place, "settings">,
   ...args: string[]
 ): Promise<TokenServer> {
   const flags = ["--auth", "token", "--max-calls-per-second", "0", "--max-queue-ms", "60000", ...args];
-  const server = await startServer({ dataDir: directory, args: [...settings, ...flags] });
-  onTestFinished(async () => void (await server.stop("SIGKILL")));
-  const sessionManager = new Http2SessionManager(server.url);
-  onTestFinished(() => sessionManager.abort());
-  const transport = createGrpcTransport({ baseUrl: server.url, sessionManager });
+  const { url, close } = await serveApp(readConfig(["--port", "0", ...settings, ...flags], {}));
+  const sessionManager = new Http2SessionManager(url);
+  let stopped: Promise<void> | undefined;
+  const stop = (): Promise<void> => {
+    sessionManager.abort();
+    stopped ??= close();
+    return stopped;
+  };
+  onTestFinished(stop);
+  const transport = createGrpcTransport({ baseUrl: url, sessionManager });
   const tokens = createClient(TokenService, transport);
   return {
-    ...server,
+    stop,
     logIn: async (username, password) => (await tokens.issueToken({ username, password })).token,
     useToken: async (token) => {
       const headers = { authorization: `Bearer ${token}` };

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { makePostgresPlace, type Place } from "../../support/on-both.ts";
 import { describePostgres } from "../../support/postgres.ts";
-import { runToEnd, startServer } from "../../support/start-server.ts";
+import { runToEndHere } from "../../support/run-here.ts";
+import { startServer } from "../../support/start-server.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 
 const timeout = 60_000;
@@ -41,14 +42,15 @@ describePostgres("the password of a database", () => {
     const { directory, url } = withPassword(place);
     const list = ["user", "list", "--data-dir", directory];
     for (const flags of [["--database-url", url], [`--database-url=${url}`]])
-      expect(await runToEnd([...list, ...flags])).toMatchObject({
+      expect(await runToEndHere([...list, ...flags])).toMatchObject({
         code: 0,
         stderr: expect.stringMatching(/^qsp: warning: [^\n]*QSP_DATABASE_URL[^\n]*\n$/),
       });
     expect(
-      (await runToEnd([...list, "--database-url", databaseUrlOf(place)], { PGPASSWORD: password })).stderr,
+      (await runToEndHere([...list, "--database-url", databaseUrlOf(place)], { PGPASSWORD: password }))
+        .stderr,
     ).toBe("");
-    expect((await runToEnd(list, { QSP_DATABASE_URL: url })).stderr).toBe("");
+    expect((await runToEndHere(list, { QSP_DATABASE_URL: url })).stderr).toBe("");
   });
 });
 

@@ -9,8 +9,9 @@ import { openStore } from "../../../src/open-store.ts";
 import { masterKeyIn } from "../../../src/secrets/master-key.ts";
 import type { Place, Row } from "../../support/on-both.ts";
 import { hashCheaply, password } from "../../support/passwords.ts";
+import type { Run } from "../../support/run-here.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
-import { runProgram, type TokenServer } from "./command-line.ts";
+import { runCommand, runProgram, type TokenServer } from "./command-line.ts";
 
 /** Adds the user whose tokens are issued here. */
 export async function addAda(place: Place): Promise<void> {
@@ -24,7 +25,15 @@ export async function addAda(place: Place): Promise<void> {
 
 /** Rotates, as an operator does. @returns the identifier of the new key, as it is printed */
 export async function rotate(place: Pick<Place, "settings">, ...words: string[]): Promise<string> {
-  const { code, stdout, stderr } = await runProgram(place, ["issuer", "rotate", ...words]);
+  return readNewKeyId(await runCommand(place, ["issuer", "rotate", ...words]));
+}
+
+/** Rotates by a program of its own: several can at once. */
+export async function rotateByProgram(place: Pick<Place, "settings">): Promise<string> {
+  return readNewKeyId(await runProgram(place, ["issuer", "rotate"]));
+}
+
+function readNewKeyId({ code, stdout, stderr }: Run): string {
   expect([code, stderr]).toEqual([0, ""]);
   const [, keyId = ""] = /^Tokens are signed with the key (\S+) from now on\. /.exec(stdout) ?? [];
   expect(keyId).not.toBe("");

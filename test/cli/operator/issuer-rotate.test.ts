@@ -7,7 +7,7 @@ import { password } from "../../support/passwords.ts";
 import { refusal } from "../../support/refusal.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { keyIdOf, runCommand, startTokenServer, type TokenServer } from "./command-line.ts";
-import { addAda, keysOf, logIn, openParts, rotate } from "./issuer-place.ts";
+import { addAda, keysOf, logIn, openParts, rotate, rotateByProgram } from "./issuer-place.ts";
 
 const timeout = 60_000;
 const unknownKey = { code: "Unauthenticated", reason: "TOKEN_KEY_UNKNOWN" };
@@ -79,7 +79,7 @@ describeStores("qsp issuer rotate", (makePlace: MakePlace) => {
   it("keeps one key that signs of two that are made at once", async () => {
     const place = await makePlace();
     await (await startTokenServer(place)).stop();
-    const newIds = await Promise.all([rotate(place), rotate(place)]);
+    const newIds = await Promise.all([rotateByProgram(place), rotateByProgram(place)]);
     const [signing, ...retired] = await keysOf(place);
     expect(newIds).toContain(signing?.keyId);
     expect(signing).toMatchObject({ signs: true, hasSeed: true });
@@ -145,7 +145,7 @@ describe("qsp issuer rotate", { timeout }, () => {
     const place = { settings: ["--data-dir", directory] };
     await runCommand(place, ["user", "add", "ada"], password);
     const keyId = await rotate(place);
-    const server = await startTokenServer({ directory, ...place });
+    const server = await startTokenServer(place);
     expect(await server.listKeyIds()).toEqual([keyId]);
     expect(keyIdOf(await logIn(server))).toBe(keyId);
   });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { describeStores, makePostgresPlace, makeSqlitePlace, type Place } from "../../support/on-both.ts";
 import { describePostgres } from "../../support/postgres.ts";
-import { type Exit, runToEnd } from "../../support/start-server.ts";
+import { type Run, runToEndHere } from "../../support/run-here.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 
 const timeout = 60_000;
@@ -30,7 +30,7 @@ describeStores("a store without one of its tables", (makePlace) => {
   ])("is not whole, says $name", async ({ words, table }) => {
     const place = await makeUsed(await makePlace());
     await place.query(`drop table ${table}`);
-    expectRefused(await runToEnd([...words, ...place.settings]), /is damaged: .*restore a backup/);
+    expectRefused(await runToEndHere([...words, ...place.settings]), /is damaged: .*restore a backup/);
   });
 });
 
@@ -38,13 +38,13 @@ describe("a store that cannot be reached", { timeout }, () => {
   it("is not said to be missing where the data directory is a file", async () => {
     const dataDir = join(makeTemporaryDirectory(), "file");
     writeFileSync(dataDir, "");
-    expectRefused(await runToEnd(["audit", "verify", "--data-dir", dataDir]), /cannot be read: ENOTDIR/);
+    expectRefused(await runToEndHere(["audit", "verify", "--data-dir", dataDir]), /cannot be read: ENOTDIR/);
   });
 
   it.skipIf(process.getuid?.() === 0)("is not said to be missing where others may not look", async () => {
     const place = await makeUsed(await makeSqlitePlace());
     chmodSync(place.directory, 0);
-    const exit = await runToEnd(["audit", "verify", ...place.settings]);
+    const exit = await runToEndHere(["audit", "verify", ...place.settings]);
     chmodSync(place.directory, 0o700);
     expectRefused(exit, /cannot be read: EACCES/);
   });
@@ -61,14 +61,14 @@ describePostgres("a role of PostgreSQL", () => {
         `alter database ${new URL(settings.at(-1) ?? "").pathname.slice(1)} owner to ${role}`,
       );
       await place.query(`alter role ${role} connection limit ${limit}`);
-      expectRefused(await runToEnd([...serve, ...settings]), /too many connections for role/);
+      expectRefused(await runToEndHere([...serve, ...settings]), /too many connections for role/);
     },
   );
 
   it("that may not write to the schema is told so", { timeout }, async () => {
     const place = await makePostgresPlace();
     const { settings } = await withRole(place);
-    expectRefused(await runToEnd([...serve, ...settings]), /permission denied for schema public/);
+    expectRefused(await runToEndHere([...serve, ...settings]), /permission denied for schema public/);
   });
 });
 
@@ -88,7 +88,7 @@ async function withRole({ query, location, directory }: Place) {
   return { settings: ["--data-dir", directory, "--database-url", url.href], role };
 }
 
-function expectRefused({ code, stdout, stderr }: Exit, sentence: RegExp): void {
+function expectRefused({ code, stdout, stderr }: Run, sentence: RegExp): void {
   const lines = stderr.split("\n").filter((line) => !/ of .* (rows|entries) /.test(line));
   expect({ code, stdout, lines }).toEqual({
     code: 2,

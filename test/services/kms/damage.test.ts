@@ -1,7 +1,7 @@
 import type { Kysely } from "kysely";
 import { describe, expect, it } from "vitest";
 import type { Schema } from "../../../src/database/schema.ts";
-import { bytesOf } from "../../support/bytes.ts";
+import { bytesOf, flipBit } from "../../support/bytes.ts";
 import { describeRefusal, failureOf, refusal } from "../../support/refusal.ts";
 import { present } from "../answers.ts";
 import { createKey, describeKms, type KmsClient, type KmsServer, readDeeds } from "./kms-server.ts";
@@ -97,7 +97,7 @@ const record =
 const readRecord = (db: Kysely<Schema>, keyId: string) =>
   db.selectFrom("kms_keys").selectAll().where("key_id", "=", keyId).executeTakeFirstOrThrow();
 
-const flip = (bytes: Uint8Array) => Uint8Array.from(bytes, (byte, i) => (i === 20 ? byte ^ 1 : byte));
+const flip = (bytes: Uint8Array) => flipBit(bytes, 20);
 
 const recordChanges: [what: string, change: Change][] = [
   ["alias", record({ alias: "mine" })],

@@ -1,0 +1,32 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { hashPassword } from "../../src/identity/passwords.ts";
+import { password } from "../support/passwords.ts";
+import { refusal } from "../support/refusal.ts";
+import { startAccessServer, timeout } from "./access-server.ts";
+
+const wrong = "incorrect horse battery staple";
+
+describe("the time of a log-in that fails", { timeout }, () => {
+  it("is about the same for a wrong password and for somebody unknown", async () => {
+    const server = await startAccessServer({ atEnd: onTestFinished, args: ["--max-failed-logins", "100"] });
+    const passwordHash = await hashPassword(password);
+    await server.office.users.add({ name: "ada", role: "user", passwordHash }, new Date());
+    const { tokens } = server.connect();
+    const names = { known: "ada", unknown: "nobody" };
+    const times = { known: [] as number[], unknown: [] as number[] };
+    // In turn, so that whatever else the machine does befalls both.
+    for (let i = 0; i < 5; i += 1)
+      for (const who of ["known", "unknown"] as const) {
+        const startedMs = performance.now();
+        await refusal(tokens.issueToken({ username: names[who], password: wrong }));
+        times[who].push(performance.now() - startedMs);
+      }
+    const factor = medianOf(times.known) / medianOf(times.unknown);
+    expect(factor).toBeGreaterThan(1 / 3);
+    expect(factor).toBeLessThan(3);
+  });
+});
+
+function medianOf(numbers: readonly number[]): number {
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN;
+}
