@@ -740,7 +740,7 @@ export const comments: Readonly<Record<string, string>> = {
   "pqc.TokenServiceGetHealthResponse": "Tells how the service is.",
   "pqc.TokenServiceGetHealthResponse.status": "Is always \"success\": the question was answered.",
   "pqc.TokenServiceGetHealthResponse.service_status": "Is \"UP\" if the service just signed and verified with the key of its tokens, \"DOWN\" otherwise.",
-  "pqc.TokenServiceGetHealthResponse.crypto_provider": "Names the implementation of the algorithms with its version, such as \"OpenSSL 3.5.8\".",
+  "pqc.TokenServiceGetHealthResponse.crypto_provider": "Names the implementation of the algorithms with its version, such as \"OpenSSL 3.5.8\" or\n\"AWS-LC 5.12.0 (AVX2), OpenSSL 3.5.8\".",
   "pqc.TokenServiceGetHealthResponse.crypto_provider_active": "Is true if the implementation just signed and verified; it also passed its self-test at start.",
   "pqc.TokenServiceIssueTokenRequest": "Asks for a token.",
   "pqc.TokenServiceIssueTokenRequest.username": "Names the subject of the token: 1 to 255 characters, none of them a control character.",

@@ -17,6 +17,7 @@ import {
 } from "../src/crypto/native/load.ts";
 
 const crateFolder = import.meta.dirname;
+const targetFolder = process.env.CARGO_TARGET_DIR || join(crateFolder, "target");
 const libraryNames: Partial<Record<NodeJS.Platform, string>> = {
   darwin: "libqsp_native.dylib",
   win32: "qsp_native.dll",
@@ -52,7 +53,7 @@ function build(): void {
 
 /** Renames files into place: a running server still uses the old library, whose bytes must not change. */
 function install(): void {
-  const library = readFileSync(join(crateFolder, "target/release", libraryName));
+  const library = readFileSync(join(targetFolder, "release", libraryName));
   const manifest: NativeManifest = {
     version: nativeVersion,
     target: nativeTarget,

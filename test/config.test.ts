@@ -66,7 +66,7 @@ const settings: readonly {
     key: "cryptoProvider",
     flag: "--crypto-provider",
     variable: "QSP_CRYPTO_PROVIDER",
-    fallback: "openssl",
+    fallback: "auto",
     good: ["noble", "noble"],
     bad: ["libsodium", "OpenSSL"],
   },

@@ -56,9 +56,9 @@ export const generalSettings = {
   tlsKey: defineText("tls-key", "", "files", "Their keys, in the same order."),
   cryptoProvider: defineChoice(
     "crypto-provider",
-    "openssl",
-    ["openssl", "noble"],
-    "Who computes: openssl (native, fast) or noble (JavaScript, portable).",
+    "auto",
+    ["auto", "native", "openssl", "noble"],
+    "Who computes: native (AWS-LC, fastest; npm run native builds it), openssl (of Node), noble (JavaScript); auto is native if it is built and works, otherwise openssl.",
   ),
   trustedProxies: defineNetworks(
     "trusted-proxies",
