@@ -740,7 +740,7 @@ export const comments: Readonly<Record<string, string>> = {
   "pqc.TokenServiceGetHealthResponse": "Reports the health of the service.",
   "pqc.TokenServiceGetHealthResponse.status": "Is always \"success\", because the request was answered.",
   "pqc.TokenServiceGetHealthResponse.service_status": "Is \"UP\" if the service has just signed and verified with its token key, \"DOWN\" otherwise.",
-  "pqc.TokenServiceGetHealthResponse.crypto_provider": "Names the implementation of the algorithms with its version, such as \"OpenSSL 3.5.8\".",
+  "pqc.TokenServiceGetHealthResponse.crypto_provider": "Names the implementation of the algorithms with its version, such as \"OpenSSL 3.5.8\" or\n\"AWS-LC 5.12.0 (AVX2), OpenSSL 3.5.8\".",
   "pqc.TokenServiceGetHealthResponse.crypto_provider_active": "Is true if the implementation has just signed and verified. It also passed its self-test at startup.",
   "pqc.TokenServiceIssueTokenRequest": "Requests a token.",
   "pqc.TokenServiceIssueTokenRequest.username": "Contains the subject of the token: 1 to 255 characters, no control characters.",

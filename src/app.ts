@@ -25,6 +25,8 @@ import { quotaSettings, storeSettings } from "./settings/store-settings.ts";
 /** A server with its open resources. */
 export interface App {
   readonly server: Server;
+  /** The libraries that compute: see `CryptoProvider.version`. */
+  readonly cryptoVersion: string;
   /** Stops the server, then closes the other resources. */
   close(): Promise<void>;
 }
@@ -53,7 +55,7 @@ export async function createApp(
   const chosen = choosePackages(packages, config.services);
   const now = (): Date => new Date();
   const metrics = createMetrics();
-  const { provider, passwords } = await openCrypto(config, metrics);
+  const { provider, passwords } = await openCrypto(config, metrics, logger);
   const opening = openStore({
     ...storeSettings(config),
     provider: provider.system,
@@ -94,6 +96,7 @@ export async function createApp(
   });
   return {
     server,
+    cryptoVersion: provider.version,
     async close() {
       await server.close();
       for (const { close } of modules) await close?.();
@@ -105,7 +108,7 @@ export async function createApp(
 }
 
 /** Opens the cryptographic provider, behind queues that serve callers in turn. */
-async function openCrypto(config: Config, metrics: Metrics) {
+async function openCrypto(config: Config, metrics: Metrics, logger: Logger) {
   const passwords = createPasswordLane({
     maxChecks: config.maxPasswordChecks,
     maxWaitMs: config.maxBacklogMs,
@@ -117,7 +120,9 @@ async function openCrypto(config: Config, metrics: Metrics) {
     busyElsewhere: () => passwords.lane.handed,
   });
   metrics.watchQueue({ queue, passwords: passwords.lane });
-  const computing = await createCryptoProvider(config.cryptoProvider);
+  const onFallback = (reason: string) => logger.warn(reason);
+  const computing = await createCryptoProvider(config.cryptoProvider, { onFallback });
+  metrics.nameProvider(computing);
   // Work outside of any call is the server's own.
   const provider: CryptoProvider = queueProvider(computing, queue, () => currentCaller() ?? systemCaller);
   return { provider, passwords };

@@ -50,7 +50,7 @@ async function serve({ config, location, masterKey }: StoreVerbInput, options: A
   });
   const stopped = stopOnSignal(app.close, logger);
   if (showsPassword(config)) logger.warn(passwordWarning);
-  process.stdout.write(describeStart(formatUrl(address, config), config));
+  process.stdout.write(describeStart(formatUrl(address, config), config, app.cryptoVersion));
   return stopped;
 }
 
@@ -100,12 +100,13 @@ function describeNew(store: string | undefined, key: string | undefined): string
 }
 
 /** The message for newcomers. Its last line says that the server is ready. */
-function describeStart(url: string, { auth }: Config): string {
+function describeStart(url: string, { auth }: Config, cryptoVersion: string): string {
   return `
 Try, in another terminal:
 
 ${firstCalls({ url, auth, caFile: "CA.crt" })}
 
+Cryptography: ${cryptoVersion}
 Quantum-Safe Playground is ready on ${url}
 `;
 }

@@ -67,7 +67,7 @@ const settings: readonly {
     key: "cryptoProvider",
     flag: "--crypto-provider",
     variable: "QSP_CRYPTO_PROVIDER",
-    fallback: "openssl",
+    fallback: "auto",
     good: ["noble", "noble"],
     bad: ["libsodium", "OpenSSL"],
   },

@@ -100,7 +100,8 @@ export type TokenServiceGetHealthResponse = Message<"pqc.TokenServiceGetHealthRe
   serviceStatus: string;
 
   /**
-   * Names the implementation of the algorithms with its version, such as "OpenSSL 3.5.8".
+   * Names the implementation of the algorithms with its version, such as "OpenSSL 3.5.8" or
+   * "AWS-LC 5.12.0 (AVX2), OpenSSL 3.5.8".
    *
    * @generated from field: string crypto_provider = 3;
    */

@@ -52,9 +52,9 @@ export const generalSettings = {
   tlsKey: defineText("tls-key", "", "files", "Keys of the certificates, in the same order."),
   cryptoProvider: defineChoice(
     "crypto-provider",
-    "openssl",
-    ["openssl", "noble"],
-    "Cryptographic provider: openssl (native, fast) or noble (JavaScript, portable).",
+    "auto",
+    ["auto", "native", "openssl", "noble"],
+    "Cryptographic provider: native (AWS-LC, fastest; npm run native builds it), openssl (Node's), noble (JavaScript), or auto: native if it is built and works, otherwise openssl.",
   ),
   trustedProxies: defineNetworks(
     "trusted-proxies",

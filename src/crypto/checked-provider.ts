@@ -38,6 +38,7 @@ import type {
 export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvider {
   readonly name: ProviderName;
   readonly version: string;
+  readonly cpuPath: string | undefined;
   /** This provider has no queue and is never busy, so all its forms are the same. */
   readonly unbounded = this;
   readonly system = this;
@@ -50,6 +51,7 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
   constructor(engine: Engine<PublicHandle, SecretHandle>) {
     this.name = engine.name;
     this.version = engine.version;
+    this.cpuPath = engine.cpuPath;
     this.#engine = engine;
   }
 

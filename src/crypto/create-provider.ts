@@ -1,19 +1,78 @@
 import { CheckedProvider } from "./checked-provider.ts";
+import { CryptoError } from "./crypto-error.ts";
+import type { Engine } from "./engine.ts";
+import type { NativeAddon } from "./native/addon.ts";
+import { createNativeEngine } from "./native/engine.ts";
+import { testKnownAnswers } from "./native/known-answers.ts";
+import { loadNative } from "./native/load.ts";
 import { createNobleEngine } from "./noble/engine.ts";
 import { createOpenSslEngine } from "./openssl/engine.ts";
 import type { CryptoProvider, ProviderName } from "./provider.ts";
 import { testProvider } from "./self-test.ts";
 
+/** Which provider to create: the one of this name, or the best that works here. */
+export type ProviderChoice = ProviderName | "auto";
+
+/** What `createCryptoProvider` needs besides the choice. */
+export interface CreateProviderOptions {
+  /** The folder of the native library. */
+  readonly nativeFolder?: string | undefined;
+  /**
+   * Learns in one sentence why "auto" does not use a native library that is there. It is not called if none was ever
+   * built.
+   */
+  readonly onFallback?: (reason: string) => void;
+}
+
 /**
- * Creates the provider with this name and tests it once. The caller closes it.
+ * Creates a provider and tests it once. The caller closes it.
  *
- * @throws SELF_TEST_FAILED
+ * "auto" is "native" if that was built and passes its tests, otherwise "openssl".
+ *
+ * @throws SELF_TEST_FAILED; UNAVAILABLE for "native" without a library that loads
  */
-export async function createCryptoProvider(name: ProviderName): Promise<CryptoProvider> {
-  const provider =
-    name === "openssl"
-      ? new CheckedProvider(createOpenSslEngine())
-      : new CheckedProvider(createNobleEngine());
+export async function createCryptoProvider(
+  choice: ProviderChoice,
+  options: CreateProviderOptions = {},
+): Promise<CryptoProvider> {
+  if (choice === "auto") return (await createIfUsable(options)) ?? createTested(createOpenSslEngine());
+  if (choice === "native") return createNative(options.nativeFolder);
+  return choice === "openssl" ? createTested(createOpenSslEngine()) : createTested(createNobleEngine());
+}
+
+/** Creates the native provider, or returns undefined if it is not there or does not work. */
+async function createIfUsable({ nativeFolder, onFallback }: CreateProviderOptions) {
+  const build = loadNative(nativeFolder);
+  if (build.kind === "absent") return undefined;
+  try {
+    if (build.kind === "loaded") return await testNative(build.addon);
+    onFallback?.(describeFallback(build.reason));
+  } catch (error) {
+    onFallback?.(describeFallback(error instanceof Error ? error.message : String(error)));
+  }
+  return undefined;
+}
+
+function describeFallback(reason: string): string {
+  return `OpenSSL computes instead of the native provider: ${reason}; build it again: npm run native`;
+}
+
+async function createNative(folder: string | undefined): Promise<CryptoProvider> {
+  const build = loadNative(folder);
+  if (build.kind === "loaded") return testNative(build.addon);
+  const problem = build.kind === "absent" ? "it is not built" : build.reason;
+  throw new CryptoError("UNAVAILABLE", `the native provider cannot be used: ${problem}; run: npm run native`);
+}
+
+async function testNative(addon: NativeAddon): Promise<CryptoProvider> {
+  await testKnownAnswers(addon);
+  return createTested(createNativeEngine(addon));
+}
+
+async function createTested<PublicHandle, SecretHandle>(
+  engine: Engine<PublicHandle, SecretHandle>,
+): Promise<CryptoProvider> {
+  const provider = new CheckedProvider(engine);
   try {
     await testProvider(provider);
     return provider;

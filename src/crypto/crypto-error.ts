@@ -8,6 +8,7 @@
  * - CLOSED: the provider was closed, or the key erased.
  * - SEAL_BROKEN: a sealed secret does not open under this master key, or for this record.
  * - SELF_TEST_FAILED: the library gave a wrong answer at start.
+ * - UNAVAILABLE: the native provider was asked for, and is not built or does not load.
  */
 export type CryptoErrorCode =
   | "INVALID_KEY"
@@ -15,7 +16,8 @@ export type CryptoErrorCode =
   | "UNSUPPORTED"
   | "CLOSED"
   | "SEAL_BROKEN"
-  | "SELF_TEST_FAILED";
+  | "SELF_TEST_FAILED"
+  | "UNAVAILABLE";
 
 /**
  * The only error besides CryptoBusyError that `src/crypto` throws on purpose. The message says what was wrong, with

@@ -38,6 +38,7 @@ export interface IncrementalHash {
 export interface Engine<PublicHandle, SecretHandle> {
   readonly name: ProviderName;
   readonly version: string;
+  readonly cpuPath?: string;
 
   generateKeyPair(algorithm: Algorithm): Promise<SecretHandle>;
   importPublicKey(algorithm: Algorithm, raw: Uint8Array): PublicHandle;

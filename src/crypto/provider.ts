@@ -1,6 +1,6 @@
 import type { Algorithm } from "./algorithms.ts";
 
-export type ProviderName = "openssl" | "noble";
+export type ProviderName = "native" | "openssl" | "noble";
 
 /**
  * A parsed public key. It belongs to the provider that created it, and other providers refuse it.
@@ -30,7 +30,7 @@ export interface SecretKey {
   /**
    * Returns the expanded form of FIPS 203, 204 or 205, for ECDSA the scalar; `secretKeyBytes` long.
    *
-   * OpenSSL cannot export this form of a key that has a seed. The provider then derives it from the
+   * OpenSSL cannot export this form of an ML-DSA or ML-KEM key that has a seed. Its provider then derives it from the
    * seed in JavaScript on the calling thread, which takes 0.4 to 3 ms.
    */
   exportRaw(): Uint8Array;
@@ -45,8 +45,9 @@ export interface SecretKey {
   toPem(): string;
 
   /**
-   * Makes the key unusable and overwrites our bytes. OpenSSL wipes its own copy when the garbage
-   * collector frees it. JavaScript cannot guarantee that no other copy exists.
+   * Makes the key unusable and overwrites our bytes. Operations that are running finish. The native provider
+   * overwrites the key when the last of them ends, and OpenSSL wipes its own copy when the garbage collector frees it.
+   * JavaScript cannot guarantee that no other copy exists.
    */
   erase(): void;
 }
@@ -118,8 +119,16 @@ export interface MuHash {
  */
 export interface CryptoProvider {
   readonly name: ProviderName;
-  /** The library that does the work, such as "OpenSSL 3.5.8" or "@noble/post-quantum 0.7.1". */
+  /**
+   * The libraries that do the work, such as "OpenSSL 3.5.8", "@noble/post-quantum 0.7.1", or
+   * "AWS-LC 5.12.0 (AVX2), OpenSSL 3.5.8": the first for ML-DSA and ML-KEM, the second for the rest.
+   */
   readonly version: string;
+  /**
+   * The code that computes ML-DSA and ML-KEM on this processor: "AVX2", "NEON" or "portable". Undefined for a library
+   * that does not tell.
+   */
+  readonly cpuPath: string | undefined;
   /**
    * The same provider, for work of many pieces, such as a batch. It lets work wait longer before it refuses it
    * (CryptoBusyError, see work-queue.ts).
@@ -180,8 +189,8 @@ export interface CryptoProvider {
 
   /**
    * Signs a μ that was computed elsewhere (FIPS 204, algorithm 7 from line 7 on), hedged like `sign`.
-   * OpenSSL supports this from 3.5 on, but node:crypto has no option for it. So with both providers
-   * @noble/post-quantum signs, on a worker thread.
+   * The native provider does it like `sign`. OpenSSL supports it from 3.5 on, but node:crypto has no option for it, so
+   * for the provider "openssl" @noble/post-quantum signs on a worker thread, which takes 30 times as long.
    *
    * The pitfall: μ does not show the message, its context or its key. A caller of this function can
    * sign anything under any context, also in the pre-hashed form of FIPS 204, section 5.4. μ of

@@ -39,6 +39,7 @@ export function queueProvider(
 class QueuedProvider implements CryptoProvider {
   readonly name: CryptoProvider["name"];
   readonly version: string;
+  readonly cpuPath: string | undefined;
   readonly unbounded: CryptoProvider;
   readonly system: CryptoProvider;
   readonly #inner: CryptoProvider;
@@ -54,6 +55,7 @@ class QueuedProvider implements CryptoProvider {
   ) {
     this.name = inner.name;
     this.version = inner.version;
+    this.cpuPath = inner.cpuPath;
     this.#inner = inner;
     this.#queue = queue;
     this.#terms = terms;

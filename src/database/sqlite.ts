@@ -77,7 +77,8 @@ function openThread(options: SqliteThreadOptions): Connection {
   worker.on("message", (reply: SqliteReply) => {
     const asker = waiting.get(reply.id);
     waiting.delete(reply.id);
-    if (waiting.size === 0) worker.unref();
+    // While the thread ends, Node holds the process for it. A reply that arrives late must not let go of it.
+    if (waiting.size === 0 && ended === undefined) worker.unref();
     if (reply.ok) asker?.resolve([...reply.results]);
     else asker?.reject(toFailure(reply));
   });

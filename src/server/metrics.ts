@@ -10,10 +10,19 @@ export interface Metrics extends CallMetrics {
   responseDropped(): void;
   /** Exposes the bytes that unfinished requests hold in memory. */
   watchBuffers(buffers: { readonly heldBytes: number }): void;
+  /** Exposes which library computes, as the labels of a series that is always 1. */
+  nameProvider(provider: NamedProvider): void;
   /** Exposes how much work waits and how much was refused. */
   watchQueue(watched: { readonly queue: WatchedQueue; readonly passwords: WatchedLane }): void;
   /** The content type and the text of the exposition. */
   expose(): Promise<{ contentType: string; text: string }>;
+}
+
+/** The cryptographic provider, its libraries, and which of their code runs on this processor. */
+export interface NamedProvider {
+  readonly name: string;
+  readonly version: string;
+  readonly cpuPath: string | undefined;
 }
 
 /** The work that waits: operations, and milliseconds before a new quick or slow operation would begin. */
@@ -72,6 +81,15 @@ export function createMetrics(): Metrics {
           this.set(buffers.heldBytes);
         },
       });
+    },
+    nameProvider: ({ name, version, cpuPath = "" }) => {
+      const info = new Gauge({
+        name: "qsp_crypto_provider_info",
+        help: "Who computes: the provider, its libraries, and which code they run for ML-DSA and ML-KEM.",
+        labelNames: ["provider", "version", "cpu"],
+        registers: [registry],
+      });
+      info.set({ provider: name, version, cpu: cpuPath }, 1);
     },
     watchQueue: ({ queue, passwords }) => {
       const lanes = Object.entries({ quick: queue.quick, slow: queue.slow, passwords });

@@ -3,6 +3,7 @@ import type { Algorithm } from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider, KeyPair, SignatureOptions } from "../../src/crypto/provider.ts";
 import { flipBit } from "../support/bytes.ts";
+import { describeProviders } from "../support/crypto-providers.ts";
 import { refusal } from "./refusal.ts";
 
 const message = new TextEncoder().encode("a message");
@@ -10,7 +11,7 @@ const message = new TextEncoder().encode("a message");
 /** Lets a row pass what the types forbid, as a JavaScript caller can. */
 const untyped = (value: unknown) => value as never;
 
-describe.each(["openssl", "noble"] as const)("%s, given bad input,", (name) => {
+describeProviders("%s, given bad input,", (name) => {
   let provider: CryptoProvider;
   let other: CryptoProvider;
   const keyPairs = new Map<Algorithm, KeyPair>();

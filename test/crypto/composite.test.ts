@@ -12,6 +12,7 @@ import {
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { flipBit } from "../support/bytes.ts";
+import { describeProviders } from "../support/crypto-providers.ts";
 import { readVectorFile, textOf, vectorsFolder } from "../vectors/vector-files.ts";
 import { refusal } from "./refusal.ts";
 
@@ -21,7 +22,7 @@ const both = { mldsaValid: true, ecdsaValid: true };
 const neither = { mldsaValid: false, ecdsaValid: false };
 const mldsaSignatureBytes = 3309;
 
-describe.each(["openssl", "noble"] as const)("composite signatures of %s", (name) => {
+describeProviders("composite signatures of %s", (name) => {
   let provider: CryptoProvider;
   let keyPair: CompositeKeyPair;
   beforeAll(async () => {
@@ -167,16 +168,18 @@ describe.skipIf(isSkipped)(`the official example of id-MLDSA65-ECDSA-P256-SHA512
     return Buffer.from(textOf(example ?? { id: field, expect: true }, field), "base64");
   };
 
-  it.each(["openssl", "noble"] as const)("verifies with %s, and with no context", async (name) => {
-    const provider = await createCryptoProvider(name);
-    try {
-      const [raw, text, signature] = [readExample("pk"), readExample("m"), readExample("s")];
-      const publicKey = importCompositePublicKey(provider, raw);
-      expect(await verifyComposite(provider, publicKey, text, signature)).toEqual(both);
-      expect(await verifyComposite(provider, publicKey, text, signature, context)).toEqual(neither);
-      expect(await verifyComposite(provider, publicKey, message, signature)).toEqual(neither);
-    } finally {
-      await provider.close();
-    }
+  describeProviders("verifies with %s", (name) => {
+    it("and with no context", async () => {
+      const provider = await createCryptoProvider(name);
+      try {
+        const [raw, text, signature] = [readExample("pk"), readExample("m"), readExample("s")];
+        const publicKey = importCompositePublicKey(provider, raw);
+        expect(await verifyComposite(provider, publicKey, text, signature)).toEqual(both);
+        expect(await verifyComposite(provider, publicKey, text, signature, context)).toEqual(neither);
+        expect(await verifyComposite(provider, publicKey, message, signature)).toEqual(neither);
+      } finally {
+        await provider.close();
+      }
+    });
   });
 });

@@ -8,29 +8,76 @@ import {
   slhDsaNames,
 } from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import type { CryptoProvider, KeyPair, SignatureOptions } from "../../src/crypto/provider.ts";
+import type { CryptoProvider, KeyPair, ProviderName, SignatureOptions } from "../../src/crypto/provider.ts";
 import { flipBit } from "../support/bytes.ts";
+import { isNativeSkipped, nativeNeed } from "../support/crypto-providers.ts";
 
 const message = new TextEncoder().encode("signed here, verified there");
+const context = Uint8Array.of(7);
 
-let openssl: CryptoProvider;
-let noble: CryptoProvider;
+const providers = new Map<ProviderName, CryptoProvider>();
+const names: readonly ProviderName[] = [
+  "openssl",
+  "noble",
+  ...(isNativeSkipped ? [] : (["native"] as const)),
+];
 beforeAll(async () => {
-  [openssl, noble] = await Promise.all([createCryptoProvider("openssl"), createCryptoProvider("noble")]);
+  for (const name of names) providers.set(name, await createCryptoProvider(name));
 });
-afterAll(() => Promise.all([openssl.close(), noble.close()]));
+afterAll(() => Promise.all(Array.from(providers.values(), (provider) => provider.close())));
+
+function use(name: ProviderName): CryptoProvider {
+  const provider = providers.get(name);
+  if (provider === undefined) throw new Error(`no provider ${name}`);
+  return provider;
+}
+
+/** Every ordered pair of two providers. The native one does only ML-DSA and ML-KEM itself. */
+const pairs = names.flatMap((from) => names.filter((to) => to !== from).map((to) => ({ from, to })));
+const latticePairs = <Name extends string>(algorithms: readonly Name[]) =>
+  pairs.flatMap((pair) => algorithms.map((algorithm) => ({ ...pair, algorithm })));
+
+it.skipIf(isNativeSkipped)(`the native provider takes part${nativeNeed}`, () => {
+  expect(pairs).toHaveLength(6);
+});
 
 describe("a signature of one provider", () => {
-  const signedByOpenssl: SignatureAlgorithm[] = [...mlDsaNames, ...slhDsaNames, "ECDSA-P256"];
-  const signedByNoble = signedByOpenssl.filter((name) => !/^SLH.*s$/.test(name));
+  const others = [...slhDsaNames, "ECDSA-P256"] as const;
+  const signedByNoble = others.filter((name) => !/^SLH.*s$/.test(name));
 
-  it.each(signedByOpenssl)("openssl's %s verifies with noble", { timeout: 30_000 }, async (algorithm) => {
-    expect(await crossVerify(algorithm, openssl, noble)).toEqual({ valid: true, flipped: false });
+  it.each(latticePairs(mlDsaNames))(
+    "$from's $algorithm verifies with $to",
+    async ({ from, to, algorithm }) => {
+      expect(await crossVerify(algorithm, use(from), use(to))).toEqual({ valid: true, flipped: false });
+    },
+  );
+
+  it.each(others)("openssl's %s verifies with noble", { timeout: 30_000 }, async (algorithm) => {
+    expect(await crossVerify(algorithm, use("openssl"), use("noble"))).toEqual({
+      valid: true,
+      flipped: false,
+    });
   });
 
   it.each(signedByNoble)("noble's %s verifies with openssl", { timeout: 30_000 }, async (algorithm) => {
-    expect(await crossVerify(algorithm, noble, openssl)).toEqual({ valid: true, flipped: false });
+    expect(await crossVerify(algorithm, use("noble"), use("openssl"))).toEqual({
+      valid: true,
+      flipped: false,
+    });
   });
+
+  it.each(latticePairs(mlDsaNames))(
+    "$from's $algorithm over mu verifies with $to over the message",
+    async ({ from, to, algorithm }) => {
+      const { publicKey, secretKey } = await use(from).generateKeyPair(algorithm);
+      const mu = use(from).startMu(publicKey, { context });
+      mu.update(message);
+      const signature = await use(from).signMu(secretKey, mu.digest());
+      const imported = use(to).importPublicKey(algorithm, { raw: publicKey.exportRaw() });
+      expect(await use(to).verify(imported, message, signature, { context })).toBe(true);
+      expect(await use(to).verify(imported, message, signature)).toBe(false);
+    },
+  );
 
   async function crossVerify(
     algorithm: SignatureAlgorithm,
@@ -38,7 +85,7 @@ describe("a signature of one provider", () => {
     verifier: CryptoProvider,
   ) {
     const { publicKey, secretKey } = await signer.generateKeyPair(algorithm);
-    const options: SignatureOptions = algorithm === "ECDSA-P256" ? {} : { context: Uint8Array.of(7) };
+    const options: SignatureOptions = algorithm === "ECDSA-P256" ? {} : { context };
     const signature = await signer.sign(secretKey, message, options);
     const imported = verifier.importPublicKey(algorithm, { pem: publicKey.toPem() });
     return {
@@ -49,26 +96,31 @@ describe("a signature of one provider", () => {
 });
 
 describe("a key pair of one provider", () => {
-  it.each(mlKemNames)("%s decapsulates there what was encapsulated here, both ways", async (algorithm) => {
-    const fromOpenssl = await openssl.generateKeyPair(algorithm);
-    const fromNoble = await noble.generateKeyPair(algorithm);
-    expect(await exchange(fromOpenssl, noble, openssl)).toBe(true);
-    expect(await exchange(fromNoble, openssl, noble)).toBe(true);
-  });
+  it.each(latticePairs(mlKemNames))(
+    "$from's $algorithm decapsulates what $to encapsulated",
+    async ({ from, to, algorithm }) => {
+      expect(await exchange(await use(from).generateKeyPair(algorithm), use(to), use(from))).toBe(true);
+    },
+  );
 
-  it.each(mlKemNames)("%s rejects a wrong ciphertext with the same secret in both", async (algorithm) => {
-    const { publicKey, secretKey } = await openssl.generateKeyPair(algorithm);
-    const { ciphertext } = await openssl.encapsulate(publicKey);
-    const imported = await noble.importSecretKey(algorithm, { raw: secretKey.exportRaw() });
-    const wrong = flipBit(ciphertext, 5);
-    expect(await noble.decapsulate(imported, wrong)).toEqual(await openssl.decapsulate(secretKey, wrong));
-  });
+  it.each(latticePairs(mlKemNames))(
+    "$from's $algorithm rejects a wrong ciphertext with the same secret as $to",
+    async ({ from, to, algorithm }) => {
+      const { publicKey, secretKey } = await use(from).generateKeyPair(algorithm);
+      const { ciphertext } = await use(from).encapsulate(publicKey);
+      const imported = await use(to).importSecretKey(algorithm, { raw: secretKey.exportRaw() });
+      const wrong = flipBit(ciphertext, 5);
+      expect(await use(to).decapsulate(imported, wrong)).toEqual(
+        await use(from).decapsulate(secretKey, wrong),
+      );
+    },
+  );
 
-  it.each([...mlDsaNames, ...mlKemNames])(
-    "%s has one expanded form, one seed and one PEM in both",
-    async (algorithm) => {
-      const { secretKey } = await openssl.generateKeyPair(algorithm);
-      const imported = await noble.importSecretKey(algorithm, {
+  it.each(latticePairs([...mlDsaNames, ...mlKemNames]))(
+    "$from's $algorithm has the expanded form, seed and PEM that $to derives",
+    async ({ from, to, algorithm }) => {
+      const { secretKey } = await use(from).generateKeyPair(algorithm);
+      const imported = await use(to).importSecretKey(algorithm, {
         seed: secretKey.exportSeed() ?? new Uint8Array(),
       });
       expect(imported.exportRaw()).toEqual(secretKey.exportRaw());
@@ -90,7 +142,7 @@ describe("a key pair of one provider", () => {
 
 describe("our PEM", () => {
   it.each(Object.values(algorithms))("of $name is what node:crypto writes and reads", async ({ name }) => {
-    const { publicKey, secretKey } = await openssl.generateKeyPair(name);
+    const { publicKey, secretKey } = await use("openssl").generateKeyPair(name);
     const nodeSecretKey = createPrivateKey(secretKey.toPem());
     expect(nodeSecretKey.export({ format: "pem", type: "pkcs8" })).toBe(secretKey.toPem());
     expect(createPublicKey(nodeSecretKey).export({ format: "pem", type: "spki" })).toBe(publicKey.toPem());

@@ -3,6 +3,7 @@ import type { Algorithm } from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider, SecretKey } from "../../src/crypto/provider.ts";
 import { flipBit } from "../support/bytes.ts";
+import { describeProviders } from "../support/crypto-providers.ts";
 import { refusal } from "./refusal.ts";
 
 /** AlgorithmIdentifiers in DER (RFC 9881, section 2; RFC 9935, section 3). */
@@ -10,7 +11,7 @@ const mlDsa65 = sequence(Uint8Array.fromHex("0609608648016503040312"));
 const mlDsa65WithNull = sequence(Uint8Array.fromHex("06096086480165030403120500"));
 const mlKem768 = sequence(Uint8Array.fromHex("0609608648016503040402"));
 
-describe.each(["openssl", "noble"] as const)("%s reads a PEM", (name) => {
+describeProviders("%s reads a PEM", (name) => {
   let provider: CryptoProvider;
   let signing: SecretKey;
   let receiving: SecretKey;

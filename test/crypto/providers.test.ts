@@ -1,3 +1,4 @@
+import { existsSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   algorithms,
@@ -9,11 +10,26 @@ import {
   slhDsaNames,
 } from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import type { CryptoProvider, ProviderName } from "../../src/crypto/provider.ts";
 import { flipBit } from "../support/bytes.ts";
+import { describeProviders } from "../support/crypto-providers.ts";
 
 const message = new TextEncoder().encode("a message");
 const context = Uint8Array.of(1, 2, 3);
+
+const versions: Record<ProviderName, RegExp> = {
+  native: /^AWS-LC 5\.\d+\.\d+ \((AVX2|NEON|portable)\), OpenSSL 3\./,
+  openssl: /^OpenSSL 3\./,
+  noble: /^@noble\/post-quantum 0\./,
+};
+/** The code that AWS-LC must run on this machine: the slow one would go unnoticed otherwise. */
+const fastPath =
+  process.arch === "x64" && hasAvx2() ? "AVX2" : process.arch === "arm64" ? "NEON" : "portable";
+
+/** Linux only: elsewhere the portable code is expected, and a test that finds another one fails. */
+function hasAvx2(): boolean {
+  return existsSync("/proc/cpuinfo") && /\bavx2\b/.test(readFileSync("/proc/cpuinfo", "utf8"));
+}
 
 /** The noble library needs seconds to sign with a small SLH-DSA set; cross-verification covers those. */
 const quickSignatureAlgorithms: readonly SignatureAlgorithm[] = [
@@ -22,7 +38,7 @@ const quickSignatureAlgorithms: readonly SignatureAlgorithm[] = [
   "ECDSA-P256",
 ];
 
-describe.each(["openssl", "noble"] as const)("CryptoProvider %s", (name) => {
+describeProviders("CryptoProvider %s", (name) => {
   let provider: CryptoProvider;
   beforeAll(async () => {
     provider = await createCryptoProvider(name);
@@ -31,7 +47,8 @@ describe.each(["openssl", "noble"] as const)("CryptoProvider %s", (name) => {
 
   it("says which library does the work", () => {
     expect(provider.name).toBe(name);
-    expect(provider.version).toMatch(name === "openssl" ? /^OpenSSL 3\./ : /^@noble\/post-quantum 0\./);
+    expect(provider.version).toMatch(versions[name]);
+    expect(provider.cpuPath).toBe(name === "native" ? fastPath : undefined);
   });
 
   it("hashes with SHA-256", () => {

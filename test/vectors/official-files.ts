@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { describeProviders } from "../support/crypto-providers.ts";
 import { algorithmOf, type Outcome, procedures } from "./procedures.ts";
 import { readVectorFile, vectorsFolder } from "./vector-files.ts";
 
@@ -9,7 +10,7 @@ import { readVectorFile, vectorsFolder } from "./vector-files.ts";
 type Counts = readonly [agree: number, accept: number, refuse: number, noInterface: number];
 
 /**
- * Every file of the folder. The numbers are the same for both providers, because one interface
+ * Every file of the folder. The numbers are the same for all providers, because one interface
  * decides what is asked of them; a new file, or a test more or less, fails.
  */
 export const expectedOutcomes: Readonly<Record<string, Counts>> = {
@@ -81,19 +82,21 @@ export const slowFiles: readonly string[] = ["acvp_slhdsa_keygen.json", "bc_slhd
 
 /** Makes a test of each of the files for each provider. */
 export function testFiles(files: readonly string[]): void {
-  describe.skipIf(vectorsFolder === undefined).each(["openssl", "noble"] as const)(
-    "%s and the official vectors (QSP_TEST_VECTORS names their folder)",
-    (name) => {
-      let provider: CryptoProvider;
-      beforeAll(async () => {
-        provider = await createCryptoProvider(name);
-      });
-      afterAll(() => provider.close());
+  describe.skipIf(vectorsFolder === undefined)(
+    "official vectors (QSP_TEST_VECTORS names their folder)",
+    () => {
+      describeProviders("and %s", (name) => {
+        let provider: CryptoProvider;
+        beforeAll(async () => {
+          provider = await createCryptoProvider(name);
+        });
+        afterAll(() => provider.close());
 
-      it.each(files)("%s", { timeout: 120_000 }, async (file) => {
-        const { differing, counts } = await runFile(provider, file);
-        expect(differing).toEqual([]);
-        expect(counts).toEqual(expectedOutcomes[file]);
+        it.each(files)("%s", { timeout: 120_000 }, async (file) => {
+          const { differing, counts } = await runFile(provider, file);
+          expect(differing).toEqual([]);
+          expect(counts).toEqual(expectedOutcomes[file]);
+        });
       });
     },
   );

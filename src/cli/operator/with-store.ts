@@ -11,7 +11,8 @@ export async function withStore<T>(
   mode: OpenMode,
   work: (store: Store, provider: CryptoProvider) => Promise<T>,
 ): Promise<T> {
-  const provider = await createCryptoProvider(config.cryptoProvider);
+  const onFallback = (reason: string) => process.stderr.write(`qsp: warning: ${reason}\n`);
+  const provider = await createCryptoProvider(config.cryptoProvider, { onFallback });
   try {
     const store = await openStore({ location, masterKey, provider, mode });
     try {

@@ -5,6 +5,7 @@ import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../../src/crypto/provider.ts";
 import { findPython } from "../../interop/python.ts";
 import { run } from "../../interop/tools.ts";
+import { describeProviders } from "../../support/crypto-providers.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { renderVectorFiles } from "./generate.ts";
 import type { VectorSet } from "./vector-set.ts";
@@ -44,7 +45,7 @@ describe("the files of our own vectors", () => {
   });
 });
 
-describe.each(["openssl", "noble"] as const)("our code with %s agrees with the vector of", (providerName) => {
+describeProviders("our code with %s agrees with the vector of", (providerName) => {
   let provider: CryptoProvider;
   beforeAll(async () => {
     provider = await createCryptoProvider(providerName);

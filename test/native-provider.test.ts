@@ -1,0 +1,110 @@
+/** The program with and without the native provider. It runs in a copy of the project that has its own native/build. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { manifestFile, nativeFile } from "../src/crypto/native/load.ts";
+import { isNativeSkipped, nativeNeed } from "./support/crypto-providers.ts";
+import { startServer } from "./support/start-server.ts";
+import { makeTemporaryDirectory } from "./support/temporary-directory.ts";
+
+const root = join(import.meta.dirname, "..");
+const copy = makeTemporaryDirectory(afterAll);
+
+beforeAll(() => {
+  for (const part of ["src", "gen", "proto", "package.json"])
+    cpSync(join(root, part), join(copy, part), { recursive: true });
+  symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
+});
+
+/** Puts files into the copy's native/build. */
+function placeBuild(files: Readonly<Record<string, string>>): void {
+  const folder = join(copy, "native/build");
+  mkdirSync(folder, { recursive: true });
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
+}
+
+/** Runs the copy's server until it is ready or has ended, and stops it. */
+async function serve(...args: string[]) {
+  const flags = ["serve", "--port", "0", "--data-dir", makeTemporaryDirectory(), ...args];
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("QSP_"));
+  const child = spawn(process.execPath, [join(copy, "src/main.ts"), ...flags], {
+    env: Object.fromEntries(inherited),
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const output = { stdout: "", stderr: "" };
+  child.stdout.on("data", (chunk) => {
+    output.stdout += chunk;
+    if (output.stdout.includes(" is ready on ")) child.kill("SIGTERM");
+  });
+  child.stderr.on("data", (chunk) => {
+    output.stderr += chunk;
+  });
+  const [code] = await once(child, "close");
+  return { code, ...output };
+}
+
+const openSsl = `Cryptography: OpenSSL ${process.versions.openssl}\n`;
+const stopping = /^\{[^\n]*"signal":"SIGTERM"[^\n]*\}\n$/;
+
+describe("a server whose native provider was never built", () => {
+  it("computes with OpenSSL, and logs nothing about it", async () => {
+    const { code, stdout, stderr } = await serve();
+    expect(code).toBe(0);
+    expect(stdout).toContain(openSsl);
+    expect(stderr).toMatch(stopping);
+  });
+
+  it("does not start with --crypto-provider native, and says how to build it", async () => {
+    expect(await serve("--crypto-provider", "native")).toEqual({
+      code: 2,
+      stdout: "",
+      stderr: "qsp: the native provider cannot be used: it is not built; run: npm run native\n",
+    });
+  });
+});
+
+describe("a server whose native provider is damaged", () => {
+  beforeAll(() => placeBuild({ [nativeFile]: "cut off", [manifestFile]: "{}" }));
+
+  it("computes with OpenSSL, and logs one line that says why", async () => {
+    const { code, stdout, stderr } = await serve();
+    expect(code).toBe(0);
+    expect(stdout).toContain(openSsl);
+    const [first = "", ...rest] = stderr.split(/(?<=\n)/);
+    expect(JSON.parse(first).msg).toMatch(
+      /^OpenSSL computes instead of the native provider: .*qsp-native\.node has no .*; build it again: npm run native$/,
+    );
+    expect(rest.join("")).toMatch(stopping);
+  });
+
+  it("does not start with --crypto-provider native", async () => {
+    const { code, stderr } = await serve("--crypto-provider", "native");
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^qsp: the native provider cannot be used: [^\n]*; run: npm run native\n$/);
+  });
+});
+
+describe.skipIf(isNativeSkipped)(`a server with the native provider${nativeNeed}`, () => {
+  it("says so in its start, its health and its metrics, with the code for this processor", async () => {
+    const server = await startServer({ dataDir: makeTemporaryDirectory(), args: ["--metrics", "open"] });
+    const answer = await (await fetch(`${server.url}/api/health`)).text();
+    const metrics = await (await fetch(`${server.url}/metrics`)).text();
+    const { stdout } = await server.stop();
+    const [version, cpu] = /AWS-LC [\d.]+ \((AVX2|NEON|portable)\), OpenSSL [\d.]+/.exec(stdout) ?? [];
+    expect(stdout).toContain(`\nCryptography: ${version}\n`);
+    expect(answer).toContain(`"cryptoProvider":"${version}"`);
+    expect(metrics).toContain(
+      `\nqsp_crypto_provider_info{provider="native",version="${version}",cpu="${cpu}"} 1\n`,
+    );
+  });
+
+  it("computes with the portable code on a processor without AVX2, and says so", async () => {
+    // AWS-LC reads the variable as OpenSSL does: bit 5 of the second word is AVX2.
+    const env = process.arch === "x64" ? { OPENSSL_ia32cap: "~0:~0x20" } : {};
+    const server = await startServer({ dataDir: makeTemporaryDirectory(), env });
+    const { stdout } = await server.stop();
+    expect(stdout).toContain(process.arch === "x64" ? " (portable), " : " (NEON), ");
+  });
+});
