@@ -29,9 +29,10 @@ import {
 } from "../../src/crypto/native/load.ts";
 import { mlDsa, mlKem } from "../../src/crypto/noble/parameter-sets.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { flipBit } from "../support/bytes.ts";
 import { isNativeSkipped, nativeNeed } from "../support/crypto-providers.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { flipBit, refusal } from "./refusal.ts";
+import { refusal } from "./refusal.ts";
 
 const message = Uint8Array.from({ length: 1000 }, (_, i) => i % 251);
 const noContext = new Uint8Array();
