@@ -1,7 +1,7 @@
 import type { SignatureAlgorithm } from "./algorithms.ts";
 import { withFreshKeyPair } from "./fresh-key-pair.ts";
-import { keepFor } from "./keep-for.ts";
 import type { CryptoProvider } from "./provider.ts";
+import { shareResult } from "./share-result.ts";
 
 /** Milliseconds for which the result of a health check is reused: checks are public, and cost a signature. */
 export const healthMs = 5000;
@@ -14,7 +14,7 @@ export function createSignCheck<Name extends SignatureAlgorithm>(
   provider: CryptoProvider,
   algorithms: readonly Name[],
 ): () => Promise<ReadonlySet<Name>> {
-  return keepFor(healthMs, async () => {
+  return shareResult(healthMs, async () => {
     const working = await Promise.all(algorithms.map((algorithm) => canSign(provider, algorithm)));
     return new Set(algorithms.filter((_, i) => working[i]));
   });

@@ -4,8 +4,8 @@ import { healthMs } from "../crypto/can-sign.ts";
 import { withFreshKeyPair } from "../crypto/fresh-key-pair.ts";
 import { type PublicJwk, toPublicJwk } from "../crypto/jwk.ts";
 import { type JwtVerification, signJwt, verifyJwt } from "../crypto/jwt.ts";
-import { keepFor } from "../crypto/keep-for.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../crypto/provider.ts";
+import { shareResult } from "../crypto/share-result.ts";
 import { poll } from "../database/poll.ts";
 import { importSealedKey, lendSecret } from "../secrets/sealed-keys.ts";
 import type { IssuerKeyRecord, IssuerStore, NewIssuerKey } from "./issuer-store.ts";
@@ -177,7 +177,7 @@ export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<
       };
     },
     acceptsKey: (keyId) => listLiving().some(({ record }) => record.keyId === keyId),
-    isWorking: keepFor(healthMs, async () => {
+    isWorking: shareResult(healthMs, async () => {
       const message = new TextEncoder().encode("self-test of the issuer");
       try {
         const { secretKey } = signer ?? (await findSigner());

@@ -116,7 +116,7 @@ describe("qsp ends with", { timeout }, () => {
       hasOwnGroup: true,
     });
     await once(child.stdout ?? child, "data");
-    // As a terminal does: everybody in the group is interrupted.
+    // As a terminal does: every process of the group is interrupted.
     process.kill(-(child.pid ?? 0), "SIGINT");
     expect(await end).toMatchObject({ code: 130, stderr: "" });
   });

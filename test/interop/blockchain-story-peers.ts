@@ -84,7 +84,7 @@ export function tellOfPeers({ chain, past, length, nextUrl, once }: Stage): void
   });
 }
 
-/** An address of its own that leads to a server until it is shut; then whoever comes is sent away. */
+/** An address of its own that leads to a server until it closes. Then it refuses connections. */
 function openGate() {
   let target: URL | undefined;
   const open = new Set<Socket>();

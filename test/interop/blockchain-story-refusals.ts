@@ -23,7 +23,7 @@ const wrongCalls: readonly (readonly [title: string, call: MakeCall, refusal: ob
     notFound,
   ],
   ["a peer without a port", (chain) => chain.connectPeer({ address: "127.0.0.1" }), fieldInvalid],
-  ["a page token that nobody gave", (chain) => chain.listPeers({ pageToken: "ä&b" }), fieldInvalid],
+  ["a page token that no server gave", (chain) => chain.listPeers({ pageToken: "ä&b" }), fieldInvalid],
 ];
 
 export function tellOfRefusals({ chain }: Stage): void {

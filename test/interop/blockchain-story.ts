@@ -14,7 +14,7 @@ import type { Teller } from "./stories.ts";
 export interface Past {
   readonly length: number;
   readonly headHash: string;
-  /** The address of the validator that signs if none is named; undefined if nobody registered one. */
+  /** The address of the validator that signs if none is named; undefined if none is registered. */
   readonly firstValidator: string | undefined;
   readonly peers: readonly Peer[];
   /** As GetHealth counts. */
@@ -45,7 +45,7 @@ export interface Stage extends Telling {
   readonly watched: AsyncGenerator<Block>;
 }
 
-/** Tells the story as tests that go one after another; nobody else uses the service meanwhile. */
+/** Tells the story as consecutive tests. No other test uses the service at the same time. */
 export function tellStory(telling: Telling): void {
   const stage = createStage(telling);
   tellOfNodes(stage);

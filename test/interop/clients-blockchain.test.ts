@@ -7,7 +7,7 @@ import { someClients, tellEverywhere } from "./stories.ts";
 // The service tells a validator's key but once, and the blocks of earlier stories are verified too.
 const validators = new Map<string, string>();
 
-tellEverywhere("the chain that nobody has a validator for", someClients, ({ driver, nextUrl }) => {
+tellEverywhere("the chain without a validator", someClients, ({ driver, nextUrl }) => {
   tellOfGenesis(createForeignClient(BlockchainService, driver, nextUrl));
 });
 

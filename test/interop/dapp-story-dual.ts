@@ -61,7 +61,7 @@ export function tellOfDualSigning(service: DappClient): void {
 }
 
 /** What DualVerify takes: a pair of signatures, with their keys raw or as PEM, or a composite. */
-type Order = Parameters<DappClient["dualVerify"]>[0];
+type Input = Parameters<DappClient["dualVerify"]>[0];
 
 export function tellOfDualVerifying(service: DappClient): void {
   describe("DualVerify", () => {
@@ -69,28 +69,28 @@ export function tellOfDualVerifying(service: DappClient): void {
     beforeAll(async () => {
       signed = await service.dualSign({ data });
     });
-    const rawPair = (): Order => {
+    const rawPair = (): Input => {
       const { ecdsaSignature, mldsaSignature, ecdsaPublicKey, mldsaPublicKey } = signed;
       return { data, ecdsaSignature, mldsaSignature, ecdsaPublicKey, mldsaPublicKey };
     };
-    const pemPair = (): Order => {
+    const pemPair = (): Input => {
       const { ecdsaSignature, mldsaSignature, ecdsaPublicKeyPem, mldsaPublicKeyPem } = signed;
       return { data, ecdsaSignature, mldsaSignature, ecdsaPublicKeyPem, mldsaPublicKeyPem };
     };
-    const composite = (): Order => {
+    const composite = (): Input => {
       const { compositeSignature, compositePublicKey } = signed;
       return { data, compositeSignature, compositePublicKey };
     };
 
-    const rightOrders: readonly (readonly [title: string, order: () => Order])[] = [
+    const validInputs: readonly (readonly [title: string, input: () => Input])[] = [
       ["what DualSign signed, with raw keys", rawPair],
       ["what DualSign signed, with keys as PEM", pemPair],
       ["the composite that DualSign made", composite],
       ["what was signed outside, with ECDSA as 64 bytes of r and s", signPairOutside],
       ["a composite that was made outside", signCompositeOutside],
     ];
-    it.each(rightOrders)("answers valid on both sides to %s", async (_title, order) => {
-      expect(await service.dualVerify(order())).toEqual({
+    it.each(validInputs)("answers valid on both sides to %s", async (_title, input) => {
+      expect(await service.dualVerify(input())).toEqual({
         $typeName: "dapp.DualVerifyResponse",
         status: "success",
         ecdsaValid: true,
@@ -103,7 +103,7 @@ export function tellOfDualVerifying(service: DappClient): void {
       valid: string,
       title: string,
       answer: { ecdsaValid: boolean; mldsaValid: boolean },
-      order: () => Order,
+      input: () => Input,
     ])[] = [
       [
         "only ML-DSA",
@@ -149,13 +149,13 @@ export function tellOfDualVerifying(service: DappClient): void {
         }),
       ],
     ];
-    it.each(wrongOrders)("answers that %s is valid to %s", async (_valid, _title, answer, order) => {
-      expect(await service.dualVerify(order())).toMatchObject({ ...answer, bothValid: false });
+    it.each(wrongOrders)("answers that %s is valid to %s", async (_valid, _title, answer, input) => {
+      expect(await service.dualVerify(input())).toMatchObject({ ...answer, bothValid: false });
     });
   });
 }
 
-function signPairOutside(): Order {
+function signPairOutside(): Input {
   const ecdsa = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const mldsa = generateKeyPairSync("ml-dsa-65");
   return {
@@ -167,7 +167,7 @@ function signPairOutside(): Order {
   };
 }
 
-function signCompositeOutside(): Order {
+function signCompositeOutside(): Input {
   const ecdsa = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const mldsa = generateKeyPairSync("ml-dsa-65");
   const representative = representMessage(data);

@@ -23,7 +23,7 @@ interface Stage {
   kept(): readonly DeployContractResponse[];
 }
 
-/** Every character counts: line ends, what nobody sees, and a letter in two parts. */
+/** Every character counts: line ends, invisible characters, and a letter in two parts. */
 const contracts = {
   adder: "return a + b",
   "größer 😀": '\ufeffжé e\u0301 😀 "\\/\r\n\t\0 ',
@@ -31,7 +31,7 @@ const contracts = {
   twin: "return 1",
 };
 
-/** Tells the story as tests that go one after another; nobody else uses the service meanwhile. */
+/** Tells the story as consecutive tests. No other test uses the service at the same time. */
 export function tellStory(service: DappClient): void {
   const stage = createStage(service);
   tellOfDeploying(stage);

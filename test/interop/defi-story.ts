@@ -46,7 +46,7 @@ export interface Shelf<T> {
   all(): readonly T[];
 }
 
-/** Tells the story as tests that go one after another; nobody else uses the service meanwhile. */
+/** Tells the story as consecutive tests. No other test uses the service at the same time. */
 export function tellStory(defi: DefiClient): void {
   const stage = createStage(defi);
   tellOfWallets(stage);

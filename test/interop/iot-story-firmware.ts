@@ -65,7 +65,7 @@ export function tellOfFirmware({ iot, driver, keep, idOf, vendor }: Stage): void
       expect(await iot.updateFirmware(changed)).toMatchObject(rejected(otherImage, "SIGNATURE_INVALID"));
     });
 
-    it("refuses firmware of nobody for a device whose vendor is not pinned", async () => {
+    it("refuses firmware without a vendor for a device whose vendor is not pinned", async () => {
       const call = iot.updateFirmware({ ...signed(image), deviceId: idOf("lamp") });
       expect(await refusal(call)).toEqual({ code: "FailedPrecondition", reason: "VENDOR_MISSING" });
     });

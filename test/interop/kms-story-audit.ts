@@ -105,7 +105,7 @@ export function tellOfAudit({ kms, past, key, watch, watched }: Stage): void {
       const listening = take(watch({}), 1).then(([entry]) => {
         told = entry;
       });
-      // It cannot be seen from outside when somebody has begun to watch.
+      // An outside observer cannot see when a watch begins.
       const signUntilTold = async (): Promise<boolean> => {
         await kms.sign({ keyId, data: Buffer.from("hello") });
         return told !== undefined;

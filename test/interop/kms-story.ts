@@ -41,7 +41,7 @@ export interface Stage {
   readonly watched: AsyncGenerator<AuditEntry>;
 }
 
-/** Tells the story as tests that go one after another; nobody else uses the service meanwhile. */
+/** Tells the story as consecutive tests. No other test uses the service at the same time. */
 export function tellStory(kms: KmsClient, sendsStreams: boolean): void {
   const ending = new AbortController();
   afterAll(() => ending.abort());

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { flipBit } from "../support/bytes.ts";
 import type { NftClient, Stage } from "./nft-story.ts";
 
-type Order = Parameters<NftClient["verify"]>[0];
+type Input = Parameters<NftClient["verify"]>[0];
 
 export function tellOfVerifying({ service, token }: Stage): void {
   /** What the creator of Dawn signed, with the key given raw. */
@@ -14,7 +14,7 @@ export function tellOfVerifying({ service, token }: Stage): void {
   };
 
   describe("Verify", () => {
-    const rightOrders: readonly (readonly [title: string, order: () => Order])[] = [
+    const validInputs: readonly (readonly [title: string, input: () => Input])[] = [
       ["a signature with its key raw", ofDawn],
       [
         "a signature with its key as PEM, and the hash in upper case",
@@ -30,8 +30,8 @@ export function tellOfVerifying({ service, token }: Stage): void {
       ["a signature that was made outside", signOutside],
       ["a token that has had many owners", () => ({ tokenId: token("Dawn").tokenId })],
     ];
-    it.each(rightOrders)("answers valid to %s", async (_title, order) => {
-      expect(await service.verify(order())).toEqual({
+    it.each(validInputs)("answers valid to %s", async (_title, input) => {
+      expect(await service.verify(input())).toEqual({
         $typeName: "nft.VerifyResponse",
         status: "success",
         valid: true,
@@ -39,7 +39,7 @@ export function tellOfVerifying({ service, token }: Stage): void {
       });
     });
 
-    const changes: readonly (readonly [title: string, change: () => Order])[] = [
+    const changes: readonly (readonly [title: string, change: () => Input])[] = [
       ["another hash", () => ({ metadataHash: token("Dusk").metadataHash })],
       ["one bit of the signature changed", () => ({ creatorSignature: flipBit(token("Dawn").signature) })],
       ["the key of another creator", () => ({ creatorPublicKey: token("Dusk").creatorPublicKey })],
@@ -51,7 +51,7 @@ export function tellOfVerifying({ service, token }: Stage): void {
   });
 }
 
-function signOutside(): Order {
+function signOutside(): Input {
   const { publicKey, privateKey } = generateKeyPairSync("ml-dsa-65");
   const metadataHash = hash("sha256", "a picture that the service has never seen");
   return {

@@ -48,7 +48,7 @@ export type TokenName = keyof typeof metadata;
 /** The names of its tokens, in the order in which they are minted. */
 export const tokenNames = Object.keys(metadata) as TokenName[];
 
-/** Tells the story as tests that go one after another; nobody else uses the service meanwhile. */
+/** Tells the story as consecutive tests. No other test uses the service at the same time. */
 export function tellStory(service: NftClient): void {
   const stage = createStage(service);
   tellOfMinting(stage);

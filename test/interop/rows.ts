@@ -150,7 +150,7 @@ const pqc: Omit<Row, "service">[] = [
     answer: token,
   },
   {
-    title: "refuses a token for nobody",
+    title: "refuses a token without a subject",
     method: "IssueToken",
     rest: "POST /api/grpc/auth/token",
     request: {},
@@ -222,7 +222,7 @@ const tokens: Omit<Row, "service">[] = [
     answer: { status: "success", message: "text", subject: "ada", issuedAt: "time", expiresAt: "time" },
   },
   {
-    title: "shows secure data to nobody else",
+    title: "shows secure data to no other caller",
     method: "GetSecureData",
     rest: "GET /api/secure",
     request: {},
@@ -237,7 +237,7 @@ const tokens: Omit<Row, "service">[] = [
     answer: { status: "success", algorithms: "18 items" },
   },
   {
-    title: "shows its algorithms to nobody else",
+    title: "shows its algorithms to no other caller",
     method: "GetCryptoInfo",
     rest: "GET /api/crypto-info",
     request: {},

@@ -62,7 +62,7 @@ export interface Stage {
   known(): KnownTunnel[];
 }
 
-/** Tells the story as tests that go one after another; nobody else uses the service meanwhile. */
+/** Tells the story as consecutive tests. No other test uses the service at the same time. */
 export function tellStory(teller: Teller): void {
   const stage = createStage(teller);
   tellOfRegistration(stage);

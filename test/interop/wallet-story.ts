@@ -36,7 +36,7 @@ const otherData = Buffer.from("pay 6 to bob");
 const labels = ["", "till 7 – Zürich 😀", "safe", "spare"] as const;
 const [unnamed, till] = labels;
 
-/** Tells the story as tests that go one after another; nobody else uses the service meanwhile. */
+/** Tells the story as consecutive tests. No other test uses the service at the same time. */
 export function tellStory(service: WalletClient): void {
   const stage = createStage(service);
   tellOfMaking(stage);

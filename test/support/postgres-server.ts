@@ -221,7 +221,7 @@ interface Supervisor {
 }
 
 /** A line to the supervisor. */
-type Order =
+type Command =
   | { readonly program: string; readonly args: readonly string[] }
   | { readonly kill: NodeJS.Signals };
 
@@ -235,7 +235,7 @@ function startSupervisor(directory: string): Supervisor {
   closed.catch(() => {}); // close() tells.
   child.stdin.on("error", () => {}); // It has ended: readAnswer tells.
   const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const give = (order: Order): void => void child.stdin.write(`${JSON.stringify(order)}\n`);
+  const give = (command: Command): void => void child.stdin.write(`${JSON.stringify(command)}\n`);
   const readAnswer = async (): Promise<string> => {
     const { value, done } = await answers.next();
     return done ? "its supervisor" : value;
@@ -281,12 +281,12 @@ async function supervise(directory: string): Promise<void> {
   };
   let running: { readonly child: ChildProcess; readonly ended: Promise<void> } | undefined;
   for await (const line of createInterface({ input: process.stdin })) {
-    const order: Order = JSON.parse(line);
-    if ("kill" in order) {
-      running?.child.kill(order.kill);
+    const command: Command = JSON.parse(line);
+    if ("kill" in command) {
+      running?.child.kill(command.kill);
       continue;
     }
-    const child = spawn(order.program, order.args, options);
+    const child = spawn(command.program, command.args, options);
     process.stdout.write(`${child.pid}\n`);
     const ended = once(child, "close").then(
       ([code, signal]) => void process.stdout.write(`${signal ?? code}\n`),

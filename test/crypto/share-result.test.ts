@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { createSignCheck, healthMs } from "../../src/crypto/can-sign.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { keepFor } from "../../src/crypto/keep-for.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { shareResult } from "../../src/crypto/share-result.ts";
 
 /** A result that is kept for 5 seconds, on a clock that stands until it is told. */
 function createKept(compute: (count: number) => Promise<string>) {
   let nowMs = 0;
   let count = 0;
-  const ask = keepFor(
+  const ask = shareResult(
     5000,
     () => {
       count += 1;
@@ -22,7 +22,7 @@ function createKept(compute: (count: number) => Promise<string>) {
   return { ask, setTime };
 }
 
-describe("keepFor", () => {
+describe("shareResult", () => {
   it("computes once for all that ask at the same time", async () => {
     const gate = Promise.withResolvers<void>();
     const { ask } = createKept(async (count) => {
