@@ -190,7 +190,7 @@ export interface CryptoProvider {
   /**
    * Signs a μ that was computed elsewhere (FIPS 204, algorithm 7 from line 7 on), hedged like `sign`.
    * The native provider does it like `sign`. OpenSSL supports it from 3.5 on, but node:crypto has no option for it, so
-   * for the provider "openssl" @noble/post-quantum signs on a worker thread, which takes 30 times as long.
+   * for the provider "openssl" @noble/post-quantum signs on a worker thread, which takes 40 times as long.
    *
    * The pitfall: μ does not show the message, its context or its key. A caller of this function can
    * sign anything under any context, also in the pre-hashed form of FIPS 204, section 5.4. μ of
