@@ -1,6 +1,6 @@
 /** Composition: opens the store, and creates the services and their server. */
 import type { Logger } from "pino";
-import { type Config, ConfigError } from "./config.ts";
+import type { Config } from "./config.ts";
 import { consolePages } from "./console/mount.ts";
 import { createCryptoProvider } from "./crypto/create-provider.ts";
 import type { CryptoProvider } from "./crypto/provider.ts";
@@ -18,6 +18,7 @@ import type { Page } from "./server/options.ts";
 import { createServer, type Server } from "./server/server.ts";
 import { explainFailure } from "./services/explain-failure.ts";
 import { type ServicePackage, servicePackages } from "./services/registry.ts";
+import { choosePackages } from "./settings/choose-packages.ts";
 import { countCryptoThreads } from "./settings/crypto-settings.ts";
 import { serverSettings } from "./settings/server-settings.ts";
 import { quotaSettings, storeSettings } from "./settings/store-settings.ts";
@@ -139,14 +140,4 @@ function createPages({ auth }: Config, inputs: PageInputs, logger: Logger): Page
     protoPages,
     consolePages({ auth, buildsEarly: inputs.buildsEarly, onError: logFailure("the console") }),
   ];
-}
-
-function choosePackages(packages: readonly ServicePackage[], names: readonly string[]): ServicePackage[] {
-  if (names.includes("all")) return [...packages];
-  return names.map((name) => {
-    const found = packages.find((one) => one.name === name);
-    if (found) return found;
-    const known = packages.map((one) => one.name).join(", ");
-    throw new ConfigError(`--services: "${name}" is unknown; use all, or names from ${known}`);
-  });
 }
