@@ -5,7 +5,7 @@ import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { createCallRegistry, listMethods, nameMethod } from "../../src/cli/registry.ts";
 import { servicePackages } from "../../src/services/registry.ts";
-import { qsp, qspDone, timeout, useServer } from "./qsp.ts";
+import { qsp, qspDone, runQsp, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
 const lines = (text: string): Record<string, unknown>[] =>
@@ -32,7 +32,8 @@ describe("qsp call", { timeout }, () => {
     writeFileSync(join(place.cwd, "request.json"), '{"name":"from a file"}');
     const call = ["call", "nft.NftService/Mint"];
     await qspDone([...call, "@request.json"], place);
-    await qspDone([...call, "-"], { ...place, stdin: '{"name":"from stdin"}' });
+    const { code } = await runQsp([...call, "-"], { ...place, stdin: '{"name":"from stdin"}' });
+    expect(code).toBe(0);
     const { tokens } = JSON.parse(await qspDone(["call", "nft.NftService/ListTokens"], place));
     expect(tokens.map(({ name }: { name: string }) => name)).toEqual(["from a file", "from stdin"]);
   });

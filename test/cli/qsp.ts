@@ -53,10 +53,9 @@ export function runQsp(args: readonly string[], options: RunOptions): Promise<Ru
   return startQsp(args, options).end;
 }
 
-/** Runs a command line to its end: in this process, unless it may read standard input as the file 0. */
+/** Runs a command line to its end, in this process; `qsp call … -` needs a program, for it reads the file 0. */
 export function qsp(args: readonly string[], options: RunOptions): Promise<Run> {
-  if (options.stdin !== undefined) return runQsp(args, options);
-  return runHere(args, { cwd: options.cwd, env: environmentOf(options) });
+  return runHere(args, { cwd: options.cwd, env: environmentOf(options), stdin: options.stdin ?? "" });
 }
 
 /** Runs `qsp`, which must be done. @returns what it printed */
