@@ -10,7 +10,7 @@ import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { type Call, headersOf, type Outcome, toJsonTexts, toRest } from "./calls.ts";
 import { callConnect, watchConnect } from "./connect-node.ts";
 import { callGrpcJs, watchGrpcJs } from "./grpc-js.ts";
-import { follow, run } from "./tools.ts";
+import { buf, follow, run } from "./tools.ts";
 
 /** A client. */
 export interface Driver {
@@ -103,14 +103,14 @@ function bufCurl(protocol: "grpc" | "grpcweb" | "connect"): Driver {
     program: "buf",
     sendsStreams: true,
     async call(url, call, token = "") {
-      const { code, stdout, stderr } = await run("buf", toArgs(url, call, token), toJsonTexts(call));
+      const { code, stdout, stderr } = await run(buf, toArgs(url, call, token), toJsonTexts(call));
       if (code === 0) return { answer: JSON.parse(stdout) };
       const error = JSON.parse(stderr.slice(stderr.indexOf("{")));
       const info = error.details.find((detail: StatusDetail) => detail.type === ErrorInfoSchema.typeName);
       const reason = info && fromBinary(ErrorInfoSchema, Buffer.from(info.value, "base64")).reason;
       return { refusal: { code: error.code.toUpperCase(), reason } };
     },
-    watch: (url, call, signal) => follow("buf", toArgs(url, call, ""), toJsonTexts(call), signal),
+    watch: (url, call, signal) => follow(buf, toArgs(url, call, ""), toJsonTexts(call), signal),
   };
 }
 
