@@ -320,7 +320,7 @@ export const VerifyResponseSchema: GenMessage<VerifyResponse> = /*@__PURE__*/
  */
 export type TokenMetadata = Message<"nft.TokenMetadata"> & {
   /**
-   * Identifies the token.
+   * Names the token for people; names need not be unique.
    *
    * @generated from field: string name = 1;
    */
@@ -510,7 +510,7 @@ export type ListedToken = Message<"nft.ListedToken"> & {
   tokenId: string;
 
   /**
-   * Identifies the token.
+   * Names the token for people; names need not be unique.
    *
    * @generated from field: string name = 2;
    */
@@ -779,7 +779,7 @@ export const NftService: GenService<{
     output: typeof NftServiceGetHealthResponseSchema;
   },
   /**
-   * Describes a token. Fails with TOKEN_NOT_FOUND.
+   * Describes a token. Fails with TOKEN_NOT_FOUND or RECORD_DAMAGED.
    *
    * @generated from rpc nft.NftService.GetToken
    */
@@ -789,7 +789,8 @@ export const NftService: GenService<{
     output: typeof GetTokenResponseSchema;
   },
   /**
-   * Lists the transfers of a token, oldest first, starting with that of its creator. Fails with TOKEN_NOT_FOUND.
+   * Lists the transfers of a token, oldest first, starting with that of its creator. Fails with
+   * TOKEN_NOT_FOUND or RECORD_DAMAGED.
    *
    * @generated from rpc nft.NftService.GetHistory
    */

@@ -174,6 +174,6 @@ export const limitSettings = {
     "10",
     1,
     1_000_000,
-    "Maximum failed log-ins in a minute, for each name, and for each address with its /64, /56 and /48 of IPv6.",
+    "Maximum failed log-ins in a minute, for each name, each IPv4 address and each IPv6 prefix (/64, /56 and /48).",
   ),
 } as const;

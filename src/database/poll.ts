@@ -4,12 +4,12 @@
  *
  * @returns a function that stops it
  */
-export function poll(everyMs: number, look: () => Promise<void>): () => void {
+export function poll(everyMs: number, check: () => Promise<void>): () => void {
   let isLooking = false;
   const timer = setInterval(() => {
     if (isLooking) return;
     isLooking = true;
-    look()
+    check()
       .catch(() => {})
       .finally(() => {
         isLooking = false;

@@ -237,7 +237,7 @@ const failureStates: readonly (readonly [RegExp, StoreFailureCode])[] = [
   [/^XX00[12]$/, "CORRUPT"], // data_corrupted, index_corrupted
   [/^42(P01|703)$/, "CORRUPT"], // undefined_table, undefined_column: our statements name what the migrations made
   [/^(08|53|57|58|40)/, "UNAVAILABLE"], // connection, resources, operator, system, rollback
-  [/^(25006|25P03|55P03|28)/, "UNAVAILABLE"], // read only, idle for too long, lock not to be had, log-in refused
+  [/^(25006|25P03|55P03|28)/, "UNAVAILABLE"], // read only, idle for too long, lock not available, log-in refused
   [/^3D000$/, "UNAVAILABLE"], // no such database
 ];
 

@@ -152,7 +152,8 @@ export const messageReasons = {
   },
   FIELD_CONTRADICTION: {
     code: Code.InvalidArgument,
-    cause: "A field has one value in the path or query and another in the body.",
+    cause:
+      "A field has different values in the path, the query and the body, or two fields of a oneof have values.",
     remedy: "Send it once.",
   },
   FIELD_INVALID: {

@@ -109,7 +109,7 @@ export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<
     if (signing === undefined) throw new Error("the store has no key that signs tokens");
     const { record } = signing;
     if (signer?.keyId !== record.keyId) {
-      // Do not erase the previous key here: calls may be signing with it. Garbage collection wipes it.
+      // Do not erase the previous key here: calls may be signing with it.
       const seed = await store.openSeed(record.keyId);
       if (seed === undefined) {
         // Another program may have retired it since the keys were read; then there is a new key.
@@ -133,7 +133,7 @@ export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<
   if (!keys.some(({ record }) => record.retiredAt === undefined))
     await withFreshIssuerKey(provider, (key) => store.addFirstKey(key, now()));
   await findSigner();
-  const stopLooking = poll(pollIntervalMs, refresh);
+  const stopPolling = poll(pollIntervalMs, refresh);
 
   return {
     async issue(subject, { header = {}, generation } = {}) {
@@ -193,7 +193,7 @@ export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<
       return listLiving().map(({ jwk }) => jwk);
     },
     close() {
-      stopLooking();
+      stopPolling();
       signer?.secretKey.erase();
     },
   };

@@ -1,4 +1,4 @@
-/** Limits failed attempts per minute, in the memory of this server. */
+/** Limits log-in attempts per minute, in the memory of this server. Attempts that succeed do not count. */
 
 /** Attempts by name. */
 export interface LoginThrottle {

@@ -29,7 +29,7 @@ export async function lendSecret<T>(
   use: (secret: Uint8Array) => Promise<T>,
 ): Promise<T> {
   const secret = hasSeed(secretKey.algorithm) ? secretKey.exportSeed() : secretKey.exportRaw();
-  if (secret === undefined) throw new Error(`a new ${secretKey.algorithm} key has a seed`);
+  if (secret === undefined) throw new Error(`a new ${secretKey.algorithm} key has no seed`);
   try {
     return await use(secret);
   } finally {

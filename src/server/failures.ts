@@ -127,7 +127,7 @@ export async function endGrpcResponse(response: UniversalServerResponse): Promis
   const { header, body, trailer } = response;
   if (trailer === undefined || body === undefined) return response;
   const pieces = body[Symbol.asyncIterator]();
-  // The handlers do not answer before they have the first piece.
+  // The handlers answer only after they have the first piece.
   const first = await pieces.next();
   const isFailure = first.done === true && trailer.get(headerGrpcStatus) !== grpcStatusOk;
   // In Trailers-Only, clients take every field for a trailer. So a handler's own headers need a separate frame.

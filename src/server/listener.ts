@@ -258,12 +258,12 @@ function chooseProtocol(
     socket.once("error", onEarlyError);
     socket.setTimeout(maxHeaderMs, onEarlyError);
     let seen = Buffer.alloc(0);
-    const look = (): void => {
+    const inspect = (): void => {
       const chunk: Buffer | null = socket.read();
       if (chunk === null) return;
       seen = Buffer.concat([seen, chunk]);
       if (seen.length < preface.length && preface.subarray(0, seen.length).equals(seen)) return;
-      socket.off("readable", look);
+      socket.off("readable", inspect);
       socket.off("error", onEarlyError);
       socket.off("timeout", onEarlyError);
       socket.off("end", onEarlyError);
@@ -280,7 +280,7 @@ function chooseProtocol(
         for (const accept of acceptHttp1) accept.call(http1Server, socket);
       }
     };
-    socket.on("readable", look);
+    socket.on("readable", inspect);
     socket.once("end", onEarlyError);
   });
 }

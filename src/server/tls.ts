@@ -89,7 +89,7 @@ export function watchTls(
   const paths = pairs.flatMap(({ certificate, key }) => [certificate, key]);
   let seen = describeFiles(paths);
   let complained = "";
-  const look = (): void => {
+  const check = (): void => {
     const found = describeFiles(paths);
     if (found === seen) return;
     try {
@@ -102,7 +102,7 @@ export function watchTls(
       complained = found;
     }
   };
-  const timer = setInterval(look, pollIntervalMs).unref();
+  const timer = setInterval(check, pollIntervalMs).unref();
   return () => clearInterval(timer);
 }
 

@@ -48,7 +48,7 @@ export function createUnreadResponses(
   let byClient = new Map<string, number>();
   let timer: NodeJS.Timeout | undefined;
 
-  const look = (): void => {
+  const check = (): void => {
     const atMs = nowMs();
     byClient = new Map();
     for (const [writing, watched] of writings) {
@@ -73,7 +73,7 @@ export function createUnreadResponses(
   return {
     watch(writing) {
       writings.set(writing, { pendingBytes: 0, sinceMs: nowMs() });
-      timer ??= setInterval(look, pollIntervalMs).unref();
+      timer ??= setInterval(check, pollIntervalMs).unref();
       return () => void writings.delete(writing);
     },
     bytesOf: (client) => byClient.get(client) ?? 0,

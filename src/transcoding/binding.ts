@@ -26,8 +26,8 @@ interface FieldValue {
 /**
  * Builds the request message of a call.
  *
- * The path takes precedence over the body, and the body over the query. If they give a field different values, the
- * request is refused: the value that one layer checks must be the value that the next layer uses.
+ * A field may be in the path, the body and the query. If they give it different values, the request is refused: the
+ * value that one layer checks must be the value that the next layer uses.
  */
 export async function readRequestMessage(
   match: RouteMatch<Route>,

@@ -1,4 +1,4 @@
-/** Looks for secrets where none should be, in every form in which a program may have let them out. */
+/** Looks for secrets where none should be, in every form in which a program may have leaked them. */
 
 /** Bytes that nobody should find. */
 export interface Secret {

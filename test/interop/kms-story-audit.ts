@@ -13,7 +13,7 @@ function summarize({ operation, outcome, details }: AuditEntry): string {
 
 const stateRefuses = "REFUSED reason=KEY_STATE_INVALID";
 
-/** All that the story did with the key of invoices. */
+/** Everything that the story did with the invoices key. */
 const ofInvoices = [
   "CREATE",
   ...["SIGN", "SIGN", "SIGN"], // Data, with context, mu.

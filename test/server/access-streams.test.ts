@@ -9,7 +9,7 @@ import { serve } from "./serve.ts";
 
 const ada = { role: "user", subject: "ada", issuedAt: new Date(0), expiresAt: new Date(8.64e15) } as const;
 
-/** A server whose stream gives one block and then waits, and whose callers are admitted as long as it is said. */
+/** A server whose stream gives one block and then waits, and whose callers are admitted as long as the check passes. */
 async function serveStream(check: () => void) {
   const chain: Partial<ServiceImpl<typeof BlockchainService>> = {
     async *watchBlocks(_req, { signal }) {

@@ -1,4 +1,4 @@
-/** One PostgreSQL server for a whole run of vitest; test files ask for its databases with shared.ts. */
+/** One PostgreSQL server for a whole run of vitest; test files ask it for databases. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -76,7 +76,7 @@ export function jsonOf(answer: Answer): Record<string, unknown> {
   return JSON.parse(answer.text);
 }
 
-/** The error body of the REST side, as `contract.md` has it. */
+/** The error body of REST. */
 interface ErrorBody {
   readonly status: string;
   readonly code: string;

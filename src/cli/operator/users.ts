@@ -22,7 +22,7 @@ const userAdd: StoreVerb = {
       const [name = "", given = "user"] = input.operands;
       if (!namePattern.test(name))
         throw new ConfigError(
-          `"${name}" is not a valid name: use 1 to 128 letters, digits and . _ @ + -, the first a letter or digit`,
+          `"${name}" is not a valid name: use 1 to 128 letters, digits and . _ @ + -, starting with a letter or digit`,
         );
       // This user owns records of open mode; no person may have its name.
       if (name === systemPrincipal.user)

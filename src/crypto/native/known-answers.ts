@@ -14,7 +14,7 @@ import type { NativeAddon, NativeSecretKey } from "./addon.ts";
  * SHA-256 over the public key, the expanded secret key, and the result of one operation, for the key of the seed
  * 00 01 02 …, which RFC 9881 and RFC 9935 use in appendix C. The operation of ML-DSA is a signature without randomness
  * (FIPS 204, section 3.4); that of ML-KEM is the decapsulation of zeros, which is rejected implicitly (FIPS 203,
- * algorithm 18, line 9) and includes an encryption. test/crypto/native-known-answers.test.ts compares the values with
+ * algorithm 18, line 9) and includes an encryption. test/crypto/native.test.ts compares the values with
  * those of other libraries.
  */
 export const knownAnswers: Readonly<Record<MlDsaAlgorithm | KemAlgorithm, string>> = {

@@ -63,7 +63,7 @@ type CallerWatch = (caller: Caller, onRefused: (error: unknown) => void) => () =
 /** Callers whose tokens are revoked together: one check serves them all. */
 interface CallerGroup {
   readonly streams: Map<symbol, { readonly caller: Caller; readonly onRefused: (error: unknown) => void }>;
-  isLooking: boolean;
+  isChecking: boolean;
 }
 
 /** Checks every user with open streams once each half second, regardless of the number of streams. */
@@ -71,8 +71,8 @@ function createCallerWatch(): CallerWatch {
   const groups = new Map<string, CallerGroup>();
   let timer: NodeJS.Timeout | undefined;
 
-  const look = async (group: CallerGroup, caller: Caller): Promise<void> => {
-    group.isLooking = true;
+  const check = async (group: CallerGroup, caller: Caller): Promise<void> => {
+    group.isChecking = true;
     try {
       await caller.revocation?.check();
     } catch (error) {
@@ -80,10 +80,10 @@ function createCallerWatch(): CallerWatch {
       if (error instanceof ConnectError && refusesCaller(error))
         for (const { onRefused } of group.streams.values()) onRefused(error);
     } finally {
-      group.isLooking = false;
+      group.isChecking = false;
     }
   };
-  const lookAtAll = (): void => {
+  const checkAll = (): void => {
     for (const group of groups.values()) {
       const callers = [...group.streams.values()];
       const nowMs = Date.now();
@@ -93,17 +93,17 @@ function createCallerWatch(): CallerWatch {
             refuse("TOKEN_EXPIRED", "the token of this stream has expired; log in again and reconnect"),
           );
       const [first] = callers;
-      if (first !== undefined && !group.isLooking) void look(group, first.caller);
+      if (first !== undefined && !group.isChecking) void check(group, first.caller);
     }
   };
 
   return (caller, onRefused) => {
     const id = Symbol();
     const name = caller.revocation?.group ?? "";
-    const group = groups.get(name) ?? { streams: new Map(), isLooking: false };
+    const group = groups.get(name) ?? { streams: new Map(), isChecking: false };
     groups.set(name, group);
     group.streams.set(id, { caller, onRefused });
-    timer ??= setInterval(lookAtAll, revocationPollMs).unref();
+    timer ??= setInterval(checkAll, revocationPollMs).unref();
     return () => {
       group.streams.delete(id);
       // A later stream may have created a group of the same name.

@@ -56,7 +56,7 @@ function requireThreshold({ proposalId, threshold, signedBy }: Proposal): void {
   );
 }
 
-/** Verifies every stored signature, including those that the server did not write. @throws RecordDamaged */
+/** Verifies every stored signature, including those that the server did not write. @throws RecordDamagedError */
 async function verifySignatures({ provider, governance }: DefiDeps, proposal: Proposal): Promise<void> {
   const signatures = await governance.readSignatures(proposal.proposalId);
   const message = hashProposal(proposal);

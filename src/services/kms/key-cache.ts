@@ -51,7 +51,7 @@ export function createKeyCache({ provider, keys }: KeyCacheDeps): KeyCache {
     return stored && new OpenKey(provider, keys, stored);
   };
   const forget = (keyId: string): void => void cached.delete(keyId);
-  const stopLooking = forgetRetired(keys, forget);
+  const stopPolling = forgetRetired(keys, forget);
 
   return {
     async find(keyId) {
@@ -69,7 +69,7 @@ export function createKeyCache({ provider, keys }: KeyCacheDeps): KeyCache {
     },
     forget,
     async close() {
-      stopLooking();
+      stopPolling();
       cached.clear();
     },
   };
@@ -78,14 +78,14 @@ export function createKeyCache({ provider, keys }: KeyCacheDeps): KeyCache {
 /** Polls for keys that other replicas rotated or destroyed, and forgets them. @returns a function that stops it */
 function forgetRetired(keys: KmsStore, forget: (keyId: string) => void): () => void {
   let seen: number | undefined;
-  const look = async (): Promise<void> => {
+  const refresh = async (): Promise<void> => {
     const newest = await keys.newestEntry();
     const retired = seen === undefined ? [] : await keys.listRetired(seen, newest);
     for (const keyId of retired) forget(keyId);
     seen = newest;
   };
-  void look().catch(() => {});
-  return poll(pollIntervalMs, look);
+  void refresh().catch(() => {});
+  return poll(pollIntervalMs, refresh);
 }
 
 class OpenKey implements CachedKey {

@@ -38,14 +38,14 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
   const whoOf = (context: HandlerContext) => ({ principal: readPrincipal(context), signal: context.signal });
   return {
     createKey: async ({ alias, algorithm, usage }, context) => {
-      const order = {
+      const input = {
         alias,
         algorithm,
         usage,
         principal: readPrincipal(context),
         idempotentCall: readIdempotentCall(context),
       };
-      return { result: packRecord(await createKey(deps, order)) };
+      return { result: packRecord(await createKey(deps, input)) };
     },
     getKey: async ({ keyId }, context) => {
       const key = await keys.find(keyId);
@@ -61,12 +61,12 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
       return { keys: rows.map(packListed), nextPageToken, totalSize: await keys.count(principal, filter) };
     },
     rotateKey: async ({ keyId }, context) => {
-      const order = { keyId, ...whoOf(context), idempotentCall: readIdempotentCall(context) };
-      return { newKey: packRecord(await rotateKey(deps, order)) };
+      const input = { keyId, ...whoOf(context), idempotentCall: readIdempotentCall(context) };
+      return { newKey: packRecord(await rotateKey(deps, input)) };
     },
     destroyKey: async ({ keyId }, context) => {
-      const order = { keyId, ...whoOf(context), idempotentCall: readIdempotentCall(context) };
-      return { keyId: await destroyKey(deps, order), newStatus: "DESTROYED" };
+      const input = { keyId, ...whoOf(context), idempotentCall: readIdempotentCall(context) };
+      return { keyId: await destroyKey(deps, input), newStatus: "DESTROYED" };
     },
     sign: async ({ keyId, data, context: binding, mu }, context) => ({
       result: await sign(deps, { keyId, data, context: binding, mu, ...whoOf(context) }),
@@ -75,8 +75,8 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
       result: await signStream(deps, partsOf(requests), whoOf(context)),
     }),
     batchSign: async ({ keyId, data, context: binding }, context) => {
-      const order = { keyId, data, context: binding, form: readResponseForm(context), ...whoOf(context) };
-      const { items, ...about } = await signBatch(deps, order);
+      const input = { keyId, data, context: binding, form: readResponseForm(context), ...whoOf(context) };
+      const { items, ...about } = await signBatch(deps, input);
       return { results: items.map(packItem), ...about };
     },
     verify: async ({ keyId, data, signature, context: binding }, context) => ({

@@ -31,14 +31,14 @@ export function pqcService({ provider, issuer, logIn }: PqcServiceDeps): Service
     getAlgorithmInfo: ({ category }) => ({ algorithms: listAlgorithms(category) }),
     issueToken: async ({ username, password }, context) => {
       const { signal } = context;
-      const order = {
+      const input = {
         username,
         password,
         clientAddress: readClientAddress(context),
         signal,
         header: { use: "grpc" },
       };
-      const { token, expiresAt } = await logIn(order);
+      const { token, expiresAt } = await logIn(input);
       return { token, expiresAt: timestampFromDate(expiresAt) };
     },
     getJwks: async () => ({ keys: [...(await issuer.publicJwks())] }),

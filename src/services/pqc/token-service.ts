@@ -34,8 +34,8 @@ export function tokenService(deps: TokenServiceDeps): ServiceImpl<typeof TokenSe
     },
     issueToken: async ({ username, password }, context) => {
       const { signal } = context;
-      const order = { username, password, clientAddress: readClientAddress(context), signal };
-      const { token, expiresAt } = await logIn(order);
+      const input = { username, password, clientAddress: readClientAddress(context), signal };
+      const { token, expiresAt } = await logIn(input);
       return { token, expiresAt: timestampFromDate(expiresAt) };
     },
     verifyToken: async (req) => {

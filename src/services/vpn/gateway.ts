@@ -39,7 +39,7 @@ const kemKeyContext = new TextEncoder().encode("quantum-safe-playground vpn kem 
 /** Milliseconds between polls for tunnels that were disconnected through another server. */
 const pollIntervalMs = 1000;
 
-/** Opens the gateway's keys, or creates them in a new store. @throws RecordDamaged */
+/** Opens the gateway's keys, or creates them in a new store. @throws RecordDamagedError */
 export async function openGateway(
   store: Store,
   provider: CryptoProvider,
@@ -63,7 +63,7 @@ export async function openGateway(
     live.get(tunnelId)?.session.close();
     live.delete(tunnelId);
   };
-  const stopLooking = poll(pollIntervalMs, async () => {
+  const stopPolling = poll(pollIntervalMs, async () => {
     if (live.size === 0) return;
     for (const tunnelId of await tunnels.findMissing([...live.keys()])) forget(tunnelId);
   });
@@ -87,7 +87,7 @@ export async function openGateway(
     },
     forget,
     close() {
-      stopLooking();
+      stopPolling();
       for (const tunnelId of [...live.keys()]) forget(tunnelId);
       kemKey.erase();
       identityKey.erase();

@@ -48,8 +48,8 @@ export function vpnService(deps: VpnServiceDeps): ServiceImpl<typeof VpnService>
         idempotentCall: readIdempotentCall(context),
       }),
     handshake: async ({ tunnelId, ciphertext, keyForm }, context) => {
-      const order = { isRekey: false, keyForm: readKeyForm(keyForm), principal: readPrincipal(context) };
-      const agreed = await agreeOnKey(deps, tunnelId, ciphertext, order);
+      const input = { isRekey: false, keyForm: readKeyForm(keyForm), principal: readPrincipal(context) };
+      const agreed = await agreeOnKey(deps, tunnelId, ciphertext, input);
       return {
         ...packAgreement(agreed),
         gatewayIdentityPublicKey: identityKey.exportRaw(),
@@ -71,8 +71,8 @@ export function vpnService(deps: VpnServiceDeps): ServiceImpl<typeof VpnService>
       const principal = readPrincipal(context);
       const { session } =
         findLive(deps, tunnelId, principal) ?? (await throwSessionMissing(deps, tunnelId, principal));
-      const order = { isRekey: true, keyForm: session.keyForm, principal };
-      const agreed = await agreeOnKey(deps, tunnelId, ciphertext, order);
+      const input = { isRekey: true, keyForm: session.keyForm, principal };
+      const agreed = await agreeOnKey(deps, tunnelId, ciphertext, input);
       return { ...packAgreement(agreed), rekeyCount: agreed.tunnel.rekeyCount };
     },
     disconnect: async ({ tunnelId }, context) => {
