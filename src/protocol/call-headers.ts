@@ -20,7 +20,7 @@ export class CallHeaders implements Headers {
   }
 
   get(name: string): string | null {
-    const value = this.#values[name.toLowerCase()];
+    const value = this.#find(name.toLowerCase());
     if (value === undefined || name.startsWith(":")) return null;
     return typeof value === "string" ? value : value.join(", ");
   }
@@ -36,7 +36,7 @@ export class CallHeaders implements Headers {
   append(name: string, value: string): void {
     const values = this.#own();
     const key = name.toLowerCase();
-    const present = values[key];
+    const present = this.#find(key);
     if (present === undefined) values[key] = key === "set-cookie" ? [value] : value;
     else if (typeof present === "string") values[key] = `${present}, ${value}`;
     else values[key] = [...present, value];
@@ -81,6 +81,11 @@ export class CallHeaders implements Headers {
   /** The headers as Node sends them. The caller does not change them. */
   toNode(): Readonly<Record<string, string | string[] | undefined>> {
     return this.#values;
+  }
+
+  /** Node's object has a prototype, whose "constructor" is no header. */
+  #find(key: string): string | string[] | undefined {
+    return Object.hasOwn(this.#values, key) ? this.#values[key] : undefined;
   }
 
   #own(): Values {

@@ -23,6 +23,13 @@ describe("the headers of a call", () => {
     expect([headers.has("ACCEPT"), headers.has("missing")]).toEqual([true, false]);
   });
 
+  it("do not take what every object has for a header", () => {
+    const headers = new CallHeaders({});
+    expect([headers.get("constructor"), headers.has("toString")]).toEqual([null, false]);
+    headers.append("constructor", "a");
+    expect(headers.get("constructor")).toBe("a");
+  });
+
   it("hide the pseudo-headers of HTTP/2", () => {
     const headers = new CallHeaders(received);
     expect([headers.get(":path"), [...headers.keys()].includes(":path")]).toEqual([null, false]);
