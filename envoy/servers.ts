@@ -1,7 +1,7 @@
-/** Runs src/main.ts: servers behind Envoy, and commands. */
+/** Runs the compiled program: servers behind Envoy, and commands. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
+import { compiledMain } from "../src/setup/freshness.mjs";
 
 /** A running server. */
 export interface GatewayServer {
@@ -16,8 +16,6 @@ export interface GatewayServer {
 /** A server or a command ended unexpectedly; it has already printed the reason. */
 export class ServerEnded extends Error {}
 
-const main = join(import.meta.dirname, "../src/main.ts");
-
 /** 1 KiB above the limit in metadata.lua, because Envoy adds its own metadata to a request. */
 const maxMetadataBytes = 16_384 + 1024;
 
@@ -30,7 +28,7 @@ export async function startGatewayServer(args: readonly string[]): Promise<Gatew
   const child = spawn(
     process.execPath,
     [
-      ...["--max-semi-space-size=64", main, "serve", "--port", "0"],
+      ...["--max-semi-space-size=64", compiledMain, "serve", "--port", "0"],
       ...["--max-metadata-bytes", String(maxMetadataBytes)],
       // Envoy names the client of each call that it forwards.
       ...["--trusted-proxies", "127.0.0.1,::1", ...args],
@@ -59,7 +57,7 @@ export async function startGatewayServer(args: readonly string[]): Promise<Gatew
 
 /** Runs one of the operator's commands to its end. @throws ServerEnded if it fails */
 export async function runCommand(args: readonly string[]): Promise<void> {
-  const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "inherit", "inherit"] });
+  const child = spawn(process.execPath, [compiledMain, ...args], { stdio: ["ignore", "inherit", "inherit"] });
   const [code] = await once(child, "close");
   if (code !== 0) throw new ServerEnded(`qsp ${args.join(" ")} ended with ${code}; see its message above`);
 }

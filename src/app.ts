@@ -36,11 +36,6 @@ export interface App {
 export interface AppOptions {
   /** The packages to choose from. */
   readonly packages?: readonly ServicePackage[];
-  /**
-   * Whether the server builds the console and the API description soon after its start. Otherwise their first readers
-   * wait for them, and a server without readers saves more than a second of a core.
-   */
-  readonly buildsPagesEarly?: boolean;
 }
 
 /**
@@ -51,7 +46,7 @@ export interface AppOptions {
 export async function createApp(
   config: Config,
   logger: Logger,
-  { packages = servicePackages, buildsPagesEarly = true }: AppOptions = {},
+  { packages = servicePackages }: AppOptions = {},
 ): Promise<App> {
   const chosen = choosePackages(packages, config.services);
   const now = (): Date => new Date();
@@ -93,7 +88,7 @@ export async function createApp(
     metrics,
     // The server describes itself with OpenAPI, whose clients expect that the path decides.
     routingOrder: "path",
-    pages: createPages(config, { examples, buildsEarly: buildsPagesEarly }, logger),
+    pages: createPages(config, examples),
   });
   return {
     server,
@@ -129,15 +124,7 @@ async function openCrypto(config: Config, metrics: Metrics, logger: Logger) {
   return { provider, passwords };
 }
 
-type PageInputs = { readonly examples: readonly Example[]; readonly buildsEarly: boolean };
-
 /** The pages of the server. */
-function createPages({ auth }: Config, inputs: PageInputs, logger: Logger): Page[] {
-  const logFailure = (what: string) => (error: unknown) =>
-    logger.error({ err: error }, `cannot create ${what}`);
-  return [
-    openApiPages({ auth, ...inputs, onError: logFailure("the API description") }),
-    protoPages,
-    consolePages({ auth, buildsEarly: inputs.buildsEarly, onError: logFailure("the console") }),
-  ];
+function createPages({ auth }: Config, examples: readonly Example[]): Page[] {
+  return [openApiPages({ auth, examples }), protoPages, consolePages({ auth })];
 }

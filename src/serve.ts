@@ -3,7 +3,6 @@
 import { existsSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { pino } from "pino";
-import type { AppOptions } from "./app.ts";
 import { exitCodes } from "./cli/exit-codes.ts";
 import { passwordWarning, type StoreVerbInput, showsPassword, toVerb } from "./cli/operator/store-verb.ts";
 import type { Verb } from "./cli/verb.ts";
@@ -11,32 +10,27 @@ import { type Config, ConfigError, describeSettings } from "./config.ts";
 import { firstCalls } from "./first-calls.ts";
 
 /** The verb that starts the server. It returns when the server ends. */
-export const serveVerb = createServeVerb();
+export const serveVerb: Verb = {
+  ...toVerb({
+    name: "serve",
+    operands: [],
+    meaning:
+      "Starts the server. The first signal lets running calls finish. The second ends the server immediately.",
+    example: "qsp serve --port 9000",
+    hasLog: true,
+    run: serve,
+  }),
+  settingsHelp: `Settings, as flags or as variables:\n${describeSettings()}`,
+};
 
-/** Creates the verb for a server that tests vary. */
-export function createServeVerb(options: AppOptions = {}): Verb {
-  return {
-    ...toVerb({
-      name: "serve",
-      operands: [],
-      meaning:
-        "Starts the server. The first signal lets running calls finish. The second ends the server immediately.",
-      example: "qsp serve --port 9000",
-      hasLog: true,
-      run: (input) => serve(input, options),
-    }),
-    settingsHelp: `Settings, as flags or as variables:\n${describeSettings()}`,
-  };
-}
-
-async function serve({ config, location, masterKey }: StoreVerbInput, options: AppOptions): Promise<number> {
+async function serve({ config, location, masterKey }: StoreVerbInput): Promise<number> {
   const logger = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
   const newStore = location.kind === "sqlite" && !existsSync(location.path) ? location.path : undefined;
   const newKey = masterKey.kind === "file" && !existsSync(masterKey.path) ? masterKey.path : undefined;
   // This loads most of the code. The other verbs need little of it.
   const { createApp } = await import("./app.ts");
   const { TlsError } = await import("./server/tls.ts");
-  const app = await createApp(config, logger, options).catch((error: unknown) => {
+  const app = await createApp(config, logger).catch((error: unknown) => {
     throw error instanceof TlsError ? new ConfigError(error.message) : error;
   });
   for (const { httpMethod, template, origin } of app.server.transcoder.routes) {

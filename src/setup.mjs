@@ -1,5 +1,6 @@
 /**
- * Installs what is missing before an npm script runs: `node src/setup.mjs [--dev]`.
+ * Installs what is missing before an npm script runs, and compiles the program if a source has changed:
+ * `node src/setup.mjs [--dev]`.
  *
  * The only file that runs on the machine's own Node (20 or newer); npm scripts find Node 26 in
  * node_modules/.bin, where the install puts it. Does nothing, in milliseconds and without the network,
@@ -9,6 +10,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isFresh } from "./setup/freshness.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const modules = join(root, "node_modules");
@@ -23,6 +25,7 @@ export const nodePath =
 
 if (!isInstalled()) install();
 requireNode26();
+if (!isFresh()) compile();
 
 /** Tells whether every package of package-lock.json that is needed is there in its version. */
 function isInstalled() {
@@ -72,6 +75,14 @@ function install() {
     ? spawnSync(npmNode ?? process.execPath, [npm, ...wanted], options)
     : spawnSync("npm", wanted, { ...options, shell: process.platform === "win32" });
   if (status !== 0) stop("npm could not install the packages; its own message is above.");
+}
+
+/** Compiles the program, on Node 26. Only its first run and those after a change take this second. */
+function compile() {
+  const node = existsSync(nodePath) ? nodePath : process.execPath;
+  const compiler = fileURLToPath(new URL("setup/compile.ts", import.meta.url));
+  const { status } = spawnSync(node, [compiler], { cwd: root, stdio: ["ignore", 2, 2] });
+  if (status !== 0) stop("the program could not be compiled; the reason is above.");
 }
 
 function requireNode26() {

@@ -233,7 +233,7 @@ describe("the program", { timeout: 30_000 }, () => {
   });
 
   it("says that it is ready in the last line of its start, with its address", async () => {
-    const server = await startServer({ dataDir: makeTemporaryDirectory(), program: "main" });
+    const server = await startServer({ dataDir: makeTemporaryDirectory() });
     const { stdout } = await server.stop();
     const lines = stdout.trim().split("\n");
     expect(lines.at(-1)).toBe(`Quantum-Safe Playground is ready on ${server.url}`);
@@ -242,7 +242,7 @@ describe("the program", { timeout: 30_000 }, () => {
   it("takes its settings from variables as well", async () => {
     const dataDir = makeTemporaryDirectory();
     const env = { QSP_CRYPTO_PROVIDER: "noble", QSP_LOG_LEVEL: "debug" };
-    const server = await startServer({ dataDir, env, program: "main" });
+    const server = await startServer({ dataDir, env });
     const health = await (await fetch(`${server.url}/api/health`)).text();
     const { stderr } = await server.stop();
     expect(health).toContain('"cryptoProvider":"@noble/post-quantum ');

@@ -13,7 +13,7 @@ const root = join(import.meta.dirname, "..");
 const copy = makeTemporaryDirectory(afterAll);
 
 beforeAll(() => {
-  for (const part of ["src", "gen", "proto", "package.json"])
+  for (const part of ["dist", "proto", "package.json"])
     cpSync(join(root, part), join(copy, part), { recursive: true });
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
 });
@@ -29,7 +29,7 @@ function placeBuild(files: Readonly<Record<string, string>>): void {
 async function serve(...args: string[]) {
   const flags = ["serve", "--port", "0", "--data-dir", makeTemporaryDirectory(), ...args];
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("QSP_"));
-  const child = spawn(process.execPath, [join(copy, "src/main.ts"), ...flags], {
+  const child = spawn(process.execPath, [join(copy, "dist/main.js"), ...flags], {
     env: Object.fromEntries(inherited),
     stdio: ["ignore", "pipe", "pipe"],
   });

@@ -25,7 +25,7 @@ let url: string;
 
 beforeAll(async () => {
   const config = readConfig(["--port", "0", "--data-dir", makeTemporaryDirectory(afterAll)], {});
-  app = await createApp(config, pino({ level: "silent" }), { packages, buildsPagesEarly: false });
+  app = await createApp(config, pino({ level: "silent" }), { packages });
   const { port } = await app.server.listen(config.port, config.host);
   url = `http://127.0.0.1:${port}`;
 }, 60_000);
@@ -119,7 +119,7 @@ describe("a package that is added to the registry", { timeout: 30_000 }, () => {
   it("can be chosen by its name", async () => {
     const dataDir = makeTemporaryDirectory();
     const config = readConfig(["--port", "0", "--services", "greeting", "--data-dir", dataDir], {});
-    const alone = await createApp(config, pino({ level: "silent" }), { packages, buildsPagesEarly: false });
+    const alone = await createApp(config, pino({ level: "silent" }), { packages });
     const paths = alone.server.transcoder.routes.map(({ template }) => template.text);
     await alone.close();
     expect(paths.filter((path) => path.startsWith("/api/"))).toEqual([

@@ -1,7 +1,10 @@
-/** Builds the files of the page from src/console/page: bundled, split, minified and compressed, all in memory. */
+/** The files of the page: built from src/console/page, or read where the program was compiled. */
 import { execFile } from "node:child_process";
-import { extname, join } from "node:path";
+import { readFile } from "node:fs/promises";
+import { extname } from "node:path";
 import { promisify } from "node:util";
+import { deserialize, serialize } from "node:v8";
+import { findProgramFile, isCompiled } from "../program-files.ts";
 import { type Content, prepareContent } from "../protocol/static-content.ts";
 import type { BundledFile } from "./bundler.ts";
 
@@ -21,16 +24,14 @@ const types: Readonly<Record<string, string>> = {
   ".svg": "image/svg+xml",
 };
 
-/** Bundles the page. Each story and each algorithm is a file that the browser fetches on demand. */
-export async function buildAssets(): Promise<Assets> {
-  const files = new Map(
-    await Promise.all(
-      (await runBundler()).map(async ({ name, contents }) => {
-        const type = types[extname(name)] ?? "application/octet-stream";
-        return [name, await prepareContent(type, Buffer.from(contents, "base64"))] as const;
-      }),
-    ),
-  );
+/** The file of the compiled program that has what `packAssets` returns. */
+export const assetsFile = "console/assets.bin";
+
+/** Reads the page. Each story and each algorithm is a file that the browser fetches on demand. */
+export async function readAssets(): Promise<Assets> {
+  const files: Assets["files"] = isCompiled
+    ? deserialize(await readFile(findProgramFile(assetsFile)))
+    : await prepareFiles(await runBundler());
   const find = (start: string, extension: string): string => {
     const found = [...files.keys()].find((name) => name.startsWith(start) && name.endsWith(extension));
     if (found === undefined) throw new Error(`the bundle has no ${start}…${extension}`);
@@ -39,10 +40,27 @@ export async function buildAssets(): Promise<Assets> {
   return { files, script: find("main-", ".js"), style: find("main-", ".css"), icon: find("icon-", ".svg") };
 }
 
+/** Compresses the files of the page, and packs them for the compiled program. */
+export async function packAssets(bundled: readonly BundledFile[]): Promise<Uint8Array> {
+  return serialize(await prepareFiles(bundled));
+}
+
+async function prepareFiles(bundled: readonly BundledFile[]): Promise<Assets["files"]> {
+  return new Map(
+    await Promise.all(
+      bundled.map(async ({ name, contents }) => {
+        const type = types[extname(name)] ?? "application/octet-stream";
+        return [name, await prepareContent(type, Buffer.from(contents, "base64"))] as const;
+      }),
+    ),
+  );
+}
+
 async function runBundler(): Promise<BundledFile[]> {
   // The bundler must not see the server's settings, because some are secrets.
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("QSP_")));
-  const { stdout } = await promisify(execFile)(process.execPath, [join(import.meta.dirname, "bundler.ts")], {
+  const bundler = findProgramFile("console/bundler.ts");
+  const { stdout } = await promisify(execFile)(process.execPath, [bundler], {
     env,
     maxBuffer: 16 * 1024 * 1024,
   });

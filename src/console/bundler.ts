@@ -1,9 +1,10 @@
 /**
- * Bundles the page and prints it as JSON. It is a separate program, because esbuild's process runs until its parent
- * ends, and a server runs for long.
+ * Bundles the page: split, minified, all in memory. Run as a program, it prints the files as JSON. A server that runs
+ * from its sources starts that program, because esbuild's own process runs until its parent ends.
  */
 import { basename, join } from "node:path";
 import { build } from "esbuild";
+import { packageFolder } from "../program-files.ts";
 
 /** One file of the bundle. */
 export interface BundledFile {
@@ -12,19 +13,21 @@ export interface BundledFile {
   readonly contents: string;
 }
 
-const pageDir = join(import.meta.dirname, "page");
+const pageDir = join(packageFolder, "src/console/page");
 
-async function bundle(): Promise<BundledFile[]> {
-  const { outputFiles } = await build({
+/** Bundles the page. @returns its files, and the paths of the sources below the folder of package.json */
+export async function bundlePage(): Promise<{ files: BundledFile[]; inputs: string[] }> {
+  const { outputFiles, metafile } = await build({
     entryPoints: { main: join(pageDir, "main.tsx"), icon: join(pageDir, "icon.svg") },
     // Nothing is written; names are relative to this directory.
     outdir: "/",
     entryNames: "[name]-[hash]",
     chunkNames: "[name]-[hash]",
-    absWorkingDir: join(import.meta.dirname, "../.."),
+    absWorkingDir: packageFolder,
     bundle: true,
     splitting: true,
     write: false,
+    metafile: true,
     format: "esm",
     target: "es2022",
     minify: true,
@@ -36,7 +39,11 @@ async function bundle(): Promise<BundledFile[]> {
     tsconfigRaw: {},
     logLevel: "silent",
   });
-  return outputFiles.map(({ path, contents }) => ({ name: basename(path), contents: contents.toBase64() }));
+  const files = outputFiles.map(({ path, contents }) => ({
+    name: basename(path),
+    contents: contents.toBase64(),
+  }));
+  return { files, inputs: Object.keys(metafile.inputs) };
 }
 
-process.stdout.write(JSON.stringify(await bundle()));
+if (import.meta.main) process.stdout.write(JSON.stringify((await bundlePage()).files));

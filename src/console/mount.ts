@@ -7,16 +7,12 @@ import {
   sendContent,
   varyBy,
 } from "../protocol/static-content.ts";
-import { type Assets, buildAssets } from "./assets.ts";
+import { type Assets, readAssets } from "./assets.ts";
 
 /** What the console needs to know before its first call. */
 export interface ConsoleOptions {
   /** Whether calls need a token. */
   readonly auth: "open" | "token";
-  /** Whether the server builds the page soon after its start, or when the first reader asks. */
-  readonly buildsEarly: boolean;
-  /** Called when the page cannot be built; the server continues without it. */
-  readonly onError: (error: unknown) => void;
 }
 
 /** What a server provides to modules that add pages to it. */
@@ -26,9 +22,6 @@ interface Served {
   readonly index: string;
 }
 
-/** Milliseconds before the server builds the page, so that its first calls come first. An early reader triggers it. */
-const buildAfterMs = 1000;
-
 /** Returns the function that adds the console to a server. */
 export function consolePages(options: ConsoleOptions) {
   return async (app: FastifyInstance, served: Served): Promise<void> => mountConsole(app, served, options);
@@ -36,14 +29,10 @@ export function consolePages(options: ConsoleOptions) {
 
 function mountConsole(app: FastifyInstance, { services, index }: Served, options: ConsoleOptions): void {
   const serviceNames = services.map(({ service }) => service.typeName);
-  const getAssets = memoize(buildAssets);
+  const getAssets = memoize(readAssets);
   const getPage = memoize(async () =>
     prepareContent("text/html; charset=utf-8", renderShell(await getAssets(), options.auth, serviceNames)),
   );
-  if (options.buildsEarly) {
-    const early = setTimeout(() => void getPage().catch(options.onError), buildAfterMs).unref();
-    app.addHook("onClose", async () => clearTimeout(early));
-  }
   const policy = contentSecurityPolicy();
 
   app.get("/", async (request, reply) => {

@@ -1,5 +1,6 @@
 /** SQLite (node:sqlite) on its own threads, so that the event loop never waits for the disk. */
 import { Worker } from "node:worker_threads";
+import { findThread } from "../program-files.ts";
 import {
   type Connection,
   type Statement,
@@ -60,7 +61,7 @@ interface Waiting {
 
 /** Starts a thread that keeps the process alive only while it works. */
 function openThread(options: SqliteThreadOptions): Connection {
-  const worker = new Worker(new URL("./sqlite-thread.ts", import.meta.url), {
+  const worker = new Worker(findThread("database/sqlite-thread.ts"), {
     name: options.readOnly ? "sqlite reader" : "sqlite writer",
     workerData: options,
     execArgv: [],

@@ -2,6 +2,7 @@
 import { Worker } from "node:worker_threads";
 import { create, type DescService, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { findThread } from "../program-files.ts";
 import type { Example } from "../protocol/example.ts";
 import { collectFiles } from "../transcoding/descriptors.ts";
 import type { AuthMode } from "./operations.ts";
@@ -39,7 +40,7 @@ export function describeServices(
     examples,
     auth,
   };
-  const worker = new Worker(new URL("./describe-thread.ts", import.meta.url), {
+  const worker = new Worker(findThread("openapi/describe-thread.ts"), {
     name: "openapi",
     execArgv: [],
     workerData: task,

@@ -1,11 +1,13 @@
 /** The thread of describe-services.ts: creates the description, sends it once, and ends. */
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
 import { createFileRegistry, fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { createServiceImplSpec } from "@connectrpc/connect";
 import { stringify } from "yaml";
 import { comments } from "#gen/comments.ts";
+import { packageFolder } from "../program-files.ts";
 import { compileRoutes } from "../transcoding/routes.ts";
 import { describeApi } from "./describe-api.ts";
 import type { DescriptionTask, DescriptionTexts } from "./describe-services.ts";
@@ -17,7 +19,7 @@ function describe({ fileDescriptorSet, serviceNames, examples, auth }: Descripti
     if (service === undefined) throw new Error(`the descriptors have no service ${name}`);
     return service;
   });
-  const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+  const { version } = JSON.parse(readFileSync(join(packageFolder, "package.json"), "utf8"));
   const document = describeApi({
     title: "Quantum-Safe Playground",
     version,

@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
+import { findProgramFile } from "../program-files.ts";
 import type { Example } from "../protocol/example.ts";
 import { contentSecurityPolicy, memoize, prepareContent, sendContent } from "../protocol/static-content.ts";
 import { describeServices } from "./describe-services.ts";
@@ -22,10 +23,6 @@ export interface OpenApiOptions {
   readonly auth: AuthMode;
   /** Example requests. Those of calls that are not served are omitted. */
   readonly examples: readonly Example[];
-  /** Whether the server creates the description soon after its start, or when the first reader asks. */
-  readonly buildsEarly: boolean;
-  /** Runs if the description fails. The server continues without it. */
-  readonly onError: (error: unknown) => void;
 }
 
 /** The services that the pages describe. */
@@ -34,16 +31,10 @@ interface ServedCalls {
 }
 
 /**
- * Milliseconds after the start before the server creates the description, so that its first calls are not slowed
- * down. An earlier request for the description starts it at once.
- */
-const describeAfterMs = 1500;
-
-/**
  * Creates the plugin that adds GET /openapi.json, /openapi.yaml and /reference to a server. A thread creates the
- * description soon after the start. Neither the start nor any call waits for it.
+ * description for its first reader, for whom it takes most of a second. No other call waits for it.
  */
-export function openApiPages({ auth, examples, buildsEarly, onError }: OpenApiOptions) {
+export function openApiPages({ auth, examples }: OpenApiOptions) {
   return async (app: FastifyInstance, { services }: ServedCalls): Promise<void> => {
     const stopped = new AbortController();
     const getDescription = memoize(() =>
@@ -68,16 +59,7 @@ export function openApiPages({ auth, examples, buildsEarly, onError }: OpenApiOp
       ...referenceAssets,
     ];
     for (const asset of assets) serveAsset(app, asset);
-    const describeEarly = (): void => {
-      getDescription().catch((error: unknown) => {
-        if (!stopped.signal.aborted) onError(error);
-      });
-    };
-    const early = buildsEarly ? setTimeout(describeEarly, describeAfterMs).unref() : undefined;
-    app.addHook("onClose", async () => {
-      clearTimeout(early);
-      stopped.abort();
-    });
+    app.addHook("onClose", async () => stopped.abort());
   };
 }
 
@@ -114,7 +96,7 @@ const referenceAssets: readonly Asset[] = [
 ];
 
 function readOwn(name: string): Promise<Uint8Array> {
-  return readFile(new URL(`reference/${name}`, import.meta.url));
+  return readFile(findProgramFile(`openapi/reference/${name}`));
 }
 
 function readSwaggerUi(name: string): Promise<Uint8Array> {

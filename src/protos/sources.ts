@@ -1,9 +1,11 @@
 /** The sources and descriptors from which a client generates its stubs. */
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { create, createRegistry, type DescFile, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { packageFolder } from "../program-files.ts";
 import { describeFile } from "../transcoding/descriptors.ts";
 import { printProto } from "./print-proto.ts";
 
@@ -15,7 +17,7 @@ export interface SourceFile {
 }
 
 /** Our own protos. The protos of others are in packages that only the tools for tests need. */
-const ownProtos = new URL("../../proto/", import.meta.url);
+const ownProtos = join(packageFolder, "proto");
 
 /**
  * Lists the source of each file, sorted by path. Our own files are the originals. The others are printed from their
@@ -26,7 +28,7 @@ export async function listSources(files: readonly DescFile[]): Promise<SourceFil
   const sources: SourceFile[] = [];
   for (const file of files) {
     const path = file.proto.name;
-    const own = new URL(path, ownProtos);
+    const own = join(ownProtos, path);
     const isOwn = existsSync(own);
     const content = isOwn ? await readFile(own) : Buffer.from(printProto(describeFile(file), registry));
     sources.push({ path, content });

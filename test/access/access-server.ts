@@ -107,7 +107,7 @@ export async function startAccessServer(options: StartOptions): Promise<AccessSe
     "60000",
   ];
   const config = readConfig([...defaults, ...database, ...args], {});
-  const app = await createApp(config, logger, { buildsPagesEarly: false });
+  const app = await createApp(config, logger);
   const { port } = await app.server.listen(0, "127.0.0.1");
   const url = `http://127.0.0.1:${port}`;
   const sessionManager = new Http2SessionManager(url);

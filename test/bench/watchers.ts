@@ -10,9 +10,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as wait } from "node:timers/promises";
+import { main } from "../support/program.ts";
 
 const count = Number(process.argv[2] ?? 5000);
-const program = process.argv[3] ?? join(import.meta.dirname, "../../src/main.ts");
+const program = process.argv[3] ?? main;
 const streamsPerConnection = 100;
 const seconds = 10;
 const headers = { "content-type": "application/json" };

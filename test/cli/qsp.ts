@@ -8,14 +8,13 @@ import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll } from "vitest";
 import { inheritedEnvironment } from "../support/environment.ts";
+import { main } from "../support/program.ts";
 import { type Run, runHere } from "../support/run-here.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 /** The command as npm installs it: it finds the right Node and starts `main` with it. */
 export const program = join(import.meta.dirname, "../../src/qsp.mjs");
-/** What the command starts; most tests do so themselves, which takes half the time. */
-const main = join(import.meta.dirname, "../../src/main.ts");
 
 /** Where and with what a run happens. */
 export interface RunOptions {

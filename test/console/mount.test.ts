@@ -8,7 +8,7 @@ const browserAccept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*
 const dataDir = makeTemporaryDirectory(afterAll);
 let server: RunningServer;
 beforeAll(async () => {
-  server = await startServer({ dataDir, program: "main" });
+  server = await startServer({ dataDir });
 }, 30_000);
 afterAll(() => server?.stop());
 

@@ -99,7 +99,7 @@ async function tabTo(page: Page, text: string): Promise<void> {
 
 describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, { timeout: 60_000 }, () => {
   beforeAll(async () => {
-    server = await startServer({ dataDir, program: "main" });
+    server = await startServer({ dataDir });
     browser = await openBrowser();
   }, 60_000);
   afterAll(async () => {

@@ -1,12 +1,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { main } from "../support/program.ts";
 import { lacksBrowser, needsBrowser } from "./browser.ts";
 import { setUpStage, tellStory } from "./telling.ts";
 
 const user = { username: "ada", password: "correct horse battery" };
-const main = join(import.meta.dirname, "../../src/main.ts");
 
 async function addUser(dataDir: string): Promise<void> {
   const child = spawn(process.execPath, [main, "user", "add", user.username, "--data-dir", dataDir], {

@@ -10,7 +10,7 @@ const timeout = 120_000;
 const mebibyte = 1024 * 1024;
 
 async function start(...args: string[]): Promise<RunningServer & { port: number }> {
-  const server = await startServer({ dataDir: makeTemporaryDirectory(), args, program: "main" });
+  const server = await startServer({ dataDir: makeTemporaryDirectory(), args });
   onTestFinished(async () => void (await server.stop("SIGKILL")));
   return { ...server, port: Number(new URL(server.url).port) };
 }

@@ -1,10 +1,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, watch } from "node:fs";
-import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
+import { main } from "../support/program.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { createEvidence, type Evidence, type Failure } from "./evidence.ts";
 import { findContradictions } from "./judge.ts";
@@ -115,7 +115,6 @@ async function killAfterChanges(dataDir: string, changes: number): Promise<void>
       if (seen === changes) resolve();
     });
   });
-  const main = join(import.meta.dirname, "../../src/main.ts");
   const child = spawn(process.execPath, [main, "serve", "--port", "0", "--data-dir", dataDir], {
     stdio: "pipe",
   });

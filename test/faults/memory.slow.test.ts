@@ -3,7 +3,6 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createHash, randomFillSync } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
@@ -23,11 +22,11 @@ import { present } from "../services/answers.ts";
 import { connectTo } from "../services/devices-and-tunnels.ts";
 import { createKey, verifiesOutside } from "../services/kms/kms-server.ts";
 import { makeSigner } from "../services/node-crypto.ts";
+import { main } from "../support/program.ts";
 import { startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { endAfterAll, startKmsServer } from "./kms-server.ts";
 
-const main = join(import.meta.dirname, "../../src/main.ts");
 const mebibyte = 1024 * 1024;
 const chainLength = 100_000;
 /** Milliseconds. */
@@ -125,11 +124,7 @@ describe.runIf(isLinux)("a stream of 1 GiB (on Linux)", { timeout }, () => {
   }
 
   it("is not kept by UpdateFirmwareStream, which gives its hash", async ({ annotate }) => {
-    const {
-      url,
-      process: child,
-      stop,
-    } = await startServer({ dataDir: makeTemporaryDirectory(), env, program: "main" });
+    const { url, process: child, stop } = await startServer({ dataDir: makeTemporaryDirectory(), env });
     const { iot, disconnect } = connectTo(url);
     onTestFinished(async () => {
       disconnect();
@@ -240,7 +235,7 @@ describe.runIf(isLinux)("a chain of 1,000 blocks of 64 KiB (on Linux)", { timeou
 
 async function start(dataDir: string) {
   const args = ["--max-call-ms", String(timeout)];
-  const { url, process: child, stop } = await startServer({ dataDir, args, env, program: "main" });
+  const { url, process: child, stop } = await startServer({ dataDir, args, env });
   onTestFinished(async () => void (await stop("SIGKILL")));
   return { url, child, chain: createClient(BlockchainService, createGrpcTransport({ baseUrl: url })) };
 }

@@ -293,7 +293,7 @@ async function start(checkout: string, command: string, env: NodeJS.ProcessEnv):
   const [, variables = "", given = ""] =
     /^((?:\S+=\S+ )*)npm (?:start|run gateway)(?: --)?(.*)$/.exec(command) ?? [];
   const args = given.trim() === "" ? [] : given.trim().split(/ +/);
-  const program = isGateway(command) ? ["envoy/gateway.ts"] : ["src/main.ts", "serve"];
+  const program = isGateway(command) ? ["envoy/gateway.ts"] : ["dist/main.js", "serve"];
   // Before the flags of the page: what stands behind -- is for others.
   const child = spawn(process.execPath, [...program, "--port", "0", ...args], {
     cwd: checkout,

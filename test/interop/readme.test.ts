@@ -39,7 +39,7 @@ describe("the calls of the README's tables, as printed but for the port,", { tim
   const calls = [...readme.matchAll(/\| `((?:curl|grpcurl) [^`]*)` \|/g)].map(([, call = ""]) => call);
   let server: RunningServer;
   beforeAll(async () => {
-    server = await startServer({ dataDir: makeTemporaryDirectory(() => {}), program: "main" });
+    server = await startServer({ dataDir: makeTemporaryDirectory(() => {}) });
     return async () => void (await server.stop());
   });
 
@@ -67,7 +67,7 @@ function expectedOf(call: string): RegExp {
 describe("the README", () => {
   it("shows the start as the program prints it", { timeout: 30_000 }, async () => {
     const dataDir = makeTemporaryDirectory();
-    const { stdout } = await (await startServer({ dataDir, program: "main" })).stop();
+    const { stdout } = await (await startServer({ dataDir })).stop();
     const printed = stdout
       .replaceAll(/127\.0\.0\.1:\d+/g, printedAuthority)
       .replaceAll(dataDir, "data")

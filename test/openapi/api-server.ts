@@ -21,7 +21,7 @@ export async function startApi(
 ): Promise<ApiServer> {
   const dataDir = makeTemporaryDirectory(atEnd);
   const config = readConfig(["--port", "0", "--auth", auth, "--data-dir", dataDir], {});
-  const { server, close } = await createApp(config, pino({ level: "silent" }), { buildsPagesEarly: false });
+  const { server, close } = await createApp(config, pino({ level: "silent" }));
   atEnd(async () => {
     server.destroy();
     await close();

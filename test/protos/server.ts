@@ -23,7 +23,7 @@ export async function startProtoServer(
   args: readonly string[] = [],
 ): Promise<ProtoServer> {
   const config = readConfig(["--port", "0", "--data-dir", makeTemporaryDirectory(atEnd), ...args], {});
-  const { server, close } = await createApp(config, pino({ level: "silent" }), { buildsPagesEarly: false });
+  const { server, close } = await createApp(config, pino({ level: "silent" }));
   atEnd(async () => {
     server.destroy();
     await close();

@@ -9,6 +9,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { nameMasterKey } from "../../src/crypto/sealing.ts";
 import { isMissing, run } from "../interop/tools.ts";
 import { makePostgresPlace, makeSqlitePlace, type Place } from "../support/on-both.ts";
+import { main } from "../support/program.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
   leaveSecrets,
@@ -19,8 +20,6 @@ import {
   rewrap,
   rotate,
 } from "./rewrap-place.ts";
-
-const main = join(import.meta.dirname, "../../src/main.ts");
 
 describe("master-key rotate that was killed", () => {
   it.each([

@@ -23,7 +23,7 @@ const dataDir = makeTemporaryDirectory(afterAll);
 let url: string;
 beforeAll(async () => {
   const config = readConfig(["--data-dir", dataDir], {});
-  const app = await createApp(config, pino({ level: "silent" }), { buildsPagesEarly: false });
+  const app = await createApp(config, pino({ level: "silent" }));
   const { port } = await app.server.listen(0, "127.0.0.1");
   url = `http://127.0.0.1:${port}`;
   return () => {

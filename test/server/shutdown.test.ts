@@ -249,7 +249,7 @@ function makeGate() {
 }
 
 async function start(...args: string[]): Promise<RunningServer> {
-  const server = await startServer({ dataDir: makeTemporaryDirectory(), args, program: "main" });
+  const server = await startServer({ dataDir: makeTemporaryDirectory(), args });
   onTestFinished(async () => void (await server.stop("SIGKILL")));
   return server;
 }

@@ -93,7 +93,7 @@ async function makeDatabase(kind: DatabaseLocation["kind"], atEnd: AtEnd): Promi
 
 /** Starts the app of `src/app.ts` where its settings say, and logs nothing. */
 export async function serveApp(config: Config): Promise<App & { readonly url: string }> {
-  const app = await createApp(config, pino({ level: "silent" }), { buildsPagesEarly: false });
+  const app = await createApp(config, pino({ level: "silent" }));
   const { port } = await app.server.listen(config.port, config.host);
   return { ...app, url: `http://${config.host}:${port}` };
 }

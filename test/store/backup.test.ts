@@ -18,12 +18,12 @@ import {
   type Place,
 } from "../support/on-both.ts";
 import { describePostgres } from "../support/postgres.ts";
+import { main } from "../support/program.ts";
 import { type Run, runToEndHere } from "../support/run-here.ts";
 import { runToEnd } from "../support/start-server.ts";
 import { readAllRows } from "../support/tables.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
-const main = join(import.meta.dirname, "../../src/main.ts");
 const timeout = 60_000;
 const oneSentence = expect.stringMatching(/^qsp: [^\n]+\n$/);
 /** The number of the lock that whoever writes holds: src/database/postgres.ts. */

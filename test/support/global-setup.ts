@@ -1,8 +1,11 @@
-/** One PostgreSQL server for a whole run of vitest; test files ask it for databases. */
+/** Before a run of vitest: compiles the program, and opens one PostgreSQL server, which test files ask for databases. */
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import type { TestProject } from "vitest/node";
+import { isFresh } from "../../src/setup/freshness.mjs";
 import { findPostgres, type PostgresServer, startPostgres } from "./postgres-server.ts";
 
 declare module "vitest" {
@@ -12,12 +15,15 @@ declare module "vitest" {
   }
 }
 
+const compiler = join(import.meta.dirname, "../../src/setup/compile.ts");
+
 /**
  * Opens a desk in this process that gives out databases. The server starts when the first file asks there, and only
  * who asks waits: started here, it would make a run of a few quick tests wait until it can be stopped again. Returns
  * what ends it all.
  */
 export async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
+  if (!isFresh()) execFileSync(process.execPath, [compiler], { stdio: "inherit" });
   if (findPostgres() === undefined) return undefined;
   let starting: Promise<PostgresServer> | undefined;
   const desk = createServer(async (_request, response) => {

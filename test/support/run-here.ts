@@ -22,7 +22,7 @@ export interface Surroundings {
 }
 
 /** As in program.ts. */
-const serve = async () => [(await import("../../src/serve.ts")).createServeVerb({ buildsPagesEarly: false })];
+const serve = async () => [(await import("../../src/serve.ts")).serveVerb];
 const table = { serve, ...verbTable };
 /** What command lines listen to, to end the process. */
 const ends = ["SIGINT", "SIGTERM", "SIGHUP", "uncaughtException"] as const;

@@ -1,14 +1,8 @@
 /** Runs the program, as an operator does. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
 import { inheritedEnvironment } from "./environment.ts";
-
-/** The programs of a server: that of operators, and that of tests whose subject is not the start or the pages. */
-const programs = {
-  main: join(import.meta.dirname, "../../src/main.ts"),
-  test: join(import.meta.dirname, "program.ts"),
-} as const;
+import { main } from "./program.ts";
 
 /** How the program is started. */
 export interface StartOptions {
@@ -16,8 +10,6 @@ export interface StartOptions {
   /** Flags beside --port 0 and --data-dir. */
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** That of tests, unless it says otherwise. */
-  readonly program?: keyof typeof programs;
 }
 
 /** How the program ended. */
@@ -41,17 +33,8 @@ export interface RunningServer {
 }
 
 /** Starts a server and waits for the line that says it is ready. */
-export async function startServer({
-  dataDir,
-  args = [],
-  env,
-  program = "test",
-}: StartOptions): Promise<RunningServer> {
-  const { child, exit, output } = launch(
-    program,
-    ["serve", "--port", "0", "--data-dir", dataDir, ...args],
-    env,
-  );
+export async function startServer({ dataDir, args = [], env }: StartOptions): Promise<RunningServer> {
+  const { child, exit, output } = launch(["serve", "--port", "0", "--data-dir", dataDir, ...args], env);
   const url = await Promise.race([
     readUntil(child, () => /ready on (https?:\S+)\n/.exec(output.stdout)?.[1]),
     exit.then(({ code, stderr }) => {
@@ -70,17 +53,13 @@ export async function startServer({
   };
 }
 
-/** Runs the operators' program to its end, with exactly these words and flags. */
+/** Runs the program to its end, with exactly these words and flags. */
 export function runToEnd(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<Exit> {
-  return launch("main", args, env).exit;
+  return launch(args, env).exit;
 }
 
-function launch(
-  program: keyof typeof programs,
-  args: readonly string[],
-  env: Readonly<Record<string, string>> = {},
-) {
-  const child = spawn(process.execPath, [programs[program], ...args], {
+function launch(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const child = spawn(process.execPath, [main, ...args], {
     env: { ...inheritedEnvironment(), ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });

@@ -2,13 +2,14 @@ import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { packageFolder } from "../../program-files.ts";
 import type { NativeAddon } from "./addon.ts";
 
 /** The version of the native library that this code expects: that of `native/Cargo.toml`. */
 export const nativeVersion = "0.1.0";
 
 /** The folder into which `npm run native` builds. */
-export const nativeFolder = join(import.meta.dirname, "../../../native/build");
+export const nativeFolder = join(packageFolder, "native/build");
 /** The library, and what describes it: see `NativeManifest`. */
 export const nativeFile = "qsp-native.node";
 export const manifestFile = "qsp-native.json";

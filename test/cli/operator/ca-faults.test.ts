@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { isMissing, run } from "../../interop/tools.ts";
+import { main } from "../../support/program.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import {
   authorityFiles,
@@ -17,7 +18,6 @@ import {
   qsp,
 } from "./authority.ts";
 
-const main = join(import.meta.dirname, "../../../src/main.ts");
 const timeout = 60_000;
 
 /**

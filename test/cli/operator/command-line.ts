@@ -1,7 +1,6 @@
 /** Runs the operator's commands, in this process or as an operator does: with a pipe or at a terminal. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { onTestFinished } from "vitest";
@@ -10,9 +9,8 @@ import { readConfig } from "../../../src/config.ts";
 import { type Result, run } from "../../interop/tools.ts";
 import { serveApp } from "../../services/app-under-test.ts";
 import type { Place } from "../../support/on-both.ts";
+import { main } from "../../support/program.ts";
 import { type Run, runHere } from "../../support/run-here.ts";
-
-export const main = join(import.meta.dirname, "../../../src/main.ts");
 
 /** Runs a command to its end, in this process. @param input its standard input */
 export function runCommand(

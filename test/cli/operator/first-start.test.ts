@@ -55,7 +55,7 @@ describePostgres("the password of a database", () => {
 });
 
 async function startAndStop(dataDir: string, args: readonly string[] = [], env = {}) {
-  return (await startServer({ dataDir, args, env, program: "main" })).stop();
+  return (await startServer({ dataDir, args, env })).stop();
 }
 
 function withPassword(place: Place) {

@@ -5,7 +5,8 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { openIssuer } from "../../../src/identity/issuer.ts";
 import { isMissing } from "../../interop/tools.ts";
 import { describeStores, type MakePlace, type Place } from "../../support/on-both.ts";
-import { keyIdOf, main, startTokenServer, type TokenServer } from "./command-line.ts";
+import { main } from "../../support/program.ts";
+import { keyIdOf, startTokenServer, type TokenServer } from "./command-line.ts";
 
 import { addAda, keysOf, logIn, makeSqlitePlace, openParts, rotate } from "./issuer-place.ts";
 

@@ -9,10 +9,10 @@ import { createUserStore, type UserRole } from "../../../src/identity/users.ts";
 import { isMissing } from "../../interop/tools.ts";
 import { describeStores, type MakePlace, type Place } from "../../support/on-both.ts";
 import { hashCheaply, password } from "../../support/passwords.ts";
+import { main } from "../../support/program.ts";
 import { refusal } from "../../support/refusal.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import {
-  main,
   runAtTerminal,
   runCommand,
   runCommandAtTerminal,

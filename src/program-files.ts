@@ -1,0 +1,23 @@
+/**
+ * Where the program finds its own files. It runs from its sources, or compiled into dist (see src/setup/build.ts),
+ * where all modules are in one folder and the other files keep their paths below src.
+ */
+import { basename, extname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+/** Whether the compiled program runs. */
+export const isCompiled = import.meta.filename.endsWith(".js");
+
+/** The folder of package.json: above src, or above dist and the folder of one build in it. */
+export const packageFolder = join(import.meta.dirname, isCompiled ? "../.." : "..");
+
+/** Finds a file that comes with the program, by its path below src. */
+export function findProgramFile(path: string): string {
+  return join(import.meta.dirname, path);
+}
+
+/** Finds the module that a thread starts with, by its path below src. The name of each ends in "-thread.ts". */
+export function findThread(path: string): URL {
+  const compiled = `${basename(path, extname(path))}.js`;
+  return pathToFileURL(join(import.meta.dirname, isCompiled ? compiled : path));
+}
