@@ -31,8 +31,10 @@ export default defineConfig({
     // Milliseconds. A busy machine fails no test; what must happen soon says so itself.
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    // One more than vitest would take: most tests wait for programs that they started.
-    maxWorkers: Math.max(2, os.availableParallelism()),
+    // Two more than vitest would take: many tests wait for programs that they started.
+    maxWorkers: os.availableParallelism() + 1,
+    // As npm start has it. Tests live shortly, and most of what they make is garbage at once.
+    execArgv: ["--max-semi-space-size=64"],
     sequence: { sequencer: LongFirst },
     projects: [
       {

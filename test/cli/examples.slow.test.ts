@@ -160,8 +160,10 @@ describe.skipIf(isMissing("bash"))("the examples of the help, exactly as printed
     async ({ example }) => {
       const stage = await stageFor(example);
       const env = { ...stage.env, PATH: installIn(stage.cwd) };
-      const { code, stderr } = await launch("bash", ["-euo", "pipefail", "-c", example], { ...stage, env })
-        .end;
+      const { code, stderr } = await launch("bash", ["--norc", "-euo", "pipefail", "-c", example], {
+        ...stage,
+        env,
+      }).end;
       expect({ code, stderr: stderr.replace(progress, "") }).toEqual({ code: 0, stderr: "" });
     },
   );
