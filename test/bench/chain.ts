@@ -1,11 +1,13 @@
 /** What verifying a long chain costs beside its signatures. */
+
+import { showProgress } from "./results.ts";
 import { type Child, compare, inFlight, post, rawProvider } from "./tools.ts";
 
 /** Blocks of the chain, genesis among them. */
 const chainLength = 10_000;
 
 export async function measureChain(app: Child): Promise<void> {
-  process.stderr.write(`making a chain of ${chainLength.toLocaleString("en")} blocks `);
+  showProgress(`making a chain of ${chainLength.toLocaleString("en")} blocks`);
   await post(app, "/api/blockchain/register-node", {});
   let left = chainLength - 1;
   const add = async (): Promise<void> => {
@@ -15,7 +17,7 @@ export async function measureChain(app: Child): Promise<void> {
     }
   };
   await Promise.all(Array.from({ length: inFlight }, add));
-  process.stderr.write("\r\x1b[K");
+  showProgress();
   await compare(
     `VerifyChain of ${chainLength.toLocaleString("en")} blocks against the provider's verification, in signatures`,
     "reach 0.8",

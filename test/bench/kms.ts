@@ -7,6 +7,7 @@ import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { sqliteIn } from "../../src/database/database.ts";
 import { openStore } from "../../src/open-store.ts";
 import { masterKeyIn } from "../../src/secrets/master-key.ts";
+import { showProgress } from "./results.ts";
 import { type Child, compare, grpc, load, post, rawProvider, start } from "./tools.ts";
 
 /** Keys of the long list. */
@@ -44,9 +45,9 @@ export async function measureKms(app: Child, dataDir: string): Promise<void> {
 }
 
 async function measureList(dataDir: string): Promise<void> {
-  process.stderr.write(`making a list of ${listedKeys.toLocaleString("en")} keys `);
+  showProgress(`making a list of ${listedKeys.toLocaleString("en")} keys`);
   await fillList(dataDir);
-  process.stderr.write("\r\x1b[K");
+  showProgress();
   const app = await start("app-server.ts", dataDir);
   try {
     let pageToken = "";

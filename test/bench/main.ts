@@ -1,6 +1,7 @@
 /**
- * Measures what the server adds to what it serves: `npm run bench [-- <seconds a measurement> [<part> …]]`,
- * where parts are chain, devices, tunnel, kms, pqc, overload and floods.
+ * Measures what the server costs: `npm run bench [-- [--seconds 4] [--rounds 3] [--json FILE] [PART …]]`, where parts
+ * are calls, providers, start, memory, chain, devices, tunnel, kms, pqc, overload and floods. The part `calls` needs h2load
+ * (Debian: nghttp2-client).
  *
  * Everything is compared with something else in the same run, since absolute times depend on the machine:
  * the figures to read are the ratios. Each pair is measured in turn, several times, and the medians compared.
@@ -8,19 +9,27 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
+import { measureCalls } from "./calls.ts";
 import { measureChain } from "./chain.ts";
 import { measureDevices } from "./devices.ts";
 import { measureFloods } from "./floods.ts";
 import { measureKms } from "./kms.ts";
 import { measureOverload } from "./overload.ts";
 import { measurePqc } from "./pqc.ts";
-import { inFlight, start, toMiB } from "./tools.ts";
+import { measureProviders } from "./providers.ts";
+import { writeResults } from "./results.ts";
+import { measureMemory, measureStart } from "./start.ts";
+import { chosenParts, inFlight, options, start, toMiB } from "./tools.ts";
 import { measureTunnel } from "./tunnel.ts";
 
 const dataDir = mkdtempSync(join(os.tmpdir(), "qsp-bench-"));
 const app = await start("app-server.ts", join(dataDir, "app"));
 const grpcJs = await start("grpc-js-server.ts");
 const parts = {
+  calls: () => measureCalls(app, grpcJs, dataDir),
+  providers: measureProviders,
+  start: () => measureStart(dataDir),
+  memory: () => measureMemory(dataDir),
   chain: () => measureChain(app),
   devices: () => measureDevices(app),
   tunnel: () => measureTunnel(app),
@@ -29,15 +38,18 @@ const parts = {
   overload: () => measureOverload(app),
   floods: () => measureFloods(join(dataDir, "floods")),
 };
-const chosen = process.argv.slice(3);
+const unknown = chosenParts.filter((part) => !Object.hasOwn(parts, part));
 try {
+  if (unknown.length > 0)
+    throw new Error(`${unknown.join(", ")}: no such part; the parts are ${Object.keys(parts).join(", ")}`);
   console.log(
     `Node ${process.version}, ${os.availableParallelism()} cores, ${inFlight} calls in flight, load on the same machine`,
   );
   for (const [name, measure] of Object.entries(parts)) {
-    if (chosen.length === 0 || chosen.includes(name)) await measure();
+    if (chosenParts.length === 0 || chosenParts.includes(name)) await measure();
   }
   console.log(`  memory at the end: ${toMiB((await app.ask("report")).rssBytes)} MiB`);
+  if (options.json !== undefined) writeResults(options.json);
 } finally {
   app.tell("stop");
   grpcJs.tell("stop");

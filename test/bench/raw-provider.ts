@@ -1,44 +1,69 @@
-/** The provider alone: `node raw-provider.ts <RawWork> <in flight> <ms>`. */
+/** A provider alone: `node raw-provider.ts <RawWork> <provider> <in flight> <ms>`. Prints RawResult as JSON. */
 import os from "node:os";
 import type { SignatureAlgorithm } from "../../src/crypto/algorithms.ts";
+import type { ProviderName } from "../../src/crypto/provider.ts";
 
 process.env.UV_THREADPOOL_SIZE ??= String(os.availableParallelism());
 const { createCryptoProvider } = await import("../../src/crypto/create-provider.ts");
 
 /** What can be measured. */
-export type RawWork = "pair-and-sign" | "sign" | "verify ML-DSA-44" | "verify ML-DSA-65";
+export type RawWork =
+  | "pair-and-sign"
+  | "generate"
+  | "sign"
+  | "sign mu"
+  | "verify ML-DSA-44"
+  | "verify ML-DSA-65";
+
+/** What came of it. */
+export interface RawResult {
+  readonly callsPerSecond: number;
+  /** Microseconds of CPU, of all threads, for each. */
+  readonly cpuPerCall: number;
+}
 
 const what = process.argv[2] as RawWork;
-const inFlight = Number(process.argv[3]);
-const measureMs = Number(process.argv[4]);
-const provider = await createCryptoProvider("openssl");
+const provider = await createCryptoProvider(process.argv[3] as ProviderName);
+const inFlight = Number(process.argv[4]);
+const measureMs = Number(process.argv[5]);
 const message = Buffer.alloc(32, 1);
-const warmUpMs = 1000;
-const measureFromMs = performance.now() + warmUpMs;
-const endMs = measureFromMs + measureMs;
-let calls = 0;
+const warmUpMs = Math.min(1000, measureMs / 2);
 
-const [, , verified = "ML-DSA-65"] = /^(verify) (.*)$/.exec(what) ?? [];
+const [, verified = "ML-DSA-65"] = /^verify (.*)$/.exec(what) ?? [];
 const stored = await provider.generateKeyPair(verified as SignatureAlgorithm);
 const signature = await provider.sign(stored.secretKey, message);
+const hash = provider.startMu(stored.publicKey);
+hash.update(message);
+const mu = hash.digest();
 
 async function work(): Promise<void> {
   if (what.startsWith("verify")) return void (await provider.verify(stored.publicKey, message, signature));
   if (what === "sign") return void (await provider.sign(stored.secretKey, message));
+  if (what === "sign mu") return void (await provider.signMu(stored.secretKey, mu));
   const { secretKey, publicKey } = await provider.generateKeyPair("ML-DSA-65");
-  await provider.sign(secretKey, message);
+  if (what === "pair-and-sign") await provider.sign(secretKey, message);
   publicKey.exportRaw();
+  secretKey.erase();
 }
 
-async function worker(): Promise<void> {
-  for (;;) {
-    await work();
-    const nowMs = performance.now();
-    if (nowMs > endMs) return;
-    if (nowMs > measureFromMs) calls += 1;
-  }
+async function repeatUntil(endMs: number): Promise<number> {
+  let calls = 0;
+  const worker = async (): Promise<void> => {
+    while (performance.now() < endMs) {
+      await work();
+      calls += 1;
+    }
+  };
+  await Promise.all(Array.from({ length: inFlight }, worker));
+  return calls;
 }
 
-await Promise.all(Array.from({ length: inFlight }, worker));
-process.stdout.write(JSON.stringify({ callsPerSecond: calls / (measureMs / 1000) }));
+await repeatUntil(performance.now() + warmUpMs);
+const startMs = performance.now();
+const startCpu = process.cpuUsage();
+const calls = await repeatUntil(startMs + measureMs);
+const seconds = (performance.now() - startMs) / 1000;
+const { user, system } = process.cpuUsage(startCpu);
+const result: RawResult = { callsPerSecond: calls / seconds, cpuPerCall: (user + system) / calls };
+process.stdout.write(JSON.stringify(result));
 process.exit(0);

@@ -1,23 +1,37 @@
 /** Starts what is measured, loads it, and compares. */
 import { type ChildProcess, execFile, fork } from "node:child_process";
 import { join } from "node:path";
-import { promisify } from "node:util";
+import { parseArgs, promisify } from "node:util";
+import { loadNative } from "../../src/crypto/native/load.ts";
+import type { ProviderName } from "../../src/crypto/provider.ts";
 import type { FloodInput, FloodResult } from "./flood.ts";
 import type { LoadInput, LoadResult } from "./load.ts";
-import type { RawWork } from "./raw-provider.ts";
+import type { RawResult, RawWork } from "./raw-provider.ts";
+import { median, report, showProgress } from "./results.ts";
 import type { StreamInput } from "./stream-load.ts";
 
+/** What `npm run bench --` was told. */
+export const { values: options, positionals: chosenParts } = parseArgs({
+  allowPositionals: true,
+  options: {
+    seconds: { type: "string", default: "4" },
+    rounds: { type: "string", default: "3" },
+    json: { type: "string" },
+  },
+});
 /** Milliseconds of one measurement. */
-export const measureMs = Number(process.argv[2] ?? 4) * 1000;
+export const measureMs = Number(options.seconds) * 1000;
 /** Calls that wait for their answer at any time. */
 export const inFlight = 64;
-const rounds = 3;
+/** How often each measurement is made, in turn with what it is compared with. */
+export const rounds = Number(options.rounds);
 const here = import.meta.dirname;
 const run = promisify(execFile);
 
 /** A server in a process of its own. */
 export interface Child {
   readonly url: string;
+  readonly pid: number;
   ask(message: string): Promise<{ p99Ms: number; rssBytes: number }>;
   tell(message: string): void;
 }
@@ -34,6 +48,7 @@ export async function start(script: string, ...args: string[]): Promise<Child> {
   const { port } = await next<{ port: number }>();
   return {
     url: `http://127.0.0.1:${port}`,
+    pid: child.pid ?? 0,
     ask: (message) => {
       child.send(message);
       return next();
@@ -118,10 +133,6 @@ export async function post(app: Child, path: string, body: unknown): Promise<any
   return answer.json();
 }
 
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
-}
-
 /** Measures two things in turn, and says what part of the second the first reaches. */
 export async function compare(
   title: string,
@@ -131,22 +142,28 @@ export async function compare(
 ): Promise<void> {
   const [a, b]: [number[], number[]] = [[], []];
   for (let round = 1; round <= rounds; round += 1) {
-    process.stderr.write(`\r${title}: round ${round} of ${rounds} `);
+    showProgress(`${title}: round ${round} of ${rounds}`);
     a.push(await first());
     b.push(await second());
   }
-  process.stderr.write("\r\x1b[K");
-  const ratio = median(a) / median(b);
-  console.log(
-    `${title}: ${ratio.toFixed(2)} (${target}); ${median(a).toFixed(0)} against ${median(b).toFixed(0)} a second`,
+  showProgress();
+  report(
+    title,
+    a.map((value, round) => value / (b[round] ?? 0)),
+    { unit: "times", target, parts: { "calls per second": median(a), against: median(b) } },
   );
 }
 
-/** What the provider alone does, in a process of its own: see raw-provider.ts. @returns calls a second */
-export async function rawProvider(what: RawWork): Promise<number> {
-  const args = [join(here, "raw-provider.ts"), what, String(inFlight), String(measureMs)];
+/** Measures what a provider does alone, in a process of its own. */
+export async function measureRaw(what: RawWork, provider: ProviderName): Promise<RawResult> {
+  const args = [join(here, "raw-provider.ts"), what, provider, String(inFlight), String(measureMs)];
   const { stdout } = await run(process.execPath, args);
-  return (JSON.parse(stdout) as { callsPerSecond: number }).callsPerSecond;
+  return JSON.parse(stdout);
+}
+
+/** What the provider alone does, that of the server. @returns calls a second */
+export async function rawProvider(what: RawWork): Promise<number> {
+  return (await measureRaw(what, loadNative().kind === "loaded" ? "native" : "openssl")).callsPerSecond;
 }
 
 export function toMiB(bytes: number): string {

@@ -1,0 +1,68 @@
+/** What was measured: printed as it comes, and written as JSON in the end. */
+import { execFileSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import os from "node:os";
+
+/** One figure. */
+export interface Figure {
+  readonly name: string;
+  /** The median of its values. */
+  readonly value: number;
+  readonly unit: string;
+  /** All values, in their order. */
+  readonly values: readonly number[];
+  readonly target?: string;
+  /** What the value is made of, by name. */
+  readonly parts?: Readonly<Record<string, number>>;
+}
+
+const figures: Figure[] = [];
+
+/** Takes the middle value. */
+export function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+}
+
+/** Shows a person at a terminal what is being measured; nothing clears the line. */
+export function showProgress(text = ""): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}
+
+/** Prints a figure and keeps it. @param values of all rounds; the median counts */
+export function report(
+  name: string,
+  values: readonly number[],
+  { unit, target, parts }: Pick<Figure, "unit" | "target" | "parts">,
+): void {
+  const value = median(values);
+  figures.push({ name, value, unit, values, ...(target && { target }), ...(parts && { parts }) });
+  const shown = value >= 100 ? value.toFixed(0) : value.toFixed(2);
+  const details = Object.entries(parts ?? {}).map(([part, amount]) => `${part} ${amount.toFixed(0)}`);
+  const about = [...(target ? [target] : []), ...details].join("; ");
+  console.log(`${name}: ${shown} ${unit}${about === "" ? "" : ` (${about})`}`);
+}
+
+/** Writes all figures, with what they were measured on. */
+export function writeResults(path: string): void {
+  const machine = {
+    node: process.version,
+    cpu: os.cpus()[0]?.model.trim(),
+    cores: os.availableParallelism(),
+    memoryMiB: Math.round(os.totalmem() / 1024 / 1024),
+    system: `${os.type()} ${os.release()}`,
+  };
+  const commit = readCommit();
+  const command = ["npm run bench --", ...process.argv.slice(2)].join(" ");
+  writeFileSync(
+    path,
+    `${JSON.stringify({ date: new Date().toISOString(), command, commit, machine, figures }, undefined, 2)}\n`,
+  );
+}
+
+function readCommit(): string | undefined {
+  try {
+    return execFileSync("git", ["rev-parse", "--short", "HEAD"], { encoding: "utf8" }).trim();
+  } catch {
+    return undefined;
+  }
+}
