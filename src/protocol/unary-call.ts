@@ -16,7 +16,7 @@ import type {
 } from "@connectrpc/connect";
 import { CallHeaders } from "./call-headers.ts";
 import { deadlineExceeded } from "./timeout.ts";
-import type { Expiring, TimerWheel } from "./timer-wheel.ts";
+import { type Expiring, TimerWheel } from "./timer-wheel.ts";
 
 /** A unary method and its implementation. */
 export type UnarySpec = MethodImplSpec & { kind: "unary" };
@@ -35,7 +35,28 @@ export interface ArrivedCall {
 /** Shared by all calls, because an abort without a reason creates an error with a stack. */
 const finished = new Error("the call has ended");
 
-/** A call in progress. It ends by `finish`, by `abort` or after its time; the first end counts. */
+/** The unary calls of one protocol in progress. */
+export class RunningCalls {
+  readonly timers = new TimerWheel();
+  readonly #calls = new Set<UnaryCall>();
+
+  /** @param shutdownSignal ends all calls when the server stops */
+  constructor(shutdownSignal: AbortSignal | undefined) {
+    shutdownSignal?.addEventListener("abort", () => {
+      for (const call of this.#calls) call.abort(shutdownSignal.reason);
+    });
+  }
+
+  add(call: UnaryCall): void {
+    this.#calls.add(call);
+  }
+
+  remove(call: UnaryCall): void {
+    this.#calls.delete(call);
+  }
+}
+
+/** A call in progress, until `finish`. It ends by `finish`, by `abort` or after its time; the first end counts. */
 export class UnaryCall implements HandlerContext, Expiring {
   readonly method: DescMethodUnary;
   readonly service: HandlerContext["service"];
@@ -49,7 +70,7 @@ export class UnaryCall implements HandlerContext, Expiring {
   /** The request that the interceptors get. Those that change it pass on a copy. */
   request: UnaryRequest | undefined;
   readonly #controller = new AbortController();
-  readonly #timers: TimerWheel;
+  readonly #running: RunningCalls;
   #deadlineMs: number | undefined;
   #slot: number | undefined;
   #expiry: (() => unknown) | undefined;
@@ -57,7 +78,7 @@ export class UnaryCall implements HandlerContext, Expiring {
   #isSignalUsed = false;
   #endWait: ((reason: unknown) => void) | undefined;
 
-  constructor(arrived: ArrivedCall, timers: TimerWheel) {
+  constructor(arrived: ArrivedCall, running: RunningCalls) {
     this.method = arrived.method;
     this.service = arrived.method.parent;
     this.protocolName = arrived.protocolName;
@@ -65,7 +86,8 @@ export class UnaryCall implements HandlerContext, Expiring {
     this.url = arrived.url;
     this.requestHeader = arrived.requestHeader;
     this.values = arrived.values;
-    this.#timers = timers;
+    this.#running = running;
+    running.add(this);
   }
 
   /** Aborts when the call ends. */
@@ -99,7 +121,7 @@ export class UnaryCall implements HandlerContext, Expiring {
     this.#expiry = isLimitFirst ? limitExceeded : deadlineExceeded;
     const atMs = isLimitFirst ? limitAtMs : (this.#deadlineMs ?? limitAtMs);
     if (atMs <= performance.now()) this.expire();
-    else if (atMs < Number.POSITIVE_INFINITY) this.#slot = this.#timers.add(this, atMs);
+    else if (atMs < Number.POSITIVE_INFINITY) this.#slot = this.#running.timers.add(this, atMs);
   }
 
   expire(): void {
@@ -121,6 +143,7 @@ export class UnaryCall implements HandlerContext, Expiring {
     if (this.#isSignalUsed) this.abort(finished);
     this.#hasEnded = true;
     this.#stopTimer();
+    this.#running.remove(this);
   }
 
   /** Waits for a promise or for the early end of the call. One wait at a time. */
@@ -134,7 +157,7 @@ export class UnaryCall implements HandlerContext, Expiring {
   }
 
   #stopTimer(): void {
-    if (this.#slot !== undefined) this.#timers.remove(this, this.#slot);
+    if (this.#slot !== undefined) this.#running.timers.remove(this, this.#slot);
     this.#slot = undefined;
   }
 }

@@ -19,8 +19,13 @@ import { CallHeaders } from "../protocol/call-headers.ts";
 import { clientKey } from "../protocol/call-values.ts";
 import type { StructureLimits } from "../protocol/structure-limits.ts";
 import { callTooSlow, parseGrpcTimeout } from "../protocol/timeout.ts";
-import { TimerWheel } from "../protocol/timer-wheel.ts";
-import { composeUnary, UnaryCall, type UnaryHandler, type UnarySpec } from "../protocol/unary-call.ts";
+import {
+  composeUnary,
+  RunningCalls,
+  UnaryCall,
+  type UnaryHandler,
+  type UnarySpec,
+} from "../protocol/unary-call.ts";
 import { scanMessage } from "../protocol/wire-structure.ts";
 import { nameClient, Ticket } from "./admission.ts";
 import { accountKey } from "./byte-budget.ts";
@@ -64,9 +69,7 @@ const canceled = refuse("CALL_CANCELED", "the caller canceled the call");
 
 /** What all calls of a server share. */
 interface Setup extends GrpcUnaryOptions {
-  readonly timers: TimerWheel;
-  /** The calls in progress, to end when the server stops. */
-  readonly running: Set<UnaryCall>;
+  readonly running: RunningCalls;
 }
 
 /** A method that this path serves. */
@@ -91,10 +94,7 @@ export function createGrpcUnaryHandler(options: GrpcUnaryOptions): StreamHandler
     const maxBytes = options.maxBytesOf(spec.method);
     served.set(`/${spec.method.parent.typeName}/${spec.method.name}`, { spec, handle, maxBytes });
   }
-  const setup: Setup = { ...options, timers: new TimerWheel(), running: new Set() };
-  options.shutdownSignal.addEventListener("abort", () => {
-    for (const call of setup.running) call.abort(options.shutdownSignal.reason);
-  });
+  const setup: Setup = { ...options, running: new RunningCalls(options.shutdownSignal) };
   return (stream, headers) => {
     const found = served.get(headers[":path"] ?? "");
     if (found === undefined || headers[":method"] !== "POST" || !isBinaryGrpc(headers["content-type"]))
@@ -165,7 +165,7 @@ class GrpcUnaryStream implements Writing {
         requestHeader: new CallHeaders(headers),
         values: createContextValues().set(clientKey, client),
       },
-      setup.timers,
+      setup.running,
     );
     this.#ticket.add(setup.unread.watch(this));
   }
@@ -188,8 +188,6 @@ class GrpcUnaryStream implements Writing {
 
   async run(): Promise<void> {
     const call = this.#call;
-    const { running } = this.#setup;
-    running.add(call);
     this.#stream[callKey] = this;
     this.#stream.on("error", onError);
     this.#stream.on("close", onClose);
@@ -207,7 +205,6 @@ class GrpcUnaryStream implements Writing {
       this.#setup.onError(error);
       this.#fail(error);
     } finally {
-      running.delete(call);
       call.finish();
     }
   }

@@ -2,8 +2,7 @@
 import type { Registry } from "@bufbuild/protobuf";
 import { createHandlerContext, type Interceptor, type MethodImplSpec } from "@connectrpc/connect";
 import { readTimeout } from "../protocol/timeout.ts";
-import type { TimerWheel } from "../protocol/timer-wheel.ts";
-import type { UnaryCall, UnaryHandler } from "../protocol/unary-call.ts";
+import type { RunningCalls, UnaryHandler } from "../protocol/unary-call.ts";
 import type { BodyLimits } from "./body.ts";
 import type { RestRequest } from "./http.ts";
 import type { Renderer } from "./rendering.ts";
@@ -18,12 +17,11 @@ export interface Setup {
   readonly shutdownSignal: AbortSignal | undefined;
   /** Milliseconds that the handler of a unary call may take; undefined for no limit. */
   readonly maxCallMs: number | undefined;
-  readonly timers: TimerWheel;
   /** The interceptors and the handler of each unary RPC. */
   readonly handlers: ReadonlyMap<MethodImplSpec, UnaryHandler>;
   readonly renderers: ReadonlyMap<Route, Renderer>;
-  /** The unary calls in progress, to end when the server stops. */
-  readonly running: Set<UnaryCall>;
+  /** The unary calls in progress. */
+  readonly running: RunningCalls;
 }
 
 /** One call in progress. */

@@ -49,6 +49,7 @@ async function runUnary(
   handle: UnaryHandler,
   renderer: Renderer,
 ): Promise<RestResponse> {
+  const timeoutMs = readTimeout(request.headers);
   const call = new UnaryCall(
     {
       method: spec.method,
@@ -58,11 +59,9 @@ async function runUnary(
       requestHeader: request.headers,
       values: request.contextValues ?? createContextValues(),
     },
-    setup.timers,
+    setup.running,
   );
-  const timeoutMs = readTimeout(request.headers);
   if (timeoutMs !== undefined) call.setDeadline(timeoutMs);
-  setup.running.add(call);
   if (request.signal.aborted) call.abort(request.signal.reason);
   else request.signal.addEventListener("abort", () => call.abort(request.signal.reason), { once: true });
   try {
@@ -73,7 +72,6 @@ async function runUnary(
     call.endWithin(maxCallMs, () => callTooSlow(maxCallMs));
     return await finishUnary({ match, request }, call, await handle(call, input), renderer);
   } finally {
-    setup.running.delete(call);
     call.finish();
   }
 }

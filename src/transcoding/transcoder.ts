@@ -10,8 +10,7 @@ import { createRegistry } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor, MethodImplSpec, ServiceImplSpec } from "@connectrpc/connect";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import { refuse, toConnectError } from "../errors.ts";
-import { TimerWheel } from "../protocol/timer-wheel.ts";
-import { composeUnary, type UnaryCall, type UnaryHandler } from "../protocol/unary-call.ts";
+import { composeUnary, RunningCalls, type UnaryHandler } from "../protocol/unary-call.ts";
 import type { BodyLimits } from "./body.ts";
 import { runCall } from "./call.ts";
 import type { Call, Setup } from "./call-context.ts";
@@ -111,20 +110,15 @@ function createSetup(options: TranscoderOptions, routes: readonly Route[]): Setu
   const handlers = new Map<MethodImplSpec, UnaryHandler>();
   for (const { spec } of routes)
     if (spec.kind === "unary") handlers.set(spec, composeUnary(spec, interceptors));
-  const running = new Set<UnaryCall>();
-  shutdownSignal?.addEventListener("abort", () => {
-    for (const call of running) call.abort(shutdownSignal.reason);
-  });
   return {
     limits: options,
     interceptors,
     registry,
     shutdownSignal,
     maxCallMs,
-    timers: new TimerWheel(),
     handlers,
     renderers: new Map(routes.map((route) => [route, createRenderer(route, registry)])),
-    running,
+    running: new RunningCalls(shutdownSignal),
   };
 }
 

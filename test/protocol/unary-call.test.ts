@@ -12,7 +12,7 @@ import { describe, expect, it } from "vitest";
 import { Health, HealthCheckRequestSchema } from "#gen/grpc/health/v1/health_pb.ts";
 import { CallHeaders } from "../../src/protocol/call-headers.ts";
 import { TimerWheel } from "../../src/protocol/timer-wheel.ts";
-import { composeUnary, UnaryCall, type UnarySpec } from "../../src/protocol/unary-call.ts";
+import { composeUnary, RunningCalls, UnaryCall, type UnarySpec } from "../../src/protocol/unary-call.ts";
 
 type Check = (context: HandlerContext) => Message | Promise<Message>;
 
@@ -24,7 +24,7 @@ function specOf(check: Check): UnarySpec {
   return methods.check as UnarySpec;
 }
 
-function startCall(timers = new TimerWheel()): UnaryCall {
+function startCall(running = new RunningCalls(undefined)): UnaryCall {
   return new UnaryCall(
     {
       method: Health.method.check,
@@ -34,7 +34,7 @@ function startCall(timers = new TimerWheel()): UnaryCall {
       requestHeader: new CallHeaders({ "x-given": "1" }),
       values: createContextValues(),
     },
-    timers,
+    running,
   );
 }
 
@@ -137,6 +137,18 @@ describe("a unary call", () => {
     call.finish();
     call.abort(new Error("late"));
     expect(call.signal.aborted).toBe(false);
+  });
+});
+
+describe("the running calls of a server that stops", () => {
+  it("end, and those that had finished do not", () => {
+    const stop = new AbortController();
+    const running = new RunningCalls(stop.signal);
+    const [finished, other] = [startCall(running), startCall(running)];
+    const signals = [finished.unusedSignal, other.unusedSignal];
+    finished.finish();
+    stop.abort("the server stops");
+    expect(signals.map(({ reason }) => reason)).toEqual([undefined, "the server stops"]);
   });
 });
 
