@@ -1,6 +1,6 @@
 /**
  * Measures what the server costs: `npm run bench [-- [--seconds 4] [--rounds 3] [--json FILE] [PART …]]`, where parts
- * are calls, providers, start, memory, chain, devices, tunnel, kms, pqc, overload and floods. The part `calls` needs h2load
+ * are calls, providers, start, memory, audit, chain, devices, tunnel, kms, pqc, overload and floods. The part `calls` needs h2load
  * (Debian: nghttp2-client).
  *
  * Everything is compared with something else in the same run, since absolute times depend on the machine:
@@ -9,6 +9,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
+import { measureAudit } from "./audit.ts";
 import { measureCalls } from "./calls.ts";
 import { measureChain } from "./chain.ts";
 import { measureDevices } from "./devices.ts";
@@ -29,6 +30,7 @@ const parts = {
   calls: () => measureCalls(app, grpcJs, dataDir),
   providers: measureProviders,
   start: () => measureStart(dataDir),
+  audit: () => measureAudit(dataDir),
   memory: () => measureMemory(dataDir),
   chain: () => measureChain(app),
   devices: () => measureDevices(app),

@@ -1,0 +1,83 @@
+/**
+ * Records uses of a key as fast as the store takes them, with no signature and no network:
+ * `node audit-writer.ts '<WriterInput as JSON>'`. Prints WriterResult as JSON.
+ */
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import type { DatabaseLocation } from "../../src/database/database.ts";
+import { openStore } from "../../src/open-store.ts";
+import { systemPrincipal } from "../../src/records/ownership.ts";
+import { masterKeyIn } from "../../src/secrets/master-key.ts";
+import { createKey } from "../../src/services/kms/create.ts";
+import { createKmsStore } from "../../src/services/kms/store.ts";
+
+/** What to do. */
+export interface WriterInput {
+  readonly location: DatabaseLocation;
+  /** Holds the master key. */
+  readonly dataDir: string;
+  /** Uses that wait for their entry at any time. */
+  readonly inFlight: number;
+  /** When to begin and to end, in milliseconds of Date.now(), so that several writers measure the same time. */
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
+
+/** What came of it. */
+export interface WriterResult {
+  readonly entries: number;
+  readonly transactions: number;
+  /** Microseconds of CPU of this process for each entry. */
+  readonly cpuPerEntry: number;
+}
+
+const input = JSON.parse(process.argv[2] ?? "") as WriterInput;
+const provider = await createCryptoProvider("auto");
+let transactions = 0;
+const store = await openStore({
+  location: input.location,
+  masterKey: masterKeyIn(input.dataDir),
+  provider,
+  onCommit: () => {
+    transactions += 1;
+  },
+});
+const keys = createKmsStore(store);
+const { keyId } = await createKey(
+  { provider, store, keys, now: () => new Date() },
+  {
+    alias: "bench",
+    algorithm: "ML-DSA-65",
+    usage: "SIGN",
+    principal: systemPrincipal,
+    idempotentCall: undefined,
+  },
+);
+const tag = (await keys.find(keyId))?.tag ?? "";
+const use = {
+  keyId,
+  tag,
+  events: [
+    { keyId, operation: "SIGN" as const, user: "bench", outcome: "OK" as const, details: "input=data" },
+  ],
+};
+
+async function recordUntil(endMs: number): Promise<number> {
+  let entries = 0;
+  const record = async (): Promise<void> => {
+    while (Date.now() < endMs) {
+      if (!(await keys.recordUse(use))) throw new Error("the key has changed");
+      entries += 1;
+    }
+  };
+  await Promise.all(Array.from({ length: input.inFlight }, record));
+  return entries;
+}
+
+await recordUntil(input.fromMs);
+transactions = 0;
+const startCpu = process.cpuUsage();
+const entries = await recordUntil(input.untilMs);
+const { user, system } = process.cpuUsage(startCpu);
+const result: WriterResult = { entries, transactions, cpuPerEntry: (user + system) / entries };
+process.stdout.write(JSON.stringify(result));
+process.exit(0);

@@ -1,0 +1,148 @@
+/**
+ * How many audit entries a second one chain takes, without signatures and without the network: the limit of all
+ * replicas together. Fits what a transaction takes to a fixed part and a part for each entry.
+ */
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { type DatabaseLocation, sqliteIn } from "../../src/database/database.ts";
+import { findPostgres, startPostgres } from "../support/postgres-server.ts";
+import type { WriterInput, WriterResult } from "./audit-writer.ts";
+import { median, report, showProgress } from "./results.ts";
+import { measureMs, rounds } from "./tools.ts";
+
+const run = promisify(execFile);
+
+/** Uses in flight of each server. */
+const loads = [1, 16, 64, 256];
+/** Servers that share a PostgreSQL database. */
+const serverCounts = [1, 2, 4];
+/** Milliseconds for all writers to start and to warm up. */
+const startMs = 6000;
+
+/** One measurement: all writers together. */
+interface Rate {
+  readonly entriesPerSecond: number;
+  readonly entriesPerTransaction: number;
+  readonly transactionMs: number;
+  /** Microseconds of CPU of one server for each of its entries. */
+  readonly cpuPerEntry: number;
+}
+
+/** Measures the chain on both databases. */
+export async function measureAudit(dataDir: string): Promise<void> {
+  const sqlite = await Promise.all(loads.map(() => [] as Rate[]));
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [i, inFlight] of loads.entries()) {
+      showProgress(`audit entries on SQLite, ${inFlight} in flight: round ${round + 1} of ${rounds} `);
+      const folder = join(dataDir, `audit-${round}-${i}`);
+      sqlite[i]?.push(await measure(sqliteIn(folder), folder, { inFlight, servers: 1 }));
+    }
+  }
+  showProgress();
+  reportRates("SQLite, 1 server", sqlite);
+  reportModel("SQLite", sqlite.flat());
+  if (findPostgres() !== undefined) await measurePostgres(join(dataDir, "audit-postgres"));
+}
+
+async function measurePostgres(folder: string): Promise<void> {
+  const postgres = await startPostgres();
+  try {
+    const all: Rate[] = [];
+    for (const servers of serverCounts) {
+      const rates = loads.map((): Rate[] => []);
+      for (let round = 0; round < rounds; round += 1) {
+        for (const [i, inFlight] of loads.entries()) {
+          showProgress(
+            `audit entries, ${servers} servers, ${inFlight} in flight: round ${round + 1} of ${rounds} `,
+          );
+          const location = { kind: "postgres", url: await postgres.createDatabase() } as const;
+          const place = `${folder}-${servers}-${round}-${i}`;
+          rates[i]?.push(await measure(location, place, { inFlight, servers }));
+        }
+      }
+      showProgress();
+      reportRates(`PostgreSQL, ${servers} ${servers === 1 ? "server" : "servers"}`, rates);
+      all.push(...rates.flat());
+    }
+    reportModel("PostgreSQL", all);
+  } finally {
+    await postgres.close();
+  }
+}
+
+async function measure(
+  location: DatabaseLocation,
+  dataDir: string,
+  { inFlight, servers }: { readonly inFlight: number; readonly servers: number },
+): Promise<Rate> {
+  // The first one makes the store and the master key.
+  await write({ location, dataDir, inFlight: 1, fromMs: 0, untilMs: 0 });
+  const fromMs = Date.now() + startMs;
+  const order: WriterInput = { location, dataDir, inFlight, fromMs, untilMs: fromMs + measureMs };
+  const results = await Promise.all(Array.from({ length: servers }, () => write(order)));
+  const sum = (read: (result: WriterResult) => number): number =>
+    results.reduce((total, result) => total + read(result), 0);
+  const entries = sum((result) => result.entries);
+  const transactions = sum((result) => result.transactions);
+  return {
+    entriesPerSecond: entries / (measureMs / 1000),
+    entriesPerTransaction: entries / transactions,
+    transactionMs: measureMs / transactions,
+    cpuPerEntry: sum((result) => result.cpuPerEntry * result.entries) / entries,
+  };
+}
+
+async function write(order: WriterInput): Promise<WriterResult> {
+  const program = join(import.meta.dirname, "audit-writer.ts");
+  const { stdout } = await run(process.execPath, [
+    "--max-semi-space-size=64",
+    program,
+    JSON.stringify(order),
+  ]);
+  return JSON.parse(stdout);
+}
+
+function reportRates(place: string, rates: readonly (readonly Rate[])[]): void {
+  for (const [i, measured] of rates.entries()) {
+    const medianOf = (read: (rate: Rate) => number): number => median(measured.map(read));
+    const values = measured.map(({ entriesPerSecond }) => entriesPerSecond);
+    report(`Audit entries on ${place}, ${loads[i]} in flight each`, values, {
+      unit: "per second",
+      parts: {
+        "entries in a transaction": medianOf((rate) => rate.entriesPerTransaction),
+        "µs per transaction": medianOf((rate) => rate.transactionMs) * 1000,
+        "CPU µs per entry": medianOf((rate) => rate.cpuPerEntry),
+      },
+    });
+  }
+}
+
+/** Fits `transaction = fixed + entries × each`, by least squares of the relative error. */
+function reportModel(database: string, rates: readonly Rate[]): void {
+  const points = rates.map(({ entriesPerTransaction: x, transactionMs: y }) => ({
+    x,
+    y,
+    weight: 1 / (y * y),
+  }));
+  const total = (read: (point: (typeof points)[number]) => number): number =>
+    points.reduce((sum, point) => sum + read(point) * point.weight, 0);
+  const [w, x, y, xx, xy] = [
+    total(() => 1),
+    total((p) => p.x),
+    total((p) => p.y),
+    total((p) => p.x * p.x),
+    total((p) => p.x * p.y),
+  ];
+  const each = (w * xy - x * y) / (w * xx - x * x);
+  const fixed = (y - each * x) / w;
+  const errors = points.map((p) => Math.abs(fixed + each * p.x - p.y) / p.y);
+  report(`Model of ${database}: µs of a transaction beside its entries`, [fixed * 1000], { unit: "µs" });
+  report(`Model of ${database}: µs of each entry`, [each * 1000], { unit: "µs" });
+  report(
+    `Model of ${database}: error`,
+    errors.map((error) => error * 100),
+    { unit: "% (median)" },
+  );
+  report(`Model of ${database}: largest error`, [Math.max(...errors) * 100], { unit: "%" });
+}
