@@ -77,12 +77,13 @@ function install() {
   if (status !== 0) stop("npm could not install the packages; its own message is above.");
 }
 
-/** Compiles the program, on Node 26. Only its first run and those after a change take this second. */
+/** Compiles the program, on Node 26. Only the first run and those after a change take these seconds. */
 function compile() {
   const node = existsSync(nodePath) ? nodePath : process.execPath;
   const compiler = fileURLToPath(new URL("setup/compile.ts", import.meta.url));
   const { status } = spawnSync(node, [compiler], { cwd: root, stdio: ["ignore", 2, 2] });
-  if (status !== 0) stop("the program could not be compiled; the reason is above.");
+  // It has printed the reason.
+  if (status !== 0) process.exit(status ?? 1);
 }
 
 function requireNode26() {

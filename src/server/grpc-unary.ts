@@ -252,6 +252,8 @@ class GrpcUnaryStream implements Writing {
       throw refuse("BODY_INCOMPLETE", `the request ends ${end - bytes.length} bytes too early`);
     if (bytes.length > end)
       throw refuse("NOT_IMPLEMENTED", "the request has several messages; a unary call has one");
+    if ((flags & ~compressedFlag) !== 0)
+      throw messageMalformed(`its flags are ${flags}; 0 is for a plain message, 1 for a compressed one`);
     const message = bytes.subarray(prefixBytes, end);
     const plain = (flags & compressedFlag) === 0 ? message : await this.#expand(message, compression);
     scanMessage(this.#call.method.input, plain, this.#setup.structure);

@@ -2,7 +2,7 @@
  * The Fastify application: Connect's handlers, pages and probes. The transcoder answers all other requests.
  */
 import { createRegistry, type DescMethod } from "@bufbuild/protobuf";
-import type { ConnectError, Interceptor, ServiceImplSpec } from "@connectrpc/connect";
+import { Code, type ConnectError, type Interceptor, type ServiceImplSpec } from "@connectrpc/connect";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import Fastify, {
   type FastifyError,
@@ -109,7 +109,7 @@ export async function createApp(deps: AppDeps): Promise<ServingApp> {
     const error = isRefusal
       ? refuse("MEDIA_TYPE_UNSUPPORTED", `content-type "${type}" is not a media type`, { contentType: type })
       : toConnectError(options.explainFailure?.(thrown) ?? thrown);
-    if (findReason(error) === undefined)
+    if (error.code === Code.Internal || findReason(error) === undefined)
       options.logger.error({ err: thrown, target: request.raw.url }, "request failed outside any call");
     await writeResponse(reply.raw, transcoder.renderFailure(error));
   });

@@ -55,7 +55,7 @@ export interface Intake {
   /** Admits a call, and logs and counts a refusal. @throws the refusal, at once or through the promise */
   admit(call: FoundCall): Promise<void> | undefined;
   /** Tells whether the head of a call on an HTTP/2 stream is valid. */
-  isHeadFaultless(headers: IncomingHttpHeaders): boolean;
+  isHeadFaultless(headers: IncomingHttpHeaders, rawHeaders: readonly string[]): boolean;
   /** The context values of an admitted request. */
   valuesOf(req: NodeRequest): ContextValues;
   /** The REST route of an admitted request; undefined for a page and for another protocol. */
@@ -114,12 +114,13 @@ export function createIntake(options: IntakeOptions): Intake {
 
   return {
     admit,
-    isHeadFaultless: (headers) =>
+    isHeadFaultless: (headers, rawHeaders) =>
       findHeadFault({
         method: String(headers[":method"]),
         headers,
         metadataBytes: countMetadataBytes(headers),
-        hostLines: 0,
+        targetHost: undefined,
+        rawHeaders,
         announcesBody: true,
         isCall: () => true,
       }) === undefined,
@@ -157,15 +158,20 @@ export function createIntake(options: IntakeOptions): Intake {
 }
 
 function readHead(req: NodeRequest, isCall: () => boolean) {
+  const { method = "", url = "", headers, rawHeaders } = req;
   // HTTP/1.1 has the target outside of its headers. HTTP/2 has it in a pseudo-header.
-  let metadataBytes = req.httpVersionMajor === 1 ? (req.url?.length ?? 0) : 0;
-  let hostLines = 0;
-  req.rawHeaders.forEach((text, index) => {
-    metadataBytes += text.length;
-    if (index % 2 === 0 && text.length === 4 && text.toLowerCase() === "host") hostLines += 1;
-  });
-  const { method = "", headers } = req;
-  return { method, headers, metadataBytes, hostLines, announcesBody: announcesBody(headers), isCall };
+  const isHttp1 = req.httpVersionMajor === 1;
+  let metadataBytes = isHttp1 ? url.length : 0;
+  for (const text of rawHeaders) metadataBytes += text.length;
+  const targetHost = isHttp1 ? readTargetHost(url) : undefined;
+  const body = { announcesBody: announcesBody(headers) };
+  return { method, headers, metadataBytes, targetHost, rawHeaders, ...body, isCall };
+}
+
+/** Reads the host of an absolute target; undefined for a path or "*", "" for any other target. */
+function readTargetHost(target: string): string | undefined {
+  if (target.startsWith("/") || target === "*") return undefined;
+  return /^https?:\/\/([^/?#]*)/i.exec(target)?.[1] ?? "";
 }
 
 /** An HTTP/2 request has the address of its connection in its session. */

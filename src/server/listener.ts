@@ -102,7 +102,17 @@ export function createListener(options: ListenerOptions): Listener {
   http1Server.on("checkContinue", onRequest);
   http1Server.maxRequestsPerSocket = 0;
   http1Server.maxConnections = options.maxConnections;
-  http1Server.on("clientError", (error, socket) => answerBadRequest(error, socket, options));
+  http1Server.on("clientError", (error, socket) => {
+    // The answers to earlier requests come first. An answer to these bytes would be taken for one of them.
+    const earlier = [...running].filter(({ req }) => req.socket === socket && req.complete);
+    if (earlier.length === 0) return answerBadRequest(error, socket, options);
+    let left = earlier.length;
+    const closeAfterLast = (): void => {
+      left -= 1;
+      if (left === 0) socket.end();
+    };
+    for (const res of earlier) res.once("close", closeAfterLast);
+  });
   // RFC 9110, section 9.3.6: CONNECT is for proxies. Without a listener Node closes the connection.
   http1Server.on("connect", (_req, socket) => answerBadRequest(methodUnknown("CONNECT"), socket, options));
   chooseProtocol(http1Server, http2Server, undecided, options);
@@ -212,8 +222,9 @@ function createHttp2Server(
   const [makeRequest] = server.listeners("stream");
   if (makeRequest === undefined) throw new Error("node:http2 has no stream listener");
   server.removeAllListeners("stream");
-  server.on("stream", (stream: http2.ServerHttp2Stream, headers, ...others) => {
-    if (!options.onStream(stream, headers)) makeRequest.call(server, stream, headers, ...others);
+  server.on("stream", (stream: http2.ServerHttp2Stream, headers, flags, rawHeaders: string[]) => {
+    if (!options.onStream(stream, headers, rawHeaders))
+      makeRequest.call(server, stream, headers, flags, rawHeaders);
   });
   return server;
 }

@@ -11,5 +11,14 @@ export type NodeResponse = http.ServerResponse;
 /** Handles a request of either protocol. */
 export type RequestHandler = (req: NodeRequest, res: NodeResponse) => void;
 
-/** May handle an HTTP/2 stream before it becomes a request. @returns true if it did */
-export type StreamHandler = (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders) => boolean;
+/**
+ * May handle an HTTP/2 stream before it becomes a request.
+ *
+ * @param rawHeaders all names and values in turn
+ * @returns true if it did
+ */
+export type StreamHandler = (
+  stream: http2.ServerHttp2Stream,
+  headers: http2.IncomingHttpHeaders,
+  rawHeaders: readonly string[],
+) => boolean;

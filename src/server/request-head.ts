@@ -25,8 +25,10 @@ export interface RequestHead {
   readonly headers: IncomingHttpHeaders;
   /** Bytes of all names and values. In HTTP/1.1 it includes the target, which is outside of the headers. */
   readonly metadataBytes: number;
-  /** How many Host header lines there are; 0 or 1 in HTTP/2, which has `:authority` instead. */
-  readonly hostLines: number;
+  /** The host in the target, if that is an absolute URL (HTTP/1.1); "" if it is neither that nor a path. */
+  readonly targetHost: string | undefined;
+  /** All names and values in turn. `headers` has only the first of some headers that occur twice. */
+  readonly rawHeaders: readonly string[];
   /** Whether the headers announce a body that is not empty. */
   readonly announcesBody: boolean;
   /** Tells whether the target is a call, not a page. A cross-site link may open a page but not make a call. */
@@ -59,7 +61,10 @@ export function createHeadCheck(policy: HeadPolicy): FindHeadFault {
     const { headers, metadataBytes } = head;
     if (metadataBytes > policy.maxMetadataBytes)
       return metadataTooLarge(metadataBytes, policy.maxMetadataBytes);
-    const host = readHost(head);
+    const repeated = findRepeated(head.rawHeaders);
+    if (repeated !== undefined && repeated !== "host")
+      return refuse("HTTP_INVALID", `the header ${repeated} occurs twice; send it once`);
+    const host = repeated === "host" ? undefined : readHost(head);
     if (host === undefined) {
       return refuse(
         "HTTP_INVALID",
@@ -88,10 +93,32 @@ export function mediaTypeMissing(): ConnectError {
   );
 }
 
-/** RFC 9112, section 3.2, and RFC 9113, section 8.3.1: a request names exactly one host. */
-function findAuthority({ headers, hostLines }: RequestHead): string | undefined {
+/** Headers that a proxy in front may read differently than this server if they occur twice, by their lengths. */
+const singleHeaders = new Map(
+  ["host", "content-type", "authorization", "idempotency-key"].map((name) => [name.length, name]),
+);
+
+/** Finds a header that occurs twice and must not. */
+function findRepeated(rawHeaders: readonly string[]): string | undefined {
+  let seen = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const text = rawHeaders[i] ?? "";
+    const name = singleHeaders.get(text.length);
+    if (name === undefined || text.toLowerCase() !== name) continue;
+    const bit = 1 << name.length;
+    if ((seen & bit) !== 0) return name;
+    seen |= bit;
+  }
+  return undefined;
+}
+
+/**
+ * RFC 9112, section 3.2, and RFC 9113, section 8.3.1: a request names exactly one host. That of an absolute target
+ * replaces the header (RFC 9112, section 3.2.2).
+ */
+function findAuthority({ headers, targetHost }: RequestHead): string | undefined {
+  if (targetHost !== undefined) return targetHost;
   const authority = headers[":authority"]?.toString();
-  if (hostLines > 1) return undefined;
   if (authority !== undefined && headers.host !== undefined && headers.host !== authority) return undefined;
   return authority ?? headers.host;
 }

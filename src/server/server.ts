@@ -136,7 +136,8 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     tls: tls.length > 0 ? readTlsOptions(tls) : undefined,
     renderFailure: (error) => transcoder.renderFailure(toConnectError(error)),
     // A request with an invalid head goes through `onRequest`, which answers in every protocol.
-    onStream: (stream, headers) => intake.isHeadFaultless(headers) && grpcUnary(stream, headers),
+    onStream: (stream, headers, rawHeaders) =>
+      intake.isHeadFaultless(headers, rawHeaders) && grpcUnary(stream, headers, rawHeaders),
     onRequest: intake.onRequest,
     watchConnection: (socket) => unread.watch(socket),
   });

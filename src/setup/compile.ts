@@ -8,6 +8,7 @@
 import { createHash } from "node:crypto";
 import {
   cpSync,
+  existsSync,
   globSync,
   mkdirSync,
   readdirSync,
@@ -21,29 +22,52 @@ import { build } from "esbuild";
 import { assetsFile, packAssets } from "../console/assets.ts";
 import { bundlePage } from "../console/bundler.ts";
 import { packageFolder } from "../program-files.ts";
-import { compiledFolder, compiledMain, inputsPath, stampOf } from "./freshness.mjs";
+import { compiledFolder, compiledMain, identify, inputsPath, type Source } from "./freshness.mjs";
 
-/** Earlier builds that stay, for servers that run from them. */
-const keptBuilds = 3;
+/**
+ * Hours after which a build goes that no server runs from. A running server renews the time of its build's folder twice
+ * an hour: see `describeStart`.
+ */
+const unusedHours = 2;
 
 /** Files that the program reads beside its modules, as paths below src. */
 const readFiles = globSync("openapi/reference/*", { cwd: join(packageFolder, "src") });
 
 const started = performance.now();
 const folder = join(compiledFolder, `.building-${process.pid}`);
-const inputs = await compile();
-// Begun before the stamps: a source that changes meanwhile makes the build stale.
-const name = createHash("sha256").update(JSON.stringify(inputs)).digest("hex").slice(0, 12);
+makeFolder();
+const sources = await compile().catch((error: unknown) => {
+  rmSync(folder, { recursive: true });
+  // esbuild has printed its errors.
+  if (error instanceof Error && "errors" in error) process.exit(1);
+  throw error;
+});
+const digests = Object.values(sources).map(({ sha256 }) => sha256);
+const name = createHash("sha256").update(JSON.stringify(digests)).digest("hex").slice(0, 12);
 publish(name);
 removeOld(name);
 console.error(`setup: compiled the program in ${((performance.now() - started) / 1000).toFixed(1)} s`);
 
-/** Writes the files of the program. @returns the stamps of all files that it is made of */
-async function compile(): Promise<Readonly<Record<string, string>>> {
-  const sources = globSync(["{src,gen,proto}/**/*", "package.json", "package-lock.json"], {
-    cwd: packageFolder,
-  });
-  const stamps = new Map(sources.map((path) => [path.replaceAll("\\", "/"), stampOf(path)]));
+function makeFolder(): void {
+  try {
+    mkdirSync(folder, { recursive: true });
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : error;
+    console.error(
+      `setup: the program must be compiled, and ${compiledFolder} cannot be written (${code}); ` +
+        "run node src/setup.mjs as the user who owns it, or node src/main.ts instead of qsp",
+    );
+    process.exit(2);
+  }
+}
+
+/** Writes the files of the program. @returns all files that it is made of, by their paths */
+async function compile(): Promise<Readonly<Record<string, Source>>> {
+  // Read first, so that a source that changes meanwhile makes the build stale.
+  const files = globSync(["{src,gen}/**/*.*", "package.json", "package-lock.json"], { cwd: packageFolder })
+    .map((path) => path.replaceAll("\\", "/"))
+    .map((path): [string, Source] => [path, identify(path)]);
+  const read = new Map(files);
   const [{ metafile }, page] = await Promise.all([bundleProgram(), bundlePage()]);
   writeFile(assetsFile, await packAssets(page.files));
   for (const path of readFiles) {
@@ -57,8 +81,11 @@ async function compile(): Promise<Readonly<Record<string, string>>> {
     ...["package.json", "package-lock.json", "src/setup/compile.ts"],
   ];
   // Packages are those of package-lock.json.
-  const own = [...new Set(used)].filter((path) => stamps.has(path)).sort();
-  return Object.fromEntries(own.map((path) => [path, stamps.get(path) ?? ""]));
+  const own = [...new Set(used)].sort().flatMap((path) => {
+    const source = read.get(path);
+    return source === undefined ? [] : [[path, source] as const];
+  });
+  return Object.fromEntries(own);
 }
 
 function bundleProgram() {
@@ -92,21 +119,34 @@ function writeFile(path: string, content: string | Uint8Array): void {
 
 /** Puts the build in its place. Two programs may compile at one moment, and one may start while another compiles. */
 function publish(name: string): void {
-  try {
-    renameSync(folder, join(compiledFolder, name));
-  } catch {
-    // Another program was faster, and made the same.
-    rmSync(folder, { recursive: true });
+  const place = join(compiledFolder, name);
+  // Another program was faster, and made the same.
+  if (existsSync(join(place, "main.js"))) rmSync(folder, { recursive: true });
+  else {
+    rmSync(place, { recursive: true, force: true });
+    renameSync(folder, place);
   }
   replace(compiledMain, describeStart(name));
-  replace(inputsPath, JSON.stringify(inputs, undefined, 1));
+  replace(inputsPath, JSON.stringify({ build: name, sources }, undefined, 1));
 }
 
-/** The code that starts a build. V8's compiled code is kept with it, so that the next start need not compile. */
+/**
+ * The code that starts a build. V8's compiled code is kept with it, so that the next start need not compile. The time
+ * of the folder tells others that the build is used.
+ */
 function describeStart(name: string): string {
-  return `import module from "node:module";
+  return `import { utimes } from "node:fs";
+import module from "node:module";
 import { join } from "node:path";
-module.enableCompileCache(join(import.meta.dirname, "${name}/compiled"));
+if (Number.parseInt(process.versions.node) < 26) {
+  console.error("qsp: this is Node.js " + process.version + ", and the program needs 26: use node_modules/.bin/node");
+  process.exit(2);
+}
+const build = join(import.meta.dirname, "${name}");
+const use = () => utimes(build, new Date(), new Date(), () => {});
+use();
+setInterval(use, 30 * 60_000).unref();
+module.enableCompileCache(join(build, "compiled"));
 await import("./${name}/main.js");
 `;
 }
@@ -118,9 +158,10 @@ function replace(path: string, content: string): void {
 }
 
 function removeOld(current: string): void {
-  const builds = readdirSync(compiledFolder, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() && /^[0-9a-f]{12}$/.test(entry.name) && entry.name !== current)
-    .map((entry) => join(compiledFolder, entry.name))
-    .sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
-  for (const old of builds.slice(keptBuilds)) rmSync(old, { recursive: true, force: true });
+  for (const entry of readdirSync(compiledFolder, { withFileTypes: true })) {
+    const path = join(compiledFolder, entry.name);
+    const unusedMs = Date.now() - statSync(path).mtimeMs;
+    if (!entry.isDirectory() || entry.name === current || unusedMs < unusedHours * 3_600_000) continue;
+    rmSync(path, { recursive: true, force: true });
+  }
 }

@@ -10,6 +10,7 @@ import {
   connectHttp2,
   connectTcp,
   envelope,
+  exchangeBytes,
   grpcStatusOf,
   jsonRefusalOf,
   readStream,
@@ -37,6 +38,23 @@ afterEach(async () => {
 });
 
 describe("a connection that sends", () => {
+  it("garbage behind a call gets the answer of the call, and no other", async () => {
+    const body = '{"text":"x"}';
+    const head = ["POST /probe/ask HTTP/1.1", "host: localhost", "content-type: application/json"];
+    const call = [...head, `content-length: ${body.length}`, "", body].join("\r\n");
+    const answer = await exchangeBytes(local.port, `${call}GARBAGE\r\n\r\n`);
+    expect(answer.match(/^HTTP\/1\.1 \d+/gm)).toEqual(["HTTP/1.1 200"]);
+  });
+
+  it.each([0x02, 0x80, 0x81])(
+    "a unary gRPC message with the flags %i is told what is wrong",
+    async (flags) => {
+      const headers = { ":path": "/probing.Probe/Ask", "content-type": "application/grpc", te: "trailers" };
+      const answer = await request(connectHttp2(local.url), headers, envelope("", flags));
+      expect(grpcStatusOf(answer)).toMatchObject({ reason: "MESSAGE_MALFORMED" });
+    },
+  );
+
   it("nothing is closed after the time for headers", async () => {
     expect(await readToEnd(connectTcp(local.port))).toBe("");
   });

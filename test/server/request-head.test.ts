@@ -98,6 +98,23 @@ describe("the host of a request", { timeout }, () => {
     expect(handled()).toBe(0);
   });
 
+  it.each([
+    ["http://evil.example.com/probe/ask", "403 HOST_NOT_ALLOWED"],
+    ["http://localhost@evil.example.com/probe/ask", "400 HTTP_INVALID"],
+    ["ftp://localhost/probe/ask", "400 HTTP_INVALID"],
+    ["localhost/probe/ask", "400 HTTP_INVALID"],
+  ])("is that of an absolute target, not of Host: %s", async (target, answer) => {
+    const { port, handled } = await start();
+    expect(await send(port, [`POST ${target} HTTP/1.1`, "host: localhost", json])).toBe(answer);
+    expect(handled()).toBe(0);
+  });
+
+  it("is that of an absolute target, whatever Host says", async () => {
+    const { port } = await start();
+    const target = "POST http://localhost:8080/probe/ask HTTP/1.1";
+    expect(await send(port, [target, "host: evil.example.com", json])).toBe("200");
+  });
+
   it("is that of :authority in HTTP/2, for every protocol and for pages", async () => {
     const { url, handled } = await start();
     const session = connectHttp2(url);
@@ -139,6 +156,35 @@ describe("the host of a request", { timeout }, () => {
       true,
     ]);
     expect(isAllowed?.("evil.example.com")).toBe(false);
+  });
+});
+
+describe("a header that a proxy may read differently if it occurs twice", { timeout }, () => {
+  it.each(["content-type", "authorization", "idempotency-key"])("is refused then: %s", async (name) => {
+    const { port, handled } = await start();
+    const values = name === "content-type" ? ["application/json", "text/plain"] : ["one", "two"];
+    const lines = [ask, "host: localhost", ...(name === "content-type" ? [] : [json])];
+    const refused = "400 HTTP_INVALID";
+    expect(await send(port, [...lines, ...values.map((value) => `${name}: ${value}`)])).toBe(refused);
+    expect(await send(port, [...lines, `${name}: ${values[0]}`, `${name.toUpperCase()}: one`])).toBe(refused);
+
+    expect(handled()).toBe(0);
+  });
+});
+
+describe("an idempotency key in HTTP/2", { timeout }, () => {
+  it("is refused if it occurs twice, with gRPC and with REST", async () => {
+    const { url, handled } = await start();
+    const session = connectHttp2(url);
+    const twice = { "idempotency-key": ["one", "two"] };
+    const grpc = { ":path": "/probing.Probe/Ask", "content-type": "application/grpc", te: "trailers" };
+    const answer = await request(session, { ...grpc, ...twice }, envelope(""));
+    expect(grpcStatusOf(answer).reason).toBe("HTTP_INVALID");
+    const rest = { ":path": "/probe/ask", "content-type": "application/json" };
+    expect(jsonRefusalOf((await request(session, { ...rest, ...twice }, "{}")).body).reason).toBe(
+      "HTTP_INVALID",
+    );
+    expect(handled()).toBe(0);
   });
 });
 

@@ -1,0 +1,89 @@
+/** The compiled program: made when it is missing or a source has changed, and not otherwise. */
+import { spawnSync } from "node:child_process";
+import { appendFileSync, cpSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+
+const root = join(import.meta.dirname, "../..");
+const timeout = 60_000;
+const checkout = makeTemporaryDirectory(afterAll);
+const dist = join(checkout, "dist");
+
+beforeAll(() => {
+  for (const part of ["src", "gen", "package.json", "package-lock.json"])
+    cpSync(join(root, part), join(checkout, part), { recursive: true, preserveTimestamps: true });
+  symlinkSync(join(root, "node_modules"), join(checkout, "node_modules"));
+});
+
+function run(script: string, ...args: string[]) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [join(checkout, script), ...args], {
+    encoding: "utf8",
+  });
+  return { status, stdout, stderr };
+}
+
+/** Runs what npm scripts run first. @returns whether it compiled */
+function setUp(): boolean {
+  const { status, stderr } = run("src/setup.mjs");
+  if (status !== 0) throw new Error(stderr);
+  return stderr.includes("setup: compiled the program");
+}
+
+const listBuilds = (): string[] => readdirSync(dist).filter((name) => /^[0-9a-f]{12}$/.test(name));
+
+describe("the compiled program", { timeout }, () => {
+  it("is made by the first start alone", () => {
+    expect([setUp(), setUp()]).toEqual([true, false]);
+    expect(run("dist/main.js", "help").stdout).toContain("usage: qsp VERB");
+  });
+
+  it("stays if a source was only touched", () => {
+    utimesSync(join(checkout, "src/main.ts"), new Date(), new Date());
+    expect(setUp()).toBe(false);
+  });
+
+  it("is made again if a source has changed, beside that from which a server may run", () => {
+    const [before] = listBuilds();
+    appendFileSync(join(checkout, "src/cli/keygen.ts"), 'console.log("changed");\n');
+    expect(setUp()).toBe(true);
+    expect(run("src/qsp.mjs", "help").stdout).toContain("changed\n");
+    expect(listBuilds()).toContain(before);
+    expect(listBuilds()).toHaveLength(2);
+  });
+
+  it("goes if nobody has used it for hours", () => {
+    const hoursAgo = new Date(Date.now() - 3 * 3_600_000);
+    for (const build of listBuilds()) utimesSync(join(dist, build), hoursAgo, hoursAgo);
+    appendFileSync(join(checkout, "src/cli/keygen.ts"), 'console.log("again");\n');
+    expect(setUp()).toBe(true);
+    expect(listBuilds()).toHaveLength(1);
+  });
+
+  it("is made again if it is damaged", () => {
+    const [build = ""] = listBuilds();
+    rmSync(join(dist, build, "main.js"));
+    expect(setUp()).toBe(true);
+    writeFileSync(join(dist, "inputs.json"), "{");
+    expect(setUp()).toBe(true);
+    expect(run("dist/main.js", "help").status).toBe(0);
+  });
+
+  it("is not made from a source with a mistake, which is told once", () => {
+    appendFileSync(join(checkout, "src/cli/keygen.ts"), "const = 1;\n");
+    const { status, stderr } = run("src/setup.mjs");
+    expect(status).toBe(1);
+    expect(stderr.match(/keygen\.ts:\d+:\d+/g)).toHaveLength(1);
+    expect(readdirSync(dist).filter((name) => name.startsWith("."))).toEqual([]);
+  });
+
+  it("says in one sentence that its folder cannot be written", () => {
+    rmSync(dist, { recursive: true });
+    writeFileSync(dist, "");
+    const { status, stderr } = run("src/setup.mjs");
+    expect(status).toBe(2);
+    expect(stderr).toMatch(
+      /^setup: the program must be compiled, and \S+ cannot be written \(\w+\); run [^\n]+\n$/,
+    );
+  });
+});
