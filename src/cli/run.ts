@@ -1,5 +1,8 @@
 /** Runs one command line. */
 
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { packageFolder } from "../program-files.ts";
 import type { ApiClient } from "./client.ts";
 import { type CliError, exitCodes, toCliError, usageError } from "./exit-codes.ts";
 import { loadAllVerbs, loadGroup, loadVerb } from "./groups.ts";
@@ -43,6 +46,10 @@ async function runLine(args: readonly string[], table: VerbTable): Promise<numbe
     write(await describeTopic(args.slice(1), table));
     return exitCodes.done;
   }
+  if (first === "--version") {
+    write(`${readVersion()}\n`);
+    return exitCodes.done;
+  }
   const verb = await loadVerb(table, args);
   if (verb === undefined) {
     const group = await requireGroup(first, table);
@@ -67,6 +74,10 @@ async function runLine(args: readonly string[], table: VerbTable): Promise<numbe
   } finally {
     server.close();
   }
+}
+
+function readVersion(): string {
+  return JSON.parse(readFileSync(join(packageFolder, "package.json"), "utf8")).version;
 }
 
 /** Ends the client when it is interrupted, and when the reader of its output closes the pipe. */

@@ -41,14 +41,13 @@ export async function measureAudit(dataDir: string): Promise<void> {
   }
   showProgress();
   reportRates("SQLite, 1 server", sqlite);
-  reportModel("SQLite", sqlite.flat());
+  reportModel("SQLite, 1 server", sqlite.flat());
   if (findPostgres() !== undefined) await measurePostgres(join(dataDir, "audit-postgres"));
 }
 
 async function measurePostgres(folder: string): Promise<void> {
   const postgres = await startPostgres();
   try {
-    const all: Rate[] = [];
     for (const servers of serverCounts) {
       const rates = loads.map((): Rate[] => []);
       for (let round = 0; round < rounds; round += 1) {
@@ -57,15 +56,15 @@ async function measurePostgres(folder: string): Promise<void> {
             `audit entries, ${servers} servers, ${inFlight} in flight: round ${round + 1} of ${rounds} `,
           );
           const location = { kind: "postgres", url: await postgres.createDatabase() } as const;
-          const place = `${folder}-${servers}-${round}-${i}`;
-          rates[i]?.push(await measure(location, place, { inFlight, servers }));
+          const dataDir = `${folder}-${servers}-${round}-${i}`;
+          rates[i]?.push(await measure(location, dataDir, { inFlight, servers }));
         }
       }
       showProgress();
-      reportRates(`PostgreSQL, ${servers} ${servers === 1 ? "server" : "servers"}`, rates);
-      all.push(...rates.flat());
+      const place = `PostgreSQL, ${servers} ${servers === 1 ? "server" : "servers"}`;
+      reportRates(place, rates);
+      reportModel(place, rates.flat());
     }
-    reportModel("PostgreSQL", all);
   } finally {
     await postgres.close();
   }
@@ -118,13 +117,14 @@ function reportRates(place: string, rates: readonly (readonly Rate[])[]): void {
   }
 }
 
-/** Fits `transaction = fixed + entries × each`, by least squares of the relative error. */
-function reportModel(database: string, rates: readonly Rate[]): void {
-  const points = rates.map(({ entriesPerTransaction: x, transactionMs: y }) => ({
-    x,
-    y,
-    weight: 1 / (y * y),
-  }));
+/**
+ * Fits `transaction = fixed + entries × each`, by least squares of the relative error. A caller alone is left out,
+ * because a transaction for one entry does not wait for others to join it.
+ */
+function reportModel(place: string, rates: readonly Rate[]): void {
+  const points = rates
+    .filter(({ entriesPerTransaction }) => entriesPerTransaction > 1)
+    .map(({ entriesPerTransaction: x, transactionMs: y }) => ({ x, y, weight: 1 / (y * y) }));
   const total = (read: (point: (typeof points)[number]) => number): number =>
     points.reduce((sum, point) => sum + read(point) * point.weight, 0);
   const [w, x, y, xx, xy] = [
@@ -137,12 +137,12 @@ function reportModel(database: string, rates: readonly Rate[]): void {
   const each = (w * xy - x * y) / (w * xx - x * x);
   const fixed = (y - each * x) / w;
   const errors = points.map((p) => Math.abs(fixed + each * p.x - p.y) / p.y);
-  report(`Model of ${database}: µs of a transaction beside its entries`, [fixed * 1000], { unit: "µs" });
-  report(`Model of ${database}: µs of each entry`, [each * 1000], { unit: "µs" });
+  report(`Model of ${place}: µs of a transaction beside its entries`, [fixed * 1000], { unit: "µs" });
+  report(`Model of ${place}: µs of each entry`, [each * 1000], { unit: "µs" });
   report(
-    `Model of ${database}: error`,
+    `Model of ${place}: error`,
     errors.map((error) => error * 100),
     { unit: "% (median)" },
   );
-  report(`Model of ${database}: largest error`, [Math.max(...errors) * 100], { unit: "%" });
+  report(`Model of ${place}: largest error`, [Math.max(...errors) * 100], { unit: "%" });
 }

@@ -20,6 +20,11 @@ async function listen(other: Server): Promise<number> {
   return (other.address() as AddressInfo).port;
 }
 
+it("qsp --version prints the version of the package", async () => {
+  const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"));
+  expect(await qspDone(["--version"], { cwd: makeTemporaryDirectory() })).toBe(`${version}\n`);
+});
+
 describe("qsp ends with", { timeout }, () => {
   const mistakes = {
     "no such verb of a group": [["kms", "crate"], "kms create"],
