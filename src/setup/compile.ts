@@ -42,8 +42,8 @@ const sources = await compile().catch((error: unknown) => {
   if (error instanceof Error && "errors" in error) process.exit(1);
   throw error;
 });
-const digests = Object.values(sources).map(({ sha256 }) => sha256);
-const name = createHash("sha256").update(JSON.stringify(digests)).digest("hex").slice(0, 12);
+const contents = Object.entries(sources).map(([path, { sha256 }]) => [path, sha256]);
+const name = createHash("sha256").update(JSON.stringify(contents)).digest("hex").slice(0, 12);
 publish(name);
 removeOld(name);
 console.error(`setup: compiled the program in ${((performance.now() - started) / 1000).toFixed(1)} s`);
@@ -120,11 +120,15 @@ function writeFile(path: string, content: string | Uint8Array): void {
 /** Puts the build in its place. Two programs may compile at one moment, and one may start while another compiles. */
 function publish(name: string): void {
   const place = join(compiledFolder, name);
-  // Another program was faster, and made the same.
-  if (existsSync(join(place, "main.js"))) rmSync(folder, { recursive: true });
-  else {
-    rmSync(place, { recursive: true, force: true });
+  const isThere = (): boolean => existsSync(join(place, "main.js"));
+  // A build without its main module is damaged.
+  if (!isThere()) rmSync(place, { recursive: true, force: true });
+  try {
     renameSync(folder, place);
+  } catch (error) {
+    // Another program was faster, and made the same.
+    if (!isThere()) throw error;
+    rmSync(folder, { recursive: true });
   }
   replace(compiledMain, describeStart(name));
   replace(inputsPath, JSON.stringify({ build: name, sources }, undefined, 1));
