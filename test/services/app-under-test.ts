@@ -41,33 +41,49 @@ export type StartTwo<Started> = () => Promise<[Started, Started]>;
 /** Milliseconds; the first to ask for a database waits until PostgreSQL has started. */
 const timeout = 60_000;
 
-/** Describes the same tests for SQLite and for PostgreSQL. */
-export function describeOnBoth<Options, Started>(
+/** Describes tests that use the server that `startIn` starts. */
+type Describe = <Options, Started>(
   name: string,
   startIn: StartIn<Options, Started>,
   define: (start: Start<Options, Started>, shared: Shared<Started>) => void,
-): void {
-  const defineOn = (kind: DatabaseLocation["kind"]): void => {
-    const placeUntil = (atEnd: AtEnd): Place => ({ database: () => makeDatabase(kind, atEnd), atEnd });
-    const ends: (() => void | Promise<void>)[] = [];
-    let server: Promise<Started> | undefined;
-    afterAll(async () => {
-      for (const end of ends.reverse()) await end();
-    });
-    define(
-      (options) => startIn(placeUntil(onTestFinished), options),
-      () => {
-        server ??= startIn(placeUntil((end) => void ends.push(end)));
-        return server;
-      },
-    );
-  };
+) => void;
+
+/**
+ * Describes tests on SQLite: those of what a service does with its records. What both databases must agree on has tests
+ * on both, and foreign clients use every service on both (test/interop).
+ */
+export const describeOnSqlite: Describe = (name, startIn, define) => {
   describe(name, () => {
-    describe("on SQLite", { timeout }, () => defineOn("sqlite"));
+    describe("on SQLite", { timeout }, () => defineOn("sqlite", startIn, define));
   });
+};
+
+/** Describes the same tests for SQLite and for PostgreSQL: those of order, pages, races, changed rows and feeds. */
+export const describeOnBoth: Describe = (name, startIn, define) => {
+  describeOnSqlite(name, startIn, define);
   describePostgres(name, () => {
-    describe("on PostgreSQL", { timeout }, () => defineOn("postgres"));
+    describe("on PostgreSQL", { timeout }, () => defineOn("postgres", startIn, define));
   });
+};
+
+function defineOn<Options, Started>(
+  kind: DatabaseLocation["kind"],
+  startIn: StartIn<Options, Started>,
+  define: (start: Start<Options, Started>, shared: Shared<Started>) => void,
+): void {
+  const placeUntil = (atEnd: AtEnd): Place => ({ database: () => makeDatabase(kind, atEnd), atEnd });
+  const ends: (() => void | Promise<void>)[] = [];
+  let server: Promise<Started> | undefined;
+  afterAll(async () => {
+    for (const end of ends.reverse()) await end();
+  });
+  define(
+    (options) => startIn(placeUntil(onTestFinished), options),
+    () => {
+      server ??= startIn(placeUntil((end) => void ends.push(end)));
+      return server;
+    },
+  );
 }
 
 /** Describes tests of replicas: of two servers on one PostgreSQL database. */

@@ -18,7 +18,7 @@ import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import type { Schema } from "../../src/database/schema.ts";
 import { bytesOf } from "../support/bytes.ts";
 import { present } from "./answers.ts";
-import { describeService } from "./service-server.ts";
+import { describeServiceOnBoth } from "./service-server.ts";
 
 type Value = string | number | Uint8Array | null;
 type Row = Readonly<Record<string, Value>>;
@@ -74,7 +74,7 @@ function describeList<Service extends DescService>(
   name: string,
   { service, table, make, read, unnoticed = [] }: List<Service>,
 ): void {
-  describeService(name, service, (start) => {
+  describeServiceOnBoth(name, service, (start) => {
     it("shows no change of a record without a mark, in whichever column, and the others as they are", async () => {
       const { client, tamper } = await start();
       await make(client);

@@ -8,6 +8,7 @@ import { storeSettings } from "../../src/settings/store-settings.ts";
 import {
   type AtEnd,
   describeOnBoth,
+  describeOnSqlite,
   describeTwoOnOne,
   openConnections,
   type Place,
@@ -40,13 +41,17 @@ export interface TestApp extends Clients, ServerUnderTest {
   readonly config: Config;
 }
 
-/** Describes the same tests for SQLite and for PostgreSQL. */
-export function describeApp(
+/** Describes tests that use the whole app. */
+type DescribeApp = (
   name: string,
   define: (start: Start<Config, TestApp>, shared: Shared<TestApp>) => void,
-): void {
-  describeOnBoth(name, startIn, define);
-}
+) => void;
+
+/** Describes tests on SQLite: see `describeOnSqlite`. */
+export const describeApp: DescribeApp = (name, define) => describeOnSqlite(name, startIn, define);
+
+/** Describes the same tests for SQLite and for PostgreSQL: see `describeOnBoth`. */
+export const describeAppOnBoth: DescribeApp = (name, define) => describeOnBoth(name, startIn, define);
 
 /** Describes tests of two apps on one PostgreSQL database. */
 export function describeReplicas(name: string, define: (startTwo: StartTwo<TestApp>) => void): void {

@@ -13,6 +13,7 @@ import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { present, restRefusal } from "./answers.ts";
 import {
   describeApp,
+  describeAppOnBoth,
   describeReplicas,
   type IotClient,
   settingsIn,
@@ -805,7 +806,7 @@ describePostgres("iot.IotService.GetHealth and vpn.VpnService.GetHealth", () => 
   });
 });
 
-describeApp("a device whose record was changed behind the back of iot.IotService", (start, shared) => {
+describeAppOnBoth("a device whose record was changed behind the back of iot.IotService", (start, shared) => {
   it.each(["public_key", "vendor_public_key"] as const)(
     "is refused if it was its %s, and other devices are not",
     async (column) => {

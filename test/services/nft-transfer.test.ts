@@ -9,7 +9,13 @@ import { outcomesOf, refusal } from "../support/refusal.ts";
 import { damaged, invalid, reused } from "../support/refusals.ts";
 import { readPages } from "./answers.ts";
 import { addressOf } from "./node-crypto.ts";
-import { countRepeated, describeReplicas, describeService, freshOrder } from "./service-server.ts";
+import {
+  countRepeated,
+  describeReplicas,
+  describeService,
+  describeServiceOnBoth,
+  freshOrder,
+} from "./service-server.ts";
 
 type NftClient = Client<typeof NftService>;
 
@@ -263,7 +269,7 @@ const changes: [reason: string, what: string, change: Change][] = [
   ["HISTORY", "history: one more after a gap", inserted({ transfer_index: 6, from_address: address(3) })],
 ];
 
-describeService("a token that somebody changed in the database", NftService, (_start, shared) => {
+describeServiceOnBoth("a token that somebody changed in the database", NftService, (_start, shared) => {
   it.each(changes)("is not valid for %s: its %s was changed", async (reason, _what, change) => {
     const { client, tamper } = await shared();
     const [one, other] = [await travelled(client), await travelled(client)];

@@ -7,6 +7,7 @@ import { openStore } from "../../src/open-store.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import {
   describeOnBoth,
+  describeOnSqlite,
   describeTwoOnOne,
   openConnections,
   putUnderTest,
@@ -30,17 +31,23 @@ export interface ServiceServer<Service extends DescService> extends ServerUnderT
   readonly database: TestDatabase;
 }
 
-/** Describes the same tests for SQLite and for PostgreSQL; two servers on one PostgreSQL database are replicas. */
-export function describeService<Service extends DescService>(
+/** Describes tests that use servers of one service. */
+type DescribeService = <Service extends DescService>(
   name: string,
   service: Service,
   define: (
     start: Start<TestDatabase, ServiceServer<Service>>,
     shared: Shared<ServiceServer<Service>>,
   ) => void,
-): void {
+) => void;
+
+/** Describes tests on SQLite: see `describeOnSqlite`. */
+export const describeService: DescribeService = (name, service, define) =>
+  describeOnSqlite(name, startOf(service), define);
+
+/** Describes the same tests for SQLite and for PostgreSQL: see `describeOnBoth`. */
+export const describeServiceOnBoth: DescribeService = (name, service, define) =>
   describeOnBoth(name, startOf(service), define);
-}
 
 /** Describes tests of replicas: of two servers on one PostgreSQL database. */
 export function describeReplicas<Service extends DescService>(

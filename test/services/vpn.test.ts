@@ -25,7 +25,13 @@ import { refusal } from "../support/refusal.ts";
 import { damaged, invalidArgument } from "../support/refusals.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { present, restRefusal } from "./answers.ts";
-import { describeApp, describeReplicas, type TestApp, type VpnClient } from "./devices-and-tunnels.ts";
+import {
+  describeApp,
+  describeAppOnBoth,
+  describeReplicas,
+  type TestApp,
+  type VpnClient,
+} from "./devices-and-tunnels.ts";
 import { makeSigner, sha256, verifiesOutside } from "./node-crypto.ts";
 import { confirmAsPeer, connectPeer, encapsulateTo, makePeer, openAsPeer, sealAsPeer } from "./vpn-peer.ts";
 
@@ -560,7 +566,7 @@ describeApp("vpn.VpnService.ListTunnels and GetHealth", (start) => {
   });
 });
 
-describeApp("a tunnel whose record was changed behind the back of vpn.VpnService", (_start, shared) => {
+describeAppOnBoth("a tunnel whose record was changed behind the back of vpn.VpnService", (_start, shared) => {
   it("is refused if it was the peer's public key, and others are not", async () => {
     const { vpn, tamper } = await shared();
     const [hurt, sound] = [await registerMade(vpn), await registerMade(vpn)];
@@ -595,7 +601,7 @@ describeApp("a tunnel whose record was changed behind the back of vpn.VpnService
   });
 });
 
-describeApp("the store of vpn.VpnService", (start) => {
+describeAppOnBoth("the store of vpn.VpnService", (start) => {
   /** All that the database holds, and all files of the data directory: as they are, and bytes as bytes. */
   async function readEverything({ tamper, config }: TestApp): Promise<Buffer> {
     const cells = await tamper(async (db) => {

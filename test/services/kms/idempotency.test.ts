@@ -9,7 +9,7 @@ import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
 import { reused } from "../../support/refusals.ts";
 import { present, restRefusal } from "../answers.ts";
-import { createKey, describeKms, describeReplicas, type KmsServer, readDeeds } from "./kms-server.ts";
+import { createKey, describeKmsOnBoth, describeReplicas, type KmsServer, readDeeds } from "./kms-server.ts";
 
 const hour = 3_600_000;
 
@@ -26,7 +26,7 @@ function bytesOfAnswer<Schema extends DescMessage>(schema: Schema, answer: Messa
   return Buffer.from(toBinary(schema, answer)).toString("hex");
 }
 
-describeKms("an Idempotency-Key", (start, shared) => {
+describeKmsOnBoth("an Idempotency-Key", (start, shared) => {
   describe.each([
     ["gRPC", "kms"],
     ["Connect", "connect"],

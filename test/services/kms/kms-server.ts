@@ -24,6 +24,7 @@ import { present } from "../answers.ts";
 import {
   type AtEnd,
   describeOnBoth,
+  describeOnSqlite,
   describeTwoOnOne,
   openConnections,
   type Place,
@@ -69,13 +70,17 @@ export interface StartOptions {
   readonly queue?: WorkQueue;
 }
 
-/** Describes the same tests for SQLite and for PostgreSQL. */
-export function describeKms(
+/** Describes tests that use servers of the key service. */
+type DescribeKms = (
   name: string,
   define: (start: Start<StartOptions, KmsServer>, shared: Shared<KmsServer>) => void,
-): void {
-  describeOnBoth(name, startIn, define);
-}
+) => void;
+
+/** Describes tests on SQLite: see `describeOnSqlite`. */
+export const describeKms: DescribeKms = (name, define) => describeOnSqlite(name, startIn, define);
+
+/** Describes the same tests for SQLite and for PostgreSQL: see `describeOnBoth`. */
+export const describeKmsOnBoth: DescribeKms = (name, define) => describeOnBoth(name, startIn, define);
 
 /** Describes tests of replicas: of two servers on one PostgreSQL database. */
 export function describeReplicas(name: string, define: (startTwo: StartTwo<KmsServer>) => void): void {

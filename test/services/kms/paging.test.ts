@@ -5,7 +5,7 @@ import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
 import { invalid } from "../../support/refusals.ts";
 import { present } from "../answers.ts";
-import { createKey, describeKms, type KmsClient } from "./kms-server.ts";
+import { createKey, describeKmsOnBoth, type KmsClient } from "./kms-server.ts";
 
 type KeyQuery = Parameters<KmsClient["listKeys"]>[0];
 
@@ -38,7 +38,7 @@ async function makeKeys(kms: KmsClient) {
   return [first, second, third, fourth].map(({ keyId }) => keyId) as [string, string, string, string];
 }
 
-describeKms("KmsService.ListKeys", (start, shared) => {
+describeKmsOnBoth("KmsService.ListKeys", (start, shared) => {
   it("of a new store is empty", async () => {
     const { kms } = await start();
     const { $typeName: _, ...answer } = await kms.listKeys({});
@@ -138,7 +138,7 @@ describeKms("KmsService.ListKeys", (start, shared) => {
   });
 });
 
-describeKms("KmsService.ListKeys", (_start, shared) => {
+describeKmsOnBoth("KmsService.ListKeys", (_start, shared) => {
   let making: Promise<readonly KeyRecord[]> | undefined;
   it.each([
     { pageSize: 1, sizes: [1, 1, 1, 1, 1] },
@@ -167,7 +167,7 @@ const filters: [filter: { status?: string; algorithm?: string }, positions: numb
   [{ status: "DESTROYED", algorithm: "ML-DSA-44" }, []],
 ];
 
-describeKms("KmsService.ListKeys", (_start, shared) => {
+describeKmsOnBoth("KmsService.ListKeys", (_start, shared) => {
   let making: Promise<readonly string[]> | undefined;
   it.each(filters)("gives only keys of %o, and counts them", async (filter, positions) => {
     const { kms } = await shared();
@@ -179,7 +179,7 @@ describeKms("KmsService.ListKeys", (_start, shared) => {
   });
 });
 
-describeKms("KmsService.GetAuditLog", (start, shared) => {
+describeKmsOnBoth("KmsService.GetAuditLog", (start, shared) => {
   async function fillLog(kms: KmsClient): Promise<[string, string]> {
     const [{ keyId }, other] = [await createKey(kms), await createKey(kms)];
     for (let i = 0; i < 3; i += 1) {

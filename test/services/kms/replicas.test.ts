@@ -5,7 +5,7 @@ import { stateRefuses } from "../../support/refusals.ts";
 import { present } from "../answers.ts";
 import {
   createKey,
-  describeKms,
+  describeKmsOnBoth,
   describeReplicas,
   type KmsClient,
   type KmsServer,
@@ -48,7 +48,7 @@ async function deedsFrom(kms: KmsClient, keyId: string, change: string): Promise
   return deeds.slice(deeds.findIndex((deed) => deed.startsWith(`${change.toUpperCase()} OK`)) + 1);
 }
 
-describeKms("a key that is retired while others sign with it", (_start, shared) => {
+describeKmsOnBoth("a key that is retired while others sign with it", (_start, shared) => {
   it.each(changes)("signs until then, and refuses each from then on: %s", async (change) => {
     const { kms } = await shared();
     for (let round = 0; round < 10; round += 1) {

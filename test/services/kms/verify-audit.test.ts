@@ -7,7 +7,7 @@ import type { Schema } from "../../../src/database/schema.ts";
 import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
 import { present } from "../answers.ts";
-import { createKey, describeKms, type KmsServer } from "./kms-server.ts";
+import { createKey, describeKmsOnBoth, type KmsServer } from "./kms-server.ts";
 import { readAudit } from "./read-audit.ts";
 
 const zeros = "0".repeat(64);
@@ -33,7 +33,7 @@ async function fillLog({ kms }: KmsServer): Promise<void> {
   await refusal(kms.encapsulate({ keyId }));
 }
 
-describeKms("KmsService.VerifyAuditLog", (start) => {
+describeKmsOnBoth("KmsService.VerifyAuditLog", (start) => {
   it("finds an empty log valid", async () => {
     const { kms } = await start();
     expect({ ...(await kms.verifyAuditLog({})) }).toEqual({
@@ -201,7 +201,7 @@ const tamperings: [what: string, tamper: Tamper, broken: number][] = [
   ["checkpoint has another signature", changeCheckpoint, 6],
 ];
 
-describeKms("KmsService.VerifyAuditLog", (_start, shared) => {
+describeKmsOnBoth("KmsService.VerifyAuditLog", (_start, shared) => {
   let filling: Promise<KmsServer> | undefined;
   const fillOnce = async (): Promise<KmsServer> => {
     const server = await shared();

@@ -3,7 +3,13 @@ import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
 import { present } from "../answers.ts";
-import { createKey, describeKms, describeReplicas, type KmsClient, type KmsServer } from "./kms-server.ts";
+import {
+  createKey,
+  describeKmsOnBoth,
+  describeReplicas,
+  type KmsClient,
+  type KmsServer,
+} from "./kms-server.ts";
 import { readAudit } from "./read-audit.ts";
 
 const data = bytesOf("hello");
@@ -47,7 +53,7 @@ async function signTimes(kms: KmsClient, keyId: string, times: number): Promise<
   for (let i = 0; i < times; i += 1) await kms.sign({ keyId, data });
 }
 
-describeKms("KmsService.WatchAuditLog", (start, shared) => {
+describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
   it("gives with afterSequence 0 all that there is, and then what comes, each once and in order", async () => {
     const { kms } = await start();
     const { keyId } = await createKey(kms);
