@@ -18,8 +18,10 @@ describeProviders("%s works beside the event loop", (name) => {
   });
   afterAll(() => provider.close());
 
-  // The native provider makes 64 key pairs before the event loop has come round ten times.
-  const count = name === "native" ? 1000 : 64;
+  // The faster a provider, the more it does before the event loop has come round ten times.
+  const count = { noble: 16, openssl: 64, native: 1000 }[name];
+  /** Of signatures over mu, which noble makes for OpenSSL as well. */
+  const muCount = name === "native" ? count : 16;
 
   it("while signatures are made", async () => {
     const { secretKey } = await provider.generateKeyPair("ML-DSA-65");
@@ -32,7 +34,7 @@ describeProviders("%s works beside the event loop", (name) => {
   it("while external mus are signed", async () => {
     const { secretKey } = await provider.generateKeyPair("ML-DSA-65");
     const turns = await countTurns(() =>
-      Array.from({ length: count }, () => provider.signMu(secretKey, new Uint8Array(64))),
+      Array.from({ length: muCount }, () => provider.signMu(secretKey, new Uint8Array(64))),
     );
     expect(turns).toBeGreaterThan(manyTurns);
   });
@@ -45,9 +47,9 @@ describeProviders("%s works beside the event loop", (name) => {
   });
 
   it("while an SLH-DSA key is checked", async () => {
-    const { secretKey } = await provider.generateKeyPair("SLH-DSA-SHA2-192s");
+    const { secretKey } = await provider.generateKeyPair("SLH-DSA-SHA2-192f");
     const raw = secretKey.exportRaw();
-    const turns = await countTurns(() => [provider.importSecretKey("SLH-DSA-SHA2-192s", { raw })]);
+    const turns = await countTurns(() => [provider.importSecretKey("SLH-DSA-SHA2-192f", { raw })]);
     expect(turns).toBeGreaterThan(manyTurns);
   });
 
