@@ -41,23 +41,22 @@ const dataDir = makeTemporaryDirectory(afterAll);
 let server: RunningServer;
 let browser: Browser;
 
-/** Opens a page for one test; or for one block with `afterAll`. */
+/** Opens a page for one test. */
 async function open(
   path: string,
   options: BrowserContextOptions = {},
-  { url = server.url, atEnd = onTestFinished as (close: () => Promise<void>) => void } = {},
+  { url = server.url } = {},
 ): Promise<Page> {
   const { page } = await visit(browser, url, path, options);
-  atEnd(() => page.context().close());
+  onTestFinished(() => page.context().close());
   return page;
 }
 
-/** Opens everything on a page that can be opened: does all steps, unfolds all calls. */
-async function openWhole(page: Page, path: string): Promise<Page> {
+/** Does all steps of a story, and waits for the pictures of the overview. */
+async function openWhole(page: Page, path: string): Promise<void> {
   if (path !== "") await runStory(page);
   else await page.locator(".sizes").first().waitFor();
   await unfold(page);
-  return page;
 }
 
 function unfold(page: Page): Promise<unknown> {
@@ -75,7 +74,7 @@ function foldAllButOne(page: Page): Promise<unknown> {
 
 /** What axe finds that keeps people out: rule and places. */
 async function findBarriers(page: Page): Promise<string[]> {
-  await page.evaluate(axe);
+  if (await page.evaluate("!('axe' in window)")) await page.evaluate(axe);
   const { violations } = await page.evaluate<{
     violations: { id: string; impact: string; nodes: { html: string }[] }[];
   }>("axe.run(document, { resultTypes: ['violations'] })");
@@ -97,6 +96,27 @@ async function tabTo(page: Page, text: string): Promise<void> {
   throw new Error(`the keyboard does not reach "${text}"`);
 }
 
+/** Copies the commands of all calls of a story, by the page's own buttons. */
+async function copyCommands(page: Page, tool: string): Promise<string[]> {
+  await page.setViewportSize(desk);
+  await unfold(page);
+  const commands: string[] = [];
+  for (const call of await page.locator("details.call").all()) {
+    await call.getByRole("button", { name: tool, exact: true }).click();
+    await call.getByRole("button", { name: `Copy ${tool} command` }).click();
+    await call.getByText("Copied").waitFor();
+    commands.push(await page.evaluate<string>("navigator.clipboard.readText()"));
+    await page.keyboard.press("Tab");
+  }
+  return commands;
+}
+
+/** The reason of a refusal; undefined for an answer. */
+function readOutcome(output: string): string | undefined {
+  if (/"status":\s*"success"/.test(output)) return undefined;
+  return /"reason":\s*"(\w+)"/.exec(output)?.[1] ?? `neither answer nor refusal: ${output.slice(0, 200)}`;
+}
+
 describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, { timeout: 60_000 }, () => {
   beforeAll(async () => {
     server = await startServer({ dataDir });
@@ -111,49 +131,108 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     expect(storyPaths.length).toBeGreaterThanOrEqual(4);
   });
 
-  for (const path of paths) {
-    describe(`#/${path}, whole`, () => {
-      let page: Page;
-      beforeAll(async () => {
-        const context = await browser.newContext();
-        page = await context.newPage();
-        await page.goto(`${server.url}/#/${path}`);
-        await openWhole(page, path);
-      }, 60_000);
-      afterAll(() => page?.context().close());
+  describe("with every story told, in one tab,", () => {
+    let page: Page;
+    /** Compressed bytes of each file that the tab has loaded. */
+    const sizes = new Map<string, number>();
+    const told = new Set<string>();
 
-      for (const colorScheme of ["light", "dark"] as const) {
-        // Without reduced motion, colours of one theme fade into those of the other while they are looked at.
-        it(`keeps nobody out, ${colorScheme}`, async () => {
-          await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-          await page.setViewportSize(desk);
-          await unfold(page);
-          expect(await findBarriers(page)).toEqual([]);
-        });
-      }
-
-      it("does not scroll sideways on a phone", async () => {
-        await page.setViewportSize(phone);
-        await unfold(page);
-        expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(phone.width);
+    beforeAll(async () => {
+      const context = await browser.newContext();
+      await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+      page = await context.newPage();
+      page.on("response", (response) => {
+        const { pathname } = new URL(response.url());
+        const { "content-encoding": encoding, "content-length": length } = response.headers();
+        // What is not compressed counts as too much.
+        sizes.set(
+          pathname,
+          encoding === "br" || pathname === "/" ? Number(length) : Number.POSITIVE_INFINITY,
+        );
       });
+      await page.goto(server.url);
+    }, 60_000);
+    afterAll(() => page?.context().close());
 
-      const lacksPlace = screenshotDir === undefined ? " (needs QSP_TEST_SCREENSHOTS)" : "";
-      it.skipIf(screenshotDir === undefined)(`has its picture taken${lacksPlace}`, async () => {
-        const directory = screenshotDir ?? "";
-        await mkdir(directory, { recursive: true });
-        await foldAllButOne(page);
+    async function tell(path: string): Promise<void> {
+      await page.goto(`${server.url}/#/${path}`);
+      await openWhole(page, path);
+      told.add(path);
+    }
+
+    for (const path of paths) {
+      describe(`#/${path}`, () => {
+        beforeAll(() => tell(path), 60_000);
+
         for (const colorScheme of ["light", "dark"] as const) {
-          for (const [size, viewport] of Object.entries({ desk, phone })) {
+          // Without reduced motion, colours of one theme fade into those of the other while they are looked at.
+          it(`keeps nobody out, ${colorScheme}`, async () => {
             await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-            await page.setViewportSize(viewport);
-            const name = `${path || "home"}-${colorScheme}-${size}.png`;
-            await page.screenshot({ path: join(directory, name), fullPage: true });
+            await page.setViewportSize(desk);
+            await unfold(page);
+            expect(await findBarriers(page)).toEqual([]);
+          });
+        }
+
+        it("does not scroll sideways on a phone", async () => {
+          await page.setViewportSize(phone);
+          await unfold(page);
+          expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(phone.width);
+        });
+
+        const lacksPlace = screenshotDir === undefined ? " (needs QSP_TEST_SCREENSHOTS)" : "";
+        it.skipIf(screenshotDir === undefined)(`has its picture taken${lacksPlace}`, async () => {
+          const directory = screenshotDir ?? "";
+          await mkdir(directory, { recursive: true });
+          await foldAllButOne(page);
+          for (const colorScheme of ["light", "dark"] as const) {
+            for (const [size, viewport] of Object.entries({ desk, phone })) {
+              await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+              await page.setViewportSize(viewport);
+              const name = `${path || "home"}-${colorScheme}-${size}.png`;
+              await page.screenshot({ path: join(directory, name), fullPage: true });
+            }
+          }
+        });
+
+        if (path === "sign" || path === "tokens") {
+          for (const tool of ["curl", "grpcurl"] as const) {
+            const lacks = isMissing(tool);
+            it.skipIf(lacks)(
+              `has commands to copy that give what the page got: ${tool}${lacks ? ` (needs ${tool})` : ""}`,
+              async () => {
+                const shown = await page.locator("details.call > summary").allInnerTexts();
+                const refused = shown.map((text) => /refused with (\w+)/.exec(text)?.[1]);
+                const answers = [];
+                for (const command of await copyCommands(page, tool))
+                  answers.push(await run("sh", ["-c", command]));
+                expect(answers.map(({ stdout, stderr }) => readOutcome(stdout + stderr))).toEqual(refused);
+              },
+            );
           }
         }
+
+        if (path === "keys") {
+          it.skipIf(isMissing("curl"))(
+            "has commands to copy that put a key's name into the path and a number into the query",
+            async () => {
+              const commands = await copyCommands(page, "curl");
+              const reads = commands.filter((command) => /\/key\/key-[\w-]+$|pageSize=1'?$/m.test(command));
+              const answers = await Promise.all(reads.map((command) => run("sh", ["-c", command])));
+              expect(answers.map(({ stdout }) => JSON.parse(stdout).status)).toEqual(["success", "success"]);
+            },
+          );
+        }
       });
+    }
+
+    it(`is less than ${maxTransferBytes} bytes, compressed`, async () => {
+      for (const path of storyPaths) if (!told.has(path)) await tell(path);
+      const files = [...sizes].filter(([path]) => path === "/" || path.startsWith("/console/"));
+      expect(files.length).toBeGreaterThan(8);
+      expect(files.reduce((sum, [, size]) => sum + size, 0)).toBeLessThan(maxTransferBytes);
     });
-  }
+  });
 
   it("finds a barrier where there is one", async () => {
     const page = await open("sign");
@@ -233,140 +312,76 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     expect(await runStep(page, "Sign a message")).toContain("UNREACHABLE");
   });
 
-  it("shows the sizes of the algorithms beside those of their classical counterparts", async () => {
-    const page = await openWhole(await open(""), "");
-    const rows = await page.locator(".sizes tbody tr").allInnerTexts();
-    const shown = rows.map((row) => row.replace(/\s+/g, " ").trim());
-    expect(shown).toEqual(
-      expect.arrayContaining([
-        "Ed25519 64",
-        "ECDSA P-256 64",
-        "ML-DSA-65 3,309",
-        "X25519 32",
-        "ML-KEM-768 1,184",
-      ]),
-    );
-  });
+  describe("shows the sizes of the algorithms", () => {
+    let page: Page;
+    beforeAll(async () => {
+      ({ page } = await visit(browser, server.url, ""));
+      await page.locator(".sizes").first().waitFor();
+    }, 60_000);
+    afterAll(() => page?.context().close());
 
-  it("draws each size to its scale", async () => {
-    const page = await openWhole(await open(""), "");
-    const widthOf = async (label: string): Promise<number> => {
-      const row = page.locator(".sizes tr", {
-        has: page.getByRole("rowheader", { name: label, exact: true }),
-      });
-      return (await row.first().locator("rect").nth(1).boundingBox())?.width ?? 0;
-    };
-    const ratio = (await widthOf("ML-DSA-65")) / (await widthOf("ML-DSA-44"));
-    expect(ratio).toBeCloseTo(3309 / 2420, 2);
+    it("beside those of their classical counterparts", async () => {
+      const rows = await page.locator(".sizes tbody tr").allInnerTexts();
+      const shown = rows.map((row) => row.replace(/\s+/g, " ").trim());
+      expect(shown).toEqual(
+        expect.arrayContaining([
+          "Ed25519 64",
+          "ECDSA P-256 64",
+          "ML-DSA-65 3,309",
+          "X25519 32",
+          "ML-KEM-768 1,184",
+        ]),
+      );
+    });
+
+    it("each to its scale", async () => {
+      const widthOf = async (label: string): Promise<number> => {
+        const row = page.locator(".sizes tr", {
+          has: page.getByRole("rowheader", { name: label, exact: true }),
+        });
+        return (await row.first().locator("rect").nth(1).boundingBox())?.width ?? 0;
+      };
+      const ratio = (await widthOf("ML-DSA-65")) / (await widthOf("ML-DSA-44"));
+      expect(ratio).toBeCloseTo(3309 / 2420, 2);
+    });
   });
 
   it(`paints first within ${maxFirstPaintMs} ms`, async () => {
     // The first visit may have to wait until the page is made; that of others is measured, the best of three.
     await fetch(server.url, { headers: { accept: "text/html" } });
-    const paints: number[] = [];
-    for (let visits = 0; visits < 3; visits += 1) {
+    let bestMs = Number.POSITIVE_INFINITY;
+    for (let visits = 0; visits < 3 && bestMs >= maxFirstPaintMs; visits += 1) {
       const page = await open("");
       const read = () =>
         page.evaluate<number>("performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0");
       await expect.poll(read).toBeGreaterThan(0);
-      paints.push(await read());
+      bestMs = Math.min(bestMs, await read());
     }
-    expect(Math.min(...paints)).toBeLessThan(maxFirstPaintMs);
+    expect(bestMs).toBeLessThan(maxFirstPaintMs);
   });
 
-  it(`is less than ${maxTransferBytes} bytes, compressed, with every story told`, async () => {
-    const context = await browser.newContext();
-    onTestFinished(() => context.close());
-    const page = await context.newPage();
-    const sizes = new Map<string, number>();
-    page.on("response", (response) => {
-      const { pathname } = new URL(response.url());
-      const { "content-encoding": encoding, "content-length": length } = response.headers();
-      // What is not compressed counts as too much.
-      sizes.set(pathname, encoding === "br" || pathname === "/" ? Number(length) : Number.POSITIVE_INFINITY);
+  describe("of a server with one service, which is new,", () => {
+    let small: RunningServer;
+    const smallDir = makeTemporaryDirectory(afterAll);
+    beforeAll(async () => {
+      small = await startServer({ dataDir: smallDir, args: ["--services", "kms"] });
+    }, 60_000);
+    afterAll(() => small?.stop("SIGKILL"));
+
+    it("watches an audit log that is empty still", async () => {
+      const page = await open("keys", {}, { url: small.url });
+      await runStep(page, "Watch the audit log");
+      await page.getByRole("button", { name: "Stop watching" }).waitFor();
+      await runStep(page, "Create a key");
+      const first = page.locator('.chain li[data-link="holds"]').first();
+      await expect.poll(() => first.allInnerTexts()).toEqual([expect.stringContaining("CREATE")]);
     });
-    await page.goto(server.url);
-    for (const path of storyPaths) {
-      await page.goto(`${server.url}/#/${path}`);
-      await page.locator("li.step").first().waitFor();
-      await runStory(page);
-    }
-    const files = [...sizes].filter(([path]) => path === "/" || path.startsWith("/console/"));
-    expect(files.length).toBeGreaterThan(8);
-    expect(files.reduce((sum, [, size]) => sum + size, 0)).toBeLessThan(maxTransferBytes);
-  });
 
-  describe("commands to copy", () => {
-    const tools = ["curl", "grpcurl"] as const;
-
-    /** Copies the commands of all calls of a story, by the page's own buttons. */
-    async function copyCommands(page: Page, tool: string): Promise<string[]> {
-      await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-      const commands: string[] = [];
-      for (const call of await page.locator("details.call").all()) {
-        await call.getByRole("button", { name: tool, exact: true }).click();
-        await call.getByRole("button", { name: `Copy ${tool} command` }).click();
-        await call.getByText("Copied").waitFor();
-        commands.push(await page.evaluate<string>("navigator.clipboard.readText()"));
-        await page.keyboard.press("Tab");
-      }
-      return commands;
-    }
-
-    for (const path of ["sign", "tokens"]) {
-      for (const tool of tools) {
-        const lacks = isMissing(tool);
-        it.skipIf(lacks)(
-          `give what the page got: ${tool} in #/${path}${lacks ? ` (needs ${tool})` : ""}`,
-          async () => {
-            const page = await openWhole(await open(path), path);
-            const shown = await page.locator("details.call > summary").allInnerTexts();
-            const refused = shown.map((text) => /refused with (\w+)/.exec(text)?.[1]);
-            const answers = [];
-            for (const command of await copyCommands(page, tool))
-              answers.push(await run("sh", ["-c", command]));
-            expect(answers.map(({ stdout, stderr }) => readOutcome(stdout + stderr))).toEqual(refused);
-          },
-        );
-      }
-    }
-
-    /** The reason of a refusal; undefined for an answer. */
-    function readOutcome(output: string): string | undefined {
-      if (/"status":\s*"success"/.test(output)) return undefined;
-      return /"reason":\s*"(\w+)"/.exec(output)?.[1] ?? `neither answer nor refusal: ${output.slice(0, 200)}`;
-    }
-
-    it.skipIf(isMissing("curl"))("put a key's name into the path and a number into the query", async () => {
-      const page = await openWhole(await open("keys"), "keys");
-      const commands = await copyCommands(page, "curl");
-      const reads = commands.filter((command) => /\/key\/key-[\w-]+$|pageSize=1'?$/m.test(command));
-      const answers = await Promise.all(reads.map((command) => run("sh", ["-c", command])));
-      expect(answers.map(({ stdout }) => JSON.parse(stdout).status)).toEqual(["success", "success"]);
+    it("leaves out the stories of services that do not run", async () => {
+      const page = await open("", {}, { url: small.url });
+      await page.getByRole("heading", { name: "Stories" }).waitFor();
+      expect(await page.locator("nav ul a").allInnerTexts()).toEqual(["Overview", "Managed keys"]);
+      expect(await page.locator(".stories a").allInnerTexts()).toEqual(["Managed keys"]);
     });
-  });
-
-  it("watches an audit log that is empty still", async () => {
-    const fresh = await startServer({ dataDir: makeTemporaryDirectory(), args: ["--services", "kms"] });
-    onTestFinished(async () => {
-      await fresh.stop("SIGKILL");
-    });
-    const page = await open("keys", {}, { url: fresh.url });
-    await runStep(page, "Watch the audit log");
-    await page.getByRole("button", { name: "Stop watching" }).waitFor();
-    await runStep(page, "Create a key");
-    const first = page.locator('.chain li[data-link="holds"]').first();
-    await expect.poll(() => first.allInnerTexts()).toEqual([expect.stringContaining("CREATE")]);
-  });
-
-  it("leaves out the stories of services that do not run", async () => {
-    const small = await startServer({ dataDir: makeTemporaryDirectory(), args: ["--services", "kms"] });
-    onTestFinished(async () => {
-      await small.stop();
-    });
-    const page = await open("", {}, { url: small.url });
-    await page.getByRole("heading", { name: "Stories" }).waitFor();
-    expect(await page.locator("nav ul a").allInnerTexts()).toEqual(["Overview", "Managed keys"]);
-    expect(await page.locator(".stories a").allInnerTexts()).toEqual(["Managed keys"]);
   });
 });
