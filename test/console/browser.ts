@@ -1,5 +1,12 @@
 /** A real browser before the real program: what tests of the console look at. */
-import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from "playwright-core";
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Locator,
+  type Page,
+} from "playwright-core";
 import { isMissing } from "../interop/tools.ts";
 
 /** Whether there is no browser here; then the tests say that they need it. */
@@ -24,14 +31,18 @@ export interface Visit {
   readonly foreign: string[];
 }
 
-/** Opens a page of the console: "sign" for "#/sign". */
+/** Opens a page of the console, as somebody who has never been there: "sign" for "#/sign". */
 export async function visit(
   browser: Browser,
   url: string,
   path: string,
   options: BrowserContextOptions = {},
 ): Promise<Visit> {
-  const context = await browser.newContext(options);
+  return visitIn(await browser.newContext(options), url, path);
+}
+
+/** Opens a page of the console in a tab beside others, which share the files that were loaded. */
+export async function visitIn(context: BrowserContext, url: string, path: string): Promise<Visit> {
   const page = await context.newPage();
   page.setDefaultTimeout(20_000);
   const complaints: string[] = [];

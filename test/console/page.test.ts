@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { isMissing, run } from "../interop/tools.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
@@ -16,6 +16,7 @@ import {
   stepOf,
   textOf,
   visit,
+  visitIn,
 } from "./browser.ts";
 
 /** Where pictures of all pages go, for a person to look at. */
@@ -40,14 +41,19 @@ const phone = { width: 360, height: 740 };
 const dataDir = makeTemporaryDirectory(afterAll);
 let server: RunningServer;
 let browser: Browser;
+/** Of tests that leave nothing in it. */
+let sharedContext: BrowserContext;
 
-/** Opens a page for one test. */
-async function open(
-  path: string,
-  options: BrowserContextOptions = {},
-  { url = server.url } = {},
-): Promise<Page> {
-  const { page } = await visit(browser, url, path, options);
+/** Opens a tab for one test, beside those of others. */
+async function open(path: string, { url = server.url } = {}): Promise<Page> {
+  const { page } = await visitIn(sharedContext, url, path);
+  onTestFinished(() => page.close());
+  return page;
+}
+
+/** Opens a page for one test, as somebody who has never been there. */
+async function openFirst(path: string, options: BrowserContextOptions = {}): Promise<Page> {
+  const { page } = await visit(browser, server.url, path, options);
   onTestFinished(() => page.context().close());
   return page;
 }
@@ -121,6 +127,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
   beforeAll(async () => {
     server = await startServer({ dataDir });
     browser = await openBrowser();
+    sharedContext = await browser.newContext();
   }, 60_000);
   afterAll(async () => {
     await browser?.close();
@@ -280,7 +287,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
   });
 
   it("has a menu on a phone that opens, and closes with the choice", async () => {
-    const page = await open("", { viewport: phone });
+    const page = await openFirst("", { viewport: phone });
     const link = page.getByRole("navigation").getByRole("link", { name: "Tokens" });
     expect(await link.isVisible()).toBe(false);
     await page.getByRole("button", { name: "Menu" }).click();
@@ -290,7 +297,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
   });
 
   it("is light or dark as the reader chooses, also the next time", async () => {
-    const page = await open("", { colorScheme: "light" });
+    const page = await openFirst("", { colorScheme: "light" });
     const light = await page.evaluate("getComputedStyle(document.body).backgroundColor");
     await page.getByLabel("Colours").selectOption("Dark");
     const readDark = () => page.evaluate("getComputedStyle(document.body).backgroundColor");
@@ -351,7 +358,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     await fetch(server.url, { headers: { accept: "text/html" } });
     let bestMs = Number.POSITIVE_INFINITY;
     for (let visits = 0; visits < 3 && bestMs >= maxFirstPaintMs; visits += 1) {
-      const page = await open("");
+      const page = await openFirst("");
       const read = () =>
         page.evaluate<number>("performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0");
       await expect.poll(read).toBeGreaterThan(0);
@@ -369,7 +376,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     afterAll(() => small?.stop("SIGKILL"));
 
     it("watches an audit log that is empty still", async () => {
-      const page = await open("keys", {}, { url: small.url });
+      const page = await open("keys", { url: small.url });
       await runStep(page, "Watch the audit log");
       await page.getByRole("button", { name: "Stop watching" }).waitFor();
       await runStep(page, "Create a key");
@@ -378,7 +385,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     });
 
     it("leaves out the stories of services that do not run", async () => {
-      const page = await open("", {}, { url: small.url });
+      const page = await open("", { url: small.url });
       await page.getByRole("heading", { name: "Stories" }).waitFor();
       expect(await page.locator("nav ul a").allInnerTexts()).toEqual(["Overview", "Managed keys"]);
       expect(await page.locator(".stories a").allInnerTexts()).toEqual(["Managed keys"]);

@@ -1,9 +1,11 @@
-import type { Browser, Page } from "playwright-core";
+import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { createUserStore, type UserRole } from "../../src/identity/users.ts";
 import { inheritedEnvironment } from "../support/environment.ts";
+import { makeSqlitePlace, type Place } from "../support/on-both.ts";
+import { hashCheaply, password } from "../support/passwords.ts";
 import { runHere } from "../support/run-here.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
   checksOf,
   lacksBrowser,
@@ -12,30 +14,28 @@ import {
   runStep,
   runStory,
   textOf,
-  visit,
+  visitIn,
 } from "./browser.ts";
 
-const password = "correct horse battery";
-const dataDir = makeTemporaryDirectory(afterAll);
+let place: Place;
 let server: RunningServer;
 let browser: Browser;
+/** Of tabs that share the files of the console; each has a session of its own. */
+let context: BrowserContext;
 
-/** Runs an operator's command that asks for a password. */
-async function manageUser(...operands: string[]): Promise<void> {
-  const args = ["user", ...operands, "--data-dir", dataDir];
-  const { code } = await runHere(args, {
-    env: inheritedEnvironment(),
-    stdin: `${password}
-`,
-  });
-  expect(code).toBe(0);
+/** Adds users with hashes that are made, and checked at each log-in, in no time. */
+async function addUsers(users: Readonly<Record<string, UserRole>>): Promise<void> {
+  const store = await place.open({ atEnd: afterAll });
+  for (const [name, role] of Object.entries(users))
+    await createUserStore(store).add({ name, role, passwordHash: hashCheaply(password) }, new Date());
+  await store.close();
 }
 
 async function open(path: string): Promise<Page> {
-  const { page, complaints, foreign } = await visit(browser, server.url, path);
+  const { page, complaints, foreign } = await visitIn(context, server.url, path);
   onTestFinished(async () => {
     expect({ complaints, foreign }).toEqual({ complaints: [], foreign: [] });
-    await page.context().close();
+    await page.close();
   });
   return page;
 }
@@ -56,11 +56,11 @@ async function openAs(username: string, path: string): Promise<Page> {
 const title = `the console of a server with users, in a real browser${needsBrowser}`;
 describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
   beforeAll(async () => {
-    await manageUser("add", "ada");
-    await manageUser("add", "grace", "auditor");
-    await manageUser("add", "eve");
-    server = await startServer({ dataDir, args: ["--auth", "token"] });
+    place = await makeSqlitePlace(afterAll);
+    await addUsers({ ada: "user", grace: "auditor", eve: "user" });
+    server = await startServer({ dataDir: place.directory, args: ["--auth", "token"] });
     browser = await openBrowser();
+    context = await browser.newContext();
   }, 60_000);
   afterAll(async () => {
     await browser?.close();
@@ -92,8 +92,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
     const page = await openAs("ada", "sign");
     await page.reload();
     await page.getByRole("heading", { level: 1, name: "Sign and verify" }).waitFor();
-    const other = await page.context().newPage();
-    await other.goto(`${server.url}/#/sign`);
+    const other = await open("sign");
     await other.getByRole("heading", { level: 1, name: "Log in" }).waitFor();
   });
 
@@ -106,7 +105,8 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
 
   it("asks to log in again once the server takes the token no longer", async () => {
     const page = await openAs("eve", "sign");
-    await manageUser("remove", "eve");
+    const args = ["user", "remove", "eve", "--data-dir", place.directory];
+    expect(await runHere(args, { env: inheritedEnvironment() })).toMatchObject({ code: 0 });
     await page.getByRole("button", { name: "Sign", exact: true }).click();
     await page.getByRole("heading", { level: 1, name: "Log in" }).waitFor();
   });
