@@ -8,6 +8,9 @@
  */
 import type * as crypto from "node:crypto";
 
+/** What scrypt is computed with instead of the parameters that it is given. */
+export const leastScrypt = { N: 2, r: 1, p: 1 } as const;
+
 /** The module with an scrypt of the least cost. */
 export function cheapen(module: typeof crypto): typeof crypto {
   const scrypt: typeof module.scrypt = (
@@ -15,6 +18,6 @@ export function cheapen(module: typeof crypto): typeof crypto {
     salt: crypto.BinaryLike,
     bytes: number,
     ...rest: unknown[]
-  ) => module.scrypt(password, salt, bytes, { N: 2, r: 1, p: 1 }, rest.at(-1) as () => void);
+  ) => module.scrypt(password, salt, bytes, leastScrypt, rest.at(-1) as () => void);
   return { ...module, scrypt };
 }

@@ -7,6 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it, vi } from "vitest";
 import { createUserStore, type UserRole } from "../../../src/identity/users.ts";
 import { isMissing } from "../../interop/tools.ts";
+import { leastScrypt } from "../../support/cheap-scrypt.ts";
 import { describeStores, type MakePlace, type Place } from "../../support/on-both.ts";
 import { hashCheaply, password } from "../../support/passwords.ts";
 import { main } from "../../support/program.ts";
@@ -131,15 +132,15 @@ describeStores("the commands about users", (makePlace: MakePlace) => {
 
   it("keep of a password no more than its scrypt hash, with a salt of its own", async () => {
     const place = await makePlace();
-    // Programs of their own make the hashes in full.
+    // A program of its own makes its hash in full; one is enough to see that it does.
     await runProgram(place, ["user", "add", "ada"], password);
-    await runProgram(place, ["user", "add", "bob"], password);
+    await runCommand(place, ["user", "add", "bob"], password);
     const rows = await rowsOf(place);
-    for (const { password_hash } of rows) {
-      const [name, logN, r, p, salt = "", hash] = String(password_hash).split("$");
-      expect([name, logN, r, p]).toEqual(["scrypt", "17", "8", "1"]);
+    for (const { name, password_hash } of rows) {
+      const [scheme, logN, r, p, salt = "", hash] = String(password_hash).split("$");
+      expect([scheme, logN, r, p]).toEqual(["scrypt", "17", "8", "1"]);
       expect(Buffer.from(salt, "base64")).toHaveLength(16);
-      const parameters = { N: 2 ** 17, r: 8, p: 1, maxmem: 2 ** 28 };
+      const parameters = name === "ada" ? { N: 2 ** 17, r: 8, p: 1, maxmem: 2 ** 28 } : leastScrypt;
       const expected = scryptSync(password, Buffer.from(salt, "base64"), 32, parameters);
       expect(hash).toBe(expected.toString("base64"));
     }
