@@ -10,12 +10,32 @@ import { findPostgres, type PostgresServer, startPostgres } from "./postgres-ser
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Where a POST creates a database and answers with its URL; absent when PostgreSQL is not installed. */
+    /**
+     * Where a POST to `/<process id>` creates a database for that process and answers with its URL; absent when
+     * PostgreSQL is not installed.
+     */
     postgresDesk?: string;
   }
 }
 
 const compiler = join(import.meta.dirname, "../../src/setup/compile.ts");
+
+/** Drops the databases of processes that have ended, which would fill the memory: each takes 10 MB. */
+async function dropUnused(postgres: PostgresServer, given: Map<number, string[]>): Promise<void> {
+  for (const [asker, urls] of given) {
+    if (isAlive(asker)) continue;
+    given.delete(asker);
+    for (const url of urls) await postgres.dropDatabase(url);
+  }
+}
+
+function isAlive(processId: number): boolean {
+  try {
+    return process.kill(processId, 0);
+  } catch {
+    return false;
+  }
+}
 
 /**
  * Opens a desk in this process that gives out databases. The server starts when the first file asks there, and only
@@ -26,11 +46,16 @@ export async function setup(project: TestProject): Promise<(() => Promise<void>)
   if (!isFresh()) execFileSync(process.execPath, [compiler], { stdio: "inherit" });
   if (findPostgres() === undefined) return undefined;
   let starting: Promise<PostgresServer> | undefined;
-  const desk = createServer(async (_request, response) => {
+  const given = new Map<number, string[]>();
+  const desk = createServer(async (request, response) => {
     try {
       starting ??= startPostgres({ durable: false });
       const postgres = await starting;
-      response.end(await postgres.createDatabase());
+      const asker = Number(request.url?.slice(1));
+      const url = await postgres.createDatabase();
+      given.set(asker, [...(given.get(asker) ?? []), url]);
+      response.end(url);
+      dropUnused(postgres, given).catch(() => {}); // Then they stay until the server ends.
     } catch (error) {
       response.writeHead(500).end(String(error));
     }

@@ -14,7 +14,7 @@ export function sharedPostgres(): SharedPostgres | undefined {
   if (desk === undefined) return undefined;
   return {
     freshDatabaseUrl: async () => {
-      const response = await fetch(desk, { method: "POST" });
+      const response = await fetch(`${desk}/${process.pid}`, { method: "POST" });
       const answer = await response.text();
       if (!response.ok) throw new Error(`no database: ${answer}`);
       return answer;
