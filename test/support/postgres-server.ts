@@ -16,7 +16,6 @@ import {
   openSync,
   readFileSync,
   rmSync,
-  statfsSync,
   statSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,6 +23,7 @@ import { delimiter, join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout } from "node:timers/promises";
 import { Client } from "pg";
+import { quickDirectory } from "./quick-directory.ts";
 
 const minMajorVersion = 15;
 /** What tests say when findPostgres finds nothing. */
@@ -31,10 +31,6 @@ export const postgresNeeded = `needs PostgreSQL ${minMajorVersion} or newer`;
 
 const user = "postgres";
 const maxConnections = 200;
-/** A file system in memory, as Linux has it for everyone: making a database there takes a sixth of the CPU time. */
-const memoryDirectory = "/dev/shm";
-/** Bytes that must be free there; containers often have less. */
-const minMemoryBytes = 4 * 1024 ** 3;
 /** How often the state of a starting server is looked at. */
 const pollMs = 20;
 const maxPortAttempts = 20;
@@ -97,7 +93,7 @@ function readMajorVersion(binDirectory: string): number {
 export async function startPostgres({ durable = true }: PostgresOptions = {}): Promise<PostgresServer> {
   const binDirectory = findPostgres();
   if (binDirectory === undefined) throw new Error(postgresNeeded);
-  const directory = makeDirectory(durable ? tmpdir() : findQuickDirectory());
+  const directory = makeDirectory(durable ? tmpdir() : quickDirectory);
   const dataDirectory = join(directory, "data");
   const supervisor = startSupervisor(directory);
 
@@ -149,16 +145,6 @@ export async function startPostgres({ durable = true }: PostgresOptions = {}): P
   } catch (error) {
     await supervisor.close();
     throw error;
-  }
-}
-
-/** Where files take the least time that need not survive a crash. */
-function findQuickDirectory(): string {
-  try {
-    const { bavail, bsize } = statfsSync(memoryDirectory);
-    return bavail * bsize >= minMemoryBytes ? memoryDirectory : tmpdir();
-  } catch {
-    return tmpdir(); // Other systems have no such place.
   }
 }
 

@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
+import { quickDirectory } from "./quick-directory.ts";
 
 /** A directory of one test; or of one file with `afterAll`, given outside of any hook. It is removed at the end. */
 export function makeTemporaryDirectory(atEnd: (remove: () => void) => void = onTestFinished): string {
-  const path = mkdtempSync(join(tmpdir(), "qsp-test-"));
+  const path = mkdtempSync(join(quickDirectory, "qsp-test-"));
   atEnd(() => rmSync(path, { recursive: true, force: true }));
   return path;
 }
