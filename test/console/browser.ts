@@ -43,7 +43,11 @@ export async function visit(
 
 /** Opens a page of the console in a tab beside others, which share the files that were loaded. */
 export async function visitIn(context: BrowserContext, url: string, path: string): Promise<Visit> {
-  const page = await context.newPage();
+  return visitTab(await context.newPage(), url, path);
+}
+
+/** Opens a page of the console in a tab that is there. Whatever the tab showed is gone, unless it was that page. */
+export async function visitTab(page: Page, url: string, path: string): Promise<Visit> {
   page.setDefaultTimeout(20_000);
   const complaints: string[] = [];
   const foreign: string[] = [];
@@ -61,6 +65,15 @@ export async function visitIn(context: BrowserContext, url: string, path: string
   await page.goto(`${url}/#/${path}`);
   await page.getByRole("heading", { level: 1 }).waitFor();
   return { page, complaints, foreign };
+}
+
+/** Makes a tab as good as new: empty, and nobody listens to it, meddles with it or is remembered by it. */
+export async function emptyTab(page: Page): Promise<void> {
+  for (const event of ["console", "pageerror", "request", "response"] as const)
+    page.removeAllListeners(event);
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await page.evaluate("localStorage.clear(); sessionStorage.clear()");
+  await page.goto("about:blank");
 }
 
 /** The part of the page that is one step. */

@@ -201,8 +201,13 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
       await runSteps(page(), ...toSession, receiving);
       expect(await checksOf(page(), receiving)).toEqual(["browser: not valid"]);
     });
+  });
 
-    it("tells who comes over an insecure line that the browser does not encrypt there", async () => {
+  // A script that runs before the page does stays in its tab.
+  describe("over an insecure line", () => {
+    const page = openStory(stage, "tunnel");
+
+    it("tells the reader that the browser does not encrypt there", async () => {
       await page().addInitScript("Object.defineProperty(Crypto.prototype, 'subtle', { value: undefined })");
       await page().reload();
       expect(await runSteps(page(), ...toSession)).toContain("ORIGIN_INSECURE");

@@ -1,39 +1,7 @@
-import type { Browser, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type RunningServer, startServer } from "../support/start-server.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import {
-  checksOf,
-  lacksBrowser,
-  needsBrowser,
-  openBrowser,
-  runStep,
-  runStory,
-  stepOf,
-  textOf,
-  type Visit,
-  visit,
-} from "./browser.ts";
-
-const dataDir = makeTemporaryDirectory(afterAll);
-let server: RunningServer;
-let browser: Browser;
-
-/** Opens a story for each test, and sees at its end that nothing was complained of and nobody else was asked. */
-function openStory(path: string): () => Page {
-  let opened: Visit | undefined;
-  beforeEach(async () => {
-    opened = await visit(browser, server.url, path);
-  });
-  afterEach(async () => {
-    expect(opened).toMatchObject({ complaints: [], foreign: [] });
-    await opened?.page.context().close();
-  });
-  return () => {
-    if (opened === undefined) throw new Error("no page is open");
-    return opened.page;
-  };
-}
+import type { Page } from "playwright-core";
+import { describe, expect, it } from "vitest";
+import { checksOf, lacksBrowser, needsBrowser, runStep, runStory, stepOf, textOf } from "./browser.ts";
+import { openStory, setUpStage } from "./telling.ts";
 
 /** Changes answers of an RPC on their way to the page: a server that lies. */
 async function changeAnswers(
@@ -53,17 +21,10 @@ describe.skipIf(lacksBrowser)(
   `the console's stories, in a real browser${needsBrowser}`,
   { timeout: 60_000 },
   () => {
-    beforeAll(async () => {
-      server = await startServer({ dataDir });
-      browser = await openBrowser();
-    }, 60_000);
-    afterAll(async () => {
-      await browser?.close();
-      await server?.stop();
-    });
+    const stage = setUpStage();
 
     describe("sign and verify", () => {
-      const page = openStory("sign");
+      const page = openStory(stage, "sign");
 
       it("signs, and both sides find the signature valid", async () => {
         expect(await runStep(page(), "Sign a message")).toBe(
@@ -156,7 +117,7 @@ describe.skipIf(lacksBrowser)(
     });
 
     describe("key exchange", () => {
-      const page = openStory("key-exchange");
+      const page = openStory(stage, "key-exchange");
 
       for (const [algorithm, publicKey, ciphertext] of [
         ["ML-KEM-512", "800", "768"],
@@ -200,7 +161,7 @@ describe.skipIf(lacksBrowser)(
     });
 
     describe("tokens", () => {
-      const page = openStory("tokens");
+      const page = openStory(stage, "tokens");
 
       it("takes a token apart, and both sides find it valid", async () => {
         await page().getByLabel("User").fill("grace");
@@ -244,7 +205,7 @@ describe.skipIf(lacksBrowser)(
     });
 
     describe("managed keys", () => {
-      const page = openStory("keys");
+      const page = openStory(stage, "keys");
 
       it("follows a key from ACTIVE over ROTATED to DESTROYED", async () => {
         await runStory(page());

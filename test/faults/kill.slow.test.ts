@@ -13,8 +13,8 @@ import { startLoad } from "./load.ts";
 import { createRandom, type Random } from "./mutations.ts";
 
 /** Times that the program is killed; QSP_TEST_KILLS=100 for a long run. */
-const kills = Number(process.env.QSP_TEST_KILLS ?? 15);
-const fewKills = Math.ceil(kills / 3);
+const kills = Number(process.env.QSP_TEST_KILLS ?? 10);
+const fewKills = Math.ceil(kills / 2);
 const seed = Number(process.env.QSP_TEST_SEED ?? 20261122);
 /** Milliseconds that a start may take; on a machine that is busy with other things as many times the first start. */
 const maxStartMs = 5000;

@@ -16,7 +16,7 @@ import { createRandom, type Random } from "./mutations.ts";
 const rounds = Number(process.env.QSP_TEST_RACES ?? 12);
 const seed = Number(process.env.QSP_TEST_SEED ?? 20261125);
 /** Calls that are repeated in each test, of each kind. */
-const repeats = Math.ceil(rounds / 2);
+const repeats = Math.ceil(rounds / 3);
 const timeout = 60_000 + rounds * 3000;
 const callers = 64;
 const data = Buffer.from("message");
