@@ -11,7 +11,7 @@ type Counts = readonly [agree: number, accept: number, refuse: number, noInterfa
 
 /**
  * Every file of the folder. The numbers are the same for all providers, because one interface
- * decides what is asked of them; a new file, or a test more or less, fails.
+ * decides what is asked of them; a new file, or a test more or less, fails. `expectedOfDelegate` has the exception.
  */
 export const expectedOutcomes: Readonly<Record<string, Counts>> = {
   "acvp_mldsa44_keygen.json": [4, 0, 0, 0],
@@ -80,6 +80,15 @@ export const expectedOutcomes: Readonly<Record<string, Counts>> = {
 /** Those that take long: they make and use keys of the slow parameter sets of SLH-DSA. */
 export const slowFiles: readonly string[] = ["acvp_slhdsa_keygen.json", "bc_slhdsa_siggen.json"];
 
+/**
+ * What comes of them with the native provider, which has OpenSSL compute SLH-DSA: the same code over the same vectors
+ * would prove nothing more. The fast parameter sets show that every call arrives there.
+ */
+const expectedOfDelegate: Readonly<Record<string, Counts>> = {
+  "acvp_slhdsa_keygen.json": [24, 0, 0, 0],
+  "bc_slhdsa_siggen.json": [4, 0, 0, 0],
+};
+
 /** Makes a test of each of the files for each provider. */
 export function testFiles(files: readonly string[]): void {
   describe.skipIf(vectorsFolder === undefined)(
@@ -93,9 +102,12 @@ export function testFiles(files: readonly string[]): void {
         afterAll(() => provider.close());
 
         it.each(files)("%s", { timeout: 120_000 }, async (file) => {
-          const { differing, counts } = await runFile(provider, file);
+          const delegated = name === "native" ? expectedOfDelegate[file] : undefined;
+          const { differing, counts } = await runFile(provider, file, {
+            onlyFastSets: delegated !== undefined,
+          });
           expect(differing).toEqual([]);
-          expect(counts).toEqual(expectedOutcomes[file]);
+          expect(counts).toEqual(delegated ?? expectedOutcomes[file]);
         });
       });
     },
@@ -103,8 +115,13 @@ export function testFiles(files: readonly string[]): void {
 }
 
 /** Runs all tests of a file at once; the provider bounds how many work at a time. */
-async function runFile(provider: CryptoProvider, file: string) {
-  const { algorithm, operation, vectors } = readVectorFile(vectorsFolder ?? "", file);
+async function runFile(
+  provider: CryptoProvider,
+  file: string,
+  { onlyFastSets }: { readonly onlyFastSets: boolean },
+) {
+  const { algorithm, operation, vectors: all } = readVectorFile(vectorsFolder ?? "", file);
+  const vectors = onlyFastSets ? all.filter((vector) => algorithmOf(algorithm, vector).endsWith("f")) : all;
   const run = procedures[operation];
   if (run === undefined) throw new Error(`${file} has the unknown operation ${operation}`);
   const outcomes = await Promise.all(
