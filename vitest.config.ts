@@ -6,19 +6,35 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 /** Tests that take long by nature: kills, memory, floods of load, programs of others. */
 const slow = "test/**/*.slow.test.ts";
 
+/** Slow files that take a minute or more beside others, the longest first. */
+const longest = [
+  "readme-steps",
+  "conformance",
+  "schemathesis",
+  "races",
+  "official",
+  "memory",
+  "kill",
+  "postgres-down",
+  "examples",
+].map((name) => `/${name}.slow.test.ts`);
+
 /** Files that take longer than others of their size: half a minute or more. */
 const long =
-  /\/(?:clients-[a-z]+|users|issuer-rotate|schemathesis|conformance|readme-steps|readme-services|gateway|vpn)\.(?:slow\.)?test\.ts$/;
+  /\/(?:clients-[a-z]+|users|issuer-rotate|gateway|vpn)\.test\.ts$|\/(?:clients-[a-z]+|rewrap-killed|held-memory|vpn-session|postgres-server|foreign-clients|large-files|disk-full|backends)\.slow\.test\.ts$/;
+
+/** Where a file stands: one of the longest at its own place, then the long ones, then the others. */
+function rankOf({ moduleId }: TestSpecification): number {
+  const place = longest.findIndex((end) => moduleId.endsWith(end));
+  if (place >= 0) return place;
+  return long.test(moduleId) ? longest.length : longest.length + 1;
+}
 
 /** Begins with the files that take long, so that no worker waits for one of them in the end. */
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    const { true: first = [], false: rest = [] } = Object.groupBy(
-      sorted,
-      ({ moduleId }) => `${long.test(moduleId)}`,
-    );
-    return [...first, ...rest];
+    return sorted.toSorted((one, other) => rankOf(one) - rankOf(other));
   }
 }
 
