@@ -3,7 +3,16 @@ import type { Browser, Page, Request } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { checksOf, emptyTab, openBrowser, runStep, runStory, type Visit, visit, visitTab } from "./browser.ts";
+import {
+  checksOf,
+  emptyTab,
+  openBrowser,
+  runStep,
+  runStory,
+  type Visit,
+  visit,
+  visitTab,
+} from "./browser.ts";
 
 /** A server, and a browser to look at it with. */
 export interface Stage {
