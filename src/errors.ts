@@ -131,6 +131,15 @@ export function messageTooComplex(limit: string, max: number): ConnectError {
   );
 }
 
+/** Creates an error again that another thread has taken apart. */
+export function restoreError(
+  parts: Pick<ConnectError, "rawMessage" | "code" | "metadata" | "details">,
+): ConnectError {
+  const error = new ConnectError(parts.rawMessage, parts.code, parts.metadata);
+  error.details = parts.details;
+  return error;
+}
+
 /** Finds our reason in an error; undefined if the error is not ours. */
 export function findReason(error: ConnectError): ReasonName | undefined {
   for (const info of error.findDetails(ErrorInfoSchema)) {
