@@ -2,40 +2,65 @@
 import type { Logger } from "pino";
 import type { Config } from "./config.ts";
 import { consolePages } from "./console/mount.ts";
-import { createCryptoProvider } from "./crypto/create-provider.ts";
-import type { CryptoProvider } from "./crypto/provider.ts";
-import { queueProvider } from "./crypto/queued-provider.ts";
-import { systemCaller, WorkQueue } from "./crypto/work-queue.ts";
 import { openIdentity } from "./identity/open-identity.ts";
-import { createPasswordLane } from "./identity/password-lane.ts";
+import { openCrypto } from "./open-crypto.ts";
 import { openStore } from "./open-store.ts";
 import { openApiPages } from "./openapi/pages.ts";
 import type { Example } from "./protocol/example.ts";
 import { protoPages } from "./protos/pages.ts";
-import { currentCaller } from "./server/interceptors/caller.ts";
 import { createMetrics, type Metrics } from "./server/metrics.ts";
 import type { Page } from "./server/options.ts";
 import { createServer, type Server } from "./server/server.ts";
 import { explainFailure } from "./services/explain-failure.ts";
 import { type ServicePackage, servicePackages } from "./services/registry.ts";
+import type { OpenModule } from "./services/service-module.ts";
 import { choosePackages } from "./settings/choose-packages.ts";
-import { countCryptoThreads } from "./settings/crypto-settings.ts";
 import { serverSettings } from "./settings/server-settings.ts";
 import { quotaSettings, storeSettings } from "./settings/store-settings.ts";
+import { createOwnMemory, type SharedMemory } from "./shared-memory/shared-memory.ts";
+
+/** A REST route, for the log. */
+export interface Route {
+  readonly httpMethod: string;
+  readonly path: string;
+  readonly rpc: string;
+}
 
 /** A server with its open resources. */
 export interface App {
   readonly server: Server;
   /** The libraries that compute: see `CryptoProvider.version`. */
   readonly cryptoVersion: string;
+  readonly dumpMetrics: Metrics["dump"];
+  /** The REST routes, for the log. */
+  listRoutes(): Route[];
   /** Stops the server, then closes the other resources. */
   close(): Promise<void>;
 }
 
-/** How tests vary the app. */
+/** Opens the services of a package, or replaces them. */
+export type PlaceServices = (
+  servicePackage: ServicePackage,
+  open: () => Promise<OpenModule>,
+) => Promise<OpenModule>;
+
+/** The app of one event loop among several. */
+export interface AppWorker {
+  /** The first one tells the operator what all have in common. */
+  readonly isFirst: boolean;
+  readonly memory: SharedMemory;
+  /** Forwards calls of packages that are at home on another event loop. */
+  readonly place: PlaceServices;
+  /** The metrics of all event loops. */
+  readonly exposeAll: Metrics["expose"];
+}
+
+/** How callers vary the app. */
 export interface AppOptions {
   /** The packages to choose from. */
   readonly packages?: readonly ServicePackage[];
+  /** Left out for an app with one event loop. */
+  readonly worker?: AppWorker;
 }
 
 /**
@@ -46,17 +71,19 @@ export interface AppOptions {
 export async function createApp(
   config: Config,
   logger: Logger,
-  { packages = servicePackages }: AppOptions = {},
+  { packages = servicePackages, worker }: AppOptions = {},
 ): Promise<App> {
   const chosen = choosePackages(packages, config.services);
   const now = (): Date => new Date();
   const metrics = createMetrics();
-  const { provider, passwords } = await openCrypto(config, metrics, logger);
+  const memory = worker?.memory ?? createOwnMemory();
+  const { provider, passwords } = await openCrypto(config, { metrics, logger, worker });
   const opening = openStore({
     ...storeSettings(config),
     provider: provider.system,
     onCommit: metrics.storeCommitted,
     quotas: quotaSettings(config),
+    ...(worker && { memory }),
   });
   const store = await opening.catch(async (error: unknown) => {
     await provider.close();
@@ -70,6 +97,7 @@ export async function createApp(
     mode: config.auth,
     passwords,
     maxFailedLogins,
+    memory,
   });
   const challengeLimits = {
     perDevice: config.maxChallengesPerDevice,
@@ -77,7 +105,10 @@ export async function createApp(
   };
   const deps = { ...identity, provider, store, challengeLimits, now };
   const loaded = await Promise.all(chosen.map(({ load }) => load()));
-  const modules = await Promise.all(loaded.map(({ openServices }) => openServices(deps)));
+  const place: PlaceServices = worker?.place ?? ((_package, open) => open());
+  const modules = await Promise.all(
+    loaded.map(({ openServices }, i) => place(chosen[i] as ServicePackage, async () => openServices(deps))),
+  );
   const examples = loaded.flatMap((module) => module.examples);
   const server = await createServer({
     ...serverSettings(config),
@@ -85,7 +116,8 @@ export async function createApp(
     logger,
     access: { mode: config.auth, authenticate: identity.authenticate },
     explainFailure,
-    metrics,
+    metrics: worker ? { ...metrics, expose: worker.exposeAll } : metrics,
+    memory,
     // The server describes itself with OpenAPI, whose clients expect that the path decides.
     routingOrder: "path",
     pages: createPages(config, examples),
@@ -93,6 +125,13 @@ export async function createApp(
   return {
     server,
     cryptoVersion: provider.version,
+    dumpMetrics: metrics.dump,
+    listRoutes: () =>
+      server.transcoder.routes.map(({ httpMethod, template, origin }) => ({
+        httpMethod,
+        path: template.text,
+        rpc: origin,
+      })),
     async close() {
       await server.close();
       for (const { close } of modules) await close?.();
@@ -101,27 +140,6 @@ export async function createApp(
       await provider.close();
     },
   };
-}
-
-/** Opens the cryptographic provider, behind queues that serve callers in turn. */
-async function openCrypto(config: Config, metrics: Metrics, logger: Logger) {
-  const passwords = createPasswordLane({
-    maxChecks: config.maxPasswordChecks,
-    maxWaitMs: config.maxBacklogMs,
-  });
-  const queue = new WorkQueue({
-    threads: countCryptoThreads(config),
-    maxWaitMs: config.maxQueueMs,
-    maxBacklogMs: config.maxBacklogMs,
-    busyElsewhere: () => passwords.lane.handed,
-  });
-  metrics.watchQueue({ queue, passwords: passwords.lane });
-  const onFallback = (reason: string) => logger.warn(reason);
-  const computing = await createCryptoProvider(config.cryptoProvider, { onFallback });
-  metrics.nameProvider(computing);
-  // Work outside of any call is the server's own.
-  const provider: CryptoProvider = queueProvider(computing, queue, () => currentCaller() ?? systemCaller);
-  return { provider, passwords };
 }
 
 /** The pages of the server. */

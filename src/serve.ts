@@ -3,11 +3,14 @@
 import { existsSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { pino } from "pino";
+import type { Route } from "./app.ts";
 import { exitCodes } from "./cli/exit-codes.ts";
 import { passwordWarning, type StoreVerbInput, showsPassword, toVerb } from "./cli/operator/store-verb.ts";
 import type { Verb } from "./cli/verb.ts";
 import { type Config, ConfigError, describeSettings } from "./config.ts";
 import { firstCalls } from "./first-calls.ts";
+import { countWorkers } from "./settings/worker-settings.ts";
+import type { StartedServer } from "./start-app.ts";
 
 /** The verb that starts the server. It returns when the server ends. */
 export const serveVerb: Verb = {
@@ -28,23 +31,22 @@ async function serve({ config, location, masterKey }: StoreVerbInput): Promise<n
   const newStore = location.kind === "sqlite" && !existsSync(location.path) ? location.path : undefined;
   const newKey = masterKey.kind === "file" && !existsSync(masterKey.path) ? masterKey.path : undefined;
   // This loads most of the code. The other verbs need little of it.
-  const { createApp } = await import("./app.ts");
-  const { TlsError } = await import("./server/tls.ts");
-  const app = await createApp(config, logger).catch((error: unknown) => {
-    throw error instanceof TlsError ? new ConfigError(error.message) : error;
-  });
-  for (const { httpMethod, template, origin } of app.server.transcoder.routes) {
-    logger.debug({ httpMethod, path: template.text, rpc: origin }, "route");
-  }
-  // Printed even if the start fails later: the next start finds the files and does not mention them.
-  process.stdout.write(describeNew(newStore, newKey));
-  const address = await app.server.listen(config.port, config.host).catch(async (error: unknown) => {
-    await app.close();
+  const onOpen = (routes: readonly Route[]): void => {
+    for (const route of routes) logger.debug(route, "route");
+    // Printed even if the start fails later: the next start finds the files and does not mention them.
+    process.stdout.write(describeNew(newStore, newKey));
+  };
+  const workers = countWorkers(config);
+  const start =
+    workers === 1
+      ? (await import("./start-app.ts")).startApp
+      : (await import("./workers/supervisor.ts")).startWorkers;
+  const running = await start({ config, logger, workers, onOpen }).catch((error: unknown) => {
     throw explainListenError(error, config);
   });
-  const stopped = stopOnSignal(app.close, logger);
+  const stopped = stopOnSignal(running, logger);
   if (showsPassword(config)) logger.warn(passwordWarning);
-  process.stdout.write(describeStart(formatUrl(address, config), config, app.cryptoVersion));
+  process.stdout.write(describeStart(formatUrl(running.address, config), config, running.cryptoVersion));
   return stopped;
 }
 
@@ -60,14 +62,15 @@ function explainListenError(error: unknown, { host, port }: Config): unknown {
 }
 
 /** Waits for a signal and stops the server. @returns the exit code */
-function stopOnSignal(close: () => Promise<void>, logger: pino.Logger): Promise<number> {
+function stopOnSignal(running: StartedServer, logger: pino.Logger): Promise<number> {
   return new Promise((resolve) => {
     let isStopping = false;
+    running.onFailure(() => resolve(1));
     const onSignal = (signal: NodeJS.Signals): void => {
       if (isStopping) process.exit(1);
       isStopping = true;
       logger.info({ signal }, "stopping; a second signal ends the server immediately");
-      close().then(
+      running.close().then(
         () => resolve(exitCodes.done),
         (error: unknown) => {
           logger.fatal({ err: error }, "could not stop cleanly");

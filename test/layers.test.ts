@@ -11,27 +11,33 @@ const mayImport: Record<string, RegExp> = {
   main: everything,
   // Beside main, what starts the server.
   app: /^(?!main$|serve$)/,
-  serve: /^(app|cli|cli\/operator|config|first-calls|server)$/,
+  serve: /^(app|start-app|workers|cli|cli\/operator|config|first-calls|server|settings)$/,
+  "start-app": /^(app|config|server)$/,
+  // Whole servers on threads, but for the bridge between them.
+  workers: /^(?!main$|serve$)/,
+  "workers/bridge": /^(gen|errors|protocol)$/,
   config: /^$/,
   "program-files": /^$/,
+  "open-crypto": /^(config|crypto|identity|server|settings|shared-memory)$/,
   "open-store": /^(database|records|secrets|audit|identity|store)$|^services\//,
   settings: /^(config|database|records|secrets|server)$/,
   errors: /^gen$/,
   "first-calls": /^$/,
-  crypto: /^$/,
+  "shared-memory": /^$/,
+  crypto: /^shared-memory$/,
   database: /^$/,
   secrets: /^(crypto|database)$/,
   records: /^(crypto|database|secrets)$/,
   audit: /^(crypto|database|records|secrets)$/,
-  store: /^(crypto|database|records|secrets|audit)$/,
-  identity: /^(gen|errors|protocol|crypto|database|records|secrets|store)$/,
+  store: /^(shared-memory|crypto|database|records|secrets|audit)$/,
+  identity: /^(gen|errors|protocol|shared-memory|crypto|database|records|secrets|store)$/,
   "services/registry": /^gen$|^services\b/,
   services: /^(gen|errors|protocol|crypto|database|records|secrets|audit|store|identity|services)$/,
   protocol: /^(gen|errors)$/,
   transcoding: /^(gen|errors|protocol)$/,
   openapi: /^(gen|errors|protocol|transcoding)$/,
   protos: /^(gen|protocol|transcoding)$/,
-  server: /^(gen|errors|protocol|transcoding)$/,
+  server: /^(gen|errors|protocol|transcoding|shared-memory)$/,
   cli: /^(gen|protocol|crypto|services\/registry|cli\/operator)$/,
   "cli/operator":
     /^(cli|config|settings|crypto|database|records|secrets|audit|store|open-store|identity)$|^services\//,
@@ -52,6 +58,7 @@ function moduleOf(path: string): string {
   if (first === "services" && second === "registry.ts") return "services/registry";
   if (first === "services") return third === undefined ? first : `services/${second}`;
   if (first === "cli" && second === "operator") return "cli/operator";
+  if (first === "workers" && second === "bridge") return "workers/bridge";
   return first.replace(/\.\w+$/, "");
 }
 

@@ -10,6 +10,7 @@ import {
   defineSecret,
   defineSwitch,
   defineText,
+  defineWorkers,
 } from "./setting.ts";
 
 /** The settings, in the order in which the help shows them. */
@@ -42,6 +43,10 @@ export const generalSettings = {
     "open",
     ["open", "token"],
     "Who may call: open allows anyone, except for calls that always need a token; token allows users (qsp user add).",
+  ),
+  workers: defineWorkers(
+    "workers",
+    "Event loops that serve the port, each on a thread of its own: auto, or a number; auto takes half of the cores, at most 8, on Linux and 1 elsewhere.",
   ),
   tlsCert: defineText(
     "tls-cert",

@@ -76,6 +76,20 @@ export function defineInteger(
   return { name, fallback, valueName: "number", meaning, read };
 }
 
+/** The most event loops of one server. */
+const maxWorkers = 64;
+
+/** Defines a number of event loops; 0 stands for "auto". */
+export function defineWorkers(name: string, meaning: string): Setting<number> {
+  const read = (value: string): number => {
+    if (value === "auto") return 0;
+    const workers = Number(value);
+    if (/^\d+$/.test(value) && workers >= 1 && workers <= maxWorkers) return workers;
+    throw new ConfigError(`"${value}" is neither auto nor a whole number from 1 to ${maxWorkers}`);
+  };
+  return { name, fallback: "auto", valueName: "number|auto", meaning, read };
+}
+
 export function defineChoice<const T extends string>(
   name: string,
   fallback: T,

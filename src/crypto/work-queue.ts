@@ -8,6 +8,7 @@
  * several threads, slow work leaves one free. The threads receive only a few milliseconds of quick work at a time,
  * because work that they already have can no longer be reordered.
  */
+import { type Places, withPlace } from "../shared-memory/places.ts";
 import { Lane } from "./lane.ts";
 
 export { CryptoBusyError, systemCaller } from "./lane.ts";
@@ -22,6 +23,8 @@ export interface WorkQueueOptions {
   readonly maxBacklogMs?: number;
   /** Counts threads that do other work now, such as password checks. Quick work leaves cores for them. */
   readonly busyElsewhere?: () => number;
+  /** The places of slow work on all event loops. None are needed with one event loop. */
+  readonly slowPlaces?: Places | undefined;
   /** A monotonic clock, in milliseconds. */
   readonly now?: () => number;
 }
@@ -69,7 +72,12 @@ const maxRatio = 4;
  */
 const aheadMs = 10;
 
-/** The queue of one process. */
+/** The pieces of slow work that so many threads may run at once: one thread stays free for quick work. */
+export function countSlowPlaces(threads: number): number {
+  return Math.max(1, threads - 1);
+}
+
+/** The queue of one event loop. */
 export class WorkQueue {
   /** The lane for quick work. */
   readonly quick: Lane;
@@ -81,16 +89,25 @@ export class WorkQueue {
   readonly #now: () => number;
   /** The most pieces of slow work that the threads may run at once. */
   readonly #places: number;
+  readonly #sharedPlaces: Places | undefined;
   /** By kind. */
   readonly #costs = new Map<string, Cost>();
   readonly #running = new Set<Running>();
 
-  constructor({ threads, maxWaitMs, maxBacklogMs, busyElsewhere = () => 0, now }: WorkQueueOptions) {
+  constructor({
+    threads,
+    maxWaitMs,
+    maxBacklogMs,
+    busyElsewhere = () => 0,
+    slowPlaces,
+    now,
+  }: WorkQueueOptions) {
     this.#threads = threads;
+    this.#sharedPlaces = slowPlaces;
     this.#maxWaitMs = maxWaitMs;
     this.#maxBacklogMs = maxBacklogMs ?? 10 * maxWaitMs;
     this.#now = now ?? (() => performance.now());
-    this.#places = Math.max(1, threads - 1);
+    this.#places = countSlowPlaces(threads);
     this.quick = new Lane({
       hasRoom: ({ leastMs }) => leastMs < Math.max(1, threads - busyElsewhere()) * aheadMs,
       waitFor: (ms) => this.#waitForQuick(ms),
@@ -145,13 +162,15 @@ export class WorkQueue {
   }
 
   async #computeSlow<T>(work: Work<T>, costMs: number): Promise<T> {
-    const running: Running = { endsMs: this.#now() + costMs };
-    this.#running.add(running);
-    try {
-      return await this.#compute(work);
-    } finally {
-      this.#running.delete(running);
-    }
+    return withPlace(this.#sharedPlaces, async () => {
+      const running: Running = { endsMs: this.#now() + costMs };
+      this.#running.add(running);
+      try {
+        return await this.#compute(work);
+      } finally {
+        this.#running.delete(running);
+      }
+    });
   }
 
   async #compute<T>(work: Work<T>): Promise<T> {

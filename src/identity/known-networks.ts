@@ -1,5 +1,6 @@
 /** Remembers the networks from which users logged in, in the memory of this server, so a restart clears it. */
-import { LRUCache } from "lru-cache";
+import type { RecentNames } from "../shared-memory/recent-names.ts";
+import { monotonicMs } from "../shared-memory/shared-memory.ts";
 
 /** The networks of users. */
 export interface KnownNetworks {
@@ -9,19 +10,19 @@ export interface KnownNetworks {
   remember(name: string, network: string): void;
 }
 
-/** The most users, and networks of each, to remember. Beyond it the least recently used one is forgotten. */
-const maxUsers = 10_000;
-const maxNetworks = 20;
-
-/** Creates an empty memory. */
-export function createKnownNetworks(): KnownNetworks {
-  const users = new LRUCache<string, LRUCache<string, true>>({ max: maxUsers });
+/** Remembers networks in a table, in which those that were not used for the longest time make room for others. */
+export function createKnownNetworks(table: RecentNames): KnownNetworks {
+  const nameOf = (name: string, network: string): string => `${name} at ${network}`;
   return {
-    has: (name, network) => users.get(name)?.has(network) ?? false,
-    remember(name, network) {
-      const networks = users.get(name) ?? new LRUCache<string, true>({ max: maxNetworks });
-      users.set(name, networks);
-      networks.set(network, true);
-    },
+    has: (name, network) =>
+      table.update(nameOf(name, network), (known) => {
+        if (known.atMs === 0) return false;
+        known.atMs = monotonicMs();
+        return true;
+      }),
+    remember: (name, network) =>
+      table.update(nameOf(name, network), (known) => {
+        known.atMs = monotonicMs();
+      }),
   };
 }

@@ -1,6 +1,6 @@
 import { refuse, refuseForNow } from "../errors.ts";
 import type { IssuedToken, Issuer } from "./issuer.ts";
-import { createKnownNetworks } from "./known-networks.ts";
+import type { KnownNetworks } from "./known-networks.ts";
 import type { LoginThrottle } from "./login-throttle.ts";
 import type { PasswordTurn } from "./password-lane.ts";
 import type { StoredUser, UserStore } from "./users.ts";
@@ -37,6 +37,7 @@ export function logInUsers(deps: {
   readonly issuer: Issuer;
   readonly users: UserStore;
   readonly throttle: LoginThrottle;
+  readonly known: KnownNetworks;
   /** Verifies like passwords.ts, in turn with other checks. */
   readonly verifyPassword: (
     password: string,
@@ -46,8 +47,7 @@ export function logInUsers(deps: {
   /** Names the networks of an address, the smallest first. */
   readonly listNetworks?: (address: string) => readonly string[];
 }): LogIn {
-  const { issuer, users, throttle, verifyPassword, listNetworks = (address) => [address] } = deps;
-  const known = createKnownNetworks();
+  const { issuer, users, throttle, known, verifyPassword, listNetworks = (address) => [address] } = deps;
   const findUser = async (
     name: string,
     password: string,

@@ -1,4 +1,6 @@
 /** Limits log-in attempts per minute, in the memory of this server. Attempts that succeed do not count. */
+import type { RecentName, RecentNames } from "../shared-memory/recent-names.ts";
+import { monotonicMs } from "../shared-memory/shared-memory.ts";
 
 /** Attempts by name. */
 export interface LoginThrottle {
@@ -10,45 +12,36 @@ export interface LoginThrottle {
 }
 
 const windowMs = 60_000;
-/** The most names to remember. Beyond it the oldest are forgotten, so that callers cannot fill the memory. */
-const maxNames = 100_000;
 
-interface Window {
-  readonly endsAtMs: number;
-  attempts: number;
-}
-
-/** @param limit the attempts that one name may make in a minute */
+/**
+ * @param limit the attempts that one name may make in a minute
+ * @param windows the attempts of each name, and when its minute ends
+ */
 export function createLoginThrottle(
   limit: number,
-  nowMs: () => number = () => performance.now(),
+  windows: RecentNames,
+  nowMs: () => number = monotonicMs,
 ): LoginThrottle {
-  const windows = new Map<string, Window>();
-  const current = (name: string): Window | undefined => {
-    const window = windows.get(name);
-    if (window === undefined || window.endsAtMs > nowMs()) return window;
-    windows.delete(name);
-    return undefined;
-  };
+  const isOpen = (window: RecentName): boolean => window.atMs > nowMs();
   return {
-    waitMs(names) {
-      const full = names.map(current).filter((window) => window !== undefined && window.attempts >= limit);
-      return Math.max(0, ...full.map((window) => (window?.endsAtMs ?? 0) - nowMs()));
+    waitMs: (names) => {
+      const waits = names.map((name) =>
+        windows.update(name, (window) => (window.value >= limit ? window.atMs - nowMs() : 0)),
+      );
+      return Math.max(0, ...waits);
     },
     count(names) {
-      for (const name of names) {
-        const window = current(name);
-        if (window) window.attempts += 1;
-        else windows.set(name, { endsAtMs: nowMs() + windowMs, attempts: 1 });
-        const [oldest] = windows.keys();
-        if (windows.size > maxNames && oldest !== undefined) windows.delete(oldest);
-      }
+      for (const name of names)
+        windows.update(name, (window) => {
+          window.value = isOpen(window) ? window.value + 1 : 1;
+          window.atMs = isOpen(window) ? window.atMs : nowMs() + windowMs;
+        });
     },
     forget(names) {
-      for (const name of names) {
-        const window = current(name);
-        if (window) window.attempts -= 1;
-      }
+      for (const name of names)
+        windows.update(name, (window) => {
+          if (isOpen(window)) window.value -= 1;
+        });
     },
   };
 }

@@ -1,10 +1,12 @@
 /** Opens the identity of a server: its token issuer, its users and their passwords. */
 import type { CryptoProvider } from "../crypto/provider.ts";
 import { listNetworks } from "../protocol/networks.ts";
+import type { SharedMemory } from "../shared-memory/shared-memory.ts";
 import type { Store } from "../store/store.ts";
 import { authenticate, nameRevocationGroup, requireNotRevoked, type TokenHolder } from "./authenticate.ts";
 import { type Issuer, openIssuer } from "./issuer.ts";
 import { createIssuerStore } from "./issuer-store.ts";
+import { createKnownNetworks } from "./known-networks.ts";
 import { type LogIn, logInAnyone, logInUsers } from "./log-in.ts";
 import { createLoginThrottle } from "./login-throttle.ts";
 import type { PasswordLane } from "./password-lane.ts";
@@ -20,6 +22,8 @@ export interface IdentityOptions {
   readonly passwords: PasswordLane;
   /** The most failed log-ins per minute for one name, or from one network. */
   readonly maxFailedLogins: number;
+  /** Remembers failed log-ins, and the networks of users. */
+  readonly memory: Pick<SharedMemory, "logIns" | "knownNetworks">;
 }
 
 /** Identifies the callers of a server. */
@@ -40,12 +44,13 @@ export interface AuthenticatedCaller extends TokenHolder {
 
 /** Opens the issuer with its key, or creates the key in a new store. */
 export async function openIdentity(options: IdentityOptions): Promise<Identity> {
-  const { provider, store, now, mode, passwords, maxFailedLogins } = options;
+  const { provider, store, now, mode, passwords, maxFailedLogins, memory } = options;
   const issuer = await openIssuer({ provider, store: createIssuerStore(store), now });
   const users = mode === "token" ? createUserStore(store) : undefined;
-  const throttle = createLoginThrottle(maxFailedLogins);
+  const throttle = createLoginThrottle(maxFailedLogins, memory.logIns);
+  const known = createKnownNetworks(memory.knownNetworks);
   const logIn = users
-    ? logInUsers({ issuer, users, throttle, verifyPassword: passwords.verify, listNetworks })
+    ? logInUsers({ issuer, users, throttle, known, verifyPassword: passwords.verify, listNetworks })
     : logInAnyone(issuer);
   return {
     issuer,

@@ -11,6 +11,8 @@ import type { ContextValues } from "@connectrpc/connect";
 import { refuseForNow } from "../errors.ts";
 import { callerKey, clientKey } from "../protocol/call-values.ts";
 import { findNetwork } from "../protocol/networks.ts";
+import type { Claim } from "../shared-memory/clients.ts";
+import type { SharedMemory } from "../shared-memory/shared-memory.ts";
 import { accountKey, ByteBudget, type ByteLimits } from "./byte-budget.ts";
 import {
   type CallLimits,
@@ -74,23 +76,24 @@ export interface AdmissionOptions {
   /** Without it every call is public. */
   readonly access?: AccessPolicy | undefined;
   readonly limits: CallLimits & ByteLimits & { readonly maxCallsPerSecond: number };
-  /** Bytes that wait for a client to read them; zero if left out. */
-  readonly unreadBytesOf?: (client: string) => number;
+  /** The rates of clients, and what they hold. */
+  readonly memory: Pick<SharedMemory, "addressRates" | "userRates" | "clients">;
   /** Milliseconds of a monotonic clock. */
   readonly nowMs?: () => number;
 }
 
 /** Creates the admission of one server. */
 export function createAdmission(options: AdmissionOptions): Admission {
-  const { access, limits, unreadBytesOf = () => 0, nowMs } = options;
-  const calls = createCallsInProgress(limits);
-  const bytes = new ByteBudget(limits);
-  const rateOfAddress = createRateLimiter(limits.maxCallsPerSecond, nowMs);
-  const rateOfUser = createRateLimiter(limits.maxCallsPerSecond, nowMs);
+  const { access, limits, memory, nowMs } = options;
+  const { clients } = memory;
+  const calls = createCallsInProgress(limits, clients);
+  const bytes = new ByteBudget(limits, clients);
+  const rateOfAddress = createRateLimiter(limits.maxCallsPerSecond, memory.addressRates, nowMs);
+  const rateOfUser = createRateLimiter(limits.maxCallsPerSecond, memory.userRates, nowMs);
   const rolesOf = access && createRoles(access.mode);
-  const requireReader = (client: string): void => {
+  const requireReader = (client: Claim): void => {
     const limit = limits.maxBufferedBytesPerClient;
-    if (unreadBytesOf(client) <= limit) return;
+    if (client.sum("unread") <= limit) return;
     throw refuseForNow(
       "BUFFER_LIMITED",
       `more than ${limit} bytes of responses are unread; read them first`,
@@ -100,9 +103,11 @@ export function createAdmission(options: AdmissionOptions): Admission {
       },
     );
   };
-  const share = ({ method, values, ticket }: ArrivingCall, client: string): void => {
+  const share = ({ method, values, ticket }: ArrivingCall, name: string): void => {
+    const client = clients.claim(name);
+    ticket.add(client.close);
     if (!isProbe(method)) requireReader(client);
-    ticket.add(calls.enterFor(method, client));
+    calls.enterFor(method, client);
     const account = bytes.open(client);
     values.set(accountKey, account);
     ticket.add(account.close);

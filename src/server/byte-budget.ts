@@ -5,6 +5,7 @@
  */
 import { createContextKey } from "@connectrpc/connect";
 import { refuseForNow } from "../errors.ts";
+import type { Claim, Clients } from "../shared-memory/clients.ts";
 
 /** How many bytes may be held at a time. */
 export interface ByteLimits {
@@ -38,26 +39,31 @@ export const accountKey = createContextKey<ByteAccount | undefined>(undefined, {
 /** The budget of one server. */
 export class ByteBudget {
   readonly #limits: ByteLimits;
-  readonly #byClient = new Map<string, number>();
-  #total = 0;
+  /** The bytes of all clients. */
+  readonly #all: Claim;
+  /** Bytes that requests hold on this event loop. */
+  #own = 0;
 
-  constructor(limits: ByteLimits) {
+  constructor(limits: ByteLimits, clients: Clients) {
     this.#limits = limits;
+    this.#all = clients.claim("bytes of all clients");
   }
 
-  /** Bytes that all requests hold now. */
+  /** Bytes that the requests on this event loop hold now. */
   get heldBytes(): number {
-    return this.#total;
+    return this.#own;
   }
 
   /** Opens the account of a request. */
-  open(client: string): ByteAccount {
+  open(client: Claim): ByteAccount {
     let held = 0;
     let isClosed = false;
     const add = (bytes: number): void => {
       if (isClosed || bytes === 0) return;
       held += bytes;
-      this.#add(client, bytes);
+      this.#own += bytes;
+      this.#all.add("bytes", bytes);
+      client.add("bytes", bytes);
     };
     return {
       charge: (bytes) => {
@@ -74,16 +80,9 @@ export class ByteBudget {
     };
   }
 
-  #add(client: string, bytes: number): void {
-    this.#total += bytes;
-    const held = (this.#byClient.get(client) ?? 0) + bytes;
-    if (held > 0) this.#byClient.set(client, held);
-    else this.#byClient.delete(client);
-  }
-
-  #requireRoom(client: string): void {
+  #requireRoom(client: Claim): void {
     const { maxBufferedBytes, maxBufferedBytesPerClient } = this.#limits;
-    if ((this.#byClient.get(client) ?? 0) > maxBufferedBytesPerClient) {
+    if (client.sum("bytes") > maxBufferedBytesPerClient) {
       throw refuseForNow(
         "BUFFER_LIMITED",
         `the unfinished requests of this client exceed ${maxBufferedBytesPerClient} bytes; finish some first`,
@@ -91,7 +90,7 @@ export class ByteBudget {
         { limit: String(maxBufferedBytesPerClient) },
       );
     }
-    if (this.#total > maxBufferedBytes) {
+    if (this.#all.sum("bytes") > maxBufferedBytes) {
       throw refuseForNow(
         "BUFFER_LIMITED",
         `the unfinished requests exceed ${maxBufferedBytes} bytes; try again in a second`,

@@ -5,6 +5,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { refuseForNow } from "../errors.ts";
+import type { Claim, Clients } from "../shared-memory/clients.ts";
 import { isInfrastructure } from "./interceptors/access.ts";
 
 /** How many calls may be in progress at a time. */
@@ -30,17 +31,18 @@ export interface CallsInProgress {
   readonly fullRefusal: ConnectError;
   /** Counts a call for the server. @throws SERVER_BUSY */
   enter(method: DescMethod): Release;
-  /** Counts a call for the client that makes it. @throws CONCURRENCY_LIMITED */
-  enterFor(method: DescMethod, client: string): Release;
+  /** Counts a call for the client that makes it, until its claim is closed. @throws CONCURRENCY_LIMITED */
+  enterFor(method: DescMethod, client: Claim): void;
 }
 
 /** Milliseconds after which a refused client may try again. */
 const retryMs = 1000;
 
-/** A count and its limit. */
+/** A count of the whole server and its limit. */
 interface Counter {
-  count: number;
   readonly limit: number;
+  readonly count: () => number;
+  readonly enter: () => boolean;
   readonly release: Release;
 }
 
@@ -50,17 +52,17 @@ interface Counter {
  * Health checks and reflection have separate counts with the same limits. So a full server still answers its probes,
  * and a client cannot open more streams by watching its health.
  */
-export function createCallsInProgress(limits: CallLimits): CallsInProgress {
-  const counters = { services: createCounters(limits), infrastructure: createCounters(limits) };
+export function createCallsInProgress(limits: CallLimits, clients: Clients): CallsInProgress {
+  const counters = {
+    services: createCounters(limits, clients.claim("all calls of services")),
+    infrastructure: createCounters(limits, clients.claim("all calls of infrastructure")),
+  };
   const fullRefusal = refuseForNow(
     "SERVER_BUSY",
     `${limits.maxCalls} calls are already in progress; try again in a second`,
     retryMs,
     { limit: String(limits.maxCalls) },
   );
-  const freeOfCharge = (): void => {};
-  const callsByClient = new Map<string, number>();
-  const streamsByClient = new Map<string, number>();
   const counterOf = (method: DescMethod): Counter => {
     const { calls, streams } = isInfrastructure(method) ? counters.infrastructure : counters.services;
     return method.methodKind === "unary" ? calls : streams;
@@ -68,45 +70,38 @@ export function createCallsInProgress(limits: CallLimits): CallsInProgress {
   return {
     isFull: (method) => {
       const { count, limit } = counterOf(method);
-      return count >= limit;
+      return count() >= limit;
     },
     fullRefusal,
     enter(method) {
       const counter = counterOf(method);
-      if (counter.count >= counter.limit) throw serverFull(counter, method);
-      counter.count += 1;
+      if (!counter.enter()) throw serverFull(counter, method);
       return counter.release;
     },
     enterFor(method, client) {
       const isUnary = method.methodKind === "unary";
       const limit = isUnary ? limits.maxCallsPerUser : limits.maxStreamsPerUser;
-      if (limit === 0 || (isUnary && isInfrastructure(method))) return freeOfCharge;
-      const counts = isUnary ? callsByClient : streamsByClient;
-      const count = counts.get(client) ?? 0;
-      if (count >= limit) throw clientFull(limit, isUnary ? "calls" : "streams");
-      counts.set(client, count + 1);
-      return () => {
-        const left = (counts.get(client) ?? 0) - 1;
-        if (left > 0) counts.set(client, left);
-        else counts.delete(client);
-      };
+      if (limit === 0 || (isUnary && isInfrastructure(method))) return;
+      const holding = isUnary ? "calls" : "streams";
+      if (!client.enter(holding, limit)) throw clientFull(limit, holding);
     },
   };
 }
 
-function createCounters({ maxCalls, maxStreams }: CallLimits): { calls: Counter; streams: Counter } {
-  return { calls: createCounter(maxCalls), streams: createCounter(maxStreams) };
+function createCounters(
+  { maxCalls, maxStreams }: CallLimits,
+  all: Claim,
+): { calls: Counter; streams: Counter } {
+  return { calls: createCounter(all, "calls", maxCalls), streams: createCounter(all, "streams", maxStreams) };
 }
 
-function createCounter(limit: number): Counter {
-  const counter: Counter = {
-    count: 0,
+function createCounter(all: Claim, holding: "calls" | "streams", limit: number): Counter {
+  return {
     limit,
-    release: () => {
-      counter.count -= 1;
-    },
+    count: () => all.sum(holding),
+    enter: () => all.enter(holding, limit),
+    release: () => all.add(holding, -1),
   };
-  return counter;
 }
 
 function serverFull({ limit }: Counter, { methodKind }: DescMethod): ConnectError {

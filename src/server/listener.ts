@@ -13,6 +13,7 @@ import type { Duplex } from "node:stream";
 import { Server as TlsServer } from "node:tls";
 import { ConnectError } from "@connectrpc/connect";
 import { metadataTooLarge, refuse } from "../errors.ts";
+import type { Claim } from "../shared-memory/clients.ts";
 import type { RestResponse } from "../transcoding/http.ts";
 import { drainRequestMs } from "./drain-request.ts";
 import { Http2Response } from "./http2-response.ts";
@@ -33,6 +34,10 @@ export interface ListenerOptions {
   readonly maxHeaderMs: number;
   /** Connections at a time. The server closes further connections on arrival. */
   readonly maxConnections: number;
+  /** Counts the connections of all event loops. */
+  readonly allConnections: Claim;
+  /** Whether other event loops listen on the same port. The system then spreads connections over them. */
+  readonly isShared: boolean;
   /** Watches the bytes that a connection's peer does not read. @returns a function that stops the watch */
   readonly watchConnection: (connection: Writing) => () => void;
   /** Certificates and their keys. Without them connections are plaintext. */
@@ -117,8 +122,12 @@ export function createListener(options: ListenerOptions): Listener {
   http1Server.on("connect", (_req, socket) => answerBadRequest(methodUnknown("CONNECT"), socket, options));
   chooseProtocol(http1Server, http2Server, undecided, options);
   http1Server.on("connection", (socket: Socket) => {
+    if (!options.allConnections.enter("connections", options.maxConnections)) return void socket.destroy();
     connections.add(socket);
-    socket.once("close", () => connections.delete(socket));
+    socket.once("close", () => {
+      connections.delete(socket);
+      options.allConnections.add("connections", -1);
+    });
   });
   if (options.tls !== undefined) {
     http1Server.on("connection", (socket: Socket) => {
@@ -135,7 +144,7 @@ export function createListener(options: ListenerOptions): Listener {
     listen: (port, host) =>
       new Promise((resolve, reject) => {
         http1Server.once("error", reject);
-        http1Server.listen(port, host, () => {
+        http1Server.listen({ port, host, reusePort: options.isShared }, () => {
           http1Server.off("error", reject);
           resolve(http1Server.address() as AddressInfo);
         });

@@ -1,5 +1,13 @@
 /** The metrics of the server, as Prometheus reads them from GET /metrics. */
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import {
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  Histogram,
+  type MetricObjectWithValues,
+  type MetricValue,
+  Registry,
+} from "prom-client";
 import { type CallMetrics, createCallMetrics } from "./call-metrics.ts";
 
 /** Counts calls, and what they wait for. */
@@ -15,8 +23,19 @@ export interface Metrics extends CallMetrics {
   /** Exposes how much work waits and how much was refused. */
   watchQueue(watched: { readonly queue: WatchedQueue; readonly passwords: WatchedLane }): void;
   /** The content type and the text of the exposition. */
-  expose(): Promise<{ contentType: string; text: string }>;
+  expose(): Promise<Exposition>;
+  /** The metrics as data, to be joined with those of other event loops. */
+  dump(): Promise<MetricsDump>;
 }
+
+/** Metrics as Prometheus reads them. */
+export interface Exposition {
+  readonly contentType: string;
+  readonly text: string;
+}
+
+/** The metrics of one event loop. They can be posted to another thread. */
+export type MetricsDump = readonly MetricObjectWithValues<MetricValue<string>>[];
 
 /** The cryptographic provider, its libraries, and which of their code runs on this processor. */
 export interface NamedProvider {
@@ -87,6 +106,7 @@ export function createMetrics(): Metrics {
         name: "qsp_crypto_provider_info",
         help: "Who computes: the provider, its libraries, and which code they run for ML-DSA and ML-KEM.",
         labelNames: ["provider", "version", "cpu"],
+        aggregator: "first",
         registers: [registry],
       });
       info.set({ provider: name, version, cpu: cpuPath }, 1);
@@ -133,6 +153,7 @@ export function createMetrics(): Metrics {
       new Gauge({
         name: "qsp_crypto_queue_wait_seconds",
         help: "Estimated seconds that a new operation would wait before it begins.",
+        aggregator: "max",
         registers: [registry],
         collect() {
           this.set(queue.expectedWaitMs / 1000);
@@ -141,6 +162,7 @@ export function createMetrics(): Metrics {
       new Gauge({
         name: "qsp_crypto_queue_slow_wait_seconds",
         help: "The same for slow operations, such as signatures of SLH-DSA, which wait in a lane of their own.",
+        aggregator: "max",
         registers: [registry],
         collect() {
           this.set(queue.expectedSlowWaitMs / 1000);
@@ -148,5 +170,6 @@ export function createMetrics(): Metrics {
       });
     },
     expose: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+    dump: () => registry.getMetricsAsJSON(),
   };
 }

@@ -3,6 +3,7 @@ import type { DescFile } from "@bufbuild/protobuf";
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
+import type { SharedMemory } from "../shared-memory/shared-memory.ts";
 import type { RoutingOrder } from "../transcoding/router.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
 import type { AccessPolicy } from "./interceptors/access.ts";
@@ -24,6 +25,8 @@ export interface ServerOptions {
   readonly trustedProxies?: readonly string[];
   /** Counts the calls; the server creates its own if left out. */
   readonly metrics?: Metrics;
+  /** What this event loop shares with others that serve the same port; the server creates its own if left out. */
+  readonly memory?: SharedMemory;
   /** Certificates. Without any, connections are plaintext. */
   readonly tls?: readonly TlsFiles[];
   /** Other origins whose pages may call. */

@@ -1,9 +1,7 @@
 /** Limits the calls per second of each client. */
-import { LRUCache } from "lru-cache";
 import { refuseForNow } from "../errors.ts";
-
-/** Number of clients to remember. A forgotten client starts with a full bucket. */
-const maxClients = 100_000;
+import type { RecentNames } from "../shared-memory/recent-names.ts";
+import { monotonicMs } from "../shared-memory/shared-memory.ts";
 
 /** Counts calls against a rate. */
 export interface RateLimiter {
@@ -13,49 +11,42 @@ export interface RateLimiter {
   giveBack(client: string): void;
 }
 
-interface Bucket {
-  tokens: number;
-  filledAtMs: number;
-}
-
 /**
  * Creates a limiter: each client may make `perSecond` calls a second, and twice as many at once (a token bucket).
  *
  * @param perSecond 0 for no limit.
+ * @param buckets the tokens of each client, and when they were counted. A forgotten client starts with a full bucket.
  */
 export function createRateLimiter(
   perSecond: number,
-  nowMs: () => number = () => performance.now(),
+  buckets: RecentNames,
+  nowMs: () => number = monotonicMs,
 ): RateLimiter {
   if (perSecond === 0) return { take: () => {}, giveBack: () => {} };
-  const buckets = new LRUCache<string, Bucket>({ max: maxClients });
   const capacity = perSecond * 2;
   return {
     take(client) {
-      const atMs = nowMs();
-      let bucket = buckets.get(client);
-      if (bucket === undefined) {
-        bucket = { tokens: capacity, filledAtMs: atMs };
-        buckets.set(client, bucket);
-      }
-      bucket.tokens = Math.min(capacity, bucket.tokens + ((atMs - bucket.filledAtMs) / 1000) * perSecond);
-      bucket.filledAtMs = atMs;
-      if (bucket.tokens < 1) {
-        const waitMs = ((1 - bucket.tokens) / perSecond) * 1000;
-        throw refuseForNow(
-          "RATE_LIMITED",
-          `this caller makes more than ${perSecond} calls a second; slow down`,
-          waitMs,
-          {
-            limit: String(perSecond),
-          },
-        );
-      }
-      bucket.tokens -= 1;
+      const missing = buckets.update(client, (bucket) => {
+        // A clock of 0 would mark the bucket as unknown.
+        const atMs = Math.max(1, nowMs());
+        const elapsedMs = Math.max(0, atMs - bucket.atMs);
+        const isKnown = bucket.atMs > 0;
+        const tokens = isKnown ? Math.min(capacity, bucket.value + (elapsedMs / 1000) * perSecond) : capacity;
+        bucket.atMs = atMs;
+        bucket.value = tokens < 1 ? tokens : tokens - 1;
+        return 1 - tokens;
+      });
+      if (missing <= 0) return;
+      throw refuseForNow(
+        "RATE_LIMITED",
+        `this caller makes more than ${perSecond} calls a second; slow down`,
+        (missing / perSecond) * 1000,
+        { limit: String(perSecond) },
+      );
     },
-    giveBack(client) {
-      const bucket = buckets.get(client);
-      if (bucket !== undefined) bucket.tokens = Math.min(capacity, bucket.tokens + 1);
-    },
+    giveBack: (client) =>
+      buckets.update(client, (bucket) => {
+        if (bucket.atMs > 0) bucket.value = Math.min(capacity, bucket.value + 1);
+      }),
   };
 }

@@ -6,6 +6,7 @@
 import type { AddressInfo } from "node:net";
 import type { Interceptor } from "@connectrpc/connect";
 import { serverStopping, toConnectError } from "../errors.ts";
+import { createOwnMemory } from "../shared-memory/shared-memory.ts";
 import { createTranscoder, type Transcoder } from "../transcoding/transcoder.ts";
 import { createAdmission } from "./admission.ts";
 import { createBrowserHeaders } from "./browser.ts";
@@ -42,8 +43,12 @@ export interface Server {
   readonly health: HealthBoard;
   /** Starts; port 0 picks a free one. */
   listen(port: number, host: string): Promise<AddressInfo>;
-  /** Stops: refuses new calls, lets running calls finish, and aborts those that exceed `maxDrainMs`. */
-  close(): Promise<void>;
+  /**
+   * Stops: refuses new calls, lets running calls finish, and aborts those that take longer.
+   *
+   * @param maxDrainMs milliseconds that running calls have; those of the limits if left out
+   */
+  close(maxDrainMs?: number): Promise<void>;
   /** Stops at once. */
   destroy(): void;
 }
@@ -66,8 +71,9 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   const metrics = options.metrics ?? createMetrics();
   const readClient = createReadClient(options.trustedProxies ?? []);
   const observer = createObserver(metrics, options.logger);
-  const unread = createUnreadResponses(limits.maxWriteMs, metrics.responseDropped);
-  const admission = createAdmission({ access: options.access, limits, unreadBytesOf: unread.bytesOf });
+  const memory = options.memory ?? createOwnMemory();
+  const unread = createUnreadResponses(limits.maxWriteMs, metrics.responseDropped, memory.clients);
+  const admission = createAdmission({ access: options.access, limits, memory });
   metrics.watchBuffers(admission.bytes);
   const interceptors = createInterceptors(options, observer, draining.signal);
   const transcoder = createTranscoder({
@@ -133,6 +139,8 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     maxMetadataBytes: limits.maxMetadataBytes,
     maxHeaderMs: limits.maxHeaderMs,
     maxConnections: limits.maxConnections,
+    allConnections: memory.clients.claim("all connections"),
+    isShared: memory.workers > 1,
     tls: tls.length > 0 ? readTlsOptions(tls) : undefined,
     renderFailure: (error) => transcoder.renderFailure(toConnectError(error)),
     // A request with an invalid head goes through `onRequest`, which answers in every protocol.
@@ -148,7 +156,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     transcoder,
     health,
     listen: listener.listen,
-    async close() {
+    async close(maxDrainMs = limits.maxDrainMs) {
       health.shutDown();
       draining.abort(serverStopping());
       stopWatching();
@@ -156,7 +164,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
         shutdown.abort(serverStopping());
         // Handlers have time to answer that they were aborted.
         setTimeout(listener.destroy, 500).unref();
-      }, limits.maxDrainMs);
+      }, maxDrainMs);
       await listener.drain();
       clearTimeout(breakOff);
       await app.close();

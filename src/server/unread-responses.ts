@@ -3,6 +3,8 @@
  * that wait for each client, so that a client that reads nothing cannot keep making calls.
  */
 
+import type { Claim, Clients } from "../shared-memory/clients.ts";
+
 /** Something that is being written: a response, or a connection. */
 export interface Writing {
   /** Bytes that wait for the reader. */
@@ -19,8 +21,6 @@ export interface Writing {
 export interface UnreadResponses {
   /** Watches until the returned function is called. */
   watch(writing: Writing): () => void;
-  /** Bytes that waited for a client at the last poll. */
-  bytesOf(client: string): number;
 }
 
 /** Milliseconds between polls. */
@@ -38,19 +38,21 @@ interface Watched {
  *
  * @param maxWriteMs milliseconds that a response may wait for its reader without progress.
  * @param onDrop runs for each dropped response and connection.
+ * @param clients receives the bytes that wait for each client at the last poll.
  */
 export function createUnreadResponses(
   maxWriteMs: number,
   onDrop: () => void,
+  clients: Clients,
   nowMs: () => number = () => performance.now(),
 ): UnreadResponses {
   const writings = new Map<Writing, Watched>();
-  let byClient = new Map<string, number>();
+  const claims = new Map<string, Claim>();
   let timer: NodeJS.Timeout | undefined;
 
   const check = (): void => {
     const atMs = nowMs();
-    byClient = new Map();
+    const byClient = new Map<string, number>();
     for (const [writing, watched] of writings) {
       const pendingBytes = writing.pendingBytes();
       const client = writing.client?.();
@@ -65,9 +67,20 @@ export function createUnreadResponses(
         onDrop();
       }
     }
+    publish(byClient);
     if (writings.size > 0) return;
     clearInterval(timer);
     timer = undefined;
+  };
+  const publish = (byClient: ReadonlyMap<string, number>): void => {
+    const before = [...claims.values()];
+    claims.clear();
+    for (const [client, bytes] of byClient) {
+      const claim = clients.claim(client);
+      claim.add("unread", bytes);
+      claims.set(client, claim);
+    }
+    for (const claim of before) claim.close();
   };
 
   return {
@@ -76,6 +89,5 @@ export function createUnreadResponses(
       timer ??= setInterval(check, pollIntervalMs).unref();
       return () => void writings.delete(writing);
     },
-    bytesOf: (client) => byClient.get(client) ?? 0,
   };
 }

@@ -20,6 +20,8 @@ export interface ServicePackage {
   readonly files: readonly DescFile[];
   /** Loads its implementation and its examples. */
   readonly load: () => Promise<ServiceModule>;
+  /** Whether it holds state in memory that all calls need, so that one event loop must answer all of them. */
+  readonly hasState?: boolean;
 }
 
 /** All packages, in display order. */
@@ -43,6 +45,7 @@ export const servicePackages: readonly ServicePackage[] = [
     name: "vpn",
     files: [file_vpn_vpn_service],
     load: () => import("./vpn/module.ts"),
+    hasState: true,
   },
   {
     name: "dapp",

@@ -34,6 +34,8 @@ import { noLimits, type Quota, QuotaExceededError, type QuotaLimits, requireRoom
 import { equalTags, type TagField, tagRecord } from "../records/tag.ts";
 import type { MasterKeySource } from "../secrets/master-key.ts";
 import { notWhole, unlock } from "../secrets/root-keys.ts";
+import { withPlace } from "../shared-memory/places.ts";
+import type { SharedMemory } from "../shared-memory/shared-memory.ts";
 import type { WriteTransaction } from "./write-transaction.ts";
 
 /** An open store. */
@@ -95,7 +97,7 @@ export interface Store {
   ): Promise<AuditVerification>;
   /** Verifies the signatures of checkpoints. */
   readonly checkpointKey: PublicKey;
-  /** Calls back after each transaction of this program. @returns a function that stops it */
+  /** Calls back after each transaction of this program, also of its other event loops. @returns a function that stops it */
   onWrite(listener: () => void): () => void;
   /** Runs a read. @returns undefined if the database cannot be read now */
   ifReachable<T>(read: () => Promise<T>): Promise<T | undefined>;
@@ -117,6 +119,8 @@ export interface StoreOptions {
   readonly mode?: OpenMode;
   /** How many records one owner may have; no limits if omitted. */
   readonly quotas?: QuotaLimits;
+  /** What it shares with stores on other event loops of this program. */
+  readonly memory?: Pick<SharedMemory, "writeTurn" | "writes">;
 }
 
 /** Milliseconds between searches for expired idempotency keys. */
@@ -132,6 +136,7 @@ export async function openStoreOf({
   onCommit = () => {},
   mode = "create",
   quotas = noLimits,
+  memory,
 }: StoreOptions): Promise<Store> {
   const database = await openDatabaseOf(owners, location, mode);
   try {
@@ -140,7 +145,7 @@ export async function openStoreOf({
     const chain = createAuditChain(database.writer, keys.audit);
     // A damaged log does not stop the start. The next write or verification reports it.
     await chain.readTrueHead(database.reader).catch(passUnlessCorrupt);
-    return createStore({ database, vault, keys, signer, chain, now, onCommit, quotas });
+    return createStore({ database, vault, keys, signer, chain, now, onCommit, quotas, memory });
   } catch (error) {
     await database.close();
     if (!(error instanceof StoreFailureError)) throw error;
@@ -163,9 +168,20 @@ interface StoreDeps extends Omit<Awaited<ReturnType<typeof unlock>>, "keyring"> 
   readonly now: () => Date;
   readonly onCommit: NonNullable<StoreOptions["onCommit"]>;
   readonly quotas: QuotaLimits;
+  readonly memory: StoreOptions["memory"];
 }
 
-function createStore({ database, vault, keys, signer, chain, now, onCommit, quotas }: StoreDeps): Store {
+function createStore({
+  database,
+  vault,
+  keys,
+  signer,
+  chain,
+  now,
+  onCommit,
+  quotas,
+  memory,
+}: StoreDeps): Store {
   const { reader, writer, writeConnection } = database;
   const listeners = new Set<() => void>();
 
@@ -198,8 +214,12 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit, quot
       () => {},
     );
   };
+  const notify = (): void => {
+    for (const listener of listeners) listener();
+  };
+  const stopListening = memory?.writes.listen(notify);
   /** Runs one transaction, from its turn to the disk. */
-  const transact: Transact<WriteTransaction> = async (work, calls) => {
+  const transactNow: Transact<WriteTransaction> = async (work, calls) => {
     const startedMs = performance.now();
     let hasEntries = false;
     let hasErased = false;
@@ -233,9 +253,13 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit, quot
       throw error;
     }
     onCommit(performance.now() - startedMs, calls);
-    for (const listener of listeners) listener();
+    notify();
+    memory?.writes.send();
     if (hasEntries) checkpointer.entriesWritten();
   };
+  // The event loops of this program take turns before they ask the database: it would let them wait in no order.
+  const transact: typeof transactNow = (work, calls) =>
+    withPlace(memory?.writeTurn, () => transactNow(work, calls));
   const group = createGroupCommit(transact, (error) => error instanceof StoreFailureError);
   /** Refuses a new idempotency key before any computation, unless an expired key will make room. */
   const requireRoomForKey = async ({ userId }: IdempotentCall): Promise<void> => {
@@ -314,6 +338,7 @@ function createStore({ database, vault, keys, signer, chain, now, onCommit, quot
       }
     },
     async close() {
+      stopListening?.();
       stopSweeping();
       await group.drain();
       await checkpointer.close();

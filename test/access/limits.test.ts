@@ -17,6 +17,7 @@ import { clientKey, readClientAddress } from "../../src/protocol/call-values.ts"
 import { createAdmission, Ticket } from "../../src/server/admission.ts";
 import { createReadClient } from "../../src/server/client-address.ts";
 import type { ServerLimits } from "../../src/server/limits.ts";
+import { createOwnMemory } from "../../src/shared-memory/shared-memory.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import { connectProbe, type ProbeBehaviour, protocols, serveProbe } from "../server/probe.ts";
 import { serve } from "../server/serve.ts";
@@ -620,6 +621,7 @@ function startRate(perSecond: number) {
   let nowMs = 0;
   const createFor = (subject?: string) =>
     createAdmission({
+      memory: createOwnMemory(),
       limits: { ...noLimits, maxCallsPerSecond: perSecond },
       nowMs: () => nowMs,
       ...(subject !== undefined && {

@@ -8,12 +8,14 @@ import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import type { Issuer } from "../../src/identity/issuer.ts";
+import { createKnownNetworks } from "../../src/identity/known-networks.ts";
 import { logInUsers } from "../../src/identity/log-in.ts";
 import { createLoginThrottle } from "../../src/identity/login-throttle.ts";
 import { createPasswordLane, type PasswordTurn } from "../../src/identity/password-lane.ts";
 import { hashPassword, verifyPassword } from "../../src/identity/passwords.ts";
 import type { UserStore } from "../../src/identity/users.ts";
 import { listNetworks } from "../../src/protocol/networks.ts";
+import { createOwnMemory } from "../../src/shared-memory/shared-memory.ts";
 import { hashCheaply, password } from "../support/passwords.ts";
 import { failureOf, outcomesOf, type Refusal, refusal } from "../support/refusal.ts";
 import { type AccessServer, startAccessServer, timeout } from "./access-server.ts";
@@ -268,10 +270,12 @@ describe("the limit of log-ins that fail, of networks and of known users", { tim
       issue: async (subject) => ({ token: `of ${subject}`, expiresAt: new Date(0) }),
     };
     const turns: PasswordTurn[] = [];
+    const memory = createOwnMemory();
     const logIn = logInUsers({
       issuer: issuer as Issuer,
       users: users as UserStore,
-      throttle: createLoginThrottle(3),
+      throttle: createLoginThrottle(3, memory.logIns),
+      known: createKnownNetworks(memory.knownNetworks),
       listNetworks,
       verifyPassword: (given, hash, turn) => {
         turns.push(turn);
@@ -367,7 +371,8 @@ describe("a password that waits to be checked", () => {
     const { lane, verify } = createPasswordLane({ maxChecks: 1, maxWaitMs: 60_000 });
     const hash = hashCheaply(password);
     const turn = { network: "m", knownName: undefined };
-    const throttle = createLoginThrottle(2);
+    const memory = createOwnMemory();
+    const throttle = createLoginThrottle(2, memory.logIns);
     const issuer: Pick<Issuer, "issue"> = {
       issue: async (subject) => ({ token: `of ${subject}`, expiresAt: new Date(0) }),
     };
@@ -376,6 +381,7 @@ describe("a password that waits to be checked", () => {
       issuer: issuer as Issuer,
       users: users as UserStore,
       throttle,
+      known: createKnownNetworks(memory.knownNetworks),
       verifyPassword: verify,
     });
     const running = verify(password, hash, turn);
@@ -395,6 +401,7 @@ describe("a minute after its first failure", () => {
   /** Log-ins at a time that the test sets; the one user is ada. */
   function startAt() {
     let nowMs = 0;
+    const memory = createOwnMemory();
     const passwordHash = hashCheaply(password);
     const ada = {
       name: "ada",
@@ -411,7 +418,8 @@ describe("a minute after its first failure", () => {
     const logIn = logInUsers({
       issuer: issuer as Issuer,
       users: users as UserStore,
-      throttle: createLoginThrottle(2, () => nowMs),
+      throttle: createLoginThrottle(2, memory.logIns, () => nowMs),
+      known: createKnownNetworks(memory.knownNetworks),
       verifyPassword,
     });
     const from = (clientAddress: string, given: string) =>

@@ -3,6 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { ByteBudget } from "../../src/server/byte-budget.ts";
 import { meterEnvelopes } from "../../src/server/meter-envelopes.ts";
 import { createUnreadResponses } from "../../src/server/unread-responses.ts";
+import { createOwnMemory } from "../../src/shared-memory/shared-memory.ts";
 import { refusal } from "../support/refusal.ts";
 import { envelope } from "./raw.ts";
 
@@ -10,19 +11,23 @@ const limited = { code: "ResourceExhausted", reason: "BUFFER_LIMITED" };
 const reasonOf = (run: () => unknown) => refusal((async () => run())());
 
 describe("the budget of bytes", () => {
-  const create = () => new ByteBudget({ maxBufferedBytes: 10_000, maxBufferedBytesPerClient: 5000 });
+  function create() {
+    const { clients } = createOwnMemory();
+    const budget = new ByteBudget({ maxBufferedBytes: 10_000, maxBufferedBytesPerClient: 5000 }, clients);
+    return { budget, open: (client: string) => budget.open(clients.claim(client)) };
+  }
 
   it("refuses what one client has above its share, and not what others have", async () => {
-    const budget = create();
-    budget.open("ada").charge(4000);
-    expect(await reasonOf(() => budget.open("ada").charge(2000))).toEqual(limited);
-    budget.open("bob").charge(2000);
+    const { open } = create();
+    open("ada").charge(4000);
+    expect(await reasonOf(() => open("ada").charge(2000))).toEqual(limited);
+    open("bob").charge(2000);
   });
 
   it("refuses what all clients have above the whole", async () => {
-    const budget = create();
-    for (const client of ["ada", "bob"]) budget.open(client).charge(4700);
-    expect(await reasonOf(() => budget.open("eve").charge(1000))).toEqual(limited);
+    const { open } = create();
+    for (const client of ["ada", "bob"]) open(client).charge(4700);
+    expect(await reasonOf(() => open("eve").charge(1000))).toEqual(limited);
   });
 
   it("counts a piece more than its bytes, so that many tiny pieces are not free", async () => {
@@ -34,8 +39,8 @@ describe("the budget of bytes", () => {
   });
 
   it("has all room again when accounts are closed, however often", () => {
-    const budget = create();
-    const account = budget.open("ada");
+    const { budget, open } = create();
+    const account = open("ada");
     account.charge(4000);
     account.close();
     account.close();
@@ -47,13 +52,14 @@ describe("the budget of bytes", () => {
 describe("the meter of a stream", () => {
   /** Passes a stream through in pieces of a size. @returns the most bytes that were held, and those at the end */
   async function measure(stream: Buffer, pieceBytes: number, maxBytes = 1000) {
-    const budget = new ByteBudget({ maxBufferedBytes: 1e9, maxBufferedBytesPerClient: 1e9 });
+    const { clients } = createOwnMemory();
+    const budget = new ByteBudget({ maxBufferedBytes: 1e9, maxBufferedBytesPerClient: 1e9 }, clients);
     const pieces = async function* () {
       for (let at = 0; at < stream.length; at += pieceBytes) yield stream.subarray(at, at + pieceBytes);
     };
     let most = 0;
     const passed: Uint8Array[] = [];
-    for await (const piece of meterEnvelopes(pieces(), budget.open("ada"), maxBytes)) {
+    for await (const piece of meterEnvelopes(pieces(), budget.open(clients.claim("ada")), maxBytes)) {
       passed.push(piece);
       most = Math.max(most, budget.heldBytes);
     }
@@ -91,9 +97,11 @@ describe("responses that wait to be read", () => {
     try {
       let nowMs = 0;
       const dropped: string[] = [];
+      const { clients } = createOwnMemory();
       const unread = createUnreadResponses(
         5000,
         () => {},
+        clients,
         () => nowMs,
       );
       const pending: Record<string, number> = { stalled: 100, slow: 100_000, read: 0 };
@@ -109,8 +117,8 @@ describe("responses that wait to be read", () => {
         vi.advanceTimersByTime(1000);
       }
       expect(dropped).toEqual(["stalled"]);
-      expect(unread.bytesOf("ada")).toBe(pending.slow);
-      expect(unread.bytesOf("bob")).toBe(0);
+      expect(clients.claim("ada").sum("unread")).toBe(pending.slow);
+      expect(clients.claim("bob").sum("unread")).toBe(0);
     } finally {
       vi.useRealTimers();
     }

@@ -21,6 +21,11 @@ export function chargeTo<T>(caller: string, run: () => T): T {
   return charged.run(caller, run);
 }
 
+/** Runs a function and charges its work to the caller of a call, which its values name. */
+export function chargeCall<T>(values: ContextValues, run: () => T): T {
+  return charged.run(values, run);
+}
+
 /** Charges every call and its streams to its user, or to its network while the user is unknown. */
 export const callerInterceptor: Interceptor = (next) => (req) => {
   const running = charged.run(req.contextValues, next, req);

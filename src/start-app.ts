@@ -1,0 +1,39 @@
+/** Starts a server with one event loop. */
+import type { AddressInfo } from "node:net";
+import type { Logger } from "pino";
+import { createApp, type Route } from "./app.ts";
+import { type Config, ConfigError } from "./config.ts";
+import { TlsError } from "./server/tls.ts";
+
+/** How to start. */
+export interface StartOptions {
+  readonly config: Config;
+  readonly logger: Logger;
+  /** Event loops. */
+  readonly workers: number;
+  /** Runs once the store is open, before the server listens. */
+  readonly onOpen: (routes: readonly Route[]) => void;
+}
+
+/** A server that listens. */
+export interface StartedServer {
+  readonly address: AddressInfo;
+  readonly cryptoVersion: string;
+  /** Lets the running calls finish, and stops. */
+  close(): Promise<void>;
+  /** Calls back if the server ends by itself, because it cannot go on. */
+  onFailure(listener: () => void): void;
+}
+
+/** Starts the server. @throws errors of `createApp`, and of the system if it cannot listen */
+export async function startApp({ config, logger, onOpen }: StartOptions): Promise<StartedServer> {
+  const app = await createApp(config, logger).catch((error: unknown) => {
+    throw error instanceof TlsError ? new ConfigError(error.message) : error;
+  });
+  onOpen(app.listRoutes());
+  const address = await app.server.listen(config.port, config.host).catch(async (error: unknown) => {
+    await app.close();
+    throw error;
+  });
+  return { address, cryptoVersion: app.cryptoVersion, close: app.close, onFailure: () => {} };
+}

@@ -1,0 +1,217 @@
+/**
+ * Starts a server on several event loops, each with a whole server on a thread of its own. The system spreads the
+ * connections over them. This thread serves no calls: it starts the workers, replaces those that die, joins their
+ * metrics and stops them.
+ */
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { MessageChannel, Worker } from "node:worker_threads";
+import { ConfigError } from "../config.ts";
+import { countSlowPlaces } from "../crypto/work-queue.ts";
+import { findThread } from "../program-files.ts";
+import { joinMetrics, keepCounts } from "../server/join-metrics.ts";
+import type { MetricsDump } from "../server/metrics.ts";
+import { countCryptoThreads } from "../settings/crypto-settings.ts";
+import { allocateSharedMemory, openSharedMemory } from "../shared-memory/shared-memory.ts";
+import type { StartedServer, StartOptions } from "../start-app.ts";
+import type { FromWorker, StartFailure, ToWorker, WorkerInput } from "./messages.ts";
+
+/** Deaths in a minute after which the server gives up: a worker that dies at once would be started for ever. */
+const maxDeaths = 5;
+const minuteMs = 60_000;
+/** Milliseconds that a worker has to report its metrics. */
+const dumpMs = 2000;
+
+/** A thread and what is known of it. */
+interface Running {
+  readonly thread: Worker;
+  /** Its last metrics. */
+  dump: MetricsDump;
+  isReady: boolean;
+}
+
+/** Starts the workers, one after the other. @throws ConfigError or a system error if one cannot start */
+export async function startWorkers(options: StartOptions): Promise<StartedServer> {
+  const { config } = options;
+  return new Supervisor(options, await findPort(config.port, config.host)).start();
+}
+
+/**
+ * Finds out whether the port is free, and which one it is. Otherwise a second server could listen on a port of the
+ * first, because the system lets all programs of one user share it.
+ */
+async function findPort(port: number, host: string): Promise<number> {
+  const probe = createServer().listen(port, host);
+  await once(probe, "listening");
+  const address = probe.address();
+  probe.close();
+  await once(probe, "close");
+  return typeof address === "object" && address !== null ? address.port : port;
+}
+
+/** The workers of one server. */
+export class Supervisor {
+  readonly #options: StartOptions;
+  readonly #port: number;
+  readonly #parts;
+  readonly #memory;
+  readonly #running: (Running | undefined)[] = [];
+  /** What workers that died have counted. */
+  readonly #kept: MetricsDump[] = [];
+  readonly #dumps = new Map<number, (dump: MetricsDump) => void>();
+  #lastId = 0;
+  #deaths: number[] = [];
+  #isStopping = false;
+  #onFailure = (): void => {};
+
+  constructor(options: StartOptions, port: number) {
+    const { config, workers } = options;
+    this.#options = options;
+    this.#port = port;
+    this.#parts = allocateSharedMemory({
+      workers,
+      slowPlaces: countSlowPlaces(countCryptoThreads(config)),
+      passwordPlaces: config.maxPasswordChecks,
+    });
+    // It releases what a dead worker held, and has a number of its own.
+    this.#memory = openSharedMemory(this.#parts, workers);
+  }
+
+  /** The thread of a worker; undefined while it is replaced. Tests end it. */
+  threadOf(worker: number): Worker | undefined {
+    return this.#running[worker]?.thread;
+  }
+
+  /** Starts the workers. @throws ConfigError or a system error if one cannot start */
+  async start(): Promise<StartedServer> {
+    const { workers, onOpen } = this.#options;
+    try {
+      const first = await this.#startWorker(0, onOpen);
+      // The first one has created the store, and found the settings right.
+      await Promise.all(Array.from({ length: workers - 1 }, (_, i) => this.#startWorker(i + 1)));
+      return {
+        ...first,
+        close: () => this.#close(),
+        onFailure: (listener) => {
+          this.#onFailure = listener;
+        },
+      };
+    } catch (error) {
+      await this.#close();
+      throw error;
+    }
+  }
+
+  #startWorker(worker: number, onOpen: StartOptions["onOpen"] = () => {}) {
+    const { config } = this.#options;
+    const workerData: WorkerInput = { worker, config, memory: this.#parts, port: this.#port };
+    const thread = new Worker(findThread("workers/worker-thread.ts"), {
+      workerData,
+      name: `worker ${worker}`,
+    });
+    const running: Running = { thread, dump: [], isReady: false };
+    this.#running[worker] = running;
+    const { promise, resolve, reject } =
+      Promise.withResolvers<Pick<StartedServer, "address" | "cryptoVersion">>();
+    const receive = (message: FromWorker): void => {
+      if (message.kind === "opened") onOpen(message.routes);
+      else if (message.kind === "failed") reject(toError(message.failure));
+      else if (message.kind === "metrics dump") this.#dumps.get(message.id)?.(message.dump);
+      else if (message.kind === "expose metrics") void this.#expose(running, message.id);
+      else {
+        running.isReady = true;
+        this.#connect(worker);
+        resolve(message);
+      }
+    };
+    thread.on("message", receive);
+    // The thread ends after that.
+    thread.on("error", (error) => this.#options.logger.fatal({ err: error, worker }, "an event loop failed"));
+    thread.on("exit", () => {
+      reject(new Error("an event loop ended while it started"));
+      this.#end(worker, running);
+    });
+    return promise;
+  }
+
+  /** Connects a worker that is ready with the home of services with state, or the home with all others. */
+  #connect(worker: number): void {
+    for (const other of this.#running.keys()) {
+      const [home, guest] = [this.#running[0], this.#running[worker === 0 ? other : worker]];
+      const isPair = worker === 0 ? other !== 0 : other === 0;
+      if (!isPair || !home?.isReady || !guest?.isReady) continue;
+      const { port1, port2 } = new MessageChannel();
+      post(home, { kind: "bridge", port: port1 }, [port1]);
+      post(guest, { kind: "bridge", port: port2 }, [port2]);
+    }
+  }
+
+  /** Cleans up after a worker, and replaces one that died. */
+  #end(worker: number, ended: Running): void {
+    this.#running[worker] = undefined;
+    this.#memory.release(worker);
+    if (this.#isStopping || !ended.isReady) return;
+    this.#kept.push(keepCounts(ended.dump));
+    const now = performance.now();
+    this.#deaths = [...this.#deaths.filter((at) => now - at < minuteMs), now];
+    const { logger } = this.#options;
+    if (this.#deaths.length > maxDeaths) {
+      logger.fatal({ worker }, `${maxDeaths} event loops failed within a minute; the server stops`);
+      void this.#close().finally(() => this.#onFailure());
+      return;
+    }
+    logger.error({ worker }, "an event loop ended; another one takes its place");
+    this.#startWorker(worker).catch((error: unknown) => {
+      if (this.#isStopping) return;
+      logger.fatal({ err: error, worker }, "an event loop cannot be replaced; the server stops");
+      void this.#close().finally(() => this.#onFailure());
+    });
+  }
+
+  /** Sends a worker the metrics of all of them. */
+  async #expose(asking: Running, id: number): Promise<void> {
+    const all = this.#running.filter((one) => one?.isReady) as Running[];
+    await Promise.all(all.map((one) => this.#refresh(one)));
+    const exposition = await joinMetrics([...all.map(({ dump }) => dump), ...this.#kept]);
+    post(asking, { kind: "metrics", id, exposition });
+  }
+
+  /** Asks a worker for its metrics. One that is too busy, or ends, keeps those that it had. */
+  async #refresh(running: Running): Promise<void> {
+    this.#lastId += 1;
+    const id = this.#lastId;
+    const { promise, resolve } = Promise.withResolvers<MetricsDump>();
+    this.#dumps.set(id, resolve);
+    const timer = setTimeout(() => resolve(running.dump), dumpMs);
+    post(running, { kind: "dump metrics", id });
+    running.dump = await promise;
+    clearTimeout(timer);
+    this.#dumps.delete(id);
+  }
+
+  async #close(): Promise<void> {
+    this.#isStopping = true;
+    const living = this.#running.filter((one) => one !== undefined);
+    await Promise.all(
+      living.map(async (one) => {
+        const ended = once(one.thread, "exit");
+        if (one.isReady) post(one, { kind: "stop" });
+        else await one.thread.terminate();
+        await ended;
+      }),
+    );
+  }
+}
+
+function post(
+  { thread }: Running,
+  message: ToWorker,
+  transfer: Parameters<Worker["postMessage"]>[1] = [],
+): void {
+  thread.postMessage(message, transfer);
+}
+
+function toError({ code, message, isExplained, stack }: StartFailure): Error {
+  if (isExplained) return new ConfigError(message);
+  return Object.assign(new Error(message), { code, stack });
+}

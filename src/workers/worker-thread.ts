@@ -1,0 +1,98 @@
+/** The thread of one worker: a whole server on the port that it shares with others. */
+import { parentPort, workerData } from "node:worker_threads";
+import { pino } from "pino";
+import { type App, createApp, type PlaceServices } from "../app.ts";
+import { explainStoreFailure } from "../cli/operator/explain-failure.ts";
+import { explainOperatorError } from "../cli/operator/store-verb.ts";
+import { ConfigError } from "../config.ts";
+import { describeLocation } from "../database/database.ts";
+import { chargeCall } from "../server/interceptors/caller.ts";
+import type { Exposition } from "../server/metrics.ts";
+import { TlsError } from "../server/tls.ts";
+import { explainFailure } from "../services/explain-failure.ts";
+import type { OpenModule } from "../services/service-module.ts";
+import { storeSettings } from "../settings/store-settings.ts";
+import { openSharedMemory } from "../shared-memory/shared-memory.ts";
+import { type Forwarder, forwardServices, offerServices } from "./bridge/service-bridge.ts";
+import type { FromWorker, StartFailure, ToWorker, WorkerInput } from "./messages.ts";
+
+const { worker, config, memory, port } = workerData as WorkerInput;
+const isHome = worker === 0;
+const logger = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
+const send = (message: FromWorker): void => parentPort?.postMessage(message);
+
+/** Milliseconds that a worker that failed has to end its calls. */
+const maxFailMs = 2000;
+
+/** Services that hold state, at home. */
+const offered: OpenModule["services"][number][] = [];
+/** The same services elsewhere. */
+const forwarders: Forwarder[] = [];
+const place: PlaceServices = async ({ hasState, files }, open) => {
+  if (!hasState) return open();
+  if (isHome) {
+    const opened = await open();
+    offered.push(...opened.services);
+    return opened;
+  }
+  const forwarder = forwardServices(files.flatMap((file) => file.services));
+  forwarders.push(forwarder);
+  return { services: forwarder.services };
+};
+
+const exposing = new Map<number, (exposition: Exposition) => void>();
+let lastId = 0;
+const exposeAll = (): Promise<Exposition> =>
+  new Promise((resolve) => {
+    lastId += 1;
+    exposing.set(lastId, resolve);
+    send({ kind: "expose metrics", id: lastId });
+  });
+
+let app: App | undefined;
+// Ends the calls with UNAVAILABLE. The supervisor starts another worker.
+process.on("uncaughtException", (error) => {
+  logger.fatal({ err: error, worker }, "an event loop failed");
+  setTimeout(() => process.exit(1), maxFailMs);
+  void Promise.resolve(app?.server.close(0)).finally(() => process.exit(1));
+});
+
+try {
+  const opened = await createApp(config, logger, {
+    worker: { isFirst: isHome, memory: openSharedMemory(memory, worker), place, exposeAll },
+  });
+  app = opened;
+  send({
+    kind: "opened",
+    routes: opened.listRoutes(),
+  });
+  parentPort?.on("message", (message: ToWorker) => {
+    if (message.kind === "metrics") {
+      exposing.get(message.id)?.(message.exposition);
+      exposing.delete(message.id);
+    } else if (message.kind === "bridge") {
+      if (isHome) offerServices(offered, message.port, { runAs: chargeCall, explainFailure });
+      else for (const forwarder of forwarders) forwarder.connect(message.port);
+    } else if (message.kind === "dump metrics") {
+      void opened.dumpMetrics().then((dump) => send({ kind: "metrics dump", id: message.id, dump }));
+    } else if (message.kind === "fail") {
+      throw new Error("told to fail");
+    } else {
+      // What remains open would keep the thread alive.
+      void opened.close().finally(() => process.exit());
+    }
+  });
+  const address = await opened.server.listen(port, config.host);
+  send({ kind: "ready", address, cryptoVersion: opened.cryptoVersion });
+} catch (error) {
+  send({ kind: "failed", failure: describe(error) });
+}
+
+function describe(error: unknown): StartFailure {
+  const failure = error instanceof TlsError ? new ConfigError(error.message) : error;
+  const store = describeLocation(storeSettings(config).location);
+  const explained = explainOperatorError(explainStoreFailure(failure, store));
+  const shown = explained ?? (error instanceof Error ? error : new Error(String(error)));
+  const code = error instanceof Error && "code" in error ? String(error.code) : undefined;
+  return { code, message: shown.message, isExplained: explained !== undefined, stack: shown.stack };
+}
