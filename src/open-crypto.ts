@@ -14,7 +14,7 @@ import type { SharedMemory } from "./shared-memory/shared-memory.ts";
 /** The event loop that computes, if there are several. */
 interface CryptoWorker {
   readonly isFirst: boolean;
-  readonly memory: Pick<SharedMemory, "passwordPlaces" | "slowPlaces">;
+  readonly memory: Pick<SharedMemory, "passwordPlaces" | "slowPlaces" | "computing">;
 }
 
 /** Opens the cryptographic provider, behind queues that serve callers in turn. */
@@ -32,7 +32,7 @@ export async function openCrypto(
     maxWaitMs: config.maxQueueMs,
     maxBacklogMs: config.maxBacklogMs,
     busyElsewhere: () => passwords.lane.handed,
-    slowPlaces: worker?.memory.slowPlaces,
+    shared: worker?.memory,
   });
   metrics.watchQueue({ queue, passwords: passwords.lane });
   const onFallback = (reason: string) => worker?.isFirst !== false && logger.warn(reason);

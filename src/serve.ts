@@ -30,13 +30,13 @@ async function serve({ config, location, masterKey }: StoreVerbInput): Promise<n
   const logger = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
   const newStore = location.kind === "sqlite" && !existsSync(location.path) ? location.path : undefined;
   const newKey = masterKey.kind === "file" && !existsSync(masterKey.path) ? masterKey.path : undefined;
-  // This loads most of the code. The other verbs need little of it.
   const onOpen = (routes: readonly Route[]): void => {
     for (const route of routes) logger.debug(route, "route");
     // Printed even if the start fails later: the next start finds the files and does not mention them.
     process.stdout.write(describeNew(newStore, newKey));
   };
   const workers = countWorkers(config);
+  // This loads most of the code. The other verbs need little of it.
   const start =
     workers === 1
       ? (await import("./start-app.ts")).startApp
@@ -46,7 +46,8 @@ async function serve({ config, location, masterKey }: StoreVerbInput): Promise<n
   });
   const stopped = stopOnSignal(running, logger);
   if (showsPassword(config)) logger.warn(passwordWarning);
-  process.stdout.write(describeStart(formatUrl(running.address, config), config, running.cryptoVersion));
+  const url = formatUrl(running.address, config);
+  process.stdout.write(describeStart(url, config, { workers, cryptoVersion: running.cryptoVersion }));
   return stopped;
 }
 
@@ -97,13 +98,17 @@ function describeNew(store: string | undefined, key: string | undefined): string
 }
 
 /** The message for newcomers. Its last line says that the server is ready. */
-function describeStart(url: string, { auth }: Config, cryptoVersion: string): string {
+function describeStart(
+  url: string,
+  { auth }: Config,
+  { workers, cryptoVersion }: { workers: number; cryptoVersion: string },
+): string {
   return `
 Try, in another terminal:
 
 ${firstCalls({ url, auth, caFile: "CA.crt" })}
 
-Cryptography: ${cryptoVersion}
+Cryptography: ${cryptoVersion}${workers === 1 ? "" : `\nEvent loops: ${workers}`}
 Quantum-Safe Playground is ready on ${url}
 `;
 }

@@ -8,7 +8,8 @@
  * several threads, slow work leaves one free. The threads receive only a few milliseconds of quick work at a time,
  * because work that they already have can no longer be reordered.
  */
-import { type Places, withPlace } from "../shared-memory/places.ts";
+import { withPlace } from "../shared-memory/places.ts";
+import type { SharedMemory } from "../shared-memory/shared-memory.ts";
 import { Lane } from "./lane.ts";
 
 export { CryptoBusyError, systemCaller } from "./lane.ts";
@@ -23,8 +24,8 @@ export interface WorkQueueOptions {
   readonly maxBacklogMs?: number;
   /** Counts threads that do other work now, such as password checks. Quick work leaves cores for them. */
   readonly busyElsewhere?: () => number;
-  /** The places of slow work on all event loops. None are needed with one event loop. */
-  readonly slowPlaces?: Places | undefined;
+  /** What it shares with the queues of other event loops; nothing with one event loop. */
+  readonly shared?: Pick<SharedMemory, "slowPlaces" | "computing"> | undefined;
   /** A monotonic clock, in milliseconds. */
   readonly now?: () => number;
 }
@@ -89,21 +90,14 @@ export class WorkQueue {
   readonly #now: () => number;
   /** The most pieces of slow work that the threads may run at once. */
   readonly #places: number;
-  readonly #sharedPlaces: Places | undefined;
+  readonly #shared: WorkQueueOptions["shared"];
   /** By kind. */
   readonly #costs = new Map<string, Cost>();
   readonly #running = new Set<Running>();
 
-  constructor({
-    threads,
-    maxWaitMs,
-    maxBacklogMs,
-    busyElsewhere = () => 0,
-    slowPlaces,
-    now,
-  }: WorkQueueOptions) {
+  constructor({ threads, maxWaitMs, maxBacklogMs, busyElsewhere = () => 0, shared, now }: WorkQueueOptions) {
     this.#threads = threads;
-    this.#sharedPlaces = slowPlaces;
+    this.#shared = shared;
     this.#maxWaitMs = maxWaitMs;
     this.#maxBacklogMs = maxBacklogMs ?? 10 * maxWaitMs;
     this.#now = now ?? (() => performance.now());
@@ -114,7 +108,7 @@ export class WorkQueue {
     });
     this.slow = new Lane({
       hasRoom: ({ count }) => count < this.#places,
-      waitFor: (ms) => ms / this.#places,
+      waitFor: (ms) => (ms / this.#places) * this.#sharers,
     });
   }
 
@@ -152,7 +146,12 @@ export class WorkQueue {
 
   #waitForQuick(ms: number): number {
     const free = this.#threads - this.#running.size;
-    return free > 0 ? ms / free : ms + this.#runningMs;
+    return (free > 0 ? ms / free : ms + this.#runningMs) * this.#sharers;
+  }
+
+  /** The event loops that share the threads now. */
+  get #sharers(): number {
+    return 1 + (this.#shared?.computing.countOthers() ?? 0);
   }
 
   /** Remaining milliseconds of slow work on the threads. */
@@ -162,7 +161,7 @@ export class WorkQueue {
   }
 
   async #computeSlow<T>(work: Work<T>, costMs: number): Promise<T> {
-    return withPlace(this.#sharedPlaces, async () => {
+    return withPlace(this.#shared?.slowPlaces, async () => {
       const running: Running = { endsMs: this.#now() + costMs };
       this.#running.add(running);
       try {
@@ -174,6 +173,7 @@ export class WorkQueue {
   }
 
   async #compute<T>(work: Work<T>): Promise<T> {
+    this.#shared?.computing.report(this.quick.waiting + this.slow.waiting);
     // Only work that starts at once and succeeds shows how long it takes by itself.
     const beginsAtOnce = this.quick.handed + this.slow.handed <= this.#threads;
     const startedMs = this.#now();

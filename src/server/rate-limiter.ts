@@ -27,8 +27,8 @@ export function createRateLimiter(
   return {
     take(client) {
       const missing = buckets.update(client, (bucket) => {
-        // A clock of 0 would mark the bucket as unknown.
-        const atMs = Math.max(1, nowMs());
+        // Counted from 1, because 0 marks an unknown bucket.
+        const atMs = nowMs() + 1;
         const elapsedMs = Math.max(0, atMs - bucket.atMs);
         const isKnown = bucket.atMs > 0;
         const tokens = isKnown ? Math.min(capacity, bucket.value + (elapsedMs / 1000) * perSecond) : capacity;

@@ -6,6 +6,7 @@
  * are in places of its own, so that they can be removed when it dies.
  */
 import { randomBytes } from "node:crypto";
+import { allocateBusyWorkers, BusyWorkers, type BusyWorkersMemory } from "./busy-workers.ts";
 import { allocateClients, Clients, type ClientsMemory } from "./clients.ts";
 import { allocateNotices, Notices, type NoticesMemory } from "./notices.ts";
 import { allocatePlaces, Places, type PlacesMemory } from "./places.ts";
@@ -22,6 +23,7 @@ export interface SharedMemoryParts extends Readonly<Record<RecentTable, RecentNa
   readonly writeTurn: PlacesMemory;
   readonly slowPlaces: PlacesMemory;
   readonly passwordPlaces: PlacesMemory;
+  readonly computing: BusyWorkersMemory;
   readonly writes: NoticesMemory;
 }
 
@@ -57,6 +59,7 @@ export function allocateSharedMemory({
     writeTurn: allocatePlaces(1, workers),
     slowPlaces: allocatePlaces(slowPlaces, workers),
     passwordPlaces: allocatePlaces(passwordPlaces, workers),
+    computing: allocateBusyWorkers(workers),
     writes: allocateNotices(workers),
   };
 }
@@ -69,6 +72,8 @@ export interface SharedMemory extends Readonly<Record<RecentTable, RecentNames>>
   readonly writeTurn: Places;
   readonly slowPlaces: Places;
   readonly passwordPlaces: Places;
+  /** Workers whose cryptographic work waits. */
+  readonly computing: BusyWorkers;
   /** Transactions of other workers. */
   readonly writes: Notices;
   /** Releases what a worker held, after it died. */
@@ -85,6 +90,7 @@ export function openSharedMemory(parts: SharedMemoryParts, worker: number): Shar
     knownNetworks: openNames("knownNetworks"),
   };
   const clients = new Clients(parts.clients, worker);
+  const computing = new BusyWorkers(parts.computing, worker);
   const places = {
     writeTurn: new Places(parts.writeTurn, worker),
     slowPlaces: new Places(parts.slowPlaces, worker),
@@ -95,9 +101,11 @@ export function openSharedMemory(parts: SharedMemoryParts, worker: number): Shar
     ...places,
     workers: parts.workers,
     clients,
+    computing,
     writes: new Notices(parts.writes, worker),
     release(dead) {
-      for (const one of [...Object.values(names), clients, ...Object.values(places)]) one.release(dead);
+      for (const one of [...Object.values(names), clients, computing, ...Object.values(places)])
+        one.release(dead);
     },
   };
 }

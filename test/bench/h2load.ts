@@ -28,7 +28,7 @@ export interface Measured {
 
 /** Loads a server for about so many milliseconds, after as many calls to warm up as it answers in a third of that. */
 export async function measureWithH2load(
-  server: Child,
+  server: Pick<Child, "url" | "pid">,
   load: H2Load,
   milliseconds: number,
 ): Promise<Measured> {

@@ -1,6 +1,6 @@
 /**
  * Measures what the server costs: `npm run bench [-- [--seconds 4] [--rounds 3] [--json FILE] [PART …]]`, where parts
- * are calls, providers, start, memory, audit, chain, devices, tunnel, kms, pqc, overload and floods. The part `calls` needs h2load
+ * are calls, providers, start, workers, memory, audit, chain, devices, tunnel, kms, pqc, overload and floods. The part `calls` needs h2load
  * (Debian: nghttp2-client).
  *
  * Everything is compared with something else in the same run, since absolute times depend on the machine:
@@ -22,6 +22,7 @@ import { writeResults } from "./results.ts";
 import { measureMemory, measureStart } from "./start.ts";
 import { chosenParts, inFlight, options, start, toMiB } from "./tools.ts";
 import { measureTunnel } from "./tunnel.ts";
+import { measureWorkers } from "./workers.ts";
 
 const dataDir = mkdtempSync(join(os.tmpdir(), "qsp-bench-"));
 const app = await start("app-server.ts", join(dataDir, "app"));
@@ -30,6 +31,7 @@ const parts = {
   calls: () => measureCalls(app, grpcJs, dataDir),
   providers: measureProviders,
   start: () => measureStart(dataDir),
+  workers: () => measureWorkers(dataDir),
   audit: () => measureAudit(dataDir),
   memory: () => measureMemory(dataDir),
   chain: () => measureChain(app),

@@ -76,9 +76,13 @@ export async function measureMemory(dataDir: string): Promise<void> {
   report(title, memory.slice(-1), { unit: "MiB", target: "at most 400", parts });
 }
 
-async function begin(folder: string): Promise<{ child: ChildProcess; url: string; readyMs: number }> {
+/** Starts the program on a store in a folder, and waits until it is ready. */
+export async function begin(
+  folder: string,
+  ...more: string[]
+): Promise<{ child: ChildProcess; url: string; readyMs: number }> {
   const startMs = performance.now();
-  const flags = ["--port", "0", "--data-dir", folder, "--log-level", "error"];
+  const flags = ["--port", "0", "--data-dir", folder, "--log-level", "error", ...more];
   const args = ["--max-semi-space-size=64", main, "serve", ...flags];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   let output = "";
@@ -90,7 +94,8 @@ async function begin(folder: string): Promise<{ child: ChildProcess; url: string
   throw new Error(`the server did not start: ${output}`);
 }
 
-async function stop(child: ChildProcess): Promise<void> {
+/** Stops the program. */
+export async function stop(child: ChildProcess): Promise<void> {
   child.kill("SIGTERM");
   await once(child, "exit");
 }
