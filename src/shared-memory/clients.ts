@@ -33,108 +33,134 @@ export function allocateClients(places: number, workers: number, seed: number): 
 }
 
 /** What one call, or one count, holds. */
-export interface Claim {
+export class Claim {
+  readonly #table: Table;
+  readonly #place: number;
+  readonly #held: number[] = Array<number>(holdings.length).fill(0);
+  #isClosed = false;
+
+  constructor(table: Table, place: number) {
+    this.#table = table;
+    this.#place = place;
+  }
+
   /** Adds one, unless the client already holds as many as the limit. @returns whether it was added */
-  enter(holding: Holding, limit: number): boolean;
-  add(holding: Holding, amount: number): void;
+  enter(holding: Holding, limit: number): boolean {
+    const { lock } = this.#table;
+    return lock.hold(() => {
+      if (this.sum(holding) >= limit) return false;
+      if (!this.#isClosed) this.#add(holding, 1);
+      return true;
+    });
+  }
+
+  add(holding: Holding, amount: number): void {
+    if (!this.#isClosed && amount !== 0) this.#table.lock.hold(() => this.#add(holding, amount));
+  }
+
   /** What the client holds on all workers. */
-  sum(holding: Holding): number;
+  sum(holding: Holding): number {
+    return this.#table.sum(this.#place, columnOf(holding));
+  }
+
   /** Gives back all that was added through this claim. Later additions do not count. */
-  close(): void;
+  readonly close = (): void => {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    const table = this.#table;
+    table.lock.hold(() => {
+      this.#held.forEach((amount, index) => {
+        if (amount !== 0) table.add(this.#place, index + 1, -amount);
+      });
+      table.add(this.#place, 0, -1);
+    });
+  };
+
+  #add(holding: Holding, amount: number): void {
+    const column = columnOf(holding);
+    this.#held[column - 1] = (this.#held[column - 1] ?? 0) + amount;
+    this.#table.add(this.#place, column, amount);
+  }
+}
+
+/** The numbers of all places, as one worker sees them. */
+class Table {
+  readonly lock: SpinLock;
+  readonly numbers: Float64Array;
+  /** Numbers of a place. */
+  readonly fields: number;
+  readonly #workers: number;
+  readonly #worker: number;
+
+  constructor({ lock, places, workers }: ClientsMemory, worker: number) {
+    this.lock = new SpinLock(new Int32Array(lock), 0, worker);
+    this.numbers = new Float64Array(places);
+    this.fields = fieldsOf(workers);
+    this.#workers = workers;
+    this.#worker = worker;
+  }
+
+  /** Adds to a number of this worker. */
+  add(place: number, column: number, amount: number): void {
+    const index = place + 1 + this.#worker * columns + column;
+    this.numbers[index] = (this.numbers[index] ?? 0) + amount;
+  }
+
+  /** Adds the numbers of all workers. */
+  sum(place: number, column: number): number {
+    let sum = 0;
+    for (let worker = 0; worker < this.#workers; worker += 1)
+      sum += this.numbers[place + 1 + worker * columns + column] ?? 0;
+    return sum;
+  }
 }
 
 /** The table, as one worker sees it. Every worker has numbers of its own, so that those of a dead one can be removed. */
 export class Clients {
-  readonly #lock: SpinLock;
-  readonly #numbers: Float64Array;
-  readonly #fields: number;
-  readonly #workers: number;
-  readonly #worker: number;
+  readonly #table: Table;
   readonly #seed: number;
 
-  constructor({ lock, places, workers, seed }: ClientsMemory, worker: number) {
-    this.#lock = new SpinLock(new Int32Array(lock), 0, worker);
-    this.#numbers = new Float64Array(places);
-    this.#fields = fieldsOf(workers);
-    this.#workers = workers;
-    this.#worker = worker;
-    this.#seed = seed;
+  constructor(memory: ClientsMemory, worker: number) {
+    this.#table = new Table(memory, worker);
+    this.#seed = memory.seed;
   }
 
   /** Opens a claim of a client. It must be closed. */
   claim(name: string): Claim {
     const hash = hashName(name, this.#seed);
-    const place = this.#lock.hold(() => {
+    const table = this.#table;
+    const place = table.lock.hold(() => {
       const found = this.#find(hash);
-      this.#numbers[found] = hash;
-      this.#add(found, 0, 1);
+      table.numbers[found] = hash;
+      table.add(found, 0, 1);
       return found;
     });
-    const held = new Float64Array(holdings.length);
-    let isClosed = false;
-    const add = (column: number, amount: number): void => {
-      held[column - 1] = (held[column - 1] ?? 0) + amount;
-      this.#add(place, column, amount);
-    };
-    return {
-      enter: (holding, limit) =>
-        this.#lock.hold(() => {
-          const column = columnOf(holding);
-          if (this.#sum(place, column) >= limit) return false;
-          if (!isClosed) add(column, 1);
-          return true;
-        }),
-      add: (holding, amount) => {
-        if (!isClosed && amount !== 0) this.#lock.hold(() => add(columnOf(holding), amount));
-      },
-      sum: (holding) => this.#sum(place, columnOf(holding)),
-      close: () => {
-        if (isClosed) return;
-        isClosed = true;
-        this.#lock.hold(() => {
-          for (const [index, amount] of held.entries())
-            if (amount !== 0) this.#add(place, index + 1, -amount);
-          this.#add(place, 0, -1);
-        });
-      },
-    };
+    return new Claim(table, place);
   }
 
   /** Removes everything that a worker held, after it died. */
   release(worker: number): void {
-    this.#lock.release(worker);
-    this.#lock.hold(() => {
+    const { lock, numbers, fields } = this.#table;
+    lock.release(worker);
+    lock.hold(() => {
       const first = 1 + worker * columns;
-      for (let place = 0; place < this.#numbers.length; place += this.#fields)
-        this.#numbers.fill(0, place + first, place + first + columns);
+      for (let place = 0; place < numbers.length; place += fields)
+        numbers.fill(0, place + first, place + first + columns);
     });
   }
 
   /** The place of a name, or else a place that no client uses. */
   #find(hash: number): number {
-    const places = this.#numbers.length / this.#fields - 1;
-    const first = firstPlace(hash, places) * this.#fields;
-    let free = places * this.#fields;
+    const { numbers, fields } = this.#table;
+    const places = numbers.length / fields - 1;
+    const first = firstPlace(hash, places) * fields;
+    let free = places * fields;
     for (let i = setSize - 1; i >= 0; i -= 1) {
-      const place = first + i * this.#fields;
-      if (this.#sum(place, 0) === 0) free = place;
-      else if (this.#numbers[place] === hash) return place;
+      const place = first + i * fields;
+      if (this.#table.sum(place, 0) === 0) free = place;
+      else if (numbers[place] === hash) return place;
     }
     return free;
-  }
-
-  /** Adds to a number of this worker. */
-  #add(place: number, column: number, amount: number): void {
-    const index = place + 1 + this.#worker * columns + column;
-    this.#numbers[index] = (this.#numbers[index] ?? 0) + amount;
-  }
-
-  /** Adds the numbers of all workers. */
-  #sum(place: number, column: number): number {
-    let sum = 0;
-    for (let worker = 0; worker < this.#workers; worker += 1)
-      sum += this.#numbers[place + 1 + worker * columns + column] ?? 0;
-    return sum;
   }
 }
 

@@ -1,5 +1,11 @@
-/** The variables of this process, without those of the person who runs the tests. */
+/**
+ * The variables of this process, without those of the person who runs the tests. Programs have one event loop, or as many
+ * as QSP_TEST_WORKERS says, whatever the machine has.
+ */
 export function inheritedEnvironment(): Record<string, string> {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("QSP_"));
-  return Object.fromEntries(inherited.map(([name, value = ""]) => [name, value]));
+  const workers = process.env.QSP_TEST_WORKERS ?? "1";
+  return Object.fromEntries(
+    [...inherited, ["QSP_WORKERS", workers]].map(([name, value = ""]) => [name, value]),
+  );
 }
