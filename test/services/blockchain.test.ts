@@ -202,6 +202,21 @@ describeService("BlockchainService.AddBlock", BlockchainService, (start, shared)
     expect(await refusal(client.registerNode({}, order))).toEqual(reused);
   });
 
+  it("of one Idempotency-Key adds one block, also if calls of it share a transaction", async () => {
+    const { client } = await start();
+    await client.registerNode({});
+    for (let times = 0; times < 10; times += 1) {
+      const [order, otherOrder] = [freshOrder(), freshOrder()];
+      const repeated = Array.from({ length: 4 }, () => client.addBlock({ data }, order));
+      const different = ["one", "other"].map((text) => client.addBlock({ data: bytesOf(text) }, otherOrder));
+      const outcomes = await Promise.allSettled(different);
+      expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+      expect(new Set((await Promise.all(repeated)).map(({ block }) => block?.index)).size).toBe(1);
+    }
+    const chain = await readChain(client);
+    expect([chain.length, brokenIndexes(chain)]).toEqual([1 + 10 * 2, []]);
+  });
+
   it("goes on after a restart", async () => {
     const before = await start();
     await before.client.registerNode({});

@@ -2,7 +2,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { AddBlockResponseSchema } from "#gen/blockchain/blockchain_service_pb.ts";
 import type { SecretKey } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
-import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
+import { IdempotencyConflictError, type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
 import type { Principal } from "../../records/ownership.ts";
 import type { OpenKeys } from "../../secrets/sealed-keys.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
@@ -67,6 +67,7 @@ async function appendAll(
 ): Promise<Answer[]> {
   const { chain, now } = deps;
   const head = await chain.readHead(transaction.db);
+  const first = findFirst(waiting);
   const answers: (Answer | undefined)[] = [];
   const placed: {
     content: BlockContent;
@@ -76,10 +77,10 @@ async function appendAll(
     idempotentCall: IdempotentCall | undefined;
   }[] = [];
   let { headHash: prevHash } = head;
-  for (const { data, validatorAddress, owner, secretKey, idempotentCall } of waiting) {
+  for (const [i, { data, validatorAddress, owner, secretKey, idempotentCall }] of waiting.entries()) {
     const before = await transaction.findAnswer(idempotentCall, codec);
     answers.push(before);
-    if (before !== undefined) continue;
+    if (before !== undefined || first[i] !== i) continue;
     const content = {
       index: head.length + placed.length,
       prevHash,
@@ -101,12 +102,32 @@ async function appendAll(
   for (const [owner, added] of Map.groupBy(placed, (block) => block.owner))
     await chain.countBlocks(transaction, owner, added.length);
   const fresh = blocks.values();
-  const all = answers.map((before): Answer => before ?? { block: packBlock(fresh.next().value as Block) });
   for (const [i, { idempotentCall }] of waiting.entries()) {
-    const answer = all[i];
-    if (answers[i] === undefined && answer) await transaction.storeAnswer(idempotentCall, codec, answer);
+    if (answers[i] !== undefined || first[i] !== i) continue;
+    const answer = { block: packBlock(fresh.next().value as Block) };
+    answers[i] = answer;
+    await transaction.storeAnswer(idempotentCall, codec, answer);
   }
-  return all;
+  // A repeated call stands behind the first one, which has its answer now.
+  return waiting.map((_, i) => answers[first[i] ?? i] as Answer);
+}
+
+/**
+ * Finds for each call the first one of those that share its idempotency key: none of them has an answer yet.
+ *
+ * @throws IdempotencyConflictError
+ */
+function findFirst(waiting: readonly Waiting[]): number[] {
+  const known = new Map<string, { readonly position: number; readonly call: IdempotentCall }>();
+  return waiting.map(({ idempotentCall: call }, position) => {
+    if (call === undefined) return position;
+    // A key has no line breaks.
+    const name = `${call.idempotencyKey}\n${call.userId}`;
+    const first = known.get(name) ?? { position, call };
+    known.set(name, first);
+    if (first.call.requestHash !== call.requestHash) throw new IdempotencyConflictError(call.idempotencyKey);
+    return first.position;
+  });
 }
 
 function validatorNotFound(validatorAddress: string): Error {
