@@ -79,7 +79,7 @@ export async function createApp(
   const memory = worker?.memory ?? createOwnMemory();
   const { provider, passwords } = await openCrypto(config, { metrics, logger, worker });
   const opening = openStore({
-    ...storeSettings(config),
+    ...storeSettings(config, { isShared: worker !== undefined }),
     provider: provider.system,
     onCommit: metrics.storeCommitted,
     quotas: quotaSettings(config),

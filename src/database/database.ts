@@ -13,7 +13,12 @@ import { readMessage, StorageError, StoreFailureError } from "./store-error.ts";
 /** The location of a database: a data directory (SQLite) or a URL (PostgreSQL). */
 export type DatabaseLocation =
   | { readonly kind: "sqlite"; readonly path: string }
-  | { readonly kind: "postgres"; readonly url: string };
+  | {
+      readonly kind: "postgres";
+      readonly url: string;
+      /** Connections for reading; 4 if left out. */
+      readonly readers?: number;
+    };
 
 /** Builds read queries; each sees what was committed before it. */
 export type Reader = Kysely<Schema>;
@@ -103,7 +108,7 @@ function connect(owners: readonly TableOwner[], location: DatabaseLocation): Dat
   const [readConnection, writeConnection] =
     location.kind === "sqlite"
       ? [openSqliteReader(location.path), openSqliteWriter(location.path)]
-      : [openPostgresReader(location.url), openPostgresWriter(location.url)];
+      : [openPostgresReader(location.url, location.readers), openPostgresWriter(location.url)];
   const reader = new Kysely<Schema>({ dialect: kyselyDialect(kind, readConnection) });
   const writer = new Kysely<Schema>({ dialect: kyselyDialect(kind, writeConnection) });
   return {

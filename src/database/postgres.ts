@@ -15,8 +15,8 @@ const oldestVersion = 15;
 const connectMs = 5000;
 /** Milliseconds for the server to answer a statement; the server's own limits are shorter. */
 const answerMs = 35_000;
-/** Connections for reading. */
-const readers = 4;
+/** Connections for reading, if none are named. */
+const defaultReaders = 4;
 /** Names the lock that a writer holds: an arbitrary number, the same in every version of this program. */
 const writeLock = 5_202_611;
 
@@ -41,7 +41,7 @@ export async function checkPostgresVersion(connection: Connection): Promise<void
 }
 
 /** Opens a pool for reading. */
-export function openPostgresReader(url: string): Connection {
+export function openPostgresReader(url: string, readers = defaultReaders): Connection {
   const pool = new pg.Pool({ ...clientConfig(url), max: readers, connectionTimeoutMillis: connectMs });
   // An idle connection that breaks is replaced when it is needed.
   pool.on("error", () => {});

@@ -68,6 +68,12 @@ export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const calls = createCallMetrics(registry, durationBuckets);
+  // Their sum is the number of event loops.
+  new Gauge({
+    name: "qsp_event_loops",
+    help: "Event loops that serve the port.",
+    registers: [registry],
+  }).set(1);
   const commit = new Histogram({
     name: "qsp_store_commit_seconds",
     help: "Seconds from the start of a write transaction to its last byte on disk.",

@@ -47,8 +47,9 @@ export interface Server {
    * Stops: refuses new calls, lets running calls finish, and aborts those that take longer.
    *
    * @param maxDrainMs milliseconds that running calls have; those of the limits if left out
+   * @param reason what the aborted calls answer; SHUTTING_DOWN if left out
    */
-  close(maxDrainMs?: number): Promise<void>;
+  close(maxDrainMs?: number, reason?: Error): Promise<void>;
   /** Stops at once. */
   destroy(): void;
 }
@@ -156,12 +157,12 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     transcoder,
     health,
     listen: listener.listen,
-    async close(maxDrainMs = limits.maxDrainMs) {
+    async close(maxDrainMs = limits.maxDrainMs, reason = serverStopping()) {
       health.shutDown();
-      draining.abort(serverStopping());
+      draining.abort(reason);
       stopWatching();
       const breakOff = setTimeout(() => {
-        shutdown.abort(serverStopping());
+        shutdown.abort(reason);
         // Handlers have time to answer that they were aborted.
         setTimeout(listener.destroy, 500).unref();
       }, maxDrainMs);

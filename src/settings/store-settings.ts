@@ -3,11 +3,18 @@ import { type DatabaseLocation, sqliteIn } from "../database/database.ts";
 import type { QuotaLimits } from "../records/quota.ts";
 import { type MasterKeySource, masterKeyIn } from "../secrets/master-key.ts";
 
-/** The location of the store, and the source of its master key. */
-export function storeSettings(config: Config): { location: DatabaseLocation; masterKey: MasterKeySource } {
+/** Connections for reading of one event loop among several: PostgreSQL has 100 connections in all by default. */
+const sharedReaders = 2;
+
+/** The location of the store, and the source of its master key. @param isShared whether several event loops open it */
+export function storeSettings(
+  config: Config,
+  { isShared = false } = {},
+): { location: DatabaseLocation; masterKey: MasterKeySource } {
   const { databaseUrl, dataDir, masterKey, masterKeyNext, masterKeyFile } = config;
+  const readers = isShared ? { readers: sharedReaders } : {};
   const location: DatabaseLocation =
-    databaseUrl === "" ? sqliteIn(dataDir) : { kind: "postgres", url: databaseUrl };
+    databaseUrl === "" ? sqliteIn(dataDir) : { kind: "postgres", url: databaseUrl, ...readers };
   if (masterKey !== "") {
     const next = masterKeyNext === "" ? undefined : masterKeyNext;
     return { location, masterKey: { kind: "values", current: masterKey, next } };

@@ -8,6 +8,7 @@
 import { randomBytes } from "node:crypto";
 import { allocateBusyWorkers, BusyWorkers, type BusyWorkersMemory } from "./busy-workers.ts";
 import { allocateClients, Clients, type ClientsMemory } from "./clients.ts";
+import { allocateHeartbeat, Heartbeat, type HeartbeatMemory } from "./heartbeat.ts";
 import { allocateNotices, Notices, type NoticesMemory } from "./notices.ts";
 import { allocatePlaces, Places, type PlacesMemory } from "./places.ts";
 import { allocateRecentNames, RecentNames, type RecentNamesMemory } from "./recent-names.ts";
@@ -25,6 +26,7 @@ export interface SharedMemoryParts extends Readonly<Record<RecentTable, RecentNa
   readonly passwordPlaces: PlacesMemory;
   readonly computing: BusyWorkersMemory;
   readonly writes: NoticesMemory;
+  readonly heartbeat: HeartbeatMemory;
 }
 
 /** How much is shared. */
@@ -61,6 +63,7 @@ export function allocateSharedMemory({
     passwordPlaces: allocatePlaces(passwordPlaces, workers),
     computing: allocateBusyWorkers(workers),
     writes: allocateNotices(workers),
+    heartbeat: allocateHeartbeat(workers),
   };
 }
 
@@ -76,6 +79,7 @@ export interface SharedMemory extends Readonly<Record<RecentTable, RecentNames>>
   readonly computing: BusyWorkers;
   /** Transactions of other workers. */
   readonly writes: Notices;
+  readonly heartbeat: Heartbeat;
   /** Releases what a worker held, after it died. */
   release(worker: number): void;
 }
@@ -103,6 +107,7 @@ export function openSharedMemory(parts: SharedMemoryParts, worker: number): Shar
     clients,
     computing,
     writes: new Notices(parts.writes, worker),
+    heartbeat: new Heartbeat(parts.heartbeat, worker),
     release(dead) {
       for (const one of [...Object.values(names), clients, computing, ...Object.values(places)])
         one.release(dead);

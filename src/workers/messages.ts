@@ -22,6 +22,8 @@ export type ToWorker =
   | { readonly kind: "stop" }
   /** Throw an error that nothing catches. Tests send it. */
   | { readonly kind: "fail" }
+  /** Stand still for ever. Tests send it. */
+  | { readonly kind: "hang" }
   | { readonly kind: "dump metrics"; readonly id: number }
   /** The answer to "expose metrics". */
   | { readonly kind: "metrics"; readonly id: number; readonly exposition: Exposition }

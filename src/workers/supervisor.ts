@@ -4,7 +4,8 @@
  * metrics and stops them.
  */
 import { once } from "node:events";
-import { createServer } from "node:net";
+import { createServer, type Server } from "node:net";
+import { setTimeout as wait } from "node:timers/promises";
 import { MessageChannel, Worker } from "node:worker_threads";
 import { ConfigError } from "../config.ts";
 import { countSlowPlaces } from "../crypto/work-queue.ts";
@@ -21,6 +22,11 @@ const maxDeaths = 5;
 const minuteMs = 60_000;
 /** Milliseconds that a worker has to report its metrics. */
 const dumpMs = 2000;
+/** Milliseconds between looks at the workers, and looks without a sign of life after which one is replaced. */
+const defaultLookMs = 1000;
+const maxSilentLooks = 30;
+/** Milliseconds that a worker has to end after its calls were broken off. */
+const endMs = 5000;
 
 /** A thread and what is known of it. */
 interface Running {
@@ -28,12 +34,27 @@ interface Running {
   /** Its last metrics. */
   dump: MetricsDump;
   isReady: boolean;
+  /** The last sign of life, and the looks since then. */
+  beat: number;
+  silentLooks: number;
 }
 
 /** Starts the workers, one after the other. @throws ConfigError or a system error if one cannot start */
 export async function startWorkers(options: StartOptions): Promise<StartedServer> {
   const { config } = options;
-  return new Supervisor(options, await findPort(config.port, config.host)).start();
+  const port = await findPort(config.port, config.host);
+  const guard = await guardPort(port, config.host);
+  const started = await new Supervisor(options, port).start().catch((error: unknown) => {
+    guard.close();
+    throw error;
+  });
+  return {
+    ...started,
+    close: async () => {
+      await started.close();
+      guard.close();
+    },
+  };
 }
 
 /**
@@ -49,10 +70,23 @@ async function findPort(port: number, host: string): Promise<number> {
   return typeof address === "object" && address !== null ? address.port : port;
 }
 
+/**
+ * Marks the port as taken from here on. Two servers that start at the same moment would both find the port free. The
+ * name is in Linux's abstract namespace of sockets: it goes with the process.
+ */
+async function guardPort(port: number, host: string): Promise<Server> {
+  const guard = createServer((socket) => socket.destroy()).listen(
+    `\0quantum-safe-playground ${host}:${port}`,
+  );
+  await once(guard, "listening");
+  return guard.unref();
+}
+
 /** The workers of one server. */
 export class Supervisor {
   readonly #options: StartOptions;
   readonly #port: number;
+  readonly #lookMs: number;
   readonly #parts;
   readonly #memory;
   readonly #running: (Running | undefined)[] = [];
@@ -62,12 +96,15 @@ export class Supervisor {
   #lastId = 0;
   #deaths: number[] = [];
   #isStopping = false;
+  #looking: NodeJS.Timeout | undefined;
   #onFailure = (): void => {};
 
-  constructor(options: StartOptions, port: number) {
+  /** @param lookMs milliseconds between looks at the workers */
+  constructor(options: StartOptions, port: number, lookMs = defaultLookMs) {
     const { config, workers } = options;
     this.#options = options;
     this.#port = port;
+    this.#lookMs = lookMs;
     this.#parts = allocateSharedMemory({
       workers,
       slowPlaces: countSlowPlaces(countCryptoThreads(config)),
@@ -89,6 +126,7 @@ export class Supervisor {
       const first = await this.#startWorker(0, onOpen);
       // The first one has created the store, and found the settings right.
       await Promise.all(Array.from({ length: workers - 1 }, (_, i) => this.#startWorker(i + 1)));
+      this.#looking = setInterval(() => this.#look(), this.#lookMs).unref();
       return {
         ...first,
         close: () => this.#close(),
@@ -109,7 +147,7 @@ export class Supervisor {
       workerData,
       name: `worker ${worker}`,
     });
-    const running: Running = { thread, dump: [], isReady: false };
+    const running: Running = { thread, dump: [], isReady: false, beat: 0, silentLooks: 0 };
     this.#running[worker] = running;
     const { promise, resolve, reject } =
       Promise.withResolvers<Pick<StartedServer, "address" | "cryptoVersion">>();
@@ -127,9 +165,9 @@ export class Supervisor {
     thread.on("message", receive);
     // The thread ends after that.
     thread.on("error", (error) => this.#options.logger.fatal({ err: error, worker }, "an event loop failed"));
-    thread.on("exit", () => {
-      reject(new Error("an event loop ended while it started"));
-      this.#end(worker, running);
+    thread.on("exit", (code) => {
+      reject(new Error(`an event loop ended with ${code} while it started`));
+      this.#end(worker, running, code);
     });
     return promise;
   }
@@ -147,7 +185,7 @@ export class Supervisor {
   }
 
   /** Cleans up after a worker, and replaces one that died. */
-  #end(worker: number, ended: Running): void {
+  #end(worker: number, ended: Running, code: number): void {
     this.#running[worker] = undefined;
     this.#memory.release(worker);
     if (this.#isStopping || !ended.isReady) return;
@@ -156,16 +194,33 @@ export class Supervisor {
     this.#deaths = [...this.#deaths.filter((at) => now - at < minuteMs), now];
     const { logger } = this.#options;
     if (this.#deaths.length > maxDeaths) {
-      logger.fatal({ worker }, `${maxDeaths} event loops failed within a minute; the server stops`);
+      logger.fatal(
+        { worker, code },
+        `${this.#deaths.length} event loops failed within a minute; the server stops`,
+      );
       void this.#close().finally(() => this.#onFailure());
       return;
     }
-    logger.error({ worker }, "an event loop ended; another one takes its place");
+    logger.error({ worker, code }, "an event loop ended; another one takes its place");
     this.#startWorker(worker).catch((error: unknown) => {
       if (this.#isStopping) return;
       logger.fatal({ err: error, worker }, "an event loop cannot be replaced; the server stops");
       void this.#close().finally(() => this.#onFailure());
     });
+  }
+
+  /** Ends workers whose event loop stands still. Looks are counted, not time: a pause of the machine stops both. */
+  #look(): void {
+    for (const [worker, running] of this.#running.entries()) {
+      if (running === undefined || !running.isReady) continue;
+      const beat = this.#memory.heartbeat.read(worker);
+      running.silentLooks = beat === running.beat ? running.silentLooks + 1 : 0;
+      running.beat = beat;
+      if (running.silentLooks !== maxSilentLooks) continue;
+      const seconds = (maxSilentLooks * this.#lookMs) / 1000;
+      this.#options.logger.fatal({ worker }, `an event loop has stood still for ${seconds} seconds`);
+      void running.thread.terminate();
+    }
   }
 
   /** Sends a worker the metrics of all of them. */
@@ -191,13 +246,16 @@ export class Supervisor {
 
   async #close(): Promise<void> {
     this.#isStopping = true;
+    clearInterval(this.#looking);
+    const maxMs = this.#options.config.maxDrainMs + endMs;
     const living = this.#running.filter((one) => one !== undefined);
     await Promise.all(
       living.map(async (one) => {
         const ended = once(one.thread, "exit");
         if (one.isReady) post(one, { kind: "stop" });
         else await one.thread.terminate();
-        await ended;
+        const isLate = await Promise.race([ended.then(() => false), wait(maxMs, true, { ref: false })]);
+        if (isLate) await one.thread.terminate();
       }),
     );
   }

@@ -6,6 +6,7 @@ import { explainStoreFailure } from "../cli/operator/explain-failure.ts";
 import { explainOperatorError } from "../cli/operator/store-verb.ts";
 import { ConfigError } from "../config.ts";
 import { describeLocation } from "../database/database.ts";
+import { refuse } from "../errors.ts";
 import { chargeCall } from "../server/interceptors/caller.ts";
 import type { Exposition } from "../server/metrics.ts";
 import { TlsError } from "../server/tls.ts";
@@ -21,6 +22,8 @@ const isHome = worker === 0;
 const logger = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
 const send = (message: FromWorker): void => parentPort?.postMessage(message);
 
+/** Milliseconds between signs of life. */
+const beatMs = 500;
 /** Milliseconds that a worker that failed has to end its calls. */
 const maxFailMs = 2000;
 
@@ -49,17 +52,21 @@ const exposeAll = (): Promise<Exposition> =>
     send({ kind: "expose metrics", id: lastId });
   });
 
+const shared = openSharedMemory(memory, worker);
+setInterval(() => shared.heartbeat.beat(), beatMs).unref();
+
 let app: App | undefined;
 // Ends the calls with UNAVAILABLE. The supervisor starts another worker.
 process.on("uncaughtException", (error) => {
   logger.fatal({ err: error, worker }, "an event loop failed");
   setTimeout(() => process.exit(1), maxFailMs);
-  void Promise.resolve(app?.server.close(0)).finally(() => process.exit(1));
+  const reason = refuse("SHUTTING_DOWN", "an event loop of the server failed and is replaced; try again");
+  void Promise.resolve(app?.server.close(0, reason)).finally(() => process.exit(1));
 });
 
 try {
   const opened = await createApp(config, logger, {
-    worker: { isFirst: isHome, memory: openSharedMemory(memory, worker), place, exposeAll },
+    worker: { isFirst: isHome, memory: shared, place, exposeAll },
   });
   app = opened;
   send({
@@ -77,6 +84,8 @@ try {
       void opened.dumpMetrics().then((dump) => send({ kind: "metrics dump", id: message.id, dump }));
     } else if (message.kind === "fail") {
       throw new Error("told to fail");
+    } else if (message.kind === "hang") {
+      for (;;);
     } else {
       // What remains open would keep the thread alive.
       void opened.close().finally(() => process.exit());

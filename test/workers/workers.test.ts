@@ -1,5 +1,5 @@
 /** A server with several event loops: as exact, and as easy to stop, as a server with one. */
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -92,6 +92,7 @@ describe("a server with three event loops", { timeout }, () => {
     expect(await readMetric(server.url, 'qsp_calls_total{method="pqc.PqcService/SignData",code="OK"}')).toBe(
       connections,
     );
+    expect(await readMetric(server.url, "qsp_event_loops ")).toBe(3);
     expect(threadsOf(server.process.pid)).toEqual(["worker 0", "worker 1", "worker 2"]);
   });
 
@@ -204,6 +205,25 @@ describe("a server with three event loops", { timeout }, () => {
     expect(stderr).not.toMatch(/"level":[56]0/);
   });
 
+  it("shares its port with no other server, even if both start at the same moment", async () => {
+    const port = String(await freePort());
+    const runs = [1, 2].map(() => {
+      const child = spawn(process.execPath, [
+        ...[main, "serve", "--port", port, "--workers", "2"],
+        ...["--data-dir", makeTemporaryDirectory()],
+      ]);
+      onTestFinished(() => void child.kill("SIGKILL"));
+      const ready = new Promise<string>((resolve) => {
+        child.stdout.on("data", (chunk) => {
+          if (String(chunk).includes("is ready on")) resolve("ready");
+        });
+      });
+      const ended = once(child, "exit").then(([code]) => `ended with ${code}`);
+      return Promise.race([ready, ended]);
+    });
+    expect((await Promise.all(runs)).sort()).toEqual(["ended with 2", "ready"]);
+  });
+
   it("does not share its port with another server", async () => {
     const { port } = new URL(server.url);
     const args = ["serve", "--port", port, "--workers", "2", "--data-dir", makeTemporaryDirectory()];
@@ -232,14 +252,26 @@ describe("a server with three event loops", { timeout }, () => {
 });
 
 describe("an event loop that dies", { timeout }, () => {
-  async function supervise(workers: number) {
+  async function supervise(workers: number, lookMs?: number) {
     const dataDir = makeTemporaryDirectory();
     const config = readConfig(
-      ["--port", "0", "--data-dir", dataDir, "--services", "kms,vpn", "--log-level", "silent"],
+      [
+        "--port",
+        "0",
+        "--data-dir",
+        dataDir,
+        "--services",
+        "kms,vpn",
+        "--log-level",
+        "silent",
+        "--max-drain-ms",
+        "100",
+      ],
       {},
     );
     const logger = pino({ level: "silent" });
-    const supervisor = new Supervisor({ config, logger, workers, onOpen: () => {} }, await freePort());
+    const options = { config, logger, workers, onOpen: () => {} };
+    const supervisor = new Supervisor(options, await freePort(), lookMs);
     const server = await supervisor.start();
     onTestFinished(() => server.close());
     const url = `http://127.0.0.1:${server.address.port}`;
@@ -291,6 +323,24 @@ describe("an event loop that dies", { timeout }, () => {
     await vi.waitUntil(() => readMetric(url, sent).then((count) => count === connections), { timeout });
     await send();
     expect(await readMetric(url, sent)).toBe(2 * connections);
+  });
+
+  it("is replaced if it stands still", async () => {
+    const { supervisor, url } = await supervise(2, 100);
+    const thread = present(supervisor.threadOf(1));
+    const ended = once(thread, "exit");
+    thread.postMessage({ kind: "hang" } satisfies ToWorker);
+    await ended;
+    await vi.waitUntil(() => supervisor.threadOf(1) !== undefined, { timeout });
+    await vi.waitUntil(() => readMetric(url, "qsp_event_loops ").then((loops) => loops === 2), { timeout });
+  });
+
+  it("does not keep a server from stopping if it stands still", async () => {
+    const { supervisor, server } = await supervise(2);
+    supervisor.threadOf(1)?.postMessage({ kind: "hang" } satisfies ToWorker);
+    await server.close();
+    expect(supervisor.threadOf(0)).toBeUndefined();
+    expect(supervisor.threadOf(1)).toBeUndefined();
   });
 
   it("ends the server if it happens again and again", async () => {
