@@ -1,7 +1,7 @@
 /**
  * Measures what the server costs: `npm run bench [-- [--seconds 4] [--rounds 3] [--json FILE] [PART …]]`, where parts
- * are calls, providers, start, workers, memory, audit, chain, devices, tunnel, kms, pqc, overload and floods. The part `calls` needs h2load
- * (Debian: nghttp2-client).
+ * are calls, providers, start, workers, memory, audit, chain, devices, tunnel, kms, pqc, overload and floods. The parts
+ * `calls` and `workers` need h2load (Debian: nghttp2-client).
  *
  * Everything is compared with something else in the same run, since absolute times depend on the machine:
  * the figures to read are the ratios. Each pair is measured in turn, several times, and the medians compared.

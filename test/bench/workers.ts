@@ -6,15 +6,15 @@ import { report } from "./results.ts";
 import { begin, stop } from "./start.ts";
 import { grpc, measureMs, rounds } from "./tools.ts";
 
-/** So many that the system spreads them about evenly. */
-const connections = 64;
+/** So many that the system spreads them about evenly. Each makes one call at a time. */
+const connections = 128;
 
 /** Loads servers with one and with two event loops in turn. Needs h2load, and Linux. */
 export async function measureWorkers(dataDir: string): Promise<void> {
   const check: H2Load = {
     call: grpc("/grpc.health.v1.Health/Check", new Uint8Array()),
     connections,
-    inFlight: 4 * connections,
+    inFlight: connections,
   };
   const servers = await Promise.all(
     [1, 2].map((workers) => begin(join(dataDir, `workers-${workers}`), "--workers", `${workers}`)),
