@@ -18,8 +18,10 @@ export interface WorkerInput {
 
 /** Messages to a worker. */
 export type ToWorker =
-  /** Finish the running calls and end. */
+  /** Finish the running calls and end; the home waits for "finish". */
   | { readonly kind: "stop" }
+  /** No other worker forwards calls any more. */
+  | { readonly kind: "finish" }
   /** Throw an error that nothing catches. Tests send it. */
   | { readonly kind: "fail" }
   /** Stand still for ever. Tests send it. */
@@ -38,6 +40,7 @@ export type FromWorker =
   | { readonly kind: "ready"; readonly address: AddressInfo; readonly cryptoVersion: string }
   /** It cannot start. */
   | { readonly kind: "failed"; readonly failure: StartFailure }
+  /** The answer to "dump metrics", or with the ID 0 the last ones of a worker that failed. */
   | { readonly kind: "metrics dump"; readonly id: number; readonly dump: MetricsDump }
   | { readonly kind: "expose metrics"; readonly id: number };
 

@@ -154,8 +154,10 @@ export class Supervisor {
     const receive = (message: FromWorker): void => {
       if (message.kind === "opened") onOpen(message.routes);
       else if (message.kind === "failed") reject(toError(message.failure));
-      else if (message.kind === "metrics dump") this.#dumps.get(message.id)?.(message.dump);
-      else if (message.kind === "expose metrics") void this.#expose(running, message.id);
+      else if (message.kind === "metrics dump") {
+        running.dump = message.dump;
+        this.#dumps.get(message.id)?.(message.dump);
+      } else if (message.kind === "expose metrics") void this.#expose(running, message.id);
       else {
         running.isReady = true;
         this.#connect(worker);
@@ -248,16 +250,18 @@ export class Supervisor {
     this.#isStopping = true;
     clearInterval(this.#looking);
     const maxMs = this.#options.config.maxDrainMs + endMs;
-    const living = this.#running.filter((one) => one !== undefined);
-    await Promise.all(
-      living.map(async (one) => {
-        const ended = once(one.thread, "exit");
-        if (one.isReady) post(one, { kind: "stop" });
-        else await one.thread.terminate();
-        const isLate = await Promise.race([ended.then(() => false), wait(maxMs, true, { ref: false })]);
-        if (isLate) await one.thread.terminate();
-      }),
-    );
+    const stop = async (one: Running): Promise<void> => {
+      const ended = once(one.thread, "exit");
+      if (one.isReady) post(one, { kind: "stop" });
+      else await one.thread.terminate();
+      const isLate = await Promise.race([ended.then(() => false), wait(maxMs, true, { ref: false })]);
+      if (isLate) await one.thread.terminate();
+    };
+    const [home, ...others] = this.#running;
+    const stopping = home && stop(home);
+    await Promise.all(others.map((one) => one && stop(one)));
+    if (home !== undefined) post(home, { kind: "finish" });
+    await stopping;
   }
 }
 

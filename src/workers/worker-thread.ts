@@ -11,10 +11,11 @@ import { chargeCall } from "../server/interceptors/caller.ts";
 import type { Exposition } from "../server/metrics.ts";
 import { TlsError } from "../server/tls.ts";
 import { explainFailure } from "../services/explain-failure.ts";
+import { servicePackages } from "../services/registry.ts";
 import type { OpenModule } from "../services/service-module.ts";
 import { storeSettings } from "../settings/store-settings.ts";
 import { openSharedMemory } from "../shared-memory/shared-memory.ts";
-import { type Forwarder, forwardServices, offerServices } from "./bridge/service-bridge.ts";
+import { forwardServices, offerServices } from "./bridge/service-bridge.ts";
 import type { FromWorker, StartFailure, ToWorker, WorkerInput } from "./messages.ts";
 
 const { worker, config, memory, port } = workerData as WorkerInput;
@@ -29,8 +30,12 @@ const maxFailMs = 2000;
 
 /** Services that hold state, at home. */
 const offered: OpenModule["services"][number][] = [];
-/** The same services elsewhere. */
-const forwarders: Forwarder[] = [];
+/** The same services elsewhere. One forwarder has all of them, because it numbers the calls of its port. */
+const forwarder = forwardServices(
+  servicePackages
+    .filter(({ hasState }) => hasState)
+    .flatMap(({ files }) => files.flatMap(({ services }) => services)),
+);
 const place: PlaceServices = async ({ hasState, files }, open) => {
   if (!hasState) return open();
   if (isHome) {
@@ -38,9 +43,8 @@ const place: PlaceServices = async ({ hasState, files }, open) => {
     offered.push(...opened.services);
     return opened;
   }
-  const forwarder = forwardServices(files.flatMap((file) => file.services));
-  forwarders.push(forwarder);
-  return { services: forwarder.services };
+  const own = new Set(files.flatMap(({ services }) => services));
+  return { services: forwarder.services.filter(({ service }) => own.has(service)) };
 };
 
 const exposing = new Map<number, (exposition: Exposition) => void>();
@@ -55,13 +59,14 @@ const exposeAll = (): Promise<Exposition> =>
 const shared = openSharedMemory(memory, worker);
 setInterval(() => shared.heartbeat.beat(), beatMs).unref();
 
+const othersEnded = Promise.withResolvers<void>();
 let app: App | undefined;
 // Ends the calls with UNAVAILABLE. The supervisor starts another worker.
 process.on("uncaughtException", (error) => {
   logger.fatal({ err: error, worker }, "an event loop failed");
   setTimeout(() => process.exit(1), maxFailMs);
   const reason = refuse("SHUTTING_DOWN", "an event loop of the server failed and is replaced; try again");
-  void Promise.resolve(app?.server.close(0, reason)).finally(() => process.exit(1));
+  void endAfterFailure(reason);
 });
 
 try {
@@ -79,22 +84,41 @@ try {
       exposing.delete(message.id);
     } else if (message.kind === "bridge") {
       if (isHome) offerServices(offered, message.port, { runAs: chargeCall, explainFailure });
-      else for (const forwarder of forwarders) forwarder.connect(message.port);
+      else forwarder.connect(message.port);
     } else if (message.kind === "dump metrics") {
       void opened.dumpMetrics().then((dump) => send({ kind: "metrics dump", id: message.id, dump }));
     } else if (message.kind === "fail") {
       throw new Error("told to fail");
     } else if (message.kind === "hang") {
       for (;;);
+    } else if (message.kind === "finish") {
+      othersEnded.resolve();
     } else {
       // What remains open would keep the thread alive.
-      void opened.close().finally(() => process.exit());
+      void stop(opened).finally(() => process.exit());
     }
   });
   const address = await opened.server.listen(port, config.host);
   send({ kind: "ready", address, cryptoVersion: opened.cryptoVersion });
 } catch (error) {
   send({ kind: "failed", failure: describe(error) });
+}
+
+/** Stops in order: a service with state answers forwarded calls until no other worker has any. */
+async function stop(opened: App): Promise<void> {
+  await opened.server.close();
+  if (isHome) await othersEnded.promise;
+  await opened.close();
+}
+
+/** Ends the calls, and leaves what was counted to the supervisor. */
+async function endAfterFailure(reason: Error): Promise<void> {
+  try {
+    await app?.server.close(0, reason);
+    if (app !== undefined) send({ kind: "metrics dump", id: 0, dump: await app.dumpMetrics() });
+  } finally {
+    process.exit(1);
+  }
 }
 
 function describe(error: unknown): StartFailure {

@@ -51,7 +51,7 @@ export function encode<Desc extends DescMessage>(desc: Desc, message: MessageIni
   return toBinary(desc, create(desc, message));
 }
 
-/** From this number of bytes on, giving a buffer away is faster than copying it. */
+/** Bytes from which on a buffer is given away instead of copied. Below, a copy is cheap. */
 const minTransferBytes = 65_536;
 
 /** The buffer of a frame's message to give away, if it is large and holds nothing else. */
