@@ -122,6 +122,8 @@ describe.skipIf(lacksBrowser)(
 
       it("draws blocks of validators that came later, whose signatures it cannot check", async () => {
         await runStep(page(), "Watch the chain");
+        // The page has read the list of validators before it draws the first block.
+        await drawn().last().waitFor();
         await addBeside(await registerBeside());
         expect(await textOf(drawn().last())).toContain("signature not checked");
       });
