@@ -4,7 +4,7 @@ import type { Exposition, MetricsDump } from "./metrics.ts";
 
 /** What describes the whole program: each event loop reports the same. */
 const ofProgram = /^process_|^nodejs_version_info$/;
-/** Of event loops, the slowest one is what callers notice. */
+/** Callers notice the slowest event loop. */
 const ofSlowest = /^nodejs_eventloop_lag_/;
 
 /** Joins the metrics of event loops: counters and histograms are summed. */

@@ -46,7 +46,7 @@ export class Places {
     if (isLast && this.#hasWaiting())
       await Atomics.waitAsync(cells, changesCell, Atomics.load(cells, changesCell), yieldMs).value;
     const own = firstWaiting + this.#worker;
-    // Counted before it looks: whoever leaves later wakes it.
+    // Counted before it looks, so that a worker that leaves later wakes it.
     Atomics.add(cells, own, 1);
     try {
       for (;;) {

@@ -14,8 +14,7 @@ import { allocatePlaces, Places, type PlacesMemory } from "./places.ts";
 import { allocateRecentNames, RecentNames, type RecentNamesMemory } from "./recent-names.ts";
 
 /** What is remembered by name: the rates of addresses and users, failed log-ins, and networks of users. */
-export const recentTables = ["addressRates", "userRates", "logIns", "knownNetworks"] as const;
-type RecentTable = (typeof recentTables)[number];
+type RecentTable = "addressRates" | "userRates" | "logIns" | "knownNetworks";
 
 /** The memory as it goes from thread to thread: it can be posted. */
 export interface SharedMemoryParts extends Readonly<Record<RecentTable, RecentNamesMemory>> {
@@ -116,9 +115,9 @@ export function openSharedMemory(parts: SharedMemoryParts, worker: number): Shar
 }
 
 /** The memory of a server with one event loop. */
-export function createOwnMemory(options: Partial<SharedMemoryOptions> = {}): SharedMemory {
-  const { slowPlaces = 1, passwordPlaces = 1 } = options;
-  return openSharedMemory(allocateSharedMemory({ workers: 1, slowPlaces, passwordPlaces }), 0);
+export function createOwnMemory(): SharedMemory {
+  // Its work is in one queue and one lane, which count their places themselves.
+  return openSharedMemory(allocateSharedMemory({ workers: 1, slowPlaces: 1, passwordPlaces: 1 }), 0);
 }
 
 /** Milliseconds of a clock that all threads share. `performance.now` counts from the start of its thread. */

@@ -61,7 +61,7 @@ export async function startWorkers(options: StartOptions): Promise<StartedServer
  * Finds out whether the port is free, and which one it is. Otherwise a second server could listen on a port of the
  * first, because the system lets all programs of one user share it.
  */
-async function findPort(port: number, host: string): Promise<number> {
+export async function findPort(port: number, host: string): Promise<number> {
   const probe = createServer().listen(port, host);
   await once(probe, "listening");
   const address = probe.address();

@@ -2,7 +2,6 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
@@ -17,7 +16,7 @@ import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { readConfig } from "../../src/config.ts";
 import { countWorkers } from "../../src/settings/worker-settings.ts";
 import type { ToWorker } from "../../src/workers/messages.ts";
-import { Supervisor } from "../../src/workers/supervisor.ts";
+import { findPort, Supervisor } from "../../src/workers/supervisor.ts";
 import { present } from "../services/answers.ts";
 import { connectPeer, openAsPeer } from "../services/vpn-peer.ts";
 import { bytesOf } from "../support/bytes.ts";
@@ -206,7 +205,7 @@ describe("a server with three event loops", { timeout }, () => {
   });
 
   it("shares its port with no other server, even if both start at the same moment", async () => {
-    const port = String(await freePort());
+    const port = String(await findPort(0, "127.0.0.1"));
     const runs = [1, 2].map(() => {
       const child = spawn(process.execPath, [
         ...[main, "serve", "--port", port, "--workers", "2"],
@@ -271,7 +270,7 @@ describe("an event loop that dies", { timeout }, () => {
     );
     const logger = pino({ level: "silent" });
     const options = { config, logger, workers, onOpen: () => {} };
-    const supervisor = new Supervisor(options, await freePort(), lookMs);
+    const supervisor = new Supervisor(options, await findPort(0, "127.0.0.1"), lookMs);
     const server = await supervisor.start();
     onTestFinished(() => server.close());
     const url = `http://127.0.0.1:${server.address.port}`;
@@ -385,14 +384,6 @@ async function fail(supervisor: Supervisor, worker: number): Promise<void> {
   const ended = once(thread, "exit");
   thread.postMessage({ kind: "fail" } satisfies ToWorker);
   await ended;
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => probe.once("listening", resolve));
-  const address = probe.address();
-  await new Promise((resolve) => probe.close(resolve));
-  return (address as { port: number }).port;
 }
 
 async function logInAs(server: Awaited<ReturnType<typeof start>>, name: string): Promise<string> {
