@@ -1,7 +1,7 @@
 /** The program with and without the native provider. It runs in a copy of the project that has its own native/build. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { manifestFile, nativeFile } from "../src/crypto/native/load.ts";
@@ -49,6 +49,8 @@ const openSsl = `Cryptography: OpenSSL ${process.versions.openssl}\n`;
 const stopping = /^\{[^\n]*"signal":"SIGTERM"[^\n]*\}\n$/;
 
 describe("a server whose native provider was never built", () => {
+  beforeAll(() => rmSync(join(copy, "native"), { recursive: true, force: true }));
+
   it("computes with OpenSSL, and logs nothing about it", async () => {
     const { code, stdout, stderr } = await serve();
     expect(code).toBe(0);

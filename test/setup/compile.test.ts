@@ -2,18 +2,29 @@
 import { spawnSync } from "node:child_process";
 import { appendFileSync, cpSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 const root = join(import.meta.dirname, "../..");
 const timeout = 60_000;
 const checkout = makeTemporaryDirectory(afterAll);
 const dist = join(checkout, "dist");
+const changed = join(checkout, "src/cli/keygen.ts");
+const compiled = makeTemporaryDirectory(afterAll);
 
 beforeAll(() => {
   for (const part of ["src", "gen", "package.json", "package-lock.json"])
     cpSync(join(root, part), join(checkout, part), { recursive: true, preserveTimestamps: true });
   symlinkSync(join(root, "node_modules"), join(checkout, "node_modules"));
+  setUp();
+  cpSync(dist, compiled, { recursive: true, preserveTimestamps: true });
+}, timeout);
+
+/** Each test starts with a compiled program and unchanged sources. */
+beforeEach(() => {
+  cpSync(join(root, "src/cli/keygen.ts"), changed, { preserveTimestamps: true });
+  rmSync(dist, { recursive: true, force: true });
+  cpSync(compiled, dist, { recursive: true, preserveTimestamps: true });
 });
 
 function run(script: string, ...args: string[]) {
@@ -34,6 +45,7 @@ const listBuilds = (): string[] => readdirSync(dist).filter((name) => /^[0-9a-f]
 
 describe("the compiled program", { timeout }, () => {
   it("is made by the first start alone", () => {
+    rmSync(dist, { recursive: true });
     expect([setUp(), setUp()]).toEqual([true, false]);
     expect(run("dist/main.js", "help").stdout).toContain("usage: qsp VERB");
   });
@@ -45,7 +57,7 @@ describe("the compiled program", { timeout }, () => {
 
   it("is made again if a source has changed, beside that from which a server may run", () => {
     const [before] = listBuilds();
-    appendFileSync(join(checkout, "src/cli/keygen.ts"), 'console.log("changed");\n');
+    appendFileSync(changed, 'console.log("changed");\n');
     expect(setUp()).toBe(true);
     expect(run("src/qsp.mjs", "help").stdout).toContain("changed\n");
     expect(listBuilds()).toContain(before);
@@ -55,7 +67,7 @@ describe("the compiled program", { timeout }, () => {
   it("goes if nobody has used it for hours", () => {
     const hoursAgo = new Date(Date.now() - 3 * 3_600_000);
     for (const build of listBuilds()) utimesSync(join(dist, build), hoursAgo, hoursAgo);
-    appendFileSync(join(checkout, "src/cli/keygen.ts"), 'console.log("again");\n');
+    appendFileSync(changed, 'console.log("again");\n');
     expect(setUp()).toBe(true);
     expect(listBuilds()).toHaveLength(1);
   });
@@ -70,7 +82,7 @@ describe("the compiled program", { timeout }, () => {
   });
 
   it("is not made from a source with a mistake, which is told once", () => {
-    appendFileSync(join(checkout, "src/cli/keygen.ts"), "const = 1;\n");
+    appendFileSync(changed, "const = 1;\n");
     const { status, stderr } = run("src/setup.mjs");
     expect(status).toBe(1);
     expect(stderr.match(/keygen\.ts:\d+:\d+/g)).toHaveLength(1);
