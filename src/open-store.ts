@@ -9,7 +9,7 @@ import { blockchainTables } from "./services/blockchain/tables.ts";
 import { dappTables } from "./services/dapp/tables.ts";
 import { defiTables } from "./services/defi/tables.ts";
 import { iotTables } from "./services/iot/tables.ts";
-import { kmsTables } from "./services/kms/tables.ts";
+import { kmsTables } from "./services/kms/migrations.ts";
 import { nftTables } from "./services/nft/tables.ts";
 import { vpnTables } from "./services/vpn/tables.ts";
 import { walletTables } from "./services/wallet/tables.ts";

@@ -13,36 +13,39 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file kms/audit.proto.
  */
 export const file_kms_audit: GenFile = /*@__PURE__*/
-  fileDesc("Cg9rbXMvYXVkaXQucHJvdG8SA2ttcyK6AQoKQXVkaXRFbnRyeRIOCgZrZXlfaWQYASABKAkSEQoJb3BlcmF0aW9uGAIgASgJEgwKBHVzZXIYAyABKAkSLQoJdGltZXN0YW1wGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdkZXRhaWxzGAUgASgJEhYKCHNlcXVlbmNlGAYgASgBQgSQshkBEg8KB291dGNvbWUYByABKAkSEgoKZW50cnlfaGFzaBgIIAEoCSK+AQoPQXVkaXRDaGVja3BvaW50EhYKCHNlcXVlbmNlGAEgASgBQgSQshkBEhIKCmVudHJ5X2hhc2gYAiABKAkSLQoJc2lnbmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglzdGF0ZW1lbnQYBCABKAkSEQoJc2lnbmF0dXJlGAUgASgMEhIKCnB1YmxpY19rZXkYBiABKAwSFgoOcHVibGljX2tleV9wZW0YByABKAlCOgoPcXVhbnR1bXNhZmUua21zUAFaE3F1YW50dW1zYWZlL2ttcztrbXOqAg9RdWFudHVtU2FmZS5LbXNiBnByb3RvMw", [file_google_protobuf_timestamp, file_qsp_access]);
+  fileDesc("Cg9rbXMvYXVkaXQucHJvdG8SA2ttcyLmAQoKQXVkaXRFbnRyeRIOCgZrZXlfaWQYASABKAkSEQoJb3BlcmF0aW9uGAIgASgJEgwKBHVzZXIYAyABKAkSLQoJdGltZXN0YW1wGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdkZXRhaWxzGAUgASgJEhYKCHNlcXVlbmNlGAYgASgBQgSQshkBEg8KB291dGNvbWUYByABKAkSEgoKZW50cnlfaGFzaBgIIAEoCRIWCg5jbGllbnRfYWRkcmVzcxgJIAEoCRISCgpyZXF1ZXN0X2lkGAogASgJIr4BCg9BdWRpdENoZWNrcG9pbnQSFgoIc2VxdWVuY2UYASABKAFCBJCyGQESEgoKZW50cnlfaGFzaBgCIAEoCRItCglzaWduZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCXN0YXRlbWVudBgEIAEoCRIRCglzaWduYXR1cmUYBSABKAwSEgoKcHVibGljX2tleRgGIAEoDBIWCg5wdWJsaWNfa2V5X3BlbRgHIAEoCUI6Cg9xdWFudHVtc2FmZS5rbXNQAVoTcXVhbnR1bXNhZmUva21zO2ttc6oCD1F1YW50dW1TYWZlLkttc2IGcHJvdG8z", [file_google_protobuf_timestamp, file_qsp_access]);
 
 /**
  * Records one use, or attempted use, of a key.
  *
  * Entries form a hash chain. The hash of an entry is SHA-256 over the UTF-8 bytes of the RFC 8785 canonical JSON of an
- * object. The object has exactly the members details, keyId, operation, outcome, previousHash, sequence, timestamp and
- * user. previousHash is the entry_hash of the previous entry, and 64 zeros for the first entry. sequence is a number;
- * all other members are strings. timestamp is RFC 3339 in UTC with exactly three digits after the second and "Z". It
- * has the three digits even for a whole second, for which the JSON of this message has none.
+ * object. The object has exactly the members clientAddress, details, keyId, operation, outcome, previousHash, requestId,
+ * sequence, timestamp and user; clientAddress and requestId are absent if they are empty. previousHash is the entry_hash
+ * of the previous entry, and 64 zeros for the first entry. sequence is a number; all other members are strings.
+ * timestamp is RFC 3339 in UTC with exactly three digits after the second and "Z". It has the three digits even for a
+ * whole second, for which the JSON of this message has none.
  *
  * @generated from message kms.AuditEntry
  */
 export type AuditEntry = Message<"kms.AuditEntry"> & {
   /**
-   * Identifies the key by the ID that the caller sent.
+   * Identifies the key: its ID, or what the caller sent if there is no such key. For an import token, its ID.
    *
    * @generated from field: string key_id = 1;
    */
   keyId: string;
 
   /**
-   * Is "CREATE", "SIGN", "VERIFY", "ROTATE", "DESTROY", "ENCAPSULATE" or "DECAPSULATE".
+   * Is "CREATE", "IMPORT", "SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE", "ROTATE", "DISABLE", "ENABLE",
+   * "SCHEDULE_DESTROY", "RESTORE", "DESTROY", "CREATE_IMPORT", "CREATE_GRANT" or "REVOKE_GRANT".
    *
    * @generated from field: string operation = 2;
    */
   operation: string;
 
   /**
-   * Identifies the caller: the subject of the token, or "system" while the server runs with `--auth open`.
+   * Identifies the caller: the subject of the token, "system" while the server runs with `--auth open`, or "schedule"
+   * for a rotation or destruction that was due.
    *
    * @generated from field: string user = 3;
    */
@@ -82,6 +85,21 @@ export type AuditEntry = Message<"kms.AuditEntry"> & {
    * @generated from field: string entry_hash = 8;
    */
   entryHash: string;
+
+  /**
+   * Gives the address that the call came from, behind trusted proxies that of the client; empty for the server's own
+   * work.
+   *
+   * @generated from field: string client_address = 9;
+   */
+  clientAddress: string;
+
+  /**
+   * Identifies the call: the x-request-id of its answer, which the caller may choose; empty for the server's own work.
+   *
+   * @generated from field: string request_id = 10;
+   */
+  requestId: string;
 };
 
 /**

@@ -6,10 +6,16 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { file_google_api_annotations } from "../google/api/annotations_pb.ts";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { AuditCheckpoint, AuditEntry } from "./audit_pb.ts";
 import { file_kms_audit } from "./audit_pb.ts";
+import type { Grant } from "./grant_pb.ts";
+import { file_kms_grant } from "./grant_pb.ts";
 import type { KeyRecord } from "./key_pb.ts";
 import { file_kms_key } from "./key_pb.ts";
+import type { Jwk } from "../pqc/jwk_pb.ts";
+import { file_pqc_jwk } from "../pqc/jwk_pb.ts";
 import { file_qsp_access } from "../qsp/access_pb.ts";
 import { file_qsp_drain } from "../qsp/drain_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
@@ -18,7 +24,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file kms/kms_service.proto.
  */
 export const file_kms_kms_service: GenFile = /*@__PURE__*/
-  fileDesc("ChVrbXMva21zX3NlcnZpY2UucHJvdG8SA2ttcyK6AwoQQ3JlYXRlS2V5UmVxdWVzdBIxCgVhbGlhcxgBIAEoCUIiukgfch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBLOAgoJYWxnb3JpdGhtGAIgASgJQroCuki2AtgBAXKwAlIJTUwtRFNBLTQ0UglNTC1EU0EtNjVSCU1MLURTQS04N1IRU0xILURTQS1TSEEyLTEyOHNSEVNMSC1EU0EtU0hBMi0xMjhmUhFTTEgtRFNBLVNIQTItMTkyc1IRU0xILURTQS1TSEEyLTE5MmZSEVNMSC1EU0EtU0hBMi0yNTZzUhFTTEgtRFNBLVNIQTItMjU2ZlISU0xILURTQS1TSEFLRS0xMjhzUhJTTEgtRFNBLVNIQUtFLTEyOGZSElNMSC1EU0EtU0hBS0UtMTkyc1ISU0xILURTQS1TSEFLRS0xOTJmUhJTTEgtRFNBLVNIQUtFLTI1NnNSElNMSC1EU0EtU0hBS0UtMjU2ZlIKTUwtS0VNLTUxMlIKTUwtS0VNLTc2OFILTUwtS0VNLTEwMjQSIgoFdXNhZ2UYAyABKAlCE7pIENgBAXILUgRTSUdOUgNLRU0iQwoRQ3JlYXRlS2V5UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEh4KBnJlc3VsdBgCIAEoCzIOLmttcy5LZXlSZWNvcmQiRgoNR2V0S2V5UmVxdWVzdBI1CgZrZXlfaWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQiQAoOR2V0S2V5UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEh4KBnJlc3VsdBgCIAEoCzIOLmttcy5LZXlSZWNvcmQi1QMKD0xpc3RLZXlzUmVxdWVzdBI0CgZzdGF0dXMYASABKAlCJLpIIdgBAXIcUgZBQ1RJVkVSB1JPVEFURURSCURFU1RST1lFRBLOAgoJYWxnb3JpdGhtGAIgASgJQroCuki2AtgBAXKwAlIJTUwtRFNBLTQ0UglNTC1EU0EtNjVSCU1MLURTQS04N1IRU0xILURTQS1TSEEyLTEyOHNSEVNMSC1EU0EtU0hBMi0xMjhmUhFTTEgtRFNBLVNIQTItMTkyc1IRU0xILURTQS1TSEEyLTE5MmZSEVNMSC1EU0EtU0hBMi0yNTZzUhFTTEgtRFNBLVNIQTItMjU2ZlISU0xILURTQS1TSEFLRS0xMjhzUhJTTEgtRFNBLVNIQUtFLTEyOGZSElNMSC1EU0EtU0hBS0UtMTkyc1ISU0xILURTQS1TSEFLRS0xOTJmUhJTTEgtRFNBLVNIQUtFLTI1NnNSElNMSC1EU0EtU0hBS0UtMjU2ZlIKTUwtS0VNLTUxMlIKTUwtS0VNLTc2OFILTUwtS0VNLTEwMjQSHQoJcGFnZV9zaXplGAMgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YBCABKAlCCLpIBXIDGP8BIm0KEExpc3RLZXlzUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhwKBGtleXMYAiADKAsyDi5rbXMuS2V5UmVjb3JkEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCRISCgp0b3RhbF9zaXplGAQgASgNIkkKEFJvdGF0ZUtleVJlcXVlc3QSNQoGa2V5X2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokIkQKEVJvdGF0ZUtleVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIfCgduZXdfa2V5GAIgASgLMg4ua21zLktleVJlY29yZCJKChFEZXN0cm95S2V5UmVxdWVzdBI1CgZrZXlfaWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQiSAoSRGVzdHJveUtleVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIOCgZrZXlfaWQYAiABKAkSEgoKbmV3X3N0YXR1cxgDIAEoCSLsAgoLU2lnblJlcXVlc3QSNQoGa2V5X2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEgwKBGRhdGEYAiABKAwSGQoHY29udGV4dBgDIAEoDEIIukgFegMY/wESFgoCbXUYBCABKAxCCrpIB9gBAXoCaEA65AG6SOABGmAKD3NpZ24uZGF0YV9vcl9tdRIfZ2l2ZSBleGFjdGx5IG9uZSBvZiBkYXRhIGFuZCBtdRosKHNpemUodGhpcy5kYXRhKSA+IDApICE9IChzaXplKHRoaXMubXUpID4gMCkafAoSc2lnbi5jb250ZXh0X2luX211Ejdjb250ZXh0IGRvZXMgbm90IGdvIHdpdGggbXUsIHdoaWNoIHdhcyBjb21wdXRlZCB3aXRoIGl0Gi1zaXplKHRoaXMubXUpID09IDAgfHwgc2l6ZSh0aGlzLmNvbnRleHQpID09IDAiQgoKU2lnblJlc3VsdBIRCglzaWduYXR1cmUYASABKAwSDgoGa2V5X2lkGAIgASgJEhEKCWFsZ29yaXRobRgDIAEoCSI/CgxTaWduUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEh8KBnJlc3VsdBgCIAEoCzIPLmttcy5TaWduUmVzdWx0IlwKEVNpZ25TdHJlYW1SZXF1ZXN0EicKBmhlYWRlchgBIAEoCzIVLmttcy5TaWduU3RyZWFtSGVhZGVySAASDwoFY2h1bmsYAiABKAxIAEINCgRwYXJ0EgW6SAIIASJkChBTaWduU3RyZWFtSGVhZGVyEjUKBmtleV9pZBgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIZCgdjb250ZXh0GAIgASgMQgi6SAV6Axj/ASJFChJTaWduU3RyZWFtUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEh8KBnJlc3VsdBgCIAEoCzIPLmttcy5TaWduUmVzdWx0In8KEEJhdGNoU2lnblJlcXVlc3QSNQoGa2V5X2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEhkKBGRhdGEYAiADKAxCC7pICJIBBQgBEOgHEhkKB2NvbnRleHQYAyABKAxCCLpIBXoDGP8BImoKD0JhdGNoU2lnblJlc3VsdBIWCglzaWduYXR1cmUYASABKAxIAIgBARInCgVlcnJvchgCIAEoCzITLmttcy5CYXRjaFNpZ25FcnJvckgBiAEBQgwKCl9zaWduYXR1cmVCCAoGX2Vycm9yIj8KDkJhdGNoU2lnbkVycm9yEgwKBGNvZGUYASABKAkSDgoGcmVhc29uGAIgASgJEg8KB21lc3NhZ2UYAyABKAkibQoRQmF0Y2hTaWduUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiUKB3Jlc3VsdHMYAiADKAsyFC5rbXMuQmF0Y2hTaWduUmVzdWx0Eg4KBmtleV9pZBgDIAEoCRIRCglhbGdvcml0aG0YBCABKAkikgEKDVZlcmlmeVJlcXVlc3QSNQoGa2V5X2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEhQKBGRhdGEYAiABKAxCBrpIA8gBARIZCglzaWduYXR1cmUYAyABKAxCBrpIA8gBARIZCgdjb250ZXh0GAQgASgMQgi6SAV6Axj/ASJACgxWZXJpZnlSZXN1bHQSDQoFdmFsaWQYASABKAgSDgoGa2V5X2lkGAIgASgJEhEKCWFsZ29yaXRobRgDIAEoCSJDCg5WZXJpZnlSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSIQoGcmVzdWx0GAIgASgLMhEua21zLlZlcmlmeVJlc3VsdCJLChJFbmNhcHN1bGF0ZVJlcXVlc3QSNQoGa2V5X2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokImYKEUVuY2Fwc3VsYXRlUmVzdWx0EhIKCmNpcGhlcnRleHQYASABKAwSGgoNc2hhcmVkX3NlY3JldBgCIAEoDEIDgAEBEg4KBmtleV9pZBgDIAEoCRIRCglhbGdvcml0aG0YBCABKAkiTQoTRW5jYXBzdWxhdGVSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSJgoGcmVzdWx0GAIgASgLMhYua21zLkVuY2Fwc3VsYXRlUmVzdWx0ImcKEkRlY2Fwc3VsYXRlUmVxdWVzdBI1CgZrZXlfaWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSGgoKY2lwaGVydGV4dBgCIAEoDEIGukgDyAEBIlIKEURlY2Fwc3VsYXRlUmVzdWx0EhoKDXNoYXJlZF9zZWNyZXQYASABKAxCA4ABARIOCgZrZXlfaWQYAiABKAkSEQoJYWxnb3JpdGhtGAMgASgJIk0KE0RlY2Fwc3VsYXRlUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiYKBnJlc3VsdBgCIAEoCzIWLmttcy5EZWNhcHN1bGF0ZVJlc3VsdCKFAQoSR2V0QXVkaXRMb2dSZXF1ZXN0EjIKBmtleV9pZBgBIAEoCUIiukgfch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIdCglwYWdlX3NpemUYAiABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgDIAEoCUIIukgFcgMY/wEifAoTR2V0QXVkaXRMb2dSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSIgoJYXVkaXRfbG9nGAIgAygLMg8ua21zLkF1ZGl0RW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJEhgKCnRvdGFsX3NpemUYBCABKAFCBJCyGQEijgIKFFdhdGNoQXVkaXRMb2dSZXF1ZXN0EjIKBmtleV9pZBgBIAEoCUIiukgfch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBKuAQoOYWZ0ZXJfc2VxdWVuY2UYAiABKAFCkAG6SIgBugFxCgx3aG9sZV9udW1iZXISFm11c3QgYmUgYSB3aG9sZSBudW1iZXIaSSEodGhpcyA+PSAwLjAgJiYgdGhpcyA8PSA5MDA3MTk5MjU0NzQwOTkxLjApIHx8IHRoaXMgPT0gZG91YmxlKGludCh0aGlzKSkSEhn///////8/QykAAAAAAAAAAJCyGQFIAIgBAUIRCg9fYWZ0ZXJfc2VxdWVuY2UiRwoVV2F0Y2hBdWRpdExvZ1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIeCgVlbnRyeRgCIAEoCzIPLmttcy5BdWRpdEVudHJ5IhcKFVZlcmlmeUF1ZGl0TG9nUmVxdWVzdCLuAQoWVmVyaWZ5QXVkaXRMb2dSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSDQoFdmFsaWQYAiABKAgSFQoHZW50cmllcxgDIAEoAUIEkLIZARIMCgRoZWFkGAQgASgJEigKFWZpcnN0X2Jyb2tlbl9zZXF1ZW5jZRgFIAEoAUIEkLIZAUgAiAEBEg4KBnJlYXNvbhgGIAEoCRItCgpjaGVja3BvaW50GAcgASgLMhQua21zLkF1ZGl0Q2hlY2twb2ludEgBiAEBQhgKFl9maXJzdF9icm9rZW5fc2VxdWVuY2VCDQoLX2NoZWNrcG9pbnQiHAoaS21zU2VydmljZUdldEhlYWx0aFJlcXVlc3QiawobS21zU2VydmljZUdldEhlYWx0aFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIWCg5zZXJ2aWNlX3N0YXR1cxgCIAEoCRIWCglrZXlfY291bnQYAyABKA1IAIgBAUIMCgpfa2V5X2NvdW50MqkLCgpLbXNTZXJ2aWNlEl4KCUNyZWF0ZUtleRIVLmttcy5DcmVhdGVLZXlSZXF1ZXN0GhYua21zLkNyZWF0ZUtleVJlc3BvbnNlIiKIshkCgtPkkwIYOgEqIhMvYXBpL2ttcy9jcmVhdGUta2V5ElcKBkdldEtleRISLmttcy5HZXRLZXlSZXF1ZXN0GhMua21zLkdldEtleVJlc3BvbnNlIiSQAgGIshkCgtPkkwIXEhUvYXBpL2ttcy9rZXkve2tleV9pZH0SVQoITGlzdEtleXMSFC5rbXMuTGlzdEtleXNSZXF1ZXN0GhUua21zLkxpc3RLZXlzUmVzcG9uc2UiHJACAYiyGQKC0+STAg8SDS9hcGkva21zL2tleXMSXgoJUm90YXRlS2V5EhUua21zLlJvdGF0ZUtleVJlcXVlc3QaFi5rbXMuUm90YXRlS2V5UmVzcG9uc2UiIoiyGQKC0+STAhg6ASoiEy9hcGkva21zL3JvdGF0ZS1rZXkSYAoKRGVzdHJveUtleRIWLmttcy5EZXN0cm95S2V5UmVxdWVzdBoXLmttcy5EZXN0cm95S2V5UmVzcG9uc2UiIYiyGQKC0+STAhcqFS9hcGkva21zL2tleS97a2V5X2lkfRJJCgRTaWduEhAua21zLlNpZ25SZXF1ZXN0GhEua21zLlNpZ25SZXNwb25zZSIciLIZAoLT5JMCEjoBKiINL2FwaS9rbXMvc2lnbhJFCgpTaWduU3RyZWFtEhYua21zLlNpZ25TdHJlYW1SZXF1ZXN0Ghcua21zLlNpZ25TdHJlYW1SZXNwb25zZSIEiLIZAigBEl4KCUJhdGNoU2lnbhIVLmttcy5CYXRjaFNpZ25SZXF1ZXN0GhYua21zLkJhdGNoU2lnblJlc3BvbnNlIiKIshkCgtPkkwIYOgEqIhMvYXBpL2ttcy9iYXRjaC1zaWduElEKBlZlcmlmeRISLmttcy5WZXJpZnlSZXF1ZXN0GhMua21zLlZlcmlmeVJlc3BvbnNlIh6IshkCgtPkkwIUOgEqIg8vYXBpL2ttcy92ZXJpZnkSZQoLRW5jYXBzdWxhdGUSFy5rbXMuRW5jYXBzdWxhdGVSZXF1ZXN0Ghgua21zLkVuY2Fwc3VsYXRlUmVzcG9uc2UiI4iyGQKC0+STAhk6ASoiFC9hcGkva21zL2VuY2Fwc3VsYXRlEmUKC0RlY2Fwc3VsYXRlEhcua21zLkRlY2Fwc3VsYXRlUmVxdWVzdBoYLmttcy5EZWNhcHN1bGF0ZVJlc3BvbnNlIiOIshkCgtPkkwIZOgEqIhQvYXBpL2ttcy9kZWNhcHN1bGF0ZRJfCgtHZXRBdWRpdExvZxIXLmttcy5HZXRBdWRpdExvZ1JlcXVlc3QaGC5rbXMuR2V0QXVkaXRMb2dSZXNwb25zZSIdkAIBiLIZBILT5JMCEBIOL2FwaS9rbXMvYXVkaXQScQoNV2F0Y2hBdWRpdExvZxIZLmttcy5XYXRjaEF1ZGl0TG9nUmVxdWVzdBoaLmttcy5XYXRjaEF1ZGl0TG9nUmVzcG9uc2UiJ5ACAYiyGQSQshkBgtPkkwIWEhQvYXBpL2ttcy9hdWRpdC93YXRjaDABEnIKDlZlcmlmeUF1ZGl0TG9nEhoua21zLlZlcmlmeUF1ZGl0TG9nUmVxdWVzdBobLmttcy5WZXJpZnlBdWRpdExvZ1Jlc3BvbnNlIieQAgGIshkEgtPkkwIaOgEqIhUvYXBpL2ttcy92ZXJpZnktYXVkaXQSbgoJR2V0SGVhbHRoEh8ua21zLkttc1NlcnZpY2VHZXRIZWFsdGhSZXF1ZXN0GiAua21zLkttc1NlcnZpY2VHZXRIZWFsdGhSZXNwb25zZSIekAIBiLIZAYLT5JMCERIPL2FwaS9rbXMvaGVhbHRoQjoKD3F1YW50dW1zYWZlLmttc1ABWhNxdWFudHVtc2FmZS9rbXM7a21zqgIPUXVhbnR1bVNhZmUuS21zYgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_kms_audit, file_kms_key, file_qsp_access, file_qsp_drain]);
+  fileDesc("ChVrbXMva21zX3NlcnZpY2UucHJvdG8SA2ttcyL3BwoQQ3JlYXRlS2V5UmVxdWVzdBIxCgVhbGlhcxgBIAEoCUIiukgfch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBLWAgoJYWxnb3JpdGhtGAIgASgJQsICuki+AtgBAXK4AlIJTUwtRFNBLTQ0UglNTC1EU0EtNjVSCU1MLURTQS04N1IRU0xILURTQS1TSEEyLTEyOHNSEVNMSC1EU0EtU0hBMi0xMjhmUhFTTEgtRFNBLVNIQTItMTkyc1IRU0xILURTQS1TSEEyLTE5MmZSEVNMSC1EU0EtU0hBMi0yNTZzUhFTTEgtRFNBLVNIQTItMjU2ZlISU0xILURTQS1TSEFLRS0xMjhzUhJTTEgtRFNBLVNIQUtFLTEyOGZSElNMSC1EU0EtU0hBS0UtMTkyc1ISU0xILURTQS1TSEFLRS0xOTJmUhJTTEgtRFNBLVNIQUtFLTI1NnNSElNMSC1EU0EtU0hBS0UtMjU2ZlIKTUwtS0VNLTUxMlIKTUwtS0VNLTc2OFILTUwtS0VNLTEwMjRSBlgtV2luZxIiCgV1c2FnZRgDIAEoCUITukgQ2AEBcgtSBFNJR05SA0tFTRKbAQoEbmFtZRgEIAEoCUKMAbpIiAG6AWkKCGtleV9uYW1lEkJtdXN0IG5vdCBlbmQgaW4gYSBzbGFzaCBhbmQgYSBudW1iZXIsIHdoaWNoIHdvdWxkIHNlbGVjdCBhIHZlcnNpb24aGSF0aGlzLm1hdGNoZXMoJy9bMC05XSskJynYAQFyFxj/ATISXltBLVphLXowLTlfLi8tXSskEi8KF3JvdGF0aW9uX3BlcmlvZF9zZWNvbmRzGAUgASgNQgm6SAYqBCiAowVIAIgBARKBAQoGbGFiZWxzGAYgAygLMiEua21zLkNyZWF0ZUtleVJlcXVlc3QuTGFiZWxzRW50cnlCTrpIS5oBSBBAIiNyIRg/Mh1eW0EtWmEtejAtOV1bQS1aYS16MC05Xy4vLV0qJCofch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBOpQBukiQARqNAQoeY3JlYXRlX2tleS5yb3RhdGlvbl9uZWVkc19uYW1lEjRyb3RhdGlvblBlcmlvZFNlY29uZHMgbmVlZHMgYSBuYW1lOyBnaXZlIHRoZSBrZXkgb25lGjUhaGFzKHRoaXMucm90YXRpb25fcGVyaW9kX3NlY29uZHMpIHx8IHRoaXMubmFtZSAhPSAnJ0IaChhfcm90YXRpb25fcGVyaW9kX3NlY29uZHMiQwoRQ3JlYXRlS2V5UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEh4KBnJlc3VsdBgCIAEoCzIOLmttcy5LZXlSZWNvcmQicQoNR2V0S2V5UmVxdWVzdBJgCgZrZXlfaWQYASABKAlCULpITcgBAXJIGNgEMkNeKFteXHgwMC1ceDFmXHg3Zi1ceDlmXXswLDI1NX18KG5hbWV8dXNlcikvW15ceDAwLVx4MWZceDdmLVx4OWZdKikkImIKDkdldEtleVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIeCgZyZXN1bHQYAiABKAsyDi5rbXMuS2V5UmVjb3JkEiAKCHZlcnNpb25zGAMgAygLMg4ua21zLktleVJlY29yZCLxBAoPTGlzdEtleXNSZXF1ZXN0ElEKBnN0YXR1cxgBIAEoCUJBukg+2AEBcjlSBkFDVElWRVIHUk9UQVRFRFIIRElTQUJMRURSEURFU1RST1lfU0NIRURVTEVEUglERVNUUk9ZRUQS1gIKCWFsZ29yaXRobRgCIAEoCULCArpIvgLYAQFyuAJSCU1MLURTQS00NFIJTUwtRFNBLTY1UglNTC1EU0EtODdSEVNMSC1EU0EtU0hBMi0xMjhzUhFTTEgtRFNBLVNIQTItMTI4ZlIRU0xILURTQS1TSEEyLTE5MnNSEVNMSC1EU0EtU0hBMi0xOTJmUhFTTEgtRFNBLVNIQTItMjU2c1IRU0xILURTQS1TSEEyLTI1NmZSElNMSC1EU0EtU0hBS0UtMTI4c1ISU0xILURTQS1TSEFLRS0xMjhmUhJTTEgtRFNBLVNIQUtFLTE5MnNSElNMSC1EU0EtU0hBS0UtMTkyZlISU0xILURTQS1TSEFLRS0yNTZzUhJTTEgtRFNBLVNIQUtFLTI1NmZSCk1MLUtFTS01MTJSCk1MLUtFTS03NjhSC01MLUtFTS0xMDI0UgZYLVdpbmcSHQoJcGFnZV9zaXplGAMgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YBCABKAlCCLpIBXIDGP8BEhYKBG5hbWUYBSABKAlCCLpIBXIDGP8BEjkKBWxhYmVsGAYgASgJQiq6SCfYAQFyIhi/AjIdXltBLVphLXowLTldW0EtWmEtejAtOV8uLy1dKj0SIgoFdXNhZ2UYByABKAlCE7pIENgBAXILUgRTSUdOUgNLRU0ibQoQTGlzdEtleXNSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSHAoEa2V5cxgCIAMoCzIOLmttcy5LZXlSZWNvcmQSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJEhIKCnRvdGFsX3NpemUYBCABKA0idAoQUm90YXRlS2V5UmVxdWVzdBJgCgZrZXlfaWQYASABKAlCULpITcgBAXJIGNgEMkNeKFteXHgwMC1ceDFmXHg3Zi1ceDlmXXswLDI1NX18KG5hbWV8dXNlcikvW15ceDAwLVx4MWZceDdmLVx4OWZdKikkIkQKEVJvdGF0ZUtleVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIfCgduZXdfa2V5GAIgASgLMg4ua21zLktleVJlY29yZCJ1ChFEaXNhYmxlS2V5UmVxdWVzdBJgCgZrZXlfaWQYASABKAlCULpITcgBAXJIGNgEMkNeKFteXHgwMC1ceDFmXHg3Zi1ceDlmXXswLDI1NX18KG5hbWV8dXNlcikvW15ceDAwLVx4MWZceDdmLVx4OWZdKikkIkQKEkRpc2FibGVLZXlSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSHgoGcmVzdWx0GAIgASgLMg4ua21zLktleVJlY29yZCJ0ChBFbmFibGVLZXlSZXF1ZXN0EmAKBmtleV9pZBgBIAEoCUJQukhNyAEBckgY2AQyQ14oW15ceDAwLVx4MWZceDdmLVx4OWZdezAsMjU1fXwobmFtZXx1c2VyKS9bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qKSQiQwoRRW5hYmxlS2V5UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEh4KBnJlc3VsdBgCIAEoCzIOLmttcy5LZXlSZWNvcmQimAEKEURlc3Ryb3lLZXlSZXF1ZXN0EmAKBmtleV9pZBgBIAEoCUJQukhNyAEBckgY2AQyQ14oW15ceDAwLVx4MWZceDdmLVx4OWZdezAsMjU1fXwobmFtZXx1c2VyKS9bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qKSQSIQoNYWZ0ZXJfc2Vjb25kcxgCIAEoDUIKukgHKgUYgOj4BCKMAQoSRGVzdHJveUtleVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIOCgZrZXlfaWQYAiABKAkSEgoKbmV3X3N0YXR1cxgDIAEoCRIzCgpkZXN0cm95X2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgAiAEBQg0KC19kZXN0cm95X2F0InUKEVJlc3RvcmVLZXlSZXF1ZXN0EmAKBmtleV9pZBgBIAEoCUJQukhNyAEBckgY2AQyQ14oW15ceDAwLVx4MWZceDdmLVx4OWZdezAsMjU1fXwobmFtZXx1c2VyKS9bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qKSQiRAoSUmVzdG9yZUtleVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIeCgZyZXN1bHQYAiABKAsyDi5rbXMuS2V5UmVjb3JkIrEBChpHZXRJbXBvcnRQYXJhbWV0ZXJzUmVxdWVzdBKSAQoJYWxnb3JpdGhtGAEgASgJQn+6SHzYAQFyd1IiSFBLRV9YV0lOR19IS0RGX1NIQTI1Nl9BRVNfMjU2X0dDTVInSFBLRV9NTF9LRU1fNzY4X0hLREZfU0hBMjU2X0FFU18yNTZfR0NNUihIUEtFX01MX0tFTV8xMDI0X0hLREZfU0hBMjU2X0FFU18yNTZfR0NNIpoBChtHZXRJbXBvcnRQYXJhbWV0ZXJzUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhIKCnB1YmxpY19rZXkYAiABKAwSFAoMaW1wb3J0X3Rva2VuGAMgASgJEi4KCmV4cGlyZXNfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWFsZ29yaXRobRgFIAEoCSLXCAoQSW1wb3J0S2V5UmVxdWVzdBI7CgxpbXBvcnRfdG9rZW4YASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSIQoLd3JhcHBlZF9rZXkYAiABKAxCDLpICcgBAXoEGICAAhLWAgoJYWxnb3JpdGhtGAMgASgJQsICuki+AsgBAXK4AlIJTUwtRFNBLTQ0UglNTC1EU0EtNjVSCU1MLURTQS04N1IRU0xILURTQS1TSEEyLTEyOHNSEVNMSC1EU0EtU0hBMi0xMjhmUhFTTEgtRFNBLVNIQTItMTkyc1IRU0xILURTQS1TSEEyLTE5MmZSEVNMSC1EU0EtU0hBMi0yNTZzUhFTTEgtRFNBLVNIQTItMjU2ZlISU0xILURTQS1TSEFLRS0xMjhzUhJTTEgtRFNBLVNIQUtFLTEyOGZSElNMSC1EU0EtU0hBS0UtMTkyc1ISU0xILURTQS1TSEFLRS0xOTJmUhJTTEgtRFNBLVNIQUtFLTI1NnNSElNMSC1EU0EtU0hBS0UtMjU2ZlIKTUwtS0VNLTUxMlIKTUwtS0VNLTc2OFILTUwtS0VNLTEwMjRSBlgtV2luZxIiCgV1c2FnZRgEIAEoCUITukgQ2AEBcgtSBFNJR05SA0tFTRKbAQoEbmFtZRgFIAEoCUKMAbpIiAG6AWkKCGtleV9uYW1lEkJtdXN0IG5vdCBlbmQgaW4gYSBzbGFzaCBhbmQgYSBudW1iZXIsIHdoaWNoIHdvdWxkIHNlbGVjdCBhIHZlcnNpb24aGSF0aGlzLm1hdGNoZXMoJy9bMC05XSskJynYAQFyFxj/ATISXltBLVphLXowLTlfLi8tXSskEjEKBWFsaWFzGAYgASgJQiK6SB9yHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEoEBCgZsYWJlbHMYByADKAsyIS5rbXMuSW1wb3J0S2V5UmVxdWVzdC5MYWJlbHNFbnRyeUJOukhLmgFIEEAiI3IhGD8yHV5bQS1aYS16MC05XVtBLVphLXowLTlfLi8tXSokKh9yHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEi8KF3JvdGF0aW9uX3BlcmlvZF9zZWNvbmRzGAggASgNQgm6SAYqBCiAowVIAIgBARotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBOpQBukiQARqNAQoeaW1wb3J0X2tleS5yb3RhdGlvbl9uZWVkc19uYW1lEjRyb3RhdGlvblBlcmlvZFNlY29uZHMgbmVlZHMgYSBuYW1lOyBnaXZlIHRoZSBrZXkgb25lGjUhaGFzKHRoaXMucm90YXRpb25fcGVyaW9kX3NlY29uZHMpIHx8IHRoaXMubmFtZSAhPSAnJ0IaChhfcm90YXRpb25fcGVyaW9kX3NlY29uZHMiQwoRSW1wb3J0S2V5UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEh4KBnJlc3VsdBgCIAEoCzIOLmttcy5LZXlSZWNvcmQi1QMKF0V4cG9ydFB1YmxpY0tleXNSZXF1ZXN0EhYKBG5hbWUYASABKAlCCLpIBXIDGP8BEjkKBWxhYmVsGAIgASgJQiq6SCfYAQFyIhi/AjIdXltBLVphLXowLTldW0EtWmEtejAtOV8uLy1dKj0SqQIKCWFsZ29yaXRobRgDIAEoCUKVArpIkQLYAQFyiwJSCU1MLURTQS00NFIJTUwtRFNBLTY1UglNTC1EU0EtODdSEVNMSC1EU0EtU0hBMi0xMjhzUhFTTEgtRFNBLVNIQTItMTI4ZlIRU0xILURTQS1TSEEyLTE5MnNSEVNMSC1EU0EtU0hBMi0xOTJmUhFTTEgtRFNBLVNIQTItMjU2c1IRU0xILURTQS1TSEEyLTI1NmZSElNMSC1EU0EtU0hBS0UtMTI4c1ISU0xILURTQS1TSEFLRS0xMjhmUhJTTEgtRFNBLVNIQUtFLTE5MnNSElNMSC1EU0EtU0hBS0UtMTkyZlISU0xILURTQS1TSEFLRS0yNTZzUhJTTEgtRFNBLVNIQUtFLTI1NmYSHQoJcGFnZV9zaXplGAQgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YBSABKAlCCLpIBXIDGP8BIoQBCgtFeHBvcnRlZEtleRIOCgZrZXlfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgNEhEKCWFsZ29yaXRobRgEIAEoCRIOCgZzdGF0dXMYBSABKAkSFgoOcHVibGljX2tleV9wZW0YBiABKAkSCwoDa2lkGAcgASgJIqABChhFeHBvcnRQdWJsaWNLZXlzUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhYKBGtleXMYAiADKAsyCC5wcWMuSndrEgsKA3BlbRgDIAEoCRIiCghleHBvcnRlZBgEIAMoCzIQLmttcy5FeHBvcnRlZEtleRIXCg9uZXh0X3BhZ2VfdG9rZW4YBSABKAkSEgoKdG90YWxfc2l6ZRgGIAEoDSKxAwoSQ3JlYXRlR3JhbnRSZXF1ZXN0El0KBmtleV9pZBgBIAEoCUJNukhKckgY2AQyQ14oW15ceDAwLVx4MWZceDdmLVx4OWZdezAsMjU1fXwobmFtZXx1c2VyKS9bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qKSQSFgoEbmFtZRgCIAEoCUIIukgFcgMY/wESHAoHZ3JhbnRlZRgDIAEoCUILukgIyAEBcgMY/wESUwoKb3BlcmF0aW9ucxgEIAMoCUI/ukg8kgE5CAEYASIzcjFSBFNJR05SBlZFUklGWVILRU5DQVBTVUxBVEVSC0RFQ0FQU1VMQVRFUgdHRVRfS0VZEjMKCmV4cGlyZXNfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSACIAQE6bbpIahpoChhjcmVhdGVfZ3JhbnQua2V5X29yX25hbWUSImdpdmUgZXhhY3RseSBvbmUgb2Yga2V5SWQgYW5kIG5hbWUaKCh0aGlzLmtleV9pZCAhPSAnJykgIT0gKHRoaXMubmFtZSAhPSAnJylCDQoLX2V4cGlyZXNfYXQiQAoTQ3JlYXRlR3JhbnRSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSGQoFZ3JhbnQYAiABKAsyCi5rbXMuR3JhbnQiwQEKEUxpc3RHcmFudHNSZXF1ZXN0El0KBmtleV9pZBgBIAEoCUJNukhKckgY2AQyQ14oW15ceDAwLVx4MWZceDdmLVx4OWZdezAsMjU1fXwobmFtZXx1c2VyKS9bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qKSQSEAoIcmVjZWl2ZWQYAiABKAgSHQoJcGFnZV9zaXplGAMgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YBCABKAlCCLpIBXIDGP8BIm0KEkxpc3RHcmFudHNSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSGgoGZ3JhbnRzGAIgAygLMgoua21zLkdyYW50EhcKD25leHRfcGFnZV90b2tlbhgDIAEoCRISCgp0b3RhbF9zaXplGAQgASgNIk0KElJldm9rZUdyYW50UmVxdWVzdBI3CghncmFudF9pZBgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJCJAChNSZXZva2VHcmFudFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIZCgVncmFudBgCIAEoCzIKLmttcy5HcmFudCKXAwoLU2lnblJlcXVlc3QSYAoGa2V5X2lkGAEgASgJQlC6SE3IAQFySBjYBDJDXihbXlx4MDAtXHgxZlx4N2YtXHg5Zl17MCwyNTV9fChuYW1lfHVzZXIpL1teXHgwMC1ceDFmXHg3Zi1ceDlmXSopJBIMCgRkYXRhGAIgASgMEhkKB2NvbnRleHQYAyABKAxCCLpIBXoDGP8BEhYKAm11GAQgASgMQgq6SAfYAQF6AmhAOuQBukjgARpgCg9zaWduLmRhdGFfb3JfbXUSH2dpdmUgZXhhY3RseSBvbmUgb2YgZGF0YSBhbmQgbXUaLChzaXplKHRoaXMuZGF0YSkgPiAwKSAhPSAoc2l6ZSh0aGlzLm11KSA+IDApGnwKEnNpZ24uY29udGV4dF9pbl9tdRI3Y29udGV4dCBkb2VzIG5vdCBnbyB3aXRoIG11LCB3aGljaCB3YXMgY29tcHV0ZWQgd2l0aCBpdBotc2l6ZSh0aGlzLm11KSA9PSAwIHx8IHNpemUodGhpcy5jb250ZXh0KSA9PSAwIkIKClNpZ25SZXN1bHQSEQoJc2lnbmF0dXJlGAEgASgMEg4KBmtleV9pZBgCIAEoCRIRCglhbGdvcml0aG0YAyABKAkiPwoMU2lnblJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIfCgZyZXN1bHQYAiABKAsyDy5rbXMuU2lnblJlc3VsdCJcChFTaWduU3RyZWFtUmVxdWVzdBInCgZoZWFkZXIYASABKAsyFS5rbXMuU2lnblN0cmVhbUhlYWRlckgAEg8KBWNodW5rGAIgASgMSABCDQoEcGFydBIFukgCCAEijwEKEFNpZ25TdHJlYW1IZWFkZXISYAoGa2V5X2lkGAEgASgJQlC6SE3IAQFySBjYBDJDXihbXlx4MDAtXHgxZlx4N2YtXHg5Zl17MCwyNTV9fChuYW1lfHVzZXIpL1teXHgwMC1ceDFmXHg3Zi1ceDlmXSopJBIZCgdjb250ZXh0GAIgASgMQgi6SAV6Axj/ASJFChJTaWduU3RyZWFtUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEh8KBnJlc3VsdBgCIAEoCzIPLmttcy5TaWduUmVzdWx0IqoBChBCYXRjaFNpZ25SZXF1ZXN0EmAKBmtleV9pZBgBIAEoCUJQukhNyAEBckgY2AQyQ14oW15ceDAwLVx4MWZceDdmLVx4OWZdezAsMjU1fXwobmFtZXx1c2VyKS9bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qKSQSGQoEZGF0YRgCIAMoDEILukgIkgEFCAEQ6AcSGQoHY29udGV4dBgDIAEoDEIIukgFegMY/wEiagoPQmF0Y2hTaWduUmVzdWx0EhYKCXNpZ25hdHVyZRgBIAEoDEgAiAEBEicKBWVycm9yGAIgASgLMhMua21zLkJhdGNoU2lnbkVycm9ySAGIAQFCDAoKX3NpZ25hdHVyZUIICgZfZXJyb3IiPwoOQmF0Y2hTaWduRXJyb3ISDAoEY29kZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSDwoHbWVzc2FnZRgDIAEoCSJtChFCYXRjaFNpZ25SZXNwb25zZRIOCgZzdGF0dXMYASABKAkSJQoHcmVzdWx0cxgCIAMoCzIULmttcy5CYXRjaFNpZ25SZXN1bHQSDgoGa2V5X2lkGAMgASgJEhEKCWFsZ29yaXRobRgEIAEoCSK9AQoNVmVyaWZ5UmVxdWVzdBJgCgZrZXlfaWQYASABKAlCULpITcgBAXJIGNgEMkNeKFteXHgwMC1ceDFmXHg3Zi1ceDlmXXswLDI1NX18KG5hbWV8dXNlcikvW15ceDAwLVx4MWZceDdmLVx4OWZdKikkEhQKBGRhdGEYAiABKAxCBrpIA8gBARIZCglzaWduYXR1cmUYAyABKAxCBrpIA8gBARIZCgdjb250ZXh0GAQgASgMQgi6SAV6Axj/ASJACgxWZXJpZnlSZXN1bHQSDQoFdmFsaWQYASABKAgSDgoGa2V5X2lkGAIgASgJEhEKCWFsZ29yaXRobRgDIAEoCSJDCg5WZXJpZnlSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSIQoGcmVzdWx0GAIgASgLMhEua21zLlZlcmlmeVJlc3VsdCJ2ChJFbmNhcHN1bGF0ZVJlcXVlc3QSYAoGa2V5X2lkGAEgASgJQlC6SE3IAQFySBjYBDJDXihbXlx4MDAtXHgxZlx4N2YtXHg5Zl17MCwyNTV9fChuYW1lfHVzZXIpL1teXHgwMC1ceDFmXHg3Zi1ceDlmXSopJCJmChFFbmNhcHN1bGF0ZVJlc3VsdBISCgpjaXBoZXJ0ZXh0GAEgASgMEhoKDXNoYXJlZF9zZWNyZXQYAiABKAxCA4ABARIOCgZrZXlfaWQYAyABKAkSEQoJYWxnb3JpdGhtGAQgASgJIk0KE0VuY2Fwc3VsYXRlUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiYKBnJlc3VsdBgCIAEoCzIWLmttcy5FbmNhcHN1bGF0ZVJlc3VsdCKSAQoSRGVjYXBzdWxhdGVSZXF1ZXN0EmAKBmtleV9pZBgBIAEoCUJQukhNyAEBckgY2AQyQ14oW15ceDAwLVx4MWZceDdmLVx4OWZdezAsMjU1fXwobmFtZXx1c2VyKS9bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qKSQSGgoKY2lwaGVydGV4dBgCIAEoDEIGukgDyAEBIlIKEURlY2Fwc3VsYXRlUmVzdWx0EhoKDXNoYXJlZF9zZWNyZXQYASABKAxCA4ABARIOCgZrZXlfaWQYAiABKAkSEQoJYWxnb3JpdGhtGAMgASgJIk0KE0RlY2Fwc3VsYXRlUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiYKBnJlc3VsdBgCIAEoCzIWLmttcy5EZWNhcHN1bGF0ZVJlc3VsdCKdBAoSR2V0QXVkaXRMb2dSZXF1ZXN0El0KBmtleV9pZBgBIAEoCUJNukhKckgY2AQyQ14oW15ceDAwLVx4MWZceDdmLVx4OWZdezAsMjU1fXwobmFtZXx1c2VyKS9bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qKSQSHQoJcGFnZV9zaXplGAIgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAyABKAlCCLpIBXIDGP8BEr4BCglvcGVyYXRpb24YBCABKAlCqgG6SKYB2AEBcqABUgZDUkVBVEVSBklNUE9SVFIEU0lHTlIGVkVSSUZZUgtFTkNBUFNVTEFURVILREVDQVBTVUxBVEVSBlJPVEFURVIHRElTQUJMRVIGRU5BQkxFUhBTQ0hFRFVMRV9ERVNUUk9ZUgdSRVNUT1JFUgdERVNUUk9ZUg1DUkVBVEVfSU1QT1JUUgxDUkVBVEVfR1JBTlRSDFJFVk9LRV9HUkFOVBImCgdvdXRjb21lGAUgASgJQhW6SBLYAQFyDVICT0tSB1JFRlVTRUQSFgoEdXNlchgGIAEoCUIIukgFcgMY/wESLQoEZnJvbRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAIgBARIrCgJ0bxgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAYgBAUIHCgVfZnJvbUIFCgNfdG8ifAoTR2V0QXVkaXRMb2dSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSIgoJYXVkaXRfbG9nGAIgAygLMg8ua21zLkF1ZGl0RW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJEhgKCnRvdGFsX3NpemUYBCABKAFCBJCyGQEipgUKFFdhdGNoQXVkaXRMb2dSZXF1ZXN0El0KBmtleV9pZBgBIAEoCUJNukhKckgY2AQyQ14oW15ceDAwLVx4MWZceDdmLVx4OWZdezAsMjU1fXwobmFtZXx1c2VyKS9bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qKSQSrgEKDmFmdGVyX3NlcXVlbmNlGAIgASgBQpABukiIAboBcQoMd2hvbGVfbnVtYmVyEhZtdXN0IGJlIGEgd2hvbGUgbnVtYmVyGkkhKHRoaXMgPj0gMC4wICYmIHRoaXMgPD0gOTAwNzE5OTI1NDc0MDk5MS4wKSB8fCB0aGlzID09IGRvdWJsZShpbnQodGhpcykpEhIZ////////P0MpAAAAAAAAAACQshkBSACIAQESvgEKCW9wZXJhdGlvbhgDIAEoCUKqAbpIpgHYAQFyoAFSBkNSRUFURVIGSU1QT1JUUgRTSUdOUgZWRVJJRllSC0VOQ0FQU1VMQVRFUgtERUNBUFNVTEFURVIGUk9UQVRFUgdESVNBQkxFUgZFTkFCTEVSEFNDSEVEVUxFX0RFU1RST1lSB1JFU1RPUkVSB0RFU1RST1lSDUNSRUFURV9JTVBPUlRSDENSRUFURV9HUkFOVFIMUkVWT0tFX0dSQU5UEiYKB291dGNvbWUYBCABKAlCFbpIEtgBAXINUgJPS1IHUkVGVVNFRBIWCgR1c2VyGAUgASgJQgi6SAVyAxj/ARItCgRmcm9tGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgBiAEBEisKAnRvGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgCiAEBQhEKD19hZnRlcl9zZXF1ZW5jZUIHCgVfZnJvbUIFCgNfdG8iRwoVV2F0Y2hBdWRpdExvZ1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIeCgVlbnRyeRgCIAEoCzIPLmttcy5BdWRpdEVudHJ5IhcKFVZlcmlmeUF1ZGl0TG9nUmVxdWVzdCLuAQoWVmVyaWZ5QXVkaXRMb2dSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSDQoFdmFsaWQYAiABKAgSFQoHZW50cmllcxgDIAEoAUIEkLIZARIMCgRoZWFkGAQgASgJEigKFWZpcnN0X2Jyb2tlbl9zZXF1ZW5jZRgFIAEoAUIEkLIZAUgAiAEBEg4KBnJlYXNvbhgGIAEoCRItCgpjaGVja3BvaW50GAcgASgLMhQua21zLkF1ZGl0Q2hlY2twb2ludEgBiAEBQhgKFl9maXJzdF9icm9rZW5fc2VxdWVuY2VCDQoLX2NoZWNrcG9pbnQiHAoaS21zU2VydmljZUdldEhlYWx0aFJlcXVlc3QiawobS21zU2VydmljZUdldEhlYWx0aFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIWCg5zZXJ2aWNlX3N0YXR1cxgCIAEoCRIWCglrZXlfY291bnQYAyABKA1IAIgBAUIMCgpfa2V5X2NvdW50MuwTCgpLbXNTZXJ2aWNlEl4KCUNyZWF0ZUtleRIVLmttcy5DcmVhdGVLZXlSZXF1ZXN0GhYua21zLkNyZWF0ZUtleVJlc3BvbnNlIiKIshkCgtPkkwIYOgEqIhMvYXBpL2ttcy9jcmVhdGUta2V5EqABCgZHZXRLZXkSEi5rbXMuR2V0S2V5UmVxdWVzdBoTLmttcy5HZXRLZXlSZXNwb25zZSJtkAIBiLIZAoLT5JMCYFofEh0vYXBpL2ttcy9rZXkve2tleV9pZD1uYW1lLyoqfVomEiQvYXBpL2ttcy9rZXkve2tleV9pZD11c2VyLyovbmFtZS8qKn0SFS9hcGkva21zL2tleS97a2V5X2lkfRJVCghMaXN0S2V5cxIULmttcy5MaXN0S2V5c1JlcXVlc3QaFS5rbXMuTGlzdEtleXNSZXNwb25zZSIckAIBiLIZAoLT5JMCDxINL2FwaS9rbXMva2V5cxJeCglSb3RhdGVLZXkSFS5rbXMuUm90YXRlS2V5UmVxdWVzdBoWLmttcy5Sb3RhdGVLZXlSZXNwb25zZSIiiLIZAoLT5JMCGDoBKiITL2FwaS9rbXMvcm90YXRlLWtleRJiCgpEaXNhYmxlS2V5EhYua21zLkRpc2FibGVLZXlSZXF1ZXN0Ghcua21zLkRpc2FibGVLZXlSZXNwb25zZSIjiLIZAoLT5JMCGToBKiIUL2FwaS9rbXMvZGlzYWJsZS1rZXkSXgoJRW5hYmxlS2V5EhUua21zLkVuYWJsZUtleVJlcXVlc3QaFi5rbXMuRW5hYmxlS2V5UmVzcG9uc2UiIoiyGQKC0+STAhg6ASoiEy9hcGkva21zL2VuYWJsZS1rZXkSqQEKCkRlc3Ryb3lLZXkSFi5rbXMuRGVzdHJveUtleVJlcXVlc3QaFy5rbXMuRGVzdHJveUtleVJlc3BvbnNlImqIshkCgtPkkwJgWh8qHS9hcGkva21zL2tleS97a2V5X2lkPW5hbWUvKip9WiYqJC9hcGkva21zL2tleS97a2V5X2lkPXVzZXIvKi9uYW1lLyoqfSoVL2FwaS9rbXMva2V5L3trZXlfaWR9EmIKClJlc3RvcmVLZXkSFi5rbXMuUmVzdG9yZUtleVJlcXVlc3QaFy5rbXMuUmVzdG9yZUtleVJlc3BvbnNlIiOIshkCgtPkkwIZOgEqIhQvYXBpL2ttcy9yZXN0b3JlLWtleRKDAQoTR2V0SW1wb3J0UGFyYW1ldGVycxIfLmttcy5HZXRJbXBvcnRQYXJhbWV0ZXJzUmVxdWVzdBogLmttcy5HZXRJbXBvcnRQYXJhbWV0ZXJzUmVzcG9uc2UiKYiyGQKC0+STAh86ASoiGi9hcGkva21zL2ltcG9ydC1wYXJhbWV0ZXJzEl4KCUltcG9ydEtleRIVLmttcy5JbXBvcnRLZXlSZXF1ZXN0GhYua21zLkltcG9ydEtleVJlc3BvbnNlIiKIshkCgtPkkwIYOgEqIhMvYXBpL2ttcy9pbXBvcnQta2V5EnQKEEV4cG9ydFB1YmxpY0tleXMSHC5rbXMuRXhwb3J0UHVibGljS2V5c1JlcXVlc3QaHS5rbXMuRXhwb3J0UHVibGljS2V5c1Jlc3BvbnNlIiOQAgGIshkCgtPkkwIWEhQvYXBpL2ttcy9wdWJsaWMta2V5cxJgCgtDcmVhdGVHcmFudBIXLmttcy5DcmVhdGVHcmFudFJlcXVlc3QaGC5rbXMuQ3JlYXRlR3JhbnRSZXNwb25zZSIeiLIZAoLT5JMCFDoBKiIPL2FwaS9rbXMvZ3JhbnRzEl0KCkxpc3RHcmFudHMSFi5rbXMuTGlzdEdyYW50c1JlcXVlc3QaFy5rbXMuTGlzdEdyYW50c1Jlc3BvbnNlIh6QAgGIshkCgtPkkwIREg8vYXBpL2ttcy9ncmFudHMSaAoLUmV2b2tlR3JhbnQSFy5rbXMuUmV2b2tlR3JhbnRSZXF1ZXN0Ghgua21zLlJldm9rZUdyYW50UmVzcG9uc2UiJoiyGQKC0+STAhwqGi9hcGkva21zL2dyYW50cy97Z3JhbnRfaWR9EkkKBFNpZ24SEC5rbXMuU2lnblJlcXVlc3QaES5rbXMuU2lnblJlc3BvbnNlIhyIshkCgtPkkwISOgEqIg0vYXBpL2ttcy9zaWduEkUKClNpZ25TdHJlYW0SFi5rbXMuU2lnblN0cmVhbVJlcXVlc3QaFy5rbXMuU2lnblN0cmVhbVJlc3BvbnNlIgSIshkCKAESXgoJQmF0Y2hTaWduEhUua21zLkJhdGNoU2lnblJlcXVlc3QaFi5rbXMuQmF0Y2hTaWduUmVzcG9uc2UiIoiyGQKC0+STAhg6ASoiEy9hcGkva21zL2JhdGNoLXNpZ24SUQoGVmVyaWZ5EhIua21zLlZlcmlmeVJlcXVlc3QaEy5rbXMuVmVyaWZ5UmVzcG9uc2UiHoiyGQKC0+STAhQ6ASoiDy9hcGkva21zL3ZlcmlmeRJlCgtFbmNhcHN1bGF0ZRIXLmttcy5FbmNhcHN1bGF0ZVJlcXVlc3QaGC5rbXMuRW5jYXBzdWxhdGVSZXNwb25zZSIjiLIZAoLT5JMCGToBKiIUL2FwaS9rbXMvZW5jYXBzdWxhdGUSZQoLRGVjYXBzdWxhdGUSFy5rbXMuRGVjYXBzdWxhdGVSZXF1ZXN0Ghgua21zLkRlY2Fwc3VsYXRlUmVzcG9uc2UiI4iyGQKC0+STAhk6ASoiFC9hcGkva21zL2RlY2Fwc3VsYXRlEl8KC0dldEF1ZGl0TG9nEhcua21zLkdldEF1ZGl0TG9nUmVxdWVzdBoYLmttcy5HZXRBdWRpdExvZ1Jlc3BvbnNlIh2QAgGIshkCgtPkkwIQEg4vYXBpL2ttcy9hdWRpdBJxCg1XYXRjaEF1ZGl0TG9nEhkua21zLldhdGNoQXVkaXRMb2dSZXF1ZXN0Ghoua21zLldhdGNoQXVkaXRMb2dSZXNwb25zZSInkAIBiLIZApCyGQGC0+STAhYSFC9hcGkva21zL2F1ZGl0L3dhdGNoMAEScgoOVmVyaWZ5QXVkaXRMb2cSGi5rbXMuVmVyaWZ5QXVkaXRMb2dSZXF1ZXN0Ghsua21zLlZlcmlmeUF1ZGl0TG9nUmVzcG9uc2UiJ5ACAYiyGQSC0+STAho6ASoiFS9hcGkva21zL3ZlcmlmeS1hdWRpdBJuCglHZXRIZWFsdGgSHy5rbXMuS21zU2VydmljZUdldEhlYWx0aFJlcXVlc3QaIC5rbXMuS21zU2VydmljZUdldEhlYWx0aFJlc3BvbnNlIh6QAgGIshkBgtPkkwIREg8vYXBpL2ttcy9oZWFsdGhCOgoPcXVhbnR1bXNhZmUua21zUAFaE3F1YW50dW1zYWZlL2ttcztrbXOqAg9RdWFudHVtU2FmZS5LbXNiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_kms_audit, file_kms_grant, file_kms_key, file_pqc_jwk, file_qsp_access, file_qsp_drain]);
 
 /**
  * Requests a new key.
@@ -27,7 +33,7 @@ export const file_kms_kms_service: GenFile = /*@__PURE__*/
  */
 export type CreateKeyRequest = Message<"kms.CreateKeyRequest"> & {
   /**
-   * Contains a human-readable name for the key: up to 255 characters, no control characters; the keyId if omitted.
+   * Contains a human-readable label of the key: up to 255 characters, no control characters; the keyId if omitted.
    *
    * @generated from field: string alias = 1;
    */
@@ -47,6 +53,29 @@ export type CreateKeyRequest = Message<"kms.CreateKeyRequest"> & {
    * @generated from field: string usage = 3;
    */
   usage: string;
+
+  /**
+   * Names the key: 1 to 255 characters of A-Z a-z 0-9 - _ . /, unique among the names of the caller. The name stays the
+   * same when the key is rotated. It must not end in a slash and a number. No name if omitted.
+   *
+   * @generated from field: string name = 4;
+   */
+  name: string;
+
+  /**
+   * Rotates the key automatically: seconds from one version to the next, 86400 (one day) or more. Only with a name.
+   *
+   * @generated from field: optional uint32 rotation_period_seconds = 5;
+   */
+  rotationPeriodSeconds?: number | undefined;
+
+  /**
+   * Attaches up to 64 labels to find keys by. A label has 1 to 63 characters of A-Z a-z 0-9 - _ . / and begins with a
+   * letter or digit; its value has up to 255 characters.
+   *
+   * @generated from field: map<string, string> labels = 6;
+   */
+  labels: { [key: string]: string };
 };
 
 /**
@@ -91,7 +120,7 @@ export const CreateKeyResponseSchema: GenMessage<CreateKeyResponse> = /*@__PURE_
  */
 export type GetKeyRequest = Message<"kms.GetKeyRequest"> & {
   /**
-   * Identifies the key.
+   * Identifies the key: its ID, or "name/<name>", or "name/<name>/<version>".
    *
    * @generated from field: string key_id = 1;
    */
@@ -124,6 +153,14 @@ export type GetKeyResponse = Message<"kms.GetKeyResponse"> & {
    * @generated from field: kms.KeyRecord result = 2;
    */
   result?: KeyRecord | undefined;
+
+  /**
+   * Lists the versions of the name, oldest first, without their public keys, if the request has a name without a
+   * version. Has the newest 1000 if there are more; ListKeys lists all.
+   *
+   * @generated from field: repeated kms.KeyRecord versions = 3;
+   */
+  versions: KeyRecord[];
 };
 
 /**
@@ -140,7 +177,7 @@ export const GetKeyResponseSchema: GenMessage<GetKeyResponse> = /*@__PURE__*/
  */
 export type ListKeysRequest = Message<"kms.ListKeysRequest"> & {
   /**
-   * Selects only keys of this status: "ACTIVE", "ROTATED" or "DESTROYED"; all if omitted.
+   * Selects only keys of this status; all if omitted.
    *
    * @generated from field: string status = 1;
    */
@@ -167,6 +204,27 @@ export type ListKeysRequest = Message<"kms.ListKeysRequest"> & {
    * @generated from field: string page_token = 4;
    */
   pageToken: string;
+
+  /**
+   * Selects only the versions of this name; all keys if omitted.
+   *
+   * @generated from field: string name = 5;
+   */
+  name: string;
+
+  /**
+   * Selects only keys with this label: "<label>=<value>"; all if omitted.
+   *
+   * @generated from field: string label = 6;
+   */
+  label: string;
+
+  /**
+   * Selects only keys of this usage: "SIGN" or "KEM"; all if omitted.
+   *
+   * @generated from field: string usage = 7;
+   */
+  usage: string;
 };
 
 /**
@@ -225,7 +283,7 @@ export const ListKeysResponseSchema: GenMessage<ListKeysResponse> = /*@__PURE__*
  */
 export type RotateKeyRequest = Message<"kms.RotateKeyRequest"> & {
   /**
-   * Identifies the key.
+   * Identifies the key: its ID, or "name/<name>", or "name/<name>/<version>".
    *
    * @generated from field: string key_id = 1;
    */
@@ -268,13 +326,13 @@ export const RotateKeyResponseSchema: GenMessage<RotateKeyResponse> = /*@__PURE_
   messageDesc(file_kms_kms_service, 7);
 
 /**
- * Asks to destroy a key.
+ * Asks to disable a key.
  *
- * @generated from message kms.DestroyKeyRequest
+ * @generated from message kms.DisableKeyRequest
  */
-export type DestroyKeyRequest = Message<"kms.DestroyKeyRequest"> & {
+export type DisableKeyRequest = Message<"kms.DisableKeyRequest"> & {
   /**
-   * Identifies the key.
+   * Identifies the key: its ID, or "name/<name>", or "name/<name>/<version>".
    *
    * @generated from field: string key_id = 1;
    */
@@ -282,14 +340,119 @@ export type DestroyKeyRequest = Message<"kms.DestroyKeyRequest"> & {
 };
 
 /**
+ * Describes the message kms.DisableKeyRequest.
+ * Use `create(DisableKeyRequestSchema)` to create a new message.
+ */
+export const DisableKeyRequestSchema: GenMessage<DisableKeyRequest> = /*@__PURE__*/
+  messageDesc(file_kms_kms_service, 8);
+
+/**
+ * Carries a disabled key.
+ *
+ * @generated from message kms.DisableKeyResponse
+ */
+export type DisableKeyResponse = Message<"kms.DisableKeyResponse"> & {
+  /**
+   * Is always "success".
+   *
+   * @generated from field: string status = 1;
+   */
+  status: string;
+
+  /**
+   * Describes the key, whose status is "DISABLED".
+   *
+   * @generated from field: kms.KeyRecord result = 2;
+   */
+  result?: KeyRecord | undefined;
+};
+
+/**
+ * Describes the message kms.DisableKeyResponse.
+ * Use `create(DisableKeyResponseSchema)` to create a new message.
+ */
+export const DisableKeyResponseSchema: GenMessage<DisableKeyResponse> = /*@__PURE__*/
+  messageDesc(file_kms_kms_service, 9);
+
+/**
+ * Asks to enable a key.
+ *
+ * @generated from message kms.EnableKeyRequest
+ */
+export type EnableKeyRequest = Message<"kms.EnableKeyRequest"> & {
+  /**
+   * Identifies the key: its ID, or "name/<name>", or "name/<name>/<version>".
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+};
+
+/**
+ * Describes the message kms.EnableKeyRequest.
+ * Use `create(EnableKeyRequestSchema)` to create a new message.
+ */
+export const EnableKeyRequestSchema: GenMessage<EnableKeyRequest> = /*@__PURE__*/
+  messageDesc(file_kms_kms_service, 10);
+
+/**
+ * Carries an enabled key.
+ *
+ * @generated from message kms.EnableKeyResponse
+ */
+export type EnableKeyResponse = Message<"kms.EnableKeyResponse"> & {
+  /**
+   * Is always "success".
+   *
+   * @generated from field: string status = 1;
+   */
+  status: string;
+
+  /**
+   * Describes the key, whose status is "ACTIVE" or "ROTATED".
+   *
+   * @generated from field: kms.KeyRecord result = 2;
+   */
+  result?: KeyRecord | undefined;
+};
+
+/**
+ * Describes the message kms.EnableKeyResponse.
+ * Use `create(EnableKeyResponseSchema)` to create a new message.
+ */
+export const EnableKeyResponseSchema: GenMessage<EnableKeyResponse> = /*@__PURE__*/
+  messageDesc(file_kms_kms_service, 11);
+
+/**
+ * Asks to destroy a key.
+ *
+ * @generated from message kms.DestroyKeyRequest
+ */
+export type DestroyKeyRequest = Message<"kms.DestroyKeyRequest"> & {
+  /**
+   * Identifies the key: its ID, or "name/<name>", or "name/<name>/<version>".
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+
+  /**
+   * Waits so many seconds before it destroys the key: 0 (at once; the default) to 10368000 (120 days).
+   *
+   * @generated from field: uint32 after_seconds = 2;
+   */
+  afterSeconds: number;
+};
+
+/**
  * Describes the message kms.DestroyKeyRequest.
  * Use `create(DestroyKeyRequestSchema)` to create a new message.
  */
 export const DestroyKeyRequestSchema: GenMessage<DestroyKeyRequest> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 8);
+  messageDesc(file_kms_kms_service, 12);
 
 /**
- * Confirms that a key is destroyed.
+ * Confirms that a key is destroyed, or that it will be.
  *
  * @generated from message kms.DestroyKeyResponse
  */
@@ -309,11 +472,18 @@ export type DestroyKeyResponse = Message<"kms.DestroyKeyResponse"> & {
   keyId: string;
 
   /**
-   * Is always "DESTROYED".
+   * Is "DESTROYED" or "DESTROY_SCHEDULED".
    *
    * @generated from field: string new_status = 3;
    */
   newStatus: string;
+
+  /**
+   * Gives the time of the destruction; present only if it is scheduled.
+   *
+   * @generated from field: optional google.protobuf.Timestamp destroy_at = 4;
+   */
+  destroyAt?: Timestamp | undefined;
 };
 
 /**
@@ -321,7 +491,606 @@ export type DestroyKeyResponse = Message<"kms.DestroyKeyResponse"> & {
  * Use `create(DestroyKeyResponseSchema)` to create a new message.
  */
 export const DestroyKeyResponseSchema: GenMessage<DestroyKeyResponse> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 9);
+  messageDesc(file_kms_kms_service, 13);
+
+/**
+ * Asks to take back a scheduled destruction.
+ *
+ * @generated from message kms.RestoreKeyRequest
+ */
+export type RestoreKeyRequest = Message<"kms.RestoreKeyRequest"> & {
+  /**
+   * Identifies the key: its ID, or "name/<name>", or "name/<name>/<version>".
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+};
+
+/**
+ * Describes the message kms.RestoreKeyRequest.
+ * Use `create(RestoreKeyRequestSchema)` to create a new message.
+ */
+export const RestoreKeyRequestSchema: GenMessage<RestoreKeyRequest> = /*@__PURE__*/
+  messageDesc(file_kms_kms_service, 14);
+
+/**
+ * Carries a restored key.
+ *
+ * @generated from message kms.RestoreKeyResponse
+ */
+export type RestoreKeyResponse = Message<"kms.RestoreKeyResponse"> & {
+  /**
+   * Is always "success".
+   *
+   * @generated from field: string status = 1;
+   */
+  status: string;
+
+  /**
+   * Describes the key, whose status is "DISABLED".
+   *
+   * @generated from field: kms.KeyRecord result = 2;
+   */
+  result?: KeyRecord | undefined;
+};
+
+/**
+ * Describes the message kms.RestoreKeyResponse.
+ * Use `create(RestoreKeyResponseSchema)` to create a new message.
+ */
+export const RestoreKeyResponseSchema: GenMessage<RestoreKeyResponse> = /*@__PURE__*/
+  messageDesc(file_kms_kms_service, 15);
+
+/**
+ * Requests a public key to wrap a key with.
+ *
+ * @generated from message kms.GetImportParametersRequest
+ */
+export type GetImportParametersRequest = Message<"kms.GetImportParametersRequest"> & {
+  /**
+   * Names the wrapping algorithm: HPKE (RFC 9180) in base mode with HKDF-SHA256 and AES-256-GCM, and with X-Wing or
+   * ML-KEM as its KEM (draft-ietf-hpke-pq). If omitted, "HPKE_XWING_HKDF_SHA256_AES_256_GCM".
+   *
+   * @generated from field: string algorithm = 1;
+   */
+  algorithm: string;
+};
+
+/**
+ * Describes the message kms.GetImportParametersRequest.
+ * Use `create(GetImportParametersRequestSchema)` to create a new message.
+ */
+export const GetImportParametersRequestSchema: GenMessage<GetImportParametersRequest> = /*@__PURE__*/
+  messageDesc(file_kms_kms_service, 16);
+
+/**
+ * Carries a public key to wrap a key with.
+ *
+ * @generated from message kms.GetImportParametersResponse
+ */
+export type GetImportParametersResponse = Message<"kms.GetImportParametersResponse"> & {
+  /**
+   * Is always "success".
+   *
+   * @generated from field: string status = 1;
+   */
+  status: string;
+
+  /**
+   * Contains the raw public key of the KEM: 1216 bytes for X-Wing, 1184 for ML-KEM-768, 1568 for ML-KEM-1024.
+   *
+   * @generated from field: bytes public_key = 2;
+   */
+  publicKey: Uint8Array;
+
+  /**
+   * Identifies the import. It imports one key.
+   *
+   * @generated from field: string import_token = 3;
+   */
+  importToken: string;
+
+  /**
+   * Gives the time when the token expires, 24 hours after its creation.
+   *
+   * @generated from field: google.protobuf.Timestamp expires_at = 4;
+   */
+  expiresAt?: Timestamp | undefined;
+
+  /**
+   * Names the wrapping algorithm.
+   *
+   * @generated from field: string algorithm = 5;
+   */
+  algorithm: string;
+};
+
+/**
+ * Describes the message kms.GetImportParametersResponse.
+ * Use `create(GetImportParametersResponseSchema)` to create a new message.
+ */
+export const GetImportParametersResponseSchema: GenMessage<GetImportParametersResponse> = /*@__PURE__*/
+  messageDesc(file_kms_kms_service, 17);
+
+/**
+ * Carries a wrapped key.
+ *
+ * @generated from message kms.ImportKeyRequest
+ */
+export type ImportKeyRequest = Message<"kms.ImportKeyRequest"> & {
+  /**
+   * Identifies the import: importToken of GetImportParameters.
+   *
+   * @generated from field: string import_token = 1;
+   */
+  importToken: string;
+
+  /**
+   * Contains the encapsulated secret of HPKE followed by the ciphertext. The plaintext is the key to import: PKCS#8 in
+   * DER or PEM, or the raw seed (32 bytes for ML-DSA and X-Wing, 64 for ML-KEM), or the raw secret key of SLH-DSA. info
+   * and aad of HPKE are empty.
+   *
+   * @generated from field: bytes wrapped_key = 2;
+   */
+  wrappedKey: Uint8Array;
+
+  /**
+   * Names the parameter set of the imported key.
+   *
+   * @generated from field: string algorithm = 3;
+   */
+  algorithm: string;
+
+  /**
+   * Selects the use of the key: "SIGN" or "KEM". If omitted, the algorithm decides.
+   *
+   * @generated from field: string usage = 4;
+   */
+  usage: string;
+
+  /**
+   * Names the key, as in CreateKey.
+   *
+   * @generated from field: string name = 5;
+   */
+  name: string;
+
+  /**
+   * Contains a human-readable label of the key, as in CreateKey.
+   *
+   * @generated from field: string alias = 6;
+   */
+  alias: string;
+
+  /**
+   * Attaches labels, as in CreateKey.
+   *
+   * @generated from field: map<string, string> labels = 7;
+   */
+  labels: { [key: string]: string };
+
+  /**
+   * Rotates the key automatically, as in CreateKey.
+   *
+   * @generated from field: optional uint32 rotation_period_seconds = 8;
+   */
+  rotationPeriodSeconds?: number | undefined;
+};
+
+/**
+ * Describes the message kms.ImportKeyRequest.
+ * Use `create(ImportKeyRequestSchema)` to create a new message.
+ */
+export const ImportKeyRequestSchema: GenMessage<ImportKeyRequest> = /*@__PURE__*/
+  messageDesc(file_kms_kms_service, 18);
+
+/**
+ * Carries an imported key.
+ *
+ * @generated from message kms.ImportKeyResponse
+ */
+export type ImportKeyResponse = Message<"kms.ImportKeyResponse"> & {
+  /**
+   * Is always "success".
+   *
+   * @generated from field: string status = 1;
+   */
+  status: string;
+
+  /**
+   * Describes the key, whose origin is "IMPORTED".
+   *
+   * @generated from field: kms.KeyRecord result = 2;
+   */
+  result?: KeyRecord | undefined;
+};
+
+/**
+ * Describes the message kms.ImportKeyResponse.
+ * Use `create(ImportKeyResponseSchema)` to create a new message.
+ */
+export const ImportKeyResponseSchema: GenMessage<ImportKeyResponse> = /*@__PURE__*/
+  messageDesc(file_kms_kms_service, 19);
+
+/**
+ * Requests public keys.
+ *
+ * @generated from message kms.ExportPublicKeysRequest
+ */
+export type ExportPublicKeysRequest = Message<"kms.ExportPublicKeysRequest"> & {
+  /**
+   * Selects only the versions of this name; all keys if omitted.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Selects only keys with this label: "<label>=<value>"; all if omitted.
+   *
+   * @generated from field: string label = 2;
+   */
+  label: string;
+
+  /**
+   * Selects only keys of this algorithm; all that sign if omitted.
+   *
+   * @generated from field: string algorithm = 3;
+   */
+  algorithm: string;
+
+  /**
+   * Limits the number of keys in the response: 1 to 1000; 1000 if omitted. A page is shorter if its keys are long.
+   *
+   * @generated from field: int32 page_size = 4;
+   */
+  pageSize: number;
+
+  /**
+   * Continues a list: next_page_token of the previous page.
+   *
+   * @generated from field: string page_token = 5;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message kms.ExportPublicKeysRequest.
+ * Use `create(ExportPublicKeysRequestSchema)` to create a new message.
+ */
+export const ExportPublicKeysRequestSchema: GenMessage<ExportPublicKeysRequest> = /*@__PURE__*/
+  messageDesc(file_kms_kms_service, 20);
+
+/**
+ * Describes one exported public key.
+ *
+ * @generated from message kms.ExportedKey
+ */
+export type ExportedKey = Message<"kms.ExportedKey"> & {
+  /**
+   * Identifies the key.
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+
+  /**
+   * Names the key; empty if it has no name.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * Gives the version of the name; 0 if the key has no name.
+   *
+   * @generated from field: uint32 version = 3;
+   */
+  version: number;
+
+  /**
+   * Names the algorithm.
+   *
+   * @generated from field: string algorithm = 4;
+   */
+  algorithm: string;
+
+  /**
+   * Is "ACTIVE" or "ROTATED".
+   *
+   * @generated from field: string status = 5;
+   */
+  status: string;
+
+  /**
+   * Contains the key as a PEM SubjectPublicKeyInfo (RFC 9881 or 9909).
+   *
+   * @generated from field: string public_key_pem = 6;
+   */
+  publicKeyPem: string;
+
+  /**
+   * Identifies the key in the JSON Web Key Set; empty for SLH-DSA, for which no standard defines a JSON Web Key.
+   *
+   * @generated from field: string kid = 7;
+   */
+  kid: string;
+};
+
+/**
+ * Describes the message kms.ExportedKey.
+ * Use `create(ExportedKeySchema)` to create a new message.
+ */
+export const ExportedKeySchema: GenMessage<ExportedKey> = /*@__PURE__*/
+  messageDesc(file_kms_kms_service, 21);
+
+/**
+ * Carries public keys.
+ *
+ * @generated from message kms.ExportPublicKeysResponse
+ */
+export type ExportPublicKeysResponse = Message<"kms.ExportPublicKeysResponse"> & {
+  /**
+   * Is always "success".
+   *
+   * @generated from field: string status = 1;
+   */
+  status: string;
+
+  /**
+   * Is a JSON Web Key Set (RFC 7517): the ML-DSA keys (RFC 9964), in the order of their creation.
+   *
+   * @generated from field: repeated pqc.Jwk keys = 2;
+   */
+  keys: Jwk[];
+
+  /**
+   * Contains all keys as PEM, one after another, in the order of their creation.
+   *
+   * @generated from field: string pem = 3;
+   */
+  pem: string;
+
+  /**
+   * Describes all keys, in the same order.
+   *
+   * @generated from field: repeated kms.ExportedKey exported = 4;
+   */
+  exported: ExportedKey[];
+
+  /**
+   * Continues the list; empty on the last page.
+   *
+   * @generated from field: string next_page_token = 5;
+   */
+  nextPageToken: string;
+
+  /**
+   * Counts all keys of the list.
+   *
+   * @generated from field: uint32 total_size = 6;
+   */
+  totalSize: number;
+};
+
+/**
+ * Describes the message kms.ExportPublicKeysResponse.
+ * Use `create(ExportPublicKeysResponseSchema)` to create a new message.
+ */
+export const ExportPublicKeysResponseSchema: GenMessage<ExportPublicKeysResponse> = /*@__PURE__*/
+  messageDesc(file_kms_kms_service, 22);
+
+/**
+ * Requests a new grant.
+ *
+ * @generated from message kms.CreateGrantRequest
+ */
+export type CreateGrantRequest = Message<"kms.CreateGrantRequest"> & {
+  /**
+   * Identifies the key. "name/<name>" grants all versions of the name, present and future; a key ID or
+   * "name/<name>/<version>" grants one version.
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+
+  /**
+   * Names the key, instead of key_id: grants all versions of the name.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * Names the user who receives the grant.
+   *
+   * @generated from field: string grantee = 3;
+   */
+  grantee: string;
+
+  /**
+   * Lists what the grantee may do: "SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE" and "GET_KEY".
+   *
+   * @generated from field: repeated string operations = 4;
+   */
+  operations: string[];
+
+  /**
+   * Ends the grant at this time, which must be in the future; never if omitted.
+   *
+   * @generated from field: optional google.protobuf.Timestamp expires_at = 5;
+   */
+  expiresAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message kms.CreateGrantRequest.
+ * Use `create(CreateGrantRequestSchema)` to create a new message.
+ */
+export const CreateGrantRequestSchema: GenMessage<CreateGrantRequest> = /*@__PURE__*/
+  messageDesc(file_kms_kms_service, 23);
+
+/**
+ * Carries a new grant.
+ *
+ * @generated from message kms.CreateGrantResponse
+ */
+export type CreateGrantResponse = Message<"kms.CreateGrantResponse"> & {
+  /**
+   * Is always "success".
+   *
+   * @generated from field: string status = 1;
+   */
+  status: string;
+
+  /**
+   * Describes the grant.
+   *
+   * @generated from field: kms.Grant grant = 2;
+   */
+  grant?: Grant | undefined;
+};
+
+/**
+ * Describes the message kms.CreateGrantResponse.
+ * Use `create(CreateGrantResponseSchema)` to create a new message.
+ */
+export const CreateGrantResponseSchema: GenMessage<CreateGrantResponse> = /*@__PURE__*/
+  messageDesc(file_kms_kms_service, 24);
+
+/**
+ * Requests a list of grants.
+ *
+ * @generated from message kms.ListGrantsRequest
+ */
+export type ListGrantsRequest = Message<"kms.ListGrantsRequest"> & {
+  /**
+   * Selects only grants of this key, or of the name in "name/<name>"; all if omitted.
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+
+  /**
+   * Lists the grants that the caller received, instead of those of the caller's keys.
+   *
+   * @generated from field: bool received = 2;
+   */
+  received: boolean;
+
+  /**
+   * Limits the number of grants in the response: 1 to 1000; 1000 if omitted.
+   *
+   * @generated from field: int32 page_size = 3;
+   */
+  pageSize: number;
+
+  /**
+   * Continues a list: next_page_token of the previous page.
+   *
+   * @generated from field: string page_token = 4;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message kms.ListGrantsRequest.
+ * Use `create(ListGrantsRequestSchema)` to create a new message.
+ */
+export const ListGrantsRequestSchema: GenMessage<ListGrantsRequest> = /*@__PURE__*/
+  messageDesc(file_kms_kms_service, 25);
+
+/**
+ * Carries a list of grants.
+ *
+ * @generated from message kms.ListGrantsResponse
+ */
+export type ListGrantsResponse = Message<"kms.ListGrantsResponse"> & {
+  /**
+   * Is always "success".
+   *
+   * @generated from field: string status = 1;
+   */
+  status: string;
+
+  /**
+   * Lists the grants in the order of their creation, without revoked and expired ones.
+   *
+   * @generated from field: repeated kms.Grant grants = 2;
+   */
+  grants: Grant[];
+
+  /**
+   * Continues the list; empty on the last page.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
+
+  /**
+   * Counts all grants of the list.
+   *
+   * @generated from field: uint32 total_size = 4;
+   */
+  totalSize: number;
+};
+
+/**
+ * Describes the message kms.ListGrantsResponse.
+ * Use `create(ListGrantsResponseSchema)` to create a new message.
+ */
+export const ListGrantsResponseSchema: GenMessage<ListGrantsResponse> = /*@__PURE__*/
+  messageDesc(file_kms_kms_service, 26);
+
+/**
+ * Asks to end a grant.
+ *
+ * @generated from message kms.RevokeGrantRequest
+ */
+export type RevokeGrantRequest = Message<"kms.RevokeGrantRequest"> & {
+  /**
+   * Identifies the grant.
+   *
+   * @generated from field: string grant_id = 1;
+   */
+  grantId: string;
+};
+
+/**
+ * Describes the message kms.RevokeGrantRequest.
+ * Use `create(RevokeGrantRequestSchema)` to create a new message.
+ */
+export const RevokeGrantRequestSchema: GenMessage<RevokeGrantRequest> = /*@__PURE__*/
+  messageDesc(file_kms_kms_service, 27);
+
+/**
+ * Carries a revoked grant.
+ *
+ * @generated from message kms.RevokeGrantResponse
+ */
+export type RevokeGrantResponse = Message<"kms.RevokeGrantResponse"> & {
+  /**
+   * Is always "success".
+   *
+   * @generated from field: string status = 1;
+   */
+  status: string;
+
+  /**
+   * Describes the grant that ended.
+   *
+   * @generated from field: kms.Grant grant = 2;
+   */
+  grant?: Grant | undefined;
+};
+
+/**
+ * Describes the message kms.RevokeGrantResponse.
+ * Use `create(RevokeGrantResponseSchema)` to create a new message.
+ */
+export const RevokeGrantResponseSchema: GenMessage<RevokeGrantResponse> = /*@__PURE__*/
+  messageDesc(file_kms_kms_service, 28);
 
 /**
  * Requests a signature.
@@ -330,7 +1099,7 @@ export const DestroyKeyResponseSchema: GenMessage<DestroyKeyResponse> = /*@__PUR
  */
 export type SignRequest = Message<"kms.SignRequest"> & {
   /**
-   * Identifies the key.
+   * Identifies the key: its ID, or "name/<name>", or "name/<name>/<version>".
    *
    * @generated from field: string key_id = 1;
    */
@@ -366,7 +1135,7 @@ export type SignRequest = Message<"kms.SignRequest"> & {
  * Use `create(SignRequestSchema)` to create a new message.
  */
 export const SignRequestSchema: GenMessage<SignRequest> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 10);
+  messageDesc(file_kms_kms_service, 29);
 
 /**
  * Contains a signature.
@@ -401,7 +1170,7 @@ export type SignResult = Message<"kms.SignResult"> & {
  * Use `create(SignResultSchema)` to create a new message.
  */
 export const SignResultSchema: GenMessage<SignResult> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 11);
+  messageDesc(file_kms_kms_service, 30);
 
 /**
  * Carries a signature.
@@ -429,7 +1198,7 @@ export type SignResponse = Message<"kms.SignResponse"> & {
  * Use `create(SignResponseSchema)` to create a new message.
  */
 export const SignResponseSchema: GenMessage<SignResponse> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 12);
+  messageDesc(file_kms_kms_service, 31);
 
 /**
  * Carries one part of a message to be signed.
@@ -466,7 +1235,7 @@ export type SignStreamRequest = Message<"kms.SignStreamRequest"> & {
  * Use `create(SignStreamRequestSchema)` to create a new message.
  */
 export const SignStreamRequestSchema: GenMessage<SignStreamRequest> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 13);
+  messageDesc(file_kms_kms_service, 32);
 
 /**
  * Selects the key and the context of a stream.
@@ -475,7 +1244,7 @@ export const SignStreamRequestSchema: GenMessage<SignStreamRequest> = /*@__PURE_
  */
 export type SignStreamHeader = Message<"kms.SignStreamHeader"> & {
   /**
-   * Identifies the key.
+   * Identifies the key: its ID, or "name/<name>", or "name/<name>/<version>".
    *
    * @generated from field: string key_id = 1;
    */
@@ -494,7 +1263,7 @@ export type SignStreamHeader = Message<"kms.SignStreamHeader"> & {
  * Use `create(SignStreamHeaderSchema)` to create a new message.
  */
 export const SignStreamHeaderSchema: GenMessage<SignStreamHeader> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 14);
+  messageDesc(file_kms_kms_service, 33);
 
 /**
  * Carries the signature of a stream.
@@ -522,7 +1291,7 @@ export type SignStreamResponse = Message<"kms.SignStreamResponse"> & {
  * Use `create(SignStreamResponseSchema)` to create a new message.
  */
 export const SignStreamResponseSchema: GenMessage<SignStreamResponse> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 15);
+  messageDesc(file_kms_kms_service, 34);
 
 /**
  * Requests signatures for several messages.
@@ -531,7 +1300,7 @@ export const SignStreamResponseSchema: GenMessage<SignStreamResponse> = /*@__PUR
  */
 export type BatchSignRequest = Message<"kms.BatchSignRequest"> & {
   /**
-   * Identifies the key.
+   * Identifies the key: its ID, or "name/<name>", or "name/<name>/<version>".
    *
    * @generated from field: string key_id = 1;
    */
@@ -559,7 +1328,7 @@ export type BatchSignRequest = Message<"kms.BatchSignRequest"> & {
  * Use `create(BatchSignRequestSchema)` to create a new message.
  */
 export const BatchSignRequestSchema: GenMessage<BatchSignRequest> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 16);
+  messageDesc(file_kms_kms_service, 35);
 
 /**
  * Contains the result for one message of a batch: either a signature or an error.
@@ -587,7 +1356,7 @@ export type BatchSignResult = Message<"kms.BatchSignResult"> & {
  * Use `create(BatchSignResultSchema)` to create a new message.
  */
 export const BatchSignResultSchema: GenMessage<BatchSignResult> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 17);
+  messageDesc(file_kms_kms_service, 36);
 
 /**
  * Describes why one message of a batch has no signature.
@@ -622,7 +1391,7 @@ export type BatchSignError = Message<"kms.BatchSignError"> & {
  * Use `create(BatchSignErrorSchema)` to create a new message.
  */
 export const BatchSignErrorSchema: GenMessage<BatchSignError> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 18);
+  messageDesc(file_kms_kms_service, 37);
 
 /**
  * Carries the signatures of a batch.
@@ -664,7 +1433,7 @@ export type BatchSignResponse = Message<"kms.BatchSignResponse"> & {
  * Use `create(BatchSignResponseSchema)` to create a new message.
  */
 export const BatchSignResponseSchema: GenMessage<BatchSignResponse> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 19);
+  messageDesc(file_kms_kms_service, 38);
 
 /**
  * Asks whether a signature was made with a key.
@@ -673,7 +1442,7 @@ export const BatchSignResponseSchema: GenMessage<BatchSignResponse> = /*@__PURE_
  */
 export type VerifyRequest = Message<"kms.VerifyRequest"> & {
   /**
-   * Identifies the key.
+   * Identifies the key: its ID, or "name/<name>", or "name/<name>/<version>".
    *
    * @generated from field: string key_id = 1;
    */
@@ -706,7 +1475,7 @@ export type VerifyRequest = Message<"kms.VerifyRequest"> & {
  * Use `create(VerifyRequestSchema)` to create a new message.
  */
 export const VerifyRequestSchema: GenMessage<VerifyRequest> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 20);
+  messageDesc(file_kms_kms_service, 39);
 
 /**
  * Reports whether a signature verifies.
@@ -741,7 +1510,7 @@ export type VerifyResult = Message<"kms.VerifyResult"> & {
  * Use `create(VerifyResultSchema)` to create a new message.
  */
 export const VerifyResultSchema: GenMessage<VerifyResult> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 21);
+  messageDesc(file_kms_kms_service, 40);
 
 /**
  * Carries the result of a verification.
@@ -769,7 +1538,7 @@ export type VerifyResponse = Message<"kms.VerifyResponse"> & {
  * Use `create(VerifyResponseSchema)` to create a new message.
  */
 export const VerifyResponseSchema: GenMessage<VerifyResponse> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 22);
+  messageDesc(file_kms_kms_service, 41);
 
 /**
  * Requests a shared secret.
@@ -778,7 +1547,7 @@ export const VerifyResponseSchema: GenMessage<VerifyResponse> = /*@__PURE__*/
  */
 export type EncapsulateRequest = Message<"kms.EncapsulateRequest"> & {
   /**
-   * Identifies the key, which must be an ML-KEM key.
+   * Identifies the key, which must be a KEM key: its ID, or "name/<name>", or "name/<name>/<version>".
    *
    * @generated from field: string key_id = 1;
    */
@@ -790,7 +1559,7 @@ export type EncapsulateRequest = Message<"kms.EncapsulateRequest"> & {
  * Use `create(EncapsulateRequestSchema)` to create a new message.
  */
 export const EncapsulateRequestSchema: GenMessage<EncapsulateRequest> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 23);
+  messageDesc(file_kms_kms_service, 42);
 
 /**
  * Contains a shared secret and its ciphertext.
@@ -832,7 +1601,7 @@ export type EncapsulateResult = Message<"kms.EncapsulateResult"> & {
  * Use `create(EncapsulateResultSchema)` to create a new message.
  */
 export const EncapsulateResultSchema: GenMessage<EncapsulateResult> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 24);
+  messageDesc(file_kms_kms_service, 43);
 
 /**
  * Carries a shared secret.
@@ -860,7 +1629,7 @@ export type EncapsulateResponse = Message<"kms.EncapsulateResponse"> & {
  * Use `create(EncapsulateResponseSchema)` to create a new message.
  */
 export const EncapsulateResponseSchema: GenMessage<EncapsulateResponse> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 25);
+  messageDesc(file_kms_kms_service, 44);
 
 /**
  * Requests the shared secret of a ciphertext.
@@ -869,7 +1638,7 @@ export const EncapsulateResponseSchema: GenMessage<EncapsulateResponse> = /*@__P
  */
 export type DecapsulateRequest = Message<"kms.DecapsulateRequest"> & {
   /**
-   * Identifies the key, which must be an ML-KEM key.
+   * Identifies the key, which must be a KEM key: its ID, or "name/<name>", or "name/<name>/<version>".
    *
    * @generated from field: string key_id = 1;
    */
@@ -888,7 +1657,7 @@ export type DecapsulateRequest = Message<"kms.DecapsulateRequest"> & {
  * Use `create(DecapsulateRequestSchema)` to create a new message.
  */
 export const DecapsulateRequestSchema: GenMessage<DecapsulateRequest> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 26);
+  messageDesc(file_kms_kms_service, 45);
 
 /**
  * Contains a shared secret.
@@ -923,7 +1692,7 @@ export type DecapsulateResult = Message<"kms.DecapsulateResult"> & {
  * Use `create(DecapsulateResultSchema)` to create a new message.
  */
 export const DecapsulateResultSchema: GenMessage<DecapsulateResult> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 27);
+  messageDesc(file_kms_kms_service, 46);
 
 /**
  * Carries a shared secret.
@@ -951,7 +1720,7 @@ export type DecapsulateResponse = Message<"kms.DecapsulateResponse"> & {
  * Use `create(DecapsulateResponseSchema)` to create a new message.
  */
 export const DecapsulateResponseSchema: GenMessage<DecapsulateResponse> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 28);
+  messageDesc(file_kms_kms_service, 47);
 
 /**
  * Requests entries of the audit log.
@@ -960,7 +1729,7 @@ export const DecapsulateResponseSchema: GenMessage<DecapsulateResponse> = /*@__P
  */
 export type GetAuditLogRequest = Message<"kms.GetAuditLogRequest"> & {
   /**
-   * Selects only entries of this key; all if omitted.
+   * Selects only entries of this key, or of all versions of the name in "name/<name>"; all if omitted.
    *
    * @generated from field: string key_id = 1;
    */
@@ -980,6 +1749,41 @@ export type GetAuditLogRequest = Message<"kms.GetAuditLogRequest"> & {
    * @generated from field: string page_token = 3;
    */
   pageToken: string;
+
+  /**
+   * Selects only entries of this operation; all if omitted.
+   *
+   * @generated from field: string operation = 4;
+   */
+  operation: string;
+
+  /**
+   * Selects only entries with this outcome: "OK" or "REFUSED"; all if omitted.
+   *
+   * @generated from field: string outcome = 5;
+   */
+  outcome: string;
+
+  /**
+   * Selects only entries of this caller; all if omitted.
+   *
+   * @generated from field: string user = 6;
+   */
+  user: string;
+
+  /**
+   * Selects only entries from this time on; all if omitted.
+   *
+   * @generated from field: optional google.protobuf.Timestamp from = 7;
+   */
+  from?: Timestamp | undefined;
+
+  /**
+   * Selects only entries before this time; all if omitted.
+   *
+   * @generated from field: optional google.protobuf.Timestamp to = 8;
+   */
+  to?: Timestamp | undefined;
 };
 
 /**
@@ -987,7 +1791,7 @@ export type GetAuditLogRequest = Message<"kms.GetAuditLogRequest"> & {
  * Use `create(GetAuditLogRequestSchema)` to create a new message.
  */
 export const GetAuditLogRequestSchema: GenMessage<GetAuditLogRequest> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 29);
+  messageDesc(file_kms_kms_service, 48);
 
 /**
  * Carries entries of the audit log.
@@ -1029,7 +1833,7 @@ export type GetAuditLogResponse = Message<"kms.GetAuditLogResponse"> & {
  * Use `create(GetAuditLogResponseSchema)` to create a new message.
  */
 export const GetAuditLogResponseSchema: GenMessage<GetAuditLogResponse> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 30);
+  messageDesc(file_kms_kms_service, 49);
 
 /**
  * Requests a stream of audit log entries.
@@ -1038,7 +1842,7 @@ export const GetAuditLogResponseSchema: GenMessage<GetAuditLogResponse> = /*@__P
  */
 export type WatchAuditLogRequest = Message<"kms.WatchAuditLogRequest"> & {
   /**
-   * Selects only entries of this key; all if omitted.
+   * Selects only entries of this key, or of all versions of the name in "name/<name>"; all if omitted.
    *
    * @generated from field: string key_id = 1;
    */
@@ -1052,6 +1856,41 @@ export type WatchAuditLogRequest = Message<"kms.WatchAuditLogRequest"> & {
    * @generated from field: optional double after_sequence = 2;
    */
   afterSequence?: number | undefined;
+
+  /**
+   * Selects only entries of this operation; all if omitted.
+   *
+   * @generated from field: string operation = 3;
+   */
+  operation: string;
+
+  /**
+   * Selects only entries with this outcome: "OK" or "REFUSED"; all if omitted.
+   *
+   * @generated from field: string outcome = 4;
+   */
+  outcome: string;
+
+  /**
+   * Selects only entries of this caller; all if omitted.
+   *
+   * @generated from field: string user = 5;
+   */
+  user: string;
+
+  /**
+   * Selects only entries from this time on; all if omitted.
+   *
+   * @generated from field: optional google.protobuf.Timestamp from = 6;
+   */
+  from?: Timestamp | undefined;
+
+  /**
+   * Selects only entries before this time; all if omitted.
+   *
+   * @generated from field: optional google.protobuf.Timestamp to = 7;
+   */
+  to?: Timestamp | undefined;
 };
 
 /**
@@ -1059,7 +1898,7 @@ export type WatchAuditLogRequest = Message<"kms.WatchAuditLogRequest"> & {
  * Use `create(WatchAuditLogRequestSchema)` to create a new message.
  */
 export const WatchAuditLogRequestSchema: GenMessage<WatchAuditLogRequest> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 31);
+  messageDesc(file_kms_kms_service, 50);
 
 /**
  * Carries one entry of the audit log.
@@ -1087,7 +1926,7 @@ export type WatchAuditLogResponse = Message<"kms.WatchAuditLogResponse"> & {
  * Use `create(WatchAuditLogResponseSchema)` to create a new message.
  */
 export const WatchAuditLogResponseSchema: GenMessage<WatchAuditLogResponse> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 32);
+  messageDesc(file_kms_kms_service, 51);
 
 /**
  * Asks to verify the audit log.
@@ -1102,7 +1941,7 @@ export type VerifyAuditLogRequest = Message<"kms.VerifyAuditLogRequest"> & {
  * Use `create(VerifyAuditLogRequestSchema)` to create a new message.
  */
 export const VerifyAuditLogRequestSchema: GenMessage<VerifyAuditLogRequest> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 33);
+  messageDesc(file_kms_kms_service, 52);
 
 /**
  * Reports whether the audit log is unchanged.
@@ -1165,7 +2004,7 @@ export type VerifyAuditLogResponse = Message<"kms.VerifyAuditLogResponse"> & {
  * Use `create(VerifyAuditLogResponseSchema)` to create a new message.
  */
 export const VerifyAuditLogResponseSchema: GenMessage<VerifyAuditLogResponse> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 34);
+  messageDesc(file_kms_kms_service, 53);
 
 /**
  * Requests the health of the service.
@@ -1180,7 +2019,7 @@ export type KmsServiceGetHealthRequest = Message<"kms.KmsServiceGetHealthRequest
  * Use `create(KmsServiceGetHealthRequestSchema)` to create a new message.
  */
 export const KmsServiceGetHealthRequestSchema: GenMessage<KmsServiceGetHealthRequest> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 35);
+  messageDesc(file_kms_kms_service, 54);
 
 /**
  * Reports the health of the service.
@@ -1215,10 +2054,15 @@ export type KmsServiceGetHealthResponse = Message<"kms.KmsServiceGetHealthRespon
  * Use `create(KmsServiceGetHealthResponseSchema)` to create a new message.
  */
 export const KmsServiceGetHealthResponseSchema: GenMessage<KmsServiceGetHealthResponse> = /*@__PURE__*/
-  messageDesc(file_kms_kms_service, 36);
+  messageDesc(file_kms_kms_service, 55);
 
 /**
  * Stores keys for callers: creates them, uses them, and logs every use.
+ *
+ * A key may have a name. The name stays the same when the key is rotated, so that clients can use it for years. In every
+ * call, "name/<name>" stands for the primary version of the caller's own name, and "name/<name>/<version>" for one
+ * version. If the caller has no such name, it stands for a name that a grant makes visible; if there are several, the
+ * call fails with KEY_AMBIGUOUS. "user/<user>/name/<name>" always stands for the name of that user.
  *
  * A secret key never leaves the service. Every use of a key and every refused attempt has an entry in the audit log.
  * The entry is on disk before the service answers. If the service cannot write the entry, it does not answer. Requests
@@ -1231,8 +2075,9 @@ export const KmsService: GenService<{
   /**
    * Creates a key pair and stores its secret key sealed.
    *
-   * With an Idempotency-Key, a retry returns the first answer for 24 hours. The same holds for RotateKey and
-   * DestroyKey. Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the caller's quota is used up.
+   * With an Idempotency-Key, a retry returns the first answer for 24 hours. The same holds for all other calls that
+   * change a key or a grant. Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the caller's quota is used up, and with
+   * NAME_TAKEN (ALREADY_EXISTS) if the caller has a key of this name. A name is taken forever.
    *
    * @generated from rpc kms.KmsService.CreateKey
    */
@@ -1242,7 +2087,9 @@ export const KmsService: GenService<{
     output: typeof CreateKeyResponseSchema;
   },
   /**
-   * Describes a key and returns its public key in three forms. Fails with KEY_NOT_FOUND.
+   * Describes a key and returns its public key in three forms. By name, also lists its versions.
+   *
+   * Fails with KEY_NOT_FOUND, and GRANT_MISSING for a caller whose grants do not include GET_KEY.
    *
    * @generated from rpc kms.KmsService.GetKey
    */
@@ -1262,7 +2109,8 @@ export const KmsService: GenService<{
     output: typeof ListKeysResponseSchema;
   },
   /**
-   * Replaces an ACTIVE key with a new one of the same algorithm and usage. The old key becomes ROTATED.
+   * Replaces an ACTIVE key with a new one of the same algorithm and usage. The old key becomes ROTATED. If the key has a
+   * name, it must be the primary version, and the new key becomes the next version and the primary one.
    *
    * When callers race, one of them succeeds. After the answer, the old key signs nothing more on any replica. Fails
    * with KEY_NOT_FOUND, and KEY_STATE_INVALID for a key that is not ACTIVE. Fails with QUOTA_EXCEEDED
@@ -1276,10 +2124,36 @@ export const KmsService: GenService<{
     output: typeof RotateKeyResponseSchema;
   },
   /**
-   * Erases the secret key of an ACTIVE or ROTATED key permanently. Its record and its audit entries remain.
+   * Disables an ACTIVE key: it performs no operations until EnableKey. After the answer, this holds on every replica.
    *
-   * After the answer, the key cannot be used on any replica. Fails with KEY_NOT_FOUND, and KEY_STATE_INVALID for a key
-   * that is DESTROYED.
+   * Fails with KEY_NOT_FOUND, and KEY_STATE_INVALID for a key that is not ACTIVE.
+   *
+   * @generated from rpc kms.KmsService.DisableKey
+   */
+  disableKey: {
+    methodKind: "unary";
+    input: typeof DisableKeyRequestSchema;
+    output: typeof DisableKeyResponseSchema;
+  },
+  /**
+   * Enables a DISABLED key. It becomes ACTIVE again; a key that was rotated earlier becomes ROTATED again.
+   *
+   * Fails with KEY_NOT_FOUND, and KEY_STATE_INVALID for a key that is not DISABLED.
+   *
+   * @generated from rpc kms.KmsService.EnableKey
+   */
+  enableKey: {
+    methodKind: "unary";
+    input: typeof EnableKeyRequestSchema;
+    output: typeof EnableKeyResponseSchema;
+  },
+  /**
+   * Erases the secret key of a key permanently: at once, or after a waiting period. Its record and its audit entries
+   * remain.
+   *
+   * During the waiting period, the key performs no operations, and RestoreKey can save it. After the answer, this holds
+   * on every replica. A scheduled key can also be destroyed at once. Fails with KEY_NOT_FOUND, and KEY_STATE_INVALID for
+   * a key that is DESTROYED, or that is to be scheduled a second time.
    *
    * @generated from rpc kms.KmsService.DestroyKey
    */
@@ -1287,6 +2161,87 @@ export const KmsService: GenService<{
     methodKind: "unary";
     input: typeof DestroyKeyRequestSchema;
     output: typeof DestroyKeyResponseSchema;
+  },
+  /**
+   * Takes back a scheduled destruction. The key becomes DISABLED; EnableKey puts it back into use.
+   *
+   * Fails with KEY_NOT_FOUND, and KEY_STATE_INVALID for a key that is not DESTROY_SCHEDULED.
+   *
+   * @generated from rpc kms.KmsService.RestoreKey
+   */
+  restoreKey: {
+    methodKind: "unary";
+    input: typeof RestoreKeyRequestSchema;
+    output: typeof RestoreKeyResponseSchema;
+  },
+  /**
+   * Returns a fresh public key to wrap a key with, for one ImportKey call.
+   *
+   * Fails with QUOTA_EXCEEDED (RESOURCE_EXHAUSTED) if the caller has too many unused import tokens.
+   *
+   * @generated from rpc kms.KmsService.GetImportParameters
+   */
+  getImportParameters: {
+    methodKind: "unary";
+    input: typeof GetImportParametersRequestSchema;
+    output: typeof GetImportParametersResponseSchema;
+  },
+  /**
+   * Imports a key that was wrapped with the public key of GetImportParameters. The service checks the key pair before it
+   * stores it. An import token imports one key.
+   *
+   * Fails with IMPORT_TOKEN_INVALID, KEY_INVALID (the wrapped key cannot be unwrapped, or is not a key of this
+   * algorithm), NAME_TAKEN, and QUOTA_EXCEEDED.
+   *
+   * @generated from rpc kms.KmsService.ImportKey
+   */
+  importKey: {
+    methodKind: "unary";
+    input: typeof ImportKeyRequestSchema;
+    output: typeof ImportKeyResponseSchema;
+  },
+  /**
+   * Returns the public keys of all versions that can verify signatures, as a JSON Web Key Set and as PEM.
+   *
+   * @generated from rpc kms.KmsService.ExportPublicKeys
+   */
+  exportPublicKeys: {
+    methodKind: "unary";
+    input: typeof ExportPublicKeysRequestSchema;
+    output: typeof ExportPublicKeysResponseSchema;
+  },
+  /**
+   * Allows another user some operations of one key, or of all versions of one name. The owner stays the same.
+   *
+   * Only the owner of a key and administrators create grants. Fails with KEY_NOT_FOUND, FIELD_INVALID for an unknown
+   * grantee, and QUOTA_EXCEEDED (RESOURCE_EXHAUSTED).
+   *
+   * @generated from rpc kms.KmsService.CreateGrant
+   */
+  createGrant: {
+    methodKind: "unary";
+    input: typeof CreateGrantRequestSchema;
+    output: typeof CreateGrantResponseSchema;
+  },
+  /**
+   * Lists grants in the order of their creation: those of the caller's keys, or those that the caller received.
+   *
+   * @generated from rpc kms.KmsService.ListGrants
+   */
+  listGrants: {
+    methodKind: "unary";
+    input: typeof ListGrantsRequestSchema;
+    output: typeof ListGrantsResponseSchema;
+  },
+  /**
+   * Ends a grant. After the answer, no replica accepts it. Fails with GRANT_NOT_FOUND.
+   *
+   * @generated from rpc kms.KmsService.RevokeGrant
+   */
+  revokeGrant: {
+    methodKind: "unary";
+    input: typeof RevokeGrantRequestSchema;
+    output: typeof RevokeGrantResponseSchema;
   },
   /**
    * Signs with an ACTIVE key. The service returns the signature only after its audit entry is on disk.
@@ -1368,6 +2323,8 @@ export const KmsService: GenService<{
   /**
    * Lists the uses of keys, oldest first, including refused attempts.
    *
+   * Auditors and administrators read all entries. Other callers read those of their own keys.
+   *
    * @generated from rpc kms.KmsService.GetAuditLog
    */
   getAuditLog: {
@@ -1377,6 +2334,8 @@ export const KmsService: GenService<{
   },
   /**
    * Sends entries of the audit log as they are written, including those of other replicas.
+   *
+   * Auditors and administrators read all entries. Other callers read those of their own keys.
    *
    * @generated from rpc kms.KmsService.WatchAuditLog
    */

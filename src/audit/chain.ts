@@ -7,8 +7,8 @@
  */
 import { createHmac, hash } from "node:crypto";
 
-/** An event that a service records. */
-export interface NewAuditEntry {
+/** What happened to a key. */
+export interface AuditEvent {
   /** The key of the event, as the caller named it. */
   readonly keyId: string;
   /** Such as CREATE or SIGN. */
@@ -20,8 +20,23 @@ export interface NewAuditEntry {
   readonly details: string;
 }
 
+/** Facts about an entry that not every entry has; empty if they are left out. */
+export interface AuditContext {
+  /** The address that the call came from; empty for the server's own work. */
+  readonly clientAddress: string;
+  /** The ID of the call; empty for the server's own work. */
+  readonly requestId: string;
+  /** The owner of the key, who may read the entry; empty if there is no such key. */
+  readonly owner: string;
+  /** The name of the key, to find its entries by; empty if it has none. */
+  readonly keyName: string;
+}
+
+/** An event that a service records. */
+export type NewAuditEntry = AuditEvent & Partial<AuditContext>;
+
 /** An entry at its position in the chain. */
-export interface AuditEntry extends NewAuditEntry {
+export interface AuditEntry extends AuditEvent, AuditContext {
   /** Counts from 1 without gaps. */
   readonly sequence: number;
   readonly timestamp: Date;
@@ -36,23 +51,32 @@ export interface AuditHead {
   readonly entryHash: string;
 }
 
+/** No facts. */
+export const emptyContext: AuditContext = { clientAddress: "", requestId: "", owner: "", keyName: "" };
+
 /** The end of an empty chain, which precedes the first entry. */
 export const emptyChain: AuditHead = { sequence: 0, entryHash: "0".repeat(64) };
 
 /**
  * Hashes an entry: SHA-256 of the UTF-8 of its RFC 8785 canonical JSON, with these members and no others.
- * The timestamp has milliseconds and ends in Z; the sequence is a number, all else are strings.
+ * The timestamp has milliseconds and ends in Z; the sequence is a number, all else are strings. An empty clientAddress or
+ * requestId is left out. The owner and the name of the key are covered by the tag only.
  */
-export function hashEntry(entry: Omit<AuditEntry, "entryHash">, previousHash: string): string {
-  const { details, keyId, operation, outcome, sequence, timestamp, user } = entry;
+export function hashEntry(
+  entry: NewAuditEntry & Pick<AuditEntry, "sequence" | "timestamp">,
+  previousHash: string,
+): string {
+  const { clientAddress, details, keyId, operation, outcome, requestId, sequence, timestamp, user } = entry;
   // RFC 8785, section 3.2.3: members in the order of their names. For strings and whole numbers, JSON.stringify
   // writes the form that section 3.2.2 requires.
   const canonical = {
+    clientAddress: clientAddress || undefined,
     details,
     keyId,
     operation,
     outcome,
     previousHash,
+    requestId: requestId || undefined,
     sequence,
     timestamp: timestamp.toISOString(),
     user,
@@ -60,9 +84,13 @@ export function hashEntry(entry: Omit<AuditEntry, "entryHash">, previousHash: st
   return hash("sha256", JSON.stringify(canonical), "hex");
 }
 
-/** Computes the tag of an entry's hash. */
-export function tagEntry(tagKey: Uint8Array, entryHash: string): string {
-  return createHmac("sha256", tagKey).update(`audit entry ${entryHash}`).digest("hex");
+/** Computes the tag of an entry's hash, and of the owner and the name of its key. */
+export function tagEntry(
+  tagKey: Uint8Array,
+  { entryHash, owner = "", keyName = "" }: Pick<AuditEntry, "entryHash"> & Partial<AuditContext>,
+): string {
+  const found = owner === "" ? "" : ` ${JSON.stringify([owner, keyName])}`;
+  return createHmac("sha256", tagKey).update(`audit entry ${entryHash}${found}`).digest("hex");
 }
 
 /** Computes the tag of the end of a chain, which shows whether the last entries were cut off. */

@@ -1,5 +1,5 @@
 /** The audit log: entries in a hash chain, written in the same transaction as the events that they record. */
-import type { Kysely } from "kysely";
+import type { Kysely, SelectQueryBuilder } from "kysely";
 import type { Statement } from "../database/connection.ts";
 import type { Reader } from "../database/database.ts";
 import { readTime } from "../database/row-values.ts";
@@ -11,6 +11,7 @@ import {
   type AuditEntry,
   type AuditHead,
   emptyChain,
+  emptyContext,
   hashEntry,
   type NewAuditEntry,
   tagEntry,
@@ -32,7 +33,7 @@ export interface PendingEntries extends AuditAppender {
   committed(): void;
 }
 
-/** The most entries in one statement; each has 9 values, and SQLite accepts 32,766. */
+/** The most entries in one statement; each has 13 values, and SQLite accepts 32,766. */
 const maxRowsPerStatement = 64;
 
 /**
@@ -112,10 +113,10 @@ export function createAuditChain(db: Kysely<Schema>, tagKey: Uint8Array): AuditC
         committed: () => see(head),
         append(entry) {
           given.push(entry);
-          const placed = { ...entry, sequence: head.sequence + 1, timestamp: now() };
+          const placed = { ...emptyContext, ...entry, sequence: head.sequence + 1, timestamp: now() };
           const entryHash = hashEntry(placed, head.entryHash);
           head = { sequence: placed.sequence, entryHash };
-          entries.push(toRow({ ...placed, entryHash }, tagEntry(tagKey, entryHash)));
+          entries.push(toRow({ ...placed, entryHash }, tagEntry(tagKey, { ...placed, entryHash })));
         },
         finish() {
           if (entries.length === 0) return [];
@@ -144,24 +145,42 @@ const columns = [
   "details",
   "entry_hash",
   "entry_tag",
+  "client_address",
+  "request_id",
+  "owner",
+  "key_name",
 ] as const satisfies readonly (keyof AuditEntriesTable)[];
 
-/** Reads one page of entries, oldest first. @param keyId only entries of this key; all if it is empty */
+/** Which entries to read; a filter that is left out matches all. */
+export interface AuditFilter {
+  readonly keyId?: string | undefined;
+  readonly owner?: string | undefined;
+  readonly keyName?: string | undefined;
+  readonly operation?: string | undefined;
+  readonly outcome?: string | undefined;
+  readonly user?: string | undefined;
+  /** Inclusive. */
+  readonly from?: Date | undefined;
+  /** Exclusive. */
+  readonly to?: Date | undefined;
+}
+
+/** Reads one page of entries, oldest first. */
 export async function listAuditEntries(
   db: Reader,
   request: PageRequest,
-  keyId: string,
+  filter: AuditFilter,
 ): Promise<Page<AuditEntry> & { readonly totalSize: number }> {
-  const rows = await readEntries(db, request.after, request.limit + 1, keyId);
+  const rows = await readEntries(db, request.after, request.limit + 1, filter);
   return {
-    ...cutPage(rows, request, auditListName(keyId), ({ sequence }) => sequence),
-    totalSize: await countEntries(db, keyId),
+    ...cutPage(rows, request, auditListName(filter), ({ sequence }) => sequence),
+    totalSize: await countEntries(db, filter),
   };
 }
 
-/** Names the list of a key's entries, for page tokens. */
-export function auditListName(keyId: string): string {
-  return `audit ${keyId}`;
+/** Names a list of entries, for page tokens. */
+export function auditListName(filter: AuditFilter): string {
+  return `audit ${JSON.stringify(listConditions(filter))}`;
 }
 
 /** Reads entries after a sequence number, oldest first. */
@@ -169,11 +188,51 @@ export async function readEntries(
   db: Reader,
   after: number,
   limit: number,
-  keyId: string,
+  filter: AuditFilter,
 ): Promise<AuditEntry[]> {
-  let query = db.selectFrom("audit_entries").selectAll().where("sequence", ">", after);
-  if (keyId !== "") query = query.where("key_id", "=", keyId);
-  return (await query.orderBy("sequence").limit(limit).execute()).map(toEntry);
+  const query = db.selectFrom("audit_entries").selectAll().where("sequence", ">", after);
+  const rows = await applyFilter(query, filter).orderBy("sequence").limit(limit).execute();
+  return rows.map(toEntry);
+}
+
+/** Tells whether an entry passes a filter. */
+export function matchesFilter(entry: AuditEntry, filter: AuditFilter): boolean {
+  const row = toRow(entry, "");
+  return listConditions(filter).every(([column, operator, value]) => {
+    if (operator === "=") return row[column] === value;
+    return operator === ">=" ? row[column] >= value : row[column] < value;
+  });
+}
+
+type Condition = readonly [keyof AuditEntriesTable, "=" | ">=" | "<", string | number];
+
+function listConditions({ from, to, ...equal }: AuditFilter): Condition[] {
+  const columnOf = {
+    keyId: "key_id",
+    owner: "owner",
+    keyName: "key_name",
+    operation: "operation",
+    outcome: "outcome",
+    user: "user_name",
+  } as const satisfies Record<keyof typeof equal, keyof AuditEntriesTable>;
+  const conditions: Condition[] = [];
+  for (const [property, column] of Object.entries(columnOf)) {
+    const value = equal[property as keyof typeof equal];
+    if (value !== undefined) conditions.push([column, "=", value]);
+  }
+  if (from !== undefined) conditions.push(["occurred_at_ms", ">=", from.getTime()]);
+  if (to !== undefined) conditions.push(["occurred_at_ms", "<", to.getTime()]);
+  return conditions;
+}
+
+function applyFilter<Output>(
+  query: SelectQueryBuilder<Schema, "audit_entries", Output>,
+  filter: AuditFilter,
+): SelectQueryBuilder<Schema, "audit_entries", Output> {
+  return listConditions(filter).reduce(
+    (filtered, [column, operator, value]) => filtered.where(column, operator, value),
+    query,
+  );
 }
 
 /** Reads the rows of entries, up to and including a sequence number. */
@@ -193,14 +252,11 @@ export function readEntryRows(
     .execute();
 }
 
-async function countEntries(db: Reader, keyId: string): Promise<number> {
-  if (keyId === "") return (await readHead(db)).sequence;
-  const { count } = await db
-    .selectFrom("audit_entries")
-    .select((row) => row.fn.countAll<number>().as("count"))
-    .where("key_id", "=", keyId)
-    .executeTakeFirstOrThrow();
-  return count;
+async function countEntries(db: Reader, filter: AuditFilter): Promise<number> {
+  if (listConditions(filter).length === 0) return (await readHead(db)).sequence;
+  const query = db.selectFrom("audit_entries").select((row) => row.fn.countAll<number>().as("count"));
+  const { count } = await applyFilter(query, filter).executeTakeFirstOrThrow();
+  return Number(count);
 }
 
 /** Reads the stated end of the chain, without checking it. */
@@ -228,6 +284,10 @@ export function toEntry(row: AuditEntriesTable): AuditEntry {
     outcome: row.outcome as AuditEntry["outcome"],
     details: row.details,
     entryHash: row.entry_hash,
+    clientAddress: row.client_address,
+    requestId: row.request_id,
+    owner: row.owner,
+    keyName: row.key_name,
   };
 }
 
@@ -242,6 +302,10 @@ function toRow(entry: AuditEntry, entryTag: string): AuditEntriesTable {
     details: entry.details,
     entry_hash: entry.entryHash,
     entry_tag: entryTag,
+    client_address: entry.clientAddress,
+    request_id: entry.requestId,
+    owner: entry.owner,
+    key_name: entry.keyName,
   };
 }
 

@@ -13,6 +13,10 @@ export interface AuditEntriesTable {
   entry_hash: string;
   /** Binds entry_hash to a key that the database does not hold in the clear. */
   entry_tag: string;
+  client_address: string;
+  request_id: string;
+  owner: string;
+  key_name: string;
 }
 
 /** The end of the chain, in one row. */
@@ -68,6 +72,14 @@ export const auditTables: TableOwner = {
         signed_at_ms ${integer} not null,
         signature ${bytes} not null
       )`,
+    ],
+    "0002-audit": () => [
+      ...["client_address", "request_id", "owner", "key_name"].map(
+        (column) => `alter table audit_entries add column ${column} text not null default ''`,
+      ),
+      "create index audit_entries_by_owner_sequence on audit_entries (owner, sequence)",
+      `create index audit_entries_by_owner_key_name_sequence on audit_entries (owner, key_name, sequence)
+        where key_name <> ''`,
     ],
   },
 };

@@ -192,7 +192,7 @@ function checkRow(row: AuditEntriesTable, previous: AuditHead, tagKey: Uint8Arra
   if (row.sequence !== expected) return { sequence: expected, reason: "the entry is missing" };
   if (hashEntry(toEntry(row), previous.entryHash) !== row.entry_hash)
     return { sequence: expected, reason: "the entry was changed" };
-  if (!equalTags(row.entry_tag, tagEntry(tagKey, row.entry_hash)))
+  if (!equalTags(row.entry_tag, tagEntry(tagKey, toEntry(row))))
     return { sequence: expected, reason: "the entry was not written by this program" };
   return undefined;
 }

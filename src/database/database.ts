@@ -5,7 +5,7 @@ import { Kysely, sql } from "kysely";
 import { DEFAULT_MIGRATION_TABLE, Migrator } from "kysely/migration";
 import { type Connection, type DatabaseKind, kyselyDialect, type WriteConnection } from "./connection.ts";
 import { createMigrations } from "./migrations.ts";
-import { checkPostgresVersion, openPostgresReader, openPostgresWriter } from "./postgres.ts";
+import { checkPostgresVersion, defaultReaders, openPostgresReader, openPostgresWriter } from "./postgres.ts";
 import type { Schema, TableOwner } from "./schema.ts";
 import { openSqliteReader, openSqliteWriter } from "./sqlite.ts";
 import { readMessage, StorageError, StoreFailureError } from "./store-error.ts";
@@ -63,6 +63,9 @@ export async function openDatabaseOf(
   try {
     if (location.kind === "postgres") await checkPostgresVersion(database.writeConnection);
     await (mode === "create" ? migrate(database) : requireSchema(database));
+    // A server learns at its start, not under load, that its role may not open so many connections.
+    if (location.kind === "postgres" && mode === "create")
+      await openReaders(database.readConnection, location);
     return database;
   } catch (error) {
     await database.close();
@@ -75,6 +78,15 @@ export async function openDatabaseOf(
     const cause = error instanceof StoreFailureError ? error.cause : error;
     throw new StorageError(`the store ${database.name} cannot be opened: ${describe(cause)}`);
   }
+}
+
+/** Opens all connections of a pool: queries that run at the same time need one each. */
+async function openReaders(
+  { run }: Connection,
+  { readers = defaultReaders }: { readonly readers?: number },
+): Promise<void> {
+  const nothing = [{ sql: "select 1", parameters: [] }];
+  await Promise.all(Array.from({ length: readers }, () => run(nothing)));
 }
 
 /** Runs before the first connection, because SQLite creates a missing file when it opens it. */

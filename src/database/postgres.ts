@@ -16,7 +16,7 @@ const connectMs = 5000;
 /** Milliseconds for the server to answer a statement; the server's own limits are shorter. */
 const answerMs = 35_000;
 /** Connections for reading, if none are named. */
-const defaultReaders = 4;
+export const defaultReaders = 4;
 /** Names the lock that a writer holds: an arbitrary number, the same in every version of this program. */
 const writeLock = 5_202_611;
 

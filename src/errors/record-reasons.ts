@@ -6,19 +6,47 @@ import type { Reason } from "./reason.ts";
 export const keyReasons = {
   KEY_NOT_FOUND: {
     code: Code.NotFound,
-    cause: "The key does not exist, or with `--auth token` belongs to another user.",
+    cause:
+      "The key does not exist, or with `--auth token` belongs to another user who has not granted you its use.",
     remedy: "List your keys with `GET /api/kms/keys`.",
   },
   KEY_STATE_INVALID: {
     code: Code.FailedPrecondition,
-    cause: "A ROTATED key no longer signs or encapsulates. A DESTROYED key cannot be used.",
-    remedy: "Use the key that replaced it (`replacedBy`). No call restores an earlier state.",
+    cause:
+      "A ROTATED key no longer signs or encapsulates. A DISABLED or DESTROY_SCHEDULED key performs no operations. A DESTROYED key cannot be used.",
+    remedy:
+      "Use the key that replaced it (`replacedBy`), or its name. `EnableKey` enables a DISABLED key, `RestoreKey` restores a DESTROY_SCHEDULED one.",
   },
   KEY_USAGE_MISMATCH: {
     code: Code.FailedPrecondition,
     cause:
       "The call uses an ML-KEM key to sign, a signing key to encapsulate, or an SLH-DSA key with `mu` or a stream.",
     remedy: "Create a key for this use. `mu` and streams need ML-DSA.",
+  },
+  KEY_AMBIGUOUS: {
+    code: Code.FailedPrecondition,
+    cause: "Several users have granted you a key of this name, and you have no key of this name yourself.",
+    remedy: "Name the user as well: `user/<user>/name/<name>`.",
+  },
+  NAME_TAKEN: {
+    code: Code.AlreadyExists,
+    cause: "You have a key of this name already. A name stays taken, also after its keys are destroyed.",
+    remedy: "Choose another name, or call `RotateKey` for a new version.",
+  },
+  GRANT_MISSING: {
+    code: Code.PermissionDenied,
+    cause: "Another user has granted you some operations of this key, but not this one.",
+    remedy: "Ask the owner of the key for a grant that includes the operation. Only the owner changes a key.",
+  },
+  GRANT_NOT_FOUND: {
+    code: Code.NotFound,
+    cause: "The grant does not exist, was revoked, has expired, or belongs to a key of another user.",
+    remedy: "List your grants with `GET /api/kms/grants`.",
+  },
+  IMPORT_TOKEN_INVALID: {
+    code: Code.NotFound,
+    cause: "The import token is unknown, has expired, was used already, or belongs to another user.",
+    remedy: "Call `GetImportParameters` for a new public key and token, and wrap the key again.",
   },
   BATCH_TOO_LARGE: {
     code: Code.InvalidArgument,

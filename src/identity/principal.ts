@@ -1,6 +1,6 @@
 /** Reads the principal of a call, as services know it. */
 import type { HandlerContext } from "@connectrpc/connect";
-import { callerKey, repeatableKey } from "../protocol/call-values.ts";
+import { callerKey, clientKey, repeatableKey, requestIdKey } from "../protocol/call-values.ts";
 import type { IdempotentCall } from "../records/idempotency.ts";
 import { type Principal, systemPrincipal } from "../records/ownership.ts";
 
@@ -10,12 +10,19 @@ import { type Principal, systemPrincipal } from "../records/ownership.ts";
  */
 export function readPrincipal({ values }: Pick<HandlerContext, "values">): Principal {
   const caller = values.get(callerKey);
-  if (caller === undefined) return systemPrincipal;
+  const origin = { clientAddress: values.get(clientKey), requestId: values.get(requestIdKey) };
+  if (caller === undefined) return { ...systemPrincipal, ...origin };
   const { subject: user, role } = caller;
   // `authenticate` adds the user's ID; the server passes it on without looking.
   const userId = "userId" in caller && typeof caller.userId === "string" ? caller.userId : user;
-  if (role === "device") return { user, userId, owner: userId, deviceId: user };
-  return { user, userId, owner: role === "admin" ? undefined : userId };
+  if (role === "device") return { user, userId, owner: userId, deviceId: user, ...origin };
+  return { user, userId, owner: role === "admin" ? undefined : userId, ...origin };
+}
+
+/** Tells whether the caller of a call may read the whole audit log. Without authentication, anyone may. */
+export function isAuditor({ values }: Pick<HandlerContext, "values">): boolean {
+  const role = values.get(callerKey)?.role;
+  return role === undefined || role === "auditor" || role === "admin";
 }
 
 /** Returns the idempotency key of a call, if it has one. Each user has keys of their own. */

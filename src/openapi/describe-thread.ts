@@ -11,6 +11,7 @@ import { packageFolder } from "../program-files.ts";
 import { compileRoutes } from "../transcoding/routes.ts";
 import { describeApi } from "./describe-api.ts";
 import type { DescriptionTask, DescriptionTexts } from "./describe-services.ts";
+import { listDescribed } from "./paths.ts";
 
 function describe({ fileDescriptorSet, serviceNames, examples, auth }: DescriptionTask): DescriptionTexts {
   const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, fileDescriptorSet));
@@ -24,7 +25,7 @@ function describe({ fileDescriptorSet, serviceNames, examples, auth }: Descripti
     title: "Quantum-Safe Playground",
     version,
     services,
-    routes: compileRoutes(services.map((service) => createServiceImplSpec(service, {}))),
+    routes: listDescribed(compileRoutes(services.map((service) => createServiceImplSpec(service, {})))),
     comments,
     examples,
     auth,

@@ -22,6 +22,20 @@ export interface ApiPath {
 }
 
 /**
+ * Leaves out the routes that repeat another route of their RPC with a parameter of several segments. A parameter of
+ * OpenAPI has one segment, whose slashes are encoded.
+ */
+export function listDescribed(routes: readonly Route[]): Route[] {
+  const hasRest = ({ template }: Route): boolean => template.segments.some(({ kind }) => kind === "rest");
+  const isRepeated = (route: Route): boolean =>
+    routes.some(
+      (other) =>
+        other.spec.method === route.spec.method && other.httpMethod === route.httpMethod && !hasRest(other),
+    );
+  return routes.filter((route) => !hasRest(route) || !isRepeated(route));
+}
+
+/**
  * Converts paths. In OpenAPI two paths that differ only in the names of their parameters are one path, so the first
  * path names the parameters of all.
  */

@@ -9,6 +9,9 @@ export function readClientAddress({ values }: Pick<HandlerContext, "values">): s
   return values.get(clientKey);
 }
 
+/** The context key of the ID of a call, which its answer carries too; empty for work that is no call. */
+export const requestIdKey = createContextKey("", { description: "request ID" });
+
 /** The role of a caller. A device may only send its own readings. */
 export type Role = "user" | "auditor" | "admin" | "device";
 

@@ -71,6 +71,16 @@ function namedFlag<Name extends string>(name: Name, tagged: string): Column<Name
   return { ...flag(name), listTagFields: (value) => (value ? [tagged] : []) };
 }
 
+/** A flag that is rarely set; while it is not, its tag field is empty. */
+function optionalFlag<Name extends string>(name: Name): Column<Name, boolean, number | null> {
+  return {
+    name,
+    toRow: (value) => (value ? 1 : null),
+    fromRow: (raw) => raw === 1,
+    listTagFields: (value) => [value ? 1 : ""],
+  };
+}
+
 function integer<Name extends string>(name: Name): Column<Name, number, number> {
   return plain(name);
 }
@@ -152,6 +162,28 @@ function spacedList<Name extends string>(name: Name): Column<Name, readonly stri
   return { name, toRow, fromRow, listTagFields: (value) => [toRow(value)] };
 }
 
+/** Strings by name, as a JSON object in the order of the names; empty text if there are none. */
+function textMap<Name extends string>(name: Name): Column<Name, TextMap, string> {
+  const toRow = (value: TextMap): string => {
+    const pairs = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+    return pairs.length === 0 ? "" : JSON.stringify(Object.fromEntries(pairs));
+  };
+  return { name, toRow, fromRow: readTextMap, listTagFields: (value) => [toRow(value)] };
+}
+
+/** Strings by name. */
+export type TextMap = Readonly<Record<string, string>>;
+
+function readTextMap(json: string): TextMap {
+  try {
+    const parsed: unknown = JSON.parse(json === "" ? "{}" : json);
+    const pairs = Object.entries(parsed ?? {}).map(([name, value]) => [name, String(value)]);
+    return Object.fromEntries(pairs);
+  } catch {
+    return {};
+  }
+}
+
 /** Leaves a column out of the tag: the tag does not detect changes to it. */
 function untagged<Name extends string, Value, Raw extends ColumnValue>(
   column: Column<Name, Value, Raw>,
@@ -166,11 +198,13 @@ export const column = {
   bytes,
   flag,
   namedFlag,
+  optionalFlag,
   integer,
   int32,
   time,
   jsonList,
   spacedList,
+  textMap,
   optionalText,
   optionalChoice,
   optionalInteger,

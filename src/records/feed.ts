@@ -19,7 +19,8 @@ export interface FeedSource<Row> {
    */
   readonly read: (after: number, limit: number, topic: string) => Promise<readonly Row[]>;
   readonly positionOf: (row: Row) => number;
-  readonly topicOf: (row: Row) => string;
+  /** The topics that the row belongs to, apart from the empty one. */
+  readonly topicsOf: (row: Row) => readonly string[];
   /** The approximate size of a row in memory. */
   readonly bytesOf: (row: Row) => number;
   /** Calls back after each write of this program. @returns a function that stops it */
@@ -106,7 +107,7 @@ interface Poller<Row> {
 }
 
 function startPoller<Row>(source: FeedSource<Row>): Poller<Row> {
-  const { read, readEnd, topicOf, onWrite } = source;
+  const { read, readEnd, topicsOf, onWrite } = source;
   const ended = new AbortController();
   const waiting = new Map<string, Set<() => void>>();
   let followers = 0;
@@ -134,7 +135,7 @@ function startPoller<Row>(source: FeedSource<Row>): Poller<Row> {
       const rows = await read(recent.newest, pageRows, "");
       if (rows.length === 0 || ended.signal.aborted) return;
       recent.add(rows);
-      await wake(new Set(["", ...rows.map(topicOf)]));
+      await wake(new Set(["", ...rows.flatMap(topicsOf)]));
     }
   };
   const pollUntilEnded = async (recent: RecentRows<Row>): Promise<void> => {

@@ -10,6 +10,10 @@ export interface Principal {
   readonly owner: string | undefined;
   /** For a call from a device: the one device that it may act as. */
   readonly deviceId?: string;
+  /** The address that the call came from; absent for the server's own work. */
+  readonly clientAddress?: string;
+  /** The ID of the call; absent for the server's own work. */
+  readonly requestId?: string;
 }
 
 /** Sees all records: for a service's own work, such as counting. */

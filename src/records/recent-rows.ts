@@ -20,13 +20,13 @@ export interface RecentRows<Row> {
 /** Functions that describe a row. */
 interface RowTraits<Row> {
   readonly positionOf: (row: Row) => number;
-  readonly topicOf: (row: Row) => string;
+  readonly topicsOf: (row: Row) => readonly string[];
   readonly bytesOf: (row: Row) => number;
 }
 
 /** Starts without rows. @param end the position of the newest row of the log */
 export function createRecentRows<Row>(
-  { positionOf, topicOf, bytesOf }: RowTraits<Row>,
+  { positionOf, topicsOf, bytesOf }: RowTraits<Row>,
   end: number,
 ): RecentRows<Row> {
   let rows: Row[] = [];
@@ -71,7 +71,7 @@ export function createRecentRows<Row>(
     findAfter(position, topic) {
       for (let i = indexAfter(position); i < rows.length; i += 1) {
         const row = rows[i] as Row;
-        if (topic === "" || topicOf(row) === topic) return row;
+        if (topic === "" || topicsOf(row).includes(topic)) return row;
       }
       return undefined;
     },

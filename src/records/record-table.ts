@@ -1,5 +1,5 @@
 /** A table of records: its declaration describes how records are stored, tagged, found, listed and counted. */
-import type { Kysely } from "kysely";
+import type { Kysely, RawBuilder } from "kysely";
 import type { Reader } from "../database/database.ts";
 import type { Schema } from "../database/schema.ts";
 import { type AnyRow, type Columns, type ColumnValue, fromRow, type RecordOf, toRow } from "./columns.ts";
@@ -13,6 +13,7 @@ import {
   anyTable,
   type Filters,
   nameList,
+  nameNarrowed,
   nameSecret,
   requireIntact,
   type Stored,
@@ -46,6 +47,13 @@ export interface FindOptions {
   readonly principal?: Principal;
   /** The database of a transaction; the reader if omitted. */
   readonly db?: Kysely<Schema>;
+}
+
+/** A condition on the rows of a list, beyond its filters. */
+export interface Narrowing {
+  /** Names the condition, for page tokens. */
+  readonly name: string;
+  readonly where: RawBuilder<boolean>;
 }
 
 /** Opens a table of a store. */
@@ -88,6 +96,12 @@ export function openTable<C extends Columns>(store: RecordStore, declaration: Ta
   const counts = countRecords(declaration);
   const isSeen = (principal: Principal | undefined, record: T): boolean =>
     principal === undefined || owner === undefined || isSeenBy(principal, { owner: ownerOf(record) });
+  const listConditions = (principal: Principal, wanted: Filters<C>): [string, ColumnValue][] => {
+    const given = filters.filter((filter) => wanted[filter]);
+    const conditions = given.map((filter): [string, ColumnValue] => [columnOf(filter), wanted[filter] ?? ""]);
+    const isOwned = owner !== undefined && principal.owner !== undefined;
+    return isOwned ? [[columnOf(owner), principal.owner ?? ""], ...conditions] : conditions;
+  };
   const findAny = async (
     wanted: Partial<T>,
     db: Kysely<Schema> = store.reader,
@@ -121,22 +135,45 @@ export function openTable<C extends Columns>(store: RecordStore, declaration: Ta
       request: PageRequest,
       principal: Principal = systemPrincipal,
       wanted: Filters<C> = {},
+      narrowing?: Narrowing,
     ): Promise<Page<Found<T>>> {
       let query = select(store.reader).where(orderedBy, ">", request.after);
-      if (owner !== undefined && principal.owner !== undefined)
-        query = query.where(columnOf(owner), "=", principal.owner);
-      for (const filter of filters)
-        if (wanted[filter]) query = query.where(columnOf(filter), "=", wanted[filter]);
+      for (const [column, value] of listConditions(principal, wanted))
+        query = query.where(column, "=", value);
+      if (narrowing) query = query.where(narrowing.where);
       const rows = await query
         .orderBy(orderedBy)
         .limit(request.limit + 1)
         .execute();
-      const list = listSeenBy(principal, nameList(declaration, wanted));
+      const list = nameNarrowed(listSeenBy(principal, nameList(declaration, wanted)), narrowing);
       const page = cutPage(rows, request, list, (row) => Number(row[orderedBy]), sizeOfListed);
       return { ...page, rows: page.rows.map(readRow) };
     },
-    count: (principal: Principal = systemPrincipal, wanted: Filters<C> = {}): Promise<number> =>
-      readCount(store.reader, listSeenBy(principal, nameList(declaration, wanted))),
+    /** Lists records that match a condition, for work of the service itself. */
+    async listWhere(
+      where: RawBuilder<boolean>,
+      order: RawBuilder<unknown>,
+      limit: number,
+    ): Promise<Found<T>[]> {
+      const rows = await select(store.reader).where(where).orderBy(order).limit(limit).execute();
+      return rows.map(readRow);
+    },
+    /** Counts the records of a list. A narrowed list is counted row by row, other lists have a stored count. */
+    async count(
+      principal: Principal = systemPrincipal,
+      wanted: Filters<C> = {},
+      narrowing?: Narrowing,
+    ): Promise<number> {
+      if (narrowing === undefined)
+        return readCount(store.reader, listSeenBy(principal, nameList(declaration, wanted)));
+      let query = anyTable(store.reader)
+        .selectFrom(name)
+        .select((row) => row.fn.countAll<number>().as("row_count"))
+        .where(narrowing.where);
+      for (const [column, value] of listConditions(principal, wanted))
+        query = query.where(column, "=", value);
+      return Number((await query.executeTakeFirstOrThrow()).row_count);
+    },
     /**
      * Inserts a record within a transaction.
      *

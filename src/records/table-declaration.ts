@@ -64,6 +64,11 @@ export function nameList<C extends Columns>(
   return [name, ...parts].join(" ");
 }
 
+/** Names a list that a further condition narrows. */
+export function nameNarrowed(list: string, narrowing: { readonly name: string } | undefined): string {
+  return narrowing === undefined ? list : `${list} ${narrowing.name}`;
+}
+
 /** Names the sealed secret key of a record. */
 export function nameSecret<C extends Columns>(
   { name, key }: TableDeclaration<C>,

@@ -104,7 +104,7 @@ describeAccess("a user who is removed and added again", (shared) => {
     const former = await server.makePerson();
     const { keyId } = present((await former.kms.createKey({})).result);
     const again = await replace(server, former);
-    expect(await refusal(again.kms.getAuditLog({ keyId }))).toMatchObject({ reason: "ROLE_MISSING" });
+    expect((await again.kms.getAuditLog({ keyId })).auditLog).toEqual([]);
     await refusal(again.kms.sign({ keyId, data }));
     const { auditLog } = await (await server.makePerson("auditor")).kms.getAuditLog({ keyId });
     expect(auditLog.map(({ user, operation, outcome }) => [user, operation, outcome])).toEqual([

@@ -35,6 +35,7 @@ export interface Records {
   readonly guest: { readonly username: string; readonly password: string };
   readonly keyId: string;
   readonly signature: Uint8Array;
+  readonly grantId: string;
   readonly kemKeyId: string;
   readonly ciphertext: Uint8Array;
   readonly device: OwnDevice;
@@ -68,6 +69,7 @@ export async function makeRecords(
     owner,
     keyId,
     signature,
+    grantId: await makeGrant(owner, keyId, more.guest.username),
     kemKeyId,
     ciphertext,
     device: await registerDevice(owner),
@@ -185,6 +187,21 @@ export const rows: readonly Row[] = [
   row(kms.listKeys, () => ({})),
   row(kms.rotateKey, async ({ owner }) => ({ keyId: await makeKey(owner) }), keyHidden),
   row(kms.destroyKey, async ({ owner }) => ({ keyId: await makeKey(owner) }), keyHidden),
+  row(kms.disableKey, async ({ owner }) => ({ keyId: await makeKey(owner) }), keyHidden),
+  row(kms.enableKey, async ({ owner }) => ({ keyId: await makeDisabledKey(owner) }), keyHidden),
+  row(kms.restoreKey, async ({ owner }) => ({ keyId: await makeScheduledKey(owner) }), keyHidden),
+  row(kms.getImportParameters, () => ({})),
+  row(kms.importKey, () => ({ importToken: "import-none", wrappedKey: data, algorithm: "ML-DSA-44" }), {
+    hidden: "IMPORT_TOKEN_INVALID",
+  }),
+  row(kms.exportPublicKeys, () => ({})),
+  row(kms.createGrant, ({ keyId, guest }) => grantOf(keyId, guest.username), keyHidden),
+  row(kms.listGrants, () => ({})),
+  row(
+    kms.revokeGrant,
+    async ({ owner, keyId, guest }) => ({ grantId: await makeGrant(owner, keyId, guest.username) }),
+    { hidden: "GRANT_NOT_FOUND" },
+  ),
   row(kms.sign, ({ keyId }) => ({ keyId, data }), keyHidden),
   row(
     kms.signStream,
@@ -283,6 +300,26 @@ export const rows: readonly Row[] = [
   row(nft.getToken, ({ tokenId }) => ({ tokenId }), tokenHidden),
   row(nft.getHistory, ({ tokenId }) => ({ tokenId }), tokenHidden),
 ];
+
+function grantOf(keyId: string, grantee: string) {
+  return { keyId, grantee, operations: ["SIGN"] };
+}
+
+async function makeGrant({ kms }: Person, keyId: string, grantee: string): Promise<string> {
+  return present((await kms.createGrant(grantOf(keyId, grantee))).grant).grantId;
+}
+
+async function makeDisabledKey(owner: Person): Promise<string> {
+  const keyId = await makeKey(owner);
+  await owner.kms.disableKey({ keyId });
+  return keyId;
+}
+
+async function makeScheduledKey(owner: Person): Promise<string> {
+  const keyId = await makeKey(owner);
+  await owner.kms.destroyKey({ keyId, afterSeconds: 3600 });
+  return keyId;
+}
 
 async function makeKey({ kms }: Person): Promise<string> {
   return present((await kms.createKey({})).result).keyId;

@@ -16,13 +16,13 @@ describeStores("verification of a log whose numbers somebody made too large for 
       "the sequence of an entry that was added beyond the end",
       9,
       `insert into audit_entries select ${largest}, key_id, operation, user_name, occurred_at_ms, outcome, details,
-        entry_hash, entry_tag from audit_entries where sequence = 8`,
+        entry_hash, entry_tag, client_address, request_id, owner, key_name from audit_entries where sequence = 8`,
     ],
     [
       "the sequence of an entry that was added before the first",
       1,
       `insert into audit_entries select ${-largest}, key_id, operation, user_name, occurred_at_ms, outcome, details,
-        entry_hash, entry_tag from audit_entries where sequence = 8`,
+        entry_hash, entry_tag, client_address, request_id, owner, key_name from audit_entries where sequence = 8`,
     ],
   ])("names the first that is broken, and does not fail: %s", async (_what, broken, change) => {
     const place = await makePlace();

@@ -21,6 +21,8 @@ export function hashOfRow(row: AuditEntriesTable, previousHash: string): string 
     outcome: row.outcome,
     details: row.details,
     previousHash,
+    ...(row.client_address && { clientAddress: row.client_address }),
+    ...(row.request_id && { requestId: row.request_id }),
   };
   return hash("sha256", canonicalize(members) ?? "", "hex");
 }

@@ -8,6 +8,7 @@ import { openStore } from "../../src/open-store.ts";
 import { systemPrincipal } from "../../src/records/ownership.ts";
 import { masterKeyIn } from "../../src/secrets/master-key.ts";
 import { createKey } from "../../src/services/kms/create.ts";
+import { eventBy, unknownSubject } from "../../src/services/kms/event.ts";
 import { createKmsStore } from "../../src/services/kms/store.ts";
 
 /** What to do. */
@@ -48,6 +49,9 @@ const { keyId } = await createKey(
     alias: "bench",
     algorithm: "ML-DSA-65",
     usage: "SIGN",
+    name: "",
+    rotationPeriodSeconds: undefined,
+    labels: {},
     principal: systemPrincipal,
     idempotentCall: undefined,
   },
@@ -56,8 +60,13 @@ const tag = (await keys.find(keyId))?.tag ?? "";
 const use = {
   keyId,
   tag,
+  grant: undefined,
   events: [
-    { keyId, operation: "SIGN" as const, user: "bench", outcome: "OK" as const, details: "input=data" },
+    eventBy(systemPrincipal, unknownSubject(keyId), {
+      operation: "SIGN",
+      outcome: "OK",
+      details: "input=data",
+    }),
   ],
 };
 

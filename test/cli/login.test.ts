@@ -191,7 +191,7 @@ describe("a token", { timeout }, () => {
 describe("while the server wants tokens", { timeout }, () => {
   it("says whose role does not do", async () => {
     const here = await loggedIn("bob");
-    expect(await qsp(["kms", "audit"], here)).toMatchObject({
+    expect(await qsp(["call", "kms.KmsService/VerifyAuditLog"], here)).toMatchObject({
       code: 3,
       stderr: expect.stringContaining("(PERMISSION_DENIED, ROLE_MISSING)"),
     });

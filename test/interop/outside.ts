@@ -54,9 +54,14 @@ function toBase64url(content: string | Uint8Array): string {
 /** Computes the hashes of the chain that these entries should make, as the proto describes it. */
 export function computeHashes(entries: readonly AuditEntry[]): string[] {
   let previousHash = "0".repeat(64);
-  return entries.map(({ keyId, operation, user, timestamp, details, sequence, outcome }) => {
+  return entries.map(({ keyId, operation, user, timestamp, details, sequence, outcome, ...origin }) => {
+    const { clientAddress, requestId } = origin;
     if (timestamp === undefined) throw new Error(`entry ${sequence} has no timestamp`);
-    const members = { keyId, operation, user, details, sequence, outcome, previousHash };
+    const members = {
+      ...{ keyId, operation, user, details, sequence, outcome, previousHash },
+      ...(clientAddress && { clientAddress }),
+      ...(requestId && { requestId }),
+    };
     const instant = timestampDate(timestamp).toISOString();
     previousHash = hash("sha256", toCanonicalJson({ ...members, timestamp: instant }));
     return previousHash;

@@ -78,9 +78,10 @@ describe.each(modes)("the API description of a server with --auth %s", (mode) =>
 
   it("has an operation for every REST call, and no other", () => {
     const { document, routes } = serverOf(mode);
-    const wanted = routes.map(
-      ({ httpMethod, spec }) => `${httpMethod} ${spec.method.parent.typeName}.${spec.method.name}`,
-    );
+    // OpenAPI has no parameters of several segments; these RPCs have another path.
+    const wanted = routes
+      .filter(({ template }) => !template.text.startsWith("/api/kms/key/") || !template.text.includes("**"))
+      .map(({ httpMethod, spec }) => `${httpMethod} ${spec.method.parent.typeName}.${spec.method.name}`);
     const found = listOperations(document).map(
       ({ method, operation }) => `${method.toUpperCase()} ${operation.operationId.replaceAll("_", ".")}`,
     );
@@ -292,7 +293,8 @@ function schemaOf(name: string): NonNullable<OpenApiDocument["components"]["sche
 
 describe("what the rules of protos say, in the API description", () => {
   it.each([
-    ["kms.SignRequest", "keyId", { minLength: 1, maxLength: 255, pattern: "^[^\\x00-\\x1f\\x7f-\\x9f]*$" }],
+    ["kms.CreateKeyRequest", "alias", { maxLength: 255, pattern: "^[^\\x00-\\x1f\\x7f-\\x9f]*$" }],
+    ["kms.SignRequest", "keyId", { minLength: 1, maxLength: 600 }],
     ["kms.SignRequest", "context", { contentEncoding: "base64", maxLength: 340 }],
     ["kms.SignRequest", "mu", { pattern: "^(?:[A-Za-z0-9+/_-]{86}(?:==)?)?$", maxLength: 88 }],
     [

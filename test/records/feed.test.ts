@@ -33,7 +33,7 @@ function createLog(topics: readonly string[] = []) {
       return found.slice(0, limit);
     },
     positionOf: ({ position }) => position,
-    topicOf: ({ topic }) => topic,
+    topicsOf: ({ topic }) => [topic],
     bytesOf: () => 10,
     onWrite(listener) {
       listeners.add(listener);

@@ -75,6 +75,13 @@ const keyRecord: KeyRecord = {
   publicKey,
   owner,
   createdAt: at,
+  name: undefined,
+  version: undefined,
+  isPrimary: false,
+  labels: {},
+  destroyAt: undefined,
+  isImported: false,
+  replacedBy: undefined,
 };
 const token: Token = {
   tokenId: "token-1",
@@ -254,7 +261,7 @@ const records: readonly Case[] = [
       } as const;
       transaction.audit(created);
       const found = await keys.findForChange(transaction, "key-2");
-      if (found) await keys.changeState(transaction, found, "DESTROYED");
+      if (found) await keys.change(transaction, found, { state: "DESTROYED" });
     },
     tag: "1a4cd8721a3da71ada9b7740d53558903f3f726012bcb9609bff342cad946e5c",
   },

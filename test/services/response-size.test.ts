@@ -158,6 +158,13 @@ async function fill(database: readonly string[]): Promise<void> {
             usage: "SIGN",
             state: "ACTIVE",
             publicKey: new Uint8Array(2592),
+            name: undefined,
+            version: undefined,
+            isPrimary: false,
+            labels: {},
+            destroyAt: undefined,
+            isImported: false,
+            replacedBy: undefined,
           },
           secret,
         );

@@ -48,7 +48,8 @@ describeStores("a store that was used", (makePlace) => {
   it("has no valid audit log when all of it is gone and there are keys", async () => {
     const place = await makePlace();
     const store = await place.open();
-    await place.query(`insert into kms_keys values
+    await place.query(`insert into kms_keys (position, key_id, alias, algorithm, key_usage, key_state, public_key, owner,
+      created_at_ms, record_tag) values
       (1, 'key-1', 'a', 'ML-DSA-44', 'SIGN', 'ACTIVE', '', 'ada', 0, '')`);
     expect(await store.verifyAudit()).toMatchObject({ valid: false, firstBrokenSequence: 1, entries: 0 });
   });

@@ -28,14 +28,16 @@ export async function checkEntry(entry: AuditEntry, before: CheckedEntry | undef
  * numbers like JSON.stringify.
  */
 async function hashEntry(entry: AuditEntry, previousHash: string): Promise<string> {
-  const { details, keyId, operation, outcome, sequence, user } = entry;
+  const { clientAddress, details, keyId, operation, outcome, requestId, sequence, user } = entry;
   const timestamp = entry.timestamp ? timestampDate(entry.timestamp).toISOString() : "";
   const canonical = JSON.stringify({
+    clientAddress: clientAddress || undefined,
     details,
     keyId,
     operation,
     outcome,
     previousHash,
+    requestId: requestId || undefined,
     sequence,
     timestamp,
     user,

@@ -1,10 +1,11 @@
 /** Counts and logs every call with its outcome, and gives it a request ID that the caller can quote. */
 import { randomBytes } from "node:crypto";
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { Interceptor, StreamRequest, UnaryRequest } from "@connectrpc/connect";
+import type { ContextValues, Interceptor, StreamRequest, UnaryRequest } from "@connectrpc/connect";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { findReason, isServerFault } from "../../errors.ts";
+import { requestIdKey } from "../../protocol/call-values.ts";
 import type { Metrics } from "../metrics.ts";
 import { endOnAbort, mapStream } from "./streams.ts";
 
@@ -14,7 +15,7 @@ const requestIdHeader = "x-request-id";
 /** Counts and logs the calls of one server. */
 export interface Observer {
   /** Counts a call as running, and gives it its request ID. */
-  start(req: Pick<UnaryRequest | StreamRequest, "method" | "header">): ObservedCall;
+  start(req: Pick<UnaryRequest | StreamRequest, "method" | "header" | "contextValues">): ObservedCall;
   /** Observes streams. Runs outside of the interceptors that change answers, so it sees what the caller gets. */
   readonly streamInterceptor: Interceptor;
   /** Counts and logs a call that was refused before the interceptors saw it. */
@@ -46,12 +47,14 @@ export function createObserver(metrics: Metrics, logger: Logger): Observer {
     const faulty = error !== undefined && isServerFault(error);
     if (faulty || logger.isLevelEnabled("debug")) logCall(logger, { ...call, durationMs, error }, faulty);
   };
-  const start = ({ method, header }: Parameters<Observer["start"]>[0]): StartedCall & ObservedCall => {
+  const start = ({ method, header, contextValues }: CallToObserve): StartedCall & ObservedCall => {
     metrics.callStarted(method);
+    const requestId = givenRequestId(header) ?? nextRequestId();
+    contextValues?.set(requestIdKey, requestId);
     return {
       method,
       header,
-      requestId: givenRequestId(header) ?? nextRequestId(),
+      requestId,
       startedMs: performance.now(),
       succeeded(answer) {
         end(this, undefined);
@@ -87,6 +90,11 @@ export function createObserver(metrics: Metrics, logger: Logger): Observer {
       error.metadata.set(requestIdHeader, call.requestId);
     },
   };
+}
+
+/** A call, and its context values if its handler will run. */
+interface CallToObserve extends Pick<RefusedCall, "method" | "header"> {
+  readonly contextValues?: ContextValues;
 }
 
 interface StartedCall {

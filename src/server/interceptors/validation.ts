@@ -24,6 +24,12 @@ export function createFastValidator(): Validator {
 /** The patterns of protos, in words. */
 const patterns: Readonly<Record<string, string>> = {
   "^[^\\x00-\\x1f\\x7f-\\x9f]*$": "must not contain control characters",
+  "^([^\\x00-\\x1f\\x7f-\\x9f]{0,255}|(name|user)/[^\\x00-\\x1f\\x7f-\\x9f]*)$":
+    "must not contain control characters, and have at most 255 characters if it is an ID",
+  "^[A-Za-z0-9_./-]+$": "must have only the characters A-Z a-z 0-9 - _ . /",
+  "^[A-Za-z0-9][A-Za-z0-9_./-]*$":
+    "must begin with a letter or digit, and have only the characters A-Z a-z 0-9 - _ . /",
+  "^[A-Za-z0-9][A-Za-z0-9_./-]*=": "must have the form <label>=<value>",
   "^[^\\x00]*$": "must not contain a NUL character",
   "^0x[0-9a-fA-F]{40}$": "must be an address: 0x and 40 hexadecimal digits",
   "^[0-9a-fA-F]{64}$": "must be 64 hexadecimal digits",

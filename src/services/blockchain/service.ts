@@ -30,7 +30,7 @@ function blockFeed({ chain, store }: ChainDeps): Feed<Block> {
     readEnd: chain.readLength,
     read: (after, limit) => chain.readBlocks(after, limit, watchedBytes),
     positionOf: ({ index }) => index + 1,
-    topicOf: () => "",
+    topicsOf: () => [],
     bytesOf: estimateBlockBytes,
     onWrite: (listener) => store.onWrite(listener),
   });

@@ -1,39 +1,116 @@
 /** Lists and watches the audit log for callers. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { AuditCheckpointSchema, AuditEntrySchema } from "#gen/kms/audit_pb.ts";
 import { type AuditEntry, checkpointMessage } from "../../audit/chain.ts";
-import { auditListName, listAuditEntries, readEntries, readHead } from "../../audit/log.ts";
+import {
+  type AuditFilter,
+  auditListName,
+  listAuditEntries,
+  matchesFilter,
+  readEntries,
+  readHead,
+} from "../../audit/log.ts";
 import type { SignedCheckpoint } from "../../audit/verification.ts";
 import { refuseField } from "../../errors.ts";
 import { createFeed, type Feed } from "../../records/feed.ts";
+import type { Principal } from "../../records/ownership.ts";
 import type { Store } from "../../store/store.ts";
 import { type PageFields, readPage } from "../fields.ts";
+import { type FindDeps, findName, resolveAnew } from "./find-key.ts";
+import { parseHandle } from "./handle.ts";
 
-/** Which entries to list. */
-export interface AuditQuery extends PageFields {
-  /** Lists only the entries of this key; all if it is empty. */
+/** Which entries to read; empty texts match all. */
+export interface AuditQuery {
+  /** The handle of a key; a name without a version stands for all its versions. */
   readonly keyId: string;
+  readonly operation: string;
+  readonly outcome: string;
+  readonly user: string;
+  readonly from?: Timestamp | undefined;
+  readonly to?: Timestamp | undefined;
+}
+
+/** The caller of a read, and whether they may read the entries of keys that they do not own. */
+export interface AuditReader {
+  readonly principal: Principal;
+  readonly isAuditor: boolean;
+}
+
+/** Turns a query into a filter. A caller who is no auditor sees the entries of their own keys only. */
+export async function toFilter(
+  deps: FindDeps,
+  { keyId, operation, outcome, user, from, to }: AuditQuery,
+  { principal, isAuditor }: AuditReader,
+): Promise<AuditFilter> {
+  return {
+    ...(operation && { operation }),
+    ...(outcome && { outcome }),
+    ...(user && { user }),
+    ...(from && { from: timestampDate(from) }),
+    ...(to && { to: timestampDate(to) }),
+    ...(keyId && (await findSubject(deps, keyId, principal))),
+    ...(!isAuditor && { owner: principal.userId }),
+  };
+}
+
+async function findSubject(deps: FindDeps, handle: string, principal: Principal): Promise<AuditFilter> {
+  const parsed = parseHandle(handle);
+  if (parsed.kind === "id") return { keyId: parsed.keyId };
+  if (parsed.version !== undefined) return { keyId: await resolveAnew(deps, { handle, principal }) };
+  const { owner, name } = (await findName(deps, { handle, principal })) ?? {
+    owner: principal.userId,
+    name: parsed.name,
+  };
+  return { owner, keyName: name };
 }
 
 /** Lists entries, oldest first. @throws FIELD_INVALID for a page token of another list */
-export function listAudit(store: Store, query: AuditQuery) {
-  return listAuditEntries(store.reader, readPage(query, auditListName(query.keyId)), query.keyId);
+export function listAudit(store: Store, filter: AuditFilter, fields: PageFields) {
+  return listAuditEntries(store.reader, readPage(fields, auditListName(filter)), filter);
 }
 
 /** The approximate size of an entry in memory. */
-const entryBytes = 600;
+const entryBytes = 700;
+
+/** The topics of the feed: the entries of a key, of a name, or of an owner. */
+const topicOf = {
+  key: (keyId: string) => `key ${keyId}`,
+  name: (owner: string, keyName: string) => `name ${JSON.stringify([owner, keyName])}`,
+  owner: (owner: string) => `owner ${owner}`,
+};
 
 /** The feed of audit entries that all watchers share. */
 export function auditFeed(store: Store): Feed<AuditEntry> {
   return createFeed({
     readEnd: async () => (await readHead(store.reader)).sequence,
-    read: (after, limit, keyId) => readEntries(store.reader, after, limit, keyId),
+    read: (after, limit, topic) => readEntries(store.reader, after, limit, filterOf(topic)),
     positionOf: ({ sequence }) => sequence,
-    topicOf: ({ keyId }) => keyId,
+    topicsOf: ({ keyId, owner, keyName }) => [
+      topicOf.key(keyId),
+      topicOf.owner(owner),
+      ...(keyName === "" ? [] : [topicOf.name(owner, keyName)]),
+    ],
     bytesOf: () => entryBytes,
     onWrite: (listener) => store.onWrite(listener),
   });
+}
+
+/** The topic that leaves out the most entries which a filter leaves out. */
+function findTopic({ keyId, owner, keyName }: AuditFilter): string {
+  if (keyId !== undefined) return topicOf.key(keyId);
+  if (owner === undefined) return "";
+  return keyName === undefined ? topicOf.owner(owner) : topicOf.name(owner, keyName);
+}
+
+function filterOf(topic: string): AuditFilter {
+  const [kind = "", ...rest] = topic.split(" ");
+  const value = rest.join(" ");
+  if (kind === "key") return { keyId: value };
+  if (kind === "owner") return { owner: value };
+  if (kind !== "name") return {};
+  const [owner, keyName]: [string, string] = JSON.parse(value);
+  return { owner, keyName };
 }
 
 /**
@@ -44,7 +121,7 @@ export function auditFeed(store: Store): Feed<AuditEntry> {
  */
 export async function* watchAudit(
   { store, feed }: { readonly store: Store; readonly feed: Feed<AuditEntry> },
-  keyId: string,
+  filter: AuditFilter,
   after: number | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<AuditEntry> {
@@ -52,12 +129,14 @@ export async function* watchAudit(
   const first = after ?? head.sequence;
   if (first > head.sequence)
     throw refuseField("afterSequence", `is beyond the end of the log, which has ${head.sequence} entries`);
-  yield* feed.follow({ after: first, topic: keyId, signal });
+  for await (const entry of feed.follow({ after: first, topic: findTopic(filter), signal }))
+    if (matchesFilter(entry, filter)) yield entry;
 }
 
 /** An entry as a message. */
 export function packEntry(entry: AuditEntry): MessageInitShape<typeof AuditEntrySchema> {
-  return { ...entry, timestamp: timestampFromDate(entry.timestamp) };
+  const { owner: _owner, keyName: _name, ...shown } = entry;
+  return { ...shown, timestamp: timestampFromDate(entry.timestamp) };
 }
 
 /** A checkpoint as a message, with the key that verifies it. */

@@ -1,13 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
-import type { CryptoProvider } from "../../crypto/provider.ts";
-import { refuseField } from "../../errors.ts";
+import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
+import { refuse, refuseField } from "../../errors.ts";
+import type { TextMap } from "../../records/columns.ts";
 import type { IdempotentCall } from "../../records/idempotency.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
-import { findUsage, isKeyAlgorithm, type KeyAlgorithm, type KeyRecord } from "./record.ts";
-import { keyRecordCodec } from "./record-message.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
+import { eventBy, subjectOf } from "./event.ts";
+import { findUsage, isKeyAlgorithm, type KeyAlgorithm, type KeyName, type KeyRecord } from "./record.ts";
+import { packRecord, type RecordMessage, recordCodec } from "./record-message.ts";
 import type { KmsStore } from "./store.ts";
 import { keyQuota } from "./tables.ts";
 
@@ -19,11 +22,18 @@ export interface CreateDeps {
   readonly now: () => Date;
 }
 
-/** The properties of a new key; a property that the caller leaves out is empty. */
-export interface CreateInput {
+/** The properties of a new key; a text that the caller leaves out is empty. */
+export interface NewKey {
   readonly alias: string;
   readonly algorithm: string;
   readonly usage: string;
+  readonly name: string;
+  readonly rotationPeriodSeconds: number | undefined;
+  readonly labels: TextMap;
+}
+
+/** A new key, and its caller. */
+export interface CreateInput extends NewKey {
   readonly principal: Principal;
   readonly idempotentCall: IdempotentCall | undefined;
 }
@@ -31,31 +41,120 @@ export interface CreateInput {
 /**
  * Creates a key and stores its secret half sealed.
  *
- * @throws FIELD_INVALID if the algorithm does not match the usage, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
+ * @throws FIELD_INVALID if the algorithm does not match the usage, NAME_TAKEN, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
-export async function createKey(deps: CreateDeps, input: CreateInput): Promise<KeyRecord> {
-  const { store, keys } = deps;
-  const { user, userId } = input.principal;
+export async function createKey(deps: CreateDeps, input: CreateInput): Promise<RecordMessage> {
+  const { store } = deps;
+  const { principal, idempotentCall } = input;
   const algorithm = chooseAlgorithm(input);
-  return store.runIdempotent(input.idempotentCall, keyRecordCodec, async (write) => {
-    await store.requireRoom(keyQuota, userId);
-    return withNewKey(deps, { algorithm, alias: input.alias, owner: userId }, (record, secret) =>
-      write(async (transaction) => {
-        await keys.insert(transaction, record, secret);
-        transaction.audit({
-          keyId: record.keyId,
-          operation: "CREATE",
-          user,
-          outcome: "OK",
-          details: `algorithm=${algorithm}, usage=${record.usage}`,
-        });
-        return record;
-      }),
+  return store.runIdempotent(idempotentCall, recordCodec, async (write) => {
+    await store.requireRoom(keyQuota, principal.userId);
+    await requireNameFree(deps.keys, principal.userId, input.name);
+    return withFreshKeyPair(deps.provider, algorithm, ({ secretKey }) =>
+      write((transaction) => storeKey(deps, transaction, { ...input, algorithm, secretKey })),
     );
   });
 }
 
-function chooseAlgorithm({ algorithm, usage }: CreateInput): KeyAlgorithm {
+/** A key pair to store. */
+export interface KeyToStore extends NewKey {
+  readonly algorithm: KeyAlgorithm;
+  readonly secretKey: SecretKey;
+  readonly principal: Principal;
+  readonly isImported?: boolean;
+}
+
+/** Stores a key pair of its own, or as the first version of its name, within a transaction. @throws NAME_TAKEN */
+export async function storeKey(
+  { keys, now }: Pick<CreateDeps, "keys" | "now">,
+  transaction: WriteTransaction,
+  {
+    alias,
+    algorithm,
+    name,
+    rotationPeriodSeconds,
+    labels,
+    secretKey,
+    principal,
+    isImported = false,
+  }: KeyToStore,
+): Promise<RecordMessage> {
+  const owner = principal.userId;
+  const createdAt = now();
+  await requireNameFree(keys, owner, name, transaction);
+  const isNamed = name !== "";
+  const record = toRecord(secretKey, {
+    alias,
+    owner,
+    createdAt,
+    isImported,
+    labels: isNamed ? {} : labels,
+    ...(isNamed && { name, version: 1, isPrimary: true }),
+  });
+  const named: KeyName | undefined = isNamed
+    ? {
+        owner,
+        name,
+        algorithm,
+        labels,
+        rotationPeriodSeconds,
+        nextRotationAt: findNextRotation(createdAt, rotationPeriodSeconds),
+        destroyAfterSeconds: undefined,
+        isImportOnly: false,
+        versions: 1,
+        primaryKeyId: record.keyId,
+        createdAt,
+      }
+    : undefined;
+  if (named) await keys.names.insert(transaction, named);
+  await lendSecret(secretKey, (secret) => keys.insert(transaction, record, secret));
+  transaction.audit(
+    eventBy(principal, subjectOf(record), {
+      operation: isImported ? "IMPORT" : "CREATE",
+      outcome: "OK",
+      details: describeKey(record),
+    }),
+  );
+  return packRecord(record, named);
+}
+
+/** The time of the next automatic rotation. */
+export function findNextRotation(from: Date, periodSeconds: number | undefined): Date | undefined {
+  return periodSeconds === undefined ? undefined : new Date(from.getTime() + periodSeconds * 1000);
+}
+
+/** A new record for a key pair. */
+export function toRecord(
+  { algorithm, publicKey }: SecretKey,
+  given: Pick<KeyRecord, "alias" | "owner" | "createdAt"> & Partial<KeyRecord>,
+): KeyRecord {
+  const keyId = `key-${randomUUID()}`;
+  return {
+    keyId,
+    algorithm,
+    usage: findUsage(algorithm),
+    state: "ACTIVE",
+    publicKey: publicKey.exportRaw(),
+    name: undefined,
+    version: undefined,
+    isPrimary: false,
+    labels: {},
+    destroyAt: undefined,
+    isImported: false,
+    replacedBy: undefined,
+    ...given,
+    alias: given.alias || keyId,
+  };
+}
+
+/** The details of the entry about a new key. */
+export function describeKey({ algorithm, usage, name, version }: KeyRecord): string {
+  const details = `algorithm=${algorithm}, usage=${usage}`;
+  return name === undefined ? details : `${details}, name=${name}, version=${version}`;
+}
+
+/** @throws FIELD_INVALID */
+export function chooseAlgorithm({ algorithm, usage }: Pick<NewKey, "algorithm" | "usage">): KeyAlgorithm {
   const name = algorithm || (usage === "KEM" ? "ML-KEM-768" : "ML-DSA-65");
   if (!isKeyAlgorithm(name)) throw refuseField("algorithm", `"${name}" is unknown`);
   const right = findUsage(name);
@@ -63,24 +162,13 @@ function chooseAlgorithm({ algorithm, usage }: CreateInput): KeyAlgorithm {
   throw refuseField("usage", `"${usage}" is not a usage of ${name}; omit it or send "${right}"`);
 }
 
-/** Makes a key pair, lends its record and its secret half, and wipes the latter. */
-export function withNewKey<T>(
-  { provider, now }: CreateDeps,
-  { algorithm, alias, owner }: { algorithm: KeyAlgorithm; alias: string; owner: string },
-  use: (record: KeyRecord, secret: Uint8Array) => Promise<T>,
-): Promise<T> {
-  return withFreshKeyPair(provider, algorithm, ({ publicKey, secretKey }) => {
-    const keyId = `key-${randomUUID()}`;
-    const record: KeyRecord = {
-      keyId,
-      alias: alias || keyId,
-      algorithm,
-      usage: findUsage(algorithm),
-      state: "ACTIVE",
-      publicKey: publicKey.exportRaw(),
-      owner,
-      createdAt: now(),
-    };
-    return lendSecret(secretKey, (secret) => use(record, secret));
-  });
+/** Checks that an owner has no name like a new one. @throws NAME_TAKEN */
+export async function requireNameFree(
+  keys: KmsStore,
+  owner: string,
+  name: string,
+  transaction?: WriteTransaction,
+): Promise<void> {
+  if (name === "" || (await keys.names.find(owner, name, transaction)) === undefined) return;
+  throw refuse("NAME_TAKEN", `the name ${name} is taken; choose another one, or rotate its key`, { name });
 }

@@ -16,11 +16,10 @@ interface AboutKey {
  * @throws as useKey does
  */
 export function encapsulate(deps: SignDeps, input: KeyInput): Promise<Encapsulation & AboutKey> {
-  const { keyId } = input;
   const use: UseInput = { ...input, operation: "ENCAPSULATE", states: ["ACTIVE"], usage: "KEM" };
   return useKey(deps, use, async (key) => {
     const encapsulation = await deps.provider.encapsulate(key.publicKey());
-    const { algorithm } = key.record;
+    const { keyId, algorithm } = key.record;
     return { result: { ...encapsulation, keyId, algorithm }, entries: [done(`algorithm=${algorithm}`)] };
   });
 }
@@ -35,11 +34,10 @@ export function decapsulate(
   deps: SignDeps,
   { ciphertext, ...who }: KeyInput & { readonly ciphertext: Uint8Array },
 ): Promise<AboutKey & Pick<Encapsulation, "sharedSecret">> {
-  const { keyId } = who;
   const use: UseInput = { ...who, operation: "DECAPSULATE", states: ["ACTIVE", "ROTATED"], usage: "KEM" };
   return useKey(deps, use, async (key) => {
-    const { algorithm } = key.record;
-    // useKey admits only ML-KEM keys.
+    const { keyId, algorithm } = key.record;
+    // useKey admits only KEM keys.
     checkCiphertextLength(algorithm as KemAlgorithm, ciphertext);
     const secretKey = await openSecretKey(deps, key, use);
     const sharedSecret = await deps.provider.decapsulate(secretKey, ciphertext);

@@ -43,7 +43,26 @@ export const examples = [
     afterSequence: 0,
   }),
   example("kms.KmsService.VerifyAuditLog", "verify-audit-log", "Verifies the whole log."),
+  example("kms.KmsService.ExportPublicKeys", "export-public-keys", "Exports the public keys of ML-DSA-65.", {
+    algorithm: "ML-DSA-65",
+  }),
+  example("kms.KmsService.CreateGrant", "create-grant", "Lets the build server sign with a key.", {
+    keyId,
+    grantee: "build-server",
+    operations: ["SIGN"],
+  }),
+  example("kms.KmsService.ListGrants", "list-grants", "Lists the grants of the caller's keys."),
+  example("kms.KmsService.RevokeGrant", "revoke-grant", "Ends a grant.", {
+    grantId: answered("create-grant", "grant.grantId", someId("grant")),
+  }),
+  example("kms.KmsService.DisableKey", "disable-key", "Disables a key.", { keyId }),
+  example("kms.KmsService.EnableKey", "enable-key", "Enables it again.", { keyId }),
   example("kms.KmsService.RotateKey", "rotate-key", "Replaces a key.", { keyId }),
-  example("kms.KmsService.DestroyKey", "destroy-key", "Erases a key.", { keyId }),
+  example("kms.KmsService.DestroyKey", "destroy-key", "Erases a key in 30 days.", {
+    keyId,
+    afterSeconds: 2_592_000,
+  }),
+  example("kms.KmsService.RestoreKey", "restore-key", "Takes back the destruction.", { keyId }),
+  example("kms.KmsService.GetImportParameters", "get-import-parameters", "Requests a key to wrap with."),
   example("kms.KmsService.GetHealth", "get-kms-health", "Requests the health of the service."),
 ];

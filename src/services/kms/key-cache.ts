@@ -25,12 +25,19 @@ export interface KeyCache {
   find(keyId: string): Promise<CachedKey | undefined>;
   /** Removes a changed key from the cache and erases its secret half. */
   forget(keyId: string): void;
+  /**
+   * The IDs that names stood for when they were last looked up, by owner and handle. A name that stands for another key
+   * by now leads to a key that is not primary any more, or to one that has changed.
+   */
+  readonly handles: LRUCache<string, string>;
   close(): Promise<void>;
 }
 
 /** The number of keys to cache; one takes about 10 KB. */
 const maxKeys = 2000;
-/** Milliseconds between polls for keys that other replicas retired, to erase them here too. */
+/** The number of handles to cache. */
+const maxHandles = 10_000;
+/** Milliseconds between polls for keys that other replicas changed, to erase them here too. */
 const pollIntervalMs = 1000;
 
 /** What the cache needs. */
@@ -51,7 +58,7 @@ export function createKeyCache({ provider, keys }: KeyCacheDeps): KeyCache {
     return stored && new OpenKey(provider, keys, stored);
   };
   const forget = (keyId: string): void => void cached.delete(keyId);
-  const stopPolling = forgetRetired(keys, forget);
+  const stopPolling = forgetChanged(keys, forget);
 
   return {
     async find(keyId) {
@@ -68,6 +75,7 @@ export function createKeyCache({ provider, keys }: KeyCacheDeps): KeyCache {
       }
     },
     forget,
+    handles: new LRUCache({ max: maxHandles }),
     async close() {
       stopPolling();
       cached.clear();
@@ -75,13 +83,13 @@ export function createKeyCache({ provider, keys }: KeyCacheDeps): KeyCache {
   };
 }
 
-/** Polls for keys that other replicas rotated or destroyed, and forgets them. @returns a function that stops it */
-function forgetRetired(keys: KmsStore, forget: (keyId: string) => void): () => void {
+/** Polls for keys whose state other replicas changed, and forgets them. @returns a function that stops it */
+function forgetChanged(keys: KmsStore, forget: (keyId: string) => void): () => void {
   let seen: number | undefined;
   const refresh = async (): Promise<void> => {
     const newest = await keys.newestEntry();
-    const retired = seen === undefined ? [] : await keys.listRetired(seen, newest);
-    for (const keyId of retired) forget(keyId);
+    const changed = seen === undefined ? [] : await keys.listChanged(seen, newest);
+    for (const keyId of changed) forget(keyId);
     seen = newest;
   };
   void refresh().catch(() => {});
@@ -93,7 +101,6 @@ class OpenKey implements CachedKey {
   readonly tag: string;
   readonly isIntact: boolean;
   readonly loggedState: StoredKey["loggedState"];
-  readonly replacedBy: string | undefined;
   readonly #provider: CryptoProvider;
   readonly #keys: KmsStore;
   #publicKey: PublicKey | undefined;
@@ -106,7 +113,6 @@ class OpenKey implements CachedKey {
     this.tag = stored.tag;
     this.isIntact = stored.isIntact;
     this.loggedState = stored.loggedState;
-    this.replacedBy = stored.replacedBy;
   }
 
   publicKey(): PublicKey {

@@ -1,67 +1,77 @@
 /** Turns records into messages. */
-import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
-import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { KeyRecordSchema } from "#gen/kms/key_pb.ts";
 import { isMlDsaAlgorithm } from "../../crypto/algorithms.ts";
 import { toPublicJwk } from "../../crypto/jwk.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import type { AnswerCodec } from "../../records/idempotency.ts";
+import { type AnswerCodec, messageCodec } from "../../records/idempotency.ts";
 import { packDamage } from "../fields.ts";
-import { findUsage, isKeyAlgorithm, type KeyRecord, type KeyState } from "./record.ts";
+import type { KeyName, KeyRecord } from "./record.ts";
 import type { StoredKey } from "./store.ts";
 
-type RecordMessage = MessageInitShape<typeof KeyRecordSchema>;
+/** A record as a message. */
+export type RecordMessage = MessageInitShape<typeof KeyRecordSchema> & { readonly keyId: string };
+
+/** How a record is stored as an answer. */
+export const recordCodec = messageCodec(KeyRecordSchema) as AnswerCodec<RecordMessage>;
 
 /** A record as it appears in lists: without its public key, which takes up to 2592 bytes per row. */
-export function packListed(key: StoredKey): RecordMessage {
-  return { ...packFacts(key.record), ...packSuccessor(key), ...packDamage(key) };
+export function packListed(key: StoredKey, name: KeyName | undefined): RecordMessage {
+  return { ...packFacts(key.record, name), ...packDamage(key) };
 }
 
 /** A record with its public key. */
-export function packRecord(record: KeyRecord): RecordMessage {
-  return packPublic(record);
-}
-
-function packPublic(record: KeyRecord) {
+export function packRecord(record: KeyRecord, name: KeyName | undefined): RecordMessage {
   const { algorithm, publicKey } = record;
-  return { ...packFacts(record), publicKey, publicKeyPem: encodePublicKeyPem(algorithm, publicKey) };
-}
-
-function packFacts({ keyId, alias, algorithm, usage, state, createdAt }: KeyRecord) {
-  return { keyId, alias, algorithm, usage, status: state, createdAt: timestampFromDate(createdAt) };
+  return { ...packFacts(record, name), publicKey, publicKeyPem: encodePublicKeyPem(algorithm, publicKey) };
 }
 
 /** A record with its public key, also as a JWK if a standard defines one. */
-export function packWithJwk(provider: CryptoProvider, key: StoredKey): RecordMessage {
-  const { algorithm, publicKey } = key.record;
-  const message = { ...packPublic(key.record), ...packSuccessor(key) };
-  if (!isMlDsaAlgorithm(algorithm)) return message;
-  const publicJwk = toPublicJwk(provider, provider.importPublicKey(algorithm, { raw: publicKey }));
-  return { ...message, publicJwk: { ...publicJwk, $typeName: "pqc.Jwk" } };
+export function packWithJwk(
+  provider: CryptoProvider,
+  { record }: StoredKey,
+  name: KeyName | undefined,
+): RecordMessage {
+  const message = packRecord(record, name);
+  const publicJwk = packJwk(provider, record);
+  return publicJwk === undefined ? message : { ...message, publicJwk };
 }
 
-function packSuccessor({ replacedBy }: StoredKey): { readonly replacedBy?: string } {
-  return replacedBy === undefined ? {} : { replacedBy };
+/** The public key as a JWK (RFC 9964); undefined for an algorithm without one. */
+export function packJwk(provider: CryptoProvider, { algorithm, publicKey }: KeyRecord) {
+  if (!isMlDsaAlgorithm(algorithm)) return undefined;
+  const jwk = toPublicJwk(provider, provider.importPublicKey(algorithm, { raw: publicKey }));
+  return { ...jwk, $typeName: "pqc.Jwk" as const };
 }
 
-/** How a record is stored as an answer. It leaves out the owner, which is the caller that repeats the call. */
-export const keyRecordCodec: AnswerCodec<KeyRecord> = {
-  encode: (record) => toBinary(KeyRecordSchema, create(KeyRecordSchema, packRecord(record))),
-  decode: (bytes) => {
-    const { keyId, alias, algorithm, status, createdAt, publicKey } = fromBinary(KeyRecordSchema, bytes);
-    if (!isKeyAlgorithm(algorithm) || createdAt === undefined || publicKey === undefined)
-      throw new Error("a stored answer has an unknown form");
-    return {
-      keyId,
-      alias,
-      algorithm,
-      usage: findUsage(algorithm),
-      // This codec encoded it.
-      state: status as KeyState,
-      publicKey,
-      owner: "",
-      createdAt: timestampDate(createdAt),
-    };
-  },
-};
+function packFacts(record: KeyRecord, name: KeyName | undefined): RecordMessage {
+  const { keyId, alias, algorithm, usage, state, createdAt, labels, destroyAt, isImported, replacedBy } =
+    record;
+  return {
+    keyId,
+    alias,
+    algorithm,
+    usage,
+    status: state,
+    createdAt: timestampFromDate(createdAt),
+    labels: { ...(name?.labels ?? labels) },
+    origin: isImported ? "IMPORTED" : "GENERATED",
+    ...(replacedBy !== undefined && { replacedBy }),
+    ...(state === "DESTROY_SCHEDULED" && destroyAt && { destroyAt: timestampFromDate(destroyAt) }),
+    ...packVersion(record, name),
+  };
+}
+
+function packVersion({ name, version, isPrimary }: KeyRecord, found: KeyName | undefined) {
+  if (name === undefined || version === undefined) return {};
+  const { rotationPeriodSeconds, nextRotationAt } = found ?? {};
+  return {
+    name,
+    version,
+    ...(isPrimary && { isPrimary }),
+    ...(isPrimary && rotationPeriodSeconds !== undefined && { rotationPeriodSeconds }),
+    ...(isPrimary && nextRotationAt && { nextRotationAt: timestampFromDate(nextRotationAt) }),
+  };
+}

@@ -1,51 +1,57 @@
 import type { ConnectError } from "@connectrpc/connect";
-import { findReason } from "../../errors.ts";
-import type { AnswerCodec, IdempotentCall } from "../../records/idempotency.ts";
-import { isSeenBy } from "../../records/ownership.ts";
+import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
+import type { SecretKey } from "../../crypto/provider.ts";
+import { refuse } from "../../errors.ts";
+import type { Principal } from "../../records/ownership.ts";
+import { intact } from "../../records/table-declaration.ts";
+import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
-import { type CreateDeps, withNewKey } from "./create.ts";
-import { type KeyCache, keyDamaged } from "./key-cache.ts";
-import type { KeyRecord } from "./record.ts";
-import { keyRecordCodec } from "./record-message.ts";
+import {
+  type Change,
+  type ChangeDeps,
+  type ChangeInput,
+  changeInTransaction,
+  recordChange,
+  takeAnswer,
+  wrapCodec,
+} from "./change.ts";
+import { describeKey, findNextRotation, toRecord } from "./create.ts";
+import { eventBy, subjectOf } from "./event.ts";
+import { findKey } from "./find-key.ts";
+import { findNameOf, findStateRefusal } from "./life-cycle.ts";
+import type { KeyName, KeyRecord } from "./record.ts";
+import { packRecord, type RecordMessage, recordCodec } from "./record-message.ts";
 import type { StoredKey } from "./store.ts";
 import { keyQuota } from "./tables.ts";
-import {
-  describeRefusal,
-  type KeyInput,
-  keyNotFound,
-  keyStateInvalid,
-  recordingRefusal,
-} from "./with-key.ts";
+import { recordingRefusal, toWanted } from "./with-key.ts";
 
-/** What changes of keys need. */
-export interface ChangeDeps extends CreateDeps {
-  readonly cache: KeyCache;
-}
-
-/** The key to change, and the call that changes it. */
-export interface ChangeInput extends KeyInput {
-  readonly idempotentCall: IdempotentCall | undefined;
-}
-
-/** The outcome of a change: its answer or its refusal. Either one has an entry in the audit log. */
-type Changed<Answer> = { readonly answer: Answer } | { readonly refusal: ConnectError };
+/** The most characters of the alias of a new version. */
+const maxAliasCharacters = 255;
 
 /**
- * Replaces an ACTIVE key with a new one of the same algorithm. If callers race, only one succeeds.
+ * Replaces an ACTIVE key with a new one of the same algorithm. If the key has a name, the new key becomes its primary
+ * version. If callers race, only one succeeds.
  *
  * @returns the new key.
- * @throws KEY_NOT_FOUND, KEY_STATE_INVALID, KEY_DAMAGED, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
+ * @throws KEY_NOT_FOUND, GRANT_MISSING, KEY_STATE_INVALID, KEY_DAMAGED, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
-export async function rotateKey(deps: ChangeDeps, input: ChangeInput): Promise<KeyRecord> {
-  const { store, cache } = deps;
-  const { keyId, idempotentCall } = input;
-  const changed = await recordingRefusal(deps, { ...input, operation: "ROTATE" }, () =>
-    store.runIdempotent(idempotentCall, wrapCodec(keyRecordCodec), async (write) => {
-      const old = await findRotatable(deps, input);
-      await store.requireRoom(keyQuota, old.owner);
-      const wanted = { algorithm: old.algorithm, alias: `${old.alias}-rotated`, owner: old.owner };
-      return withNewKey(deps, wanted, (record, secret) =>
-        write((transaction) => replaceKey(deps, transaction, input, record, secret)),
+export async function rotateKey(deps: ChangeDeps, input: ChangeInput): Promise<RecordMessage> {
+  const { store, cache, provider } = deps;
+  const { idempotentCall, principal } = input;
+  const wanted = toWanted({ ...input, operation: "ROTATE" });
+  let keyId = "";
+  const changed = await recordingRefusal(deps, wanted, input.signal, () =>
+    store.runIdempotent(idempotentCall, wrapCodec(recordCodec), async (write) => {
+      // The transaction reads the key again and decides; this read saves the key pair of a call that cannot succeed.
+      const { key } = await findKey(deps, wanted);
+      const refusal = findRotationRefusal(key);
+      if (refusal) throw refusal;
+      keyId = key.record.keyId;
+      await store.requireRoom(keyQuota, key.record.owner);
+      return withFreshKeyPair(provider, key.record.algorithm, ({ secretKey }) =>
+        write((transaction) =>
+          changeInTransaction(deps, transaction, { wanted, keyId }, rotation(deps, principal, secretKey)),
+        ),
       );
     }),
   );
@@ -53,115 +59,70 @@ export async function rotateKey(deps: ChangeDeps, input: ChangeInput): Promise<K
   return takeAnswer(changed);
 }
 
-/** Reads the key to replace, to learn its algorithm and alias. The transaction reads it again and decides. */
-async function findRotatable({ keys }: ChangeDeps, { keyId, principal }: ChangeInput): Promise<KeyRecord> {
-  const found = await keys.find(keyId);
-  if (found === undefined || !isSeenBy(principal, found.record)) throw keyNotFound(keyId);
-  if (!found.isIntact) throw keyDamaged(keyId);
-  if (found.record.state !== "ACTIVE") throw keyStateInvalid(found, "ROTATE");
-  return found.record;
-}
-
-async function replaceKey(
-  deps: ChangeDeps,
-  transaction: WriteTransaction,
-  input: ChangeInput,
-  record: KeyRecord,
-  secret: Uint8Array,
-): Promise<Changed<KeyRecord>> {
-  const {
-    keyId,
-    principal: { user },
-  } = input;
-  const { refusal, key } = await findChangeable(deps, transaction, input, "ROTATE");
-  if (refusal) return { refusal };
-  await deps.keys.changeState(transaction, key, "ROTATED");
-  transaction.audit({ keyId, operation: "ROTATE", user, outcome: "OK", details: `newKeyId=${record.keyId}` });
-  await deps.keys.insert(transaction, record, secret);
-  transaction.audit({
-    keyId: record.keyId,
-    operation: "CREATE",
-    user,
-    outcome: "OK",
-    details: `algorithm=${record.algorithm}, usage=${record.usage}, rotatedFrom=${keyId}`,
-  });
-  return { answer: record };
-}
-
-/**
- * Destroys an ACTIVE or ROTATED key: erases its secret half permanently.
- *
- * @returns its keyId.
- * @throws KEY_NOT_FOUND, KEY_STATE_INVALID, IDEMPOTENCY_KEY_REUSED
- */
-export async function destroyKey(deps: ChangeDeps, input: ChangeInput): Promise<string> {
-  const { store, keys, cache } = deps;
-  const {
-    keyId,
-    principal: { user },
-    idempotentCall,
-  } = input;
-  const changed = await recordingRefusal(deps, { ...input, operation: "DESTROY" }, () =>
-    store.writeIdempotent(idempotentCall, wrapCodec(keyIdCodec), async (transaction) => {
-      const { refusal, key } = await findChangeable(deps, transaction, input, "DESTROY");
-      if (refusal) return { refusal };
-      await keys.changeState(transaction, key, "DESTROYED");
-      const details = `stateBefore=${key.record.state}`;
-      transaction.audit({ keyId, operation: "DESTROY", user, outcome: "OK", details });
-      return { answer: keyId };
-    }),
-  );
-  cache.forget(keyId);
-  return takeAnswer(changed);
-}
-
-/** Finds the key to change, within the transaction, and records a refusal in the transaction's audit entries. */
-async function findChangeable(
-  { keys }: ChangeDeps,
-  transaction: WriteTransaction,
-  { keyId, principal }: ChangeInput,
-  operation: "ROTATE" | "DESTROY",
-): Promise<{ refusal: ConnectError; key?: never } | { refusal?: never; key: StoredKey }> {
-  const found = await keys.findForChange(transaction, keyId);
-  const key = found && isSeenBy(principal, found.record) ? found : undefined;
-  const refusal = findChangeRefusal(key, keyId, operation);
-  if (key !== undefined && refusal === undefined) return { key };
-  const error = refusal ?? keyNotFound(keyId);
-  const details = describeRefusal(findReason(error) ?? "INTERNAL");
-  transaction.audit({ keyId, operation, user: principal.user, outcome: "REFUSED", details });
-  return { refusal: error };
-}
-
-function findChangeRefusal(
-  key: StoredKey | undefined,
-  keyId: string,
-  operation: "ROTATE" | "DESTROY",
-): ConnectError | undefined {
-  if (key === undefined) return keyNotFound(keyId);
-  const { state } = key.record;
-  if (operation === "DESTROY") {
-    // A damaged key can still be destroyed, once.
-    const isDestroyed = state === "DESTROYED" && key.loggedState === "DESTROYED";
-    return isDestroyed ? keyStateInvalid(key, operation) : undefined;
-  }
-  if (!key.isIntact) return keyDamaged(keyId);
-  return state === "ACTIVE" ? undefined : keyStateInvalid(key, operation);
-}
-
-function takeAnswer<Answer>(changed: Changed<Answer>): Answer {
-  if ("refusal" in changed) throw changed.refusal;
-  return changed.answer;
-}
-
-/** Refusals are not stored, because a retry may succeed. */
-function wrapCodec<Answer>({ encode, decode }: AnswerCodec<Answer>): AnswerCodec<Changed<Answer>> {
+/** Replaces a key with a new key pair. */
+export function rotation(
+  deps: Pick<ChangeDeps, "keys" | "now">,
+  principal: Principal,
+  secretKey: SecretKey,
+): Change<RecordMessage> {
   return {
-    encode: (changed) => ("answer" in changed ? encode(changed.answer) : undefined),
-    decode: (bytes) => ({ answer: decode(bytes) }),
+    operation: "ROTATE",
+    codec: recordCodec,
+    findRefusal: findRotationRefusal,
+    apply: (transaction, key) => replaceKey(deps, transaction, { principal, secretKey, key }),
   };
 }
 
-const keyIdCodec: AnswerCodec<string> = {
-  encode: (keyId) => new TextEncoder().encode(keyId),
-  decode: (bytes) => new TextDecoder().decode(bytes),
-};
+/** Only an ACTIVE key can be rotated, and only the primary version of a name. */
+export function findRotationRefusal(key: StoredKey): ConnectError | undefined {
+  const refusal = findStateRefusal(key, "ROTATE", ["ACTIVE"]);
+  const { keyId, name, isPrimary } = key.record;
+  if (refusal !== undefined || name === undefined || isPrimary) return refusal;
+  return refuse(
+    "KEY_STATE_INVALID",
+    `key ${keyId} is not the primary version of its name; rotate name/${name}`,
+    { keyId, name, operation: "ROTATE" },
+  );
+}
+
+async function replaceKey(
+  { keys, now }: Pick<ChangeDeps, "keys" | "now">,
+  transaction: WriteTransaction,
+  { principal, secretKey, key }: { principal: Principal; secretKey: SecretKey; key: StoredKey },
+): Promise<RecordMessage> {
+  const old = key.record;
+  const named = await findNameOf({ keys }, transaction, old);
+  const createdAt = now();
+  const record = toRecord(secretKey, {
+    alias: aliasAfter(old),
+    owner: old.owner,
+    createdAt,
+    labels: old.labels,
+    ...(named && { name: named.name, version: named.versions + 1, isPrimary: true }),
+  });
+  await keys.change(transaction, key, { state: "ROTATED", isPrimary: false, replacedBy: record.keyId });
+  recordChange(transaction, { principal, operation: "ROTATE" }, key, `newKeyId=${record.keyId}`);
+  const renamed = named && (await keys.names.update(transaction, intact(named), nextVersion(named, record)));
+  await lendSecret(secretKey, (secret) => keys.insert(transaction, record, secret));
+  const details = `${describeKey(record)}, rotatedFrom=${old.keyId}`;
+  transaction.audit(eventBy(principal, subjectOf(record), { operation: "CREATE", outcome: "OK", details }));
+  return packRecord(record, renamed);
+}
+
+/** What a new primary version changes in its name. */
+export function nextVersion(
+  { versions, rotationPeriodSeconds }: KeyName,
+  { keyId, createdAt }: KeyRecord,
+): Partial<KeyName> {
+  return {
+    versions: versions + 1,
+    primaryKeyId: keyId,
+    nextRotationAt: findNextRotation(createdAt, rotationPeriodSeconds),
+  };
+}
+
+/** A name is rotated many times, so its aliases end to grow at some length. */
+function aliasAfter({ alias, name }: KeyRecord): string {
+  const rotated = `${alias}-rotated`;
+  return name !== undefined && rotated.length > maxAliasCharacters ? alias : rotated;
+}

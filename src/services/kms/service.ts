@@ -1,25 +1,35 @@
 /** kms.KmsService: unpack, call, pack. */
 
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { findReason } from "../../errors.ts";
-import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
+import { findReason, refuse } from "../../errors.ts";
+import { isAuditor, readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
+import type { UserStore } from "../../identity/users.ts";
 import { nameCode } from "../../protocol/code-name.ts";
-import { isSeenBy, listSeenBy } from "../../records/ownership.ts";
+import { listSeenBy } from "../../records/ownership.ts";
+import { maxPageSize } from "../../records/pages.ts";
 import type { Store } from "../../store/store.ts";
 import { partsOf, readPage } from "../fields.ts";
-import { auditFeed, listAudit, packCheckpoint, packEntry, watchAudit } from "./audit.ts";
+import { auditFeed, listAudit, packCheckpoint, packEntry, toFilter, watchAudit } from "./audit.ts";
 import type { ResponseForm } from "./batch-size.ts";
 import { createKey } from "./create.ts";
 import { decapsulate, encapsulate } from "./encapsulate.ts";
+import { exportPublicKeys } from "./export.ts";
+import { aboutHandle, findKey } from "./find-key.ts";
+import { createGrant, revokeGrant } from "./grants.ts";
+import { parseHandle } from "./handle.ts";
 import { type KeyCache, keyDamaged } from "./key-cache.ts";
-import { packListed, packRecord, packWithJwk } from "./record-message.ts";
-import { destroyKey, rotateKey } from "./rotate.ts";
+import { keyListName } from "./key-filter.ts";
+import { destroyKey, disableKey, enableKey, restoreKey } from "./life-cycle.ts";
+import { listGrants } from "./list-grants.ts";
+import type { KeyRecord } from "./record.ts";
+import { packListed, packWithJwk } from "./record-message.ts";
+import { rotateKey } from "./rotate.ts";
 import { type BatchItem, sign, signBatch, signStream } from "./sign.ts";
-import { type KmsStore, keyListName } from "./store.ts";
+import type { KmsStore, StoredKey } from "./store.ts";
 import { verify } from "./verify.ts";
-import { keyNotFound } from "./with-key.ts";
 
 /** What the service needs. */
 export interface KmsServiceDeps {
@@ -27,6 +37,8 @@ export interface KmsServiceDeps {
   readonly store: Store;
   readonly keys: KmsStore;
   readonly cache: KeyCache;
+  /** Undefined if anyone may call. */
+  readonly users: UserStore | undefined;
   readonly now?: () => Date;
 }
 
@@ -36,38 +48,83 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
   const { provider, store, keys } = deps;
   const feed = auditFeed(store);
   const whoOf = (context: HandlerContext) => ({ principal: readPrincipal(context), signal: context.signal });
+  const changeOf = (context: HandlerContext) => ({
+    ...whoOf(context),
+    idempotentCall: readIdempotentCall(context),
+  });
+  const readerOf = (context: HandlerContext) => ({
+    principal: readPrincipal(context),
+    isAuditor: isAuditor(context),
+  });
+  const packAll = async (rows: readonly StoredKey[]) => {
+    const nameOf = await keys.names.findOf(rows.map(({ record }) => record));
+    return rows.map((key) => packListed(key, nameOf(key.record)));
+  };
+  const listVersions = async ({ owner, name = "" }: KeyRecord) =>
+    packAll(await keys.listVersions(owner, name, maxPageSize));
   return {
-    createKey: async ({ alias, algorithm, usage }, context) => {
-      const input = {
-        alias,
-        algorithm,
-        usage,
-        principal: readPrincipal(context),
-        idempotentCall: readIdempotentCall(context),
-      };
-      return { result: packRecord(await createKey(deps, input)) };
-    },
+    createKey: async ({ $typeName: _, ...key }, context) => ({
+      result: await createKey(deps, {
+        ...key,
+        ...changeOf(context),
+        rotationPeriodSeconds: key.rotationPeriodSeconds,
+      }),
+    }),
     getKey: async ({ keyId }, context) => {
-      const key = await keys.find(keyId);
-      if (key === undefined || !isSeenBy(readPrincipal(context), key.record)) throw keyNotFound(keyId);
-      if (!key.isIntact) throw keyDamaged(keyId);
-      return { result: packWithJwk(provider, key) };
+      const wanted = { handle: keyId, principal: readPrincipal(context), operation: "GET_KEY" } as const;
+      const { key } = await findKey(deps, { ...wanted, about: aboutHandle(keyId) });
+      if (!key.isIntact) throw keyDamaged(key.record.keyId);
+      const nameOf = await keys.names.findOf([key.record]);
+      const versions = isWholeName(keyId) ? await listVersions(key.record) : [];
+      return { result: packWithJwk(provider, key, nameOf(key.record)), versions };
     },
-    listKeys: async ({ status: state, algorithm, ...fields }, context) => {
-      const filter = { state, algorithm };
+    listKeys: async ({ status: state, algorithm, usage, name, label, ...fields }, context) => {
+      const filter = { state, algorithm, usage, name, label };
       const principal = readPrincipal(context);
       const page = readPage(fields, listSeenBy(principal, keyListName(filter)));
       const { rows, nextPageToken } = await keys.list(page, principal, filter);
-      return { keys: rows.map(packListed), nextPageToken, totalSize: await keys.count(principal, filter) };
+      return {
+        keys: await packAll(rows),
+        nextPageToken,
+        totalSize: await keys.count(principal, filter),
+      };
     },
-    rotateKey: async ({ keyId }, context) => {
-      const input = { keyId, ...whoOf(context), idempotentCall: readIdempotentCall(context) };
-      return { newKey: packRecord(await rotateKey(deps, input)) };
+    rotateKey: async ({ keyId }, context) => ({
+      newKey: await rotateKey(deps, { keyId, ...changeOf(context) }),
+    }),
+    disableKey: async ({ keyId }, context) => ({
+      result: await disableKey(deps, { keyId, ...changeOf(context) }),
+    }),
+    enableKey: async ({ keyId }, context) => ({
+      result: await enableKey(deps, { keyId, ...changeOf(context) }),
+    }),
+    restoreKey: async ({ keyId }, context) => ({
+      result: await restoreKey(deps, { keyId, ...changeOf(context) }),
+    }),
+    destroyKey: async ({ keyId, afterSeconds }, context) => {
+      const { destroyAtMs, ...destroyed } = await destroyKey(deps, {
+        keyId,
+        afterSeconds,
+        ...changeOf(context),
+      });
+      return destroyAtMs === undefined
+        ? destroyed
+        : { ...destroyed, destroyAt: timestampFromMs(destroyAtMs) };
     },
-    destroyKey: async ({ keyId }, context) => {
-      const input = { keyId, ...whoOf(context), idempotentCall: readIdempotentCall(context) };
-      return { keyId: await destroyKey(deps, input), newStatus: "DESTROYED" };
+    getImportParameters: () => {
+      throw refuse("NOT_IMPLEMENTED", "import follows");
     },
+    importKey: () => {
+      throw refuse("NOT_IMPLEMENTED", "import follows");
+    },
+    exportPublicKeys: (query, context) => exportPublicKeys(deps, query, readPrincipal(context)),
+    createGrant: async ({ keyId, name, grantee, operations, expiresAt }, context) => ({
+      grant: await createGrant(deps, { keyId, name, grantee, operations, expiresAt, ...changeOf(context) }),
+    }),
+    listGrants: (query, context) => listGrants(deps, query, readPrincipal(context)),
+    revokeGrant: async ({ grantId }, context) => ({
+      grant: await revokeGrant(deps, { grantId, ...changeOf(context) }),
+    }),
     sign: async ({ keyId, data, context: binding, mu }, context) => ({
       result: await sign(deps, { keyId, data, context: binding, mu, ...whoOf(context) }),
     }),
@@ -88,12 +145,14 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
     decapsulate: async ({ keyId, ciphertext }, context) => ({
       result: await decapsulate(deps, { keyId, ciphertext, ...whoOf(context) }),
     }),
-    getAuditLog: async (query) => {
-      const { rows, nextPageToken, totalSize } = await listAudit(store, query);
+    getAuditLog: async (query, context) => {
+      const filter = await toFilter(deps, query, readerOf(context));
+      const { rows, nextPageToken, totalSize } = await listAudit(store, filter, query);
       return { auditLog: rows.map(packEntry), nextPageToken, totalSize };
     },
-    async *watchAuditLog({ keyId, afterSequence }, { signal }) {
-      for await (const entry of watchAudit({ store, feed }, keyId, afterSequence, signal))
+    async *watchAuditLog(query, context) {
+      const filter = await toFilter(deps, query, readerOf(context));
+      for await (const entry of watchAudit({ store, feed }, filter, query.afterSequence, context.signal))
         yield { entry: packEntry(entry) };
     },
     verifyAuditLog: async (_req, { signal }) => {
@@ -109,6 +168,12 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
       return keyCount === undefined ? { serviceStatus: "DOWN" } : { serviceStatus: "UP", keyCount };
     },
   };
+}
+
+/** Tells whether a handle stands for all versions of a name. */
+function isWholeName(handle: string): boolean {
+  const parsed = parseHandle(handle);
+  return parsed.kind === "name" && parsed.version === undefined;
 }
 
 /** Tells how a response is encoded: REST always uses JSON; the other protocols use the encoding of the request. */

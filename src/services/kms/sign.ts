@@ -10,6 +10,7 @@ import {
   type KeyInput,
   openSecretKey,
   recordingRefusal,
+  toWanted,
   type UseDeps,
   type UseEntry,
   type UseInput,
@@ -160,15 +161,18 @@ export async function signStream(
   if (first.done === true || first.value.case !== "header")
     throw refuseField("header", "is missing; the first message of the stream is the header");
   const { keyId, context } = first.value.value;
-  const input = toUseInput({ keyId, ...who });
-  const publicKey = await recordingRefusal(deps, input, async () => {
-    const key = await findUsable(deps.cache, input);
+  const named = toUseInput({ keyId, ...who });
+  const wanted = toWanted(named);
+  const { publicKey, signingKeyId } = await recordingRefusal(deps, wanted, who.signal, async () => {
+    const { key } = await findUsable(deps, named, wanted);
     checkTakesMu(key);
-    return key.publicKey();
+    return { publicKey: key.publicKey(), signingKeyId: key.record.keyId };
   });
-  const { mu, bytes } = await recordingRefusal(deps, input, () =>
+  const { mu, bytes } = await recordingRefusal(deps, wanted, who.signal, () =>
     computeMu(deps.provider, publicKey, context, iterator),
   );
+  // mu is bound to this key. If the name stands for another version by now, the signature would be worthless.
+  const input = { ...named, keyId: signingKeyId };
   return useKey(deps, input, async (key) => {
     const secretKey = await openSecretKey(deps, key, input);
     const signature = await deps.provider.signMu(secretKey, mu);

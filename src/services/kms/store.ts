@@ -1,16 +1,18 @@
+/** The keys of the service and their names, on top of the shared store. */
+import { sql } from "kysely";
 import type { NewAuditEntry } from "../../audit/chain.ts";
 import { readHead } from "../../audit/log.ts";
 import type { Principal } from "../../records/ownership.ts";
 import type { PageRequest } from "../../records/pages.ts";
-import { type Found, openTable } from "../../records/record-table.ts";
-import { nameList, nameSecret, type Stored } from "../../records/table-declaration.ts";
+import { type Found, type Narrowing, openTable } from "../../records/record-table.ts";
+import { nameSecret, type Stored } from "../../records/table-declaration.ts";
 import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
-import type { KeyRecord, KeyState } from "./record.ts";
-import { changes, keyTable } from "./tables.ts";
-
-/** The operations that the audit log records. */
-export type Operation = "CREATE" | "SIGN" | "VERIFY" | "ROTATE" | "DESTROY" | "ENCAPSULATE" | "DECAPSULATE";
+import { findStateAfter, type KeyEvent, statesAfter } from "./event.ts";
+import { createGrantStore, type UseOfGrant } from "./grant-store.ts";
+import { allKeys, type KeyFilter, narrowKeys } from "./key-filter.ts";
+import type { KeyName, KeyRecord, KeyState } from "./record.ts";
+import { changes, keyTable, nameTable } from "./tables.ts";
 
 /** A key as it was read. A restored older record is not intact either, because the audit log has the newer state. */
 export interface StoredKey extends Stored<KeyRecord> {
@@ -18,40 +20,26 @@ export interface StoredKey extends Stored<KeyRecord> {
   readonly tag: string;
   /** The state in the audit log; undefined if the log has no such key. */
   readonly loggedState: KeyState | undefined;
-  /** The key that replaced it, once it is rotated. */
-  readonly replacedBy: string | undefined;
 }
 
-/** An operation that was done or refused. */
-export interface KeyEvent extends NewAuditEntry {
-  readonly operation: Operation;
-}
-
-/** A use of a key, to record only if the key has not changed since. */
+/** A use of a key, to record only if the key has not changed since, and the grant still allows it. */
 export interface KeyUse {
   readonly keyId: string;
   readonly tag: string;
+  /** The grant that the use relies on; undefined for a caller who needs none. */
+  readonly grant: UseOfGrant | undefined;
   /** Each becomes one entry. */
   readonly events: readonly KeyEvent[];
-}
-
-/** Filters of a list of keys; empty for all. */
-export interface KeyFilter {
-  readonly state: string;
-  readonly algorithm: string;
-}
-
-/** Names a list of keys, for page tokens. */
-export function keyListName({ state, algorithm }: KeyFilter): string {
-  return nameList(keyTable, { state, algorithm });
 }
 
 /** The keys of the service. */
 export type KmsStore = ReturnType<typeof createKmsStore>;
 
 /** Creates the store of the key service on top of the shared store. */
-export function createKmsStore(store: Store) {
+export function createKmsStore(store: Store, now: () => Date = () => new Date()) {
   const keys = openTable(store, keyTable);
+  const names = openTable(store, nameTable);
+  const grants = createGrantStore(store, now);
   const recordUses = store.batch(async ({ db, audit, audited }, uses: readonly KeyUse[]) => {
     const found = await keys.findSome(
       "keyId",
@@ -59,9 +47,13 @@ export function createKmsStore(store: Store) {
       db,
     );
     const known = new Map(found.map((key) => [key.record.keyId, toStoredKey(key, audited())]));
-    return uses.map(({ keyId, tag, events }) => {
+    const isGranted = await grants.checkUses(
+      uses.map(({ grant }) => grant),
+      db,
+    );
+    return uses.map(({ keyId, tag, events, grant }) => {
       const key = known.get(keyId);
-      if (key === undefined || !key.isIntact || key.tag !== tag) return false;
+      if (key === undefined || !key.isIntact || key.tag !== tag || !isGranted(grant)) return false;
       for (const event of events) audit(event);
       return true;
     });
@@ -70,36 +62,58 @@ export function createKmsStore(store: Store) {
     events.map((event) => audit(event)),
   );
   const selectAudited = () => store.reader.selectFrom("audit_entries").select("key_id");
+  const find = async (wanted: Partial<KeyRecord>, transaction?: WriteTransaction) => {
+    const found = await keys.find(wanted, transaction && { db: transaction.db });
+    return found && toStoredKey(found, transaction?.audited());
+  };
   return {
-    count: keys.count,
+    grants,
     insert: keys.insert,
-    async find(keyId: string): Promise<StoredKey | undefined> {
-      const found = await keys.find({ keyId });
-      return found && toStoredKey(found);
-    },
+    find: (keyId: string): Promise<StoredKey | undefined> => find({ keyId }),
+    /** Finds one version of a name. */
+    findVersion: (owner: string, name: string, version: number) => find({ owner, name, version }),
     /** Reads a key within a transaction. */
-    async findForChange({ db, audited }: WriteTransaction, keyId: string): Promise<StoredKey | undefined> {
-      const found = await keys.find({ keyId }, { db });
-      return found && toStoredKey(found, audited());
+    findForChange: (transaction: WriteTransaction, keyId: string) => find({ keyId }, transaction),
+    count(principal?: Principal, filter: KeyFilter = allKeys, narrowing?: Narrowing): Promise<number> {
+      const { state, algorithm } = filter;
+      return keys.count(principal, { state, algorithm }, narrowing ?? narrowKeys(filter));
     },
-    async list(request: PageRequest, principal: Principal, filter: KeyFilter) {
-      const page = await keys.list(request, principal, { ...filter });
+    async list(request: PageRequest, principal: Principal, filter: KeyFilter, narrowing?: Narrowing) {
+      const { state, algorithm } = filter;
+      const narrowed = narrowing ?? narrowKeys(filter);
+      const page = await keys.list(request, principal, { state, algorithm }, narrowed);
       return { ...page, rows: page.rows.map((found) => toStoredKey(found)) };
     },
-    /**
-     * Changes the state of a key, within a transaction. A destroyed key loses its secret half. A damaged record stays
-     * marked as damaged.
-     */
-    async changeState(transaction: WriteTransaction, key: StoredKey, state: KeyState): Promise<void> {
-      await keys.update(transaction, key, { state });
-      if (state === "DESTROYED") await transaction.eraseSecret(nameSecret(keyTable, key.record));
+    /** Lists the newest versions of a name, oldest first. */
+    async listVersions(owner: string, name: string, limit: number): Promise<StoredKey[]> {
+      const newest = await keys.listWhere(
+        sql<boolean>`owner = ${owner} and key_name = ${name}`,
+        sql`key_version desc`,
+        limit,
+      );
+      return newest.reverse().map((found) => toStoredKey(found));
+    },
+    /** Lists keys whose destruction is due. */
+    async listDue(atMs: number, limit: number): Promise<StoredKey[]> {
+      const due = await keys.listWhere(sql<boolean>`destroy_at_ms <= ${atMs}`, sql`destroy_at_ms`, limit);
+      return due.map((found) => toStoredKey(found));
+    },
+    /** Changes a key within a transaction. A damaged record stays marked as damaged. A destroyed key loses its secret. */
+    async change(
+      transaction: WriteTransaction,
+      key: StoredKey,
+      change: Partial<Pick<KeyRecord, "state" | "destroyAt" | "isPrimary" | "replacedBy">>,
+    ): Promise<KeyRecord> {
+      const changed = await keys.update(transaction, key, change);
+      if (change.state === "DESTROYED") await transaction.eraseSecret(nameSecret(keyTable, key.record));
+      return changed;
     },
     /** Opens the secret half: the seed, or the whole key for SLH-DSA. The caller wipes it. @throws SEAL_BROKEN */
     openSecret: (keyId: string) => store.readSecret(nameSecret(keyTable, { keyId })),
     /**
      * Records uses, unless the key has changed since it was read. Concurrent uses share a transaction.
      *
-     * @returns false if the key has changed; then nothing is recorded.
+     * @returns false if the key has changed or its grant has ended; then nothing is recorded.
      */
     recordUse: (use: KeyUse): Promise<boolean> => recordUses(use),
     /** Records a refused operation. */
@@ -110,28 +124,51 @@ export function createKmsStore(store: Store) {
     async listLost(): Promise<string[]> {
       const rows = await selectAudited()
         .where(changes)
-        .where("operation", "=", "CREATE")
+        .where("operation", "in", ["CREATE", "IMPORT"])
         .where("key_id", "not in", (from) => from.selectFrom("kms_keys").select("kms_keys.key_id"))
         .execute();
       return rows.map((row) => row.key_id);
     },
-    /** Lists keys that any replica rotated or destroyed, from after one entry of the audit log up to another. */
-    async listRetired(after: number, last: number): Promise<string[]> {
+    /** Lists keys whose state any replica changed, from after one entry of the audit log up to another. */
+    async listChanged(after: number, last: number): Promise<string[]> {
       const rows = await selectAudited()
         .where("sequence", ">", after)
         .where("sequence", "<=", last)
-        .where("operation", "in", ["ROTATE", "DESTROY"] satisfies Operation[])
+        .where("outcome", "=", "OK")
+        .where("operation", "in", Object.keys(statesAfter))
         .execute();
       return rows.map((row) => row.key_id);
+    },
+    /** The names of keys. */
+    names: {
+      insert: names.insert,
+      update: names.update,
+      list: names.list,
+      count: names.count,
+      /** @throws RecordDamagedError */
+      find: (owner: string, name: string, transaction?: WriteTransaction): Promise<KeyName | undefined> =>
+        names.findIntact({ owner, name }, transaction && { db: transaction.db }),
+      /** Finds the names of several keys. A damaged name is left out. */
+      async findOf(records: readonly KeyRecord[]): Promise<(record: KeyRecord) => KeyName | undefined> {
+        const wanted = records.flatMap(({ name }) => (name === undefined ? [] : [name]));
+        const found = wanted.length === 0 ? [] : await names.findSome("name", wanted);
+        const known = new Map(
+          found.flatMap(({ record, isIntact }) => (isIntact ? [[keyOf(record), record]] : [])),
+        );
+        return ({ owner, name = "" }) => known.get(keyOf({ owner, name }));
+      },
+      /** Lists names whose rotation is due. */
+      async listDue(atMs: number, limit: number) {
+        const where = sql<boolean>`next_rotation_at_ms <= ${atMs}`;
+        return names.listWhere(where, sql`next_rotation_at_ms`, limit);
+      },
     },
   };
 }
 
-const statesAfter: Readonly<Record<string, KeyState>> = {
-  CREATE: "ACTIVE",
-  ROTATE: "ROTATED",
-  DESTROY: "DESTROYED",
-};
+function keyOf({ owner, name }: Pick<KeyName, "owner" | "name">): string {
+  return JSON.stringify([owner, name]);
+}
 
 /** @param pending audit entries of the reading transaction that are not in the database yet */
 function toStoredKey(
@@ -144,12 +181,11 @@ function toStoredKey(
   const [operation = "", details = ""] = last
     ? [last.operation, last.details]
     : String(row.last_change ?? "").split(" ");
-  const loggedState = statesAfter[operation];
+  const loggedState = findStateAfter(operation, details);
   return {
     record,
     tag: String(row.record_tag),
     isIntact: isIntact && record.state === loggedState,
     loggedState,
-    replacedBy: operation === "ROTATE" ? /^newKeyId=(\S+)$/.exec(details)?.[1] : undefined,
   };
 }

@@ -1,9 +1,9 @@
 import { sql } from "kysely";
-import type { TableOwner } from "../../database/schema.ts";
-import { column, type ListedRow } from "../../records/columns.ts";
+import { column, type ListedRow, type RecordOf } from "../../records/columns.ts";
 import { sizeInJson } from "../../records/pages.ts";
 import { recordQuota } from "../../records/quota.ts";
 import type { TableDeclaration } from "../../records/table-declaration.ts";
+import { statesAfter } from "./event.ts";
 import type { KeyAlgorithm, KeyState, KeyUsage } from "./record.ts";
 
 const columns = {
@@ -15,10 +15,22 @@ const columns = {
   publicKey: column.bytes("public_key"),
   owner: column.text("owner"),
   createdAt: column.time("created_at_ms"),
+  name: column.optionalText("key_name"),
+  version: column.optionalUint32("key_version"),
+  isPrimary: column.optionalFlag("is_primary"),
+  labels: column.textMap("labels"),
+  destroyAt: column.optionalTime("destroy_at_ms"),
+  isImported: column.optionalFlag("is_imported"),
+  replacedBy: column.optionalText("replaced_by"),
 };
 
-/** Selects the entries that change the state of a key, with the condition of the index below. */
-export const changes = sql<boolean>`outcome = 'OK' and operation in ('CREATE', 'ROTATE', 'DESTROY')`;
+/** The condition of the index of entries that change the state of a key, in migrations.ts. */
+const changing = `outcome = 'OK' and operation in (${Object.keys(statesAfter)
+  .map((operation) => `'${operation}'`)
+  .join(", ")})`;
+
+/** Selects the entries that change the state of a key. */
+export const changes = sql<boolean>`${sql.raw(changing)}`;
 
 /** Counts the keys of an owner, including ROTATED and DESTROYED ones, whose records stay. */
 export const keyQuota = recordQuota("kms_keys", "keys");
@@ -28,6 +40,7 @@ export const keyTable: TableDeclaration<typeof columns> = {
   columns,
   key: ["keyId"],
   owner: "owner",
+  omittedAtEnd: ["name", "version", "isPrimary", "labels", "destroyAt", "isImported", "replacedBy"],
   filters: ["state", "algorithm"],
   quota: keyQuota,
   describe: ({ keyId }) => `key ${keyId}`,
@@ -40,36 +53,89 @@ export const keyTable: TableDeclaration<typeof columns> = {
   )`.as("last_change"),
 };
 
+const nameColumns = {
+  owner: column.text("owner"),
+  name: column.text("key_name"),
+  algorithm: column.text<"algorithm", KeyAlgorithm>("algorithm"),
+  labels: column.textMap("labels"),
+  rotationPeriodSeconds: column.optionalUint32("rotation_period_s"),
+  nextRotationAt: column.optionalTime("next_rotation_at_ms"),
+  destroyAfterSeconds: column.optionalUint32("destroy_after_s"),
+  isImportOnly: column.flag("is_import_only"),
+  versions: column.int32("versions"),
+  primaryKeyId: column.optionalText("primary_key_id"),
+  createdAt: column.time("created_at_ms"),
+};
+
+export const nameTable: TableDeclaration<typeof nameColumns> = {
+  name: "kms_names",
+  columns: nameColumns,
+  key: ["owner", "name"],
+  owner: "owner",
+  quota: recordQuota("kms_names", "names of keys"),
+  describe: ({ name }) => `the key name ${name}`,
+};
+
+const grantColumns = {
+  grantId: column.text("grant_id"),
+  owner: column.text("owner"),
+  ownerName: column.text("owner_name"),
+  keyId: column.text("key_id"),
+  name: column.text("key_name"),
+  grantee: column.text("grantee"),
+  granteeName: column.text("grantee_name"),
+  operations: column.spacedList("operations"),
+  expiresAt: column.optionalTime("expires_at_ms"),
+  createdAt: column.time("created_at_ms"),
+};
+
+/** Counts the grants of the keys of an owner. */
+export const grantQuota = recordQuota("kms_grants", "grants");
+
+export const grantTable: TableDeclaration<typeof grantColumns> = {
+  name: "kms_grants",
+  columns: grantColumns,
+  key: ["grantId"],
+  owner: "owner",
+  quota: grantQuota,
+  describe: ({ grantId }) => `grant ${grantId}`,
+};
+
+/** A grant. Exactly one of keyId and name is not empty. */
+export type GrantRecord = RecordOf<typeof grantColumns>;
+
+const importColumns = {
+  importId: column.text("import_id"),
+  owner: column.text("owner"),
+  /** The wrapping algorithm. */
+  method: column.text("method"),
+  publicKey: column.bytes("public_key"),
+  /** The import job of Google's interface; empty for an import token. */
+  jobName: column.text("job_name"),
+  expiresAt: column.time("expires_at_ms"),
+  createdAt: column.time("created_at_ms"),
+};
+
+/** Counts the import tokens of an owner. */
+export const importQuota = recordQuota("kms_imports", "unused import tokens");
+
+export const importTable: TableDeclaration<typeof importColumns> = {
+  name: "kms_imports",
+  columns: importColumns,
+  key: ["importId"],
+  owner: "owner",
+  quota: importQuota,
+  describe: ({ importId }) => `import token ${importId}`,
+};
+
+/** What is kept for an import until it is used or expires; its secret key is in the vault. */
+export type ImportRecord = RecordOf<typeof importColumns>;
+
 declare module "../../database/schema.ts" {
   interface Schema {
     kms_keys: ListedRow<typeof columns>;
+    kms_names: ListedRow<typeof nameColumns>;
+    kms_grants: ListedRow<typeof grantColumns>;
+    kms_imports: ListedRow<typeof importColumns>;
   }
 }
-
-/** The table of keys: see store.ts. */
-export const kmsTables: TableOwner = {
-  tables: { kms_keys: ["position"] },
-  auditedTables: ["kms_keys"],
-  steps: {
-    "0001-kms": ({ bytes, integer }) => [
-      `create table kms_keys (
-        position ${integer} not null primary key,
-        key_id text not null unique,
-        alias text not null,
-        algorithm text not null,
-        key_usage text not null,
-        key_state text not null,
-        public_key ${bytes} not null,
-        owner text not null,
-        created_at_ms ${integer} not null,
-        record_tag text not null
-      )`,
-      "create index kms_keys_by_owner_position on kms_keys (owner, position)",
-      "create index kms_keys_by_key_state_position on kms_keys (key_state, position)",
-      "create index kms_keys_by_algorithm_position on kms_keys (algorithm, position)",
-      // Indexes the entries that change the state of a key; a search among all entries would be too slow.
-      `create index audit_entries_of_states on audit_entries (key_id, sequence)
-        where outcome = 'OK' and operation in ('CREATE', 'ROTATE', 'DESTROY')`,
-    ],
-  },
-};

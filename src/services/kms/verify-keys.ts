@@ -3,7 +3,8 @@ import type { CryptoProvider } from "../../crypto/provider.ts";
 import { systemPrincipal } from "../../records/ownership.ts";
 import { readPageRequest } from "../../records/pages.ts";
 import { importSealedKey } from "../../secrets/sealed-keys.ts";
-import { type KmsStore, keyListName, type StoredKey } from "./store.ts";
+import { allKeys, keyListName } from "./key-filter.ts";
+import type { KmsStore, StoredKey } from "./store.ts";
 
 /** What the verification of keys needs. */
 export interface VerifyKeysDeps {
@@ -21,7 +22,6 @@ export interface KeyFault {
 
 /** The number of keys to read at a time. */
 const chunkRows = 500;
-const allKeys = { state: "", algorithm: "" };
 
 /**
  * Verifies that every created key is still there and unchanged: its record, its state according to the audit log, and

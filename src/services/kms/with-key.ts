@@ -5,20 +5,29 @@ import type { SecretKey } from "../../crypto/provider.ts";
 import { CryptoBusyError } from "../../crypto/work-queue.ts";
 import { explainAbort, findReason, type ReasonName, refuse } from "../../errors.ts";
 import { IdempotencyConflictError } from "../../records/idempotency.ts";
-import { isSeenBy, type Principal } from "../../records/ownership.ts";
+import type { Principal } from "../../records/ownership.ts";
 import { QuotaExceededError } from "../../records/quota.ts";
-import { type CachedKey, type KeyCache, keyDamaged } from "./key-cache.ts";
+import { eventBy, type KeyEvent, type Operation, subjectOf } from "./event.ts";
+import {
+  aboutHandle,
+  checkAllowed,
+  type FindDeps,
+  type FoundKey,
+  forgetHandle,
+  resolveAnew,
+  resolveHandle,
+  type Wanted,
+} from "./find-key.ts";
+import { type CachedKey, keyDamaged } from "./key-cache.ts";
 import type { KeyState, KeyUsage } from "./record.ts";
-import type { KeyEvent, KmsStore, Operation, StoredKey } from "./store.ts";
+import type { StoredKey } from "./store.ts";
 
 /** What the uses of keys need. */
-export interface UseDeps {
-  readonly keys: KmsStore;
-  readonly cache: KeyCache;
-}
+export type UseDeps = FindDeps;
 
 /** The key to use, and its caller. */
 export interface KeyInput {
+  /** The handle of the key, as the caller sent it. */
   readonly keyId: string;
   readonly principal: Principal;
   /** Aborts when the caller disconnects or stops waiting. */
@@ -51,10 +60,11 @@ export function done(details: string): UseEntry {
 
 /**
  * Uses a key. Returns the result only once its audit entry is on the disk, and only if the key is still in a state that
- * allows the use at that moment. A rotation that was answered earlier therefore takes effect first.
+ * allows the use at that moment, and the caller may still use it. A change that was answered earlier therefore takes
+ * effect first.
  *
  * @param work computes the result; a refusal that it throws is recorded as one.
- * @throws KEY_NOT_FOUND, KEY_STATE_INVALID, KEY_USAGE_MISMATCH, KEY_DAMAGED, and what `work` throws
+ * @throws KEY_NOT_FOUND, GRANT_MISSING, KEY_STATE_INVALID, KEY_USAGE_MISMATCH, KEY_DAMAGED, and what `work` throws
  */
 export async function useKey<Result>(
   deps: UseDeps,
@@ -62,39 +72,70 @@ export async function useKey<Result>(
   work: (key: CachedKey) => Promise<UseOutcome<Result>>,
 ): Promise<Result> {
   const { keys, cache } = deps;
-  const { keyId, operation, principal, signal } = input;
-  const { result, entries } = await recordingRefusal(deps, input, async () => {
-    try {
-      return await work(await findUsable(cache, input));
-    } catch (error) {
-      // Its secret half was erased during the work: the key was changed, or the cache needed its place.
-      if (!(error instanceof CryptoError && error.code === "CLOSED")) throw error;
-      return work(await findUsable(cache, input));
+  const { operation, principal, signal } = input;
+  const wanted = toWanted(input);
+  const find = (): Promise<FoundKey<CachedKey>> => findUsable(deps, input, wanted);
+  return recordingRefusal(deps, wanted, signal, async () => {
+    for (;;) {
+      let found = await find();
+      const { keyId } = found.key.record;
+      const { result, entries } = await work(found.key).catch(async (error: unknown) => {
+        // Its secret half was erased during the work: the key was changed, or the cache needed its place.
+        if (!(error instanceof CryptoError && error.code === "CLOSED")) throw error;
+        found = await find();
+        return work(found.key);
+      });
+      const subject = subjectOf(found.key.record);
+      const events = entries.map((entry) => eventBy(principal, subject, { operation, ...entry }));
+      // A name may stand for another version by now, which has to do the work again.
+      while (found.key.record.keyId === keyId) {
+        // Stop if the caller has disconnected.
+        signal.throwIfAborted();
+        if (await keys.recordUse({ keyId, tag: found.key.tag, grant: found.grant, events })) return result;
+        // The key has changed in the meantime. Its new state may still allow the use.
+        cache.forget(keyId);
+        forgetHandle(deps, wanted);
+        found = await find();
+      }
     }
   });
-  const events = entries.map((entry): KeyEvent => ({ keyId, operation, user: principal.user, ...entry }));
-  for (;;) {
-    const key = await recordingRefusal(deps, input, () => {
-      // Stop if the caller has disconnected.
-      signal.throwIfAborted();
-      return findUsable(cache, input);
-    });
-    if (await keys.recordUse({ keyId, tag: key.tag, events })) return result;
-    // The key has changed in the meantime. Its new state may still allow the use. States only move forward, so the loop
-    // ends.
-    cache.forget(keyId);
-  }
+}
+
+/** What a use looks for. */
+export function toWanted({ keyId, principal, operation }: Omit<UseInput, "states" | "usage">): Wanted {
+  return { handle: keyId, principal, operation, about: aboutHandle(keyId) };
 }
 
 /** Finds a key and checks that it may be used. Throws what `useKey` throws, and records nothing. */
 export async function findUsable(
-  cache: KeyCache,
-  { keyId, principal, states, usage, operation }: UseInput,
-): Promise<CachedKey> {
-  const key = await cache.find(keyId);
-  if (key === undefined || !isSeenBy(principal, key.record)) throw keyNotFound(keyId);
-  if (!key.isIntact) throw keyDamaged(keyId);
-  const { state, usage: actual, algorithm } = key.record;
+  deps: UseDeps,
+  input: UseInput,
+  wanted: Wanted,
+): Promise<FoundKey<CachedKey>> {
+  const { cache } = deps;
+  const key = await cache.find(await resolveHandle(deps, wanted));
+  if (key !== undefined && isUsable(key, input, wanted)) return check(deps, input, wanted, key);
+  // The cache may be behind the store: the key is enabled by now, or the name stands for another version.
+  if (key !== undefined) cache.forget(key.record.keyId);
+  return check(deps, input, wanted, await cache.find(await resolveAnew(deps, wanted)));
+}
+
+/** Tells whether a key of the cache can be used without another look at the store. */
+function isUsable({ record }: CachedKey, { keyId, states }: UseInput, { handle }: Wanted): boolean {
+  const isByName = keyId !== record.keyId && handle.endsWith(`name/${record.name}`);
+  return states.includes(record.state) && (record.isPrimary || !isByName);
+}
+
+async function check(
+  deps: UseDeps,
+  { states, usage, operation }: UseInput,
+  wanted: Wanted,
+  key: CachedKey | undefined,
+): Promise<FoundKey<CachedKey>> {
+  const grant = await checkAllowed(deps, wanted, key?.record);
+  const found = key as CachedKey;
+  const { keyId, state, usage: actual, algorithm } = found.record;
+  if (!found.isIntact) throw keyDamaged(keyId);
   // Check the usage first, because a change of state does not affect it.
   if (actual !== usage)
     throw refuse(
@@ -102,38 +143,37 @@ export async function findUsable(
       `key ${keyId} is an ${algorithm} key for ${actual}; ${operation} needs a key for ${usage}`,
       { keyId, algorithm, usage: actual, operation },
     );
-  if (!states.includes(state)) throw keyStateInvalid(key, operation);
-  return key;
+  if (!states.includes(state)) throw keyStateInvalid(found, operation);
+  return { key: found, grant };
 }
 
 /** Opens the secret half of a key. */
-export async function openSecretKey({ cache }: UseDeps, key: CachedKey, input: UseInput): Promise<SecretKey> {
+export async function openSecretKey(deps: UseDeps, key: CachedKey, input: UseInput): Promise<SecretKey> {
   const secretKey = await key.secretKey();
   if (secretKey !== undefined) return secretKey;
   // Either the key was destroyed after its record was read, or its secret half was removed from the store.
-  cache.forget(input.keyId);
-  await findUsable(cache, input);
-  throw keyDamaged(input.keyId);
+  const { keyId } = key.record;
+  deps.cache.forget(keyId);
+  const byId = { ...input, keyId };
+  await findUsable(deps, byId, toWanted(byId));
+  throw keyDamaged(keyId);
 }
 
 /** Runs a function, and writes an audit entry if it refuses. */
 export async function recordingRefusal<T>(
   { keys }: Pick<UseDeps, "keys">,
-  { keyId, principal, signal, operation }: Omit<UseInput, "states" | "usage">,
+  { principal, operation, about }: Wanted,
+  signal: AbortSignal,
   call: () => Promise<T>,
 ): Promise<T> {
   try {
     return await call();
   } catch (error) {
     const reason = reasonToRecord(error, signal);
-    if (reason !== undefined)
-      await keys.recordRefusal({
-        keyId,
-        operation,
-        user: principal.user,
-        outcome: "REFUSED",
-        details: describeRefusal(reason),
-      });
+    if (reason !== undefined) {
+      const refused = { operation, outcome: "REFUSED", details: describeRefusal(reason) } as const;
+      await keys.recordRefusal(eventBy(principal, about.subject, refused));
+    }
     throw error;
   }
 }
@@ -151,14 +191,9 @@ export function describeRefusal(reason: string): string {
   return `reason=${reason}`;
 }
 
-/** The refusal for a key that does not exist. */
-export function keyNotFound(keyId: string): ConnectError {
-  return refuse("KEY_NOT_FOUND", `key ${keyId} does not exist`, { keyId });
-}
-
 /** The refusal for a key whose state does not allow an operation; names the key that replaced it. */
-export function keyStateInvalid({ record, replacedBy }: StoredKey, operation: Operation): ConnectError {
-  const { keyId, state } = record;
+export function keyStateInvalid({ record }: StoredKey, operation: Operation): ConnectError {
+  const { keyId, state, replacedBy } = record;
   return refuse(
     "KEY_STATE_INVALID",
     `key ${keyId} is ${state} and does not allow ${operation}${replacedBy ? `; use ${replacedBy}` : ""}`,

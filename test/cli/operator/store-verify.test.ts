@@ -3,7 +3,7 @@ import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { systemPrincipal } from "../../../src/records/ownership.ts";
 import { createKey } from "../../../src/services/kms/create.ts";
 import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
-import { destroyKey } from "../../../src/services/kms/rotate.ts";
+import { destroyKey } from "../../../src/services/kms/life-cycle.ts";
 import { createKmsStore } from "../../../src/services/kms/store.ts";
 import { describeStores, type Place } from "../../support/on-both.ts";
 import { runCommand } from "./command-line.ts";
@@ -16,9 +16,10 @@ async function makeKeys(place: Place): Promise<[string, string, string]> {
   const provider = await createCryptoProvider("openssl");
   const keys = createKmsStore(store);
   const cache = createKeyCache({ provider, keys });
-  const parts = { provider, store, keys, cache, now: () => new Date() };
+  const parts = { provider, store, keys, cache, users: undefined, now: () => new Date() };
   const make = async (algorithm: string): Promise<string> => {
-    const order = { alias: "", algorithm, usage: "", principal: systemPrincipal, idempotentCall: undefined };
+    const key = { alias: "", algorithm, usage: "", name: "", rotationPeriodSeconds: undefined, labels: {} };
+    const order = { ...key, principal: systemPrincipal, idempotentCall: undefined };
     return (await createKey(parts, order)).keyId;
   };
   const made: [string, string, string] = [
@@ -27,7 +28,8 @@ async function makeKeys(place: Place): Promise<[string, string, string]> {
     await make("ML-DSA-44"),
   ];
   const { signal } = new AbortController();
-  await destroyKey(parts, { keyId: made[2], principal: systemPrincipal, signal, idempotentCall: undefined });
+  const destroyed = { keyId: made[2], afterSeconds: 0, principal: systemPrincipal, signal };
+  await destroyKey(parts, { ...destroyed, idempotentCall: undefined });
   await cache.close();
   await store.close();
   await provider.close();

@@ -57,6 +57,8 @@ describeKms("KmsService.CreateKey", (_start, shared) => {
       status: "ACTIVE",
       publicKey: expect.any(Uint8Array),
       publicKeyPem: expect.stringMatching(/^-----BEGIN PUBLIC KEY-----\n/),
+      labels: {},
+      origin: "GENERATED",
     });
     const createdMs = Number(present(createdAt).seconds) * 1000 + present(createdAt).nanos / 1e6;
     expect(createdMs).toBeGreaterThanOrEqual(before);

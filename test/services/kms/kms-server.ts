@@ -14,6 +14,7 @@ import type { ServerLimits } from "../../../src/server/limits.ts";
 import type { Server } from "../../../src/server/server.ts";
 import { explainFailure } from "../../../src/services/explain-failure.ts";
 import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
+import { doDueWork } from "../../../src/services/kms/schedule.ts";
 import { kmsService } from "../../../src/services/kms/service.ts";
 import { createKmsStore } from "../../../src/services/kms/store.ts";
 import { storeSettings } from "../../../src/settings/store-settings.ts";
@@ -49,6 +50,8 @@ export interface KmsServer extends ServerUnderTest {
   readonly server: Server;
   readonly store: Store;
   readonly database: KmsDatabase;
+  /** Does the scheduled work that is due now, by the clock of the server. */
+  doDueWork(): Promise<void>;
 }
 
 /** A database, and the master key that opens it. */
@@ -62,7 +65,7 @@ export interface StartOptions {
   /** A fresh one if left out; two servers on one are replicas. */
   readonly database?: KmsDatabase;
   readonly limits?: Partial<ServerLimits>;
-  /** The clock of the store. */
+  /** The clock of the store and of the service. */
   readonly now?: () => Date;
   /** "token" wants a token, and takes the whole of it as its subject; "open" is the default. */
   readonly auth?: "open" | "token";
@@ -105,9 +108,10 @@ export async function startKmsServer(
   const plain = await createCryptoProvider("openssl");
   const provider = queue ? queueProvider(plain, queue) : plain;
   const store = await openStore({ ...database, provider, ...(now && { now }) });
-  const keys = createKmsStore(store);
+  const clock = now ?? (() => new Date());
+  const keys = createKmsStore(store, clock);
   const cache = createKeyCache({ provider, keys });
-  const parts = { provider, store, keys, cache };
+  const parts = { provider, store, keys, cache, users: undefined, now: clock };
   const { server, url } = await serve({
     services: [createServiceImplSpec<typeof KmsService>(KmsService, kmsService(parts))],
     access: { mode: auth, authenticate: async (authorization) => callerNamed(authorization) },
@@ -130,6 +134,7 @@ export async function startKmsServer(
     server,
     store,
     database,
+    doDueWork: () => doDueWork(parts),
   };
 }
 

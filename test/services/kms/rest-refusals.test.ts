@@ -158,7 +158,10 @@ describeKms("kms.KmsService over REST", (_start, shared) => {
 
   it.each([
     [{ data: 5 }, "data: expected a base64 string, got 5"],
-    [{ data: "AAAA", keyId: "a\nb" }, "keyId: must not contain control characters"],
+    [
+      { data: "AAAA", keyId: "a\nb" },
+      "keyId: must not contain control characters, and have at most 255 characters if it is an ID",
+    ],
   ])("says what it takes: %j", async (fields, message) => {
     const { rest } = await shared();
     const { json } = await rest("POST /api/kms/sign", { keyId: unknown, ...fields });

@@ -16,6 +16,8 @@ const listed = (change: object = {}) => ({
   usage: "SIGN",
   status: "ACTIVE",
   createdAt: expect.stringMatching(time),
+  labels: {},
+  origin: "GENERATED",
   ...change,
 });
 const record = (change: object = {}) => ({
@@ -156,7 +158,12 @@ describeKms("kms.KmsService over REST", (start, shared) => {
         sequence: 3,
         outcome: "REFUSED",
       },
-    ].map((one) => ({ ...one, entryHash: expect.stringMatching(hash) }));
+    ].map((one) => ({
+      ...one,
+      entryHash: expect.stringMatching(hash),
+      clientAddress: "127.0.0.1",
+      requestId: expect.stringMatching(/^[0-9a-f]{12}-[0-9a-z]+$/),
+    }));
     const { status, json } = await server.rest(`GET /api/kms/audit?keyId=${keyId}`);
     expect([status, json]).toStrictEqual([
       200,
@@ -185,7 +192,7 @@ describeKms("kms.KmsService over REST", (start, shared) => {
     const { publicJwk, ...result } = json.result as Record<string, unknown>;
     expect([status, { ...json, result }]).toStrictEqual([
       200,
-      { status: "success", result: record({ keyId }) },
+      { status: "success", result: record({ keyId }), versions: [] },
     ]);
     const pub = Buffer.from(publicKey, "base64").toString("base64url");
     expect(publicJwk).toMatchObject({
@@ -197,6 +204,7 @@ describeKms("kms.KmsService over REST", (start, shared) => {
     const kem = await make(server, { algorithm: "ML-KEM-512" });
     const other = await server.rest(`GET /api/kms/key/${kem.keyId}`);
     expect(other.json).toStrictEqual({
+      versions: [],
       status: "success",
       result: record({ keyId: kem.keyId, algorithm: "ML-KEM-512", usage: "KEM" }),
     });

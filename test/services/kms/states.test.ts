@@ -4,7 +4,7 @@ import { describeRefusal, failureOf } from "../../support/refusal.ts";
 import { present } from "../answers.ts";
 import { createKey, describeKms, type KmsClient, readDeeds } from "./kms-server.ts";
 
-type State = "ACTIVE" | "ROTATED" | "DESTROYED" | "unknown";
+type State = "ACTIVE" | "ROTATED" | "DISABLED" | "DESTROY_SCHEDULED" | "DESTROYED" | "unknown";
 
 /** A key in a state, with what it made while it was ACTIVE. */
 interface Prepared {
@@ -41,6 +41,10 @@ const encapsulating: Record<string, Call> = {
 const managing: Record<string, Call> = {
   GetKey: (kms, { keyId }) => kms.getKey({ keyId }),
   RotateKey: (kms, { keyId }) => kms.rotateKey({ keyId }),
+  DisableKey: (kms, { keyId }) => kms.disableKey({ keyId }),
+  EnableKey: (kms, { keyId }) => kms.enableKey({ keyId }),
+  "DestroyKey after a day": (kms, { keyId }) => kms.destroyKey({ keyId, afterSeconds: 86_400 }),
+  RestoreKey: (kms, { keyId }) => kms.restoreKey({ keyId }),
   DestroyKey: (kms, { keyId }) => kms.destroyKey({ keyId }),
 };
 
@@ -52,9 +56,13 @@ const allowed: Record<string, readonly State[]> = {
   Verify: ["ACTIVE", "ROTATED"],
   Encapsulate: ["ACTIVE"],
   Decapsulate: ["ACTIVE", "ROTATED"],
-  GetKey: ["ACTIVE", "ROTATED", "DESTROYED"],
+  GetKey: ["ACTIVE", "ROTATED", "DISABLED", "DESTROY_SCHEDULED", "DESTROYED"],
   RotateKey: ["ACTIVE"],
-  DestroyKey: ["ACTIVE", "ROTATED"],
+  DisableKey: ["ACTIVE"],
+  EnableKey: ["DISABLED"],
+  "DestroyKey after a day": ["ACTIVE", "ROTATED", "DISABLED"],
+  RestoreKey: ["DESTROY_SCHEDULED"],
+  DestroyKey: ["ACTIVE", "ROTATED", "DISABLED", "DESTROY_SCHEDULED"],
 };
 /** What the audit log calls it; GetKey leaves no entry. */
 const operations: Record<string, string> = {
@@ -65,9 +73,20 @@ const operations: Record<string, string> = {
   Encapsulate: "ENCAPSULATE",
   Decapsulate: "DECAPSULATE",
   RotateKey: "ROTATE",
+  DisableKey: "DISABLE",
+  EnableKey: "ENABLE",
+  "DestroyKey after a day": "SCHEDULE_DESTROY",
+  RestoreKey: "RESTORE",
   DestroyKey: "DESTROY",
 };
-const states: readonly State[] = ["ACTIVE", "ROTATED", "DESTROYED", "unknown"];
+const states: readonly State[] = [
+  "ACTIVE",
+  "ROTATED",
+  "DISABLED",
+  "DESTROY_SCHEDULED",
+  "DESTROYED",
+  "unknown",
+];
 
 const refusals = {
   unknown: { code: "NotFound", reason: "KEY_NOT_FOUND" },
@@ -84,6 +103,8 @@ async function prepare(kms: KmsClient, algorithm: string, state: State): Promise
   const signed = isKem ? undefined : (await kms.sign({ keyId, data })).result;
   const encapsulated = isKem ? (await kms.encapsulate({ keyId })).result : undefined;
   if (state === "ROTATED") await kms.rotateKey({ keyId });
+  if (state === "DISABLED") await kms.disableKey({ keyId });
+  if (state === "DESTROY_SCHEDULED") await kms.destroyKey({ keyId, afterSeconds: 3600 });
   if (state === "DESTROYED") await kms.destroyKey({ keyId });
   unknownKeys += 1;
   return {

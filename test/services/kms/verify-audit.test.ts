@@ -15,9 +15,20 @@ const data = bytesOf("hello");
 
 /** As the comment of kms.AuditEntry has it. */
 function hashEntry(entry: AuditEntry, previousHash: string): string {
-  const { keyId, operation, user, details, outcome, sequence } = entry;
+  const { keyId, operation, user, details, outcome, sequence, clientAddress, requestId } = entry;
   const timestamp = timestampDate(present(entry.timestamp)).toISOString();
-  const members = { details, keyId, operation, outcome, previousHash, sequence, timestamp, user };
+  const members = {
+    clientAddress,
+    details,
+    keyId,
+    operation,
+    outcome,
+    previousHash,
+    requestId,
+    sequence,
+    timestamp,
+    user,
+  };
   return createHash("sha256").update(JSON.stringify(members), "utf8").digest("hex");
 }
 
@@ -157,9 +168,21 @@ async function rewrite(db: Kysely<Schema>): Promise<void> {
   let previousHash = zeros;
   for (const row of rows) {
     const { sequence, key_id: keyId, operation, user_name: user, outcome } = row;
+    const { client_address: clientAddress, request_id: requestId } = row;
     const details = sequence === 3 ? "input=mu" : row.details;
     const timestamp = new Date(row.occurred_at_ms).toISOString();
-    const members = { details, keyId, operation, outcome, previousHash, sequence, timestamp, user };
+    const members = {
+      clientAddress,
+      details,
+      keyId,
+      operation,
+      outcome,
+      previousHash,
+      requestId,
+      sequence,
+      timestamp,
+      user,
+    };
     previousHash = createHash("sha256").update(JSON.stringify(members)).digest("hex");
     await db
       .updateTable("audit_entries")
@@ -187,6 +210,10 @@ const tamperings: [what: string, tamper: Tamper, broken: number][] = [
   ["user was changed", changeEntry(1, { user_name: "mallory" }), 1],
   ["outcome was changed", changeEntry(6, { outcome: "OK" }), 6],
   ["time was changed", changeEntry(3, { occurred_at_ms: 1 }), 3],
+  ["client's address was changed", changeEntry(3, { client_address: "192.0.2.1" }), 3],
+  ["call was changed", changeEntry(3, { request_id: "" }), 3],
+  ["owner was changed", changeEntry(3, { owner: "mallory" }), 3],
+  ["name of the key was changed", changeEntry(3, { key_name: "other" }), 3],
   ["time is none", changeEntry(3, { occurred_at_ms: 9_000_000_000_000_000 }), 3],
   ["hash was changed", changeEntry(3, { entry_hash: zeros }), 3],
   ["tag was changed", changeEntry(3, { entry_tag: zeros }), 3],

@@ -141,7 +141,7 @@ describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
     await lines.return(undefined);
     const entries = await readAudit(kms, keyId);
     expect(seen).toEqual(
-      entries.map(({ sequence, entryHash, operation, details }) => ({
+      entries.map(({ sequence, entryHash, operation, details, requestId }) => ({
         status: "success",
         entry: {
           keyId,
@@ -152,6 +152,8 @@ describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
           sequence,
           outcome: "OK",
           entryHash,
+          clientAddress: "127.0.0.1",
+          requestId,
         },
       })),
     );

@@ -1,0 +1,68 @@
+/** The entries of the key service in the audit log. */
+import type { AuditContext, AuditEvent } from "../../audit/chain.ts";
+import type { Principal } from "../../records/ownership.ts";
+import { type KeyRecord, type KeyState, nameInAudit } from "./record.ts";
+
+/** The state of a key after each operation that changes it. An ENABLE of a rotated key says so in its details. */
+export const statesAfter = {
+  CREATE: "ACTIVE",
+  IMPORT: "ACTIVE",
+  ROTATE: "ROTATED",
+  DISABLE: "DISABLED",
+  ENABLE: "ACTIVE",
+  SCHEDULE_DESTROY: "DESTROY_SCHEDULED",
+  RESTORE: "DISABLED",
+  DESTROY: "DESTROYED",
+} as const satisfies Record<string, KeyState>;
+
+/** An operation that changes the state of a key. */
+export type ChangingOperation = keyof typeof statesAfter;
+
+/** The operations that the audit log records. */
+export type Operation =
+  | ChangingOperation
+  | "SIGN"
+  | "VERIFY"
+  | "ENCAPSULATE"
+  | "DECAPSULATE"
+  | "GET_KEY"
+  | "CREATE_IMPORT"
+  | "CREATE_GRANT"
+  | "REVOKE_GRANT";
+
+/** The details of the ENABLE of a key that was rotated before it was disabled. */
+export const enabledAsRotated = "newStatus=ROTATED";
+
+/** Finds the state of a key after an operation; undefined if the operation does not change it. */
+export function findStateAfter(operation: string, details: string): KeyState | undefined {
+  if (!Object.hasOwn(statesAfter, operation)) return undefined;
+  if (operation === "ENABLE" && details === enabledAsRotated) return "ROTATED";
+  return statesAfter[operation as ChangingOperation];
+}
+
+/** An operation that was done or refused. */
+export interface KeyEvent extends AuditEvent, AuditContext {
+  readonly operation: Operation;
+}
+
+/** What an entry is about: the ID of a key, whose it is, and its name. */
+export type Subject = Pick<KeyEvent, "keyId" | "owner" | "keyName">;
+
+/** The subject of entries about a key. */
+export function subjectOf(record: Pick<KeyRecord, "keyId" | "owner" | "name">): Subject {
+  return { keyId: record.keyId, ...nameInAudit(record) };
+}
+
+/** The subject of entries about something that does not exist, as the caller named it. */
+export function unknownSubject(sent: string): Subject {
+  return { keyId: sent, owner: "", keyName: "" };
+}
+
+/** Writes an entry about a caller's operation. */
+export function eventBy(
+  { user, clientAddress = "", requestId = "" }: Principal,
+  subject: Subject,
+  event: Pick<KeyEvent, "operation" | "outcome" | "details">,
+): KeyEvent {
+  return { ...subject, ...event, user, clientAddress, requestId };
+}

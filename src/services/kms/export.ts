@@ -1,0 +1,53 @@
+import { sql } from "kysely";
+import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
+import type { CryptoProvider } from "../../crypto/provider.ts";
+import { listSeenBy, type Principal } from "../../records/ownership.ts";
+import type { Narrowing } from "../../records/record-table.ts";
+import { nameNarrowed } from "../../records/table-declaration.ts";
+import { type PageFields, readPage } from "../fields.ts";
+import { allKeys, type KeyFilter, keyListName, narrowKeys } from "./key-filter.ts";
+import { packJwk } from "./record-message.ts";
+import type { KmsStore, StoredKey } from "./store.ts";
+
+/** Which public keys to export; empty texts match all. */
+export type ExportQuery = PageFields & Pick<KeyFilter, "name" | "label" | "algorithm">;
+
+/** Keys on a page, so that their public keys fit into a response of 4 MiB: each takes up to 9 kB in three forms. */
+const maxKeysOnPage = 300;
+
+/** Exports the public keys that verify signatures: those of ACTIVE and ROTATED signing keys that are intact. */
+export async function exportPublicKeys(
+  { provider, keys }: { readonly provider: CryptoProvider; readonly keys: KmsStore },
+  { name, label, algorithm, ...fields }: ExportQuery,
+  principal: Principal,
+) {
+  const filter: KeyFilter = { ...allKeys, name, label, algorithm, usage: "SIGN" };
+  const narrowing = verifying(filter);
+  const list = nameNarrowed(listSeenBy(principal, keyListName({ ...filter, usage: "" })), narrowing);
+  const asked = readPage(fields, list);
+  const request = { ...asked, limit: Math.min(asked.limit, maxKeysOnPage) };
+  const { rows, nextPageToken } = await keys.list(request, principal, filter, narrowing);
+  const exported = rows.filter(({ isIntact }) => isIntact).map((key) => packExported(provider, key));
+  return {
+    keys: exported.flatMap(({ jwk }) => (jwk === undefined ? [] : [jwk])),
+    pem: exported.map(({ description }) => description.publicKeyPem).join(""),
+    exported: exported.map(({ description }) => description),
+    nextPageToken,
+    totalSize: await keys.count(principal, filter, narrowing),
+  };
+}
+
+function verifying(filter: KeyFilter): Narrowing {
+  const { name, where } = narrowKeys(filter) ?? { name: "", where: sql<boolean>`1 = 1` };
+  return {
+    name: `verifying ${name}`,
+    where: sql<boolean>`(${where} and key_state in ('ACTIVE', 'ROTATED'))`,
+  };
+}
+
+function packExported(provider: CryptoProvider, { record }: StoredKey) {
+  const { keyId, name = "", version = 0, algorithm, state: status, publicKey } = record;
+  const jwk = packJwk(provider, record);
+  const publicKeyPem = encodePublicKeyPem(algorithm, publicKey);
+  return { jwk, description: { keyId, name, version, algorithm, status, publicKeyPem, kid: jwk?.kid ?? "" } };
+}

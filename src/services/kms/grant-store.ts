@@ -1,0 +1,74 @@
+/** The grants of the service: which user may use which key of another. */
+import type { Kysely } from "kysely";
+import { sql } from "kysely";
+import type { Schema } from "../../database/schema.ts";
+import { openTable } from "../../records/record-table.ts";
+import type { Store } from "../../store/store.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
+import type { Operation } from "./event.ts";
+import type { KeyRecord } from "./record.ts";
+import { type GrantRecord, grantTable } from "./tables.ts";
+
+/** The use of a key that a grant allows. */
+export interface UseOfGrant {
+  readonly grantId: string;
+  readonly operation: Operation;
+}
+
+/** The grants of a store. */
+export type GrantStore = ReturnType<typeof createGrantStore>;
+
+/** Creates the store of grants on the shared store. */
+export function createGrantStore(store: Store, now: () => Date) {
+  const grants = openTable(store, grantTable);
+  const isCurrent = ({ expiresAt }: GrantRecord): boolean => expiresAt === undefined || expiresAt > now();
+  const current = () => sql<boolean>`(expires_at_ms is null or expires_at_ms > ${now().getTime()})`;
+  return {
+    insert: grants.insert,
+    remove: grants.remove,
+    find: (grantId: string, transaction?: WriteTransaction) =>
+      grants.find({ grantId }, transaction && { db: transaction.db }),
+    list: grants.list,
+    count: grants.count,
+    isCurrent,
+    /** The condition of a grant that has not expired. */
+    current,
+    /** Lists the grants of a key, or of its name, to a grantee: those in force and unchanged. */
+    async listFor(grantee: string, { keyId, owner, name = "" }: KeyRecord): Promise<GrantRecord[]> {
+      const ofKey = sql`(key_id = ${keyId} or (key_id = '' and owner = ${owner} and key_name = ${name}))`;
+      const where = sql<boolean>`grantee = ${grantee} and ${ofKey}`;
+      const found = await grants.listWhere(where, sql`position`, maxGrants);
+      return found.flatMap(({ record, isIntact }) => (isIntact && isCurrent(record) ? [record] : []));
+    },
+    /** Lists the owners who have granted a name to a grantee. */
+    async listOwners(grantee: string, name: string): Promise<string[]> {
+      const where = sql<boolean>`grantee = ${grantee} and key_name = ${name} and ${current()}`;
+      const found = await grants.listWhere(where, sql`position`, maxGrants);
+      const owners = found.flatMap(({ record, isIntact }) => (isIntact ? [record.owner] : []));
+      return [...new Set(owners)];
+    },
+    /** Lists grants that have expired. */
+    async listExpired(atMs: number, limit: number) {
+      return grants.listWhere(sql<boolean>`expires_at_ms <= ${atMs}`, sql`expires_at_ms`, limit);
+    },
+    /** Reads the grants of several uses within a transaction. @returns a function that tells whether one is in force */
+    async checkUses(
+      uses: readonly (UseOfGrant | undefined)[],
+      db: Kysely<Schema>,
+    ): Promise<(use: UseOfGrant | undefined) => boolean> {
+      const wanted = uses.flatMap((use) => (use === undefined ? [] : [use.grantId]));
+      if (wanted.length === 0) return (use) => use === undefined;
+      const found = await grants.findSome("grantId", wanted, db);
+      const known = new Map(found.map((grant) => [grant.record.grantId, grant]));
+      return (use) => {
+        if (use === undefined) return true;
+        const grant = known.get(use.grantId);
+        if (grant === undefined || !grant.isIntact || !isCurrent(grant.record)) return false;
+        return grant.record.operations.includes(use.operation);
+      };
+    },
+  };
+}
+
+/** The most grants of one key to one grantee that count. */
+const maxGrants = 1000;

@@ -1,0 +1,26 @@
+/** The handles by which callers name keys: IDs, and names with or without a version. */
+
+/** A handle, as it is written. */
+export type Handle =
+  | { readonly kind: "id"; readonly keyId: string }
+  | {
+      readonly kind: "name";
+      /** The user whose name it is; undefined for the caller's own, or one that a grant makes visible. */
+      readonly user: string | undefined;
+      readonly name: string;
+      /** Undefined for the primary version. */
+      readonly version: number | undefined;
+    };
+
+/** Parses a handle. Any text that does not have the form of a name is an ID. */
+export function parseHandle(text: string): Handle {
+  const [, user, rest] = /^(?:user\/([^/]+)\/)?name\/(.+)$/s.exec(text) ?? [];
+  if (rest === undefined) return { kind: "id", keyId: text };
+  const [, name = rest, number] = /^(.+)\/([1-9]\d{0,8})$/s.exec(rest) ?? [];
+  return { kind: "name", user, name, version: number === undefined ? undefined : Number(number) };
+}
+
+/** Writes the handle of a name of the caller's own. */
+export function writeName(name: string, version?: number): string {
+  return version === undefined ? `name/${name}` : `name/${name}/${version}`;
+}

@@ -1,0 +1,55 @@
+/** The filters of lists of keys for which the store keeps no counts. */
+import { sql } from "kysely";
+import type { Narrowing } from "../../records/record-table.ts";
+import { nameList } from "../../records/table-declaration.ts";
+import { keyTable } from "./tables.ts";
+
+/** Filters of a list of keys; empty for all. */
+export interface KeyFilter {
+  readonly state: string;
+  readonly algorithm: string;
+  readonly usage: string;
+  readonly name: string;
+  /** As "label=value". */
+  readonly label: string;
+}
+
+/** All keys. */
+export const allKeys: KeyFilter = { state: "", algorithm: "", usage: "", name: "", label: "" };
+
+/** Returns the conditions of the filters by usage, name and label; undefined if none of them is set. */
+export function narrowKeys({
+  usage,
+  name,
+  label,
+}: Pick<KeyFilter, "usage" | "name" | "label">): Narrowing | undefined {
+  const conditions = [
+    ...(usage ? [sql<boolean>`key_usage = ${usage}`] : []),
+    ...(name ? [sql<boolean>`key_name = ${name}`] : []),
+    ...(label ? [hasLabel(label)] : []),
+  ];
+  if (conditions.length === 0) return undefined;
+  return {
+    name: JSON.stringify([usage, name, label]),
+    where: sql<boolean>`(${sql.join(conditions, sql` and `)})`,
+  };
+}
+
+/** Names a list of keys, for page tokens. */
+export function keyListName(filter: KeyFilter): string {
+  const { state, algorithm } = filter;
+  const list = nameList(keyTable, { state, algorithm });
+  const narrowing = narrowKeys(filter);
+  return narrowing === undefined ? list : `${list} ${narrowing.name}`;
+}
+
+/** A label is a member of the JSON object in the column of the key, or of its name. A quote in a value is escaped. */
+function hasLabel(label: string) {
+  const at = label.indexOf("=");
+  const member = `${JSON.stringify(label.slice(0, at))}:${JSON.stringify(label.slice(at + 1))}`;
+  // Unlike "like", "replace" respects upper and lower case in both databases.
+  return sql<boolean>`(replace(kms_keys.labels, ${member}, '') <> kms_keys.labels or exists (
+    select 1 from kms_names where kms_names.owner = kms_keys.owner and kms_names.key_name = kms_keys.key_name
+      and replace(kms_names.labels, ${member}, '') <> kms_names.labels
+  ))`;
+}

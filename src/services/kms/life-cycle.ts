@@ -1,0 +1,153 @@
+/** Changes of the state of a key, apart from its rotation: see docs/keys.md. */
+import type { ConnectError } from "@connectrpc/connect";
+import { refuse } from "../../errors.ts";
+import type { AnswerCodec } from "../../records/idempotency.ts";
+import type { Principal } from "../../records/ownership.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
+import { type Change, type ChangeDeps, type ChangeInput, changeKey, recordChange } from "./change.ts";
+import { enabledAsRotated } from "./event.ts";
+import { keyDamaged } from "./key-cache.ts";
+import type { KeyRecord, KeyState } from "./record.ts";
+import { packRecord, type RecordMessage, recordCodec } from "./record-message.ts";
+import type { StoredKey } from "./store.ts";
+import { keyStateInvalid } from "./with-key.ts";
+
+type StateChange = Partial<Pick<KeyRecord, "state" | "destroyAt">>;
+
+/** Disables an ACTIVE key. @throws as changeKey does; KEY_STATE_INVALID, KEY_DAMAGED */
+export function disableKey(deps: ChangeDeps, input: ChangeInput): Promise<RecordMessage> {
+  return moveKey(deps, input, "DISABLE", ["ACTIVE"], () => ({ state: "DISABLED" }));
+}
+
+/** Enables a DISABLED key: a rotated one to verify only. @throws as changeKey does; KEY_STATE_INVALID, KEY_DAMAGED */
+export function enableKey(deps: ChangeDeps, input: ChangeInput): Promise<RecordMessage> {
+  return moveKey(deps, input, "ENABLE", ["DISABLED"], ({ replacedBy }) => ({
+    state: replacedBy === undefined ? "ACTIVE" : "ROTATED",
+  }));
+}
+
+/** Takes back a scheduled destruction that is not due. @throws as changeKey does; KEY_STATE_INVALID, KEY_DAMAGED */
+export function restoreKey(deps: ChangeDeps, input: ChangeInput): Promise<RecordMessage> {
+  return moveKey(deps, input, "RESTORE", ["DESTROY_SCHEDULED"], () => ({
+    state: "DISABLED",
+    destroyAt: undefined,
+  }));
+}
+
+function moveKey(
+  deps: ChangeDeps,
+  input: ChangeInput,
+  operation: "DISABLE" | "ENABLE" | "RESTORE",
+  from: readonly KeyState[],
+  choose: (record: KeyRecord) => StateChange,
+): Promise<RecordMessage> {
+  const { keys, now } = deps;
+  const { principal } = input;
+  return changeKey(deps, input, {
+    operation,
+    codec: recordCodec,
+    findRefusal: (key) => {
+      const isDue = key.record.destroyAt !== undefined && key.record.destroyAt <= now();
+      if (from.includes(key.record.state) && key.isIntact && isDue) return destructionDue(key);
+      return findStateRefusal(key, operation, from);
+    },
+    async apply(transaction, key) {
+      const change = choose(key.record);
+      const changed = await keys.change(transaction, key, change);
+      const details = change.state === "ROTATED" ? enabledAsRotated : `stateBefore=${key.record.state}`;
+      recordChange(transaction, { principal, operation }, key, details);
+      return packRecord(changed, await findNameOf(deps, transaction, changed));
+    },
+  });
+}
+
+/** Reads the name of a key within a transaction. */
+export async function findNameOf(
+  { keys }: Pick<ChangeDeps, "keys">,
+  transaction: WriteTransaction,
+  { owner, name }: KeyRecord,
+) {
+  return name === undefined ? undefined : keys.names.find(owner, name, transaction);
+}
+
+/** The refusal to change a key that is damaged or not in one of some states; undefined if it can be changed. */
+export function findStateRefusal(
+  key: StoredKey,
+  operation: Change<unknown>["operation"],
+  from: readonly KeyState[],
+): ConnectError | undefined {
+  if (!key.isIntact) return keyDamaged(key.record.keyId);
+  return from.includes(key.record.state) ? undefined : keyStateInvalid(key, operation);
+}
+
+function destructionDue({ record: { keyId } }: StoredKey): ConnectError {
+  return refuse("KEY_STATE_INVALID", `the destruction of the key ${keyId} is due; it cannot be restored`, {
+    keyId,
+    state: "DESTROY_SCHEDULED",
+    operation: "RESTORE",
+  });
+}
+
+/** The outcome of DestroyKey. */
+export interface Destroyed {
+  readonly keyId: string;
+  readonly newStatus: "DESTROYED" | "DESTROY_SCHEDULED";
+  /** Milliseconds since 1970; undefined if the key is destroyed. */
+  readonly destroyAtMs: number | undefined;
+}
+
+/** A key to destroy, and when. */
+export interface DestroyInput extends ChangeInput {
+  /** Seconds to wait; 0 to destroy it at once. */
+  readonly afterSeconds: number;
+}
+
+/** The states from which a destruction can be scheduled. */
+const schedulable: readonly KeyState[] = ["ACTIVE", "ROTATED", "DISABLED"];
+
+/**
+ * Destroys a key: erases its secret half permanently, at once or when its waiting period is over.
+ *
+ * @throws as changeKey does; KEY_STATE_INVALID
+ */
+export function destroyKey(deps: ChangeDeps, input: DestroyInput): Promise<Destroyed> {
+  const { principal, afterSeconds } = input;
+  if (afterSeconds === 0) return changeKey(deps, input, destruction(deps, principal));
+  return changeKey(deps, input, {
+    operation: "SCHEDULE_DESTROY",
+    codec: destroyedCodec,
+    findRefusal: (key) => findStateRefusal(key, "SCHEDULE_DESTROY", schedulable),
+    async apply(transaction, key) {
+      const destroyAt = new Date(deps.now().getTime() + afterSeconds * 1000);
+      await deps.keys.change(transaction, key, { state: "DESTROY_SCHEDULED", destroyAt });
+      const details = `stateBefore=${key.record.state}, destroyAt=${destroyAt.toISOString()}`;
+      recordChange(transaction, { principal, operation: "SCHEDULE_DESTROY" }, key, details);
+      return { keyId: key.record.keyId, newStatus: "DESTROY_SCHEDULED", destroyAtMs: destroyAt.getTime() };
+    },
+  });
+}
+
+/** Destroys a key that is not destroyed yet. A damaged key can be destroyed too, once. */
+export function destruction({ keys }: Pick<ChangeDeps, "keys">, principal: Principal): Change<Destroyed> {
+  return {
+    operation: "DESTROY",
+    codec: destroyedCodec,
+    findRefusal: (key) => {
+      const isDestroyed = key.record.state === "DESTROYED" && key.loggedState === "DESTROYED";
+      return isDestroyed ? keyStateInvalid(key, "DESTROY") : undefined;
+    },
+    async apply(transaction, key) {
+      await keys.change(transaction, key, { state: "DESTROYED", destroyAt: undefined });
+      recordChange(transaction, { principal, operation: "DESTROY" }, key, `stateBefore=${key.record.state}`);
+      return { keyId: key.record.keyId, newStatus: "DESTROYED", destroyAtMs: undefined };
+    },
+  };
+}
+
+const destroyedCodec: AnswerCodec<Destroyed> = {
+  encode: (destroyed) => new TextEncoder().encode(JSON.stringify(destroyed)),
+  decode: (bytes) => {
+    const { keyId, newStatus, destroyAtMs }: Destroyed = JSON.parse(new TextDecoder().decode(bytes));
+    return { keyId, newStatus, destroyAtMs };
+  },
+};

@@ -1,0 +1,49 @@
+import { sql } from "kysely";
+import { listSeenBy, type Principal, systemPrincipal } from "../../records/ownership.ts";
+import type { Narrowing } from "../../records/record-table.ts";
+import { nameList, nameNarrowed } from "../../records/table-declaration.ts";
+import { type PageFields, readPage } from "../fields.ts";
+import { type FindDeps, findName, resolveAnew } from "./find-key.ts";
+import { packGrant } from "./grants.ts";
+import { grantTable } from "./tables.ts";
+
+/** Which grants to list. */
+export interface GrantQuery extends PageFields {
+  /** The handle of a key; empty for all. */
+  readonly keyId: string;
+  /** Lists the grants that the caller received, instead of those of the caller's keys. */
+  readonly received: boolean;
+}
+
+/** Lists grants in the order of their creation. @throws KEY_NOT_FOUND, KEY_AMBIGUOUS, FIELD_INVALID */
+export async function listGrants(deps: FindDeps, query: GrantQuery, principal: Principal) {
+  const { grants } = deps.keys;
+  const { received, keyId } = query;
+  const conditions = [
+    grants.current(),
+    ...(received ? [sql<boolean>`grantee = ${principal.userId}`] : []),
+    ...(keyId === "" ? [] : [await isOf(deps, keyId, principal)]),
+  ];
+  const narrowing: Narrowing = {
+    name: JSON.stringify([received, principal.userId, keyId]),
+    where: sql<boolean>`${sql.join(conditions, sql` and `)}`,
+  };
+  const seer = received ? systemPrincipal : principal;
+  const list = nameNarrowed(listSeenBy(seer, nameList(grantTable)), narrowing);
+  const { rows, nextPageToken } = await grants.list(readPage(query, list), seer, {}, narrowing);
+  const totalSize = await grants.count(seer, {}, narrowing);
+  return { grants: rows.map(({ record }) => packGrant(record)), nextPageToken, totalSize };
+}
+
+/** The condition of a grant of a key, or of a name or one of its versions. */
+async function isOf(deps: FindDeps, handle: string, principal: Principal) {
+  const found = await findName(deps, { handle, principal });
+  if (found === undefined) {
+    const keyId = await resolveAnew(deps, { handle, principal });
+    return sql<boolean>`key_id = ${keyId}`;
+  }
+  const { owner, name } = found;
+  return sql<boolean>`(owner = ${owner} and (key_name = ${name} or key_id in (
+    select kms_keys.key_id from kms_keys where kms_keys.owner = ${owner} and kms_keys.key_name = ${name}
+  )))`;
+}

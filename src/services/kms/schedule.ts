@@ -1,0 +1,149 @@
+/**
+ * What happens to keys when its time comes: destructions, rotations, and the end of grants and import tokens.
+ *
+ * Every server looks for due work. The transaction that does it looks again, and only one transaction writes at a time,
+ * so the work is done exactly once. After a crash, the next look of any server finds what is left.
+ */
+import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
+import { poll } from "../../database/poll.ts";
+import { findReason } from "../../errors.ts";
+import type { Principal } from "../../records/ownership.ts";
+import { QuotaExceededError } from "../../records/quota.ts";
+import { intact } from "../../records/table-declaration.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
+import { type ChangeDeps, changeInTransaction } from "./change.ts";
+import { findNextRotation } from "./create.ts";
+import { eventBy, subjectOf } from "./event.ts";
+import { endGrant } from "./grants.ts";
+import { destruction } from "./life-cycle.ts";
+import type { KeyName } from "./record.ts";
+import { findRotationRefusal, rotation } from "./rotate.ts";
+import type { StoredKey } from "./store.ts";
+import { keyQuota } from "./tables.ts";
+import { describeRefusal, toWanted } from "./with-key.ts";
+
+/** Milliseconds between looks. */
+const pollMs = 500;
+/** The most items of each kind to do at a time. */
+const maxItems = 64;
+/** Seconds after which a rotation that failed is tried again, or its period if that is shorter. */
+const retrySeconds = 3600;
+
+/** Does scheduled work in the name of nobody. */
+const schedulePrincipal: Principal = { user: "schedule", userId: "schedule", owner: undefined };
+const never = new AbortController().signal;
+
+/** Starts looking for due work. @returns a function that stops it, and waits for work in progress */
+export function startSchedule(deps: ChangeDeps): () => Promise<void> {
+  let running = Promise.resolve();
+  let isStopped = false;
+  const look = (): Promise<void> => {
+    if (isStopped) return running;
+    running = doDueWork(deps);
+    return running;
+  };
+  void look().catch(() => {});
+  const stop = poll(pollMs, look);
+  return async () => {
+    isStopped = true;
+    stop();
+    await running.catch(() => {});
+  };
+}
+
+/** Does the work that is due. Work that fails stays due. */
+export async function doDueWork(deps: ChangeDeps): Promise<void> {
+  const atMs = deps.now().getTime();
+  const { keys } = deps;
+  const due = await Promise.all([
+    keys.listDue(atMs, maxItems),
+    keys.names.listDue(atMs, maxItems),
+    keys.grants.listExpired(atMs, maxItems),
+  ]);
+  const [destructions, rotations, grants] = due;
+  const work = [
+    ...destructions.map(({ record }) => destroyDue(deps, record.keyId)),
+    ...rotations.map(({ record }) => rotateDue(deps, record)),
+    ...grants.map(({ record }) => endGrant(deps, record.grantId, schedulePrincipal)),
+  ];
+  await Promise.allSettled(work);
+}
+
+async function destroyDue(deps: ChangeDeps, keyId: string): Promise<void> {
+  const { store, keys, cache, now } = deps;
+  const wanted = toWanted({ keyId, principal: schedulePrincipal, signal: never, operation: "DESTROY" });
+  await store.write(async (transaction) => {
+    const key = await keys.findForChange(transaction, keyId);
+    const { state, destroyAt } = key?.record ?? {};
+    if (state !== "DESTROY_SCHEDULED" || destroyAt === undefined || destroyAt > now()) return;
+    await changeInTransaction(deps, transaction, { wanted, keyId }, destruction(deps, schedulePrincipal));
+  });
+  cache.forget(keyId);
+}
+
+async function rotateDue(deps: ChangeDeps, due: KeyName): Promise<void> {
+  const { store, cache, provider } = deps;
+  const { primaryKeyId: keyId } = due;
+  if (keyId === undefined) return;
+  const hindrance = await findHindrance(deps, keyId);
+  if (hindrance !== undefined) await store.write((transaction) => putOff(deps, transaction, due, hindrance));
+  // A rotation that the queue refuses stays due.
+  else
+    await withFreshKeyPair(provider, due.algorithm, ({ secretKey }) =>
+      store.write(async (transaction) => {
+        if (!(await findStillDue(deps, transaction, due))) return;
+        const change = rotation(deps, schedulePrincipal, secretKey);
+        const wanted = toWanted({ keyId, principal: schedulePrincipal, signal: never, operation: "ROTATE" });
+        await changeInTransaction(deps, transaction, { wanted, keyId }, change);
+      }),
+    );
+  cache.forget(keyId);
+}
+
+/** Finds why a key cannot be rotated now. */
+async function findHindrance({ keys, store }: ChangeDeps, keyId: string): Promise<Hindrance | undefined> {
+  const key = await keys.find(keyId);
+  if (key === undefined) return undefined;
+  const refusal = findRotationRefusal(key);
+  if (refusal !== undefined) return { key, reason: findReason(refusal) ?? "INTERNAL" };
+  try {
+    await store.requireRoom(keyQuota, key.record.owner);
+    return undefined;
+  } catch (error) {
+    if (error instanceof QuotaExceededError) return { key, reason: "QUOTA_EXCEEDED" };
+    throw error;
+  }
+}
+
+/** A key that cannot be rotated now, and why. */
+interface Hindrance {
+  readonly key: StoredKey;
+  readonly reason: string;
+}
+
+/** Puts a rotation off that is not possible, and records why. */
+async function putOff(
+  deps: ChangeDeps,
+  transaction: WriteTransaction,
+  due: KeyName,
+  { key, reason }: Hindrance,
+): Promise<void> {
+  const named = await findStillDue(deps, transaction, due);
+  if (!named) return;
+  const seconds = Math.min(named.rotationPeriodSeconds ?? retrySeconds, retrySeconds);
+  const nextRotationAt = findNextRotation(deps.now(), seconds);
+  await deps.keys.names.update(transaction, intact(named), { nextRotationAt });
+  const refused = { operation: "ROTATE", outcome: "REFUSED", details: describeRefusal(reason) } as const;
+  transaction.audit(eventBy(schedulePrincipal, subjectOf(key.record), refused));
+}
+
+/** Reads a name in a transaction. @returns undefined if its rotation is not due any more */
+async function findStillDue(
+  { keys, now }: ChangeDeps,
+  transaction: WriteTransaction,
+  { owner, name, primaryKeyId }: KeyName,
+): Promise<KeyName | undefined> {
+  const named = await keys.names.find(owner, name, transaction);
+  const isStill = named?.nextRotationAt !== undefined && named.nextRotationAt <= now();
+  return isStill && named.primaryKeyId === primaryKeyId ? named : undefined;
+}

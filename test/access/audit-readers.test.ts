@@ -1,0 +1,115 @@
+/** Who reads which entries of the audit log, and how they find them. */
+import { timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { expect, it } from "vitest";
+import { present } from "../services/answers.ts";
+import { bytesOf } from "../support/bytes.ts";
+import { refusal } from "../support/refusal.ts";
+import { describeAccess, type Person } from "./access-server.ts";
+
+const data = bytesOf("hello");
+
+async function makeUsedKey({ kms }: Person): Promise<string> {
+  const { keyId } = present((await kms.createKey({ algorithm: "ML-DSA-44" })).result);
+  await kms.sign({ keyId, data });
+  await refusal(kms.encapsulate({ keyId }));
+  return keyId;
+}
+
+const deedsOf = async ({ kms }: Person, query: object) =>
+  (await kms.getAuditLog(query)).auditLog.map(
+    ({ keyId, operation, outcome }) => `${keyId} ${operation} ${outcome}`,
+  );
+
+describeAccess("the audit log", (shared) => {
+  it("shows an owner the entries of their keys, and an auditor all", async () => {
+    const server = await shared();
+    const [ada, bob, auditor] = [
+      await server.makePerson(),
+      await server.makePerson(),
+      await server.makePerson("auditor"),
+    ];
+    const [adas, bobs] = [await makeUsedKey(ada), await makeUsedKey(bob)];
+    const ofAda = [`${adas} CREATE OK`, `${adas} SIGN OK`, `${adas} ENCAPSULATE REFUSED`];
+    expect(await deedsOf(ada, {})).toEqual(ofAda);
+    expect(await deedsOf(ada, { keyId: adas })).toEqual(ofAda);
+    expect(await deedsOf(ada, { keyId: bobs })).toEqual([]);
+    expect(await deedsOf(auditor, { keyId: adas })).toEqual(ofAda);
+    expect(await deedsOf(auditor, { keyId: bobs })).toHaveLength(3);
+    expect((await ada.kms.getAuditLog({})).totalSize).toBe(3);
+  });
+
+  it("shows an owner who tried to use their key without a grant", async () => {
+    const server = await shared();
+    const [ada, mallory] = [await server.makePerson(), await server.makePerson()];
+    const keyId = await makeUsedKey(ada);
+    await refusal(mallory.kms.sign({ keyId, data }));
+    const { auditLog } = await ada.kms.getAuditLog({ keyId, user: mallory.name });
+    expect(auditLog).toMatchObject([
+      { operation: "SIGN", outcome: "REFUSED", details: "reason=KEY_NOT_FOUND" },
+    ]);
+    expect((await mallory.kms.getAuditLog({})).totalSize).toBe(0);
+  });
+
+  it("is filtered by operation, outcome, user and time, page by page", async () => {
+    const server = await shared();
+    const ada = await server.makePerson();
+    const keyId = await makeUsedKey(ada);
+    await ada.kms.sign({ keyId, data });
+    const all = (await ada.kms.getAuditLog({ keyId })).auditLog;
+    const times = all.map(({ timestamp }) => timestampDate(present(timestamp)).getTime());
+    const [first = 0, second = 0] = times;
+    expect(await deedsOf(ada, { outcome: "REFUSED" })).toEqual([`${keyId} ENCAPSULATE REFUSED`]);
+    expect(await deedsOf(ada, { operation: "SIGN", outcome: "OK" })).toHaveLength(2);
+    expect(await deedsOf(ada, { user: "somebody else" })).toEqual([]);
+    expect(await deedsOf(ada, { user: ada.name })).toHaveLength(4);
+    expect(await deedsOf(ada, { to: timestampFromMs(first) })).toEqual([]);
+    expect(await deedsOf(ada, { from: timestampFromMs(second) })).toHaveLength(
+      times.filter((time) => time >= second).length,
+    );
+    const page = await ada.kms.getAuditLog({ operation: "SIGN", pageSize: 1 });
+    expect(page).toMatchObject({ auditLog: [{ operation: "SIGN" }], totalSize: 2 });
+    const next = { operation: "SIGN", pageSize: 1, pageToken: page.nextPageToken };
+    expect((await ada.kms.getAuditLog(next)).auditLog).toHaveLength(1);
+    const other = { operation: "VERIFY", pageToken: page.nextPageToken };
+    expect(await refusal(ada.kms.getAuditLog(other))).toMatchObject({ fields: ["pageToken"] });
+  });
+
+  it("refuses filters that match nothing there can be", async () => {
+    const server = await shared();
+    const ada = await server.makePerson();
+    expect(await refusal(ada.kms.getAuditLog({ operation: "sign" }))).toMatchObject({
+      fields: ["operation"],
+    });
+    expect(await refusal(ada.kms.getAuditLog({ outcome: "MAYBE" }))).toMatchObject({ fields: ["outcome"] });
+  });
+
+  it("is watched by an owner with the same limits and filters", async () => {
+    const server = await shared();
+    const [ada, bob] = [await server.makePerson(), await server.makePerson()];
+    await makeUsedKey(bob);
+    const keyId = await makeUsedKey(ada);
+    const stop = new AbortController();
+    const seen: string[] = [];
+    const watching = (async () => {
+      const filter = { afterSequence: 0, outcome: "OK" };
+      for await (const { entry } of ada.kms.watchAuditLog(filter, { signal: stop.signal })) {
+        seen.push(`${entry?.keyId} ${entry?.operation}`);
+        if (seen.length === 3) stop.abort();
+      }
+    })().catch(() => {});
+    await makeUsedKey(bob);
+    await ada.kms.sign({ keyId, data });
+    await watching;
+    expect(seen).toEqual([`${keyId} CREATE`, `${keyId} SIGN`, `${keyId} SIGN`]);
+  });
+
+  it("has the caller's x-request-id if that is safe to store", async () => {
+    const server = await shared();
+    const ada = await server.makePerson();
+    const header = { authorization: `Bearer ${ada.token}`, "x-request-id": "order-42" };
+    const answer = await server.rest("POST /api/kms/create-key", { algorithm: "ML-DSA-44" }, header);
+    expect(answer.headers.get("x-request-id")).toBe("order-42");
+    const { auditLog } = await ada.kms.getAuditLog({ operation: "CREATE" });
+    expect(auditLog.at(-1)).toMatchObject({ requestId: "order-42", clientAddress: "127.0.0.1" });
+  });
+});

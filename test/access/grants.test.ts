@@ -1,0 +1,224 @@
+/** Grants: another user's key, for some operations, until they end. */
+import { timestampFromDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { expect, it } from "vitest";
+import { present } from "../services/answers.ts";
+import { bytesOf } from "../support/bytes.ts";
+import { refusal } from "../support/refusal.ts";
+import { describeAccess, type Person } from "./access-server.ts";
+
+const data = bytesOf("hello");
+const notFound = { code: "NotFound", reason: "KEY_NOT_FOUND" };
+const missing = { code: "PermissionDenied", reason: "GRANT_MISSING" };
+const grantNotFound = { code: "NotFound", reason: "GRANT_NOT_FOUND" };
+const invalid = (field: string) => ({ code: "InvalidArgument", reason: "FIELD_INVALID", fields: [field] });
+
+let names = 0;
+
+async function makeKey({ kms }: Person, fields: object = {}) {
+  names += 1;
+  return present((await kms.createKey({ algorithm: "ML-DSA-44", name: `key-${names}`, ...fields })).result);
+}
+
+async function grant({ kms }: Person, keyId: string, to: Person, operations: string[], fields: object = {}) {
+  return present((await kms.createGrant({ keyId, grantee: to.name, operations, ...fields })).grant);
+}
+
+/** What a grantee may do with a key, by what it is called in grants. */
+const uses: Record<string, (kms: Person["kms"], keyId: string) => Promise<unknown>> = {
+  GET_KEY: (kms, keyId) => kms.getKey({ keyId }),
+  SIGN: (kms, keyId) => kms.sign({ keyId, data }),
+  VERIFY: (kms, keyId) => kms.verify({ keyId, data, signature: new Uint8Array(2420) }),
+};
+
+/** What no grant allows. */
+const changes: Record<string, (kms: Person["kms"], keyId: string) => Promise<unknown>> = {
+  RotateKey: (kms, keyId) => kms.rotateKey({ keyId }),
+  DisableKey: (kms, keyId) => kms.disableKey({ keyId }),
+  EnableKey: (kms, keyId) => kms.enableKey({ keyId }),
+  RestoreKey: (kms, keyId) => kms.restoreKey({ keyId }),
+  DestroyKey: (kms, keyId) => kms.destroyKey({ keyId }),
+  "DestroyKey after a minute": (kms, keyId) => kms.destroyKey({ keyId, afterSeconds: 60 }),
+  CreateGrant: (kms, keyId) => kms.createGrant({ keyId, grantee: "nobody", operations: ["SIGN"] }),
+};
+
+describeAccess("a grant", (shared) => {
+  it.each(Object.keys(uses))("of %s allows this operation and no other", async (granted) => {
+    const server = await shared();
+    const [owner, grantee, other] = [
+      await server.makePerson(),
+      await server.makePerson(),
+      await server.makePerson(),
+    ];
+    const { keyId } = await makeKey(owner);
+    await grant(owner, keyId, grantee, [granted]);
+    for (const [operation, use] of Object.entries(uses)) {
+      if (operation === granted) await use(grantee.kms, keyId);
+      else expect(await refusal(use(grantee.kms, keyId))).toEqual(missing);
+      expect(await refusal(use(other.kms, keyId))).toEqual(notFound);
+    }
+    for (const change of Object.values(changes)) {
+      expect(await refusal(change(grantee.kms, keyId))).toEqual(missing);
+      expect(await refusal(change(other.kms, keyId))).toEqual(notFound);
+    }
+  });
+
+  it("of a KEM key allows to encapsulate, but not to decapsulate", async () => {
+    const server = await shared();
+    const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+    const { keyId } = await makeKey(owner, { algorithm: "ML-KEM-512" });
+    await grant(owner, keyId, grantee, ["ENCAPSULATE"]);
+    const { result } = await grantee.kms.encapsulate({ keyId });
+    const { ciphertext } = present(result);
+    expect(await refusal(grantee.kms.decapsulate({ keyId, ciphertext }))).toEqual(missing);
+  });
+
+  it("ends at once on every server when it is revoked, for calls in progress too", async () => {
+    const server = await shared();
+    const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+    const { keyId } = await makeKey(owner);
+    const { grantId } = await grant(owner, keyId, grantee, ["SIGN"]);
+    const callers = Array.from({ length: 8 }, async () => {
+      for (;;) {
+        const outcome = await grantee.kms.sign({ keyId, data }).then(
+          () => undefined,
+          (error: unknown) => refusal(Promise.reject(error)),
+        );
+        if (outcome !== undefined) return outcome;
+      }
+    });
+    const revoked = present((await owner.kms.revokeGrant({ grantId })).grant);
+    expect(revoked).toMatchObject({ grantId, grantee: grantee.name });
+    expect(await Promise.all(callers)).toEqual(callers.map(() => notFound));
+    const { auditLog } = await owner.kms.getAuditLog({ keyId });
+    const end = auditLog.findIndex(({ operation }) => operation === "REVOKE_GRANT");
+    const later = auditLog.slice(end + 1).filter(({ outcome }) => outcome === "OK");
+    expect([end > 0, later]).toEqual([true, []]);
+    expect(await refusal(owner.kms.revokeGrant({ grantId }))).toEqual(grantNotFound);
+  });
+
+  it("has no effect after its end, and is no longer listed", async () => {
+    const server = await shared();
+    const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+    const { keyId } = await makeKey(owner);
+    const expiresAt = timestampFromMs(Date.now() + 1500);
+    await grant(owner, keyId, grantee, ["SIGN"], { expiresAt });
+    await grantee.kms.sign({ keyId, data });
+    await expect
+      .poll(
+        () =>
+          grantee.kms.sign({ keyId, data }).then(
+            () => "",
+            (error) => refusal(Promise.reject(error)),
+          ),
+        {
+          timeout: 10_000,
+        },
+      )
+      .toEqual(notFound);
+    expect((await owner.kms.listGrants({})).grants).toEqual([]);
+    const removed = async () =>
+      (await owner.kms.getAuditLog({ keyId, operation: "REVOKE_GRANT" })).auditLog.map(({ user }) => user);
+    await expect.poll(removed, { timeout: 10_000 }).toEqual(["schedule"]);
+  });
+
+  it("of a name covers its versions to come, and one of a key does not", async () => {
+    const server = await shared();
+    const [owner, grantee, narrow] = [
+      await server.makePerson(),
+      await server.makePerson(),
+      await server.makePerson(),
+    ];
+    const { keyId, name = "" } = await makeKey(owner);
+    await present((await owner.kms.createGrant({ name, grantee: grantee.name, operations: ["SIGN"] })).grant);
+    await grant(owner, keyId, narrow, ["VERIFY"]);
+    const { newKey } = await owner.kms.rotateKey({ keyId: `name/${name}` });
+    const next = present(newKey).keyId;
+    for (const handle of [`name/${name}`, `name/${name}/2`, `user/${owner.name}/name/${name}`, next])
+      expect((await grantee.kms.sign({ keyId: handle, data })).result?.keyId).toBe(next);
+    const signature = new Uint8Array(2420);
+    await narrow.kms.verify({ keyId, data, signature });
+    expect(await refusal(narrow.kms.verify({ keyId: next, data, signature }))).toEqual(notFound);
+  });
+
+  it("does not let anybody take the place of another's name", async () => {
+    const server = await shared();
+    const [owner, grantee, mallory] = [
+      await server.makePerson(),
+      await server.makePerson(),
+      await server.makePerson(),
+    ];
+    const { keyId, name = "" } = await makeKey(owner);
+    const { keyId: false_ } = await makeKey(mallory, { name });
+    await grant(owner, `name/${name}`, grantee, ["SIGN"]);
+    await grant(mallory, `name/${name}`, grantee, ["SIGN"]);
+    const ambiguous = { code: "FailedPrecondition", reason: "KEY_AMBIGUOUS" };
+    expect(await refusal(grantee.kms.sign({ keyId: `name/${name}`, data }))).toEqual(ambiguous);
+    const exact = await grantee.kms.sign({ keyId: `user/${owner.name}/name/${name}`, data });
+    expect(exact.result?.keyId).toBe(keyId);
+    const { keyId: own } = await makeKey(grantee, { name });
+    expect((await grantee.kms.sign({ keyId: `name/${name}`, data })).result?.keyId).toBe(own);
+    expect([keyId, own]).not.toContain(false_);
+  });
+
+  it("reveals nothing else: no list, no entry, no export, no other grant", async () => {
+    const server = await shared();
+    const [owner, grantee, other] = [
+      await server.makePerson(),
+      await server.makePerson(),
+      await server.makePerson(),
+    ];
+    const { keyId } = await makeKey(owner);
+    const { grantId } = await grant(owner, keyId, grantee, Object.keys(uses));
+    await grant(owner, keyId, other, ["SIGN"]);
+    await grantee.kms.sign({ keyId, data });
+    expect(await grantee.kms.listKeys({})).toMatchObject({ keys: [], totalSize: 0 });
+    expect(await grantee.kms.getAuditLog({ keyId })).toMatchObject({ auditLog: [], totalSize: 0 });
+    expect(await grantee.kms.exportPublicKeys({})).toMatchObject({ keys: [], pem: "", totalSize: 0 });
+    expect((await grantee.kms.listGrants({})).grants).toEqual([]);
+    const received = (await grantee.kms.listGrants({ received: true })).grants;
+    expect(received).toMatchObject([{ grantId, keyId, owner: owner.name, grantee: grantee.name }]);
+    expect(await refusal(grantee.kms.revokeGrant({ grantId }))).toEqual(grantNotFound);
+    expect((await owner.kms.listGrants({ keyId })).totalSize).toBe(2);
+  });
+
+  it("leaves the key with its owner, who sees in the log who used it", async () => {
+    const server = await shared();
+    const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+    const { keyId } = await makeKey(owner);
+    await grant(owner, keyId, grantee, ["SIGN"]);
+    await grantee.kms.sign({ keyId, data });
+    await refusal(grantee.kms.destroyKey({ keyId }));
+    const { auditLog } = await owner.kms.getAuditLog({ keyId, user: grantee.name });
+    expect(auditLog.map(({ operation, outcome }) => `${operation} ${outcome}`)).toEqual([
+      "SIGN OK",
+      "DESTROY REFUSED",
+    ]);
+    expect(auditLog[0]).toMatchObject({ clientAddress: "127.0.0.1", requestId: expect.stringMatching(/./) });
+  });
+
+  it("is refused for a user who does not exist, for oneself, for a past end, and without operations", async () => {
+    const server = await shared();
+    const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+    const { keyId } = await makeKey(owner);
+    const give = (fields: object) =>
+      refusal(owner.kms.createGrant({ keyId, grantee: grantee.name, operations: ["SIGN"], ...fields }));
+    expect(await give({ grantee: "nobody at all" })).toEqual(invalid("grantee"));
+    expect(await give({ grantee: owner.name })).toEqual(invalid("grantee"));
+    expect(await give({ grantee: "" })).toEqual(invalid("grantee"));
+    expect(await give({ expiresAt: timestampFromDate(new Date(0)) })).toEqual(invalid("expiresAt"));
+    expect(await give({ operations: [] })).toEqual(invalid("operations"));
+    expect(await give({ operations: ["DESTROY"] })).toMatchObject({ reason: "FIELD_INVALID" });
+    expect(await give({ operations: ["SIGN", "SIGN"] })).toEqual(invalid("operations"));
+    expect(await give({ name: "both" })).toMatchObject({ reason: "FIELD_INVALID" });
+  });
+
+  it("is not inherited by a new user of the same name", async () => {
+    const server = await shared();
+    const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+    const { keyId } = await makeKey(owner);
+    await grant(owner, keyId, grantee, ["SIGN"]);
+    await server.office.users.remove(grantee.name);
+    const namesake = await server.makePerson("user", grantee.name);
+    expect(await refusal(namesake.kms.sign({ keyId, data }))).toEqual(notFound);
+  });
+});

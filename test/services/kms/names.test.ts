@@ -1,0 +1,237 @@
+/** Names: the stable handles of keys that are rotated. */
+import { expect, it } from "vitest";
+import type { KeyRecord } from "#gen/kms/key_pb.ts";
+import { bytesOf } from "../../support/bytes.ts";
+import { refusal } from "../../support/refusal.ts";
+import { present } from "../answers.ts";
+import {
+  describeKms,
+  describeKmsOnBoth,
+  describeReplicas,
+  type KmsClient,
+  verifiesOutside,
+} from "./kms-server.ts";
+import { readAudit } from "./read-audit.ts";
+
+const data = bytesOf("release 1.2.3");
+const taken = { code: "AlreadyExists", reason: "NAME_TAKEN" };
+const notFound = { code: "NotFound", reason: "KEY_NOT_FOUND" };
+const stateInvalid = { code: "FailedPrecondition", reason: "KEY_STATE_INVALID" };
+
+let count = 0;
+
+/** A name that no other test uses. */
+function freshName(): string {
+  count += 1;
+  return `team/release-${count}`;
+}
+
+async function createNamed(kms: KmsClient, name: string, fields: object = {}): Promise<KeyRecord> {
+  return present((await kms.createKey({ algorithm: "ML-DSA-44", name, ...fields })).result);
+}
+
+describeKmsOnBoth("a key with a name", (_start, shared) => {
+  it("is the first and primary version of it", async () => {
+    const { kms } = await shared();
+    const name = freshName();
+    expect(await createNamed(kms, name)).toMatchObject({ name, version: 1, isPrimary: true });
+  });
+
+  it("signs by name, by name and version, and by its ID", async () => {
+    const { kms } = await shared();
+    const name = freshName();
+    const key = await createNamed(kms, name);
+    for (const keyId of [`name/${name}`, `name/${name}/1`, `user/system/name/${name}`, key.keyId]) {
+      const result = present((await kms.sign({ keyId, data })).result);
+      expect(result.keyId).toBe(key.keyId);
+      expect(verifiesOutside(key, data, result.signature)).toBe(true);
+    }
+  });
+
+  it.each([
+    ["ML-DSA-44", "SIGN"],
+    ["SLH-DSA-SHA2-128f", "SIGN"],
+    ["ML-KEM-512", "KEM"],
+  ])("of %s is rotated under its name, which then stands for the next version", async (algorithm, usage) => {
+    const { kms } = await shared();
+    const name = freshName();
+    const first = await createNamed(kms, name, { algorithm });
+    const second = present((await kms.rotateKey({ keyId: `name/${name}` })).newKey);
+    expect(second).toMatchObject({ name, version: 2, isPrimary: true, algorithm, usage });
+    const { result, versions } = await kms.getKey({ keyId: `name/${name}` });
+    expect(result?.keyId).toBe(second.keyId);
+    expect(versions).toMatchObject([
+      { keyId: first.keyId, version: 1, status: "ROTATED", replacedBy: second.keyId },
+      { keyId: second.keyId, version: 2, status: "ACTIVE", isPrimary: true },
+    ]);
+    expect(versions[0]?.isPrimary).toBeUndefined();
+  });
+
+  it("keeps verifying with a rotated version by its number", async () => {
+    const { kms } = await shared();
+    const name = freshName();
+    await createNamed(kms, name);
+    const { signature } = present((await kms.sign({ keyId: `name/${name}`, data })).result);
+    await kms.rotateKey({ keyId: `name/${name}` });
+    const verify = async (keyId: string) => (await kms.verify({ keyId, data, signature })).result?.valid;
+    expect(await verify(`name/${name}/1`)).toBe(true);
+    expect(await verify(`name/${name}`)).toBe(false);
+    expect(await refusal(kms.sign({ keyId: `name/${name}/1`, data }))).toMatchObject(stateInvalid);
+  });
+
+  it("takes no other key of its name, neither after its destruction", async () => {
+    const { kms } = await shared();
+    const name = freshName();
+    await createNamed(kms, name);
+    expect(await refusal(createNamed(kms, name))).toMatchObject(taken);
+    await kms.destroyKey({ keyId: `name/${name}` });
+    expect(await refusal(createNamed(kms, name))).toMatchObject(taken);
+  });
+
+  it("has one winner when callers race for its name, and one when they race to rotate it", async () => {
+    const { kms } = await shared();
+    const name = freshName();
+    const made = await Promise.allSettled(Array.from({ length: 16 }, () => createNamed(kms, name)));
+    expect(made.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    const rotations = Array.from({ length: 16 }, () => kms.rotateKey({ keyId: `name/${name}/1` }));
+    const rotated = await Promise.allSettled(rotations);
+    expect(rotated.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    expect((await kms.getKey({ keyId: `name/${name}` })).versions).toHaveLength(2);
+  });
+
+  it("has its entries in the audit log under the IDs of its versions, to be found by its name", async () => {
+    const { kms } = await shared();
+    const name = freshName();
+    const first = await createNamed(kms, name);
+    await kms.sign({ keyId: `name/${name}`, data });
+    const second = present((await kms.rotateKey({ keyId: `name/${name}` })).newKey);
+    const entries = await readAudit(kms, `name/${name}`);
+    expect(entries.map(({ keyId, operation }) => [keyId, operation])).toEqual([
+      [first.keyId, "CREATE"],
+      [first.keyId, "SIGN"],
+      [first.keyId, "ROTATE"],
+      [second.keyId, "CREATE"],
+    ]);
+    expect((await kms.getAuditLog({ keyId: `name/${name}/2` })).auditLog).toHaveLength(1);
+  });
+});
+
+describeKms("the name of a key", (_start, shared) => {
+  it.each(["a", "a".repeat(255), "A-Z_a.z/0-9", "2026", "a/1b", "//", "name/x", "user/y/name/z"])(
+    "may be %j",
+    async (name) => {
+      const { kms } = await shared();
+      const { keyId } = await createNamed(kms, name);
+      expect((await kms.getKey({ keyId: `name/${name}` })).result?.keyId).toBe(keyId);
+    },
+  );
+
+  it.each(["a b", "é", "a\n", "a/1", "a/2026", "a".repeat(256), "a:b", "a%2Fb"])(
+    "must not be %j",
+    async (name) => {
+      const { kms } = await shared();
+      expect(await refusal(createNamed(kms, name))).toEqual({
+        code: "InvalidArgument",
+        reason: "FIELD_INVALID",
+        fields: ["name"],
+      });
+    },
+  );
+
+  it.each(["name/nobody", "name/nobody/1", "name/", "name", "user/nobody/name/x"])(
+    "%j stands for no key",
+    async (keyId) => {
+      const { kms } = await shared();
+      expect(await refusal(kms.sign({ keyId, data }))).toMatchObject(notFound);
+      expect(await refusal(kms.getKey({ keyId }))).toMatchObject(notFound);
+      expect(await refusal(kms.rotateKey({ keyId }))).toMatchObject(notFound);
+    },
+  );
+
+  it.each([0, 2, 99_999_999])("stands for no version %d of a key with one", async (version) => {
+    const { kms } = await shared();
+    const name = freshName();
+    await createNamed(kms, name);
+    expect(await refusal(kms.sign({ keyId: `name/${name}/${version}`, data }))).toMatchObject(notFound);
+  });
+
+  it("is found in a path, whether its slashes are encoded or not", async () => {
+    const { kms, rest } = await shared();
+    const name = freshName();
+    const { keyId } = await createNamed(kms, name);
+    for (const path of [`name/${name}`, encodeURIComponent(`name/${name}`), `user/system/name/${name}/1`]) {
+      const { status, json } = await rest(`GET /api/kms/key/${path}`);
+      expect([path, status, (json.result as { keyId: string } | undefined)?.keyId]).toEqual([
+        path,
+        200,
+        keyId,
+      ]);
+    }
+    expect((await rest(`DELETE /api/kms/key/name/${name}`)).json).toMatchObject({ newStatus: "DESTROYED" });
+  });
+});
+
+describeKms("labels", (_start, shared) => {
+  it("find keys, with or without a name, after a rotation too", async () => {
+    const { kms } = await shared();
+    const name = freshName();
+    const labels = { team: `t${count}`, note: 'a "quoted": value' };
+    const plain = present((await kms.createKey({ algorithm: "ML-DSA-44", labels })).result);
+    const named = await createNamed(kms, name, { labels });
+    const next = present((await kms.rotateKey({ keyId: `name/${name}` })).newKey);
+    expect(next.labels).toEqual(labels);
+    const find = async (label: string) => (await kms.listKeys({ label })).keys.map(({ keyId }) => keyId);
+    expect(await find(`team=t${count}`)).toEqual([plain.keyId, named.keyId, next.keyId]);
+    expect(await find('note=a "quoted": value')).toEqual([plain.keyId, named.keyId, next.keyId]);
+    expect(await find(`team=T${count}`)).toEqual([]);
+    expect(await find(`team=t`)).toEqual([]);
+    expect(await find("quoted=value")).toEqual([]);
+  });
+
+  it("narrow lists together with all other filters, page by page", async () => {
+    const { kms } = await shared();
+    const labels = { list: freshName() };
+    for (const algorithm of ["ML-DSA-44", "ML-KEM-512", "ML-DSA-44"])
+      await kms.createKey({ algorithm, labels });
+    const filter = { label: `list=${labels.list}`, usage: "SIGN", status: "ACTIVE", algorithm: "ML-DSA-44" };
+    const first = await kms.listKeys({ ...filter, pageSize: 1 });
+    expect(first).toMatchObject({ keys: [{ usage: "SIGN" }], totalSize: 2 });
+    const second = await kms.listKeys({ ...filter, pageSize: 1, pageToken: first.nextPageToken });
+    expect(second).toMatchObject({ keys: [{ usage: "SIGN" }], nextPageToken: "", totalSize: 2 });
+    expect(second.keys[0]?.keyId).not.toBe(first.keys[0]?.keyId);
+    const other = { ...filter, usage: "KEM", pageToken: first.nextPageToken };
+    expect(await refusal(kms.listKeys(other))).toMatchObject({
+      reason: "FIELD_INVALID",
+      fields: ["pageToken"],
+    });
+  });
+
+  it.each([
+    ["65 of them", Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`l${i}`, ""]))],
+    ["an empty name", { "": "x" }],
+    ["a name with a space", { "a b": "x" }],
+    ["a value of 256 characters", { a: "x".repeat(256) }],
+    ["a control character", { a: "x\n" }],
+  ])("are refused: %s", async (_what, labels) => {
+    const { kms } = await shared();
+    expect(await refusal(kms.createKey({ labels }))).toMatchObject({ reason: "FIELD_INVALID" });
+  });
+});
+
+describeReplicas("a name on two servers", (startTwo) => {
+  it("stands for the new version on both as soon as a rotation is answered", async () => {
+    const [one, other] = await startTwo();
+    const name = freshName();
+    await createNamed(one.kms, name);
+    for (let version = 2; version < 8; version += 1) {
+      const keyId = `name/${name}`;
+      const [here, there] = version % 2 === 0 ? [one.kms, other.kms] : [other.kms, one.kms];
+      await there.sign({ keyId, data });
+      const newKey = present((await here.rotateKey({ keyId })).newKey);
+      const signed = present((await there.sign({ keyId, data })).result);
+      expect(signed.keyId).toBe(newKey.keyId);
+      expect(verifiesOutside(newKey, data, signed.signature)).toBe(true);
+      expect((await there.verify({ keyId, data, signature: signed.signature })).result?.valid).toBe(true);
+    }
+  });
+});
