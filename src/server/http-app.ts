@@ -126,7 +126,13 @@ export async function createApp(deps: AppDeps): Promise<ServingApp> {
 
   const index = listRoutes(transcoder.routes);
   for (const mount of options.pages ?? []) {
-    await mount(app, { services: options.services, files, transcoder, index });
+    await mount(app, {
+      services: options.services,
+      profiles: options.profiles ?? {},
+      files,
+      transcoder,
+      index,
+    });
   }
   if (!transcoder.routes.some(matchesRoot) && !app.hasRoute({ method: "GET", url: "/" })) {
     app.get("/", (_request, reply) => reply.type("text/plain").send(index));
