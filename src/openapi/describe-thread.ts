@@ -12,7 +12,13 @@ import { compileRoutes } from "../transcoding/routes.ts";
 import { describeApi } from "./describe-api.ts";
 import type { DescriptionTask, DescriptionTexts } from "./describe-services.ts";
 
-function describe({ fileDescriptorSet, serviceNames, examples, auth }: DescriptionTask): DescriptionTexts {
+function describe({
+  fileDescriptorSet,
+  serviceNames,
+  examples,
+  auth,
+  profiles,
+}: DescriptionTask): DescriptionTexts {
   const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, fileDescriptorSet));
   const services = serviceNames.map((name) => {
     const service = registry.getService(name);
@@ -28,6 +34,7 @@ function describe({ fileDescriptorSet, serviceNames, examples, auth }: Descripti
     comments,
     examples,
     auth,
+    profiles,
   });
   return {
     json: JSON.stringify(document),

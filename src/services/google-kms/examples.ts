@@ -6,10 +6,10 @@ const location = "projects/demo/locations/global";
 
 /** Example requests for each call, in the order in which they work. */
 export const examples = [
-  example(`${locations}.ListLocations`, "google-list-locations", "Lists the locations of a project.", {
-    name: "projects/demo",
+  example(`${locations}.ListLocations`, "google-list-locations", "Lists the locations."),
+  example(`${locations}.GetLocation`, "google-get-location", "Requests one location.", {
+    name: "locations/global",
   }),
-  example(`${locations}.GetLocation`, "google-get-location", "Requests one location.", { name: location }),
   example(`${service}.GenerateRandomBytes`, "google-generate-random-bytes", "Generates 32 random bytes.", {
     location,
     lengthBytes: 32,

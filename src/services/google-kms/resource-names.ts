@@ -162,9 +162,6 @@ function parseIds(field: string, text: string, collections: readonly Collection[
     const id = parts[2 * index + 1] ?? "";
     const rule: IdRule = rules[collection];
     if (rule.pattern.test(id)) return id;
-    throw refuseField(
-      field,
-      `"${id}" after ${collection} must be ${rule.form}; the form is "${form}"`,
-    );
+    throw refuseField(field, `"${id}" after ${collection} must be ${rule.form}; the form is "${form}"`);
   });
 }
