@@ -7,6 +7,7 @@ import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { createServiceImplSpec } from "@connectrpc/connect";
 import { stringify } from "yaml";
 import { comments } from "#gen/comments.ts";
+import { comments as googleComments } from "#gen/google/comments.ts";
 import { packageFolder } from "../program-files.ts";
 import { compileRoutes } from "../transcoding/routes.ts";
 import { describeApi } from "./describe-api.ts";
@@ -31,7 +32,7 @@ function describe({
     version,
     services,
     routes: compileRoutes(services.map((service) => createServiceImplSpec(service, {}))),
-    comments,
+    comments: { ...googleComments, ...comments },
     examples,
     auth,
     profiles,
