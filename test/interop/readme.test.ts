@@ -86,7 +86,7 @@ describe("the README", () => {
 
 describe("the pages", () => {
   it("are one for each package of services", () => {
-    const packages = servicePackages.map(({ name }) => name);
+    const packages = servicePackages.map(({ name }) => name.replaceAll(".", "-"));
     expect(
       servicePages()
         .map((path) => path.split("/")[2])
