@@ -5,10 +5,7 @@
  * Google keep their names, so every well-formed location exists. A list cannot name them all, and names "global".
  */
 
-import { create } from "@bufbuild/protobuf";
-import { anyPack } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { type LocationMetadata, LocationMetadataSchema } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import type { Locations } from "#gen/google/cloud/location/locations_pb.ts";
 import { refuseField } from "../../errors.ts";
 import { readPage } from "./pages.ts";
@@ -33,17 +30,11 @@ export function locationCalls(): ServiceImpl<typeof Locations> {
   };
 }
 
-/** Keys of this server are neither in an HSM nor with an external key manager. */
-const metadata: LocationMetadata = create(LocationMetadataSchema, {
-  hsmAvailable: false,
-  ekmAvailable: false,
-});
-
+/** Without the metadata of Google's answers: the REST client of @google-cloud/kms does not know its type, and fails. */
 function packLocation(parent: string, locationId: string) {
   return {
     name: `${parent}locations/${locationId}`,
     locationId,
     displayName: locationId,
-    metadata: anyPack(LocationMetadataSchema, metadata),
   };
 }
