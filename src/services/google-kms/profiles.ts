@@ -15,8 +15,7 @@ export const googleProfiles: ServiceProfiles = {
   "google.cloud.kms.v1.KeyManagementService": {
     restStyle: "google",
     comment:
-      "Google's Cloud KMS API, for programs that use Google's clients. The service has the calls for asymmetric keys. " +
-      "The other calls fail with CALL_UNSUPPORTED.",
+      "Google's Cloud KMS API, for programs that use Google's clients. Calls that are not listed fail with CALL_UNSUPPORTED.",
     rpcs: {
       ListKeyRings: unsupported,
       GetKeyRing: unsupported,
