@@ -24,8 +24,8 @@ const minLengthBytes = 8;
 const maxLengthBytes = 1024;
 
 /**
- * Google has only HSM here, so its clients must ask for it. The answer does not name a level, and the bytes of the
- * operating system's generator (NIST SP 800-90A, seeded by the kernel) are those that all keys of this server come from.
+ * Google has only HSM here, so its clients must ask for it. The answer does not name a level. The bytes come from
+ * OpenSSL's generator (NIST SP 800-90A), which the operating system seeds.
  */
 const acceptedLevels: readonly ProtectionLevel[] = [
   ProtectionLevel.PROTECTION_LEVEL_UNSPECIFIED,
