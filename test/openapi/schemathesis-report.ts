@@ -84,9 +84,10 @@ function textOf(content: Content | null | undefined): string {
 export function isAccepted(finding: Finding, accepted: readonly AcceptedFinding[]): boolean {
   const error = readError(finding.response);
   return accepted.some(
-    ({ check, operation, code, reason, fields }) =>
+    ({ check, operation, request, code, reason, fields }) =>
       check === finding.check &&
       (operation === undefined || operation.test(finding.operation)) &&
+      (request === undefined || request.test(finding.request)) &&
       (code ?? error.code) === error.code &&
       (reason ?? error.reason) === error.reason &&
       (fields === undefined || fields.test(error.field)),
