@@ -12,7 +12,7 @@ import { createMetrics, type Metrics } from "./server/metrics.ts";
 import type { Page } from "./server/options.ts";
 import { createServer, type Server } from "./server/server.ts";
 import { explainFailure } from "./services/explain-failure.ts";
-import { type ServicePackage, servicePackages } from "./services/registry.ts";
+import { collectProfiles, type ServicePackage, servicePackages } from "./services/registry.ts";
 import type { OpenModule } from "./services/service-module.ts";
 import { choosePackages } from "./settings/choose-packages.ts";
 import { serverSettings } from "./settings/server-settings.ts";
@@ -113,6 +113,7 @@ export async function createApp(
   const server = await createServer({
     ...serverSettings(config),
     services: modules.flatMap(({ services }) => services),
+    profiles: collectProfiles(chosen),
     logger,
     access: { mode: config.auth, authenticate: identity.authenticate },
     explainFailure,

@@ -132,14 +132,28 @@ describe("a package that is added to the registry", { timeout: 30_000 }, () => {
 describe("the registry", () => {
   const root = join(import.meta.dirname, "..");
 
-  it("has every proto that declares services", () => {
-    const listed = servicePackages.flatMap(({ files }) => files.map(({ name }) => `proto/${name}.proto`));
+  it("has every proto of ours that declares services", () => {
+    const own = servicePackages.filter(({ profiles }) => profiles === undefined);
+    const listed = own.flatMap(({ files }) => files.map(({ name }) => `proto/${name}.proto`));
     const declared = globSync("proto/*/*_service.proto", { cwd: root });
     expect(listed.sort()).toEqual(declared.sort());
   });
 
   it.each(servicePackages.map(({ name }) => name))("has the folder of %s, with its page", (name) => {
     for (const file of ["README.md", "module.ts", "examples.ts"])
-      expect(existsSync(join(root, "src/services", name, file)), file).toBe(true);
+      expect(existsSync(join(root, "src/services", name.replaceAll(".", "-"), file)), file).toBe(true);
+  });
+
+  it("has a profile for each service whose protos are not ours, with a row for each call and no other", () => {
+    const others = servicePackages.filter(({ profiles }) => profiles !== undefined);
+    expect(others.map(({ name }) => name)).toEqual(["google.kms"]);
+    for (const { files, profiles = {} } of others) {
+      const services = files.flatMap((file) => file.services);
+      expect(Object.keys(profiles).sort()).toEqual(services.map(({ typeName }) => typeName).sort());
+      for (const { typeName, methods } of services)
+        expect(Object.keys(profiles[typeName]?.rpcs ?? {}).sort()).toEqual(
+          methods.map(({ name }) => name).sort(),
+        );
+    }
   });
 });

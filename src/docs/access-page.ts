@@ -1,9 +1,12 @@
 /** docs/access.md: the roles that may make each call. */
 import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf";
 import { http } from "#gen/google/api/annotations_pb.ts";
+import { isAlwaysRefused } from "../protocol/service-profile.ts";
 import { rolesFor } from "../server/interceptors/access.ts";
-import { servicePackages } from "../services/registry.ts";
+import { collectProfiles, servicePackages } from "../services/registry.ts";
 import { escapeBars, renderCode, renderTable } from "./markdown.ts";
+
+const profiles = collectProfiles(servicePackages);
 
 /** Renders the page. */
 export function renderAccessPage(): string {
@@ -23,7 +26,8 @@ function renderService({ typeName, methods }: DescService): string {
 }
 
 function describeCallers(method: DescMethod, mode: "open" | "token"): string {
-  return escapeBars(rolesFor(method, mode)?.join(", ") ?? "anyone");
+  if (isAlwaysRefused(method, profiles)) return "not supported";
+  return escapeBars(rolesFor(method, mode, profiles)?.join(", ") ?? "anyone");
 }
 
 function findRestPath(method: DescMethod): string {
@@ -34,7 +38,7 @@ function findRestPath(method: DescMethod): string {
     : `${pattern.case.toUpperCase()} ${pattern.value}`;
 }
 
-const introduction = `<!-- Written by \`npm run docs\` from the option qsp.access of the protos. -->
+const introduction = `<!-- Written by \`npm run docs\` from the option qsp.access of the protos, and from src/services/registry.ts. -->
 
 # Who may call
 

@@ -144,6 +144,11 @@ export const endReasons = {
     cause: "A unary gRPC call has no message, or several.",
     remedy: "Fix the client: send exactly one message.",
   },
+  CALL_UNSUPPORTED: {
+    code: Code.Unimplemented,
+    cause: "The server has this service of another vendor, but not this call of it.",
+    remedy: "Use one of the calls that the message lists.",
+  },
   INTERNAL: {
     code: Code.Internal,
     isServerFault: true,

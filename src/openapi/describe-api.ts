@@ -4,11 +4,24 @@
  */
 import type { DescService } from "@bufbuild/protobuf";
 import type { Example } from "../protocol/example.ts";
+import {
+  isAlwaysRefused,
+  listComments,
+  type RestStyle,
+  type ServiceProfiles,
+} from "../protocol/service-profile.ts";
 import type { Route } from "../transcoding/routes.ts";
 import type { OpenApiDocument, Operation, Parameter } from "./document.ts";
 import { errorSchemas, sharedFailures } from "./failures.ts";
 import { findFullName } from "./names.ts";
-import { type AuthMode, describeOperation, idempotencyKeyName, schemeName } from "./operations.ts";
+import {
+  type AuthMode,
+  describeOperation,
+  findStyle,
+  idempotencyKeyName,
+  schemeName,
+  systemParameters,
+} from "./operations.ts";
 import { createPathWriter } from "./paths.ts";
 import { createSchemas } from "./schemas.ts";
 import { type Comments, createDescribe, type Describe, firstSentence } from "./texts.ts";
@@ -22,6 +35,8 @@ export interface ApiDeps {
   readonly comments: Comments;
   readonly examples: readonly Example[];
   readonly auth: AuthMode;
+  /** What the protos do not say. */
+  readonly profiles: ServiceProfiles;
 }
 
 /** The methods that an OpenAPI path can have. Calls with other methods are described in words. */
@@ -29,24 +44,25 @@ const httpMethods = new Set(["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", 
 
 /** Describes an API. */
 export function describeApi(deps: ApiDeps): OpenApiDocument {
-  const describe = createDescribe(deps.comments);
+  const { profiles } = deps;
+  const describe = createDescribe({ ...deps.comments, ...listComments(profiles) });
+  const routes = deps.routes.filter(({ spec }) => !isAlwaysRefused(spec.method, profiles));
+  const styles = listStyles(routes, profiles);
   const schemas = createSchemas(
     describe,
-    deps.routes.map(({ spec }) => spec.method.output),
+    routes.map(({ spec }) => spec.method.output),
   );
-  const operations = { describe, schemas, examples: deps.examples, auth: deps.auth };
+  const operations = { describe, schemas, examples: deps.examples, auth: deps.auth, profiles };
   const writePath = createPathWriter();
   const paths: Record<string, Record<string, Operation>> = {};
   const unlisted: Route[] = [];
-  deps.routes.forEach((route, index) => {
+  routes.forEach((route, index) => {
     if (!httpMethods.has(route.httpMethod)) {
       unlisted.push(route);
       return;
     }
     const path = writePath(route);
-    const binding = deps.routes
-      .slice(0, index)
-      .filter(({ spec }) => spec.method === route.spec.method).length;
+    const binding = routes.slice(0, index).filter(({ spec }) => spec.method === route.spec.method).length;
     const operation = describeOperation(route, path, binding, operations);
     paths[path.text] = { ...paths[path.text], [route.httpMethod.toLowerCase()]: operation };
   });
@@ -65,9 +81,12 @@ export function describeApi(deps: ApiDeps): OpenApiDocument {
     })),
     paths,
     components: {
-      schemas: { ...errorSchemas, ...Object.fromEntries(schemas.components) },
-      responses: sharedFailures(),
-      parameters: { [idempotencyKeyName]: idempotencyKey },
+      schemas: { ...errorSchemas(styles), ...Object.fromEntries(schemas.components) },
+      responses: sharedFailures(styles),
+      parameters: {
+        [idempotencyKeyName]: idempotencyKey,
+        ...(styles.includes("google") && systemParameters),
+      },
       securitySchemes: {
         [schemeName]: {
           type: "http",
@@ -78,6 +97,11 @@ export function describeApi(deps: ApiDeps): OpenApiDocument {
       },
     },
   };
+}
+
+/** Our own conventions, which the pages have as well, and those of the calls. */
+function listStyles(routes: readonly Route[], profiles: ServiceProfiles): RestStyle[] {
+  return [...new Set<RestStyle>(["own", ...routes.map(({ spec }) => findStyle(spec.method, profiles))])];
 }
 
 /** The comment of a service, and its RPCs that are not among the paths. */
@@ -124,6 +148,6 @@ Bodies are JSON. Fields of bytes are base64. Answers use the standard alphabet w
 URL-safe alphabet, with or without padding. An optional field of a request may also be null. The server refuses \
 unknown fields and unknown query parameters. An answer omits an optional field without a value.
 
-A failed call returns the HTTP status of its gRPC code. Its body always has the same form, and the first detail contains \
+A failed call returns the HTTP status of its gRPC code. Its body has the same form for all calls of a service, and the first detail contains \
 a reason for programs. A caller sets a deadline with \`grpc-timeout\` or \`connect-timeout-ms\`. Answers to GET have an \
 entity tag. A request with that tag in \`If-None-Match\` returns 304.`;

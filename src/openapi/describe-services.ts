@@ -4,6 +4,7 @@ import { create, type DescService, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { findThread } from "../program-files.ts";
 import type { Example } from "../protocol/example.ts";
+import type { ServiceProfiles } from "../protocol/service-profile.ts";
 import { collectFiles } from "../transcoding/descriptors.ts";
 import type { AuthMode } from "./operations.ts";
 
@@ -14,6 +15,8 @@ export interface DescriptionTask {
   readonly serviceNames: readonly string[];
   readonly examples: readonly Example[];
   readonly auth: AuthMode;
+  /** Those of the services, and possibly of others. */
+  readonly profiles: ServiceProfiles;
 }
 
 /** A description in both formats. */
@@ -30,7 +33,7 @@ export interface DescriptionTexts {
  */
 export function describeServices(
   services: readonly DescService[],
-  { auth, examples }: Pick<DescriptionTask, "auth" | "examples">,
+  { auth, examples, profiles }: Pick<DescriptionTask, "auth" | "examples" | "profiles">,
   signal: AbortSignal,
 ): Promise<DescriptionTexts> {
   const file = collectFiles(services.map((service) => service.file)).map(({ proto }) => proto);
@@ -39,6 +42,7 @@ export function describeServices(
     serviceNames: services.map(({ typeName }) => typeName),
     examples,
     auth,
+    profiles,
   };
   const worker = new Worker(findThread("openapi/describe-thread.ts"), {
     name: "openapi",

@@ -7,13 +7,20 @@ import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { createServiceImplSpec } from "@connectrpc/connect";
 import { stringify } from "yaml";
 import { comments } from "#gen/comments.ts";
+import { comments as googleComments } from "#gen/google/comments.ts";
 import { packageFolder } from "../program-files.ts";
 import { compileRoutes } from "../transcoding/routes.ts";
 import { describeApi } from "./describe-api.ts";
 import type { DescriptionTask, DescriptionTexts } from "./describe-services.ts";
 import { listDescribed } from "./paths.ts";
 
-function describe({ fileDescriptorSet, serviceNames, examples, auth }: DescriptionTask): DescriptionTexts {
+function describe({
+  fileDescriptorSet,
+  serviceNames,
+  examples,
+  auth,
+  profiles,
+}: DescriptionTask): DescriptionTexts {
   const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, fileDescriptorSet));
   const services = serviceNames.map((name) => {
     const service = registry.getService(name);
@@ -26,9 +33,10 @@ function describe({ fileDescriptorSet, serviceNames, examples, auth }: Descripti
     version,
     services,
     routes: listDescribed(compileRoutes(services.map((service) => createServiceImplSpec(service, {})))),
-    comments,
+    comments: { ...googleComments, ...comments },
     examples,
     auth,
+    profiles,
   });
   return {
     json: JSON.stringify(document),

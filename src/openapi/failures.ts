@@ -5,12 +5,15 @@ import { Code } from "@connectrpc/connect";
 import { errorDomain, type ReasonName, reasons, refuse, toHttpStatus } from "../errors.ts";
 import { nameCode } from "../protocol/code-name.ts";
 import type { Json } from "../protocol/example.ts";
+import type { RestStyle } from "../protocol/service-profile.ts";
 import type { Reference, Response, Schema } from "./document.ts";
 import type { Describe } from "./texts.ts";
 
 /** The properties of a call that decide how it can fail. */
 export interface CallShape {
   readonly method: DescMethod;
+  /** The form of its errors. */
+  readonly style: RestStyle;
   readonly hasBody: boolean;
   readonly hasPathFields: boolean;
   readonly streams: boolean;
@@ -50,7 +53,7 @@ export function describeFailures(shape: CallShape, describe: Describe): Record<s
   }
   const sorted = [...byStatus].sort(([a], [b]) => a - b);
   return Object.fromEntries(
-    sorted.map(([status, names]) => [String(status), referOrDescribe(status, names)]),
+    sorted.map(([status, names]) => [String(status), referOrDescribe(status, names, shape.style)]),
   );
 }
 
@@ -99,46 +102,54 @@ function findStatus(reason: ReasonName): number {
   return toHttpStatus(refuse(reason, ""));
 }
 
-function referOrDescribe(status: number, names: ReadonlySet<ReasonName>): Response | Reference {
+function referOrDescribe(
+  status: number,
+  names: ReadonlySet<ReasonName>,
+  style: RestStyle,
+): Response | Reference {
   const same = Object.entries(shared).find(
     ([, others]) => others.length === names.size && others.every((name) => names.has(name)),
   );
-  if (same !== undefined) return { $ref: `#/components/responses/${same[0]}` };
-  return describeFailure(status, [...names]);
+  if (same !== undefined) return { $ref: `#/components/responses/${prefixes[style]}${same[0]}` };
+  return describeFailure(status, [...names], style);
 }
 
+/** Distinguishes the components of each style. */
+const prefixes: Readonly<Record<RestStyle, string>> = { own: "", google: "Google" };
+
 /** The failures that calls share, for `components`. */
-export function sharedFailures(): Record<string, Response> {
+export function sharedFailures(styles: readonly RestStyle[]): Record<string, Response> {
   return Object.fromEntries(
-    Object.entries(shared).map(([name, names]) => [
-      name,
-      describeFailure(names[0] === undefined ? 500 : findStatus(names[0]), names),
-    ]),
+    styles.flatMap((style) =>
+      Object.entries(shared).map(([name, names]) => [
+        prefixes[style] + name,
+        describeFailure(names[0] === undefined ? 500 : findStatus(names[0]), names, style),
+      ]),
+    ),
   );
 }
 
-function describeFailure(status: number, names: readonly ReasonName[]): Response {
+function describeFailure(status: number, names: readonly ReasonName[], style: RestStyle): Response {
   const codes = names.map((name) => `\`${name}\``).join(", ");
   const why = names.length === 1 ? "for the reason" : "for one of these reasons:";
   const header = headers[status];
-  const schema: Schema = { $ref: `#/components/schemas/${errorName}` };
+  const schema: Schema = { $ref: `#/components/schemas/${errorNames[style]}` };
   return {
     description: `${STATUS_CODES[status]}, ${why} ${codes}.`,
     ...(header === undefined ? {} : { headers: header }),
-    content: { "application/json": { schema, example: names[0] && showFailure(names[0]) } },
+    content: { "application/json": { schema, example: names[0] && showFailure(names[0], style) } },
   };
 }
 
 /** An example of a failure. Its message and its metadata differ from call to call. */
-function showFailure(reason: ReasonName): Json {
-  return {
-    status: "error",
-    code: nameCode(reasons[reason].code),
-    message: "the fault and the valid form",
-    details: [
-      { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason, domain: errorDomain, metadata: {} },
-    ],
-  };
+function showFailure(reason: ReasonName, style: RestStyle): Json {
+  const code = nameCode(reasons[reason].code);
+  const message = "the fault and the valid form";
+  const details = [
+    { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason, domain: errorDomain, metadata: {} },
+  ];
+  if (style === "own") return { status: "error", code, message, details };
+  return { error: { code: findStatus(reason), message, status: code, details } };
 }
 
 const retryAfter = {
@@ -156,50 +167,75 @@ const headers: Readonly<Record<number, NonNullable<Response["headers"]>>> = {
   503: retryAfter,
 };
 
-/** The name of the schema of errors. */
-export const errorName = "ApiError";
+/** The names of the schemas of errors. */
+export const errorNames: Readonly<Record<RestStyle, string>> = { own: "ApiError", google: "GoogleApiError" };
 
-/** The form of all errors (src/transcoding/rendering.ts). */
-export const errorSchemas: Readonly<Record<string, Schema>> = {
-  [errorName]: {
+/** Parts that both forms of errors have. */
+const errorParts = {
+  code: { type: "string", enum: listCodes(), description: "Names the gRPC code." },
+  message: { type: "string", description: "Describes the fault and the valid form, for people." },
+  details: { type: "array", items: { $ref: "#/components/schemas/ErrorDetail" } },
+} as const satisfies Record<string, Schema>;
+
+/** The forms of errors (src/transcoding/rendering.ts). */
+const errorForms: Readonly<Record<RestStyle, Schema>> = {
+  own: {
     type: "object",
     description: "Describes why a call failed.",
-    properties: {
-      status: { const: "error", type: "string" },
-      code: { type: "string", enum: listCodes(), description: "Names the gRPC code." },
-      message: { type: "string", description: "Describes the fault and the valid form, for people." },
-      details: { type: "array", items: { $ref: "#/components/schemas/ErrorDetail" } },
-    },
+    properties: { status: { const: "error", type: "string" }, ...errorParts },
     required: ["status", "code", "message", "details"],
   },
-  ErrorDetail: {
+  google: {
     type: "object",
-    description:
-      "Carries details for programs. The first detail is a google.rpc.ErrorInfo with the reason. A google.rpc.BadRequest " +
-      "names the invalid fields, and a google.rpc.RetryInfo gives the time of a retry.",
+    description: "Describes why a call failed, in the form of Google's APIs.",
     properties: {
-      "@type": { type: "string", description: 'Names the type: "type.googleapis.com/google.rpc.ErrorInfo".' },
-      reason: { type: "string", description: "Names the reason (ErrorInfo)." },
-      domain: { type: "string", description: "Names the domain of the reason (ErrorInfo)." },
-      metadata: {
+      error: {
         type: "object",
-        additionalProperties: { type: "string" },
-        description: "Contains the variable parts of the message (ErrorInfo).",
-      },
-      fieldViolations: {
-        type: "array",
-        items: {
-          type: "object",
-          properties: { field: { type: "string" }, description: { type: "string" } },
-          additionalProperties: true,
+        properties: {
+          ...errorParts,
+          code: { type: "integer", format: "int32", description: "Repeats the HTTP status." },
+          status: errorParts.code,
         },
-        description: "Lists the invalid fields by their JSON names (BadRequest).",
+        required: ["code", "message", "status", "details"],
       },
-      retryDelay: { type: "string", description: 'Says after how long to try again: "1.5s" (RetryInfo).' },
     },
-    required: ["@type"],
-    additionalProperties: true,
+    required: ["error"],
   },
+};
+
+/** The schemas of errors, for `components`. */
+export function errorSchemas(styles: readonly RestStyle[]): Record<string, Schema> {
+  const forms = styles.map((style) => [errorNames[style], errorForms[style]]);
+  return { ...Object.fromEntries(forms), ErrorDetail: errorDetail };
+}
+
+const errorDetail: Schema = {
+  type: "object",
+  description:
+    "Carries details for programs. The first detail is a google.rpc.ErrorInfo with the reason. A google.rpc.BadRequest " +
+    "names the invalid fields, and a google.rpc.RetryInfo gives the time of a retry.",
+  properties: {
+    "@type": { type: "string", description: 'Names the type: "type.googleapis.com/google.rpc.ErrorInfo".' },
+    reason: { type: "string", description: "Names the reason (ErrorInfo)." },
+    domain: { type: "string", description: "Names the domain of the reason (ErrorInfo)." },
+    metadata: {
+      type: "object",
+      additionalProperties: { type: "string" },
+      description: "Contains the variable parts of the message (ErrorInfo).",
+    },
+    fieldViolations: {
+      type: "array",
+      items: {
+        type: "object",
+        properties: { field: { type: "string" }, description: { type: "string" } },
+        additionalProperties: true,
+      },
+      description: "Lists the invalid fields by their JSON names (BadRequest).",
+    },
+    retryDelay: { type: "string", description: 'Says after how long to try again: "1.5s" (RetryInfo).' },
+  },
+  required: ["@type"],
+  additionalProperties: true,
 };
 
 function listCodes(): string[] {

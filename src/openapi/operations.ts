@@ -1,12 +1,13 @@
 /** Describes one call: one HTTP binding of one RPC. */
-import { type DescField, type DescMethod, getOption } from "@bufbuild/protobuf";
+import type { DescField, DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import { Access, access } from "#gen/qsp/access_pb.ts";
+import { Access } from "#gen/qsp/access_pb.ts";
 import { type Example, fillExample } from "../protocol/example.ts";
+import { findAccess, type RestStyle, type ServiceProfiles } from "../protocol/service-profile.ts";
 import { streamFormats } from "../transcoding/rendering.ts";
 import { isHttpBody, type Route } from "../transcoding/routes.ts";
-import type { MediaType, Operation, Response, Schema } from "./document.ts";
-import { describeFailures, errorName } from "./failures.ts";
+import type { MediaType, Operation, Parameter, Response, Schema } from "./document.ts";
+import { describeFailures, errorNames } from "./failures.ts";
 import { findFullName } from "./names.ts";
 import { describePathParameters, describeQueryParameters } from "./parameters.ts";
 import type { ApiPath } from "./paths.ts";
@@ -23,6 +24,7 @@ export interface OperationDeps {
   readonly schemas: Schemas;
   readonly examples: readonly Example[];
   readonly auth: AuthMode;
+  readonly profiles: ServiceProfiles;
 }
 
 /** The name of the security scheme of tokens. */
@@ -31,6 +33,24 @@ export const schemeName = "bearer";
 /** The name of the parameter that makes a call repeatable. */
 export const idempotencyKeyName = "IdempotencyKey";
 
+/** The system parameters of Google's APIs that change an answer (src/transcoding/system-parameters.ts). */
+export const systemParameters: Readonly<Record<string, Parameter>> = {
+  GoogleAlt: {
+    name: "$alt",
+    in: "query",
+    required: false,
+    description: "Selects how the answer has its enums: as names, or as numbers.",
+    schema: { type: "string", enum: ["json", "json;enum-encoding=int"] },
+  },
+  GooglePrettyPrint: {
+    name: "$prettyPrint",
+    in: "query",
+    required: false,
+    description: "Gives each member of the answer a line of its own.",
+    schema: { type: "boolean" },
+  },
+};
+
 /** @param binding the index of the binding of the RPC, from 0. */
 export function describeOperation(
   route: Route,
@@ -38,10 +58,13 @@ export function describeOperation(
   binding: number,
   deps: OperationDeps,
 ): Operation {
-  const { describe, schemas, examples, auth } = deps;
+  const { describe, schemas, examples, auth, profiles } = deps;
   const { method, kind } = route.spec;
+  const style = findStyle(method, profiles);
+  const stated = findAccess(method, profiles);
   const streams = kind === "server_streaming" || kind === "bidi_streaming";
-  const isRepeatable = kind === "unary" && mayChange(method);
+  // Services of others do not promise to answer a repeated call with its first answer.
+  const isRepeatable = kind === "unary" && mayChange(method) && style === "own";
   const text = describe(method);
   const own = examples
     .filter(({ rpc }) => rpc === findFullName(method))
@@ -50,25 +73,29 @@ export function describeOperation(
     ...describePathParameters(path, schemas, own[0]?.request),
     ...describeQueryParameters(route, schemas, own[0]?.request),
     ...(isRepeatable ? [{ $ref: `#/components/parameters/${idempotencyKeyName}` }] : []),
+    ...(style === "google"
+      ? Object.keys(systemParameters).map((name) => ({ $ref: `#/components/parameters/${name}` }))
+      : []),
   ];
   const shape = {
     method,
+    style,
     streams,
     isRepeatable,
     hasBody: route.body.kind !== "none",
     hasPathFields: route.variables.length > 0,
-    wantsToken: wantsToken(method, auth),
+    wantsToken: wantsToken(stated, auth),
   };
   return {
     operationId: nameOperation(method, binding),
     tags: [method.parent.typeName],
     summary: firstSentence(text),
-    description: withSentences(text, [...sayAccess(method, auth), ...sayStream(streams)]),
+    description: withSentences(text, [...sayAccess(stated, auth), ...sayStream(streams)]),
     deprecated: method.deprecated || undefined,
     parameters: parameters.length > 0 ? parameters : undefined,
     requestBody: describeRequestBody(route, schemas, own),
-    responses: { "200": describeAnswer(route, deps, streams), ...describeFailures(shape, describe) },
-    security: describeSecurity(method, auth),
+    responses: { "200": describeAnswer(route, deps, streams, style), ...describeFailures(shape, describe) },
+    security: describeSecurity(stated, auth),
   };
 }
 
@@ -82,15 +109,19 @@ function mayChange({ idempotency }: DescMethod): boolean {
   return idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
 }
 
-function wantsToken(method: DescMethod, auth: AuthMode): boolean {
-  const stated = getOption(method, access);
+/** The conventions of the service of a call. */
+export function findStyle({ parent }: DescMethod, profiles: ServiceProfiles): RestStyle {
+  return profiles[parent.typeName]?.restStyle ?? "own";
+}
+
+function wantsToken(stated: Access, auth: AuthMode): boolean {
   return stated === Access.TOKEN || (auth === "token" && stated !== Access.PUBLIC);
 }
 
-function describeSecurity(method: DescMethod, auth: AuthMode): Operation["security"] {
-  if (wantsToken(method, auth)) return [{ [schemeName]: [] }];
+function describeSecurity(stated: Access, auth: AuthMode): Operation["security"] {
+  if (wantsToken(stated, auth)) return [{ [schemeName]: [] }];
   // A token that is not required does no harm: the same client works with a server that requires it.
-  return getOption(method, access) === Access.PUBLIC ? [] : [{}, { [schemeName]: [] }];
+  return stated === Access.PUBLIC ? [] : [{}, { [schemeName]: [] }];
 }
 
 const accessSentences: Partial<Record<Access, string>> = {
@@ -101,9 +132,9 @@ const accessSentences: Partial<Record<Access, string>> = {
   [Access.ADMIN]: "the call is for users of the role admin",
 };
 
-function sayAccess(method: DescMethod, auth: AuthMode): string[] {
-  const sentence = accessSentences[getOption(method, access)];
-  return wantsToken(method, auth) && sentence !== undefined ? [sentence] : [];
+function sayAccess(stated: Access, auth: AuthMode): string[] {
+  const sentence = accessSentences[stated];
+  return wantsToken(stated, auth) && sentence !== undefined ? [sentence] : [];
 }
 
 function sayStream(streams: boolean): string[] {
@@ -111,14 +142,22 @@ function sayStream(streams: boolean): string[] {
   return ["the answer continues while there are more messages; an error after its start is its last part"];
 }
 
-function describeAnswer(route: Route, { schemas, describe }: OperationDeps, streams: boolean): Response {
+function describeAnswer(
+  route: Route,
+  { schemas, describe }: OperationDeps,
+  streams: boolean,
+  style: RestStyle,
+): Response {
   const { output } = route.spec.method;
   const field = route.responseField;
   const description = `${firstSentence(describe(output)) ?? "The answer"}.`;
   if (isHttpBody(field === undefined ? output : field.message))
     return { description, content: { "*/*": { schema: {} } } };
   const schema = field === undefined ? schemas.ofMessage(output, "response") : describePart(field, schemas);
-  return { description, content: streams ? describeStream(schema) : { "application/json": { schema } } };
+  return {
+    description,
+    content: streams ? describeStream(schema, style) : { "application/json": { schema } },
+  };
 }
 
 /** One field as the whole answer. An unset field is null. */
@@ -128,8 +167,8 @@ function describePart(field: DescField, schemas: Schemas): Schema {
 }
 
 /** A server stream in each of its formats, the default first (src/transcoding/rendering.ts). */
-function describeStream(message: Schema): Readonly<Record<string, MediaType>> {
-  const error: Schema = { $ref: `#/components/schemas/${errorName}` };
+function describeStream(message: Schema, style: RestStyle): Readonly<Record<string, MediaType>> {
+  const error: Schema = { $ref: `#/components/schemas/${errorNames[style]}` };
   const each: Schema = { anyOf: [message, error] };
   const forms: Readonly<Record<string, Schema>> = {
     "application/json": { type: "array", items: each },

@@ -4,6 +4,7 @@ import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
 import { findProgramFile } from "../program-files.ts";
 import type { Example } from "../protocol/example.ts";
+import type { ServiceProfiles } from "../protocol/service-profile.ts";
 import { contentSecurityPolicy, memoize, prepareContent, sendContent } from "../protocol/static-content.ts";
 import { describeServices } from "./describe-services.ts";
 import type { AuthMode } from "./operations.ts";
@@ -28,6 +29,7 @@ export interface OpenApiOptions {
 /** The services that the pages describe. */
 interface ServedCalls {
   readonly services: readonly Pick<ServiceImplSpec, "service">[];
+  readonly profiles: ServiceProfiles;
 }
 
 /**
@@ -35,12 +37,12 @@ interface ServedCalls {
  * description for its first reader, for whom it takes most of a second. No other call waits for it.
  */
 export function openApiPages({ auth, examples }: OpenApiOptions) {
-  return async (app: FastifyInstance, { services }: ServedCalls): Promise<void> => {
+  return async (app: FastifyInstance, { services, profiles }: ServedCalls): Promise<void> => {
     const stopped = new AbortController();
     const getDescription = memoize(() =>
       describeServices(
         services.map(({ service }) => service),
-        { auth, examples },
+        { auth, examples, profiles },
         stopped.signal,
       ),
     );

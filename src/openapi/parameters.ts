@@ -21,7 +21,8 @@ export function describePathParameters(
       ...(partOf === undefined ? [] : [`the value of the field is \`${partOf}\``]),
       ...(isRest ? ["may have several segments; do not encode their slashes"] : []),
     ];
-    const value = field === undefined || partOf !== undefined ? undefined : valueAt(example, field);
+    const whole = field && valueAt(example, field);
+    const value = partOf === undefined ? whole : takePart(whole, partOf, name);
     return {
       name,
       in: "path",
@@ -32,6 +33,15 @@ export function describePathParameters(
       example: value,
     };
   });
+}
+
+/** The part of an example that a parameter is: "p" of "projects/p/keys/k" in the pattern "projects/{name1}/keys/*". */
+function takePart(whole: Json | undefined, pattern: string, name: string): Json | undefined {
+  if (typeof whole !== "string") return undefined;
+  const [texts, parts] = [whole.split("/"), pattern.split("/")];
+  // An example of another binding of the RPC.
+  const isOther = parts.some((part, index) => !/[{*]/.test(part) && part !== texts[index]);
+  return isOther || texts.length !== parts.length ? undefined : texts[parts.indexOf(`{${name}}`)];
 }
 
 function describeParameter({ field, partOf, isRest }: PathParameter, schemas: Schemas): Schema {

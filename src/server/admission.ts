@@ -11,6 +11,7 @@ import type { ContextValues } from "@connectrpc/connect";
 import { refuseForNow } from "../errors.ts";
 import { callerKey, clientKey } from "../protocol/call-values.ts";
 import { findNetwork } from "../protocol/networks.ts";
+import type { ServiceProfiles } from "../protocol/service-profile.ts";
 import type { Claim } from "../shared-memory/clients.ts";
 import type { SharedMemory } from "../shared-memory/shared-memory.ts";
 import { accountKey, ByteBudget, type ByteLimits } from "./byte-budget.ts";
@@ -75,6 +76,7 @@ export interface Admission {
 export interface AdmissionOptions {
   /** Without it every call is public. */
   readonly access?: AccessPolicy | undefined;
+  readonly profiles?: ServiceProfiles | undefined;
   readonly limits: CallLimits & ByteLimits & { readonly maxCallsPerSecond: number };
   /** The rates of clients, and what they hold. */
   readonly memory: Pick<SharedMemory, "addressRates" | "userRates" | "clients">;
@@ -84,13 +86,13 @@ export interface AdmissionOptions {
 
 /** Creates the admission of one server. */
 export function createAdmission(options: AdmissionOptions): Admission {
-  const { access, limits, memory, nowMs } = options;
+  const { access, profiles = {}, limits, memory, nowMs } = options;
   const { clients } = memory;
   const calls = createCallsInProgress(limits, clients);
   const bytes = new ByteBudget(limits, clients);
   const rateOfAddress = createRateLimiter(limits.maxCallsPerSecond, memory.addressRates, nowMs);
   const rateOfUser = createRateLimiter(limits.maxCallsPerSecond, memory.userRates, nowMs);
-  const rolesOf = access && createRoles(access.mode);
+  const rolesOf = access && createRoles(access.mode, profiles);
   const requireReader = (client: Claim): void => {
     const limit = limits.maxBufferedBytesPerClient;
     if (client.sum("unread") <= limit) return;

@@ -12,7 +12,7 @@ import Fastify, {
 } from "fastify";
 import { findReason, refuse, toConnectError } from "../errors.ts";
 import { collectFiles, errorFiles } from "../transcoding/descriptors.ts";
-import { splitTarget } from "../transcoding/http.ts";
+import { type RestResponse, splitTarget } from "../transcoding/http.ts";
 import type { Route } from "../transcoding/routes.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
 import { addServices, requestGate, tightenHandlers } from "./connect.ts";
@@ -75,8 +75,10 @@ export async function createApp(deps: AppDeps): Promise<ServingApp> {
   const fallBack = async (req: NodeRequest, res: NodeResponse): Promise<void> => {
     const { method = "", url = "" } = req;
     const form = readCallForm(req, false);
+    const renderRest = (error: ConnectError): RestResponse =>
+      transcoder.renderFailure(error, { method, target: url });
     const refuseIn = (form: CallForm, error: ConnectError): Promise<void> =>
-      writeResponse(res, renderFailure(form, error, transcoder.renderFailure));
+      writeResponse(res, renderFailure(form, error, renderRest));
     if (!isKnownMethod(method)) return refuseIn(restForm, methodUnknown(method));
     const { path } = splitTarget(url);
     const isCall = form.protocol !== "rest";
@@ -111,7 +113,8 @@ export async function createApp(deps: AppDeps): Promise<ServingApp> {
       : toConnectError(options.explainFailure?.(thrown) ?? thrown);
     if (error.code === Code.Internal || findReason(error) === undefined)
       options.logger.error({ err: thrown, target: request.raw.url }, "request failed outside any call");
-    await writeResponse(reply.raw, transcoder.renderFailure(error));
+    const { method = "", url: target = "" } = request.raw;
+    await writeResponse(reply.raw, transcoder.renderFailure(error, { method, target }));
   });
 
   const isRpc = new Set(
@@ -123,7 +126,13 @@ export async function createApp(deps: AppDeps): Promise<ServingApp> {
 
   const index = listRoutes(transcoder.routes);
   for (const mount of options.pages ?? []) {
-    await mount(app, { services: options.services, files, transcoder, index });
+    await mount(app, {
+      services: options.services,
+      profiles: options.profiles ?? {},
+      files,
+      transcoder,
+      index,
+    });
   }
   if (!transcoder.routes.some(matchesRoot) && !app.hasRoute({ method: "GET", url: "/" })) {
     app.get("/", (_request, reply) => reply.type("text/plain").send(index));

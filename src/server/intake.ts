@@ -7,7 +7,7 @@ import { type ConnectError, type ContextValues, createContextValues } from "@con
 import { toConnectError } from "../errors.ts";
 import { CallHeaders } from "../protocol/call-headers.ts";
 import { clientKey } from "../protocol/call-values.ts";
-import { splitTarget } from "../transcoding/http.ts";
+import { type RestResponse, splitTarget } from "../transcoding/http.ts";
 import type { FoundRoute, Transcoder } from "../transcoding/transcoder.ts";
 import { type Admission, nameClient, Ticket } from "./admission.ts";
 import { type BrowserHeaders, isPreflight } from "./browser.ts";
@@ -103,7 +103,9 @@ export function createIntake(options: IntakeOptions): Intake {
 
   const fail = (req: NodeRequest, res: NodeResponse, error: ConnectError): void => {
     const form = readCallForm(req, rpcs.has(splitTarget(req.url ?? "").path));
-    void writeResponse(res, renderFailure(form, error, transcoder.renderFailure));
+    const { method = "", url = "" } = req;
+    const renderRest = (): RestResponse => transcoder.renderFailure(error, { method, target: url });
+    void writeResponse(res, renderFailure(form, error, renderRest));
   };
 
   const begin = (req: NodeRequest, res: NodeResponse): void => {

@@ -3,6 +3,7 @@ import type { DescFile } from "@bufbuild/protobuf";
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
+import type { ServiceProfiles } from "../protocol/service-profile.ts";
 import type { SharedMemory } from "../shared-memory/shared-memory.ts";
 import type { RoutingOrder } from "../transcoding/router.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
@@ -18,6 +19,8 @@ export interface ServerOptions {
   /** Descriptors and implementations: `createServiceImplSpec(Service, implementation)` of Connect. */
   readonly services: readonly ServiceImplSpec[];
   readonly logger: Logger;
+  /** What the protos of services do not say, if they are not ours. */
+  readonly profiles?: ServiceProfiles;
   /** Decides which callers may make which calls. Without it every RPC is public and needs no `qsp.access`. */
   readonly access?: AccessPolicy;
   readonly limits: ServerLimits;
@@ -49,6 +52,7 @@ export type Page = (app: FastifyInstance, served: ServedCalls) => Promise<void>;
 /** The calls that a page can describe. */
 export interface ServedCalls {
   readonly services: readonly ServiceImplSpec[];
+  readonly profiles: ServiceProfiles;
   /** Every file that reflection describes, imports first. */
   readonly files: readonly DescFile[];
   readonly transcoder: Transcoder;

@@ -60,25 +60,30 @@ export interface Server {
  * @throws Error if an RPC's HTTP rule cannot work, or if an RPC does not say who may call it; TlsError.
  */
 export async function createServer(options: ServerOptions): Promise<Server> {
-  const { limits } = options;
+  const { limits, profiles } = options;
   const shutdown = new AbortController();
   const draining = new AbortController();
   const health = createHealthBoard(options.services.map(({ service }) => service.typeName));
   const served = [...options.services, health.service];
   const services = [...served, ...createReflection(served)];
   const specs = services.flatMap(({ methods }) => Object.values(methods));
-  if (options.access) requireAccess(specs.map(({ method }) => method));
+  if (options.access)
+    requireAccess(
+      specs.map(({ method }) => method),
+      profiles,
+    );
 
   const metrics = options.metrics ?? createMetrics();
   const readClient = createReadClient(options.trustedProxies ?? []);
   const observer = createObserver(metrics, options.logger);
   const memory = options.memory ?? createOwnMemory();
   const unread = createUnreadResponses(limits.maxWriteMs, metrics.responseDropped, memory.clients);
-  const admission = createAdmission({ access: options.access, limits, memory });
+  const admission = createAdmission({ access: options.access, profiles, limits, memory });
   metrics.watchBuffers(admission.bytes);
   const interceptors = createInterceptors(options, observer, draining.signal);
   const transcoder = createTranscoder({
     services,
+    profiles,
     interceptors,
     ...toBodyLimits(limits),
     maxCallMs: limits.maxCallMs,

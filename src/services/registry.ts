@@ -3,6 +3,8 @@ import type { DescFile } from "@bufbuild/protobuf";
 import { file_blockchain_blockchain_service } from "#gen/blockchain/blockchain_service_pb.ts";
 import { file_dapp_dapp_service } from "#gen/dapp/dapp_service_pb.ts";
 import { file_defi_defi_service } from "#gen/defi/defi_service_pb.ts";
+import { file_google_cloud_kms_v1_service } from "#gen/google/cloud/kms/v1/service_pb.ts";
+import { file_google_cloud_location_locations } from "#gen/google/cloud/location/locations_pb.ts";
 import { file_iot_iot_service } from "#gen/iot/iot_service_pb.ts";
 import { file_kms_kms_service } from "#gen/kms/kms_service_pb.ts";
 import { file_nft_nft_service } from "#gen/nft/nft_service_pb.ts";
@@ -10,11 +12,13 @@ import { file_pqc_pqc_service } from "#gen/pqc/pqc_service_pb.ts";
 import { file_pqc_token_service } from "#gen/pqc/token_service_pb.ts";
 import { file_vpn_vpn_service } from "#gen/vpn/vpn_service_pb.ts";
 import { file_wallet_wallet_service } from "#gen/wallet/wallet_service_pb.ts";
+import type { ServiceProfiles } from "../protocol/service-profile.ts";
+import { googleProfiles } from "./google-kms/profiles.ts";
 import type { ServiceModule } from "./service-module.ts";
 
 /** One package. */
 export interface ServicePackage {
-  /** The name of its proto package, and of its folder. */
+  /** The name for `--services`, and of its folder, with a hyphen for each dot: that of its proto package, if it is ours. */
   readonly name: string;
   /** Its protos; clients and descriptions need nothing else. */
   readonly files: readonly DescFile[];
@@ -22,6 +26,13 @@ export interface ServicePackage {
   readonly load: () => Promise<ServiceModule>;
   /** Whether it holds state in memory that all calls need, so that one event loop must answer all of them. */
   readonly hasState?: boolean;
+  /** What its protos do not say, because they are not ours. */
+  readonly profiles?: ServiceProfiles;
+}
+
+/** The profiles of the services of packages. */
+export function collectProfiles(packages: readonly ServicePackage[]): ServiceProfiles {
+  return Object.assign({}, ...packages.map(({ profiles }) => profiles));
 }
 
 /** All packages, in display order. */
@@ -71,5 +82,11 @@ export const servicePackages: readonly ServicePackage[] = [
     name: "nft",
     files: [file_nft_nft_service],
     load: () => import("./nft/module.ts"),
+  },
+  {
+    name: "google.kms",
+    files: [file_google_cloud_kms_v1_service, file_google_cloud_location_locations],
+    load: () => import("./google-kms/module.ts"),
+    profiles: googleProfiles,
   },
 ];

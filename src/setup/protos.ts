@@ -16,8 +16,16 @@ const target = join(modules, ".proto");
 /** Import path of each proto → the file in node_modules that has it. */
 const copied = {
   "google/api/annotations.proto": "google-proto-files/google/api/annotations.proto",
+  "google/api/client.proto": "google-proto-files/google/api/client.proto",
+  "google/api/field_behavior.proto": "google-proto-files/google/api/field_behavior.proto",
   "google/api/http.proto": "google-proto-files/google/api/http.proto",
   "google/api/httpbody.proto": "google-proto-files/google/api/httpbody.proto",
+  "google/api/launch_stage.proto": "google-proto-files/google/api/launch_stage.proto",
+  "google/api/resource.proto": "google-proto-files/google/api/resource.proto",
+  "google/cloud/kms/v1/resources.proto": "google-proto-files/google/cloud/kms/v1/resources.proto",
+  "google/cloud/kms/v1/service.proto": "google-proto-files/google/cloud/kms/v1/service.proto",
+  "google/cloud/location/locations.proto": "google-proto-files/google/cloud/location/locations.proto",
+  "google/longrunning/operations.proto": "google-proto-files/google/longrunning/operations.proto",
   "google/rpc/code.proto": "google-proto-files/google/rpc/code.proto",
   "google/rpc/error_details.proto": "google-proto-files/google/rpc/error_details.proto",
   "google/rpc/status.proto": "google-proto-files/google/rpc/status.proto",

@@ -5,7 +5,7 @@ import { readTimeout } from "../protocol/timeout.ts";
 import type { RunningCalls, UnaryHandler } from "../protocol/unary-call.ts";
 import type { BodyLimits } from "./body.ts";
 import type { RestRequest } from "./http.ts";
-import type { Renderer } from "./rendering.ts";
+import type { JsonForm, Renderer } from "./rendering.ts";
 import type { RouteMatch } from "./router.ts";
 import type { Route } from "./routes.ts";
 
@@ -19,6 +19,7 @@ export interface Setup {
   readonly maxCallMs: number | undefined;
   /** The interceptors and the handler of each unary RPC. */
   readonly handlers: ReadonlyMap<MethodImplSpec, UnaryHandler>;
+  /** By route, because the conventions of services differ. */
   readonly renderers: ReadonlyMap<Route, Renderer>;
   /** The unary calls in progress. */
   readonly running: RunningCalls;
@@ -29,6 +30,8 @@ export interface Call {
   readonly request: RestRequest;
   readonly match: RouteMatch<Route>;
   readonly rawQuery: string;
+  /** How the caller wants the answer; undefined for the plain form. */
+  readonly form?: JsonForm | undefined;
   readonly setup: Setup;
 }
 

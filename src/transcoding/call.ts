@@ -15,12 +15,16 @@ import type { RestRequest, RestResponse } from "./http.ts";
 import { chooseMediaType } from "./negotiation.ts";
 import { createRenderer, type Renderer, type StreamFormat, streamFormats, toBody } from "./rendering.ts";
 import { answerStream } from "./stream-answer.ts";
+import { readSystemParameters } from "./system-parameters.ts";
 
 /** Runs a call. @throws the error of the call */
-export async function runCall(call: Call): Promise<RestResponse> {
-  const { match, rawQuery, request, setup } = call;
-  const { spec } = match.route;
-  const renderer = setup.renderers.get(match.route) ?? createRenderer(match.route, setup.registry);
+export async function runCall(found: Call): Promise<RestResponse> {
+  const { match, request, setup } = found;
+  const { route } = match;
+  const { spec } = route;
+  const renderer = setup.renderers.get(route) ?? createRenderer(route, setup.registry);
+  const call =
+    renderer.style === "own" ? found : { ...found, ...readSystemParameters(route, found.rawQuery) };
   if (spec.kind === "unary") {
     requireJson(request, renderer);
     const handle = setup.handlers.get(spec);
@@ -31,7 +35,7 @@ export async function runCall(call: Call): Promise<RestResponse> {
   const format = streams ? chooseFormat(request, renderer) : requireJson(request, renderer);
   const context = createContext(call);
   const body = incomingBody(request, () => context.signal);
-  const input = readRequestMessages(match, rawQuery, body, setup.limits, setup.registry);
+  const input = readRequestMessages(match, call.rawQuery, body, setup.limits, setup.registry);
   if (streams) return answerStream(call, context, input, renderer, format);
   try {
     const message = await raceSignal(invokeClientStream(call, context, input), context.signal);
@@ -44,7 +48,7 @@ export async function runCall(call: Call): Promise<RestResponse> {
 }
 
 async function runUnary(
-  { match, rawQuery, request, setup }: Call,
+  { match, rawQuery, form, request, setup }: Call,
   spec: UnarySpec,
   handle: UnaryHandler,
   renderer: Renderer,
@@ -70,7 +74,7 @@ async function runUnary(
     const input = await call.race(readRequestMessage(match, rawQuery, body, setup.limits, setup.registry));
     const { maxCallMs = Number.POSITIVE_INFINITY } = setup;
     call.endWithin(maxCallMs, () => callTooSlow(maxCallMs));
-    return await finishUnary({ match, request }, call, await handle(call, input), renderer);
+    return await finishUnary({ match, request, form }, call, await handle(call, input), renderer);
   } finally {
     call.finish();
   }
@@ -104,7 +108,7 @@ async function invokeClientStream(
 }
 
 async function finishUnary(
-  call: Pick<Call, "match" | "request">,
+  call: Pick<Call, "match" | "request" | "form">,
   context: Pick<CallContext, "responseHeader" | "responseTrailer">,
   message: Message,
   renderer: Renderer,
@@ -121,7 +125,7 @@ async function finishUnary(
     plain = raw.data;
   } else {
     headers.set("content-type", "application/json");
-    plain = toBody(renderer.toJsonText(message));
+    plain = toBody(renderer.toJsonText(message, call.form));
   }
   const { output } = call.match.route.spec.method;
   const acceptEncoding = call.request.headers.get("accept-encoding");

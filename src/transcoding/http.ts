@@ -2,6 +2,7 @@
 import type { Registry } from "@bufbuild/protobuf";
 import type { ConnectError, ContextValues } from "@connectrpc/connect";
 import { toHttpStatus } from "../errors.ts";
+import type { RestStyle } from "../protocol/service-profile.ts";
 import type { ByteMeter } from "./body.ts";
 import { renderError, toBody } from "./rendering.ts";
 
@@ -42,8 +43,8 @@ export function splitTarget(target: string): { path: string; rawQuery: string } 
 }
 
 /** Creates an error response. */
-export function failureResponse(error: ConnectError, registry: Registry): RestResponse {
-  const body = toBody(renderError(error, registry));
+export function failureResponse(error: ConnectError, registry: Registry, style: RestStyle): RestResponse {
+  const body = toBody(renderError(error, registry, style));
   const headers = new Headers(error.metadata);
   headers.set("content-type", "application/json");
   headers.set("content-length", String(body.length));

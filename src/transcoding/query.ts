@@ -27,12 +27,7 @@ export function readQuery(desc: DescMessage, rawQuery: string): QueryField[] {
     } else if (findLeaf(path).fieldKind === "list") {
       known.texts.push(text);
     } else {
-      throw refuse(
-        "PARAMETER_DUPLICATE",
-        `query parameter "${name}" occurs more than once`,
-        { parameter: name },
-        [{ field: key, description: "occurs more than once" }],
-      );
+      throw parameterDuplicate(name, key);
     }
   }
   return [...fields.values()];
@@ -45,11 +40,17 @@ export function requireNoQuery(rawQuery: string): void {
   }
 }
 
-function* splitQuery(rawQuery: string): Generator<[name: string, text: string]> {
+/**
+ * Splits a query into its parameters.
+ *
+ * @returns the decoded name and text of each, and the part of the query that it came from. @throws TARGET_INVALID
+ */
+export function* splitQuery(rawQuery: string): Generator<[name: string, text: string, part: string]> {
   for (const part of rawQuery.split("&")) {
     if (part === "") continue;
     const equals = part.indexOf("=");
-    yield equals < 0 ? [decode(part), ""] : [decode(part.slice(0, equals)), decode(part.slice(equals + 1))];
+    const [name, text] = equals < 0 ? [part, ""] : [part.slice(0, equals), part.slice(equals + 1)];
+    yield [decode(name), decode(text), part];
   }
 }
 
@@ -79,7 +80,16 @@ function isListed(field: DescField): boolean {
   return field.fieldKind !== "map";
 }
 
-function parameterInvalid(name: string, why: string): Error {
+/** Refuses a parameter that occurs more than once. @param field the name of the field that it sets */
+export function parameterDuplicate(name: string, field: string): Error {
+  const description = "occurs more than once";
+  return refuse("PARAMETER_DUPLICATE", `query parameter "${name}" ${description}`, { parameter: name }, [
+    { field, description },
+  ]);
+}
+
+/** Refuses a parameter that the call does not take. */
+export function parameterInvalid(name: string, why: string): Error {
   return refuse("PARAMETER_UNKNOWN", `query parameter "${name}": ${why}`, { parameter: name }, [
     { field: name, description: why },
   ]);

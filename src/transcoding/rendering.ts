@@ -4,7 +4,9 @@ import { create, toJson } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { AnySchema, anyPack } from "@bufbuild/protobuf/wkt";
 import type { ConnectError } from "@connectrpc/connect";
+import { toHttpStatus } from "../errors.ts";
 import { nameCode } from "../protocol/code-name.ts";
+import type { RestStyle } from "../protocol/service-profile.ts";
 import { isHttpBody, type Route } from "./routes.ts";
 
 /** The format of a server stream. */
@@ -59,11 +61,21 @@ export interface RawBody {
   readonly data: Uint8Array;
 }
 
+/** How a caller wants the JSON of an answer. */
+export interface JsonForm {
+  /** Enums are numbers instead of names. */
+  readonly enumsAsNumbers?: boolean;
+  /** Members are on lines of their own. */
+  readonly isPretty?: boolean;
+}
+
 /** Renders the answers of one route. */
 export interface Renderer {
   /** True if the answers are raw bytes (google.api.HttpBody) instead of JSON. */
   readonly raw: boolean;
-  toJsonText(message: Message): string;
+  /** The conventions of the service. */
+  readonly style: RestStyle;
+  toJsonText(message: Message, form?: JsonForm): string;
   toRaw(message: Message): RawBody;
 }
 
@@ -73,12 +85,13 @@ export function toBody(json: string): Uint8Array {
 }
 
 /** Creates the renderer of a route, for the whole message or its response_body field. */
-export function createRenderer(route: Route, registry: Registry): Renderer {
+export function createRenderer(route: Route, registry: Registry, style: RestStyle = "own"): Renderer {
   const { output } = route.spec.method;
   const field = route.responseField;
   return {
     raw: isHttpBody(field === undefined ? output : field.fieldKind === "message" ? field.message : undefined),
-    toJsonText: (message) => renderJson(output, message, field, registry),
+    style,
+    toJsonText: (message, form = {}) => renderJson(output, message, field, registry, form),
     toRaw: (message) => readRaw(output, message, field),
   };
 }
@@ -89,12 +102,14 @@ function renderJson(
   message: Message,
   field: DescField | undefined,
   registry: Registry,
+  { enumsAsNumbers = false, isPretty = false }: JsonForm,
 ): string {
-  const json = toJson(desc, message, { registry, alwaysEmitImplicit: true });
-  if (field === undefined) return JSON.stringify(json);
+  const json = toJson(desc, message, { registry, alwaysEmitImplicit: true, enumAsInteger: enumsAsNumbers });
+  const indent = isPretty ? 2 : undefined;
+  if (field === undefined) return JSON.stringify(json, undefined, indent);
   const part =
     typeof json === "object" && json !== null && !Array.isArray(json) ? json[field.jsonName] : undefined;
-  return JSON.stringify(part ?? null);
+  return JSON.stringify(part ?? null, undefined, indent);
 }
 
 function readRaw(desc: DescMessage, message: Message, field: DescField | undefined): RawBody {
@@ -111,9 +126,12 @@ function readRaw(desc: DescMessage, message: Message, field: DescField | undefin
 }
 
 /** Renders the error body of REST. Details are Any messages in their JSON form. */
-export function renderError(error: ConnectError, registry: Registry): string {
+export function renderError(error: ConnectError, registry: Registry, style: RestStyle = "own"): string {
   const details = error.details.map((detail) => renderDetail(detail, registry));
-  return JSON.stringify({ status: "error", code: nameCode(error.code), message: error.rawMessage, details });
+  const code = nameCode(error.code);
+  const message = error.rawMessage;
+  if (style === "own") return JSON.stringify({ status: "error", code, message, details });
+  return JSON.stringify({ error: { code: toHttpStatus(error), message, status: code, details } });
 }
 
 /** Renders a detail of an unknown type as bytes, so that rendering an error cannot fail. */

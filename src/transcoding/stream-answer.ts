@@ -1,5 +1,5 @@
 /** Answers a call that streams: JSON lines, a JSON array, server-sent events, or raw bytes. */
-import type { Message, Registry } from "@bufbuild/protobuf";
+import type { Message } from "@bufbuild/protobuf";
 import { transformInvokeImplementation } from "@connectrpc/connect/protocol";
 import { explainAbort, toConnectError } from "../errors.ts";
 import { raceSignal } from "../protocol/interrupt.ts";
@@ -42,7 +42,7 @@ export async function answerStream(
     const pieces =
       format === undefined
         ? renderRawStream(output, first, renderer, context)
-        : renderStream(output, first, renderer, format, context, call.setup.registry);
+        : renderStream(output, first, renderer, format, context, call);
     return { status: 200, headers, body: pieces, trailers: context.responseTrailer };
   } catch (thrown) {
     const error = explainAbort(toConnectError(thrown), context.signal);
@@ -62,19 +62,21 @@ async function* renderStream(
   renderer: Renderer,
   format: StreamFormat,
   context: CallContext,
-  registry: Registry,
+  { form, setup }: Call,
 ): AsyncGenerator<Uint8Array> {
+  // A message of a stream is one line.
+  const { enumsAsNumbers = false } = form ?? {};
   let index = 0;
   try {
     if (format.open !== "") yield Buffer.from(format.open);
     for (let next = await first; next.done !== true; next = await raceSignal(output.next(), context.signal)) {
-      yield Buffer.from(format.message(renderer.toJsonText(next.value), index));
+      yield Buffer.from(format.message(renderer.toJsonText(next.value, { enumsAsNumbers }), index));
       index += 1;
     }
   } catch (thrown) {
     // The status has already been sent, so the error is the last part of the body.
     const error = explainAbort(toConnectError(thrown), context.signal);
-    yield Buffer.from(format.error(renderError(error, registry), index));
+    yield Buffer.from(format.error(renderError(error, setup.registry, renderer.style), index));
   } finally {
     context.abort(finished);
     // Not awaited: a handler that waits for its next event would delay the end of the answer.

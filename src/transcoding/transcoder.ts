@@ -10,6 +10,7 @@ import { createRegistry } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor, MethodImplSpec, ServiceImplSpec } from "@connectrpc/connect";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import { refuse, toConnectError } from "../errors.ts";
+import type { RestStyle, ServiceProfile } from "../protocol/service-profile.ts";
 import { composeUnary, RunningCalls, type UnaryHandler } from "../protocol/unary-call.ts";
 import type { BodyLimits } from "./body.ts";
 import { runCall } from "./call.ts";
@@ -23,7 +24,7 @@ import {
   splitTarget,
   withoutContent,
 } from "./http.ts";
-import { createRenderer } from "./rendering.ts";
+import { createRenderer, type Renderer } from "./rendering.ts";
 import { createRouter, type RouteMatch, type Router, type RoutingOrder } from "./router.ts";
 import { compileRoutes, type Route } from "./routes.ts";
 
@@ -31,6 +32,8 @@ import { compileRoutes, type Route } from "./routes.ts";
 export interface TranscoderOptions extends BodyLimits {
   /** Descriptors and implementations: `createServiceImplSpec(Service, implementation)` of Connect. */
   readonly services: readonly ServiceImplSpec[];
+  /** The conventions of services by full name; our own for all others. */
+  readonly profiles?: Readonly<Record<string, Pick<ServiceProfile, "restStyle">>> | undefined;
   /** Run for every call, outermost first, as Connect runs them for RPCs. */
   readonly interceptors?: readonly Interceptor[];
   /** Whether the path or the method decides first between templates; the method if omitted. */
@@ -46,6 +49,9 @@ export interface TranscoderOptions extends BodyLimits {
 /** The route of a request, with the values of its path and its query. */
 export type FoundRoute = Pick<Call, "match" | "rawQuery">;
 
+/** The part of a request that names its call. */
+export type RequestLine = Pick<RestRequest, "method" | "target">;
+
 /** Answers REST requests. */
 export interface Transcoder {
   /** Every route, for the log and the API description. */
@@ -54,8 +60,12 @@ export interface Transcoder {
   find(httpMethod: string, target: string): FoundRoute | undefined;
   /** Answers a request; never throws. @param found the route of the request, if it was looked for already */
   handle(request: RestRequest, found?: FoundRoute): Promise<RestResponse>;
-  /** Renders an error from outside of the transcoder in the same form. */
-  renderFailure(error: ConnectError): RestResponse;
+  /**
+   * Renders an error from outside of the transcoder in the same form.
+   *
+   * @param request its service decides the conventions; our own if left out
+   */
+  renderFailure(error: ConnectError, request?: RequestLine): RestResponse;
 }
 
 /**
@@ -67,7 +77,9 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
   const routes = compileRoutes(options.services);
   const router = createRouter(routes, options.routingOrder);
   const setup = createSetup(options, routes);
-  const renderFailure = (error: ConnectError): RestResponse => failureResponse(error, setup.registry);
+  const findStyle = createStyleFinder(router, setup.renderers);
+  const renderFailure = (error: ConnectError, request?: RequestLine): RestResponse =>
+    failureResponse(error, setup.registry, request === undefined ? "own" : findStyle(request));
 
   const answer = async (request: RestRequest, found: FoundRoute | undefined): Promise<RestResponse> => {
     if (found !== undefined) return runCall({ request, ...found, setup });
@@ -95,7 +107,7 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
       const response = await answer(request, found).catch((thrown: unknown) => {
         const error = toConnectError(thrown);
         options.onError?.(error);
-        return renderFailure(error);
+        return renderFailure(error, request);
       });
       return request.method === "HEAD" ? withoutContent(response) : response;
     },
@@ -103,7 +115,8 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
 }
 
 function createSetup(options: TranscoderOptions, routes: readonly Route[]): Setup {
-  const { shutdownSignal, maxCallMs } = options;
+  const { shutdownSignal, maxCallMs, profiles } = options;
+  const styleOf = ({ spec }: Route) => profiles?.[spec.method.parent.typeName]?.restStyle;
   const interceptors = [...(options.interceptors ?? [])];
   const files = options.services.map(({ service }) => service.file);
   const registry = createRegistry(...collectFiles([file_google_rpc_error_details, ...files]));
@@ -117,8 +130,32 @@ function createSetup(options: TranscoderOptions, routes: readonly Route[]): Setu
     shutdownSignal,
     maxCallMs,
     handlers,
-    renderers: new Map(routes.map((route) => [route, createRenderer(route, registry)])),
+    renderers: new Map(routes.map((route) => [route, createRenderer(route, registry, styleOf(route))])),
     running: new RunningCalls(shutdownSignal),
+  };
+}
+
+/**
+ * Creates the function that finds the conventions for a refusal: those of the route, or, for a path or a method without
+ * a route, those that all routes with the same first segment share.
+ */
+function createStyleFinder(
+  router: Router<Route>,
+  renderers: ReadonlyMap<Route, Renderer>,
+): (request: RequestLine) => RestStyle {
+  const byFirst = new Map<string, Set<RestStyle>>();
+  for (const [{ template }, { style }] of renderers) {
+    const [first] = template.segments;
+    const name = first?.kind === "literal" ? first.text : "";
+    byFirst.set(name, (byFirst.get(name) ?? new Set()).add(style));
+  }
+  return ({ method, target }) => {
+    const { path } = splitTarget(target);
+    const found = findMatch(router, method, path);
+    const style = found && renderers.get(found.route)?.style;
+    if (style !== undefined) return style;
+    const [only = "own", ...others] = byFirst.get(path.split("/")[1] ?? "") ?? [];
+    return others.length === 0 ? only : "own";
   };
 }
 

@@ -2,24 +2,29 @@
 import { createHmac, createPublicKey } from "node:crypto";
 import { globSync } from "node:fs";
 import { join } from "node:path";
-import {
-  type DescMethod,
-  type DescMethodStreaming,
-  type DescMethodUnary,
-  type DescService,
-  getOption,
-} from "@bufbuild/protobuf";
+import type { DescMethod, DescMethodStreaming, DescMethodUnary, DescService } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Access, access } from "#gen/qsp/access_pb.ts";
+import { Access } from "#gen/qsp/access_pb.ts";
 import { signJwt } from "../../src/crypto/jwt.ts";
 import type { ReasonName } from "../../src/errors.ts";
+import { findAccess, isAlwaysRefused } from "../../src/protocol/service-profile.ts";
+import { collectProfiles, servicePackages } from "../../src/services/registry.ts";
 import { hashCheaply } from "../support/passwords.ts";
 import { describeRefusal } from "../support/refusal.ts";
 import { type AccessServer, makeDatabase, type Person, startAccessServer, timeout } from "./access-server.ts";
-import { answerChallenge, makeRecords, type Records, type Row, registerDevice, rows } from "./rpc-rows.ts";
+import {
+  answerChallenge,
+  emptyRow,
+  makeRecords,
+  type Records,
+  type Row,
+  registerDevice,
+  rows,
+} from "./rpc-rows.ts";
 
-const services = await findServices();
+const profiles = collectProfiles(servicePackages);
+const services = [...(await findOwnServices()), ...findServicesOfOthers()];
 const methods = services.flatMap((service) => service.methods);
 const ends: (() => void | Promise<void>)[] = [];
 let server: AccessServer;
@@ -43,12 +48,13 @@ afterAll(async () => {
 });
 
 describe("the contract", () => {
-  it("is of ten services", () => {
-    expect(services.map(({ typeName }) => typeName)).toHaveLength(10);
+  it("is of ten services, and two of Google", () => {
+    expect(services.map(({ typeName }) => typeName)).toHaveLength(12);
   });
 
   it("has for every RPC a row of how to call it, and no row of another", () => {
-    expect(rows.map(({ method }) => nameOf(method)).sort()).toEqual(methods.map(nameOf).sort());
+    const answered = methods.filter((method) => !isAlwaysRefused(method, profiles));
+    expect(rows.map(({ method }) => nameOf(method)).sort()).toEqual(answered.map(nameOf).sort());
   });
 });
 
@@ -130,7 +136,7 @@ const rolesOf: Readonly<Record<number, readonly Role[]>> = {
 const accessNames = Object.fromEntries(Object.entries(Access).map(([name, value]) => [value, name]));
 
 for (const method of methods) {
-  const declared = getOption(method, access);
+  const declared = findAccess(method, profiles);
 
   describe(`${nameOf(method)}, which is ${accessNames[declared]},`, { timeout }, () => {
     it("declares who may call it", () => {
@@ -138,8 +144,10 @@ for (const method of methods) {
     });
 
     for (const [name, caller] of Object.entries(callers)) {
-      const row = rows.find((one) => one.method === method);
-      const expected = expectedOutcome(declared, row, caller);
+      const isRefused = isAlwaysRefused(method, profiles);
+      const row = rows.find((one) => one.method === method) ?? (isRefused ? emptyRow(method) : undefined);
+      const answer = isRefused ? "Unimplemented CALL_UNSUPPORTED" : "answer";
+      const expected = expectedOutcome(declared, row, caller, answer);
 
       it(`${expected === "answer" ? "answers" : `refuses with ${expected}`} ${name}`, async () => {
         expect(await outcomeOf(row, caller)).toBe(expected);
@@ -148,12 +156,13 @@ for (const method of methods) {
   });
 }
 
-function expectedOutcome(declared: number, row: Row | undefined, caller: Caller): string {
-  if (declared === Access.PUBLIC) return "answer";
+/** @param answer what comes of a call that its caller may make */
+function expectedOutcome(declared: number, row: Row | undefined, caller: Caller, answer: string): string {
+  if (declared === Access.PUBLIC) return answer;
   if (caller.refused !== undefined) return `Unauthenticated ${caller.refused}`;
   if (!rolesOf[declared]?.includes(caller.role)) return "PermissionDenied ROLE_MISSING";
   const isHidden = row?.hidden !== undefined && !caller.reachesRecords;
-  return isHidden ? `NotFound ${row.hidden}` : "answer";
+  return isHidden ? `NotFound ${row.hidden}` : answer;
 }
 
 /** "answer", or the code and the reason of the refusal. */
@@ -294,8 +303,14 @@ function nameOf({ parent, name }: DescMethod): string {
   return `${parent.typeName}.${name}`;
 }
 
-/** All services in gen/ but those of gRPC itself, so that a new one is found. */
-async function findServices(): Promise<DescService[]> {
+/** Services whose protos are not ours. */
+function findServicesOfOthers(): DescService[] {
+  const others = servicePackages.filter((one) => one.profiles !== undefined);
+  return others.flatMap(({ files }) => files.flatMap((file) => file.services));
+}
+
+/** All services in gen/ but those of others, so that a new one is found. */
+async function findOwnServices(): Promise<DescService[]> {
   const gen = join(import.meta.dirname, "../../gen");
   const files = globSync("**/*_pb.ts", { cwd: gen }).filter((file) => !/^(google|grpc)\b/.test(file));
   const modules: object[] = await Promise.all(files.sort().map((file) => import(join(gen, file))));

@@ -4,6 +4,8 @@ import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@b
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
+import { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
+import { Locations } from "#gen/google/cloud/location/locations_pb.ts";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
@@ -139,6 +141,11 @@ function row<Input extends DescMessage, Output extends DescMessage>(
   };
 }
 
+/** A row for a call that is refused whatever it says. */
+export function emptyRow(method: DescMethod): Row {
+  return row(method, () => ({}));
+}
+
 const keyHidden = { hidden: "KEY_NOT_FOUND" } as const;
 const deviceHidden = { hidden: "DEVICE_NOT_FOUND" } as const;
 const tunnelHidden = { hidden: "TUNNEL_NOT_FOUND" } as const;
@@ -163,6 +170,8 @@ const wallet = WalletService.method;
 const defi = DefiService.method;
 const chain = BlockchainService.method;
 const nft = NftService.method;
+const google = KeyManagementService.method;
+const locations = Locations.method;
 
 /** One for every RPC. */
 export const rows: readonly Row[] = [
@@ -299,6 +308,10 @@ export const rows: readonly Row[] = [
   row(nft.getHealth, () => ({})),
   row(nft.getToken, ({ tokenId }) => ({ tokenId }), tokenHidden),
   row(nft.getHistory, ({ tokenId }) => ({ tokenId }), tokenHidden),
+
+  row(google.generateRandomBytes, () => ({ location: "projects/p/locations/global", lengthBytes: 8 })),
+  row(locations.listLocations, () => ({})),
+  row(locations.getLocation, () => ({ name: "locations/global" })),
 ];
 
 function grantOf(keyId: string, grantee: string) {

@@ -179,10 +179,16 @@ function requestsOf(method: DescMethod): { request: Request; kind: Kind }[] {
   if (method.methodKind !== "unary")
     return [rpc, ...rest].map((request) => ({ request, kind: isRead ? "watch" : "stream" }));
   if (isRead) return [rpc, { ...rpc, method: "GET" }, ...rest].map((request) => ({ request, kind: "read" }));
-  return [rpc, ...rest].flatMap((request) => [
-    { request, kind: "call" as const },
-    { request: { ...request, headers: ["idempotency-key"] }, kind: "repeatable" as const },
-  ]);
+  // Protos of others do not declare which calls only read. A GET does (RFC 9110, section 9.2.1).
+  const reads = rest.filter((request) => request.method === "GET");
+  const calls = [rpc, ...rest.filter((request) => request.method !== "GET")];
+  return [
+    ...reads.map((request) => ({ request, kind: "read" as const })),
+    ...calls.flatMap((request) => [
+      { request, kind: "call" as const },
+      { request: { ...request, headers: ["idempotency-key"] }, kind: "repeatable" as const },
+    ]),
+  ];
 }
 
 function restOf(method: DescMethod): Request[] {
@@ -191,7 +197,7 @@ function restOf(method: DescMethod): Request[] {
   const { pattern } = getOption(method, http);
   if (pattern.case === undefined || pattern.case === "custom")
     throw new Error(`${method.name} has no pattern`);
-  return [{ method: pattern.case.toUpperCase(), path: pattern.value.replaceAll(/\{\w+\}/g, "a%2Fb") }];
+  return [{ method: pattern.case.toUpperCase(), path: pattern.value.replaceAll(/\{[^}]+\}/g, "a%2Fb") }];
 }
 
 function lineOf({ method, path, headers = [] }: Request): string {

@@ -83,10 +83,13 @@ async function call(url: string, found: Found, request: Members, token?: string)
   const rest = { ...request };
   let target = path;
   const query = new URLSearchParams();
-  for (const { name, in: place } of parameters) {
-    if (rest[name] === undefined) continue;
-    const text = String(rest[name]);
-    delete rest[name];
+  for (const parameter of parameters) {
+    const { name, in: place } = parameter;
+    const pattern = findPattern(parameter);
+    const whole = request[pattern?.field ?? name];
+    if (whole === undefined) continue;
+    delete rest[pattern?.field ?? name];
+    const text = pattern === undefined ? String(whole) : (pattern.take(String(whole)) ?? "");
     if (place === "path") target = target.replace(`{${name}}`, encodeURIComponent(text));
     else query.append(name, text);
   }
@@ -102,6 +105,34 @@ async function call(url: string, found: Found, request: Members, token?: string)
   const mediaType = (response.headers.get("content-type") ?? "").split(";")[0] ?? "";
   const text = mediaType === "application/x-ndjson" ? await readLine(response) : await response.text();
   return { found, status: response.status, mediaType, body: JSON.parse(text), sent };
+}
+
+/** How a path has a field in several parts. */
+interface Pattern {
+  readonly field: string;
+  /** Takes the parameter out of the whole value of the field. */
+  take(whole: string): string | undefined;
+  /** Puts the parameter into the value, which is undefined before its first part. */
+  fill(whole: unknown, part: string): string;
+}
+
+/**
+ * Reads the pattern of a path parameter from its description; undefined if the parameter is a whole field. In
+ * "shelves/{name1}/books/*" `name1` is the second part of the field `name`.
+ */
+export function findPattern({ name, in: place, description = "" }: Parameter): Pattern | undefined {
+  const [, pattern] = /value of the field is `([^`]+)`/i.exec(description) ?? [];
+  if (place !== "path" || pattern === undefined) return undefined;
+  const index = pattern.split("/").indexOf(`{${name}}`);
+  return {
+    field: name.replace(/\d+$/, ""),
+    take: (whole) => whole.split("/")[index],
+    fill: (whole, part) =>
+      String(whole ?? pattern)
+        .split("/")
+        .with(index, part)
+        .join("/"),
+  };
 }
 
 /** The first line of an answer that need not end. */

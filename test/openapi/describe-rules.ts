@@ -20,6 +20,7 @@ import type { ServiceImplSpec } from "@connectrpc/connect";
 import { describeApi } from "../../src/openapi/describe-api.ts";
 import type { OpenApiDocument, Operation, Parameter, Schema } from "../../src/openapi/document.ts";
 import type { Comments } from "../../src/openapi/texts.ts";
+import type { ServiceProfiles } from "../../src/protocol/service-profile.ts";
 import { compileRoutes } from "../../src/transcoding/routes.ts";
 import { describeService, implementUnary, type RuledRpc } from "../transcoding/rules.ts";
 
@@ -27,6 +28,7 @@ import { describeService, implementUnary, type RuledRpc } from "../transcoding/r
 export function describeServices(
   services: readonly ServiceImplSpec[],
   comments: Comments = {},
+  profiles: ServiceProfiles = {},
 ): OpenApiDocument {
   return describeApi({
     title: "Test",
@@ -36,6 +38,7 @@ export function describeServices(
     comments,
     examples: [],
     auth: "open",
+    profiles,
   });
 }
 

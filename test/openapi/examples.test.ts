@@ -2,7 +2,14 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Parameter } from "../../src/openapi/document.ts";
 import { type Example, type ExampleValue, fillExample } from "../../src/protocol/example.ts";
 import { type ApiServer, startApi } from "./api-server.ts";
-import { callExamples, findOperation, listOperations, loadExamples, type Outcome } from "./call-examples.ts";
+import {
+  callExamples,
+  findOperation,
+  findPattern,
+  listOperations,
+  loadExamples,
+  type Outcome,
+} from "./call-examples.ts";
 import { type CheckSchema, createCheck } from "./check-schema.ts";
 
 const examples = await loadExamples();
@@ -43,9 +50,16 @@ function isLiteral(value: ExampleValue): boolean {
 function shownRequest({ rpc, name }: Example): unknown {
   const { operation } = findOperation(api.document, rpc);
   const parameters = (operation.parameters ?? []).filter((one): one is Parameter => "example" in one);
+  const fields: Record<string, unknown> = {};
+  for (const parameter of parameters) {
+    const { name: field, example } = parameter;
+    const pattern = findPattern(parameter);
+    if (pattern === undefined) fields[field] = example;
+    else fields[pattern.field] = pattern.fill(fields[pattern.field], String(example));
+  }
   const { example, examples: several } = operation.requestBody?.content["application/json"] ?? {};
   const body = (several?.[name]?.value ?? example ?? {}) as object;
-  return { ...Object.fromEntries(parameters.map((one) => [one.name, one.example])), ...body };
+  return { ...fields, ...body };
 }
 
 describe("the examples of the API description", () => {
@@ -54,7 +68,9 @@ describe("the examples of the API description", () => {
   });
 
   it("are there for every operation", () => {
-    const ids = listOperations(api.document).map(({ operation }) => operation.operationId);
+    const bindings = listOperations(api.document).map(({ operation }) => operation.operationId);
+    // Other bindings of an RPC have its examples.
+    const ids = bindings.map((id) => id.replace(/_\d+$/, ""));
     const shown = new Set(examples.map(({ rpc }) => rpc.replaceAll(".", "_")));
     // A wrapped key is made for one import token, so no example of it can be written down.
     expect(ids.filter((id) => !shown.has(id))).toEqual(["kms_KmsService_ImportKey"]);
@@ -62,7 +78,11 @@ describe("the examples of the API description", () => {
 
   describe.each(examples)("$rpc: $name", (example) => {
     it("is answered with 200", () => {
-      expect(outcomeOf(example.name)).toMatchObject({ status: 200, body: { status: "success" } });
+      const isOurs = !example.rpc.startsWith("google.");
+      expect(outcomeOf(example.name)).toMatchObject({
+        status: 200,
+        body: isOurs ? { status: "success" } : {},
+      });
     });
 
     it("gets an answer that the document describes, to the last field", () => {

@@ -12,7 +12,7 @@ afterAll(async () => {
   for (const end of ends.reverse()) await end();
 });
 
-const targetOf = (path: string): string => api.url + path.replace(/\{\w+\}/g, "some-id");
+const targetOf = (path: string): string => api.url + path.replace(/\{[^}]+\}/g, "some-id");
 
 describe("a path of the API description", () => {
   it("has in Allow exactly the methods that the description lists, with HEAD for GET, and OPTIONS", async () => {

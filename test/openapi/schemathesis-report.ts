@@ -84,8 +84,10 @@ function textOf(content: Content | null | undefined): string {
 export function isAccepted(finding: Finding, accepted: readonly AcceptedFinding[]): boolean {
   const error = readError(finding.response);
   return accepted.some(
-    ({ check, code, reason, fields }) =>
+    ({ check, operation, request, code, reason, fields }) =>
       check === finding.check &&
+      (operation === undefined || operation.test(finding.operation)) &&
+      (request === undefined || request.test(finding.request)) &&
       (code ?? error.code) === error.code &&
       (reason ?? error.reason) === error.reason &&
       (fields === undefined || fields.test(error.field)),
@@ -94,7 +96,9 @@ export function isAccepted(finding: Finding, accepted: readonly AcceptedFinding[
 
 function readError(text: string): { code: string; reason: string; field: string } {
   try {
-    const { code, details } = JSON.parse(text);
+    const json = JSON.parse(text);
+    // Services with Google's conventions name the code `status`.
+    const { code, details } = json.error ? { ...json.error, code: json.error.status } : json;
     const { reason, metadata } = details[0];
     return { code, reason, field: metadata?.field ?? "" };
   } catch {

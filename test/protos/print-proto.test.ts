@@ -20,6 +20,7 @@ import {
   FileDescriptorProtoSchema,
   FileDescriptorSetSchema,
   file_google_protobuf_struct,
+  MethodOptionsSchema,
 } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { printProto } from "../../src/protos/print-proto.ts";
@@ -86,6 +87,8 @@ function comparable(file: FileDescriptorProto): JsonValue {
   delete copy.$unknown;
   if (copy.syntax === "") copy.syntax = "proto2";
   copy.messageType.forEach(sortMembers);
+  for (const method of copy.service.flatMap((service) => service.method))
+    if (method.options && toBinary(MethodOptionsSchema, method.options).length === 0) delete method.options;
   return toJson(FileDescriptorProtoSchema, copy, { registry });
 }
 

@@ -11,6 +11,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { Health } from "#gen/grpc/health/v1/health_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { Access } from "#gen/qsp/access_pb.ts";
 import { refuse } from "../../src/errors.ts";
 import { callerKey } from "../../src/protocol/call-values.ts";
 import { type AccessPolicy, requireAccess } from "../../src/server/interceptors/access.ts";
@@ -38,6 +39,16 @@ describe("requireAccess", () => {
 
   it("names an RPC that does not say", () => {
     expect(() => requireAccess(Probe.methods)).toThrow(/probing\.Probe\.Ask .*qsp\.access/);
+  });
+
+  it("lets pass a service whose profile has a row for each of its RPCs, and names one without a row", () => {
+    const row = { access: Access.AUTHENTICATED, comment: "Asks." };
+    const rpcs = Object.fromEntries(Probe.methods.map(({ name }) => [name, row]));
+    const profile = { restStyle: "google", comment: "Probes.", rpcs } as const;
+    expect(() => requireAccess(Probe.methods, { [Probe.typeName]: profile })).not.toThrow();
+    const { Look: _missing, ...others } = rpcs;
+    const incomplete = { [Probe.typeName]: { ...profile, rpcs: others } };
+    expect(() => requireAccess(Probe.methods, incomplete)).toThrow(/^probing\.Probe\.Look .*profile/);
   });
 
   it("is asked by a server that has a policy, and keeps it from starting", async () => {

@@ -1,11 +1,12 @@
-/** Admits a call only if its caller may make it, as the RPC's option `qsp.access` says. */
-import { type DescMethod, getOption } from "@bufbuild/protobuf";
+/** Admits a call only if its caller may make it, as the RPC's option `qsp.access` or the profile of its service says. */
+import type { DescMethod } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { Access, access } from "#gen/qsp/access_pb.ts";
+import { Access } from "#gen/qsp/access_pb.ts";
 import { refuse } from "../../errors.ts";
 import { type Caller, callerKey, type Role } from "../../protocol/call-values.ts";
 import { raceSignal } from "../../protocol/interrupt.ts";
+import { findAccess, type ServiceProfiles } from "../../protocol/service-profile.ts";
 import { mapStream, untilAborted } from "./streams.ts";
 
 /** How a server authenticates callers. */
@@ -17,10 +18,13 @@ export interface AccessPolicy {
 }
 
 /** Creates the function that finds the roles that may make a call. It computes the roles of each method once. */
-export function createRoles(mode: AccessPolicy["mode"]): (method: DescMethod) => readonly Role[] | undefined {
+export function createRoles(
+  mode: AccessPolicy["mode"],
+  profiles: ServiceProfiles,
+): (method: DescMethod) => readonly Role[] | undefined {
   const byMethod = new Map<DescMethod, readonly Role[] | undefined>();
   return (method) => {
-    if (!byMethod.has(method)) byMethod.set(method, rolesFor(method, mode));
+    if (!byMethod.has(method)) byMethod.set(method, rolesFor(method, mode, profiles));
     return byMethod.get(method);
   };
 }
@@ -122,9 +126,13 @@ function refusesCaller({ code }: ConnectError): boolean {
 const users: readonly Role[] = ["user", "auditor", "admin"];
 
 /** The roles that may make a call; undefined if it needs no token. */
-export function rolesFor(method: DescMethod, mode: AccessPolicy["mode"]): readonly Role[] | undefined {
+export function rolesFor(
+  method: DescMethod,
+  mode: AccessPolicy["mode"],
+  profiles: ServiceProfiles,
+): readonly Role[] | undefined {
   if (isInfrastructure(method)) return undefined;
-  const stated = getOption(method, access);
+  const stated = findAccess(method, profiles);
   if (stated === Access.TOKEN) return users;
   if (mode === "open") return undefined;
   switch (stated) {
@@ -160,13 +168,13 @@ export function isInfrastructure(method: DescMethod): boolean {
   return method.parent.typeName.startsWith("grpc.");
 }
 
-/** @throws Error naming the RPC that does not set `qsp.access` */
-export function requireAccess(methods: Iterable<DescMethod>): void {
+/** @throws Error naming the RPC that neither sets `qsp.access` nor has a row in the profile of its service */
+export function requireAccess(methods: Iterable<DescMethod>, profiles: ServiceProfiles = {}): void {
   for (const method of methods) {
-    if (!isInfrastructure(method) && getOption(method, access) === Access.UNSPECIFIED) {
-      throw new Error(
-        `${method.parent.typeName}.${method.name} does not declare who may call it: set option (qsp.access)`,
-      );
-    }
+    if (isInfrastructure(method) || findAccess(method, profiles) !== Access.UNSPECIFIED) continue;
+    const service = method.parent.typeName;
+    const remedy =
+      service in profiles ? "add a row to the profile of its service" : "set option (qsp.access)";
+    throw new Error(`${service}.${method.name} does not declare who may call it: ${remedy}`);
   }
 }

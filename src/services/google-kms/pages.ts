@@ -1,0 +1,20 @@
+/** Reads which page of a list a request of Google's clients asks for. */
+import { refuseField } from "../../errors.ts";
+import { maxPageSize, type PageRequest } from "../../records/pages.ts";
+import { type PageFields, readPage as readOwnPage } from "../fields.ts";
+
+/** Rows of a page if the request does not say, as Google documents it for lists of keys. */
+const defaultPageSize = 100;
+
+/**
+ * Reads a page. A size above the maximum means the maximum (google.aip.dev/158).
+ *
+ * @param list names the list with its parent and its filters: a token is valid for one list only.
+ * @throws FIELD_INVALID
+ */
+export function readPage({ pageSize, pageToken }: PageFields, list: string): PageRequest {
+  if (pageSize < 0)
+    throw refuseField("pageSize", `is ${pageSize}; it must be 0 (${defaultPageSize} rows) or more`);
+  const size = pageSize === 0 ? defaultPageSize : Math.min(pageSize, maxPageSize);
+  return readOwnPage({ pageSize: size, pageToken }, list);
+}

@@ -1,0 +1,32 @@
+/** Refuses the calls of a service that this server does not have. */
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import { createServiceImplSpec, type ServiceImpl, type ServiceImplSpec } from "@connectrpc/connect";
+import { refuse } from "../../errors.ts";
+
+/** Implements a part of a service. Each of the other calls fails with CALL_UNSUPPORTED and lists the supported ones. */
+export function refuseOthers<Service extends DescService>(
+  service: Service,
+  supported: Partial<ServiceImpl<Service>>,
+): ServiceImplSpec {
+  const { methods } = service;
+  const names = methods.filter(({ localName }) => localName in supported).map(({ name }) => name);
+  const others = methods.filter(({ localName }) => !(localName in supported));
+  const refusals = Object.fromEntries(
+    others.map((method) => [
+      method.localName,
+      () => {
+        throw callUnsupported(method, names);
+      },
+    ]),
+  );
+  // A handler that throws has the type of any handler.
+  return createServiceImplSpec(service, { ...supported, ...refusals } as ServiceImpl<Service>);
+}
+
+function callUnsupported({ name, parent }: DescMethod, supported: readonly string[]): Error {
+  return refuse(
+    "CALL_UNSUPPORTED",
+    `${parent.name}.${name} is not supported; the supported calls are ${supported.join(", ")}`,
+    { method: `${parent.typeName}/${name}` },
+  );
+}

@@ -1,0 +1,121 @@
+/** The package google.kms over gRPC and REST, as far as it needs no keys. */
+import type { DescMethodUnary } from "@bufbuild/protobuf";
+import { createClient, createRouterTransport, type ServiceImplSpec } from "@connectrpc/connect";
+import { describe, expect, it } from "vitest";
+import { ProtectionLevel } from "#gen/google/cloud/kms/v1/resources_pb.ts";
+import { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
+import { Locations } from "#gen/google/cloud/location/locations_pb.ts";
+import { isAlwaysRefused } from "../../../src/protocol/service-profile.ts";
+import { addServices } from "../../../src/server/connect.ts";
+import { computeCrc32c } from "../../../src/services/google-kms/crc32c.ts";
+import { googleProfiles } from "../../../src/services/google-kms/profiles.ts";
+import { openGoogleServices } from "../../../src/services/google-kms/service.ts";
+import { failureOf, outcomeOf, refusal } from "../../support/refusal.ts";
+import { invalid } from "../../support/refusals.ts";
+
+const services: readonly ServiceImplSpec[] = openGoogleServices();
+const transport = createRouterTransport((router) => addServices(router, services));
+const kms = createClient(KeyManagementService, transport);
+const locations = createClient(Locations, transport);
+const location = "projects/p/locations/global";
+
+describe("GenerateRandomBytes", () => {
+  it.each([8, 32, 1024])("gives %i bytes with their CRC32C", async (lengthBytes) => {
+    const { data, dataCrc32c } = await kms.generateRandomBytes({ location, lengthBytes });
+    expect(data).toHaveLength(lengthBytes);
+    expect(dataCrc32c).toBe(BigInt(computeCrc32c(data)));
+  });
+
+  it("gives other bytes each time", async () => {
+    const calls = Array.from({ length: 20 }, () => kms.generateRandomBytes({ location, lengthBytes: 8 }));
+    const drawn = (await Promise.all(calls)).map(({ data }) => Buffer.from(data).toString("hex"));
+    expect(new Set(drawn).size).toBe(drawn.length);
+  });
+
+  it.each(["PROTECTION_LEVEL_UNSPECIFIED", "SOFTWARE", "HSM"] as const)(
+    "takes the level %s",
+    async (level) => {
+      const protectionLevel = ProtectionLevel[level];
+      expect(
+        (await kms.generateRandomBytes({ location, lengthBytes: 8, protectionLevel })).data,
+      ).toHaveLength(8);
+    },
+  );
+
+  const refused = [
+    ["7 bytes", { location, lengthBytes: 7 }, "lengthBytes"],
+    ["1025 bytes", { location, lengthBytes: 1025 }, "lengthBytes"],
+    ["no length", { location }, "lengthBytes"],
+    ["a negative length", { location, lengthBytes: -8 }, "lengthBytes"],
+    ["no location", { lengthBytes: 8 }, "location"],
+    ["a key ring for a location", { location: `${location}/keyRings/r`, lengthBytes: 8 }, "location"],
+    [
+      "an external protection level",
+      { location, lengthBytes: 8, protectionLevel: ProtectionLevel.EXTERNAL },
+      "protectionLevel",
+    ],
+  ] as const;
+  it.each(refused)("refuses %s", async (_what, request, field) => {
+    expect(await refusal(kms.generateRandomBytes(request))).toEqual(invalid(field));
+  });
+});
+
+describe("Locations", () => {
+  it.each([
+    ["projects/p", "projects/p/locations/global"],
+    ["locations", "locations/global"],
+    ["", "locations/global"],
+  ])("list global for %j", async (name, expected) => {
+    const { locations: listed, nextPageToken } = await locations.listLocations({ name });
+    expect(listed.map((one) => [one.name, one.locationId])).toEqual([[expected, "global"]]);
+    expect(nextPageToken).toBe("");
+  });
+
+  it.each([
+    ["projects/p/locations/global", "global"],
+    ["projects/p/locations/europe-west3", "europe-west3"],
+    ["locations/us-east1", "us-east1"],
+  ])("have every well-formed location: %s", async (name, locationId) => {
+    const found = await locations.getLocation({ name });
+    expect([found.name, found.locationId, found.displayName]).toEqual([name, locationId, locationId]);
+  });
+
+  it("have no metadata, whose type the REST client of @google-cloud/kms does not know", async () => {
+    expect((await locations.getLocation({ name: location })).metadata).toBeUndefined();
+  });
+
+  it.each(["", "projects/p", "projects/p/locations/x_y", "locations/", "projects//locations/a"])(
+    "have no location %j",
+    async (name) => {
+      expect(await refusal(locations.getLocation({ name }))).toEqual(invalid("name"));
+    },
+  );
+
+  it("refuse a filter, another parent, and a token of another page", async () => {
+    expect(await refusal(locations.listLocations({ filter: "a" }))).toEqual(invalid("filter"));
+    expect(await refusal(locations.listLocations({ name: location }))).toEqual(invalid("name"));
+    expect(await refusal(locations.listLocations({ pageToken: "x" }))).toEqual(invalid("pageToken"));
+  });
+});
+
+describe("a call that is not supported", () => {
+  const methods = [KeyManagementService, Locations].flatMap(({ methods }) => methods);
+  const others = methods.filter((method) => isAlwaysRefused(method, googleProfiles));
+
+  it("lists the supported calls, and is named to programs", async () => {
+    const call = kms.encrypt({});
+    expect(await refusal(call)).toEqual({ code: "Unimplemented", reason: "CALL_UNSUPPORTED" });
+    expect((await failureOf(call)).rawMessage).toMatch(
+      /^KeyManagementService\.Encrypt is not supported; the supported calls are (\w+, )*GenerateRandomBytes/,
+    );
+  });
+
+  it.each(methods.map((method) => [method.name, method] as const))(
+    "is one that its profile describes as such: %s",
+    async (_name, method) => {
+      // All methods of both services are unary.
+      const call = transport.unary(method as DescMethodUnary, undefined, undefined, undefined, {});
+      expect((await outcomeOf(call)) === "CALL_UNSUPPORTED").toBe(others.includes(method));
+    },
+  );
+});

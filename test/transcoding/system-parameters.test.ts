@@ -1,0 +1,216 @@
+/** The conventions of Google's APIs, for the services that have them: system parameters and the form of errors. */
+import { Code } from "@connectrpc/connect";
+import { describe, expect, it } from "vitest";
+import { refuse } from "../../src/errors.ts";
+import { createTranscoder, type TranscoderOptions } from "../../src/transcoding/transcoder.ts";
+import { SystematicSchema } from "../gen/testing/kinds_pb.ts";
+import { defaultBodyLimits } from "../server/default-limits.ts";
+import { type Answer, readAnswer, send } from "./client.ts";
+import { describeService, implementUnary, type RuledRpc, serveRules } from "./rules.ts";
+
+const google = { profiles: { "testing.Ruled": { restStyle: "google" } } } as const;
+const answer = { color: 1, int64Value: 9007199254740993n, colors: [2] };
+const rule: RuledRpc = { get: "/v1/{name}" };
+
+/** Calls one rule of a service with Google's conventions. */
+const call = (line: string, one: RuledRpc = rule, body?: string): Promise<Answer> =>
+  send(serveRules([one], answer, google).transcoder, line, body === undefined ? {} : { body });
+
+/** The request that the RPC gets, or the message of the refusal. */
+async function received(line: string, one: RuledRpc = rule, body?: string): Promise<unknown> {
+  const { transcoder, calls } = serveRules([one], {}, google);
+  const { text } = await send(transcoder, line, body === undefined ? {} : { body });
+  return calls[0]?.request ?? JSON.parse(text).error.message;
+}
+
+describe("an answer", () => {
+  const named = { color: "RED", colors: ["GREEN"], int64Value: "9007199254740993" };
+  const numbered = { color: 1, colors: [2], int64Value: "9007199254740993" };
+  const rows: [query: string, answer: object][] = [
+    ["", named],
+    ["$alt=json", named],
+    ["alt=json", named],
+    ["$alt=json;enum-encoding=int", numbered],
+    ["%24alt=json%3Benum-encoding%3Dint", numbered],
+    ["alt=json;enum-encoding=int", numbered],
+  ];
+  it.each(rows)("to ?%s has its enums as that asks", async (query, expected) => {
+    expect(JSON.parse((await call(`GET /v1/a?${query}`)).text)).toMatchObject(expected);
+  });
+
+  it.each(["prettyPrint=true", "$prettyPrint=true"])("to ?%s has a line for each member", async (query) => {
+    const { text } = await call(`GET /v1/a?${query}`);
+    expect(text).toMatch(/^\{\n {2}"name": "",\n/);
+    expect(JSON.parse(text)).toMatchObject(named);
+  });
+
+  it.each(["", "prettyPrint=false", "$prettyPrint=false"])("to ?%s is one line", async (query) => {
+    expect((await call(`GET /v1/a?${query}`)).text).toMatch(/^\{"name":"",.*\}\n$/);
+  });
+
+  it("has another entity tag in another form", async () => {
+    const tags = ["", "?alt=json", "?$alt=json;enum-encoding=int"].map(async (query) =>
+      (await call(`GET /v1/a${query}`)).headers.get("etag"),
+    );
+    const [plain, json, numbers] = await Promise.all(tags);
+    expect(json).toBe(plain);
+    expect(numbers).not.toBe(plain);
+  });
+
+  it("of one field has the form as well", async () => {
+    const { text } = await call("GET /v1/a?$alt=json;enum-encoding=int", { ...rule, responseBody: "colors" });
+    expect(JSON.parse(text)).toEqual([2]);
+  });
+});
+
+describe("parameters for Google's billing", () => {
+  it.each(["key=AIza", "$key=AIza", "quotaUser=ada", "$quotaUser=ada", "$.xgafv=2", "key=a&quotaUser=b"])(
+    "have no effect: ?%s",
+    async (query) => {
+      expect(await received(`GET /v1/a?${query}`)).toEqual({ name: "a" });
+    },
+  );
+
+  it("stand between fields of the request", async () => {
+    const query = "displayName=b&key=x&$alt=json;enum-encoding=int&tags=c%26d";
+    expect(await received(`GET /v1/a?${query}`)).toEqual({ name: "a", displayName: "b", tags: ["c&d"] });
+  });
+
+  it("are taken by a call whose fields are all in its body", async () => {
+    const post = { post: "/v1/{name}", body: "*" };
+    expect(await received("POST /v1/a?key=x&$alt=json", post, '{"displayName":"b"}')).toEqual({
+      name: "a",
+      displayName: "b",
+    });
+  });
+});
+
+describe("a parameter that would have no effect, but should, is refused by its name", () => {
+  const rows: [query: string, parameter: string, advice: RegExp][] = [
+    ["fields=name", "fields", /answers are always complete/],
+    ["$fields=name", "$fields", /answers are always complete/],
+    ["access_token=secret", "access_token", /header authorization/],
+    ["oauth_token=secret", "oauth_token", /header authorization/],
+    ["callback=f", "callback", /JSONP/],
+    ["$callback=f", "$callback", /JSONP/],
+    ["uploadType=media", "uploadType", /uploads/],
+    ["alt=proto", "alt", /"proto" is not supported; send json or json;enum-encoding=int/],
+    ["$alt=media", "$alt", /"media" is not supported/],
+    ["$alt=", "$alt", /"" is not supported/],
+    ["alt=toString", "alt", /"toString" is not supported/],
+    ["prettyPrint=yes", "prettyPrint", /"yes" is not supported/],
+    ["prettyPrint=1", "prettyPrint", /"1" is not supported; send true or false/],
+    ["$.xgafv=1", "$.xgafv", /"1" is not supported; send 2/],
+    ["$unknown=1", "$unknown", /has no field/],
+    ["unknown=1", "unknown", /has no field/],
+    ["hasOwnProperty=1", "hasOwnProperty", /has no field/],
+  ];
+  it.each(rows)("?%s", async (query, parameter, advice) => {
+    const { status, text } = await call(`GET /v1/a?${query}`);
+    const { error } = JSON.parse(text);
+    expect([status, error.code, error.status]).toEqual([400, 400, "INVALID_ARGUMENT"]);
+    expect(error.details[0]).toMatchObject({ reason: "PARAMETER_UNKNOWN", metadata: { parameter } });
+    expect(error.message).toMatch(advice);
+    expect(text).not.toContain("secret");
+  });
+
+  it.each(["alt=json&alt=json", "alt=json&$alt=json", "key=a&key=b"])(
+    "and one that occurs twice: ?%s",
+    async (query) => {
+      const { error } = JSON.parse((await call(`GET /v1/a?${query}`)).text);
+      expect(error.details[0].reason).toBe("PARAMETER_DUPLICATE");
+    },
+  );
+});
+
+describe("a field of the request with the name of a system parameter", () => {
+  const systematic: RuledRpc = { get: "/v1/{name}", input: SystematicSchema };
+
+  it("is set without the dollar sign", async () => {
+    expect(await received("GET /v1/a?key=b&fields=c", systematic)).toEqual({
+      name: "a",
+      key: "b",
+      fields: "c",
+    });
+  });
+
+  it("is not set with the dollar sign", async () => {
+    expect(await received("GET /v1/a?$key=b", systematic)).toEqual({ name: "a" });
+    expect(await received("GET /v1/a?key=c&$key=b", systematic)).toEqual({ name: "a", key: "c" });
+  });
+});
+
+describe("a service of our own", () => {
+  it.each(["$alt=json", "alt=json", "key=a", "prettyPrint=true"])("refuses ?%s", async (query) => {
+    const { transcoder } = serveRules([rule]);
+    const { status, text } = await send(transcoder, `GET /v1/a?${query}`);
+    expect([status, JSON.parse(text).details[0].reason]).toEqual([400, "PARAMETER_UNKNOWN"]);
+  });
+});
+
+describe("an error", () => {
+  const services = [
+    { name: "google.Test", rules: [{ get: "/v1/a" }, { get: "/shared/a" }] },
+    { name: "own.Test", rules: [{ get: "/api/a" }, { get: "/shared/b" }] },
+  ].map(({ name, rules }) =>
+    implementUnary(describeService(rules, name), () => () => {
+      throw refuse("KEY_NOT_FOUND", "no key k", { keyId: "k" });
+    }),
+  );
+  const options: TranscoderOptions = {
+    ...defaultBodyLimits,
+    services,
+    profiles: { "google.Test": { restStyle: "google" } },
+  };
+  const transcoder = createTranscoder(options);
+  const details = [
+    {
+      "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+      reason: "KEY_NOT_FOUND",
+      domain: "quantum-safe-playground",
+      metadata: { keyId: "k" },
+    },
+  ];
+
+  it("of a service with Google's conventions has Google's form, with our details and our HTTP status", async () => {
+    const { status, text } = await send(transcoder, "GET /v1/a");
+    expect([status, JSON.parse(text)]).toEqual([
+      404,
+      { error: { code: 404, message: "no key k", status: "NOT_FOUND", details } },
+    ]);
+  });
+
+  it("of another service has our own form", async () => {
+    const { text } = await send(transcoder, "GET /api/a");
+    expect(JSON.parse(text)).toEqual({ status: "error", code: "NOT_FOUND", message: "no key k", details });
+  });
+
+  const rows: [line: string, status: number, form: "google" | "own"][] = [
+    ["GET /v1/b", 404, "google"],
+    ["DELETE /v1/a", 405, "google"],
+    ["GET /v1/%zz", 400, "google"],
+    ["GET /api/b", 404, "own"],
+    ["DELETE /api/a", 405, "own"],
+    ["GET /shared/a", 404, "google"],
+    ["GET /shared/c", 404, "own"],
+    ["GET /elsewhere", 404, "own"],
+    ["GET /", 404, "own"],
+  ];
+  it.each(rows)("of %s has status %i and the form %s", async (line, status, form) => {
+    const answer = await send(transcoder, line);
+    const json = JSON.parse(answer.text);
+    expect(answer.status).toBe(status);
+    expect("error" in json ? "google" : json.status === "error" && "own").toBe(form);
+  });
+
+  it("from before the call has the form of the call that the request names", async () => {
+    const error = refuse("TOKEN_MISSING", "no token");
+    const text = async (method: string, target: string) =>
+      JSON.parse((await readAnswer(transcoder.renderFailure(error, { method, target }))).text);
+    expect(await text("GET", "/v1/a?x=y")).toMatchObject({
+      error: { code: 401, status: "UNAUTHENTICATED", message: "no token" },
+    });
+    expect(await text("GET", "/api/a")).toMatchObject({ code: "UNAUTHENTICATED", message: "no token" });
+    expect(error.code).toBe(Code.Unauthenticated);
+  });
+});
