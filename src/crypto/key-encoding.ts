@@ -72,7 +72,8 @@ export function encodePkcs8(algorithm: Algorithm, parts: SlotValues): Uint8Array
  * Reads PKCS#8 in PEM, strictly: version 0, no parameters besides the object identifier (for ECDSA
  * the curve), no attributes. ML-DSA and ML-KEM keys are a seed, an expandedKey or both (RFC 9881 and
  * 9935, section 6), never the bare bytes of the drafts. SLH-DSA keys are raw (RFC 9909, section 6).
- * ECDSA keys come with or without their point (RFC 5915, section 3).
+ * ECDSA keys come with or without their point (RFC 5915, section 3). An X-Wing key is its bare seed, 32 bytes,
+ * without a public key (draft-connolly-cfrg-xwing-kem-10, section 5.8.2).
  *
  * @returns the parts that the document holds. The caller wipes them.
  * @throws INVALID_KEY; its message names the algorithm found if we support it.
@@ -158,6 +159,7 @@ function privateKeyForms(info: AlgorithmInfo): readonly Shape[] {
   }
   if (info.seedBytes === undefined) return [[raw]];
   const seed = { slot: "seed", length: info.seedBytes } as const;
+  if (info.family === "X-Wing") return [[seed]];
   return [
     element(tag.implicitContext0, seed),
     element(tag.octetString, raw),
