@@ -14,7 +14,7 @@ import { checkAlgorithm, checkBytes, checkLength, checkMaterial, checkSignatureO
 import { CryptoError } from "./crypto-error.ts";
 import { checkPointForm, checkScalar } from "./ecdsa.ts";
 import type { Engine, SecretKeyForm } from "./engine.ts";
-import { decodePublicKeyPem, decodeSecretKeyPem } from "./key-encoding.ts";
+import { decodePublicKeyPem, decodeSecretKeyDer, decodeSecretKeyPem } from "./key-encoding.ts";
 import { EnginePublicKey, EngineSecretKey } from "./keys.ts";
 import { muBytes, startMu } from "./ml-dsa.ts";
 import { checkDecapsulationKey, checkEncapsulationKey } from "./ml-kem.ts";
@@ -79,19 +79,24 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
   async importSecretKey(algorithm: Algorithm, material: SecretKeyMaterial): Promise<SecretKey> {
     this.#checkOpen();
     checkAlgorithm(algorithm);
-    checkMaterial(material, "raw", "seed", "pem");
-    if (!("pem" in material)) return this.#importSecretKey(algorithm, toSecretKeyForm(algorithm, material));
-    const parts = decodeSecretKeyPem(algorithm, material.pem);
+    checkMaterial(material, "raw", "seed", "pem", "der");
+    if ("raw" in material || "seed" in material)
+      return this.#importSecretKey(algorithm, toSecretKeyForm(algorithm, material));
+    const isPem = "pem" in material;
+    const parts = isPem
+      ? decodeSecretKeyPem(algorithm, material.pem)
+      : decodeSecretKeyDer(algorithm, material.der);
     try {
       const secretKey = await this.#importSecretKey(algorithm, toSecretKeyForm(algorithm, parts));
       const { publicKey = secretKey.publicKey.exportRaw() } = parts;
       if (equalBytes(publicKey, secretKey.publicKey.exportRaw())) return secretKey;
       throw new CryptoError(
         "INVALID_KEY",
-        `the PEM block contains the ${algorithm} public key of another pair`,
+        `the PKCS#8 document contains the ${algorithm} public key of another pair`,
       );
     } finally {
-      wipe(parts.seed, parts.raw);
+      // The parts of DER are views of what the caller gave.
+      if (isPem) wipe(parts.seed, parts.raw);
     }
   }
 

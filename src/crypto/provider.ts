@@ -66,11 +66,12 @@ export interface KeyPair {
 /** A public key from outside: raw bytes, or SubjectPublicKeyInfo in PEM. */
 export type PublicKeyMaterial = { readonly raw: Uint8Array } | { readonly pem: string };
 
-/** A secret key from outside: the expanded form, the seed, or PKCS#8 in PEM. */
+/** A secret key from outside: the expanded form, the seed, or PKCS#8 in PEM or DER. */
 export type SecretKeyMaterial =
   | { readonly raw: Uint8Array }
   | { readonly seed: Uint8Array }
-  | { readonly pem: string };
+  | { readonly pem: string }
+  | { readonly der: Uint8Array };
 
 /** Options of signing and verifying. A name that is not listed here is refused. */
 export interface SignatureOptions {
