@@ -13,7 +13,7 @@ export const file_pqc_algorithm: GenFile = /*@__PURE__*/
   fileDesc("ChNwcWMvYWxnb3JpdGhtLnByb3RvEgNwcWMiqQIKDUFsZ29yaXRobUluZm8SDAoEbmFtZRgBIAEoCRIQCghzdGFuZGFyZBgCIAEoCRISCgpuaXN0X2xldmVsGAMgASgNEhAKCGNhdGVnb3J5GAQgASgJEhgKEHB1YmxpY19rZXlfYnl0ZXMYBSABKA0SGAoQc2VjcmV0X2tleV9ieXRlcxgGIAEoDRIcCg9zaWduYXR1cmVfYnl0ZXMYByABKA1IAIgBARIdChBjaXBoZXJ0ZXh0X2J5dGVzGAggASgNSAGIAQESIAoTc2hhcmVkX3NlY3JldF9ieXRlcxgJIAEoDUgCiAEBQhIKEF9zaWduYXR1cmVfYnl0ZXNCEwoRX2NpcGhlcnRleHRfYnl0ZXNCFgoUX3NoYXJlZF9zZWNyZXRfYnl0ZXNCOgoPcXVhbnR1bXNhZmUucHFjUAFaE3F1YW50dW1zYWZlL3BxYztwcWOqAg9RdWFudHVtU2FmZS5QcWNiBnByb3RvMw");
 
 /**
- * Describes one parameter set of FIPS 203, 204 or 205. All sizes are in bytes.
+ * Describes one parameter set of FIPS 203, 204 or 205, or X-Wing. All sizes are in bytes.
  *
  * @generated from message pqc.AlgorithmInfo
  */
@@ -26,7 +26,8 @@ export type AlgorithmInfo = Message<"pqc.AlgorithmInfo"> & {
   name: string;
 
   /**
-   * Names the standard: "FIPS 203" (ML-KEM), "FIPS 204" (ML-DSA) or "FIPS 205" (SLH-DSA).
+   * Names the standard: "FIPS 203" (ML-KEM), "FIPS 204" (ML-DSA), "FIPS 205" (SLH-DSA), or the Internet-Draft
+   * "draft-connolly-cfrg-xwing-kem" (X-Wing), which is not a standard yet.
    *
    * @generated from field: string standard = 2;
    */
@@ -55,7 +56,7 @@ export type AlgorithmInfo = Message<"pqc.AlgorithmInfo"> & {
   publicKeyBytes: number;
 
   /**
-   * Gives the length of a secret key in the expanded form of the standard.
+   * Gives the length of a secret key in the expanded form of the standard; for X-Wing, of its seed.
    *
    * @generated from field: uint32 secret_key_bytes = 6;
    */

@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file pqc/pqc_service.proto.
  */
 export const file_pqc_pqc_service: GenFile = /*@__PURE__*/
-  fileDesc("ChVwcWMvcHFjX3NlcnZpY2UucHJvdG8SA3BxYyLTAgoPU2lnbkRhdGFSZXF1ZXN0EhQKBGRhdGEYASABKAxCBrpIA8gBARKpAgoJYWxnb3JpdGhtGAIgASgJQpUCukiRAtgBAXKLAlIJTUwtRFNBLTQ0UglNTC1EU0EtNjVSCU1MLURTQS04N1IRU0xILURTQS1TSEEyLTEyOHNSEVNMSC1EU0EtU0hBMi0xMjhmUhFTTEgtRFNBLVNIQTItMTkyc1IRU0xILURTQS1TSEEyLTE5MmZSEVNMSC1EU0EtU0hBMi0yNTZzUhFTTEgtRFNBLVNIQTItMjU2ZlISU0xILURTQS1TSEFLRS0xMjhzUhJTTEgtRFNBLVNIQUtFLTEyOGZSElNMSC1EU0EtU0hBS0UtMTkyc1ISU0xILURTQS1TSEFLRS0xOTJmUhJTTEgtRFNBLVNIQUtFLTI1NnNSElNMSC1EU0EtU0hBS0UtMjU2ZiJ0ChBTaWduRGF0YVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIRCglhbGdvcml0aG0YAiABKAkSEQoJc2lnbmF0dXJlGAMgASgMEhIKCnB1YmxpY19rZXkYBCABKAwSFgoOcHVibGljX2tleV9wZW0YBSABKAkivAQKFlZlcmlmeVNpZ25hdHVyZVJlcXVlc3QSFAoEZGF0YRgBIAEoDEIGukgDyAEBEhkKCXNpZ25hdHVyZRgCIAEoDEIGukgDyAEBEhIKCnB1YmxpY19rZXkYAyABKAwSqQIKCWFsZ29yaXRobRgEIAEoCUKVArpIkQLYAQFyiwJSCU1MLURTQS00NFIJTUwtRFNBLTY1UglNTC1EU0EtODdSEVNMSC1EU0EtU0hBMi0xMjhzUhFTTEgtRFNBLVNIQTItMTI4ZlIRU0xILURTQS1TSEEyLTE5MnNSEVNMSC1EU0EtU0hBMi0xOTJmUhFTTEgtRFNBLVNIQTItMjU2c1IRU0xILURTQS1TSEEyLTI1NmZSElNMSC1EU0EtU0hBS0UtMTI4c1ISU0xILURTQS1TSEFLRS0xMjhmUhJTTEgtRFNBLVNIQUtFLTE5MnNSElNMSC1EU0EtU0hBS0UtMTkyZlISU0xILURTQS1TSEFLRS0yNTZzUhJTTEgtRFNBLVNIQUtFLTI1NmYSFgoOcHVibGljX2tleV9wZW0YBSABKAk6mAG6SJQBGpEBCh92ZXJpZnlfc2lnbmF0dXJlLm9uZV9wdWJsaWNfa2V5Ei5naXZlIGV4YWN0bHkgb25lIG9mIHB1YmxpY0tleSBhbmQgcHVibGljS2V5UGVtGj4oc2l6ZSh0aGlzLnB1YmxpY19rZXkpID4gMCkgIT0gKHNpemUodGhpcy5wdWJsaWNfa2V5X3BlbSkgPiAwKSI4ChdWZXJpZnlTaWduYXR1cmVSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSDQoFdmFsaWQYAiABKAgikwIKE0V4Y2hhbmdlS2V5c1JlcXVlc3QSQAoJYWxnb3JpdGhtGAEgASgJQi26SCrYAQFyJVIKTUwtS0VNLTUxMlIKTUwtS0VNLTc2OFILTUwtS0VNLTEwMjQSEgoKcHVibGljX2tleRgCIAEoDBIWCg5wdWJsaWNfa2V5X3BlbRgDIAEoCTqNAbpIiQEahgEKHGV4Y2hhbmdlX2tleXMub25lX3B1YmxpY19rZXkSKGdpdmUgcHVibGljS2V5IG9yIHB1YmxpY0tleVBlbSwgbm90IGJvdGgaPHNpemUodGhpcy5wdWJsaWNfa2V5KSA9PSAwIHx8IHNpemUodGhpcy5wdWJsaWNfa2V5X3BlbSkgPT0gMCK5AgoURXhjaGFuZ2VLZXlzUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhEKCWFsZ29yaXRobRgCIAEoCRIcChRzaGFyZWRfc2VjcmV0X2xlbmd0aBgDIAEoDRIYChBlbmNhcHN1bGF0ZWRfa2V5GAQgASgMEhoKDXNoYXJlZF9zZWNyZXQYBSABKAxCA4ABARISCgpwdWJsaWNfa2V5GAYgASgMEhYKDnB1YmxpY19rZXlfcGVtGAcgASgJEiMKEWRlY2Fwc3VsYXRpb25fa2V5GAggASgMQgOAAQFIAIgBARIoChZkZWNhcHN1bGF0aW9uX2tleV9zZWVkGAkgASgMQgOAAQFIAYgBAUIUChJfZGVjYXBzdWxhdGlvbl9rZXlCGQoXX2RlY2Fwc3VsYXRpb25fa2V5X3NlZWQiSgoXR2V0QWxnb3JpdGhtSW5mb1JlcXVlc3QSLwoIY2F0ZWdvcnkYASABKAlCHbpIGtgBAXIVUgNBTExSCVNJR05BVFVSRVIDS0VNIlIKGEdldEFsZ29yaXRobUluZm9SZXNwb25zZRIOCgZzdGF0dXMYASABKAkSJgoKYWxnb3JpdGhtcxgCIAMoCzISLnBxYy5BbGdvcml0aG1JbmZvInIKG1BxY1NlcnZpY2VJc3N1ZVRva2VuUmVxdWVzdBI3Cgh1c2VybmFtZRgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIaCghwYXNzd29yZBgCIAEoCUIIukgFcgMogAgicgocUHFjU2VydmljZUlzc3VlVG9rZW5SZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEgoFdG9rZW4YAiABKAlCA4ABARIuCgpleHBpcmVzX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIaChhQcWNTZXJ2aWNlR2V0Sndrc1JlcXVlc3QiQwoZUHFjU2VydmljZUdldEp3a3NSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSFgoEa2V5cxgCIAMoCzIILnBxYy5Kd2siHAoaUHFjU2VydmljZUdldEhlYWx0aFJlcXVlc3QicAobUHFjU2VydmljZUdldEhlYWx0aFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIWCg5zZXJ2aWNlX3N0YXR1cxgCIAEoCRIRCgl0cmFuc3BvcnQYAyABKAkSFgoOYXV0aGVudGljYXRpb24YBCABKAkyjwYKClBxY1NlcnZpY2USVgoIU2lnbkRhdGESFC5wcWMuU2lnbkRhdGFSZXF1ZXN0GhUucHFjLlNpZ25EYXRhUmVzcG9uc2UiHYiyGQKC0+STAhM6ASoiDi9hcGkvZ3JwYy9zaWduEnAKD1ZlcmlmeVNpZ25hdHVyZRIbLnBxYy5WZXJpZnlTaWduYXR1cmVSZXF1ZXN0GhwucHFjLlZlcmlmeVNpZ25hdHVyZVJlc3BvbnNlIiKQAgGIshkCgtPkkwIVOgEqIhAvYXBpL2dycGMvdmVyaWZ5EmoKDEV4Y2hhbmdlS2V5cxIYLnBxYy5FeGNoYW5nZUtleXNSZXF1ZXN0GhkucHFjLkV4Y2hhbmdlS2V5c1Jlc3BvbnNlIiWIshkCgtPkkwIbOgEqIhYvYXBpL2dycGMva2V5LWV4Y2hhbmdlEnQKEEdldEFsZ29yaXRobUluZm8SHC5wcWMuR2V0QWxnb3JpdGhtSW5mb1JlcXVlc3QaHS5wcWMuR2V0QWxnb3JpdGhtSW5mb1Jlc3BvbnNlIiOQAgGIshkBgtPkkwIWEhQvYXBpL2dycGMvYWxnb3JpdGhtcxJ2CgpJc3N1ZVRva2VuEiAucHFjLlBxY1NlcnZpY2VJc3N1ZVRva2VuUmVxdWVzdBohLnBxYy5QcWNTZXJ2aWNlSXNzdWVUb2tlblJlc3BvbnNlIiOIshkBgtPkkwIZOgEqIhQvYXBpL2dycGMvYXV0aC90b2tlbhJsCgdHZXRKd2tzEh0ucHFjLlBxY1NlcnZpY2VHZXRKd2tzUmVxdWVzdBoeLnBxYy5QcWNTZXJ2aWNlR2V0Sndrc1Jlc3BvbnNlIiKQAgGIshkBgtPkkwIVEhMvYXBpL2dycGMvYXV0aC9qd2tzEm8KCUdldEhlYWx0aBIfLnBxYy5QcWNTZXJ2aWNlR2V0SGVhbHRoUmVxdWVzdBogLnBxYy5QcWNTZXJ2aWNlR2V0SGVhbHRoUmVzcG9uc2UiH5ACAYiyGQGC0+STAhISEC9hcGkvZ3JwYy9oZWFsdGhCOgoPcXVhbnR1bXNhZmUucHFjUAFaE3F1YW50dW1zYWZlL3BxYztwcWOqAg9RdWFudHVtU2FmZS5QcWNiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_pqc_algorithm, file_pqc_jwk, file_qsp_access]);
+  fileDesc("ChVwcWMvcHFjX3NlcnZpY2UucHJvdG8SA3BxYyLTAgoPU2lnbkRhdGFSZXF1ZXN0EhQKBGRhdGEYASABKAxCBrpIA8gBARKpAgoJYWxnb3JpdGhtGAIgASgJQpUCukiRAtgBAXKLAlIJTUwtRFNBLTQ0UglNTC1EU0EtNjVSCU1MLURTQS04N1IRU0xILURTQS1TSEEyLTEyOHNSEVNMSC1EU0EtU0hBMi0xMjhmUhFTTEgtRFNBLVNIQTItMTkyc1IRU0xILURTQS1TSEEyLTE5MmZSEVNMSC1EU0EtU0hBMi0yNTZzUhFTTEgtRFNBLVNIQTItMjU2ZlISU0xILURTQS1TSEFLRS0xMjhzUhJTTEgtRFNBLVNIQUtFLTEyOGZSElNMSC1EU0EtU0hBS0UtMTkyc1ISU0xILURTQS1TSEFLRS0xOTJmUhJTTEgtRFNBLVNIQUtFLTI1NnNSElNMSC1EU0EtU0hBS0UtMjU2ZiJ0ChBTaWduRGF0YVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIRCglhbGdvcml0aG0YAiABKAkSEQoJc2lnbmF0dXJlGAMgASgMEhIKCnB1YmxpY19rZXkYBCABKAwSFgoOcHVibGljX2tleV9wZW0YBSABKAkivAQKFlZlcmlmeVNpZ25hdHVyZVJlcXVlc3QSFAoEZGF0YRgBIAEoDEIGukgDyAEBEhkKCXNpZ25hdHVyZRgCIAEoDEIGukgDyAEBEhIKCnB1YmxpY19rZXkYAyABKAwSqQIKCWFsZ29yaXRobRgEIAEoCUKVArpIkQLYAQFyiwJSCU1MLURTQS00NFIJTUwtRFNBLTY1UglNTC1EU0EtODdSEVNMSC1EU0EtU0hBMi0xMjhzUhFTTEgtRFNBLVNIQTItMTI4ZlIRU0xILURTQS1TSEEyLTE5MnNSEVNMSC1EU0EtU0hBMi0xOTJmUhFTTEgtRFNBLVNIQTItMjU2c1IRU0xILURTQS1TSEEyLTI1NmZSElNMSC1EU0EtU0hBS0UtMTI4c1ISU0xILURTQS1TSEFLRS0xMjhmUhJTTEgtRFNBLVNIQUtFLTE5MnNSElNMSC1EU0EtU0hBS0UtMTkyZlISU0xILURTQS1TSEFLRS0yNTZzUhJTTEgtRFNBLVNIQUtFLTI1NmYSFgoOcHVibGljX2tleV9wZW0YBSABKAk6mAG6SJQBGpEBCh92ZXJpZnlfc2lnbmF0dXJlLm9uZV9wdWJsaWNfa2V5Ei5naXZlIGV4YWN0bHkgb25lIG9mIHB1YmxpY0tleSBhbmQgcHVibGljS2V5UGVtGj4oc2l6ZSh0aGlzLnB1YmxpY19rZXkpID4gMCkgIT0gKHNpemUodGhpcy5wdWJsaWNfa2V5X3BlbSkgPiAwKSI4ChdWZXJpZnlTaWduYXR1cmVSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSDQoFdmFsaWQYAiABKAgimwIKE0V4Y2hhbmdlS2V5c1JlcXVlc3QSSAoJYWxnb3JpdGhtGAEgASgJQjW6SDLYAQFyLVIKTUwtS0VNLTUxMlIKTUwtS0VNLTc2OFILTUwtS0VNLTEwMjRSBlgtV2luZxISCgpwdWJsaWNfa2V5GAIgASgMEhYKDnB1YmxpY19rZXlfcGVtGAMgASgJOo0BukiJARqGAQocZXhjaGFuZ2Vfa2V5cy5vbmVfcHVibGljX2tleRIoZ2l2ZSBwdWJsaWNLZXkgb3IgcHVibGljS2V5UGVtLCBub3QgYm90aBo8c2l6ZSh0aGlzLnB1YmxpY19rZXkpID09IDAgfHwgc2l6ZSh0aGlzLnB1YmxpY19rZXlfcGVtKSA9PSAwIrkCChRFeGNoYW5nZUtleXNSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEQoJYWxnb3JpdGhtGAIgASgJEhwKFHNoYXJlZF9zZWNyZXRfbGVuZ3RoGAMgASgNEhgKEGVuY2Fwc3VsYXRlZF9rZXkYBCABKAwSGgoNc2hhcmVkX3NlY3JldBgFIAEoDEIDgAEBEhIKCnB1YmxpY19rZXkYBiABKAwSFgoOcHVibGljX2tleV9wZW0YByABKAkSIwoRZGVjYXBzdWxhdGlvbl9rZXkYCCABKAxCA4ABAUgAiAEBEigKFmRlY2Fwc3VsYXRpb25fa2V5X3NlZWQYCSABKAxCA4ABAUgBiAEBQhQKEl9kZWNhcHN1bGF0aW9uX2tleUIZChdfZGVjYXBzdWxhdGlvbl9rZXlfc2VlZCJKChdHZXRBbGdvcml0aG1JbmZvUmVxdWVzdBIvCghjYXRlZ29yeRgBIAEoCUIdukga2AEBchVSA0FMTFIJU0lHTkFUVVJFUgNLRU0iUgoYR2V0QWxnb3JpdGhtSW5mb1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRImCgphbGdvcml0aG1zGAIgAygLMhIucHFjLkFsZ29yaXRobUluZm8icgobUHFjU2VydmljZUlzc3VlVG9rZW5SZXF1ZXN0EjcKCHVzZXJuYW1lGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEhoKCHBhc3N3b3JkGAIgASgJQgi6SAVyAyiACCJyChxQcWNTZXJ2aWNlSXNzdWVUb2tlblJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRISCgV0b2tlbhgCIAEoCUIDgAEBEi4KCmV4cGlyZXNfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIhoKGFBxY1NlcnZpY2VHZXRKd2tzUmVxdWVzdCJDChlQcWNTZXJ2aWNlR2V0Sndrc1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIWCgRrZXlzGAIgAygLMggucHFjLkp3ayIcChpQcWNTZXJ2aWNlR2V0SGVhbHRoUmVxdWVzdCJwChtQcWNTZXJ2aWNlR2V0SGVhbHRoUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhYKDnNlcnZpY2Vfc3RhdHVzGAIgASgJEhEKCXRyYW5zcG9ydBgDIAEoCRIWCg5hdXRoZW50aWNhdGlvbhgEIAEoCTKPBgoKUHFjU2VydmljZRJWCghTaWduRGF0YRIULnBxYy5TaWduRGF0YVJlcXVlc3QaFS5wcWMuU2lnbkRhdGFSZXNwb25zZSIdiLIZAoLT5JMCEzoBKiIOL2FwaS9ncnBjL3NpZ24ScAoPVmVyaWZ5U2lnbmF0dXJlEhsucHFjLlZlcmlmeVNpZ25hdHVyZVJlcXVlc3QaHC5wcWMuVmVyaWZ5U2lnbmF0dXJlUmVzcG9uc2UiIpACAYiyGQKC0+STAhU6ASoiEC9hcGkvZ3JwYy92ZXJpZnkSagoMRXhjaGFuZ2VLZXlzEhgucHFjLkV4Y2hhbmdlS2V5c1JlcXVlc3QaGS5wcWMuRXhjaGFuZ2VLZXlzUmVzcG9uc2UiJYiyGQKC0+STAhs6ASoiFi9hcGkvZ3JwYy9rZXktZXhjaGFuZ2USdAoQR2V0QWxnb3JpdGhtSW5mbxIcLnBxYy5HZXRBbGdvcml0aG1JbmZvUmVxdWVzdBodLnBxYy5HZXRBbGdvcml0aG1JbmZvUmVzcG9uc2UiI5ACAYiyGQGC0+STAhYSFC9hcGkvZ3JwYy9hbGdvcml0aG1zEnYKCklzc3VlVG9rZW4SIC5wcWMuUHFjU2VydmljZUlzc3VlVG9rZW5SZXF1ZXN0GiEucHFjLlBxY1NlcnZpY2VJc3N1ZVRva2VuUmVzcG9uc2UiI4iyGQGC0+STAhk6ASoiFC9hcGkvZ3JwYy9hdXRoL3Rva2VuEmwKB0dldEp3a3MSHS5wcWMuUHFjU2VydmljZUdldEp3a3NSZXF1ZXN0Gh4ucHFjLlBxY1NlcnZpY2VHZXRKd2tzUmVzcG9uc2UiIpACAYiyGQGC0+STAhUSEy9hcGkvZ3JwYy9hdXRoL2p3a3MSbwoJR2V0SGVhbHRoEh8ucHFjLlBxY1NlcnZpY2VHZXRIZWFsdGhSZXF1ZXN0GiAucHFjLlBxY1NlcnZpY2VHZXRIZWFsdGhSZXNwb25zZSIfkAIBiLIZAYLT5JMCEhIQL2FwaS9ncnBjL2hlYWx0aEI6Cg9xdWFudHVtc2FmZS5wcWNQAVoTcXVhbnR1bXNhZmUvcHFjO3BxY6oCD1F1YW50dW1TYWZlLlBxY2IGcHJvdG8z", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_pqc_algorithm, file_pqc_jwk, file_qsp_access]);
 
 /**
  * Requests a signature.
@@ -182,7 +182,7 @@ export const VerifySignatureResponseSchema: GenMessage<VerifySignatureResponse> 
  */
 export type ExchangeKeysRequest = Message<"pqc.ExchangeKeysRequest"> & {
   /**
-   * Names the key encapsulation mechanism; "ML-KEM-768" if omitted.
+   * Names the key encapsulation mechanism; "ML-KEM-768" if omitted. "X-Wing" is the hybrid of ML-KEM-768 and X25519.
    *
    * @generated from field: string algorithm = 1;
    */
@@ -197,7 +197,8 @@ export type ExchangeKeysRequest = Message<"pqc.ExchangeKeysRequest"> & {
   publicKey: Uint8Array;
 
   /**
-   * Contains the caller's encapsulation key as a PEM SubjectPublicKeyInfo (RFC 9935), instead of public_key.
+   * Contains the caller's encapsulation key as a PEM SubjectPublicKeyInfo, instead of public_key: RFC 9935 for ML-KEM,
+   * draft-connolly-cfrg-xwing-kem-10, section 5.8.1, for X-Wing.
    *
    * @generated from field: string public_key_pem = 3;
    */
@@ -239,7 +240,7 @@ export type ExchangeKeysResponse = Message<"pqc.ExchangeKeysResponse"> & {
   sharedSecretLength: number;
 
   /**
-   * Contains the ciphertext of FIPS 203: 1088 bytes for ML-KEM-768.
+   * Contains the ciphertext: 1088 bytes for ML-KEM-768 (FIPS 203), 1120 bytes for X-Wing.
    *
    * @generated from field: bytes encapsulated_key = 4;
    */
@@ -260,23 +261,23 @@ export type ExchangeKeysResponse = Message<"pqc.ExchangeKeysResponse"> & {
   publicKey: Uint8Array;
 
   /**
-   * Contains the same key as a PEM SubjectPublicKeyInfo (RFC 9935).
+   * Contains the same key as a PEM SubjectPublicKeyInfo, like public_key_pem of the request.
    *
    * @generated from field: string public_key_pem = 7;
    */
   publicKeyPem: string;
 
   /**
-   * Contains the raw decapsulation key of the one-time pair (2400 bytes for ML-KEM-768), so that the caller can check
-   * the result. Absent if the request has a public key.
+   * Contains the raw decapsulation key of the one-time pair (2400 bytes for ML-KEM-768; for X-Wing its seed), so that
+   * the caller can check the result. Absent if the request has a public key.
    *
    * @generated from field: optional bytes decapsulation_key = 8;
    */
   decapsulationKey?: Uint8Array | undefined;
 
   /**
-   * Contains the seed of decapsulation_key, 64 bytes: d, then z (FIPS 203, section 7.1). Libraries that do not accept
-   * expanded keys accept this. Present if and only if decapsulation_key is.
+   * Contains the seed of decapsulation_key: for ML-KEM 64 bytes, d, then z (FIPS 203, section 7.1), for X-Wing 32 bytes.
+   * Libraries that do not accept expanded keys accept this. Present if and only if decapsulation_key is.
    *
    * @generated from field: optional bytes decapsulation_key_seed = 9;
    */
@@ -325,7 +326,7 @@ export type GetAlgorithmInfoResponse = Message<"pqc.GetAlgorithmInfoResponse"> &
   status: string;
 
   /**
-   * Lists the parameter sets in the order of the standards: ML-KEM, ML-DSA, SLH-DSA.
+   * Lists the parameter sets by family: ML-KEM, X-Wing, ML-DSA, SLH-DSA.
    *
    * @generated from field: repeated pqc.AlgorithmInfo algorithms = 2;
    */
@@ -503,7 +504,8 @@ export const PqcServiceGetHealthResponseSchema: GenMessage<PqcServiceGetHealthRe
   messageDesc(file_pqc_pqc_service, 13);
 
 /**
- * Signs, verifies and exchanges keys with the NIST lattice and hash standards. Also issues ML-DSA tokens.
+ * Signs, verifies and exchanges keys with the NIST lattice and hash standards, and with X-Wing. Also issues ML-DSA
+ * tokens.
  *
  * The service does not store signing keys. Every SignData and every ExchangeKeys generates a new key pair. The only
  * exception is the key that signs tokens, which is sealed in the store and survives a restart.
@@ -532,7 +534,8 @@ export const PqcService: GenService<{
     output: typeof VerifySignatureResponseSchema;
   },
   /**
-   * Encapsulates a new shared secret (FIPS 203, section 7.2) to the caller's key or to a one-time key pair.
+   * Encapsulates a new shared secret to the caller's key or to a one-time key pair (FIPS 203, section 7.2, or
+   * draft-connolly-cfrg-xwing-kem-10, section 5.4).
    *
    * Without a public key, the answer contains both keys of the one-time pair, so that the caller can decapsulate and
    * compare.

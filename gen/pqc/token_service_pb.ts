@@ -419,7 +419,7 @@ export type GetCryptoInfoResponse = Message<"pqc.GetCryptoInfoResponse"> & {
   status: string;
 
   /**
-   * Lists the parameter sets in the order of the standards: ML-KEM, ML-DSA, SLH-DSA.
+   * Lists the parameter sets by family: ML-KEM, X-Wing, ML-DSA, SLH-DSA.
    *
    * @generated from field: repeated pqc.AlgorithmInfo algorithms = 2;
    */
@@ -506,7 +506,7 @@ export const TokenService: GenService<{
     output: typeof GetSecureDataResponseSchema;
   },
   /**
-   * Lists every ML-KEM, ML-DSA and SLH-DSA parameter set of the server to callers with a valid token.
+   * Lists every ML-KEM, ML-DSA and SLH-DSA parameter set of the server, and X-Wing, to callers with a valid token.
    *
    * @generated from rpc pqc.TokenService.GetCryptoInfo
    */

@@ -14,7 +14,7 @@ export const keygenVerbs: readonly Verb[] = [
     options: {
       algorithm: {
         value: "NAME",
-        meaning: "A parameter set of ML-DSA, ML-KEM or SLH-DSA; default: ML-DSA-65",
+        meaning: "A parameter set of ML-DSA, ML-KEM or SLH-DSA, or X-Wing; default: ML-DSA-65",
         offers: keyAlgorithms,
       },
     },

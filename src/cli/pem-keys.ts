@@ -1,5 +1,5 @@
 /** Reads keys of any algorithm from PEM files. */
-import { type Algorithm, kemAlgorithms, mlDsaNames, mlKemNames, slhDsaNames } from "../crypto/algorithms.ts";
+import { type Algorithm, kemAlgorithms, kemNames, mlDsaNames, slhDsaNames } from "../crypto/algorithms.ts";
 import { wipe } from "../crypto/bytes.ts";
 import { decodePkcs8, decodePublicKeyPem } from "../crypto/key-encoding.ts";
 import { decodePem } from "../crypto/pem.ts";
@@ -8,7 +8,7 @@ import { usageError } from "./exit-codes.ts";
 import { readText } from "./files.ts";
 
 /** The algorithms of key files. */
-export const keyAlgorithms = [...mlDsaNames, ...mlKemNames, ...slhDsaNames] as const;
+export const keyAlgorithms = [...mlDsaNames, ...kemNames, ...slhDsaNames] as const;
 
 /** Lends a provider to a function, and closes it afterwards. */
 export async function withProvider<T>(use: (provider: CryptoProvider) => Promise<T>): Promise<T> {
@@ -31,7 +31,7 @@ export function readPublicKey(provider: CryptoProvider, path: string): PublicKey
 export function parsePublicKey(provider: CryptoProvider, pem: string, origin: string): PublicKey {
   const algorithm = keyAlgorithms.find((candidate) => isPublicKeyPem(candidate, pem));
   if (algorithm === undefined)
-    throw usageError(`${origin} does not contain an ML-DSA, ML-KEM or SLH-DSA public key in PEM`);
+    throw usageError(`${origin} does not contain an ML-DSA, ML-KEM, X-Wing or SLH-DSA public key in PEM`);
   return explain(origin, () => provider.importPublicKey(algorithm, { pem }));
 }
 
@@ -50,7 +50,7 @@ export async function parseSecretKey(
   try {
     const algorithm = keyAlgorithms.find((candidate) => decodePkcs8(candidate, der) !== undefined);
     if (algorithm === undefined)
-      throw usageError(`${origin} does not contain an ML-DSA, ML-KEM or SLH-DSA secret key in PEM`);
+      throw usageError(`${origin} does not contain an ML-DSA, ML-KEM, X-Wing or SLH-DSA secret key in PEM`);
     return await provider.importSecretKey(algorithm, { pem });
   } catch (error) {
     throw explained(origin, error);

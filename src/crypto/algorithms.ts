@@ -20,23 +20,29 @@ export const slhDsaNames = [
 /** Key encapsulation mechanisms (KEM) of FIPS 203. */
 export const mlKemNames = ["ML-KEM-512", "ML-KEM-768", "ML-KEM-1024"] as const;
 
+/** All key encapsulation mechanisms: those of FIPS 203, and X-Wing, the hybrid of ML-KEM-768 and X25519. */
+export const kemNames = [...mlKemNames, "X-Wing"] as const;
+
 export type MlDsaAlgorithm = (typeof mlDsaNames)[number];
 export type SlhDsaAlgorithm = (typeof slhDsaNames)[number];
 export type PostQuantumSignatureAlgorithm = MlDsaAlgorithm | SlhDsaAlgorithm;
 export type SignatureAlgorithm = PostQuantumSignatureAlgorithm | "ECDSA-P256";
-export type KemAlgorithm = (typeof mlKemNames)[number];
+export type MlKemAlgorithm = (typeof mlKemNames)[number];
+export type KemAlgorithm = (typeof kemNames)[number];
 export type Algorithm = SignatureAlgorithm | KemAlgorithm;
+/** The algorithms of a final standard: all but X-Wing, which an Internet-Draft defines. */
+export type StandardAlgorithm = SignatureAlgorithm | MlKemAlgorithm;
 
 /** The common fields of the parameter sets of all families; every size is in bytes. */
 interface ParameterSet<Name extends Algorithm> {
   readonly name: Name;
-  readonly family: "ML-DSA" | "SLH-DSA" | "ML-KEM" | "ECDSA";
-  readonly standard: "FIPS 203" | "FIPS 204" | "FIPS 205" | "FIPS 186-5";
+  readonly family: "ML-DSA" | "SLH-DSA" | "ML-KEM" | "X-Wing" | "ECDSA";
+  readonly standard: "FIPS 203" | "FIPS 204" | "FIPS 205" | "FIPS 186-5" | "draft-connolly-cfrg-xwing-kem";
   /** NIST post-quantum security category; undefined for ECDSA, which a quantum computer breaks. */
   readonly nistLevel: 1 | 2 | 3 | 5 | undefined;
   /** Raw public key; for ECDSA the uncompressed point of SEC 1, section 2.3.3. */
   readonly publicKeyBytes: number;
-  /** Raw secret key in the expanded form of the standard; for ECDSA the scalar. */
+  /** Raw secret key in the expanded form of the standard; for ECDSA the scalar, for X-Wing the seed. */
   readonly secretKeyBytes: number;
   /** Seed from which the key pair is derived; undefined where the standard has no seed form. */
   readonly seedBytes: number | undefined;
@@ -102,6 +108,21 @@ export const kemAlgorithms: Readonly<Record<KemAlgorithm, KemParameterSet>> = Ob
   "ML-KEM-512": mlKem("ML-KEM-512", 1, 800, 1632, 768, 1),
   "ML-KEM-768": mlKem("ML-KEM-768", 3, 1184, 2400, 1088, 2),
   "ML-KEM-1024": mlKem("ML-KEM-1024", 5, 1568, 3168, 1568, 3),
+  // draft-connolly-cfrg-xwing-kem-10: sizes of section 5.1, object identifier of section 5.8. The draft aims at category
+  // 1; ML-KEM-768 in place of ML-KEM-512 is its margin (section 1.2).
+  "X-Wing": Object.freeze({
+    name: "X-Wing",
+    family: "X-Wing",
+    standard: "draft-connolly-cfrg-xwing-kem",
+    category: "KEM",
+    nistLevel: 1,
+    publicKeyBytes: 1216,
+    secretKeyBytes: 32,
+    seedBytes: 32,
+    ciphertextBytes: 1120,
+    sharedSecretBytes: 32,
+    oid: "1.3.6.1.4.1.62253.25722",
+  }),
 });
 
 /** All parameter sets, by name. */
@@ -118,6 +139,11 @@ export function isSignatureAlgorithm(name: string): name is SignatureAlgorithm {
 /** Tells whether a name is that of an ML-DSA parameter set; names are case-sensitive. */
 export function isMlDsaAlgorithm(name: string): name is MlDsaAlgorithm {
   return isSignatureAlgorithm(name) && signatureAlgorithms[name].family === "ML-DSA";
+}
+
+/** Tells whether a name is that of an ML-KEM parameter set; names are case-sensitive. */
+export function isMlKemAlgorithm(name: string): name is MlKemAlgorithm {
+  return isKemAlgorithm(name) && kemAlgorithms[name].family === "ML-KEM";
 }
 
 /** Tells whether a name is that of a KEM parameter set; names are case-sensitive. */
@@ -170,7 +196,7 @@ function slhDsa(
 }
 
 function mlKem(
-  name: KemAlgorithm,
+  name: MlKemAlgorithm,
   nistLevel: 1 | 3 | 5,
   publicKeyBytes: number,
   secretKeyBytes: number,

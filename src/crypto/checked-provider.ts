@@ -3,6 +3,7 @@ import {
   algorithms,
   isKemAlgorithm,
   isMlDsaAlgorithm,
+  isMlKemAlgorithm,
   isSignatureAlgorithm,
   kemAlgorithms,
   type SignatureAlgorithm,
@@ -13,7 +14,7 @@ import { checkAlgorithm, checkBytes, checkLength, checkMaterial, checkSignatureO
 import { CryptoError } from "./crypto-error.ts";
 import { checkPointForm, checkScalar } from "./ecdsa.ts";
 import type { Engine, SecretKeyForm } from "./engine.ts";
-import { decodePublicKeyPem, decodeSecretKeyPem } from "./key-encoding.ts";
+import { decodePublicKeyPem, decodeSecretKeyDer, decodeSecretKeyPem } from "./key-encoding.ts";
 import { EnginePublicKey, EngineSecretKey } from "./keys.ts";
 import { muBytes, startMu } from "./ml-dsa.ts";
 import { checkDecapsulationKey, checkEncapsulationKey } from "./ml-kem.ts";
@@ -30,6 +31,7 @@ import type {
   SecretKeyMaterial,
   SignatureOptions,
 } from "./provider.ts";
+import { checkXWingPublicKey } from "./x-wing.ts";
 
 /**
  * Turns an engine into a provider. Only this class implements the rules of `CryptoProvider` about
@@ -68,7 +70,8 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
     checkMaterial(material, "raw", "pem");
     const raw = "pem" in material ? decodePublicKeyPem(algorithm, material.pem) : material.raw;
     checkLength("INVALID_KEY", `the ${algorithm} public key`, raw, algorithms[algorithm].publicKeyBytes);
-    if (isKemAlgorithm(algorithm)) checkEncapsulationKey(algorithm, raw);
+    if (isMlKemAlgorithm(algorithm)) checkEncapsulationKey(algorithm, raw);
+    if (algorithm === "X-Wing") checkXWingPublicKey(raw);
     if (algorithm === "ECDSA-P256") checkPointForm(raw);
     return this.#adoptPublicKey(algorithm, this.#engine.importPublicKey(algorithm, raw));
   }
@@ -76,19 +79,24 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
   async importSecretKey(algorithm: Algorithm, material: SecretKeyMaterial): Promise<SecretKey> {
     this.#checkOpen();
     checkAlgorithm(algorithm);
-    checkMaterial(material, "raw", "seed", "pem");
-    if (!("pem" in material)) return this.#importSecretKey(algorithm, toSecretKeyForm(algorithm, material));
-    const parts = decodeSecretKeyPem(algorithm, material.pem);
+    checkMaterial(material, "raw", "seed", "pem", "der");
+    if ("raw" in material || "seed" in material)
+      return this.#importSecretKey(algorithm, toSecretKeyForm(algorithm, material));
+    const isPem = "pem" in material;
+    const parts = isPem
+      ? decodeSecretKeyPem(algorithm, material.pem)
+      : decodeSecretKeyDer(algorithm, material.der);
     try {
       const secretKey = await this.#importSecretKey(algorithm, toSecretKeyForm(algorithm, parts));
       const { publicKey = secretKey.publicKey.exportRaw() } = parts;
       if (equalBytes(publicKey, secretKey.publicKey.exportRaw())) return secretKey;
       throw new CryptoError(
         "INVALID_KEY",
-        `the PEM block contains the ${algorithm} public key of another pair`,
+        `the PKCS#8 document contains the ${algorithm} public key of another pair`,
       );
     } finally {
-      wipe(parts.seed, parts.raw);
+      // The parts of DER are views of what the caller gave.
+      if (isPem) wipe(parts.seed, parts.raw);
     }
   }
 
@@ -167,10 +175,11 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
     }
     if (form.kind !== "seed") {
       checkLength("INVALID_KEY", `the expanded ${algorithm} secret key`, form.raw, secretKeyBytes);
-      if (isKemAlgorithm(algorithm)) checkDecapsulationKey(algorithm, form.raw);
+      if (isMlKemAlgorithm(algorithm)) checkDecapsulationKey(algorithm, form.raw);
       if (algorithm === "ECDSA-P256") checkScalar(form.raw);
     }
-    return this.#adoptSecretKey(algorithm, await this.#engine.importSecretKey(algorithm, form));
+    const imported = await this.#engine.importSecretKey(algorithm, seedInstead(algorithm, form));
+    return this.#adoptSecretKey(algorithm, imported);
   }
 
   #adoptPublicKey(algorithm: Algorithm, handle: PublicHandle): PublicKey {
@@ -219,6 +228,11 @@ function toSecretKeyForm(
   if (seed !== undefined) return { kind: "seed", seed };
   if (raw !== undefined) return { kind: "raw", raw };
   throw new CryptoError("INVALID_ARGUMENT", `the ${algorithm} secret key must be raw, seed or pem`);
+}
+
+/** The raw form of an X-Wing secret key is its seed, which engines expect. */
+function seedInstead(algorithm: Algorithm, form: SecretKeyForm): SecretKeyForm {
+  return algorithm === "X-Wing" && form.kind === "raw" ? { kind: "seed", seed: form.raw } : form;
 }
 
 /** The fixed length of a signature in bytes; undefined for DER, whose length varies. */

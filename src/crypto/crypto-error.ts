@@ -7,6 +7,7 @@
  * - UNSUPPORTED: the algorithm has no such form or operation.
  * - CLOSED: the provider was closed, or the key erased.
  * - SEAL_BROKEN: a sealed secret does not open under this master key, or for this record.
+ * - UNWRAP_FAILED: a wrapped key does not open with this private key, info and aad.
  * - SELF_TEST_FAILED: the library gave a wrong answer at start.
  * - UNAVAILABLE: the native provider was asked for, and is not built or does not load.
  */
@@ -16,6 +17,7 @@ export type CryptoErrorCode =
   | "UNSUPPORTED"
   | "CLOSED"
   | "SEAL_BROKEN"
+  | "UNWRAP_FAILED"
   | "SELF_TEST_FAILED"
   | "UNAVAILABLE";
 

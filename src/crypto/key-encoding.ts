@@ -1,5 +1,6 @@
 import { type Algorithm, type AlgorithmInfo, algorithms } from "./algorithms.ts";
 import { wipe } from "./bytes.ts";
+import { checkBytes } from "./checks.ts";
 import { CryptoError } from "./crypto-error.ts";
 import {
   element,
@@ -47,7 +48,8 @@ export function decodePublicKeyPem(algorithm: Algorithm, pem: string): Uint8Arra
   const der = decodePem("PUBLIC KEY", pem);
   const publicKey = matchShape(findShapes(algorithm).subjectPublicKeyInfo, der)?.publicKey;
   if (publicKey !== undefined) return publicKey;
-  throw unexpectedForm(algorithm, "SubjectPublicKeyInfo", der, (shapes) => [shapes.subjectPublicKeyInfo]);
+  const formsOf = (shapes: KeyShapes) => [shapes.subjectPublicKeyInfo];
+  throw unexpectedForm(algorithm, "the PEM block", "SubjectPublicKeyInfo", der, formsOf);
 }
 
 /** Writes PKCS#8 in PEM, in the form that holds exactly the given parts. */
@@ -72,7 +74,8 @@ export function encodePkcs8(algorithm: Algorithm, parts: SlotValues): Uint8Array
  * Reads PKCS#8 in PEM, strictly: version 0, no parameters besides the object identifier (for ECDSA
  * the curve), no attributes. ML-DSA and ML-KEM keys are a seed, an expandedKey or both (RFC 9881 and
  * 9935, section 6), never the bare bytes of the drafts. SLH-DSA keys are raw (RFC 9909, section 6).
- * ECDSA keys come with or without their point (RFC 5915, section 3).
+ * ECDSA keys come with or without their point (RFC 5915, section 3). An X-Wing key is its bare seed, 32 bytes,
+ * without a public key (draft-connolly-cfrg-xwing-kem-10, section 5.8.2).
  *
  * @returns the parts that the document holds. The caller wipes them.
  * @throws INVALID_KEY; its message names the algorithm found if we support it.
@@ -82,10 +85,28 @@ export function decodeSecretKeyPem(algorithm: Algorithm, pem: string): SlotValue
   const parts = decodePkcs8(algorithm, der);
   if (parts !== undefined) return parts;
   try {
-    throw unexpectedForm(algorithm, "PKCS#8", der, (shapes) => shapes.pkcs8);
+    throw unexpectedForm(algorithm, "the PEM block", "PKCS#8", der, (shapes) => shapes.pkcs8);
   } finally {
     wipe(der);
   }
+}
+
+/**
+ * Reads PKCS#8 in DER, as strictly as `decodeSecretKeyPem`.
+ *
+ * @returns the parts that the document holds, as views into it.
+ * @throws INVALID_KEY; its message names the algorithm found if we support it. INVALID_ARGUMENT for what is not bytes
+ */
+export function decodeSecretKeyDer(algorithm: Algorithm, der: Uint8Array): SlotValues {
+  checkBytes("DER", der);
+  const parts = decodePkcs8(algorithm, der);
+  if (parts !== undefined) return parts;
+  throw unexpectedForm(algorithm, "the DER document", "PKCS#8", der, (shapes) => shapes.pkcs8);
+}
+
+/** Finds the algorithm of a document that is PKCS#8 in DER of any of ours. */
+export function findPkcs8Algorithm(der: Uint8Array): Algorithm | undefined {
+  return findAlgorithm(der, (shapes) => shapes.pkcs8);
 }
 
 /** Reads PKCS#8 in DER, equally strictly. @returns views into it, or undefined when it has none of the forms */
@@ -99,17 +120,27 @@ export function decodePkcs8(algorithm: Algorithm, der: Uint8Array): SlotValues |
 
 function unexpectedForm(
   algorithm: Algorithm,
+  origin: string,
   document: string,
   der: Uint8Array,
   formsOf: (shapes: KeyShapes) => readonly Shape[],
 ): CryptoError {
-  for (const [found, shapes] of shapesByAlgorithm) {
-    if (formsOf(shapes).some((shape) => matchShape(shape, der) !== undefined)) {
-      return new CryptoError("INVALID_KEY", `the PEM block contains an ${found} key; expected ${algorithm}`);
-    }
-  }
-  const problem = `the PEM block is not the ${document} of ${algorithm} in strict DER (${der.length} bytes)`;
+  const found = findAlgorithm(der, formsOf);
+  const problem =
+    found === undefined
+      ? `${origin} is not the ${document} of ${algorithm} in strict DER (${der.length} bytes)`
+      : `${origin} contains an ${found} key; expected ${algorithm}`;
   return new CryptoError("INVALID_KEY", problem);
+}
+
+function findAlgorithm(
+  der: Uint8Array,
+  formsOf: (shapes: KeyShapes) => readonly Shape[],
+): Algorithm | undefined {
+  for (const [algorithm, shapes] of shapesByAlgorithm) {
+    if (formsOf(shapes).some((shape) => matchShape(shape, der) !== undefined)) return algorithm;
+  }
+  return undefined;
 }
 
 function findShapes(algorithm: Algorithm): KeyShapes {
@@ -158,6 +189,7 @@ function privateKeyForms(info: AlgorithmInfo): readonly Shape[] {
   }
   if (info.seedBytes === undefined) return [[raw]];
   const seed = { slot: "seed", length: info.seedBytes } as const;
+  if (info.family === "X-Wing") return [[seed]];
   return [
     element(tag.implicitContext0, seed),
     element(tag.octetString, raw),

@@ -1,5 +1,5 @@
 import { sha3_256 } from "@noble/hashes/sha3.js";
-import { type KemAlgorithm, kemAlgorithms } from "./algorithms.ts";
+import { type KemAlgorithm, kemAlgorithms, type MlKemAlgorithm } from "./algorithms.ts";
 import { equalBytes } from "./bytes.ts";
 import { CryptoError } from "./crypto-error.ts";
 
@@ -10,6 +10,7 @@ const q = 3329;
  * Checks an encapsulation key, as FIPS 203, section 7.2 requires before every use: all its
  * coefficients are below q, so that decoding and encoding give the same bytes.
  *
+ * @param algorithm names the key in the error: a hybrid checks its ML-KEM half under its own name.
  * @param encapsulationKey of the right length.
  * @throws INVALID_KEY
  */
@@ -27,7 +28,7 @@ export function checkEncapsulationKey(algorithm: KemAlgorithm, encapsulationKey:
  * @param decapsulationKey of the right length.
  * @throws INVALID_KEY
  */
-export function checkDecapsulationKey(algorithm: KemAlgorithm, decapsulationKey: Uint8Array): void {
+export function checkDecapsulationKey(algorithm: MlKemAlgorithm, decapsulationKey: Uint8Array): void {
   const { secretKeyBytes, publicKeyBytes } = kemAlgorithms[algorithm];
   const vectorBytes = secretKeyBytes - publicKeyBytes - 64;
   if (!hasReducedCoefficients(decapsulationKey.subarray(0, vectorBytes))) {
@@ -45,7 +46,7 @@ export function checkDecapsulationKey(algorithm: KemAlgorithm, decapsulationKey:
 }
 
 /** Returns the encapsulation key inside an expanded decapsulation key: a view, not a copy. */
-export function readEncapsulationKey(algorithm: KemAlgorithm, decapsulationKey: Uint8Array): Uint8Array {
+export function readEncapsulationKey(algorithm: MlKemAlgorithm, decapsulationKey: Uint8Array): Uint8Array {
   const { secretKeyBytes, publicKeyBytes } = kemAlgorithms[algorithm];
   const start = secretKeyBytes - publicKeyBytes - 64;
   return decapsulationKey.subarray(start, start + publicKeyBytes);

@@ -1,7 +1,7 @@
 import { CryptoError } from "./crypto-error.ts";
 
 /** The longest accepted PEM text, in characters; an ML-DSA-87 key in both forms has 6,774. */
-const maxPemCharacters = 16_384;
+export const maxPemCharacters = 16_384;
 
 const pemPattern =
   /^\s*-----BEGIN ([A-Z0-9 ]{1,40})-----\r?\n([A-Za-z0-9+/=\r\n]+)-----END ([A-Z0-9 ]{1,40})-----\s*$/;

@@ -11,11 +11,15 @@ export interface PublicKey {
 
   /**
    * Returns a copy of the raw bytes: the form of FIPS 203, 204 or 205, for ECDSA the
-   * uncompressed point (SEC 1, section 2.3.3). The length is `publicKeyBytes`.
+   * uncompressed point (SEC 1, section 2.3.3), for X-Wing the ML-KEM-768 key and then the X25519 key
+   * (draft-connolly-cfrg-xwing-kem-10, section 5.2). The length is `publicKeyBytes`.
    */
   exportRaw(): Uint8Array;
 
-  /** Returns SubjectPublicKeyInfo in PEM: RFC 9881 (ML-DSA), 9935 (ML-KEM), 9909 (SLH-DSA), 5480 (ECDSA). */
+  /**
+   * Returns SubjectPublicKeyInfo in PEM: RFC 9881 (ML-DSA), 9935 (ML-KEM), 9909 (SLH-DSA), 5480 (ECDSA),
+   * draft-connolly-cfrg-xwing-kem-10, section 5.8.1 (X-Wing).
+   */
   toPem(): string;
 }
 
@@ -28,19 +32,21 @@ export interface SecretKey {
   readonly publicKey: PublicKey;
 
   /**
-   * Returns the expanded form of FIPS 203, 204 or 205, for ECDSA the scalar; `secretKeyBytes` long.
+   * Returns the expanded form of FIPS 203, 204 or 205, for ECDSA the scalar, for X-Wing the seed;
+   * `secretKeyBytes` long.
    *
    * OpenSSL cannot export this form of an ML-DSA or ML-KEM key that has a seed. Its provider then derives it from the
    * seed in JavaScript on the calling thread, which takes 0.4 to 3 ms.
    */
   exportRaw(): Uint8Array;
 
-  /** Returns the seed of an ML-DSA or ML-KEM key, or undefined when the key was imported without one. */
+  /** Returns the seed of an ML-DSA, ML-KEM or X-Wing key, or undefined when the key was imported without one. */
   exportSeed(): Uint8Array | undefined;
 
   /**
    * Returns PKCS#8 in PEM: the seed form if there is a seed (RFC 9881 and 9935, section 6), otherwise
-   * the expanded form. For SLH-DSA it holds the raw secret key (RFC 9909), for ECDSA also the public key (RFC 5915).
+   * the expanded form. For SLH-DSA it holds the raw secret key (RFC 9909), for ECDSA also the public key (RFC 5915), for
+   * X-Wing the bare seed (draft-connolly-cfrg-xwing-kem-10, section 5.8.2).
    */
   toPem(): string;
 
@@ -60,11 +66,12 @@ export interface KeyPair {
 /** A public key from outside: raw bytes, or SubjectPublicKeyInfo in PEM. */
 export type PublicKeyMaterial = { readonly raw: Uint8Array } | { readonly pem: string };
 
-/** A secret key from outside: the expanded form, the seed, or PKCS#8 in PEM. */
+/** A secret key from outside: the expanded form, the seed, or PKCS#8 in PEM or DER. */
 export type SecretKeyMaterial =
   | { readonly raw: Uint8Array }
   | { readonly seed: Uint8Array }
-  | { readonly pem: string };
+  | { readonly pem: string }
+  | { readonly der: Uint8Array };
 
 /** Options of signing and verifying. A name that is not listed here is refused. */
 export interface SignatureOptions {
@@ -121,7 +128,8 @@ export interface CryptoProvider {
   readonly name: ProviderName;
   /**
    * The libraries that do the work, such as "OpenSSL 3.5.8", "@noble/post-quantum 0.7.1", or
-   * "AWS-LC 5.12.0 (AVX2), OpenSSL 3.5.8": the first for ML-DSA and ML-KEM, the second for the rest.
+   * "AWS-LC 5.12.0 (AVX2), OpenSSL 3.5.8": the first for ML-DSA and ML-KEM, the second for the rest. All providers
+   * leave X-Wing to @noble/post-quantum.
    */
   readonly version: string;
   /**
@@ -142,15 +150,15 @@ export interface CryptoProvider {
 
   /**
    * Generates a key pair from fresh randomness (FIPS 203, section 7.1; FIPS 204, section 5.1;
-   * FIPS 205, section 10.1; FIPS 186-5, appendix A.2).
+   * FIPS 205, section 10.1; FIPS 186-5, appendix A.2; draft-connolly-cfrg-xwing-kem-10, section 5.2).
    *
    * @throws INVALID_ARGUMENT for an unknown algorithm
    */
   generateKeyPair(algorithm: Algorithm): Promise<KeyPair>;
 
   /**
-   * Parses and checks a public key. An ML-KEM key passes the modulus check of FIPS 203, section 7.2;
-   * an ECDSA point must be on the curve. PEM must be the one strict DER form of its standard.
+   * Parses and checks a public key. An ML-KEM key, also the one in an X-Wing key, passes the modulus check of
+   * FIPS 203, section 7.2; an ECDSA point must be on the curve. PEM must be the one strict DER form of its standard.
    *
    * @throws INVALID_KEY, INVALID_ARGUMENT
    */
@@ -217,18 +225,21 @@ export interface CryptoProvider {
   ): Promise<boolean>;
 
   /**
-   * Generates a shared secret and its ciphertext for the owner of an ML-KEM key (FIPS 203, section 7.2).
+   * Generates a shared secret and its ciphertext for the owner of an ML-KEM key (FIPS 203, section 7.2) or of an
+   * X-Wing key (draft-connolly-cfrg-xwing-kem-10, section 5.4).
    *
    * @throws INVALID_ARGUMENT, CLOSED
    */
   encapsulate(publicKey: PublicKey): Promise<Encapsulation>;
 
   /**
-   * Recovers the shared secret from a ciphertext (FIPS 203, section 7.3).
+   * Recovers the shared secret from a ciphertext (FIPS 203, section 7.3; draft-connolly-cfrg-xwing-kem-10, section
+   * 5.5).
    *
    * The pitfall: this SUCCEEDS on a wrong ciphertext of the right length and returns another,
    * pseudo-random secret (implicit rejection). Only a later step, such as a MAC under the secret,
-   * shows whether both sides agree.
+   * shows whether both sides agree. That includes an X-Wing ciphertext whose X25519 half is a point of low order, which
+   * Go and the Web Crypto API refuse: the draft has no such check.
    *
    * @returns 32 bytes. The caller wipes them after use.
    * @throws INVALID_ARGUMENT, also when the ciphertext is not `ciphertextBytes` long; CLOSED

@@ -156,6 +156,7 @@ const hashedBytesPerMs = 300_000;
 
 /** Estimates the duration of the first work of its kind, until it is measured. */
 function guessCostMs(operation: string, algorithm: Algorithm): number {
+  if (algorithm === "X-Wing") return 3;
   if (!algorithm.startsWith("SLH-DSA")) return 1;
   // The small sets ("s") trade time for size (FIPS 205, table 2).
   const isSmall = algorithm.endsWith("s");

@@ -1,4 +1,8 @@
-/** Secret keys in the store, sealed in their shortest form. */
+/**
+ * Secret keys in the store, sealed in their shortest form: the seed, or the whole key if it has none. Keys of
+ * SLH-DSA and ECDSA have no seed, and keys of ML-DSA and ML-KEM have none if they were imported in expanded form. The length
+ * of the sealed bytes tells the forms apart.
+ */
 import { LRUCache } from "lru-cache";
 import { type Algorithm, algorithms } from "../crypto/algorithms.ts";
 import { equalBytes, wipe } from "../crypto/bytes.ts";
@@ -28,8 +32,7 @@ export async function lendSecret<T>(
   secretKey: SecretKey,
   use: (secret: Uint8Array) => Promise<T>,
 ): Promise<T> {
-  const secret = hasSeed(secretKey.algorithm) ? secretKey.exportSeed() : secretKey.exportRaw();
-  if (secret === undefined) throw new Error(`a new ${secretKey.algorithm} key has no seed`);
+  const secret = secretKey.exportSeed() ?? secretKey.exportRaw();
   try {
     return await use(secret);
   } finally {
@@ -48,6 +51,7 @@ export function lendSecretOf<T>(
 /**
  * Imports a secret key from unsealed bytes, and wipes the bytes.
  *
+ * @param secret the bytes that `lendSecret` lent: a seed if it has the length of a seed, otherwise the whole key.
  * @param publicKey raw; if given, it must be the public key of this secret key.
  * @throws SEAL_BROKEN, INVALID_KEY (CryptoError)
  */
@@ -58,10 +62,8 @@ export async function importSealedKey(
   publicKey?: Uint8Array,
 ): Promise<SecretKey> {
   try {
-    const secretKey = await provider.importSecretKey(
-      algorithm,
-      hasSeed(algorithm) ? { seed: secret } : { raw: secret },
-    );
+    const isSeed = secret.length === algorithms[algorithm].seedBytes;
+    const secretKey = await provider.importSecretKey(algorithm, isSeed ? { seed: secret } : { raw: secret });
     if (publicKey === undefined || equalBytes(secretKey.publicKey.exportRaw(), publicKey)) return secretKey;
     secretKey.erase();
     throw new CryptoError("SEAL_BROKEN", `a sealed ${algorithm} key does not match its public key`);
@@ -174,8 +176,4 @@ export function createOpenKeys(store: SecretReader, provider: CryptoProvider, ma
     },
     close: () => open.clear(),
   };
-}
-
-function hasSeed(algorithm: Algorithm): boolean {
-  return algorithms[algorithm].seedBytes !== undefined;
 }

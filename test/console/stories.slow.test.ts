@@ -123,6 +123,7 @@ describe.skipIf(lacksBrowser)(
         ["ML-KEM-512", "800", "768"],
         ["ML-KEM-768", "1,184", "1,088"],
         ["ML-KEM-1024", "1,568", "1,568"],
+        ["X-Wing", "1,216", "1,120"],
       ] as const) {
         it(`ends with one secret on both sides, with ${algorithm}`, async () => {
           await page().getByLabel("Algorithm").selectOption(algorithm);

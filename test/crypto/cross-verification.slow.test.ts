@@ -2,8 +2,8 @@ import { createPrivateKey, createPublicKey } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   algorithms,
+  kemNames,
   mlDsaNames,
-  mlKemNames,
   type SignatureAlgorithm,
   slhDsaNames,
 } from "../../src/crypto/algorithms.ts";
@@ -96,14 +96,14 @@ describe("a signature of one provider", () => {
 });
 
 describe("a key pair of one provider", () => {
-  it.each(latticePairs(mlKemNames))(
+  it.each(latticePairs(kemNames))(
     "$from's $algorithm decapsulates what $to encapsulated",
     async ({ from, to, algorithm }) => {
       expect(await exchange(await use(from).generateKeyPair(algorithm), use(to), use(from))).toBe(true);
     },
   );
 
-  it.each(latticePairs(mlKemNames))(
+  it.each(latticePairs(kemNames))(
     "$from's $algorithm rejects a wrong ciphertext with the same secret as $to",
     async ({ from, to, algorithm }) => {
       const { publicKey, secretKey } = await use(from).generateKeyPair(algorithm);
@@ -116,7 +116,7 @@ describe("a key pair of one provider", () => {
     },
   );
 
-  it.each(latticePairs([...mlDsaNames, ...mlKemNames]))(
+  it.each(latticePairs([...mlDsaNames, ...kemNames]))(
     "$from's $algorithm has the expanded form, seed and PEM that $to derives",
     async ({ from, to, algorithm }) => {
       const { secretKey } = await use(from).generateKeyPair(algorithm);
@@ -141,7 +141,10 @@ describe("a key pair of one provider", () => {
 });
 
 describe("our PEM", () => {
-  it.each(Object.values(algorithms))("of $name is what node:crypto writes and reads", async ({ name }) => {
+  // node:crypto does not read X-Wing keys; x-wing.test.ts compares their PEM with the draft's.
+  const readByNode = Object.values(algorithms).filter(({ name }) => name !== "X-Wing");
+
+  it.each(readByNode)("of $name is what node:crypto writes and reads", async ({ name }) => {
     const { publicKey, secretKey } = await use("openssl").generateKeyPair(name);
     const nodeSecretKey = createPrivateKey(secretKey.toPem());
     expect(nodeSecretKey.export({ format: "pem", type: "pkcs8" })).toBe(secretKey.toPem());

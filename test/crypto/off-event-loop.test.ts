@@ -39,6 +39,17 @@ describeProviders("%s works beside the event loop", (name) => {
     expect(turns).toBeGreaterThan(manyTurns);
   });
 
+  it("while X-Wing encapsulates and decapsulates", async () => {
+    const { publicKey, secretKey } = await provider.generateKeyPair("X-Wing");
+    const { ciphertext } = await provider.encapsulate(publicKey);
+    const turns = await countTurns(() =>
+      Array.from({ length: 16 }, (_, i) =>
+        i % 2 === 0 ? provider.encapsulate(publicKey) : provider.decapsulate(secretKey, ciphertext),
+      ),
+    );
+    expect(turns).toBeGreaterThan(manyTurns);
+  });
+
   it("while key pairs are made", async () => {
     const turns = await countTurns(() =>
       Array.from({ length: count }, () => provider.generateKeyPair("ML-DSA-87")),

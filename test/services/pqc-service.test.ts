@@ -1,11 +1,13 @@
 import { createPublicKey, decapsulate, generateKeyPairSync, verify } from "node:crypto";
 import { Code } from "@connectrpc/connect";
+import { ml_kem768_x25519 } from "@noble/post-quantum/hybrid.js";
 import { ml_dsa44, ml_dsa65, ml_dsa87 } from "@noble/post-quantum/ml-dsa.js";
 import { ml_kem512, ml_kem768, ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { failureOf, refusal } from "../support/refusal.ts";
 import { invalid, wrongKey } from "../support/refusals.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import xWingDraft from "../vectors/x-wing.json" with { type: "json" };
 import { type PqcServer, startPqcServer } from "./pqc-server.ts";
 
 const data = Buffer.from("hello");
@@ -39,13 +41,21 @@ const signatureSets = [
 ] as const;
 
 /** FIPS 203, tables 2 and 3: name, encapsulation key, decapsulation key and ciphertext in bytes, category. */
-const kemSets = [
+const mlKemSets = [
   ["ML-KEM-512", 800, 1632, 768, 1],
   ["ML-KEM-768", 1184, 2400, 1088, 3],
   ["ML-KEM-1024", 1568, 3168, 1568, 5],
 ] as const;
 
-const nobleKems = { "ML-KEM-512": ml_kem512, "ML-KEM-768": ml_kem768, "ML-KEM-1024": ml_kem1024 };
+/** The same of draft-connolly-cfrg-xwing-kem-10, sections 1.2 and 5.1. */
+const kemSets = [...mlKemSets, ["X-Wing", 1216, 32, 1120, 1]] as const;
+
+const nobleKems = {
+  "ML-KEM-512": ml_kem512,
+  "ML-KEM-768": ml_kem768,
+  "ML-KEM-1024": ml_kem1024,
+  "X-Wing": ml_kem768_x25519,
+};
 const nobleDsas = { "ML-DSA-44": ml_dsa44, "ML-DSA-65": ml_dsa65, "ML-DSA-87": ml_dsa87 };
 
 describe("PqcService.SignData", () => {
@@ -242,15 +252,6 @@ describe("PqcService.ExchangeKeys", () => {
       expect(Buffer.from(recovered)).toEqual(Buffer.from(answer.sharedSecret));
     });
 
-    it("encapsulates to the caller's PEM key, and gives the same PEM back", async () => {
-      const { publicKey, privateKey } = makeNodePair(algorithm);
-      const publicKeyPem = publicKey.export({ type: "spki", format: "pem" }).toString();
-      const answer = await pqc.exchangeKeys({ algorithm, publicKeyPem });
-      expect(answer.publicKeyPem.trim()).toBe(publicKeyPem.trim());
-      expect(answer.decapsulationKey).toBeUndefined();
-      expect(decapsulate(privateKey, answer.encapsulatedKey)).toEqual(Buffer.from(answer.sharedSecret));
-    });
-
     it("refuses a key that fails the modulus check of FIPS 203, section 7.2", async () => {
       const publicKey = new Uint8Array(publicKeyBytes).fill(0xff);
       expect(await refusal(pqc.exchangeKeys({ algorithm, publicKey }))).toEqual(wrongKey("publicKey"));
@@ -260,6 +261,27 @@ describe("PqcService.ExchangeKeys", () => {
       const publicKey = new Uint8Array(publicKeyBytes + 1);
       expect(await refusal(pqc.exchangeKeys({ algorithm, publicKey }))).toEqual(wrongKey("publicKey"));
     });
+  });
+
+  it.each(mlKemSets)(
+    "encapsulates to the caller's PEM key, and gives the same PEM back: %s",
+    async (name) => {
+      const { publicKey, privateKey } = makeNodePair(name);
+      const publicKeyPem = publicKey.export({ type: "spki", format: "pem" }).toString();
+      const answer = await pqc.exchangeKeys({ algorithm: name, publicKeyPem });
+      expect(answer.publicKeyPem.trim()).toBe(publicKeyPem.trim());
+      expect(answer.decapsulationKey).toBeUndefined();
+      expect(decapsulate(privateKey, answer.encapsulatedKey)).toEqual(Buffer.from(answer.sharedSecret));
+    },
+  );
+
+  it("encapsulates to the PEM key of the draft of X-Wing, and gives the same PEM back", async () => {
+    const { seed, publicKeyPem } = xWingDraft.example;
+    const answer = await pqc.exchangeKeys({ algorithm: "X-Wing", publicKeyPem });
+    expect(answer.publicKeyPem).toBe(publicKeyPem);
+    expect(answer.decapsulationKey).toBeUndefined();
+    const recovered = ml_kem768_x25519.decapsulate(answer.encapsulatedKey, Uint8Array.fromHex(seed));
+    expect(Buffer.from(recovered)).toEqual(Buffer.from(answer.sharedSecret));
   });
 
   it("uses ML-KEM-768 if no algorithm is named", async () => {
@@ -307,7 +329,7 @@ describe("PqcService.ExchangeKeys", () => {
 describe("PqcService.GetAlgorithmInfo", () => {
   const kems = kemSets.map(([name, publicKeyBytes, secretKeyBytes, ciphertextBytes, nistLevel]) => ({
     name,
-    standard: "FIPS 203",
+    standard: name === "X-Wing" ? "draft-connolly-cfrg-xwing-kem" : "FIPS 203",
     nistLevel,
     category: "KEM",
     publicKeyBytes,
@@ -356,7 +378,7 @@ describe("PqcService.GetHealth", () => {
   });
 });
 
-function makeNodePair(algorithm: (typeof kemSets)[number][0]) {
+function makeNodePair(algorithm: (typeof mlKemSets)[number][0]) {
   switch (algorithm) {
     case "ML-KEM-512":
       return generateKeyPairSync("ml-kem-512");

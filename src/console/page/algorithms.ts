@@ -41,8 +41,9 @@ async function findSigner(name: string) {
   return { "SLH-DSA-SHA2-128f": slh_dsa_sha2_128f, "SLH-DSA-SHA2-128s": slh_dsa_sha2_128s }[name];
 }
 
-/** @param name a parameter set of FIPS 203: "ML-KEM-768" */
+/** @param name a parameter set of FIPS 203, such as "ML-KEM-768", or "X-Wing" */
 export async function loadKem(name: string) {
+  if (name === "X-Wing") return (await import("@noble/post-quantum/hybrid.js")).ml_kem768_x25519;
   const { ml_kem512, ml_kem768, ml_kem1024 } = await import("@noble/post-quantum/ml-kem.js");
   const kem = { "ML-KEM-512": ml_kem512, "ML-KEM-768": ml_kem768, "ML-KEM-1024": ml_kem1024 }[name];
   if (kem === undefined) throw new Error(`the page does not know ${name}`);

@@ -57,7 +57,7 @@ export const stories: readonly StoryEntry[] = [
     title: "Key exchange",
     summary: "Browser and server agree on a secret over a connection that others can read.",
     service: "pqc.PqcService",
-    standards: "ML-KEM (FIPS 203)",
+    standards: "ML-KEM (FIPS 203), X-Wing (Internet-Draft)",
     load: () => import("./stories/key-exchange/page.tsx"),
   },
   {

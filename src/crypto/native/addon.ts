@@ -1,6 +1,6 @@
-import type { KemAlgorithm, MlDsaAlgorithm } from "../algorithms.ts";
+import type { MlDsaAlgorithm, MlKemAlgorithm } from "../algorithms.ts";
 
-export type NativeAlgorithm = MlDsaAlgorithm | KemAlgorithm;
+export type NativeAlgorithm = MlDsaAlgorithm | MlKemAlgorithm;
 
 /**
  * The native library, as `native/src/lib.rs` defines it. Each promise stands for one job in libuv's thread pool. Inputs

@@ -1,18 +1,20 @@
-import type { KeyObject } from "node:crypto";
-import { type Algorithm, isKemAlgorithm, isMlDsaAlgorithm } from "../algorithms.ts";
+import { type Algorithm, isMlDsaAlgorithm, isMlKemAlgorithm } from "../algorithms.ts";
 import { CryptoError } from "../crypto-error.ts";
 import type { Engine, SecretKeyForm } from "../engine.ts";
-import { createOpenSslEngine } from "../openssl/engine.ts";
-import type { OpenSslSecretKey } from "../openssl/key-objects.ts";
+import {
+  createOpenSslEngine,
+  type OpenSslPublicHandle,
+  type OpenSslSecretHandle,
+} from "../openssl/engine.ts";
 import type { NativeAddon, NativeAlgorithm, NativePublicKey, NativeSecretKey } from "./addon.ts";
 
-type PublicHandle = NativePublicKey | KeyObject;
-type SecretHandle = NativeSecretKey | OpenSslSecretKey;
+type PublicHandle = NativePublicKey | OpenSslPublicHandle;
+type SecretHandle = NativeSecretKey | OpenSslSecretHandle;
 
 const noContext = new Uint8Array();
 
 /**
- * The engine over AWS-LC (`native/`) for ML-DSA and ML-KEM. OpenSSL does the rest, which it does as fast. Both run in
+ * The engine over AWS-LC (`native/`) for ML-DSA and ML-KEM. The engine of OpenSSL does the rest. Both libraries run in
  * libuv's thread pool, one job for each operation.
  */
 export function createNativeEngine(addon: NativeAddon): Engine<PublicHandle, SecretHandle> {
@@ -73,7 +75,7 @@ export function createNativeEngine(addon: NativeAddon): Engine<PublicHandle, Sec
 }
 
 function isNative(algorithm: Algorithm): algorithm is NativeAlgorithm {
-  return isMlDsaAlgorithm(algorithm) || isKemAlgorithm(algorithm);
+  return isMlDsaAlgorithm(algorithm) || isMlKemAlgorithm(algorithm);
 }
 
 async function importSecretKey(

@@ -1,9 +1,9 @@
 import { hash } from "node:crypto";
 import {
   algorithms,
-  type KemAlgorithm,
   kemAlgorithms,
   type MlDsaAlgorithm,
+  type MlKemAlgorithm,
   mlDsaNames,
   mlKemNames,
 } from "../algorithms.ts";
@@ -17,7 +17,7 @@ import type { NativeAddon, NativeSecretKey } from "./addon.ts";
  * algorithm 18, line 9) and includes an encryption. test/crypto/native.test.ts compares the values with
  * those of other libraries.
  */
-export const knownAnswers: Readonly<Record<MlDsaAlgorithm | KemAlgorithm, string>> = {
+export const knownAnswers: Readonly<Record<MlDsaAlgorithm | MlKemAlgorithm, string>> = {
   "ML-DSA-44": "71c613c107f279db99ee8b14fd28b9089ae6e1cd7761b00eb228929c23911aa4",
   "ML-DSA-65": "c5bb960e76edb0b8b424c893cd1cda71466ef4ef05a114b8cd3ac31f39666d3e",
   "ML-DSA-87": "519f246004054f32b16d67867a9a9ae7d20425b03cdeb193bc67ce415b9cb12b",
@@ -54,7 +54,7 @@ async function isMlDsaRight(addon: NativeAddon, algorithm: MlDsaAlgorithm): Prom
   return digest(key, signature) === knownAnswers[algorithm] && isValid && !isValidElsewhere;
 }
 
-async function isMlKemRight(addon: NativeAddon, algorithm: KemAlgorithm): Promise<boolean> {
+async function isMlKemRight(addon: NativeAddon, algorithm: MlKemAlgorithm): Promise<boolean> {
   const key = await importKnownKey(addon, algorithm);
   const rejected = await key.decapsulate(new Uint8Array(kemAlgorithms[algorithm].ciphertextBytes));
   const [ciphertext, sharedSecret] = await key.publicKey().encapsulate();
@@ -64,7 +64,7 @@ async function isMlKemRight(addon: NativeAddon, algorithm: KemAlgorithm): Promis
 
 async function importKnownKey(
   addon: NativeAddon,
-  algorithm: MlDsaAlgorithm | KemAlgorithm,
+  algorithm: MlDsaAlgorithm | MlKemAlgorithm,
 ): Promise<NativeSecretKey> {
   const seed = Uint8Array.from({ length: algorithms[algorithm].seedBytes ?? 0 }, (_, i) => i);
   const key = await addon.importSecretKey(algorithm, seed, undefined);

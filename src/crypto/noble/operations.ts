@@ -1,9 +1,11 @@
 import { p256 } from "@noble/curves/nist.js";
-import type { Signer } from "@noble/post-quantum/utils.js";
+import type { KEM, Signer } from "@noble/post-quantum/utils.js";
 import {
   type Algorithm,
+  algorithms,
   isKemAlgorithm,
   isMlDsaAlgorithm,
+  isMlKemAlgorithm,
   type KemAlgorithm,
   type MlDsaAlgorithm,
   type PostQuantumSignatureAlgorithm,
@@ -16,8 +18,9 @@ import { readEncapsulationKey } from "../ml-kem.ts";
 import type { Encapsulation } from "../provider.ts";
 import { deriveMlDsaPublicKey } from "./ml-dsa-key.ts";
 import { expandSeed, mlDsa, mlKem, slhDsa } from "./parameter-sets.ts";
+import { findXWing } from "./x-wing.ts";
 
-/** A key pair as plain bytes; the secret key is in the expanded form. */
+/** A key pair as plain bytes; the secret key is in the expanded form, for X-Wing the seed. */
 export interface NobleKeyPair {
   readonly publicKey: Uint8Array;
   readonly raw: Uint8Array;
@@ -54,7 +57,7 @@ export const operations = {
       return { raw, publicKey: p256.getPublicKey(raw, false), seed: undefined };
     }
     if (isMlDsaAlgorithm(algorithm) || isKemAlgorithm(algorithm)) {
-      return expand(algorithm, crypto.getRandomValues(new Uint8Array(isKemAlgorithm(algorithm) ? 64 : 32)));
+      return expand(algorithm, crypto.getRandomValues(new Uint8Array(algorithms[algorithm].seedBytes ?? 0)));
     }
     const { secretKey, publicKey } = slhDsa[algorithm].keygen();
     return { raw: secretKey, publicKey, seed: undefined };
@@ -99,19 +102,19 @@ export const operations = {
   },
 
   encapsulate({ algorithm, publicKey }: { algorithm: KemAlgorithm; publicKey: Uint8Array }): Encapsulation {
-    const { cipherText, sharedSecret } = mlKem[algorithm].encapsulate(publicKey);
+    const { cipherText, sharedSecret } = findKem(algorithm).encapsulate(publicKey);
     return { ciphertext: cipherText, sharedSecret };
   },
 
   decapsulate(input: { algorithm: KemAlgorithm; secretKey: Uint8Array; ciphertext: Uint8Array }): Uint8Array {
-    return mlKem[input.algorithm].decapsulate(input.ciphertext, input.secretKey);
+    return findKem(input.algorithm).decapsulate(input.ciphertext, input.secretKey);
   },
 };
 
 export type Operations = typeof operations;
 
 function expand(algorithm: MlDsaAlgorithm | KemAlgorithm, seed: Uint8Array): NobleKeyPair {
-  const parameterSet = isKemAlgorithm(algorithm) ? mlKem[algorithm] : mlDsa[algorithm];
+  const parameterSet = isKemAlgorithm(algorithm) ? findKem(algorithm) : mlDsa[algorithm];
   const { secretKey, publicKey } = parameterSet.keygen(seed);
   return { raw: secretKey, publicKey, seed };
 }
@@ -120,7 +123,8 @@ function expand(algorithm: MlDsaAlgorithm | KemAlgorithm, seed: Uint8Array): Nob
 function derivePublicKey(algorithm: Algorithm, raw: Uint8Array): Uint8Array {
   if (algorithm === "ECDSA-P256") return p256.getPublicKey(raw, false);
   if (isMlDsaAlgorithm(algorithm)) return deriveMlDsaPublicKey(algorithm, raw);
-  if (isKemAlgorithm(algorithm)) {
+  if (algorithm === "X-Wing") throw new RangeError("an X-Wing key comes as its seed");
+  if (isMlKemAlgorithm(algorithm)) {
     // FIPS 203, section 7.1: the pair-wise check for a key that comes without its seed.
     const publicKey = readEncapsulationKey(algorithm, raw);
     const { cipherText, sharedSecret } = mlKem[algorithm].encapsulate(publicKey);
@@ -136,6 +140,10 @@ function derivePublicKey(algorithm: Algorithm, raw: Uint8Array): Uint8Array {
     if (rootFits) return publicKey;
   }
   throw new CryptoError("INVALID_KEY", `the ${algorithm} secret key does not match the public key inside it`);
+}
+
+function findKem(algorithm: KemAlgorithm): KEM {
+  return algorithm === "X-Wing" ? findXWing() : mlKem[algorithm];
 }
 
 function findSigner(algorithm: PostQuantumSignatureAlgorithm): Signer {

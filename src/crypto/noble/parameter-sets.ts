@@ -15,7 +15,7 @@ import {
   slh_dsa_shake_256s,
 } from "@noble/post-quantum/slh-dsa.js";
 import type { KEM, Signer } from "@noble/post-quantum/utils.js";
-import type { KemAlgorithm, MlDsaAlgorithm, SlhDsaAlgorithm } from "../algorithms.ts";
+import type { MlDsaAlgorithm, MlKemAlgorithm, SlhDsaAlgorithm } from "../algorithms.ts";
 
 export const mlDsa: Readonly<Record<MlDsaAlgorithm, DSA>> = {
   "ML-DSA-44": ml_dsa44,
@@ -38,7 +38,7 @@ export const slhDsa: Readonly<Record<SlhDsaAlgorithm, Signer>> = {
   "SLH-DSA-SHAKE-256f": slh_dsa_shake_256f,
 };
 
-export const mlKem: Readonly<Record<KemAlgorithm, KEM>> = {
+export const mlKem: Readonly<Record<MlKemAlgorithm, KEM>> = {
   "ML-KEM-512": ml_kem512,
   "ML-KEM-768": ml_kem768,
   "ML-KEM-1024": ml_kem1024,
@@ -48,7 +48,7 @@ export const mlKem: Readonly<Record<KemAlgorithm, KEM>> = {
  * Derives the expanded secret key from its seed (FIPS 204, algorithm 6; FIPS 203, algorithm 16).
  * The caller wipes the result.
  */
-export function expandSeed(algorithm: MlDsaAlgorithm | KemAlgorithm, seed: Uint8Array): Uint8Array {
+export function expandSeed(algorithm: MlDsaAlgorithm | MlKemAlgorithm, seed: Uint8Array): Uint8Array {
   const parameterSet = { ...mlDsa, ...mlKem }[algorithm];
   return parameterSet.keygen(seed).secretKey;
 }

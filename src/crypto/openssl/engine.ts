@@ -11,21 +11,27 @@ import {
 } from "node:crypto";
 import { availableParallelism } from "node:os";
 import {
-  type Algorithm,
   algorithms,
-  isKemAlgorithm,
   isMlDsaAlgorithm,
-  type KemAlgorithm,
+  isMlKemAlgorithm,
   type MlDsaAlgorithm,
+  type MlKemAlgorithm,
+  type StandardAlgorithm,
 } from "../algorithms.ts";
 import { copyBytes, equalBytes, wipe } from "../bytes.ts";
 import { CryptoError } from "../crypto-error.ts";
 import type { CheckedSignatureOptions, Engine, IncrementalHash, SeedOrRaw } from "../engine.ts";
 import { decodePkcs8 } from "../key-encoding.ts";
+import { addXWing, type XWingPublicKey, type XWingSecretKey } from "../noble/add-x-wing.ts";
 import { expandSeed } from "../noble/parameter-sets.ts";
 import { WorkerPool } from "../noble/worker-pool.ts";
 import type { Encapsulation } from "../provider.ts";
 import { type OpenSslSecretKey, parsePublicKey, parseSecretKey, startKeyGeneration } from "./key-objects.ts";
+
+/** The form of OpenSSL's public keys, and of the keys that noble computes with for it. */
+export type OpenSslPublicHandle = KeyObject | XWingPublicKey;
+/** The form of the secret keys. */
+export type OpenSslSecretHandle = OpenSslSecretKey | XWingSecretKey;
 
 /**
  * The engine over node:crypto. Key generation, signing, verifying, encapsulation and decapsulation
@@ -33,11 +39,16 @@ import { type OpenSslSecretKey, parsePublicKey, parseSecretKey, startKeyGenerati
  * core gives the best latency). Parsing a key runs on the calling thread and takes as long as
  * generating one, 0.2 ms for ML-DSA-65: keep parsed keys.
  *
- * node:crypto cannot sign μ. The noble library does so on worker threads, which start with the first
- * such call.
+ * node:crypto cannot sign μ, and has X-Wing only as an experiment of its Web Crypto API. The noble library does both on
+ * worker threads, which start with the first such call.
  */
-export function createOpenSslEngine(): Engine<KeyObject, OpenSslSecretKey> {
+export function createOpenSslEngine(): Engine<OpenSslPublicHandle, OpenSslSecretHandle> {
   const noblePool = new WorkerPool(availableParallelism());
+  return addXWing(createStandardEngine(noblePool), noblePool);
+}
+
+/** The engine without X-Wing. */
+function createStandardEngine(noblePool: WorkerPool): Engine<KeyObject, OpenSslSecretKey, StandardAlgorithm> {
   return {
     name: "openssl",
     version: `OpenSSL ${process.versions.openssl}`,
@@ -67,7 +78,7 @@ export function createOpenSslEngine(): Engine<KeyObject, OpenSslSecretKey> {
     exportPublicKey: (publicKey) => plainBytes(publicKey.export({ format: "raw-public" })),
 
     exportSecretKey(algorithm, key) {
-      if (!isMlDsaAlgorithm(algorithm) && !isKemAlgorithm(algorithm)) {
+      if (!isMlDsaAlgorithm(algorithm) && !isMlKemAlgorithm(algorithm)) {
         return plainBytes(key.secretKey.export({ format: "raw-private" }));
       }
       const exported = exportLatticeKey(algorithm, key);
@@ -109,7 +120,7 @@ export function createOpenSslEngine(): Engine<KeyObject, OpenSslSecretKey> {
 
 /** Exports the form that OpenSSL supports: the seed, or the expanded key without a seed. The caller wipes it. */
 function exportLatticeKey(
-  algorithm: MlDsaAlgorithm | KemAlgorithm,
+  algorithm: MlDsaAlgorithm | MlKemAlgorithm,
   { secretKey, hasSeed }: OpenSslSecretKey,
 ): SeedOrRaw {
   if (hasSeed) return { kind: "seed", seed: plainBytes(secretKey.export({ format: "raw-seed" })) };
@@ -138,8 +149,11 @@ function startShake256(outputBytes: number): IncrementalHash {
  * runs the pair-wise check of FIPS 203, section 7.1. For SLH-DSA it verifies a signature, which is
  * valid only when PK.root is the root of the tree that signed.
  */
-async function halvesFit(algorithm: Algorithm, { secretKey, publicKey }: OpenSslSecretKey): Promise<boolean> {
-  if (isKemAlgorithm(algorithm)) {
+async function halvesFit(
+  algorithm: StandardAlgorithm,
+  { secretKey, publicKey }: OpenSslSecretKey,
+): Promise<boolean> {
+  if (isMlKemAlgorithm(algorithm)) {
     const { ciphertext, sharedSecret } = await encapsulateTo(publicKey);
     const decapsulated = await decapsulateWith(secretKey, ciphertext);
     const fit = equalBytes(sharedSecret, decapsulated);
@@ -155,7 +169,7 @@ async function halvesFit(algorithm: Algorithm, { secretKey, publicKey }: OpenSsl
 /** The digest to pass to node:crypto; the post-quantum algorithms have their own. */
 type Digest = "sha256" | null;
 
-function chooseDigest(algorithm: Algorithm): Digest {
+function chooseDigest(algorithm: StandardAlgorithm): Digest {
   return algorithm === "ECDSA-P256" ? "sha256" : null;
 }
 

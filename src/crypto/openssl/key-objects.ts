@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } from "node:crypto";
-import { type Algorithm, isKemAlgorithm, isMlDsaAlgorithm } from "../algorithms.ts";
+import { isMlDsaAlgorithm, isMlKemAlgorithm, type StandardAlgorithm } from "../algorithms.ts";
 import { wipe } from "../bytes.ts";
 import { CryptoError } from "../crypto-error.ts";
 import type { SecretKeyForm } from "../engine.ts";
@@ -18,9 +18,9 @@ type KeyPairCallback = (error: Error | null, publicKey: KeyObject, secretKey: Ke
 const ellipticCurve = { asymmetricKeyType: "ec", namedCurve: "P-256" } as const;
 
 /** Starts key generation in the thread pool of libuv. */
-export function startKeyGeneration(algorithm: Algorithm, done: KeyPairCallback): void {
+export function startKeyGeneration(algorithm: StandardAlgorithm, done: KeyPairCallback): void {
   if (algorithm === "ECDSA-P256") generateKeyPair("ec", { namedCurve: "P-256" }, done);
-  else if (isKemAlgorithm(algorithm)) generateKeyPair(keyType(algorithm), done);
+  else if (isMlKemAlgorithm(algorithm)) generateKeyPair(keyType(algorithm), done);
   else if (isMlDsaAlgorithm(algorithm)) generateKeyPair(keyType(algorithm), done);
   else generateKeyPair(keyType(algorithm), done);
 }
@@ -30,7 +30,7 @@ export function startKeyGeneration(algorithm: Algorithm, done: KeyPairCallback):
  *
  * @throws INVALID_KEY when OpenSSL refuses it, such as an ECDSA point that is not on the curve.
  */
-export function parsePublicKey(algorithm: Algorithm, raw: Uint8Array): KeyObject {
+export function parsePublicKey(algorithm: StandardAlgorithm, raw: Uint8Array): KeyObject {
   const type = algorithm === "ECDSA-P256" ? ellipticCurve : { asymmetricKeyType: keyType(algorithm) };
   try {
     return createPublicKey({ key: raw, format: "raw-public", ...type });
@@ -46,7 +46,7 @@ export function parsePublicKey(algorithm: Algorithm, raw: Uint8Array): KeyObject
  *
  * @throws INVALID_KEY
  */
-export function parseSecretKey(algorithm: Algorithm, form: SecretKeyForm): OpenSslSecretKey {
+export function parseSecretKey(algorithm: StandardAlgorithm, form: SecretKeyForm): OpenSslSecretKey {
   try {
     const secretKey = createSecretKey(algorithm, form);
     return { secretKey, publicKey: createPublicKey(secretKey), hasSeed: form.kind !== "raw" };
@@ -56,7 +56,7 @@ export function parseSecretKey(algorithm: Algorithm, form: SecretKeyForm): OpenS
   }
 }
 
-function createSecretKey(algorithm: Algorithm, form: SecretKeyForm): KeyObject {
+function createSecretKey(algorithm: StandardAlgorithm, form: SecretKeyForm): KeyObject {
   if (algorithm === "ECDSA-P256") {
     if (form.kind !== "raw") throw new RangeError(`${algorithm} has no seed`);
     return createPrivateKey({ key: form.raw, format: "raw-private", ...ellipticCurve });
@@ -76,6 +76,6 @@ function createSecretKey(algorithm: Algorithm, form: SecretKeyForm): KeyObject {
 }
 
 /** Node's names are ours in lower case, which the type checker verifies against @types/node. */
-function keyType<Name extends Exclude<Algorithm, "ECDSA-P256">>(algorithm: Name): Lowercase<Name> {
+function keyType<Name extends Exclude<StandardAlgorithm, "ECDSA-P256">>(algorithm: Name): Lowercase<Name> {
   return algorithm.toLowerCase() as Lowercase<Name>;
 }

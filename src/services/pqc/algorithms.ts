@@ -3,7 +3,7 @@ import type { AlgorithmInfoSchema } from "#gen/pqc/algorithm_pb.ts";
 import { type AlgorithmInfo, kemAlgorithms, signatureAlgorithms } from "../../crypto/algorithms.ts";
 
 /**
- * Lists the post-quantum parameter sets in the order of their standards: ML-KEM, ML-DSA, SLH-DSA.
+ * Lists the post-quantum parameter sets by family: ML-KEM, X-Wing, ML-DSA, SLH-DSA.
  *
  * @param category "SIGNATURE" or "KEM"; anything else lists both.
  */

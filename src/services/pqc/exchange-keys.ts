@@ -15,12 +15,13 @@ export interface KeyExchange {
   readonly publicKeyPem: string;
   /** The key of the one-time pair; undefined if the caller gave a public key. */
   readonly decapsulationKey: Uint8Array | undefined;
-  /** Its seed, d then z (FIPS 203, section 7.1): 64 bytes. */
+  /** Its seed: for ML-KEM d then z (FIPS 203, section 7.1), 64 bytes; for X-Wing 32 bytes. */
   readonly decapsulationKeySeed: Uint8Array | undefined;
 }
 
 /**
- * Encapsulates a fresh shared secret (FIPS 203, section 7.2) to the caller's key, or to a new pair.
+ * Encapsulates a fresh shared secret to the caller's key, or to a new pair (FIPS 203, section 7.2;
+ * draft-connolly-cfrg-xwing-kem-10, section 5.4).
  *
  * @throws KEY_INVALID
  */

@@ -20,7 +20,7 @@ import {
   makeKeyPair,
 } from "./steps.ts";
 
-const algorithms = ["ML-KEM-512", "ML-KEM-768", "ML-KEM-1024"];
+const algorithms = ["ML-KEM-512", "ML-KEM-768", "ML-KEM-1024", "X-Wing"];
 
 export function Page() {
   const form = useForm({ algorithm: "ML-KEM-768" });
@@ -30,7 +30,7 @@ export function Page() {
   return (
     <Story
       title="Key exchange"
-      lead="Two sides need a shared secret that an eavesdropper cannot learn. With ML-KEM, one side sends a public key. The other side generates a secret, and sends a ciphertext from which only the first side can recover it."
+      lead="Two sides need a shared secret that an eavesdropper cannot learn. With ML-KEM, or with X-Wing, its hybrid with X25519, one side sends a public key. The other side generates a secret, and sends a ciphertext from which only the first side can recover it."
     >
       <Step
         step={preparing}

@@ -1,0 +1,219 @@
+/** Secret keys from files of other programs: every form of every family, and what is no key. */
+import { createPrivateKey, generateKeyPairSync } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Algorithm, algorithms } from "../../src/crypto/algorithms.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { encodePkcs8 } from "../../src/crypto/key-encoding.ts";
+import { importKeyFile } from "../../src/crypto/key-file.ts";
+import { encodePem } from "../../src/crypto/pem.ts";
+import type { CryptoProvider, SecretKey } from "../../src/crypto/provider.ts";
+import { bytesOf, flipBit } from "../support/bytes.ts";
+import { describeProviders } from "../support/crypto-providers.ts";
+import draft from "../vectors/x-wing.json" with { type: "json" };
+import { refusal } from "./refusal.ts";
+
+/** An algorithm of each family, and of each number of forms. */
+const families = [
+  "ML-DSA-65",
+  "ML-KEM-768",
+  "ML-KEM-1024",
+  "SLH-DSA-SHA2-128f",
+  "X-Wing",
+  "ECDSA-P256",
+] as const;
+
+/** A file in one form. */
+type Form = readonly [name: string, file: Uint8Array, hasSeed: boolean];
+
+/** All forms of a key: its parts in DER, the same in PEM, and the bare bytes. */
+function formsOf(secretKey: SecretKey): Form[] {
+  const { algorithm } = secretKey;
+  const [raw, seed] = [secretKey.exportRaw(), secretKey.exportSeed()];
+  const parts = listParts(algorithm, raw, seed, secretKey.publicKey.exportRaw());
+  const encoded = parts.flatMap(([name, values]): Form[] => {
+    const der = encodePkcs8(algorithm, values);
+    const pem = bytesOf(encodePem("PRIVATE KEY", der));
+    const hasSeed = "seed" in values;
+    return [
+      [`PKCS#8 in DER with ${name}`, der, hasSeed],
+      [`PKCS#8 in PEM with ${name}`, pem, hasSeed],
+    ];
+  });
+  const bareSeed: Form[] = seed === undefined ? [] : [["the bare seed", seed, true]];
+  return [...encoded, ...bareSeed, ["the bare secret key", raw, algorithm === "X-Wing"]];
+}
+
+function listParts(
+  algorithm: Algorithm,
+  raw: Uint8Array,
+  seed: Uint8Array | undefined,
+  publicKey: Uint8Array,
+) {
+  if (algorithm === "X-Wing" && seed !== undefined) return [["the seed", { seed }]] as const;
+  if (seed !== undefined) {
+    return [
+      ["the seed", { seed }],
+      ["the expanded key", { raw }],
+      ["both", { seed, raw }],
+    ] as const;
+  }
+  if (algorithm !== "ECDSA-P256") return [["the raw key", { raw }]] as const;
+  return [
+    ["the scalar", { raw }],
+    ["the scalar and the point", { raw, publicKey }],
+  ] as const;
+}
+
+describeProviders("a key file for %s", (name) => {
+  let provider: CryptoProvider;
+  beforeAll(async () => {
+    provider = await createCryptoProvider(name);
+  });
+  afterAll(() => provider.close());
+
+  it.each(families)("of %s gives the same key in every form", async (algorithm) => {
+    const { secretKey } = await provider.generateKeyPair(algorithm);
+    const forms = formsOf(secretKey);
+    const seen = await Promise.all(
+      forms.map(async ([form, file]) => {
+        const before = Uint8Array.from(file);
+        const imported = await importKeyFile(provider, algorithm, file);
+        expect(file, `${form} is left as it is`).toEqual(before);
+        return {
+          form,
+          algorithm: imported.algorithm,
+          raw: imported.exportRaw(),
+          publicKey: imported.publicKey.exportRaw(),
+          hasSeed: imported.exportSeed() !== undefined,
+        };
+      }),
+    );
+    const [raw, publicKey] = [secretKey.exportRaw(), secretKey.publicKey.exportRaw()];
+    expect(seen).toEqual(forms.map(([form, , hasSeed]) => ({ form, algorithm, raw, publicKey, hasSeed })));
+  });
+
+  it("takes PEM with a byte order mark, white space around it and lines that end in CR LF", async () => {
+    const { secretKey } = await provider.generateKeyPair("ML-DSA-44");
+    const pem = `\uFEFF\r\n${secretKey.toPem().replaceAll("\n", "\r\n")}\r\n`;
+    const imported = await importKeyFile(provider, "ML-DSA-44", bytesOf(pem));
+    expect(imported.exportRaw()).toEqual(secretKey.exportRaw());
+  });
+
+  it("takes the example of the draft of X-Wing", async () => {
+    const imported = await importKeyFile(provider, "X-Wing", bytesOf(draft.example.privateKeyPem));
+    expect(imported.exportSeed()?.toHex()).toBe(draft.example.seed);
+  });
+
+  it("refuses DER whose seed and expanded key, or scalar and point, contradict each other", async () => {
+    const { secretKey: lattice } = await provider.generateKeyPair("ML-DSA-65");
+    const { secretKey: curve } = await provider.generateKeyPair("ECDSA-P256");
+    const { publicKey: otherPoint } = await provider.generateKeyPair("ECDSA-P256");
+    const seed = flipBit(lattice.exportSeed() ?? new Uint8Array(32));
+    const both = encodePkcs8("ML-DSA-65", { seed, raw: lattice.exportRaw() });
+    const ofTwo = encodePkcs8("ECDSA-P256", { raw: curve.exportRaw(), publicKey: otherPoint.exportRaw() });
+    expect(await refusal(() => importKeyFile(provider, "ML-DSA-65", both))).toBe("INVALID_KEY");
+    expect(await refusal(() => importKeyFile(provider, "ECDSA-P256", ofTwo))).toBe("INVALID_KEY");
+  });
+});
+
+describe("a key file", () => {
+  let provider: CryptoProvider;
+  beforeAll(async () => {
+    provider = await createCryptoProvider("openssl");
+  });
+  afterAll(() => provider.close());
+
+  it.each([
+    ["ml-dsa-65", "ML-DSA-65"],
+    ["ml-kem-768", "ML-KEM-768"],
+    ["slh-dsa-sha2-128f", "SLH-DSA-SHA2-128f"],
+  ] as const)("that node:crypto writes is read: %s", async (type, algorithm) => {
+    const { privateKey, publicKey } = generateKeyPairSync(type as "ml-dsa-65");
+    for (const format of ["pem", "der"] as const) {
+      const file = privateKey.export({ type: "pkcs8", format: format as "der" });
+      const imported = await importKeyFile(provider, algorithm, Buffer.from(file));
+      expect(Buffer.from(imported.publicKey.exportRaw())).toEqual(publicKey.export({ format: "raw-public" }));
+    }
+  });
+
+  it("in expanded form is what node:crypto reads as well", async () => {
+    const { secretKey } = await provider.generateKeyPair("ML-KEM-768");
+    const der = encodePkcs8("ML-KEM-768", { raw: secretKey.exportRaw() });
+    const nodeKey = createPrivateKey({ key: Buffer.from(der), format: "der", type: "pkcs8" });
+    expect(nodeKey.asymmetricKeyType).toBe("ml-kem-768");
+    expect((await importKeyFile(provider, "ML-KEM-768", der)).exportSeed()).toBeUndefined();
+  });
+
+  it("has in no two forms of an algorithm the same length", () => {
+    for (const { name, seedBytes = 0, secretKeyBytes, publicKeyBytes } of Object.values(algorithms)) {
+      const [raw, publicKey] = [new Uint8Array(secretKeyBytes), new Uint8Array(publicKeyBytes)];
+      const seed = seedBytes === 0 ? undefined : new Uint8Array(seedBytes);
+      const documents = listParts(name, raw, seed, publicKey).map(
+        ([, parts]) => encodePkcs8(name, parts).length,
+      );
+      const lengths = new Set([seedBytes, secretKeyBytes, ...documents]);
+      expect(lengths.size, name).toBe(documents.length + (name === "X-Wing" ? 1 : 2));
+    }
+  });
+
+  it.each([
+    ["ML-DSA-65", "the seed, 32 bytes, or the expanded secret key, 4032 bytes"],
+    ["ML-KEM-1024", "the seed, 64 bytes, or the expanded secret key, 3168 bytes"],
+    ["SLH-DSA-SHAKE-256s", "the raw secret key, 128 bytes"],
+    ["X-Wing", "the seed, 32 bytes"],
+    ["ECDSA-P256", "the raw secret key, 32 bytes"],
+  ] as const)("of no form is refused with the forms of %s", async (algorithm, bare) => {
+    const forms = `PKCS#8 in PEM, or PKCS#8 in strict DER, or ${bare}`;
+    const message = `33 bytes are no ${algorithm} secret key in a known form: ${forms}`;
+    await expect(importKeyFile(provider, algorithm, new Uint8Array(33))).rejects.toMatchObject({
+      code: "INVALID_KEY",
+      message,
+    });
+  });
+
+  it("of another algorithm is refused with its name, in DER and in PEM", async () => {
+    const { secretKey } = await provider.generateKeyPair("ML-KEM-768");
+    const der = encodePkcs8("ML-KEM-768", { raw: secretKey.exportRaw() });
+    await expect(importKeyFile(provider, "ML-DSA-65", der)).rejects.toThrow(
+      "the DER document contains an ML-KEM-768 key; expected ML-DSA-65",
+    );
+    await expect(importKeyFile(provider, "ML-DSA-65", bytesOf(secretKey.toPem()))).rejects.toThrow(
+      "the PEM block contains an ML-KEM-768 key; expected ML-DSA-65",
+    );
+  });
+
+  it("that is PEM as long as a bare key is read as PEM", async () => {
+    const pem = bytesOf(draft.example.privateKeyPem);
+    expect(pem).toHaveLength(algorithms["SLH-DSA-SHA2-256f"].secretKeyBytes);
+    await expect(importKeyFile(provider, "SLH-DSA-SHA2-256f", pem)).rejects.toThrow("contains an X-Wing key");
+  });
+
+  const seed = new Uint8Array(32);
+  const der = encodePkcs8("ML-DSA-65", { seed });
+  const hostile: Record<string, Uint8Array> = {
+    "is empty": new Uint8Array(),
+    "is longer than any key": new Uint8Array(16_385),
+    "is much longer than any key": bytesOf(`-----BEGIN PRIVATE KEY-----\n${"A".repeat(1_000_000)}`),
+    "is DER cut short": der.subarray(0, -1),
+    "is DER with a byte more": Uint8Array.of(...der, 0),
+    "is DER of version 1": der.with(4, 1),
+    "is a public key": bytesOf(encodePem("PUBLIC KEY", new Uint8Array(1974))),
+    "is an encrypted key": bytesOf(encodePem("ENCRYPTED PRIVATE KEY", der)),
+    "is two PEM blocks": bytesOf(encodePem("PRIVATE KEY", der).repeat(2)),
+    "is PEM without its end": bytesOf(encodePem("PRIVATE KEY", der).slice(0, -26)),
+    "is PEM of something else": bytesOf(encodePem("PRIVATE KEY", new Uint8Array(54))),
+    "is text": bytesOf("this is no key"),
+    "is an expanded key of zeros": new Uint8Array(4032),
+    "is an expanded key of ones": new Uint8Array(4032).fill(0xff),
+  };
+
+  it.each(Object.entries(hostile))("that %s is refused", async (_name, file) => {
+    expect(await refusal(() => importKeyFile(provider, "ML-DSA-65", file))).toBe("INVALID_KEY");
+  });
+
+  it("that is a string, and an unknown algorithm, are mistakes of the caller", async () => {
+    const text = draft.example.privateKeyPem as unknown as Uint8Array;
+    expect(await refusal(() => importKeyFile(provider, "X-Wing", text))).toBe("INVALID_ARGUMENT");
+    expect(await refusal(() => importKeyFile(provider, "x-wing" as "X-Wing", seed))).toBe("INVALID_ARGUMENT");
+  });
+});

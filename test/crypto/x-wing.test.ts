@@ -1,0 +1,218 @@
+/** X-Wing: the test vectors of its draft, its encodings and what it does with bad keys and ciphertexts. */
+import { sha256 } from "@noble/hashes/sha2.js";
+import { sha3_256, shake256 } from "@noble/hashes/sha3.js";
+import { ml_kem768_x25519 } from "@noble/post-quantum/hybrid.js";
+import { ml_kem768 } from "@noble/post-quantum/ml-kem.js";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { kemAlgorithms } from "../../src/crypto/algorithms.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { findXWing, testXWing } from "../../src/crypto/noble/x-wing.ts";
+import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { flipBit } from "../support/bytes.ts";
+import { describeProviders } from "../support/crypto-providers.ts";
+import draft from "../vectors/x-wing.json" with { type: "json" };
+import { refusal } from "./refusal.ts";
+
+const hex = Uint8Array.fromHex;
+const vectors = draft.vectors.map((vector) => ({
+  start: vector.seed.slice(0, 8),
+  seed: hex(vector.seed),
+  randomness: hex(vector.encapsulationRandomness),
+  publicKey: hex(vector.publicKey),
+  ciphertext: hex(vector.ciphertext),
+  sharedSecret: hex(vector.sharedSecret),
+}));
+/** Where the X25519 half begins: after the ML-KEM-768 key, and after its ciphertext. */
+const pointInKey = 1184;
+const pointInCiphertext = 1088;
+/** Points of low order, with which X25519 gives zero (RFC 7748, section 6.1). */
+const lowOrderPoints = {
+  "the point 0": "0000000000000000000000000000000000000000000000000000000000000000",
+  "the point 1": "0100000000000000000000000000000000000000000000000000000000000000",
+  "a point of order 8": "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
+};
+
+describe("the test vectors of the draft", () => {
+  it("are three", () => {
+    expect(vectors).toHaveLength(3);
+  });
+
+  it.each(vectors)("give their ciphertext and secret with their randomness: $start…", (vector) => {
+    const { cipherText, sharedSecret } = findXWing().encapsulate(vector.publicKey, vector.randomness);
+    expect(cipherText).toEqual(vector.ciphertext);
+    expect(sharedSecret).toEqual(vector.sharedSecret);
+  });
+});
+
+describeProviders("X-Wing of %s", (name) => {
+  let provider: CryptoProvider;
+  beforeAll(async () => {
+    provider = await createCryptoProvider(name);
+  });
+  afterAll(() => provider.close());
+
+  const importSeed = (seed: Uint8Array) => provider.importSecretKey("X-Wing", { seed });
+
+  it.each(vectors)(
+    "derives the public key and the secret of the draft's vectors: $start…",
+    async (vector) => {
+      const secretKey = await importSeed(vector.seed);
+      expect(secretKey.publicKey.exportRaw()).toEqual(vector.publicKey);
+      expect(secretKey.exportSeed()).toEqual(vector.seed);
+      expect(secretKey.exportRaw()).toEqual(vector.seed);
+      expect(await provider.decapsulate(secretKey, vector.ciphertext)).toEqual(vector.sharedSecret);
+    },
+  );
+
+  it("writes and reads the PEM of the draft's example", async () => {
+    const { seed, privateKeyPem, publicKeyPem } = draft.example;
+    const secretKey = await provider.importSecretKey("X-Wing", { pem: privateKeyPem });
+    expect(secretKey.exportSeed()?.toHex()).toBe(seed);
+    expect(secretKey.toPem()).toBe(privateKeyPem);
+    expect(secretKey.publicKey.toPem()).toBe(publicKeyPem);
+    const publicKey = provider.importPublicKey("X-Wing", { pem: publicKeyPem });
+    expect(publicKey.exportRaw()).toEqual(secretKey.publicKey.exportRaw());
+  });
+
+  it("gives another secret for each encapsulation, and both sides the same one", async () => {
+    const { publicKey, secretKey } = await provider.generateKeyPair("X-Wing");
+    const [first, second] = await Promise.all([
+      provider.encapsulate(publicKey),
+      provider.encapsulate(publicKey),
+    ]);
+    expect(first.sharedSecret).not.toEqual(second.sharedSecret);
+    expect(await provider.decapsulate(secretKey, first.ciphertext)).toEqual(first.sharedSecret);
+    expect(await provider.decapsulate(secretKey, second.ciphertext)).toEqual(second.sharedSecret);
+  });
+
+  it.each([
+    ["ML-KEM-768", 0],
+    ["X25519", pointInCiphertext],
+  ])("gives another secret if the %s half of the ciphertext differs", async (_half, byteIndex) => {
+    const { publicKey, secretKey } = await provider.generateKeyPair("X-Wing");
+    const { ciphertext, sharedSecret } = await provider.encapsulate(publicKey);
+    const rejected = await provider.decapsulate(secretKey, flipBit(ciphertext, byteIndex));
+    expect(rejected).toHaveLength(32);
+    expect(rejected).not.toEqual(sharedSecret);
+  });
+
+  describe.each(Object.entries(lowOrderPoints))(
+    "does not refuse %s, as the draft does not,",
+    (_name, point) => {
+      it("in a ciphertext", async () => {
+        const { publicKey, secretKey } = await provider.generateKeyPair("X-Wing");
+        const { ciphertext } = await provider.encapsulate(publicKey);
+        ciphertext.set(hex(point), pointInCiphertext);
+        const seed = secretKey.exportRaw();
+        expect(await provider.decapsulate(secretKey, ciphertext)).toEqual(
+          combineWithZero(seed, ciphertext, publicKey.exportRaw()),
+        );
+      });
+
+      it("in a public key", async () => {
+        const { secretKey } = await provider.generateKeyPair("X-Wing");
+        const raw = secretKey.publicKey.exportRaw();
+        raw.set(hex(point), pointInKey);
+        const lowOrderKey = provider.importPublicKey("X-Wing", { raw });
+        const { ciphertext, sharedSecret } = await provider.encapsulate(lowOrderKey);
+        expect(sharedSecret).toEqual(combineWithZero(secretKey.exportRaw(), ciphertext, raw));
+      });
+    },
+  );
+
+  it("refuses a public key whose ML-KEM half has a coefficient of q or more", async () => {
+    const raw = (await importSeed(new Uint8Array(32))).publicKey.exportRaw();
+    const { publicKeyBytes } = kemAlgorithms["X-Wing"];
+    const attempts = [
+      raw.with(0, 0xff).with(1, 0xff),
+      raw.subarray(1),
+      new Uint8Array(publicKeyBytes + 1),
+      new Uint8Array(pointInKey),
+    ];
+    const refusals = attempts.map((bytes) =>
+      refusal(() => provider.importPublicKey("X-Wing", { raw: bytes })),
+    );
+    expect(await Promise.all(refusals)).toEqual(attempts.map(() => "INVALID_KEY"));
+    expect(provider.importPublicKey("X-Wing", { raw }).exportRaw()).toEqual(raw);
+  });
+
+  it("refuses a seed, and a ciphertext, of another length", async () => {
+    const secretKey = await importSeed(new Uint8Array(32));
+    const short = new Uint8Array(31);
+    expect(await refusal(() => importSeed(short))).toBe("INVALID_KEY");
+    expect(await refusal(() => provider.importSecretKey("X-Wing", { raw: short }))).toBe("INVALID_KEY");
+    const cut = new Uint8Array(kemAlgorithms["X-Wing"].ciphertextBytes - 1);
+    expect(await refusal(() => provider.decapsulate(secretKey, cut))).toBe("INVALID_ARGUMENT");
+  });
+
+  it("refuses to sign, to verify, and to use an erased key", async () => {
+    const { publicKey, secretKey } = await provider.generateKeyPair("X-Wing");
+    const bytes = new Uint8Array(64);
+    expect(await refusal(() => provider.sign(secretKey, bytes))).toBe("INVALID_ARGUMENT");
+    expect(await refusal(() => provider.signMu(secretKey, bytes))).toBe("INVALID_ARGUMENT");
+    expect(await refusal(() => provider.verify(publicKey, bytes, bytes))).toBe("INVALID_ARGUMENT");
+    secretKey.erase();
+    const { ciphertext } = await provider.encapsulate(publicKey);
+    expect(await refusal(() => provider.decapsulate(secretKey, ciphertext))).toBe("CLOSED");
+    expect(await refusal(() => secretKey.exportSeed())).toBe("CLOSED");
+  });
+});
+
+describe("the known answer that each thread recomputes before it uses X-Wing", () => {
+  it("is that of the draft's first vector", () => {
+    const seen: Uint8Array[] = [];
+    const spy = {
+      ...ml_kem768_x25519,
+      encapsulate(publicKey: Uint8Array, randomness?: Uint8Array) {
+        const result = ml_kem768_x25519.encapsulate(publicKey, randomness);
+        seen.push(Uint8Array.from([...publicKey, ...result.cipherText, ...result.sharedSecret]));
+        return result;
+      },
+    };
+    expect(testXWing(spy)).toBe(spy);
+    const [{ publicKey, ciphertext, sharedSecret } = emptyVector] = vectors;
+    const expected = Uint8Array.from([...publicKey, ...ciphertext, ...sharedSecret]);
+    expect(seen.map((bytes) => sha256(bytes).toHex())).toEqual([sha256(expected).toHex()]);
+  });
+
+  it.each([
+    ["encapsulates to another secret", "encapsulate"],
+    ["decapsulates to another secret", "decapsulate"],
+  ] as const)("refuses a library that %s", async (_name, operation) => {
+    const wrong = {
+      ...ml_kem768_x25519,
+      encapsulate(publicKey: Uint8Array, randomness?: Uint8Array) {
+        const { cipherText, sharedSecret } = ml_kem768_x25519.encapsulate(publicKey, randomness);
+        return {
+          cipherText,
+          sharedSecret: operation === "encapsulate" ? flipBit(sharedSecret, 0) : sharedSecret,
+        };
+      },
+      decapsulate(ciphertext: Uint8Array, secretKey: Uint8Array) {
+        const sharedSecret = ml_kem768_x25519.decapsulate(ciphertext, secretKey);
+        return operation === "decapsulate" ? flipBit(sharedSecret, 0) : sharedSecret;
+      },
+    };
+    expect(await refusal(() => testXWing(wrong))).toBe("SELF_TEST_FAILED");
+  });
+});
+
+/** The secret of a ciphertext if the result of X25519 is zero (sections 5.2 to 5.5 of the draft). */
+function combineWithZero(seed: Uint8Array, ciphertext: Uint8Array, publicKey: Uint8Array): Uint8Array {
+  const { secretKey } = ml_kem768.keygen(shake256(seed, { dkLen: 96 }).subarray(0, 64));
+  const mlKemSecret = ml_kem768.decapsulate(ciphertext.subarray(0, pointInCiphertext), secretKey);
+  const input = [
+    mlKemSecret,
+    new Uint8Array(32),
+    ciphertext.subarray(pointInCiphertext),
+    publicKey.subarray(pointInKey),
+    new TextEncoder().encode("\\.//^\\"),
+  ];
+  return Uint8Array.from(sha3_256(Buffer.concat(input)));
+}
+
+const emptyVector = {
+  publicKey: new Uint8Array(),
+  ciphertext: new Uint8Array(),
+  sharedSecret: new Uint8Array(),
+};
