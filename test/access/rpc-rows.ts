@@ -18,6 +18,7 @@ import { present } from "../services/answers.ts";
 import { makeSigner, type Signer } from "../services/node-crypto.ts";
 import { type Connected, connectPeer, sealAsPeer } from "../services/vpn-peer.ts";
 import { bytesOf } from "../support/bytes.ts";
+import { wrapKeyFile } from "../support/wrap-key.ts";
 import type { Clients, Person } from "./access-server.ts";
 
 const data = bytesOf("hello");
@@ -200,9 +201,7 @@ export const rows: readonly Row[] = [
   row(kms.enableKey, async ({ owner }) => ({ keyId: await makeDisabledKey(owner) }), keyHidden),
   row(kms.restoreKey, async ({ owner }) => ({ keyId: await makeScheduledKey(owner) }), keyHidden),
   row(kms.getImportParameters, () => ({})),
-  row(kms.importKey, () => ({ importToken: "import-none", wrappedKey: data, algorithm: "ML-DSA-44" }), {
-    hidden: "IMPORT_TOKEN_INVALID",
-  }),
+  row(kms.importKey, ({ owner }) => wrapFresh(owner), { hidden: "IMPORT_TOKEN_INVALID" }),
   row(kms.exportPublicKeys, () => ({})),
   row(kms.createGrant, ({ keyId, guest }) => grantOf(keyId, guest.username), keyHidden),
   row(kms.listGrants, () => ({})),
@@ -313,6 +312,13 @@ export const rows: readonly Row[] = [
   row(locations.listLocations, () => ({})),
   row(locations.getLocation, () => ({ name: "locations/global" })),
 ];
+
+/** Wraps a fresh key for an import by the owner. */
+async function wrapFresh({ kms }: Person) {
+  const file = generateKeyPairSync("ml-dsa-44").privateKey.export({ format: "der", type: "pkcs8" });
+  const wrapped = await wrapKeyFile(await kms.getImportParameters({}), file);
+  return { ...wrapped, algorithm: "ML-DSA-44" };
+}
 
 function grantOf(keyId: string, grantee: string) {
   return { keyId, grantee, operations: ["SIGN"] };

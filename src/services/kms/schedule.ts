@@ -15,6 +15,7 @@ import { type ChangeDeps, changeInTransaction } from "./change.ts";
 import { findNextRotation } from "./create.ts";
 import { eventBy, subjectOf } from "./event.ts";
 import { endGrant } from "./grants.ts";
+import { endImport } from "./import.ts";
 import { destruction } from "./life-cycle.ts";
 import type { KeyName } from "./record.ts";
 import { findRotationRefusal, rotation } from "./rotate.ts";
@@ -59,12 +60,14 @@ export async function doDueWork(deps: ChangeDeps): Promise<void> {
     keys.listDue(atMs, maxItems),
     keys.names.listDue(atMs, maxItems),
     keys.grants.listExpired(atMs, maxItems),
+    keys.imports.listExpired(atMs, maxItems),
   ]);
-  const [destructions, rotations, grants] = due;
+  const [destructions, rotations, grants, imports] = due;
   const work = [
     ...destructions.map(({ record }) => destroyDue(deps, record.keyId)),
     ...rotations.map(({ record }) => rotateDue(deps, record)),
     ...grants.map(({ record }) => endGrant(deps, record.grantId, schedulePrincipal)),
+    ...imports.map(({ record }) => endImport(deps, record.importId)),
   ];
   await Promise.allSettled(work);
 }

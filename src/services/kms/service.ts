@@ -1,10 +1,11 @@
 /** kms.KmsService: unpack, call, pack. */
 
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { timestampFromDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { type WrappingMethod, wrappingMethods } from "../../crypto/hpke.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { findReason, refuse } from "../../errors.ts";
+import { findReason } from "../../errors.ts";
 import { isAuditor, readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import type { UserStore } from "../../identity/users.ts";
 import { nameCode } from "../../protocol/code-name.ts";
@@ -20,6 +21,7 @@ import { exportPublicKeys } from "./export.ts";
 import { aboutHandle, findKey } from "./find-key.ts";
 import { createGrant, revokeGrant } from "./grants.ts";
 import { parseHandle } from "./handle.ts";
+import { beginImport, importKey } from "./import.ts";
 import { type KeyCache, keyDamaged } from "./key-cache.ts";
 import { keyListName } from "./key-filter.ts";
 import { destroyKey, disableKey, enableKey, restoreKey } from "./life-cycle.ts";
@@ -111,12 +113,24 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
         ? destroyed
         : { ...destroyed, destroyAt: timestampFromMs(destroyAtMs) };
     },
-    getImportParameters: () => {
-      throw refuse("NOT_IMPLEMENTED", "import follows");
+    getImportParameters: async ({ algorithm }, context) => {
+      const method = (algorithm || wrappingMethods[0]) as WrappingMethod;
+      const begun = await beginImport(deps, { method, jobName: "", ...changeOf(context) });
+      const { publicKey, importId, expiresAt } = begun;
+      return {
+        publicKey,
+        importToken: importId,
+        expiresAt: timestampFromDate(expiresAt),
+        algorithm: method,
+      };
     },
-    importKey: () => {
-      throw refuse("NOT_IMPLEMENTED", "import follows");
-    },
+    importKey: async ({ $typeName: _, ...key }, context) => ({
+      result: await importKey(deps, {
+        ...key,
+        ...changeOf(context),
+        rotationPeriodSeconds: key.rotationPeriodSeconds,
+      }),
+    }),
     exportPublicKeys: (query, context) => exportPublicKeys(deps, query, readPrincipal(context)),
     createGrant: async ({ keyId, name, grantee, operations, expiresAt }, context) => ({
       grant: await createGrant(deps, { keyId, name, grantee, operations, expiresAt, ...changeOf(context) }),

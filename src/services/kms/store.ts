@@ -10,6 +10,7 @@ import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { findStateAfter, type KeyEvent, statesAfter } from "./event.ts";
 import { createGrantStore, type UseOfGrant } from "./grant-store.ts";
+import { createImportStore } from "./import-store.ts";
 import { allKeys, type KeyFilter, narrowKeys } from "./key-filter.ts";
 import type { KeyName, KeyRecord, KeyState } from "./record.ts";
 import { changes, keyTable, nameTable } from "./tables.ts";
@@ -40,6 +41,7 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
   const keys = openTable(store, keyTable);
   const names = openTable(store, nameTable);
   const grants = createGrantStore(store, now);
+  const imports = createImportStore(store);
   const recordUses = store.batch(async ({ db, audit, audited }, uses: readonly KeyUse[]) => {
     const found = await keys.findSome(
       "keyId",
@@ -68,6 +70,7 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
   };
   return {
     grants,
+    imports,
     insert: keys.insert,
     find: (keyId: string): Promise<StoredKey | undefined> => find({ keyId }),
     /** Finds one version of a name. */

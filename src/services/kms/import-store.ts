@@ -1,0 +1,33 @@
+/** Imports in progress: the public key that a caller wraps with, and its secret key in the vault. */
+import { sql } from "kysely";
+import { openTable } from "../../records/record-table.ts";
+import { nameSecret } from "../../records/table-declaration.ts";
+import type { Store } from "../../store/store.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
+import { importTable } from "./tables.ts";
+
+/** The imports of a store. */
+export type ImportStore = ReturnType<typeof createImportStore>;
+
+/** Creates the store of imports on the shared store. */
+export function createImportStore(store: Store) {
+  const imports = openTable(store, importTable);
+  return {
+    insert: imports.insert,
+    /** Removes an import with its secret key. */
+    remove: imports.remove,
+    list: imports.list,
+    count: imports.count,
+    /** @throws RecordDamagedError */
+    findIntact: (importId: string) => imports.findIntact({ importId }),
+    find: (importId: string, transaction: WriteTransaction) =>
+      imports.find({ importId }, { db: transaction.db }),
+    /** Finds an import job of Google's interface. @throws RecordDamagedError */
+    findJob: (owner: string, jobName: string) => imports.findIntact({ owner, jobName }),
+    /** Opens the seed of the wrapping key. The caller wipes it. @throws SEAL_BROKEN */
+    openSeed: (importId: string) => store.readSecret(nameSecret(importTable, { importId })),
+    /** Lists import tokens that have expired. Import jobs stay, for Google's lists. */
+    listExpired: (atMs: number, limit: number) =>
+      imports.listWhere(sql<boolean>`expires_at_ms <= ${atMs} and job_name = ''`, sql`expires_at_ms`, limit),
+  };
+}

@@ -1,0 +1,182 @@
+/** Imports keys that were made elsewhere. They arrive wrapped, so that no proxy and no log sees them. */
+import { randomUUID } from "node:crypto";
+import type { ConnectError } from "@connectrpc/connect";
+import { wipe } from "../../crypto/bytes.ts";
+import { CryptoError } from "../../crypto/crypto-error.ts";
+import { generateWrappingKey, unwrap, type WrappingMethod } from "../../crypto/hpke.ts";
+import { importKeyFile } from "../../crypto/key-file.ts";
+import type { SecretKey } from "../../crypto/provider.ts";
+import { refuse, refuseField } from "../../errors.ts";
+import type { AnswerCodec, IdempotentCall } from "../../records/idempotency.ts";
+import { isSeenBy, type Principal } from "../../records/ownership.ts";
+import type { ChangeDeps } from "./change.ts";
+import { chooseAlgorithm, type NewKey, requireNameFree, storeKey } from "./create.ts";
+import { eventBy } from "./event.ts";
+import { aboutHandle, type Wanted } from "./find-key.ts";
+import type { KeyAlgorithm } from "./record.ts";
+import { type RecordMessage, recordCodec } from "./record-message.ts";
+import { type ImportRecord, importQuota, keyQuota } from "./tables.ts";
+import { recordingRefusal } from "./with-key.ts";
+
+/** Milliseconds until an import token expires. */
+const lifetimeMs = 24 * 3600 * 1000;
+
+/** A caller, and the idempotency key of the call. */
+export interface ImportCaller {
+  readonly principal: Principal;
+  readonly signal: AbortSignal;
+  readonly idempotentCall: IdempotentCall | undefined;
+}
+
+/** The properties of an import to begin. */
+export interface BeginImportInput extends ImportCaller {
+  readonly method: WrappingMethod;
+  /** The import job of Google's interface; empty for an import token. */
+  readonly jobName: string;
+}
+
+/** Makes a fresh key pair to wrap with, and keeps its secret half. @throws QUOTA_EXCEEDED, IDEMPOTENCY_KEY_REUSED */
+export async function beginImport(deps: ChangeDeps, input: BeginImportInput): Promise<ImportRecord> {
+  const { store, keys, provider, now } = deps;
+  const { principal, method, jobName, idempotentCall } = input;
+  return store.runIdempotent(idempotentCall, importCodec, async (write) => {
+    await store.requireRoom(importQuota, principal.userId);
+    const { publicKey, seed } = await generateWrappingKey(provider, method);
+    try {
+      const createdAt = now();
+      const importId = `import-${randomUUID()}`;
+      const expiresAt = new Date(createdAt.getTime() + lifetimeMs);
+      const owner = principal.userId;
+      const record: ImportRecord = { importId, owner, method, publicKey, jobName, expiresAt, createdAt };
+      return await write(async (transaction) => {
+        await keys.imports.insert(transaction, record, seed);
+        const subject = { keyId: importId, owner, keyName: "" };
+        const details = `wrappingAlgorithm=${method}`;
+        transaction.audit(
+          eventBy(principal, subject, { operation: "CREATE_IMPORT", outcome: "OK", details }),
+        );
+        return record;
+      });
+    } finally {
+      wipe(seed);
+    }
+  });
+}
+
+/** How the answer of GetImportParameters is stored for a repeated call. */
+const importCodec: AnswerCodec<ImportRecord> = {
+  encode: ({ publicKey, expiresAt, createdAt, ...record }) => {
+    const times = { expiresAt: expiresAt.getTime(), createdAt: createdAt.getTime() };
+    return new TextEncoder().encode(JSON.stringify({ ...record, ...times, publicKey: publicKey.toBase64() }));
+  },
+  decode: (bytes) => {
+    const { publicKey, expiresAt, createdAt, ...record } = JSON.parse(new TextDecoder().decode(bytes));
+    return {
+      ...record,
+      publicKey: Uint8Array.fromBase64(publicKey),
+      expiresAt: new Date(expiresAt),
+      createdAt: new Date(createdAt),
+    };
+  },
+};
+
+/** A wrapped key. */
+export interface ImportInput extends NewKey, ImportCaller {
+  readonly importToken: string;
+  readonly wrappedKey: Uint8Array;
+}
+
+/**
+ * Imports a wrapped key. The import token is used up.
+ *
+ * @throws IMPORT_TOKEN_INVALID, KEY_INVALID, NAME_TAKEN, FIELD_INVALID, QUOTA_EXCEEDED, IDEMPOTENCY_KEY_REUSED
+ */
+export async function importKey(deps: ChangeDeps, input: ImportInput): Promise<RecordMessage> {
+  const { store, keys } = deps;
+  const { principal, signal, idempotentCall, importToken, name } = input;
+  const algorithm = chooseAlgorithm(input);
+  const wanted: Wanted = {
+    handle: importToken,
+    principal,
+    operation: "IMPORT",
+    about: aboutHandle(importToken),
+  };
+  return recordingRefusal(deps, wanted, signal, () =>
+    store.runIdempotent(idempotentCall, recordCodec, async (write) => {
+      const found = await findImport(deps, wanted);
+      await store.requireRoom(keyQuota, principal.userId);
+      await requireNameFree(keys, principal.userId, name);
+      const secretKey = await unwrapKey(deps, found, algorithm, input.wrappedKey);
+      try {
+        return await write(async (transaction) => {
+          // Another call may have used the token in the meantime.
+          const still = await keys.imports.find(importToken, transaction);
+          if (still === undefined) throw importTokenInvalid(importToken);
+          await keys.imports.remove(transaction, still);
+          return storeKey(deps, transaction, { ...input, algorithm, secretKey, isImported: true });
+        });
+      } finally {
+        secretKey.erase();
+      }
+    }),
+  );
+}
+
+/** Finds an import token of the caller. @throws IMPORT_TOKEN_INVALID */
+async function findImport({ keys, now }: ChangeDeps, { handle, principal, about }: Wanted) {
+  const found = await keys.imports.findIntact(handle);
+  if (found === undefined || !isSeenBy(principal, found) || found.expiresAt <= now())
+    throw importTokenInvalid(handle);
+  about.subject = { keyId: handle, owner: found.owner, keyName: "" };
+  return found;
+}
+
+/** Unwraps a key and checks that it is a key pair of the algorithm. @throws KEY_INVALID */
+export async function unwrapKey(
+  { keys, provider }: Pick<ChangeDeps, "keys" | "provider">,
+  { importId, method }: ImportRecord,
+  algorithm: KeyAlgorithm,
+  wrappedKey: Uint8Array,
+): Promise<SecretKey> {
+  const seed = await keys.imports.openSeed(importId);
+  if (seed === undefined) throw importTokenInvalid(importId);
+  try {
+    // The table of imports has only these methods.
+    const file = await unwrap(provider, method as WrappingMethod, seed, wrappedKey);
+    try {
+      return await importKeyFile(provider, algorithm, file);
+    } finally {
+      wipe(file);
+    }
+  } catch (error) {
+    if (error instanceof CryptoError && keyFaults.has(error.code))
+      throw refuseField("wrappedKey", error.message, "KEY_INVALID");
+    throw error;
+  } finally {
+    wipe(seed);
+  }
+}
+
+/** The faults of a wrapped key. Any other error is one of the server. */
+const keyFaults: ReadonlySet<string> = new Set([
+  "UNWRAP_FAILED",
+  "INVALID_KEY",
+  "INVALID_ARGUMENT",
+  "UNSUPPORTED",
+]);
+
+function importTokenInvalid(importToken: string): ConnectError {
+  return refuse(
+    "IMPORT_TOKEN_INVALID",
+    `the import token ${importToken} is unknown, expired or used; call GetImportParameters for a new one`,
+    { importToken },
+  );
+}
+
+/** Removes an import token that has expired, and its secret key. */
+export async function endImport({ store, keys, now }: ChangeDeps, importId: string): Promise<void> {
+  await store.write(async (transaction) => {
+    const found = await keys.imports.find(importId, transaction);
+    if (found !== undefined && found.record.expiresAt <= now()) await keys.imports.remove(transaction, found);
+  });
+}

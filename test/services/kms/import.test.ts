@@ -1,0 +1,201 @@
+/** Imports of keys that other programs made. */
+import { type AsymmetricKeyType, generateKeyPairSync, type KeyObject } from "node:crypto";
+import { expect, it } from "vitest";
+import { bytesOf, flipBit } from "../../support/bytes.ts";
+import { refusal } from "../../support/refusal.ts";
+import { wrapKeyFile } from "../../support/wrap-key.ts";
+import { present } from "../answers.ts";
+import {
+  describeKms,
+  describeKmsOnBoth,
+  describeReplicas,
+  type KmsClient,
+  readDeeds,
+  startKmsServer,
+  verifiesOutside,
+} from "./kms-server.ts";
+
+const data = bytesOf("hello");
+const tokenInvalid = { code: "NotFound", reason: "IMPORT_TOKEN_INVALID" };
+const keyInvalid = { code: "InvalidArgument", reason: "KEY_INVALID", fields: ["wrappedKey"] };
+
+/** Makes a key pair with node:crypto. */
+function makePair(type: string): { readonly privateKey: KeyObject; readonly publicKey: KeyObject } {
+  return generateKeyPairSync(type as "ed25519" & AsymmetricKeyType);
+}
+
+const pkcs8 = (key: KeyObject): Uint8Array => new Uint8Array(key.export({ format: "der", type: "pkcs8" }));
+const pem = (key: KeyObject): Uint8Array => bytesOf(String(key.export({ format: "pem", type: "pkcs8" })));
+const seed = (key: KeyObject): Uint8Array => new Uint8Array(key.export({ format: "raw-seed" } as never));
+const raw = (key: KeyObject): Uint8Array => new Uint8Array(key.export({ format: "raw-private" } as never));
+const rawPublic = (key: KeyObject): Uint8Array =>
+  new Uint8Array(key.export({ format: "raw-public" } as never));
+
+async function importFile(kms: KmsClient, file: Uint8Array, fields: object, method = "") {
+  const parameters = await kms.getImportParameters({ algorithm: method });
+  return kms.importKey({ ...(await wrapKeyFile(parameters, file)), ...fields });
+}
+
+describeKmsOnBoth("an imported key", (_start, shared) => {
+  it.each([
+    ["ML-DSA-44", "ml-dsa-44", "PKCS#8", pkcs8],
+    ["ML-DSA-65", "ml-dsa-65", "PEM", pem],
+    ["ML-DSA-87", "ml-dsa-87", "seed", seed],
+    ["SLH-DSA-SHA2-128f", "slh-dsa-sha2-128f", "raw form", raw],
+    ["SLH-DSA-SHAKE-128f", "slh-dsa-shake-128f", "PKCS#8", pkcs8],
+  ])("of %s in %3$s signs as the key that it was", async (algorithm, type, _form, write) => {
+    const { kms } = await shared();
+    const { privateKey, publicKey } = makePair(type);
+    const name = `imported/${type}`;
+    const { result } = await importFile(kms, write(privateKey), {
+      algorithm,
+      name,
+      labels: { from: "node" },
+    });
+    const key = present(result);
+    expect(key).toMatchObject({ algorithm, name, version: 1, origin: "IMPORTED", labels: { from: "node" } });
+    expect(key.publicKey).toEqual(rawPublic(publicKey));
+    const { signature } = present((await kms.sign({ keyId: `name/${name}`, data })).result);
+    expect(verifiesOutside(key, data, signature)).toBe(true);
+    expect((await readDeeds(kms, key.keyId))[0]).toBe(
+      `IMPORT OK algorithm=${algorithm}, usage=SIGN, name=${name}, version=1`,
+    );
+  });
+
+  it.each([
+    ["ML-KEM-512", "ml-kem-512", seed],
+    ["ML-KEM-1024", "ml-kem-1024", pkcs8],
+  ])("of %s decapsulates", async (algorithm, type, write) => {
+    const { kms } = await shared();
+    const { result } = await importFile(kms, write(makePair(type).privateKey), { algorithm });
+    const { keyId } = present(result);
+    const sent = present((await kms.encapsulate({ keyId })).result);
+    const received = present((await kms.decapsulate({ keyId, ciphertext: sent.ciphertext })).result);
+    expect(received.sharedSecret).toEqual(sent.sharedSecret);
+  });
+
+  it.each([
+    "HPKE_XWING_HKDF_SHA256_AES_256_GCM",
+    "HPKE_ML_KEM_768_HKDF_SHA256_AES_256_GCM",
+    "HPKE_ML_KEM_1024_HKDF_SHA256_AES_256_GCM",
+  ])("arrives wrapped with %s", async (method) => {
+    const { kms } = await shared();
+    const file = pkcs8(makePair("ml-dsa-44").privateKey);
+    const { result } = await importFile(kms, file, { algorithm: "ML-DSA-44" }, method);
+    expect(result?.origin).toBe("IMPORTED");
+  });
+
+  it("is rotated to a generated one", async () => {
+    const { kms } = await shared();
+    const file = pkcs8(makePair("ml-dsa-44").privateKey);
+    await importFile(kms, file, { algorithm: "ML-DSA-44", name: "once/imported" });
+    const { newKey } = await kms.rotateKey({ keyId: "name/once/imported" });
+    expect(newKey).toMatchObject({ version: 2, origin: "GENERATED" });
+  });
+
+  it("uses its token up, also when callers race", async () => {
+    const { kms } = await shared();
+    const parameters = await kms.getImportParameters({});
+    const file = pkcs8(makePair("ml-dsa-44").privateKey);
+    const wrapped = { ...(await wrapKeyFile(parameters, file)), algorithm: "ML-DSA-44" };
+    const calls = Array.from({ length: 8 }, () => kms.importKey(wrapped));
+    const refused = (await Promise.allSettled(calls)).filter(({ status }) => status === "rejected");
+    expect(refused).toHaveLength(7);
+    expect(await refusal(kms.importKey(wrapped))).toEqual(tokenInvalid);
+  });
+
+  it("is imported once for an idempotency key", async () => {
+    const { kms } = await shared();
+    const headers = { "idempotency-key": "import-once" };
+    const parameters = await kms.getImportParameters(
+      {},
+      { headers: { "idempotency-key": "parameters-once" } },
+    );
+    const again = await kms.getImportParameters({}, { headers: { "idempotency-key": "parameters-once" } });
+    expect(again).toEqual(parameters);
+    const file = pkcs8(makePair("ml-dsa-44").privateKey);
+    const wrapped = { ...(await wrapKeyFile(parameters, file)), algorithm: "ML-DSA-44" };
+    const first = await kms.importKey(wrapped, { headers });
+    expect(await kms.importKey(wrapped, { headers })).toEqual(first);
+  });
+});
+
+describeKms("a wrapped key", (start, shared) => {
+  it.each([
+    ["changed in one bit", (wrapped: Uint8Array) => flipBit(wrapped)],
+    ["cut off", (wrapped: Uint8Array) => wrapped.slice(0, -1)],
+    ["of one byte", () => bytesOf("x")],
+    ["of zeros", (wrapped: Uint8Array) => new Uint8Array(wrapped.length)],
+  ])("that is %s is refused, and the token stays", async (_what, change) => {
+    const { kms } = await shared();
+    const parameters = await kms.getImportParameters({});
+    const file = pkcs8(makePair("ml-dsa-44").privateKey);
+    const wrapped = { ...(await wrapKeyFile(parameters, file)), algorithm: "ML-DSA-44" };
+    const broken = { ...wrapped, wrappedKey: change(wrapped.wrappedKey) };
+    expect(await refusal(kms.importKey(broken))).toEqual(keyInvalid);
+    expect((await kms.importKey(wrapped)).result?.origin).toBe("IMPORTED");
+  });
+
+  it.each([
+    ["another algorithm", () => pkcs8(makePair("ml-dsa-65").privateKey)],
+    ["a public key", () => rawPublic(makePair("ml-dsa-44").publicKey)],
+    ["an Ed25519 key", () => pkcs8(makePair("ed25519").privateKey)],
+    ["nothing", () => new Uint8Array()],
+    ["a text", () => bytesOf("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")],
+  ])("that contains %s is refused", async (_what, makeFile) => {
+    const { kms } = await shared();
+    expect(await refusal(importFile(kms, makeFile(), { algorithm: "ML-DSA-44" }))).toEqual(keyInvalid);
+  });
+
+  it("whose expanded form contradicts itself is refused", async () => {
+    const { kms } = await shared();
+    const [one, other] = [makePair("slh-dsa-sha2-128f"), makePair("slh-dsa-sha2-128f")];
+    const file = raw(one.privateKey);
+    file.set(rawPublic(other.publicKey), file.length - 32);
+    const imported = importFile(kms, file, { algorithm: "SLH-DSA-SHA2-128f" });
+    expect(await refusal(imported)).toEqual(keyInvalid);
+  });
+
+  it("does not take the name of another key", async () => {
+    const { kms } = await shared();
+    await kms.createKey({ algorithm: "ML-DSA-44", name: "taken" });
+    const file = pkcs8(makePair("ml-dsa-44").privateKey);
+    const imported = importFile(kms, file, { algorithm: "ML-DSA-44", name: "taken" });
+    expect(await refusal(imported)).toEqual({ code: "AlreadyExists", reason: "NAME_TAKEN" });
+  });
+
+  it("comes too late after 24 hours, when the server has erased the secret key of the token", async () => {
+    let nowMs = Date.parse("2026-11-23T10:00:00.000Z");
+    const server = await start({ now: () => new Date(nowMs) });
+    const { kms } = server;
+    const parameters = await kms.getImportParameters({});
+    expect(parameters.expiresAt).toMatchObject({ seconds: BigInt(nowMs / 1000 + 86_400) });
+    const file = pkcs8(makePair("ml-dsa-44").privateKey);
+    const wrapped = { ...(await wrapKeyFile(parameters, file)), algorithm: "ML-DSA-44" };
+    nowMs += 86_400_000;
+    expect(await refusal(kms.importKey(wrapped))).toEqual(tokenInvalid);
+    await server.doDueWork();
+    const secret = await server.store.readSecret(`kms_imports/${parameters.importToken}/secret-key`);
+    expect(secret).toBeUndefined();
+  });
+
+  it.each(["", "import-none", "key-1"])("with the token %j is refused", async (importToken) => {
+    const { kms } = await shared();
+    const imported = kms.importKey({ importToken, wrappedKey: data, algorithm: "ML-DSA-44" });
+    const missing = { code: "InvalidArgument", reason: "FIELD_INVALID", fields: ["importToken"] };
+    expect(await refusal(imported)).toEqual(importToken === "" ? missing : tokenInvalid);
+  });
+});
+
+describeReplicas("an import token on two servers", (startTwo) => {
+  it("of one server imports on the other", async () => {
+    const [one, other] = await startTwo();
+    const parameters = await one.kms.getImportParameters({});
+    const file = seed(makePair("ml-dsa-44").privateKey);
+    const wrapped = { ...(await wrapKeyFile(parameters, file)), algorithm: "ML-DSA-44" };
+    const { keyId } = present((await other.kms.importKey(wrapped)).result);
+    expect((await one.kms.sign({ keyId, data })).result?.keyId).toBe(keyId);
+    const third = await startKmsServer({ database: one.database });
+    expect((await third.kms.sign({ keyId, data })).result?.keyId).toBe(keyId);
+  });
+});
