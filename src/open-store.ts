@@ -8,6 +8,7 @@ import { secretTables } from "./secrets/tables.ts";
 import { blockchainTables } from "./services/blockchain/tables.ts";
 import { dappTables } from "./services/dapp/tables.ts";
 import { defiTables } from "./services/defi/tables.ts";
+import { googleKmsTables } from "./services/google-kms/tables.ts";
 import { iotTables } from "./services/iot/tables.ts";
 import { kmsTables } from "./services/kms/migrations.ts";
 import { nftTables } from "./services/nft/tables.ts";
@@ -22,6 +23,7 @@ export const tableOwners: readonly TableOwner[] = [
   recordTables,
   identityTables,
   kmsTables,
+  googleKmsTables,
   walletTables,
   nftTables,
   dappTables,

@@ -37,7 +37,7 @@ export type AuditEntry = Message<"kms.AuditEntry"> & {
 
   /**
    * Is "CREATE", "IMPORT", "SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE", "ROTATE", "DISABLE", "ENABLE",
-   * "SCHEDULE_DESTROY", "RESTORE", "DESTROY", "CREATE_IMPORT", "CREATE_GRANT" or "REVOKE_GRANT".
+   * "SCHEDULE_DESTROY", "RESTORE", "DESTROY", "CREATE_NAME", "UPDATE_NAME", "CREATE_IMPORT", "CREATE_GRANT" or "REVOKE_GRANT".
    *
    * @generated from field: string operation = 2;
    */

@@ -34,7 +34,12 @@ const shapesByAlgorithm: ReadonlyMap<Algorithm, KeyShapes> = new Map(
 
 /** Writes a raw public key as SubjectPublicKeyInfo in PEM. */
 export function encodePublicKeyPem(algorithm: Algorithm, publicKey: Uint8Array): string {
-  return encodePem("PUBLIC KEY", renderShape(findShapes(algorithm).subjectPublicKeyInfo, { publicKey }));
+  return encodePem("PUBLIC KEY", encodePublicKeyDer(algorithm, publicKey));
+}
+
+/** Writes SubjectPublicKeyInfo in DER. @param publicKey raw, `publicKeyBytes` long */
+export function encodePublicKeyDer(algorithm: Algorithm, publicKey: Uint8Array): Uint8Array {
+  return renderShape(findShapes(algorithm).subjectPublicKeyInfo, { publicKey });
 }
 
 /**

@@ -93,6 +93,6 @@ export function requireAlgorithm(
 }
 
 /** The name of an enum value; its number if a newer client sends one that is unknown. */
-function nameValue({ value: values }: DescEnum, value: number): string {
+export function nameValue({ value: values }: DescEnum, value: number): string {
   return values[value]?.name ?? String(value);
 }

@@ -17,34 +17,46 @@ export const googleProfiles: ServiceProfiles = {
     comment:
       "Google's Cloud KMS API, for programs that use Google's clients. Calls that are not listed fail with CALL_UNSUPPORTED.",
     rpcs: {
-      ListKeyRings: unsupported,
-      GetKeyRing: unsupported,
-      CreateKeyRing: unsupported,
+      ListKeyRings: supported("Lists the key rings of a location."),
+      GetKeyRing: supported("Returns a key ring."),
+      CreateKeyRing: supported("Creates a key ring. It is a prefix of names of keys, and stays forever."),
 
-      ListCryptoKeys: unsupported,
-      GetCryptoKey: unsupported,
-      CreateCryptoKey: unsupported,
-      UpdateCryptoKey: unsupported,
+      ListCryptoKeys: supported("Lists the keys of a key ring."),
+      GetCryptoKey: supported(
+        "Returns a key. A key is a name of the key service, such as name/projects/P/locations/L/keyRings/R/cryptoKeys/K.",
+      ),
+      CreateCryptoKey: supported(
+        "Creates a key and its first version, to sign (ASYMMETRIC_SIGN) or to decapsulate (KEY_ENCAPSULATION).",
+      ),
+      UpdateCryptoKey: supported("Replaces the labels of a key."),
 
-      ListCryptoKeyVersions: unsupported,
-      GetCryptoKeyVersion: unsupported,
-      CreateCryptoKeyVersion: unsupported,
-      UpdateCryptoKeyVersion: unsupported,
-      DestroyCryptoKeyVersion: unsupported,
-      RestoreCryptoKeyVersion: unsupported,
-      GetPublicKey: unsupported,
+      ListCryptoKeyVersions: supported("Lists the versions of a key."),
+      GetCryptoKeyVersion: supported("Returns a version of a key."),
+      CreateCryptoKeyVersion: supported("Adds a version to a key. The versions before it stay ENABLED."),
+      UpdateCryptoKeyVersion: supported("Enables or disables a version."),
+      DestroyCryptoKeyVersion: supported(
+        "Schedules the destruction of a version, after the time that its key sets; 30 days if it sets none.",
+      ),
+      RestoreCryptoKeyVersion: supported("Takes back a scheduled destruction. The version becomes DISABLED."),
+      GetPublicKey: supported(
+        "Returns the public key of an ENABLED version: PEM, DER, or the bytes of its standard.",
+      ),
 
-      AsymmetricSign: unsupported,
-      Decapsulate: unsupported,
+      AsymmetricSign: supported(
+        "Signs data, an external mu (FIPS 204), or for EC_SIGN_P256_SHA256 a digest.",
+      ),
+      Decapsulate: supported("Recovers the shared secret of a ciphertext."),
       GenerateRandomBytes: supported(
         "Generates 8 to 1024 random bytes, with their CRC32C. Any protection level gives bytes of the server's own " +
           "random generator.",
       ),
 
-      ListImportJobs: unsupported,
-      GetImportJob: unsupported,
-      CreateImportJob: unsupported,
-      ImportCryptoKeyVersion: unsupported,
+      ListImportJobs: supported("Lists the import jobs of a key ring."),
+      GetImportJob: supported("Returns an import job with its public key."),
+      CreateImportJob: supported(
+        "Creates an import job with a fresh public key for HPKE. It expires after 24 hours.",
+      ),
+      ImportCryptoKeyVersion: supported("Imports a wrapped key as a new version of a key."),
 
       // Symmetric and MAC keys, RSA decryption, and keys that other keys wrap: this server has none of them.
       UpdateCryptoKeyPrimaryVersion: unsupported,

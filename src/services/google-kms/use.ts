@@ -3,21 +3,103 @@ import { randomBytes } from "node:crypto";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { ProtectionLevel } from "#gen/google/cloud/kms/v1/resources_pb.ts";
 import type {
+  AsymmetricSignRequest,
   GenerateRandomBytesRequest,
   KeyManagementService,
 } from "#gen/google/cloud/kms/v1/service_pb.ts";
-import { refuseField } from "../../errors.ts";
-import { packCrc32c } from "./crc32c.ts";
+import { refuse, refuseField } from "../../errors.ts";
+import { decapsulate } from "../kms/encapsulate.ts";
+import { type Signed, sign, signDigest } from "../kms/sign.ts";
+import type { KeyInput } from "../kms/with-key.ts";
+import { findGoogleAlgorithm, type SigningInput } from "./algorithms.ts";
+import { type GoogleDeps, readCaller } from "./calls.ts";
+import { checkCrc32c, packCrc32c } from "./crc32c.ts";
 import { parseLocationName } from "./resource-names.ts";
+import { findVersion, toHandle } from "./versions.ts";
+
+type Calls = Pick<
+  ServiceImpl<typeof KeyManagementService>,
+  "asymmetricSign" | "decapsulate" | "generateRandomBytes"
+>;
+
+const none = new Uint8Array();
 
 /** Implements the calls. */
-export function useCalls(): Pick<ServiceImpl<typeof KeyManagementService>, "generateRandomBytes"> {
+export function useCalls(deps: GoogleDeps): Calls {
   return {
+    async asymmetricSign(req, context) {
+      const input = { keyId: toHandle(req.name), ...readCaller(context) };
+      const verifiedDataCrc32c = checkCrc32c("dataCrc32c", req.data, req.dataCrc32c);
+      const digest = req.digest?.digest.value ?? none;
+      const verifiedDigestCrc32c = checkCrc32c("digestCrc32c", digest, req.digestCrc32c);
+      const { signature } = await signAs(deps, req, input);
+      return {
+        name: req.name,
+        signature,
+        signatureCrc32c: packCrc32c(signature),
+        verifiedDataCrc32c,
+        verifiedDigestCrc32c,
+        protectionLevel: ProtectionLevel.SOFTWARE,
+      };
+    },
+    async decapsulate({ name, ciphertext, ciphertextCrc32c }, context) {
+      const verifiedCiphertextCrc32c = checkCrc32c("ciphertextCrc32c", ciphertext, ciphertextCrc32c);
+      const input = { keyId: toHandle(name), ciphertext, ...readCaller(context) };
+      const { sharedSecret } = await decapsulate(deps, input);
+      return {
+        name,
+        sharedSecret,
+        sharedSecretCrc32c: packCrc32c(sharedSecret),
+        verifiedCiphertextCrc32c,
+        protectionLevel: ProtectionLevel.SOFTWARE,
+      };
+    },
     generateRandomBytes: (req) => {
       const data = generateRandomBytes(req);
       return { data, dataCrc32c: packCrc32c(data) };
     },
   };
+}
+
+/** What each kind of key signs, for a person. */
+const inputs: Readonly<Record<SigningInput, string>> = {
+  data: "data",
+  externalMu: "digest.externalMu",
+  sha256: "digest.sha256 or data",
+};
+
+/** Signs what the request has, if that is what the algorithm of the key signs. */
+async function signAs(
+  deps: GoogleDeps,
+  { name, data, digest }: AsymmetricSignRequest,
+  input: KeyInput,
+): Promise<Signed> {
+  const { record, named } = await findVersion(deps, name, input.principal, "SIGN");
+  const found = findGoogleAlgorithm(record.algorithm, { isExternalMu: named.signsMu });
+  if (found?.signingInput === undefined)
+    throw refuse("KEY_USAGE_MISMATCH", `${name} is an ${record.algorithm} key, which does not sign`, {
+      keyId: record.keyId,
+      algorithm: record.algorithm,
+    });
+  const takes = found.signingInput;
+  const given = digest?.digest;
+  if (given?.case !== undefined && data.length > 0)
+    throw refuseField("digest", "does not go with data; send one of them");
+  if (given?.case === undefined) {
+    if (data.length === 0) throw refuseField("data", `is missing; send ${inputs[takes]}`);
+    if (takes === "externalMu") throw refuseField("data", `is not what the key signs; send ${inputs[takes]}`);
+    return sign(deps, { ...input, data, context: none, mu: none });
+  }
+  if (given.case !== takes) throw refuseField("digest", `is not what the key signs; send ${inputs[takes]}`);
+  const bytes = takes === "externalMu" ? 64 : 32;
+  if (given.value.length !== bytes)
+    throw refuseField(
+      `digest.${given.case}`,
+      `is ${given.value.length} bytes; it has ${bytes}`,
+      "LENGTH_INVALID",
+    );
+  if (takes === "externalMu") return sign(deps, { ...input, data: none, context: none, mu: given.value });
+  return signDigest(deps, { ...input, digest: given.value });
 }
 
 const minLengthBytes = 8;

@@ -5,7 +5,6 @@ import { refuse, refuseField } from "../../errors.ts";
 import type { TextMap } from "../../records/columns.ts";
 import type { IdempotentCall } from "../../records/idempotency.ts";
 import type { Principal } from "../../records/ownership.ts";
-import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { eventBy, subjectOf } from "./event.ts";
@@ -101,13 +100,14 @@ export async function storeKey(
         nextRotationAt: findNextRotation(createdAt, rotationPeriodSeconds),
         destroyAfterSeconds: undefined,
         isImportOnly: false,
+        signsMu: false,
         versions: 1,
         primaryKeyId: record.keyId,
         createdAt,
       }
     : undefined;
   if (named) await keys.names.insert(transaction, named);
-  await lendSecret(secretKey, (secret) => keys.insert(transaction, record, secret));
+  await keys.insertWithSecret(transaction, record, secretKey);
   transaction.audit(
     eventBy(principal, subjectOf(record), {
       operation: isImported ? "IMPORT" : "CREATE",

@@ -26,6 +26,8 @@ export type Operation =
   | "ENCAPSULATE"
   | "DECAPSULATE"
   | "GET_KEY"
+  | "CREATE_NAME"
+  | "UPDATE_NAME"
   | "CREATE_IMPORT"
   | "CREATE_GRANT"
   | "REVOKE_GRANT";

@@ -1,11 +1,10 @@
 import { sql } from "kysely";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { listSeenBy, type Principal } from "../../records/ownership.ts";
+import type { Principal } from "../../records/ownership.ts";
 import type { Narrowing } from "../../records/record-table.ts";
-import { nameNarrowed } from "../../records/table-declaration.ts";
 import { type PageFields, readPage } from "../fields.ts";
-import { allKeys, type KeyFilter, keyListName, narrowKeys } from "./key-filter.ts";
+import { allKeys, type KeyFilter, nameKeyList, narrowKeys } from "./key-filter.ts";
 import { packJwk } from "./record-message.ts";
 import type { KmsStore, StoredKey } from "./store.ts";
 
@@ -23,8 +22,7 @@ export async function exportPublicKeys(
 ) {
   const filter: KeyFilter = { ...allKeys, name, label, algorithm, usage: "SIGN" };
   const narrowing = verifying(filter);
-  const list = nameNarrowed(listSeenBy(principal, keyListName({ ...filter, usage: "" })), narrowing);
-  const asked = readPage(fields, list);
+  const asked = readPage(fields, nameKeyList(principal, filter, narrowing));
   const request = { ...asked, limit: Math.min(asked.limit, maxKeysOnPage) };
   const { rows, nextPageToken } = await keys.list(request, principal, filter, narrowing);
   const exported = rows.filter(({ isIntact }) => isIntact).map((key) => packExported(provider, key));

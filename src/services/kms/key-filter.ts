@@ -1,7 +1,8 @@
 /** The filters of lists of keys for which the store keeps no counts. */
 import { sql } from "kysely";
+import { listSeenBy, type Principal } from "../../records/ownership.ts";
 import type { Narrowing } from "../../records/record-table.ts";
-import { nameList } from "../../records/table-declaration.ts";
+import { nameList, nameNarrowed } from "../../records/table-declaration.ts";
 import { keyTable } from "./tables.ts";
 
 /** Filters of a list of keys; empty for all. */
@@ -35,12 +36,14 @@ export function narrowKeys({
   };
 }
 
-/** Names a list of keys, for page tokens. */
-export function keyListName(filter: KeyFilter): string {
+/** Names the list of keys that a principal sees, for page tokens. @param narrowing that of the filter if left out */
+export function nameKeyList(
+  principal: Principal,
+  filter: KeyFilter,
+  narrowing: Narrowing | undefined = narrowKeys(filter),
+): string {
   const { state, algorithm } = filter;
-  const list = nameList(keyTable, { state, algorithm });
-  const narrowing = narrowKeys(filter);
-  return narrowing === undefined ? list : `${list} ${narrowing.name}`;
+  return nameNarrowed(listSeenBy(principal, nameList(keyTable, { state, algorithm })), narrowing);
 }
 
 /** A label is a member of the JSON object in the column of the key, or of its name. A quote in a value is escaped. */

@@ -59,6 +59,7 @@ export const kmsTables: TableOwner = {
         is_import_only ${integer} not null,
         versions ${integer} not null,
         primary_key_id text,
+        signs_mu ${integer} not null,
         created_at_ms ${integer} not null,
         record_tag text not null,
         unique (owner, key_name)

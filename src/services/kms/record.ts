@@ -52,6 +52,8 @@ export interface KeyName {
   readonly destroyAfterSeconds: number | undefined;
   /** Whether versions can only be imported. */
   readonly isImportOnly: boolean;
+  /** Whether Google's interface gives its versions an external mu to sign, instead of data. */
+  readonly signsMu: boolean;
   /** The number of the newest version; 0 while there is none. */
   readonly versions: number;
   /** The version that the name alone stands for. */

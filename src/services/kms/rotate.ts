@@ -4,7 +4,6 @@ import type { SecretKey } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { intact } from "../../records/table-declaration.ts";
-import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import {
   type Change,
@@ -103,7 +102,7 @@ async function replaceKey(
   await keys.change(transaction, key, { state: "ROTATED", isPrimary: false, replacedBy: record.keyId });
   recordChange(transaction, { principal, operation: "ROTATE" }, key, `newKeyId=${record.keyId}`);
   const renamed = named && (await keys.names.update(transaction, intact(named), nextVersion(named, record)));
-  await lendSecret(secretKey, (secret) => keys.insert(transaction, record, secret));
+  await keys.insertWithSecret(transaction, record, secretKey);
   const details = `${describeKey(record)}, rotatedFrom=${old.keyId}`;
   transaction.audit(eventBy(principal, subjectOf(record), { operation: "CREATE", outcome: "OK", details }));
   return packRecord(record, renamed);

@@ -9,7 +9,6 @@ import { findReason } from "../../errors.ts";
 import { isAuditor, readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import type { UserStore } from "../../identity/users.ts";
 import { nameCode } from "../../protocol/code-name.ts";
-import { listSeenBy } from "../../records/ownership.ts";
 import { maxPageSize } from "../../records/pages.ts";
 import type { Store } from "../../store/store.ts";
 import { partsOf, readPage } from "../fields.ts";
@@ -23,7 +22,7 @@ import { createGrant, revokeGrant } from "./grants.ts";
 import { parseHandle } from "./handle.ts";
 import { beginImport, importKey } from "./import.ts";
 import { type KeyCache, keyDamaged } from "./key-cache.ts";
-import { keyListName } from "./key-filter.ts";
+import { nameKeyList } from "./key-filter.ts";
 import { destroyKey, disableKey, enableKey, restoreKey } from "./life-cycle.ts";
 import { listGrants } from "./list-grants.ts";
 import type { KeyRecord } from "./record.ts";
@@ -83,7 +82,7 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
     listKeys: async ({ status: state, algorithm, usage, name, label, ...fields }, context) => {
       const filter = { state, algorithm, usage, name, label };
       const principal = readPrincipal(context);
-      const page = readPage(fields, listSeenBy(principal, keyListName(filter)));
+      const page = readPage(fields, nameKeyList(principal, filter));
       const { rows, nextPageToken } = await keys.list(page, principal, filter);
       return {
         keys: await packAll(rows),

@@ -1,4 +1,5 @@
 import { isMlDsaAlgorithm } from "../../crypto/algorithms.ts";
+import { signEcdsaDigest } from "../../crypto/ecdsa-digest.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
 import { findReason, refuse, refuseField } from "../../errors.ts";
 import { countFitting, type ResponseForm } from "./batch-size.ts";
@@ -55,8 +56,35 @@ export function sign(deps: SignDeps, { data, context, mu, ...who }: SignInput): 
     const signature =
       mu.length > 0
         ? await deps.provider.signMu(secretKey, mu)
-        : await deps.provider.sign(secretKey, data, { context });
+        : await deps.provider.sign(secretKey, data, context.length > 0 ? { context } : {});
     return { result: toSigned(key, signature), entries: [done(mu.length > 0 ? "input=mu" : "input=data")] };
+  });
+}
+
+/**
+ * Signs a SHA-256 digest with a stored ECDSA key, for Google's interface.
+ *
+ * @returns a signature in DER (RFC 3279, section 2.2.3).
+ * @throws as useKey does; KEY_USAGE_MISMATCH for a key of another algorithm
+ */
+export function signDigest(
+  deps: SignDeps,
+  { digest, ...who }: KeyInput & { readonly digest: Uint8Array },
+): Promise<Signed> {
+  const input = toUseInput(who);
+  return useKey(deps, input, async (key) => {
+    const { keyId, algorithm } = key.record;
+    if (algorithm !== "ECDSA-P256")
+      throw refuse(
+        "KEY_USAGE_MISMATCH",
+        `key ${keyId} is an ${algorithm} key, which signs data, not a digest`,
+        {
+          keyId,
+          algorithm,
+        },
+      );
+    const signature = await signEcdsaDigest(await openSecretKey(deps, key, input), digest);
+    return { result: toSigned(key, signature), entries: [done("input=digest")] };
   });
 }
 

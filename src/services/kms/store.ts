@@ -2,10 +2,12 @@
 import { sql } from "kysely";
 import type { NewAuditEntry } from "../../audit/chain.ts";
 import { readHead } from "../../audit/log.ts";
+import type { SecretKey } from "../../crypto/provider.ts";
 import type { Principal } from "../../records/ownership.ts";
 import type { PageRequest } from "../../records/pages.ts";
 import { type Found, type Narrowing, openTable } from "../../records/record-table.ts";
 import { nameSecret, type Stored } from "../../records/table-declaration.ts";
+import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { findStateAfter, type KeyEvent, statesAfter } from "./event.ts";
@@ -72,6 +74,12 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
     grants,
     imports,
     insert: keys.insert,
+    /** Inserts a key with its secret half. */
+    insertWithSecret: (
+      transaction: WriteTransaction,
+      record: KeyRecord,
+      secretKey: SecretKey,
+    ): Promise<void> => lendSecret(secretKey, (secret) => keys.insert(transaction, record, secret)),
     find: (keyId: string): Promise<StoredKey | undefined> => find({ keyId }),
     /** Finds one version of a name. */
     findVersion: (owner: string, name: string, version: number) => find({ owner, name, version }),

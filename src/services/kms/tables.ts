@@ -65,6 +65,7 @@ const nameColumns = {
   versions: column.int32("versions"),
   primaryKeyId: column.optionalText("primary_key_id"),
   createdAt: column.time("created_at_ms"),
+  signsMu: column.flag("signs_mu"),
 };
 
 export const nameTable: TableDeclaration<typeof nameColumns> = {

@@ -3,7 +3,7 @@ import type { CryptoProvider } from "../../crypto/provider.ts";
 import { systemPrincipal } from "../../records/ownership.ts";
 import { readPageRequest } from "../../records/pages.ts";
 import { importSealedKey } from "../../secrets/sealed-keys.ts";
-import { allKeys, keyListName } from "./key-filter.ts";
+import { allKeys, nameKeyList } from "./key-filter.ts";
 import type { KmsStore, StoredKey } from "./store.ts";
 
 /** What the verification of keys needs. */
@@ -37,7 +37,7 @@ export async function verifyKeys({
   let checked = 0;
   let pageToken = "";
   do {
-    const request = readPageRequest(chunkRows, pageToken, keyListName(allKeys));
+    const request = readPageRequest(chunkRows, pageToken, nameKeyList(systemPrincipal, allKeys));
     if (request === undefined) throw new Error("a page token of ours is none");
     const page = await keys.list(request, systemPrincipal, allKeys);
     for (const key of page.rows) {

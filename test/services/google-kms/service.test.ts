@@ -7,13 +7,15 @@ import { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { Locations } from "#gen/google/cloud/location/locations_pb.ts";
 import { isAlwaysRefused } from "../../../src/protocol/service-profile.ts";
 import { addServices } from "../../../src/server/connect.ts";
+import type { GoogleDeps } from "../../../src/services/google-kms/calls.ts";
 import { computeCrc32c } from "../../../src/services/google-kms/crc32c.ts";
 import { googleProfiles } from "../../../src/services/google-kms/profiles.ts";
 import { openGoogleServices } from "../../../src/services/google-kms/service.ts";
 import { failureOf, outcomeOf, refusal } from "../../support/refusal.ts";
 import { invalid } from "../../support/refusals.ts";
 
-const services: readonly ServiceImplSpec[] = openGoogleServices();
+/** No call below reaches a key. */
+const services: readonly ServiceImplSpec[] = openGoogleServices({} as GoogleDeps);
 const transport = createRouterTransport((router) => addServices(router, services));
 const kms = createClient(KeyManagementService, transport);
 const locations = createClient(Locations, transport);

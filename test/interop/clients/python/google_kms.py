@@ -72,6 +72,9 @@ def call(clients, authority, row):
         return {"answer": to_json(answer)}
     except exceptions.GoogleAPICallError as error:
         return {"error": describe(error)}
+    except ValueError as error:
+        # The client over REST refuses a name that fits no path by itself.
+        return {"error": {"class": type(error).__name__}}
     except GoogleAuthError as error:
         # After 401, the session of REST asks its credentials for another token, which these cannot get.
         return {"error": {"class": type(error).__name__}}

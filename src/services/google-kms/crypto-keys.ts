@@ -1,0 +1,133 @@
+import type { Duration, FieldMask } from "@bufbuild/protobuf/wkt";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { type CryptoKey, ProtectionLevel } from "#gen/google/cloud/kms/v1/resources_pb.ts";
+import type { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
+import { refuseField } from "../../errors.ts";
+import { nameList } from "../../records/table-declaration.ts";
+import { changeLabels, createName, type NewName, requireName } from "../kms/named-keys.ts";
+import { nameTable } from "../kms/tables.ts";
+import { requireAlgorithm } from "./algorithms.ts";
+import { type GoogleDeps, readCaller, readList, readOwner, requireRing } from "./calls.ts";
+import { packKey } from "./pack.ts";
+import {
+  checkResourceId,
+  formatCryptoKeyName,
+  formatKeyRingName,
+  parseCryptoKeyName,
+  parseKeyRingName,
+} from "./resource-names.ts";
+
+type Calls = Pick<
+  ServiceImpl<typeof KeyManagementService>,
+  "listCryptoKeys" | "getCryptoKey" | "createCryptoKey" | "updateCryptoKey"
+>;
+
+/** Implements the calls of keys. A key is a name of the key service. */
+export function cryptoKeyCalls(deps: GoogleDeps): Calls {
+  const { keys } = deps;
+  return {
+    async listCryptoKeys({ parent, filter, orderBy, pageSize, pageToken }, context) {
+      const prefix = `${formatKeyRingName(parseKeyRingName("parent", parent))}/cryptoKeys/`;
+      const owner = readOwner(context);
+      const { page, narrowing } = readList(
+        { filter, orderBy, pageSize, pageToken },
+        { list: nameList(nameTable), column: "key_name", prefix },
+        owner,
+      );
+      const { rows, nextPageToken } = await keys.names.list(page, owner, {}, narrowing);
+      const totalSize = await keys.names.count(owner, {}, narrowing);
+      return { cryptoKeys: rows.map(({ record }) => packKey(record)), nextPageToken, totalSize };
+    },
+    async getCryptoKey({ name }, context) {
+      return packKey(await requireName(deps, readOwner(context), readKeyName("name", name)));
+    },
+    async createCryptoKey({ parent, cryptoKeyId, cryptoKey, skipInitialVersionCreation }, context) {
+      const ring = parseKeyRingName("parent", parent);
+      const name = formatCryptoKeyName({ ...ring, cryptoKey: checkResourceId("cryptoKeyId", cryptoKeyId) });
+      const { principal } = readCaller(context);
+      const given = readNewKey(name, cryptoKey);
+      await requireRing(deps, principal.userId, formatKeyRingName(ring));
+      const hasVersion = !skipInitialVersionCreation && !given.isImportOnly;
+      if (given.isImportOnly && !skipInitialVersionCreation)
+        throw refuseField("skipInitialVersionCreation", "must be true for a key with importOnly");
+      return packKey(await createName(deps, principal, given, hasVersion));
+    },
+    async updateCryptoKey({ cryptoKey, updateMask }, context) {
+      const name = readKeyName("cryptoKey.name", cryptoKey?.name ?? "");
+      requireLabelsOnly(updateMask);
+      const labels = checkLabels(cryptoKey?.labels ?? {});
+      return packKey(await changeLabels(deps, readCaller(context).principal, name, labels));
+    },
+  };
+}
+
+/** Checks the name of a key. @throws FIELD_INVALID */
+export function readKeyName(field: string, text: string): string {
+  return formatCryptoKeyName(parseCryptoKeyName(field, text));
+}
+
+function readNewKey(name: string, given: CryptoKey | undefined): NewName {
+  if (given === undefined) throw refuseField("cryptoKey", "is missing; send at least its purpose");
+  const { purpose, versionTemplate, labels, importOnly, destroyScheduledDuration } = given;
+  const { algorithm = 0, protectionLevel = ProtectionLevel.PROTECTION_LEVEL_UNSPECIFIED } =
+    versionTemplate ?? {};
+  const fields = { purpose: "cryptoKey.purpose", algorithm: "cryptoKey.versionTemplate.algorithm" };
+  const { own, signingInput } = requireAlgorithm({ purpose, algorithm }, fields);
+  requireSoftware("cryptoKey.versionTemplate.protectionLevel", protectionLevel);
+  if (given.nextRotationTime !== undefined || given.rotationSchedule.case !== undefined)
+    throw refuseField(
+      "cryptoKey.rotationPeriod",
+      "is for symmetric keys; leave it out, and add versions yourself",
+    );
+  return {
+    name,
+    algorithm: own,
+    labels: checkLabels(labels),
+    destroyAfterSeconds: readDestroySeconds(destroyScheduledDuration),
+    isImportOnly: importOnly,
+    signsMu: signingInput === "externalMu",
+  };
+}
+
+/** Refuses hardware that the server does not have. @throws FIELD_INVALID */
+export function requireSoftware(field: string, level: ProtectionLevel): void {
+  if (level === ProtectionLevel.PROTECTION_LEVEL_UNSPECIFIED || level === ProtectionLevel.SOFTWARE) return;
+  throw refuseField(field, "is not supported; send SOFTWARE, or nothing");
+}
+
+const daySeconds = 86_400;
+const maxDestroyDays = 120;
+
+function readDestroySeconds(duration: Duration | undefined): number | undefined {
+  if (duration === undefined) return undefined;
+  const seconds = Number(duration.seconds);
+  if (duration.nanos === 0 && seconds >= daySeconds && seconds <= maxDestroyDays * daySeconds) return seconds;
+  throw refuseField(
+    "cryptoKey.destroyScheduledDuration",
+    `is ${seconds} s; it must be 1 to ${maxDestroyDays} days`,
+  );
+}
+
+const maxLabels = 64;
+
+/** Checks labels by Google's rules. @throws FIELD_INVALID */
+function checkLabels(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const field = "cryptoKey.labels";
+  const pairs = Object.entries(labels);
+  if (pairs.length > maxLabels)
+    throw refuseField(field, `has ${pairs.length} labels; send at most ${maxLabels}`);
+  for (const [label, value] of pairs) {
+    if (!/^[a-z][a-z0-9_-]{0,62}$/.test(label))
+      throw refuseField(field, `"${label}" must begin with a-z and have up to 63 characters of a-z 0-9 _ -`);
+    if (!/^[a-z0-9_-]{0,63}$/.test(value))
+      throw refuseField(field, `the value of "${label}" must have up to 63 characters of a-z 0-9 _ -`);
+  }
+  return labels;
+}
+
+function requireLabelsOnly(mask: FieldMask | undefined): void {
+  const paths = mask?.paths ?? [];
+  if (paths.length === 0) throw refuseField("updateMask", 'is empty; send "labels"');
+  const other = paths.find((path) => path !== "labels");
+  if (other !== undefined) throw refuseField("updateMask", `"${other}" cannot be changed; only "labels" can`);
+}

@@ -1,0 +1,183 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { ServiceImpl } from "@connectrpc/connect";
+import {
+  PublicKey_PublicKeyFormat as Format,
+  ImportJob_ImportMethodSchema,
+  type ImportJobSchema,
+  ImportJob_ImportJobState as JobState,
+  ImportJob_ImportMethod as Method,
+  ProtectionLevel,
+  PublicKey_PublicKeyFormatSchema,
+} from "#gen/google/cloud/kms/v1/resources_pb.ts";
+import type {
+  ImportCryptoKeyVersionRequest,
+  KeyManagementService,
+} from "#gen/google/cloud/kms/v1/service_pb.ts";
+import type { WrappingMethod } from "../../crypto/hpke.ts";
+import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
+import { refuse, refuseField } from "../../errors.ts";
+import { nameList } from "../../records/table-declaration.ts";
+import { beginImport, unwrapKey } from "../kms/import.ts";
+import { putVersion, requireName } from "../kms/named-keys.ts";
+import { type ImportRecord, importTable } from "../kms/tables.ts";
+import { findAlgorithm, findGoogleAlgorithm, nameValue } from "./algorithms.ts";
+import { type GoogleDeps, readCaller, readList, readOwner, requireRing } from "./calls.ts";
+import { packCrc32c } from "./crc32c.ts";
+import { readKeyName, requireSoftware } from "./crypto-keys.ts";
+import { packVersion } from "./pack.ts";
+import {
+  checkResourceId,
+  formatImportJobName,
+  formatKeyRingName,
+  parseImportJobName,
+  parseKeyRingName,
+} from "./resource-names.ts";
+
+type Calls = Pick<
+  ServiceImpl<typeof KeyManagementService>,
+  "listImportJobs" | "getImportJob" | "createImportJob" | "importCryptoKeyVersion"
+>;
+
+/** The import methods that the key service has, with the algorithms of their public keys. */
+const methods = [
+  {
+    google: Method.HPKE_KEM_XWING_HKDF_SHA256_AES_256_GCM,
+    own: "HPKE_XWING_HKDF_SHA256_AES_256_GCM",
+    kem: "X-Wing",
+  },
+  {
+    google: Method.HPKE_KEM_ML_KEM_768_HKDF_SHA256_AES_256_GCM,
+    own: "HPKE_ML_KEM_768_HKDF_SHA256_AES_256_GCM",
+    kem: "ML-KEM-768",
+  },
+  {
+    google: Method.HPKE_KEM_ML_KEM_1024_HKDF_SHA256_AES_256_GCM,
+    own: "HPKE_ML_KEM_1024_HKDF_SHA256_AES_256_GCM",
+    kem: "ML-KEM-1024",
+  },
+] as const satisfies readonly { google: Method; own: WrappingMethod; kem: string }[];
+
+/** Implements the calls of import jobs. A job imports any number of keys until it expires. */
+export function importJobCalls(deps: GoogleDeps): Calls {
+  const { keys, now } = deps;
+  const pack = (record: ImportRecord, format?: Format) => packJob(record, now(), format);
+  return {
+    async listImportJobs({ parent, filter, orderBy, pageSize, pageToken }, context) {
+      const prefix = `${formatKeyRingName(parseKeyRingName("parent", parent))}/importJobs/`;
+      const owner = readOwner(context);
+      const { page, narrowing } = readList(
+        { filter, orderBy, pageSize, pageToken },
+        { list: nameList(importTable), column: "job_name", prefix },
+        owner,
+      );
+      const { rows, nextPageToken } = await keys.imports.list(page, owner, {}, narrowing);
+      const totalSize = await keys.imports.count(owner, {}, narrowing);
+      return { importJobs: rows.map(({ record }) => pack(record)), nextPageToken, totalSize };
+    },
+    async getImportJob({ name, publicKeyFormat }, context) {
+      const job = formatImportJobName(parseImportJobName("name", name));
+      return pack(await requireJob(deps, readOwner(context).owner, job), publicKeyFormat);
+    },
+    async createImportJob({ parent, importJobId, importJob }, context) {
+      const ring = parseKeyRingName("parent", parent);
+      const jobName = formatImportJobName({
+        ...ring,
+        importJob: checkResourceId("importJobId", importJobId),
+      });
+      const caller = readCaller(context);
+      const { owner } = readOwner(context);
+      const method = readMethod(importJob?.importMethod ?? Method.IMPORT_METHOD_UNSPECIFIED);
+      requireSoftware(
+        "importJob.protectionLevel",
+        importJob?.protectionLevel ?? ProtectionLevel.PROTECTION_LEVEL_UNSPECIFIED,
+      );
+      await requireRing(deps, owner, formatKeyRingName(ring));
+      if ((await keys.imports.findJob(owner, jobName)) !== undefined)
+        throw refuse("IMPORT_JOB_TAKEN", `import job ${jobName} exists already`, { name: jobName });
+      return pack(await beginImport(deps, { method, jobName, ...caller }));
+    },
+    async importCryptoKeyVersion(req, context) {
+      const { principal } = readCaller(context);
+      const named = await requireName(deps, principal, readKeyName("parent", req.parent));
+      if (req.cryptoKeyVersion !== "")
+        throw refuseField(
+          "cryptoKeyVersion",
+          "is for another import of a version; leave it out for a new version",
+        );
+      const own = findGoogleAlgorithm(named.algorithm, { isExternalMu: named.signsMu });
+      if (findAlgorithm(req.algorithm) !== own)
+        throw refuseField("algorithm", "must be the algorithm of the key's version template");
+      const job = await requireJob(deps, principal.userId, readJobName(req.importJob));
+      if (job.expiresAt <= now())
+        throw refuse("IMPORT_TOKEN_INVALID", `import job ${job.jobName} has expired; create a new one`, {
+          importToken: job.jobName,
+        });
+      const secretKey = await unwrapKey(deps, job, named.algorithm, readWrappedKey(req));
+      try {
+        return packVersion(await putVersion(deps, principal, named.name, secretKey, true), named);
+      } finally {
+        secretKey.erase();
+      }
+    },
+  };
+}
+
+function readJobName(text: string): string {
+  return formatImportJobName(parseImportJobName("importJob", text));
+}
+
+async function requireJob({ keys }: GoogleDeps, owner: string, name: string): Promise<ImportRecord> {
+  const job = await keys.imports.findJob(owner, name);
+  if (job === undefined) throw refuse("IMPORT_JOB_NOT_FOUND", `import job ${name} does not exist`, { name });
+  return job;
+}
+
+function readMethod(method: Method): WrappingMethod {
+  const found = methods.find(({ google }) => google === method);
+  if (found !== undefined) return found.own;
+  const names = methods.map(({ google }) => nameValue(ImportJob_ImportMethodSchema, google)).join(", ");
+  throw refuseField("importJob.importMethod", `is not supported; send one of ${names}`);
+}
+
+function readWrappedKey({ wrappedKey, wrappedKeyMaterial }: ImportCryptoKeyVersionRequest): Uint8Array {
+  if (wrappedKey.length > 0) return wrappedKey;
+  if (wrappedKeyMaterial.case !== undefined)
+    throw refuseField("rsaAesWrappedKey", "is for RSA; send wrappedKey");
+  throw refuseField("wrappedKey", "is missing; send enc and the ciphertext of HPKE, one after the other");
+}
+
+function packJob(
+  { jobName, method, publicKey, createdAt, expiresAt }: ImportRecord,
+  now: Date,
+  format: Format = Format.PUBLIC_KEY_FORMAT_UNSPECIFIED,
+): MessageInitShape<typeof ImportJobSchema> {
+  const found = methods.find(({ own }) => own === method);
+  const isActive = expiresAt > now;
+  const created = timestampFromDate(createdAt);
+  return {
+    name: jobName,
+    ...(found && { importMethod: found.google }),
+    protectionLevel: ProtectionLevel.SOFTWARE,
+    createTime: created,
+    generateTime: created,
+    expireTime: timestampFromDate(expiresAt),
+    state: isActive ? JobState.ACTIVE : JobState.EXPIRED,
+    ...(isActive
+      ? packWrappingKey(publicKey, found?.kem, format)
+      : { expireEventTime: timestampFromDate(expiresAt) }),
+  };
+}
+
+/** The public key: raw, as HPKE takes it, unless the caller asks for PEM. */
+function packWrappingKey(data: Uint8Array, kem: (typeof methods)[number]["kem"] | undefined, format: Format) {
+  if (format === Format.PEM && kem !== undefined)
+    return { publicKeyFormat: format, publicKey: { pem: encodePublicKeyPem(kem, data) } };
+  const raw = kem === "X-Wing" ? Format.XWING_RAW_BYTES : Format.NIST_PQC;
+  if (format !== Format.PUBLIC_KEY_FORMAT_UNSPECIFIED && format !== raw)
+    throw refuseField(
+      "publicKeyFormat",
+      `must be PEM or ${nameValue(PublicKey_PublicKeyFormatSchema, raw)} for this import job`,
+    );
+  return { publicKeyFormat: raw, publicKey: { data, dataCrc32c: packCrc32c(data) } };
+}

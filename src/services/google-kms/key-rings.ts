@@ -1,0 +1,58 @@
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
+import { refuse } from "../../errors.ts";
+import { nameList } from "../../records/table-declaration.ts";
+import { type GoogleDeps, readList, readOwner, requireRing } from "./calls.ts";
+import {
+  checkResourceId,
+  formatKeyRingName,
+  formatLocationName,
+  parseKeyRingName,
+  parseLocationName,
+} from "./resource-names.ts";
+import { type RingRecord, ringTable } from "./tables.ts";
+
+type Calls = Pick<ServiceImpl<typeof KeyManagementService>, "listKeyRings" | "getKeyRing" | "createKeyRing">;
+
+/** Implements the calls of key rings. */
+export function keyRingCalls(deps: GoogleDeps): Calls {
+  const { rings, store, now } = deps;
+  return {
+    async listKeyRings({ parent, ...fields }, context) {
+      const prefix = `${formatLocationName(parseLocationName("parent", parent))}/keyRings/`;
+      const owner = readOwner(context);
+      const { page, narrowing } = readList(
+        fields,
+        { list: nameList(ringTable), column: "ring_name", prefix },
+        owner,
+      );
+      const { rows, nextPageToken } = await rings.list(page, owner, {}, narrowing);
+      const totalSize = await rings.count(owner, {}, narrowing);
+      return { keyRings: rows.map(({ record }) => packRing(record)), nextPageToken, totalSize };
+    },
+    async getKeyRing({ name }, context) {
+      const ring = formatKeyRingName(parseKeyRingName("name", name));
+      return packRing(await requireRing(deps, readOwner(context).owner, ring));
+    },
+    async createKeyRing({ parent, keyRingId }, context) {
+      const keyRing = checkResourceId("keyRingId", keyRingId);
+      const name = formatKeyRingName({ ...parseLocationName("parent", parent), keyRing });
+      const { owner } = readOwner(context);
+      const record: RingRecord = { owner, name, createdAt: now() };
+      await store.write(async (transaction) => {
+        if (await rings.findAnew(transaction.db, owner, name)) throw ringTaken(name);
+        await rings.insert(transaction, record);
+      });
+      return packRing(record);
+    },
+  };
+}
+
+function packRing({ name, createdAt }: RingRecord) {
+  return { name, createTime: timestampFromDate(createdAt) };
+}
+
+function ringTaken(name: string): Error {
+  return refuse("KEY_RING_TAKEN", `key ring ${name} exists already`, { name });
+}

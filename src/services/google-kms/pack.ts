@@ -1,0 +1,71 @@
+/** Turns keys and names of the key service into Google's messages. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { durationFromMs, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import {
+  type CryptoKeySchema,
+  type CryptoKeyVersionSchema,
+  ProtectionLevel,
+  CryptoKeyVersion_CryptoKeyVersionAlgorithm as VersionAlgorithm,
+  CryptoKeyVersion_CryptoKeyVersionState as VersionState,
+} from "#gen/google/cloud/kms/v1/resources_pb.ts";
+import type { KeyName, KeyRecord, KeyState } from "../kms/record.ts";
+import { findGoogleAlgorithm } from "./algorithms.ts";
+
+/** Seconds that a destruction waits if the key does not say: 30 days. */
+export const defaultDestroySeconds = 30 * 86_400;
+
+/** A ROTATED key still verifies and decapsulates, so its public key must stay available to Google's clients. */
+const states: Readonly<Record<KeyState, VersionState>> = {
+  ACTIVE: VersionState.ENABLED,
+  ROTATED: VersionState.ENABLED,
+  DISABLED: VersionState.DISABLED,
+  DESTROY_SCHEDULED: VersionState.DESTROY_SCHEDULED,
+  DESTROYED: VersionState.DESTROYED,
+};
+
+/** Google's algorithm of the versions of a name; UNSPECIFIED for an algorithm that Google does not have. */
+export function algorithmOf({
+  algorithm,
+  signsMu,
+}: Pick<KeyName, "algorithm" | "signsMu">): VersionAlgorithm {
+  const found = findGoogleAlgorithm(algorithm, { isExternalMu: signsMu });
+  return found?.algorithm ?? VersionAlgorithm.CRYPTO_KEY_VERSION_ALGORITHM_UNSPECIFIED;
+}
+
+/** A name as a key. */
+export function packKey(named: KeyName): MessageInitShape<typeof CryptoKeySchema> {
+  const { name, algorithm, labels, createdAt, isImportOnly, destroyAfterSeconds, signsMu } = named;
+  const found = findGoogleAlgorithm(algorithm, { isExternalMu: signsMu });
+  return {
+    name,
+    ...(found && { purpose: found.purpose }),
+    createTime: timestampFromDate(createdAt),
+    versionTemplate: { protectionLevel: ProtectionLevel.SOFTWARE, algorithm: algorithmOf(named) },
+    labels: { ...labels },
+    importOnly: isImportOnly,
+    destroyScheduledDuration: durationFromMs((destroyAfterSeconds ?? defaultDestroySeconds) * 1000),
+  };
+}
+
+/** The name of a version. */
+export function nameOfVersion({ name, version }: Pick<KeyRecord, "name" | "version">): string {
+  return `${name}/cryptoKeyVersions/${version}`;
+}
+
+/** A key as a version. */
+export function packVersion(
+  record: KeyRecord,
+  named: KeyName,
+): MessageInitShape<typeof CryptoKeyVersionSchema> {
+  const { state, createdAt, destroyAt, isImported, algorithm } = record;
+  const created = timestampFromDate(createdAt);
+  return {
+    name: nameOfVersion(record),
+    state: states[state],
+    protectionLevel: ProtectionLevel.SOFTWARE,
+    algorithm: algorithmOf({ algorithm, signsMu: named.signsMu }),
+    createTime: created,
+    ...(isImported ? { importTime: created } : { generateTime: created }),
+    ...(state === "DESTROY_SCHEDULED" && destroyAt && { destroyTime: timestampFromDate(destroyAt) }),
+  };
+}

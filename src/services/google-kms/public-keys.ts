@@ -1,0 +1,72 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import {
+  PublicKey_PublicKeyFormat as Format,
+  ProtectionLevel,
+  CryptoKeyVersion_CryptoKeyVersionState as VersionState,
+} from "#gen/google/cloud/kms/v1/resources_pb.ts";
+import type { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
+import { encodePublicKeyDer, encodePublicKeyPem } from "../../crypto/key-encoding.ts";
+import { refuse, refuseField } from "../../errors.ts";
+import type { KeyRecord } from "../kms/record.ts";
+import { type GoogleDeps, readCaller } from "./calls.ts";
+import { packCrc32c } from "./crc32c.ts";
+import { packVersion } from "./pack.ts";
+import { findVersion } from "./versions.ts";
+
+type Calls = Pick<ServiceImpl<typeof KeyManagementService>, "getPublicKey">;
+
+/** Implements the call that returns a public key. */
+export function publicKeyCalls(deps: GoogleDeps): Calls {
+  return {
+    async getPublicKey({ name, publicKeyFormat }, context) {
+      const { principal } = readCaller(context);
+      const { record, named } = await findVersion(deps, name, principal, "GET_KEY");
+      const { state, algorithm } = packVersion(record, named);
+      if (state !== VersionState.ENABLED)
+        throw refuse(
+          "KEY_STATE_INVALID",
+          `${name} is ${record.state}; only ENABLED versions give their public key`,
+          {
+            keyId: record.keyId,
+            state: record.state,
+            operation: "GET_KEY",
+          },
+        );
+      const format = publicKeyFormat === Format.PUBLIC_KEY_FORMAT_UNSPECIFIED ? Format.PEM : publicKeyFormat;
+      const { data, pem } = encode(record, format);
+      return {
+        name,
+        ...(algorithm !== undefined && { algorithm }),
+        protectionLevel: ProtectionLevel.SOFTWARE,
+        publicKeyFormat: format,
+        publicKey: { data, crc32cChecksum: packCrc32c(data) },
+        ...(pem !== undefined && { pem, pemCrc32c: packCrc32c(data) }),
+      };
+    },
+  };
+}
+
+function encode(
+  { algorithm, publicKey }: KeyRecord,
+  format: Format,
+): { readonly data: Uint8Array; readonly pem?: string } {
+  const isXWing = algorithm === "X-Wing";
+  switch (format) {
+    case Format.PEM: {
+      const pem = encodePublicKeyPem(algorithm, publicKey);
+      return { data: new TextEncoder().encode(pem), pem };
+    }
+    case Format.DER:
+      return { data: encodePublicKeyDer(algorithm, publicKey) };
+    case Format.NIST_PQC:
+      if (!isXWing && algorithm !== "ECDSA-P256") return { data: publicKey };
+      break;
+    case Format.XWING_RAW_BYTES:
+      if (isXWing) return { data: publicKey };
+      break;
+    default:
+      break;
+  }
+  const raw = isXWing ? ", XWING_RAW_BYTES" : algorithm === "ECDSA-P256" ? "" : ", NIST_PQC";
+  throw refuseField("publicKeyFormat", `is not a format of ${algorithm}; send one of PEM, DER${raw}`);
+}

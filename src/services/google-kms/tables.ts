@@ -1,0 +1,67 @@
+/** The key rings of Google's interface. Its keys are names of the key service, which begin with the name of a ring. */
+import type { TableOwner } from "../../database/schema.ts";
+import { column, type ListedRow, type RecordOf } from "../../records/columns.ts";
+import { recordQuota } from "../../records/quota.ts";
+import { openTable } from "../../records/record-table.ts";
+import type { TableDeclaration } from "../../records/table-declaration.ts";
+import type { Store } from "../../store/store.ts";
+
+const columns = {
+  owner: column.text("owner"),
+  name: column.text("ring_name"),
+  createdAt: column.time("created_at_ms"),
+};
+
+export const ringTable: TableDeclaration<typeof columns> = {
+  name: "google_key_rings",
+  columns,
+  key: ["owner", "name"],
+  owner: "owner",
+  quota: recordQuota("google_key_rings", "key rings"),
+  describe: ({ name }) => `key ring ${name}`,
+};
+
+/** A key ring. */
+export type RingRecord = RecordOf<typeof columns>;
+
+declare module "../../database/schema.ts" {
+  interface Schema {
+    google_key_rings: ListedRow<typeof columns>;
+  }
+}
+
+/** The table of key rings. */
+export const googleKmsTables: TableOwner = {
+  tables: { google_key_rings: ["position"] },
+  steps: {
+    "0001-google-kms": ({ integer }) => [
+      `create table google_key_rings (
+        position ${integer} not null primary key,
+        owner text not null,
+        ring_name text not null,
+        created_at_ms ${integer} not null,
+        record_tag text not null,
+        unique (owner, ring_name)
+      )`,
+      "create index google_key_rings_by_owner_position on google_key_rings (owner, position)",
+    ],
+  },
+};
+
+/** The key rings of a store. */
+export type RingStore = ReturnType<typeof createRingStore>;
+
+/** Creates the store of key rings on the shared store. */
+export function createRingStore(store: Store) {
+  const rings = openTable(store, ringTable);
+  return {
+    insert: rings.insert,
+    list: rings.list,
+    count: rings.count,
+    /** @throws RecordDamagedError */
+    find: (owner: string, name: string): Promise<RingRecord | undefined> => rings.findIntact({ owner, name }),
+    /** Finds a ring within a transaction. */
+    findAnew: (db: Parameters<typeof rings.insert>[0]["db"], owner: string, name: string) =>
+      rings.find({ owner, name }, { db }),
+  };
+}

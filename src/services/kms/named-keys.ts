@@ -1,0 +1,150 @@
+/** Names whose versions are made one by one, as Google's interface does. The versions before a new one stay ACTIVE. */
+import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
+import type { SecretKey } from "../../crypto/provider.ts";
+import type { TextMap } from "../../records/columns.ts";
+import type { Principal } from "../../records/ownership.ts";
+import { intact } from "../../records/table-declaration.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
+import type { ChangeDeps } from "./change.ts";
+import { describeKey, requireNameFree, toRecord } from "./create.ts";
+import { eventBy, subjectOf } from "./event.ts";
+import { keyNotFound } from "./find-key.ts";
+import { writeName } from "./handle.ts";
+import type { KeyName, KeyRecord } from "./record.ts";
+import { nextVersion } from "./rotate.ts";
+import { keyQuota } from "./tables.ts";
+
+/** The properties of a new name. */
+export type NewName = Pick<
+  KeyName,
+  "name" | "algorithm" | "labels" | "destroyAfterSeconds" | "isImportOnly" | "signsMu"
+>;
+
+/** Creates a name, with its first version or without. @throws NAME_TAKEN, QUOTA_EXCEEDED */
+export async function createName(
+  deps: ChangeDeps,
+  principal: Principal,
+  given: NewName,
+  hasVersion: boolean,
+): Promise<KeyName> {
+  const { store, keys, provider, now } = deps;
+  const owner = principal.userId;
+  await requireNameFree(keys, owner, given.name);
+  const create = (secretKey?: SecretKey): Promise<KeyName> =>
+    store.write(async (transaction) => {
+      await requireNameFree(keys, owner, given.name, transaction);
+      const named: KeyName = {
+        ...given,
+        owner,
+        rotationPeriodSeconds: undefined,
+        nextRotationAt: undefined,
+        versions: 0,
+        primaryKeyId: undefined,
+        createdAt: now(),
+      };
+      await keys.names.insert(transaction, named);
+      recordName(transaction, principal, named, "CREATE_NAME");
+      if (secretKey === undefined) return named;
+      const { name } = await storeVersion(deps, transaction, {
+        named,
+        secretKey,
+        principal,
+        isImported: false,
+      });
+      return name;
+    });
+  if (!hasVersion) return create();
+  await store.requireRoom(keyQuota, owner);
+  return withFreshKeyPair(provider, given.algorithm, ({ secretKey }) => create(secretKey));
+}
+
+/** Adds a generated version to a name of the caller's own. @throws KEY_NOT_FOUND, QUOTA_EXCEEDED */
+export async function addVersion(deps: ChangeDeps, principal: Principal, name: string): Promise<KeyRecord> {
+  const { store, provider } = deps;
+  const { algorithm } = await requireName(deps, principal, name);
+  await store.requireRoom(keyQuota, principal.userId);
+  return withFreshKeyPair(provider, algorithm, ({ secretKey }) =>
+    putVersion(deps, principal, name, secretKey, false),
+  );
+}
+
+/** Stores a key pair as the next version of a name. @throws KEY_NOT_FOUND, QUOTA_EXCEEDED */
+export async function putVersion(
+  deps: ChangeDeps,
+  principal: Principal,
+  name: string,
+  secretKey: SecretKey,
+  isImported: boolean,
+): Promise<KeyRecord> {
+  const { previous, record } = await deps.store.write(async (transaction) => {
+    const named = await requireName(deps, principal, name, transaction);
+    const stored = await storeVersion(deps, transaction, { named, secretKey, principal, isImported });
+    return { ...stored, previous: named.primaryKeyId };
+  });
+  if (previous !== undefined) deps.cache.forget(previous);
+  return record;
+}
+
+/** Replaces the labels of a name. @throws KEY_NOT_FOUND */
+export async function changeLabels(
+  { store, keys }: ChangeDeps,
+  principal: Principal,
+  name: string,
+  labels: TextMap,
+): Promise<KeyName> {
+  return store.write(async (transaction) => {
+    const named = await requireName({ keys }, principal, name, transaction);
+    const changed = await keys.names.update(transaction, intact(named), { labels });
+    recordName(transaction, principal, changed, "UPDATE_NAME");
+    return changed;
+  });
+}
+
+/** Finds a name of the caller's own. @throws KEY_NOT_FOUND */
+export async function requireName(
+  { keys }: Pick<ChangeDeps, "keys">,
+  principal: Principal,
+  name: string,
+  transaction?: WriteTransaction,
+): Promise<KeyName> {
+  const named = await keys.names.find(principal.userId, name, transaction);
+  if (named === undefined) throw keyNotFound(writeName(name));
+  return named;
+}
+
+interface Version {
+  readonly named: KeyName;
+  readonly secretKey: SecretKey;
+  readonly principal: Principal;
+  readonly isImported: boolean;
+}
+
+async function storeVersion(
+  { keys, now }: Pick<ChangeDeps, "keys" | "now">,
+  transaction: WriteTransaction,
+  { named, secretKey, principal, isImported }: Version,
+): Promise<{ readonly name: KeyName; readonly record: KeyRecord }> {
+  const { owner, name, versions, primaryKeyId } = named;
+  const place = { name, version: versions + 1, isPrimary: true };
+  const record = toRecord(secretKey, { alias: "", owner, createdAt: now(), isImported, ...place });
+  const before = primaryKeyId && (await keys.findForChange(transaction, primaryKeyId));
+  if (before) await keys.change(transaction, before, { isPrimary: false });
+  const changed = await keys.names.update(transaction, intact(named), nextVersion(named, record));
+  await keys.insertWithSecret(transaction, record, secretKey);
+  const operation = isImported ? "IMPORT" : "CREATE";
+  const created = { operation, outcome: "OK", details: describeKey(record) } as const;
+  transaction.audit(eventBy(principal, subjectOf(record), created));
+  return { name: changed, record };
+}
+
+function recordName(
+  transaction: WriteTransaction,
+  principal: Principal,
+  { owner, name, algorithm }: KeyName,
+  operation: "CREATE_NAME" | "UPDATE_NAME",
+): void {
+  const subject = { keyId: writeName(name), owner, keyName: name };
+  transaction.audit(
+    eventBy(principal, subject, { operation, outcome: "OK", details: `algorithm=${algorithm}` }),
+  );
+}

@@ -1,0 +1,54 @@
+/** Lists of a user's own keys, narrowed and page by page. */
+import { expect, it } from "vitest";
+import { describeAccess } from "./access-server.ts";
+
+describeAccess("the lists of a user's keys", (shared) => {
+  it.each([
+    ["a label", { label: "team=a" }],
+    ["a usage", { usage: "SIGN" }],
+    ["a name", { name: "mine" }],
+    ["a status", { status: "ACTIVE" }],
+    ["all of them", { label: "team=a", usage: "SIGN", status: "ACTIVE", algorithm: "ML-DSA-44" }],
+  ])("continue page by page with %s", async (_what, filter) => {
+    const server = await shared();
+    const [ada, bob] = [await server.makePerson(), await server.makePerson()];
+    const key = { algorithm: "ML-DSA-44", labels: { team: "a" } };
+    await bob.kms.createKey(key);
+    await ada.kms.createKey(key);
+    await ada.kms.createKey({ ...key, name: "mine" });
+    if (!("status" in filter)) await ada.kms.rotateKey({ keyId: "name/mine" });
+    const all = (await ada.kms.listKeys(filter)).keys;
+    expect(all.length).toBeGreaterThan(1);
+    const ids: string[] = [];
+    for (let pageToken = "", isFirst = true; isFirst || pageToken !== ""; isFirst = false) {
+      const page = await ada.kms.listKeys({ ...filter, pageSize: 1, pageToken });
+      expect(page.totalSize).toBe(all.length);
+      ids.push(...page.keys.map(({ keyId }) => keyId));
+      pageToken = page.nextPageToken;
+    }
+    expect(ids).toEqual(all.map(({ keyId }) => keyId));
+  });
+
+  it("of public keys and grants continue too", async () => {
+    const server = await shared();
+    const [ada, bob] = [await server.makePerson(), await server.makePerson()];
+    const key = { algorithm: "ML-DSA-44", name: "mine", labels: { team: "a" } };
+    await ada.kms.createKey(key);
+    await ada.kms.rotateKey({ keyId: "name/mine" });
+    const filter = { name: "mine", label: "team=a", pageSize: 1 };
+    const first = await ada.kms.exportPublicKeys(filter);
+    const second = await ada.kms.exportPublicKeys({ ...filter, pageToken: first.nextPageToken });
+    expect([...first.exported, ...second.exported].map(({ version }) => version)).toEqual([1, 2]);
+    for (const operation of ["SIGN", "VERIFY"])
+      await ada.kms.createGrant({ name: "mine", grantee: bob.name, operations: [operation] });
+    for (const [person, query] of [
+      [ada, { keyId: "name/mine", pageSize: 1 }],
+      [bob, { received: true, pageSize: 1 }],
+    ] as const) {
+      const page = await person.kms.listGrants(query);
+      const next = await person.kms.listGrants({ ...query, pageToken: page.nextPageToken });
+      const operations = [...page.grants, ...next.grants].map((grant) => grant.operations);
+      expect(operations).toEqual([["SIGN"], ["VERIFY"]]);
+    }
+  });
+});
