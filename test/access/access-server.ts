@@ -7,6 +7,7 @@ import { afterAll, describe } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
+import { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
@@ -43,6 +44,7 @@ export interface Clients {
   readonly defi: Client<typeof DefiService>;
   readonly chain: Client<typeof BlockchainService>;
   readonly nft: Client<typeof NftService>;
+  readonly google: Client<typeof KeyManagementService>;
 }
 
 /** Somebody with a token, and clients that send it. */
@@ -201,6 +203,7 @@ function connectTo(
     defi: createClient(DefiService, transport),
     chain: createClient(BlockchainService, transport),
     nft: createClient(NftService, transport),
+    google: createClient(KeyManagementService, transport),
   };
 }
 

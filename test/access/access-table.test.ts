@@ -161,7 +161,9 @@ function expectedOutcome(declared: number, row: Row | undefined, caller: Caller,
   if (declared === Access.PUBLIC) return answer;
   if (caller.refused !== undefined) return `Unauthenticated ${caller.refused}`;
   if (!rolesOf[declared]?.includes(caller.role)) return "PermissionDenied ROLE_MISSING";
-  const isHidden = row?.hidden !== undefined && !caller.reachesRecords;
+  const isAdmin = caller.role === "admin";
+  const reaches = caller.reachesRecords && !(isAdmin && row?.isHiddenFromAdmins);
+  const isHidden = row?.hidden !== undefined && !reaches;
   return isHidden ? `NotFound ${row.hidden}` : answer;
 }
 

@@ -4,6 +4,12 @@ import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@b
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
+import {
+  ImportJob_ImportMethod as ImportMethod,
+  CryptoKey_CryptoKeyPurpose as Purpose,
+  CryptoKeyVersion_CryptoKeyVersionAlgorithm as VersionAlgorithm,
+  CryptoKeyVersion_CryptoKeyVersionState as VersionState,
+} from "#gen/google/cloud/kms/v1/resources_pb.ts";
 import { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { Locations } from "#gen/google/cloud/location/locations_pb.ts";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
@@ -39,6 +45,8 @@ export interface Records {
   readonly keyId: string;
   readonly signature: Uint8Array;
   readonly grantId: string;
+  /** The names of what was made with Google's interface. */
+  readonly google: Readonly<Record<"ring" | "key" | "version" | "kemVersion" | "job", string>>;
   readonly kemKeyId: string;
   readonly ciphertext: Uint8Array;
   readonly device: OwnDevice;
@@ -73,6 +81,7 @@ export async function makeRecords(
     keyId,
     signature,
     grantId: await makeGrant(owner, keyId, more.guest.username),
+    google: await makeGoogleRecords(owner),
     kemKeyId,
     ciphertext,
     device: await registerDevice(owner),
@@ -114,12 +123,15 @@ export interface Row {
   readonly messages: (made: Records) => Promise<unknown[]>;
   /** How those are refused for whom the record that it names does not exist; undefined if it names none. */
   readonly hidden: ReasonName | undefined;
+  /** Whether the record does not exist for administrators either: Google's names are those of their owner. */
+  readonly isHiddenFromAdmins: boolean;
   /** Where an answer of a stream says why one of its messages was refused. */
   readonly reasonIn: (answer: unknown) => string | undefined;
 }
 
 interface RowOptions<Answer> {
   readonly hidden?: ReasonName;
+  readonly isHiddenFromAdmins?: boolean;
   readonly reasonIn?: (answer: Answer) => string | undefined;
 }
 
@@ -131,15 +143,44 @@ function row<Input extends DescMessage, Output extends DescMessage>(
     | MessageInitShape<Input>
     | MessageInitShape<Input>[]
     | Promise<MessageInitShape<Input> | MessageInitShape<Input>[]>,
-  { hidden, reasonIn = () => undefined }: RowOptions<MessageShape<Output>> = {},
+  { hidden, isHiddenFromAdmins = false, reasonIn = () => undefined }: RowOptions<MessageShape<Output>> = {},
 ): Row {
   return {
     method,
     hidden,
+    isHiddenFromAdmins,
     messages: async (made) => [await request(made)].flat(),
     // The answers of a call are of its output.
     reasonIn: (answer) => reasonIn(answer as MessageShape<Output>),
   };
+}
+
+let ids = 0;
+
+function freshId(): string {
+  ids += 1;
+  return `fresh-${ids}`;
+}
+
+async function createVersion({ google }: Person, parent: string): Promise<{ readonly name: string }> {
+  const { name } = await google.createCryptoKeyVersion({ parent });
+  return { name };
+}
+
+/** Makes keys with Google's interface. */
+async function makeGoogleRecords({ google }: Person): Promise<Records["google"]> {
+  const { name: ring } = await google.createKeyRing({ parent: location, keyRingId: "ring" });
+  const create = async (cryptoKeyId: string, cryptoKey: typeof signingKey | typeof kemKey) =>
+    (await google.createCryptoKey({ parent: ring, cryptoKeyId, cryptoKey })).name;
+  const key = await create("key", signingKey);
+  const kem = await create("kem", kemKey);
+  const { name: job } = await google.createImportJob({
+    parent: ring,
+    importJobId: "job",
+    importJob: { importMethod },
+  });
+  const [version, kemVersion] = [`${key}/cryptoKeyVersions/1`, `${kem}/cryptoKeyVersions/1`];
+  return { ring, key, version, kemVersion, job };
 }
 
 /** A row for a call that is refused whatever it says. */
@@ -172,6 +213,19 @@ const defi = DefiService.method;
 const chain = BlockchainService.method;
 const nft = NftService.method;
 const google = KeyManagementService.method;
+const location = "projects/p/locations/global";
+const ringHidden = { hidden: "KEY_RING_NOT_FOUND", isHiddenFromAdmins: true } as const;
+const googleKeyHidden = { hidden: "KEY_NOT_FOUND", isHiddenFromAdmins: true } as const;
+const jobHidden = { hidden: "IMPORT_JOB_NOT_FOUND", isHiddenFromAdmins: true } as const;
+const importMethod = ImportMethod.HPKE_KEM_ML_KEM_768_HKDF_SHA256_AES_256_GCM;
+const signingKey = {
+  purpose: Purpose.ASYMMETRIC_SIGN,
+  versionTemplate: { algorithm: VersionAlgorithm.PQ_SIGN_ML_DSA_44 },
+};
+const kemKey = {
+  purpose: Purpose.KEY_ENCAPSULATION,
+  versionTemplate: { algorithm: VersionAlgorithm.ML_KEM_768 },
+};
 const locations = Locations.method;
 
 /** One for every RPC. */
@@ -308,7 +362,80 @@ export const rows: readonly Row[] = [
   row(nft.getToken, ({ tokenId }) => ({ tokenId }), tokenHidden),
   row(nft.getHistory, ({ tokenId }) => ({ tokenId }), tokenHidden),
 
-  row(google.generateRandomBytes, () => ({ location: "projects/p/locations/global", lengthBytes: 8 })),
+  row(google.generateRandomBytes, () => ({ location, lengthBytes: 8 })),
+  row(google.listKeyRings, () => ({ parent: location })),
+  row(google.getKeyRing, ({ google: { ring: name } }) => ({ name }), ringHidden),
+  row(google.createKeyRing, () => ({ parent: location, keyRingId: freshId() })),
+  row(google.listCryptoKeys, ({ google: { ring: parent } }) => ({ parent })),
+  row(google.getCryptoKey, ({ google: { key: name } }) => ({ name }), googleKeyHidden),
+  row(
+    google.createCryptoKey,
+    ({ google: { ring: parent } }) => ({ parent, cryptoKeyId: freshId(), cryptoKey: signingKey }),
+    ringHidden,
+  ),
+  row(
+    google.updateCryptoKey,
+    ({ google: { key: name } }) => ({
+      cryptoKey: { name, labels: { a: "b" } },
+      updateMask: { paths: ["labels"] },
+    }),
+    googleKeyHidden,
+  ),
+  row(google.listCryptoKeyVersions, ({ google: { key: parent } }) => ({ parent }), googleKeyHidden),
+  row(google.getCryptoKeyVersion, ({ google: { version: name } }) => ({ name }), googleKeyHidden),
+  row(google.createCryptoKeyVersion, ({ google: { key: parent } }) => ({ parent }), googleKeyHidden),
+  row(
+    google.updateCryptoKeyVersion,
+    ({ google: { version: name } }) => ({
+      cryptoKeyVersion: { name, state: VersionState.ENABLED },
+      updateMask: { paths: ["state"] },
+    }),
+    googleKeyHidden,
+  ),
+  row(
+    google.destroyCryptoKeyVersion,
+    async ({ owner, google: { key: parent } }) => createVersion(owner, parent),
+    googleKeyHidden,
+  ),
+  row(
+    google.restoreCryptoKeyVersion,
+    async ({ owner, google: { key: parent } }) => {
+      const version = await createVersion(owner, parent);
+      await owner.google.destroyCryptoKeyVersion(version);
+      return version;
+    },
+    googleKeyHidden,
+  ),
+  row(google.getPublicKey, ({ google: { version: name } }) => ({ name }), googleKeyHidden),
+  row(google.asymmetricSign, ({ google: { version: name } }) => ({ name, data }), googleKeyHidden),
+  row(
+    google.decapsulate,
+    ({ google: { kemVersion: name } }) => ({ name, ciphertext: new Uint8Array(1088) }),
+    googleKeyHidden,
+  ),
+  row(google.listImportJobs, ({ google: { ring: parent } }) => ({ parent })),
+  row(google.getImportJob, ({ google: { job: name } }) => ({ name }), jobHidden),
+  row(
+    google.createImportJob,
+    ({ google: { ring: parent } }) => ({ parent, importJobId: freshId(), importJob: { importMethod } }),
+    ringHidden,
+  ),
+  row(
+    google.importCryptoKeyVersion,
+    async ({ owner, google: { key: parent, job: importJob } }) => {
+      const { publicKey } = await owner.google.getImportJob({ name: importJob });
+      const file = generateKeyPairSync("ml-dsa-44").privateKey.export({ format: "der", type: "pkcs8" });
+      const parameters = {
+        publicKey: present(publicKey).data,
+        importToken: "",
+        algorithm: "HPKE_ML_KEM_768_HKDF_SHA256_AES_256_GCM",
+      };
+      const { wrappedKey } = await wrapKeyFile(parameters, file);
+      const algorithm = VersionAlgorithm.PQ_SIGN_ML_DSA_44;
+      return { parent, algorithm, importJob, wrappedKey };
+    },
+    googleKeyHidden,
+  ),
   row(locations.listLocations, () => ({})),
   row(locations.getLocation, () => ({ name: "locations/global" })),
 ];

@@ -77,23 +77,43 @@ function computePacket(outcomes: ReadonlyMap<string, Outcome>): Members {
   return { packet: Buffer.from(sealAsPeer(sessionKey, Buffer.from("ping"))).toString("base64") };
 }
 
+/** The field of the request that is the body; undefined if the body has all fields that are no parameters. */
+export function findBodyField({ requestBody }: Operation, request: Members): string | undefined {
+  const schema = requestBody?.content["application/json"]?.schema.$ref ?? "Request";
+  if (schema.endsWith("Request")) return undefined;
+  // "google.cloud.kms.v1.CryptoKeyInput" is the field cryptoKey.
+  const name = schema
+    .slice(Math.max(schema.lastIndexOf("."), schema.lastIndexOf("/")) + 1)
+    .replace(/Input$/, "");
+  return Object.keys(request).find((field) => field.toLowerCase() === name.toLowerCase());
+}
+
+/** Reads a field by its path: "cryptoKey.name". */
+export function readField(request: Members, path: string): unknown {
+  return path.split(".").reduce((at: unknown, name) => (at as Members | undefined)?.[name], request);
+}
+
 async function call(url: string, found: Found, request: Members, token?: string): Promise<Outcome> {
   const { path, method, operation } = found;
   const parameters = (operation.parameters ?? []).filter((one): one is Parameter => "name" in one);
   const rest = { ...request };
+  const bodyField = findBodyField(operation, request);
   let target = path;
   const query = new URLSearchParams();
   for (const parameter of parameters) {
     const { name, in: place } = parameter;
     const pattern = findPattern(parameter);
-    const whole = request[pattern?.field ?? name];
+    const field = pattern?.field ?? name;
+    // The paths of several RPCs are one path in OpenAPI, and the first of them names its parameters.
+    const whole = readField(request, field) ?? (bodyField && readField(request, `${bodyField}.${field}`));
     if (whole === undefined) continue;
     delete rest[pattern?.field ?? name];
     const text = pattern === undefined ? String(whole) : (pattern.take(String(whole)) ?? "");
     if (place === "path") target = target.replace(`{${name}}`, encodeURIComponent(text));
     else query.append(name, text);
   }
-  const sent = operation.requestBody === undefined ? undefined : rest;
+  const whole = bodyField === undefined ? rest : (request[bodyField] as Members);
+  const sent = operation.requestBody === undefined ? undefined : whole;
   const response = await fetch(`${url}${target}?${query}`, {
     method: method.toUpperCase(),
     headers: {

@@ -6,7 +6,15 @@ import { fillExample } from "../../src/protocol/example.ts";
 import { isAlwaysRefused } from "../../src/protocol/service-profile.ts";
 import { collectProfiles, servicePackages } from "../../src/services/registry.ts";
 import { type ApiServer, startApi } from "./api-server.ts";
-import { type Found, findOperation, findPattern, listOperations, loadExamples } from "./call-examples.ts";
+import {
+  type Found,
+  findBodyField,
+  findOperation,
+  findPattern,
+  listOperations,
+  loadExamples,
+  readField,
+} from "./call-examples.ts";
 import { createCheck } from "./check-schema.ts";
 
 const examples = await loadExamples();
@@ -55,7 +63,8 @@ async function callAsShown(
     ({ rpc }) => rpc.replaceAll(".", "_") === operation.operationId.replace(/_\d+$/, ""),
   );
   const request = fillExample(example?.request ?? {}, ({ sample }) => sample) as Record<string, string>;
-  const fields: Record<string, string> = { ...request, ...change };
+  const bodyField = findBodyField(operation, request);
+  const fields: Record<string, string> = { ...request, ...(bodyField === undefined && change) };
   const inPath = new Set<string>();
   const parameters = (operation.parameters ?? []).filter((one): one is Parameter => "in" in one);
   const target = path.replace(/\{([^}]+)\}/g, (_, name: string) => {
@@ -64,14 +73,17 @@ async function callAsShown(
     const field = pattern?.field ?? name;
     inPath.add(field);
     // The example of an RPC may lack the parts of another binding.
-    const text = pattern ? (pattern.take(fields[field] ?? "") ?? "some-id") : fields[field];
-    return encodeURIComponent(text ?? "");
+    const inBody = bodyField && readField(fields, `${bodyField}.${field}`);
+    const whole = String(readField(fields, field) ?? inBody ?? "");
+    return encodeURIComponent(pattern ? (pattern.take(whole) ?? "some-id") : whole);
   });
   const rest = Object.fromEntries(Object.entries(fields).filter(([name]) => !inPath.has(name)));
   const hasBody = operation.requestBody !== undefined;
-  return fetch(hasBody ? url + target : `${url}${target}?${new URLSearchParams(rest)}`, {
+  const inQuery = Object.entries(rest).filter(([name]) => !hasBody || (bodyField && name !== bodyField));
+  const part = bodyField === undefined ? rest : { ...(rest[bodyField] as unknown as object), ...change };
+  return fetch(`${url}${target}?${new URLSearchParams(inQuery)}`, {
     method: method.toUpperCase(),
-    ...(hasBody && { headers: { "content-type": "application/json" }, body: JSON.stringify(rest) }),
+    ...(hasBody && { headers: { "content-type": "application/json" }, body: JSON.stringify(part) }),
   });
 }
 

@@ -18,45 +18,59 @@ export const googleProfiles: ServiceProfiles = {
       "Google's Cloud KMS API, for programs that use Google's clients. Calls that are not listed fail with CALL_UNSUPPORTED.",
     rpcs: {
       ListKeyRings: supported("Lists the key rings of a location."),
-      GetKeyRing: supported("Returns a key ring."),
-      CreateKeyRing: supported("Creates a key ring. It is a prefix of names of keys, and stays forever."),
+      GetKeyRing: supported("Returns a key ring. Fails with KEY_RING_NOT_FOUND."),
+      CreateKeyRing: supported(
+        "Creates a key ring. It is a prefix of names of keys, and stays forever. Fails with KEY_RING_TAKEN and QUOTA_EXCEEDED.",
+      ),
 
       ListCryptoKeys: supported("Lists the keys of a key ring."),
       GetCryptoKey: supported(
-        "Returns a key. A key is a name of the key service, such as name/projects/P/locations/L/keyRings/R/cryptoKeys/K.",
+        "Returns a key. A key is a name of the key service, such as name/projects/P/locations/L/keyRings/R/cryptoKeys/K. Fails with KEY_NOT_FOUND.",
       ),
       CreateCryptoKey: supported(
-        "Creates a key and its first version, to sign (ASYMMETRIC_SIGN) or to decapsulate (KEY_ENCAPSULATION).",
+        "Creates a key and its first version, to sign (ASYMMETRIC_SIGN) or to decapsulate (KEY_ENCAPSULATION). Fails with KEY_RING_NOT_FOUND, NAME_TAKEN and QUOTA_EXCEEDED.",
       ),
-      UpdateCryptoKey: supported("Replaces the labels of a key."),
+      UpdateCryptoKey: supported("Replaces the labels of a key. Fails with KEY_NOT_FOUND."),
 
-      ListCryptoKeyVersions: supported("Lists the versions of a key."),
-      GetCryptoKeyVersion: supported("Returns a version of a key."),
-      CreateCryptoKeyVersion: supported("Adds a version to a key. The versions before it stay ENABLED."),
-      UpdateCryptoKeyVersion: supported("Enables or disables a version."),
-      DestroyCryptoKeyVersion: supported(
-        "Schedules the destruction of a version, after the time that its key sets; 30 days if it sets none.",
+      ListCryptoKeyVersions: supported("Lists the versions of a key. Fails with KEY_NOT_FOUND."),
+      GetCryptoKeyVersion: supported(
+        "Returns a version of a key. Fails with KEY_NOT_FOUND, GRANT_MISSING and KEY_DAMAGED.",
       ),
-      RestoreCryptoKeyVersion: supported("Takes back a scheduled destruction. The version becomes DISABLED."),
+      CreateCryptoKeyVersion: supported(
+        "Adds a version to a key. The versions before it stay ENABLED. Fails with KEY_NOT_FOUND and QUOTA_EXCEEDED.",
+      ),
+      UpdateCryptoKeyVersion: supported(
+        "Enables or disables a version. Fails with KEY_NOT_FOUND, GRANT_MISSING, KEY_STATE_INVALID and KEY_DAMAGED.",
+      ),
+      DestroyCryptoKeyVersion: supported(
+        "Schedules the destruction of a version, after the time that its key sets; 30 days if it sets none. Fails with KEY_NOT_FOUND, GRANT_MISSING, KEY_STATE_INVALID and KEY_DAMAGED.",
+      ),
+      RestoreCryptoKeyVersion: supported(
+        "Takes back a scheduled destruction. The version becomes DISABLED. Fails with KEY_NOT_FOUND, GRANT_MISSING, KEY_STATE_INVALID and KEY_DAMAGED.",
+      ),
       GetPublicKey: supported(
-        "Returns the public key of an ENABLED version: PEM, DER, or the bytes of its standard.",
+        "Returns the public key of an ENABLED version: PEM, DER, or the bytes of its standard. Fails with KEY_NOT_FOUND, GRANT_MISSING, KEY_STATE_INVALID and KEY_DAMAGED.",
       ),
 
       AsymmetricSign: supported(
-        "Signs data, an external mu (FIPS 204), or for EC_SIGN_P256_SHA256 a digest.",
+        "Signs data, an external mu (FIPS 204), or for EC_SIGN_P256_SHA256 a digest. Fails with KEY_NOT_FOUND, GRANT_MISSING, KEY_STATE_INVALID, KEY_USAGE_MISMATCH, KEY_DAMAGED, LENGTH_INVALID and CHECKSUM_MISMATCH.",
       ),
-      Decapsulate: supported("Recovers the shared secret of a ciphertext."),
+      Decapsulate: supported(
+        "Recovers the shared secret of a ciphertext. Fails with KEY_NOT_FOUND, GRANT_MISSING, KEY_STATE_INVALID, KEY_USAGE_MISMATCH, KEY_DAMAGED, LENGTH_INVALID and CHECKSUM_MISMATCH.",
+      ),
       GenerateRandomBytes: supported(
         "Generates 8 to 1024 random bytes, with their CRC32C. Any protection level gives bytes of the server's own " +
           "random generator.",
       ),
 
       ListImportJobs: supported("Lists the import jobs of a key ring."),
-      GetImportJob: supported("Returns an import job with its public key."),
+      GetImportJob: supported("Returns an import job with its public key. Fails with IMPORT_JOB_NOT_FOUND."),
       CreateImportJob: supported(
-        "Creates an import job with a fresh public key for HPKE. It expires after 24 hours.",
+        "Creates an import job with a fresh public key for HPKE. It expires after 24 hours. Fails with KEY_RING_NOT_FOUND, IMPORT_JOB_TAKEN and QUOTA_EXCEEDED.",
       ),
-      ImportCryptoKeyVersion: supported("Imports a wrapped key as a new version of a key."),
+      ImportCryptoKeyVersion: supported(
+        "Imports a wrapped key as a new version of a key. Fails with KEY_NOT_FOUND, IMPORT_JOB_NOT_FOUND, IMPORT_TOKEN_INVALID (an expired job), KEY_INVALID and QUOTA_EXCEEDED.",
+      ),
 
       // Symmetric and MAC keys, RSA decryption, and keys that other keys wrap: this server has none of them.
       UpdateCryptoKeyPrimaryVersion: unsupported,
