@@ -34,7 +34,7 @@ declare module "../../database/schema.ts" {
 export const googleKmsTables: TableOwner = {
   tables: { google_key_rings: ["position"] },
   steps: {
-    "0001-google-kms": ({ integer }) => [
+    "0002-google-kms": ({ integer }) => [
       `create table google_key_rings (
         position ${integer} not null primary key,
         owner text not null,

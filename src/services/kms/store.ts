@@ -115,7 +115,8 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
       key: StoredKey,
       change: Partial<Pick<KeyRecord, "state" | "destroyAt" | "isPrimary" | "replacedBy">>,
     ): Promise<KeyRecord> {
-      const changed = await keys.update(transaction, key, change);
+      const { replacedBy } = key.record;
+      const changed = await keys.update(transaction, key, { replacedBy, ...change });
       if (change.state === "DESTROYED") await transaction.eraseSecret(nameSecret(keyTable, key.record));
       return changed;
     },
@@ -193,8 +194,10 @@ function toStoredKey(
     ? [last.operation, last.details]
     : String(row.last_change ?? "").split(" ");
   const loggedState = findStateAfter(operation, details);
+  // Records of earlier versions of the program do not have it, but the log does.
+  const loggedSuccessor = operation === "ROTATE" ? /^newKeyId=(\S+)$/.exec(details)?.[1] : undefined;
   return {
-    record,
+    record: { ...record, replacedBy: record.replacedBy ?? loggedSuccessor },
     tag: String(row.record_tag),
     isIntact: isIntact && record.state === loggedState,
     loggedState,

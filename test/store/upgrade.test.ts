@@ -1,0 +1,54 @@
+/** A store of the version before names, grants and filters: it opens, and its keys and its log are whole. */
+import { randomUUID } from "node:crypto";
+import { expect, it } from "vitest";
+import { auditTables } from "../../src/audit/tables.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import type { TableOwner } from "../../src/database/schema.ts";
+import { tableOwners } from "../../src/open-store.ts";
+import { masterKeyIn } from "../../src/secrets/master-key.ts";
+import { kmsTables } from "../../src/services/kms/migrations.ts";
+import { openStoreOf } from "../../src/store/store.ts";
+import { describeStores } from "../support/on-both.ts";
+
+/** The tables as the first steps make them. */
+const before: TableOwner[] = tableOwners.map((owner) => ({
+  ...owner,
+  steps: Object.fromEntries(Object.entries(owner.steps).filter(([name]) => name.startsWith("0001-"))),
+}));
+
+describeStores("a store of the version before", (makePlace) => {
+  it("gets the new tables and columns, and keeps its rows", async () => {
+    const place = await makePlace();
+    const provider = await createCryptoProvider("openssl");
+    const { location, directory } = place;
+    const old = await openStoreOf({ owners: before, location, masterKey: masterKeyIn(directory), provider });
+    await old.close();
+    await provider.close();
+    await place.query("insert into list_counts (list_name, row_count) values ('an older list', 7)");
+    const store = await place.open();
+    const rows = await place.query("select row_count from list_counts where list_name = 'an older list'");
+    expect(rows).toMatchObject([{ row_count: 7 }]);
+    for (const table of ["kms_names", "kms_grants", "kms_imports", "google_key_rings"])
+      expect(await place.query(`select count(*) as n from ${table}`)).toHaveLength(1);
+    await store.write(async ({ audit }) => {
+      audit({
+        keyId: randomUUID(),
+        operation: "SIGN",
+        user: "ada",
+        outcome: "OK",
+        details: "",
+        owner: "ada",
+      });
+    });
+    expect(await store.verifyAudit()).toMatchObject({ valid: true, entries: 1 });
+  });
+
+  it("was changed by steps that come after all of the first ones, in their order by name", () => {
+    const names = tableOwners.flatMap(({ steps }) => Object.keys(steps)).sort();
+    const first = names.filter((name) => name.startsWith("0001-"));
+    expect(names.slice(0, first.length)).toEqual(first);
+    const added = [...Object.keys(auditTables.steps), ...Object.keys(kmsTables.steps)];
+    expect(added.filter((name) => name.startsWith("0002-"))).toEqual(["0002-audit", "0002-kms"]);
+    expect(first).not.toContain("0001-google-kms");
+  });
+});
