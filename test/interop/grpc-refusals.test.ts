@@ -172,8 +172,7 @@ describe.each([
         Code.Unauthenticated,
         "TOKEN_SIGNATURE_INVALID",
       ],
-      ["in another role", "GetAuditLog", { authorization: "ada" }, Code.PermissionDenied, "ROLE_MISSING"],
-      ["in another role", "WatchAuditLog", { authorization: "ada" }, Code.PermissionDenied, "ROLE_MISSING"],
+      ["in another role", "VerifyAuditLog", { authorization: "ada" }, Code.PermissionDenied, "ROLE_MISSING"],
     ] as const)("%s, calling %s", async (_who, method, headers, code, reason) => {
       const port = await serveGuarded();
       const path = `/kms.KmsService/${method}`;

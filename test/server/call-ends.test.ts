@@ -410,8 +410,7 @@ describe("a gRPC call of a caller who is refused", () => {
       Code.Unauthenticated,
       "TOKEN_SIGNATURE_INVALID",
     ],
-    ["of another role", "GetAuditLog", { authorization: "ada" }, Code.PermissionDenied, "ROLE_MISSING"],
-    ["of another role", "WatchAuditLog", { authorization: "ada" }, Code.PermissionDenied, "ROLE_MISSING"],
+    ["of another role", "VerifyAuditLog", { authorization: "ada" }, Code.PermissionDenied, "ROLE_MISSING"],
   ] as const)("%s ends %s in one HEADERS frame", async (_who, method, headers, code, reason) => {
     const port = await serveGuarded();
     const answer = await connectFramed(port).send(
