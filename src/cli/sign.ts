@@ -1,6 +1,6 @@
 /** `qsp sign`: signs a file of any size, with a key of the server or a local key. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { KmsService, type SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
+import { KmsService, type SignResult, type SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
 import { type ApiClient, theAnswer } from "./client.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
 import { gather, readChunks, readSize, writeFile } from "./files.ts";
@@ -15,7 +15,7 @@ export const signVerbs: readonly Verb[] = [
     name: "sign",
     operands: ["FILE"],
     options: {
-      key: { value: "KEY-ID", meaning: "Key of the server to sign with" },
+      key: { value: "KEY", meaning: "Key of the server to sign with" },
       "key-file": {
         value: "FILE",
         meaning: "Secret key of qsp keygen to sign with locally",
@@ -87,13 +87,18 @@ async function signOnServer(
   if (key?.algorithm.startsWith("SLH-DSA")) {
     const data = await gather(chunks, maxServerBytes, tooLargeForServer);
     const { result } = await server.ask(KmsService.method.sign, { keyId, data, context });
-    return { signature: result?.signature ?? new Uint8Array(), algorithm: key.algorithm, keyId };
+    return toSigned(result);
   }
   const { result } = await theAnswer(
     server.stream(KmsService.method.signStream, toRequests(keyId, context, chunks)),
   );
+  return toSigned(result);
+}
+
+function toSigned(result: SignResult | undefined): Signed {
   if (result === undefined) throw new Error("the server answered without a signature");
-  return { signature: result.signature, algorithm: result.algorithm, keyId };
+  const { signature, algorithm, keyId } = result;
+  return { signature, algorithm, keyId };
 }
 
 async function* toRequests(
