@@ -1,5 +1,6 @@
 /** Finds out what a file with a secret key contains. */
 import { algorithms } from "../crypto/algorithms.ts";
+import { wipe } from "../crypto/bytes.ts";
 import { findPkcs8Algorithm } from "../crypto/key-encoding.ts";
 import { decodePem } from "../crypto/pem.ts";
 import { type CliError, usageError } from "./exit-codes.ts";
@@ -24,15 +25,12 @@ export function readKeyFile(file: Uint8Array, path: string, wanted: string | und
   const given = wanted === undefined ? undefined : requireAlgorithm(wanted);
   const bytes = isPem(file) ? decodePemFile(file, path) : file;
   const found = findPkcs8Algorithm(bytes);
-  if (found === undefined) return readRaw(file, path, given);
+  if (found === undefined && bytes === file) return readRaw(file, path, given);
   const algorithm = keyAlgorithms.find((known) => known === found);
-  if (algorithm === undefined)
-    throw usageError(
-      `${path} contains an ${found} key; only ML-DSA, SLH-DSA, ML-KEM and X-Wing keys can be imported`,
-    );
-  if (given !== undefined && given !== algorithm)
-    throw usageError(`${path} contains an ${algorithm} key, not ${given}; leave out --algorithm`);
-  return { algorithm, bytes };
+  if (algorithm !== undefined && (given === undefined || given === algorithm)) return { algorithm, bytes };
+  wipe(bytes);
+  if (algorithm === undefined) throw notAKey(path);
+  throw usageError(`${path} contains an ${algorithm} key, not ${given}; leave out --algorithm`);
 }
 
 function requireAlgorithm(wanted: string): KeyAlgorithm {
@@ -42,7 +40,6 @@ function requireAlgorithm(wanted: string): KeyAlgorithm {
 }
 
 function readRaw(file: Uint8Array, path: string, algorithm: KeyAlgorithm | undefined): KeyFile {
-  if (isPem(file)) throw notAKey(path);
   if (algorithm === undefined) {
     if (!rawLengths.has(file.length)) throw notAKey(path);
     throw usageError(`${path} contains ${file.length} raw bytes; state their algorithm with --algorithm`);
