@@ -1,5 +1,6 @@
 /** Holds a store to what callers know of the lives of their keys. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError } from "@connectrpc/connect";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { readPages } from "../services/answers.ts";
 import { readAudit } from "../services/kms/read-audit.ts";
@@ -20,12 +21,13 @@ export interface Punctuality {
  */
 export async function judgeLives(lives: Lives, kms: KmsClient, punctuality: Punctuality): Promise<string[]> {
   const before = await listKeys(kms);
-  await waitForDestructions(kms, findDueSoon(lives, before));
+  const overdue = await findOverdue(kms, findDueSoon(lives, before));
   const [keys, entries, verified] = [await listKeys(kms), await readAudit(kms), await kms.verifyAuditLog({})];
   const { logged, forbidden } = replay(entries);
   const byName = Map.groupBy(keys, ({ name = "" }) => name);
   const found = [
     ...lives.contradictions.splice(0),
+    ...overdue.map((keyId) => `${keyId}: is due, and was not destroyed`),
     ...forbidden,
     ...say(!verified.valid, `the audit log is broken at ${verified.firstBrokenSequence}: ${verified.reason}`),
     ...say(logged.size !== keys.length, `${keys.length} keys, by the log ${logged.size}`),
@@ -63,14 +65,22 @@ function findDueSoon({ lines }: Lives, keys: readonly KeyRecord[]): Set<string> 
   return new Set([...scheduled, ...acknowledged].map(({ keyId }) => keyId));
 }
 
-/** Watches the log until each of some keys has been destroyed by the schedule. */
-async function waitForDestructions(kms: KmsClient, waiting: Set<string>): Promise<void> {
-  if (waiting.size === 0) return;
+/** Milliseconds after which what is due is late beyond doubt. */
+const patienceMs = 60_000;
+
+/** Watches the log until each of some keys has been destroyed by the schedule. @returns the keys that were not */
+async function findOverdue(kms: KmsClient, waiting: Set<string>): Promise<string[]> {
+  if (waiting.size === 0) return [];
   const filter = { afterSequence: 0, operation: "DESTROY", user: "schedule" };
-  for await (const { entry } of kms.watchAuditLog(filter)) {
-    waiting.delete(entry?.keyId ?? "");
-    if (waiting.size === 0) return;
+  try {
+    for await (const { entry } of kms.watchAuditLog(filter, { timeoutMs: patienceMs })) {
+      waiting.delete(entry?.keyId ?? "");
+      if (waiting.size === 0) return [];
+    }
+  } catch (error) {
+    if (ConnectError.from(error).code !== Code.DeadlineExceeded) throw error;
   }
+  return [...waiting];
 }
 
 function compareWithLog({ keyId, status }: KeyRecord, logged: Logged | undefined): string[] {
