@@ -15,6 +15,7 @@ const longest = [
   "official",
   "memory",
   "kill",
+  "kill-lives",
   "postgres-down",
   "examples",
 ].map((name) => `/${name}.slow.test.ts`);

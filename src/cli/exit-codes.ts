@@ -98,6 +98,8 @@ const hints: Readonly<Record<string, string>> = {
   TOKEN_REVOKED: "; log in again with qsp login",
   TOKEN_KEY_UNKNOWN: "; log in again with qsp login",
   KEY_NOT_FOUND: "; qsp kms list shows the keys",
+  GRANT_NOT_FOUND: "; qsp kms grants shows the grants",
+  KEY_AMBIGUOUS: "; qsp kms grants --received shows them",
   WALLET_NOT_FOUND: "; qsp wallet list shows the wallets",
   DEVICE_NOT_FOUND: "; qsp device list shows the devices",
   TUNNEL_NOT_FOUND: "; qsp tunnel up creates one",

@@ -11,6 +11,7 @@ import {
 } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname } from "node:path";
+import { wipe } from "../crypto/bytes.ts";
 import { usageError } from "./exit-codes.ts";
 
 /** Bytes to read at a time; less than the 4 MiB that a server accepts in one message of a stream. */
@@ -64,13 +65,36 @@ export async function gather(
     length += chunk.length;
     if (length > maxBytes) throw usageError(tooLarge);
   }
-  return Uint8Array.from(Buffer.concat(parts));
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
 }
 
 /** Reads a whole file; "-" is standard input. @throws CliError if it is larger than a limit */
 export function readWhole(path: string, maxBytes = maxWholeBytes): Promise<Uint8Array<ArrayBuffer>> {
   const name = path === "-" ? "standard input" : path;
   return gather(readChunks(path), maxBytes, `${name} is larger than ${maxBytes} bytes`);
+}
+
+/** Reads a whole file with a secret; "-" is standard input. The caller wipes it. @throws CliError if it is too large */
+export async function readSecret(path: string, maxBytes: number): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  async function* kept(): AsyncGenerator<Uint8Array> {
+    for await (const chunk of readChunks(path)) {
+      chunks.push(chunk);
+      yield chunk;
+    }
+  }
+  const name = path === "-" ? "standard input" : path;
+  try {
+    return await gather(kept(), maxBytes, `${name} is larger than ${maxBytes} bytes`);
+  } finally {
+    wipe(...chunks);
+  }
 }
 
 /** Yields the lines of a file, each as soon as it is available; "-" is standard input. */

@@ -13,6 +13,10 @@ export const verbTable: VerbTable = {
   verify: async () => (await import("./verify.ts")).verifyVerbs,
   kms: async () => [
     ...(await import("./kms.ts")).kmsVerbs,
+    ...(await import("./kms-states.ts")).kmsStateVerbs,
+    ...(await import("./kms-import.ts")).kmsImportVerbs,
+    ...(await import("./kms-public-keys.ts")).kmsPublicKeyVerbs,
+    ...(await import("./kms-grants.ts")).kmsGrantVerbs,
     ...(await import("./kms-secrets.ts")).kmsSecretVerbs,
     ...(await import("./kms-audit.ts")).kmsAuditVerbs,
   ],

@@ -2,26 +2,44 @@
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { askPages, oneOf } from "./client.ts";
-import { exitCodes } from "./exit-codes.ts";
-import { facts, table, time } from "./output.ts";
+import { exitCodes, usageError } from "./exit-codes.ts";
+import { facts, listing, time } from "./output.ts";
+import { readTime } from "./time-options.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
 const { method } = KmsService;
 
+/** The operations that entries record. */
+const operations = [
+  ...["CREATE", "IMPORT", "SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE", "ROTATE", "DISABLE", "ENABLE"],
+  ...["SCHEDULE_DESTROY", "RESTORE", "DESTROY", "CREATE_IMPORT", "CREATE_GRANT", "REVOKE_GRANT"],
+] as const;
+
 export const kmsAuditVerbs: readonly Verb[] = [
   {
     name: "kms audit",
-    operands: ["[KEY-ID]"],
+    operands: ["[KEY]"],
     options: {
-      follow: { meaning: "Shows new entries until interrupted" },
+      operation: { value: "NAME", meaning: "Only entries of this operation", offers: operations },
+      outcome: { value: "OUTCOME", meaning: "Only entries with this outcome", offers: ["OK", "REFUSED"] },
+      user: { value: "USER", meaning: "Only entries of this user" },
+      from: {
+        value: "TIME",
+        meaning: "Only entries from this time on: 2030-01-31T12:00:00Z, or 12h for the last 12 hours",
+      },
+      to: { value: "TIME", meaning: "Only entries before this time" },
+      watch: { meaning: "Shows new entries until interrupted" },
+      follow: { meaning: "Same as --watch" },
       after: {
         value: "SEQUENCE",
-        meaning: "With --follow, begins after this entry; 0 begins with the first",
+        meaning: "With --watch, begins after this entry; 0 begins with the first",
       },
     },
-    meaning: "Lists the uses of keys, oldest first, including refused attempts.",
+    meaning:
+      "Lists the uses of keys, oldest first, including refused attempts. name/NAME selects the entries of all versions.\n" +
+      "--json also shows the request IDs and the hashes of the entries.",
     example: 'qsp kms audit "$KEY"',
-    run: (input) => (input.options.flag("follow") ? follow(input) : list(input)),
+    run: (input) => (isWatch(input) ? watch(input) : list(input)),
   },
   {
     name: "kms verify-audit",
@@ -42,20 +60,41 @@ export const kmsAuditVerbs: readonly Verb[] = [
   },
 ];
 
-async function list({ operands: [keyId = ""], output, server }: VerbInput): Promise<number> {
+function isWatch({ options }: VerbInput): boolean {
+  const isWanted = options.flag("watch") || options.flag("follow");
+  if (!isWanted && options.text("after") !== undefined) throw usageError("--after needs --watch");
+  return isWanted;
+}
+
+function readFilter({ operands: [keyId = ""], options }: VerbInput) {
+  const [from, to] = [readTime(options, "from", -1), readTime(options, "to", -1)];
+  return {
+    keyId,
+    operation: options.text("operation") ?? "",
+    outcome: options.text("outcome") ?? "",
+    user: options.text("user") ?? "",
+    ...(from && { from }),
+    ...(to && { to }),
+  };
+}
+
+async function list(input: VerbInput): Promise<number> {
+  const { output, server } = input;
+  const filter = readFilter(input);
   const answer = await askPages(
-    (pageToken) => server.ask(method.getAuditLog, { keyId, pageToken }),
+    (pageToken) => server.ask(method.getAuditLog, { ...filter, pageToken }),
     ({ auditLog }) => auditLog,
   );
   output.answer(method.getAuditLog.output, answer, () =>
-    answer.auditLog.length === 0 ? "There are no entries." : table(headers, answer.auditLog.map(toCells)),
+    listing("There are no entries.", headers, answer.auditLog, toCells),
   );
   return exitCodes.done;
 }
 
-async function follow({ operands: [keyId = ""], options, output, server }: VerbInput): Promise<number> {
+async function watch(input: VerbInput): Promise<number> {
+  const { options, output, server } = input;
   const afterSequence = options.whole("after", 0, Number.MAX_SAFE_INTEGER);
-  const request = { keyId, ...(afterSequence !== undefined && { afterSequence }) };
+  const request = { ...readFilter(input), ...(afterSequence !== undefined && { afterSequence }) };
   for await (const answer of server.stream(method.watchAuditLog, oneOf(request))) {
     const { entry } = answer;
     if (entry !== undefined)
@@ -64,8 +103,9 @@ async function follow({ operands: [keyId = ""], options, output, server }: VerbI
   return exitCodes.done;
 }
 
-const headers = ["ENTRY", "TIME", "OPERATION", "OUTCOME", "USER", "KEY", "DETAILS"];
+const headers = ["ENTRY", "TIME", "OPERATION", "OUTCOME", "USER", "ADDRESS", "KEY", "DETAILS"];
 
-function toCells({ sequence, timestamp, operation, outcome, user, keyId, details }: AuditEntry): string[] {
-  return [String(sequence), time(timestamp), operation, outcome, user, keyId, details];
+function toCells(entry: AuditEntry): string[] {
+  const { sequence, timestamp, operation, outcome, user, clientAddress, keyId, details } = entry;
+  return [String(sequence), time(timestamp), operation, outcome, user, clientAddress || "-", keyId, details];
 }

@@ -16,13 +16,13 @@ const secret = {
 export const kmsSecretVerbs: readonly Verb[] = [
   {
     name: "kms encapsulate",
-    operands: ["KEY-ID"],
+    operands: ["KEY"],
     options: {
       secret,
       ciphertext: { value: "FILE", meaning: "File for the ciphertext", offers: "files" },
     },
     meaning:
-      "Generates a shared secret for an ML-KEM key, and the ciphertext from which the key recovers it.",
+      "Generates a shared secret for an ML-KEM or X-Wing key, and the ciphertext from which the key recovers it.",
     example: 'qsp kms encapsulate "$KEM_KEY" --ciphertext shared.ct --secret shared.secret',
     async run(input) {
       const { operands, options, output, server } = input;
@@ -46,7 +46,7 @@ export const kmsSecretVerbs: readonly Verb[] = [
   },
   {
     name: "kms decapsulate",
-    operands: ["KEY-ID", "CIPHERTEXT-FILE"],
+    operands: ["KEY", "CIPHERTEXT-FILE"],
     options: { secret },
     meaning:
       "Recovers the shared secret of a ciphertext. A changed ciphertext gives another secret and no error (FIPS 203,\n" +

@@ -1,14 +1,17 @@
-/** `qsp kms`: manages keys. */
-import type { KeyRecord } from "#gen/kms/key_pb.ts";
+/** `qsp kms create`, `list` and `get`. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { askPages } from "./client.ts";
-import { exitCodes, usageError } from "./exit-codes.ts";
+import { exitCodes } from "./exit-codes.ts";
 import { writeFile } from "./files.ts";
-import { facts, listing, time, unlessDamaged } from "./output.ts";
+import { chosenAlias, describeKey, describeVersions, markVersion } from "./kms-describe.ts";
+import { newKeyOptions, readNewKey } from "./kms-new-key.ts";
+import { listing, time, unlessDamaged } from "./output.ts";
 import { keyAlgorithms } from "./pem-keys.ts";
 import type { Verb } from "./verb.ts";
 
 const { method } = KmsService;
+
+const usages = ["SIGN", "KEM"] as const;
 
 export const kmsVerbs: readonly Verb[] = [
   {
@@ -17,9 +20,11 @@ export const kmsVerbs: readonly Verb[] = [
     options: {
       algorithm: {
         value: "NAME",
-        meaning: "A parameter set of ML-DSA, ML-KEM or SLH-DSA; default: ML-DSA-65",
+        meaning: "A parameter set of ML-DSA, ML-KEM or SLH-DSA, or X-Wing; default: ML-DSA-65",
         offers: keyAlgorithms,
       },
+      usage: { value: "USAGE", meaning: "SIGN or KEM; default: that of the algorithm", offers: usages },
+      ...newKeyOptions,
     },
     meaning: "Creates a key. The server stores it.",
     example: "qsp kms create invoices --algorithm ML-DSA-87",
@@ -27,6 +32,8 @@ export const kmsVerbs: readonly Verb[] = [
       const answer = await server.ask(method.createKey, {
         alias,
         algorithm: options.text("algorithm") ?? "",
+        usage: options.text("usage") ?? "",
+        ...readNewKey(options),
       });
       output.answer(method.createKey.output, answer, () => describeKey(answer.result));
       return exitCodes.done;
@@ -39,14 +46,19 @@ export const kmsVerbs: readonly Verb[] = [
       status: {
         value: "STATUS",
         meaning: "Only keys of this status",
-        offers: ["ACTIVE", "ROTATED", "DESTROYED"],
+        offers: ["ACTIVE", "ROTATED", "DISABLED", "DESTROY_SCHEDULED", "DESTROYED"],
       },
       algorithm: { value: "NAME", meaning: "Only keys of this algorithm", offers: keyAlgorithms },
+      usage: { value: "USAGE", meaning: "Only keys of this usage: SIGN or KEM", offers: usages },
+      name: { value: "NAME", meaning: "Only versions of this name" },
+      label: { value: "K=V", meaning: "Only keys with this label" },
     },
-    meaning: "Lists keys in the order of their creation.",
+    meaning: "Lists keys in the order of their creation. A star marks the primary version of a name.",
     example: "qsp kms list --status ACTIVE",
     async run({ options, output, server }) {
-      const filter = { status: options.text("status") ?? "", algorithm: options.text("algorithm") ?? "" };
+      const filter = Object.fromEntries(
+        ["status", "algorithm", "usage", "name", "label"].map((field) => [field, options.text(field) ?? ""]),
+      );
       const answer = await askPages(
         (pageToken) => server.ask(method.listKeys, { ...filter, pageToken }),
         ({ keys }) => keys,
@@ -54,9 +66,12 @@ export const kmsVerbs: readonly Verb[] = [
       output.answer(method.listKeys.output, answer, () =>
         listing(
           "There are no keys.",
-          ["KEY", "ALGORITHM", "STATUS", "CREATED", "ALIAS"],
+          ["KEY", "ALGORITHM", "STATUS", "CREATED", "NAME", "ALIAS"],
           answer.keys,
-          (key) => [key.keyId, key.algorithm, key.status, time(key.createdAt), unlessDamaged(key, key.alias)],
+          (key) => [
+            ...[key.keyId, key.algorithm, key.status, time(key.createdAt)],
+            ...[markVersion(key), unlessDamaged(key, chosenAlias(key))],
+          ],
         ),
       );
       return exitCodes.done;
@@ -64,56 +79,23 @@ export const kmsVerbs: readonly Verb[] = [
   },
   {
     name: "kms get",
-    operands: ["KEY-ID"],
+    operands: ["KEY"],
     options: {
       "public-key": { value: "FILE", meaning: "File for the public key (PEM)", offers: "files" },
     },
-    meaning: "Describes a key.",
+    meaning:
+      "Describes a key: its ID, name/NAME with all versions of the name, name/NAME/VERSION, or user/USER/name/NAME.\n" +
+      "Every verb that takes a KEY takes these forms.",
     example: 'qsp kms get "$KEY" --public-key invoices.pub',
     async run({ operands: [keyId = ""], options, output, server }) {
       const answer = await server.ask(method.getKey, { keyId });
       const file = options.text("public-key");
       if (file !== undefined) writeFile(file, answer.result?.publicKeyPem ?? "", 0o644);
-      output.answer(method.getKey.output, answer, () => describeKey(answer.result));
-      return exitCodes.done;
-    },
-  },
-  {
-    name: "kms rotate",
-    operands: ["KEY-ID"],
-    options: {},
-    meaning: "Replaces a key with a new one. The old key then only verifies and decapsulates.",
-    example: 'qsp kms rotate "$KEY"',
-    async run({ operands: [keyId = ""], output, server }) {
-      const answer = await server.ask(method.rotateKey, { keyId });
-      output.answer(method.rotateKey.output, answer, () => describeKey(answer.newKey));
-      return exitCodes.done;
-    },
-  },
-  {
-    name: "kms destroy",
-    operands: ["KEY-ID"],
-    options: { yes: { meaning: "Required: nothing restores the secret key" } },
-    meaning: "Erases the secret key permanently.",
-    example: 'qsp kms destroy "$KEY" --yes',
-    async run({ operands: [keyId = ""], options, output, server }) {
-      if (!options.flag("yes"))
-        throw usageError(`--yes is missing: nothing restores the secret key of ${keyId}`);
-      const answer = await server.ask(method.destroyKey, { keyId });
-      output.answer(method.destroyKey.output, answer, () => `${answer.keyId} is ${answer.newStatus}.`);
+      const { result, versions } = answer;
+      output.answer(method.getKey.output, answer, () =>
+        [describeKey(result), ...(versions.length > 0 ? ["", describeVersions(versions)] : [])].join("\n"),
+      );
       return exitCodes.done;
     },
   },
 ];
-
-function describeKey(key: KeyRecord | undefined): string {
-  return facts({
-    key: key?.keyId,
-    alias: key?.alias === key?.keyId ? undefined : key?.alias,
-    algorithm: key?.algorithm,
-    usage: key?.usage,
-    status: key?.status,
-    "replaced by": key?.replacedBy,
-    created: time(key?.createdAt),
-  });
-}

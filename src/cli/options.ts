@@ -148,7 +148,7 @@ function checkOperands(verb: OptionTaker, operands: readonly string[]): void {
     throw usageError(`unexpected operand "${operands[verb.operands.length]}"; ${describeUsage(verb)}`);
 }
 
-/** "usage: qsp kms get KEY-ID [options]". */
+/** "usage: qsp kms get KEY [options]". */
 export function describeUsage(verb: OptionTaker): string {
   return `usage: ${["qsp", verb.name, ...verb.operands, "[options]"].join(" ")}`;
 }

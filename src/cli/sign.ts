@@ -1,8 +1,9 @@
 /** `qsp sign`: signs a file of any size, with a key of the server or a local key. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { KmsService, type SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
+import { ConnectError } from "@connectrpc/connect";
+import { KmsService, type SignResult, type SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
 import { type ApiClient, theAnswer } from "./client.ts";
-import { exitCodes, usageError } from "./exit-codes.ts";
+import { exitCodes, findReason, usageError } from "./exit-codes.ts";
 import { gather, readChunks, readSize, writeFile } from "./files.ts";
 import { bytes } from "./output.ts";
 import { readSecretKey, requireSigning, withProvider } from "./pem-keys.ts";
@@ -15,7 +16,7 @@ export const signVerbs: readonly Verb[] = [
     name: "sign",
     operands: ["FILE"],
     options: {
-      key: { value: "KEY-ID", meaning: "Key of the server to sign with" },
+      key: { value: "KEY", meaning: "Key of the server to sign with" },
       "key-file": {
         value: "FILE",
         meaning: "Secret key of qsp keygen to sign with locally",
@@ -83,17 +84,31 @@ async function signOnServer(
   chunks: AsyncIterable<Uint8Array>,
 ): Promise<Signed> {
   // SLH-DSA reads a message twice, so the server accepts no stream for it. Ask for the key's algorithm first.
-  const { result: key } = await server.ask(KmsService.method.getKey, { keyId });
-  if (key?.algorithm.startsWith("SLH-DSA")) {
+  if ((await findAlgorithm(server, keyId)).startsWith("SLH-DSA")) {
     const data = await gather(chunks, maxServerBytes, tooLargeForServer);
     const { result } = await server.ask(KmsService.method.sign, { keyId, data, context });
-    return { signature: result?.signature ?? new Uint8Array(), algorithm: key.algorithm, keyId };
+    return toSigned(result);
   }
   const { result } = await theAnswer(
     server.stream(KmsService.method.signStream, toRequests(keyId, context, chunks)),
   );
+  return toSigned(result);
+}
+
+/** Finds the algorithm of a key; "" for a caller whose grant allows SIGN, but not GET_KEY. */
+async function findAlgorithm(server: ApiClient, keyId: string): Promise<string> {
+  try {
+    return (await server.ask(KmsService.method.getKey, { keyId })).result?.algorithm ?? "";
+  } catch (error) {
+    if (error instanceof ConnectError && findReason(error) === "GRANT_MISSING") return "";
+    throw error;
+  }
+}
+
+function toSigned(result: SignResult | undefined): Signed {
   if (result === undefined) throw new Error("the server answered without a signature");
-  return { signature: result.signature, algorithm: result.algorithm, keyId };
+  const { signature, algorithm, keyId } = result;
+  return { signature, algorithm, keyId };
 }
 
 async function* toRequests(

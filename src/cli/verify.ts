@@ -13,7 +13,7 @@ export const verifyVerbs: readonly Verb[] = [
     operands: ["FILE"],
     options: {
       signature: { value: "FILE", meaning: "File with the signature, raw or in base64", offers: "files" },
-      key: { value: "KEY-ID", meaning: "Key of the server to verify with, ACTIVE or ROTATED" },
+      key: { value: "KEY", meaning: "Key of the server to verify with, ACTIVE or ROTATED" },
       "public-key": {
         value: "FILE",
         meaning: "Public key to verify with (PEM), without a server",
@@ -57,10 +57,11 @@ async function findPublicKey(provider: CryptoProvider, { options, server }: Verb
     return publicKey;
   }
   const { result } = await server.ask(KmsService.method.getKey, { keyId: keyId ?? "" });
-  if (result?.status === "DESTROYED")
+  const status = result?.status ?? "";
+  if (!["ACTIVE", "ROTATED"].includes(status))
     throw new CliError(
       exitCodes.refused,
-      `key ${keyId} is DESTROYED and cannot verify (FAILED_PRECONDITION, KEY_STATE_INVALID)`,
+      `key ${keyId} is ${status} and cannot verify (FAILED_PRECONDITION, KEY_STATE_INVALID)`,
     );
   const publicKey = parsePublicKey(provider, result?.publicKeyPem ?? "", `key ${keyId}`);
   requireSigning(publicKey.algorithm, `key ${keyId}`);

@@ -14,6 +14,11 @@ const lines = [
   { line: ["kms", "create", "--"], offers: ["--algorithm", "--json", "--url"], forbids: ["--follow"] },
   { line: ["kms", "audit", "--f"], offers: ["--follow"], forbids: ["--json"] },
   { line: ["kms", "list", "--status", ""], offers: ["ACTIVE", "ROTATED"], forbids: ["--json", "list"] },
+  { line: ["kms", "list", "--status", "D"], offers: ["DISABLED", "DESTROY_SCHEDULED"], forbids: ["OK"] },
+  { line: ["kms", "im"], offers: ["import"], forbids: ["create"] },
+  { line: ["kms", "import", "con"], offers: ["contract.txt"], forbids: ["--name"] },
+  { line: ["kms", "grant", "k", "bob", "--operations", "S"], offers: ["SIGN"], forbids: ["ACTIVE"] },
+  { line: ["kms", "audit", "--outcome", ""], offers: ["OK", "REFUSED"], forbids: ["SIGN"] },
   { line: ["keygen", "x", "--algorithm", "ML-K"], offers: ["ML-KEM-768"], forbids: ["ML-DSA-65"] },
   { line: ["sign", "con"], offers: ["contract.txt"], forbids: ["--key"] },
   {

@@ -67,6 +67,24 @@ const props: readonly (readonly [RegExp, (stage: Stage) => Promise<void>])[] = [
     },
   ],
   [
+    /\$(DISABLED|SCHEDULED)_KEY\b|\$GRANT\b/,
+    async ({ env }) => {
+      const kms = server.client(KmsService);
+      const [disabled, scheduled] = [await kms.createKey({}), await kms.createKey({})];
+      env.DISABLED_KEY = disabled.result?.keyId ?? "";
+      env.SCHEDULED_KEY = scheduled.result?.keyId ?? "";
+      await kms.disableKey({ keyId: env.DISABLED_KEY });
+      await kms.destroyKey({ keyId: env.SCHEDULED_KEY, afterSeconds: 86_400 });
+      const granted = await kms.createGrant({
+        keyId: env.DISABLED_KEY,
+        grantee: "bob",
+        operations: ["SIGN"],
+      });
+      env.GRANT = granted.grant?.grantId ?? "";
+    },
+  ],
+  [/signer\.key/, async (stage) => void (await qspDone(["keygen", "signer"], stage))],
+  [
     /\$WALLET\b|wallet\.pub/,
     async ({ cwd, env }) => {
       const wallets = server.client(WalletService);
@@ -197,7 +215,7 @@ describe("the help", { timeout }, () => {
   it("lists the verbs of a group", async () => {
     const { code, stdout } = await runQsp(["kms", "--help"], server.place());
     expect(code).toBe(0);
-    expect(stdout).toContain("kms rotate KEY-ID");
+    expect(stdout).toContain("kms rotate KEY");
     expect(stdout).not.toContain("device");
   });
 

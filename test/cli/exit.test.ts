@@ -42,7 +42,7 @@ describe("qsp ends with", { timeout }, () => {
       "--status occurs twice; use it once",
     ],
     "a flag with a value": [["kms", "list", "--json=yes"], "--json takes no value"],
-    "an operand too few": [["kms", "get"], "KEY-ID is missing"],
+    "an operand too few": [["kms", "get"], "KEY is missing"],
     "an operand too many": [["kms", "get", "a", "b"], '"b"'],
     "a URL that is none": [["kms", "list", "--url", "localhost:8080"], "--url"],
     "a URL with a path": [["kms", "list", "--url", "http://127.0.0.1:8080/api"], "--url"],

@@ -37,7 +37,7 @@ describe("qsp kms", { timeout }, () => {
     await makeKey("SIGN", "a");
     await makeKey("KEM", "another, longer one");
     const [header = "", ...rows] = (await qspDone(["kms", "list"], server.place())).trimEnd().split("\n");
-    expect(header).toMatch(/^KEY +ALGORITHM +STATUS +CREATED +ALIAS$/);
+    expect(header).toMatch(/^KEY +ALGORITHM +STATUS +CREATED +NAME +ALIAS$/);
     const column = header.indexOf("ALGORITHM");
     expect(rows.length).toBeGreaterThan(1);
     for (const row of rows) expect(row.slice(column)).toMatch(/^ML-/);
@@ -71,25 +71,28 @@ describe("qsp kms", { timeout }, () => {
     ]);
   });
 
-  it("follows the audit log, a line an entry, until it is interrupted", async () => {
-    const keyId = await makeKey();
-    const { child, end } = startQsp(
-      ["kms", "audit", keyId, "--follow", "--after", "0", "--json"],
-      server.place(),
-    );
-    // The first entry is from before; then the watch is there.
-    const first = await new Promise<string>((resolve) =>
-      child.stdout?.once("data", (data) => resolve(String(data))),
-    );
-    expect(JSON.parse(first)).toMatchObject({ entry: { operation: "CREATE", keyId } });
-    const second = new Promise<string>((resolve) =>
-      child.stdout?.once("data", (data) => resolve(String(data))),
-    );
-    await server.client(KmsService).rotateKey({ keyId });
-    expect(JSON.parse(await second)).toMatchObject({ entry: { operation: "ROTATE", keyId } });
-    child.kill("SIGTERM");
-    await end;
-  });
+  it.each(["--watch", "--follow"])(
+    "follows the audit log with %s, a line an entry, until it is interrupted",
+    async (flag) => {
+      const keyId = await makeKey();
+      const { child, end } = startQsp(
+        ["kms", "audit", keyId, flag, "--after", "0", "--json"],
+        server.place(),
+      );
+      // The first entry is from before; then the watch is there.
+      const first = await new Promise<string>((resolve) =>
+        child.stdout?.once("data", (data) => resolve(String(data))),
+      );
+      expect(JSON.parse(first)).toMatchObject({ entry: { operation: "CREATE", keyId } });
+      const second = new Promise<string>((resolve) =>
+        child.stdout?.once("data", (data) => resolve(String(data))),
+      );
+      await server.client(KmsService).rotateKey({ keyId });
+      expect(JSON.parse(await second)).toMatchObject({ entry: { operation: "ROTATE", keyId } });
+      child.kill("SIGTERM");
+      await end;
+    },
+  );
 
   it("verifies the audit log", async () => {
     await makeKey();
@@ -135,7 +138,7 @@ describe("qsp kms", { timeout }, () => {
 
   it.skipIf(isMissing("sh"))("ends without a word when the reader of a pipe has enough", async () => {
     await Promise.all(Array.from({ length: 20 }, () => makeKey()));
-    const line = `"${process.execPath}" "${program}" kms audit --follow --after 0 | head -n 1`;
+    const line = `"${process.execPath}" "${program}" kms audit --watch --after 0 | head -n 1`;
     const { code, stderr } = await launch("sh", ["-c", line], server.place()).end;
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   });

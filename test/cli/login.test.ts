@@ -211,3 +211,23 @@ describe("while the server wants tokens", { timeout }, () => {
     expect((await qsp(["health"], place())).code).toBe(0);
   });
 });
+
+describe("a user with a grant", { timeout }, () => {
+  it("finds it, and signs with the key even without GET_KEY, until it is revoked", async () => {
+    const owner = await loggedIn("ada");
+    const grantee = await loggedIn("bob");
+    await qspDone(["kms", "create", "--name", "lent"], owner);
+    const line = ["kms", "grant", "name/lent", "bob", "--operations", "SIGN", "--expires", "1d"];
+    const { grantId } = (await qspJson(line, owner)).grant as { grantId: string };
+    expect(await qspDone(["kms", "grants", "--received"], grantee)).toMatch(/ name\/lent +ada +bob /);
+    writeFileSync(join(grantee.cwd, "f"), "hello");
+    expect(await qspDone(["sign", "f", "--key", "user/ada/name/lent"], grantee)).toContain("ML-DSA-65");
+    await qspDone(["kms", "revoke", grantId], owner);
+    expect(await qsp(["sign", "f", "--key", "user/ada/name/lent"], grantee)).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining("KEY_NOT_FOUND"),
+    });
+    const { auditLog } = await qspJson(["kms", "audit", "name/lent", "--user", "bob"], owner);
+    expect(auditLog).toContainEqual(expect.objectContaining({ operation: "SIGN", outcome: "OK" }));
+  });
+});

@@ -1,0 +1,98 @@
+/** `qsp kms grant`, `grants` and `revoke`: let other users use a key. */
+import type { Grant } from "#gen/kms/grant_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { askPages } from "./client.ts";
+import { exitCodes } from "./exit-codes.ts";
+import { facts, listing, time } from "./output.ts";
+import { readTime } from "./time-options.ts";
+import type { Verb } from "./verb.ts";
+
+const { method } = KmsService;
+
+const operations = ["SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE", "GET_KEY"] as const;
+
+export const kmsGrantVerbs: readonly Verb[] = [
+  {
+    name: "kms grant",
+    operands: ["KEY", "USER"],
+    options: {
+      operations: {
+        value: "LIST",
+        meaning: `Operations of the user, separated by commas: ${operations.join(", ")}`,
+        offers: operations,
+      },
+      expires: {
+        value: "TIME",
+        meaning:
+          "End of the grant: a duration such as 30d, or a time such as 2030-01-31T12:00:00Z; default: none",
+      },
+    },
+    meaning: "Allows a user some operations of a key. name/NAME grants all versions, present and future.",
+    example: 'qsp kms grant "$KEY" bob --operations SIGN,VERIFY --expires 30d',
+    async run({ operands: [keyId = "", grantee = ""], options, output, server }) {
+      const expiresAt = readTime(options, "expires", 1);
+      const answer = await server.ask(method.createGrant, {
+        keyId,
+        grantee,
+        operations: options.need("operations").split(","),
+        ...(expiresAt && { expiresAt }),
+      });
+      output.answer(method.createGrant.output, answer, () => describe(answer.grant));
+      return exitCodes.done;
+    },
+  },
+  {
+    name: "kms grants",
+    operands: ["[KEY]"],
+    options: { received: { meaning: "Lists the grants that you received, instead of those of your keys" } },
+    meaning: "Lists grants in the order of their creation, without revoked and expired ones.",
+    example: "qsp kms grants --received",
+    async run({ operands: [keyId = ""], options, output, server }) {
+      const filter = { keyId, received: options.flag("received") };
+      const answer = await askPages(
+        (pageToken) => server.ask(method.listGrants, { ...filter, pageToken }),
+        ({ grants }) => grants,
+      );
+      output.answer(method.listGrants.output, answer, () =>
+        listing(
+          "There are no grants.",
+          ["GRANT", "KEY", "OWNER", "USER", "EXPIRES", "OPERATIONS"],
+          answer.grants,
+          (grant) => [
+            ...[grant.grantId, nameKey(grant), grant.owner, grant.grantee],
+            ...[time(grant.expiresAt) || "never", grant.operations.join(",")],
+          ],
+        ),
+      );
+      return exitCodes.done;
+    },
+  },
+  {
+    name: "kms revoke",
+    operands: ["GRANT"],
+    options: {},
+    meaning: "Ends a grant.",
+    example: 'qsp kms revoke "$GRANT"',
+    async run({ operands: [grantId = ""], output, server }) {
+      const answer = await server.ask(method.revokeGrant, { grantId });
+      output.answer(method.revokeGrant.output, answer, () => `${grantId} is revoked.`);
+      return exitCodes.done;
+    },
+  },
+];
+
+function nameKey({ keyId, name }: Grant): string {
+  return keyId || `name/${name}`;
+}
+
+function describe(grant: Grant | undefined): string {
+  if (grant === undefined) return "";
+  return facts({
+    grant: grant.grantId,
+    key: nameKey(grant),
+    owner: grant.owner,
+    user: grant.grantee,
+    operations: grant.operations.join(", "),
+    expires: time(grant.expiresAt) || "never",
+  });
+}

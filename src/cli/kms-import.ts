@@ -1,0 +1,66 @@
+/** `qsp kms import`: wraps a secret key locally and imports it. */
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { wipe } from "../crypto/bytes.ts";
+import { isWrappingMethod, maxPlaintextBytes, wrap } from "../crypto/hpke.ts";
+import type { ApiClient } from "./client.ts";
+import { CliError, exitCodes } from "./exit-codes.ts";
+import { readSecret } from "./files.ts";
+import { type KeyFile, readKeyFile } from "./key-file.ts";
+import { describeKey } from "./kms-describe.ts";
+import { newKeyOptions, readNewKey } from "./kms-new-key.ts";
+import { keyAlgorithms, withProvider } from "./pem-keys.ts";
+import type { Verb } from "./verb.ts";
+
+const { method } = KmsService;
+
+export const kmsImportVerbs: readonly Verb[] = [
+  {
+    name: "kms import",
+    operands: ["FILE"],
+    options: {
+      algorithm: {
+        value: "NAME",
+        meaning: "Parameter set of the key; needed only for raw bytes",
+        offers: keyAlgorithms,
+      },
+      alias: { value: "TEXT", meaning: "Label for people" },
+      ...newKeyOptions,
+    },
+    meaning:
+      "Imports a secret key from a file, - for standard input: PKCS#8 in PEM or DER, as qsp keygen and openssl write it, a\n" +
+      "raw seed, or a raw secret key. Wraps the key with HPKE (RFC 9180) before it leaves this machine.",
+    example: "qsp kms import signer.key --name release",
+    async run({ operands: [path = ""], options, output, server }) {
+      const fields = { alias: options.text("alias") ?? "", ...readNewKey(options) };
+      const file = await readSecret(path, maxPlaintextBytes);
+      try {
+        const key = readKeyFile(file, path, options.text("algorithm"));
+        const wrapped = await wrapFor(server, key).finally(() => wipe(key.bytes));
+        const answer = await server.ask(method.importKey, {
+          ...wrapped,
+          ...fields,
+          algorithm: key.algorithm,
+        });
+        output.answer(method.importKey.output, answer, () => describeKey(answer.result));
+      } finally {
+        wipe(file);
+      }
+      return exitCodes.done;
+    },
+  },
+];
+
+/** Asks the server for a public key, and wraps a secret key with it. */
+async function wrapFor(
+  server: ApiClient,
+  { bytes }: KeyFile,
+): Promise<{ readonly importToken: string; readonly wrappedKey: Uint8Array<ArrayBuffer> }> {
+  const { publicKey, importToken, algorithm } = await server.ask(method.getImportParameters, {});
+  if (!isWrappingMethod(algorithm))
+    throw new CliError(
+      exitCodes.unreachable,
+      `the server wants keys wrapped with ${algorithm}, which qsp does not know`,
+    );
+  const wrappedKey = await withProvider((provider) => wrap(provider, algorithm, publicKey, bytes));
+  return { importToken, wrappedKey: Uint8Array.from(wrappedKey) };
+}

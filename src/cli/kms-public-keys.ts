@@ -1,0 +1,89 @@
+/** `qsp kms public-keys`: exports public keys for those who verify. */
+import { toJson } from "@bufbuild/protobuf";
+import { type ExportPublicKeysResponse, KmsService } from "#gen/kms/kms_service_pb.ts";
+import { JwkSchema } from "#gen/pqc/jwk_pb.ts";
+import { askPages } from "./client.ts";
+import { exitCodes } from "./exit-codes.ts";
+import { writeFile } from "./files.ts";
+import { nameVersion } from "./kms-describe.ts";
+import { counted, listing } from "./output.ts";
+import { keyAlgorithms } from "./pem-keys.ts";
+import type { Verb } from "./verb.ts";
+
+const { method } = KmsService;
+
+export const kmsPublicKeyVerbs: readonly Verb[] = [
+  {
+    name: "kms public-keys",
+    operands: [],
+    options: {
+      name: { value: "NAME", meaning: "Only versions of this name" },
+      label: { value: "K=V", meaning: "Only keys with this label" },
+      algorithm: {
+        value: "NAME",
+        meaning: "Only keys of this algorithm",
+        offers: keyAlgorithms.filter((name) => name.includes("-DSA-")),
+      },
+      pem: { value: "FILE", meaning: "File for all keys in PEM, one after another", offers: "files" },
+      jwks: {
+        value: "FILE",
+        meaning: "File for the JSON Web Key Set (RFC 7517) of the ML-DSA keys",
+        offers: "files",
+      },
+    },
+    meaning: "Lists the public keys of all versions that can verify signatures, and writes them to files.",
+    example: "qsp kms public-keys --pem keys.pem --jwks keys.json",
+    async run({ options, output, server }) {
+      const filter = Object.fromEntries(
+        ["name", "label", "algorithm"].map((field) => [field, options.text(field) ?? ""]),
+      );
+      const ask = (pageToken: string) => server.ask(method.exportPublicKeys, { ...filter, pageToken });
+      const answer = await askAll(ask);
+      const [pem, jwks] = [options.text("pem"), options.text("jwks")];
+      if (pem !== undefined) writeFile(pem, answer.pem, 0o644);
+      if (jwks !== undefined) writeFile(jwks, renderKeySet(answer), 0o644);
+      output.answer(method.exportPublicKeys.output, answer, () =>
+        pem === undefined && jwks === undefined ? describe(answer) : describeFiles(answer, pem, jwks),
+      );
+      return exitCodes.done;
+    },
+  },
+];
+
+/** Requests all pages. An answer has three lists, in the same order. */
+async function askAll(
+  ask: (pageToken: string) => Promise<ExportPublicKeysResponse>,
+): Promise<ExportPublicKeysResponse> {
+  const pages: ExportPublicKeysResponse[] = [];
+  const askAndKeep = async (pageToken: string) => {
+    const page = await ask(pageToken);
+    pages.push(page);
+    return page;
+  };
+  const all = await askPages(askAndKeep, ({ exported }) => exported);
+  all.keys = pages.flatMap(({ keys }) => keys);
+  all.pem = pages.map(({ pem }) => pem).join("");
+  return all;
+}
+
+function renderKeySet({ keys }: ExportPublicKeysResponse): string {
+  return `${JSON.stringify({ keys: keys.map((key) => toJson(JwkSchema, key)) }, undefined, 2)}\n`;
+}
+
+function describe({ exported }: ExportPublicKeysResponse): string {
+  return listing("There are no keys.", ["KEY", "ALGORITHM", "STATUS", "NAME"], exported, (key) => [
+    ...[key.keyId, key.algorithm, key.status],
+    nameVersion(key),
+  ]);
+}
+
+function describeFiles(
+  { exported, keys }: ExportPublicKeysResponse,
+  pem: string | undefined,
+  jwks: string | undefined,
+): string {
+  return [
+    ...(pem === undefined ? [] : [`${pem}: ${counted(exported.length, "key")}`]),
+    ...(jwks === undefined ? [] : [`${jwks}: ${counted(keys.length, "key")}`]),
+  ].join("\n");
+}

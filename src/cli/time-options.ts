@@ -1,0 +1,58 @@
+/** Reads durations and times of options. */
+import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { usageError } from "./exit-codes.ts";
+import type { ParsedOptions } from "./options.ts";
+
+/** The seconds of each unit. */
+const unitSeconds: Readonly<Record<string, number>> = { s: 1, h: 3600, d: 86_400, w: 604_800 };
+
+/** The most seconds of a duration: 100 years, so that every time has a year of four digits. */
+const maxSeconds = 100 * 366 * 86_400;
+
+/** Reads a duration such as 30d in seconds. @throws CliError */
+export function readSeconds(options: ParsedOptions, name: string): number | undefined {
+  const text = options.text(name);
+  if (text === undefined) return undefined;
+  const seconds = parseSeconds(text);
+  if (seconds !== undefined) return seconds;
+  throw usageError(`--${name} "${text}" is not a duration such as 12h or 30d; the units are s, h, d and w`);
+}
+
+/**
+ * Reads a time: RFC 3339, a date (the start of that day in UTC), or a duration from now.
+ *
+ * @param direction where a duration leads: 1 into the future, -1 into the past
+ * @throws CliError
+ */
+export function readTime(
+  options: ParsedOptions,
+  name: string,
+  direction: 1 | -1,
+  now: Date = new Date(),
+): Timestamp | undefined {
+  const text = options.text(name);
+  if (text === undefined) return undefined;
+  const seconds = parseSeconds(text);
+  const date = seconds === undefined ? parseTime(text) : new Date(now.getTime() + direction * seconds * 1000);
+  if (date !== undefined) return timestampFromDate(date);
+  throw usageError(
+    `--${name} "${text}" is neither a time such as 2030-01-31T12:00:00Z nor a duration such as 30d`,
+  );
+}
+
+function parseSeconds(text: string): number | undefined {
+  const [, count, unit = ""] = /^(\d{1,10})([shdw])$/.exec(text) ?? [];
+  const seconds = Number(count) * (unitSeconds[unit] ?? Number.NaN);
+  return seconds <= maxSeconds ? seconds : undefined;
+}
+
+/** RFC 3339, section 5.6, or its full-date alone. */
+const timePattern = /^(\d{4}-\d\d-\d\d)(?:T\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d))?$/;
+
+function parseTime(text: string): Date | undefined {
+  const [, day] = timePattern.exec(text) ?? [];
+  const [date, startOfDay] = [new Date(text), new Date(`${day}T00:00:00Z`)];
+  const exists = [date, startOfDay].every((one) => !Number.isNaN(one.getTime()));
+  // JavaScript takes February 31 for March 3.
+  return exists && startOfDay.toISOString().slice(0, 10) === day ? date : undefined;
+}

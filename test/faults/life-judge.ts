@@ -1,0 +1,206 @@
+/** Holds a store to what callers know of the lives of their keys. */
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { KeyRecord } from "#gen/kms/key_pb.ts";
+import { readPages } from "../services/answers.ts";
+import { readAudit } from "../services/kms/read-audit.ts";
+import type { KmsClient } from "./kms-server.ts";
+import { type Line, type Lives, type Logged, move, newVersion, replay, type State } from "./life-model.ts";
+
+/** When a program was ready, and how late it may do what is due. */
+export interface Punctuality {
+  readonly readyAtMs: number;
+  readonly maxLateMs: number;
+}
+
+/**
+ * Looks for whatever the store says that cannot be true, after all destructions that are due soon have happened. Takes
+ * what the store says as known from then on. Nobody else may use the store meanwhile.
+ *
+ * @returns a sentence each.
+ */
+export async function judgeLives(lives: Lives, kms: KmsClient, punctuality: Punctuality): Promise<string[]> {
+  const before = await listKeys(kms);
+  const overdue = await findOverdue(kms, findDueSoon(lives, before));
+  const [keys, entries, verified] = [await listKeys(kms), await readAudit(kms), await kms.verifyAuditLog({})];
+  const { logged, forbidden } = replay(entries);
+  const byName = Map.groupBy(keys, ({ name = "" }) => name);
+  const found = [
+    ...lives.contradictions.splice(0),
+    ...overdue.map((keyId) => `${keyId}: is due, and was not destroyed`),
+    ...forbidden,
+    ...say(!verified.valid, `the audit log is broken at ${verified.firstBrokenSequence}: ${verified.reason}`),
+    ...say(logged.size !== keys.length, `${keys.length} keys, by the log ${logged.size}`),
+    ...keys.flatMap((key) => compareWithLog(key, logged.get(key.keyId))),
+    ...[...logged].flatMap(([keyId, key]) => checkDestructions(keyId, key, punctuality)),
+    ...[...lives.lines.values()].flatMap((line) => checkLine(line, byName.get(line.name) ?? [], logged)),
+    ...(await checkByName(lives, kms)),
+    ...(await checkGrants(lives, kms)),
+  ];
+  const destroyed = [...logged.values()].flatMap(({ destructions }) => destructions);
+  if (destroyed.some(({ atMs }) => atMs > punctuality.readyAtMs)) lives.happened.add("DESTROY");
+  for (const line of lives.lines.values()) settle(lives, line, byName.get(line.name) ?? [], logged);
+  return found;
+}
+
+function say(isWrong: boolean, sentence: string): string[] {
+  return isWrong ? [sentence] : [];
+}
+
+/** Destructions that a long schedule leaves to another day. */
+const soonMs = 60_000;
+
+/** The keys that must be destroyed soon: by the store, and by what was acknowledged. */
+function findDueSoon({ lines }: Lives, keys: readonly KeyRecord[]): Set<string> {
+  const soon = Date.now() + soonMs;
+  const scheduled = keys.filter(({ destroyAt }) => destroyAt && timestampDate(destroyAt).getTime() < soon);
+  const acknowledged = [...lines.values()].flatMap(({ versions, pending }) =>
+    versions.filter(
+      (version) =>
+        version !== pending?.version &&
+        version.state === "DESTROY_SCHEDULED" &&
+        (version.destroyAtMs ?? Number.POSITIVE_INFINITY) < soon,
+    ),
+  );
+  return new Set([...scheduled, ...acknowledged].map(({ keyId }) => keyId));
+}
+
+/** Milliseconds after which what is due is late beyond doubt. */
+const patienceMs = 60_000;
+
+/** Watches the log until each of some keys has been destroyed by the schedule. @returns the keys that were not */
+async function findOverdue(kms: KmsClient, waiting: Set<string>): Promise<string[]> {
+  if (waiting.size === 0) return [];
+  const filter = { afterSequence: 0, operation: "DESTROY", user: "schedule" };
+  try {
+    for await (const { entry } of kms.watchAuditLog(filter, { timeoutMs: patienceMs })) {
+      waiting.delete(entry?.keyId ?? "");
+      if (waiting.size === 0) return [];
+    }
+  } catch (error) {
+    if (ConnectError.from(error).code !== Code.DeadlineExceeded) throw error;
+  }
+  return [...waiting];
+}
+
+function compareWithLog({ keyId, status }: KeyRecord, logged: Logged | undefined): string[] {
+  return say(status !== logged?.state, `${keyId}: is ${status}, by the log ${logged?.state}`);
+}
+
+/** A destruction happens at most once, not before its time, and soon after it when the program has begun. */
+function checkDestructions(
+  keyId: string,
+  { destructions }: Logged,
+  { readyAtMs, maxLateMs }: Punctuality,
+): string[] {
+  return [
+    ...say(destructions.length > 1, `${keyId}: was destroyed ${destructions.length} times`),
+    ...destructions.flatMap(({ user, atMs, dueMs }) => {
+      if (dueMs === undefined) return [`${keyId}: was destroyed by ${user}, and not scheduled`];
+      const lateMs = atMs - Math.max(dueMs, readyAtMs);
+      return [
+        ...say(user !== "schedule", `${keyId}: was destroyed by ${user}`),
+        ...say(atMs < dueMs, `${keyId}: was destroyed ${dueMs - atMs} ms early`),
+        ...say(atMs > readyAtMs && lateMs > maxLateMs, `${keyId}: was destroyed ${lateMs} ms late`),
+      ];
+    }),
+  ];
+}
+
+function checkLine(line: Line, keys: readonly KeyRecord[], logged: ReadonlyMap<string, Logged>): string[] {
+  const { name, versions, pending } = line;
+  const mayGrow = ["CREATE", "IMPORT", "ROTATE"].includes(pending?.operation ?? "");
+  const known = new Set(versions.map(({ keyId }) => keyId));
+  const added = keys.filter(({ keyId }) => !known.has(keyId)).length;
+  const primary = keys.filter(({ isPrimary }) => isPrimary);
+  return [
+    ...say(added > (mayGrow ? 1 : 0), `${name}: has ${added} versions that nobody asked for`),
+    ...say(keys.length > 0 && primary.length !== 1, `${name}: has ${primary.length} primary versions`),
+    ...say(primary[0]?.version !== keys.at(-1)?.version, `${name}: its primary version is not the newest`),
+    ...versions.flatMap((version) => {
+      const found = keys.find(({ keyId }) => keyId === version.keyId);
+      if (found === undefined) return [`${name}: its version ${version.keyId} is lost`];
+      const allowed = listPossible(line, version);
+      const signed = logged.get(version.keyId)?.signed ?? 0;
+      const { least, most } = version.signed;
+      return [
+        ...say(!allowed.includes(found.status), `${name}: is ${found.status}, acknowledged as ${allowed}`),
+        ...say(signed < least || signed > most, `${name}: signed ${least} to ${most}, by the log ${signed}`),
+      ];
+    }),
+  ];
+}
+
+/** The states that a version may have: the acknowledged one, that of the call without an answer, and what follows. */
+function listPossible({ pending }: Line, version: Line["versions"][number]): string[] {
+  const states: State[] = [version.state];
+  const mayChange = pending !== undefined && pending.version === version;
+  const changed = mayChange ? move(version.state, pending.operation, version.wasRotated) : undefined;
+  if (changed !== undefined) states.push(changed);
+  const isDue = version.destroyAtMs !== undefined && version.destroyAtMs <= Date.now();
+  if (isDue || changed === "DESTROY_SCHEDULED") states.push("DESTROYED");
+  return states;
+}
+
+/** GetKey by name agrees with the list, for the names that were used last. */
+async function checkByName({ lines }: Lives, kms: KmsClient): Promise<string[]> {
+  const found: string[] = [];
+  for (const { name, versions, isTouched } of lines.values()) {
+    if (!isTouched || versions.length === 0) continue;
+    const answer = await kms.getKey({ keyId: `name/${name}` });
+    const ids = answer.versions.map(({ keyId }) => keyId);
+    const isSame = versions.every(({ keyId }, i) => ids[i] === keyId);
+    found.push(
+      ...say(!isSame, `${name}: GetKey lists other versions`),
+      ...say(answer.result?.keyId !== ids.at(-1), `${name}: GetKey answers with another version`),
+    );
+  }
+  return found;
+}
+
+async function checkGrants(lives: Lives, kms: KmsClient): Promise<string[]> {
+  const { rows } = await readPages(
+    (pageToken) => kms.listGrants({ pageToken }),
+    ({ grants }) => grants,
+  );
+  const present = new Set(rows.map(({ grantId }) => grantId));
+  const unknown = [...present].filter((grantId) => !lives.grants.has(grantId));
+  const found = say(
+    unknown.length > lives.grantsAsked,
+    `${unknown.length} grants, asked ${lives.grantsAsked}`,
+  );
+  for (const [grantId, state] of lives.grants) {
+    const isThere = present.has(grantId);
+    found.push(
+      ...say(state === "granted" && !isThere, `${grantId}: is lost`),
+      ...say(state === "revoked" && isThere, `${grantId}: is back`),
+    );
+    lives.grants.set(grantId, isThere ? "granted" : "revoked");
+  }
+  for (const grantId of unknown) lives.grants.set(grantId, "granted");
+  lives.grantsAsked = 0;
+  return found;
+}
+
+function settle(
+  { lines }: Lives,
+  line: Line,
+  keys: readonly KeyRecord[],
+  logged: ReadonlyMap<string, Logged>,
+): void {
+  if (keys.length === 0) lines.delete(line.name);
+  line.pending = undefined;
+  line.isTouched = false;
+  line.versions = keys.map(({ keyId }) => {
+    const { state = "ACTIVE", wasRotated = false, signed = 0, destroyAtMs } = logged.get(keyId) ?? {};
+    return { ...newVersion(keyId), state, wasRotated, destroyAtMs, signed: { least: signed, most: signed } };
+  });
+}
+
+async function listKeys(kms: KmsClient): Promise<KeyRecord[]> {
+  const { rows } = await readPages(
+    (pageToken) => kms.listKeys({ pageToken }),
+    ({ keys }) => keys,
+  );
+  return rows;
+}

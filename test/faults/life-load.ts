@@ -1,0 +1,210 @@
+/** Callers who each lead keys through their lives, and some who race for one name. */
+import { generateKeyPairSync } from "node:crypto";
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { isWrappingMethod, wrap } from "../../src/crypto/hpke.ts";
+import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { present } from "./evidence.ts";
+import type { KmsServer } from "./kms-server.ts";
+import { attempt, type Line, type Lives, move, newVersion, type Version } from "./life-model.ts";
+import type { Random } from "./mutations.ts";
+
+type KmsClient = KmsServer["kms"];
+
+/** What the callers of a load need. */
+export interface LifeLoad {
+  readonly lives: Lives;
+  readonly server: KmsServer;
+  readonly random: Random;
+  readonly provider: CryptoProvider;
+  /** A number that no other round has. */
+  readonly round: number;
+}
+
+const callers = 10;
+const racers = 4;
+/** Each caller works with its newest names. */
+const linesInUse = 3;
+const data = Buffer.from("hello");
+const longSeconds = 86_400;
+
+/** Calls until the program is killed. @param onAnswer is called after each call */
+export async function liveUntilKilled(load: LifeLoad, onAnswer: () => void): Promise<void> {
+  let isOver = false;
+  void load.server.exit.then(() => {
+    isOver = true;
+  });
+  const repeat = async (act: () => Promise<boolean>): Promise<void> => {
+    while (!isOver && (await act())) onAnswer();
+  };
+  await Promise.all([
+    ...Array.from({ length: callers }, (_, caller) => {
+      const mine: Line[] = [];
+      return repeat(() => act(load, mine, `life/${load.round}/${caller}`));
+    }),
+    ...Array.from({ length: racers }, () => repeat(() => race(load))),
+  ]);
+}
+
+/** One call of a caller in some hundred of each kind. @returns false when the program no longer answers */
+async function act(load: LifeLoad, mine: Line[], prefix: string): Promise<boolean> {
+  const { random, lives } = load;
+  const line = mine.length === 0 ? undefined : random.pick(mine.slice(-linesInUse));
+  const dice = random.below(100);
+  if (line === undefined || dice < 8) return create(load, mine, `${prefix}/key-${mine.length}`);
+  if (dice < 12) return importKey(load, mine, `${prefix}/key-${mine.length}`);
+  if (dice < 20) return grant(load, line);
+  if (dice < 26 && lives.grants.size > 0) return revoke(load);
+  if (dice < 60) return change(load, line);
+  return sign(load, line);
+}
+
+function addLine({ lives }: LifeLoad, mine: Line[], name: string, operation: string): Line {
+  const line: Line = { name, versions: [], pending: { operation }, isTouched: true };
+  lives.lines.set(name, line);
+  mine.push(line);
+  return line;
+}
+
+function settleNew(line: Line, keyId: string | undefined): boolean {
+  if (keyId === undefined) return false;
+  line.versions.push(newVersion(keyId));
+  line.pending = undefined;
+  return true;
+}
+
+async function create(load: LifeLoad, mine: Line[], name: string): Promise<boolean> {
+  const line = addLine(load, mine, name, "CREATE");
+  const { answer } = await attempt(load.lives, "CREATE", [], () =>
+    load.server.kms.createKey({ name, algorithm: "ML-DSA-44" }),
+  );
+  return settleNew(line, answer?.result?.keyId);
+}
+
+async function importKey(load: LifeLoad, mine: Line[], name: string): Promise<boolean> {
+  const { lives, provider, server } = load;
+  const { answer: parameters } = await attempt(lives, "IMPORT_PARAMETERS", [], () =>
+    server.kms.getImportParameters({}),
+  );
+  if (parameters === undefined) return false;
+  const { algorithm, publicKey, importToken } = parameters;
+  if (!isWrappingMethod(algorithm)) throw new Error(`unknown wrapping algorithm ${algorithm}`);
+  const file = generateKeyPairSync("ml-dsa-44").privateKey.export({ format: "der", type: "pkcs8" });
+  const wrappedKey = await wrap(provider, algorithm, publicKey, Uint8Array.from(file));
+  const line = addLine(load, mine, name, "IMPORT");
+  const { answer } = await attempt(lives, "IMPORT", [], () =>
+    server.kms.importKey({ importToken, wrappedKey, algorithm: "ML-DSA-44", name }),
+  );
+  return settleNew(line, answer?.result?.keyId);
+}
+
+async function sign({ lives, server }: LifeLoad, line: Line): Promise<boolean> {
+  const version = present(line.versions.at(-1));
+  line.isTouched = true;
+  version.signed.most += 1;
+  const isActive = version.state === "ACTIVE";
+  const allowed = isActive ? [] : ["KEY_STATE_INVALID"];
+  const { answer, reason } = await attempt(lives, "SIGN", allowed, () =>
+    server.kms.sign({ keyId: `name/${line.name}`, data }),
+  );
+  if (reason !== undefined) version.signed.most -= 1;
+  if (answer === undefined) return reason !== undefined;
+  version.signed.least += 1;
+  if (!isActive || answer.result?.keyId !== version.keyId)
+    lives.contradictions.push(
+      `${answer.result?.keyId} signed for ${line.name}, whose version is ${version.state}`,
+    );
+  return true;
+}
+
+/** What may be asked of a version next. */
+function listOperations({ state, destroyAtMs }: Version, isPrimary: boolean): string[] {
+  if (destroyAtMs !== undefined && destroyAtMs < Date.now()) return [];
+  const operations = ["ROTATE", "DISABLE", "ENABLE", "ENABLE", "SCHEDULE_DESTROY", "RESTORE", "RESTORE"];
+  return operations.filter(
+    (operation) => (operation !== "ROTATE" || isPrimary) && move(state, operation, false) !== undefined,
+  );
+}
+
+async function change(load: LifeLoad, line: Line): Promise<boolean> {
+  const { lives, random, server } = load;
+  const version = random.pick(line.versions);
+  const operations = listOperations(version, version === line.versions.at(-1));
+  if (operations.length === 0) return sign(load, line);
+  const operation = random.pick(operations);
+  line.isTouched = true;
+  line.pending = { operation, version };
+  // The time of a destruction may come before the call that restores the key.
+  const allowed = operation === "RESTORE" ? ["KEY_STATE_INVALID"] : [];
+  const afterSeconds = random.pick([1, 1, longSeconds]);
+  const { answer, reason } = await attempt(lives, operation, allowed, () =>
+    callFor(server.kms, operation, version.keyId, afterSeconds),
+  );
+  if (answer === undefined && reason === undefined) return false;
+  line.pending = undefined;
+  if (answer === undefined) return true;
+  version.state = present(move(version.state, operation, version.wasRotated));
+  version.destroyAtMs = answer.destroyAt && timestampDate(answer.destroyAt).getTime();
+  version.wasRotated ||= operation === "ROTATE";
+  if (answer.newKeyId !== undefined) line.versions.push(newVersion(answer.newKeyId));
+  return true;
+}
+
+async function callFor(kms: KmsClient, operation: string, keyId: string, afterSeconds: number) {
+  const nothing = { newKeyId: undefined, destroyAt: undefined };
+  switch (operation) {
+    case "ROTATE":
+      return { ...nothing, newKeyId: present((await kms.rotateKey({ keyId })).newKey).keyId };
+    case "DISABLE":
+      await kms.disableKey({ keyId });
+      return nothing;
+    case "ENABLE":
+      await kms.enableKey({ keyId });
+      return nothing;
+    case "RESTORE":
+      await kms.restoreKey({ keyId });
+      return nothing;
+    default:
+      return { ...nothing, destroyAt: (await kms.destroyKey({ keyId, afterSeconds })).destroyAt };
+  }
+}
+
+async function grant({ lives, server }: LifeLoad, { name }: Line): Promise<boolean> {
+  lives.grantsAsked += 1;
+  const { answer } = await attempt(lives, "GRANT", [], () =>
+    server.kms.createGrant({ name, grantee: "build-server", operations: ["SIGN"] }),
+  );
+  if (answer === undefined) return false;
+  lives.grantsAsked -= 1;
+  lives.grants.set(present(answer.grant).grantId, "granted");
+  return true;
+}
+
+async function revoke({ lives, server, random }: LifeLoad): Promise<boolean> {
+  const granted = [...lives.grants].filter(([, state]) => state === "granted");
+  if (granted.length === 0) return true;
+  const [grantId] = random.pick(granted);
+  lives.grants.set(grantId, "unknown");
+  const { answer } = await attempt(lives, "REVOKE", [], () => server.kms.revokeGrant({ grantId }));
+  if (answer !== undefined) lives.grants.set(grantId, "revoked");
+  return answer !== undefined;
+}
+
+/** A call of those who race for one name. Only the log tells who won. */
+async function race({ lives, server: { kms }, random, round }: LifeLoad): Promise<boolean> {
+  const name = `contested-${round}`;
+  const keyId = `name/${name}`;
+  const calls: readonly (() => Promise<unknown>)[] = [
+    () => kms.sign({ keyId, data }),
+    () => kms.createKey({ name, algorithm: "ML-DSA-44" }),
+    () => kms.rotateKey({ keyId }),
+    () => kms.disableKey({ keyId }),
+    () => kms.enableKey({ keyId }),
+    () => kms.enableKey({ keyId }),
+    () => kms.destroyKey({ keyId, afterSeconds: 1 }),
+    () => kms.restoreKey({ keyId }),
+    () => kms.restoreKey({ keyId }),
+  ];
+  const allowed = ["KEY_STATE_INVALID", "KEY_NOT_FOUND", "NAME_TAKEN"];
+  const { answer, reason } = await attempt(lives, "RACE", allowed, random.pick(calls));
+  return answer !== undefined || reason !== undefined;
+}

@@ -1,0 +1,162 @@
+/** What callers know of the lives of their keys, and what the audit log says of them. */
+import { ConnectError } from "@connectrpc/connect";
+import type { AuditEntry } from "#gen/kms/audit_pb.ts";
+import { describeRefusal } from "../support/refusal.ts";
+
+export type State = "ACTIVE" | "ROTATED" | "DISABLED" | "DESTROY_SCHEDULED" | "DESTROYED";
+
+/** The states that each operation leaves, and to which; as docs/keys.md draws them. */
+export const moves: Readonly<Record<string, Partial<Record<State, State>>>> = {
+  ROTATE: { ACTIVE: "ROTATED" },
+  DISABLE: { ACTIVE: "DISABLED" },
+  ENABLE: { DISABLED: "ACTIVE" },
+  SCHEDULE_DESTROY: {
+    ACTIVE: "DESTROY_SCHEDULED",
+    ROTATED: "DESTROY_SCHEDULED",
+    DISABLED: "DESTROY_SCHEDULED",
+  },
+  RESTORE: { DESTROY_SCHEDULED: "DISABLED" },
+  DESTROY: {
+    ACTIVE: "DESTROYED",
+    ROTATED: "DESTROYED",
+    DISABLED: "DESTROYED",
+    DESTROY_SCHEDULED: "DESTROYED",
+  },
+};
+
+/** The state after an operation; undefined if the state does not allow it. */
+export function move(state: State, operation: string, wasRotated: boolean): State | undefined {
+  const next = moves[operation]?.[state];
+  return operation === "ENABLE" && next !== undefined && wasRotated ? "ROTATED" : next;
+}
+
+/** A version of a name, as it was last acknowledged. */
+export interface Version {
+  readonly keyId: string;
+  state: State;
+  wasRotated: boolean;
+  /** When its destruction is due. */
+  destroyAtMs: number | undefined;
+  /** Signatures: at least as many as were answered, at most as many as were asked for. */
+  readonly signed: { least: number; most: number };
+}
+
+/** A name that one caller alone uses, one call after another. */
+export interface Line {
+  readonly name: string;
+  versions: Version[];
+  /** The call that has no answer yet; only it may have changed more than was acknowledged. */
+  pending: { readonly operation: string; readonly version?: Version } | undefined;
+  /** Whether it was used since the last judgement. */
+  isTouched: boolean;
+}
+
+/** All that the callers of one store know. */
+export interface Lives {
+  /** By name. */
+  readonly lines: Map<string, Line>;
+  /** By ID. */
+  readonly grants: Map<string, "granted" | "unknown" | "revoked">;
+  /** Grants that were asked for and have no answer. */
+  grantsAsked: number;
+  /** Calls that failed in another way than the state of the key explains. */
+  readonly failures: { readonly sentence: string; readonly atMs: number }[];
+  /** What was answered and cannot be true. */
+  readonly contradictions: string[];
+  /** The operations that were answered or, with _REFUSED, refused as they should be. */
+  readonly happened: Set<string>;
+}
+
+export function createLives(): Lives {
+  return {
+    lines: new Map(),
+    grants: new Map(),
+    grantsAsked: 0,
+    failures: [],
+    contradictions: [],
+    happened: new Set(),
+  };
+}
+
+export function newVersion(keyId: string): Version {
+  const signed = { least: 0, most: 0 };
+  return { keyId, state: "ACTIVE", wasRotated: false, destroyAtMs: undefined, signed };
+}
+
+/** What became of a call: an answer, a refusal with its reason, or neither. */
+export type Outcome<Answer> =
+  | { readonly answer: Answer; readonly reason?: undefined }
+  | { readonly answer?: undefined; readonly reason: string | undefined };
+
+/** Makes a call. @param allowed reasons for which it may be refused. */
+export async function attempt<Answer>(
+  lives: Lives,
+  operation: string,
+  allowed: readonly string[],
+  call: () => Promise<Answer>,
+): Promise<Outcome<Answer>> {
+  try {
+    const answer = await call();
+    lives.happened.add(operation);
+    return { answer };
+  } catch (thrown) {
+    const { code, reason } = describeRefusal(ConnectError.from(thrown));
+    if (reason !== undefined && allowed.includes(reason)) {
+      lives.happened.add(`${operation}_REFUSED`);
+      return { reason };
+    }
+    const sentence = `${operation} failed with ${code} ${reason}`;
+    lives.failures.push({ sentence, atMs: performance.now() });
+    return { reason: undefined };
+  }
+}
+
+/** What the log says of one key. */
+export interface Logged {
+  state: State;
+  wasRotated: boolean;
+  signed: number;
+  /** The due time of the last schedule. */
+  destroyAtMs: number | undefined;
+  destructions: { readonly user: string; readonly atMs: number; readonly dueMs: number | undefined }[];
+}
+
+/** Follows each key through its entries. @returns what the log says, and the entries that a state did not allow */
+export function replay(entries: readonly AuditEntry[]): {
+  readonly logged: Map<string, Logged>;
+  readonly forbidden: string[];
+} {
+  const logged = new Map<string, Logged>();
+  const forbidden: string[] = [];
+  for (const entry of entries) {
+    if (entry.outcome !== "OK") continue;
+    if (["CREATE", "IMPORT"].includes(entry.operation)) {
+      if (logged.has(entry.keyId)) forbidden.push(`${entry.keyId} was created twice`);
+      const fresh = { wasRotated: false, signed: 0, destroyAtMs: undefined, destructions: [] };
+      logged.set(entry.keyId, { state: "ACTIVE", ...fresh });
+      continue;
+    }
+    const key = logged.get(entry.keyId);
+    if (key !== undefined) forbidden.push(...follow(key, entry));
+  }
+  return { logged, forbidden };
+}
+
+function follow(key: Logged, { operation, keyId, sequence, user, details, timestamp }: AuditEntry): string[] {
+  const sentence = `${keyId}: ${operation} at ${sequence} while ${key.state}`;
+  if (operation === "SIGN") {
+    key.signed += 1;
+    return key.state === "ACTIVE" ? [] : [sentence];
+  }
+  if (moves[operation] === undefined) return [];
+  const next = move(key.state, operation, key.wasRotated);
+  if (operation === "DESTROY") {
+    const atMs = Number(timestamp?.seconds ?? 0) * 1000 + (timestamp?.nanos ?? 0) / 1e6;
+    key.destructions.push({ user, atMs, dueMs: key.destroyAtMs });
+  }
+  const due = /destroyAt=(\S+)/.exec(details)?.[1];
+  key.destroyAtMs = due === undefined ? undefined : Date.parse(due);
+  key.wasRotated ||= operation === "ROTATE";
+  key.state = next ?? key.state;
+  return next === undefined ? [sentence] : [];
+}
