@@ -24,8 +24,8 @@ export interface StreamState<T> {
   close(): void;
 }
 
-/** A stream that ends when its component does. */
-export function useStream<T>(): StreamState<T> {
+/** A stream that ends when its component does. @param maxItems keeps only so many of the newest items */
+export function useStream<T>(maxItems = Number.POSITIVE_INFINITY): StreamState<T> {
   const [items, setItems] = useState<readonly T[]>([]);
   const [status, setStatus] = useState<StreamState<T>["status"]>("closed");
   const [failure, setFailure] = useState<Failure>();
@@ -48,7 +48,7 @@ export function useStream<T>(): StreamState<T> {
     const follow = async (): Promise<void> => {
       let seen: readonly T[] = [];
       for await (const message of followCall(method, request, { signal: own.signal })) {
-        seen = [...seen, await toItem(message, seen)];
+        seen = [...seen, await toItem(message, seen)].slice(-maxItems);
         if (own.signal.aborted) return;
         setItems(seen);
       }

@@ -1,0 +1,26 @@
+/** A button for a task: while the task runs, it does nothing. */
+import type { ComponentChildren } from "preact";
+import type { Task } from "../task.ts";
+
+interface ActionButtonProps {
+  readonly task: Task;
+  readonly onClick: () => void;
+  readonly class?: string;
+  readonly children: ComponentChildren;
+}
+
+export function ActionButton({ task, onClick, class: className, children }: ActionButtonProps) {
+  return (
+    <button
+      type="button"
+      class={className}
+      // A disabled button would lose the focus.
+      aria-disabled={task.isRunning}
+      onClick={() => {
+        if (!task.isRunning) onClick();
+      }}
+    >
+      {children}
+    </button>
+  );
+}

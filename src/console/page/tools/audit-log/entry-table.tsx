@@ -1,0 +1,69 @@
+/** Entries of the audit log as a table; on a phone, as one card per entry. */
+import type { AuditEntry } from "#gen/kms/audit_pb.ts";
+import { formatAddress } from "../../address.ts";
+import { Scroller } from "../../parts/scroller.tsx";
+import { formatSecond } from "../../time.ts";
+import { formatNumber } from "../../values.ts";
+import { shortenId } from "../key-id.ts";
+import { splitDetails } from "./entries.ts";
+
+export function EntryTable({ entries }: { readonly entries: readonly AuditEntry[] }) {
+  return (
+    <Scroller class="records" label="Entries">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Entry</th>
+            <th scope="col">Time (UTC)</th>
+            <th scope="col">Operation</th>
+            <th scope="col">Outcome</th>
+            <th scope="col">Key</th>
+            <th scope="col">User</th>
+            <th scope="col">Address</th>
+            <th scope="col">Request ID and details</th>
+          </tr>
+        </thead>
+        <tbody>
+          {entries.map((entry) => (
+            <EntryRow key={entry.sequence} entry={entry} />
+          ))}
+        </tbody>
+      </table>
+    </Scroller>
+  );
+}
+
+function EntryRow({ entry }: { readonly entry: AuditEntry }) {
+  const { sequence, timestamp, operation, outcome, keyId, user, clientAddress, requestId, details } = entry;
+  return (
+    <tr>
+      <th scope="row">{formatNumber(sequence)}</th>
+      <td data-label="Time (UTC)">{formatSecond(timestamp)}</td>
+      <td data-label="Operation">{operation}</td>
+      <td data-label="Outcome">
+        <span class="badge" data-status={outcome}>
+          {outcome}
+        </span>
+      </td>
+      <td data-label="Key">
+        {keyId.startsWith("key-") ? (
+          <a href={formatAddress("keys/manage", { key: keyId })} title={keyId}>
+            {shortenId(keyId)}
+          </a>
+        ) : (
+          keyId
+        )}
+      </td>
+      <td data-label="User">{user}</td>
+      <td data-label="Address">{clientAddress || "the server itself"}</td>
+      <td data-label="Details" class="details">
+        {requestId !== "" && <code>{requestId}</code>}
+        {splitDetails(details).map((detail) => (
+          <span key={detail} class="hint">
+            {detail}
+          </span>
+        ))}
+      </td>
+    </tr>
+  );
+}
