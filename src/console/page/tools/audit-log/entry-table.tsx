@@ -20,7 +20,7 @@ export function EntryTable({ entries }: { readonly entries: readonly AuditEntry[
             <th scope="col">Key</th>
             <th scope="col">User</th>
             <th scope="col">Address</th>
-            <th scope="col">Request ID and details</th>
+            <th scope="col">Request ID, details</th>
           </tr>
         </thead>
         <tbody>
@@ -45,7 +45,7 @@ function EntryRow({ entry }: { readonly entry: AuditEntry }) {
           {outcome}
         </span>
       </td>
-      <td data-label="Key">
+      <td data-label="Key" class="wraps">
         {keyId.startsWith("key-") ? (
           <a href={formatAddress("keys/manage", { key: keyId })} title={keyId}>
             {shortenId(keyId)}
@@ -54,9 +54,11 @@ function EntryRow({ entry }: { readonly entry: AuditEntry }) {
           keyId
         )}
       </td>
-      <td data-label="User">{user}</td>
+      <td data-label="User" class="wraps">
+        {user}
+      </td>
       <td data-label="Address">{clientAddress || "the server itself"}</td>
-      <td data-label="Details" class="details">
+      <td data-label="Details" class="wraps details">
         {requestId !== "" && <code>{requestId}</code>}
         {splitDetails(details).map((detail) => (
           <span key={detail} class="hint">

@@ -59,7 +59,9 @@ function GrantTable({ grants, versions, task, onRevoke }: GrantTableProps) {
         <tbody>
           {grants.map((grant) => (
             <tr key={grant.grantId}>
-              <th scope="row">{grant.grantee}</th>
+              <th scope="row" class="wraps">
+                {grant.grantee}
+              </th>
               <td data-label="May">{grant.operations.join(", ")}</td>
               <td data-label="For">{describeScope(grant, versions)}</td>
               <td data-label="Until (UTC)">{grant.expiresAt ? formatMinute(grant.expiresAt) : "no end"}</td>

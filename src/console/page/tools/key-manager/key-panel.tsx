@@ -4,6 +4,7 @@ import { formatAddress } from "../../address.ts";
 import { CopyButton } from "../../parts/copy-button.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
+import { Scroller } from "../../parts/scroller.tsx";
 import { useTask } from "../../task.ts";
 import { formatMinute } from "../../time.ts";
 import { shortenId } from "../key-id.ts";
@@ -100,7 +101,9 @@ function PublicKey({ pem }: { readonly pem: string | undefined }) {
       <h3>Public key</h3>
       <details>
         <summary>PEM</summary>
-        <pre class="code pem">{pem}</pre>
+        <Scroller class="pem" label="Public key as PEM">
+          <pre class="code">{pem}</pre>
+        </Scroller>
       </details>
       <CopyButton text={pem} what="public key as PEM" />
     </>

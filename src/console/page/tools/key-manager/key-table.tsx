@@ -5,7 +5,7 @@ import { CopyButton } from "../../parts/copy-button.tsx";
 import { Scroller } from "../../parts/scroller.tsx";
 import { formatMinute } from "../../time.ts";
 import { shortenId } from "../key-id.ts";
-import { describeVersion, formatLabels, nameKey } from "./keys.ts";
+import { describeAlias, describeVersion, formatLabels, nameKey } from "./keys.ts";
 import { StatusBadge } from "./status-badge.tsx";
 
 interface KeyTableProps {
@@ -21,9 +21,8 @@ export function KeyTable({ keys, chosenId }: KeyTableProps) {
           <tr>
             <th scope="col">Key</th>
             <th scope="col">ID</th>
-            <th scope="col">Algorithm</th>
+            <th scope="col">Algorithm, use, origin</th>
             <th scope="col">Status</th>
-            <th scope="col">Origin</th>
             <th scope="col">Created (UTC)</th>
             <th scope="col">Next change (UTC)</th>
             <th scope="col">Labels</th>
@@ -43,29 +42,31 @@ function KeyRow({ record, isChosen }: { readonly record: KeyRecord; readonly isC
   const { keyId, alias, name, algorithm, usage, origin, createdAt, labels } = record;
   return (
     <tr data-chosen={isChosen}>
-      <th scope="row">
+      <th scope="row" class="wraps">
         <a href={formatAddress("keys/manage", { key: keyId })} aria-current={isChosen ? "true" : undefined}>
           {nameKey(record)}
         </a>
         <span class="hint">{describeVersion(record)}</span>
-        {name !== undefined && alias !== "" && alias !== keyId && <span class="hint">{alias}</span>}
+        {name !== undefined && <span class="hint">{describeAlias(alias)}</span>}
       </th>
       <td data-label="ID">
-        <code title={keyId}>{shortenId(keyId)}</code>{" "}
+        <code title={keyId}>{shortenId(keyId)}</code>
         <CopyButton text={keyId} what={`ID of ${nameKey(record)}`} />
       </td>
-      <td data-label="Algorithm">
-        {algorithm} <span class="hint">{usage}</span>
+      <td data-label="Algorithm, use">
+        {algorithm}{" "}
+        <span class="hint">
+          {usage}, {origin}
+        </span>
       </td>
       <td data-label="Status">
         <StatusBadge {...record} />
       </td>
-      <td data-label="Origin">{origin}</td>
       <td data-label="Created (UTC)">{formatMinute(createdAt)}</td>
       <td data-label="Next change (UTC)">
         <NextChange {...record} />
       </td>
-      <td data-label="Labels">
+      <td data-label="Labels" class="wraps">
         <Labels labels={labels} />
       </td>
     </tr>

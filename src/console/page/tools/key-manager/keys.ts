@@ -134,3 +134,8 @@ export function describeVersion({ version, isPrimary }: KeyRecord): string {
   if (version === undefined) return "";
   return isPrimary ? `version ${version}, primary` : `version ${version}`;
 }
+
+/** The alias, or nothing if the server made it from the ID of this key or of one before it. */
+export function describeAlias(alias: string): string {
+  return /^key-[0-9a-f-]{36}(-rotated)*$/.test(alias) ? "" : alias;
+}
