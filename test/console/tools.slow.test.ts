@@ -5,7 +5,7 @@ import type { Locator, Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { findBarriers } from "./axe.ts";
 import { lacksBrowser, needsBrowser, textOf } from "./browser.ts";
-import { openStory, setUpStage } from "./telling.ts";
+import { meddle, openStory, setUpStage } from "./telling.ts";
 
 /** Where pictures go, for a person to look at. */
 const screenshotDir = process.env.QSP_TEST_SCREENSHOTS;
@@ -98,6 +98,19 @@ describe.skipIf(lacksBrowser)(
         await call("disable-key", { keyId: "name/raced" });
         await actionOf(page(), "Rotate").getByRole("button").click();
         expect(await textOf(page().getByRole("alert"))).toContain("KEY_STATE_INVALID");
+        await expect.poll(() => textOf(factOf(page(), "Status"))).toContain("DISABLED");
+        expect(await actionOf(page(), "Enable").count()).toBe(1);
+      });
+
+      it("marks a key whose record was changed outside the service", async () => {
+        await meddle(page(), "kms.KmsService/ListKeys", {
+          answer: (list) => ({
+            ...list,
+            keys: (list.keys as object[]).map((key, at) => (at === 0 ? { ...key, damaged: true } : key)),
+          }),
+        });
+        await page().reload();
+        expect(await textOf(rowOf(page(), "release/signing"))).toContain("DAMAGED");
       });
 
       it("grants a key to a user, and revokes the grant", async () => {
@@ -217,10 +230,19 @@ describe.skipIf(lacksBrowser)(
         await page().getByRole("button", { name: "Follow new entries" }).click();
         await page().getByRole("button", { name: "Stop watching" }).waitFor();
         await signWith("name/release/signing");
-        await expect.poll(() => textOf(rows().first())).toContain("SIGN");
-        expect(await rows().count()).toBe(before + 1);
+        await expect.poll(() => rows().count()).toBe(before + 1);
+        expect(await textOf(rows().first())).toMatch(/SIGN[\s\S]*input=data/);
         await page().getByRole("button", { name: "Stop watching" }).click();
         await page().getByText("No longer following the log").waitFor();
+      });
+
+      it("keeps the newest 500 entries of a flood", async () => {
+        await page().goto(`${stage().server.url}/#/keys/audit?key=name/shared`);
+        await page().getByText("entries, oldest first").waitFor();
+        await page().getByRole("button", { name: "Follow new entries" }).click();
+        await page().getByRole("button", { name: "Stop watching" }).waitFor();
+        await call("batch-sign", { keyId: "name/shared", data: Array(600).fill("aGVsbG8=") });
+        await expect.poll(() => rows().count()).toBe(500);
       });
 
       it("loads more entries than a page has", async () => {
@@ -293,6 +315,7 @@ async function takePictures(page: Page, name: string): Promise<void> {
     await page.getByRole("region", { name: "Versions" }).waitFor();
   }
   await page.getByRole("region").first().waitFor();
+  await page.evaluate("document.activeElement.blur(); scrollTo(0, 0)");
   for (const colorScheme of ["light", "dark"] as const)
     for (const [size, viewport] of Object.entries({ desk, phone })) {
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });

@@ -2,6 +2,7 @@
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import { formatAddress } from "../../address.ts";
 import { Scroller } from "../../parts/scroller.tsx";
+import { When } from "../../parts/when.tsx";
 import { formatSecond } from "../../time.ts";
 import { formatNumber } from "../../values.ts";
 import { shortenId } from "../key-id.ts";
@@ -18,8 +19,7 @@ export function EntryTable({ entries }: { readonly entries: readonly AuditEntry[
             <th scope="col">Operation</th>
             <th scope="col">Outcome</th>
             <th scope="col">Key</th>
-            <th scope="col">User</th>
-            <th scope="col">Address</th>
+            <th scope="col">User, address</th>
             <th scope="col">Request ID, details</th>
           </tr>
         </thead>
@@ -38,7 +38,9 @@ function EntryRow({ entry }: { readonly entry: AuditEntry }) {
   return (
     <tr>
       <th scope="row">{formatNumber(sequence)}</th>
-      <td data-label="Time (UTC)">{formatSecond(timestamp)}</td>
+      <td data-label="Time (UTC)">
+        <When time={timestamp} format={formatSecond} />
+      </td>
       <td data-label="Operation">{operation}</td>
       <td data-label="Outcome">
         <span class="badge" data-status={outcome}>
@@ -47,17 +49,16 @@ function EntryRow({ entry }: { readonly entry: AuditEntry }) {
       </td>
       <td data-label="Key" class="wraps">
         {keyId.startsWith("key-") ? (
-          <a href={formatAddress("keys/manage", { key: keyId })} title={keyId}>
+          <a href={formatAddress("keys/manage", { key: keyId })} title={keyId} class="short">
             {shortenId(keyId)}
           </a>
         ) : (
           keyId
         )}
       </td>
-      <td data-label="User" class="wraps">
-        {user}
+      <td data-label="User, address" class="wraps">
+        {user} <span class="hint">{clientAddress || "the server itself"}</span>
       </td>
-      <td data-label="Address">{clientAddress || "the server itself"}</td>
       <td data-label="Details" class="wraps details">
         {requestId !== "" && <code>{requestId}</code>}
         {splitDetails(details).map((detail) => (

@@ -20,11 +20,11 @@ export function KeyActions({ record, onDone }: KeyActionsProps) {
     setSaid(sentence);
     // The button may be gone.
     outcome.current?.focus();
-    onDone();
   };
   const start = (action: KeyAction): void => {
     setSaid("");
-    void task.run(action.run, finish);
+    // After a refusal too: another program may have changed the key.
+    void task.run(action.run, finish).then(onDone);
   };
   return (
     <>

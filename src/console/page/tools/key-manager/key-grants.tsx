@@ -27,7 +27,14 @@ export function KeyGrants(details: KeyDetails) {
           grants={grants}
           versions={details.versions}
           task={revoking}
-          onRevoke={({ grantId }) => void revoking.run((caller) => revoke(caller, grantId), load)}
+          onRevoke={({ grantId }) =>
+            void revoking
+              .run(
+                (caller) => revoke(caller, grantId),
+                () => {},
+              )
+              .then(load)
+          }
         />
       )}
       {revoking.failure && <FailureNote failure={revoking.failure} />}

@@ -12,7 +12,7 @@ import { KeyActions } from "./key-actions.tsx";
 import { KeyGrants } from "./key-grants.tsx";
 import { Labels } from "./key-table.tsx";
 import { KeyVersions } from "./key-versions.tsx";
-import { describeVersion, type KeyDetails, loadDetails, nameKey } from "./keys.ts";
+import { describeAlias, describeVersion, type KeyDetails, loadDetails, nameKey } from "./keys.ts";
 import { StatusBadge } from "./status-badge.tsx";
 
 interface KeyPanelProps {
@@ -77,7 +77,7 @@ function KeyFacts({ key, handle }: KeyDetails) {
           </>
         ),
         ...(handle !== keyId && { "Name in calls": <code>{handle}</code> }),
-        Alias: alias,
+        ...(describeAlias(alias) !== "" && { Alias: alias }),
         "Algorithm and usage": `${algorithm}, ${usage}`,
         Origin: origin,
         "Created (UTC)": formatMinute(createdAt),

@@ -3,6 +3,7 @@ import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { formatAddress } from "../../address.ts";
 import { CopyButton } from "../../parts/copy-button.tsx";
 import { Scroller } from "../../parts/scroller.tsx";
+import { When } from "../../parts/when.tsx";
 import { formatMinute } from "../../time.ts";
 import { shortenId } from "../key-id.ts";
 import { describeAlias, describeVersion, formatLabels, nameKey } from "./keys.ts";
@@ -21,7 +22,7 @@ export function KeyTable({ keys, chosenId }: KeyTableProps) {
           <tr>
             <th scope="col">Key</th>
             <th scope="col">ID</th>
-            <th scope="col">Algorithm, use, origin</th>
+            <th scope="col">Algorithm</th>
             <th scope="col">Status</th>
             <th scope="col">Created (UTC)</th>
             <th scope="col">Next change (UTC)</th>
@@ -53,7 +54,7 @@ function KeyRow({ record, isChosen }: { readonly record: KeyRecord; readonly isC
         <code title={keyId}>{shortenId(keyId)}</code>
         <CopyButton text={keyId} what={`ID of ${nameKey(record)}`} />
       </td>
-      <td data-label="Algorithm, use">
+      <td data-label="Algorithm">
         {algorithm}{" "}
         <span class="hint">
           {usage}, {origin}
@@ -62,7 +63,9 @@ function KeyRow({ record, isChosen }: { readonly record: KeyRecord; readonly isC
       <td data-label="Status">
         <StatusBadge {...record} />
       </td>
-      <td data-label="Created (UTC)">{formatMinute(createdAt)}</td>
+      <td data-label="Created (UTC)">
+        <When time={createdAt} format={formatMinute} />
+      </td>
       <td data-label="Next change (UTC)">
         <NextChange {...record} />
       </td>
@@ -77,13 +80,13 @@ function NextChange({ destroyAt, nextRotationAt }: Pick<KeyRecord, "destroyAt" |
   if (destroyAt)
     return (
       <>
-        {formatMinute(destroyAt)} <span class="hint">destruction</span>
+        <When time={destroyAt} format={formatMinute} /> <span class="hint">destruction</span>
       </>
     );
   if (nextRotationAt)
     return (
       <>
-        {formatMinute(nextRotationAt)} <span class="hint">rotation</span>
+        <When time={nextRotationAt} format={formatMinute} /> <span class="hint">rotation</span>
       </>
     );
   return <>none</>;
