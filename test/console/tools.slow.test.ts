@@ -144,7 +144,17 @@ describe.skipIf(lacksBrowser)(
         await expect.poll(names).toEqual(["release/signing", "release/signing"]);
       });
 
-      it.skipIf(screenshotDir === undefined)("has its picture taken", () => takePictures(page(), "keys"));
+      it.skipIf(screenshotDir === undefined)("has its picture taken", async () => {
+        await choose(page(), "release/signing");
+        await takePictures(page(), "keys");
+        await choose(page(), "shared");
+        await page()
+          .getByRole("heading", { level: 2, name: /^shared/ })
+          .waitFor();
+        await actionOf(page(), "Destroy at once").getByRole("button").click();
+        await unfold(page());
+        await takePictures(page(), "forms");
+      });
 
       it("loads more keys than a page has", async () => {
         for (let made = 0; made < 50; made += 1) await call("create-key", { alias: `many ${made}` });
@@ -170,9 +180,7 @@ describe.skipIf(lacksBrowser)(
           ).json()) as { keys: { keyId: string }[] };
           await page().goto(`${stage().server.url}/#/keys/manage?key=${keys[0]?.keyId}`);
           await page().getByRole("heading", { level: 2, name }).waitFor();
-          await page().evaluate(
-            "document.querySelectorAll('main details').forEach((part) => { part.open = true; })",
-          );
+          await unfold(page());
           expect(await page().evaluate("document.documentElement.scrollWidth")).toBe(viewport.width);
           expect(await findBarriers(page())).toEqual([]);
           await page().setViewportSize(desk);
@@ -242,7 +250,7 @@ describe.skipIf(lacksBrowser)(
         await page().getByRole("button", { name: "Follow new entries" }).click();
         await page().getByRole("button", { name: "Stop watching" }).waitFor();
         await call("batch-sign", { keyId: "name/shared", data: Array(600).fill("aGVsbG8=") });
-        await expect.poll(() => rows().count()).toBe(500);
+        await expect.poll(() => rows().count(), { timeout: 20_000 }).toBe(500);
       });
 
       it("loads more entries than a page has", async () => {
@@ -308,18 +316,18 @@ async function act(page: Page, label: string): Promise<string> {
 }
 
 async function takePictures(page: Page, name: string): Promise<void> {
-  const directory = screenshotDir ?? "";
-  await mkdir(directory, { recursive: true });
-  if (name === "keys") {
-    await choose(page, "release/signing");
-    await page.getByRole("region", { name: "Versions" }).waitFor();
-  }
   await page.getByRole("region").first().waitFor();
   await page.evaluate("document.activeElement.blur(); scrollTo(0, 0)");
+  const directory = screenshotDir ?? "";
+  await mkdir(directory, { recursive: true });
   for (const colorScheme of ["light", "dark"] as const)
     for (const [size, viewport] of Object.entries({ desk, phone })) {
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
       await page.setViewportSize(viewport);
       await page.screenshot({ path: join(directory, `${name}-${colorScheme}-${size}.png`), fullPage: true });
     }
+}
+
+function unfold(page: Page): Promise<unknown> {
+  return page.evaluate("document.querySelectorAll('main details').forEach((part) => { part.open = true; })");
 }

@@ -1,5 +1,4 @@
 /** The address of a page within the console: "#/keys/manage?key=key-1". */
-import { useEffect, useState } from "preact/hooks";
 
 export interface Address {
   /** Names the page: "keys/manage". */
@@ -18,17 +17,4 @@ export function parseAddress(hash: string): Address {
 export function formatAddress(path: string, values: Readonly<Record<string, string>>): string {
   const query = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== ""));
   return query.size === 0 ? `#/${path}` : `#/${path}?${query}`;
-}
-
-/** The address, as it changes. */
-export function useAddress(): Address {
-  const [hash, setHash] = useState(() => location.hash);
-  useEffect(() => {
-    const onChange = (): void => setHash(location.hash);
-    addEventListener("hashchange", onChange);
-    // Effects come after the first paint, and a link may have been followed by then.
-    onChange();
-    return () => removeEventListener("hashchange", onChange);
-  }, []);
-  return parseAddress(hash);
 }

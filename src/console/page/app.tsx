@@ -1,13 +1,13 @@
 /** The frame of the page: navigation, log-in, and the story that the address names. */
 import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { useAddress } from "./address.ts";
 import { LogIn } from "./log-in.tsx";
 import { setSession, useSession } from "./session.ts";
 import { settings } from "./settings.ts";
 import { stories } from "./stories.ts";
 import { ThemeChoice } from "./theme.tsx";
 import { tools } from "./tools.ts";
+import { useAddress } from "./use-address.ts";
 
 const siteName = "Quantum-Safe Playground";
 const shownStories = stories.filter(({ service }) => settings.services.has(service));

@@ -10,7 +10,7 @@ import { followCall } from "./calls.ts";
 import { type Failure, toFailure } from "./failure.ts";
 
 /** Between two changes of what the page shows, so that a flood of messages does not stop it. */
-const pauseMs = 50;
+const pauseMs = 100;
 
 export interface StreamState<T> {
   /** "open" from the call on: a server may be silent before its first message. */

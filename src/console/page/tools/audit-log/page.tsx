@@ -2,13 +2,13 @@
 import { useEffect, useState } from "preact/hooks";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { useAddress } from "../../address.ts";
 import { useForm } from "../../form.ts";
 import { ActionButton } from "../../parts/action-button.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
 import { StreamControls } from "../../parts/stream-controls.tsx";
 import { useStream } from "../../stream.ts";
 import { useTask } from "../../task.ts";
+import { useAddress } from "../../use-address.ts";
 import * as log from "./entries.ts";
 import { EntryTable } from "./entry-table.tsx";
 import { AuditFilterFields } from "./filter-fields.tsx";

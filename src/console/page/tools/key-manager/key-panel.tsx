@@ -98,14 +98,16 @@ function PublicKey({ pem }: { readonly pem: string | undefined }) {
   if (pem === undefined) return null;
   return (
     <>
-      <h3>Public key</h3>
+      <div class="bar">
+        <h3>Public key</h3>
+        <CopyButton text={pem} what="public key as PEM" />
+      </div>
       <details>
         <summary>PEM</summary>
         <Scroller class="pem" label="Public key as PEM">
           <pre class="code">{pem}</pre>
         </Scroller>
       </details>
-      <CopyButton text={pem} what="public key as PEM" />
     </>
   );
 }

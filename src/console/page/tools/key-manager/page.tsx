@@ -1,9 +1,10 @@
 /** The key manager: all keys in a table, and the chosen one below with what can be done with it. */
 import { useEffect, useState } from "preact/hooks";
-import { formatAddress, useAddress } from "../../address.ts";
+import { formatAddress } from "../../address.ts";
 import { ActionButton } from "../../parts/action-button.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
 import { useTask } from "../../task.ts";
+import { useAddress } from "../../use-address.ts";
 import { formatNumber } from "../../values.ts";
 import { CreateForm } from "./create-form.tsx";
 import { KeyFilterFields } from "./key-filters.tsx";
