@@ -26,7 +26,7 @@ export function GrantForm({ handle, keyId, usage, onCreated }: GrantFormProps) {
   return (
     <details class="create">
       <summary>Grant this key to another user</summary>
-      <p class="text">The user may perform the operations below. Only you can change the key.</p>
+      <p class="text">The user may perform the chosen operations with the key and nothing else.</p>
       <div class="fields">
         <TextField label="User" {...form.bind("grantee")} />
         {handle !== keyId && (
