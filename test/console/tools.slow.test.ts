@@ -186,6 +186,16 @@ describe.skipIf(lacksBrowser)(
           await page().setViewportSize(desk);
         });
 
+      it("creates a key by keyboard alone", async () => {
+        await page().locator("summary", { hasText: "Create a key" }).press("Enter");
+        await page().keyboard.press("Tab");
+        await page().keyboard.type("typed");
+        await page().keyboard.press("Enter");
+        await page()
+          .getByRole("heading", { level: 2, name: /^typed/ })
+          .waitFor();
+      });
+
       it("takes the keyboard to the chosen key", async () => {
         await rowOf(page(), "life").getByRole("link").press("Enter");
         await expect

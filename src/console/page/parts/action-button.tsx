@@ -5,15 +5,13 @@ import type { Task } from "../task.ts";
 interface ActionButtonProps {
   readonly task: Task;
   readonly onClick: () => void;
-  readonly class?: string;
   readonly children: ComponentChildren;
 }
 
-export function ActionButton({ task, onClick, class: className, children }: ActionButtonProps) {
+export function ActionButton({ task, onClick, children }: ActionButtonProps) {
   return (
     <button
       type="button"
-      class={className}
       // A disabled button would lose the focus.
       aria-disabled={task.isRunning}
       onClick={() => {

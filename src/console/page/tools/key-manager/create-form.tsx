@@ -2,9 +2,8 @@
 import { useRef } from "preact/hooks";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { useForm } from "../../form.ts";
-import { ActionButton } from "../../parts/action-button.tsx";
-import { FailureNote } from "../../parts/failure-note.tsx";
 import { Choice, NumberField, TextField } from "../../parts/fields.tsx";
+import { TaskForm } from "../../parts/task-form.tsx";
 import { useTask } from "../../task.ts";
 import { algorithms, createNewKey } from "./keys.ts";
 
@@ -24,21 +23,19 @@ export function CreateForm({ onCreated }: { readonly onCreated: (key: KeyRecord)
         A name is yours forever and stays the same when the key is rotated. Programs sign with{" "}
         <code>name/…</code>. The server stores the secret key sealed, and no call returns it.
       </p>
-      <div class="fields">
-        <TextField label="Name" {...form.bind("name")} />
-        <TextField label="Alias (optional)" {...form.bind("alias")} />
-        <Choice label="Algorithm of the new key" options={algorithms} {...form.bind("algorithm")} />
-        <TextField label="Labels (team=payments, stage=live)" {...form.bind("labels")} />
-        <NumberField label="Rotate every … days (empty: never)" {...form.bind("rotationDays")} />
-      </div>
-      <ActionButton
+      <TaskForm
         task={task}
-        class="primary"
-        onClick={() => void task.run((caller) => createNewKey(caller, form.values), finish)}
+        action="Create"
+        onSubmit={() => void task.run((caller) => createNewKey(caller, form.values), finish)}
       >
-        Create
-      </ActionButton>
-      {task.failure && <FailureNote failure={task.failure} />}
+        <div class="fields">
+          <TextField label="Name" {...form.bind("name")} />
+          <TextField label="Alias (optional)" {...form.bind("alias")} />
+          <Choice label="Algorithm of the new key" options={algorithms} {...form.bind("algorithm")} />
+          <TextField label="Labels (team=payments, stage=live)" {...form.bind("labels")} />
+          <NumberField label="Rotate every … days (empty: never)" {...form.bind("rotationDays")} />
+        </div>
+      </TaskForm>
     </details>
   );
 }

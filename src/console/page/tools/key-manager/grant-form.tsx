@@ -1,9 +1,8 @@
 /** Creates a grant. */
 import { useState } from "preact/hooks";
 import { useForm } from "../../form.ts";
-import { ActionButton } from "../../parts/action-button.tsx";
-import { FailureNote } from "../../parts/failure-note.tsx";
 import { Choice, TextField, TimeField } from "../../parts/fields.tsx";
+import { TaskForm } from "../../parts/task-form.tsx";
 import { useTask } from "../../task.ts";
 import { createNewGrant, listOperations } from "./grants.ts";
 
@@ -27,39 +26,37 @@ export function GrantForm({ handle, keyId, usage, onCreated }: GrantFormProps) {
     <details class="create">
       <summary>Grant this key to another user</summary>
       <p class="text">The user may perform the chosen operations with the key and nothing else.</p>
-      <div class="fields">
-        <TextField label="User" {...form.bind("grantee")} />
-        {handle !== keyId && (
-          <Choice label="For" options={[allVersions, "This version"]} {...form.bind("scope")} />
-        )}
-        <TimeField label="End (UTC, optional)" {...form.bind("end")} />
-      </div>
-      <fieldset class="options">
-        <legend>Operations</legend>
-        {listOperations(usage).map((operation) => (
-          <label key={operation}>
-            <input
-              type="checkbox"
-              checked={operations.includes(operation)}
-              onChange={({ currentTarget }) =>
-                setOperations((before) => [
-                  ...before.filter((other) => other !== operation),
-                  ...(currentTarget.checked ? [operation] : []),
-                ])
-              }
-            />{" "}
-            {operation}
-          </label>
-        ))}
-      </fieldset>
-      <ActionButton
+      <TaskForm
         task={task}
-        class="primary"
-        onClick={() => void task.run((caller) => createNewGrant(caller, grant), onCreated)}
+        action="Grant"
+        onSubmit={() => void task.run((caller) => createNewGrant(caller, grant), onCreated)}
       >
-        Grant
-      </ActionButton>
-      {task.failure && <FailureNote failure={task.failure} />}
+        <div class="fields">
+          <TextField label="User" {...form.bind("grantee")} />
+          {handle !== keyId && (
+            <Choice label="For" options={[allVersions, "This version"]} {...form.bind("scope")} />
+          )}
+          <TimeField label="End (UTC, optional)" {...form.bind("end")} />
+        </div>
+        <fieldset class="options">
+          <legend>Operations</legend>
+          {listOperations(usage).map((operation) => (
+            <label key={operation}>
+              <input
+                type="checkbox"
+                checked={operations.includes(operation)}
+                onChange={({ currentTarget }) =>
+                  setOperations((before) => [
+                    ...before.filter((other) => other !== operation),
+                    ...(currentTarget.checked ? [operation] : []),
+                  ])
+                }
+              />{" "}
+              {operation}
+            </label>
+          ))}
+        </fieldset>
+      </TaskForm>
     </details>
   );
 }

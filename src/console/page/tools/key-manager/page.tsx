@@ -22,8 +22,13 @@ export function Page() {
   const loading = useTask();
   const load = (count: number, known?: KeyList): Promise<void> =>
     loading.run((caller) => loadKeys(caller, filters, count, known), setList);
-  const reload = (): void => void load(Math.max(pageSize, list?.keys.length ?? 0));
+  /** Counts the changes of keys, each of which loads the table again. */
+  const [changes, setChanges] = useState(0);
+  const reload = (): void => setChanges((before) => before + 1);
   useEffect(() => void load(pageSize), [filters]);
+  useEffect(() => {
+    if (changes > 0) void load(Math.max(pageSize, list?.keys.length ?? 0));
+  }, [changes]);
 
   const found = searchKeys(list?.keys ?? [], search);
   const isEmpty = list?.totalSize === 0 && Object.values(filters).every((value) => value === "");
