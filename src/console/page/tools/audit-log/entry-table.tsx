@@ -59,7 +59,7 @@ function EntryRow({ entry }: { readonly entry: AuditEntry }) {
       <td data-label="User, address" class="wraps">
         {user} <span class="hint">{clientAddress || "the server itself"}</span>
       </td>
-      <td data-label="Details" class="wraps details">
+      <td data-label="Request ID, details" class="wraps details">
         {requestId !== "" && <code>{requestId}</code>}
         {splitDetails(details).map((detail) => (
           <span key={detail} class="hint">
