@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { isMissing, run } from "../interop/tools.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { findBarriers } from "./axe.ts";
 import {
   lacksBrowser,
   needsBrowser,
@@ -27,13 +27,16 @@ const maxTransferBytes = 300_000;
 const maxFirstPaintMs = 1000;
 
 const root = join(import.meta.dirname, "../..");
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** Addresses of all pages, as the table of stories has them. */
-const storyPaths = [
-  ...readFileSync(join(root, "src/console/page/stories.ts"), "utf8").matchAll(/^ {4}path: "([\w-]+)",$/gm),
-].map(([, path = ""]) => path);
-const paths = ["", ...storyPaths];
+/** Addresses of pages, as their table has them. */
+function readPaths(table: string): string[] {
+  const source = readFileSync(join(root, "src/console/page", table), "utf8");
+  return [...source.matchAll(/^ {4}path: "([\w/-]+)",$/gm)].map(([, path = ""]) => path);
+}
+const storyPaths = readPaths("stories.ts");
+const toolPaths = readPaths("tools.ts");
+// The stories make the keys and entries that the tools show.
+const paths = ["", ...storyPaths, ...toolPaths];
 
 const desk = { width: 1280, height: 900 };
 const phone = { width: 360, height: 740 };
@@ -58,11 +61,20 @@ async function openFirst(path: string, options: BrowserContextOptions = {}): Pro
   return page;
 }
 
-/** Does all steps of a story, and waits for the pictures of the overview. */
+/** Does all steps of a story, chooses a record of a tool, and waits for the pictures of the overview. */
 async function openWhole(page: Page, path: string): Promise<void> {
-  if (path !== "") await runStory(page);
+  if (toolPaths.includes(path)) await openRecord(page, path);
+  else if (path !== "") await runStory(page);
   else await page.locator(".sizes").first().waitFor();
   await unfold(page);
+}
+
+async function openRecord(page: Page, path: string): Promise<void> {
+  const record = page.locator(".records tbody tr").first();
+  await record.waitFor();
+  if (path !== "keys/manage") return;
+  await record.getByRole("link").first().click();
+  await page.locator(".panel .facts-list").waitFor();
 }
 
 function unfold(page: Page): Promise<unknown> {
@@ -76,17 +88,6 @@ function foldAllButOne(page: Page): Promise<unknown> {
      document.querySelector("main details.call")?.setAttribute("open", "");
      scrollTo(0, 0)`,
   );
-}
-
-/** What axe finds that keeps people out: rule and places. */
-async function findBarriers(page: Page): Promise<string[]> {
-  if (await page.evaluate("!('axe' in window)")) await page.evaluate(axe);
-  const { violations } = await page.evaluate<{
-    violations: { id: string; impact: string; nodes: { html: string }[] }[];
-  }>("axe.run(document, { resultTypes: ['violations'] })");
-  return violations
-    .filter(({ impact }) => impact === "serious" || impact === "critical")
-    .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 120)}`));
 }
 
 function focusedText(page: Page): Promise<string> {
@@ -196,7 +197,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
             for (const [size, viewport] of Object.entries({ desk, phone })) {
               await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
               await page.setViewportSize(viewport);
-              const name = `${path || "home"}-${colorScheme}-${size}.png`;
+              const name = `${path.replace("/", "-") || "home"}-${colorScheme}-${size}.png`;
               await page.screenshot({ path: join(directory, name), fullPage: true });
             }
           }
@@ -234,7 +235,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     }
 
     it(`is less than ${maxTransferBytes} bytes, compressed`, async () => {
-      for (const path of storyPaths) if (!told.has(path)) await tell(path);
+      for (const path of paths) if (!told.has(path)) await tell(path);
       const files = [...sizes].filter(([path]) => path === "/" || path.startsWith("/console/"));
       expect(files.length).toBeGreaterThan(8);
       expect(files.reduce((sum, [, size]) => sum + size, 0)).toBeLessThan(maxTransferBytes);
@@ -387,8 +388,9 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     it("leaves out the stories of services that do not run", async () => {
       const page = await open("", { url: small.url });
       await page.getByRole("heading", { name: "Stories" }).waitFor();
-      expect(await page.locator("nav ul a").allInnerTexts()).toEqual(["Overview", "Managed keys"]);
-      expect(await page.locator(".stories a").allInnerTexts()).toEqual(["Managed keys"]);
+      const tools = ["Key manager", "Audit log"];
+      expect(await page.locator("nav ul a").allInnerTexts()).toEqual(["Overview", "Managed keys", ...tools]);
+      expect(await page.locator(".stories a").allInnerTexts()).toEqual(["Managed keys", ...tools]);
     });
   });
 });

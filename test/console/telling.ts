@@ -113,6 +113,23 @@ export function recordCalls(page: Page, rpc: string): Request[] {
   return calls;
 }
 
+/** What calls of the key service answer, as far as tests read it. */
+interface KmsAnswer {
+  readonly status: string;
+  readonly result: { readonly keyId: string };
+}
+
+/** Calls the key service over REST, as another program does while a reader looks at a page. */
+export async function callKms({ server }: Stage, path: string, body: object): Promise<KmsAnswer> {
+  const headers = { "content-type": "application/json" };
+  const response = await fetch(`${server.url}/api/kms/${path}`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify(body),
+  });
+  return (await response.json()) as KmsAnswer;
+}
+
 type Message = Record<string, unknown>;
 
 /** Somebody in between: changes requests of an RPC on their way to the server, and answers on their way back. */

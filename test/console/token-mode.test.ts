@@ -127,6 +127,29 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
     await expect.poll(() => textOf(page.locator(".chain ol > li").last())).toContain("CREATE");
   });
 
+  it("lets a user who is no auditor manage and grant own keys, and read their entries", async () => {
+    const page = await open("keys/manage");
+    await logIn(page, "ada");
+    await page.locator("summary", { hasText: "Create a key" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("mine");
+    await page.getByRole("button", { name: "Create", exact: true }).click();
+    await page.getByText("Grant this key to another user").click();
+    await page.getByLabel("User", { exact: true }).fill("nobody");
+    await page.getByLabel("SIGN", { exact: true }).check();
+    await page.getByRole("button", { name: "Grant", exact: true }).click();
+    expect(await textOf(page.getByRole("alert"))).toContain("there is no user nobody");
+    await page.getByLabel("User", { exact: true }).fill("grace");
+    await page.getByRole("button", { name: "Grant", exact: true }).click();
+    expect(await textOf(page.getByRole("region", { name: "Grants" }))).toContain("grace");
+    await page.getByRole("link", { name: "Audit log of this key" }).click();
+    const rows = page.getByRole("region", { name: "Entries" }).locator("tbody tr");
+    await expect
+      .poll(() => rows.allInnerTexts())
+      .toEqual(
+        ["CREATE", "CREATE_GRANT", "CREATE_GRANT"].map((operation) => expect.stringContaining(operation)),
+      );
+  });
+
   it("streams the audit log to an auditor", async () => {
     const page = await openAs("grace", "keys");
     await runStep(page, "Watch the audit log");

@@ -6,31 +6,17 @@ import { setSession, useSession } from "./session.ts";
 import { settings } from "./settings.ts";
 import { stories } from "./stories.ts";
 import { ThemeChoice } from "./theme.tsx";
+import { tools } from "./tools.ts";
+import { useAddress } from "./use-address.ts";
 
 const siteName = "Quantum-Safe Playground";
 const shownStories = stories.filter(({ service }) => settings.services.has(service));
+const shownTools = tools.filter(({ service }) => settings.services.has(service));
 const home = { path: "", title: "Overview", load: () => import("./stories/home.tsx") };
-const pages = [home, ...shownStories];
-
-function readPath(): string {
-  return location.hash.replace(/^#\/?/, "");
-}
-
-/** The path in the address, as it changes. */
-function usePath(): string {
-  const [path, setPath] = useState(readPath);
-  useEffect(() => {
-    const onChange = (): void => setPath(readPath());
-    addEventListener("hashchange", onChange);
-    // Effects come after the first paint, and a link may have been followed by then.
-    onChange();
-    return () => removeEventListener("hashchange", onChange);
-  }, []);
-  return path;
-}
+const pages = [home, ...shownStories, ...shownTools];
 
 export function App() {
-  const path = usePath();
+  const { path } = useAddress();
   const session = useSession();
   const [isMenuOpen, setMenuOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
@@ -70,16 +56,14 @@ export function App() {
             Menu
           </button>
         </header>
-        <nav id="menu" aria-label="Stories" data-open={isMenuOpen}>
-          <ul>
-            {pages.map((page) => (
-              <li key={page.path}>
-                <a href={`#/${page.path}`} aria-current={page === found ? "page" : undefined}>
-                  {page.title}
-                </a>
-              </li>
-            ))}
-          </ul>
+        <nav id="menu" aria-label="Pages" data-open={isMenuOpen}>
+          <PageLinks pages={[home, ...shownStories]} current={found} />
+          {shownTools.length > 0 && (
+            <>
+              <h2>Tools</h2>
+              <PageLinks pages={shownTools} current={found} />
+            </>
+          )}
           {session && (
             <p class="session">
               Logged in as <strong>{session.username}</strong>
@@ -101,6 +85,28 @@ export function App() {
         {mustLogIn ? <LogIn /> : found === undefined ? <NotFound /> : <Loaded key={path} load={found.load} />}
       </main>
     </div>
+  );
+}
+
+type PageEntry = (typeof pages)[number];
+
+function PageLinks({
+  pages,
+  current,
+}: {
+  readonly pages: readonly PageEntry[];
+  readonly current: PageEntry | undefined;
+}) {
+  return (
+    <ul>
+      {pages.map((page) => (
+        <li key={page.path}>
+          <a href={`#/${page.path}`} aria-current={page === current ? "page" : undefined}>
+            {page.title}
+          </a>
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -10,8 +10,8 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import { createConnectTransport } from "@connectrpc/connect-web";
-import type { CallOptions } from "./caller.ts";
-import { type Failure, toFailure } from "./failure.ts";
+import type { Caller, CallOptions } from "./caller.ts";
+import { Failure, toFailure } from "./failure.ts";
 import { getSession, setSession } from "./session.ts";
 
 /** One call, as it was made. */
@@ -68,6 +68,24 @@ export async function makeCall<I extends DescMessage, O extends DescMessage>(
     forgetRefusedToken(plan, failure);
     return { record: { ...plan, failure, durationMs: performance.now() - startedAt }, failure };
   }
+}
+
+/** Makes a caller. @param record keeps each call that was made */
+export function createCaller(record: (call: CallRecord) => void = () => {}): Caller {
+  return {
+    async call(method, request, options) {
+      const made = await makeCall(method, request, options);
+      record(made.record);
+      if (made.answer === undefined) throw made.failure;
+      return made.answer;
+    },
+    async callRefused(method, request, options) {
+      const made = await makeCall(method, request, options);
+      record(made.record);
+      if (made.failure !== undefined) return made.failure;
+      throw new Failure("NOT_REFUSED", "OK", "The server accepted a call that it should have refused.");
+    },
+  };
 }
 
 /** Makes a server-streaming call and yields its messages as they arrive. @throws Failure */

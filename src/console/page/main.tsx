@@ -1,6 +1,7 @@
 /** The entry point of the page. */
 import "./style.css";
 import "./ledger.css";
+import "./tools.css";
 import { render } from "preact";
 import { App } from "./app.tsx";
 

@@ -7,8 +7,8 @@
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { Caller } from "./caller.ts";
-import { type CallRecord, makeCall } from "./calls.ts";
-import { Failure, toFailure } from "./failure.ts";
+import { type CallRecord, createCaller } from "./calls.ts";
+import { type Failure, toFailure } from "./failure.ts";
 import { Calls } from "./parts/call-view.tsx";
 import { FailureNote } from "./parts/failure-note.tsx";
 
@@ -73,7 +73,13 @@ export function useStep<T, const Steps extends readonly StepState<unknown>[] = r
     try {
       // The steps are done, so each of them has a result.
       const results = after.map(({ value }) => value) as unknown as Results<Steps>;
-      finish({ status: "done", value: await run(createCaller(calls), ...results) });
+      finish({
+        status: "done",
+        value: await run(
+          createCaller((call) => calls.push(call)),
+          ...results,
+        ),
+      });
     } catch (thrown) {
       finish({ status: "failed", failure: toFailure(thrown) });
     }
@@ -86,23 +92,6 @@ export function useStep<T, const Steps extends readonly StepState<unknown>[] = r
     calls: outcome?.calls ?? [],
     stamp: outcome?.status === "done" ? outcome.stamp : 0,
     start,
-  };
-}
-
-function createCaller(calls: CallRecord[]): Caller {
-  return {
-    async call(method, request, options) {
-      const { record, answer, failure } = await makeCall(method, request, options);
-      calls.push(record);
-      if (answer === undefined) throw failure;
-      return answer;
-    },
-    async callRefused(method, request, options) {
-      const { record, failure } = await makeCall(method, request, options);
-      calls.push(record);
-      if (failure !== undefined) return failure;
-      throw new Failure("NOT_REFUSED", "OK", "The server accepted a call that it should have refused.");
-    },
   };
 }
 

@@ -9,6 +9,9 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { followCall } from "./calls.ts";
 import { type Failure, toFailure } from "./failure.ts";
 
+/** Between two changes of what the page shows, so that a flood of messages does not stop it. */
+const pauseMs = 100;
+
 export interface StreamState<T> {
   /** "open" from the call on: a server may be silent before its first message. */
   readonly status: "closed" | "open" | "failed";
@@ -24,8 +27,8 @@ export interface StreamState<T> {
   close(): void;
 }
 
-/** A stream that ends when its component does. */
-export function useStream<T>(): StreamState<T> {
+/** A stream that ends when its component does. @param maxItems keeps only so many of the newest items */
+export function useStream<T>(maxItems = Number.POSITIVE_INFINITY): StreamState<T> {
   const [items, setItems] = useState<readonly T[]>([]);
   const [status, setStatus] = useState<StreamState<T>["status"]>("closed");
   const [failure, setFailure] = useState<Failure>();
@@ -45,12 +48,22 @@ export function useStream<T>(): StreamState<T> {
     setStatus("open");
     setFailure(undefined);
     setItems([]);
+    let seen: readonly T[] = [];
+    let isShowing = false;
+    const showSoon = (): void => {
+      if (isShowing) return;
+      isShowing = true;
+      setTimeout(() => {
+        isShowing = false;
+        // The stream may be closed by then, but not another one open.
+        if (controller.current === own || controller.current === undefined) setItems(seen);
+      }, pauseMs);
+    };
     const follow = async (): Promise<void> => {
-      let seen: readonly T[] = [];
       for await (const message of followCall(method, request, { signal: own.signal })) {
-        seen = [...seen, await toItem(message, seen)];
+        seen = [...seen, await toItem(message, seen)].slice(-maxItems);
         if (own.signal.aborted) return;
-        setItems(seen);
+        showSoon();
       }
       if (!own.signal.aborted) setStatus("closed");
     };

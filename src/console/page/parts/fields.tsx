@@ -61,6 +61,13 @@ export function NumberField(field: FieldProps) {
   );
 }
 
+/** A date and a time of day. */
+export function TimeField(field: FieldProps) {
+  return (
+    <Field label={field.label}>{(id) => <input id={id} type="datetime-local" {...bindInput(field)} />}</Field>
+  );
+}
+
 interface ChoiceProps extends FieldProps {
   readonly options: readonly string[];
 }
@@ -78,6 +85,20 @@ export function Choice({ label, value, onChange, options }: ChoiceProps) {
         </select>
       )}
     </Field>
+  );
+}
+
+const all = "All";
+
+/** A choice that may be left open; its value is an empty text then. */
+export function Filter({ value, onChange, options, ...field }: ChoiceProps) {
+  return (
+    <Choice
+      {...field}
+      value={value || all}
+      onChange={(chosen) => onChange(chosen === all ? "" : chosen)}
+      options={[all, ...options]}
+    />
   );
 }
 

@@ -10,6 +10,7 @@ import { Scroller } from "../parts/scroller.tsx";
 import { SizeChart } from "../parts/size-chart.tsx";
 import { settings } from "../settings.ts";
 import { stories } from "../stories.ts";
+import { tools } from "../tools.ts";
 import { formatNumber } from "../values.ts";
 
 export function Page() {
@@ -38,7 +39,26 @@ export function Page() {
             </li>
           ))}
       </ul>
+      <ToolList />
       {settings.services.has("pqc.PqcService") && <Sizes />}
+    </>
+  );
+}
+
+function ToolList() {
+  const shown = tools.filter(({ service }) => settings.services.has(service));
+  if (shown.length === 0) return null;
+  return (
+    <>
+      <h2>Tools</h2>
+      <ul class="stories">
+        {shown.map(({ path, title, summary }) => (
+          <li key={path}>
+            <a href={`#/${path}`}>{title}</a>
+            <p>{summary}</p>
+          </li>
+        ))}
+      </ul>
     </>
   );
 }

@@ -45,7 +45,13 @@ export function Page() {
   return (
     <Story
       title="Managed keys"
-      lead="The key service creates keys and uses them for callers. The secret key never leaves it. Each use and each refused attempt has an entry in the audit log, which is on disk before you get an answer."
+      lead={
+        <>
+          The key service creates keys and uses them for callers. The secret key never leaves it. Each use and
+          each refused attempt has an entry in the audit log, which is on disk before you get an answer. The{" "}
+          <a href="#/keys/manage">key manager</a> has all your keys.
+        </>
+      }
       after={<AuditChain chain={chain} />}
     >
       <Step

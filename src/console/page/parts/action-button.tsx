@@ -1,0 +1,24 @@
+/** A button for a task: while the task runs, it does nothing. */
+import type { ComponentChildren } from "preact";
+import type { Task } from "../task.ts";
+
+interface ActionButtonProps {
+  readonly task: Task;
+  readonly onClick: () => void;
+  readonly children: ComponentChildren;
+}
+
+export function ActionButton({ task, onClick, children }: ActionButtonProps) {
+  return (
+    <button
+      type="button"
+      // A disabled button would lose the focus.
+      aria-disabled={task.isRunning}
+      onClick={() => {
+        if (!task.isRunning) onClick();
+      }}
+    >
+      {children}
+    </button>
+  );
+}

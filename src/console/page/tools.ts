@@ -1,0 +1,26 @@
+/**
+ * The table of tools: pages for people who run the server's services, not stories about them. A tool is a folder in
+ * tools/, and a line in this table. Files ending in .ts hold its logic and need no browser; test/console/tools tests
+ * them. Files ending in .tsx show it. Stories and tools share the parts and the Content-Security-Policy.
+ */
+import type { StoryEntry } from "./stories.ts";
+
+/** A page of the console that is no story. */
+export type ToolEntry = Omit<StoryEntry, "standards">;
+
+export const tools: readonly ToolEntry[] = [
+  {
+    path: "keys/manage",
+    title: "Key manager",
+    summary: "Find, create, rotate, disable and destroy keys, and grant them to other users.",
+    service: "kms.KmsService",
+    load: () => import("./tools/key-manager/page.tsx"),
+  },
+  {
+    path: "keys/audit",
+    title: "Audit log",
+    summary: "Search the log of all uses of keys, or follow it as it grows.",
+    service: "kms.KmsService",
+    load: () => import("./tools/audit-log/page.tsx"),
+  },
+];

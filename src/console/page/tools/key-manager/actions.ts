@@ -1,0 +1,115 @@
+/** What can be done with a key in each of its states, and what each action means. */
+import type { KeyRecord } from "#gen/kms/key_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import type { Caller } from "../../caller.ts";
+
+const { destroyKey, disableKey, enableKey, restoreKey, rotateKey } = KmsService.method;
+
+const destructionDays = 30;
+const secondsPerDay = 86_400;
+
+/** A change of a key. */
+export interface KeyAction {
+  /** The text of the button. */
+  readonly label: string;
+  /** Says before the click what happens. */
+  readonly effect: string;
+  /** The question to confirm, for an action that cannot be taken back and stops the key. */
+  readonly question?: string;
+  /** @returns a sentence that says what happened */
+  run(caller: Caller): Promise<string>;
+}
+
+/** Lists the actions that the state of a key allows. */
+export function listActions(key: KeyRecord): KeyAction[] {
+  if (key.damaged) return [];
+  const schedule = scheduleDestruction(key);
+  switch (key.status) {
+    case "ACTIVE":
+      return [rotate(key), disable(key), schedule, destroy(key)];
+    case "ROTATED":
+      return [schedule, destroy(key)];
+    case "DISABLED":
+      return [enable(key), schedule, destroy(key)];
+    case "DESTROY_SCHEDULED":
+      return [restore(key), destroy(key)];
+    default:
+      return [];
+  }
+}
+
+function rotate({ keyId, name, usage }: KeyRecord): KeyAction {
+  const [does, only] = usage === "KEM" ? ["encapsulates", "decapsulates"] : ["signs", "verifies"];
+  return {
+    label: "Rotate",
+    effect:
+      name === undefined
+        ? `A new key with a new ID ${does} from now on; this one only ${only}.`
+        : `A new version ${does} from now on; this one only ${only}.`,
+    async run({ call }) {
+      const { newKey } = await call(rotateKey, { keyId });
+      return newKey?.version === undefined
+        ? `The new key is ${newKey?.keyId}.`
+        : `Version ${newKey.version} ${does} from now on.`;
+    },
+  };
+}
+
+function disable({ keyId }: KeyRecord): KeyAction {
+  return {
+    label: "Disable",
+    effect: "The key performs no operations until you enable it. Nothing is lost.",
+    async run({ call }) {
+      const { result } = await call(disableKey, { keyId });
+      return `The key is ${result?.status}.`;
+    },
+  };
+}
+
+function enable({ keyId, replacedBy, usage }: KeyRecord): KeyAction {
+  const only = usage === "KEM" ? "decapsulates" : "verifies";
+  return {
+    label: "Enable",
+    effect: replacedBy
+      ? `The key only ${only}, because another one has replaced it.`
+      : "The key performs all its operations again.",
+    async run({ call }) {
+      const { result } = await call(enableKey, { keyId });
+      return `The key is ${result?.status}.`;
+    },
+  };
+}
+
+function scheduleDestruction({ keyId }: KeyRecord): KeyAction {
+  return {
+    label: `Destroy after ${destructionDays} days`,
+    effect: `The key performs no operations from now on. Until the ${destructionDays} days are over, you can restore it.`,
+    async run({ call }) {
+      const { newStatus } = await call(destroyKey, { keyId, afterSeconds: destructionDays * secondsPerDay });
+      return `The key is ${newStatus}.`;
+    },
+  };
+}
+
+function destroy({ keyId }: KeyRecord): KeyAction {
+  return {
+    label: "Destroy at once",
+    effect: "The secret key is erased permanently. The record and its audit entries remain.",
+    question: "Nobody can restore the key after this. Destroy it?",
+    async run({ call }) {
+      const { newStatus } = await call(destroyKey, { keyId });
+      return `The key is ${newStatus}.`;
+    },
+  };
+}
+
+function restore({ keyId }: KeyRecord): KeyAction {
+  return {
+    label: "Restore",
+    effect: "The destruction is cancelled. The key stays disabled until you enable it.",
+    async run({ call }) {
+      const { result } = await call(restoreKey, { keyId });
+      return `The key is ${result?.status}.`;
+    },
+  };
+}

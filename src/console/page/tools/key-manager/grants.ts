@@ -1,0 +1,54 @@
+/** Grants of a key: which other users may do what with it. */
+import type { Grant } from "#gen/kms/grant_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import type { Caller } from "../../caller.ts";
+import { parseMinute } from "../../time.ts";
+
+const { createGrant, listGrants, revokeGrant } = KmsService.method;
+
+/** The operations that a grant can allow for keys of a usage. */
+export function listOperations(usage: string): string[] {
+  return usage === "KEM" ? ["ENCAPSULATE", "DECAPSULATE", "GET_KEY"] : ["SIGN", "VERIFY", "GET_KEY"];
+}
+
+/** Loads all grants of a key, or of a name and its versions. @param handle "key-…" or "name/…" */
+export async function loadGrants({ call }: Caller, handle: string): Promise<readonly Grant[]> {
+  const grants: Grant[] = [];
+  let pageToken = "";
+  do {
+    const page = await call(listGrants, { keyId: handle, pageToken });
+    grants.push(...page.grants);
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "");
+  return grants;
+}
+
+/** The fields of a new grant, as the reader types them. */
+export interface NewGrant {
+  /** "key-…" for one key, "name/…" for all versions of a name. */
+  readonly handle: string;
+  readonly grantee: string;
+  readonly operations: readonly string[];
+  /** "2026-11-23T13:58" in UTC; empty for no end. */
+  readonly end: string;
+}
+
+export async function createNewGrant({ call }: Caller, grant: NewGrant): Promise<void> {
+  const { handle: keyId, grantee, operations, end } = grant;
+  const expiresAt = parseMinute(end);
+  await call(createGrant, { keyId, grantee, operations: [...operations], ...(expiresAt && { expiresAt }) });
+}
+
+export async function revoke({ call }: Caller, grantId: string): Promise<void> {
+  await call(revokeGrant, { grantId });
+}
+
+/** "all versions", "version 2", or the ID of the key. */
+export function describeScope(
+  { keyId }: Grant,
+  versions: readonly { readonly keyId: string; readonly version?: number | undefined }[],
+): string {
+  if (keyId === "") return "all versions";
+  const version = versions.find((candidate) => candidate.keyId === keyId)?.version;
+  return version === undefined ? "this key" : `version ${version}`;
+}

@@ -1,0 +1,36 @@
+/** Fields to find keys: a search in the browser, and filters of the server. */
+import { useState } from "preact/hooks";
+import { Filter, TextField } from "../../parts/fields.tsx";
+import { algorithms, type KeyFilters, statuses, usages } from "./keys.ts";
+
+interface KeyFilterProps {
+  readonly filters: KeyFilters;
+  readonly onFilter: (filters: KeyFilters) => void;
+  readonly search: string;
+  readonly onSearch: (search: string) => void;
+}
+
+export function KeyFilterFields({ filters, onFilter, search, onSearch }: KeyFilterProps) {
+  // A label is complete only when the reader says so.
+  const [label, setLabel] = useState(filters.label);
+  const bind = (name: keyof KeyFilters) => ({
+    value: filters[name],
+    onChange: (value: string) => onFilter({ ...filters, [name]: value }),
+  });
+  return (
+    <form
+      class="fields"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onFilter({ ...filters, label: label.trim() });
+      }}
+    >
+      <TextField label="Search name, ID or label" value={search} onChange={onSearch} />
+      <Filter label="Status" options={statuses} {...bind("status")} />
+      <Filter label="Algorithm" options={algorithms} {...bind("algorithm")} />
+      <Filter label="Usage" options={usages} {...bind("usage")} />
+      <TextField label="Label (team=payments)" value={label} onChange={setLabel} />
+      <button type="submit">Filter by label</button>
+    </form>
+  );
+}

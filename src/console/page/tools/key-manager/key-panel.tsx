@@ -1,0 +1,113 @@
+/** The chosen key: its facts, actions, public key, versions and grants. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { formatAddress } from "../../address.ts";
+import { CopyButton } from "../../parts/copy-button.tsx";
+import { Facts } from "../../parts/facts.tsx";
+import { FailureNote } from "../../parts/failure-note.tsx";
+import { Scroller } from "../../parts/scroller.tsx";
+import { useTask } from "../../task.ts";
+import { formatMinute } from "../../time.ts";
+import { shortenId } from "../key-id.ts";
+import { KeyActions } from "./key-actions.tsx";
+import { KeyGrants } from "./key-grants.tsx";
+import { Labels } from "./key-table.tsx";
+import { KeyVersions } from "./key-versions.tsx";
+import { describeAlias, describeVersion, type KeyDetails, loadDetails, nameKey } from "./keys.ts";
+import { StatusBadge } from "./status-badge.tsx";
+
+interface KeyPanelProps {
+  readonly keyId: string;
+  /** Tells the table that keys have changed. */
+  readonly onChange: () => void;
+}
+
+export function KeyPanel({ keyId, onChange }: KeyPanelProps) {
+  const [details, setDetails] = useState<KeyDetails>();
+  const loading = useTask();
+  const heading = useRef<HTMLHeadingElement>(null);
+  const load = (): Promise<void> => loading.run((caller) => loadDetails(caller, keyId), setDetails);
+  useEffect(() => void load(), []);
+  const isShown = details !== undefined;
+  useEffect(() => {
+    if (isShown) heading.current?.focus();
+  }, [isShown]);
+
+  return (
+    <section class="panel" aria-labelledby="chosen-key">
+      <h2 id="chosen-key" ref={heading} tabIndex={-1}>
+        {details ? nameKey(details.key) : shortenId(keyId)}{" "}
+        {details && <span class="hint">{describeVersion(details.key)}</span>}
+      </h2>
+      {loading.failure && <FailureNote failure={loading.failure} />}
+      {details && (
+        <>
+          <KeyFacts {...details} />
+          <KeyActions
+            record={details.key}
+            onDone={() => {
+              void load();
+              onChange();
+            }}
+          />
+          <PublicKey pem={details.key.publicKeyPem} />
+          <KeyVersions {...details} />
+          <KeyGrants {...details} />
+        </>
+      )}
+      <p>
+        <a href={formatAddress("keys/audit", { key: details?.handle ?? keyId })}>Audit log of this key</a>
+      </p>
+      <p>
+        <a href={formatAddress("keys/manage", {})}>Close this key</a>
+      </p>
+    </section>
+  );
+}
+
+function KeyFacts({ key, handle }: KeyDetails) {
+  const { keyId, alias, algorithm, usage, origin, createdAt, labels } = key;
+  const { destroyAt, nextRotationAt, rotationPeriodSeconds, replacedBy } = key;
+  return (
+    <Facts
+      facts={{
+        Status: <StatusBadge {...key} />,
+        ID: (
+          <>
+            <code>{keyId}</code> <CopyButton text={keyId} what="ID" />
+          </>
+        ),
+        ...(handle !== keyId && { "Name in calls": <code>{handle}</code> }),
+        ...(describeAlias(alias) !== "" && { Alias: alias }),
+        "Algorithm and usage": `${algorithm}, ${usage}`,
+        Origin: origin,
+        "Created (UTC)": formatMinute(createdAt),
+        ...(rotationPeriodSeconds !== undefined && {
+          "Next rotation (UTC)": `${formatMinute(nextRotationAt)}, every ${rotationPeriodSeconds / 86_400} days`,
+        }),
+        ...(destroyAt && { "Destruction (UTC)": formatMinute(destroyAt) }),
+        ...(replacedBy && {
+          "Replaced by": <a href={formatAddress("keys/manage", { key: replacedBy })}>{replacedBy}</a>,
+        }),
+        Labels: <Labels labels={labels} />,
+      }}
+    />
+  );
+}
+
+function PublicKey({ pem }: { readonly pem: string | undefined }) {
+  if (pem === undefined) return null;
+  return (
+    <>
+      <div class="bar">
+        <h3>Public key</h3>
+        <CopyButton text={pem} what="public key as PEM" />
+      </div>
+      <details>
+        <summary>PEM</summary>
+        <Scroller class="pem" label="Public key as PEM">
+          <pre class="code">{pem}</pre>
+        </Scroller>
+      </details>
+    </>
+  );
+}

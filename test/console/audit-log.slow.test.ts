@@ -1,0 +1,100 @@
+/** The audit log of the console, in a real browser. */
+import { beforeAll, describe, expect, it } from "vitest";
+import { lacksBrowser, needsBrowser, textOf } from "./browser.ts";
+import { expectFits, screenshotDir, takePictures } from "./pictures.ts";
+import { callKms, openStory, setUpStage } from "./telling.ts";
+
+describe.skipIf(lacksBrowser)(
+  `the console's audit log, in a real browser${needsBrowser}`,
+  { timeout: 60_000 },
+  () => {
+    const stage = setUpStage();
+    const call = (path: string, body: object) => callKms(stage(), path, body);
+    const sign = (name: string) => call("sign", { keyId: `name/${name}`, data: "aGVsbG8=" });
+
+    beforeAll(async () => {
+      for (const name of ["release", "life", "raced", "shared"]) await call("create-key", { name });
+      for (const change of ["disable", "enable", "disable"])
+        await call(`${change}-key`, { keyId: "name/life" });
+      await call("disable-key", { keyId: "name/raced" });
+      await call("rotate-key", { keyId: "name/raced" });
+      await sign("release");
+    }, 60_000);
+
+    const page = openStory(stage, "keys/audit");
+    const rows = () => page().getByRole("region", { name: "Entries" }).locator("tbody tr");
+
+    it("filters by name and outcome", async () => {
+      await page().getByLabel("Key ID or name").fill("raced");
+      await page().getByLabel("Outcome").selectOption("REFUSED");
+      await page().getByRole("button", { name: "Search" }).click();
+      await expect.poll(() => rows().allInnerTexts()).toHaveLength(1);
+      expect(await textOf(rows().first())).toMatch(
+        /ROTATE[\s\S]*REFUSED[\s\S]*system[\s\S]*127\.0\.0\.1[\s\S]*KEY_STATE_INVALID/,
+      );
+    });
+
+    it("filters by user and time", async () => {
+      await expect.poll(() => rows().count()).toBeGreaterThan(1);
+      await page().getByLabel("User who called").fill("nobody");
+      await page().getByRole("button", { name: "Search" }).click();
+      await page().getByText("No entries match.").waitFor();
+      await page().getByLabel("User who called").fill("");
+      await page().getByLabel("Period").selectOption("From … to …");
+      await page().getByLabel("To (UTC)").fill("2020-01-01T00:00");
+      await page().getByRole("button", { name: "Search" }).click();
+      await page().getByText("No entries match.").waitFor();
+    });
+
+    it("opens with the entries of the key that the manager shows", async () => {
+      await page().goto(`${stage().server.url}/#/keys/audit?key=name/life`);
+      await expect
+        .poll(() => rows().allInnerTexts())
+        .toEqual(
+          ["CREATE", "DISABLE", "ENABLE", "DISABLE"].map((operation) => expect.stringContaining(operation)),
+        );
+    });
+
+    it("appends entries as they are written, the newest first", async () => {
+      await page().goto(`${stage().server.url}/#/keys/audit?key=name/release`);
+      await expect.poll(() => rows().count()).toBeGreaterThan(1);
+      const before = await rows().count();
+      await page().getByRole("button", { name: "Follow new entries" }).click();
+      await page().getByRole("button", { name: "Stop watching" }).waitFor();
+      await sign("release");
+      await expect.poll(() => rows().count()).toBe(before + 1);
+      expect(await textOf(rows().first())).toMatch(/SIGN[\s\S]*input=data/);
+      await page().getByRole("button", { name: "Stop watching" }).click();
+      await page().getByText("No longer following the log").waitFor();
+    });
+
+    it("keeps the newest 500 entries of a flood", async () => {
+      await page().goto(`${stage().server.url}/#/keys/audit?key=name/shared`);
+      await page().getByText("entries, oldest first").waitFor();
+      await page().getByRole("button", { name: "Follow new entries" }).click();
+      await page().getByRole("button", { name: "Stop watching" }).waitFor();
+      await call("batch-sign", { keyId: "name/shared", data: Array(600).fill("aGVsbG8=") });
+      await expect.poll(() => rows().count(), { timeout: 20_000 }).toBe(500);
+    });
+
+    it("loads more entries than a page has", async () => {
+      await page().getByLabel("Period").selectOption("All time");
+      await page().getByRole("button", { name: "Search" }).click();
+      for (let made = 0; made < 100; made += 1) await sign("release");
+      await page().getByRole("button", { name: "Search" }).click();
+      await page().getByRole("button", { name: "Load more entries" }).click();
+      await expect.poll(() => rows().count()).toBeGreaterThan(100);
+    });
+
+    it("has no barrier and does not scroll sideways on a phone", async () => {
+      await expect.poll(() => rows().count()).toBeGreaterThan(1);
+      await expectFits(page(), "phone");
+    });
+
+    it.skipIf(screenshotDir === undefined)("has its picture taken", async () => {
+      await page().goto(`${stage().server.url}/#/keys/audit?key=name/life`);
+      await expect.poll(() => rows().count()).toBe(4);
+      await takePictures(page(), "audit");
+    });
+  },
+);

@@ -1,0 +1,17 @@
+/** What keeps people out of a page. */
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Page } from "playwright-core";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** What axe finds that keeps people out: rule and places. */
+export async function findBarriers(page: Page): Promise<string[]> {
+  if (await page.evaluate("!('axe' in window)")) await page.evaluate(axe);
+  const { violations } = await page.evaluate<{
+    violations: { id: string; impact: string; nodes: { html: string }[] }[];
+  }>("axe.run(document, { resultTypes: ['violations'] })");
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 120)}`));
+}

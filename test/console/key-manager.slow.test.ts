@@ -1,0 +1,216 @@
+/** The key manager of the console, in a real browser. */
+import type { Locator, Page } from "playwright-core";
+import { describe, expect, it } from "vitest";
+import { lacksBrowser, needsBrowser, textOf } from "./browser.ts";
+import { expectFits, screenshotDir, takePictures, unfold } from "./pictures.ts";
+import { callKms, meddle, openStory, setUpStage } from "./telling.ts";
+
+describe.skipIf(lacksBrowser)(
+  `the console's key manager, in a real browser${needsBrowser}`,
+  { timeout: 60_000 },
+  () => {
+    const stage = setUpStage();
+
+    const call = (path: string, body: object) => callKms(stage(), path, body);
+    const page = openStory(stage, "keys/manage");
+
+    it("says how to create the first key", async () => {
+      expect(await textOf(page().getByText("There are no keys yet."))).toContain("press Create");
+    });
+
+    it("creates a key with a name, and chooses it", async () => {
+      await createKey(page(), {
+        Name: "release/signing",
+        Labels: "team=payments, stage=live",
+        "Rotate every": "90",
+      });
+      await page().getByRole("heading", { level: 2, name: "release/signing version 1, primary" }).waitFor();
+      expect(await textOf(rowOf(page(), "release/signing"))).toMatch(
+        /ML-DSA-65[\s\S]*ACTIVE[\s\S]*rotation[\s\S]*stage=live[\s\S]*team=payments/,
+      );
+      expect(await call("sign", { keyId: "name/release/signing", data: "aGVsbG8=" })).toMatchObject({
+        status: "success",
+      });
+    });
+
+    it("shows the refusal of a name that is taken, in the server's words", async () => {
+      await createKey(page(), { Name: "release/signing" });
+      expect(await textOf(page().getByRole("alert"))).toContain("NAME_TAKEN");
+    });
+
+    it("rotates, and shows both versions", async () => {
+      await choose(page(), "release/signing");
+      expect(await textOf(actionOf(page(), "Rotate"))).toContain(
+        "A new version signs from now on; this one only verifies.",
+      );
+      expect(await act(page(), "Rotate")).toBe("Version 2 signs from now on.");
+      const versions = page().getByRole("region", { name: "Versions" });
+      await expect.poll(() => versions.locator("tbody tr").allInnerTexts()).toHaveLength(2);
+      await expect.poll(() => textOf(factOf(page(), "Status"))).toContain("ROTATED");
+      await versions.getByRole("link", { name: "version 2, primary" }).click();
+      await page().getByRole("heading", { level: 2, name: "release/signing version 2, primary" }).waitFor();
+    });
+
+    it("disables, enables, schedules the destruction, and restores", async () => {
+      await createKey(page(), { Name: "life" });
+      for (const [action, status] of [
+        ["Disable", "DISABLED"],
+        ["Enable", "ACTIVE"],
+        ["Destroy after 30 days", "DESTROY_SCHEDULED"],
+        ["Restore", "DISABLED"],
+      ] as const) {
+        expect(await act(page(), action)).toBe(`The key is ${status}.`);
+        await expect.poll(() => textOf(factOf(page(), "Status"))).toContain(status);
+        await expect.poll(() => textOf(rowOf(page(), "life"))).toContain(status);
+      }
+    });
+
+    it("destroys at once only after a confirmation", async () => {
+      await createKey(page(), { Name: "doomed" });
+      const action = actionOf(page(), "Destroy at once");
+      await action.getByRole("button", { name: "Destroy at once" }).click();
+      await action.getByRole("button", { name: "Cancel" }).click();
+      expect(await textOf(factOf(page(), "Status"))).toContain("ACTIVE");
+      await action.getByRole("button", { name: "Destroy at once" }).click();
+      await action.getByRole("button", { name: "Destroy it permanently" }).click();
+      await expect.poll(() => textOf(factOf(page(), "Status"))).toContain("DESTROYED");
+      expect(await page().locator(".actions button").count()).toBe(0);
+    });
+
+    it("shows the refusal of a change that somebody else made impossible", async () => {
+      await createKey(page(), { Name: "raced" });
+      await page()
+        .getByRole("heading", { level: 2, name: /^raced/ })
+        .waitFor();
+      await call("disable-key", { keyId: "name/raced" });
+      await actionOf(page(), "Rotate").getByRole("button").click();
+      expect(await textOf(page().getByRole("alert"))).toContain("KEY_STATE_INVALID");
+      await expect.poll(() => textOf(factOf(page(), "Status"))).toContain("DISABLED");
+      expect(await actionOf(page(), "Enable").count()).toBe(1);
+    });
+
+    it("marks a key whose record was changed outside the service", async () => {
+      await meddle(page(), "kms.KmsService/ListKeys", {
+        answer: (list) => ({
+          ...list,
+          keys: (list.keys as object[]).map((key, at) => (at === 0 ? { ...key, damaged: true } : key)),
+        }),
+      });
+      await page().reload();
+      expect(await textOf(rowOf(page(), "release/signing"))).toContain("DAMAGED");
+    });
+
+    it("grants a key to a user, and revokes the grant", async () => {
+      await createKey(page(), { Name: "shared" });
+      await page().getByText("No other user may use this key.").waitFor();
+      await page().getByText("Grant this key to another user").click();
+      await page().getByLabel("User", { exact: true }).fill("build-server");
+      await page().getByLabel("SIGN", { exact: true }).check();
+      await page().getByLabel("End (UTC, optional)").fill("2099-01-02T03:04");
+      await page().getByRole("button", { name: "Grant", exact: true }).click();
+      const grants = page().getByRole("region", { name: "Grants" });
+      expect(await textOf(grants.locator("tbody tr"))).toMatch(
+        /build-server[\s\S]*SIGN[\s\S]*all versions[\s\S]*2099-01-02 03:04/,
+      );
+      await grants.getByRole("button", { name: "Revoke" }).click();
+      await page().getByText("No other user may use this key.").waitFor();
+    });
+
+    it("searches names, IDs and labels in the browser, and filters on the server", async () => {
+      await rowOf(page(), "life").waitFor();
+      const names = () => page().getByRole("region", { name: "Keys" }).locator("tbody th a").allInnerTexts();
+      await page().getByLabel("Search name, ID or label").fill("PAYMENTS release");
+      await expect.poll(names).toEqual(["release/signing", "release/signing"]);
+      await page().getByLabel("Search name, ID or label").fill("");
+      await page().getByLabel("Status").selectOption("DESTROYED");
+      await expect.poll(names).toEqual(["doomed"]);
+      await page().getByLabel("Status").selectOption("All");
+      await page().getByLabel("Label (team=payments)").fill("stage=live");
+      await page().getByRole("button", { name: "Filter by label" }).click();
+      await expect.poll(names).toEqual(["release/signing", "release/signing"]);
+    });
+
+    it.skipIf(screenshotDir === undefined)("has its picture taken", async () => {
+      await choose(page(), "release/signing");
+      await takePictures(page(), "keys");
+      await choose(page(), "shared");
+      await page()
+        .getByRole("heading", { level: 2, name: /^shared/ })
+        .waitFor();
+      await actionOf(page(), "Destroy at once").getByRole("button").click();
+      await unfold(page());
+      await takePictures(page(), "forms");
+    });
+
+    it("loads more keys than a page has", async () => {
+      for (let made = 0; made < 50; made += 1) await call("create-key", { alias: `many ${made}` });
+      await page().reload();
+      const rows = page().getByRole("region", { name: "Keys" }).locator("tbody tr");
+      await expect.poll(() => rows.count()).toBe(50);
+      await page().getByRole("button", { name: "Load more keys" }).click();
+      await expect.poll(() => rows.count()).toBeGreaterThan(50);
+    });
+
+    for (const size of ["desk", "phone"] as const)
+      it(`has no barrier and does not scroll sideways with the longest values, on a ${size}`, async () => {
+        const name = `${size}-${"n".repeat(240)}`;
+        const labels = { ["l".repeat(63)]: "v".repeat(255) };
+        const { result } = await call("create-key", { name, alias: "a".repeat(255), labels });
+        await page().goto(`${stage().server.url}/#/keys/manage?key=${result.keyId}`);
+        await page().getByRole("heading", { level: 2, name }).waitFor();
+        await expectFits(page(), size);
+      });
+
+    it("creates a key by keyboard alone", async () => {
+      await page().locator("summary", { hasText: "Create a key" }).press("Enter");
+      await page().keyboard.press("Tab");
+      await page().keyboard.type("typed");
+      await page().keyboard.press("Enter");
+      await page()
+        .getByRole("heading", { level: 2, name: /^typed/ })
+        .waitFor();
+    });
+
+    it("takes the keyboard to the chosen key", async () => {
+      await rowOf(page(), "life").getByRole("link").press("Enter");
+      await expect.poll(() => page().evaluate<string>("document.activeElement.innerText")).toContain("life");
+    });
+  },
+);
+
+function rowOf(page: Page, name: string): Locator {
+  const row = page.getByRole("region", { name: "Keys" }).locator("tbody tr");
+  return row.filter({ has: page.getByRole("link", { name, exact: true }) }).first();
+}
+
+function actionOf(page: Page, label: string): Locator {
+  return page.locator(".actions > li", { has: page.getByRole("button", { name: label, exact: true }) });
+}
+
+function factOf(page: Page, name: string): Locator {
+  return page.locator(".panel .facts-list > div", { hasText: name }).first();
+}
+
+/** Chooses the first key of this name. */
+async function choose(page: Page, name: string): Promise<void> {
+  await rowOf(page, name).getByRole("link").click();
+  await page.locator(".panel .facts-list").waitFor();
+}
+
+/** Creates a key, with fields by the beginnings of their labels. */
+async function createKey(page: Page, fields: Readonly<Record<string, string>>): Promise<void> {
+  await page.locator("summary", { hasText: "Create a key" }).click();
+  for (const [label, value] of Object.entries(fields))
+    await page
+      .locator(".create")
+      .first()
+      .getByLabel(new RegExp(`^${label}`))
+      .fill(value);
+  await page.getByRole("button", { name: "Create", exact: true }).click();
+}
+
+/** Presses the button of an action. @returns the sentence that says what happened */
+async function act(page: Page, label: string): Promise<string> {
+  await actionOf(page, label).getByRole("button").click();
+  return textOf(page.locator(".panel .outcome:not(:empty)"));
+}
