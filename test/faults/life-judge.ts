@@ -147,7 +147,11 @@ async function checkByName({ lines }: Lives, kms: KmsClient): Promise<string[]> 
   const found: string[] = [];
   for (const { name, versions, isTouched } of lines.values()) {
     if (!isTouched || versions.length === 0) continue;
-    const answer = await kms.getKey({ keyId: `name/${name}` });
+    const answer = await kms.getKey({ keyId: `name/${name}` }).catch(() => undefined);
+    if (answer === undefined) {
+      found.push(`${name}: GetKey does not find it`);
+      continue;
+    }
     const ids = answer.versions.map(({ keyId }) => keyId);
     const isSame = versions.every(({ keyId }, i) => ids[i] === keyId);
     found.push(
