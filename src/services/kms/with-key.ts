@@ -53,6 +53,9 @@ export interface UseOutcome<Result> {
 /** One audit entry for a use. */
 export type UseEntry = Pick<KeyEvent, "outcome" | "details">;
 
+/** How often work begins again because its key was erased, while others change the key all the time. */
+const maxAttempts = 100;
+
 /** The entry for a successful use. */
 export function done(details: string): UseEntry {
   return { outcome: "OK", details };
@@ -76,15 +79,17 @@ export async function useKey<Result>(
   const wanted = toWanted(input);
   const find = (): Promise<FoundKey<CachedKey>> => findUsable(deps, input, wanted);
   return recordingRefusal(deps, wanted, signal, async () => {
-    for (;;) {
+    for (let attempt = 1; ; attempt += 1) {
       let found = await find();
       const { keyId } = found.key.record;
-      const { result, entries } = await work(found.key).catch(async (error: unknown) => {
+      const outcome = await work(found.key).catch((error: unknown) => {
         // Its secret half was erased during the work: the key was changed, or the cache needed its place.
-        if (!(error instanceof CryptoError && error.code === "CLOSED")) throw error;
-        found = await find();
-        return work(found.key);
+        const isErased = error instanceof CryptoError && error.code === "CLOSED";
+        if (isErased && attempt < maxAttempts && !signal.aborted) return undefined;
+        throw error;
       });
+      if (outcome === undefined) continue;
+      const { result, entries } = outcome;
       const subject = subjectOf(found.key.record);
       const events = entries.map((entry) => eventBy(principal, subject, { operation, ...entry }));
       // A name may stand for another version by now, which has to do the work again.
@@ -112,12 +117,15 @@ export async function findUsable(
   input: UseInput,
   wanted: Wanted,
 ): Promise<FoundKey<CachedKey>> {
-  const { cache } = deps;
+  const { keys, cache } = deps;
   const key = await cache.find(await resolveHandle(deps, wanted));
   if (key !== undefined && isUsable(key, input, wanted)) return check(deps, input, wanted, key);
-  // The cache may be behind the store: the key is enabled by now, or the name stands for another version.
+  // The cache may be behind the store: the key is enabled by now, or the name stands for another version. A key that is
+  // not is left alone, because others may be using it.
+  const keyId = await resolveAnew(deps, wanted);
+  if (key !== undefined && (await keys.find(keyId))?.tag === key.tag) return check(deps, input, wanted, key);
   if (key !== undefined) cache.forget(key.record.keyId);
-  return check(deps, input, wanted, await cache.find(await resolveAnew(deps, wanted)));
+  return check(deps, input, wanted, await cache.find(keyId));
 }
 
 /** Tells whether a key of the cache can be used without another look at the store. */
