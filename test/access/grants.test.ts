@@ -160,6 +160,51 @@ describeAccess("a grant", (shared) => {
     expect([keyId, own]).not.toContain(false_);
   });
 
+  it("cannot be hidden behind any number of other grants of the same name", async () => {
+    const server = await shared();
+    const [owner, grantee, mallory] = [
+      await server.makePerson(),
+      await server.makePerson(),
+      await server.makePerson(),
+    ];
+    const { name = "" } = await makeKey(mallory);
+    for (let i = 0; i < 12; i += 1) await grant(mallory, `name/${name}`, grantee, ["SIGN"]);
+    const { keyId } = await makeKey(owner, { name });
+    await grant(owner, `name/${name}`, grantee, ["SIGN"]);
+    const ambiguous = { code: "FailedPrecondition", reason: "KEY_AMBIGUOUS" };
+    expect(await refusal(grantee.kms.sign({ keyId: `name/${name}`, data }))).toEqual(ambiguous);
+    expect((await grantee.kms.sign({ keyId, data })).result?.keyId).toBe(keyId);
+  });
+
+  it("counts after any number of grants of other operations", async () => {
+    const server = await shared();
+    const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+    const { keyId } = await makeKey(owner);
+    for (let i = 0; i < 12; i += 1) await grant(owner, keyId, grantee, ["VERIFY"]);
+    await grant(owner, keyId, grantee, ["SIGN"]);
+    expect((await grantee.kms.sign({ keyId, data })).result?.keyId).toBe(keyId);
+  });
+
+  it("of one version shows no other, and names of others do not show whether they exist", async () => {
+    const server = await shared();
+    const [owner, grantee, other] = [
+      await server.makePerson(),
+      await server.makePerson(),
+      await server.makePerson(),
+    ];
+    const { keyId, name = "" } = await makeKey(owner);
+    const { newKey } = await owner.kms.rotateKey({ keyId: `name/${name}` });
+    await grant(owner, present(newKey).keyId, grantee, ["GET_KEY"]);
+    const handle = `user/${owner.name}/name/${name}`;
+    expect((await grantee.kms.getKey({ keyId: handle })).versions).toEqual([]);
+    expect(await refusal(grantee.kms.getKey({ keyId }))).toEqual(notFound);
+    for (const unknown of [handle, `${handle}-none`, `${handle}/1`, `${handle}/9`]) {
+      expect((await other.kms.listGrants({ keyId: unknown })).grants).toEqual([]);
+      expect((await other.kms.listGrants({ keyId: unknown, received: true })).grants).toEqual([]);
+      expect((await other.kms.getAuditLog({ keyId: unknown })).auditLog).toEqual([]);
+    }
+  });
+
   it("reveals nothing else: no list, no entry, no export, no other grant", async () => {
     const server = await shared();
     const [owner, grantee, other] = [

@@ -12,6 +12,9 @@ import { withStore } from "./with-store.ts";
 /** The names that are valid as a token's subject and readable in a log. */
 const namePattern = /^[\p{L}\p{N}][\p{L}\p{N}._@+-]{0,127}$/u;
 
+/** The owner of the records of open mode, and the name in the audit log of work that was due. */
+const reservedNames: readonly string[] = [systemPrincipal.user, "schedule"];
+
 const userAdd: StoreVerb = {
   name: "user add",
   operands: ["NAME", "[ROLE]"],
@@ -24,8 +27,7 @@ const userAdd: StoreVerb = {
         throw new ConfigError(
           `"${name}" is not a valid name: use 1 to 128 letters, digits and . _ @ + -, starting with a letter or digit`,
         );
-      // This user owns records of open mode; no person may have its name.
-      if (name === systemPrincipal.user)
+      if (reservedNames.includes(name))
         throw new ConfigError(`"${name}" is reserved for the system; choose another name`);
       const role = readRole(given);
       if (await users.find(name)) throw new ConfigError(`the user ${name} already exists`);

@@ -40,23 +40,23 @@ export const googleProfiles: ServiceProfiles = {
         "Adds a version to a key. The versions before it stay ENABLED. Fails with KEY_NOT_FOUND and QUOTA_EXCEEDED.",
       ),
       UpdateCryptoKeyVersion: supported(
-        "Enables or disables a version. Fails with KEY_NOT_FOUND, GRANT_MISSING, KEY_STATE_INVALID and KEY_DAMAGED.",
+        "Enables or disables a version. Fails with KEY_NOT_FOUND, KEY_STATE_INVALID and KEY_DAMAGED.",
       ),
       DestroyCryptoKeyVersion: supported(
-        "Schedules the destruction of a version, after the time that its key sets; 30 days if it sets none. Fails with KEY_NOT_FOUND, GRANT_MISSING, KEY_STATE_INVALID and KEY_DAMAGED.",
+        "Schedules the destruction of a version, after the time that its key sets; 30 days if it sets none. Fails with KEY_NOT_FOUND, KEY_STATE_INVALID and KEY_DAMAGED.",
       ),
       RestoreCryptoKeyVersion: supported(
-        "Takes back a scheduled destruction. The version becomes DISABLED. Fails with KEY_NOT_FOUND, GRANT_MISSING, KEY_STATE_INVALID and KEY_DAMAGED.",
+        "Takes back a scheduled destruction. The version becomes DISABLED. Fails with KEY_NOT_FOUND, KEY_STATE_INVALID and KEY_DAMAGED.",
       ),
       GetPublicKey: supported(
-        "Returns the public key of an ENABLED version: PEM, DER, or the bytes of its standard. Fails with KEY_NOT_FOUND, GRANT_MISSING, KEY_STATE_INVALID and KEY_DAMAGED.",
+        "Returns the public key of an ENABLED version: PEM, DER, or the bytes of its standard. Fails with KEY_NOT_FOUND, KEY_STATE_INVALID and KEY_DAMAGED.",
       ),
 
       AsymmetricSign: supported(
-        "Signs data, an external mu (FIPS 204), or for EC_SIGN_P256_SHA256 a digest. Fails with KEY_NOT_FOUND, GRANT_MISSING, KEY_STATE_INVALID, KEY_USAGE_MISMATCH, KEY_DAMAGED, LENGTH_INVALID and CHECKSUM_MISMATCH.",
+        "Signs data, an external mu (FIPS 204), or for EC_SIGN_P256_SHA256 a digest. Fails with KEY_NOT_FOUND, KEY_STATE_INVALID, KEY_USAGE_MISMATCH, KEY_DAMAGED, LENGTH_INVALID and CHECKSUM_MISMATCH.",
       ),
       Decapsulate: supported(
-        "Recovers the shared secret of a ciphertext. Fails with KEY_NOT_FOUND, GRANT_MISSING, KEY_STATE_INVALID, KEY_USAGE_MISMATCH, KEY_DAMAGED, LENGTH_INVALID and CHECKSUM_MISMATCH.",
+        "Recovers the shared secret of a ciphertext. Fails with KEY_NOT_FOUND, KEY_STATE_INVALID, KEY_USAGE_MISMATCH, KEY_DAMAGED, LENGTH_INVALID and CHECKSUM_MISMATCH.",
       ),
       GenerateRandomBytes: supported(
         "Generates 8 to 1024 random bytes, with their CRC32C. Any protection level gives bytes of the server's own " +

@@ -20,7 +20,7 @@ export function publicKeyCalls(deps: GoogleDeps): Calls {
   return {
     async getPublicKey({ name, publicKeyFormat }, context) {
       const { principal } = readCaller(context);
-      const { record, named } = await findVersion(deps, name, principal, "GET_KEY");
+      const { record, named } = await findVersion(deps, name, principal);
       const { state, algorithm } = packVersion(record, named);
       if (state !== VersionState.ENABLED)
         throw refuse(

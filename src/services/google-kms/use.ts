@@ -15,7 +15,7 @@ import { findGoogleAlgorithm, type SigningInput } from "./algorithms.ts";
 import { type GoogleDeps, readCaller } from "./calls.ts";
 import { checkCrc32c, packCrc32c } from "./crc32c.ts";
 import { parseLocationName } from "./resource-names.ts";
-import { findVersion, toHandle } from "./versions.ts";
+import { findVersion } from "./versions.ts";
 
 type Calls = Pick<
   ServiceImpl<typeof KeyManagementService>,
@@ -28,11 +28,10 @@ const none = new Uint8Array();
 export function useCalls(deps: GoogleDeps): Calls {
   return {
     async asymmetricSign(req, context) {
-      const input = { keyId: toHandle(req.name), ...readCaller(context) };
       const verifiedDataCrc32c = checkCrc32c("dataCrc32c", req.data, req.dataCrc32c);
       const digest = req.digest?.digest.value ?? none;
       const verifiedDigestCrc32c = checkCrc32c("digestCrc32c", digest, req.digestCrc32c);
-      const { signature } = await signAs(deps, req, input);
+      const { signature } = await signAs(deps, req, readCaller(context));
       return {
         name: req.name,
         signature,
@@ -44,7 +43,9 @@ export function useCalls(deps: GoogleDeps): Calls {
     },
     async decapsulate({ name, ciphertext, ciphertextCrc32c }, context) {
       const verifiedCiphertextCrc32c = checkCrc32c("ciphertextCrc32c", ciphertext, ciphertextCrc32c);
-      const input = { keyId: toHandle(name), ciphertext, ...readCaller(context) };
+      const caller = readCaller(context);
+      const { record } = await findVersion(deps, name, caller.principal);
+      const input = { keyId: record.keyId, ciphertext, ...caller };
       const { sharedSecret } = await decapsulate(deps, input);
       return {
         name,
@@ -72,9 +73,10 @@ const inputs: Readonly<Record<SigningInput, string>> = {
 async function signAs(
   deps: GoogleDeps,
   { name, data, digest }: AsymmetricSignRequest,
-  input: KeyInput,
+  caller: Pick<KeyInput, "principal" | "signal">,
 ): Promise<Signed> {
-  const { record, named } = await findVersion(deps, name, input.principal, "SIGN");
+  const { record, named } = await findVersion(deps, name, caller.principal);
+  const input: KeyInput = { keyId: record.keyId, ...caller };
   const found = findGoogleAlgorithm(record.algorithm, { isExternalMu: named.signsMu });
   if (found?.signingInput === undefined)
     throw refuse("KEY_USAGE_MISMATCH", `${name} is an ${record.algorithm} key, which does not sign`, {

@@ -1,13 +1,9 @@
 import type { ServiceImpl } from "@connectrpc/connect";
-import {
-  type CryptoKeyVersion,
-  CryptoKeyVersion_CryptoKeyVersionState as VersionState,
-} from "#gen/google/cloud/kms/v1/resources_pb.ts";
+import { CryptoKeyVersion_CryptoKeyVersionState as VersionState } from "#gen/google/cloud/kms/v1/resources_pb.ts";
 import type { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { refuseField } from "../../errors.ts";
 import type { Principal } from "../../records/ownership.ts";
-import type { Operation } from "../kms/event.ts";
-import { aboutHandle, findKey, keyNotFound } from "../kms/find-key.ts";
+import { keyNotFound } from "../kms/find-key.ts";
 import { writeName } from "../kms/handle.ts";
 import { keyDamaged } from "../kms/key-cache.ts";
 import { allKeys, nameKeyList } from "../kms/key-filter.ts";
@@ -34,7 +30,7 @@ type Calls = Pick<
 export function versionCalls(deps: GoogleDeps): Calls {
   const { keys } = deps;
   const describe = async (name: string, principal: Principal) => {
-    const { record, named } = await findVersion(deps, name, principal, "GET_KEY");
+    const { record, named } = await findVersion(deps, name, principal);
     return packVersion(record, named);
   };
   return {
@@ -64,8 +60,8 @@ export function versionCalls(deps: GoogleDeps): Calls {
       const { name = "", state = VersionState.CRYPTO_KEY_VERSION_STATE_UNSPECIFIED } = cryptoKeyVersion ?? {};
       requireStateOnly(updateMask?.paths ?? []);
       const caller = readCaller(context);
-      const { record } = await findVersion(deps, name, caller.principal, "GET_KEY", "cryptoKeyVersion.name");
-      const input = { keyId: toHandle(name, "cryptoKeyVersion.name"), ...caller };
+      const { record } = await findVersion(deps, name, caller.principal, "cryptoKeyVersion.name");
+      const input = { keyId: record.keyId, ...caller };
       if (state === VersionState.ENABLED) {
         if (record.state !== "ACTIVE" && record.state !== "ROTATED") await enableKey(deps, input);
       } else if (state === VersionState.DISABLED) {
@@ -75,40 +71,38 @@ export function versionCalls(deps: GoogleDeps): Calls {
     },
     async destroyCryptoKeyVersion({ name }, context) {
       const caller = readCaller(context);
-      const { named } = await findVersion(deps, name, caller.principal, "DESTROY");
+      const { record, named } = await findVersion(deps, name, caller.principal);
       const afterSeconds = named.destroyAfterSeconds ?? defaultDestroySeconds;
-      await destroyKey(deps, { keyId: toHandle(name), afterSeconds, ...caller });
+      await destroyKey(deps, { keyId: record.keyId, afterSeconds, ...caller });
       return describe(name, caller.principal);
     },
     async restoreCryptoKeyVersion({ name }, context) {
       const caller = readCaller(context);
-      await restoreKey(deps, { keyId: toHandle(name), ...caller });
+      const { record } = await findVersion(deps, name, caller.principal);
+      await restoreKey(deps, { keyId: record.keyId, ...caller });
       return describe(name, caller.principal);
     },
   };
 }
 
-/** The handle of a version in the key service. @throws FIELD_INVALID */
-export function toHandle(name: string, field = "name"): string {
-  const parsed = parseCryptoKeyVersionName(field, name);
-  return writeName(formatCryptoKeyName(parsed), parsed.version);
-}
-
-/** Finds a version that the caller may use. @throws FIELD_INVALID, KEY_NOT_FOUND, GRANT_MISSING, KEY_DAMAGED */
+/**
+ * Finds a version of a key that the caller owns. Google's names have no place for their owner, so another user could put
+ * a key of theirs in the place of one that was granted; grantees use kms.
+ *
+ * @throws FIELD_INVALID, KEY_NOT_FOUND, KEY_DAMAGED
+ */
 export async function findVersion(
   deps: GoogleDeps,
   name: string,
   principal: Principal,
-  operation: Operation,
   field = "name",
 ): Promise<{ readonly record: KeyRecord; readonly named: KeyName }> {
-  const handle = toHandle(name, field);
-  const { key } = await findKey(deps, { handle, principal, operation, about: aboutHandle(handle) });
-  const { record } = key;
-  if (!key.isIntact) throw keyDamaged(record.keyId);
-  const named = await deps.keys.names.find(record.owner, record.name ?? "");
-  if (named === undefined) throw keyNotFound(handle);
-  return { record, named };
+  const { version, ...key } = parseCryptoKeyVersionName(field, name);
+  const named = await requireName(deps, principal, formatCryptoKeyName(key));
+  const found = await deps.keys.findVersion(named.owner, named.name, version);
+  if (found === undefined) throw keyNotFound(writeName(named.name, version));
+  if (!found.isIntact) throw keyDamaged(found.record.keyId);
+  return { record: found.record, named };
 }
 
 function requireStateOnly(paths: readonly string[]): void {
@@ -116,6 +110,3 @@ function requireStateOnly(paths: readonly string[]): void {
   const other = paths.find((path) => path !== "state");
   if (other !== undefined) throw refuseField("updateMask", `"${other}" cannot be changed; only "state" can`);
 }
-
-/** The message of a version, for other files. */
-export type VersionMessage = Partial<CryptoKeyVersion>;

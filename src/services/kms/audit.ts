@@ -17,7 +17,7 @@ import { createFeed, type Feed } from "../../records/feed.ts";
 import type { Principal } from "../../records/ownership.ts";
 import type { Store } from "../../store/store.ts";
 import { type PageFields, readPage } from "../fields.ts";
-import { type FindDeps, findName, resolveAnew } from "./find-key.ts";
+import { type FindDeps, findId, findName } from "./find-key.ts";
 import { parseHandle } from "./handle.ts";
 
 /** Which entries to read; empty texts match all. */
@@ -57,7 +57,8 @@ export async function toFilter(
 async function findSubject(deps: FindDeps, handle: string, principal: Principal): Promise<AuditFilter> {
   const parsed = parseHandle(handle);
   if (parsed.kind === "id") return { keyId: parsed.keyId };
-  if (parsed.version !== undefined) return { keyId: await resolveAnew(deps, { handle, principal }) };
+  // What does not exist has no entries, like what the caller may not know of.
+  if (parsed.version !== undefined) return { keyId: (await findId(deps, { handle, principal })) ?? handle };
   const { owner, name } = (await findName(deps, { handle, principal })) ?? {
     owner: principal.userId,
     name: parsed.name,

@@ -95,7 +95,7 @@ export async function findName(
   if (others.length > 0)
     throw refuse(
       "KEY_AMBIGUOUS",
-      `${others.length + 1} users have granted you a key named ${name}; name the user as well: user/<user>/name/${name}`,
+      `several users have granted you a key named ${name}; name the user as well: user/<user>/name/${name}`,
       { name },
     );
   return owner === undefined ? undefined : keys.names.find(owner, name);
@@ -131,10 +131,10 @@ export async function checkAllowed(
   // The owner of a key sees who tried to use it.
   about.subject = subjectOf(record);
   if (isSeenBy(principal, record)) return undefined;
+  const [grant] = await keys.grants.listFor(principal.userId, record, operation);
+  if (grant !== undefined) return { grantId: grant.grantId, operation };
   const grants = await keys.grants.listFor(principal.userId, record);
   if (grants.length === 0) throw keyNotFound(handle);
-  const grant = grants.find(({ operations }) => operations.includes(operation));
-  if (grant !== undefined) return { grantId: grant.grantId, operation };
   const granted = [...new Set(grants.flatMap(({ operations }) => operations))].join(", ");
   throw refuse(
     "GRANT_MISSING",
@@ -158,6 +158,17 @@ export function resolveAnew(deps: FindDeps, wanted: Pick<Wanted, "handle" | "pri
 
 function cacheKey(handle: string, { userId }: Principal): string {
   return `${userId} ${handle}`;
+}
+
+/** Finds the ID that a handle stands for; undefined if there is no such key. @throws KEY_AMBIGUOUS */
+export async function findId(
+  deps: FindDeps,
+  wanted: Pick<Wanted, "handle" | "principal">,
+): Promise<string | undefined> {
+  const parsed = parseHandle(wanted.handle);
+  if (parsed.kind === "id") return parsed.keyId;
+  const found = await findName(deps, wanted);
+  return found && findVersionId(deps, found, parsed.version);
 }
 
 /** The refusal for a key that does not exist. */

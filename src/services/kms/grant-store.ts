@@ -33,19 +33,34 @@ export function createGrantStore(store: Store, now: () => Date) {
     isCurrent,
     /** The condition of a grant that has not expired. */
     current,
-    /** Lists the grants of a key, or of its name, to a grantee: those in force and unchanged. */
-    async listFor(grantee: string, { keyId, owner, name = "" }: KeyRecord): Promise<GrantRecord[]> {
+    /**
+     * Lists grants of a key, or of its name, to a grantee: those in force and unchanged.
+     *
+     * @param operation only those that include it; all if omitted
+     */
+    async listFor(
+      grantee: string,
+      { keyId, owner, name = "" }: KeyRecord,
+      operation?: Operation,
+    ): Promise<GrantRecord[]> {
       const ofKey = sql`(key_id = ${keyId} or (key_id = '' and owner = ${owner} and key_name = ${name}))`;
-      const where = sql<boolean>`grantee = ${grantee} and ${ofKey}`;
+      const included = operation ? sql`and ' ' || operations || ' ' like ${`% ${operation} %`}` : sql``;
+      const where = sql<boolean>`grantee = ${grantee} and ${ofKey} and ${current()} ${included}`;
       const found = await grants.listWhere(where, sql`position`, maxGrants);
-      return found.flatMap(({ record, isIntact }) => (isIntact && isCurrent(record) ? [record] : []));
+      return found.flatMap(({ record, isIntact }) => (isIntact ? [record] : []));
     },
-    /** Lists the owners who have granted a name to a grantee. */
+    /** Lists the owners who have granted a name to a grantee: two at most, which is one too many. */
     async listOwners(grantee: string, name: string): Promise<string[]> {
-      const where = sql<boolean>`grantee = ${grantee} and key_name = ${name} and ${current()}`;
-      const found = await grants.listWhere(where, sql`position`, maxGrants);
-      const owners = found.flatMap(({ record, isIntact }) => (isIntact ? [record.owner] : []));
-      return [...new Set(owners)];
+      const rows = await store.reader
+        .selectFrom("kms_grants")
+        .select("owner")
+        .distinct()
+        .where("grantee", "=", grantee)
+        .where("key_name", "=", name)
+        .where(current())
+        .limit(2)
+        .execute();
+      return rows.map(({ owner }) => owner);
     },
     /** Lists grants that have expired. */
     async listExpired(atMs: number, limit: number) {
@@ -70,5 +85,5 @@ export function createGrantStore(store: Store, now: () => Date) {
   };
 }
 
-/** The most grants of one key to one grantee that count. */
-const maxGrants = 1000;
+/** The most grants to look at; one that allows the operation is enough. */
+const maxGrants = 10;

@@ -23,7 +23,8 @@ export function createImportStore(store: Store) {
     find: (importId: string, transaction: WriteTransaction) =>
       imports.find({ importId }, { db: transaction.db }),
     /** Finds an import job of Google's interface. @throws RecordDamagedError */
-    findJob: (owner: string, jobName: string) => imports.findIntact({ owner, jobName }),
+    findJob: (owner: string, jobName: string, transaction?: WriteTransaction) =>
+      imports.findIntact({ owner, jobName }, transaction && { db: transaction.db }),
     /** Opens the seed of the wrapping key. The caller wipes it. @throws SEAL_BROKEN */
     openSeed: (importId: string) => store.readSecret(nameSecret(importTable, { importId })),
     /** Lists import tokens that have expired. Import jobs stay, for Google's lists. */

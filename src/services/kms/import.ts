@@ -49,6 +49,8 @@ export async function beginImport(deps: ChangeDeps, input: BeginImportInput): Pr
       const owner = principal.userId;
       const record: ImportRecord = { importId, owner, method, publicKey, jobName, expiresAt, createdAt };
       return await write(async (transaction) => {
+        if (jobName !== "" && (await keys.imports.findJob(owner, jobName, transaction)) !== undefined)
+          throw refuse("IMPORT_JOB_TAKEN", `import job ${jobName} exists already`, { name: jobName });
         await keys.imports.insert(transaction, record, seed);
         const subject = { keyId: importId, owner, keyName: "" };
         const details = `wrappingAlgorithm=${method}`;

@@ -82,6 +82,8 @@ export const kmsTables: TableOwner = {
       )`,
       "create index kms_grants_by_owner_position on kms_grants (owner, position)",
       "create index kms_grants_by_grantee_position on kms_grants (grantee, position)",
+      "create index kms_grants_by_grantee_key on kms_grants (grantee, key_id, owner, key_name)",
+      "create index kms_grants_by_grantee_name on kms_grants (grantee, key_name, owner)",
       `create index kms_grants_by_expires_at on kms_grants (expires_at_ms) where expires_at_ms is not null`,
       `create table kms_imports (
         position ${integer} not null primary key,

@@ -18,6 +18,7 @@ import { createKey } from "./create.ts";
 import { decapsulate, encapsulate } from "./encapsulate.ts";
 import { exportPublicKeys } from "./export.ts";
 import { aboutHandle, findKey } from "./find-key.ts";
+import type { UseOfGrant } from "./grant-store.ts";
 import { createGrant, revokeGrant } from "./grants.ts";
 import { parseHandle } from "./handle.ts";
 import { beginImport, importKey } from "./import.ts";
@@ -61,6 +62,8 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
     const nameOf = await keys.names.findOf(rows.map(({ record }) => record));
     return rows.map((key) => packListed(key, nameOf(key.record)));
   };
+  const isOfName = async ({ grantId }: UseOfGrant): Promise<boolean> =>
+    (await keys.grants.find(grantId))?.record.keyId === "";
   const listVersions = async ({ owner, name = "" }: KeyRecord) =>
     packAll(await keys.listVersions(owner, name, maxPageSize));
   return {
@@ -73,10 +76,12 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
     }),
     getKey: async ({ keyId }, context) => {
       const wanted = { handle: keyId, principal: readPrincipal(context), operation: "GET_KEY" } as const;
-      const { key } = await findKey(deps, { ...wanted, about: aboutHandle(keyId) });
+      const { key, grant } = await findKey(deps, { ...wanted, about: aboutHandle(keyId) });
       if (!key.isIntact) throw keyDamaged(key.record.keyId);
       const nameOf = await keys.names.findOf([key.record]);
-      const versions = isWholeName(keyId) ? await listVersions(key.record) : [];
+      // A grant of one version does not show the others.
+      const isWhole = grant === undefined || (await isOfName(grant));
+      const versions = isWholeName(keyId) && isWhole ? await listVersions(key.record) : [];
       return { result: packWithJwk(provider, key, nameOf(key.record)), versions };
     },
     listKeys: async ({ status: state, algorithm, usage, name, label, ...fields }, context) => {

@@ -162,8 +162,11 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
         names.findIntact({ owner, name }, transaction && { db: transaction.db }),
       /** Finds the names of several keys. A damaged name is left out. */
       async findOf(records: readonly KeyRecord[]): Promise<(record: KeyRecord) => KeyName | undefined> {
-        const wanted = records.flatMap(({ name }) => (name === undefined ? [] : [name]));
-        const found = wanted.length === 0 ? [] : await names.findSome("name", wanted);
+        const named = records.filter(({ name }) => name !== undefined);
+        // With the owners, the search takes the index of both.
+        const [owners, wanted] = [listOf(named, "owner"), listOf(named, "name")];
+        const where = sql<boolean>`owner in (${owners}) and key_name in (${wanted})`;
+        const found = named.length === 0 ? [] : await names.listWhere(where, sql`position`, maxNames);
         const known = new Map(
           found.flatMap(({ record, isIntact }) => (isIntact ? [[keyOf(record), record]] : [])),
         );
@@ -176,6 +179,13 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
       },
     },
   };
+}
+
+/** The most names that the keys of one page can have, if each of their owners has all of them. */
+const maxNames = 1_000_000;
+
+function listOf(records: readonly KeyRecord[], property: "owner" | "name") {
+  return sql.join([...new Set(records.map((record) => record[property]))]);
 }
 
 function keyOf({ owner, name }: Pick<KeyName, "owner" | "name">): string {
