@@ -44,7 +44,7 @@ export interface KmsServiceDeps {
   readonly now?: () => Date;
 }
 
-/** Implements the service. */
+/** Implements the service. It is long because it has one entry for each RPC, and nothing else. */
 export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService> {
   const deps = { now: () => new Date(), ...given };
   const { provider, store, keys } = deps;
