@@ -11,7 +11,11 @@ import {
   toBinary,
   toJson,
 } from "@bufbuild/protobuf";
-import { type FileDescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import {
+  type FileDescriptorProto,
+  FileDescriptorProtoSchema,
+  FileDescriptorSetSchema,
+} from "@bufbuild/protobuf/wkt";
 import { Client, credentials, Metadata, type requestCallback, type ServiceError } from "@grpc/grpc-js";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { StatusSchema } from "#gen/google/rpc/status_pb.ts";
@@ -117,9 +121,9 @@ function reasonOf(error: ServiceError): string | undefined {
 }
 
 function findMethod(files: FileDescriptorProto[], service: string, method: string): DescMethod {
-  const [first] = files;
-  if (first === undefined) throw new Error(`reflection has no file of ${service}`);
-  const registry = createFileRegistry(first, (name) => files.find((file) => file.name === name));
+  if (files.length === 0) throw new Error(`reflection has no file of ${service}`);
+  // A set has each file after those that it imports.
+  const registry = createFileRegistry(create(FileDescriptorSetSchema, { file: files.toReversed() }));
   const desc = registry.getService(service)?.methods.find((candidate) => candidate.name === method);
   if (desc === undefined) throw new Error(`the file of ${service} does not declare ${method}`);
   return desc;

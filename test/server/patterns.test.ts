@@ -33,6 +33,7 @@ const texts = {
   "an address with a line break": `0x${"a1".repeat(20)}\n`,
   "an address in capitals": `0x${"A1".repeat(20)}`,
   "a hash": "0f".repeat(32),
+  "a label": "team=payments",
   "a hash with full-width digits": "０ｆ".repeat(32),
 };
 
