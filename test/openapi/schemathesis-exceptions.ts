@@ -93,9 +93,19 @@ export const acceptedFindings: readonly AcceptedFinding[] = [
   },
   {
     check: "negative_data_rejection",
-    operation: /^POST \/v1\//,
-    request: /"protectionLevel": \d\b/,
+    operation: /^\w+ \/v1\//,
     why: "ProtoJSON takes an enum by its number, and Google's clients send it so. Its schema has the names.",
+  },
+  {
+    check: "response_schema_conformance",
+    operation: /^\w+ \/v1\//,
+    why: "With enum-encoding=int, enums are numbers. Their schema has the names.",
+  },
+  {
+    check,
+    operation: /^PATCH \/v1\//,
+    reason: "FIELD_CONTRADICTION",
+    why: "The name in the body must be that of the path, and a schema knows no other part of the request.",
   },
   {
     check: "max_response_time",
