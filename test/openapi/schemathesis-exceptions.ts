@@ -78,6 +78,12 @@ export const acceptedFindings: readonly AcceptedFinding[] = [
   },
   {
     check,
+    reason: "FIELD_INVALID",
+    fields: /^name$/,
+    why: "A name of a key has neither a last segment that is a number, nor an empty or dotted one. The description says it.",
+  },
+  {
+    check,
     reason: "SIGNATURE_INVALID",
     why: "Random bytes are no signature of the proposal.",
   },
@@ -107,6 +113,11 @@ export const acceptedFindings: readonly AcceptedFinding[] = [
     reason: "FIELD_CONTRADICTION",
     why: "The name in the body must be that of the path, and a schema knows no other part of the request.",
   },
+  ...["unsupported_method", "not_a_server_error", "allow_header_conformance"].map((check) => ({
+    check,
+    operation: /^\w+ \/v1\/.*\/cryptoKey(s|Versions)\/\{\w+\}$/,
+    why: "DELETE is a call of Google that is always refused, with UNIMPLEMENTED (501), and the description leaves it out.",
+  })),
   {
     check: "max_response_time",
     why: "A signature of SLH-DSA takes long on a busy machine. Other tests measure time.",
