@@ -34,9 +34,9 @@ public class Story {
         kms.kmsKmsServiceDecapsulate(
                 new KmsDecapsulateRequest().keyId(kemKeyId).ciphertext(sent.getCiphertext()), null)
             .getResult();
-    KmsListKeysResponse listed = kms.kmsKmsServiceListKeys(null, null, 1, null);
+    KmsListKeysResponse listed = kms.kmsKmsServiceListKeys(null, null, 1, null, null, null, null);
     List<String> sequences =
-        kms.kmsKmsServiceGetAuditLog(keyId, null, null).getAuditLog().stream()
+        kms.kmsKmsServiceGetAuditLog(keyId, null, null, null, null, null, null, null).getAuditLog().stream()
             .map(entry -> String.valueOf(entry.getSequence()))
             .toList();
     List<Object> missing = List.of();
