@@ -14,7 +14,7 @@ import type { UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file qsp/access.proto.
  */
 export const file_qsp_access: GenFile = /*@__PURE__*/
-  fileDesc("ChBxc3AvYWNjZXNzLnByb3RvEgNxc3AqmAEKBkFjY2VzcxIWChJBQ0NFU1NfVU5TUEVDSUZJRUQQABIRCg1BQ0NFU1NfUFVCTElDEAESGAoUQUNDRVNTX0FVVEhFTlRJQ0FURUQQAhIQCgxBQ0NFU1NfVE9LRU4QAxISCg5BQ0NFU1NfQVVESVRPUhAEEhAKDEFDQ0VTU19BRE1JThAFEhEKDUFDQ0VTU19ERVZJQ0UQBjpFCgZhY2Nlc3MSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxihlgMgASgOMgsucXNwLkFjY2Vzc1IGYWNjZXNzOkIKDHdob2xlX251bWJlchIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYopYDIAEoCFILd2hvbGVOdW1iZXJCOgoPcXVhbnR1bXNhZmUucXNwUAFaE3F1YW50dW1zYWZlL3FzcDtxc3CqAg9RdWFudHVtU2FmZS5Rc3BiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("ChBxc3AvYWNjZXNzLnByb3RvEgNxc3AqmAEKBkFjY2VzcxIWChJBQ0NFU1NfVU5TUEVDSUZJRUQQABIRCg1BQ0NFU1NfUFVCTElDEAESGAoUQUNDRVNTX0FVVEhFTlRJQ0FURUQQAhIQCgxBQ0NFU1NfVE9LRU4QAxISCg5BQ0NFU1NfQVVESVRPUhAEEhAKDEFDQ0VTU19BRE1JThAFEhEKDUFDQ0VTU19ERVZJQ0UQBjpFCgZhY2Nlc3MSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxihlgMgASgOMgsucXNwLkFjY2Vzc1IGYWNjZXNzOjYKBXNjb3BlEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYo5YDIAEoCVIFc2NvcGU6QgoMd2hvbGVfbnVtYmVyEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxiilgMgASgIUgt3aG9sZU51bWJlckI6Cg9xdWFudHVtc2FmZS5xc3BQAVoTcXVhbnR1bXNhZmUvcXNwO3FzcKoCD1F1YW50dW1TYWZlLlFzcGIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * Names who may call an RPC.
@@ -106,6 +106,16 @@ export const access: GenExtension<MethodOptions, Access> = /*@__PURE__*/
   extDesc(file_qsp_access, 0);
 
 /**
+ * Names the scope that an OAuth 2 access token must have for an RPC (RFC 6749, section 3.3): "kms.sign". Every RPC
+ * that is not ACCESS_PUBLIC has one. A call whose token has scopes, but not this one, fails with SCOPE_MISSING
+ * (PERMISSION_DENIED, HTTP 403). Tokens from a log-in have no scopes, and may make every call of their role.
+ *
+ * @generated from extension: string scope = 52003;
+ */
+export const scope: GenExtension<MethodOptions, string> = /*@__PURE__*/
+  extDesc(file_qsp_access, 1);
+
+/**
  * Marks a double that contains only whole numbers from 0 to 2^53 - 1. Proto JSON writes 64-bit integers as strings
  * and counters should be numbers, so a counter that can exceed 32 bits is a double. The OpenAPI description calls it
  * an integer.
@@ -113,5 +123,5 @@ export const access: GenExtension<MethodOptions, Access> = /*@__PURE__*/
  * @generated from extension: bool whole_number = 52002;
  */
 export const whole_number: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
-  extDesc(file_qsp_access, 1);
+  extDesc(file_qsp_access, 2);
 

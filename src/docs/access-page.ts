@@ -1,7 +1,7 @@
 /** docs/access.md: the roles that may make each call. */
 import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf";
 import { http } from "#gen/google/api/annotations_pb.ts";
-import { isAlwaysRefused } from "../protocol/service-profile.ts";
+import { findScope, isAlwaysRefused } from "../protocol/service-profile.ts";
 import { rolesFor } from "../server/interceptors/access.ts";
 import { collectProfiles, servicePackages } from "../services/registry.ts";
 import { escapeBars, renderCode, renderTable } from "./markdown.ts";
@@ -20,8 +20,9 @@ function renderService({ typeName, methods }: DescService): string {
     renderCode(findRestPath(method)),
     describeCallers(method, "open"),
     describeCallers(method, "token"),
+    isAlwaysRefused(method, profiles) ? "" : renderCode(findScope(method, profiles)),
   ]);
-  const headers = ["RPC", "REST", "`--auth open`", "`--auth token`"];
+  const headers = ["RPC", "REST", "`--auth open`", "`--auth token`", "scope"];
   return `## ${typeName}\n\n${renderTable(headers, rows)}\n`;
 }
 
@@ -38,11 +39,11 @@ function findRestPath(method: DescMethod): string {
     : `${pattern.case.toUpperCase()} ${pattern.value}`;
 }
 
-const introduction = `<!-- Written by \`npm run docs\` from the option qsp.access of the protos, and from src/services/registry.ts. -->
+const introduction = `<!-- Written by \`npm run docs\` from the options qsp.access and qsp.scope of the protos, and from src/services/registry.ts. -->
 
 # Who may call
 
 This page is for operators and for developers of clients. After reading it, you know which role each call needs.
 
-\`--auth open\` (see [settings](settings.md)), the default, lets anyone call, and only some calls need a token. With \`--auth token\` every call that is not public needs a token of a user with one of these roles. A user sees only their own records; an admin sees all. A \`device\` calls with the token that it gets from \`Authenticate\`, and sends only its own telemetry. Health checks and reflection (\`grpc.*\`) are open to anyone.
+\`--auth open\` (see [settings](settings.md)), the default, lets anyone call, and only some calls need a token. With \`--auth token\` every call that is not public needs a token of a user with one of these roles. A user sees only their own records; an admin sees all. A \`device\` calls with the token that it gets from \`Authenticate\`, and sends only its own telemetry. An OAuth 2 access token (see [oauth](oauth.md)) also needs the scope in the last column. Health checks and reflection (\`grpc.*\`) are open to anyone.
 `;

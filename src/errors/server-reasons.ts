@@ -78,6 +78,12 @@ export const callerReasons = {
     remedy:
       "Ask the operator for the role, as in `qsp user add NAME auditor`. The token of a device sends only its own telemetry.",
   },
+  SCOPE_MISSING: {
+    code: Code.PermissionDenied,
+    cause: "The token is limited to scopes, and the call needs another one, which the message names.",
+    remedy:
+      "Request a token with that scope from `POST /oauth/token`. Operator: the scopes of a client are those of `qsp client add`.",
+  },
 } as const satisfies Record<string, Reason>;
 
 /** Reasons that concern the load from one caller or from all callers. */

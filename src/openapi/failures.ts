@@ -42,6 +42,7 @@ const tokenReasons: readonly ReasonName[] = [
   "TOKEN_EXPIRED",
   "TOKEN_REVOKED",
   "ROLE_MISSING",
+  "SCOPE_MISSING",
 ];
 
 /** Every failure of a call, by HTTP status. */

@@ -19,6 +19,8 @@ export type Role = "user" | "auditor" | "admin" | "device";
 export interface Caller {
   readonly subject: string;
   readonly role: Role;
+  /** What an access token is limited to; undefined for a token without scopes, which may do all that its role may. */
+  readonly scopes?: readonly string[] | undefined;
   readonly issuedAt: Date;
   readonly expiresAt: Date;
   /** Checks for revocation of the token; undefined if tokens only expire. */

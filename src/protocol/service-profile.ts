@@ -1,6 +1,6 @@
 /** What a server must know of a service whose protos are not ours, and therefore do not say it. */
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
-import { Access, access } from "#gen/qsp/access_pb.ts";
+import { Access, access, scope } from "#gen/qsp/access_pb.ts";
 
 /**
  * The conventions of REST that google.api.http leaves open.
@@ -14,6 +14,8 @@ export type RestStyle = "own" | "google";
 /** One RPC. */
 export interface RpcProfile {
   readonly access: Access;
+  /** The scope that an access token needs: see qsp.scope. */
+  readonly scope: string;
   /** One or two sentences for the description of the REST calls; left out for an RPC that is always refused. */
   readonly comment?: string;
 }
@@ -34,6 +36,12 @@ export function findAccess(method: DescMethod, profiles: ServiceProfiles): Acces
   const profile = profiles[method.parent.typeName];
   if (profile === undefined) return getOption(method, access);
   return profile.rpcs[method.name]?.access ?? Access.UNSPECIFIED;
+}
+
+/** Finds the scope that an access token needs for an RPC: in the profile of its service, or in its option `qsp.scope`. */
+export function findScope(method: DescMethod, profiles: ServiceProfiles): string {
+  const profile = profiles[method.parent.typeName];
+  return profile === undefined ? getOption(method, scope) : (profile.rpcs[method.name]?.scope ?? "");
 }
 
 /** Tells whether an RPC is always refused, because the server has only a part of its service. */

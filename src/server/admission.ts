@@ -21,7 +21,13 @@ import {
   createCallsInProgress,
   type Release,
 } from "./calls-in-progress.ts";
-import { type AccessPolicy, createRoles, isInfrastructure, requireRole } from "./interceptors/access.ts";
+import {
+  type AccessPolicy,
+  createRoles,
+  isInfrastructure,
+  requireRole,
+  requireScope,
+} from "./interceptors/access.ts";
 import { chargeTo } from "./interceptors/caller.ts";
 import { createRateLimiter } from "./rate-limiter.ts";
 
@@ -66,8 +72,8 @@ export interface Admission {
   /**
    * Admits a call: at once if it has no token to check, otherwise when the promise resolves.
    *
-   * @throws SERVER_BUSY, RATE_LIMITED, CONCURRENCY_LIMITED, BUFFER_LIMITED, ROLE_MISSING, or what the access policy
-   *   throws.
+   * @throws SERVER_BUSY, RATE_LIMITED, CONCURRENCY_LIMITED, BUFFER_LIMITED, ROLE_MISSING, SCOPE_MISSING, or what the access
+   *   policy throws.
    */
   admit(call: ArrivingCall): Promise<void> | undefined;
 }
@@ -131,6 +137,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
       const authenticating = chargeTo(`tokens of ${address}`, () => access.authenticate(authorization));
       return authenticating.then((caller) => {
         requireRole(method, caller, roles);
+        requireScope(method, caller, profiles);
         values.set(callerKey, caller);
         // The call counts for its user, not for all users of the address.
         rateOfAddress.giveBack(address);

@@ -19,6 +19,7 @@ import { addServices, requestGate, tightenHandlers } from "./connect.ts";
 import { type CallForm, readCallForm, renderFailure, restForm } from "./failures.ts";
 import type { HealthBoard } from "./health.ts";
 import type { Intake } from "./intake.ts";
+import { scopeMissing } from "./interceptors/access.ts";
 import { chargeTo } from "./interceptors/caller.ts";
 import { findMaxBytes, type ServerLimits, toStructureLimits } from "./limits.ts";
 import type { Metrics } from "./metrics.ts";
@@ -193,7 +194,10 @@ export async function createApp(deps: AppDeps): Promise<ServingApp> {
   };
 }
 
-/** @throws ROUTE_NOT_FOUND, ROLE_MISSING, or what the access policy throws */
+/** The scope of access tokens for /metrics. */
+const metricsScope = "metrics.read";
+
+/** @throws ROUTE_NOT_FOUND, ROLE_MISSING, SCOPE_MISSING, or what the access policy throws */
 async function requireMetricsReader(
   { access, metricsAccess = "open" }: ServerOptions,
   authorization: string | undefined,
@@ -207,7 +211,10 @@ async function requireMetricsReader(
         path: "/metrics",
       },
     );
-  const { role } = await chargeTo("tokens for /metrics", () => access.authenticate(authorization ?? null));
+  const caller = await chargeTo("tokens for /metrics", () => access.authenticate(authorization ?? null));
+  const { role, scopes } = caller;
+  if (scopes !== undefined && !scopes.includes(metricsScope))
+    throw scopeMissing("/metrics", metricsScope, scopes);
   if (role === "auditor" || role === "admin") return;
   throw refuse(
     "ROLE_MISSING",

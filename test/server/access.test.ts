@@ -1,3 +1,4 @@
+import type { DescMethod } from "@bufbuild/protobuf";
 import {
   type Client,
   ConnectError,
@@ -14,7 +15,7 @@ import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { Access } from "#gen/qsp/access_pb.ts";
 import { refuse } from "../../src/errors.ts";
 import { callerKey } from "../../src/protocol/call-values.ts";
-import { type AccessPolicy, requireAccess } from "../../src/server/interceptors/access.ts";
+import { type AccessPolicy, requireAccess, requireScope } from "../../src/server/interceptors/access.ts";
 import { createServer } from "../../src/server/server.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import { Library } from "../gen/testing/library_pb.ts";
@@ -42,7 +43,7 @@ describe("requireAccess", () => {
   });
 
   it("lets pass a service whose profile has a row for each of its RPCs, and names one without a row", () => {
-    const row = { access: Access.AUTHENTICATED, comment: "Asks." };
+    const row = { access: Access.AUTHENTICATED, scope: "probe.ask", comment: "Asks." };
     const rpcs = Object.fromEntries(Probe.methods.map(({ name }) => [name, row]));
     const profile = { restStyle: "google", comment: "Probes.", rpcs } as const;
     expect(() => requireAccess(Probe.methods, { [Probe.typeName]: profile })).not.toThrow();
@@ -86,6 +87,46 @@ describe.each([
   it("passes with a token", async () => {
     const clients = await serveFakes(policy(mode));
     expect(await outcomeOf(call(clients, withTicket))).toBeUndefined();
+  });
+});
+
+describe("a token with scopes", () => {
+  const scoped = (...scopes: string[]): AccessPolicy => ({
+    mode: "token",
+    authenticate: async () => ({ ...ada, scopes }),
+  });
+  const scopeMissing = { code: "PermissionDenied", reason: "SCOPE_MISSING" };
+
+  it("makes the calls of its scopes", async () => {
+    const { pqc, tokens } = await serveFakes(scoped("kms.sign", "pqc.use"));
+    expect(await outcomeOf(pqc.signData({ data }, withTicket))).toBeUndefined();
+    expect(await outcomeOf(tokens.getSecureData({}, withTicket))).toBeUndefined();
+  });
+
+  it("makes no other call", async () => {
+    const { pqc, tokens } = await serveFakes(scoped("kms.sign", "pqc.user", "pqc"));
+    expect(await outcomeOf(pqc.signData({ data }, withTicket))).toEqual(scopeMissing);
+    expect(await outcomeOf(tokens.getSecureData({}, withTicket))).toEqual(scopeMissing);
+  });
+
+  it("makes no call without any scope, and none that declares no scope", async () => {
+    const { pqc } = await serveFakes(scoped());
+    expect(await outcomeOf(pqc.signData({ data }, withTicket))).toEqual(scopeMissing);
+    const [undeclared] = Probe.methods;
+    expect(() => requireScope(undeclared as DescMethod, { ...ada, scopes: [""] }, {})).toThrow(
+      /no token with scopes/,
+    );
+  });
+
+  it("learns over HTTP which scope it needs (RFC 6750, section 3)", async () => {
+    const { url } = await serveFakes(scoped("kms.sign"));
+    const answer = await fetch(`${url}/api/secure`, withTicket);
+    expect(answer.status).toBe(403);
+    expect(answer.headers.get("www-authenticate")).toBe('Bearer error="insufficient_scope", scope="pqc.use"');
+    expect(jsonRefusalOf(await answer.text())).toEqual({
+      code: "PERMISSION_DENIED",
+      reason: "SCOPE_MISSING",
+    });
   });
 });
 

@@ -13,7 +13,10 @@ const profile: ServiceProfile = {
   restStyle: "google",
   comment: "Lends books.",
   rpcs: Object.fromEntries(
-    Library.methods.map(({ name }) => [name, { access: Access.AUTHENTICATED, comment: `${name}.` }]),
+    Library.methods.map(({ name }) => [
+      name,
+      { access: Access.AUTHENTICATED, scope: "library.use", comment: `${name}.` },
+    ]),
   ),
 };
 

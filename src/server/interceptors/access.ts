@@ -6,7 +6,7 @@ import { Access } from "#gen/qsp/access_pb.ts";
 import { refuse } from "../../errors.ts";
 import { type Caller, callerKey, type Role } from "../../protocol/call-values.ts";
 import { raceSignal } from "../../protocol/interrupt.ts";
-import { findAccess, type ServiceProfiles } from "../../protocol/service-profile.ts";
+import { findAccess, findScope, type ServiceProfiles } from "../../protocol/service-profile.ts";
 import { mapStream, untilAborted } from "./streams.ts";
 
 /** How a server authenticates callers. */
@@ -32,6 +32,32 @@ export function createRoles(
 /** @throws ROLE_MISSING */
 export function requireRole(method: DescMethod, caller: Caller, roles: readonly Role[]): void {
   if (!roles.includes(caller.role)) throw roleMissing(method, caller.role, roles);
+}
+
+/**
+ * Refuses a caller whose token has scopes, but not that of the RPC. An RPC without a scope is for no such token.
+ *
+ * @throws SCOPE_MISSING
+ */
+export function requireScope(method: DescMethod, { scopes }: Caller, profiles: ServiceProfiles): void {
+  if (scopes === undefined) return;
+  const scope = findScope(method, profiles);
+  if (scope === "" || !scopes.includes(scope)) throw scopeMissing(method.name, scope, scopes);
+}
+
+/** Creates the refusal of a token without a scope. RFC 6750, section 3.1, has the form of the challenge. */
+export function scopeMissing(call: string, scope: string, scopes: readonly string[]): Error {
+  const known = scopes.length === 0 ? "no scope" : `the scopes ${scopes.join(" ")}`;
+  const error = refuse(
+    "SCOPE_MISSING",
+    scope === ""
+      ? `${call} is for no token with scopes`
+      : `${call} needs the scope ${scope}, and the token has ${known}`,
+    { scope },
+  );
+  const needed = scope === "" ? "" : `, scope="${scope}"`;
+  error.metadata.set("www-authenticate", `Bearer error="insufficient_scope"${needed}`);
+  return error;
 }
 
 /** Ends a stream, which may last for days, when its token ends or its caller is removed. */

@@ -2,13 +2,13 @@
 import { Access } from "#gen/qsp/access_pb.ts";
 import type { RpcProfile, ServiceProfiles } from "../../protocol/service-profile.ts";
 
-/** A call of this server, for every user. */
-function supported(comment: string): RpcProfile {
-  return { access: Access.AUTHENTICATED, comment };
+/** A call of this server, for every user; an access token needs the scope. */
+function supported(scope: string, comment: string): RpcProfile {
+  return { access: Access.AUTHENTICATED, scope, comment };
 }
 
 /** A call that is refused with CALL_UNSUPPORTED, after its caller has shown a token. */
-const unsupported: RpcProfile = { access: Access.AUTHENTICATED };
+const unsupported: RpcProfile = { access: Access.AUTHENTICATED, scope: "kms.admin" };
 
 /** By the full names of the services. A call without a row keeps the server from starting. */
 export const googleProfiles: ServiceProfiles = {
@@ -17,58 +17,75 @@ export const googleProfiles: ServiceProfiles = {
     comment:
       "Google's Cloud KMS API, for programs that use Google's clients. Calls that are not listed fail with CALL_UNSUPPORTED.",
     rpcs: {
-      ListKeyRings: supported("Lists the key rings of a location."),
-      GetKeyRing: supported("Returns a key ring. Fails with KEY_RING_NOT_FOUND."),
+      ListKeyRings: supported("kms.read", "Lists the key rings of a location."),
+      GetKeyRing: supported("kms.read", "Returns a key ring. Fails with KEY_RING_NOT_FOUND."),
       CreateKeyRing: supported(
+        "kms.admin",
         "Creates a key ring. It is a prefix of names of keys, and stays forever. Fails with KEY_RING_TAKEN and QUOTA_EXCEEDED.",
       ),
 
-      ListCryptoKeys: supported("Lists the keys of a key ring."),
+      ListCryptoKeys: supported("kms.read", "Lists the keys of a key ring."),
       GetCryptoKey: supported(
+        "kms.read",
         "Returns a key. A key is a name of the key service, such as name/projects/P/locations/L/keyRings/R/cryptoKeys/K. Fails with KEY_NOT_FOUND.",
       ),
       CreateCryptoKey: supported(
+        "kms.admin",
         "Creates a key and its first version, to sign (ASYMMETRIC_SIGN) or to decapsulate (KEY_ENCAPSULATION). Fails with KEY_RING_NOT_FOUND, NAME_TAKEN and QUOTA_EXCEEDED.",
       ),
-      UpdateCryptoKey: supported("Replaces the labels of a key. Fails with KEY_NOT_FOUND."),
+      UpdateCryptoKey: supported("kms.admin", "Replaces the labels of a key. Fails with KEY_NOT_FOUND."),
 
-      ListCryptoKeyVersions: supported("Lists the versions of a key. Fails with KEY_NOT_FOUND."),
+      ListCryptoKeyVersions: supported("kms.read", "Lists the versions of a key. Fails with KEY_NOT_FOUND."),
       GetCryptoKeyVersion: supported(
+        "kms.read",
         "Returns a version of a key. Fails with KEY_NOT_FOUND, GRANT_MISSING and KEY_DAMAGED.",
       ),
       CreateCryptoKeyVersion: supported(
+        "kms.admin",
         "Adds a version to a key. The versions before it stay ENABLED. Fails with KEY_NOT_FOUND and QUOTA_EXCEEDED.",
       ),
       UpdateCryptoKeyVersion: supported(
+        "kms.admin",
         "Enables or disables a version. Fails with KEY_NOT_FOUND, KEY_STATE_INVALID and KEY_DAMAGED.",
       ),
       DestroyCryptoKeyVersion: supported(
+        "kms.admin",
         "Schedules the destruction of a version, after the time that its key sets; 30 days if it sets none. Fails with KEY_NOT_FOUND, KEY_STATE_INVALID and KEY_DAMAGED.",
       ),
       RestoreCryptoKeyVersion: supported(
+        "kms.admin",
         "Takes back a scheduled destruction. The version becomes DISABLED. Fails with KEY_NOT_FOUND, KEY_STATE_INVALID and KEY_DAMAGED.",
       ),
       GetPublicKey: supported(
+        "kms.read",
         "Returns the public key of an ENABLED version: PEM, DER, or the bytes of its standard. Fails with KEY_NOT_FOUND, KEY_STATE_INVALID and KEY_DAMAGED.",
       ),
 
       AsymmetricSign: supported(
+        "kms.sign",
         "Signs data, an external mu (FIPS 204), or for EC_SIGN_P256_SHA256 a digest. Fails with KEY_NOT_FOUND, KEY_STATE_INVALID, KEY_USAGE_MISMATCH, KEY_DAMAGED, LENGTH_INVALID and CHECKSUM_MISMATCH.",
       ),
       Decapsulate: supported(
+        "kms.decapsulate",
         "Recovers the shared secret of a ciphertext. Fails with KEY_NOT_FOUND, KEY_STATE_INVALID, KEY_USAGE_MISMATCH, KEY_DAMAGED, LENGTH_INVALID and CHECKSUM_MISMATCH.",
       ),
       GenerateRandomBytes: supported(
+        "kms.read",
         "Generates 8 to 1024 random bytes, with their CRC32C. Any protection level gives bytes of the server's own " +
           "random generator.",
       ),
 
-      ListImportJobs: supported("Lists the import jobs of a key ring."),
-      GetImportJob: supported("Returns an import job with its public key. Fails with IMPORT_JOB_NOT_FOUND."),
+      ListImportJobs: supported("kms.read", "Lists the import jobs of a key ring."),
+      GetImportJob: supported(
+        "kms.read",
+        "Returns an import job with its public key. Fails with IMPORT_JOB_NOT_FOUND.",
+      ),
       CreateImportJob: supported(
+        "kms.admin",
         "Creates an import job with a fresh public key for HPKE. It expires after 24 hours. Fails with KEY_RING_NOT_FOUND, IMPORT_JOB_TAKEN and QUOTA_EXCEEDED.",
       ),
       ImportCryptoKeyVersion: supported(
+        "kms.admin",
         "Imports a wrapped key as a new version of a key. Fails with KEY_NOT_FOUND, IMPORT_JOB_NOT_FOUND, IMPORT_TOKEN_INVALID (an expired job), KEY_INVALID and QUOTA_EXCEEDED.",
       ),
 
@@ -95,8 +112,9 @@ export const googleProfiles: ServiceProfiles = {
     restStyle: "google",
     comment: "Google's Locations API, which belongs to each of Google's services.",
     rpcs: {
-      ListLocations: supported("Lists the one location that this server names itself, global."),
+      ListLocations: supported("kms.read", "Lists the one location that this server names itself, global."),
       GetLocation: supported(
+        "kms.read",
         "Returns a location. Every well-formed location exists, because a location is only a part of names here.",
       ),
     },
