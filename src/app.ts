@@ -15,6 +15,7 @@ import { explainFailure } from "./services/explain-failure.ts";
 import { collectProfiles, type ServicePackage, servicePackages } from "./services/registry.ts";
 import type { OpenModule } from "./services/service-module.ts";
 import { choosePackages } from "./settings/choose-packages.ts";
+import { challengeSettings, identitySettings } from "./settings/identity-settings.ts";
 import { serverSettings } from "./settings/server-settings.ts";
 import { quotaSettings, storeSettings } from "./settings/store-settings.ts";
 import { createOwnMemory, type SharedMemory } from "./shared-memory/shared-memory.ts";
@@ -89,20 +90,15 @@ export async function createApp(
     await provider.close();
     throw error;
   });
-  const { maxFailedLogins } = config;
   const identity = await openIdentity({
+    ...identitySettings(config),
     provider,
     store,
     now,
-    mode: config.auth,
     passwords,
-    maxFailedLogins,
     memory,
   });
-  const challengeLimits = {
-    perDevice: config.maxChallengesPerDevice,
-    perClient: config.maxChallengesPerClient,
-  };
+  const challengeLimits = challengeSettings(config);
   const deps = { ...identity, provider, store, challengeLimits, now };
   const loaded = await Promise.all(chosen.map(({ load }) => load()));
   const place: PlaceServices = worker?.place ?? ((_package, open) => open());

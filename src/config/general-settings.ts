@@ -1,10 +1,12 @@
 /** The general settings of a server. */
+import { tokenAlgorithms } from "../crypto/jwt.ts";
 import {
   defineChoice,
   defineHostNames,
   defineInteger,
   defineNames,
   defineNetworks,
+  defineOrigin,
   defineOrigins,
   definePostgresUrl,
   defineSecret,
@@ -43,6 +45,16 @@ export const generalSettings = {
     "open",
     ["open", "token"],
     "Who may call: open allows anyone, except for calls that always need a token; token allows users (qsp user add).",
+  ),
+  issuerUrl: defineOrigin(
+    "issuer-url",
+    "URL of this server as clients know it, which OAuth 2 access tokens name as their issuer; by default localhost with the port.",
+  ),
+  accessTokenAlgorithm: defineChoice(
+    "access-token-algorithm",
+    "ML-DSA-65",
+    tokenAlgorithms,
+    "Algorithm that signs OAuth 2 access tokens.",
   ),
   workers: defineWorkers(
     "workers",

@@ -124,6 +124,14 @@ export function defineOrigins(name: string, meaning: string): Setting<readonly s
   return { name, fallback: "", valueName: "origins", meaning, read };
 }
 
+export function defineOrigin(name: string, meaning: string): Setting<string> {
+  const read = (value: string): string => {
+    if (value === "" || isOrigin(value)) return value;
+    throw new ConfigError(`"${value}" is not a URL of a host only, such as https://id.example.com`);
+  };
+  return { name, fallback: "", valueName: "url", meaning, read };
+}
+
 /** Tells whether a text is an origin as a browser sends it. A browser never sends a pattern. */
 function isOrigin(text: string): boolean {
   return /^https?:\/\/[^*]+$/.test(text) && URL.canParse(text) && new URL(text).origin === text;

@@ -3,8 +3,14 @@ import { CryptoError } from "./crypto-error.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "./provider.ts";
 import { type JsonObject, type JsonValue, parseJsonObject } from "./strict-json.ts";
 
-/** The only algorithm of our tokens (RFC 9964, section 4). Its FIPS 204 context is empty. */
-const tokenAlgorithm = "ML-DSA-65";
+/** The algorithms of our tokens (RFC 9964, section 4). Their FIPS 204 context is empty. */
+export const tokenAlgorithms = ["ML-DSA-65", "ML-DSA-44"] as const;
+
+/** An algorithm of our tokens. */
+export type TokenAlgorithm = (typeof tokenAlgorithms)[number];
+
+/** The types of our tokens: any, or an access token of RFC 9068. */
+export type TokenType = "JWT" | "at+jwt";
 
 /** The longest accepted token, in characters; ours have about 4,600. */
 export const maxTokenCharacters = 16_384;
@@ -25,6 +31,8 @@ export interface JwtPayload extends JsonObject {
 export interface JwtInput {
   /** The `kid` under which verifiers find the public key: the thumbprint of its JWK. */
   readonly keyId: string;
+  /** "JWT" if left out. */
+  readonly type?: TokenType;
   /** Further header members, such as `use`; not `alg`, `typ`, `kid` or a refused one. */
   readonly header?: JsonObject | undefined;
   readonly payload: JwtPayload;
@@ -40,14 +48,14 @@ export type JwtRefusal =
   | "NOT_YET_VALID";
 
 export type JwtVerification =
-  | { readonly ok: true; readonly header: JsonObject; readonly payload: JwtPayload }
+  | { readonly ok: true; readonly type: TokenType; readonly header: JsonObject; readonly payload: JwtPayload }
   | { readonly ok: false; readonly reason: JwtRefusal; readonly message: string };
 
 /**
  * Creates a signed token in compact serialisation (RFC 7515, section 7.1) with the header members
  * `alg`, `typ`, `kid` and those given, in this order.
  *
- * @param secretKey of ML-DSA-65.
+ * @param secretKey of ML-DSA-65 or ML-DSA-44.
  * @returns base64url(header).base64url(payload).base64url(signature)
  * @throws INVALID_ARGUMENT when the token would not verify: another algorithm, a reserved header
  *   member, or claims that `verifyJwt` calls malformed.
@@ -57,11 +65,12 @@ export async function signJwt(
   secretKey: SecretKey,
   input: JwtInput,
 ): Promise<string> {
-  const { keyId, header = {}, payload } = input;
-  if (secretKey.algorithm !== tokenAlgorithm) {
+  const { keyId, type = "JWT", header = {}, payload } = input;
+  const alg = findTokenAlgorithm(secretKey.algorithm);
+  if (alg === undefined) {
     throw new CryptoError(
       "INVALID_ARGUMENT",
-      `a token needs an ${tokenAlgorithm} key, not ${secretKey.algorithm}`,
+      `a token needs a key of ${tokenAlgorithms.join(" or ")}, not of ${secretKey.algorithm}`,
     );
   }
   const reserved = ["alg", "typ", "kid", ...refusedHeaderMembers].find((name) => Object.hasOwn(header, name));
@@ -69,7 +78,7 @@ export async function signJwt(
     throw new CryptoError("INVALID_ARGUMENT", `header member ${reserved} is reserved`);
   const { problem } = readClaims(payload);
   if (problem !== undefined) throw new CryptoError("INVALID_ARGUMENT", problem);
-  const protectedHeader = { alg: tokenAlgorithm, typ: "JWT", kid: keyId, ...header };
+  const protectedHeader = { alg, typ: type, kid: keyId, ...header };
   const signingInput = `${encodeJson(protectedHeader)}.${encodeJson(payload)}`;
   const signature = await provider.sign(secretKey, new TextEncoder().encode(signingInput));
   return `${signingInput}.${encodeBase64url(signature)}`;
@@ -79,7 +88,7 @@ export async function signJwt(
  * Verifies a token in compact serialisation. It reads the payload only after it has verified the
  * signature with a trusted key. The header cannot choose another algorithm or key.
  *
- * @param publicKeys the trusted ML-DSA-65 keys by `kid`.
+ * @param publicKeys the trusted keys by `kid`.
  * @param now the time to compare with.
  * @param leewaySeconds how far the issuer's clock may be off, in both directions.
  */
@@ -96,14 +105,15 @@ export async function verifyJwt(
   const header = parseJsonObject(parts.header);
   if (header === undefined)
     return rejection("MALFORMED", "the header must be a JSON object without duplicates");
-  if (header.alg !== tokenAlgorithm) return rejection("WRONG_ALGORITHM", `alg must be ${tokenAlgorithm}`);
+  const alg = findTokenAlgorithm(header.alg);
+  if (alg === undefined) return rejection("WRONG_ALGORITHM", `alg must be ${tokenAlgorithms.join(" or ")}`);
   const headerProblem = findHeaderProblem(header);
   if (headerProblem !== undefined) return rejection("MALFORMED", headerProblem);
 
   const publicKey = typeof header.kid === "string" ? publicKeys.get(header.kid) : undefined;
   if (publicKey === undefined) return rejection("UNKNOWN_KEY", "kid does not identify a key of this issuer");
-  if (publicKey.algorithm !== tokenAlgorithm)
-    return rejection("WRONG_ALGORITHM", `the key must be of ${tokenAlgorithm}`);
+  if (publicKey.algorithm !== alg)
+    return rejection("WRONG_ALGORITHM", `alg must be that of the key, ${publicKey.algorithm}`);
   if (!(await provider.verify(publicKey, parts.signingInput, parts.signature))) {
     return rejection("BAD_SIGNATURE", "the signature does not verify");
   }
@@ -123,8 +133,18 @@ function splitToken(token: string) {
   return { header, payload, signature, signingInput };
 }
 
+function findTokenAlgorithm(name: unknown): TokenAlgorithm | undefined {
+  return tokenAlgorithms.find((known) => known === name);
+}
+
+/** RFC 7515, section 4.1.9: "application/" may be left out, and media types ignore case. */
+function readType({ typ }: JsonObject): TokenType | undefined {
+  if (typ === "JWT") return typ;
+  return typeof typ === "string" && /^(application\/)?at\+jwt$/i.test(typ) ? "at+jwt" : undefined;
+}
+
 function findHeaderProblem(header: JsonObject): string | undefined {
-  if (header.typ !== "JWT") return "typ must be JWT";
+  if (readType(header) === undefined) return "typ must be JWT or at+jwt";
   if (typeof header.kid !== "string") return "kid must be a string";
   const refused = refusedHeaderMembers.find((name) => Object.hasOwn(header, name));
   return refused && `header member ${refused} is not accepted`;
@@ -145,7 +165,7 @@ function checkClaims(
   if (nowSeconds < startsAt - leewaySeconds) {
     return rejection("NOT_YET_VALID", `the token is not valid before ${toIsoString(startsAt)}`);
   }
-  return { ok: true, header, payload };
+  return { ok: true, type: readType(header) ?? "JWT", header, payload };
 }
 
 type Claims =

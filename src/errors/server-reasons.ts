@@ -61,10 +61,16 @@ export const callerReasons = {
     cause: "The token is older than an hour, or is not valid yet because the clocks differ.",
     remedy: "Get a new token. Synchronise the clocks.",
   },
+  TOKEN_AUDIENCE_MISMATCH: {
+    code: Code.Unauthenticated,
+    cause: "The access token is for other servers: none of its audiences is the issuer URL of this server.",
+    remedy: "Request a token without `resource` and `audience`, or with the URL of `--issuer-url`.",
+  },
   TOKEN_REVOKED: {
     code: Code.Unauthenticated,
-    cause: "The user was removed or has a new password.",
-    remedy: "Log in again.",
+    cause:
+      "The user or the client was removed or has a new password or secret, or the token itself was revoked.",
+    remedy: "Log in again, or request a new token.",
   },
   LOGIN_FAILED: {
     code: Code.Unauthenticated,

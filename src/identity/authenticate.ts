@@ -1,7 +1,9 @@
 /** Authenticates callers by their tokens. */
 import type { ConnectError } from "@connectrpc/connect";
 import { type ReasonName, refuse } from "../errors.ts";
+import type { ClientStore } from "./clients.ts";
 import type { Issuer, TokenCheck, TokenClaims } from "./issuer.ts";
+import type { Revocations } from "./revocations.ts";
 import type { UserRole, UserStore } from "./users.ts";
 
 /** The refusal reason for each failed token check. */
@@ -19,6 +21,16 @@ export interface TokenHolder extends TokenClaims {
   /** The owner of the holder's records: see User. For a device or a user of an open server, it is the subject. */
   readonly userId: string;
   readonly role: UserRole | "device";
+  /** The scopes of an access token; undefined for a token from a log-in. */
+  readonly scopes: readonly string[] | undefined;
+}
+
+/** Whom tokens are checked against. */
+export interface Accounts {
+  /** The users that must include the subject of a token; without it, a valid token is enough. */
+  readonly users: UserStore | undefined;
+  readonly clients: ClientStore;
+  readonly revocations: Revocations;
 }
 
 /** The value of `use` in the header of a device's token. */
@@ -27,27 +39,56 @@ export const deviceUse = "iot";
 /**
  * Authenticates a caller by the `authorization` header of a call (RFC 6750, section 2.1).
  *
- * @param users the users that must include the token's subject; without it, a valid token is enough.
- * @throws TOKEN_MISSING, TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_SIGNATURE_INVALID, TOKEN_EXPIRED, TOKEN_REVOKED, RECORD_DAMAGED
+ * @param audience what an access token must name among its audiences
+ * @throws TOKEN_MISSING, TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_SIGNATURE_INVALID, TOKEN_EXPIRED,
+ *   TOKEN_AUDIENCE_MISMATCH, TOKEN_REVOKED, RECORD_DAMAGED
  */
 export async function authenticate(
   issuer: Issuer,
+  accounts: Accounts,
   authorization: string | null,
-  users?: UserStore,
+  audience: string | undefined,
 ): Promise<TokenHolder> {
   const claims = await readClaims(issuer, authorization);
-  if (claims.use === deviceUse) return { ...claims, userId: claims.subject, role: "device" };
-  if (users === undefined) return { ...claims, userId: claims.subject, role: "user" };
-  // Read at each call, so that a removed user loses access at once.
-  const user = await users.find(claims.subject);
-  if (user !== undefined && user.generation === claims.generation)
-    return { ...claims, userId: user.userId, role: user.role };
-  throw tokenRevoked(claims.subject);
+  const { access } = claims;
+  if (access !== undefined && (audience === undefined || !access.audiences.includes(audience)))
+    throw refuse(
+      "TOKEN_AUDIENCE_MISMATCH",
+      `the token is for ${access.audiences.join(" and ")}, not for this server`,
+      { audiences: access.audiences.join(" ") },
+    );
+  const holder = await findHolder(accounts, claims);
+  if (holder !== undefined) return holder;
+  throw tokenRevoked(claims);
+}
+
+/**
+ * Finds the holder of a verified token. It reads at each call, so that a removed user or client loses access at once.
+ *
+ * @returns undefined if the token was revoked, or its user or client removed or changed @throws RECORD_DAMAGED
+ */
+export async function findHolder(
+  { users, clients, revocations }: Accounts,
+  claims: TokenClaims,
+): Promise<TokenHolder | undefined> {
+  const { subject, use, generation, access } = claims;
+  if (use === deviceUse) return { ...claims, userId: subject, role: "device", scopes: undefined };
+  const scopes = access?.scopes;
+  if (access !== undefined) {
+    const { clientId, clientGeneration, tokenId } = access;
+    const client = await clients.find(clientId);
+    if (client?.generation !== clientGeneration || (await revocations.has(tokenId))) return undefined;
+    if (subject === clientId) return { ...claims, userId: client.userId, role: client.role, scopes };
+  }
+  if (users === undefined) return { ...claims, userId: subject, role: "user", scopes };
+  const user = await users.find(subject);
+  if (user === undefined || user.generation !== generation) return undefined;
+  return { ...claims, userId: user.userId, role: user.role, scopes };
 }
 
 /** Names the tokens that are revoked together: those of one generation of a user, signed by one key. */
-export function nameRevocationGroup({ subject, use = "", generation = "", keyId }: TokenClaims): string {
-  return JSON.stringify([subject, use, generation, keyId]);
+export function nameRevocationGroup({ subject, use, generation, keyId, access }: TokenClaims): string {
+  return JSON.stringify([subject, use ?? "", generation ?? "", keyId, access?.tokenId ?? ""]);
 }
 
 /**
@@ -57,21 +98,20 @@ export function nameRevocationGroup({ subject, use = "", generation = "", keyId 
  */
 export async function requireNotRevoked(
   issuer: Issuer,
-  { subject, use, generation, keyId }: TokenClaims,
-  users?: UserStore,
+  accounts: Accounts,
+  claims: TokenClaims,
 ): Promise<void> {
-  if (!issuer.acceptsKey(keyId))
+  if (!issuer.acceptsKey(claims.keyId))
     throw refuse("TOKEN_KEY_UNKNOWN", "the token is refused: the key that signed it is no longer accepted");
-  if (use === deviceUse || users === undefined) return;
-  if ((await users.find(subject))?.generation !== generation) throw tokenRevoked(subject);
+  if ((await findHolder(accounts, claims)) === undefined) throw tokenRevoked(claims);
 }
 
-function tokenRevoked(subject: string): ConnectError {
-  return refuse(
-    "TOKEN_REVOKED",
-    `the token of ${subject} is no longer accepted: the user was removed or has a new password; log in again`,
-    { subject },
-  );
+function tokenRevoked({ subject, access }: TokenClaims): ConnectError {
+  const why =
+    access === undefined
+      ? "the user was removed or has a new password; log in again"
+      : "it was revoked, or its client or user was removed or changed; request a new one";
+  return refuse("TOKEN_REVOKED", `the token of ${subject} is no longer accepted: ${why}`, { subject });
 }
 
 async function readClaims(issuer: Issuer, authorization: string | null): Promise<TokenClaims> {

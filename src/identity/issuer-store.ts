@@ -1,4 +1,6 @@
 /** The store of the token issuer: the keys that sign tokens, with sealed seeds. */
+import { algorithms } from "../crypto/algorithms.ts";
+import { type TokenAlgorithm, tokenAlgorithms } from "../crypto/jwt.ts";
 import type { PublicKey } from "../crypto/provider.ts";
 import type { RecordOf } from "../records/columns.ts";
 import { openTable } from "../records/record-table.ts";
@@ -8,7 +10,9 @@ import type { WriteTransaction } from "../store/write-transaction.ts";
 import { issuerKeyTable } from "./tables.ts";
 
 /** A stored key of the issuer. */
-export type IssuerKeyRecord = RecordOf<typeof issuerKeyTable.columns>;
+export interface IssuerKeyRecord extends RecordOf<typeof issuerKeyTable.columns> {
+  readonly algorithm: TokenAlgorithm;
+}
 
 /** A key to store. */
 export interface NewIssuerKey {
@@ -39,7 +43,7 @@ export function createIssuerStore(store: Store) {
       .orderBy("created_at_ms", "desc")
       .execute();
     const found = rows.map(keys.readRow);
-    return found.filter(({ isIntact }) => isIntact).map(({ record }) => record);
+    return found.filter(({ isIntact }) => isIntact).map(({ record }) => withAlgorithm(record));
   };
   const insert = async (transaction: WriteTransaction, key: NewIssuerKey, createdAt: Date): Promise<void> => {
     const { keyId, publicKey, seed } = key;
@@ -50,16 +54,17 @@ export function createIssuerStore(store: Store) {
   return {
     /** Lists keys that sign, or stopped at or after a time; the newest key first. */
     listKeys: (notRetiredBefore: Date) => listOwn(store.reader, notRetiredBefore),
-    /** Stores a key unless one already signs. Of several concurrent callers, one succeeds. */
+    /** Stores a key unless one of its algorithm already signs. Of several concurrent callers, one succeeds. */
     addFirstKey: (key: NewIssuerKey, now: Date) =>
       store.write(async (transaction) => {
         const known = await listOwn(transaction.db, now);
-        if (!known.some(({ retiredAt }) => retiredAt === undefined)) await insert(transaction, key, now);
+        if (!known.some((record) => isCurrent(record, key.publicKey))) await insert(transaction, key, now);
       }),
-    /** Stores a key that signs from now on. Retires the earlier keys and erases their seeds. */
+    /** Stores a key that signs from now on. Retires the earlier keys of its algorithm and erases their seeds. */
     replaceKey: (key: NewIssuerKey, now: Date, retiredAt: Date) =>
       store.write(async (transaction) => {
         for (const record of await listOwn(transaction.db, retiredAt)) {
+          if (record.algorithm !== key.publicKey.algorithm) continue;
           await transaction.eraseSecret(nameSeed(record.keyId));
           await keys.update(transaction, intact(record), { retiredAt });
         }
@@ -68,6 +73,16 @@ export function createIssuerStore(store: Store) {
     /** Opens the 32-byte seed of a key; the caller wipes it. @throws SEAL_BROKEN (CryptoError) */
     openSeed: (keyId: string) => store.readSecret(nameSeed(keyId)),
   };
+}
+
+function withAlgorithm(record: RecordOf<typeof issuerKeyTable.columns>): IssuerKeyRecord {
+  const { length } = record.publicKey;
+  const algorithm = tokenAlgorithms.find((name) => algorithms[name].publicKeyBytes === length);
+  return { ...record, algorithm: algorithm ?? "ML-DSA-65" };
+}
+
+function isCurrent(record: IssuerKeyRecord, { algorithm }: PublicKey): boolean {
+  return record.retiredAt === undefined && record.algorithm === algorithm;
 }
 
 function nameSeed(keyId: string): string {

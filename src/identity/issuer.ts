@@ -1,13 +1,21 @@
-/** Issues and checks the server's tokens: ML-DSA-65 JWTs (RFC 9964), with a key that survives a restart. */
-
+/** Issues and checks the server's tokens: ML-DSA JWTs (RFC 9964), with keys that survive a restart. */
+import { randomUUID } from "node:crypto";
 import { healthMs } from "../crypto/can-sign.ts";
 import { withFreshKeyPair } from "../crypto/fresh-key-pair.ts";
 import { type PublicJwk, toPublicJwk } from "../crypto/jwk.ts";
-import { type JwtVerification, signJwt, verifyJwt } from "../crypto/jwt.ts";
+import {
+  type JwtVerification,
+  signJwt,
+  type TokenAlgorithm,
+  type TokenType,
+  tokenAlgorithms,
+  verifyJwt,
+} from "../crypto/jwt.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../crypto/provider.ts";
 import { shareResult } from "../crypto/share-result.ts";
 import { poll } from "../database/poll.ts";
 import { importSealedKey, lendSecret } from "../secrets/sealed-keys.ts";
+import { type AccessClaims, readAccessClaims, type TokenContent, toAccessPayload } from "./access-claims.ts";
 import type { IssuerKeyRecord, IssuerStore, NewIssuerKey } from "./issuer-store.ts";
 
 /** The lifetime of a token in seconds. */
@@ -30,6 +38,22 @@ export interface TokenClaims {
   readonly keyId: string;
   readonly issuedAt: Date;
   readonly expiresAt: Date;
+  /** The further claims of an access token (RFC 9068); undefined for a token from a log-in. */
+  readonly access?: AccessClaims;
+}
+
+/** The content of an access token to issue. */
+export interface AccessTokenInput extends Omit<AccessClaims, "tokenId"> {
+  readonly subject: string;
+  /** As in TokenClaims. */
+  readonly generation: string | undefined;
+  /** The token ends no later than this. */
+  readonly notAfter?: Date | undefined;
+}
+
+/** An access token and its ID. */
+export interface IssuedAccessToken extends IssuedToken {
+  readonly issuedAt: Date;
 }
 
 /** The content of a token besides its subject and its times. */
@@ -53,6 +77,8 @@ export type TokenCheck =
 export interface Issuer {
   /** Issues a token for a subject, valid from now for 3600 seconds. */
   issue(subject: string, extras?: TokenExtras): Promise<IssuedToken>;
+  /** Issues an access token (RFC 9068), valid from now for at most 3600 seconds. */
+  issueAccessToken(input: AccessTokenInput): Promise<IssuedAccessToken>;
   check(token: string): Promise<TokenCheck>;
   /** Tells whether the server still accepts tokens that a key signed. */
   acceptsKey(keyId: string): boolean;
@@ -73,6 +99,19 @@ export interface IssuerDeps {
   readonly now: () => Date;
 }
 
+/** How an issuer signs access tokens. */
+export interface AccessTokenOptions {
+  /** The claim `iss`; undefined if the server issues no access tokens. */
+  readonly issuerUrl: string | undefined;
+  readonly algorithm: TokenAlgorithm;
+}
+
+/** A server without a URL issues no access tokens. */
+const noAccessTokens: AccessTokenOptions = { issuerUrl: undefined, algorithm: "ML-DSA-65" };
+
+/** The algorithm of tokens from a log-in. */
+const loginAlgorithm = "ML-DSA-65";
+
 /** A key of the issuer, ready for use. */
 interface IssuerKey {
   readonly record: IssuerKeyRecord;
@@ -83,10 +122,19 @@ interface IssuerKey {
 /** Milliseconds between polls for keys that an operator created or revoked. */
 const pollIntervalMs = 1000;
 
-/** Opens the issuer: reads its keys, or creates the first key in an empty store. */
-export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<Issuer> {
+/** A key that signs. */
+interface Signer {
+  readonly keyId: string;
+  readonly secretKey: SecretKey;
+}
+
+/** Opens the issuer: reads its keys, or creates those that are missing. */
+export async function openIssuer(
+  { provider, store, now }: IssuerDeps,
+  { issuerUrl, algorithm: accessAlgorithm }: AccessTokenOptions = noAccessTokens,
+): Promise<Issuer> {
   let keys: readonly IssuerKey[] = [];
-  let signer: { readonly keyId: string; readonly secretKey: SecretKey } | undefined;
+  const signers = new Map<TokenAlgorithm, Signer>();
 
   const refresh = async (): Promise<void> => {
     const known = new Map(keys.map((key) => [key.record.keyId, key]));
@@ -102,12 +150,15 @@ export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<
     keys.filter(({ record: { retiredAt } }) => {
       return retiredAt === undefined || retiredAt.getTime() + tokenLifetimeSeconds * 1000 > now().getTime();
     });
-  /** Finds the current key. It runs for each token, so that no retired key signs one. */
-  const findSigner = async (): Promise<NonNullable<typeof signer>> => {
+  const findCurrent = (algorithm: TokenAlgorithm): IssuerKey | undefined =>
+    keys.find(({ record }) => record.retiredAt === undefined && record.algorithm === algorithm);
+  /** Finds the current key of an algorithm. It runs for each token, so that no retired key signs one. */
+  const findSigner = async (algorithm: TokenAlgorithm): Promise<Signer> => {
     await refresh();
-    const signing = keys.find(({ record }) => record.retiredAt === undefined);
-    if (signing === undefined) throw new Error("the store has no key that signs tokens");
+    const signing = findCurrent(algorithm);
+    if (signing === undefined) throw new Error(`the store has no ${algorithm} key that signs tokens`);
     const { record } = signing;
+    const signer = signers.get(algorithm);
     if (signer?.keyId !== record.keyId) {
       // Do not erase the previous key here: calls may be signing with it.
       const seed = await store.openSeed(record.keyId);
@@ -117,38 +168,61 @@ export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<
         await refresh();
         if (keys.some((key) => key.record.keyId === before && key.record.retiredAt === undefined))
           throw new Error(`the store has no seed of the issuing key ${before}`);
-        return findSigner();
+        return findSigner(algorithm);
       }
       const opened = {
         keyId: record.keyId,
-        secretKey: await importSealedKey(provider, "ML-DSA-65", seed, record.publicKey),
+        secretKey: await importSealedKey(provider, algorithm, seed, record.publicKey),
       };
-      signer = opened;
+      signers.set(algorithm, opened);
       return opened;
     }
     return signer;
   };
+  /** Signs a token that is valid from now. @param notAfter the token ends no later than this */
+  const signToken = async (
+    algorithm: TokenAlgorithm,
+    input: {
+      readonly type?: TokenType;
+      readonly header?: Readonly<Record<string, string>>;
+      readonly notAfter?: Date | undefined;
+    },
+    claims: TokenContent,
+  ): Promise<IssuedAccessToken> => {
+    const { keyId, secretKey } = await findSigner(algorithm);
+    const { notAfter, ...form } = input;
+    // NumericDate counts whole seconds (RFC 7519, section 2).
+    const issuedAtSeconds = Math.floor(now().getTime() / 1000);
+    const expiresAtSeconds = Math.min(
+      issuedAtSeconds + tokenLifetimeSeconds,
+      Math.floor((notAfter?.getTime() ?? Number.POSITIVE_INFINITY) / 1000),
+    );
+    const payload = { ...claims, iat: issuedAtSeconds, exp: expiresAtSeconds };
+    const token = await signJwt(provider, secretKey, { keyId, ...form, payload });
+    return {
+      token,
+      issuedAt: new Date(issuedAtSeconds * 1000),
+      expiresAt: new Date(expiresAtSeconds * 1000),
+    };
+  };
 
   await refresh();
-  if (!keys.some(({ record }) => record.retiredAt === undefined))
-    await withFreshIssuerKey(provider, (key) => store.addFirstKey(key, now()));
-  await findSigner();
+  for (const algorithm of new Set([loginAlgorithm, accessAlgorithm] as const))
+    if (findCurrent(algorithm) === undefined)
+      await withFreshIssuerKey(provider, algorithm, (key) => store.addFirstKey(key, now()));
+  await findSigner(loginAlgorithm);
   const stopPolling = poll(pollIntervalMs, refresh);
 
   return {
     async issue(subject, { header = {}, generation } = {}) {
-      const { keyId, secretKey } = await findSigner();
-      // NumericDate counts whole seconds (RFC 7519, section 2).
-      const issuedAtSeconds = Math.floor(now().getTime() / 1000);
-      const expiresAtSeconds = issuedAtSeconds + tokenLifetimeSeconds;
-      const payload = {
-        sub: subject,
-        iat: issuedAtSeconds,
-        exp: expiresAtSeconds,
-        ...(generation !== undefined && { gen: generation }),
-      };
-      const token = await signJwt(provider, secretKey, { keyId, header, payload });
-      return { token, expiresAt: new Date(expiresAtSeconds * 1000) };
+      const claims = { sub: subject, ...(generation !== undefined && { gen: generation }) };
+      const { token, expiresAt } = await signToken(loginAlgorithm, { header }, claims);
+      return { token, expiresAt };
+    },
+    issueAccessToken({ notAfter, ...input }) {
+      if (issuerUrl === undefined) throw new Error("an issuer without a URL issues no access tokens");
+      const claims = toAccessPayload({ ...input, tokenId: randomUUID() }, issuerUrl);
+      return signToken(accessAlgorithm, { type: "at+jwt", notAfter }, claims);
     },
     async check(token) {
       const verify = () => {
@@ -166,6 +240,8 @@ export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<
       const { use } = result.header;
       // Every token of this issuer has its issue time.
       if (typeof iat !== "number") return { ok: false, reason: "MALFORMED", message: "iat must be a number" };
+      const access = result.type === "at+jwt" ? readAccessClaims(result.payload, issuerUrl) : undefined;
+      if (typeof access === "string") return { ok: false, reason: "MALFORMED", message: access };
       return {
         ok: true,
         subject: sub,
@@ -174,13 +250,14 @@ export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<
         keyId: String(result.header.kid),
         issuedAt: new Date(iat * 1000),
         expiresAt: new Date(exp * 1000),
+        ...(access && { access }),
       };
     },
     acceptsKey: (keyId) => listLiving().some(({ record }) => record.keyId === keyId),
     isWorking: shareResult(healthMs, async () => {
       const message = new TextEncoder().encode("self-test of the issuer");
       try {
-        const { secretKey } = signer ?? (await findSigner());
+        const { secretKey } = signers.get(loginAlgorithm) ?? (await findSigner(loginAlgorithm));
         const signature = await provider.system.sign(secretKey, message);
         return await provider.system.verify(secretKey.publicKey, message, signature);
       } catch {
@@ -194,37 +271,50 @@ export async function openIssuer({ provider, store, now }: IssuerDeps): Promise<
     },
     close() {
       stopPolling();
-      signer?.secretKey.erase();
+      for (const { secretKey } of signers.values()) secretKey.erase();
     },
   };
 }
 
 /**
- * Creates a new key that signs from now on. Tokens of the previous key stay valid until they expire.
+ * Creates new keys that sign from now on, one for each algorithm that signs. Tokens of the previous keys stay valid
+ * until they expire.
  *
  * @param revoke revokes the tokens of all earlier keys, within a second on every server. Use it for a leaked key.
- * @returns the keyId of the new key.
+ * @returns the keyId of the new key for tokens from a log-in.
  */
 export async function rotateIssuerKey(
   { provider, store, now }: IssuerDeps,
   { revoke }: { readonly revoke: boolean },
 ): Promise<string> {
-  return withFreshIssuerKey(provider, async (key) => {
-    const at = now();
-    // A key that was retired a token lifetime ago has no valid tokens.
-    const retiredAt = revoke ? new Date(at.getTime() - tokenLifetimeSeconds * 1000) : at;
-    await store.replaceKey(key, at, retiredAt);
-    return key.keyId;
-  });
+  const current = await store.listKeys(now());
+  const signing = current
+    .filter(({ retiredAt }) => retiredAt === undefined)
+    .map(({ algorithm }) => algorithm);
+  const rotate = (algorithm: TokenAlgorithm): Promise<string> =>
+    withFreshIssuerKey(provider, algorithm, async (key) => {
+      const at = now();
+      // A key that was retired a token lifetime ago has no valid tokens.
+      const retiredAt = revoke ? new Date(at.getTime() - tokenLifetimeSeconds * 1000) : at;
+      await store.replaceKey(key, at, retiredAt);
+      return key.keyId;
+    });
+  for (const algorithm of tokenAlgorithms)
+    if (algorithm !== loginAlgorithm && signing.includes(algorithm)) await rotate(algorithm);
+  return rotate(loginAlgorithm);
 }
 
-function withFreshIssuerKey<T>(provider: CryptoProvider, use: (key: NewIssuerKey) => Promise<T>): Promise<T> {
-  return withFreshKeyPair(provider, "ML-DSA-65", ({ publicKey, secretKey }) => {
+function withFreshIssuerKey<T>(
+  provider: CryptoProvider,
+  algorithm: TokenAlgorithm,
+  use: (key: NewIssuerKey) => Promise<T>,
+): Promise<T> {
+  return withFreshKeyPair(provider, algorithm, ({ publicKey, secretKey }) => {
     const { kid: keyId } = toPublicJwk(provider, publicKey);
     return lendSecret(secretKey, (seed) => use({ keyId, publicKey, seed }));
   });
 }
 
-function importPublicKey(provider: CryptoProvider, record: IssuerKeyRecord): PublicKey {
-  return provider.importPublicKey("ML-DSA-65", { raw: record.publicKey });
+function importPublicKey(provider: CryptoProvider, { algorithm, publicKey }: IssuerKeyRecord): PublicKey {
+  return provider.importPublicKey(algorithm, { raw: publicKey });
 }

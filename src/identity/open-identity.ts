@@ -3,13 +3,23 @@ import type { CryptoProvider } from "../crypto/provider.ts";
 import { listNetworks } from "../protocol/networks.ts";
 import type { SharedMemory } from "../shared-memory/shared-memory.ts";
 import type { Store } from "../store/store.ts";
-import { authenticate, nameRevocationGroup, requireNotRevoked, type TokenHolder } from "./authenticate.ts";
-import { type Issuer, openIssuer } from "./issuer.ts";
+import {
+  type Accounts,
+  authenticate,
+  nameRevocationGroup,
+  requireNotRevoked,
+  type TokenHolder,
+} from "./authenticate.ts";
+import { createClientCheck } from "./client-log-in.ts";
+import { createClientStore, type StoredClient } from "./clients.ts";
+import type { CheckCredentials } from "./credentials.ts";
+import { type AccessTokenOptions, type Issuer, openIssuer } from "./issuer.ts";
 import { createIssuerStore } from "./issuer-store.ts";
 import { createKnownNetworks } from "./known-networks.ts";
 import { type LogIn, logInAnyone, logInUsers } from "./log-in.ts";
 import { createLoginThrottle } from "./login-throttle.ts";
 import type { PasswordLane } from "./password-lane.ts";
+import { createRevocations } from "./revocations.ts";
 import { createUserStore, type UserStore } from "./users.ts";
 
 /** The options of an identity. */
@@ -20,6 +30,7 @@ export interface IdentityOptions {
   /** "open" issues a token for any name to any caller. */
   readonly mode: "open" | "token";
   readonly passwords: PasswordLane;
+  readonly accessTokens: AccessTokenOptions;
   /** The most failed log-ins per minute for one name, or from one network. */
   readonly maxFailedLogins: number;
   /** Remembers failed log-ins, and the networks of users. */
@@ -32,6 +43,11 @@ export interface Identity {
   /** Undefined if anyone may call. */
   readonly users: UserStore | undefined;
   readonly logIn: LogIn;
+  readonly accounts: Accounts;
+  /** Checks the name and the secret of a client. */
+  readonly checkClient: CheckCredentials<StoredClient>;
+  /** The claim `iss` of access tokens, and the audience of those for this server; undefined if there are none. */
+  readonly issuerUrl: string | undefined;
   /** Authenticates a caller by the `authorization` header. The result also tells how to check for a revocation. */
   authenticate(authorization: string | null): Promise<AuthenticatedCaller>;
   close(): void;
@@ -42,23 +58,30 @@ export interface AuthenticatedCaller extends TokenHolder {
   readonly revocation: { readonly group: string; readonly check: () => Promise<void> };
 }
 
-/** Opens the issuer with its key, or creates the key in a new store. */
+/** Opens the issuer with its keys, or creates the keys in a new store. */
 export async function openIdentity(options: IdentityOptions): Promise<Identity> {
-  const { provider, store, now, mode, passwords, maxFailedLogins, memory } = options;
-  const issuer = await openIssuer({ provider, store: createIssuerStore(store), now });
+  const { provider, store, now, mode, passwords, maxFailedLogins, memory, accessTokens } = options;
+  const { issuerUrl } = accessTokens;
+  const issuer = await openIssuer({ provider, store: createIssuerStore(store), now }, accessTokens);
+  const clients = createClientStore(store);
   const users = mode === "token" ? createUserStore(store) : undefined;
-  const throttle = createLoginThrottle(maxFailedLogins, memory.logIns);
-  const known = createKnownNetworks(memory.knownNetworks);
-  const logIn = users
-    ? logInUsers({ issuer, users, throttle, known, verifyPassword: passwords.verify, listNetworks })
-    : logInAnyone(issuer);
+  const accounts = { users, clients, revocations: createRevocations(store) };
+  const credentials = {
+    throttle: createLoginThrottle(maxFailedLogins, memory.logIns),
+    known: createKnownNetworks(memory.knownNetworks),
+    verifyPassword: passwords.verify,
+    listNetworks,
+  };
   return {
     issuer,
     users,
-    logIn,
+    logIn: users ? logInUsers({ issuer, users, ...credentials }) : logInAnyone(issuer),
+    accounts,
+    checkClient: createClientCheck(clients, credentials),
+    issuerUrl,
     async authenticate(authorization) {
-      const holder = await authenticate(issuer, authorization, users);
-      const check = () => requireNotRevoked(issuer, holder, users);
+      const holder = await authenticate(issuer, accounts, authorization, issuerUrl);
+      const check = () => requireNotRevoked(issuer, accounts, holder);
       return { ...holder, revocation: { group: nameRevocationGroup(holder), check } };
     },
     close: () => issuer.close(),

@@ -25,11 +25,50 @@ export const userTable: TableDeclaration<typeof userColumns> = {
   describe: ({ name }) => `user ${name}`,
 };
 
+const clientColumns = {
+  /** The `client_id`. No user has the same name. */
+  name: column.text("name"),
+  role: column.choice("role", userRoles),
+  /** An scrypt hash with its parameters: see passwords.ts. */
+  secretHash: column.text("secret_hash"),
+  /** Changes with the secret. The server refuses tokens of another generation. */
+  generation: column.text("generation"),
+  createdAt: column.time("created_at_ms"),
+  /** The owner of the client's records, as `userId` is for a user. */
+  userId: column.text("user_id"),
+  /** The scopes that it may request. */
+  scopes: column.spacedList("scopes"),
+  /** The audiences that it may request tokens for, besides the issuer itself. */
+  audiences: column.spacedList("audiences"),
+  /** The audiences that it is itself: it may introspect their tokens. */
+  resources: column.spacedList("resources"),
+  /** Whether it may exchange the tokens of users for tokens of its own (RFC 8693). */
+  mayExchange: column.flag("may_exchange"),
+};
+
+/** The clients of OAuth 2. */
+export const clientTable: TableDeclaration<typeof clientColumns> = {
+  name: "oauth_clients",
+  columns: clientColumns,
+  key: ["name"],
+  orderedBy: "name",
+  describe: ({ name }) => `client ${name}`,
+};
+
+/** A token that was revoked before its end. */
+interface RevokedTokensTable {
+  /** The claim `jti`. */
+  token_id: string;
+  /** When the token ends, and the row may go. */
+  expires_at_ms: number;
+}
+
 const issuerKeyColumns = {
   /** The RFC 7638 thumbprint of the public key. */
   keyId: column.text("key_id"),
+  /** Not in the tag: readers take the length of the public key instead. */
   algorithm: column.untagged(column.text("algorithm")),
-  /** The raw FIPS 204 public key, 1952 bytes. */
+  /** The raw FIPS 204 public key: 1952 bytes for ML-DSA-65, 1312 for ML-DSA-44. */
   publicKey: column.bytes("public_key"),
   createdAt: column.time("created_at_ms"),
   /** The time when it stopped signing; undefined for the current key. */
@@ -48,12 +87,19 @@ declare module "../database/schema.ts" {
   interface Schema {
     users: TaggedRow<typeof userColumns>;
     issuer_keys: TaggedRow<typeof issuerKeyColumns>;
+    oauth_clients: TaggedRow<typeof clientColumns>;
+    revoked_tokens: RevokedTokensTable;
   }
 }
 
-/** The tables of users and of the issuer's keys: see users.ts and issuer-store.ts. */
+/** The tables of users, clients and the issuer's keys: see users.ts, clients.ts and issuer-store.ts. */
 export const identityTables: TableOwner = {
-  tables: { issuer_keys: ["key_id"], users: ["name"] },
+  tables: {
+    issuer_keys: ["key_id"],
+    users: ["name"],
+    oauth_clients: ["name"],
+    revoked_tokens: ["token_id"],
+  },
   steps: {
     "0001-identity": ({ bytes, integer }) => [
       `create table issuer_keys (
@@ -73,6 +119,26 @@ export const identityTables: TableOwner = {
         user_id text not null unique,
         record_tag text not null
       )`,
+    ],
+    "0002-identity": ({ integer }) => [
+      `create table oauth_clients (
+        name text not null primary key,
+        role text not null,
+        secret_hash text not null,
+        generation text not null,
+        created_at_ms ${integer} not null,
+        user_id text not null unique,
+        scopes text not null,
+        audiences text not null,
+        resources text not null,
+        may_exchange ${integer} not null,
+        record_tag text not null
+      )`,
+      `create table revoked_tokens (
+        token_id text not null primary key,
+        expires_at_ms ${integer} not null
+      )`,
+      "create index revoked_tokens_by_end on revoked_tokens (expires_at_ms)",
     ],
   },
 };

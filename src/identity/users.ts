@@ -4,7 +4,7 @@ import type { RecordOf } from "../records/columns.ts";
 import { openTable } from "../records/record-table.ts";
 import { intact, requireIntact } from "../records/table-declaration.ts";
 import type { Store } from "../store/store.ts";
-import { type userRoles, userTable } from "./tables.ts";
+import { clientTable, type userRoles, userTable } from "./tables.ts";
 
 /** The role of a user. */
 export type UserRole = (typeof userRoles)[number];
@@ -21,18 +21,25 @@ export type UserStore = ReturnType<typeof createUserStore>;
 /** Creates the users' store on the shared store. */
 export function createUserStore(store: Store) {
   const users = openTable(store, userTable);
+  const clients = openTable(store, clientTable);
+  const find = (name: string) => users.findIntact({ name });
   return {
     /** @throws RecordDamagedError */
-    find: (name: string) => users.findIntact({ name }),
+    find,
+    /** Finds the owner of the records of a user or a client, by name. @throws RecordDamagedError */
+    async findOwner(name: string): Promise<string | undefined> {
+      return ((await find(name)) ?? (await clients.findIntact({ name })))?.userId;
+    },
     /** Lists all users, by name. @throws RecordDamagedError */
     async list(): Promise<User[]> {
       const rows = await store.reader.selectFrom("users").selectAll().orderBy("name").execute();
       return rows.map((row) => requireIntact(users.readRow(row), `user ${row.name}`));
     },
-    /** @returns false if a user has that name already */
+    /** @returns false if a user or a client has that name already */
     add: (user: Pick<StoredUser, "name" | "role" | "passwordHash">, createdAt: Date) =>
       store.write(async (transaction) => {
         if (await users.find({ name: user.name }, transaction)) return false;
+        if (await clients.find({ name: user.name }, transaction)) return false;
         // Names have no colon, so no name equals an ID.
         const userId = `user:${randomUUID()}`;
         await users.insert(transaction, { ...user, userId, generation: randomUUID(), createdAt });

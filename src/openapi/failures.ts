@@ -40,6 +40,7 @@ const tokenReasons: readonly ReasonName[] = [
   "TOKEN_KEY_UNKNOWN",
   "TOKEN_SIGNATURE_INVALID",
   "TOKEN_EXPIRED",
+  "TOKEN_AUDIENCE_MISMATCH",
   "TOKEN_REVOKED",
   "ROLE_MISSING",
   "SCOPE_MISSING",

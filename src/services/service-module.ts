@@ -1,6 +1,9 @@
 /** How a package of services presents itself to the server. */
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { CryptoProvider } from "../crypto/provider.ts";
+import type { Accounts } from "../identity/authenticate.ts";
+import type { StoredClient } from "../identity/clients.ts";
+import type { CheckCredentials } from "../identity/credentials.ts";
 import type { Issuer } from "../identity/issuer.ts";
 import type { LogIn } from "../identity/log-in.ts";
 import type { UserStore } from "../identity/users.ts";
@@ -15,6 +18,12 @@ export interface ModuleDeps {
   /** Undefined if anyone may call. */
   readonly users: UserStore | undefined;
   readonly logIn: LogIn;
+  /** Whom tokens are checked against. */
+  readonly accounts: Accounts;
+  /** Checks the name and the secret of a client of OAuth 2. */
+  readonly checkClient: CheckCredentials<StoredClient>;
+  /** The claim `iss` of access tokens; undefined if the server issues none. */
+  readonly issuerUrl: string | undefined;
   readonly challengeLimits: { readonly perDevice: number; readonly perClient: number };
   readonly now: () => Date;
 }

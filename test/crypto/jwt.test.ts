@@ -47,6 +47,7 @@ describe("a token", () => {
     });
     expect(await verify(token)).toEqual({
       ok: true,
+      type: "JWT",
       header: { alg: "ML-DSA-65", typ: "JWT", kid: jwk.kid, use: "grpc" },
       payload: claims,
     });
@@ -100,6 +101,20 @@ describe("a token", () => {
   });
 });
 
+describe("an access token (RFC 9068)", () => {
+  it("is signed and verified with ML-DSA-44 as well, and says its type", async () => {
+    const { publicKey, secretKey } = await provider.generateKeyPair("ML-DSA-44");
+    const token = await signJwt(provider, secretKey, { keyId: "k", type: "at+jwt", payload: claims });
+    const result = await verifyJwt(provider, new Map([["k", publicKey]]), token, at(issuedAt));
+    expect(result).toMatchObject({ ok: true, type: "at+jwt", header: { alg: "ML-DSA-44", typ: "at+jwt" } });
+  });
+
+  it.each(["AT+JWT", "application/at+jwt"])("may have the typ %s", async (typ) => {
+    const result = await verify(await forge(header({ typ }), JSON.stringify(claims)));
+    expect(result).toMatchObject({ ok: true, type: "at+jwt" });
+  });
+});
+
 describe("verifyJwt refuses as WRONG_ALGORITHM", () => {
   it.each([
     "none",
@@ -140,7 +155,8 @@ describe("verifyJwt refuses as WRONG_ALGORITHM", () => {
 
 describe("verifyJwt refuses as MALFORMED a rightly signed token with", () => {
   const headers: Record<string, () => string> = {
-    "another typ": () => header({ typ: "at+jwt" }),
+    "another typ": () => header({ typ: "dpop+jwt" }),
+    "a typ that begins like that of an access token": () => header({ typ: "at+jwtx" }),
     "no typ": () => header({ typ: undefined }),
     "no kid": () => header({ kid: undefined }),
     "a kid that is a number": () => header({ kid: 1 }),
@@ -274,8 +290,8 @@ describe("signJwt refuses", () => {
     expect(await refusal(() => sign({ payload }))).toBe("INVALID_ARGUMENT");
   });
 
-  it("a key that is not of ML-DSA-65", async () => {
-    const { secretKey } = await provider.generateKeyPair("ML-DSA-44");
+  it("a key of another algorithm than those of tokens", async () => {
+    const { secretKey } = await provider.generateKeyPair("ML-DSA-87");
     const attempt = () => signJwt(provider, secretKey, { keyId: "k", payload: claims });
     expect(await refusal(attempt)).toBe("INVALID_ARGUMENT");
   });

@@ -6,9 +6,11 @@ import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { authenticate } from "../../src/identity/authenticate.ts";
+import { createClientStore } from "../../src/identity/clients.ts";
 import { openIssuer, rotateIssuerKey } from "../../src/identity/issuer.ts";
 import { createIssuerStore } from "../../src/identity/issuer-store.ts";
 import { logInAnyone } from "../../src/identity/log-in.ts";
+import { createRevocations } from "../../src/identity/revocations.ts";
 import { pqcService } from "../../src/services/pqc/pqc-service.ts";
 import { tokenService } from "../../src/services/pqc/token-service.ts";
 import { serve } from "../server/serve.ts";
@@ -33,13 +35,21 @@ export async function startPqcServer(
   const store = await openTestStore(dataDir, provider);
   const issuerParts = { provider, store: createIssuerStore(store), now };
   const issuer = await openIssuer(issuerParts);
-  const parts = { provider, issuer, logIn: logInAnyone(issuer) };
+  const accounts = {
+    users: undefined,
+    clients: createClientStore(store),
+    revocations: createRevocations(store),
+  };
+  const parts = { provider, issuer, accounts, issuerUrl: undefined, logIn: logInAnyone(issuer) };
   const { server, url } = await serve({
     services: [
       createServiceImplSpec<typeof PqcService>(PqcService, pqcService(parts)),
       createServiceImplSpec<typeof TokenService>(TokenService, tokenService(parts)),
     ],
-    access: { mode: "open", authenticate: (authorization) => authenticate(issuer, authorization) },
+    access: {
+      mode: "open",
+      authenticate: (authorization) => authenticate(issuer, accounts, authorization, undefined),
+    },
   });
   const transport = createConnectTransport({ baseUrl: url, httpVersion: "1.1" });
   return {

@@ -101,10 +101,10 @@ export async function findName(
   return owner === undefined ? undefined : keys.names.find(owner, name);
 }
 
-/** Finds the ID of a user; without users, everybody is who they say. */
+/** Finds the ID of a user or a client; without users, everybody is who they say. */
 export async function findUserId(users: UserStore | undefined, user: string): Promise<string | undefined> {
   if (users === undefined || user === systemPrincipal.userId) return user;
-  return (await users.find(user))?.userId;
+  return users.findOwner(user);
 }
 
 async function findVersionId(

@@ -50,7 +50,7 @@ export async function createGrant(deps: ChangeDeps, input: GrantInput): Promise<
     store.runIdempotent(idempotentCall, grantCodec, async (write) => {
       const target = await findTarget(deps, wanted);
       const granteeId = await findUserId(users, grantee);
-      if (granteeId === undefined) throw refuseField("grantee", `there is no user ${grantee}`);
+      if (granteeId === undefined) throw refuseField("grantee", `there is no user or client ${grantee}`);
       if (granteeId === target.owner) throw refuseField("grantee", "owns the key, and needs no grant");
       const grant: GrantRecord = {
         grantId: `grant-${randomUUID()}`,

@@ -1,7 +1,6 @@
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { deviceUse } from "../../identity/authenticate.ts";
+import { type Accounts, findHolder } from "../../identity/authenticate.ts";
 import type { Issuer, TokenClaims } from "../../identity/issuer.ts";
-import type { UserStore } from "../../identity/users.ts";
 import { type VerifyInput, verify } from "./verify.ts";
 
 /** What to check: a token, or otherwise a signature. */
@@ -19,8 +18,9 @@ export interface CheckTokenResult extends Partial<TokenClaims> {
 export interface CheckTokenDeps {
   readonly provider: CryptoProvider;
   readonly issuer: Issuer;
-  /** The users that a token's subject must be among; without it, any subject is valid. */
-  readonly users?: UserStore | undefined;
+  readonly accounts: Accounts;
+  /** What an access token must name among its audiences. */
+  readonly issuerUrl: string | undefined;
 }
 
 /**
@@ -29,7 +29,7 @@ export interface CheckTokenDeps {
  * @throws KEY_INVALID, LENGTH_INVALID for a malformed key or signature
  */
 export async function checkToken(
-  { provider, issuer, users }: CheckTokenDeps,
+  { provider, issuer, accounts, issuerUrl }: CheckTokenDeps,
   input: CheckTokenInput,
 ): Promise<CheckTokenResult> {
   if (input.token === "") {
@@ -38,7 +38,13 @@ export async function checkToken(
   }
   const check = await issuer.check(input.token);
   if (!check.ok) return { valid: false, reason: check.message };
-  if (check.use !== deviceUse && users && (await users.find(check.subject))?.generation !== check.generation)
-    return { valid: false, reason: "the user of the token was removed or has a new password" };
+  if (check.access && !check.access.audiences.some((audience) => audience === issuerUrl))
+    return { valid: false, reason: "the token is for other servers: see its aud" };
+  if ((await findHolder(accounts, check)) === undefined) {
+    const reason = check.access
+      ? "the token was revoked"
+      : "the user of the token was removed or has a new password";
+    return { valid: false, reason };
+  }
   return { valid: true, subject: check.subject, expiresAt: check.expiresAt };
 }

@@ -3,19 +3,13 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { TokenService } from "#gen/pqc/token_service_pb.ts";
-import type { CryptoProvider } from "../../crypto/provider.ts";
-import type { Issuer } from "../../identity/issuer.ts";
 import type { LogIn } from "../../identity/log-in.ts";
-import type { UserStore } from "../../identity/users.ts";
 import { readClientAddress, requireCaller } from "../../protocol/call-values.ts";
 import { listAlgorithms } from "./algorithms.ts";
-import { checkToken } from "./check-token.ts";
+import { type CheckTokenDeps, checkToken } from "./check-token.ts";
 
 /** What the service needs. */
-export interface TokenServiceDeps {
-  readonly provider: CryptoProvider;
-  readonly issuer: Issuer;
-  readonly users?: UserStore | undefined;
+export interface TokenServiceDeps extends CheckTokenDeps {
   readonly logIn: LogIn;
 }
 

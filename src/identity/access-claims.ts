@@ -1,0 +1,68 @@
+/** The claims of access tokens (RFC 9068, section 2.2), and those that this server adds. */
+import type { JsonObject } from "../crypto/strict-json.ts";
+
+/** The claims of a token without its times. */
+export interface TokenContent extends JsonObject {
+  sub: string;
+}
+
+/** What an access token says besides its subject and its times. */
+export interface AccessClaims {
+  /** Those that may accept the token. */
+  readonly audiences: readonly string[];
+  /** The client that the token was issued to. */
+  readonly clientId: string;
+  /** The generation of the client at issue: see clients.ts. */
+  readonly clientGeneration: string;
+  readonly scopes: readonly string[];
+  /** Unique among all tokens. */
+  readonly tokenId: string;
+}
+
+/** The most audiences of a token. */
+export const maxAudiences = 10;
+
+/** Writes the claims of a token that is of no generation if it is the client's own: then that of the client counts. */
+export function toAccessPayload(
+  input: AccessClaims & { readonly subject: string; readonly generation: string | undefined },
+  issuerUrl: string,
+): TokenContent {
+  const { audiences, clientId, clientGeneration, scopes, tokenId, subject, generation } = input;
+  const [audience] = audiences;
+  return {
+    iss: issuerUrl,
+    sub: subject,
+    // RFC 7519, section 4.1.3: one audience may be a string, which is what most libraries write.
+    aud: audiences.length === 1 && audience !== undefined ? audience : [...audiences],
+    client_id: clientId,
+    scope: scopes.join(" "),
+    jti: tokenId,
+    cgen: clientGeneration,
+    ...(generation !== undefined && { gen: generation }),
+    // RFC 8693, section 4.1: the client acts for the subject.
+    ...(subject !== clientId && { act: { sub: clientId } }),
+  };
+}
+
+/**
+ * Reads the claims of a token whose signature is verified.
+ *
+ * @param issuerUrl the URL of this issuer, which the token must name
+ * @returns the claims, or what is wrong
+ */
+export function readAccessClaims(payload: JsonObject, issuerUrl: string | undefined): AccessClaims | string {
+  const { iss, aud, client_id: clientId, cgen: clientGeneration, scope, jti: tokenId } = payload;
+  if (issuerUrl === undefined || iss !== issuerUrl) return "iss is not the URL of this issuer";
+  const audiences = Array.isArray(aud) ? aud : [aud];
+  if (audiences.length === 0 || !audiences.every((one) => typeof one === "string"))
+    return "aud must be a string or a list of strings";
+  if (typeof clientId !== "string" || typeof clientGeneration !== "string")
+    return "client_id and cgen must be strings";
+  if (typeof scope !== "string" || typeof tokenId !== "string") return "scope and jti must be strings";
+  return { audiences, clientId, clientGeneration, scopes: splitList(scope), tokenId };
+}
+
+/** Splits strings that spaces separate (RFC 6749, section 3.3). */
+export function splitList(text: string): string[] {
+  return text.split(" ").filter((part) => part !== "");
+}

@@ -1,0 +1,58 @@
+/** The clients of OAuth 2 (RFC 6749, section 2): programs that get access tokens with a secret of their own. */
+import { randomUUID } from "node:crypto";
+import type { RecordOf } from "../records/columns.ts";
+import { openTable } from "../records/record-table.ts";
+import { intact, requireIntact } from "../records/table-declaration.ts";
+import type { Store } from "../store/store.ts";
+import { clientTable, userTable } from "./tables.ts";
+
+/** A client with the hash of its secret. */
+export type StoredClient = RecordOf<typeof clientTable.columns>;
+
+/** A client to add. */
+export type NewClient = Omit<StoredClient, "generation" | "createdAt" | "userId">;
+
+/** What a client may request, and what it is. */
+export type ClientRights = Pick<StoredClient, "role" | "scopes" | "audiences" | "resources" | "mayExchange">;
+
+/** The clients of a store. */
+export type ClientStore = ReturnType<typeof createClientStore>;
+
+/** Creates the clients' store on the shared store. */
+export function createClientStore(store: Store) {
+  const clients = openTable(store, clientTable);
+  const users = openTable(store, userTable);
+  return {
+    /** @throws RecordDamagedError */
+    find: (name: string) => clients.findIntact({ name }),
+    /** Lists all clients, by name. @throws RecordDamagedError */
+    async list(): Promise<StoredClient[]> {
+      const rows = await store.reader.selectFrom("oauth_clients").selectAll().orderBy("name").execute();
+      return rows.map((row) => requireIntact(clients.readRow(row), `client ${row.name}`));
+    },
+    /** @returns false if a client or a user has that name already: the audit log tells callers apart by their names */
+    add: (client: NewClient, createdAt: Date) =>
+      store.write(async (transaction) => {
+        const { name } = client;
+        if (await users.find({ name }, transaction)) return false;
+        if (await clients.find({ name }, transaction)) return false;
+        const userId = `client:${randomUUID()}`;
+        await clients.insert(transaction, { ...client, userId, generation: randomUUID(), createdAt });
+        return true;
+      }),
+    /** Sets a secret, and so revokes all tokens of the client. @returns false if no client has that name */
+    setSecret: (name: string, secretHash: string) =>
+      store.write(async (transaction) => {
+        const client = await clients.findIntact({ name }, transaction);
+        if (client === undefined) return false;
+        await clients.update(transaction, intact(client), { secretHash, generation: randomUUID() });
+        return true;
+      }),
+    /** Removes a client, and so revokes all its tokens. @returns false if no client has that name */
+    remove: (name: string) =>
+      store.write(async ({ db }) => {
+        const query = db.deleteFrom("oauth_clients").where("name", "=", name);
+        return (await query.executeTakeFirstOrThrow()).numDeletedRows > 0n;
+      }),
+  };
+}
