@@ -12,7 +12,7 @@ import { createMetrics, type Metrics } from "./server/metrics.ts";
 import type { Page } from "./server/options.ts";
 import { createServer, type Server } from "./server/server.ts";
 import { explainFailure } from "./services/explain-failure.ts";
-import { collectProfiles, type ServicePackage, servicePackages } from "./services/registry.ts";
+import { collectProfiles, listScopes, type ServicePackage, servicePackages } from "./services/registry.ts";
 import type { OpenModule } from "./services/service-module.ts";
 import { choosePackages } from "./settings/choose-packages.ts";
 import { challengeSettings, identitySettings } from "./settings/identity-settings.ts";
@@ -99,7 +99,7 @@ export async function createApp(
     memory,
   });
   const challengeLimits = challengeSettings(config);
-  const deps = { ...identity, provider, store, challengeLimits, now };
+  const deps = { ...identity, provider, store, challengeLimits, scopes: listScopes(chosen), now };
   const loaded = await Promise.all(chosen.map(({ load }) => load()));
   const place: PlaceServices = worker?.place ?? ((_package, open) => open());
   const modules = await Promise.all(

@@ -43,6 +43,7 @@ export const verbTable: VerbTable = {
     loadStoreVerbs(async () => [(await import("./operator/master-key-rotate.ts")).masterKeyRotate]),
   issuer: () => loadStoreVerbs(async () => [(await import("./operator/issuer-rotate.ts")).issuerRotate]),
   user: () => loadStoreVerbs(async () => (await import("./operator/users.ts")).userVerbs),
+  client: () => loadStoreVerbs(async () => (await import("./operator/clients.ts")).clientVerbs),
   ca: () => loadStoreVerbs(async () => (await import("./operator/ca.ts")).caVerbs),
 };
 

@@ -9,6 +9,8 @@ export interface Reason {
   readonly httpStatus?: number;
   /** Set if the operator should act: the server logs the refusal as an error. All other reasons concern the caller. */
   readonly isServerFault?: true;
+  /** The name of the error in OAuth 2, where that of its code is too coarse. */
+  readonly oauthError?: string;
   /** The cause, in Markdown. */
   readonly cause: string;
   /** The remedy, in Markdown. */

@@ -32,7 +32,12 @@ function describe({
     title: "Quantum-Safe Playground",
     version,
     services,
-    routes: listDescribed(compileRoutes(services.map((service) => createServiceImplSpec(service, {})))),
+    routes: listDescribed(
+      compileRoutes(
+        services.map((service) => createServiceImplSpec(service, {})),
+        profiles,
+      ),
+    ),
     comments: { ...googleComments, ...comments },
     examples,
     auth,

@@ -1,4 +1,5 @@
 /** Describes how calls fail: the reasons of each refusal, by HTTP status. */
+
 import { STATUS_CODES } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
@@ -6,6 +7,7 @@ import { errorDomain, type ReasonName, reasons, refuse, toHttpStatus } from "../
 import { nameCode } from "../protocol/code-name.ts";
 import type { Json } from "../protocol/example.ts";
 import type { RestStyle } from "../protocol/service-profile.ts";
+import { nameOAuthError } from "../transcoding/oauth-error.ts";
 import type { Reference, Response, Schema } from "./document.ts";
 import type { Describe } from "./texts.ts";
 
@@ -117,7 +119,7 @@ function referOrDescribe(
 }
 
 /** Distinguishes the components of each style. */
-const prefixes: Readonly<Record<RestStyle, string>> = { own: "", google: "Google" };
+const prefixes: Readonly<Record<RestStyle, string>> = { own: "", oauth: "OAuth", google: "Google" };
 
 /** The failures that calls share, for `components`. */
 export function sharedFailures(styles: readonly RestStyle[]): Record<string, Response> {
@@ -151,6 +153,7 @@ function showFailure(reason: ReasonName, style: RestStyle): Json {
     { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason, domain: errorDomain, metadata: {} },
   ];
   if (style === "own") return { status: "error", code, message, details };
+  if (style === "oauth") return { error: nameOAuthError(refuse(reason, "")), error_description: message };
   return { error: { code: findStatus(reason), message, status: code, details } };
 }
 
@@ -163,14 +166,21 @@ const retryAfter = {
 
 const headers: Readonly<Record<number, NonNullable<Response["headers"]>>> = {
   401: {
-    "WWW-Authenticate": { description: "Is `Bearer`.", schema: { type: "string" } },
+    "WWW-Authenticate": {
+      description: "Names the way to authenticate: `Bearer`, or `Basic` for a client of OAuth 2.",
+      schema: { type: "string" },
+    },
   },
   429: retryAfter,
   503: retryAfter,
 };
 
 /** The names of the schemas of errors. */
-export const errorNames: Readonly<Record<RestStyle, string>> = { own: "ApiError", google: "GoogleApiError" };
+export const errorNames: Readonly<Record<RestStyle, string>> = {
+  own: "ApiError",
+  oauth: "OAuthError",
+  google: "GoogleApiError",
+};
 
 /** Parts that both forms of errors have. */
 const errorParts = {
@@ -186,6 +196,15 @@ const errorForms: Readonly<Record<RestStyle, Schema>> = {
     description: "Describes why a call failed.",
     properties: { status: { const: "error", type: "string" }, ...errorParts },
     required: ["status", "code", "message", "details"],
+  },
+  oauth: {
+    type: "object",
+    description: "Describes why a call failed, in the form of OAuth 2 (RFC 6749, section 5.2).",
+    properties: {
+      error: { type: "string", description: "Names the error, such as invalid_client." },
+      error_description: { type: "string", description: errorParts.message.description },
+    },
+    required: ["error", "error_description"],
   },
   google: {
     type: "object",

@@ -29,7 +29,9 @@ export function describeRequestBody(
   if (spec.kind === "unary" || spec.kind === "server_streaming") {
     const required =
       body.kind === "all" ? isDemanding(whole, schemas) : schemas.isRequired(input, body.field);
-    return { required, content: { "application/json": { schema, ...showValues(values) } } };
+    const form = { schema, ...showValues(values) };
+    const forms = route.style === "oauth" ? { "application/x-www-form-urlencoded": form } : {};
+    return { required, content: { ...forms, "application/json": form } };
   }
   return {
     required: false,

@@ -1,4 +1,4 @@
-/** What a server must know of a service whose protos are not ours, and therefore do not say it. */
+/** What a server must know of a service that its protos do not say, in most cases because they are not ours. */
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import { Access, access, scope } from "#gen/qsp/access_pb.ts";
 
@@ -6,10 +6,15 @@ import { Access, access, scope } from "#gen/qsp/access_pb.ts";
  * The conventions of REST that google.api.http leaves open.
  *
  * - "own": an error is `{"status":"error","code":"NOT_FOUND",…}`. Unknown query parameters are refused.
+ * - "oauth": an error is `{"error":"invalid_client",…}` (RFC 6749, section 5.2). A body may be a form, in which unknown and
+ *   empty parameters are ignored.
  * - "google": an error is `{"error":{"code":404,"status":"NOT_FOUND",…}}` (google.aip.dev/193), and a query may have
  *   the system parameters of Google's APIs (cloud.google.com/apis/docs/system-parameters).
  */
-export type RestStyle = "own" | "google";
+export type RestStyle = "own" | "oauth" | "google";
+
+/** The scope of access tokens for /metrics, which is no RPC. */
+export const metricsScope = "metrics.read";
 
 /** One RPC. */
 export interface RpcProfile {
@@ -23,9 +28,13 @@ export interface RpcProfile {
 /** One service. */
 export interface ServiceProfile {
   readonly restStyle: RestStyle;
-  readonly comment: string;
-  /** By the names of the RPCs: "GetKeyRing". A server does not start if an RPC has no row. */
-  readonly rpcs: Readonly<Record<string, RpcProfile>>;
+  /** Left out if the protos have comments. */
+  readonly comment?: string;
+  /**
+   * By the names of the RPCs: "GetKeyRing". A server does not start if an RPC has no row. Left out if the protos have
+   * the options qsp.access and qsp.scope.
+   */
+  readonly rpcs?: Readonly<Record<string, RpcProfile>>;
 }
 
 /** Profiles by the full names of services. A service without one says everything in its protos. */
@@ -33,28 +42,28 @@ export type ServiceProfiles = Readonly<Record<string, ServiceProfile>>;
 
 /** Finds who may call an RPC: in the profile of its service, or in its option `qsp.access`. */
 export function findAccess(method: DescMethod, profiles: ServiceProfiles): Access {
-  const profile = profiles[method.parent.typeName];
-  if (profile === undefined) return getOption(method, access);
-  return profile.rpcs[method.name]?.access ?? Access.UNSPECIFIED;
+  const rpcs = profiles[method.parent.typeName]?.rpcs;
+  if (rpcs === undefined) return getOption(method, access);
+  return rpcs[method.name]?.access ?? Access.UNSPECIFIED;
 }
 
 /** Finds the scope that an access token needs for an RPC: in the profile of its service, or in its option `qsp.scope`. */
 export function findScope(method: DescMethod, profiles: ServiceProfiles): string {
-  const profile = profiles[method.parent.typeName];
-  return profile === undefined ? getOption(method, scope) : (profile.rpcs[method.name]?.scope ?? "");
+  const rpcs = profiles[method.parent.typeName]?.rpcs;
+  return rpcs === undefined ? getOption(method, scope) : (rpcs[method.name]?.scope ?? "");
 }
 
 /** Tells whether an RPC is always refused, because the server has only a part of its service. */
 export function isAlwaysRefused(method: DescMethod, profiles: ServiceProfiles): boolean {
-  const profile = profiles[method.parent.typeName];
-  return profile !== undefined && profile.rpcs[method.name]?.comment === undefined;
+  const rpcs = profiles[method.parent.typeName]?.rpcs;
+  return rpcs !== undefined && rpcs[method.name]?.comment === undefined;
 }
 
 /** The comments of profiles by full name, as gen/comments.ts has those of our own protos. */
 export function listComments(profiles: ServiceProfiles): Record<string, string> {
   const comments: Record<string, string> = {};
-  for (const [service, { comment, rpcs }] of Object.entries(profiles)) {
-    comments[service] = comment;
+  for (const [service, { comment, rpcs = {} }] of Object.entries(profiles)) {
+    if (comment !== undefined) comments[service] = comment;
     for (const [rpc, { comment }] of Object.entries(rpcs))
       if (comment !== undefined) comments[`${service}.${rpc}`] = comment;
   }

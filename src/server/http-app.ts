@@ -11,6 +11,7 @@ import Fastify, {
   type FastifyRequest,
 } from "fastify";
 import { findReason, refuse, toConnectError } from "../errors.ts";
+import { metricsScope } from "../protocol/service-profile.ts";
 import { collectFiles, errorFiles } from "../transcoding/descriptors.ts";
 import { type RestResponse, splitTarget } from "../transcoding/http.ts";
 import type { Route } from "../transcoding/routes.ts";
@@ -193,9 +194,6 @@ export async function createApp(deps: AppDeps): Promise<ServingApp> {
     },
   };
 }
-
-/** The scope of access tokens for /metrics. */
-const metricsScope = "metrics.read";
 
 /** @throws ROUTE_NOT_FOUND, ROLE_MISSING, SCOPE_MISSING, or what the access policy throws */
 async function requireMetricsReader(

@@ -8,11 +8,12 @@ import { file_google_cloud_location_locations } from "#gen/google/cloud/location
 import { file_iot_iot_service } from "#gen/iot/iot_service_pb.ts";
 import { file_kms_kms_service } from "#gen/kms/kms_service_pb.ts";
 import { file_nft_nft_service } from "#gen/nft/nft_service_pb.ts";
+import { file_oauth_authorization_service } from "#gen/oauth/authorization_service_pb.ts";
 import { file_pqc_pqc_service } from "#gen/pqc/pqc_service_pb.ts";
 import { file_pqc_token_service } from "#gen/pqc/token_service_pb.ts";
 import { file_vpn_vpn_service } from "#gen/vpn/vpn_service_pb.ts";
 import { file_wallet_wallet_service } from "#gen/wallet/wallet_service_pb.ts";
-import type { ServiceProfiles } from "../protocol/service-profile.ts";
+import { findScope, metricsScope, type ServiceProfiles } from "../protocol/service-profile.ts";
 import { googleProfiles } from "./google-kms/profiles.ts";
 import type { ServiceModule } from "./service-module.ts";
 
@@ -33,6 +34,14 @@ export interface ServicePackage {
 /** The profiles of the services of packages. */
 export function collectProfiles(packages: readonly ServicePackage[]): ServiceProfiles {
   return Object.assign({}, ...packages.map(({ profiles }) => profiles));
+}
+
+/** Lists the scopes that the calls of packages need, and those of pages; sorted. */
+export function listScopes(packages: readonly ServicePackage[]): string[] {
+  const profiles = collectProfiles(packages);
+  const services = packages.flatMap(({ files }) => files.flatMap((file) => file.services));
+  const scopes = services.flatMap(({ methods }) => methods.map((method) => findScope(method, profiles)));
+  return [...new Set([...scopes, metricsScope])].filter((scope) => scope !== "").sort();
 }
 
 /** All packages, in display order. */
@@ -82,6 +91,12 @@ export const servicePackages: readonly ServicePackage[] = [
     name: "nft",
     files: [file_nft_nft_service],
     load: () => import("./nft/module.ts"),
+  },
+  {
+    name: "oauth",
+    files: [file_oauth_authorization_service],
+    load: () => import("./oauth/module.ts"),
+    profiles: { "oauth.AuthorizationService": { restStyle: "oauth" } },
   },
   {
     name: "google.kms",

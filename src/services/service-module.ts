@@ -24,6 +24,8 @@ export interface ModuleDeps {
   readonly checkClient: CheckCredentials<StoredClient>;
   /** The claim `iss` of access tokens; undefined if the server issues none. */
   readonly issuerUrl: string | undefined;
+  /** The scopes that the calls of this server need. */
+  readonly scopes: readonly string[];
   readonly challengeLimits: { readonly perDevice: number; readonly perClient: number };
   readonly now: () => Date;
 }

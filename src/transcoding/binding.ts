@@ -3,8 +3,9 @@ import type { Message, Registry } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { refuse, refuseField } from "../errors.ts";
 import type { BodyLimits, IncomingBody } from "./body.ts";
-import { type BodyMessage, readBodyMessage, readBodyMessages } from "./body-messages.ts";
+import { readBodyMessage, readBodyMessages } from "./body-messages.ts";
 import {
+  type BodyMessage,
   describeFieldPath,
   type FieldPath,
   FieldValueError,

@@ -1,5 +1,5 @@
 /** Builds request messages from bodies: JSON, a part of a message as JSON, raw bytes, or a stream of these. */
-import type { Message, Registry } from "@bufbuild/protobuf";
+import type { Registry } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { refuse } from "../errors.ts";
@@ -12,20 +12,15 @@ import {
   requireMediaType,
   withinTime,
 } from "./body.ts";
-import type { FieldPath } from "./fields.ts";
+import type { BodyMessage, FieldPath } from "./fields.ts";
+import { parseForm } from "./form.ts";
 import { parseJsonMessage } from "./json.ts";
 import { readLines, splitJsonArray } from "./json-stream.ts";
 import { isHttpBody, type Route } from "./routes.ts";
 
 const jsonType = "application/json";
+const formType = "application/x-www-form-urlencoded";
 const lineTypes = ["application/x-ndjson", "application/ndjson", "application/jsonl"];
-
-/** The message of a body, and the fields that the body sets: a zero is not visible in the message. */
-export interface BodyMessage {
-  readonly message: Message;
-  /** Tells whether the body sets a field. */
-  readonly has: (path: FieldPath) => boolean;
-}
 
 /** Reads the single message of a call. */
 export async function readBodyMessage(
@@ -40,8 +35,9 @@ export async function readBodyMessage(
     return emptyMessage(route);
   }
   if (takesRawBody(route)) return rawMessage(route, body.headers, await readBody(body, limits));
-  requireMediaType(body.headers, [jsonType]);
+  const type = requireMediaType(body.headers, takesForm(route) ? [formType, jsonType] : [jsonType]);
   const bytes = await readBody(body, limits);
+  if (type === formType) return parseForm(route.spec.method.input, bytes, limits, registry);
   return bytes.length === 0 ? emptyMessage(route) : parseBodyMessage(route, bytes, limits, registry);
 }
 
@@ -51,6 +47,11 @@ async function requireNoContent(body: IncomingBody, limits: BodyLimits): Promise
     if (chunk.length > 0)
       throw refuse("BODY_UNEXPECTED", "this call has no body; put its fields into the path and the query");
   }
+}
+
+/** RFC 6749, appendix B: clients of OAuth 2 send forms. */
+function takesForm({ style, body }: Route): boolean {
+  return style === "oauth" && body.kind === "all";
 }
 
 function takesRawBody(route: Route): boolean {

@@ -24,7 +24,7 @@ export async function runCall(found: Call): Promise<RestResponse> {
   const { spec } = route;
   const renderer = setup.renderers.get(route) ?? createRenderer(route, setup.registry);
   const call =
-    renderer.style === "own" ? found : { ...found, ...readSystemParameters(route, found.rawQuery) };
+    route.style === "google" ? { ...found, ...readSystemParameters(route, found.rawQuery) } : found;
   if (spec.kind === "unary") {
     requireJson(request, renderer);
     const handle = setup.handlers.get(spec);

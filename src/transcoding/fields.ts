@@ -57,6 +57,13 @@ export function resolveFieldPath(
   return first === undefined ? "the name is empty" : [first, ...others];
 }
 
+/** The message of a body, and the fields that the body sets: a zero is not visible in the message. */
+export interface BodyMessage {
+  readonly message: Message;
+  /** Tells whether the body sets a field. */
+  readonly has: (path: FieldPath) => boolean;
+}
+
 /** True for messages that have a textual form. */
 function isTextual(desc: DescMessage): boolean {
   return textMessages.has(desc.typeName) || jsonMessages.has(desc.typeName) || isWrapperDesc(desc);

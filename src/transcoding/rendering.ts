@@ -7,6 +7,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import { toHttpStatus } from "../errors.ts";
 import { nameCode } from "../protocol/code-name.ts";
 import type { RestStyle } from "../protocol/service-profile.ts";
+import { renderOAuthError } from "./oauth-error.ts";
 import { isHttpBody, type Route } from "./routes.ts";
 
 /** The format of a server stream. */
@@ -73,8 +74,6 @@ export interface JsonForm {
 export interface Renderer {
   /** True if the answers are raw bytes (google.api.HttpBody) instead of JSON. */
   readonly raw: boolean;
-  /** The conventions of the service. */
-  readonly style: RestStyle;
   toJsonText(message: Message, form?: JsonForm): string;
   toRaw(message: Message): RawBody;
 }
@@ -85,12 +84,11 @@ export function toBody(json: string): Uint8Array {
 }
 
 /** Creates the renderer of a route, for the whole message or its response_body field. */
-export function createRenderer(route: Route, registry: Registry, style: RestStyle = "own"): Renderer {
+export function createRenderer(route: Route, registry: Registry): Renderer {
   const { output } = route.spec.method;
-  const field = route.responseField;
+  const { responseField: field } = route;
   return {
     raw: isHttpBody(field === undefined ? output : field.fieldKind === "message" ? field.message : undefined),
-    style,
     toJsonText: (message, form = {}) => renderJson(output, message, field, registry, form),
     toRaw: (message) => readRaw(output, message, field),
   };
@@ -127,6 +125,7 @@ function readRaw(desc: DescMessage, message: Message, field: DescField | undefin
 
 /** Renders the error body of REST. Details are Any messages in their JSON form. */
 export function renderError(error: ConnectError, registry: Registry, style: RestStyle = "own"): string {
+  if (style === "oauth") return renderOAuthError(error);
   const details = error.details.map((detail) => renderDetail(detail, registry));
   const code = nameCode(error.code);
   const message = error.rawMessage;

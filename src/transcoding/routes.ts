@@ -4,6 +4,7 @@ import { getOption, hasOption } from "@bufbuild/protobuf";
 import type { MethodImplSpec, ServiceImplSpec } from "@connectrpc/connect";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import type { HttpRule } from "#gen/google/api/http_pb.ts";
+import type { RestStyle, ServiceProfile } from "../protocol/service-profile.ts";
 import { type FieldPath, findLeaf, resolveFieldPath, whyNotTextual } from "./fields.ts";
 import { parseTemplate, type Template, type Variable } from "./template.ts";
 
@@ -26,7 +27,12 @@ export interface Route {
   readonly body: BodyRule;
   /** The field that the response body is; undefined for the whole message. */
   readonly responseField: DescField | undefined;
+  /** The conventions of the service. */
+  readonly style: RestStyle;
 }
+
+/** The conventions of services by full name; our own for all others. */
+export type Styles = Readonly<Record<string, Pick<ServiceProfile, "restStyle">>>;
 
 /** Tells whether a message carries raw bytes with their own media type instead of JSON. */
 export function isHttpBody(desc: DescMessage | undefined): boolean {
@@ -38,8 +44,11 @@ export function isHttpBody(desc: DescMessage | undefined): boolean {
  *
  * @throws Error naming the RPC and the binding, for a rule that could never work.
  */
-export function compileRoutes(services: readonly ServiceImplSpec[]): Route[] {
-  const routes = services.flatMap((service) => Object.values(service.methods).flatMap(compileMethod));
+export function compileRoutes(services: readonly ServiceImplSpec[], styles: Styles = {}): Route[] {
+  const routes = services.flatMap(({ service, methods }) => {
+    const style = styles[service.typeName]?.restStyle ?? "own";
+    return Object.values(methods).flatMap((spec) => compileMethod(spec, style));
+  });
   const rpcs = services.flatMap(({ methods }) => Object.values(methods));
   requireFreePaths(routes, new Set(rpcs.map(({ method }) => `/${method.parent.typeName}/${method.name}`)));
   return routes;
@@ -55,19 +64,19 @@ function requireFreePaths(routes: readonly Route[], rpcPaths: ReadonlySet<string
   }
 }
 
-function compileMethod(spec: MethodImplSpec): Route[] {
+function compileMethod(spec: MethodImplSpec, style: RestStyle): Route[] {
   if (!hasOption(spec.method, http)) return [];
   const rule = getOption(spec.method, http);
   const name = `${spec.method.parent.typeName}.${spec.method.name}`;
   const additional = rule.additionalBindings.map((binding, index) => {
     const origin = `${name}, additional binding ${index + 1}`;
     if (binding.additionalBindings.length > 0) throw new Error(`${origin}: additional bindings may not nest`);
-    return compileRule(spec, binding, origin);
+    return compileRule(spec, binding, origin, style);
   });
-  return [compileRule(spec, rule, name), ...additional];
+  return [compileRule(spec, rule, name, style), ...additional];
 }
 
-function compileRule(spec: MethodImplSpec, rule: HttpRule, origin: string): Route {
+function compileRule(spec: MethodImplSpec, rule: HttpRule, origin: string, style: RestStyle): Route {
   const { httpMethod, path } = readPattern(rule, origin);
   const template = parse(path, origin);
   const { method } = spec;
@@ -78,7 +87,7 @@ function compileRule(spec: MethodImplSpec, rule: HttpRule, origin: string): Rout
   const body = resolveBody(method, rule, httpMethod, origin);
   requireSingleUse(variables, body, origin);
   const responseField = resolveTopLevel(method.output, rule.responseBody, "response_body", origin);
-  return { httpMethod, template, origin, spec, variables, body, responseField };
+  return { httpMethod, template, origin, spec, variables, body, responseField, style };
 }
 
 function readPattern(rule: HttpRule, origin: string): { httpMethod: string; path: string } {

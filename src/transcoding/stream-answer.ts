@@ -62,7 +62,7 @@ async function* renderStream(
   renderer: Renderer,
   format: StreamFormat,
   context: CallContext,
-  { form, setup }: Call,
+  { form, setup, match: { route } }: Call,
 ): AsyncGenerator<Uint8Array> {
   // A message of a stream is one line.
   const { enumsAsNumbers = false } = form ?? {};
@@ -76,7 +76,7 @@ async function* renderStream(
   } catch (thrown) {
     // The status has already been sent, so the error is the last part of the body.
     const error = explainAbort(toConnectError(thrown), context.signal);
-    yield Buffer.from(format.error(renderError(error, setup.registry, renderer.style), index));
+    yield Buffer.from(format.error(renderError(error, setup.registry, route.style), index));
   } finally {
     context.abort(finished);
     // Not awaited: a handler that waits for its next event would delay the end of the answer.

@@ -10,7 +10,7 @@ import { createRegistry } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor, MethodImplSpec, ServiceImplSpec } from "@connectrpc/connect";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import { refuse, toConnectError } from "../errors.ts";
-import type { RestStyle, ServiceProfile } from "../protocol/service-profile.ts";
+import type { RestStyle } from "../protocol/service-profile.ts";
 import { composeUnary, RunningCalls, type UnaryHandler } from "../protocol/unary-call.ts";
 import type { BodyLimits } from "./body.ts";
 import { runCall } from "./call.ts";
@@ -24,16 +24,16 @@ import {
   splitTarget,
   withoutContent,
 } from "./http.ts";
-import { createRenderer, type Renderer } from "./rendering.ts";
+import { createRenderer } from "./rendering.ts";
 import { createRouter, type RouteMatch, type Router, type RoutingOrder } from "./router.ts";
-import { compileRoutes, type Route } from "./routes.ts";
+import { compileRoutes, type Route, type Styles } from "./routes.ts";
 
 /** The options of a transcoder. */
 export interface TranscoderOptions extends BodyLimits {
   /** Descriptors and implementations: `createServiceImplSpec(Service, implementation)` of Connect. */
   readonly services: readonly ServiceImplSpec[];
   /** The conventions of services by full name; our own for all others. */
-  readonly profiles?: Readonly<Record<string, Pick<ServiceProfile, "restStyle">>> | undefined;
+  readonly profiles?: Styles | undefined;
   /** Run for every call, outermost first, as Connect runs them for RPCs. */
   readonly interceptors?: readonly Interceptor[];
   /** Whether the path or the method decides first between templates; the method if omitted. */
@@ -74,10 +74,10 @@ export interface Transcoder {
  * @throws Error naming the RPC (both RPCs for a conflict) if a rule could never work.
  */
 export function createTranscoder(options: TranscoderOptions): Transcoder {
-  const routes = compileRoutes(options.services);
+  const routes = compileRoutes(options.services, options.profiles);
   const router = createRouter(routes, options.routingOrder);
   const setup = createSetup(options, routes);
-  const findStyle = createStyleFinder(router, setup.renderers);
+  const findStyle = createStyleFinder(router, routes);
   const renderFailure = (error: ConnectError, request?: RequestLine): RestResponse =>
     failureResponse(error, setup.registry, request === undefined ? "own" : findStyle(request));
 
@@ -115,8 +115,7 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
 }
 
 function createSetup(options: TranscoderOptions, routes: readonly Route[]): Setup {
-  const { shutdownSignal, maxCallMs, profiles } = options;
-  const styleOf = ({ spec }: Route) => profiles?.[spec.method.parent.typeName]?.restStyle;
+  const { shutdownSignal, maxCallMs } = options;
   const interceptors = [...(options.interceptors ?? [])];
   const files = options.services.map(({ service }) => service.file);
   const registry = createRegistry(...collectFiles([file_google_rpc_error_details, ...files]));
@@ -130,7 +129,7 @@ function createSetup(options: TranscoderOptions, routes: readonly Route[]): Setu
     shutdownSignal,
     maxCallMs,
     handlers,
-    renderers: new Map(routes.map((route) => [route, createRenderer(route, registry, styleOf(route))])),
+    renderers: new Map(routes.map((route) => [route, createRenderer(route, registry)])),
     running: new RunningCalls(shutdownSignal),
   };
 }
@@ -141,10 +140,10 @@ function createSetup(options: TranscoderOptions, routes: readonly Route[]): Setu
  */
 function createStyleFinder(
   router: Router<Route>,
-  renderers: ReadonlyMap<Route, Renderer>,
+  routes: readonly Route[],
 ): (request: RequestLine) => RestStyle {
   const byFirst = new Map<string, Set<RestStyle>>();
-  for (const [{ template }, { style }] of renderers) {
+  for (const { template, style } of routes) {
     const [first] = template.segments;
     const name = first?.kind === "literal" ? first.text : "";
     byFirst.set(name, (byFirst.get(name) ?? new Set()).add(style));
@@ -152,8 +151,7 @@ function createStyleFinder(
   return ({ method, target }) => {
     const { path } = splitTarget(target);
     const found = findMatch(router, method, path);
-    const style = found && renderers.get(found.route)?.style;
-    if (style !== undefined) return style;
+    if (found !== undefined) return found.route.style;
     const [only = "own", ...others] = byFirst.get(path.split("/")[1] ?? "") ?? [];
     return others.length === 0 ? only : "own";
   };

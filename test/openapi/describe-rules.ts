@@ -34,7 +34,7 @@ export function describeServices(
     title: "Test",
     version: "1",
     services: services.map(({ service }) => service),
-    routes: compileRoutes(services),
+    routes: compileRoutes(services, profiles),
     comments,
     examples: [],
     auth: "open",

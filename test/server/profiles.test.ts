@@ -148,7 +148,7 @@ describe("a service with Google's conventions", () => {
   });
 
   it("does not start if its profile lacks an RPC", async () => {
-    const { GetBook: _missing, ...rpcs } = profile.rpcs;
+    const { GetBook: _missing, ...rpcs } = profile.rpcs ?? {};
     const services = [createServiceImplSpec(Library, {} as never)];
     const starting = serve({
       services,

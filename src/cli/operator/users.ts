@@ -3,17 +3,11 @@ import { ConfigError } from "../../config.ts";
 import type { OpenMode } from "../../database/database.ts";
 import { hashPassword, maxPasswordBytes, minPasswordCharacters } from "../../identity/passwords.ts";
 import { userRoles } from "../../identity/tables.ts";
-import { createUserStore, type UserRole, type UserStore } from "../../identity/users.ts";
-import { systemPrincipal } from "../../records/ownership.ts";
+import { createUserStore, type UserStore } from "../../identity/users.ts";
+import { readRole, requireAccountName } from "./account-names.ts";
 import { readPassword } from "./read-password.ts";
 import type { StoreVerb, StoreVerbInput } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
-
-/** The names that are valid as a token's subject and readable in a log. */
-const namePattern = /^[\p{L}\p{N}][\p{L}\p{N}._@+-]{0,127}$/u;
-
-/** The owner of the records of open mode, and the name in the audit log of work that was due. */
-const reservedNames: readonly string[] = [systemPrincipal.user, "schedule"];
 
 const userAdd: StoreVerb = {
   name: "user add",
@@ -23,17 +17,12 @@ const userAdd: StoreVerb = {
   run: (input) =>
     withUsers(input, "create", async (users) => {
       const [name = "", given = "user"] = input.operands;
-      if (!namePattern.test(name))
-        throw new ConfigError(
-          `"${name}" is not a valid name: use 1 to 128 letters, digits and . _ @ + -, starting with a letter or digit`,
-        );
-      if (reservedNames.includes(name))
-        throw new ConfigError(`"${name}" is reserved for the system; choose another name`);
+      requireAccountName(name);
       const role = readRole(given);
       if (await users.find(name)) throw new ConfigError(`the user ${name} already exists`);
       const passwordHash = await hashPassword(await readNewPassword(name));
       if (!(await users.add({ name, role, passwordHash }, new Date())))
-        throw new ConfigError(`the user ${name} already exists`);
+        throw new ConfigError(`a user or a client named ${name} already exists`);
       return `${name} can log in, as ${role}.`;
     }),
 };
@@ -99,12 +88,6 @@ function withUsers(
     process.stdout.write(`${await work(createUserStore(store))}\n`);
     return 0;
   });
-}
-
-function readRole(text: string): UserRole {
-  const role = userRoles.find((known) => known === text);
-  if (role !== undefined) return role;
-  throw new ConfigError(`"${text}" is not a role; use one of ${userRoles.join(", ")}`);
 }
 
 /** @throws ConfigError for an invalid password; the message does not repeat it */

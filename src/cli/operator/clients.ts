@@ -1,0 +1,180 @@
+/** The operator's verbs for clients of OAuth 2: programs that request tokens with a secret of their own. */
+import { randomBytes } from "node:crypto";
+import { ConfigError } from "../../config.ts";
+import type { OpenMode } from "../../database/database.ts";
+import { type ClientStore, createClientStore, type StoredClient } from "../../identity/clients.ts";
+import { hashPassword } from "../../identity/passwords.ts";
+import { userRoles } from "../../identity/tables.ts";
+import { listScopes, servicePackages } from "../../services/registry.ts";
+import type { ParsedOptions } from "../options.ts";
+import { readRole, requireAccountName } from "./account-names.ts";
+import type { StoreVerb, StoreVerbInput } from "./store-verb.ts";
+import { withStore } from "./with-store.ts";
+
+/** 256 bits, 43 characters of base64url. */
+const secretBytes = 32;
+
+const clientAdd: StoreVerb = {
+  name: "client add",
+  operands: ["NAME"],
+  options: {
+    role: {
+      value: "ROLE",
+      meaning: `Role of the client (${userRoles.join(", ")}); default: user`,
+      offers: userRoles,
+    },
+    scope: {
+      value: "SCOPES",
+      meaning:
+        "Scopes that it may request, separated by spaces or commas; docs/access.md lists those of this server",
+      isMany: true,
+    },
+    audience: {
+      value: "URL",
+      meaning: "Another server that it may request tokens for, besides this one",
+      isMany: true,
+    },
+    resource: {
+      value: "URL",
+      meaning: "An audience that the client is itself: it may introspect the tokens for it",
+      isMany: true,
+    },
+    exchange: { meaning: "Allows it to exchange the tokens of users for its own (RFC 8693)" },
+  },
+  meaning: "Adds a client of OAuth 2, and prints its secret. The server stores only a hash of the secret.",
+  example: 'SECRET=$(qsp client add orders --scope "kms.read kms.sign")',
+  run: (input) =>
+    withClients(input, "create", async (clients) => {
+      const [name = ""] = input.operands;
+      requireAccountName(name);
+      const rights = readRights(input.options);
+      const { secret, secretHash } = await makeSecret();
+      if (!(await clients.add({ name, secretHash, ...rights }, new Date())))
+        throw new ConfigError(`a client or a user named ${name} already exists`);
+      return showSecret(secret, `${name} can request tokens with this secret, which is shown only now.`);
+    }),
+};
+
+const clientSecret: StoreVerb = {
+  name: "client secret",
+  operands: ["NAME"],
+  meaning: "Prints a new secret of a client. All tokens of the client become invalid.",
+  example: "SECRET=$(qsp client secret orders)",
+  run: (input) =>
+    withClients(input, "existing", async (clients) => {
+      const [name = ""] = input.operands;
+      const { secret, secretHash } = await makeSecret();
+      if (!(await clients.setSecret(name, secretHash))) throw clientUnknown(name);
+      return showSecret(
+        secret,
+        `${name} has a new secret, which is shown only now; earlier tokens are no longer accepted.`,
+      );
+    }),
+};
+
+const clientRemove: StoreVerb = {
+  name: "client remove",
+  operands: ["NAME"],
+  meaning:
+    "Removes a client. All its tokens become invalid. Its records remain visible to administrators, and a later client of the same name does not get them.",
+  example: "qsp client remove orders",
+  run: (input) =>
+    withClients(input, "existing", async (clients) => {
+      const [name = ""] = input.operands;
+      if (!(await clients.remove(name))) throw clientUnknown(name);
+      return `${name} can no longer request tokens, and earlier tokens are no longer accepted.`;
+    }),
+};
+
+const clientList: StoreVerb = {
+  name: "client list",
+  operands: [],
+  meaning: "Lists the clients with their rights.",
+  example: "qsp client list",
+  run: (input) =>
+    withClients(input, "existing", async (clients) => {
+      const all = await clients.list();
+      if (all.length === 0) return "There are no clients; add one with qsp client add NAME.";
+      return all.map(describeClient).join("\n");
+    }),
+};
+
+/** The verbs for clients. */
+export const clientVerbs: readonly StoreVerb[] = [clientAdd, clientSecret, clientRemove, clientList];
+
+/** Works on the clients of a store, with or without running servers, and prints the result. */
+function withClients(
+  input: StoreVerbInput,
+  mode: OpenMode,
+  work: (clients: ClientStore) => Promise<string>,
+): Promise<number> {
+  return withStore(input, mode, async (store) => {
+    process.stdout.write(`${await work(createClientStore(store))}\n`);
+    return 0;
+  });
+}
+
+async function makeSecret(): Promise<{ secret: string; secretHash: string }> {
+  const secret = randomBytes(secretBytes).toString("base64url");
+  return { secret, secretHash: await hashPassword(secret) };
+}
+
+/** Only the secret is on standard output, so that a script can store it. */
+function showSecret(secret: string, comment: string): string {
+  process.stderr.write(`${comment}\n`);
+  return secret;
+}
+
+function readRights(options: ParsedOptions) {
+  const rights = {
+    role: readRole(options.text("role") ?? "user"),
+    scopes: readList(options, "scope"),
+    audiences: readList(options, "audience"),
+    resources: readList(options, "resource"),
+    mayExchange: options.flag("exchange"),
+  };
+  requireScopes(rights.scopes);
+  for (const option of ["audience", "resource"] as const) {
+    const wrong = rights[`${option}s`].find((name) => !/^[!-~]{1,500}$/.test(name));
+    if (wrong !== undefined)
+      throw new ConfigError(`--${option}: "${wrong}" is not a URL or a name of printable ASCII characters`);
+  }
+  return rights;
+}
+
+/** Values that were given separately, or separated by spaces or commas. */
+function readList(options: ParsedOptions, name: string): string[] {
+  const parts = options.all(name).flatMap((value) => value.split(/[ ,]+/));
+  return [...new Set(parts.filter((part) => part !== ""))];
+}
+
+/** Refuses malformed scopes (RFC 6749, section 3.3), and those of our own packages that no call needs. */
+function requireScopes(scopes: readonly string[]): void {
+  const known = listScopes(servicePackages);
+  const prefixes = new Set(known.map((scope) => scope.split(".")[0]));
+  for (const scope of scopes) {
+    if (!/^[!#-[\]-~]{1,100}$/.test(scope))
+      throw new ConfigError(
+        `--scope: "${scope}" is not a scope; use printable ASCII without quotes and backslashes`,
+      );
+    if (prefixes.has(scope.split(".")[0]) && !known.includes(scope))
+      throw new ConfigError(`--scope: "${scope}" is not a scope of this server; it has ${known.join(", ")}`);
+  }
+}
+
+function describeClient(client: StoredClient): string {
+  const { name, role, createdAt, scopes, audiences, resources, mayExchange } = client;
+  const parts = [
+    `role ${role}`,
+    `since ${createdAt.toISOString()}`,
+    `scopes: ${scopes.join(" ") || "none"}`,
+    ...(audiences.length > 0 ? [`audiences: ${audiences.join(" ")}`] : []),
+    ...(resources.length > 0 ? [`resources: ${resources.join(" ")}`] : []),
+    ...(mayExchange ? ["may exchange tokens"] : []),
+  ];
+  return `${name}  ${parts.join("; ")}`;
+}
+
+function clientUnknown(name: string): ConfigError {
+  return new ConfigError(`the client ${name} does not exist`);
+}

@@ -1,0 +1,49 @@
+/** Tells clients about tokens (RFC 7662), and takes tokens back (RFC 7009). */
+import { refuse } from "../../errors.ts";
+import { type Accounts, findHolder, type TokenHolder } from "../../identity/authenticate.ts";
+import type { StoredClient } from "../../identity/clients.ts";
+import type { Issuer, TokenClaims } from "../../identity/issuer.ts";
+
+/** What both calls need. */
+export interface IntrospectDeps {
+  readonly issuer: Issuer;
+  readonly accounts: Accounts;
+}
+
+/**
+ * Finds the holder of a token.
+ *
+ * @returns undefined if the token is not valid, or if this client may not know it: RFC 7662, section 4, warns of
+ *   clients that scan for tokens.
+ */
+export async function introspect(
+  { issuer, accounts }: IntrospectDeps,
+  client: StoredClient,
+  token: string,
+): Promise<TokenHolder | undefined> {
+  const check = await issuer.check(token);
+  return check.ok && mayKnow(client, check) ? findHolder(accounts, check) : undefined;
+}
+
+function mayKnow({ name, resources }: StoredClient, { access }: TokenClaims): boolean {
+  // Anyone may ask pqc.TokenService/VerifyToken about tokens from a log-in.
+  if (access === undefined || access.clientId === name) return true;
+  return access.audiences.some((audience) => audience === name || resources.includes(audience));
+}
+
+/**
+ * Revokes a token of a client. A token that is not valid any more needs no revocation (RFC 7009, section 2.2).
+ *
+ * @throws CLIENT_UNAUTHORIZED for a valid token that was not issued to the client
+ */
+export async function revoke(
+  { issuer, accounts, now }: IntrospectDeps & { readonly now: () => Date },
+  client: StoredClient,
+  token: string,
+): Promise<void> {
+  const check = await issuer.check(token);
+  if (!check.ok) return;
+  if (check.access?.clientId !== client.name)
+    throw refuse("CLIENT_UNAUTHORIZED", `the token was not issued to the client ${client.name}`);
+  await accounts.revocations.add(check.access.tokenId, check.expiresAt, now());
+}

@@ -1,0 +1,134 @@
+/** Issues access tokens, for a client itself or for another subject. */
+import { refuse, refuseField } from "../../errors.ts";
+import { maxAudiences, splitList } from "../../identity/access-claims.ts";
+import { type Accounts, findHolder, type TokenHolder } from "../../identity/authenticate.ts";
+import type { StoredClient } from "../../identity/clients.ts";
+import type { AccessTokenInput, IssuedAccessToken, Issuer } from "../../identity/issuer.ts";
+
+/** RFC 6749, section 4.4, and RFC 8693, section 2.1. */
+export const grantTypes = {
+  clientCredentials: "client_credentials",
+  tokenExchange: "urn:ietf:params:oauth:grant-type:token-exchange",
+} as const;
+
+/** RFC 8693, section 3: an access token of ours is a JWT, so both types name it. */
+export const accessTokenType = "urn:ietf:params:oauth:token-type:access_token";
+const tokenTypes: readonly string[] = [accessTokenType, "urn:ietf:params:oauth:token-type:jwt"];
+
+/** What a client requests. */
+export interface TokenRequest {
+  readonly grantType: string;
+  /** Separated by spaces; empty for all that are possible. */
+  readonly scope: string;
+  readonly resource: readonly string[];
+  readonly audience: readonly string[];
+  readonly subjectToken: string;
+  readonly subjectTokenType: string;
+  readonly requestedTokenType: string;
+  readonly actorToken: string;
+}
+
+/** What the token endpoint needs. */
+export interface IssueTokenDeps {
+  readonly issuer: Issuer;
+  readonly accounts: Accounts;
+  /** The URL of this issuer. */
+  readonly issuerUrl: string;
+}
+
+/** A token with what it was issued for. */
+export interface GrantedToken extends IssuedAccessToken {
+  readonly scopes: readonly string[];
+  readonly isExchange: boolean;
+}
+
+/**
+ * Issues a token to an authenticated client.
+ *
+ * @throws GRANT_TYPE_UNSUPPORTED, CLIENT_UNAUTHORIZED, GRANT_INVALID, SCOPE_INVALID, AUDIENCE_INVALID, FIELD_INVALID
+ */
+export async function issueToken(
+  deps: IssueTokenDeps,
+  client: StoredClient,
+  request: TokenRequest,
+): Promise<GrantedToken> {
+  const isExchange = request.grantType === grantTypes.tokenExchange;
+  if (!isExchange && request.grantType !== grantTypes.clientCredentials)
+    throw refuse("GRANT_TYPE_UNSUPPORTED", `grant_type must be ${Object.values(grantTypes).join(" or ")}`);
+  const subject = isExchange ? await requireSubject(deps, client, request) : undefined;
+  const scopes = chooseScopes(client, subject, request.scope);
+  const audiences = chooseAudiences(deps, client, request);
+  const input: AccessTokenInput = {
+    subject: subject?.subject ?? client.name,
+    generation: subject?.generation,
+    audiences,
+    clientId: client.name,
+    clientGeneration: client.generation,
+    scopes,
+    // An exchange must not make a token live longer.
+    notAfter: subject?.expiresAt,
+  };
+  return { ...(await deps.issuer.issueAccessToken(input)), scopes, isExchange };
+}
+
+/** Finds the holder of the token to exchange. */
+async function requireSubject(
+  { issuer, accounts, issuerUrl }: IssueTokenDeps,
+  client: StoredClient,
+  request: TokenRequest,
+): Promise<TokenHolder> {
+  if (!client.mayExchange)
+    throw refuse("CLIENT_UNAUTHORIZED", `the client ${client.name} may not exchange tokens`);
+  const { subjectToken, subjectTokenType, requestedTokenType, actorToken } = request;
+  if (actorToken !== "") throw refuseField("actor_token", "is not supported: the client itself is the actor");
+  if (subjectToken === "") throw refuseField("subject_token", "must be the token to exchange");
+  if (!tokenTypes.includes(subjectTokenType))
+    throw refuseField("subject_token_type", `must be ${tokenTypes.join(" or ")}`);
+  if (requestedTokenType !== "" && !tokenTypes.includes(requestedTokenType))
+    throw refuseField("requested_token_type", `must be ${tokenTypes.join(" or ")}`);
+  const check = await issuer.check(subjectToken);
+  if (!check.ok) throw refuse("GRANT_INVALID", `subject_token: ${check.message}`);
+  // A server that received a token must not exchange it for one that reaches further than that server.
+  const meant = [issuerUrl, client.name, ...client.resources];
+  if (check.access && !check.access.audiences.some((audience) => meant.includes(audience)))
+    throw refuse("GRANT_INVALID", "subject_token: its audiences are neither this server nor the client");
+  const holder = await findHolder(accounts, check);
+  if (holder === undefined) throw refuse("GRANT_INVALID", "subject_token: the token was revoked");
+  if (holder.role === "device") throw refuse("GRANT_INVALID", "subject_token: is the token of a device");
+  if (check.access && check.subject === check.access.clientId && check.subject !== client.name)
+    throw refuse("GRANT_INVALID", "subject_token: is another client's own token");
+  return holder;
+}
+
+/** The scopes that client and subject have in common, or those of them that were requested. */
+function chooseScopes(client: StoredClient, subject: TokenHolder | undefined, requested: string): string[] {
+  const possible = client.scopes.filter((scope) => subject?.scopes?.includes(scope) ?? true);
+  if (requested === "") return [...possible];
+  const wanted = [...new Set(splitList(requested))];
+  const missing = wanted.filter((scope) => !possible.includes(scope));
+  if (missing.length === 0) return wanted;
+  const whose = subject?.scopes === undefined ? "the client" : "the client with this token";
+  throw refuse("SCOPE_INVALID", `${whose} may not request the scope ${missing.join(" ")}`, {
+    scope: missing.join(" "),
+  });
+}
+
+function chooseAudiences(
+  { issuerUrl }: IssueTokenDeps,
+  client: StoredClient,
+  { resource, audience }: TokenRequest,
+): string[] {
+  const wanted = [...new Set([...resource, ...audience])];
+  if (wanted.length === 0) return [issuerUrl];
+  if (wanted.length > maxAudiences)
+    throw refuse("AUDIENCE_INVALID", `a token has at most ${maxAudiences} audiences`);
+  // RFC 8707, section 2: an absolute URI without a fragment.
+  const wrong = resource.find((url) => !URL.canParse(url) || url.includes("#"));
+  if (wrong !== undefined)
+    throw refuse("AUDIENCE_INVALID", `resource: "${wrong}" is not an absolute URL without a fragment`);
+  const missing = wanted.find((name) => name !== issuerUrl && !client.audiences.includes(name));
+  if (missing === undefined) return wanted;
+  throw refuse("AUDIENCE_INVALID", `the client may not request tokens for "${missing}"`, {
+    audience: missing,
+  });
+}

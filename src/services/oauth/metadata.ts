@@ -1,0 +1,29 @@
+/** The metadata of the authorization server (RFC 8414, section 2). */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { GetMetadataResponseSchema } from "#gen/oauth/authorization_service_pb.ts";
+import { tokenAlgorithms } from "../../crypto/jwt.ts";
+import { grantTypes } from "./issue-token.ts";
+
+const authMethods = ["client_secret_basic", "client_secret_post"];
+
+/** @param issuer the URL of the server, without a slash at the end */
+export function describeServer(
+  issuer: string,
+  scopes: readonly string[],
+): MessageInitShape<typeof GetMetadataResponseSchema> {
+  return {
+    issuer,
+    tokenEndpoint: `${issuer}/oauth/token`,
+    introspectionEndpoint: `${issuer}/oauth/introspect`,
+    revocationEndpoint: `${issuer}/oauth/revoke`,
+    jwksUri: `${issuer}/api/auth/jwks`,
+    scopesSupported: [...scopes],
+    grantTypesSupported: Object.values(grantTypes),
+    tokenEndpointAuthMethodsSupported: authMethods,
+    introspectionEndpointAuthMethodsSupported: authMethods,
+    revocationEndpointAuthMethodsSupported: authMethods,
+    subjectTypesSupported: ["public"],
+    idTokenSigningAlgValuesSupported: [...tokenAlgorithms],
+    serviceDocumentation: `${issuer}/reference`,
+  };
+}

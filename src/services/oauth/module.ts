@@ -1,0 +1,13 @@
+import { createServiceImplSpec } from "@connectrpc/connect";
+import { AuthorizationService } from "#gen/oauth/authorization_service_pb.ts";
+import type { OpenServices } from "../service-module.ts";
+import { authorizationService } from "./service.ts";
+
+export { examples } from "./examples.ts";
+
+/** Opens the services of the package. */
+export const openServices: OpenServices = (deps) => ({
+  services: [
+    createServiceImplSpec<typeof AuthorizationService>(AuthorizationService, authorizationService(deps)),
+  ],
+});

@@ -1,0 +1,58 @@
+/** Builds request messages from forms, as clients of OAuth 2 send them (RFC 6749, section 3.2 and appendix B). */
+import { create, type DescMessage, type Registry } from "@bufbuild/protobuf";
+import { reflect } from "@bufbuild/protobuf/reflect";
+import { messageTooComplex, refuse, refuseField } from "../errors.ts";
+import type { BodyLimits } from "./body.ts";
+import { type BodyMessage, FieldValueError, readFieldValue, setField } from "./fields.ts";
+import { splitQuery } from "./query.ts";
+
+/**
+ * Reads a form. Unknown parameters and those without a value are ignored.
+ *
+ * @throws PARAMETER_DUPLICATE, FIELD_INVALID, TARGET_INVALID, MESSAGE_TOO_COMPLEX
+ */
+export function parseForm(
+  desc: DescMessage,
+  bytes: Uint8Array,
+  { structure }: BodyLimits,
+  registry: Registry,
+): BodyMessage {
+  const given = readParameters(bytes, structure.maxElements);
+  const message = create(desc);
+  for (const field of desc.fields) {
+    const texts = given.get(field.jsonName);
+    if (texts === undefined) continue;
+    if (texts.length > 1 && field.fieldKind !== "list")
+      throw refuse("PARAMETER_DUPLICATE", `the parameter ${field.jsonName} occurs more than once`, {
+        parameter: field.jsonName,
+      });
+    try {
+      setField(reflect(desc, message), [field], readFieldValue(field, texts, registry), false);
+    } catch (error) {
+      if (!(error instanceof FieldValueError)) throw error;
+      throw refuseField(field.jsonName, error.message);
+    }
+  }
+  return { message, has: ([field]) => field !== undefined && given.has(field.jsonName) };
+}
+
+/** Reads the parameters that have a value. A message must not repeat a part of the form, which may be a secret. */
+function readParameters(bytes: Uint8Array, maxParameters: number): ReadonlyMap<string, readonly string[]> {
+  const given = new Map<string, string[]>();
+  let parts = 0;
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    for (const [name, value] of splitQuery(text)) {
+      parts += 1;
+      if (parts > maxParameters) break;
+      if (value === "") continue;
+      const values = given.get(name);
+      if (values === undefined) given.set(name, [value]);
+      else values.push(value);
+    }
+  } catch {
+    throw refuse("TARGET_INVALID", "the form is not valid percent-encoded UTF-8");
+  }
+  if (parts > maxParameters) throw messageTooComplex("parameters", maxParameters);
+  return given;
+}

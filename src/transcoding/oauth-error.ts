@@ -1,0 +1,31 @@
+/** Errors in the form of OAuth 2 (RFC 6749, section 5.2). */
+import { Code, type ConnectError } from "@connectrpc/connect";
+import type { Reason } from "../errors/reason.ts";
+import { findReason, reasons } from "../errors.ts";
+
+/** The errors for reasons that declare none, by code; RFC 6749, sections 4.1.2.1 and 5.2, lists the names. */
+const byCode: Partial<Readonly<Record<Code, string>>> = {
+  [Code.InvalidArgument]: "invalid_request",
+  [Code.FailedPrecondition]: "invalid_request",
+  [Code.OutOfRange]: "invalid_request",
+  [Code.NotFound]: "invalid_request",
+  [Code.Unimplemented]: "invalid_request",
+  [Code.Unauthenticated]: "invalid_client",
+  [Code.PermissionDenied]: "access_denied",
+  [Code.ResourceExhausted]: "temporarily_unavailable",
+  [Code.Unavailable]: "temporarily_unavailable",
+  [Code.DeadlineExceeded]: "temporarily_unavailable",
+};
+
+/** Names an error as OAuth 2 does. */
+export function nameOAuthError(error: ConnectError): string {
+  const name = findReason(error);
+  const reason: Reason | undefined = name === undefined ? undefined : reasons[name];
+  return reason?.oauthError ?? byCode[error.code] ?? "server_error";
+}
+
+/** Renders the body of an error. RFC 6749 allows printable ASCII without quotes and backslashes in a description. */
+export function renderOAuthError(error: ConnectError): string {
+  const description = error.rawMessage.replaceAll(/["\\]/g, "'").replaceAll(/[^ -~]/gu, "?");
+  return JSON.stringify({ error: nameOAuthError(error), error_description: description });
+}
