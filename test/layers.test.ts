@@ -16,11 +16,11 @@ const mayImport: Record<string, RegExp> = {
   // Whole servers on threads, but for the bridge between them.
   workers: /^(?!main$|serve$)/,
   "workers/bridge": /^(gen|errors|protocol)$/,
-  config: /^$/,
+  config: /^crypto$/,
   "program-files": /^$/,
   "open-crypto": /^(config|crypto|identity|server|settings|shared-memory)$/,
   "open-store": /^(database|records|secrets|audit|identity|store)$|^services\//,
-  settings: /^(config|database|records|secrets|server)$/,
+  settings: /^(config|database|identity|records|secrets|server)$/,
   errors: /^gen$/,
   "first-calls": /^$/,
   "shared-memory": /^$/,

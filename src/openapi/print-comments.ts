@@ -14,7 +14,7 @@ runNodeJs(createEcmaScriptPlugin({ name: "print-comments", version: "v1", genera
 
 /** buf runs a plugin once for each of its inputs: our own protos are in one, and those of others in another. */
 function generateTs(schema: Schema): void {
-  const own = schema.files.filter(({ name }) => !/^(google|grpc|buf)\//.test(name));
+  const own = schema.files.filter(({ name }) => !/^(google|grpc|buf|envoy|udpa|validate|xds)\//.test(name));
   const commented: Commented[] = own.flatMap((file) => [
     ...file.services.flatMap((service) => [service, ...service.methods]),
     ...file.enums.flatMap((desc) => [desc, ...desc.values]),

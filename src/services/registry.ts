@@ -3,6 +3,7 @@ import type { DescFile } from "@bufbuild/protobuf";
 import { file_blockchain_blockchain_service } from "#gen/blockchain/blockchain_service_pb.ts";
 import { file_dapp_dapp_service } from "#gen/dapp/dapp_service_pb.ts";
 import { file_defi_defi_service } from "#gen/defi/defi_service_pb.ts";
+import { file_envoy_service_auth_v3_external_auth } from "#gen/envoy/service/auth/v3/external_auth_pb.ts";
 import { file_google_cloud_kms_v1_service } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { file_google_cloud_location_locations } from "#gen/google/cloud/location/locations_pb.ts";
 import { file_iot_iot_service } from "#gen/iot/iot_service_pb.ts";
@@ -14,6 +15,7 @@ import { file_pqc_token_service } from "#gen/pqc/token_service_pb.ts";
 import { file_vpn_vpn_service } from "#gen/vpn/vpn_service_pb.ts";
 import { file_wallet_wallet_service } from "#gen/wallet/wallet_service_pb.ts";
 import { findScope, metricsScope, type ServiceProfiles } from "../protocol/service-profile.ts";
+import { envoyProfiles } from "./envoy-auth/profiles.ts";
 import { googleProfiles } from "./google-kms/profiles.ts";
 import type { ServiceModule } from "./service-module.ts";
 
@@ -97,6 +99,12 @@ export const servicePackages: readonly ServicePackage[] = [
     files: [file_oauth_authorization_service],
     load: () => import("./oauth/module.ts"),
     profiles: { "oauth.AuthorizationService": { restStyle: "oauth" } },
+  },
+  {
+    name: "envoy.auth",
+    files: [file_envoy_service_auth_v3_external_auth],
+    load: () => import("./envoy-auth/module.ts"),
+    profiles: envoyProfiles,
   },
   {
     name: "google.kms",

@@ -14,7 +14,7 @@ const modules = join(import.meta.dirname, "../../node_modules");
 const target = join(modules, ".proto");
 
 /** Import path of each proto → the file in node_modules that has it. */
-const copied = {
+const copied: Readonly<Record<string, string>> = {
   "google/api/annotations.proto": "google-proto-files/google/api/annotations.proto",
   "google/api/client.proto": "google-proto-files/google/api/client.proto",
   "google/api/field_behavior.proto": "google-proto-files/google/api/field_behavior.proto",
@@ -33,6 +33,28 @@ const copied = {
   "grpc/reflection/v1/reflection.proto": "@grpc/reflection/build/proto/grpc/reflection/v1/reflection.proto",
   "grpc/reflection/v1alpha/reflection.proto":
     "@grpc/reflection/build/proto/grpc/reflection/v1alpha/reflection.proto",
+  ...from("@grpc/grpc-js-xds/deps/envoy-api", [
+    "envoy/annotations/deprecation.proto",
+    "envoy/config/core/v3/address.proto",
+    "envoy/config/core/v3/backoff.proto",
+    "envoy/config/core/v3/base.proto",
+    "envoy/config/core/v3/extension.proto",
+    "envoy/config/core/v3/http_uri.proto",
+    "envoy/config/core/v3/socket_option.proto",
+    "envoy/service/auth/v3/attribute_context.proto",
+    "envoy/service/auth/v3/external_auth.proto",
+    "envoy/type/v3/http_status.proto",
+    "envoy/type/v3/percent.proto",
+    "envoy/type/v3/semantic_version.proto",
+  ]),
+  ...from("@grpc/grpc-js-xds/deps/xds", [
+    "udpa/annotations/migrate.proto",
+    "udpa/annotations/status.proto",
+    "udpa/annotations/versioning.proto",
+    "xds/annotations/v3/status.proto",
+    "xds/core/v3/context_params.proto",
+  ]),
+  ...from("@grpc/grpc-js-xds/deps/protoc-gen-validate", ["validate/validate.proto"]),
 };
 
 rmSync(target, { recursive: true, force: true });
@@ -47,4 +69,9 @@ function makePlace(importPath: string): string {
   const path = join(target, importPath);
   mkdirSync(dirname(path), { recursive: true });
   return path;
+}
+
+/** Protos that a package has under their import paths. */
+function from(folder: string, importPaths: readonly string[]): Record<string, string> {
+  return Object.fromEntries(importPaths.map((path) => [path, `${folder}/${path}`]));
 }

@@ -1,0 +1,4 @@
+/** Example requests: none, because no call of the package has a REST path. */
+import type { Example } from "../../protocol/example.ts";
+
+export const examples: readonly Example[] = [];

@@ -1,0 +1,78 @@
+/** Finds the holders of tokens, and remembers them: a proxy sends the same token with each request of a client. */
+import { Code, type ConnectError } from "@connectrpc/connect";
+import { LRUCache } from "lru-cache";
+import { refuse } from "../../errors.ts";
+import { type Accounts, findHolder, type TokenHolder } from "../../identity/authenticate.ts";
+import type { Issuer, TokenClaims } from "../../identity/issuer.ts";
+
+/** Milliseconds for which a holder counts without another look at users, clients and revoked tokens. */
+const trustMs = 1000;
+
+/** Tokens to remember: 4,096 of 5 kB. */
+const maxTokens = 4096;
+
+/** A token whose signature is verified. */
+interface KnownToken {
+  readonly claims: TokenClaims;
+  holder: TokenHolder | undefined;
+  /** When the holder was looked up, in milliseconds of a monotonic clock. */
+  checkedAtMs: number;
+}
+
+/** What the look-up needs. */
+export interface HolderDeps {
+  readonly issuer: Issuer;
+  readonly accounts: Accounts;
+  readonly now: () => Date;
+  readonly monotonicMs?: () => number;
+}
+
+/** @throws ConnectError (UNAUTHENTICATED) if the token is not valid, or another error if that cannot be told now */
+export type FindTokenHolder = (token: string) => TokenHolder | Promise<TokenHolder>;
+
+/**
+ * Creates the look-up. A revoked token, a removed user and a retired key count within `trustMs`. Only tokens with a
+ * valid signature are remembered, so that nobody fills the memory with others.
+ */
+export function createHolders({
+  issuer,
+  accounts,
+  now,
+  monotonicMs = () => performance.now(),
+}: HolderDeps): FindTokenHolder {
+  const known = new LRUCache<string, KnownToken>({ max: maxTokens });
+  const refresh = async (token: string, entry: KnownToken): Promise<TokenHolder> => {
+    const { claims } = entry;
+    const startedMs = monotonicMs();
+    const holder = issuer.acceptsKey(claims.keyId) ? await findHolder(accounts, claims) : undefined;
+    if (holder === undefined) {
+      known.delete(token);
+      throw refuse("TOKEN_REVOKED", "the token is no longer accepted", { subject: claims.subject });
+    }
+    entry.holder = holder;
+    entry.checkedAtMs = startedMs;
+    return holder;
+  };
+  const verify = async (token: string): Promise<TokenHolder> => {
+    const check = await issuer.check(token);
+    if (!check.ok) throw refuse("TOKEN_MALFORMED", `the token is refused: ${check.message}`);
+    const entry = { claims: check, holder: undefined, checkedAtMs: 0 };
+    const holder = await refresh(token, entry);
+    known.set(token, entry);
+    return holder;
+  };
+  return (token) => {
+    const entry = known.get(token);
+    if (entry?.holder === undefined) return verify(token);
+    if (entry.claims.expiresAt.getTime() <= now().getTime()) {
+      known.delete(token);
+      throw refuse("TOKEN_EXPIRED", "the token has expired");
+    }
+    return monotonicMs() - entry.checkedAtMs < trustMs ? entry.holder : refresh(token, entry);
+  };
+}
+
+/** Tells whether an error refuses the token. Any other error says nothing about it. */
+export function refusesToken(error: unknown): error is ConnectError {
+  return error instanceof Error && "code" in error && error.code === Code.Unauthenticated;
+}

@@ -1,0 +1,19 @@
+import { createServiceImplSpec } from "@connectrpc/connect";
+import { Authorization } from "#gen/envoy/service/auth/v3/external_auth_pb.ts";
+import type { OpenServices } from "../service-module.ts";
+import { check } from "./check.ts";
+import { createHolders } from "./holders.ts";
+
+export { examples } from "./examples.ts";
+
+/** Opens the services of the package. */
+export const openServices: OpenServices = ({ issuer, accounts, issuerUrl, now }) => {
+  const deps = { findTokenHolder: createHolders({ issuer, accounts, now }), issuerUrl };
+  return {
+    services: [
+      createServiceImplSpec<typeof Authorization>(Authorization, {
+        check: ({ attributes }) => check(deps, attributes),
+      }),
+    ],
+  };
+};

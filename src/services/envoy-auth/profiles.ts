@@ -1,0 +1,20 @@
+/** What Envoy's protos do not say about their service. */
+import { Access } from "#gen/qsp/access_pb.ts";
+import type { ServiceProfiles } from "../../protocol/service-profile.ts";
+
+/** By the full names of the services. */
+export const envoyProfiles: ServiceProfiles = {
+  "envoy.service.auth.v3.Authorization": {
+    restStyle: "own",
+    comment: "Envoy's external authorization: the filter ext_authz asks it about each request.",
+    rpcs: {
+      Check: {
+        // The token to check is in the message. Its bearer may ask about it, as with pqc.TokenService/VerifyToken.
+        access: Access.PUBLIC,
+        scope: "",
+        comment:
+          "Decides on a request that Envoy received, by the token that it carries and the demands of its route.",
+      },
+    },
+  },
+};

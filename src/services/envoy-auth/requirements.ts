@@ -1,0 +1,43 @@
+/** What a route of Envoy demands of a token: its context extensions (CheckSettings.context_extensions). */
+import { splitList } from "../../identity/access-claims.ts";
+
+/** The demands of one route. */
+export interface Requirements {
+  /** What the token must name among its audiences. */
+  readonly audience: string;
+  /** The scopes that the token must have, all of them. */
+  readonly scopes: readonly string[];
+  /** The roles of which the subject must have one; any if empty. */
+  readonly roles: readonly string[];
+  /** Whether the upstream gets the token, besides who it is of. */
+  readonly forwardsToken: boolean;
+}
+
+/** The names that a route may set. */
+const names = ["audience", "scopes", "roles", "forward-token"];
+
+/**
+ * Reads the demands of a route. A name that is misspelt must not make a route weaker than its author meant.
+ *
+ * @param defaultAudience the URL of this server
+ * @returns the demands, or what is wrong with the route
+ */
+export function readRequirements(
+  extensions: Readonly<Record<string, string>>,
+  defaultAudience: string | undefined,
+): Requirements | string {
+  const unknown = Object.keys(extensions).find((name) => !names.includes(name));
+  if (unknown !== undefined)
+    return `the route has the unknown context extension "${unknown}"; use ${names.join(", ")}`;
+  const {
+    audience = defaultAudience,
+    scopes = "",
+    roles = "",
+    "forward-token": forward = "false",
+  } = extensions;
+  if (audience === undefined || audience === "")
+    return "the route names no audience, and the server has no --issuer-url";
+  if (forward !== "true" && forward !== "false")
+    return 'the context extension forward-token must be "true" or "false"';
+  return { audience, scopes: splitList(scopes), roles: splitList(roles), forwardsToken: forward === "true" };
+}
