@@ -14,7 +14,9 @@ import { describeEdge, makeCertificate } from "./edge-tools.ts";
 
 const root = join(import.meta.dirname, "../..");
 const read = (file: string): string => readFileSync(join(root, "envoy", file), "utf8");
+/** Those with our servers behind them. */
 const files = ["envoy.yaml", "services.yaml"] as const;
+const allFiles = [...files, "protect.yaml"] as const;
 
 /** Any part of a configuration. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into what yaml reads, wherever it is
@@ -23,7 +25,7 @@ type Part = any;
 const managerOf = (listener: Part): Part => listener.filter_chains[0].filters[0].typed_config;
 const listenersOf = (file: string): Part[] => parse(read(file)).static_resources.listeners;
 
-describe.each(files)("%s", (file) => {
+describe.each(allFiles)("%s", (file) => {
   it("has its admin interface on loopback", () => {
     expect(parse(read(file)).admin.address.socket_address.address).toBe("127.0.0.1");
   });
@@ -55,7 +57,7 @@ describe.each(files)("%s", (file) => {
 });
 
 describeEdge("a configuration as it is committed", () => {
-  it.each(files)("of %s is valid", async (file) => {
+  it.each(allFiles)("of %s is valid", async (file) => {
     const directory = makeTemporaryDirectory();
     symlinkSync(join(root, "envoy"), join(directory, "envoy"));
     mkdirSync(join(directory, "data/tls"), { recursive: true });

@@ -1,0 +1,241 @@
+/** A service that is not ours, behind a real Envoy that asks our server about each request (envoy/protect.yaml). */
+import { once } from "node:events";
+import http from "node:http";
+import https from "node:https";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { createClientStore, type NewClient } from "../../src/identity/clients.ts";
+import { createUserStore } from "../../src/identity/users.ts";
+import { openTestStore } from "../support/open-store.ts";
+import { hashCheaply, password } from "../support/passwords.ts";
+import type { RunningServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { describeEdge, eventually, startBackend, startTestEdge, type TestEdge } from "./edge-tools.ts";
+
+const audience = "https://orders.example.com";
+const other = "https://other.example.com";
+
+describeEdge("a service behind Envoy, which asks for tokens of ours,", () => {
+  let server: RunningServer;
+  let edge: TestEdge;
+  let dataDir: string;
+  /** The headers of the requests that the service received. */
+  const received: http.IncomingHttpHeaders[] = [];
+
+  beforeAll(async () => {
+    dataDir = makeTemporaryDirectory(afterAll);
+    await addAccounts(dataDir);
+    const args = [
+      "--auth",
+      "token",
+      "--issuer-url",
+      "https://id.example.com",
+      "--trusted-proxies",
+      "127.0.0.1",
+    ];
+    server = await startBackend(afterAll, [...args, "--max-calls-per-second", "20"], dataDir);
+    const orders = await startOrders(received);
+    edge = await startTestEdge(
+      { configuration: "protect.yaml", backends: { servers: [server.authority], orders: [orders] } },
+      afterAll,
+    );
+    await eventually(async () => expect((await ask("/")).status).toBe(401));
+  });
+
+  /** A token of a client of this name. */
+  const getToken = async (client: string, resource = audience): Promise<string> => {
+    const body = new URLSearchParams({ grant_type: "client_credentials", resource });
+    const authorization = `Basic ${btoa(`${client}:${password}`)}`;
+    const answer = await fetch(`${server.url}/oauth/token`, {
+      method: "POST",
+      body,
+      headers: { authorization },
+    });
+    expect(answer.status).toBe(200);
+    return ((await answer.json()) as { access_token: string }).access_token;
+  };
+  const ask = (path: string, token?: string, more: Partial<Ask> = {}): Promise<Answer> =>
+    request(edge, {
+      path,
+      ...more,
+      headers: { ...more.headers, ...(token && { authorization: `Bearer ${token}` }) },
+    });
+
+  it("answers 401 without a token, says how to authenticate, and does not bother the service", async () => {
+    const before = received.length;
+    const { status, headers, body } = await ask("/orders");
+    expect([status, headers["www-authenticate"]]).toEqual([401, "Bearer"]);
+    expect(JSON.parse(body)).toMatchObject({ status: "error", code: "UNAUTHENTICATED" });
+    expect(received).toHaveLength(before);
+  });
+
+  it("tells the service whose token it is, and with which scopes, but keeps the token", async () => {
+    const { status, body } = await ask("/orders", await getToken("reader"));
+    expect(status).toBe(200);
+    const headers = JSON.parse(body);
+    expect(headers).toMatchObject({
+      "x-auth-subject": "reader",
+      "x-auth-client": "reader",
+      "x-auth-role": "user",
+      "x-auth-scopes": "orders.read",
+    });
+    expect(headers).not.toHaveProperty("authorization");
+  });
+
+  it("lets nobody pass for somebody else, with a token or on an open route", async () => {
+    const claims = { "x-auth-subject": "root", "x-auth-scopes": "everything", "x-auth-role": "admin" };
+    const withToken = await ask("/orders", await getToken("scopeless"), { headers: claims });
+    const told = JSON.parse(withToken.body);
+    expect(told).toMatchObject({ "x-auth-subject": "scopeless", "x-auth-role": "user" });
+    expect(told).not.toHaveProperty("x-auth-scopes");
+    const open = JSON.parse((await ask("/public/news", undefined, { headers: claims })).body);
+    expect(Object.keys(open).filter((name) => name.startsWith("x-auth"))).toEqual([]);
+  });
+
+  it.each([
+    ["for another service", () => getToken("reader", other)],
+    ["of a log-in, which names no audience", () => logIn(server)],
+    ["that is none", async () => "abc.def.ghi"],
+    [
+      "whose signature was changed",
+      async () => (await getToken("reader")).replace(/.$/, (last) => (last === "A" ? "B" : "A")),
+    ],
+  ])("refuses a token %s with 401", async (_kind, make) => {
+    const { status, headers } = await ask("/orders", await make());
+    expect([status, headers["www-authenticate"]]).toEqual([
+      401,
+      expect.stringMatching(/^Bearer error="invalid_token"/),
+    ]);
+  });
+
+  it("refuses two tokens in one request", async () => {
+    const token = await getToken("reader");
+    const { status } = await ask("/orders", undefined, {
+      headers: { authorization: [`Bearer ${token}`, `Bearer ${token}`] },
+    });
+    expect(status).toBe(401);
+  });
+
+  it("demands the scope of a route, and says which", async () => {
+    const refused = await ask("/orders", await getToken("reader"), { method: "POST" });
+    expect([refused.status, refused.headers["www-authenticate"]]).toEqual([
+      403,
+      'Bearer error="insufficient_scope", scope="orders.write"',
+    ]);
+    expect((await ask("/orders", await getToken("writer"), { method: "POST" })).status).toBe(200);
+  });
+
+  it("demands the role of a route", async () => {
+    expect((await ask("/admin/users", await getToken("writer"))).status).toBe(403);
+    expect((await ask("/admin/users", await getToken("chief"))).status).toBe(200);
+  });
+
+  it("refuses a token within two seconds of its revocation, and those of a client that was removed", async () => {
+    const [revoked, orphaned] = [await getToken("reader"), await getToken("leaver")];
+    for (const token of [revoked, orphaned]) expect((await ask("/orders", token)).status).toBe(200);
+    const authorization = `Basic ${btoa(`reader:${password}`)}`;
+    const body = new URLSearchParams({ token: revoked });
+    await fetch(`${server.url}/oauth/revoke`, { method: "POST", body, headers: { authorization } });
+    await withStore(dataDir, async (store) => void (await createClientStore(store).remove("leaver")));
+    const changedMs = Date.now();
+    for (const token of [revoked, orphaned])
+      await eventually(async () => expect((await ask("/orders", token)).status).toBe(401));
+    expect(Date.now() - changedMs).toBeLessThan(2000);
+    expect((await ask("/orders", await getToken("reader"))).status).toBe(200);
+  });
+
+  it("limits each client by its own address, not all of them by that of Envoy", async () => {
+    const token = await getToken("reader");
+    const from = (localAddress: string) => ask("/orders", token, { localAddress });
+    const statuses = await Promise.all(
+      Array.from({ length: 80 }, async () => (await from("127.0.0.5")).status),
+    );
+    expect(new Set(statuses)).toEqual(new Set([200, 503]));
+    expect((await from("127.0.0.6")).status).toBe(200);
+  });
+
+  it("denies everything while the server is away, and nothing of that reaches the service", async () => {
+    const token = await getToken("reader");
+    await server.stop("SIGKILL");
+    const before = received.length;
+    expect((await ask("/orders", token)).status).toBe(503);
+    expect(received).toHaveLength(before);
+    expect((await ask("/public/news")).status).toBe(200);
+  });
+});
+
+interface Ask {
+  readonly path: string;
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string | string[]>>;
+  readonly localAddress: string;
+}
+
+interface Answer {
+  readonly status: number | undefined;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly body: string;
+}
+
+async function request({ url, ca }: TestEdge, ask: Partial<Ask>): Promise<Answer> {
+  const sent = https.request(new URL(ask.path ?? "/", url), {
+    ca,
+    agent: false,
+    ...ask,
+    servername: "localhost",
+  });
+  sent.end();
+  const [answer] = (await once(sent, "response")) as [http.IncomingMessage];
+  const chunks = await Array.fromAsync(answer as AsyncIterable<Buffer>);
+  return { status: answer.statusCode, headers: answer.headers, body: Buffer.concat(chunks).toString() };
+}
+
+/** The service: it tells the headers that it received. */
+async function startOrders(received: http.IncomingHttpHeaders[]): Promise<string> {
+  const service = http.createServer((req, res) => {
+    received.push(req.headers);
+    res.setHeader("content-type", "application/json").end(JSON.stringify(req.headers));
+  });
+  service.listen(0, "127.0.0.1");
+  await once(service, "listening");
+  afterAll(() => {
+    service.closeAllConnections();
+    service.close();
+  });
+  return `127.0.0.1:${(service.address() as AddressInfo).port}`;
+}
+
+async function logIn({ url }: RunningServer): Promise<string> {
+  const headers = { "content-type": "application/json" };
+  const body = JSON.stringify({ username: "ada", password });
+  const answer = await fetch(`${url}/api/auth/token`, { method: "POST", headers, body });
+  return ((await answer.json()) as { token: string }).token;
+}
+
+async function withStore(
+  dataDir: string,
+  work: (store: Awaited<ReturnType<typeof openTestStore>>) => Promise<void>,
+): Promise<void> {
+  const provider = await createCryptoProvider("openssl");
+  const store = await openTestStore(dataDir, provider);
+  await work(store);
+  await store.close();
+  await provider.close();
+}
+
+function addAccounts(dataDir: string): Promise<void> {
+  return withStore(dataDir, async (store) => {
+    const clients = createClientStore(store);
+    const rights = { audiences: [audience, other], resources: [], mayExchange: false };
+    const add = (name: string, role: NewClient["role"], scopes: string[]) =>
+      clients.add({ name, role, scopes, ...rights, secretHash: hashCheaply(password) }, new Date());
+    await add("reader", "user", ["orders.read"]);
+    await add("scopeless", "user", []);
+    await add("writer", "user", ["orders.read", "orders.write"]);
+    await add("chief", "admin", ["orders.write"]);
+    await add("leaver", "user", []);
+    const ada = { name: "ada", role: "admin", passwordHash: hashCheaply(password) } as const;
+    await createUserStore(store).add(ada, new Date());
+  });
+}

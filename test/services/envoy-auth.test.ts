@@ -1,0 +1,184 @@
+/** envoy.service.auth.v3.Authorization: what it decides, and what it remembers. */
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
+import { describe, expect, it, vi } from "vitest";
+import { AttributeContextSchema } from "#gen/envoy/service/auth/v3/attribute_context_pb.ts";
+import { refuse } from "../../src/errors.ts";
+import type { TokenHolder } from "../../src/identity/authenticate.ts";
+import type { TokenClaims } from "../../src/identity/issuer.ts";
+import { check, type Decision } from "../../src/services/envoy-auth/check.ts";
+import { createHolders } from "../../src/services/envoy-auth/holders.ts";
+
+const issuerUrl = "https://id.example.com";
+const audience = "https://orders.example.com";
+const claims: TokenClaims = {
+  subject: "ada",
+  use: undefined,
+  generation: "1",
+  keyId: "key",
+  issuedAt: new Date(0),
+  expiresAt: new Date(3_600_000),
+};
+const access = {
+  audiences: [audience],
+  clientId: "ada",
+  clientGeneration: "1",
+  scopes: ["orders.read"],
+  tokenId: "t",
+};
+const loggedIn: TokenHolder = { ...claims, userId: "user:1", role: "user", scopes: undefined };
+const holder: TokenHolder = { ...loggedIn, access, scopes: access.scopes };
+
+/** Asks about a request with these context extensions. */
+async function decide(
+  extensions: Record<string, string>,
+  { found = holder, headers = { authorization: "Bearer a.b.c" }, hasUrl = true, http = {} } = {},
+): Promise<Decision> {
+  const attributes = { contextExtensions: extensions, request: { http: { headers, ...http } } };
+  return check(
+    { findTokenHolder: () => found, ...(hasUrl ? { issuerUrl } : { issuerUrl: undefined }) },
+    create(AttributeContextSchema, attributes),
+  );
+}
+const codeOf = ({ status }: Decision) => status?.code ?? 0;
+const messageOf = ({ status }: Decision) => status?.message;
+
+describe("the demands of a route", () => {
+  it("are met by a token for its audience", async () => {
+    expect(codeOf(await decide({ audience }))).toBe(0);
+  });
+
+  it("are, without an audience, a token for this server: of a log-in, or for its URL", async () => {
+    expect(codeOf(await decide({}, { found: loggedIn }))).toBe(0);
+    expect(codeOf(await decide({}))).toBe(Code.Unauthenticated);
+    const own = { ...holder, access: { ...access, audiences: [issuerUrl] } };
+    expect(codeOf(await decide({}, { found: own }))).toBe(0);
+  });
+
+  it("refuse everyone if there is neither an audience nor a URL of the server", async () => {
+    const decision = await decide({}, { found: loggedIn, hasUrl: false });
+    expect([codeOf(decision), messageOf(decision)]).toEqual([
+      Code.PermissionDenied,
+      expect.stringContaining("--issuer-url"),
+    ]);
+  });
+
+  it.each([{ scope: "orders.read" }, { Audience: audience }, { "forward-token": "yes" }, { audience: "" }])(
+    "refuse everyone if they are not understood: %j",
+    async (extensions) => {
+      expect(codeOf(await decide({ audience, ...extensions } as Record<string, string>))).toBe(
+        Code.PermissionDenied,
+      );
+    },
+  );
+
+  it("can be several scopes, all of which a token with scopes needs", async () => {
+    expect(codeOf(await decide({ audience, scopes: "orders.read" }))).toBe(0);
+    const refused = await decide({ audience, scopes: "orders.read orders.write" });
+    expect([codeOf(refused), messageOf(refused)]).toEqual([
+      Code.PermissionDenied,
+      "the token needs the scope orders.write",
+    ]);
+  });
+
+  it("can be one of several roles", async () => {
+    expect(codeOf(await decide({ audience, roles: "auditor user" }))).toBe(0);
+    expect(codeOf(await decide({ audience, roles: "auditor admin" }))).toBe(Code.PermissionDenied);
+  });
+});
+
+describe("the token", () => {
+  it.each([
+    ["no header", {}],
+    ["an empty header", { authorization: "" }],
+    ["another scheme", { authorization: "Basic YTpi" }],
+    ["two tokens that Envoy joined", { authorization: "Bearer a.b.c,Bearer a.b.c" }],
+    ["a token with a line break", { authorization: "Bearer a.b\n.c" }],
+  ])("is missing in %s", async (_name, headers) => {
+    expect(codeOf(await decide({ audience }, { headers: headers as { authorization: string } }))).toBe(
+      Code.Unauthenticated,
+    );
+  });
+
+  it("is also found where Envoy sends raw headers, unless there are two", async () => {
+    const raw = { key: "Authorization", rawValue: Buffer.from("Bearer a.b.c") };
+    const ask = (...list: (typeof raw)[]) =>
+      decide(
+        { audience },
+        { headers: {} as { authorization: string }, http: { headerMap: { headers: list } } },
+      );
+    expect(codeOf(await ask(raw))).toBe(0);
+    expect(codeOf(await ask(raw, raw))).toBe(Code.Unauthenticated);
+  });
+
+  it("goes to the upstream only if the route says so", async () => {
+    const removed = ({ httpResponse }: Decision) =>
+      httpResponse?.case === "okResponse" ? httpResponse.value.headersToRemove : undefined;
+    expect(removed(await decide({ audience }))).toContain("authorization");
+    expect(removed(await decide({ audience, "forward-token": "true" }))).not.toContain("authorization");
+  });
+});
+
+it("throws what is not about the token, so that Envoy denies with its own status", async () => {
+  const fails = async () => {
+    throw refuse("STORE_UNAVAILABLE", "the store is away");
+  };
+  const attributes = create(AttributeContextSchema, {
+    contextExtensions: { audience },
+    request: { http: { headers: { authorization: "Bearer a.b.c" } } },
+  } satisfies MessageInitShape<typeof AttributeContextSchema>);
+  await expect(check({ findTokenHolder: fails, issuerUrl }, attributes)).rejects.toThrow(/store is away/);
+});
+
+describe("what is remembered of a token", () => {
+  /** Tokens whose user exists while `user` says so. */
+  const setUp = () => {
+    const state = {
+      user: { userId: "user:1", role: "user", generation: "1" } as object | undefined,
+      nowMs: 0,
+      isKeyKnown: true,
+    };
+    const verified = vi.fn(async (token: string) =>
+      token === "good" ? { ok: true, ...claims } : { ok: false, reason: "BAD_SIGNATURE", message: "no" },
+    );
+    const looked = vi.fn(async () => state.user);
+    const find = createHolders({
+      issuer: { check: verified, acceptsKey: () => state.isKeyKnown } as never,
+      accounts: { users: { find: looked }, clients: {}, revocations: {} } as never,
+      now: () => new Date(state.nowMs),
+      monotonicMs: () => state.nowMs,
+    });
+    return { state, verified, looked, find: async (token: string) => find(token) };
+  };
+
+  it("is its signature, and for a second its holder", async () => {
+    const { state, verified, looked, find } = setUp();
+    for (let i = 0; i < 3; i++) expect(await find("good")).toMatchObject({ subject: "ada", role: "user" });
+    expect([verified, looked].map(({ mock }) => mock.calls.length)).toEqual([1, 1]);
+    state.nowMs = 1000;
+    await find("good");
+    expect([verified, looked].map(({ mock }) => mock.calls.length)).toEqual([1, 2]);
+  });
+
+  it("does not outlive the token", async () => {
+    const { state, find } = setUp();
+    await find("good");
+    state.nowMs = claims.expiresAt.getTime();
+    await expect(find("good")).rejects.toThrow(/expired/);
+  });
+
+  it("does not outlive the user or the key by more than a second", async () => {
+    for (const change of [{ user: undefined }, { isKeyKnown: false }, { user: { generation: "2" } }]) {
+      const { state, find } = setUp();
+      await find("good");
+      Object.assign(state, change, { nowMs: 1000 });
+      await expect(find("good")).rejects.toThrow(/no longer accepted/);
+    }
+  });
+
+  it("is nothing, if the token is not valid: each attempt is verified", async () => {
+    const { verified, find } = setUp();
+    for (let i = 0; i < 2; i++) await expect(find("bad")).rejects.toThrow(/refused/);
+    expect(verified).toHaveBeenCalledTimes(2);
+  });
+});
