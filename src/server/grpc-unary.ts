@@ -26,6 +26,7 @@ import {
   type UnaryHandler,
   type UnarySpec,
 } from "../protocol/unary-call.ts";
+import type { WireCodec, WireCodecs } from "../protocol/wire-codec.ts";
 import { scanMessage } from "../protocol/wire-structure.ts";
 import { nameClient, Ticket } from "./admission.ts";
 import { accountKey } from "./byte-budget.ts";
@@ -41,6 +42,7 @@ import type { UnreadResponses, Writing } from "./unread-responses.ts";
 /** The methods, limits and hooks of this path. */
 export interface GrpcUnaryOptions {
   readonly specs: Iterable<MethodImplSpec>;
+  readonly codecs?: WireCodecs | undefined;
   readonly interceptors: Interceptor[];
   /** Bytes of a message of a method, compressed or not. */
   readonly maxBytesOf: (method: UnarySpec["method"]) => number;
@@ -77,6 +79,7 @@ interface Served {
   readonly spec: UnarySpec;
   readonly handle: UnaryHandler;
   readonly maxBytes: number;
+  readonly codec: WireCodec | undefined;
 }
 
 /** Creates the stream handler. It skips every stream that is not a unary gRPC call of a known RPC. */
@@ -92,7 +95,12 @@ export function createGrpcUnaryHandler(options: GrpcUnaryOptions): StreamHandler
     if (spec.kind !== "unary") continue;
     const handle = composeUnary(spec, options.interceptors);
     const maxBytes = options.maxBytesOf(spec.method);
-    served.set(`/${spec.method.parent.typeName}/${spec.method.name}`, { spec, handle, maxBytes });
+    served.set(`/${spec.method.parent.typeName}/${spec.method.name}`, {
+      spec,
+      handle,
+      maxBytes,
+      codec: options.codecs?.get(spec.method),
+    });
   }
   const setup: Setup = { ...options, running: new RunningCalls(options.shutdownSignal) };
   return (stream, headers) => {
@@ -256,8 +264,11 @@ class GrpcUnaryStream implements Writing {
       throw messageMalformed(`its flags are ${flags}; 0 is for a plain message, 1 for a compressed one`);
     const message = bytes.subarray(prefixBytes, end);
     const plain = (flags & compressedFlag) === 0 ? message : await this.#expand(message, compression);
-    scanMessage(this.#call.method.input, plain, this.#setup.structure);
-    return parse(this.#served.spec, plain);
+    const { spec, codec } = this.#served;
+    const read = codec?.read(plain);
+    if (read !== undefined) return read;
+    scanMessage(spec.method.input, plain, this.#setup.structure);
+    return parse(spec, plain);
   }
 
   #receiveBytes(): Promise<Buffer> {
@@ -308,7 +319,7 @@ class GrpcUnaryStream implements Writing {
     const stream = this.#stream;
     if (stream.destroyed) return;
     const { method, responseHeader } = this.#call;
-    const body = toBinary(method.output, message);
+    const body = this.#served.codec?.write(message) ?? toBinary(method.output, message);
     const frame = Buffer.allocUnsafe(prefixBytes + body.length);
     frame.writeUInt8(0, 0);
     frame.writeUInt32BE(body.length, 1);

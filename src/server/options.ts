@@ -4,6 +4,7 @@ import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import type { ServiceProfiles } from "../protocol/service-profile.ts";
+import type { WireCodecs } from "../protocol/wire-codec.ts";
 import type { SharedMemory } from "../shared-memory/shared-memory.ts";
 import type { RoutingOrder } from "../transcoding/router.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
@@ -18,6 +19,8 @@ import type { TlsFiles } from "./tls.ts";
 export interface ServerOptions {
   /** Descriptors and implementations: `createServiceImplSpec(Service, implementation)` of Connect. */
   readonly services: readonly ServiceImplSpec[];
+  /** Faster codecs of single RPCs. */
+  readonly codecs?: WireCodecs;
   readonly logger: Logger;
   /** What the protos of services do not say, if they are not ours. */
   readonly profiles?: ServiceProfiles;

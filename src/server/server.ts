@@ -125,6 +125,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   next = serve;
   const grpcUnary = createGrpcUnaryHandler({
     specs,
+    codecs: options.codecs,
     interceptors,
     maxBytesOf: (method) => findMaxBytes(method, limits),
     maxReceiveMs: limits.maxReceiveMs,

@@ -8,6 +8,7 @@ import type { Issuer } from "../identity/issuer.ts";
 import type { LogIn } from "../identity/log-in.ts";
 import type { UserStore } from "../identity/users.ts";
 import type { Example } from "../protocol/example.ts";
+import type { WireCodecs } from "../protocol/wire-codec.ts";
 import type { Store } from "../store/store.ts";
 
 /** What services need. */
@@ -33,6 +34,8 @@ export interface ModuleDeps {
 /** A package's services, and how to close what they hold open. */
 export interface OpenModule {
   readonly services: readonly ServiceImplSpec[];
+  /** Faster codecs of some of their RPCs. */
+  readonly codecs?: WireCodecs;
   close?(): Promise<void>;
 }
 

@@ -1,12 +1,19 @@
 /** envoy.service.auth.v3.Authorization: what it decides, and what it remembers. */
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { describe, expect, it, vi } from "vitest";
 import { AttributeContextSchema } from "#gen/envoy/service/auth/v3/attribute_context_pb.ts";
+import {
+  type CheckRequest,
+  CheckRequestSchema,
+  type CheckResponse,
+  CheckResponseSchema,
+} from "#gen/envoy/service/auth/v3/external_auth_pb.ts";
 import { refuse } from "../../src/errors.ts";
 import type { TokenHolder } from "../../src/identity/authenticate.ts";
 import type { TokenClaims } from "../../src/identity/issuer.ts";
-import { check, type Decision } from "../../src/services/envoy-auth/check.ts";
+import { check } from "../../src/services/envoy-auth/check.ts";
+import { codecs, keepBytes } from "../../src/services/envoy-auth/codec.ts";
 import { createHolders } from "../../src/services/envoy-auth/holders.ts";
 
 const issuerUrl = "https://id.example.com";
@@ -29,19 +36,25 @@ const access = {
 const loggedIn: TokenHolder = { ...claims, userId: "user:1", role: "user", scopes: undefined };
 const holder: TokenHolder = { ...loggedIn, access, scopes: access.scopes };
 
+/** Knows one token. */
+const findIn = (found: TokenHolder) => (token: string) => {
+  if (token === "a.b.c") return found;
+  throw refuse("TOKEN_MALFORMED", "no");
+};
+
 /** Asks about a request with these context extensions. */
 async function decide(
   extensions: Record<string, string>,
   { found = holder, headers = { authorization: "Bearer a.b.c" }, hasUrl = true, http = {} } = {},
-): Promise<Decision> {
+): Promise<CheckResponse> {
   const attributes = { contextExtensions: extensions, request: { http: { headers, ...http } } };
   return check(
-    { findTokenHolder: () => found, ...(hasUrl ? { issuerUrl } : { issuerUrl: undefined }) },
+    { findTokenHolder: findIn(found), ...(hasUrl ? { issuerUrl } : { issuerUrl: undefined }) },
     create(AttributeContextSchema, attributes),
   );
 }
-const codeOf = ({ status }: Decision) => status?.code ?? 0;
-const messageOf = ({ status }: Decision) => status?.message;
+const codeOf = ({ status }: CheckResponse) => status?.code ?? 0;
+const messageOf = ({ status }: CheckResponse) => status?.message;
 
 describe("the demands of a route", () => {
   it("are met by a token for its audience", async () => {
@@ -112,7 +125,7 @@ describe("the token", () => {
   });
 
   it("goes to the upstream only if the route says so", async () => {
-    const removed = ({ httpResponse }: Decision) =>
+    const removed = ({ httpResponse }: CheckResponse) =>
       httpResponse?.case === "okResponse" ? httpResponse.value.headersToRemove : undefined;
     expect(removed(await decide({ audience }))).toContain("authorization");
     expect(removed(await decide({ audience, "forward-token": "true" }))).not.toContain("authorization");
@@ -129,6 +142,101 @@ it("throws what is not about the token, so that Envoy denies with its own status
   } satisfies MessageInitShape<typeof AttributeContextSchema>);
   await expect(check({ findTokenHolder: fails, issuerUrl }, attributes)).rejects.toThrow(/store is away/);
 });
+
+describe("the codec", () => {
+  const [codec] = [...codecs.values()];
+  const request = create(CheckRequestSchema, {
+    attributes: {
+      source: { address: { address: { case: "socketAddress", value: { address: "127.0.0.1" } } } },
+      contextExtensions: { audience, scopes: "a b" },
+      request: {
+        time: { seconds: -1n, nanos: 5 },
+        http: {
+          id: "1",
+          method: "GET",
+          size: -1n,
+          headers: { authorization: "Bearer a.b.c", cookie: "secret" },
+        },
+      },
+    },
+  });
+  const bytes = toBinary(CheckRequestSchema, request);
+  const readAttributes = (given: Uint8Array) => {
+    const read = codec?.read(given) as CheckRequest | undefined;
+    const { contextExtensions, request: { http } = {} } = read?.attributes ?? {};
+    return read && [contextExtensions, http?.headers];
+  };
+
+  it("reads what a decision needs, and nothing else", () => {
+    expect(readAttributes(bytes)).toEqual([{ audience, scopes: "a b" }, { authorization: "Bearer a.b.c" }]);
+  });
+
+  it("reads the last of two values of a key, as the descriptor does", () => {
+    const twice = Buffer.concat([bytes, bytes]);
+    const [extensions] = readAttributes(withTwoExtensions("one", "two")) ?? [];
+    expect(extensions).toEqual(
+      fromBinary(CheckRequestSchema, withTwoExtensions("one", "two")).attributes?.contextExtensions,
+    );
+    // Two requests in one message are merged by the descriptor.
+    expect(codec?.read(twice)).toBeUndefined();
+  });
+
+  it("leaves to the descriptor what Envoy does not send: cut, garbled, raw headers, no request", () => {
+    for (let end = 0; end < bytes.length; end++) {
+      const part = bytes.subarray(0, end);
+      const mine = readAttributes(part);
+      if (mine !== undefined) expect(mine).toEqual(readByDescriptor(part));
+    }
+    const raw = create(CheckRequestSchema, {
+      attributes: { request: { http: { headerMap: { headers: [{ key: "authorization" }] } } } },
+    });
+    expect(codec?.read(toBinary(CheckRequestSchema, raw))).toBeUndefined();
+    expect(codec?.read(new Uint8Array())).toBeUndefined();
+  });
+
+  it("agrees with the descriptor about changed bytes, or leaves them to it", () => {
+    for (let at = 0; at < bytes.length; at++)
+      for (const bit of [1, 2, 4, 8, 16, 32, 64, 128]) {
+        const changed = Uint8Array.from(bytes);
+        changed[at] = (changed[at] ?? 0) ^ bit;
+        const mine = readAttributes(changed);
+        if (mine === undefined) continue;
+        const theirs = readByDescriptor(changed);
+        // The descriptor may find fault with fields that the codec skips.
+        if (theirs !== undefined) expect(mine).toEqual(theirs);
+      }
+  });
+
+  it("sends the bytes of a decision again, and only of one that was kept", () => {
+    const answer = create(CheckResponseSchema, { status: { code: 7 } });
+    expect(codec?.write(answer)).toBeUndefined();
+    keepBytes(answer);
+    expect(codec?.write(answer)).toEqual(toBinary(CheckResponseSchema, answer));
+  });
+});
+
+/** A message whose map has a key twice. */
+function withTwoExtensions(first: string, second: string): Uint8Array {
+  const parts = [first, second].map((value) =>
+    toBinary(AttributeContextSchema, create(AttributeContextSchema, { contextExtensions: { key: value } })),
+  );
+  const http = toBinary(AttributeContextSchema, create(AttributeContextSchema, { request: { http: {} } }));
+  const attributes = Buffer.concat([...parts, http]);
+  return Buffer.concat([Buffer.of(0x0a, attributes.length), attributes]);
+}
+
+/** What the descriptor reads from a well-formed message. It also reads some whose lengths contradict each other. */
+function readByDescriptor(bytes: Uint8Array) {
+  try {
+    const message = fromBinary(CheckRequestSchema, bytes);
+    if (Buffer.compare(toBinary(CheckRequestSchema, message), bytes) !== 0) return undefined;
+    const { contextExtensions, request } = message.attributes ?? {};
+    const { authorization } = request?.http?.headers ?? {};
+    return [contextExtensions, authorization === undefined ? {} : { authorization }];
+  } catch {
+    return undefined;
+  }
+}
 
 describe("what is remembered of a token", () => {
   /** Tokens whose user exists while `user` says so. */

@@ -1,16 +1,15 @@
 /** Decides on one request that Envoy received. */
-import type { MessageInitShape } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
+import { LRUCache } from "lru-cache";
 import { HeaderValueOption_HeaderAppendAction as AppendAction } from "#gen/envoy/config/core/v3/base_pb.ts";
 import type { AttributeContext } from "#gen/envoy/service/auth/v3/attribute_context_pb.ts";
-import type { CheckResponseSchema } from "#gen/envoy/service/auth/v3/external_auth_pb.ts";
+import { type CheckResponse, CheckResponseSchema } from "#gen/envoy/service/auth/v3/external_auth_pb.ts";
 import { StatusCode } from "#gen/envoy/type/v3/http_status_pb.ts";
 import type { TokenHolder } from "../../identity/authenticate.ts";
+import { keepBytes } from "./codec.ts";
 import { type FindTokenHolder, refusesToken } from "./holders.ts";
 import { type Requirements, readRequirements } from "./requirements.ts";
-
-/** An answer to Envoy. */
-export type Decision = MessageInitShape<typeof CheckResponseSchema>;
 
 /** What a decision needs. */
 export interface CheckDeps {
@@ -24,22 +23,57 @@ export interface CheckDeps {
  *
  * @throws STORE_UNAVAILABLE, CRYPTO_BUSY, RECORD_DAMAGED
  */
-export async function check(deps: CheckDeps, attributes: AttributeContext | undefined): Promise<Decision> {
+export async function check(
+  deps: CheckDeps,
+  attributes: AttributeContext | undefined,
+): Promise<CheckResponse> {
   const http = attributes?.request?.http;
   if (attributes === undefined || http === undefined)
     return deny(Code.PermissionDenied, "the request is not HTTP");
-  const requirements = readRequirements(attributes.contextExtensions, deps.issuerUrl);
+  const requirements = findRequirements(attributes.contextExtensions, deps.issuerUrl);
   if (typeof requirements === "string") return deny(Code.PermissionDenied, requirements);
   const token = readToken(http.headers, http.headerMap?.headers ?? []);
   if (token === undefined) return deny(Code.Unauthenticated, "send authorization: Bearer <token>", "Bearer");
   try {
     const found = deps.findTokenHolder(token);
     const holder = found instanceof Promise ? await found : found;
-    return findFault(holder, requirements, deps.issuerUrl) ?? allow(holder, requirements);
+    return decide(holder, requirements, deps.issuerUrl);
   } catch (error) {
     if (!refusesToken(error)) throw error;
     return deny(Code.Unauthenticated, error.rawMessage, 'Bearer error="invalid_token"');
   }
+}
+
+/** The demands of routes that asked before. A configuration of Envoy has few. */
+const knownRequirements = new LRUCache<string, Requirements | string>({ max: 1000 });
+
+function findRequirements(
+  extensions: Readonly<Record<string, string>>,
+  defaultAudience: string | undefined,
+): Requirements | string {
+  const key = JSON.stringify([extensions, defaultAudience]);
+  const known = knownRequirements.get(key);
+  if (known !== undefined) return known;
+  const requirements = readRequirements(extensions, defaultAudience);
+  knownRequirements.set(key, requirements);
+  return requirements;
+}
+
+/** The decisions on a holder, who is another object after each look at the store. */
+const decisions = new WeakMap<TokenHolder, Map<Requirements, CheckResponse>>();
+
+function decide(
+  holder: TokenHolder,
+  requirements: Requirements,
+  issuerUrl: string | undefined,
+): CheckResponse {
+  const known = decisions.get(holder) ?? new Map<Requirements, CheckResponse>();
+  decisions.set(holder, known);
+  const before = known.get(requirements);
+  if (before !== undefined) return before;
+  const decision = keepBytes(findFault(holder, requirements, issuerUrl) ?? allow(holder, requirements));
+  known.set(requirements, decision);
+  return decision;
 }
 
 /** Reads the token. Envoy sends headers as a map, or with `encode_raw_headers` as a list. */
@@ -53,14 +87,18 @@ function readToken(
   const given = [...(headers.authorization === undefined ? [] : [headers.authorization]), ...listed];
   // Two headers could mean one thing here and another to the upstream.
   if (given.length !== 1) return undefined;
-  return /^Bearer +([A-Za-z0-9._-]+) *$/i.exec(given[0] ?? "")?.[1];
+  const [value = ""] = given;
+  // The usual form, without a look at each of 5,000 characters: only a token that was verified before gets further.
+  if (value.startsWith("Bearer ") && value.charCodeAt(7) > 0x20 && value.charCodeAt(value.length - 1) > 0x20)
+    return value.slice(7);
+  return /^Bearer +(\S+) *$/i.exec(value)?.[1];
 }
 
 function findFault(
   { subject, role, access, scopes }: TokenHolder,
   requirements: Requirements,
   issuerUrl: string | undefined,
-): Decision | undefined {
+): CheckResponse | undefined {
   // A token from a log-in names no audience. It is for this server, and so for routes that stand for this server.
   const audiences = access?.audiences ?? (issuerUrl === undefined ? [] : [issuerUrl]);
   if (!audiences.includes(requirements.audience))
@@ -82,7 +120,10 @@ function findFault(
 }
 
 /** Tells the upstream who calls. The headers replace those that a client sent to pass for somebody else. */
-function allow({ subject, role, scopes, access }: TokenHolder, { forwardsToken }: Requirements): Decision {
+function allow(
+  { subject, role, scopes, access }: TokenHolder,
+  { forwardsToken }: Requirements,
+): CheckResponse {
   const headers = {
     "x-auth-subject": subject,
     "x-auth-role": role,
@@ -90,7 +131,7 @@ function allow({ subject, role, scopes, access }: TokenHolder, { forwardsToken }
     ...(access && { "x-auth-client": access.clientId }),
   };
   const removed = ["x-auth-scopes", "x-auth-client"].filter((name) => !(name in headers));
-  return {
+  return create(CheckResponseSchema, {
     status: {},
     httpResponse: {
       case: "okResponse",
@@ -100,17 +141,17 @@ function allow({ subject, role, scopes, access }: TokenHolder, { forwardsToken }
         headersToRemove: forwardsToken ? removed : [...removed, "authorization"],
       },
     },
-  };
+  });
 }
 
 function deny(
   code: Code.Unauthenticated | Code.PermissionDenied,
   message: string,
   challenge?: string,
-): Decision {
+): CheckResponse {
   const isUnknown = code === Code.Unauthenticated;
   const body = { status: "error", code: isUnknown ? "UNAUTHENTICATED" : "PERMISSION_DENIED", message };
-  return {
+  return create(CheckResponseSchema, {
     status: { code, message },
     httpResponse: {
       case: "deniedResponse",
@@ -123,7 +164,7 @@ function deny(
         body: `${JSON.stringify(body)}\n`,
       },
     },
-  };
+  });
 }
 
 function setHeader(key: string, value: string) {

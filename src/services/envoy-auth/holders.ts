@@ -17,6 +17,8 @@ interface KnownToken {
   holder: TokenHolder | undefined;
   /** When the holder was looked up, in milliseconds of a monotonic clock. */
   checkedAtMs: number;
+  /** The look-up in progress, which all requests wait for. */
+  refreshing: Promise<TokenHolder> | undefined;
 }
 
 /** What the look-up needs. */
@@ -41,7 +43,13 @@ export function createHolders({
   monotonicMs = () => performance.now(),
 }: HolderDeps): FindTokenHolder {
   const known = new LRUCache<string, KnownToken>({ max: maxTokens });
-  const refresh = async (token: string, entry: KnownToken): Promise<TokenHolder> => {
+  const refresh = (token: string, entry: KnownToken): Promise<TokenHolder> => {
+    entry.refreshing ??= lookUp(token, entry).finally(() => {
+      entry.refreshing = undefined;
+    });
+    return entry.refreshing;
+  };
+  const lookUp = async (token: string, entry: KnownToken): Promise<TokenHolder> => {
     const { claims } = entry;
     const startedMs = monotonicMs();
     const holder = issuer.acceptsKey(claims.keyId) ? await findHolder(accounts, claims) : undefined;
@@ -56,7 +64,7 @@ export function createHolders({
   const verify = async (token: string): Promise<TokenHolder> => {
     const check = await issuer.check(token);
     if (!check.ok) throw refuse("TOKEN_MALFORMED", `the token is refused: ${check.message}`);
-    const entry = { claims: check, holder: undefined, checkedAtMs: 0 };
+    const entry = { claims: check, holder: undefined, checkedAtMs: 0, refreshing: undefined };
     const holder = await refresh(token, entry);
     known.set(token, entry);
     return holder;

@@ -2,6 +2,7 @@ import { createServiceImplSpec } from "@connectrpc/connect";
 import { Authorization } from "#gen/envoy/service/auth/v3/external_auth_pb.ts";
 import type { OpenServices } from "../service-module.ts";
 import { check } from "./check.ts";
+import { codecs } from "./codec.ts";
 import { createHolders } from "./holders.ts";
 
 export { examples } from "./examples.ts";
@@ -15,5 +16,6 @@ export const openServices: OpenServices = ({ issuer, accounts, issuerUrl, now })
         check: ({ attributes }) => check(deps, attributes),
       }),
     ],
+    codecs,
   };
 };
