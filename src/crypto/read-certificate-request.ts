@@ -4,7 +4,7 @@
  */
 import { createPublicKey, verify } from "node:crypto";
 import { type BaseBlock, fromBER } from "asn1js";
-import { CertificationRequest, type Extension, Extensions } from "pkijs";
+import { type Attribute, CertificationRequest, type Extension, Extensions } from "pkijs";
 import { isSignatureAlgorithm, type SignatureAlgorithm } from "./algorithms.ts";
 import type { AlternativeName } from "./alternative-names.ts";
 import { extensionOids, findSignatureKind } from "./certificate-parts.ts";
@@ -124,7 +124,7 @@ function readWishes({
     attributes.map(({ type }) => type),
     maxAttributes,
   );
-  const extensions = readExtensions(attributes.find(({ type }) => type === extensionRequestOid)?.values);
+  const extensions = readExtensions(attributes.find(({ type }) => type === extensionRequestOid));
   requireUnique(
     "extension",
     extensions.map(({ extnID }) => extnID),
@@ -140,9 +140,11 @@ function readWishes({
   };
 }
 
-function readExtensions(values: readonly BaseBlock[] | undefined): readonly Extension[] {
-  if (values === undefined) return [];
-  const [value, ...more] = values;
+function readExtensions(attribute: Attribute | undefined): readonly Extension[] {
+  if (attribute === undefined) return [];
+  // pkijs leaves an empty set undefined.
+  const values: readonly BaseBlock[] | undefined = attribute.values;
+  const [value, ...more] = values ?? [];
   if (value === undefined || more.length > 0) throw invalid("extensionRequest must have exactly one value");
   const written = value.valueBeforeDecodeView.slice();
   const problem = "extensionRequest is not a list of extensions (RFC 5280, section 4.1)";
