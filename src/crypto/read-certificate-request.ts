@@ -73,12 +73,13 @@ function decodeFile(file: Uint8Array): Uint8Array {
 }
 
 function parse(der: Uint8Array): CertificationRequest {
-  const request = parseOr("the file is not a PKCS#10 request (RFC 2986)", () =>
-    CertificationRequest.fromBER(der),
-  );
-  request.attributes ??= [];
+  const { request, written } = parseOr("the file is not a PKCS#10 request (RFC 2986)", () => {
+    const request = CertificationRequest.fromBER(der);
+    request.attributes ??= [];
+    return { request, written: new Uint8Array(request.toSchema(true).toBER()) };
+  });
   // pkijs reads over elements that its schema does not have. In strict DER, equal bytes show that it read all of them.
-  if (Buffer.compare(new Uint8Array(request.toSchema(true).toBER()), der) !== 0)
+  if (Buffer.compare(written, der) !== 0)
     throw invalid("the request has other elements than PKCS#10 (RFC 2986), or a default value in writing");
   return request;
 }
@@ -108,7 +109,8 @@ function checkSignature(
       `the request has an ${algorithm} key, but its signature has another algorithm, or one with parameters`,
     );
   const { unusedBits, valueHexView } = request.signatureValue.valueBlock;
-  const key = createPublicKey({ key: Buffer.from(publicKey), format: "der", type: "spki" });
+  const spki = { key: Buffer.from(publicKey), format: "der", type: "spki" } as const;
+  const key = parseOr("the key of the request is not a point of its curve", () => createPublicKey(spki));
   if (unusedBits !== 0 || !verify(digest, request.tbsView, key, valueHexView))
     throw invalid(
       "the signature of the request does not verify: its sender does not have the key, or it was changed",
@@ -146,11 +148,14 @@ function readExtensions(attribute: Attribute | undefined): readonly Extension[] 
   const values: readonly BaseBlock[] | undefined = attribute.values;
   const [value, ...more] = values ?? [];
   if (value === undefined || more.length > 0) throw invalid("extensionRequest must have exactly one value");
-  const written = value.valueBeforeDecodeView.slice();
+  const given = value.valueBeforeDecodeView.slice();
   const problem = "extensionRequest is not a list of extensions (RFC 5280, section 4.1)";
-  const extensions = parseOr(problem, () => new Extensions({ schema: value }));
-  if (Buffer.compare(new Uint8Array(extensions.toSchema().toBER()), written) !== 0) throw invalid(problem);
-  return extensions.extensions;
+  const { extensions, written } = parseOr(problem, () => {
+    const parsed = new Extensions({ schema: value });
+    return { extensions: parsed.extensions, written: new Uint8Array(parsed.toSchema().toBER()) };
+  });
+  if (Buffer.compare(written, given) !== 0) throw invalid(problem);
+  return extensions;
 }
 
 function readNames(value: Uint8Array): readonly AlternativeName[] {

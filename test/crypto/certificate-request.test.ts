@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { type SignatureAlgorithm, signatureAlgorithms } from "../../src/crypto/algorithms.ts";
 import { readAlternativeName } from "../../src/crypto/alternative-names.ts";
@@ -126,6 +127,9 @@ const padded = (document: Uint8Array): Uint8Array =>
   Uint8Array.from([0x30, 0x83, 0, document[2] ?? 0, document[3] ?? 0, ...document.subarray(4)]);
 const otherKey = makeRequestKey("ml-dsa-44", der(0x30, oids.mldsa44));
 const ecKey = makeRequestKey("ec", der(0x30, oids.ecdsaWithSha256));
+const kemKey = Uint8Array.from(
+  generateKeyPairSync("ml-kem-512").publicKey.export({ type: "spki", format: "der" }),
+);
 const commonName = (value: Uint8Array): Uint8Array => nameOf(oids.commonName, value);
 
 /** Requests that are refused, and a word of the message. */
@@ -192,6 +196,18 @@ const refused: Record<string, [Uint8Array, string]> = {
   ],
   "a key of another length": [
     makeRequest({ publicKey: der(0x30, der(0x30, oids.mldsa44), der(0x03, new Uint8Array(100))) }),
+    "key of the request",
+  ],
+  "a point that is not on the curve": [
+    makeRequest({ key: ecKey, publicKey: flipBit(ecKey.publicKey, ecKey.publicKey.length - 1) }),
+    "point of its curve",
+  ],
+  "an ECDSA signature that is not DER": [
+    makeRequest({ key: ecKey, signature: () => new Uint8Array(64).fill(7) }),
+    "does not verify",
+  ],
+  "a key that cannot sign": [
+    makeRequest({ publicKey: kemKey, signatureAlgorithm: der(0x30, hex("0609608648016503040401")) }),
     "key of the request",
   ],
   "a TeletexString": [makeRequest({ subject: commonName(der(0x14, ascii("release"))) }), "UTF8String"],
