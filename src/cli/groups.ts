@@ -16,6 +16,7 @@ export const verbTable: VerbTable = {
     ...(await import("./kms-states.ts")).kmsStateVerbs,
     ...(await import("./kms-import.ts")).kmsImportVerbs,
     ...(await import("./kms-public-keys.ts")).kmsPublicKeyVerbs,
+    ...(await import("./kms-csr.ts")).kmsCsrVerbs,
     ...(await import("./kms-grants.ts")).kmsGrantVerbs,
     ...(await import("./kms-secrets.ts")).kmsSecretVerbs,
     ...(await import("./kms-audit.ts")).kmsAuditVerbs,

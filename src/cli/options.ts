@@ -21,7 +21,7 @@ export type Options = Readonly<Record<string, Option>>;
 export interface OptionTaker {
   /** Its words, such as "kms create". */
   readonly name: string;
-  /** Names of its operands, as the help shows them: [NAME] is optional, NAME… is one or more. */
+  /** Names of its operands, as the help shows them: [NAME] is optional, NAME… is one or more, [NAME…] any number. */
   readonly operands: readonly string[];
   readonly options: Options;
   /** Works without a server. */
@@ -143,7 +143,7 @@ function checkOperands(verb: OptionTaker, operands: readonly string[]): void {
   const least = verb.operands.filter((operand) => !operand.startsWith("[")).length;
   if (operands.length < least)
     throw usageError(`${verb.operands[operands.length]} is missing; ${describeUsage(verb)}`);
-  const isOpenEnded = verb.operands.at(-1)?.endsWith("…") ?? false;
+  const isOpenEnded = /…\]?$/.test(verb.operands.at(-1) ?? "");
   if (operands.length > verb.operands.length && !isOpenEnded)
     throw usageError(`unexpected operand "${operands[verb.operands.length]}"; ${describeUsage(verb)}`);
 }

@@ -57,6 +57,11 @@ export function decodePublicKeyPem(algorithm: Algorithm, pem: string): Uint8Arra
   throw unexpectedForm(algorithm, "the PEM block", "SubjectPublicKeyInfo", der, formsOf);
 }
 
+/** Finds the algorithm of a document that is SubjectPublicKeyInfo in DER of any of ours, equally strictly. */
+export function findPublicKeyAlgorithm(der: Uint8Array): Algorithm | undefined {
+  return findAlgorithm(der, (shapes) => [shapes.subjectPublicKeyInfo]);
+}
+
 /** Writes PKCS#8 in PEM, in the form that holds exactly the given parts. */
 export function encodeSecretKeyPem(algorithm: Algorithm, parts: SlotValues): string {
   const der = encodePkcs8(algorithm, parts);

@@ -62,6 +62,17 @@ describeAccess("a grant", (shared) => {
     }
   });
 
+  it("of SIGN allows a certificate request, and one of other operations does not", async () => {
+    const server = await shared();
+    const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+    const { keyId } = await makeKey(owner);
+    const request = { keyId, subject: "CN=release" };
+    await grant(owner, keyId, grantee, ["VERIFY", "GET_KEY"]);
+    expect(await refusal(grantee.kms.createCsr(request))).toEqual(missing);
+    await grant(owner, keyId, grantee, ["SIGN"]);
+    expect((await grantee.kms.createCsr(request)).result?.keyId).toBe(keyId);
+  });
+
   it("of a KEM key allows to encapsulate, but not to decapsulate", async () => {
     const server = await shared();
     const [owner, grantee] = [await server.makePerson(), await server.makePerson()];

@@ -534,6 +534,7 @@ describeAccess("telemetry with a device's own token", (shared) => {
 const operations: Readonly<Record<string, (clients: Clients, keyId: string) => Promise<unknown>>> = {
   SIGN: ({ kms }, keyId) => kms.sign({ keyId, data }),
   "SIGN in a batch": ({ kms }, keyId) => kms.batchSign({ keyId, data: [data] }),
+  "SIGN of a certificate request": ({ kms }, keyId) => kms.createCsr({ keyId, subject: "CN=release" }),
   "SIGN of a stream": ({ kms }, keyId) =>
     kms.signStream(
       (async function* () {

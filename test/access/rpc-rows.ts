@@ -274,6 +274,7 @@ export const rows: readonly Row[] = [
     keyHidden,
   ),
   row(kms.batchSign, ({ keyId }) => ({ keyId, data: [data] }), keyHidden),
+  row(kms.createCsr, ({ keyId }) => ({ keyId, subject: "CN=release" }), keyHidden),
   row(kms.verify, ({ keyId, signature }) => ({ keyId, data, signature }), keyHidden),
   row(kms.encapsulate, ({ kemKeyId: keyId }) => ({ keyId }), keyHidden),
   row(kms.decapsulate, ({ kemKeyId: keyId, ciphertext }) => ({ keyId, ciphertext }), keyHidden),

@@ -1,6 +1,7 @@
 /** The life of a key with Google's own client for Python, over gRPC and over REST; its signatures with node:crypto. */
 import { createHash, createPublicKey, encapsulate, generateKeyPairSync, verify } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readCertificateRequest } from "../../src/crypto/read-certificate-request.ts";
 import { computeCrc32c } from "../../src/services/google-kms/crc32c.ts";
 import { bytesOf } from "../support/bytes.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
@@ -237,6 +238,17 @@ describe.skipIf(python === undefined)(`the life of a key with google-cloud-kms $
       const { result } = (await response.json()) as { result: { signature: string } };
       const publicKey = createPublicKey(await publicPem(`${name}/cryptoKeyVersions/1`));
       expect(verify(null, data, publicKey, unbase64(result.signature))).toBe(true);
+    });
+
+    it("has keys of ECDSA too for which the key service requests certificates", async () => {
+      const { name } = await createKey("certified", "EC_SIGN_P256_SHA256");
+      const response = await fetch(`${server.url}/api/kms/csr`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ keyId: `name/${name}`, subject: "CN=release" }),
+      });
+      const { result } = (await response.json()) as { result: { csr: string } };
+      expect(readCertificateRequest(unbase64(result.csr))).toMatchObject({ algorithm: "ECDSA-P256" });
     });
 
     it.each([

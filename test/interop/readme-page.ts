@@ -26,7 +26,7 @@ import type { Readable } from "node:stream";
 import { findEnvoy } from "../../envoy/edge.ts";
 import { password } from "../support/passwords.ts";
 import { findPostgres } from "../support/postgres-server.ts";
-import { isMissing } from "./tools.ts";
+import { isMissing, isOpensslTooOld } from "./tools.ts";
 
 const root = join(import.meta.dirname, "../..");
 /** Where the reader keeps what it typed and read. */
@@ -115,17 +115,10 @@ function isGateway(start: string): boolean {
 }
 
 function isAbsent(need: string): boolean {
-  // Debian's own openssl is older, and no command of .ci/run brings another.
-  if (need === "openssl 3.5") return isMissing("openssl") || !knowsMlDsa();
+  if (need === "openssl 3.5") return isOpensslTooOld();
   if (need === "envoy") return process.env.QSP_TEST_REQUIRE_ALL !== "1" && findEnvoy() === undefined;
   if (need === "PostgreSQL") return process.env.QSP_TEST_REQUIRE_ALL !== "1" && findPostgres() === undefined;
   return isMissing(need);
-}
-
-function knowsMlDsa(): boolean {
-  const [, major = 0, minor = 0] =
-    /(\d+)\.(\d+)/.exec(execFileSync("openssl", ["version"], { encoding: "utf8" })) ?? [];
-  return Number(major) * 100 + Number(minor) >= 305;
 }
 
 /** Folders of a checkout that a reader's commands write to. */

@@ -15,14 +15,18 @@ const setUpOnce = [
   "## Health, metrics, logs",
 ];
 
-describe.each(["README.md", "docs/getting-started.md", "docs/keys.md", "docs/envoy-auth.md", "docs/operate.md"])(
-  "who does what %s shows, as printed but for the ports,",
-  (page) => {
-    testSteps(readFileSync(join(root, page), "utf8"), {
-      surroundings: async () => ({
-        ...(sharedPostgres() !== undefined && { databaseUrl: await freshDatabaseUrl() }),
-      }),
-      isRepeatable: ({ section }) => !setUpOnce.includes(section),
-    });
-  },
-);
+describe.each([
+  "README.md",
+  "docs/getting-started.md",
+  "docs/keys.md",
+  "docs/certificates.md",
+  "docs/envoy-auth.md",
+  "docs/operate.md",
+])("who does what %s shows, as printed but for the ports,", (page) => {
+  testSteps(readFileSync(join(root, page), "utf8"), {
+    surroundings: async () => ({
+      ...(sharedPostgres() !== undefined && { databaseUrl: await freshDatabaseUrl() }),
+    }),
+    isRepeatable: ({ section }) => !setUpOnce.includes(section),
+  });
+});

@@ -21,6 +21,7 @@ const pages = [
   "docs/getting-started.md",
   "docs/keys.md",
   "docs/envoy-auth.md",
+  "docs/certificates.md",
   "docs/operate.md",
   "docs/security.md",
   "docs/errors.md",

@@ -2,6 +2,7 @@
 export const restCalls: Readonly<Record<string, string>> = {
   "kms.KmsService/CreateKey": "POST /api/kms/create-key",
   "kms.KmsService/Sign": "POST /api/kms/sign",
+  "kms.KmsService/CreateCsr": "POST /api/kms/csr",
   "kms.KmsService/Verify": "POST /api/kms/verify",
   "kms.KmsService/RotateKey": "POST /api/kms/rotate-key",
   "kms.KmsService/ListKeys": "GET /api/kms/keys",

@@ -1,5 +1,5 @@
 /** Programs that the tests run but the repository does not bring. */
-import { execFile, spawn } from "node:child_process";
+import { execFile, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { accessSync, constants, globSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -29,6 +29,17 @@ function isInstalled(program: string): boolean {
       return false;
     }
   });
+}
+
+/**
+ * Tells whether tests of OpenSSL with ML-DSA and SLH-DSA are to be skipped: it has them since 3.5. Debian's own is older,
+ * and no command of .ci/run brings another.
+ */
+export function isOpensslTooOld(): boolean {
+  if (!isInstalled("openssl")) return true;
+  const printed = execFileSync("openssl", ["version"], { encoding: "utf8" });
+  const [, major = 0, minor = 0] = /(\d+)\.(\d+)/.exec(printed) ?? [];
+  return Number(major) * 100 + Number(minor) < 305;
 }
 
 /** The program proper of buf: `node_modules/.bin/buf` is a script that starts it, which takes 70 ms of a core. */

@@ -1,15 +1,11 @@
 /** The names that the certificate of a server may have. */
 import { isIP } from "node:net";
 import { ConfigError } from "../../config.ts";
+import { isHostName } from "../../crypto/host-name.ts";
 
 /** Longest first name, in characters: it is the subject (RFC 5280, appendix A.1: ub-common-name). */
 const maxFirstCharacters = 64;
-/** Longest host name, in characters (RFC 1035, section 2.3.4, without the lengths). */
-const maxHostCharacters = 253;
 const maxNames = 100;
-
-/** One part of a host name (RFC 1123, section 2.1). */
-const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /**
  * Reads host names, wildcards such as `*.example.com`, and IP addresses.
@@ -38,18 +34,5 @@ function readServerName(given: string): string {
   if (isHostName(name)) return name;
   throw new ConfigError(
     `${JSON.stringify(given)} is neither a host name, nor a wildcard such as *.example.com, nor an IP address`,
-  );
-}
-
-function isHostName(name: string): boolean {
-  const labels = name.replace(/^\*\./, "").split(".");
-  const isWildcard = name.startsWith("*.");
-  return (
-    name.length <= maxHostCharacters &&
-    labels.every((part) => label.test(part)) &&
-    // Excludes 1.2.3 or 0x7f.1, which URLs treat as addresses (WHATWG URL, section 3.5: ends in a number).
-    !/^(\d+|0x[0-9a-f]*)$/.test(labels.at(-1) ?? "") &&
-    // Clients refuse *.com, and with it *.internal.
-    (!isWildcard || labels.length >= 2)
   );
 }

@@ -1,19 +1,16 @@
 /** Creates the operator's private CA, and certificates of servers. */
 import { X509Certificate } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { ConfigError } from "../../config.ts";
-import type { CertificateAlgorithm, CertificateAndKey } from "../../crypto/x509.ts";
+import type { CertificateAndKey } from "../../crypto/x509.ts";
+import { usageError } from "../exit-codes.ts";
+import { authorities, directoryIn, hasAuthorityFile, nameFiles, readAuthority } from "./ca-authority.ts";
+import { issueForRequest, readRequestChoice, requestOptions } from "./ca-csr.ts";
 import { createFilledDirectory, type Files, replaceFiles } from "./ca-files.ts";
 import { readServerNames } from "./ca-names.ts";
 import { describeTrust } from "./ca-trust.ts";
 import type { StoreVerb } from "./store-verb.ts";
-
-/** The two CAs, and the suffixes of their files and of the files that they sign. */
-const authorities: readonly { algorithm: CertificateAlgorithm; suffix: string; meaning: string }[] = [
-  { algorithm: "ECDSA-P256", suffix: "", meaning: "ECDSA-P256, which every client accepts" },
-  { algorithm: "ML-DSA-65", suffix: "-mldsa", meaning: "ML-DSA-65, for clients that accept it" },
-];
 
 /** Maximum days of a certificate: browsers accept no more than 398. */
 const maxDays = 397;
@@ -31,17 +28,24 @@ const caInit: StoreVerb = {
 /** Issues or renews the certificates of a server. */
 const caIssue: StoreVerb = {
   name: "ca issue",
-  operands: ["NAME…"],
+  operands: ["[NAME…]"],
   options: {
     days: { value: "NUMBER", meaning: `Days of validity, 1 to ${maxDays}; default: 90` },
     file: { value: "NAME", meaning: "Base name of its files; default: gateway" },
+    ...requestOptions,
   },
-  meaning: "Issues or renews the certificate of a server with these host names and IP addresses.",
+  meaning:
+    "Issues or renews the certificate of a server with these host names and IP addresses. With --csr, issues a\n" +
+    "certificate for the key of a request, with the names that --copy, --subject and --name select and no others.",
   example: "qsp ca issue localhost 127.0.0.1 --days 30",
   async run({ operands, options, config }) {
+    const days = readDays(options.text("days") ?? "90");
+    const choice = readRequestChoice(operands, options);
+    if (choice !== undefined) return issueForRequest(config.dataDir, { ...choice, days }, new Date());
+    if (operands.length === 0) throw usageError("NAME… is missing; name the server, or use --csr FILE");
     const request = {
       names: readServerNames(operands),
-      days: readDays(options.text("days") ?? "90"),
+      days,
       file: readFileName(options.text("file") ?? "gateway"),
     };
     return issueCertificates(config.dataDir, request, new Date());
@@ -109,50 +113,10 @@ ${describeTrust({ ...readTrust(directory), names })}
   return 0;
 }
 
-function directoryIn(dataDir: string): string {
-  return join(resolve(dataDir), "tls");
-}
-
 /** The key comes first: see replaceFiles. The CA is left out: clients that trust it have it (RFC 8446, 4.4.2). */
 function toFiles(name: string, suffix: string, { certificatePem, secretKeyPem }: CertificateAndKey): Files {
   const { key, certificate } = nameFiles(name, suffix);
   return { [key]: secretKeyPem, [certificate]: certificatePem };
-}
-
-function nameFiles(name: string, suffix: string) {
-  return { key: `${name}${suffix}.key`, certificate: `${name}${suffix}.crt` };
-}
-
-function hasAuthorityFile(directory: string): boolean {
-  const files = authorities.flatMap(({ suffix }) => Object.values(nameFiles("ca", suffix)));
-  return files.some((file) => existsSync(join(directory, file)));
-}
-
-function readAuthority(directory: string, suffix: string): CertificateAndKey {
-  const { key, certificate } = nameFiles("ca", suffix);
-  return {
-    certificatePem: readAuthorityFile(directory, certificate),
-    secretKeyPem: readAuthorityFile(directory, key, 0o077),
-  };
-}
-
-/** @param forbiddenBits the bits that its mode must not have */
-function readAuthorityFile(directory: string, file: string, forbiddenBits = 0): string {
-  const path = join(directory, file);
-  if (!existsSync(path)) {
-    const remedy = hasAuthorityFile(directory)
-      ? "restore it from a copy"
-      : "create a CA with: npx qsp ca init";
-    throw new ConfigError(`${path} is missing; ${remedy}`);
-  }
-  // Windows has no such bits; there, the file inherits the access list of its directory.
-  if (process.platform !== "win32" && (statSync(path).mode & forbiddenBits) !== 0)
-    throw new ConfigError(`other users can read ${path}; set its mode to 0600`);
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    throw new ConfigError(`${path} cannot be read: ${error instanceof Error ? error.message : error}`);
-  }
 }
 
 function describeCertificates(directory: string, name: string): string {

@@ -30,6 +30,11 @@ export const examples = [
     keyId,
     data: [base64("first"), base64("second")],
   }),
+  example("kms.KmsService.CreateCsr", "create-csr", "Requests a certificate for a key.", {
+    keyId,
+    subject: "CN=payments,O=Example",
+    dnsNames: ["payments.example.com"],
+  }),
   example("kms.KmsService.Encapsulate", "encapsulate", "Generates a shared secret for a key.", {
     keyId: kemKeyId,
   }),

@@ -15,6 +15,7 @@ import { partsOf, readPage } from "../fields.ts";
 import { auditFeed, listAudit, packCheckpoint, packEntry, toFilter, watchAudit } from "./audit.ts";
 import type { ResponseForm } from "./batch-size.ts";
 import { createKey } from "./create.ts";
+import { createCsr } from "./create-csr.ts";
 import { decapsulate, encapsulate } from "./encapsulate.ts";
 import { exportPublicKeys } from "./export.ts";
 import { aboutHandle, findKey } from "./find-key.ts";
@@ -154,6 +155,9 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
       const { items, ...about } = await signBatch(deps, input);
       return { results: items.map(packItem), ...about };
     },
+    createCsr: async ({ $typeName: _, ...request }, context) => ({
+      result: await createCsr(deps, { ...request, ...whoOf(context) }),
+    }),
     verify: async ({ keyId, data, signature, context: binding }, context) => ({
       result: await verify(deps, { keyId, data, signature, context: binding, ...whoOf(context) }),
     }),

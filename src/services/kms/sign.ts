@@ -39,7 +39,8 @@ export interface SignInput extends KeyInput {
   readonly mu: Uint8Array;
 }
 
-function toUseInput({ keyId, principal, signal }: KeyInput): UseInput {
+/** A use of a key that signs: only an ACTIVE key, for its owner and for grantees of SIGN. */
+export function toSigningUse({ keyId, principal, signal }: KeyInput): UseInput {
   return { keyId, principal, signal, operation: "SIGN", states: ["ACTIVE"], usage: "SIGN" };
 }
 
@@ -49,7 +50,7 @@ function toUseInput({ keyId, principal, signal }: KeyInput): UseInput {
  * @throws as useKey does; KEY_USAGE_MISMATCH also for mu with a key that is not an ML-DSA key
  */
 export function sign(deps: SignDeps, { data, context, mu, ...who }: SignInput): Promise<Signed> {
-  const input = toUseInput(who);
+  const input = toSigningUse(who);
   return useKey(deps, input, async (key) => {
     if (mu.length > 0) checkTakesMu(key);
     const secretKey = await openSecretKey(deps, key, input);
@@ -71,7 +72,7 @@ export function signDigest(
   deps: SignDeps,
   { digest, ...who }: KeyInput & { readonly digest: Uint8Array },
 ): Promise<Signed> {
-  const input = toUseInput(who);
+  const input = toSigningUse(who);
   return useKey(deps, input, async (key) => {
     const { keyId, algorithm } = key.record;
     if (algorithm !== "ECDSA-P256")
@@ -121,7 +122,7 @@ export interface BatchInput extends Omit<SignInput, "data" | "mu"> {
  */
 export function signBatch(deps: SignDeps, input: BatchInput): Promise<BatchSigned> {
   const { data, context, signal } = input;
-  const use = toUseInput(input);
+  const use = toSigningUse(input);
   return useKey(deps, use, async (key) => {
     requireFitting(key, input);
     const secretKey = await openSecretKey(deps, key, use);
@@ -189,7 +190,7 @@ export async function signStream(
   if (first.done === true || first.value.case !== "header")
     throw refuseField("header", "is missing; the first message of the stream is the header");
   const { keyId, context } = first.value.value;
-  const named = toUseInput({ keyId, ...who });
+  const named = toSigningUse({ keyId, ...who });
   const wanted = toWanted(named);
   const { publicKey, signingKeyId } = await recordingRefusal(deps, wanted, who.signal, async () => {
     const { key } = await findUsable(deps, named, wanted);

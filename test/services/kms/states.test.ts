@@ -26,6 +26,7 @@ const signing: Record<string, Call> = {
   Sign: (kms, { keyId, data }) => kms.sign({ keyId, data }),
   SignStream: (kms, { keyId, data }) => kms.signStream(streamOf(keyId, data)),
   BatchSign: (kms, { keyId, data }) => kms.batchSign({ keyId, data: [data] }),
+  CreateCsr: (kms, { keyId }) => kms.createCsr({ keyId, subject: "CN=release" }),
   Verify: async (kms, { keyId, data, signature }) => {
     const { result } = await kms.verify({ keyId, data, signature });
     expect(result?.valid).toBe(true);
@@ -53,6 +54,7 @@ const allowed: Record<string, readonly State[]> = {
   Sign: ["ACTIVE"],
   SignStream: ["ACTIVE"],
   BatchSign: ["ACTIVE"],
+  CreateCsr: ["ACTIVE"],
   Verify: ["ACTIVE", "ROTATED"],
   Encapsulate: ["ACTIVE"],
   Decapsulate: ["ACTIVE", "ROTATED"],
@@ -69,6 +71,7 @@ const operations: Record<string, string> = {
   Sign: "SIGN",
   SignStream: "SIGN",
   BatchSign: "SIGN",
+  CreateCsr: "SIGN",
   Verify: "VERIFY",
   Encapsulate: "ENCAPSULATE",
   Decapsulate: "DECAPSULATE",

@@ -1,0 +1,55 @@
+/** The files of the operator's private CA. */
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { ConfigError } from "../../config.ts";
+import type { CertificateAlgorithm, CertificateAndKey } from "../../crypto/x509.ts";
+
+/** The two CAs, and the suffixes of their files and of the files that they sign. */
+export const authorities: readonly { algorithm: CertificateAlgorithm; suffix: string; meaning: string }[] = [
+  { algorithm: "ECDSA-P256", suffix: "", meaning: "ECDSA-P256, which every client accepts" },
+  { algorithm: "ML-DSA-65", suffix: "-mldsa", meaning: "ML-DSA-65, for clients that accept it" },
+];
+
+/** The directory of the CA. */
+export function directoryIn(dataDir: string): string {
+  return join(resolve(dataDir), "tls");
+}
+
+/** Names a certificate and its key. */
+export function nameFiles(name: string, suffix: string) {
+  return { key: `${name}${suffix}.key`, certificate: `${name}${suffix}.crt` };
+}
+
+/** Tells whether a directory has a part of a CA. */
+export function hasAuthorityFile(directory: string): boolean {
+  const files = authorities.flatMap(({ suffix }) => Object.values(nameFiles("ca", suffix)));
+  return files.some((file) => existsSync(join(directory, file)));
+}
+
+/** Reads the CA with a suffix. @throws ConfigError if a file is missing, or others can read its key */
+export function readAuthority(directory: string, suffix: string): CertificateAndKey {
+  const { key, certificate } = nameFiles("ca", suffix);
+  return {
+    certificatePem: readAuthorityFile(directory, certificate),
+    secretKeyPem: readAuthorityFile(directory, key, 0o077),
+  };
+}
+
+/** @param forbiddenBits the bits that its mode must not have */
+function readAuthorityFile(directory: string, file: string, forbiddenBits = 0): string {
+  const path = join(directory, file);
+  if (!existsSync(path)) {
+    const remedy = hasAuthorityFile(directory)
+      ? "restore it from a copy"
+      : "create a CA with: npx qsp ca init";
+    throw new ConfigError(`${path} is missing; ${remedy}`);
+  }
+  // Windows has no such bits; there, the file inherits the access list of its directory.
+  if (process.platform !== "win32" && (statSync(path).mode & forbiddenBits) !== 0)
+    throw new ConfigError(`other users can read ${path}; set its mode to 0600`);
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new ConfigError(`${path} cannot be read: ${error instanceof Error ? error.message : error}`);
+  }
+}

@@ -1,0 +1,195 @@
+/**
+ * Issues certificates for requests of others (PKCS#10). A request only proves that its sender has a key. Whose key it is,
+ * the operator knows; therefore the certificate has only names that the operator has chosen.
+ */
+import { X509Certificate } from "node:crypto";
+import { ConfigError } from "../../config.ts";
+import {
+  type AlternativeName,
+  formatAlternativeName,
+  maxAlternativeNames,
+  parseAlternativeName,
+} from "../../crypto/alternative-names.ts";
+import { CryptoError } from "../../crypto/crypto-error.ts";
+import {
+  type DistinguishedName,
+  formatDistinguishedName,
+  parseDistinguishedName,
+} from "../../crypto/distinguished-name.ts";
+import type { CertificateRequest } from "../../crypto/read-certificate-request.ts";
+import type { CertificatePurpose } from "../../crypto/x509.ts";
+import { usageError } from "../exit-codes.ts";
+import { createFile, gather, readChunks } from "../files.ts";
+import type { Options, ParsedOptions } from "../options.ts";
+import { facts, harmless } from "../output.ts";
+import { authorities, directoryIn, readAuthority } from "./ca-authority.ts";
+
+const copyable = ["subject", "names"] as const;
+const purposes = ["code", "document", "email", "client", "server"] as const satisfies CertificatePurpose[];
+
+/** The options of `ca issue` that go with a request. */
+export const requestOptions = {
+  csr: {
+    value: "FILE",
+    meaning: "Certificate request (PEM or DER) to issue a certificate for; - for standard input",
+    offers: "files",
+  },
+  copy: {
+    value: "PART",
+    meaning: "Copies subject or names from the request; may occur twice",
+    isMany: true,
+    offers: copyable,
+  },
+  subject: { value: "NAME", meaning: "Subject (RFC 4514) in place of that of the request" },
+  name: {
+    value: "KIND:NAME",
+    meaning: "Name in place of those of the request: dns:, ip:, email: or uri:; may occur several times",
+    isMany: true,
+  },
+  purpose: {
+    value: "PURPOSE",
+    meaning: "What the key is for: code, document, email, client or server; may occur several times",
+    isMany: true,
+    offers: purposes,
+  },
+  out: { value: "FILE", meaning: "New file for the certificate (PEM) of the request", offers: "files" },
+} as const satisfies Options;
+
+/** What the operator has decided about a request. */
+export interface RequestChoice {
+  /** Path of the request. */
+  readonly csr: string;
+  /** "copy" takes that of the request; undefined leaves it out. */
+  readonly subject: DistinguishedName | "copy" | undefined;
+  readonly names: readonly AlternativeName[] | "copy" | undefined;
+  readonly purposes: readonly CertificatePurpose[];
+  /** Path of the certificate, which must not exist. */
+  readonly out: string;
+}
+
+/**
+ * Reads the options of a request.
+ *
+ * @returns undefined without --csr.
+ * @throws CliError for options that contradict each other
+ */
+export function readRequestChoice(
+  operands: readonly string[],
+  options: ParsedOptions,
+): RequestChoice | undefined {
+  const csr = options.text("csr");
+  if (csr === undefined) {
+    const stray = Object.keys(requestOptions).find((name) => options.flag(name));
+    if (stray !== undefined) throw usageError(`--${stray} needs --csr FILE`);
+    return undefined;
+  }
+  if (operands.length > 0)
+    throw usageError(
+      `with --csr, names have a kind: write --name dns:${operands[0]} or --name ip:${operands[0]}`,
+    );
+  if (options.flag("file")) throw usageError("--file does not go with --csr; use --out FILE");
+  const copied = options.all("copy").map((part) => readWord("copy", copyable, part));
+  const given = options.all("name").map((name) => readName("name", () => parseAlternativeName(name)));
+  if (given.length > maxAlternativeNames)
+    throw usageError(`--name: use at most ${maxAlternativeNames} names`);
+  const subject = options.text("subject");
+  if (subject !== undefined && copied.includes("subject"))
+    throw usageError("use one of --subject and --copy subject");
+  if (given.length > 0 && copied.includes("names")) throw usageError("use one of --name and --copy names");
+  return {
+    csr,
+    subject: copied.includes("subject") ? "copy" : readSubject(subject),
+    names: copied.includes("names") ? "copy" : given.length > 0 ? given : undefined,
+    purposes: readPurposes(options),
+    out: options.need("out"),
+  };
+}
+
+function readSubject(text: string | undefined): DistinguishedName | undefined {
+  return text === undefined ? undefined : readName("subject", () => parseDistinguishedName(text));
+}
+
+/** A certificate without a purpose would be good for any, also for a server whose host is the common name. */
+function readPurposes(options: ParsedOptions): readonly CertificatePurpose[] {
+  const chosen = new Set(options.all("purpose").map((word) => readWord("purpose", purposes, word)));
+  if (chosen.size === 0) throw usageError(`--purpose is missing; use one or more of ${purposes.join(", ")}`);
+  return purposes.filter((purpose) => chosen.has(purpose));
+}
+
+function readWord<Word extends string>(option: string, words: readonly Word[], text: string): Word {
+  const word = words.find((candidate) => candidate === text);
+  if (word === undefined) throw usageError(`--${option}: "${text}" is not one of ${words.join(", ")}`);
+  return word;
+}
+
+function readName<T>(option: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof CryptoError ? usageError(`--${option}: ${error.message}`) : error;
+  }
+}
+
+/**
+ * Does what `ca issue --csr` does. The CA of ML-DSA-65 signs for post-quantum keys, that of ECDSA-P256 for others.
+ *
+ * @throws ConfigError, CryptoError, CliError if the request is invalid, or the certificate would have no name
+ */
+export async function issueForRequest(
+  dataDir: string,
+  choice: RequestChoice & { readonly days: number },
+  now: Date,
+): Promise<number> {
+  const { maxRequestFileBytes, readCertificateRequest } = await import(
+    "../../crypto/read-certificate-request.ts"
+  );
+  const tooLarge = `${choice.csr} is larger than ${maxRequestFileBytes} bytes, the limit for a request`;
+  const request = readCertificateRequest(await gather(readChunks(choice.csr), maxRequestFileBytes, tooLarge));
+  const subject = (choice.subject === "copy" ? request.subject : choice.subject) ?? [];
+  const alternativeNames = (choice.names === "copy" ? request.alternativeNames : choice.names) ?? [];
+  if (subject.length + alternativeNames.length === 0) throw nameless(choice.csr, request);
+  const { issueCertificate, openAuthority } = await import("../../crypto/x509.ts");
+  const algorithm = request.algorithm === "ECDSA-P256" ? "ECDSA-P256" : "ML-DSA-65";
+  const suffix = authorities.find((authority) => authority.algorithm === algorithm)?.suffix ?? "";
+  const authority = openAuthority(readAuthority(directoryIn(dataDir), suffix));
+  const { publicKey } = request;
+  const certificate = issueCertificate(authority, { ...choice, subject, alternativeNames, publicKey, now });
+  createFile(choice.out, certificate, 0o644);
+  const left = describeLeftOut(request, subject, alternativeNames);
+  const text = facts({
+    certificate: choice.out,
+    subject: formatDistinguishedName(subject),
+    names: alternativeNames.map(formatAlternativeName).join(", "),
+    purpose: choice.purposes.join(", "),
+    key: request.algorithm,
+    issuer: authority.certificate.subject.replaceAll("\n", ", "),
+    "valid until": new X509Certificate(certificate).validToDate.toISOString(),
+    "left out": left.join(", "),
+  });
+  process.stdout.write(`${harmless(text)}\n`);
+  return 0;
+}
+
+function nameless(csr: string, { subject, alternativeNames }: CertificateRequest): ConfigError {
+  const wishes = [formatDistinguishedName(subject), ...alternativeNames.map(formatAlternativeName)];
+  const asked = wishes.filter((wish) => wish !== "").join(", ") || "no name";
+  return new ConfigError(
+    `the certificate would have no name; ${csr} asks for ${asked}; ` +
+      "copy with --copy subject and --copy names, or name others with --subject and --name",
+  );
+}
+
+/** Lists what the request asks for and the certificate does not have. */
+function describeLeftOut(
+  request: CertificateRequest,
+  subject: DistinguishedName,
+  names: readonly AlternativeName[],
+): readonly string[] {
+  const wished = formatDistinguishedName(request.subject);
+  const issued = new Set(names.map(formatAlternativeName));
+  return [
+    ...(wished === formatDistinguishedName(subject) ? [] : [wished].filter((name) => name !== "")),
+    ...request.alternativeNames.map(formatAlternativeName).filter((name) => !issued.has(name)),
+    ...request.otherWishes.map((oid) => `extension or attribute ${oid}`),
+  ];
+}

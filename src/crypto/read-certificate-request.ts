@@ -1,0 +1,183 @@
+/**
+ * Reads certificate requests of strangers (PKCS#10, RFC 2986): checks the form, the names and the signature, which
+ * proves that the sender has the secret key. pkijs parses what `requireDer` has accepted.
+ */
+import { createPublicKey, verify } from "node:crypto";
+import { type BaseBlock, fromBER } from "asn1js";
+import { type Attribute, CertificationRequest, type Extension, Extensions } from "pkijs";
+import { isSignatureAlgorithm, type SignatureAlgorithm } from "./algorithms.ts";
+import type { AlternativeName } from "./alternative-names.ts";
+import { extensionOids, findSignatureKind } from "./certificate-parts.ts";
+import { extensionRequestOid } from "./certificate-request.ts";
+import { CryptoError } from "./crypto-error.ts";
+import { element, objectIdentifier, renderShape, tag } from "./der.ts";
+import type { DistinguishedName } from "./distinguished-name.ts";
+import { findPublicKeyAlgorithm } from "./key-encoding.ts";
+import { childrenOf, decodeAlternativeNames, decodeDistinguishedName } from "./name-encoding.ts";
+import { decodePem } from "./pem.ts";
+import { requireDer } from "./strict-der.ts";
+
+/** A request whose signature verifies. */
+export interface CertificateRequest {
+  readonly subject: DistinguishedName;
+  readonly alternativeNames: readonly AlternativeName[];
+  readonly algorithm: SignatureAlgorithm;
+  /** SubjectPublicKeyInfo in DER. */
+  readonly publicKey: Uint8Array;
+  /** The object identifiers of what else it asks for: extensions other than subjectAltName, and attributes. */
+  readonly otherWishes: readonly string[];
+}
+
+/** Largest request in bytes: 100 names of 2,048 characters, and an SLH-DSA signature of 49,856 bytes, fit. */
+export const maxRequestBytes = 320 * 1024;
+/** Largest file: base64 in lines, with white space around it. */
+export const maxRequestFileBytes = 512 * 1024;
+
+const maxAttributes = 16;
+const maxExtensions = 32;
+
+/**
+ * Reads a request in DER or PEM.
+ *
+ * @throws INVALID_ARGUMENT or INVALID_KEY: a form that is not strict, an algorithm that is not supported, attributes
+ * or extensions that occur twice, names that break a rule, or a signature that does not verify
+ */
+export function readCertificateRequest(file: Uint8Array): CertificateRequest {
+  const der = decodeFile(file);
+  if (der.length > maxRequestBytes)
+    throw invalid(`the request has ${der.length} bytes; the limit is ${maxRequestBytes}`);
+  requireDer("the request", der);
+  const request = parse(der);
+  if (request.version !== 0) throw invalid("the request has another version than 0, the only one of PKCS#10");
+  const { algorithm, publicKey } = readKey(request);
+  checkSignature(request, algorithm, publicKey);
+  return {
+    subject: decodeDistinguishedName(request.subject.valueBeforeDecode),
+    algorithm,
+    publicKey,
+    ...readWishes(request),
+  };
+}
+
+function decodeFile(file: Uint8Array): Uint8Array {
+  if (file.length > maxRequestFileBytes)
+    throw invalid(`the file has ${file.length} bytes; the limit is ${maxRequestFileBytes}`);
+  // No PEM text begins with the tag of a SEQUENCE, which is the digit 0.
+  if (file[0] === tag.sequence) return file;
+  const text = Buffer.from(file).toString("latin1");
+  // RFC 7468, section 7: an older label, which Java's keytool writes.
+  const label = text.includes("BEGIN NEW CERTIFICATE REQUEST")
+    ? "NEW CERTIFICATE REQUEST"
+    : "CERTIFICATE REQUEST";
+  return decodePem(label, text, maxRequestFileBytes);
+}
+
+function parse(der: Uint8Array): CertificationRequest {
+  const { request, written } = parseOr("the file is not a PKCS#10 request (RFC 2986)", () => {
+    const request = CertificationRequest.fromBER(der);
+    request.attributes ??= [];
+    return { request, written: new Uint8Array(request.toSchema(true).toBER()) };
+  });
+  // pkijs reads over elements that its schema does not have. In strict DER, equal bytes show that it read all of them.
+  if (Buffer.compare(written, der) !== 0)
+    throw invalid("the request has other elements than PKCS#10 (RFC 2986), or a default value in writing");
+  return request;
+}
+
+/** Reads the key as it is in the request. */
+function readKey({ tbsView }: CertificationRequest): Pick<CertificateRequest, "algorithm" | "publicKey"> {
+  const [, , key] = childrenOf(fromBER(tbsView).result);
+  const publicKey = key?.valueBeforeDecodeView ?? new Uint8Array();
+  const algorithm = findPublicKeyAlgorithm(publicKey);
+  if (algorithm === undefined || !isSignatureAlgorithm(algorithm))
+    throw invalid(
+      "the key of the request is not an ML-DSA, SLH-DSA or ECDSA-P256 key in the form of RFC 9881, 9909 or 5480",
+    );
+  return { algorithm, publicKey };
+}
+
+function checkSignature(
+  request: CertificationRequest,
+  algorithm: SignatureAlgorithm,
+  publicKey: Uint8Array,
+): void {
+  const { oid, digest } = findSignatureKind(algorithm);
+  const expected = renderShape(element(tag.sequence, ...objectIdentifier(oid)), {});
+  const written = new Uint8Array(request.signatureAlgorithm.toSchema().toBER());
+  if (Buffer.compare(written, expected) !== 0)
+    throw invalid(
+      `the request has an ${algorithm} key, but its signature has another algorithm, or one with parameters`,
+    );
+  const { unusedBits, valueHexView } = request.signatureValue.valueBlock;
+  const spki = { key: Buffer.from(publicKey), format: "der", type: "spki" } as const;
+  const key = parseOr("the key of the request is not a point of its curve", () => createPublicKey(spki));
+  if (unusedBits !== 0 || !verify(digest, request.tbsView, key, valueHexView))
+    throw invalid(
+      "the signature of the request does not verify: its sender does not have the key, or it was changed",
+    );
+}
+
+/** Reads what a request asks for besides the subject. */
+function readWishes({
+  attributes = [],
+}: CertificationRequest): Pick<CertificateRequest, "alternativeNames" | "otherWishes"> {
+  requireUnique(
+    "attribute",
+    attributes.map(({ type }) => type),
+    maxAttributes,
+  );
+  const extensions = readExtensions(attributes.find(({ type }) => type === extensionRequestOid));
+  requireUnique(
+    "extension",
+    extensions.map(({ extnID }) => extnID),
+    maxExtensions,
+  );
+  const names = extensions.find(({ extnID }) => extnID === extensionOids.subjectAltName);
+  return {
+    alternativeNames: names === undefined ? [] : readNames(names.extnValue.valueBlock.valueHexView),
+    otherWishes: [
+      ...extensions.map(({ extnID }) => extnID).filter((oid) => oid !== extensionOids.subjectAltName),
+      ...attributes.map(({ type }) => type).filter((oid) => oid !== extensionRequestOid),
+    ],
+  };
+}
+
+function readExtensions(attribute: Attribute | undefined): readonly Extension[] {
+  if (attribute === undefined) return [];
+  // pkijs leaves an empty set undefined.
+  const values: readonly BaseBlock[] | undefined = attribute.values;
+  const [value, ...more] = values ?? [];
+  if (value === undefined || more.length > 0) throw invalid("extensionRequest must have exactly one value");
+  const given = value.valueBeforeDecodeView.slice();
+  const problem = "extensionRequest is not a list of extensions (RFC 5280, section 4.1)";
+  const { extensions, written } = parseOr(problem, () => {
+    const parsed = new Extensions({ schema: value });
+    return { extensions: parsed.extensions, written: new Uint8Array(parsed.toSchema().toBER()) };
+  });
+  if (Buffer.compare(written, given) !== 0) throw invalid(problem);
+  return extensions;
+}
+
+function readNames(value: Uint8Array): readonly AlternativeName[] {
+  requireDer("subjectAltName", value);
+  return decodeAlternativeNames(value);
+}
+
+function requireUnique(what: string, types: readonly string[], most: number): void {
+  if (types.length > most) throw invalid(`the request has ${types.length} ${what}s; the limit is ${most}`);
+  const twice = types.find((type, i) => types.indexOf(type) !== i);
+  if (twice !== undefined) throw invalid(`the request has the ${what} ${twice} twice`);
+}
+
+function parseOr<T>(problem: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch {
+    // The messages of pkijs name its own schemas.
+    throw invalid(problem);
+  }
+}
+
+function invalid(problem: string): CryptoError {
+  return new CryptoError("INVALID_ARGUMENT", problem);
+}

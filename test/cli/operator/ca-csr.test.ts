@@ -1,0 +1,262 @@
+/** `ca issue --csr`: what of a request comes into a certificate, and what the operator has to say for it. */
+import { createPublicKey, X509Certificate } from "node:crypto";
+import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Certificate } from "pkijs";
+import { describe, expect, it } from "vitest";
+import { issueForRequest } from "../../../src/cli/operator/ca-csr.ts";
+import { parseDistinguishedName } from "../../../src/crypto/distinguished-name.ts";
+import { encodePem } from "../../../src/crypto/pem.ts";
+import {
+  ascii,
+  asking,
+  askingForNames,
+  der,
+  extension,
+  hex,
+  makeRequest,
+  makeRequestKey,
+  mldsaKey,
+  nameOf,
+  oids,
+} from "../../crypto/requests.ts";
+import { runToEndHere } from "../../support/run-here.ts";
+import { certificateIn, contentOf, makeAuthority, printed, qsp } from "./authority.ts";
+
+const timeout = 60_000;
+
+const names = [der(0x82, ascii("a.test")), der(0x87, hex("0a000001")), der(0x81, ascii("ada@a.test"))];
+/** It asks for names, and to become a CA that signs certificates and serves any purpose. */
+const greedy = makeRequest({
+  attributes: [
+    asking(
+      extension(oids.subjectAltName, der(0x30, ...names)),
+      extension(oids.basicConstraints, hex("30030101ff"), hex("0101ff")),
+      extension(oids.keyUsage, hex("03020106")),
+    ),
+  ],
+});
+
+interface Place {
+  readonly dataDir: string;
+  readonly csr: string;
+  readonly out: string;
+}
+
+/** A CA, and the file of a request beside it. */
+async function place(request: Uint8Array | string = greedy): Promise<Place> {
+  const dataDir = await makeAuthority();
+  const csr = join(dataDir, "request.csr");
+  writeFileSync(csr, request);
+  return { dataDir, csr, out: join(dataDir, "release.crt") };
+}
+
+const issue = ({ dataDir, csr, out }: Place, ...args: string[]): Promise<string> =>
+  qsp(dataDir, "ca", "issue", "--csr", csr, "--out", out, ...args);
+
+const read = ({ out }: Place): X509Certificate => new X509Certificate(readFileSync(out));
+
+/** Extensions by object identifier: whether critical, and the bytes of the value. */
+function extensionsOf(certificate: X509Certificate): Record<string, [boolean, string]> {
+  const { extensions = [] } = Certificate.fromBER(certificate.raw);
+  return Object.fromEntries(
+    extensions.map(({ extnID, critical, extnValue }) => [
+      extnID,
+      [critical, extnValue.valueBlock.valueHexView.toHex()],
+    ]),
+  );
+}
+
+/** The refusal of a command line: its exit code and its one sentence. */
+async function refused(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await runToEndHere(["ca", "issue", ...args], {});
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  expect(stderr).toMatch(/^qsp: [^\n]+\n$/);
+  return stderr;
+}
+
+describe("ca issue --csr", { timeout }, () => {
+  it("copies subject and names only, and grants nothing else that the request asks for", async () => {
+    const there = await place();
+    const text = await issue(there, "--copy", "subject", "--copy", "names", "--purpose", "code");
+    const certificate = read(there);
+    expect(certificate.subject).toBe("CN=release");
+    expect(certificate.ca).toBe(false);
+    expect(extensionsOf(certificate)).toMatchObject({
+      "2.5.29.19": [true, "3000"], // basicConstraints: no CA
+      "2.5.29.15": [true, "03020780"], // keyUsage: digitalSignature
+      "2.5.29.37": [false, "300a06082b06010505070303"], // extKeyUsage: codeSigning
+      "2.5.29.17": [false, "301a8206612e7465737487040a000001810a61646140612e74657374"],
+    });
+    expect(Object.keys(extensionsOf(certificate))).toHaveLength(6);
+    expect(text).toMatch(
+      /^left out +extension or attribute 2\.5\.29\.19, extension or attribute 2\.5\.29\.15$/m,
+    );
+  });
+
+  it("certifies the key of the request, under the CA of ML-DSA-65 for a post-quantum key", async () => {
+    const there = await place();
+    await issue(there, "--copy", "subject", "--purpose", "code");
+    const ca = certificateIn(there.dataDir, "ca-mldsa");
+    expect(read(there).verify(ca.publicKey) && read(there).checkIssued(ca)).toBe(true);
+    expect(read(there).publicKey.equals(createPublicKey(mldsaKey.secretKey))).toBe(true);
+    expect(read(there).serialNumber).toMatch(/^[0-9A-F]{23,32}$/);
+  });
+
+  it("certifies an ECDSA key under the CA of ECDSA-P256", async () => {
+    const there = await place(makeRequest({ key: makeRequestKey("ec", der(0x30, oids.ecdsaWithSha256)) }));
+    await issue(there, "--copy", "subject", "--purpose", "client", "--purpose", "email");
+    expect(read(there).verify(certificateIn(there.dataDir, "ca").publicKey)).toBe(true);
+    expect(read(there).keyUsage).toEqual(["1.3.6.1.5.5.7.3.4", "1.3.6.1.5.5.7.3.2"]);
+  });
+
+  it("takes a subject and names of the operator in place of those of the request", async () => {
+    const there = await place(ascii(encodePem("CERTIFICATE REQUEST", greedy)));
+    const chosen = [
+      "--subject",
+      "CN=signer,O=Example",
+      "--name",
+      "dns:b.test",
+      "--name",
+      "uri:urn:example:b",
+    ];
+    const text = await issue(there, ...chosen, "--purpose", "document");
+    expect(read(there).subject).toBe("O=Example\nCN=signer");
+    expect(read(there).subjectAltName).toBe("DNS:b.test, URI:urn:example:b");
+    expect(text).toMatch(/^left out +CN=release, dns:a\.test, ip:10\.0\.0\.1, email:ada@a\.test, extension/m);
+  });
+
+  it("leaves out what is neither copied nor named; names without a subject are critical", async () => {
+    const there = await place();
+    await issue(there, "--copy", "names", "--purpose", "server");
+    expect(read(there).subject).toBeUndefined();
+    expect(extensionsOf(read(there))["2.5.29.17"]?.[0]).toBe(true);
+  });
+
+  it("issues nothing without a name that the operator chose, and tells what the request asks for", async () => {
+    const { dataDir, csr, out } = await place();
+    const sentence = await refused("--csr", csr, "--out", out, "--purpose", "code", "--data-dir", dataDir);
+    expect(sentence).toContain("CN=release, dns:a.test, ip:10.0.0.1, email:ada@a.test");
+    expect(existsSync(out)).toBe(false);
+  });
+
+  it("lasts the days that were asked for, and no longer than the CA", async () => {
+    const there = await place();
+    const caEnd = certificateIn(there.dataDir, "ca-mldsa").validToDate;
+    await issue(there, "--copy", "subject", "--purpose", "code", "--days", "7");
+    const { validFromDate, validToDate } = read(there);
+    expect((validToDate.getTime() - validFromDate.getTime()) / 60_000).toBe(7 * 24 * 60 + 10);
+    const late = { ...there, out: `${there.out}.late` };
+    const choice = { subject: parseDistinguishedName("CN=a"), names: undefined, purposes: ["code"] as const };
+    const dayBefore = new Date(caEnd.getTime() - 86_400_000);
+    await printed(() => issueForRequest(there.dataDir, { ...late, ...choice, days: 7 }, dayBefore));
+    expect(read(late).validToDate).toEqual(caEnd);
+  });
+
+  it("leaves the files of the CA as they are, and writes one that all can read", async () => {
+    const there = await place();
+    const before = contentOf(there.dataDir);
+    await issue(there, "--copy", "subject", "--purpose", "code");
+    expect(contentOf(there.dataDir)).toEqual(before);
+    expect((statSync(there.out).mode & 0o777).toString(8)).toBe("644");
+  });
+
+  it.each(["a file", "a link to nothing"])("does not write over %s", async (what) => {
+    const { dataDir, csr, out } = await place();
+    if (what === "a file") writeFileSync(out, "kept");
+    else symlinkSync(join(dataDir, "elsewhere"), out);
+    const args = [
+      "--csr",
+      csr,
+      "--out",
+      out,
+      "--copy",
+      "subject",
+      "--purpose",
+      "code",
+      "--data-dir",
+      dataDir,
+    ];
+    expect(await refused(...args)).toContain(out);
+    expect(existsSync(join(dataDir, "elsewhere"))).toBe(false);
+    if (what === "a file") expect(readFileSync(out, "utf8")).toBe("kept");
+  });
+
+  it("reads no more of a file than a request can have", async () => {
+    const { dataDir, out } = await place();
+    const args = [
+      "--csr",
+      "/dev/zero",
+      "--out",
+      out,
+      "--copy",
+      "subject",
+      "--purpose",
+      "code",
+      "--data-dir",
+      dataDir,
+    ];
+    expect(await refused(...args)).toContain("limit");
+  });
+
+  const forged = makeRequest({ signature: () => new Uint8Array(2420) });
+  const hidden = makeRequest({ subject: nameOf(oids.commonName, der(0x0c, ascii("a\u001b[2J"))) });
+  const bad: Record<string, [Uint8Array | string, string]> = {
+    "a signature that does not verify": [forged, "does not verify"],
+    "a control character in a name": [hidden, "control"],
+    "a certificate": [encodePem("CERTIFICATE", greedy), "CERTIFICATE REQUEST"],
+    "a host name that is none": [
+      makeRequest({ attributes: [askingForNames(der(0x82, ascii("a.test\0.b.test")))] }),
+      "host name",
+    ],
+  };
+  it.each(Object.entries(bad))("refuses a request with %s", async (_what, [request, word]) => {
+    const { dataDir, csr, out } = await place(request);
+    const args = [
+      "--csr",
+      csr,
+      "--out",
+      out,
+      "--copy",
+      "subject",
+      "--purpose",
+      "code",
+      "--data-dir",
+      dataDir,
+    ];
+    expect(await refused(...args)).toContain(word);
+    expect(existsSync(out)).toBe(false);
+  });
+
+  /** Options that do not go together, and a word of the message. */
+  const contradictions: Record<string, [string[], string]> = {
+    "a name without its kind": [["--name", "a.test"], "dns:"],
+    "a name that is none": [["--name", "dns:a b"], "host name"],
+    "a subject that is none": [["--subject", "release"], "--subject"],
+    "a subject besides the copied one": [["--subject", "CN=a", "--copy", "subject"], "--copy subject"],
+    "names besides the copied ones": [["--name", "dns:a.test", "--copy", "names"], "--copy names"],
+    "another part to copy": [["--copy", "extensions"], "subject, names"],
+    "no purpose": [["--copy", "subject"], "--purpose"],
+    "an unknown purpose": [["--copy", "subject", "--purpose", "ca"], "code, document"],
+    "a name as an operand": [["a.test", "--copy", "subject", "--purpose", "code"], "--name dns:a.test"],
+    "the name of a server's files": [["--file", "a", "--copy", "subject", "--purpose", "code"], "--file"],
+  };
+  it.each(Object.entries(contradictions))("refuses %s", async (_what, [args, word]) => {
+    const { dataDir, csr, out } = await place();
+    expect(await refused("--csr", csr, "--out", out, "--data-dir", dataDir, ...args)).toContain(word);
+    expect(existsSync(out)).toBe(false);
+  });
+
+  it.each([
+    ["--copy", "subject"],
+    ["--purpose", "code"],
+    ["--out", "x"],
+    ["--name", "dns:a"],
+  ])("refuses %s %s without a request", async (...args) => {
+    expect(await refused("localhost", ...args)).toContain("--csr");
+  });
+
+  it("refuses a command line with neither a request nor a name of a server", async () => {
+    expect(await refused()).toContain("NAME…");
+  });
+});

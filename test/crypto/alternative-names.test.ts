@@ -1,0 +1,95 @@
+import { describe, expect, it } from "vitest";
+import {
+  type AlternativeNameKind,
+  parseAlternativeName,
+  readAlternativeName,
+  toAddress,
+  toAddressBytes,
+} from "../../src/crypto/alternative-names.ts";
+import { refusal } from "./refusal.ts";
+
+/** Its kind, the text, and the name that it is read as. */
+const accepted: readonly (readonly [AlternativeNameKind, string, string])[] = [
+  ["dns", "example.com", "example.com"],
+  ["dns", "Example.COM", "example.com"],
+  ["dns", "*.example.com", "*.example.com"],
+  ["dns", "localhost", "localhost"],
+  ["dns", "xn--bcher-kva.example", "xn--bcher-kva.example"],
+  ["ip", "127.0.0.1", "127.0.0.1"],
+  ["ip", "2001:DB8:0::1", "2001:db8::1"],
+  ["ip", "::", "::"],
+  ["email", "ada@example.com", "ada@example.com"],
+  ["email", "Ada.L+x@Example.com", "Ada.L+x@Example.com"],
+  ["uri", "https://example.com/a?b=c#d", "https://example.com/a?b=c#d"],
+  ["uri", "urn:example:release", "urn:example:release"],
+  ["uri", "spiffe://example.com/release", "spiffe://example.com/release"],
+];
+
+const refused: readonly (readonly [AlternativeNameKind, string])[] = [
+  ["dns", ""],
+  ["dns", "a\0.example.com"],
+  ["dns", "bücher.example"],
+  ["dns", "a_b.example"],
+  ["dns", "example.com."],
+  ["dns", "*.com"],
+  ["dns", "*"],
+  ["dns", "a.*.example.com"],
+  ["dns", "127.0.0.1"],
+  ["dns", "0x7f.1"],
+  ["dns", "a, dns:b"],
+  ["dns", `${"a".repeat(64)}.test`],
+  ["dns", `${"a.".repeat(127)}test`],
+  ["ip", "127.0.0.1/8"],
+  ["ip", "127.1"],
+  ["ip", "fe80::1%eth0"],
+  ["ip", "[::1]"],
+  ["ip", "example.com"],
+  ["email", "ada"],
+  ["email", "@example.com"],
+  ["email", "ada@"],
+  ["email", "ada@example.com\n"],
+  ["email", "Ada <ada@example.com>"],
+  ["email", "a..b@example.com"],
+  ["email", "ada@*.example.com"],
+  ["email", "ädä@example.com"],
+  ["email", `${"a".repeat(65)}@example.com`],
+  ["email", '"a b"@example.com'],
+  ["uri", "/release"],
+  ["uri", "example.com"],
+  ["uri", "https://"],
+  ["uri", "spiffe:///release"],
+  ["uri", "https://example.com/a b"],
+  ["uri", "https://example.com/%zz"],
+  ["uri", "https://example.com/ä"],
+  ["uri", "https://example.com/\r\n"],
+  ["uri", `urn:${"a".repeat(2045)}`],
+];
+
+describe("a name beside the subject", () => {
+  it.each(accepted)("of the kind %s may be %j", (kind, text, value) => {
+    expect(readAlternativeName(kind, text)).toEqual({ kind, value });
+    expect(parseAlternativeName(`${kind}:${text}`)).toEqual({ kind, value });
+  });
+
+  it.each(refused)("of the kind %s is refused as %j, which the message quotes", async (kind, text) => {
+    expect(await refusal(() => readAlternativeName(kind, text))).toBe("INVALID_ARGUMENT");
+    expect(() => readAlternativeName(kind, text)).toThrow(JSON.stringify(text));
+  });
+
+  it.each(["example.com", "host:example.com", ""])("is refused without its kind: %j", async (text) => {
+    expect(await refusal(() => parseAlternativeName(text))).toBe("INVALID_ARGUMENT");
+  });
+
+  it.each(["10.0.0.1", "::1", "2001:db8::ff00:42:8329", "1:2:3:4:5:6:7:8", "::ffff:7f00:1"])(
+    "has the address %s in bytes, and from them",
+    (address) => {
+      expect(toAddress(toAddressBytes(address))).toBe(address);
+    },
+  );
+
+  it("has no address of another length than 4 or 16 bytes", () => {
+    expect([0, 3, 5, 8, 17, 32].map((length) => toAddress(new Uint8Array(length)))).toEqual(
+      Array(6).fill(undefined),
+    );
+  });
+});

@@ -1,0 +1,372 @@
+import { generateKeyPairSync } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { type SignatureAlgorithm, signatureAlgorithms } from "../../src/crypto/algorithms.ts";
+import { readAlternativeName } from "../../src/crypto/alternative-names.ts";
+import { createCertificateRequest } from "../../src/crypto/certificate-request.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { parseDistinguishedName } from "../../src/crypto/distinguished-name.ts";
+import { encodePem } from "../../src/crypto/pem.ts";
+import { maxRequestFileBytes, readCertificateRequest } from "../../src/crypto/read-certificate-request.ts";
+import { flipBit } from "../support/bytes.ts";
+import { refusal } from "./refusal.ts";
+import {
+  ascii,
+  asking,
+  askingForNames,
+  attribute,
+  der,
+  extension,
+  hex,
+  makeRequest,
+  makeRequestKey,
+  mldsaKey,
+  nameOf,
+  oids,
+} from "./requests.ts";
+
+const algorithms = (Object.keys(signatureAlgorithms) as SignatureAlgorithm[]).filter(
+  // The slow sets take a second each, and differ from the fast ones in numbers alone.
+  (name) => !name.endsWith("s"),
+);
+const names = [
+  readAlternativeName("dns", "*.example.com"),
+  readAlternativeName("ip", "10.0.0.1"),
+  readAlternativeName("ip", "2001:db8::1"),
+  readAlternativeName("email", "ada@example.com"),
+  readAlternativeName("uri", "spiffe://example.com/release"),
+];
+
+async function create(
+  algorithm: SignatureAlgorithm,
+  { subject = "CN=release,O=Example", alternativeNames = names } = {},
+): Promise<Uint8Array> {
+  const provider = await createCryptoProvider("openssl");
+  const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
+  const input = { subject: parseDistinguishedName(subject), alternativeNames, algorithm };
+  const request = await createCertificateRequest({ ...input, publicKey: publicKey.exportRaw() }, (message) =>
+    provider.sign(secretKey, message),
+  );
+  await provider.close();
+  return request;
+}
+
+describe("a certificate request", () => {
+  it.each(algorithms)("of %s has the names that it was made with, and verifies", async (algorithm) => {
+    const subject = "CN=Zoë \\, \\+ \\\\ =,OU=b,OU=a,O=Example,DC=example,DC=com,C=DE";
+    const request = readCertificateRequest(await create(algorithm, { subject }));
+    expect(request).toMatchObject({
+      subject: parseDistinguishedName(subject),
+      alternativeNames: names,
+      algorithm,
+      otherWishes: [],
+    });
+  });
+
+  it("may have a subject alone, and then has no attribute", async () => {
+    const request = await create("ML-DSA-44", { alternativeNames: [] });
+    expect(readCertificateRequest(request).alternativeNames).toEqual([]);
+    expect(Buffer.from(request).includes(Buffer.from("a000", "hex"))).toBe(true);
+  });
+
+  it("may have no subject, and then its names are critical", async () => {
+    const request = await create("ML-DSA-44", { subject: "" });
+    expect(readCertificateRequest(request)).toMatchObject({ subject: [], alternativeNames: names });
+    expect(Buffer.from(request).includes(Buffer.from("0603551d110101ff", "hex"))).toBe(true);
+  });
+
+  it("is read from PEM, with either label and either line end", async () => {
+    const request = makeRequest();
+    const pem = encodePem("CERTIFICATE REQUEST", request);
+    const old = encodePem("NEW CERTIFICATE REQUEST", request);
+    for (const text of [pem, old, pem.replaceAll("\n", "\r\n"), `\n${pem}\n`])
+      expect(readCertificateRequest(ascii(text))).toEqual(readCertificateRequest(request));
+  });
+
+  it("may have 100 of the longest names, and the longest signature", async () => {
+    const uris = Array.from({ length: 100 }, (_, i) =>
+      readAlternativeName("uri", `urn:${String(i).padStart(2044, "a")}`),
+    );
+    const request = await create("SLH-DSA-SHA2-256f", { alternativeNames: uris });
+    expect(readCertificateRequest(ascii(encodePem("CERTIFICATE REQUEST", request))).alternativeNames).toEqual(
+      uris,
+    );
+  });
+});
+
+/** Requests of others that are accepted, and what is read from them. */
+const accepted: Record<string, [Uint8Array, object]> = {
+  "a PrintableString": [
+    makeRequest({ subject: nameOf(oids.commonName, der(0x13, ascii("release"))) }),
+    { subject: [{ type: "CN", value: "release" }] },
+  ],
+  "an ECDSA key": [
+    makeRequest({ key: makeRequestKey("ec", der(0x30, oids.ecdsaWithSha256)) }),
+    { algorithm: "ECDSA-P256" },
+  ],
+  "extensions that say that it is a CA": [
+    makeRequest({
+      attributes: [
+        asking(
+          extension(oids.basicConstraints, hex("30030101ff"), hex("0101ff")),
+          extension(oids.keyUsage, hex("03020106")),
+        ),
+      ],
+    }),
+    { alternativeNames: [], otherWishes: ["2.5.29.19", "2.5.29.15"] },
+  ],
+  "a challenge password": [
+    makeRequest({ attributes: [attribute(oids.challengePassword, der(0x0c, ascii("secret")))] }),
+    { otherWishes: ["1.2.840.113549.1.9.7"] },
+  ],
+};
+
+const dns = (text: string): Uint8Array => der(0x82, ascii(text));
+const valid = makeRequest({ attributes: [askingForNames(dns("a.test"))] });
+/** The same document with a length in one byte more than it needs. */
+const padded = (document: Uint8Array): Uint8Array =>
+  Uint8Array.from([0x30, 0x83, 0, document[2] ?? 0, document[3] ?? 0, ...document.subarray(4)]);
+const otherKey = makeRequestKey("ml-dsa-44", der(0x30, oids.mldsa44));
+const ecKey = makeRequestKey("ec", der(0x30, oids.ecdsaWithSha256));
+const kemKey = Uint8Array.from(
+  generateKeyPairSync("ml-kem-512").publicKey.export({ type: "spki", format: "der" }),
+);
+const commonName = (value: Uint8Array): Uint8Array => nameOf(oids.commonName, value);
+
+/** Requests that are refused, and a word of the message. */
+const refused: Record<string, [Uint8Array, string]> = {
+  "no bytes": [new Uint8Array(), "PEM"],
+  "another text": [ascii("release"), "PEM"],
+  "a certificate in PEM": [ascii(encodePem("CERTIFICATE", valid)), "expected a CERTIFICATE REQUEST"],
+  "two requests in PEM": [ascii(encodePem("CERTIFICATE REQUEST", valid).repeat(2)), "PEM"],
+  "a file that is too large": [new Uint8Array(maxRequestFileBytes + 1).fill(0x30), "limit"],
+  "one byte behind it": [Uint8Array.from([...valid, 0]), "follow"],
+  "one byte less": [valid.subarray(0, -1), "longer"],
+  "a length in more bytes than it needs": [padded(valid), "shortest"],
+  "an indefinite length": [Uint8Array.from([0x30, 0x80, ...valid.subarray(4), 0, 0]), "indefinite"],
+  "elements within elements without end": [
+    Array.from({ length: 40 }).reduce<Uint8Array>((inner) => der(0x30, inner), hex("0500")),
+    "too deep",
+  ],
+  "too many elements": [
+    der(
+      0x30,
+      new Uint8Array(20_002).map((_, i) => (i % 2 === 0 ? 5 : 0)),
+    ),
+    "too many",
+  ],
+  "the form of another document": [der(0x30, hex("020100")), "PKCS#10"],
+  "another version": [makeRequest({ version: hex("020101") }), "version"],
+  "a further element": [makeRequest({ rest: [der(0xa0), hex("0500")] }), "PKCS#10"],
+  "no attributes, not even an empty list": [makeRequest({ rest: [] }), "PKCS#10"],
+  "a signature of another key": [
+    makeRequest({ publicKey: otherKey.publicKey, key: mldsaKey }),
+    "does not verify",
+  ],
+  "a changed signature": [flipBit(valid, valid.length - 1), "does not verify"],
+  "no signature": [makeRequest({ signature: () => new Uint8Array() }), "does not verify"],
+  "a signature that is too long": [
+    makeRequest({ signature: () => new Uint8Array(100_000) }),
+    "does not verify",
+  ],
+  "the identifier of another signature algorithm": [
+    makeRequest({ signatureAlgorithm: der(0x30, oids.mldsa65) }),
+    "another algorithm",
+  ],
+  "the identifier of an ECDSA signature": [
+    makeRequest({ signatureAlgorithm: der(0x30, oids.ecdsaWithSha256) }),
+    "another algorithm",
+  ],
+  "parameters of the signature algorithm": [
+    makeRequest({ signatureAlgorithm: der(0x30, oids.mldsa44, hex("0500")) }),
+    "parameters",
+  ],
+  "parameters of an ECDSA signature": [
+    makeRequest({ key: ecKey, signatureAlgorithm: der(0x30, oids.ecdsaWithSha256, hex("0500")) }),
+    "parameters",
+  ],
+  "two parameters": [
+    makeRequest({ signatureAlgorithm: der(0x30, oids.mldsa44, hex("0500"), hex("0500")) }),
+    "PKCS#10",
+  ],
+  "parameters of the key's algorithm": [
+    makeRequest({
+      publicKey: der(0x30, der(0x30, oids.mldsa44, hex("0500")), mldsaKey.publicKey.subarray(17)),
+    }),
+    "key of the request",
+  ],
+  "a key of another length": [
+    makeRequest({ publicKey: der(0x30, der(0x30, oids.mldsa44), der(0x03, new Uint8Array(100))) }),
+    "key of the request",
+  ],
+  "a point that is not on the curve": [
+    makeRequest({ key: ecKey, publicKey: flipBit(ecKey.publicKey, ecKey.publicKey.length - 1) }),
+    "point of its curve",
+  ],
+  "an ECDSA signature that is not DER": [
+    makeRequest({ key: ecKey, signature: () => new Uint8Array(64).fill(7) }),
+    "does not verify",
+  ],
+  "a key that cannot sign": [
+    makeRequest({ publicKey: kemKey, signatureAlgorithm: der(0x30, hex("0609608648016503040401")) }),
+    "key of the request",
+  ],
+  "a TeletexString": [makeRequest({ subject: commonName(der(0x14, ascii("release"))) }), "UTF8String"],
+  "a BMPString": [makeRequest({ subject: commonName(der(0x1e, ascii("\0r\0e"))) }), "UTF8String"],
+  "a UniversalString": [makeRequest({ subject: commonName(der(0x1c, ascii("\0\0\0r"))) }), "UTF8String"],
+  "an INTEGER as a name": [makeRequest({ subject: commonName(hex("020101")) }), "UTF8String"],
+  "a UTF8String that is not UTF-8": [
+    makeRequest({ subject: commonName(der(0x0c, hex("ff"))) }),
+    "UTF8String",
+  ],
+  "a PrintableString that is not ASCII": [
+    makeRequest({ subject: commonName(der(0x13, hex("c3a4"))) }),
+    "UTF8String",
+  ],
+  "a string in pieces": [makeRequest({ subject: commonName(der(0x2c, der(0x0c, ascii("a")))) }), "pieces"],
+  "a NUL in the subject": [makeRequest({ subject: commonName(der(0x0c, ascii("a\0b"))) }), "control"],
+  "a line end in the subject": [makeRequest({ subject: commonName(der(0x0c, ascii("a\nb"))) }), "control"],
+  "an empty name": [makeRequest({ subject: commonName(der(0x0c)) }), "0 characters"],
+  "a name that is too long": [
+    makeRequest({ subject: commonName(der(0x0c, new Uint8Array(65).fill(97))) }),
+    "65 characters",
+  ],
+  "an attribute of the subject that we do not know": [
+    makeRequest({ subject: nameOf(hex("06092a864886f70d010901"), der(0x16, ascii("a@b.test"))) }),
+    "1.2.840.113549.1.9.1",
+  ],
+  "a part of the subject with two attributes": [
+    makeRequest({
+      subject: der(
+        0x30,
+        der(
+          0x31,
+          der(0x30, oids.commonName, der(0x0c, ascii("a"))),
+          der(0x30, oids.organization, der(0x0c, ascii("b"))),
+        ),
+      ),
+    }),
+    "part of 2 attributes",
+  ],
+  "a part of the subject without an attribute": [makeRequest({ subject: der(0x30, der(0x31)) }), ""],
+  "two common names": [
+    makeRequest({
+      subject: der(
+        0x30,
+        ...["a", "b"].map((text) => der(0x31, der(0x30, oids.commonName, der(0x0c, ascii(text))))),
+      ),
+    }),
+    "twice",
+  ],
+  "two requests for extensions": [
+    makeRequest({ attributes: [askingForNames(dns("a.test")), askingForNames(dns("b.test"))] }),
+    "twice",
+  ],
+  "a request for extensions with two values": [
+    makeRequest({ attributes: [attribute(oids.extensionRequest, der(0x30), der(0x30))] }),
+    "exactly one",
+  ],
+  "a request for extensions without a value": [
+    makeRequest({ attributes: [attribute(oids.extensionRequest)] }),
+    "exactly one",
+  ],
+  "a request for extensions that is none": [
+    makeRequest({ attributes: [attribute(oids.extensionRequest, hex("0500"))] }),
+    "list of extensions",
+  ],
+  "an extension with a further element": [
+    makeRequest({
+      attributes: [asking(der(0x30, oids.keyUsage, der(0x04, hex("03020780")), hex("0500")))],
+    }),
+    "",
+  ],
+  "a default value in writing": [
+    makeRequest({ attributes: [asking(extension(oids.keyUsage, hex("03020780"), hex("010100")))] }),
+    "",
+  ],
+  "the same extension twice": [
+    makeRequest({
+      attributes: [
+        asking(
+          extension(oids.subjectAltName, der(0x30, dns("a.test"))),
+          extension(oids.subjectAltName, der(0x30, dns("b.test"))),
+        ),
+      ],
+    }),
+    "twice",
+  ],
+  "17 attributes": [
+    makeRequest({
+      attributes: Array.from({ length: 17 }, (_, i) =>
+        attribute(der(0x06, Uint8Array.of(0x55, i)), hex("0500")),
+      ),
+    }),
+    "limit",
+  ],
+  "an empty list of names": [makeRequest({ attributes: [askingForNames()] }), "0 names"],
+  "101 names": [
+    makeRequest({
+      attributes: [askingForNames(...Array.from({ length: 101 }, (_, i) => dns(`a${i}.test`)))],
+    }),
+    "101 names",
+  ],
+  "bytes behind the list of names": [
+    makeRequest({
+      attributes: [asking(extension(oids.subjectAltName, Uint8Array.from([...der(0x30, dns("a.test")), 0])))],
+    }),
+    "follow",
+  ],
+  "a host name with a NUL": [
+    makeRequest({ attributes: [askingForNames(dns("a.test\0.example.com"))] }),
+    "host name",
+  ],
+  "a host name with bytes above ASCII": [
+    makeRequest({ attributes: [askingForNames(dns("\xe4.test"))] }),
+    "host name",
+  ],
+  "an address of 8 bytes, which is a network": [
+    makeRequest({ attributes: [askingForNames(der(0x87, hex("0a000000ff000000")))] }),
+    "8 bytes",
+  ],
+  "an otherName": [
+    makeRequest({ attributes: [askingForNames(der(0xa0, hex("06032a0304"), der(0xa0, hex("0500"))))] }),
+    "kinds",
+  ],
+  "a directory name": [
+    makeRequest({ attributes: [askingForNames(der(0xa4, commonName(der(0x0c, ascii("a")))))] }),
+    "kinds",
+  ],
+  "a host name that is constructed": [
+    makeRequest({ attributes: [askingForNames(der(0xa2, der(0x16, ascii("a.test"))))] }),
+    "",
+  ],
+};
+
+describe("a certificate request of a stranger", () => {
+  it.each(Object.entries(accepted))("may have %s", (_what, [request, expected]) => {
+    expect(readCertificateRequest(request)).toMatchObject(expected);
+  });
+
+  it.each(Object.entries(refused))("is refused with %s", async (_what, [request, word]) => {
+    const code = await refusal(() => readCertificateRequest(request));
+    expect(code).toMatch(/^INVALID_(ARGUMENT|KEY)$/);
+    expect(() => readCertificateRequest(request)).toThrow(word);
+  });
+
+  it("is refused whichever bit of its structure is changed", async () => {
+    // The bytes before the key, those around the names, and the beginning of the signature; the others are alike.
+    const namesAt = Buffer.from(valid).indexOf("a.test") - 50;
+    const places = [
+      ...Array.from({ length: 80 }, (_, i) => i),
+      ...Array.from({ length: 90 }, (_, i) => namesAt + i),
+    ];
+    for (const place of places) {
+      for (let bit = 0; bit < 8; bit += 1) {
+        const changed = flipBit(valid, place, 1 << bit);
+        expect(
+          await refusal(() => readCertificateRequest(changed)),
+          `byte ${place}, bit ${bit}`,
+        ).toBeDefined();
+      }
+    }
+  });
+});
