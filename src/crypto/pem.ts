@@ -17,14 +17,15 @@ export function encodePem(label: string, der: Uint8Array): string {
  * length that end in LF or CR LF, base64 with its padding and without stray bits.
  *
  * @param label the text that must be between BEGIN and the dashes.
+ * @param maxCharacters the longest text; keys need no more than the default.
  * @returns DER; the caller wipes it when it is secret.
  * @throws INVALID_KEY; INVALID_ARGUMENT for what is not a string
  */
-export function decodePem(label: string, pem: string): Uint8Array {
+export function decodePem(label: string, pem: string, maxCharacters = maxPemCharacters): Uint8Array {
   if (typeof pem !== "string")
     throw new CryptoError("INVALID_ARGUMENT", `PEM must be a string, not ${typeof pem}`);
-  if (pem.length > maxPemCharacters) {
-    throw new CryptoError("INVALID_KEY", `PEM of ${pem.length} characters; the limit is ${maxPemCharacters}`);
+  if (pem.length > maxCharacters) {
+    throw new CryptoError("INVALID_KEY", `PEM of ${pem.length} characters; the limit is ${maxCharacters}`);
   }
   const [, begin, body = "", end] = pemPattern.exec(pem) ?? [];
   if (begin === undefined || begin !== end) {
