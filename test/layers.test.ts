@@ -50,6 +50,7 @@ const mayImport: Record<string, RegExp> = {
   // The printer of protos, without which there is no gen, and the bundler of the console.
   setup: /^(protos|console)$/,
   qsp: /^setup$/,
+  "sigstore-kms-qsp": /^setup$/,
 };
 
 /**
