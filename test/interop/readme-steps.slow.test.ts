@@ -15,14 +15,17 @@ const setUpOnce = [
   "## Health, metrics, logs",
 ];
 
-describe.each(["README.md", "docs/getting-started.md", "docs/keys.md", "docs/operate.md"])(
-  "who does what %s shows, as printed but for the ports,",
-  (page) => {
-    testSteps(readFileSync(join(root, page), "utf8"), {
-      surroundings: async () => ({
-        ...(sharedPostgres() !== undefined && { databaseUrl: await freshDatabaseUrl() }),
-      }),
-      isRepeatable: ({ section }) => !setUpOnce.includes(section),
-    });
-  },
-);
+describe.each([
+  "README.md",
+  "docs/getting-started.md",
+  "docs/keys.md",
+  "docs/signatures.md",
+  "docs/operate.md",
+])("who does what %s shows, as printed but for the ports,", (page) => {
+  testSteps(readFileSync(join(root, page), "utf8"), {
+    surroundings: async () => ({
+      ...(sharedPostgres() !== undefined && { databaseUrl: await freshDatabaseUrl() }),
+    }),
+    isRepeatable: ({ section }) => !setUpOnce.includes(section),
+  });
+});
