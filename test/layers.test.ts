@@ -25,6 +25,7 @@ const mayImport: Record<string, RegExp> = {
   "first-calls": /^$/,
   "shared-memory": /^$/,
   crypto: /^shared-memory$/,
+  formats: /^crypto$/,
   database: /^$/,
   secrets: /^(crypto|database)$/,
   records: /^(crypto|database|secrets)$/,
@@ -41,7 +42,7 @@ const mayImport: Record<string, RegExp> = {
   openapi: /^(gen|errors|protocol|transcoding)$/,
   protos: /^(gen|protocol|transcoding)$/,
   server: /^(gen|errors|protocol|transcoding|shared-memory)$/,
-  cli: /^(gen|protocol|crypto|services\/registry|cli\/operator)$/,
+  cli: /^(gen|protocol|crypto|formats|services\/registry|cli\/operator)$/,
   "cli/operator":
     /^(cli|config|settings|crypto|database|records|secrets|audit|store|open-store|identity)$|^services\//,
   console: /^(gen|protocol)$/,
@@ -49,6 +50,7 @@ const mayImport: Record<string, RegExp> = {
   // The printer of protos, without which there is no gen, and the bundler of the console.
   setup: /^(protos|console)$/,
   qsp: /^setup$/,
+  "sigstore-kms-qsp": /^setup$/,
 };
 
 /**

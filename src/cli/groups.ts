@@ -11,6 +11,7 @@ export const verbTable: VerbTable = {
   keygen: async () => (await import("./keygen.ts")).keygenVerbs,
   sign: async () => (await import("./sign.ts")).signVerbs,
   verify: async () => (await import("./verify.ts")).verifyVerbs,
+  "sigstore-kms": async () => (await import("./sigstore-kms.ts")).sigstoreVerbs,
   kms: async () => [
     ...(await import("./kms.ts")).kmsVerbs,
     ...(await import("./kms-states.ts")).kmsStateVerbs,

@@ -1,10 +1,13 @@
 /** `qsp verify`: verifies a file of any size, without a server if the public key is available. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
+import type { ApiClient } from "./client.ts";
 import { CliError, exitCodes, usageError } from "./exit-codes.ts";
+import { readText } from "./files.ts";
+import { readFormat, verifyFormatOptions } from "./format-options.ts";
 import { parsePublicKey, readPublicKey, requireSigning, withProvider } from "./pem-keys.ts";
-import { readContent } from "./sign.ts";
 import { readContext, readSignature, verifyContent } from "./signatures.ts";
+import { readContent } from "./signing.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
 export const verifyVerbs: readonly Verb[] = [
@@ -12,26 +15,41 @@ export const verifyVerbs: readonly Verb[] = [
     name: "verify",
     operands: ["FILE"],
     options: {
-      signature: { value: "FILE", meaning: "File with the signature, raw or in base64", offers: "files" },
+      signature: {
+        value: "FILE",
+        meaning: "File with the signature: raw, in base64, or in the format",
+        offers: "files",
+      },
       key: { value: "KEY", meaning: "Key of the server to verify with, ACTIVE or ROTATED" },
       "public-key": {
         value: "FILE",
         meaning: "Public key to verify with (PEM), without a server",
         offers: "files",
       },
+      certificate: {
+        value: "FILE",
+        meaning: "Certificate (PEM) whose key to verify with; its issuer and lifetime are not checked",
+        offers: "files",
+      },
       context: { value: "TEXT", meaning: "Context of the signature" },
       sha256: { meaning: "The signature covers SHA-256 of the file" },
+      ...verifyFormatOptions,
     },
     meaning:
       "Verifies the signature of a file of any size, - for standard input, locally. With --key, it only requests the public\n" +
-      "key from the server. With --public-key, it does not call a server.",
+      "key from the server. With --public-key or --certificate, it does not call a server. With --format and without\n" +
+      "--signature, FILE contains both the content and the signature.",
     example: 'qsp verify contract.txt --signature contract.txt.sig --key "$KEY"',
     run: (input) =>
       withProvider(async (provider) => {
         const { operands, options, output } = input;
+        const format = readFormat(options, "verify");
+        const key = { provider, publicKey: await findPublicKey(provider, input) };
+        if (format !== undefined)
+          return (await import("./verify-format.ts")).verifyInFormat(input, format, key);
+        const { publicKey } = key;
         const signatureFile = options.need("signature");
         const context = readContext(options.text("context"));
-        const publicKey = await findPublicKey(provider, input);
         const signature = await readSignature(signatureFile, publicKey.algorithm);
         const content = { chunks: readContent(input), context };
         const valid = await verifyContent(provider, publicKey, signature, content);
@@ -47,16 +65,30 @@ export const verifyVerbs: readonly Verb[] = [
 ];
 
 async function findPublicKey(provider: CryptoProvider, { options, server }: VerbInput): Promise<PublicKey> {
-  const keyId = options.text("key");
-  const file = options.text("public-key");
-  if ((keyId === undefined) === (file === undefined))
-    throw usageError("use exactly one of --key and --public-key");
-  if (file !== undefined) {
-    const publicKey = readPublicKey(provider, file);
-    requireSigning(publicKey.algorithm, file);
-    return publicKey;
-  }
-  const { result } = await server.ask(KmsService.method.getKey, { keyId: keyId ?? "" });
+  const [keyId, file, certificate] = ["key", "public-key", "certificate"].map((name) => options.text(name));
+  if ([keyId, file, certificate].filter((value) => value !== undefined).length !== 1)
+    throw usageError("use exactly one of --key, --public-key and --certificate");
+  if (keyId !== undefined) return findServerKey(provider, server, keyId);
+  const origin = file ?? certificate ?? "";
+  const publicKey = file === undefined ? await readKeyOf(provider, origin) : readPublicKey(provider, origin);
+  requireSigning(publicKey.algorithm, origin);
+  return publicKey;
+}
+
+async function readKeyOf(provider: CryptoProvider, file: string): Promise<PublicKey> {
+  // Loaded on demand, because it loads the parsers of ASN.1.
+  const { readCertificates } = await import("../formats/certificate.ts");
+  const [{ publicKeyPem }] = readCertificates(readText(file), file);
+  return parsePublicKey(provider, publicKeyPem, file);
+}
+
+/** Requests the public key of a key that may verify. @throws CliError */
+export async function findServerKey(
+  provider: CryptoProvider,
+  server: ApiClient,
+  keyId: string,
+): Promise<PublicKey> {
+  const { result } = await server.ask(KmsService.method.getKey, { keyId });
   const status = result?.status ?? "";
   if (!["ACTIVE", "ROTATED"].includes(status))
     throw new CliError(

@@ -231,3 +231,39 @@ describe("a user with a grant", { timeout }, () => {
     expect(auditLog).toContainEqual(expect.objectContaining({ operation: "SIGN", outcome: "OK" }));
   });
 });
+
+describe("a grant to sign", { timeout }, () => {
+  it("suffices for a raw signature; a format and sigstore's public key need GET_KEY too", async () => {
+    const [ada, bob] = [await loggedIn("ada"), await loggedIn("bob")];
+    await qspDone(["kms", "create", "--name", "shared"], ada);
+    await qspDone(["kms", "grant", "name/shared", "bob", "--operations", "SIGN"], ada);
+    writeFileSync(join(bob.cwd, "file"), "hello");
+    const line = ["sign", "file", "--key", "user/ada/name/shared"];
+    expect((await qsp(line, bob)).code).toBe(0);
+    expect(await qsp([...line, "--format", "jws"], bob)).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining("GRANT_MISSING"),
+    });
+    await qspDone(["kms", "grant", "name/shared", "bob", "--operations", "GET_KEY"], ada);
+    expect((await qsp([...line, "--format", "jws"], bob)).code).toBe(0);
+  });
+
+  it("lets sigstore's plugin sign with the token of QSP_TOKEN or of the log-in, which no answer contains", async () => {
+    const [ada, bob] = [await loggedIn("ada"), await loggedIn("bob")];
+    await qspDone(["kms", "create", "--name", "released"], ada);
+    await qspDone(["kms", "grant", "name/released", "bob", "--operations", "SIGN,GET_KEY"], ada);
+    const initOptions = { protocolVersion: "v1", keyResourceID: "user/ada/name/released" };
+    const ask = async (options: RunOptions) => {
+      const request = JSON.stringify({ initOptions, methodName: "signMessage", signMessage: {} });
+      return (await qsp(["sigstore-kms", "v1", request], { ...options, stdin: "hello" })).stdout;
+    };
+    const token = tokenOf(bob);
+    const signed = { signMessage: { signature: expect.any(String) } };
+    expect(JSON.parse(await ask(bob))).toEqual(signed);
+    expect(JSON.parse(await ask({ ...place(), env: { QSP_TOKEN: token } }))).toEqual(signed);
+    expect(JSON.parse(await ask(place())).errorMessage).toMatch(/TOKEN_MISSING/);
+    const refused = await ask({ ...place(), env: { QSP_TOKEN: `${token}x` } });
+    expect(JSON.parse(refused).errorMessage).toMatch(/TOKEN_/);
+    expect(refused).not.toContain(token.slice(-40));
+  });
+});

@@ -38,6 +38,15 @@ describe("parseJsonObject", () => {
     expect(parseJsonObject(Uint8Array.of(0x7b, 0x22, 0xc0, 0x80, 0x22, 0x3a, 0x31, 0x7d))).toBeUndefined();
   });
 
+  it("stops at a number of tokens, and counts none inside strings", () => {
+    const count = (text: string, maxTokens: number) =>
+      parseJsonObject(new TextEncoder().encode(text), maxTokens);
+    // Six tokens: {, "a", :, [, ] and }.
+    expect(count('{"a":[1]}', 6)).toEqual({ a: [1] });
+    expect(count('{"a":[1]}', 5)).toBeUndefined();
+    expect(count('{"a":"\\"[[[{{{,,,:::"}', 5)).toEqual({ a: '"[[[{{{,,,:::' });
+  });
+
   it("keeps a member named __proto__ a member", () => {
     const parsed = parse('{"__proto__":{"a":1}}');
     expect(Object.keys(parsed ?? {})).toEqual(["__proto__"]);

@@ -21,6 +21,7 @@ describe.each([
   "docs/keys.md",
   "docs/certificates.md",
   "docs/envoy-auth.md",
+  "docs/signatures.md",
   "docs/operate.md",
 ])("who does what %s shows, as printed but for the ports,", (page) => {
   testSteps(readFileSync(join(root, page), "utf8"), {

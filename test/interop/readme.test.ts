@@ -22,6 +22,7 @@ const pages = [
   "docs/keys.md",
   "docs/envoy-auth.md",
   "docs/certificates.md",
+  "docs/signatures.md",
   "docs/operate.md",
   "docs/security.md",
   "docs/errors.md",

@@ -1,0 +1,88 @@
+/** The options of signing and verifying in a standard format. */
+import { usageError } from "./exit-codes.ts";
+import type { Options, ParsedOptions } from "./options.ts";
+
+/** The formats of signatures beside the raw one. */
+export const formatNames = ["dsse", "cms", "jws", "cose"] as const;
+export type FormatName = (typeof formatNames)[number];
+
+/** The encodings of a format; the first is the default. */
+const encodings = {
+  dsse: ["json"],
+  cms: ["pem", "der"],
+  jws: ["compact", "json"],
+  cose: ["cbor"],
+} as const satisfies Record<FormatName, readonly string[]>;
+
+/** The options that only some formats have, for each verb. */
+const formatsOf = {
+  sign: { "payload-type": ["dsse"], certificate: ["cms"], encoding: ["cms", "jws"], embed: ["jws", "cose"] },
+  verify: { "payload-type": ["dsse"], out: ["dsse", "jws", "cose"] },
+} as const satisfies Record<string, Readonly<Record<string, readonly FormatName[]>>>;
+
+const format = {
+  value: "FORMAT",
+  meaning: "Standard format of the signature: dsse, cms, jws (ML-DSA) or cose (ML-DSA); default: raw",
+  offers: formatNames,
+};
+
+export const signFormatOptions = {
+  format,
+  "payload-type": { value: "TYPE", meaning: "dsse: type of the content; default: by the name of the file" },
+  certificate: {
+    value: "FILE",
+    meaning: "cms: certificate of the key in PEM, and those of its CAs; default: the key alone",
+    offers: "files",
+  },
+  encoding: {
+    value: "NAME",
+    meaning: "cms: pem (default) or der; jws: compact (default) or json",
+    offers: ["pem", "der", "compact", "json"],
+  },
+  embed: { meaning: "jws, cose: puts the content, up to 16 MiB, into the signature" },
+} as const satisfies Options;
+
+export const verifyFormatOptions = {
+  format,
+  "payload-type": { value: "TYPE", meaning: "dsse: type that the content must have" },
+  out: {
+    value: "FILE",
+    meaning: "dsse, jws, cose: file for the content of FILE, once the signature verifies",
+    offers: "files",
+  },
+} as const satisfies Options;
+
+/**
+ * Reads --format, and refuses options that it does not go with.
+ *
+ * @returns undefined for a raw signature
+ * @throws CliError
+ */
+export function readFormat(options: ParsedOptions, verb: keyof typeof formatsOf): FormatName | undefined {
+  const text = options.text("format");
+  const name = formatNames.find((known) => known === text);
+  if (text !== undefined && name === undefined)
+    throw usageError(`--format "${text}" is unknown; use one of ${formatNames.join(", ")}`);
+  const table: Readonly<Record<string, readonly FormatName[]>> = formatsOf[verb];
+  for (const [option, formats] of Object.entries(table)) {
+    if (!options.flag(option) || (name !== undefined && formats.includes(name))) continue;
+    throw usageError(`--${option} is for --format ${formats.join(" and --format ")}`);
+  }
+  // The standards of all formats use the empty context, and define what they sign.
+  const raw = ["context", "sha256"].find((option) => name !== undefined && options.flag(option));
+  if (raw !== undefined)
+    throw usageError(`--${raw} does not go with --format: ${name} defines what is signed`);
+  return name;
+}
+
+/** Reads --encoding. @throws CliError if the format does not have it */
+export function readEncoding<Name extends FormatName>(
+  options: ParsedOptions,
+  name: Name,
+): (typeof encodings)[Name][number] {
+  const known: readonly (typeof encodings)[Name][number][] = encodings[name];
+  const text = options.text("encoding") ?? known[0];
+  const found = known.find((encoding) => encoding === text);
+  if (found !== undefined) return found;
+  throw usageError(`--encoding "${text}" is not one of ${name}; use one of ${known.join(", ")}`);
+}

@@ -1,0 +1,141 @@
+/** `qsp sign --format`: signs a file in a standard format. */
+import { createHash } from "node:crypto";
+import { isSignatureAlgorithm } from "../crypto/algorithms.ts";
+import { toPublicJwk } from "../crypto/jwk.ts";
+import { decodePem, encodePem } from "../crypto/pem.ts";
+import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
+import type { CmsSigner } from "../formats/cms-sign.ts";
+import { maxEmbeddedBytes } from "../formats/limits.ts";
+import { requireMlDsa } from "../formats/require-ml-dsa.ts";
+import { oneOf } from "./client.ts";
+import { exitCodes, usageError } from "./exit-codes.ts";
+import { gather, readText, writeFile } from "./files.ts";
+import { type FormatName, readEncoding } from "./format-options.ts";
+import { bytes } from "./output.ts";
+import { parsePublicKey, withProvider } from "./pem-keys.ts";
+import { openSigner, readContent, type Signer } from "./signing.ts";
+import type { VerbInput } from "./verb.ts";
+
+/** What a format signs, and with which key. */
+interface SigningJob {
+  readonly input: VerbInput;
+  readonly provider: CryptoProvider;
+  readonly signer: Signer;
+  readonly content: AsyncIterable<Uint8Array>;
+}
+
+/** How each format signs. A document that is text ends with a line end. */
+const writers: Readonly<Record<FormatName, (job: SigningJob) => Promise<string | Uint8Array>>> = {
+  dsse: signDsse,
+  cms: signCms,
+  jws: signJws,
+  cose: signCose,
+};
+
+/** Signs, and writes the signature beside the file. @returns the exit code */
+export async function signInFormat(input: VerbInput, format: FormatName): Promise<number> {
+  const { operands, options, output } = input;
+  return withProvider(async (provider) => {
+    readEncoding(options, format);
+    const signer = await openSigner(provider, input);
+    const document = await writers[format]({ input, provider, signer, content: readContent(input) });
+    const path = options.text("out") ?? (operands[0] === "-" ? undefined : `${operands[0]}.${format}`);
+    if (path !== undefined) writeFile(path, document, 0o644);
+    const text = typeof document === "string" ? document.trimEnd() : document.toBase64();
+    const { publicKey, keyId } = signer;
+    output.tell(
+      {
+        ...{ format, algorithm: publicKey.algorithm, ...(keyId !== undefined && { keyId }) },
+        ...(path === undefined ? { signature: text } : { file: path }),
+      },
+      path === undefined
+        ? text
+        : `${path}: ${bytes(Buffer.from(document).length)} of ${format} with ${publicKey.algorithm}`,
+    );
+    return exitCodes.done;
+  });
+}
+
+async function signDsse({ input: { operands, options }, signer, content }: SigningJob): Promise<string> {
+  const { checkPayloadType, encodePae, renderDsse } = await import("../formats/dsse.ts");
+  const payloadType = options.text("payload-type") ?? guessPayloadType(operands[0] ?? "");
+  checkPayloadType(payloadType);
+  const payload = await gatherContent(content, "a DSSE envelope");
+  const signature = await signer.sign(oneOf(encodePae(payloadType, payload)));
+  return renderDsse({
+    payloadType,
+    payload,
+    signatures: [{ keyId: computeKeyId(signer.publicKey), signature }],
+  });
+}
+
+/** SHA-256 of SubjectPublicKeyInfo in DER, in hexadecimal: anyone who has the public key can compute it. */
+function computeKeyId(publicKey: PublicKey): string {
+  return createHash("sha256").update(decodePem("PUBLIC KEY", publicKey.toPem())).digest("hex");
+}
+
+/** in-toto names its statements so (in-toto/attestation, spec/v1/envelope.md). */
+function guessPayloadType(path: string): string {
+  return /\.intoto(\.json)?$/.test(path) ? "application/vnd.in-toto+json" : "application/octet-stream";
+}
+
+async function signCms({ input: { options }, provider, signer, content }: SigningJob) {
+  const { selectDigest } = await import("../formats/cms-algorithms.ts");
+  const { createCmsAttributes, renderCms } = await import("../formats/cms-sign.ts");
+  const { algorithm } = signer.publicKey;
+  if (!isSignatureAlgorithm(algorithm)) throw new RangeError(`${algorithm} does not sign`);
+  // Before the content is read and a key of the server is used.
+  const name = await nameSigner(provider, signer, options.text("certificate"));
+  const hash = selectDigest(algorithm).start();
+  for await (const chunk of content) hash.update(chunk);
+  const attributes = createCmsAttributes(algorithm, hash.digest(), new Date());
+  const signature = await signer.sign(oneOf(attributes.toBeSigned));
+  const der = renderCms(attributes, signature, name);
+  return readEncoding(options, "cms") === "der" ? der : encodePem("CMS", der);
+}
+
+/** The certificates of a file, which must be of the signing key; or else the key. @throws CliError */
+async function nameSigner(
+  provider: CryptoProvider,
+  { publicKey }: Signer,
+  file: string | undefined,
+): Promise<CmsSigner> {
+  if (file === undefined) return { publicKey: publicKey.exportRaw() };
+  const { readCertificates } = await import("../formats/certificate.ts");
+  const [certificate, ...others] = readCertificates(readText(file), file);
+  const certified = parsePublicKey(provider, certificate.publicKeyPem, file);
+  if (certified.toPem() !== publicKey.toPem())
+    throw usageError(
+      `${file} is the certificate of another key; the first certificate must be of the signing key`,
+    );
+  return { certificates: [certificate.der, ...others] };
+}
+
+async function signJws({ input: { options }, provider, signer, content }: SigningJob): Promise<string> {
+  const { encodeJwsHeader, encodeJwsSigningInput, renderJws } = await import("../formats/jws.ts");
+  const algorithm = requireMlDsa(signer.publicKey.algorithm);
+  const protectedHeader = encodeJwsHeader(algorithm, toPublicJwk(provider, signer.publicKey).kid);
+  const payload = options.flag("embed") ? await gatherContent(content, "a JWS with its content") : undefined;
+  const message = encodeJwsSigningInput(protectedHeader, payload === undefined ? content : oneOf(payload));
+  const signature = await signer.sign(message);
+  return renderJws({ protectedHeader, payload, signature }, readEncoding(options, "jws"));
+}
+
+async function signCose({ input: { options }, signer, content }: SigningJob): Promise<Uint8Array> {
+  const { computeCoseKeyId, encodeCoseHeader, encodeSigStructure, renderCose } = await import(
+    "../formats/cose.ts"
+  );
+  const protectedHeader = encodeCoseHeader(requireMlDsa(signer.publicKey.algorithm));
+  const payload = await gatherContent(content, "a COSE message");
+  const signature = await signer.sign(oneOf(encodeSigStructure(protectedHeader, payload)));
+  const embedded = options.flag("embed") ? payload : undefined;
+  return renderCose({ protectedHeader, payload: embedded, signature }, computeCoseKeyId(signer.publicKey));
+}
+
+function gatherContent(content: AsyncIterable<Uint8Array>, holder: string): Promise<Uint8Array> {
+  return gather(
+    content,
+    maxEmbeddedBytes,
+    `the content is larger than ${maxEmbeddedBytes} bytes, the limit for ${holder}; cms and a detached jws have none`,
+  );
+}

@@ -1,0 +1,131 @@
+/** Signs content of any size: with a key of the server, or a local key. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { ConnectError } from "@connectrpc/connect";
+import { KmsService, type SignResult, type SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
+import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
+import { type ApiClient, theAnswer } from "./client.ts";
+import { findReason, usageError } from "./exit-codes.ts";
+import { gather, readChunks, readSize } from "./files.ts";
+import { parsePublicKey, readSecretKey, requireSigning } from "./pem-keys.ts";
+import { createProgress, withProgress } from "./progress.ts";
+import { type Content, hashContent, signContent } from "./signatures.ts";
+import type { VerbInput } from "./verb.ts";
+
+/** A signature, and what made it. */
+export interface Signed {
+  readonly signature: Uint8Array;
+  readonly algorithm: string;
+  /** Of a key of the server. */
+  readonly keyId?: string;
+}
+
+/** A key that signs messages under the empty context, and its public key. */
+export interface Signer {
+  readonly publicKey: PublicKey;
+  /** Of a key of the server. */
+  readonly keyId?: string;
+  sign(message: AsyncIterable<Uint8Array>): Promise<Uint8Array>;
+}
+
+/** Reads the content to sign or verify in chunks, with a progress bar. */
+export function readContent({ operands: [path = ""], options }: VerbInput): AsyncGenerator<Uint8Array> {
+  const chunks = withProgress(readChunks(path), createProgress(path, readSize(path)));
+  return options.flag("sha256") ? hashContent(chunks) : chunks;
+}
+
+/** Finds the key that a command line names: --key or --key-file. @throws CliError */
+export async function openSigner(provider: CryptoProvider, { options, server }: VerbInput): Promise<Signer> {
+  const { keyId, keyFile } = chooseKey(options.text("key"), options.text("key-file"));
+  const context = new Uint8Array();
+  if (keyFile !== undefined) {
+    const secretKey = await readSecretKey(provider, keyFile);
+    requireSigning(secretKey.algorithm, keyFile);
+    const { publicKey } = secretKey;
+    return { publicKey, sign: (chunks) => signContent(provider, secretKey, { chunks, context }) };
+  }
+  return openServerKey(provider, server, keyId);
+}
+
+/** Finds a key of the server. A name stands for one version from then on, whatever is rotated meanwhile. */
+export async function openServerKey(
+  provider: CryptoProvider,
+  server: ApiClient,
+  reference: string,
+): Promise<Signer> {
+  const { result } = await server.ask(KmsService.method.getKey, { keyId: reference });
+  const publicKey = parsePublicKey(provider, result?.publicKeyPem ?? "", `key ${reference}`);
+  requireSigning(publicKey.algorithm, `key ${reference}`);
+  const keyId = result?.keyId ?? reference;
+  const content = (chunks: AsyncIterable<Uint8Array>) => ({ chunks, context: new Uint8Array() });
+  return {
+    publicKey,
+    keyId,
+    sign: async (chunks) =>
+      (await signWithAlgorithm(server, keyId, publicKey.algorithm, content(chunks))).signature,
+  };
+}
+
+/** Requires exactly one of the two ways to name a key. */
+export function chooseKey(
+  keyId: string | undefined,
+  keyFile: string | undefined,
+): { keyId: string; keyFile?: undefined } | { keyFile: string; keyId?: undefined } {
+  if (keyId !== undefined && keyFile === undefined) return { keyId };
+  if (keyFile !== undefined && keyId === undefined) return { keyFile };
+  throw usageError("use exactly one of --key and --key-file");
+}
+
+/** Signs with a key of the server. */
+export async function signOnServer(server: ApiClient, keyId: string, content: Content): Promise<Signed> {
+  // SLH-DSA reads a message twice, so the server accepts no stream for it. Ask for the key's algorithm first.
+  return signWithAlgorithm(server, keyId, await findAlgorithm(server, keyId), content);
+}
+
+async function signWithAlgorithm(
+  server: ApiClient,
+  keyId: string,
+  algorithm: string,
+  { chunks, context }: Content,
+): Promise<Signed> {
+  if (algorithm.startsWith("SLH-DSA")) {
+    const data = await gather(chunks, maxServerBytes, tooLargeForServer);
+    const { result } = await server.ask(KmsService.method.sign, {
+      keyId,
+      data,
+      context: Uint8Array.from(context),
+    });
+    return toSigned(result);
+  }
+  const { result } = await theAnswer(
+    server.stream(KmsService.method.signStream, toRequests(keyId, context, chunks)),
+  );
+  return toSigned(result);
+}
+/** Finds the algorithm of a key; "" for a caller whose grant allows SIGN, but not GET_KEY. */
+async function findAlgorithm(server: ApiClient, keyId: string): Promise<string> {
+  try {
+    return (await server.ask(KmsService.method.getKey, { keyId })).result?.algorithm ?? "";
+  } catch (error) {
+    if (error instanceof ConnectError && findReason(error) === "GRANT_MISSING") return "";
+    throw error;
+  }
+}
+
+function toSigned(result: SignResult | undefined): Signed {
+  if (result === undefined) throw new Error("the server answered without a signature");
+  const { signature, algorithm, keyId } = result;
+  return { signature, algorithm, keyId };
+}
+
+async function* toRequests(
+  keyId: string,
+  context: Uint8Array,
+  chunks: AsyncIterable<Uint8Array>,
+): AsyncGenerator<MessageInitShape<typeof SignStreamRequestSchema>> {
+  yield { part: { case: "header", value: { keyId, context: Uint8Array.from(context) } } };
+  for await (const chunk of chunks) yield { part: { case: "chunk", value: Uint8Array.from(chunk) } };
+}
+
+/** Maximum bytes of data in one message: the server's limit minus room for the other fields. */
+const maxServerBytes = 4 * 1024 * 1024 - 4096;
+const tooLargeForServer = `the content is larger than ${maxServerBytes} bytes, the limit for an SLH-DSA key of the server; an ML-DSA key has no limit`;

@@ -1,0 +1,47 @@
+/** The message of a call of sigstore: standard input, a digest, or both. */
+import { createHash } from "node:crypto";
+import { usageError } from "./exit-codes.ts";
+import type { SigstoreRequest } from "./sigstore-request.ts";
+
+/** Go's numbers of hash functions (its package crypto), and their names in node:crypto. */
+const hashNames: Readonly<Record<number, string>> = {
+  5: "sha256",
+  6: "sha384",
+  7: "sha512",
+  11: "sha3-256",
+  12: "sha3-384",
+  13: "sha3-512",
+};
+
+/**
+ * Yields the message to sign or verify: standard input, which must hash to the digest if there is one. With a digest
+ * and nothing on standard input, the digest itself is the message, as for `qsp sign --sha256`: ML-DSA and SLH-DSA sign
+ * messages, and the caller has kept the message to itself.
+ *
+ * @throws CliError at the end, before the signature is made
+ */
+export async function* readMessage(
+  { digest, hashFunction }: Pick<SigstoreRequest, "digest" | "hashFunction">,
+  input: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  if (digest === undefined) {
+    yield* input;
+    return;
+  }
+  const name = hashNames[hashFunction];
+  if (name === undefined)
+    throw usageError(`hashFunc ${hashFunction} is unknown; use SHA-256, -384, -512 or SHA-3`);
+  const hash = createHash(name);
+  let length = 0;
+  for await (const chunk of input) {
+    hash.update(chunk);
+    length += chunk.length;
+    yield chunk;
+  }
+  const computed = hash.digest();
+  if (computed.equals(digest)) return;
+  if (digest.length !== computed.length)
+    throw usageError(`the digest has ${digest.length} bytes; ${name} has ${computed.length}`);
+  if (length > 0) throw usageError(`the digest is not ${name} of the message`);
+  yield digest;
+}

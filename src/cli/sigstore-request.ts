@@ -1,0 +1,96 @@
+/** Requests of sigstore's KMS plugin protocol, version v1: pkg/signature/kms/cliplugin/common of sigstore/sigstore. */
+import { type JsonObject, type JsonValue, parseJsonObject } from "../crypto/strict-json.ts";
+import { usageError } from "./exit-codes.ts";
+
+/** One call of a method. */
+export interface SigstoreRequest {
+  readonly method: string;
+  /** What stands behind qsp://. */
+  readonly keyReference: string;
+  /** The arguments of the method. */
+  readonly args: JsonObject;
+  /** The number of a hash function, as Go's crypto.Hash has it; 0 for none. */
+  readonly hashFunction: number;
+  /** What the message must hash to; undefined if the caller has not computed it. */
+  readonly digest: Uint8Array | undefined;
+  /** When the caller stops to wait; undefined if it does not. */
+  readonly deadline: Date | undefined;
+}
+
+const protocolVersion = "v1";
+/** A request has some 30 members. */
+const maxJsonTokens = 500;
+
+/** Reads the two words that sigstore starts a plugin with. @throws CliError */
+export function readSigstoreRequest(version: string, text: string): SigstoreRequest {
+  const request = parseJsonObject(Buffer.from(text), maxJsonTokens);
+  if (request === undefined)
+    throw usageError("the second argument is not a JSON object without duplicate members");
+  const init = readObject(request, "initOptions");
+  for (const found of [version, init.protocolVersion])
+    if (found !== protocolVersion)
+      throw usageError(
+        `version ${JSON.stringify(found)} of the protocol is unknown; this plugin has ${protocolVersion}`,
+      );
+  const method = readText(request, "methodName");
+  const args = readObject(request, method);
+  const options = readObject(
+    args,
+    `${method === "signMessage" ? "sign" : method === "publicKey" ? "publicKey" : "verify"}Options`,
+  );
+  const messageOptions = readObject(options, "messageOptions");
+  const rpcOptions = [init, options].map((from) => readObject(from, "rpcOptions"));
+  for (const { keyVersion } of rpcOptions)
+    if (keyVersion !== undefined && keyVersion !== null && keyVersion !== "")
+      throw usageError("keyVersion is not supported; use a key such as qsp://name/release/2");
+  const { digest } = messageOptions;
+  return {
+    method,
+    keyReference: readText(init, "keyResourceID").replace(/^qsp:\/\//, ""),
+    args,
+    hashFunction: readNumber(messageOptions.hashFunc ?? null) || readNumber(init.hashFunc ?? null),
+    digest: digest === undefined || digest === null ? undefined : readBytes("digest", digest),
+    deadline: findDeadline([init, args, ...rpcOptions]),
+  };
+}
+
+/** Reads base64, which is how Go writes bytes in JSON. @throws CliError */
+export function readBytes(name: string, value: JsonValue | undefined): Uint8Array {
+  try {
+    if (typeof value === "string") return Uint8Array.fromBase64(value, { lastChunkHandling: "strict" });
+  } catch {
+    // Explained below.
+  }
+  throw usageError(`${name} is not base64`);
+}
+
+/** Reads a member; {} if it is absent, because Go leaves out what is empty. */
+function readObject(from: JsonObject, name: string): JsonObject {
+  const value = Object.hasOwn(from, name) ? from[name] : undefined;
+  if (value === undefined || value === null) return {};
+  if (typeof value === "object" && !Array.isArray(value)) return value;
+  throw usageError(`${name} is not an object`);
+}
+
+function readText(from: JsonObject, name: string): string {
+  const value = from[name];
+  if (typeof value === "string") return value;
+  throw usageError(`${name} is not a string`);
+}
+
+function readNumber(value: JsonValue): number {
+  if (value === null) return 0;
+  if (typeof value === "number" && Number.isSafeInteger(value)) return value;
+  throw usageError("hashFunc is not a whole number");
+}
+
+/** The earliest of the deadlines (RFC 3339). */
+function findDeadline(holders: readonly JsonObject[]): Date | undefined {
+  const times = holders.flatMap(({ ctxDeadline }) => {
+    if (ctxDeadline === undefined || ctxDeadline === null) return [];
+    const time = typeof ctxDeadline === "string" ? Date.parse(ctxDeadline) : Number.NaN;
+    if (Number.isNaN(time)) throw usageError("ctxDeadline is not a time of RFC 3339");
+    return [time];
+  });
+  return times.length === 0 ? undefined : new Date(Math.min(...times));
+}

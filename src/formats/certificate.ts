@@ -1,0 +1,80 @@
+/** Reads the X.509 certificates (RFC 5280) that name the signer of a CMS message. */
+import { X509Certificate } from "node:crypto";
+import { BitString, OctetString } from "asn1js";
+import { Certificate, IssuerAndSerialNumber } from "pkijs";
+import type { CmsSignerName } from "./cms-signature.ts";
+import { FormatError } from "./format-error.ts";
+
+/** A certificate whose key may sign content. Its issuer, lifetime and revocation are not checked. */
+export interface SignerCertificate {
+  readonly der: Uint8Array;
+  /** SubjectPublicKeyInfo in PEM. */
+  readonly publicKeyPem: string;
+  /** Issuer and serial number in DER, as CMS names a certificate. */
+  readonly issuerAndSerialNumber: Uint8Array;
+  /** Of the extension; undefined if there is none. */
+  readonly keyIdentifier: Uint8Array | undefined;
+}
+
+/** The longest file of certificates, in characters, and the most certificates in it. */
+const maxPemCharacters = 1024 * 1024;
+const maxCertificates = 10;
+
+const oids = { subjectKeyIdentifier: "2.5.29.14", keyUsage: "2.5.29.15" } as const;
+/** digitalSignature and nonRepudiation, the first bits of KeyUsage (RFC 5280, section 4.2.1.3). */
+const signingBits = 0b1100_0000;
+
+const pemPattern = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\r\n]+-----END CERTIFICATE-----/g;
+
+/**
+ * Reads certificates in PEM: the signer's first, then those of its CAs.
+ *
+ * @param origin names the file in an error
+ * @throws FormatError if the file has none or too many, or the first may not sign content
+ */
+export function readCertificates(pem: string, origin: string): [SignerCertificate, ...Uint8Array[]] {
+  if (pem.length > maxPemCharacters)
+    throw new FormatError(`${origin} has ${pem.length} characters; the limit is ${maxPemCharacters}`);
+  const blocks = pem.match(pemPattern) ?? [];
+  const [first, ...others] = blocks.slice(0, maxCertificates + 1).map((block) => parse(block, origin));
+  if (first === undefined) throw new FormatError(`${origin} does not contain a certificate in PEM`);
+  if (others.length >= maxCertificates)
+    throw new FormatError(`${origin} contains more than ${maxCertificates} certificates`);
+  return [describeSigner(first, origin), ...others.map(({ raw }) => Uint8Array.from(raw))];
+}
+
+/** Tells whether a CMS message names this certificate. */
+export function isNamed(certificate: SignerCertificate, name: CmsSignerName): boolean {
+  const { issuerAndSerialNumber, keyIdentifier } = certificate;
+  if ("issuerAndSerialNumber" in name)
+    return Buffer.compare(issuerAndSerialNumber, name.issuerAndSerialNumber) === 0;
+  return keyIdentifier !== undefined && Buffer.compare(keyIdentifier, name.keyIdentifier) === 0;
+}
+
+function parse(block: string, origin: string): X509Certificate {
+  try {
+    return new X509Certificate(block);
+  } catch {
+    throw new FormatError(`${origin} contains a certificate that is malformed`);
+  }
+}
+
+function describeSigner({ raw, publicKey }: X509Certificate, origin: string): SignerCertificate {
+  const { issuer, serialNumber, extensions = [] } = Certificate.fromBER(raw);
+  const readExtension = (oid: string): unknown =>
+    extensions.find(({ extnID }) => extnID === oid)?.parsedValue;
+  const usage = readExtension(oids.keyUsage);
+  if (usage instanceof BitString && ((usage.valueBlock.valueHexView[0] ?? 0) & signingBits) === 0)
+    throw new FormatError(
+      `the certificate of ${origin} may not sign content: its key usage has no digitalSignature`,
+    );
+  const keyIdentifier = readExtension(oids.subjectKeyIdentifier);
+  return {
+    der: Uint8Array.from(raw),
+    publicKeyPem: String(publicKey.export({ type: "spki", format: "pem" })),
+    issuerAndSerialNumber: new Uint8Array(
+      new IssuerAndSerialNumber({ issuer, serialNumber }).toSchema().toBER(),
+    ),
+    keyIdentifier: keyIdentifier instanceof OctetString ? keyIdentifier.valueBlock.valueHexView : undefined,
+  };
+}

@@ -1,0 +1,74 @@
+/** Reads detached CMS SignedData (RFC 5652) with ML-DSA (RFC 9882) or SLH-DSA (RFC 9814). pkijs reads the ASN.1. */
+import { fromBER } from "asn1js";
+import { ContentInfo, SignedData } from "pkijs";
+import { decodePem } from "../crypto/pem.ts";
+import { oids } from "./cms-algorithms.ts";
+import { type CmsSignature, readSignature } from "./cms-signature.ts";
+import { checkDer } from "./der-check.ts";
+import { FormatError } from "./format-error.ts";
+import { maxSignatures } from "./limits.ts";
+
+/** The longest message in DER: some signatures and chains of certificates, of SLH-DSA too. */
+export const maxCmsBytes = 1024 * 1024;
+/** The longest message in PEM, in characters. */
+const maxCmsPemCharacters = 1_500_000;
+/** Certificates have a depth of about 12, and some 100 elements each. */
+const parseLimits = { maxDepth: 32, maxNodes: 10_000, maxContentLength: maxCmsBytes };
+
+/**
+ * Reads a message in PEM (the label CMS or PKCS7) or DER.
+ *
+ * @returns its signatures of ML-DSA and SLH-DSA, of which there is at least one
+ * @throws FormatError
+ */
+export function parseCms(bytes: Uint8Array): CmsSignature[] {
+  const der = decodeMessage(bytes);
+  if (der.length > maxCmsBytes)
+    throw new FormatError(`the CMS message has ${der.length} bytes; the limit is ${maxCmsBytes}`);
+  checkDer("the CMS message", der, parseLimits.maxDepth);
+  const { signerInfos, encapContentInfo } = explain("the message is not CMS SignedData", () =>
+    readSignedData(der),
+  );
+  if (encapContentInfo.eContentType !== oids.data)
+    throw new FormatError(
+      `the content type is ${encapContentInfo.eContentType}; expected data (${oids.data})`,
+    );
+  if (encapContentInfo.eContent !== undefined)
+    throw new FormatError("the CMS message contains its content; expected a detached signature");
+  if (signerInfos.length === 0 || signerInfos.length > maxSignatures)
+    throw new FormatError(
+      `the CMS message has ${signerInfos.length} signers; expected 1 to ${maxSignatures}`,
+    );
+  const signatures = signerInfos.flatMap((info) =>
+    explain("a SignerInfo is malformed", () => readSignature(info) ?? []),
+  );
+  if (signatures.length > 0) return signatures;
+  throw new FormatError("the CMS message has no signature of ML-DSA or SLH-DSA");
+}
+
+function decodeMessage(bytes: Uint8Array): Uint8Array {
+  const start = Buffer.from(bytes.subarray(0, 128)).toString("latin1");
+  const label = /^\s*-----BEGIN (CMS|PKCS7)-----/.exec(start)?.[1];
+  if (label === undefined) return bytes;
+  return explain("the CMS message is not one PEM block", () =>
+    decodePem(label, Buffer.from(bytes).toString("latin1"), maxCmsPemCharacters),
+  );
+}
+
+function readSignedData(der: Uint8Array): SignedData {
+  const { result, offset } = fromBER(der, parseLimits);
+  if (offset !== der.length) throw new FormatError("the CMS message is not one element of ASN.1");
+  const { contentType, content } = new ContentInfo({ schema: result });
+  if (contentType !== oids.signedData) throw new FormatError(`the CMS message is of type ${contentType}`);
+  return new SignedData({ schema: content });
+}
+
+/** Runs a parser, whose own messages would not help. */
+function explain<T>(problem: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    if (error instanceof FormatError) throw error;
+    throw new FormatError(problem);
+  }
+}

@@ -1,0 +1,89 @@
+/** Reads one SignerInfo of CMS (RFC 5652, section 5.3). */
+import { type BaseBlock, Constructed, ObjectIdentifier, OctetString, Primitive, Sequence } from "asn1js";
+import { type AlgorithmIdentifier, IssuerAndSerialNumber, type SignerInfo } from "pkijs";
+import type { SignatureAlgorithm } from "../crypto/algorithms.ts";
+import { type CmsDigest, findDigest, findSignatureAlgorithm, oids } from "./cms-algorithms.ts";
+import { readAttributes, readTime } from "./cms-attributes.ts";
+import { FormatError } from "./format-error.ts";
+
+/** One signature of a message that has been read, and not verified. */
+export interface CmsSignature {
+  readonly algorithm: SignatureAlgorithm;
+  readonly digest: CmsDigest;
+  /** What the content must hash to. */
+  readonly messageDigest: Uint8Array;
+  /** The signed bytes: the DER of the signed attributes as a SET OF. */
+  readonly signedAttributes: Uint8Array;
+  readonly signature: Uint8Array;
+  /** When the signer says that it signed; undefined if it does not. */
+  readonly signingTime: Date | undefined;
+  /** The certificate or the key that the message names; unauthenticated. */
+  readonly signer: CmsSignerName;
+}
+
+/** Either the issuer and the serial number of a certificate, in DER, or the identifier of a key. */
+export type CmsSignerName =
+  | { readonly issuerAndSerialNumber: Uint8Array }
+  | { readonly keyIdentifier: Uint8Array };
+
+/** @returns undefined for a signature of another algorithm, which another signer may have added */
+export function readSignature(info: SignerInfo): CmsSignature | undefined {
+  const algorithm = findSignatureAlgorithm(info.signatureAlgorithm.algorithmId);
+  if (algorithm === undefined) return undefined;
+  if (hasParameters(info.signatureAlgorithm))
+    throw new FormatError(`the algorithm ${algorithm} has parameters; expected none`);
+  const digest = findDigest(info.digestAlgorithm.algorithmId, algorithm);
+  if (digest === undefined)
+    throw new FormatError(
+      `the digest ${info.digestAlgorithm.algorithmId} is unknown, or too short for ${algorithm}`,
+    );
+  // Without them, the signed attributes of another message would pass for content.
+  if (info.signedAttrs === undefined)
+    throw new FormatError("a signature of the CMS message has no signed attributes");
+  const signedAttributes = new Uint8Array(info.signedAttrs.encodedValue);
+  const values = readAttributes(info.signedAttrs);
+  checkProtection(values.get(oids.algorithmProtection), digest.oid, info.signatureAlgorithm.algorithmId);
+  const contentType = values.get(oids.contentType);
+  if (!(contentType instanceof ObjectIdentifier) || contentType.getValue() !== oids.data)
+    throw new FormatError("the signed attribute content-type must be data");
+  const messageDigest = values.get(oids.messageDigest);
+  if (!(messageDigest instanceof OctetString))
+    throw new FormatError("the signed attribute message-digest must be an octet string");
+  return {
+    algorithm,
+    digest,
+    messageDigest: messageDigest.valueBlock.valueHexView,
+    signedAttributes,
+    signature: info.signature.valueBlock.valueHexView,
+    signingTime: readTime(values.get(oids.signingTime)),
+    signer: readSigner(info.sid),
+  };
+}
+
+function hasParameters({ algorithmParams }: AlgorithmIdentifier): boolean {
+  return algorithmParams !== undefined;
+}
+
+/** RFC 6211, section 4: if the attribute is there, it names the algorithms of the SignerInfo. */
+function checkProtection(value: BaseBlock | undefined, digestOid: string, signatureOid: string): void {
+  if (value === undefined) return;
+  const [digest, signature] = value instanceof Sequence ? value.valueBlock.value : [];
+  const isSame =
+    digest instanceof Sequence &&
+    signature instanceof Constructed &&
+    signature.idBlock.tagNumber === 1 &&
+    isObjectIdentifier(digest.valueBlock.value[0], digestOid) &&
+    isObjectIdentifier(signature.valueBlock.value[0], signatureOid);
+  if (!isSame) throw new FormatError("the signed attribute CMSAlgorithmProtection names other algorithms");
+}
+
+function isObjectIdentifier(block: unknown, oid: string): boolean {
+  return block instanceof ObjectIdentifier && block.getValue() === oid;
+}
+
+function readSigner(sid: unknown): CmsSignerName {
+  if (sid instanceof IssuerAndSerialNumber)
+    return { issuerAndSerialNumber: new Uint8Array(sid.toSchema().toBER()) };
+  if (sid instanceof Primitive) return { keyIdentifier: sid.valueBlock.valueHexView };
+  throw new FormatError("a signer is named neither by its certificate nor by its key");
+}

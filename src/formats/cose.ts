@@ -1,0 +1,140 @@
+/** COSE_Sign1 (RFC 9052, section 4.2) with ML-DSA (RFC 9964), in deterministic CBOR (RFC 8949, section 4.2.1). */
+import { createHash } from "node:crypto";
+import { type DecodeOptions, decode, encode, rfc8949EncodeOptions, Tagged, Tokenizer } from "cborg";
+import { isMlDsaAlgorithm, type MlDsaAlgorithm } from "../crypto/algorithms.ts";
+import type { PublicKey } from "../crypto/provider.ts";
+import { FormatError } from "./format-error.ts";
+import { maxEmbeddedBytes } from "./limits.ts";
+import { requireMlDsa } from "./require-ml-dsa.ts";
+
+/** A COSE_Sign1 that has been read, and not verified. */
+export interface CoseSign1 {
+  readonly algorithm: MlDsaAlgorithm;
+  /** The protected header as it was signed: a map in CBOR. */
+  readonly protectedHeader: Uint8Array;
+  /** Undefined for detached content (RFC 9052, section 4.1). */
+  readonly payload: Uint8Array | undefined;
+  readonly signature: Uint8Array;
+}
+
+/** The longest message: the longest content, the longest signature, and 64 KiB for headers. */
+export const maxCoseBytes = maxEmbeddedBytes + 64 * 1024;
+/** Maximum data items of a message, which also bounds their depth. Ours has eleven, counting the protected ones. */
+const maxItems = 256;
+
+/** CBOR tag of COSE_Sign1 (RFC 9052, table 1). */
+const sign1Tag = 18;
+/** Labels of header parameters (RFC 9052, table 3). */
+const label = { algorithm: 1, critical: 2, keyId: 4 } as const;
+/** Labels and values of a COSE_Key of type AKP (RFC 9964, section 3). */
+const akpKey = { keyType: 1, algorithm: 3, publicKey: -1, typeAkp: 7 } as const;
+
+/** COSE algorithms (RFC 9964, section 5). */
+const identifiers: Readonly<Record<MlDsaAlgorithm, number>> = {
+  "ML-DSA-44": -48,
+  "ML-DSA-65": -49,
+  "ML-DSA-87": -50,
+};
+
+/** Writes the protected header of an algorithm. */
+export function encodeCoseHeader(algorithm: MlDsaAlgorithm): Uint8Array {
+  return encode(new Map([[label.algorithm, identifiers[algorithm]]]), rfc8949EncodeOptions);
+}
+
+/** Encodes the bytes to sign: Sig_structure with an empty external_aad (RFC 9052, section 4.4). */
+export function encodeSigStructure(protectedHeader: Uint8Array, payload: Uint8Array): Uint8Array {
+  return encode(["Signature1", protectedHeader, new Uint8Array(), payload], rfc8949EncodeOptions);
+}
+
+/** Computes the SHA-256 thumbprint of a key (RFC 9679; RFC 9964, section 6 names the members), 32 bytes. */
+export function computeCoseKeyId(key: PublicKey): Uint8Array {
+  const { keyType, typeAkp, publicKey } = akpKey;
+  const members = new Map<number, number | Uint8Array>([
+    [keyType, typeAkp],
+    [akpKey.algorithm, identifiers[requireMlDsa(key.algorithm)]],
+    [publicKey, key.exportRaw()],
+  ]);
+  return new Uint8Array(createHash("sha256").update(encode(members, rfc8949EncodeOptions)).digest());
+}
+
+/**
+ * Writes a tagged COSE_Sign1.
+ *
+ * @param message.payload undefined leaves it out: detached
+ * @param keyId goes into the unprotected header
+ */
+export function renderCose(message: Omit<CoseSign1, "algorithm">, keyId: Uint8Array): Uint8Array {
+  const { protectedHeader, payload = null, signature } = message;
+  const unprotected = new Map([[label.keyId, keyId]]);
+  return encode(
+    new Tagged(sign1Tag, [protectedHeader, unprotected, payload, signature]),
+    rfc8949EncodeOptions,
+  );
+}
+
+/**
+ * Reads a tagged COSE_Sign1: lengths and numbers in their shortest form, no indefinite lengths, no duplicate labels.
+ *
+ * @throws FormatError
+ */
+export function parseCose(bytes: Uint8Array): CoseSign1 {
+  if (bytes.length > maxCoseBytes)
+    throw new FormatError(`the COSE message has ${bytes.length} bytes; the limit is ${maxCoseBytes}`);
+  const message = decodeStrictly("the COSE message", bytes, Tagged.preserve(sign1Tag));
+  if (!(message instanceof Tagged))
+    throw new FormatError("the COSE message does not begin with tag 18 (COSE_Sign1)");
+  const parts: unknown = message.value;
+  if (!Array.isArray(parts) || parts.length !== 4)
+    throw new FormatError("a COSE_Sign1 is an array of four elements");
+  const [protectedHeader, unprotected, payload, signature]: unknown[] = parts;
+  if (!(protectedHeader instanceof Uint8Array) || !(signature instanceof Uint8Array))
+    throw new FormatError("the protected header and the signature must be byte strings");
+  if (payload !== null && !(payload instanceof Uint8Array))
+    throw new FormatError("the payload must be a byte string, or nil if it is detached");
+  if (!(unprotected instanceof Map)) throw new FormatError("the unprotected header must be a map");
+  if (unprotected.has(label.algorithm) || unprotected.has(label.critical))
+    throw new FormatError("the unprotected header contains alg or crit, which belong to the protected one");
+  const algorithm = readAlgorithm(protectedHeader);
+  if (payload !== null && payload.length > maxEmbeddedBytes)
+    throw new FormatError(`the payload has ${payload.length} bytes; the limit is ${maxEmbeddedBytes}`);
+  return { algorithm, protectedHeader, payload: payload ?? undefined, signature };
+}
+
+function readAlgorithm(protectedHeader: Uint8Array): MlDsaAlgorithm {
+  const header = decodeStrictly("the protected header", protectedHeader);
+  if (!(header instanceof Map)) throw new FormatError("the protected header is not a map in CBOR");
+  if (header.has(label.critical))
+    throw new FormatError("the protected header contains crit, which is not accepted");
+  const found = header.get(label.algorithm);
+  const [algorithm] = Object.entries(identifiers).find(([, identifier]) => identifier === found) ?? [];
+  if (algorithm !== undefined && isMlDsaAlgorithm(algorithm)) return algorithm;
+  throw new FormatError("alg of the protected header must be -48, -49 or -50 (ML-DSA-44, -65 or -87)");
+}
+
+/** Stops at a number of data items, before they fill the memory or the stack. */
+class BoundedTokenizer extends Tokenizer {
+  #items = 0;
+
+  override next() {
+    this.#items += 1;
+    if (this.#items > maxItems) throw new FormatError(`more than ${maxItems} data items`);
+    return super.next();
+  }
+}
+
+function decodeStrictly(name: string, bytes: Uint8Array, tags: DecodeOptions["tags"] = {}): unknown {
+  const options = {
+    strict: true,
+    useMaps: true,
+    rejectDuplicateMapKeys: true,
+    allowIndefinite: false,
+    allowUndefined: false,
+    tags,
+  };
+  try {
+    return decode(bytes, { ...options, tokenizer: new BoundedTokenizer(bytes, options) });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : "unreadable";
+    throw new FormatError(`${name} is not strict CBOR: ${reason}`);
+  }
+}

@@ -1,0 +1,101 @@
+/** Dead Simple Signing Envelope (DSSE) 1.0: protocol.md and envelope.md of secure-systems-lab/dsse. */
+import { type JsonObject, type JsonValue, parseJsonObject } from "../crypto/strict-json.ts";
+import { FormatError } from "./format-error.ts";
+import { maxDocumentBytes, maxEmbeddedBytes, maxJsonTokens, maxSignatures } from "./limits.ts";
+
+/** An envelope that has been read, and not verified. */
+export interface DsseEnvelope {
+  /** A media type or a URI: how to interpret the payload. It is signed. */
+  readonly payloadType: string;
+  readonly payload: Uint8Array;
+  readonly signatures: readonly DsseSignature[];
+}
+
+export interface DsseSignature {
+  /** Names the key; unauthenticated, and "" if there is none. */
+  readonly keyId: string;
+  readonly signature: Uint8Array;
+}
+
+/** The longest payload type, in bytes. */
+const maxPayloadTypeBytes = 1024;
+
+/**
+ * Encodes the bytes to sign: PAE(type, payload) = "DSSEv1" SP LEN(type) SP type SP LEN(payload) SP payload, with lengths
+ * in decimal and in bytes (protocol.md, "Signature Definition").
+ */
+export function encodePae(payloadType: string, payload: Uint8Array): Uint8Array {
+  const type = new TextEncoder().encode(payloadType);
+  const head = new TextEncoder().encode(`DSSEv1 ${type.length} ${payloadType} ${payload.length} `);
+  return Buffer.concat([head, payload]);
+}
+
+/**
+ * Checks a payload type that a signer chose.
+ *
+ * @throws FormatError if it is empty, too long, or contains a control character
+ */
+export function checkPayloadType(payloadType: string): void {
+  if (payloadType === "") throw new FormatError("the payload type is empty; name a media type or a URI");
+  if (/[\p{Cc}\p{Cs}]/u.test(payloadType))
+    throw new FormatError("the payload type contains a control character; name a media type or a URI");
+  const length = Buffer.byteLength(payloadType);
+  if (length > maxPayloadTypeBytes)
+    throw new FormatError(`the payload type has ${length} bytes; the limit is ${maxPayloadTypeBytes}`);
+}
+
+/** Writes an envelope as JSON on one line. */
+export function renderDsse({ payloadType, payload, signatures }: DsseEnvelope): string {
+  const signed = signatures.map(({ keyId, signature }) => ({ keyid: keyId, sig: signature.toBase64() }));
+  return `${JSON.stringify({ payload: payload.toBase64(), payloadType, signatures: signed })}\n`;
+}
+
+/**
+ * Reads an envelope. Members that DSSE does not define are ignored, as it demands; duplicate ones are refused, because
+ * readers differ on which of them counts.
+ *
+ * @throws FormatError
+ */
+export function parseDsse(bytes: Uint8Array): DsseEnvelope {
+  if (bytes.length > maxDocumentBytes)
+    throw new FormatError(`the envelope has ${bytes.length} bytes; the limit is ${maxDocumentBytes}`);
+  const envelope = parseJsonObject(bytes, maxJsonTokens);
+  if (envelope === undefined)
+    throw new FormatError("the envelope is not one JSON object without duplicate members");
+  const payloadType = readText(envelope, "payloadType");
+  checkPayloadType(payloadType);
+  const payload = decodeBase64("payload", readText(envelope, "payload"));
+  if (payload.length > maxEmbeddedBytes)
+    throw new FormatError(`the payload has ${payload.length} bytes; the limit is ${maxEmbeddedBytes}`);
+  return { payloadType, payload, signatures: readSignatures(envelope.signatures) };
+}
+
+function readSignatures(signatures: JsonValue | undefined): DsseSignature[] {
+  if (!Array.isArray(signatures) || signatures.length === 0 || signatures.length > maxSignatures)
+    throw new FormatError(`signatures must be an array of 1 to ${maxSignatures} objects`);
+  return signatures.map((value) => {
+    if (typeof value !== "object" || value === null || Array.isArray(value))
+      throw new FormatError("an element of signatures is not an object");
+    const keyId = value.keyid ?? "";
+    if (typeof keyId !== "string") throw new FormatError("keyid of a signature is not a string");
+    return { keyId, signature: decodeBase64("sig of a signature", readText(value, "sig")) };
+  });
+}
+
+function readText(from: JsonObject, name: string): string {
+  const value = Object.hasOwn(from, name) ? from[name] : undefined;
+  if (typeof value === "string") return value;
+  throw new FormatError(`${name} must be a string`);
+}
+
+/** Verifiers must accept both alphabets of base64 (envelope.md). */
+function decodeBase64(name: string, text: string): Uint8Array {
+  const alphabet = /[-_]/.test(text) ? "base64url" : "base64";
+  try {
+    // It would skip white space, which makes several texts of one signature.
+    if (!/\s/.test(text)) return Uint8Array.fromBase64(text, { alphabet, lastChunkHandling: "strict" });
+  } catch {
+    // Explained below.
+  }
+  throw new FormatError(`${name} is not base64 with padding and without white space`);
+}

@@ -1,0 +1,10 @@
+/**
+ * A signed document that is malformed or of a form that is not accepted. The message names the part, what is wrong with
+ * it, and the valid form. A signature that does not verify is an answer, not this error.
+ */
+export class FormatError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "FormatError";
+  }
+}

@@ -1,0 +1,148 @@
+/** JSON Web Signature (RFC 7515) with ML-DSA (RFC 9964): compact, and flattened JSON. */
+import { isMlDsaAlgorithm, type MlDsaAlgorithm } from "../crypto/algorithms.ts";
+import { decodeBase64url, encodeBase64url } from "../crypto/base64url.ts";
+import { type JsonObject, parseJsonObject } from "../crypto/strict-json.ts";
+import { FormatError } from "./format-error.ts";
+import { maxDocumentBytes, maxEmbeddedBytes, maxJsonTokens } from "./limits.ts";
+
+/** The two forms of one signature (RFC 7515, sections 7.1 and 7.2.2). */
+export type JwsSerialization = "compact" | "json";
+
+/** A JWS that has been read, and not verified. */
+export interface Jws {
+  readonly algorithm: MlDsaAlgorithm;
+  /** The protected header as it was signed: base64url. */
+  readonly protectedHeader: string;
+  /** Undefined for a detached payload (RFC 7515, appendix F). */
+  readonly payload: Uint8Array | undefined;
+  readonly signature: Uint8Array;
+}
+
+/** The longest protected header, in base64url characters. */
+const maxHeaderCharacters = 16_384;
+
+/**
+ * Header members that are refused in a signature of a file: extensions that must be understood (`crit`, and `b64` of
+ * RFC 7797, which changes what is signed), and keys or addresses of keys, which would let the document choose its key.
+ */
+const refusedMembers = ["crit", "b64", "jwk", "jku", "x5u", "x5c"] as const;
+
+/** Writes a protected header. @param keyId the SHA-256 thumbprint of the JWK (RFC 9964, section 6) */
+export function encodeJwsHeader(algorithm: MlDsaAlgorithm, keyId: string): string {
+  return encodeBase64url(new TextEncoder().encode(JSON.stringify({ alg: algorithm, kid: keyId })));
+}
+
+/** Yields the bytes to sign: protected header "." base64url(payload), in constant memory (RFC 7515, section 5.1). */
+export async function* encodeJwsSigningInput(
+  protectedHeader: string,
+  payload: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(`${protectedHeader}.`, "latin1");
+  let rest = new Uint8Array();
+  for await (const chunk of payload) {
+    // Three bytes make four characters; the others wait for the next chunk.
+    const bytes = Buffer.concat([rest, chunk]);
+    const wholeBytes = bytes.length - (bytes.length % 3);
+    yield Buffer.from(encodeBase64url(bytes.subarray(0, wholeBytes)), "latin1");
+    rest = Uint8Array.from(bytes.subarray(wholeBytes));
+  }
+  yield Buffer.from(encodeBase64url(rest), "latin1");
+}
+
+/** Writes a JWS. @param jws.payload undefined leaves it out: detached */
+export function renderJws(
+  { protectedHeader, payload, signature }: Omit<Jws, "algorithm">,
+  serialization: JwsSerialization,
+): string {
+  const encoded = payload === undefined ? undefined : encodeBase64url(payload);
+  if (serialization === "compact")
+    return `${protectedHeader}.${encoded ?? ""}.${encodeBase64url(signature)}\n`;
+  const members = { ...(encoded !== undefined && { payload: encoded }), protected: protectedHeader };
+  return `${JSON.stringify({ ...members, signature: encodeBase64url(signature) })}\n`;
+}
+
+/**
+ * Reads a JWS, compact or flattened JSON; one line end may follow a compact one.
+ *
+ * An empty payload part means a detached payload: both are written alike, and with the content at hand they verify
+ * alike.
+ *
+ * @throws FormatError
+ */
+export function parseJws(bytes: Uint8Array): Jws {
+  if (bytes.length > maxDocumentBytes)
+    throw new FormatError(`the JWS has ${bytes.length} bytes; the limit is ${maxDocumentBytes}`);
+  const isJson = /^[ \t\r\n]*\{/.test(Buffer.from(bytes.subarray(0, 64)).toString("latin1"));
+  const parts = isJson ? splitJson(bytes) : splitCompact(bytes);
+  const payload = parts.payload === "" ? undefined : decodePart("payload", parts.payload);
+  if (payload !== undefined && payload.length > maxEmbeddedBytes)
+    throw new FormatError(`the payload has ${payload.length} bytes; the limit is ${maxEmbeddedBytes}`);
+  const signature = decodePart("signature", parts.signature);
+  const { protectedHeader } = parts;
+  return { algorithm: readAlgorithm(protectedHeader), protectedHeader, payload, signature };
+}
+
+interface Parts {
+  readonly protectedHeader: string;
+  /** "" if it is detached. */
+  readonly payload: string;
+  readonly signature: string;
+}
+
+function splitCompact(bytes: Uint8Array): Parts {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
+  // A fourth part would show; more of them are not split off.
+  const parts = text.replace(/\r?\n$/, "").split(".", 4);
+  const [protectedHeader = "", payload = "", signature = ""] = parts;
+  if (parts.length === 3) return { protectedHeader, payload, signature };
+  throw new FormatError(
+    "the JWS has neither three parts with dots between them nor the form of a JSON object",
+  );
+}
+
+function splitJson(bytes: Uint8Array): Parts {
+  const object = parseJsonObject(bytes, maxJsonTokens);
+  if (object === undefined) throw new FormatError("the JWS is not one JSON object without duplicate members");
+  if (Object.hasOwn(object, "signatures"))
+    throw new FormatError(
+      "the JWS has several signatures (general JSON); use one in flattened JSON or compact",
+    );
+  checkUnprotected(object);
+  const { protected: protectedHeader, payload = "", signature } = object;
+  if (typeof protectedHeader !== "string" || typeof payload !== "string" || typeof signature !== "string")
+    throw new FormatError("protected, payload and signature of the JWS must be strings");
+  return { protectedHeader, payload, signature };
+}
+
+/** RFC 7515, section 4: no member of the protected header again; and alg is read from the signed header only. */
+function checkUnprotected({ header = {} }: JsonObject): void {
+  if (typeof header !== "object" || header === null || Array.isArray(header))
+    throw new FormatError("header of the JWS must be an object");
+  const refused = ["alg", "kid", ...refusedMembers].find((name) => Object.hasOwn(header, name));
+  if (refused !== undefined)
+    throw new FormatError(
+      `the unprotected header of the JWS contains ${refused}, which is not accepted there`,
+    );
+}
+
+function readAlgorithm(protectedHeader: string): MlDsaAlgorithm {
+  if (protectedHeader.length > maxHeaderCharacters)
+    throw new FormatError(
+      `the protected header has ${protectedHeader.length} characters; the limit is ${maxHeaderCharacters}`,
+    );
+  const header = parseJsonObject(decodePart("protected header", protectedHeader), maxJsonTokens);
+  if (header === undefined)
+    throw new FormatError("the protected header is not one JSON object without duplicate members");
+  const refused = refusedMembers.find((name) => Object.hasOwn(header, name));
+  if (refused !== undefined)
+    throw new FormatError(`the protected header contains ${refused}, which is not accepted`);
+  const { alg } = header;
+  if (typeof alg === "string" && isMlDsaAlgorithm(alg)) return alg;
+  throw new FormatError("alg of the protected header must be ML-DSA-44, ML-DSA-65 or ML-DSA-87");
+}
+
+function decodePart(name: string, text: string): Uint8Array {
+  const bytes = decodeBase64url(text);
+  if (bytes !== undefined) return bytes;
+  throw new FormatError(`the ${name} of the JWS is not base64url without padding`);
+}

@@ -1,0 +1,332 @@
+/** `qsp sign` and `qsp verify` with --format. */
+import { createHash, X509Certificate } from "node:crypto";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { createAuthority, issueServerCertificate, openAuthority } from "../../src/crypto/x509.ts";
+import { qsp, qspDone, qspJson, type RunOptions, timeout, useServer } from "./qsp.ts";
+
+const server = useServer();
+const formats = ["dsse", "cms", "jws", "cose"] as const;
+const nowhere = "http://127.0.0.1:1";
+
+async function placeWithKey(algorithm = "ML-DSA-65", content: string | Uint8Array = "hello") {
+  const place = { ...server.place(), url: nowhere };
+  writeFileSync(join(place.cwd, "file"), content);
+  await qspDone(["keygen", "me", "--algorithm", algorithm], place);
+  return place;
+}
+
+const read = ({ cwd }: RunOptions, name: string): Buffer => readFileSync(join(cwd, name));
+const signLine = (format: string) => ["sign", "file", "--key-file", "me.key", "--format", format];
+const verifyLine = (format: string, file = "file") => [
+  "verify",
+  file,
+  "--signature",
+  `file.${format}`,
+  "--format",
+  format,
+  "--public-key",
+  "me.pub",
+];
+
+describe("qsp sign --format", { timeout }, () => {
+  it.each(formats)("writes FILE.%s, which verifies, and not for other content", async (format) => {
+    const place = await placeWithKey();
+    await qspDone(signLine(format), place);
+    expect((await qsp(verifyLine(format), place)).code).toBe(0);
+    writeFileSync(join(place.cwd, "other"), "hellO");
+    expect(await qsp(verifyLine(format, "other"), place)).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining("NOT valid"),
+    });
+    await qspDone(["keygen", "you"], place);
+    const line = verifyLine(format).map((word) => (word === "me.pub" ? "you.pub" : word));
+    expect((await qsp(line, place)).code).toBe(1);
+  });
+
+  it.each(formats)(
+    "signs %s with a name of the server, and with a version that was rotated meanwhile",
+    async (format) => {
+      const place = server.place();
+      writeFileSync(join(place.cwd, "file"), "hello");
+      const kms = server.client(KmsService);
+      const { result } = await kms.createKey({ name: `release-${format}` });
+      const name = `name/release-${format}`;
+      expect(await qspJson(["sign", "file", "--key", name, "--format", format], place)).toMatchObject({
+        format,
+        algorithm: "ML-DSA-65",
+        keyId: result?.keyId,
+        file: `file.${format}`,
+      });
+      const line = ["verify", "file", "--signature", `file.${format}`, "--format", format];
+      expect((await qsp([...line, "--key", name], place)).code).toBe(0);
+      await kms.rotateKey({ keyId: result?.keyId ?? "" });
+      expect((await qsp([...line, "--key", `${name}/1`], place)).code).toBe(0);
+      expect((await qsp([...line, "--key", name], place)).code).toBe(1);
+    },
+  );
+
+  it.each(["SLH-DSA-SHA2-128f", "SLH-DSA-SHAKE-128f"])(
+    "signs dsse and cms with %s, and refuses jws and cose",
+    async (algorithm) => {
+      const place = await placeWithKey(algorithm);
+      for (const format of ["dsse", "cms"]) {
+        await qspDone(signLine(format), place);
+        expect((await qsp(verifyLine(format), place)).code).toBe(0);
+      }
+      for (const format of ["jws", "cose"])
+        expect(await qsp(signLine(format), place)).toMatchObject({
+          code: 2,
+          stderr: expect.stringContaining("RFC 9964"),
+        });
+    },
+  );
+
+  it.each(["cms", "jws"])(
+    "signs a file of many chunks in %s, in a signature that does not contain it",
+    async (format) => {
+      const place = await placeWithKey("ML-DSA-44", Buffer.alloc(20_000_001, "chunks"));
+      await qspDone(signLine(format), place);
+      expect((await qsp(verifyLine(format), place)).code).toBe(0);
+      expect(statSync(join(place.cwd, `file.${format}`)).size).toBeLessThan(10_000);
+    },
+  );
+
+  it.each(["dsse", "cose"])(
+    "refuses a file of more than 16 MiB in %s, and says which formats have no limit",
+    async (format) => {
+      const place = await placeWithKey("ML-DSA-44", Buffer.alloc(16 * 1024 * 1024 + 1));
+      const { code, stderr } = await qsp(signLine(format), place);
+      expect({ code, stderr }).toEqual({
+        code: 2,
+        stderr: expect.stringMatching(/16777216 bytes.*cms and a detached jws/),
+      });
+    },
+  );
+
+  it("prints the signature of standard input, as text or in base64", async () => {
+    const place = { ...(await placeWithKey()), stdin: "hello" };
+    const line = (format: string) => ["sign", "-", "--key-file", "me.key", "--format", format];
+    expect(await qspDone(line("cms"), place)).toMatch(/^-----BEGIN CMS-----\n/);
+    expect(await qspDone(line("jws"), place)).toMatch(/^[\w-]+\.\.[\w-]+\n$/);
+    expect(JSON.parse(await qspDone(line("dsse"), place)).payload).toBe("aGVsbG8=");
+    expect(Buffer.from(await qspDone(line("cose"), place), "base64")[0]).toBe(0xd2);
+  });
+
+  it("types in-toto statements by the name of their file, other files as bytes, and any as it is told", async () => {
+    const place = await placeWithKey();
+    writeFileSync(join(place.cwd, "build.intoto"), "{}");
+    const typeOf = async (...words: string[]) => {
+      await qspDone(["sign", ...words, "--key-file", "me.key", "--format", "dsse", "--out", "out"], place);
+      return JSON.parse(String(read(place, "out"))).payloadType;
+    };
+    expect(await typeOf("build.intoto")).toBe("application/vnd.in-toto+json");
+    expect(await typeOf("file")).toBe("application/octet-stream");
+    expect(await typeOf("file", "--payload-type", "text/plain")).toBe("text/plain");
+  });
+
+  it("names a key in dsse by SHA-256 of its public key in DER", async () => {
+    const place = await placeWithKey();
+    await qspDone(signLine("dsse"), place);
+    const der = Buffer.from(String(read(place, "me.pub")).replaceAll(/-----.*-----|\s/g, ""), "base64");
+    const [{ keyid }] = JSON.parse(String(read(place, "file.dsse"))).signatures;
+    expect(keyid).toBe(createHash("sha256").update(der).digest("hex"));
+  });
+
+  it.each([
+    [["--format", "pgp"], /--format "pgp" is unknown; use one of dsse, cms, jws, cose/],
+    [["--format", "jws", "--context", "x"], /--context does not go with --format/],
+    [["--format", "dsse", "--sha256"], /--sha256 does not go with --format/],
+    [["--format", "jws", "--payload-type", "x"], /--payload-type is for --format dsse/],
+    [["--embed"], /--embed is for --format jws and --format cose/],
+    [["--format", "cms", "--encoding", "json"], /--encoding "json" is not one of cms; use one of pem, der/],
+    [["--format", "cms", "--certificate", "file"], /file does not contain a certificate/],
+    [["--certificate", "file"], /--certificate is for --format cms/],
+    [["--format", "dsse", "--payload-type", ""], /payload type is empty/],
+  ])("refuses %j", async (words, message) => {
+    const place = await placeWithKey();
+    const { code, stderr } = await qsp(["sign", "file", "--key-file", "me.key", ...words], place);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) });
+  });
+});
+
+describe("a certificate", { timeout }, () => {
+  const now = new Date();
+  const issue = () => {
+    const authority = createAuthority("ML-DSA-65", now);
+    const names = { names: ["signer.test"], days: 1, now };
+    return { authority, ...issueServerCertificate(openAuthority(authority), names) };
+  };
+
+  it("is in the CMS message with those of its CAs, and verifies what names it", async () => {
+    const place = await placeWithKey();
+    const { authority, certificatePem, secretKeyPem } = issue();
+    writeFileSync(join(place.cwd, "me.key"), secretKeyPem);
+    writeFileSync(join(place.cwd, "me.pem"), certificatePem);
+    writeFileSync(join(place.cwd, "chain.pem"), certificatePem + authority.certificatePem);
+    writeFileSync(join(place.cwd, "other.pem"), issue().certificatePem);
+    await qspDone([...signLine("cms"), "--certificate", "chain.pem", "--encoding", "der"], place);
+    const message = read(place, "file.cms");
+    for (const pem of [certificatePem, authority.certificatePem])
+      expect(message.includes(new X509Certificate(pem).raw)).toBe(true);
+    const line = ["verify", "file", "--signature", "file.cms", "--format", "cms", "--certificate"];
+    expect((await qsp([...line, "me.pem"], place)).code).toBe(0);
+    expect((await qsp([...line, "other.pem"], place)).code).toBe(1);
+    // The same key, in a message that names the key alone.
+    await qspDone(signLine("cms"), place);
+    expect((await qsp([...line, "me.pem"], place)).code).toBe(0);
+  });
+
+  it("verifies a raw signature with its key", async () => {
+    const place = await placeWithKey();
+    const { certificatePem, secretKeyPem } = issue();
+    writeFileSync(join(place.cwd, "me.key"), secretKeyPem);
+    writeFileSync(join(place.cwd, "me.pem"), certificatePem);
+    await qspDone(["sign", "file", "--key-file", "me.key"], place);
+    const line = ["verify", "file", "--signature", "file.sig", "--certificate", "me.pem"];
+    expect((await qsp(line, place)).code).toBe(0);
+  });
+
+  it.each([
+    ["of another key", () => issue().certificatePem, /another key/],
+    ["that may sign certificates only", () => issue().authority.certificatePem, /digitalSignature/],
+    [
+      "that is malformed",
+      () => "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+      /malformed/,
+    ],
+    ["among more than ten", () => issue().certificatePem.repeat(11), /more than 10/],
+  ])("%s is refused", async (_, makePem, message) => {
+    const place = await placeWithKey();
+    writeFileSync(join(place.cwd, "pem"), makePem());
+    const { code, stderr } = await qsp([...signLine("cms"), "--certificate", "pem"], place);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) });
+  });
+});
+
+describe("qsp verify --format", { timeout }, () => {
+  it.each([
+    ["dsse", []],
+    ["jws", ["--embed"]],
+    ["jws", ["--embed", "--encoding", "json"]],
+    ["cose", ["--embed"]],
+  ])("verifies %s with its content in it (%j), and writes the content", async (format, words) => {
+    const place = await placeWithKey();
+    await qspDone([...signLine(format), ...words], place);
+    const line = [
+      "verify",
+      `file.${format}`,
+      "--format",
+      format,
+      "--public-key",
+      "me.pub",
+      "--out",
+      "content",
+    ];
+    expect((await qsp(line, place)).code).toBe(0);
+    expect(read(place, "content").toString()).toBe("hello");
+    expect((await qsp(verifyLine(format), place)).code).toBe(0);
+  });
+
+  it("writes no content of an envelope that is not valid, and shows nothing of it", async () => {
+    const place = await placeWithKey();
+    await qspDone([...signLine("dsse"), "--payload-type", "text/secret"], place);
+    await qspDone(["keygen", "you"], place);
+    const line = [
+      "verify",
+      "file.dsse",
+      "--format",
+      "dsse",
+      "--public-key",
+      "you.pub",
+      "--out",
+      "content",
+      "--json",
+    ];
+    expect(await qsp(line, place)).toMatchObject({
+      code: 1,
+      stdout: '{"valid":false,"format":"dsse","algorithm":"ML-DSA-65"}\n',
+    });
+    expect(() => statSync(join(place.cwd, "content"))).toThrow();
+  });
+
+  it("demands the type of an envelope that it is told", async () => {
+    const place = await placeWithKey();
+    await qspDone(signLine("dsse"), place);
+    const line = [...verifyLine("dsse"), "--payload-type"];
+    expect((await qsp([...line, "application/octet-stream"], place)).code).toBe(0);
+    expect(await qsp([...line, "text/plain"], place)).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining("the payload type is not text/plain"),
+    });
+  });
+
+  it("accepts an envelope if one of its signatures is of the key", async () => {
+    const place = await placeWithKey();
+    await qspDone(signLine("dsse"), place);
+    const envelope = JSON.parse(String(read(place, "file.dsse")));
+    envelope.signatures.unshift(
+      { keyid: "", sig: "AAAA" },
+      { keyid: "x", sig: Buffer.alloc(3309).toString("base64") },
+    );
+    writeFileSync(join(place.cwd, "file.dsse"), JSON.stringify(envelope));
+    expect((await qsp(verifyLine("dsse"), place)).code).toBe(0);
+  });
+
+  it.each(["cms", "jws", "cose"])("asks for the content of a detached %s", async (format) => {
+    const place = await placeWithKey();
+    await qspDone(signLine(format), place);
+    const line = ["verify", `file.${format}`, "--format", format, "--public-key", "me.pub"];
+    expect(await qsp(line, place)).toMatchObject({ code: 2, stderr: expect.stringContaining("--signature") });
+  });
+
+  it.each(formats)(
+    "refuses a %s of another algorithm than the key's, or takes it for not valid",
+    async (format) => {
+      const place = await placeWithKey("ML-DSA-44");
+      await qspDone(signLine(format), place);
+      await qspDone(["keygen", "you"], place);
+      const line = verifyLine(format).map((word) => (word === "me.pub" ? "you.pub" : word));
+      expect((await qsp(line, place)).code).toBe(format === "dsse" ? 1 : 2);
+    },
+  );
+
+  it.each(formats)("refuses what is no %s with one sentence", async (format) => {
+    const place = await placeWithKey();
+    for (const content of ["", "hello", "\u0000".repeat(1000), "{", "[".repeat(1_000_000)]) {
+      writeFileSync(join(place.cwd, `file.${format}`), content);
+      const { code, stderr } = await qsp(verifyLine(format), place);
+      expect({ code, lines: stderr.split("\n").length }).toEqual({ code: 2, lines: 2 });
+    }
+  });
+
+  it.each(formats)("refuses a %s without end", async (format) => {
+    const place = { ...(await placeWithKey()), hasOwnGroup: true };
+    const line = verifyLine(format).map((word) => (word === `file.${format}` ? "/dev/zero" : word));
+    expect(await qsp(line, place)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("is larger than"),
+    });
+  });
+
+  it("has no other exit than 0, 1 and 2 for a document with any one byte changed", async () => {
+    const place = await placeWithKey("ML-DSA-44");
+    for (const format of formats) {
+      await qspDone(signLine(format), place);
+      const document = read(place, `file.${format}`);
+      for (let i = 0; i < 40; i++) {
+        const changed = Buffer.from(document);
+        const at = Math.floor((i * document.length) / 40);
+        changed[at] = (changed[at] ?? 0) ^ 0x11;
+        writeFileSync(join(place.cwd, "changed"), changed);
+        const line = verifyLine(format).map((word) => (word === `file.${format}` ? "changed" : word));
+        const { code, stderr } = await qsp(line, place);
+        expect([0, 1, 2], `${format} at ${at}: ${stderr}`).toContain(code);
+        // Only the names of keys are not signed.
+        if (code === 0) expect(format).not.toBe("jws");
+      }
+    }
+  });
+});

@@ -1,0 +1,176 @@
+/** `qsp sigstore-kms`, as sigstore starts it. */
+import { createHash, createPublicKey, verify } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { qsp, type RunOptions, runQsp, timeout, useServer } from "./qsp.ts";
+
+const server = useServer();
+const init = { protocolVersion: "v1", hashFunc: 7 };
+
+/** Makes one call. @param more members of initOptions and of the request */
+async function ask(
+  reference: string,
+  methodName: string,
+  args: object = {},
+  {
+    stdin = "",
+    more = {},
+    options = server.place(),
+  }: { stdin?: string; more?: object; options?: RunOptions } = {},
+) {
+  const initOptions = { ...init, keyResourceID: reference, ...more };
+  const request = JSON.stringify({ initOptions, methodName, [methodName]: args });
+  const { code, stdout } = await qsp(["sigstore-kms", "v1", request], { ...options, stdin });
+  return { code, ...JSON.parse(stdout) };
+}
+
+const decode = (base64: string): Buffer => Buffer.from(base64, "base64");
+const sha512 = (text: string): Buffer => createHash("sha512").update(text).digest();
+const withDigest = (digest: Buffer) => ({ messageOptions: { digest: digest.toString("base64") } });
+
+describe("qsp sigstore-kms", { timeout }, () => {
+  it("creates a key of a name once, and answers with its public key every time", async () => {
+    const first = await ask("name/once", "createKey", { algorithm: "ML-DSA-87" });
+    const again = await ask("name/once", "createKey", { algorithm: "ML-DSA-87" });
+    const found = await ask("name/once", "publicKey");
+    const { publicKeyPEM } = first.createKey;
+    expect([again.createKey, found.publicKey]).toEqual([{ publicKeyPEM }, { publicKeyPEM }]);
+    expect(createPublicKey(decode(publicKeyPEM)).asymmetricKeyType).toBe("ml-dsa-87");
+  });
+
+  it.each([
+    ["name/other", { algorithm: "rsa-2048" }, /"rsa-2048" is not supported; use one of ML-DSA-44/],
+    ["name/other", { algorithm: "SLH-DSA-SHA2-128s" }, /not supported/],
+    ["name/other", {}, /not supported/],
+    ["key-1", { algorithm: "ML-DSA-65" }, /needs a name, such as qsp:\/\/name\/release/],
+    ["name/other/2", { algorithm: "ML-DSA-65" }, /./],
+    ["name/taken", { algorithm: "ML-DSA-44" }, /is ACTIVE and of ML-DSA-65/],
+  ])("creates no key %s with %j", async (reference, args, message) => {
+    if (reference === "name/taken") await ask(reference, "createKey", { algorithm: "ML-DSA-65" });
+    expect((await ask(reference, "createKey", args)).errorMessage).toMatch(message);
+  });
+
+  it("signs standard input, as a key ID or a name, and verifies it", async () => {
+    const { result } = await server.client(KmsService).createKey({ name: "signing" });
+    for (const reference of ["name/signing", "qsp://name/signing", result?.keyId ?? ""]) {
+      const { signMessage } = await ask(reference, "signMessage", {}, { stdin: "hello" });
+      expect(
+        verify(null, Buffer.from("hello"), result?.publicKeyPem ?? "", decode(signMessage.signature)),
+      ).toBe(true);
+      const verified = (stdin: string) => ask(reference, "verifySignature", signMessage, { stdin });
+      expect(await verified("hello")).toEqual({ code: 0, verifySignature: {} });
+      expect(await verified("hellO")).toMatchObject({ code: 2, errorMessage: "the signature is not valid" });
+    }
+  });
+
+  it("signs the message that a digest is of, and the digest itself only without a message", async () => {
+    const { result } = await server.client(KmsService).createKey({ name: "digests" });
+    const sign = async (stdin: string, digest: Buffer) =>
+      ask("name/digests", "signMessage", { signOptions: withDigest(digest) }, { stdin });
+    const isOf = (message: Uint8Array | string, { signMessage }: { signMessage: { signature: string } }) =>
+      verify(null, Buffer.from(message), result?.publicKeyPem ?? "", decode(signMessage.signature));
+    expect(isOf("hello", await sign("hello", sha512("hello")))).toBe(true);
+    expect(isOf(sha512("hello"), await sign("", sha512("hello")))).toBe(true);
+    // The server signs no empty message.
+    expect((await sign("", sha512(""))).errorMessage).toMatch(/INVALID_ARGUMENT/);
+    expect((await sign("hello", sha512("hellO"))).errorMessage).toBe(
+      "the digest is not sha512 of the message",
+    );
+    expect((await sign("", Buffer.from("bad digest"))).errorMessage).toBe(
+      "the digest has 10 bytes; sha512 has 64",
+    );
+    const { auditLog } = await server.client(KmsService).getAuditLog({ keyId: result?.keyId ?? "" });
+    expect(
+      auditLog.filter(({ operation, outcome }) => operation === "SIGN" && outcome === "OK"),
+    ).toHaveLength(2);
+  });
+
+  it("takes the hash function of the call before that of the start", async () => {
+    await ask("name/hashes", "createKey", { algorithm: "ML-DSA-44" });
+    const digest = createHash("sha256").update("hello").digest();
+    const signOptions = { messageOptions: { ...withDigest(digest).messageOptions, hashFunc: 5 } };
+    expect(await ask("name/hashes", "signMessage", { signOptions }, { stdin: "hello" })).toMatchObject({
+      code: 0,
+    });
+    const unknown = { messageOptions: { ...withDigest(digest).messageOptions, hashFunc: 17 } };
+    expect((await ask("name/hashes", "signMessage", { signOptions: unknown })).errorMessage).toMatch(
+      /hashFunc 17/,
+    );
+  });
+
+  it("stops at the deadline, wherever it is, and before any call if it has passed", async () => {
+    const late = { ctxDeadline: "2020-01-01T00:00:00Z" };
+    const passed = "the deadline 2020-01-01T00:00:00.000Z has passed";
+    const answers = [
+      await ask("name/x", "createKey", { algorithm: "ML-DSA-65", ...late }),
+      await ask("name/x", "publicKey", { publicKeyOptions: { rpcOptions: late } }),
+      await ask("name/x", "signMessage", { signOptions: { rpcOptions: late } }),
+      await ask("name/x", "verifySignature", { signature: "", verifyOptions: { rpcOptions: late } }),
+      await ask("name/x", "defaultAlgorithm", {}, { more: late }),
+      await ask("name/x", "defaultAlgorithm", {}, { more: { rpcOptions: late } }),
+    ];
+    expect(answers.map(({ errorMessage }) => errorMessage)).toEqual(Array(6).fill(passed));
+    const soon = { ctxDeadline: new Date(Date.now() + 1500).toISOString() };
+    const initOptions = { ...init, keyResourceID: "name/once", ...soon };
+    await ask("name/once", "createKey", { algorithm: "ML-DSA-87" });
+    // Standard input stays open.
+    const request = JSON.stringify({ initOptions, methodName: "signMessage", signMessage: {} });
+    const { stdout } = await runQsp(["sigstore-kms", "v1", request], { ...server.place(), stdin: null });
+    expect(JSON.parse(stdout).errorMessage).toMatch(/deadline .* has passed/);
+  });
+
+  it.each([
+    ["v2", { initOptions: { ...init, keyResourceID: "" }, methodName: "defaultAlgorithm" }, /version "v2"/],
+    ["v1", { initOptions: { protocolVersion: "v9" }, methodName: "defaultAlgorithm" }, /version "v9"/],
+    ["v1", { initOptions: { ...init, keyResourceID: "" } }, /methodName is not a string/],
+    [
+      "v1",
+      { initOptions: { ...init, keyResourceID: "" }, methodName: "constructor" },
+      /method "constructor" is unknown/,
+    ],
+    ["v1", { initOptions: { ...init, keyResourceID: "" }, methodName: "" }, /method "" is unknown/],
+    ["v1", { initOptions: { ...init }, methodName: "publicKey" }, /keyResourceID is not a string/],
+    [
+      "v1",
+      { initOptions: { ...init, keyResourceID: "x", hashFunc: "7" }, methodName: "signMessage" },
+      /hashFunc/,
+    ],
+    [
+      "v1",
+      { initOptions: { ...init, keyResourceID: "x", ctxDeadline: "soon" }, methodName: "publicKey" },
+      /ctxDeadline/,
+    ],
+    [
+      "v1",
+      {
+        initOptions: { ...init, keyResourceID: "x", rpcOptions: { keyVersion: "2" } },
+        methodName: "publicKey",
+      },
+      /keyVersion/,
+    ],
+    [
+      "v1",
+      {
+        initOptions: { ...init, keyResourceID: "x" },
+        methodName: "verifySignature",
+        verifySignature: { signature: "!" },
+      },
+      /signature is not base64/,
+    ],
+    ["v1", [], /not a JSON object/],
+    ["v1", { initOptions: [] }, /initOptions is not an object/],
+  ])("answers %s %j with an error in JSON", async (version, request, message) => {
+    const { code, stdout } = await qsp(["sigstore-kms", version, JSON.stringify(request)], server.place());
+    expect(code).toBe(2);
+    expect(JSON.parse(stdout).errorMessage).toMatch(message);
+  });
+
+  it("answers with an error in JSON if the server is unknown, gone, or refuses", async () => {
+    const place = server.place();
+    const at = async (url: string) =>
+      (await ask("name/none", "publicKey", {}, { options: { ...place, url } })).errorMessage;
+    expect(await at("nonsense")).toMatch(/is not a URL/);
+    expect(await at("http://127.0.0.1:1")).toMatch(/cannot be reached/);
+    expect(await at(server.url)).toMatch(/KEY_NOT_FOUND/);
+  });
+});

@@ -1,0 +1,170 @@
+import { generateKeyPairSync, sign, verify } from "node:crypto";
+import { Constructed, fromBER, Sequence } from "asn1js";
+import { describe, expect, it } from "vitest";
+import type { SignatureAlgorithm } from "../../src/crypto/algorithms.ts";
+import { selectDigest } from "../../src/formats/cms-algorithms.ts";
+import { parseCms } from "../../src/formats/cms-parse.ts";
+import { createCmsAttributes, renderCms } from "../../src/formats/cms-sign.ts";
+
+const content = Buffer.from("hello");
+const { publicKey, privateKey } = generateKeyPairSync("ml-dsa-65");
+const rawKey = new Uint8Array(publicKey.export({ format: "raw-public" }));
+
+function makeMessage(algorithm: SignatureAlgorithm = "ML-DSA-65", time = new Date("2026-01-02T03:04:05Z")) {
+  const digest = selectDigest(algorithm).start().update(content).digest();
+  const attributes = createCmsAttributes(algorithm, digest, time);
+  return renderCms(attributes, sign(null, attributes.toBeSigned, privateKey), { publicKey: rawKey });
+}
+
+/** Replaces bytes, given in hexadecimal, once. */
+function replace(message: Uint8Array, from: string, to: string): Buffer {
+  const hex = Buffer.from(message).toString("hex");
+  expect(hex.split(from).length).toBe(2);
+  return Buffer.from(hex.replace(from, to), "hex");
+}
+
+/** SHA-512, SHA-256, and ML-DSA-65 and ML-DSA-44, as object identifiers in DER. */
+const [sha512, sha256, mlDsa65, mlDsa44] = ["0203", "0201", "0312", "0311"].map(
+  (arcs) => `060960864801650304${arcs}`,
+);
+
+describe("CMS", () => {
+  it("signs the DER of the attributes as a SET OF, which verifies as a plain message", () => {
+    const [signature] = parseCms(makeMessage());
+    expect(signature?.signedAttributes[0]).toBe(0x31);
+    expect(
+      verify(
+        null,
+        signature?.signedAttributes ?? Buffer.of(),
+        publicKey,
+        signature?.signature ?? Buffer.of(),
+      ),
+    ).toBe(true);
+    expect(signature?.signingTime?.toISOString()).toBe("2026-01-02T03:04:05.000Z");
+  });
+
+  it("digests with SHA-512 for ML-DSA (RFC 9882), and with the digest of the parameter set for SLH-DSA (RFC 9814)", () => {
+    const oidOf = (name: SignatureAlgorithm) => selectDigest(name).oid.split(".").at(-1);
+    const names = [
+      "ML-DSA-44",
+      "ML-DSA-87",
+      "SLH-DSA-SHA2-128s",
+      "SLH-DSA-SHA2-192f",
+      "SLH-DSA-SHAKE-128f",
+      "SLH-DSA-SHAKE-256s",
+    ] as const;
+    // sha512, sha512, sha256, sha512, shake128, shake256
+    expect(names.map(oidOf)).toEqual(["3", "3", "1", "3", "11", "12"]);
+  });
+
+  it("writes a time after 2049 with four digits of the year", () => {
+    expect(
+      parseCms(makeMessage("ML-DSA-65", new Date("2050-01-02T03:04:05Z")))[0]?.signingTime?.getUTCFullYear(),
+    ).toBe(2050);
+  });
+
+  it("reads PEM of both labels", () => {
+    const base64 = Buffer.from(makeMessage()).toString("base64");
+    for (const label of ["CMS", "PKCS7"])
+      expect(
+        parseCms(Buffer.from(`-----BEGIN ${label}-----\n${base64}\n-----END ${label}-----\n`)),
+      ).toHaveLength(1);
+  });
+
+  it.each([
+    ["a byte behind it", (message: Uint8Array) => Buffer.concat([message, Buffer.of(0)]), /1 bytes follow/],
+    ["a part of it", (message: Uint8Array) => message.subarray(0, -1), /ends inside an element/],
+    [
+      "another digest than the protected one",
+      (message: Uint8Array) => replaceIn(message, sha512, sha256, 1),
+      /too short/,
+    ],
+    [
+      "another algorithm than the protected one",
+      (message: Uint8Array) => replaceLast(message, mlDsa65, mlDsa44),
+      /AlgorithmProtection/,
+    ],
+    [
+      "an indefinite length",
+      (message: Uint8Array) => Buffer.concat([Buffer.of(0x30, 0x80), message.subarray(4), Buffer.alloc(2)]),
+      /not DER/,
+    ],
+    [
+      "another content type",
+      (message: Uint8Array) => replace(message, "06092a864886f70d010702", "06092a864886f70d010706"),
+      /type/,
+    ],
+    [
+      "a PEM block of another kind",
+      () => Buffer.from("-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n"),
+      /./,
+    ],
+    ["text", () => Buffer.from("hello"), /./],
+    ["nothing", () => Buffer.of(), /ends inside an element/],
+  ])("refuses %s", (_, change, message) => {
+    expect(() => parseCms(change(makeMessage()))).toThrow(message);
+  });
+
+  it("refuses a signature without signed attributes, for which those of another message would pass", () => {
+    expect(() => parseCms(edit((info) => info.splice(3, 1)))).toThrow(/no signed attributes/);
+  });
+
+  it("refuses attributes out of order, and one that occurs twice", () => {
+    expect(() => parseCms(edit((info) => attributesOf(info).reverse()))).toThrow(/order of DER/);
+    expect(() => parseCms(edit((info) => attributesOf(info).splice(1, 0, attributesOf(info)[0])))).toThrow(
+      /twice/,
+    );
+  });
+
+  it("refuses 17 signers", () => {
+    expect(() => parseCms(edit((_, infos) => infos.push(...Array(16).fill(infos[0]))))).toThrow(/17 signers/);
+  });
+
+  it.each([
+    ["elements in elements", Buffer.from("3080".repeat(400_000), "hex")],
+    ["elements of no length", Buffer.concat([Buffer.from("30830f4240", "hex"), Buffer.alloc(1_000_000)])],
+    ["more than the limit", Buffer.alloc(20_000_000, 0x30)],
+  ])("refuses a megabyte of %s within a second", (_, bytes) => {
+    const started = performance.now();
+    expect(() => parseCms(bytes)).toThrow(/CMS/);
+    expect(performance.now() - started).toBeLessThan(1000);
+  });
+});
+
+function replaceLast(message: Uint8Array, from = "", to = ""): Buffer {
+  const hex = Buffer.from(message).toString("hex");
+  const at = hex.lastIndexOf(from);
+  return Buffer.from(hex.slice(0, at) + to + hex.slice(at + from.length), "hex");
+}
+
+/** Replaces the occurrence of this index; bytes in hexadecimal. */
+function replaceIn(message: Uint8Array, from = "", to = "", index = 0): Buffer {
+  const parts = Buffer.from(message).toString("hex").split(from);
+  expect(parts.length).toBeGreaterThan(index + 1);
+  return Buffer.from(
+    [parts.slice(0, index + 1).join(from), parts.slice(index + 1).join(from)].join(to),
+    "hex",
+  );
+}
+
+type Blocks = unknown[];
+
+/** Changes the parts of the SignerInfo, and lets asn1js compute all lengths again. */
+function edit(change: (signerInfo: Blocks, signerInfos: Blocks) => void): Uint8Array {
+  const message = childrenOf(fromBER(makeMessage()).result);
+  const signedData = childrenOf(childrenOf(message[1])[0]);
+  const signerInfos = childrenOf(signedData.at(-1));
+  change(childrenOf(signerInfos[0]), signerInfos);
+  const root = new Sequence({ value: message as Sequence["valueBlock"]["value"] });
+  return new Uint8Array(root.toBER());
+}
+
+function attributesOf(signerInfo: Blocks): Blocks {
+  return childrenOf(signerInfo[3]);
+}
+
+function childrenOf(block: unknown): Blocks {
+  if (block instanceof Constructed || block instanceof Sequence) return block.valueBlock.value;
+  const { valueBlock } = block as Sequence;
+  return valueBlock.value;
+}

@@ -1,0 +1,240 @@
+/** Programs of others verify what `qsp sign --format` writes, and `qsp verify` verifies what they write. */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import {
+  CompactSign,
+  compactVerify,
+  exportSPKI,
+  FlattenedSign,
+  flattenedVerify,
+  generateKeyPair,
+  importSPKI,
+} from "jose";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createAuthority, issueServerCertificate, openAuthority } from "../../src/crypto/x509.ts";
+import { qsp, qspDone, type RunOptions } from "../cli/qsp.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { findPython } from "./python.ts";
+import { isMissing, run } from "./tools.ts";
+
+const clients = join(import.meta.dirname, "clients");
+/** The first Go with ML-DSA in its library; any newer Go fetches it as a module. */
+const go = ["GOTOOLCHAIN=go1.27.3", "go"];
+const python = findPython("securesystemslib.dsse");
+const mlDsa = ["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"];
+const content = "total: 5\n";
+
+/** Runs a program that must succeed. @returns what it printed */
+async function succeed(program: string, ...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await run(program, args);
+  if (code !== 0) throw new Error(`${program} ended with ${code}: ${stdout}${stderr}`);
+  return stdout.trim();
+}
+
+/** A directory with content, other content, and a key, of which nothing is on a server. */
+async function placeWithKey(algorithm: string): Promise<RunOptions & { at(name: string): string }> {
+  const cwd = makeTemporaryDirectory();
+  writeFileSync(join(cwd, "file"), content);
+  writeFileSync(join(cwd, "other"), "total: 6\n");
+  const place = { cwd, url: "http://127.0.0.1:1", at: (name: string) => join(cwd, name) };
+  await qspDone(["keygen", "me", "--algorithm", algorithm], place);
+  return place;
+}
+
+const signLine = (format: string, ...words: string[]) => [
+  "sign",
+  "file",
+  "--key-file",
+  "me.key",
+  "--format",
+  format,
+  "--out",
+  "signed",
+  ...words,
+];
+const verifyLine = (format: string, file = "file") => [
+  "verify",
+  file,
+  "--signature",
+  "signed",
+  "--format",
+  format,
+  "--public-key",
+  "me.pub",
+];
+
+describe.skipIf(isMissing("go"))(
+  "the libraries of sigstore and go-cose (need go)",
+  { timeout: 600_000 },
+  () => {
+    const directory = makeTemporaryDirectory(afterAll);
+    const verifier = join(directory, "verifier");
+    beforeAll(async () => {
+      await succeed("env", ...go, "build", "-C", join(clients, "formats"), "-o", verifier, ".");
+    }, 600_000);
+
+    it.each(mlDsa)(
+      "verify DSSE and COSE of %s, detached or not, and refuse changed ones",
+      async (algorithm) => {
+        const place = await placeWithKey(algorithm);
+        const check = (format: string, file = "file") =>
+          run(verifier, [format, place.at("me.pub"), place.at(file), place.at("signed")]);
+        await qspDone(signLine("dsse"), place);
+        expect(await check("dsse")).toMatchObject({ code: 0, stdout: "verified\n" });
+        const envelope = JSON.parse(readFileSync(place.at("signed"), "utf8"));
+        writeFileSync(place.at("signed"), JSON.stringify({ ...envelope, payloadType: "text/plain" }));
+        expect(await check("dsse")).toMatchObject({ code: 1 });
+        for (const words of [[], ["--embed"]]) {
+          await qspDone(signLine("cose", ...words), place);
+          expect(await check("cose")).toMatchObject({ code: 0, stdout: "verified\n" });
+          expect(await check("cose", "other")).toMatchObject({ code: 1 });
+        }
+      },
+    );
+  },
+);
+
+describe.skipIf(python === undefined)(
+  "securesystemslib (needs securesystemslib for Python)",
+  { timeout: 60_000 },
+  () => {
+    const dsse = (...args: string[]) => succeed(python ?? "", join(clients, "python/dsse.py"), ...args);
+
+    it.each(mlDsa)(
+      "verifies our envelope of %s by its key ID, and refuses it when it is changed",
+      async (algorithm) => {
+        const place = await placeWithKey(algorithm);
+        await qspDone(signLine("dsse", "--payload-type", "text/plain"), place);
+        const check = async () => JSON.parse(await dsse("verify", place.at("me.pub"), place.at("signed")));
+        expect(await check()).toEqual({ valid: true, payloadType: "text/plain", payload: content });
+        const envelope = JSON.parse(readFileSync(place.at("signed"), "utf8"));
+        writeFileSync(place.at("signed"), JSON.stringify({ ...envelope, payload: btoa("total: 6\n") }));
+        expect(await check()).toEqual({ valid: false });
+      },
+    );
+
+    it("makes envelopes that qsp verifies", async () => {
+      const place = await placeWithKey("ML-DSA-65");
+      await dsse("sign", place.at("me.pub"), place.at("file"), place.at("signed"));
+      expect((await qsp(verifyLine("dsse"), place)).code).toBe(0);
+      expect((await qsp(verifyLine("dsse", "other"), place)).code).toBe(1);
+    });
+  },
+);
+
+describe.skipIf(isMissing("mvn") || isMissing("javac"))(
+  "BouncyCastle (needs mvn and javac)",
+  { timeout: 300_000 },
+  () => {
+    const directory = makeTemporaryDirectory(afterAll);
+    let classPath: string;
+    const cms = (...args: string[]) => succeed("java", "-cp", classPath, "Cms", ...args);
+    beforeAll(async () => {
+      const [paths, classes] = [join(directory, "paths"), join(directory, "classes")];
+      mkdirSync(classes);
+      const pom = join(clients, "java/pom.xml");
+      await succeed("mvn", "-q", "-f", pom, "dependency:build-classpath", `-Dmdep.outputFile=${paths}`);
+      classPath = [classes, readFileSync(paths, "utf8").trim()].join(delimiter);
+      await succeed(
+        "javac",
+        "-nowarn",
+        "-proc:none",
+        "-cp",
+        classPath,
+        "-d",
+        classes,
+        join(clients, "java/Cms.java"),
+      );
+    }, 300_000);
+
+    it.each([
+      ["ML-DSA-44", "17", "3"],
+      ["ML-DSA-65", "18", "3"],
+      ["ML-DSA-87", "19", "3"],
+      ["SLH-DSA-SHA2-128f", "21", "1"],
+      ["SLH-DSA-SHA2-192f", "23", "3"],
+      ["SLH-DSA-SHAKE-128f", "27", "11"],
+      ["SLH-DSA-SHAKE-256f", "31", "12"],
+    ])(
+      "verifies our CMS of %s, and refuses it for other content",
+      async (algorithm, signatureArc, digestArc) => {
+        const place = await placeWithKey(algorithm);
+        await qspDone(signLine("cms", "--encoding", "der"), place);
+        const check = (file: string) => cms("verify", place.at("me.pub"), place.at(file), place.at("signed"));
+        const oids = `2.16.840.1.101.3.4.3.${signatureArc} 2.16.840.1.101.3.4.2.${digestArc}`;
+        expect(await check("file")).toBe(`true ${oids} 0`);
+        expect(await check("other")).toBe(`false ${oids} 0`);
+      },
+    );
+
+    it("verifies our CMS with the certificate that it names, and finds the chain in it", async () => {
+      const place = await placeWithKey("ML-DSA-65");
+      const now = new Date();
+      const authority = createAuthority("ML-DSA-65", now);
+      const issued = issueServerCertificate(openAuthority(authority), {
+        names: ["signer.test"],
+        days: 1,
+        now,
+      });
+      writeFileSync(place.at("me.key"), issued.secretKeyPem);
+      writeFileSync(place.at("me.pem"), issued.certificatePem + authority.certificatePem);
+      await qspDone(signLine("cms", "--encoding", "der", "--certificate", "me.pem"), place);
+      expect(await cms("verify", place.at("me.pem"), place.at("file"), place.at("signed"))).toMatch(
+        /^true .* 2$/,
+      );
+    });
+
+    it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "SLH-DSA-SHA2-128F", "SLH-DSA-SHAKE-256F"])(
+      "makes CMS of %s that qsp verifies",
+      async (algorithm) => {
+        const place = await placeWithKey("ML-DSA-65");
+        await cms("sign", algorithm, place.at("me.pub"), place.at("file"), place.at("signed"));
+        expect((await qsp(verifyLine("cms"), place)).code).toBe(0);
+        expect((await qsp(verifyLine("cms", "other"), place)).code).toBe(1);
+      },
+    );
+  },
+);
+
+describe("jose", { timeout: 60_000 }, () => {
+  it.each(mlDsa)("verifies our JWS of %s, compact and JSON, detached or not", async (algorithm) => {
+    const place = await placeWithKey(algorithm);
+    const key = await importSPKI(readFileSync(place.at("me.pub"), "utf8"), algorithm);
+    const payload = Buffer.from(content).toString("base64url");
+    const signed = async (...words: string[]) => {
+      await qspDone(signLine("jws", ...words), place);
+      return readFileSync(place.at("signed"), "utf8").trim();
+    };
+    const textOf = async (verified: Promise<{ payload: Uint8Array }>) =>
+      Buffer.from((await verified).payload).toString();
+    expect(await textOf(compactVerify(await signed("--embed"), key))).toBe(content);
+    // RFC 7515, appendix F: the payload goes between the two dots.
+    expect(await textOf(compactVerify((await signed()).replace("..", `.${payload}.`), key))).toBe(content);
+    const detached = { ...JSON.parse(await signed("--encoding", "json")), payload };
+    expect(await textOf(flattenedVerify(detached, key))).toBe(content);
+    const other = { ...detached, payload: Buffer.from("total: 6\n").toString("base64url") };
+    await expect(flattenedVerify(other, key)).rejects.toThrow("signature verification failed");
+  });
+
+  it("makes JWS that qsp verifies, except with b64 of RFC 7797", async () => {
+    const place = await placeWithKey("ML-DSA-65");
+    const { publicKey, privateKey } = await generateKeyPair("ML-DSA-65");
+    writeFileSync(place.at("me.pub"), await exportSPKI(publicKey));
+    const alg = "ML-DSA-65";
+    const compact = await new CompactSign(Buffer.from(content)).setProtectedHeader({ alg }).sign(privateKey);
+    const json = await new FlattenedSign(Buffer.from(content)).setProtectedHeader({ alg }).sign(privateKey);
+    const detached = compact.replace(/\..*\./, "..");
+    for (const document of [compact, `${compact}\n`, JSON.stringify(json), detached]) {
+      writeFileSync(place.at("signed"), document);
+      expect((await qsp(verifyLine("jws"), place)).code).toBe(0);
+      expect((await qsp(verifyLine("jws", "other"), place)).code).toBe(1);
+    }
+    const unencoded = new FlattenedSign(Buffer.from(content)).setProtectedHeader({
+      alg,
+      b64: false,
+      crit: ["b64"],
+    });
+    writeFileSync(place.at("signed"), JSON.stringify(await unencoded.sign(privateKey)));
+    expect((await qsp(verifyLine("jws"), place)).code).toBe(2);
+  });
+});
