@@ -1,8 +1,8 @@
 /** What asn1js accepts but DER (ITU-T X.690, section 10) does not, in documents of strangers. */
 import { CryptoError } from "./crypto-error.ts";
 
-/** Nesting of a document: a request has seven levels. */
-const maxDepth = 16;
+/** Nesting of a document: a request has seven levels, and a CMS message with certificates about seventeen. */
+const maxDepth = 32;
 const maxElements = 10_000;
 
 /**

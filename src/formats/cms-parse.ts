@@ -1,10 +1,11 @@
 /** Reads detached CMS SignedData (RFC 5652) with ML-DSA (RFC 9882) or SLH-DSA (RFC 9814). pkijs reads the ASN.1. */
 import { fromBER } from "asn1js";
 import { ContentInfo, SignedData } from "pkijs";
+import { CryptoError } from "../crypto/crypto-error.ts";
 import { decodePem } from "../crypto/pem.ts";
+import { requireDer } from "../crypto/strict-der.ts";
 import { oids } from "./cms-algorithms.ts";
 import { type CmsSignature, readSignature } from "./cms-signature.ts";
-import { checkDer } from "./der-check.ts";
 import { FormatError } from "./format-error.ts";
 import { maxSignatures } from "./limits.ts";
 
@@ -25,7 +26,7 @@ export function parseCms(bytes: Uint8Array): CmsSignature[] {
   const der = decodeMessage(bytes);
   if (der.length > maxCmsBytes)
     throw new FormatError(`the CMS message has ${der.length} bytes; the limit is ${maxCmsBytes}`);
-  checkDer("the CMS message", der, parseLimits.maxDepth);
+  checkDer(der);
   const { signerInfos, encapContentInfo } = explain("the message is not CMS SignedData", () =>
     readSignedData(der),
   );
@@ -61,6 +62,15 @@ function readSignedData(der: Uint8Array): SignedData {
   const { contentType, content } = new ContentInfo({ schema: result });
   if (contentType !== oids.signedData) throw new FormatError(`the CMS message is of type ${contentType}`);
   return new SignedData({ schema: content });
+}
+
+function checkDer(der: Uint8Array): void {
+  try {
+    requireDer("the CMS message", der);
+  } catch (error) {
+    if (!(error instanceof CryptoError)) throw error;
+    throw new FormatError(`${error.message}; convert it, such as with openssl cms -cmsout -outform DER`);
+  }
 }
 
 /** Runs a parser, whose own messages would not help. */

@@ -87,7 +87,7 @@ describe("CMS", () => {
     [
       "an indefinite length",
       (message: Uint8Array) => Buffer.concat([Buffer.of(0x30, 0x80), message.subarray(4), Buffer.alloc(2)]),
-      /not DER/,
+      /not strict DER/,
     ],
     [
       "another content type",
