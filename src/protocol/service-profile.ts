@@ -7,7 +7,8 @@ import { Access, access } from "#gen/qsp/access_pb.ts";
  *
  * - "own": an error is `{"status":"error","code":"NOT_FOUND",…}`. Unknown query parameters are refused.
  * - "google": an error is `{"error":{"code":404,"status":"NOT_FOUND",…}}` (google.aip.dev/193), and a query may have
- *   the system parameters of Google's APIs (cloud.google.com/apis/docs/system-parameters).
+ *   the system parameters of Google's APIs (cloud.google.com/apis/docs/system-parameters). The body of a request without
+ *   fields may be `""`, and a field mask may have the names of the proto: Google's client for Node sends both.
  */
 export type RestStyle = "own" | "google";
 

@@ -1,9 +1,9 @@
 /** Builds a request message from path, query and body. */
-import type { Message, Registry } from "@bufbuild/protobuf";
+import type { DescField, Message } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { refuse, refuseField } from "../errors.ts";
 import type { BodyLimits, IncomingBody } from "./body.ts";
-import { type BodyMessage, readBodyMessage, readBodyMessages } from "./body-messages.ts";
+import { type BodyMessage, type Conventions, readBodyMessage, readBodyMessages } from "./body-messages.ts";
 import {
   describeFieldPath,
   type FieldPath,
@@ -34,10 +34,10 @@ export async function readRequestMessage(
   rawQuery: string,
   body: IncomingBody | undefined,
   limits: BodyLimits,
-  registry: Registry,
+  conventions: Conventions,
 ): Promise<Message> {
-  const values = readFieldValues(match, rawQuery, registry);
-  return applyValues(match.route, values, await readBodyMessage(match.route, body, limits, registry));
+  const values = readFieldValues(match, rawQuery, conventions);
+  return applyValues(match.route, values, await readBodyMessage(match.route, body, limits, conventions));
 }
 
 /** Builds the request messages of a stream: one, or for a client stream as many as the body holds. */
@@ -46,14 +46,14 @@ export async function* readRequestMessages(
   rawQuery: string,
   body: IncomingBody | undefined,
   limits: BodyLimits,
-  registry: Registry,
+  conventions: Conventions,
 ): AsyncGenerator<Message> {
   if (match.route.spec.kind === "server_streaming") {
-    yield await readRequestMessage(match, rawQuery, body, limits, registry);
+    yield await readRequestMessage(match, rawQuery, body, limits, conventions);
     return;
   }
-  const values = readFieldValues(match, rawQuery, registry);
-  for await (const message of readBodyMessages(match.route, body, limits, registry))
+  const values = readFieldValues(match, rawQuery, conventions);
+  for await (const message of readBodyMessages(match.route, body, limits, conventions.registry))
     yield applyValues(match.route, values, message);
 }
 
@@ -69,7 +69,11 @@ function applyValues(route: Route, values: readonly FieldValue[], { message, has
   return message;
 }
 
-function readFieldValues(match: RouteMatch<Route>, rawQuery: string, registry: Registry): FieldValue[] {
+function readFieldValues(
+  match: RouteMatch<Route>,
+  rawQuery: string,
+  { registry, style }: Conventions,
+): FieldValue[] {
   const { route, variables } = match;
   const fromPath = route.variables.map(({ variable, path }) => ({
     path,
@@ -80,13 +84,24 @@ function readFieldValues(match: RouteMatch<Route>, rawQuery: string, registry: R
   for (const { path } of fromQuery) if (path.length > 1) requireOutsideBody(route, path);
   const read = (source: "path" | "query", { path, texts }: { path: FieldPath; texts: readonly string[] }) => {
     try {
-      return { path, source, value: readFieldValue(findLeaf(path), texts, registry) };
+      const field = findLeaf(path);
+      const read = style === "google" ? texts.map((text) => toJsonMask(field, text)) : texts;
+      return { path, source, value: readFieldValue(field, read, registry) };
     } catch (error) {
       if (!(error instanceof FieldValueError)) throw error;
       throw refuseField(describeFieldPath(path), error.message);
     }
   };
   return [...fromPath.map((field) => read("path", field)), ...fromQuery.map((field) => read("query", field))];
+}
+
+/**
+ * ProtoJSON has the paths of a field mask in lowerCamelCase. Google's client for Node sends the names of the proto, and
+ * Google's services take both.
+ */
+function toJsonMask({ message }: DescField, text: string): string {
+  if (message?.typeName !== "google.protobuf.FieldMask") return text;
+  return text.replaceAll(/(?<=[a-z0-9])_([a-z])/g, (_all, letter: string) => letter.toUpperCase());
 }
 
 /** google/api/http.proto: fields that are neither in the path nor in the body can be query parameters. */

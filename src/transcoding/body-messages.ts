@@ -4,6 +4,7 @@ import { create } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { refuse } from "../errors.ts";
 import { createExpansionBudget } from "../protocol/expansion.ts";
+import type { RestStyle } from "../protocol/service-profile.ts";
 import {
   type BodyLimits,
   type IncomingBody,
@@ -27,12 +28,18 @@ export interface BodyMessage {
   readonly has: (path: FieldPath) => boolean;
 }
 
+/** How the requests of a service are read. */
+export interface Conventions {
+  readonly registry: Registry;
+  readonly style: RestStyle;
+}
+
 /** Reads the single message of a call. */
 export async function readBodyMessage(
   route: Route,
   body: IncomingBody | undefined,
   limits: BodyLimits,
-  registry: Registry,
+  { registry, style }: Conventions,
 ): Promise<BodyMessage> {
   if (body === undefined) return emptyMessage(route);
   if (route.body.kind === "none") {
@@ -42,7 +49,13 @@ export async function readBodyMessage(
   if (takesRawBody(route)) return rawMessage(route, body.headers, await readBody(body, limits));
   requireMediaType(body.headers, [jsonType]);
   const bytes = await readBody(body, limits);
-  return bytes.length === 0 ? emptyMessage(route) : parseBodyMessage(route, bytes, limits, registry);
+  const isEmpty = bytes.length === 0 || (style === "google" && isEmptyString(bytes));
+  return isEmpty ? emptyMessage(route) : parseBodyMessage(route, bytes, limits, registry);
+}
+
+/** Google's client for Node sends the JSON text `""` for a body without fields, as CreateKeyRing has it. */
+function isEmptyString(bytes: Uint8Array): boolean {
+  return bytes.length === 2 && bytes[0] === 0x22 && bytes[1] === 0x22;
 }
 
 /** @throws BODY_UNEXPECTED for a body that would be ignored, because its contents must not be lost silently. */

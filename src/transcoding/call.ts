@@ -31,11 +31,12 @@ export async function runCall(found: Call): Promise<RestResponse> {
     if (handle === undefined) throw new Error(`no handler is composed for ${spec.method.name}`);
     return runUnary(call, spec, handle, renderer);
   }
+  const conventions = { registry: setup.registry, style: renderer.style };
   const streams = spec.kind !== "client_streaming";
   const format = streams ? chooseFormat(request, renderer) : requireJson(request, renderer);
   const context = createContext(call);
   const body = incomingBody(request, () => context.signal);
-  const input = readRequestMessages(match, call.rawQuery, body, setup.limits, setup.registry);
+  const input = readRequestMessages(match, call.rawQuery, body, setup.limits, conventions);
   if (streams) return answerStream(call, context, input, renderer, format);
   try {
     const message = await raceSignal(invokeClientStream(call, context, input), context.signal);
@@ -71,7 +72,8 @@ async function runUnary(
   try {
     call.endWithin(Number.POSITIVE_INFINITY, () => undefined);
     const body = incomingBody(request, () => call.signal);
-    const input = await call.race(readRequestMessage(match, rawQuery, body, setup.limits, setup.registry));
+    const conventions = { registry: setup.registry, style: renderer.style };
+    const input = await call.race(readRequestMessage(match, rawQuery, body, setup.limits, conventions));
     const { maxCallMs = Number.POSITIVE_INFINITY } = setup;
     call.endWithin(maxCallMs, () => callTooSlow(maxCallMs));
     return await finishUnary({ match, request, form }, call, await handle(call, input), renderer);
