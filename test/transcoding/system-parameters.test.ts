@@ -38,15 +38,21 @@ describe("an answer", () => {
     expect(JSON.parse((await call(`GET /v1/a?${query}`)).text)).toMatchObject(expected);
   });
 
-  it.each(["prettyPrint=true", "$prettyPrint=true", "$prettyPrint=1"])("to ?%s has a line for each member", async (query) => {
-    const { text } = await call(`GET /v1/a?${query}`);
-    expect(text).toMatch(/^\{\n {2}"name": "",\n/);
-    expect(JSON.parse(text)).toMatchObject(named);
-  });
+  it.each(["prettyPrint=true", "$prettyPrint=true", "$prettyPrint=1"])(
+    "to ?%s has a line for each member",
+    async (query) => {
+      const { text } = await call(`GET /v1/a?${query}`);
+      expect(text).toMatch(/^\{\n {2}"name": "",\n/);
+      expect(JSON.parse(text)).toMatchObject(named);
+    },
+  );
 
-  it.each(["", "prettyPrint=false", "$prettyPrint=false", "$prettyPrint=0"])("to ?%s is one line", async (query) => {
-    expect((await call(`GET /v1/a?${query}`)).text).toMatch(/^\{"name":"",.*\}\n$/);
-  });
+  it.each(["", "prettyPrint=false", "$prettyPrint=false", "$prettyPrint=0"])(
+    "to ?%s is one line",
+    async (query) => {
+      expect((await call(`GET /v1/a?${query}`)).text).toMatch(/^\{"name":"",.*\}\n$/);
+    },
+  );
 
   it("has another entity tag in another form", async () => {
     const tags = ["", "?alt=json", "?$alt=json;enum-encoding=int"].map(async (query) =>
