@@ -64,13 +64,14 @@ export function importJobCalls(deps: GoogleDeps): Calls {
   const pack = (record: ImportRecord, format?: Format) => packJob(record, now(), format);
   return {
     async listImportJobs({ parent, filter, orderBy, pageSize, pageToken }, context) {
-      const prefix = `${formatKeyRingName(parseKeyRingName("parent", parent))}/importJobs/`;
+      const ring = formatKeyRingName(parseKeyRingName("parent", parent));
       const owner = readOwner(context);
       const { page, narrowing } = readList(
         { filter, orderBy, pageSize, pageToken },
-        { list: nameList(importTable), column: "job_name", prefix },
+        { list: nameList(importTable), column: "job_name", prefix: `${ring}/importJobs/` },
         owner,
       );
+      await requireRing(deps, owner.owner, ring);
       const { rows, nextPageToken } = await keys.imports.list(page, owner, {}, narrowing);
       const totalSize = await keys.imports.count(owner, {}, narrowing);
       return { importJobs: rows.map(({ record }) => pack(record)), nextPageToken, totalSize };
@@ -92,6 +93,8 @@ export function importJobCalls(deps: GoogleDeps): Calls {
         "importJob.protectionLevel",
         importJob?.protectionLevel ?? ProtectionLevel.PROTECTION_LEVEL_UNSPECIFIED,
       );
+      if (importJob !== undefined && importJob.cryptoKeyBackend !== "")
+        throw refuseField("importJob.cryptoKeyBackend", "is for other key managers; leave it out");
       await requireRing(deps, owner, formatKeyRingName(ring));
       if ((await keys.imports.findJob(owner, jobName)) !== undefined)
         throw refuse("IMPORT_JOB_TAKEN", `import job ${jobName} exists already`, { name: jobName });
@@ -115,7 +118,10 @@ export function importJobCalls(deps: GoogleDeps): Calls {
         });
       const secretKey = await unwrapKey(deps, job, named.algorithm, readWrappedKey(req));
       try {
-        return packVersion(await putVersion(deps, principal, named.name, secretKey, true), named);
+        return packVersion(
+          await putVersion(deps, principal, named.name, secretKey, { isImported: true }),
+          named,
+        );
       } finally {
         secretKey.erase();
       }

@@ -23,7 +23,7 @@ export const googleProfiles: ServiceProfiles = {
         "Creates a key ring. It is a prefix of names of keys, and stays forever. Fails with KEY_RING_TAKEN and QUOTA_EXCEEDED.",
       ),
 
-      ListCryptoKeys: supported("Lists the keys of a key ring."),
+      ListCryptoKeys: supported("Lists the keys of a key ring. Fails with KEY_RING_NOT_FOUND."),
       GetCryptoKey: supported(
         "Returns a key. A key is a name of the key service, such as name/projects/P/locations/L/keyRings/R/cryptoKeys/K. Fails with KEY_NOT_FOUND.",
       ),
@@ -63,7 +63,7 @@ export const googleProfiles: ServiceProfiles = {
           "random generator.",
       ),
 
-      ListImportJobs: supported("Lists the import jobs of a key ring."),
+      ListImportJobs: supported("Lists the import jobs of a key ring. Fails with KEY_RING_NOT_FOUND."),
       GetImportJob: supported("Returns an import job with its public key. Fails with IMPORT_JOB_NOT_FOUND."),
       CreateImportJob: supported(
         "Creates an import job with a fresh public key for HPKE. It expires after 24 hours. Fails with KEY_RING_NOT_FOUND, IMPORT_JOB_TAKEN and QUOTA_EXCEEDED.",

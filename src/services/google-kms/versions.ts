@@ -1,5 +1,8 @@
 import type { ServiceImpl } from "@connectrpc/connect";
-import { CryptoKeyVersion_CryptoKeyVersionState as VersionState } from "#gen/google/cloud/kms/v1/resources_pb.ts";
+import {
+  type CryptoKeyVersion,
+  CryptoKeyVersion_CryptoKeyVersionState as VersionState,
+} from "#gen/google/cloud/kms/v1/resources_pb.ts";
 import type { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { refuseField } from "../../errors.ts";
 import type { Principal } from "../../records/ownership.ts";
@@ -50,11 +53,13 @@ export function versionCalls(deps: GoogleDeps): Calls {
       };
     },
     getCryptoKeyVersion: ({ name }, context) => describe(name, readCaller(context).principal),
-    async createCryptoKeyVersion({ parent }, context) {
+    async createCryptoKeyVersion({ parent, cryptoKeyVersion }, context) {
       const { principal } = readCaller(context);
-      const named = await requireName(deps, principal, readKeyName("parent", parent));
+      const name = readKeyName("parent", parent);
+      const isDisabled = readNewState(cryptoKeyVersion) === VersionState.DISABLED;
+      const named = await requireName(deps, principal, name);
       if (named.isImportOnly) throw refuseField("parent", "is importOnly; call ImportCryptoKeyVersion");
-      return packVersion(await addVersion(deps, principal, named.name), named);
+      return packVersion(await addVersion(deps, principal, named.name, { isDisabled }), named);
     },
     async updateCryptoKeyVersion({ cryptoKeyVersion, updateMask }, context) {
       const { name = "", state = VersionState.CRYPTO_KEY_VERSION_STATE_UNSPECIFIED } = cryptoKeyVersion ?? {};
@@ -103,6 +108,20 @@ export async function findVersion(
   if (found === undefined) throw keyNotFound(writeName(named.name, version));
   if (!found.isIntact) throw keyDamaged(found.record.keyId);
   return { record: found.record, named };
+}
+
+/** Reads the state of a new version. @throws FIELD_INVALID for what the version would not have */
+function readNewState(given: CryptoKeyVersion | undefined): VersionState {
+  if (given?.externalProtectionLevelOptions !== undefined)
+    throw refuseField("cryptoKeyVersion.externalProtectionLevelOptions", "is not supported; leave it out");
+  const { state = VersionState.CRYPTO_KEY_VERSION_STATE_UNSPECIFIED } = given ?? {};
+  const allowed: readonly VersionState[] = [
+    VersionState.CRYPTO_KEY_VERSION_STATE_UNSPECIFIED,
+    VersionState.ENABLED,
+    VersionState.DISABLED,
+  ];
+  if (allowed.includes(state)) return state;
+  throw refuseField("cryptoKeyVersion.state", "must be ENABLED or DISABLED; ENABLED if it is left out");
 }
 
 function requireStateOnly(paths: readonly string[]): void {

@@ -112,7 +112,7 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
     /** Changes a key within a transaction. A damaged record stays marked as damaged. A destroyed key loses its secret. */
     async change(
       transaction: WriteTransaction,
-      key: StoredKey,
+      key: Stored<KeyRecord>,
       change: Partial<Pick<KeyRecord, "state" | "destroyAt" | "isPrimary" | "replacedBy">>,
     ): Promise<KeyRecord> {
       const { replacedBy } = key.record;
