@@ -49,10 +49,12 @@ export interface FindOptions {
   readonly db?: Kysely<Schema>;
 }
 
-/** A condition on the rows of a list, beyond its filters. */
+/** A condition on the rows of a list, beyond its filters, and their order. */
 export interface Narrowing {
-  /** Names the condition, for page tokens. */
+  /** Names the condition and the order, for page tokens. */
   readonly name: string;
+  /** Whether the list begins with the newest row; with the oldest if left out. */
+  readonly isNewestFirst?: boolean;
   readonly where: RawBuilder<boolean>;
 }
 
@@ -137,12 +139,15 @@ export function openTable<C extends Columns>(store: RecordStore, declaration: Ta
       wanted: Filters<C> = {},
       narrowing?: Narrowing,
     ): Promise<Page<Found<T>>> {
-      let query = select(store.reader).where(orderedBy, ">", request.after);
+      const isNewestFirst = narrowing?.isNewestFirst === true;
+      let query = select(store.reader);
+      if (!isNewestFirst) query = query.where(orderedBy, ">", request.after);
+      else if (request.after > 0) query = query.where(orderedBy, "<", request.after);
       for (const [column, value] of listConditions(principal, wanted))
         query = query.where(column, "=", value);
       if (narrowing) query = query.where(narrowing.where);
       const rows = await query
-        .orderBy(orderedBy)
+        .orderBy(orderedBy, isNewestFirst ? "desc" : "asc")
         .limit(request.limit + 1)
         .execute();
       const list = nameNarrowed(listSeenBy(principal, nameList(declaration, wanted)), narrowing);

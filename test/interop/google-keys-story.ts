@@ -186,7 +186,7 @@ export function testGoogleKeys(program: GoogleProgram): void {
         expect(unbase64(opened.sharedSecret)).toEqual(sharedKey);
       });
 
-      it("adds versions, all of which sign, and lists them", async () => {
+      it("adds versions, all of which sign, and lists and filters them", async () => {
         const { name } = await createKey("versions", "PQ_SIGN_ML_DSA_44");
         const second = await ask("create_crypto_key_version", { parent: name, crypto_key_version: {} });
         expect(second).toMatchObject({ name: `${name}/cryptoKeyVersions/2`, state: "ENABLED" });
@@ -197,6 +197,9 @@ export function testGoogleKeys(program: GoogleProgram): void {
           });
         const listed = await ask("list_crypto_key_versions", { parent: name, page_size: 1 });
         expect((listed as unknown as Answer[]).map(({ state }) => state)).toEqual(["ENABLED", "ENABLED"]);
+        const filter = `state=ENABLED AND name:"cryptoKeyVersions/2"`;
+        const filtered = await ask("list_crypto_key_versions", { parent: name, filter });
+        expect(filtered).toMatchObject([{ name: `${name}/cryptoKeyVersions/2` }]);
         const keys = (await call("list_crypto_keys", { parent: ring })).answer as Answer[];
         expect(keys.map((key) => key.name)).toContain(name);
       });

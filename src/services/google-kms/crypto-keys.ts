@@ -8,6 +8,7 @@ import { changeLabels, createName, type NewName, requireName } from "../kms/name
 import { nameTable } from "../kms/tables.ts";
 import { requireAlgorithm } from "./algorithms.ts";
 import { type GoogleDeps, readCaller, readList, readOwner, requireRing } from "./calls.ts";
+import { keyFields } from "./filter-fields.ts";
 import { packKey } from "./pack.ts";
 import {
   checkResourceId,
@@ -31,12 +32,12 @@ export function cryptoKeyCalls(deps: GoogleDeps): Calls {
       const owner = readOwner(context);
       const { page, narrowing } = readList(
         { filter, orderBy, pageSize, pageToken },
-        { list: nameList(nameTable), column: "key_name", prefix: `${ring}/cryptoKeys/` },
+        { list: nameList(nameTable), column: "key_name", prefix: `${ring}/cryptoKeys/`, fields: keyFields },
         owner,
       );
       await requireRing(deps, owner.owner, ring);
       const { rows, nextPageToken } = await keys.names.list(page, owner, {}, narrowing);
-      const totalSize = await keys.names.count(owner, {}, narrowing);
+      const totalSize = filter.trim() === "" ? await keys.names.count(owner, {}, narrowing) : 0;
       return { cryptoKeys: rows.map(({ record }) => packKey(record)), nextPageToken, totalSize };
     },
     async getCryptoKey({ name }, context) {

@@ -4,6 +4,7 @@ import type { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.t
 import { refuse } from "../../errors.ts";
 import { nameList } from "../../records/table-declaration.ts";
 import { type GoogleDeps, readList, readOwner, requireRing } from "./calls.ts";
+import { ringFields } from "./filter-fields.ts";
 import {
   checkResourceId,
   formatKeyRingName,
@@ -24,11 +25,11 @@ export function keyRingCalls(deps: GoogleDeps): Calls {
       const owner = readOwner(context);
       const { page, narrowing } = readList(
         fields,
-        { list: nameList(ringTable), column: "ring_name", prefix },
+        { list: nameList(ringTable), column: "ring_name", prefix, fields: ringFields },
         owner,
       );
       const { rows, nextPageToken } = await rings.list(page, owner, {}, narrowing);
-      const totalSize = await rings.count(owner, {}, narrowing);
+      const totalSize = fields.filter.trim() === "" ? await rings.count(owner, {}, narrowing) : 0;
       return { keyRings: rows.map(({ record }) => packRing(record)), nextPageToken, totalSize };
     },
     async getKeyRing({ name }, context) {

@@ -1,4 +1,5 @@
 import type { ServiceImpl } from "@connectrpc/connect";
+import { sql } from "kysely";
 import {
   type CryptoKeyVersion,
   CryptoKeyVersion_CryptoKeyVersionState as VersionState,
@@ -13,8 +14,9 @@ import { allKeys, nameKeyList } from "../kms/key-filter.ts";
 import { destroyKey, disableKey, enableKey, restoreKey } from "../kms/life-cycle.ts";
 import { addVersion, requireName } from "../kms/named-keys.ts";
 import type { KeyName, KeyRecord } from "../kms/record.ts";
-import { type GoogleDeps, readCaller, readOwner } from "./calls.ts";
+import { type GoogleDeps, narrowList, readCaller, readOwner } from "./calls.ts";
 import { readKeyName } from "./crypto-keys.ts";
+import { versionFields } from "./filter-fields.ts";
 import { defaultDestroySeconds, packVersion } from "./pack.ts";
 import { readPage } from "./pages.ts";
 import { formatCryptoKeyName, parseCryptoKeyVersionName } from "./resource-names.ts";
@@ -38,18 +40,16 @@ export function versionCalls(deps: GoogleDeps): Calls {
   };
   return {
     async listCryptoKeyVersions({ parent, filter, orderBy, pageSize, pageToken }, context) {
-      if (filter !== "") throw refuseField("filter", "is not supported; leave it out");
-      if (orderBy !== "")
-        throw refuseField("orderBy", "is not supported; rows are in the order of their creation");
       const owner = readOwner(context);
       const named = await requireName(deps, owner, readKeyName("parent", parent));
-      const query = { ...allKeys, name: named.name };
-      const page = readPage({ pageSize, pageToken }, nameKeyList(owner, query));
-      const { rows, nextPageToken } = await keys.list(page, owner, query);
+      const ofKey = { name: JSON.stringify([named.name]), where: sql<boolean>`key_name = ${named.name}` };
+      const narrowing = narrowList(ofKey, { filter, orderBy }, versionFields(named));
+      const page = readPage({ pageSize, pageToken }, nameKeyList(owner, allKeys, narrowing));
+      const { rows, nextPageToken } = await keys.list(page, owner, allKeys, narrowing);
       return {
         cryptoKeyVersions: rows.map(({ record }) => packVersion(record, named)),
         nextPageToken,
-        totalSize: await keys.count(owner, query),
+        totalSize: filter.trim() === "" ? await keys.count(owner, allKeys, narrowing) : 0,
       };
     },
     getCryptoKeyVersion: ({ name }, context) => describe(name, readCaller(context).principal),
