@@ -45,46 +45,40 @@ export interface ListFields extends PageFields {
 }
 
 /** The rows of a list: those whose name begins with a prefix. */
-interface NamedRows {
+interface NamedRows<Row> {
   readonly list: string;
   /** The column of the name. */
   readonly column: string;
   readonly prefix: string;
   /** What filters may name. */
-  readonly fields: FilterFields;
+  readonly fields: FilterFields<Row>;
 }
 
 /** Reads a page of rows with a filter. @throws FIELD_INVALID for a filter or an order */
-export function readList(
+export function readList<Row>(
   { filter, orderBy, ...page }: ListFields,
-  { list, column, prefix, fields }: NamedRows,
+  { list, column, prefix, fields }: NamedRows<Row>,
   principal: Principal,
 ) {
-  const begins = sql<boolean>`substr(${sql.ref(column)}, 1, ${prefix.length}) = ${prefix}`;
-  const rows = { name: JSON.stringify([prefix]), where: begins };
-  const narrowing = narrowList(rows, { filter, orderBy }, fields);
-  return { narrowing, page: readPage(page, nameNarrowed(listSeenBy(principal, list), narrowing)) };
+  const rows = {
+    name: JSON.stringify([prefix]),
+    where: sql<boolean>`substr(${sql.ref(column)}, 1, ${prefix.length}) = ${prefix}`,
+  };
+  const narrowing = narrowList(rows, { filter, orderBy });
+  return {
+    narrowing,
+    accepts: compileFilter(filter, fields),
+    page: readPage(page, nameNarrowed(listSeenBy(principal, list), narrowing)),
+  };
 }
 
-/**
- * Adds a filter and an order to a list.
- *
- * @param fields what the filter may name.
- * @throws FIELD_INVALID
- */
+/** Adds an order to a list, and the name of its filter, which the database does not see. @throws FIELD_INVALID */
 export function narrowList(
-  rows: Narrowing,
+  { name, where }: Narrowing,
   { filter, orderBy }: Pick<ListFields, "filter" | "orderBy">,
-  fields: FilterFields,
 ): Narrowing {
   const isNewestFirst = readOrder(orderBy);
-  const isFiltered = filter.trim() !== "";
-  if (!isNewestFirst && !isFiltered) return rows;
-  return {
-    name: JSON.stringify([rows.name, filter, isNewestFirst]),
-    where: isFiltered ? sql<boolean>`(${rows.where} and ${compileFilter(filter, fields)})` : rows.where,
-    isNewestFirst,
-  };
+  return { name: JSON.stringify([name, filter.trim(), isNewestFirst]), where, isNewestFirst };
 }
 
 /** Tells whether a list begins with the newest row. @throws FIELD_INVALID for an order by anything but time */

@@ -30,14 +30,14 @@ export function cryptoKeyCalls(deps: GoogleDeps): Calls {
     async listCryptoKeys({ parent, filter, orderBy, pageSize, pageToken }, context) {
       const ring = formatKeyRingName(parseKeyRingName("parent", parent));
       const owner = readOwner(context);
-      const { page, narrowing } = readList(
+      const { page, narrowing, accepts } = readList(
         { filter, orderBy, pageSize, pageToken },
         { list: nameList(nameTable), column: "key_name", prefix: `${ring}/cryptoKeys/`, fields: keyFields },
         owner,
       );
       await requireRing(deps, owner.owner, ring);
-      const { rows, nextPageToken } = await keys.names.list(page, owner, {}, narrowing);
-      const totalSize = filter.trim() === "" ? await keys.names.count(owner, {}, narrowing) : 0;
+      const { rows, nextPageToken } = await keys.names.list(page, owner, {}, narrowing, accepts);
+      const totalSize = accepts === undefined ? await keys.names.count(owner, {}, narrowing) : 0;
       return { cryptoKeys: rows.map(({ record }) => packKey(record)), nextPageToken, totalSize };
     },
     async getCryptoKey({ name }, context) {

@@ -23,7 +23,7 @@ export type Filter =
   | { readonly kind: "not"; readonly of: Filter };
 
 const maxCharacters = 2000;
-const maxTokens = 200;
+const maxTokens = 100;
 const maxDepth = 10;
 
 interface Token {

@@ -49,7 +49,7 @@ export function importJobCalls(deps: GoogleDeps): Calls {
     async listImportJobs({ parent, filter, orderBy, pageSize, pageToken }, context) {
       const ring = formatKeyRingName(parseKeyRingName("parent", parent));
       const owner = readOwner(context);
-      const { page, narrowing } = readList(
+      const { page, narrowing, accepts } = readList(
         { filter, orderBy, pageSize, pageToken },
         {
           list: nameList(importTable),
@@ -60,8 +60,8 @@ export function importJobCalls(deps: GoogleDeps): Calls {
         owner,
       );
       await requireRing(deps, owner.owner, ring);
-      const { rows, nextPageToken } = await keys.imports.list(page, owner, {}, narrowing);
-      const totalSize = filter.trim() === "" ? await keys.imports.count(owner, {}, narrowing) : 0;
+      const { rows, nextPageToken } = await keys.imports.list(page, owner, {}, narrowing, accepts);
+      const totalSize = accepts === undefined ? await keys.imports.count(owner, {}, narrowing) : 0;
       return { importJobs: rows.map(({ record }) => pack(record)), nextPageToken, totalSize };
     },
     async getImportJob({ name, publicKeyFormat }, context) {

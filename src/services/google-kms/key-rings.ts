@@ -23,13 +23,13 @@ export function keyRingCalls(deps: GoogleDeps): Calls {
     async listKeyRings({ parent, ...fields }, context) {
       const prefix = `${formatLocationName(parseLocationName("parent", parent))}/keyRings/`;
       const owner = readOwner(context);
-      const { page, narrowing } = readList(
+      const { page, narrowing, accepts } = readList(
         fields,
         { list: nameList(ringTable), column: "ring_name", prefix, fields: ringFields },
         owner,
       );
-      const { rows, nextPageToken } = await rings.list(page, owner, {}, narrowing);
-      const totalSize = fields.filter.trim() === "" ? await rings.count(owner, {}, narrowing) : 0;
+      const { rows, nextPageToken } = await rings.list(page, owner, {}, narrowing, accepts);
+      const totalSize = accepts === undefined ? await rings.count(owner, {}, narrowing) : 0;
       return { keyRings: rows.map(({ record }) => packRing(record)), nextPageToken, totalSize };
     },
     async getKeyRing({ name }, context) {

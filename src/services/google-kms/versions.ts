@@ -16,6 +16,7 @@ import { addVersion, requireName } from "../kms/named-keys.ts";
 import type { KeyName, KeyRecord } from "../kms/record.ts";
 import { type GoogleDeps, narrowList, readCaller, readOwner } from "./calls.ts";
 import { readKeyName } from "./crypto-keys.ts";
+import { compileFilter } from "./filter.ts";
 import { versionFields } from "./filter-fields.ts";
 import { defaultDestroySeconds, packVersion } from "./pack.ts";
 import { readPage } from "./pages.ts";
@@ -43,13 +44,14 @@ export function versionCalls(deps: GoogleDeps): Calls {
       const owner = readOwner(context);
       const named = await requireName(deps, owner, readKeyName("parent", parent));
       const ofKey = { name: JSON.stringify([named.name]), where: sql<boolean>`key_name = ${named.name}` };
-      const narrowing = narrowList(ofKey, { filter, orderBy }, versionFields(named));
+      const narrowing = narrowList(ofKey, { filter, orderBy });
+      const accepts = compileFilter(filter, versionFields(named));
       const page = readPage({ pageSize, pageToken }, nameKeyList(owner, allKeys, narrowing));
-      const { rows, nextPageToken } = await keys.list(page, owner, allKeys, narrowing);
+      const { rows, nextPageToken } = await keys.list(page, owner, allKeys, narrowing, accepts);
       return {
         cryptoKeyVersions: rows.map(({ record }) => packVersion(record, named)),
         nextPageToken,
-        totalSize: filter.trim() === "" ? await keys.count(owner, allKeys, narrowing) : 0,
+        totalSize: accepts === undefined ? await keys.count(owner, allKeys, narrowing) : 0,
       };
     },
     getCryptoKeyVersion: ({ name }, context) => describe(name, readCaller(context).principal),

@@ -1,4 +1,4 @@
-/** Filters of Google's lists, on both databases, because they become their conditions. */
+/** Filters and orders of Google's lists, on both databases. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { expect, it } from "vitest";
 import {
@@ -95,6 +95,8 @@ describeGoogle("a filter of keys", (shared) => {
       ["labels.team=alpha", "a"],
       ["labels.team!=alpha", "bc"],
       ["labels.größe=x", "a"],
+      ["labels.team:ALPH", "ab"],
+      ["labels.toString:a OR labels.__proto__:a", ""],
       ["labels.team=alpha OR labels.steam=alpha", "ac"],
       ["purpose=ASYMMETRIC_SIGN", "ab"],
       ["purpose=MAC", ""],
@@ -170,11 +172,11 @@ describeGoogle("a filter of versions and of import jobs", (shared) => {
     "state:ENABLED",
     "state<ENABLED",
     "name<a",
-    'name:""',
     "create_time=2026",
     'create_time="2026-01-01"',
     'create_time:"2026-01-01T00:00:00Z"',
     "labels.team=a",
+    "labels=a",
     "constructor=1",
     "__proto__=1",
     "key_state=ACTIVE",
