@@ -9,7 +9,8 @@ import { Access, access, scope } from "#gen/qsp/access_pb.ts";
  * - "oauth": an error is `{"error":"invalid_client",…}` (RFC 6749, section 5.2). A body may be a form, in which unknown and
  *   empty parameters are ignored.
  * - "google": an error is `{"error":{"code":404,"status":"NOT_FOUND",…}}` (google.aip.dev/193), and a query may have
- *   the system parameters of Google's APIs (cloud.google.com/apis/docs/system-parameters).
+ *   the system parameters of Google's APIs (cloud.google.com/apis/docs/system-parameters). The body of a request without
+ *   fields may be `""`, and a field mask may have the names of the proto: Google's client for Node sends both.
  */
 export type RestStyle = "own" | "oauth" | "google";
 

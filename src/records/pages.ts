@@ -81,6 +81,7 @@ export function cutPage<Row>(
   return { rows: page, nextPageToken: isLast ? "" : writeToken(positionOf(last), list) };
 }
 
-function writeToken(after: number, list: string): string {
+/** Writes the token of the page that begins after a position. */
+export function writeToken(after: number, list: string): string {
   return Buffer.from(`${after}.${hash("sha256", list, "hex").slice(0, 16)}`).toString("base64url");
 }

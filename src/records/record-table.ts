@@ -5,7 +5,7 @@ import type { Schema } from "../database/schema.ts";
 import { type AnyRow, type Columns, type ColumnValue, fromRow, type RecordOf, toRow } from "./columns.ts";
 import { readCount } from "./list-counts.ts";
 import { isSeenBy, listSeenBy, type Principal, systemPrincipal } from "./ownership.ts";
-import { cutPage, type Page, type PageRequest } from "./pages.ts";
+import { cutPage, maxPageSize, type Page, type PageRequest, sizeInJson, writeToken } from "./pages.ts";
 import { nextPosition } from "./positions.ts";
 import type { Quota } from "./quota.ts";
 import { countRecords } from "./record-counts.ts";
@@ -49,10 +49,12 @@ export interface FindOptions {
   readonly db?: Kysely<Schema>;
 }
 
-/** A condition on the rows of a list, beyond its filters. */
+/** A condition on the rows of a list, beyond its filters, and their order. */
 export interface Narrowing {
-  /** Names the condition, for page tokens. */
+  /** Names the condition and the order, for page tokens. */
   readonly name: string;
+  /** Whether the list begins with the newest row; with the oldest if left out. */
+  readonly isNewestFirst?: boolean;
   readonly where: RawBuilder<boolean>;
 }
 
@@ -131,23 +133,50 @@ export function openTable<C extends Columns>(store: RecordStore, declaration: Ta
       const query = select(db).where(columnOf(property), "in", [...new Set(values)]);
       return (await query.execute()).map(readRow);
     },
+    /**
+     * Lists a page of records.
+     *
+     * @param accepts selects records beyond what the database selects, among at most maxPageSize of them in one call. The
+     * page may then be short or empty although others follow; its token says so.
+     */
     async list(
       request: PageRequest,
       principal: Principal = systemPrincipal,
       wanted: Filters<C> = {},
       narrowing?: Narrowing,
+      accepts?: (record: T) => boolean,
     ): Promise<Page<Found<T>>> {
-      let query = select(store.reader).where(orderedBy, ">", request.after);
+      const isNewestFirst = narrowing?.isNewestFirst === true;
+      let query = select(store.reader);
+      if (!isNewestFirst) query = query.where(orderedBy, ">", request.after);
+      else if (request.after > 0) query = query.where(orderedBy, "<", request.after);
       for (const [column, value] of listConditions(principal, wanted))
         query = query.where(column, "=", value);
       if (narrowing) query = query.where(narrowing.where);
+      const limit = accepts === undefined ? request.limit : maxPageSize;
       const rows = await query
-        .orderBy(orderedBy)
-        .limit(request.limit + 1)
+        .orderBy(orderedBy, isNewestFirst ? "desc" : "asc")
+        .limit(limit + 1)
         .execute();
       const list = nameNarrowed(listSeenBy(principal, nameList(declaration, wanted)), narrowing);
-      const page = cutPage(rows, request, list, (row) => Number(row[orderedBy]), sizeOfListed);
-      return { ...page, rows: page.rows.map(readRow) };
+      const positionOf = (row: Readonly<AnyRow>): number => Number(row[orderedBy]);
+      if (accepts === undefined) {
+        const page = cutPage(rows, request, list, positionOf, sizeOfListed);
+        return { ...page, rows: page.rows.map(readRow) };
+      }
+      const read = rows.slice(0, limit);
+      const accepted = read.map(readRow).filter(({ record }) => accepts(record));
+      const sizeOf = sizeOfListed ?? sizeInJson;
+      const page = cutPage(
+        accepted,
+        request,
+        list,
+        ({ row }) => positionOf(row),
+        ({ row }) => sizeOf(row),
+      );
+      const last = rows.length > limit ? read.at(-1) : undefined;
+      if (page.nextPageToken !== "" || last === undefined) return page;
+      return { ...page, nextPageToken: writeToken(positionOf(last), list) };
     },
     /** Lists records that match a condition, for work of the service itself. */
     async listWhere(

@@ -1,5 +1,5 @@
 /** Builds a request message from path, query and body. */
-import type { Message, Registry } from "@bufbuild/protobuf";
+import type { DescField, Message, Registry } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { refuse, refuseField } from "../errors.ts";
 import type { BodyLimits, IncomingBody } from "./body.ts";
@@ -81,13 +81,24 @@ function readFieldValues(match: RouteMatch<Route>, rawQuery: string, registry: R
   for (const { path } of fromQuery) if (path.length > 1) requireOutsideBody(route, path);
   const read = (source: "path" | "query", { path, texts }: { path: FieldPath; texts: readonly string[] }) => {
     try {
-      return { path, source, value: readFieldValue(findLeaf(path), texts, registry) };
+      const field = findLeaf(path);
+      const read = route.style === "google" ? texts.map((text) => toJsonMask(field, text)) : texts;
+      return { path, source, value: readFieldValue(field, read, registry) };
     } catch (error) {
       if (!(error instanceof FieldValueError)) throw error;
       throw refuseField(describeFieldPath(path), error.message);
     }
   };
   return [...fromPath.map((field) => read("path", field)), ...fromQuery.map((field) => read("query", field))];
+}
+
+/**
+ * ProtoJSON has the paths of a field mask in lowerCamelCase. Google's client for Node sends the names of the proto, and
+ * Google's services take both.
+ */
+function toJsonMask({ message }: DescField, text: string): string {
+  if (message?.typeName !== "google.protobuf.FieldMask") return text;
+  return text.replaceAll(/(?<=[a-z0-9])_([a-z])/g, (_all, letter: string) => letter.toUpperCase());
 }
 
 /** google/api/http.proto: fields that are neither in the path nor in the body can be query parameters. */

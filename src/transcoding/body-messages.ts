@@ -38,7 +38,13 @@ export async function readBodyMessage(
   const type = requireMediaType(body.headers, takesForm(route) ? [formType, jsonType] : [jsonType]);
   const bytes = await readBody(body, limits);
   if (type === formType) return parseForm(route.spec.method.input, bytes, limits, registry);
-  return bytes.length === 0 ? emptyMessage(route) : parseBodyMessage(route, bytes, limits, registry);
+  const isEmpty = bytes.length === 0 || (route.style === "google" && isEmptyString(bytes));
+  return isEmpty ? emptyMessage(route) : parseBodyMessage(route, bytes, limits, registry);
+}
+
+/** Google's client for Node sends the JSON text `""` for a body without fields, as CreateKeyRing has it. */
+function isEmptyString(bytes: Uint8Array): boolean {
+  return bytes.length === 2 && bytes[0] === 0x22 && bytes[1] === 0x22;
 }
 
 /** @throws BODY_UNEXPECTED for a body that would be ignored, because its contents must not be lost silently. */

@@ -17,7 +17,8 @@ export interface SystemParameters {
 /** Parameters that select a form of the answer: each value that is supported, with its effect. */
 const forms: Readonly<Record<string, Readonly<Record<string, Partial<JsonForm>>>>> = {
   alt: { json: {}, "json;enum-encoding=int": { enumsAsNumbers: true } },
-  prettyPrint: { true: { isPretty: true }, false: {} },
+  // Google's client for Node sends 0 if it is told to save bytes.
+  prettyPrint: { true: { isPretty: true }, false: {}, "1": { isPretty: true }, "0": {} },
   // The form of errors: 2 is the form of today (google.aip.dev/193), 1 the one before it.
   ".xgafv": { "2": {} },
 };

@@ -367,7 +367,7 @@ export const rows: readonly Row[] = [
   row(google.listKeyRings, () => ({ parent: location })),
   row(google.getKeyRing, ({ google: { ring: name } }) => ({ name }), ringHidden),
   row(google.createKeyRing, () => ({ parent: location, keyRingId: freshId() })),
-  row(google.listCryptoKeys, ({ google: { ring: parent } }) => ({ parent })),
+  row(google.listCryptoKeys, ({ google: { ring: parent } }) => ({ parent }), ringHidden),
   row(google.getCryptoKey, ({ google: { key: name } }) => ({ name }), googleKeyHidden),
   row(
     google.createCryptoKey,
@@ -414,7 +414,7 @@ export const rows: readonly Row[] = [
     ({ google: { kemVersion: name } }) => ({ name, ciphertext: new Uint8Array(1088) }),
     googleKeyHidden,
   ),
-  row(google.listImportJobs, ({ google: { ring: parent } }) => ({ parent })),
+  row(google.listImportJobs, ({ google: { ring: parent } }) => ({ parent }), ringHidden),
   row(google.getImportJob, ({ google: { job: name } }) => ({ name }), jobHidden),
   row(
     google.createImportJob,

@@ -35,6 +35,9 @@ describeEdge("Envoy with services.yaml", () => {
   it.each([
     { path: "/kms.KmsService/Sign", answerer: /^keys \d$/ },
     { path: "/api/kms/sign", answerer: /^keys \d$/ },
+    { path: "/google.cloud.kms.v1.KeyManagementService/AsymmetricSign", answerer: /^keys \d$/ },
+    { path: "/google.cloud.location.Locations/ListLocations", answerer: /^keys \d$/ },
+    { path: "/v1/projects/p/locations/global/keyRings?keyRingId=r", answerer: /^keys \d$/ },
     { path: "/vpn.VpnService/SendPacket", answerer: /^gateways$/ },
     { path: "/api/vpn/send-packet", answerer: /^gateways$/ },
     { path: "/pqc.PqcService/SignData", answerer: /^servers$/ },
@@ -53,7 +56,12 @@ describeEdge("Envoy with services.yaml", () => {
   });
 
   describe("at the address of the key service", () => {
-    it.each(["/kms.KmsService/Sign", "/api/kms/sign"])("brings %s to it", async (path) => {
+    it.each([
+      "/kms.KmsService/Sign",
+      "/api/kms/sign",
+      "/google.cloud.kms.v1.KeyManagementService/AsymmetricSign",
+      "/v1/projects/p/locations/global/keyRings",
+    ])("brings %s to it", async (path) => {
       expect(await ask("keys", path)).toMatch(/^keys \d$/);
     });
 

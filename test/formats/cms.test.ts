@@ -73,7 +73,11 @@ describe("CMS", () => {
 
   it.each([
     ["a byte behind it", (message: Uint8Array) => Buffer.concat([message, Buffer.of(0)]), /1 bytes follow/],
-    ["a part of it", (message: Uint8Array) => message.subarray(0, -1), /ends inside an element/],
+    [
+      "a part of it",
+      (message: Uint8Array) => message.subarray(0, -1),
+      /strict DER: (it ends too early|an element is longer)/,
+    ],
     [
       "another digest than the protected one",
       (message: Uint8Array) => replaceIn(message, sha512, sha256, 1),
@@ -100,7 +104,7 @@ describe("CMS", () => {
       /./,
     ],
     ["text", () => Buffer.from("hello"), /./],
-    ["nothing", () => Buffer.of(), /ends inside an element/],
+    ["nothing", () => Buffer.of(), /strict DER: (it ends too early|an element is longer)/],
   ])("refuses %s", (_, change, message) => {
     expect(() => parseCms(change(makeMessage()))).toThrow(message);
   });

@@ -1,25 +1,23 @@
-/** Google's client for Python as a program that makes calls: test/interop/clients/python/google_kms.py. */
+/** A client of Google for Cloud KMS as a program that makes calls, as test/interop/clients/python/google_kms.py does. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-/** One call of google.cloud.kms.KeyManagementServiceClient. */
+/** One call of a KeyManagementServiceClient. */
 export interface GoogleCall {
   readonly transport: "grpc" | "rest";
   /** The name in Python: "get_crypto_key". */
   readonly method: string;
-  /** The request as Python takes it, with the names of the proto. */
+  /** The request in its JSON form, with the names of the proto. */
   readonly request: object;
   readonly token?: string;
 }
 
-/** An exception of google.api_core.exceptions, or of google.auth, which has only a class. */
+/** An error as the client's library tells it. An error of the library itself has only a class and a message. */
 export interface GoogleError {
   readonly class: string;
-  /** Null if the HTTP status leaves several codes. */
-  readonly code?: string | null;
-  readonly httpStatus?: number;
+  /** In the words of the library; null if an HTTP status leaves several codes. */
+  readonly code?: string | number | null;
   readonly reason?: string | null;
   readonly domain?: string | null;
   readonly metadata?: Readonly<Record<string, string>>;
@@ -38,10 +36,9 @@ export interface GoogleClient {
   end(): Promise<void>;
 }
 
-/** Starts the client. @param authority "127.0.0.1:port" */
-export function startGoogleClient(python: string, authority: string): GoogleClient {
-  const script = join(import.meta.dirname, "clients/python/google_kms.py");
-  const child = spawn(python, [script, authority], { stdio: ["pipe", "pipe", "pipe"] });
+/** Starts a client. */
+export function startGoogleClient(program: string, args: readonly string[]): GoogleClient {
+  const child = spawn(program, args, { stdio: ["pipe", "pipe", "pipe"] });
   let stderr = "";
   child.stderr.on("data", (chunk) => {
     stderr += chunk;

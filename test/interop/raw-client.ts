@@ -51,7 +51,7 @@ export function startPythonClient(python: string): RawClient {
 /** Builds and starts the client of grpc-go for a suite. Go keeps what it compiled: only the first build takes long. */
 export function startGoClient(): RawClient {
   const program = join(makeTemporaryDirectory(afterAll), "refused");
-  const { status, stderr } = spawnSync("go", ["build", "-o", program, "."], {
+  const { status, stderr } = spawnSync("go", ["build", "-o", program, "./refused"], {
     cwd: join(clients, "go"),
     encoding: "utf8",
   });

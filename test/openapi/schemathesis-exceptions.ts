@@ -107,7 +107,7 @@ export const acceptedFindings: readonly AcceptedFinding[] = [
   {
     check: "negative_data_rejection",
     operation: /^\w+ \/v1\//,
-    why: "ProtoJSON takes an enum by its number, and Google's clients send it so. Its schema has the names.",
+    why: "ProtoJSON takes an enum by its number, and Google's clients send it so; its schema has the names. Google's client for Node sends an empty text for a body without fields.",
   },
   {
     check: "response_schema_conformance",

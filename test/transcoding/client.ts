@@ -93,9 +93,10 @@ export function refusalOf(answer: Answer): Refusal {
   return { status: answer.status, ...errorOf(answer.text) };
 }
 
-/** Takes apart the JSON of an error, wherever it stands. */
+/** Takes apart the JSON of an error, wherever it stands, in our own form or in Google's. */
 export function errorOf(text: string): Omit<Refusal, "status"> {
-  const { code, details }: ErrorBody = JSON.parse(text);
+  const { error, ...own } = JSON.parse(text);
+  const { code, details }: ErrorBody = error === undefined ? own : { ...error, code: error.status };
   const detail = (name: string) =>
     details.find((one) => one["@type"] === `type.googleapis.com/google.rpc.${name}`);
   return {

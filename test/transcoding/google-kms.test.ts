@@ -14,6 +14,12 @@ import { implementUnary, invalid } from "./rules.ts";
 
 const registry = createRegistry(file_google_cloud_kms_v1_service, file_google_cloud_location_locations);
 
+/** As the registry of services has it. */
+const profiles = {
+  [KeyManagementService.typeName]: { restStyle: "google" },
+  [Locations.typeName]: { restStyle: "google" },
+} as const;
+
 /** What an RPC was called with. */
 interface Call {
   readonly rpc: string;
@@ -31,7 +37,7 @@ async function call(line: string, parts?: RequestParts): Promise<Call | Refusal>
       return {};
     }),
   );
-  const answer = await send(createTranscoder({ ...defaultBodyLimits, services }), line, parts);
+  const answer = await send(createTranscoder({ ...defaultBodyLimits, profiles, services }), line, parts);
   return called ?? refusalOf(answer);
 }
 
@@ -143,6 +149,13 @@ describe("a request of a Google client arrives as its message", () => {
       "UpdateCryptoKey",
       { cryptoKey: { name: key }, updateMask: "versionTemplate.algorithm" },
     ],
+    // As Google's client for Node sends paths of two words.
+    [
+      `PATCH /v1/${key}?updateMask=labels%2Cversion_template.protection_level`,
+      {},
+      "UpdateCryptoKey",
+      { cryptoKey: { name: key }, updateMask: "labels,versionTemplate.protectionLevel" },
+    ],
     [
       `GET /v1/${key}/cryptoKeyVersions?pageSize=5&pageToken=a%3D&view=1&filter=state%3DENABLED&orderBy=name`,
       undefined,
@@ -174,6 +187,13 @@ describe("a request of a Google client arrives as its message", () => {
       {},
       "CreateKeyRing",
       { parent: "projects/p/locations/global", keyRingId: "r", keyRing: {} },
+    ],
+    // As Google's client for Node sends a key ring without fields.
+    [
+      `POST /v1/projects/p/locations/global/keyRings?keyRingId=r&$alt=json%3Benum-encoding=int`,
+      "",
+      "CreateKeyRing",
+      { parent: "projects/p/locations/global", keyRingId: "r" },
     ],
     [
       `POST /v1/projects/p/locations/global/keyRings?keyRingId=r`,
@@ -221,8 +241,14 @@ describe("a request of no Google client is refused", () => {
       invalid("FIELD_INVALID", "view"),
     ],
     [
-      "an update mask in the names of the proto",
-      `PATCH /v1/${key}?updateMask=version_template`,
+      "a text for a body",
+      `POST /v1/${key}/cryptoKeyVersions`,
+      "x",
+      invalid("FIELD_INVALID", "cryptoKeyVersion"),
+    ],
+    [
+      "an update mask that is neither in the names of the proto nor in those of JSON",
+      `PATCH /v1/${key}?updateMask=_labels`,
       {},
       invalid("FIELD_INVALID", "updateMask"),
     ],

@@ -38,15 +38,21 @@ describe("an answer", () => {
     expect(JSON.parse((await call(`GET /v1/a?${query}`)).text)).toMatchObject(expected);
   });
 
-  it.each(["prettyPrint=true", "$prettyPrint=true"])("to ?%s has a line for each member", async (query) => {
-    const { text } = await call(`GET /v1/a?${query}`);
-    expect(text).toMatch(/^\{\n {2}"name": "",\n/);
-    expect(JSON.parse(text)).toMatchObject(named);
-  });
+  it.each(["prettyPrint=true", "$prettyPrint=true", "$prettyPrint=1"])(
+    "to ?%s has a line for each member",
+    async (query) => {
+      const { text } = await call(`GET /v1/a?${query}`);
+      expect(text).toMatch(/^\{\n {2}"name": "",\n/);
+      expect(JSON.parse(text)).toMatchObject(named);
+    },
+  );
 
-  it.each(["", "prettyPrint=false", "$prettyPrint=false"])("to ?%s is one line", async (query) => {
-    expect((await call(`GET /v1/a?${query}`)).text).toMatch(/^\{"name":"",.*\}\n$/);
-  });
+  it.each(["", "prettyPrint=false", "$prettyPrint=false", "$prettyPrint=0"])(
+    "to ?%s is one line",
+    async (query) => {
+      expect((await call(`GET /v1/a?${query}`)).text).toMatch(/^\{"name":"",.*\}\n$/);
+    },
+  );
 
   it("has another entity tag in another form", async () => {
     const tags = ["", "?alt=json", "?$alt=json;enum-encoding=int"].map(async (query) =>
@@ -99,7 +105,7 @@ describe("a parameter that would have no effect, but should, is refused by its n
     ["$alt=", "$alt", /"" is not supported/],
     ["alt=toString", "alt", /"toString" is not supported/],
     ["prettyPrint=yes", "prettyPrint", /"yes" is not supported/],
-    ["prettyPrint=1", "prettyPrint", /"1" is not supported; send true or false/],
+    ["prettyPrint=2", "prettyPrint", /"2" is not supported; send .*true or false/],
     ["$.xgafv=1", "$.xgafv", /"1" is not supported; send 2/],
     ["$unknown=1", "$unknown", /has no field/],
     ["unknown=1", "unknown", /has no field/],
@@ -137,6 +143,24 @@ describe("a field of the request with the name of a system parameter", () => {
   it("is not set with the dollar sign", async () => {
     expect(await received("GET /v1/a?$key=b", systematic)).toEqual({ name: "a" });
     expect(await received("GET /v1/a?key=c&$key=b", systematic)).toEqual({ name: "a", key: "c" });
+  });
+});
+
+describe('the body "", which Google\'s client for Node sends for a message without fields,', () => {
+  const post: RuledRpc = { post: "/v1/{name}", body: "nested" };
+
+  it("is that message", async () => {
+    expect(await received("POST /v1/a", post, '""')).toEqual({ name: "a" });
+  });
+
+  it("is an error for a service of our own", async () => {
+    const { transcoder } = serveRules([post]);
+    const { status, text } = await send(transcoder, "POST /v1/a", { body: '""' });
+    expect([status, JSON.parse(text).details[0].reason]).toEqual([400, "FIELD_INVALID"]);
+  });
+
+  it.each(['" "', '"a"', "''", '"""'])("is the only such text: not %s", async (body) => {
+    expect((await call("POST /v1/a", post, body)).status).toBe(400);
   });
 });
 

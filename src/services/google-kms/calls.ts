@@ -8,6 +8,7 @@ import type { Narrowing } from "../../records/record-table.ts";
 import { nameNarrowed } from "../../records/table-declaration.ts";
 import type { PageFields } from "../fields.ts";
 import type { ChangeDeps } from "../kms/change.ts";
+import { compileFilter, type FilterFields } from "./filter.ts";
 import { readPage } from "./pages.ts";
 import type { RingRecord, RingStore } from "./tables.ts";
 
@@ -43,18 +44,46 @@ export interface ListFields extends PageFields {
   readonly orderBy: string;
 }
 
-/** Reads a page of the rows whose name begins with a prefix. @throws FIELD_INVALID for a filter or an order */
-export function readList(
-  { filter, orderBy, ...fields }: ListFields,
-  { list, column, prefix }: { readonly list: string; readonly column: string; readonly prefix: string },
+/** The rows of a list: those whose name begins with a prefix. */
+interface NamedRows<Row> {
+  readonly list: string;
+  /** The column of the name. */
+  readonly column: string;
+  readonly prefix: string;
+  /** What filters may name. */
+  readonly fields: FilterFields<Row>;
+}
+
+/** Reads a page of rows with a filter. @throws FIELD_INVALID for a filter or an order */
+export function readList<Row>(
+  { filter, orderBy, ...page }: ListFields,
+  { list, column, prefix, fields }: NamedRows<Row>,
   principal: Principal,
 ) {
-  if (filter !== "") throw refuseField("filter", "is not supported; leave it out");
-  if (orderBy !== "")
-    throw refuseField("orderBy", "is not supported; rows are in the order of their creation");
-  const narrowing: Narrowing = {
+  const rows = {
     name: JSON.stringify([prefix]),
     where: sql<boolean>`substr(${sql.ref(column)}, 1, ${prefix.length}) = ${prefix}`,
   };
-  return { narrowing, page: readPage(fields, nameNarrowed(listSeenBy(principal, list), narrowing)) };
+  const narrowing = narrowList(rows, { filter, orderBy });
+  return {
+    narrowing,
+    accepts: compileFilter(filter, fields),
+    page: readPage(page, nameNarrowed(listSeenBy(principal, list), narrowing)),
+  };
+}
+
+/** Adds an order to a list, and the name of its filter, which the database does not see. @throws FIELD_INVALID */
+export function narrowList(
+  { name, where }: Narrowing,
+  { filter, orderBy }: Pick<ListFields, "filter" | "orderBy">,
+): Narrowing {
+  const isNewestFirst = readOrder(orderBy);
+  return { name: JSON.stringify([name, filter.trim(), isNewestFirst]), where, isNewestFirst };
+}
+
+/** Tells whether a list begins with the newest row. @throws FIELD_INVALID for an order by anything but time */
+function readOrder(orderBy: string): boolean {
+  const order = /^\s*(?:(?:create_time|createTime)(?:\s+(asc|desc))?)?\s*$/.exec(orderBy);
+  if (order !== null) return order[1] === "desc";
+  throw refuseField("orderBy", `is not supported; send "create_time" or "create_time desc"`);
 }

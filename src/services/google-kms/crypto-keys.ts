@@ -8,6 +8,7 @@ import { changeLabels, createName, type NewName, requireName } from "../kms/name
 import { nameTable } from "../kms/tables.ts";
 import { requireAlgorithm } from "./algorithms.ts";
 import { type GoogleDeps, readCaller, readList, readOwner, requireRing } from "./calls.ts";
+import { keyFields } from "./filter-fields.ts";
 import { packKey } from "./pack.ts";
 import {
   checkResourceId,
@@ -27,15 +28,16 @@ export function cryptoKeyCalls(deps: GoogleDeps): Calls {
   const { keys } = deps;
   return {
     async listCryptoKeys({ parent, filter, orderBy, pageSize, pageToken }, context) {
-      const prefix = `${formatKeyRingName(parseKeyRingName("parent", parent))}/cryptoKeys/`;
+      const ring = formatKeyRingName(parseKeyRingName("parent", parent));
       const owner = readOwner(context);
-      const { page, narrowing } = readList(
+      const { page, narrowing, accepts } = readList(
         { filter, orderBy, pageSize, pageToken },
-        { list: nameList(nameTable), column: "key_name", prefix },
+        { list: nameList(nameTable), column: "key_name", prefix: `${ring}/cryptoKeys/`, fields: keyFields },
         owner,
       );
-      const { rows, nextPageToken } = await keys.names.list(page, owner, {}, narrowing);
-      const totalSize = await keys.names.count(owner, {}, narrowing);
+      await requireRing(deps, owner.owner, ring);
+      const { rows, nextPageToken } = await keys.names.list(page, owner, {}, narrowing, accepts);
+      const totalSize = accepts === undefined ? await keys.names.count(owner, {}, narrowing) : 0;
       return { cryptoKeys: rows.map(({ record }) => packKey(record)), nextPageToken, totalSize };
     },
     async getCryptoKey({ name }, context) {
@@ -74,6 +76,10 @@ function readNewKey(name: string, given: CryptoKey | undefined): NewName {
   const fields = { purpose: "cryptoKey.purpose", algorithm: "cryptoKey.versionTemplate.algorithm" };
   const { own, signingInput } = requireAlgorithm({ purpose, algorithm }, fields);
   requireSoftware("cryptoKey.versionTemplate.protectionLevel", protectionLevel);
+  if (given.cryptoKeyBackend !== "")
+    throw refuseField("cryptoKey.cryptoKeyBackend", "is for keys of other key managers; leave it out");
+  if (given.keyAccessJustificationsPolicy !== undefined)
+    throw refuseField("cryptoKey.keyAccessJustificationsPolicy", "is not supported; leave it out");
   if (given.nextRotationTime !== undefined || given.rotationSchedule.case !== undefined)
     throw refuseField(
       "cryptoKey.rotationPeriod",
@@ -110,17 +116,23 @@ function readDestroySeconds(duration: Duration | undefined): number | undefined 
 
 const maxLabels = 64;
 
-/** Checks labels by Google's rules. @throws FIELD_INVALID */
+/** Checks labels by Google's rules, which take letters of all scripts. @throws FIELD_INVALID */
 function checkLabels(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const field = "cryptoKey.labels";
   const pairs = Object.entries(labels);
   if (pairs.length > maxLabels)
     throw refuseField(field, `has ${pairs.length} labels; send at most ${maxLabels}`);
   for (const [label, value] of pairs) {
-    if (!/^[a-z][a-z0-9_-]{0,62}$/.test(label))
-      throw refuseField(field, `"${label}" must begin with a-z and have up to 63 characters of a-z 0-9 _ -`);
-    if (!/^[a-z0-9_-]{0,63}$/.test(value))
-      throw refuseField(field, `the value of "${label}" must have up to 63 characters of a-z 0-9 _ -`);
+    if (!/^[\p{Ll}\p{Lo}][\p{Ll}\p{Lo}\p{N}_-]{0,62}$/u.test(label))
+      throw refuseField(
+        field,
+        `"${label}" must begin with a lowercase letter and have up to 63 lowercase letters, digits, _ and -`,
+      );
+    if (!/^[\p{Ll}\p{Lo}\p{N}_-]{0,63}$/u.test(value))
+      throw refuseField(
+        field,
+        `the value of "${label}" must have up to 63 lowercase letters, digits, _ and -`,
+      );
   }
   return labels;
 }

@@ -25,6 +25,8 @@ import { findAlgorithm, findGoogleAlgorithm, nameValue } from "./algorithms.ts";
 import { type GoogleDeps, readCaller, readList, readOwner, requireRing } from "./calls.ts";
 import { packCrc32c } from "./crc32c.ts";
 import { readKeyName, requireSoftware } from "./crypto-keys.ts";
+import { jobFields } from "./filter-fields.ts";
+import { importMethods } from "./import-methods.ts";
 import { packVersion } from "./pack.ts";
 import {
   checkResourceId,
@@ -39,40 +41,27 @@ type Calls = Pick<
   "listImportJobs" | "getImportJob" | "createImportJob" | "importCryptoKeyVersion"
 >;
 
-/** The import methods that the key service has, with the algorithms of their public keys. */
-const methods = [
-  {
-    google: Method.HPKE_KEM_XWING_HKDF_SHA256_AES_256_GCM,
-    own: "HPKE_XWING_HKDF_SHA256_AES_256_GCM",
-    kem: "X-Wing",
-  },
-  {
-    google: Method.HPKE_KEM_ML_KEM_768_HKDF_SHA256_AES_256_GCM,
-    own: "HPKE_ML_KEM_768_HKDF_SHA256_AES_256_GCM",
-    kem: "ML-KEM-768",
-  },
-  {
-    google: Method.HPKE_KEM_ML_KEM_1024_HKDF_SHA256_AES_256_GCM,
-    own: "HPKE_ML_KEM_1024_HKDF_SHA256_AES_256_GCM",
-    kem: "ML-KEM-1024",
-  },
-] as const satisfies readonly { google: Method; own: WrappingMethod; kem: string }[];
-
 /** Implements the calls of import jobs. A job imports any number of keys until it expires. */
 export function importJobCalls(deps: GoogleDeps): Calls {
   const { keys, now } = deps;
   const pack = (record: ImportRecord, format?: Format) => packJob(record, now(), format);
   return {
     async listImportJobs({ parent, filter, orderBy, pageSize, pageToken }, context) {
-      const prefix = `${formatKeyRingName(parseKeyRingName("parent", parent))}/importJobs/`;
+      const ring = formatKeyRingName(parseKeyRingName("parent", parent));
       const owner = readOwner(context);
-      const { page, narrowing } = readList(
+      const { page, narrowing, accepts } = readList(
         { filter, orderBy, pageSize, pageToken },
-        { list: nameList(importTable), column: "job_name", prefix },
+        {
+          list: nameList(importTable),
+          column: "job_name",
+          prefix: `${ring}/importJobs/`,
+          fields: jobFields(now()),
+        },
         owner,
       );
-      const { rows, nextPageToken } = await keys.imports.list(page, owner, {}, narrowing);
-      const totalSize = await keys.imports.count(owner, {}, narrowing);
+      await requireRing(deps, owner.owner, ring);
+      const { rows, nextPageToken } = await keys.imports.list(page, owner, {}, narrowing, accepts);
+      const totalSize = accepts === undefined ? await keys.imports.count(owner, {}, narrowing) : 0;
       return { importJobs: rows.map(({ record }) => pack(record)), nextPageToken, totalSize };
     },
     async getImportJob({ name, publicKeyFormat }, context) {
@@ -92,6 +81,8 @@ export function importJobCalls(deps: GoogleDeps): Calls {
         "importJob.protectionLevel",
         importJob?.protectionLevel ?? ProtectionLevel.PROTECTION_LEVEL_UNSPECIFIED,
       );
+      if (importJob !== undefined && importJob.cryptoKeyBackend !== "")
+        throw refuseField("importJob.cryptoKeyBackend", "is for other key managers; leave it out");
       await requireRing(deps, owner, formatKeyRingName(ring));
       if ((await keys.imports.findJob(owner, jobName)) !== undefined)
         throw refuse("IMPORT_JOB_TAKEN", `import job ${jobName} exists already`, { name: jobName });
@@ -115,7 +106,10 @@ export function importJobCalls(deps: GoogleDeps): Calls {
         });
       const secretKey = await unwrapKey(deps, job, named.algorithm, readWrappedKey(req));
       try {
-        return packVersion(await putVersion(deps, principal, named.name, secretKey, true), named);
+        return packVersion(
+          await putVersion(deps, principal, named.name, secretKey, { isImported: true }),
+          named,
+        );
       } finally {
         secretKey.erase();
       }
@@ -134,9 +128,9 @@ async function requireJob({ keys }: GoogleDeps, owner: string, name: string): Pr
 }
 
 function readMethod(method: Method): WrappingMethod {
-  const found = methods.find(({ google }) => google === method);
+  const found = importMethods.find(({ google }) => google === method);
   if (found !== undefined) return found.own;
-  const names = methods.map(({ google }) => nameValue(ImportJob_ImportMethodSchema, google)).join(", ");
+  const names = importMethods.map(({ google }) => nameValue(ImportJob_ImportMethodSchema, google)).join(", ");
   throw refuseField("importJob.importMethod", `is not supported; send one of ${names}`);
 }
 
@@ -152,7 +146,7 @@ function packJob(
   now: Date,
   format: Format = Format.PUBLIC_KEY_FORMAT_UNSPECIFIED,
 ): MessageInitShape<typeof ImportJobSchema> {
-  const found = methods.find(({ own }) => own === method);
+  const found = importMethods.find(({ own }) => own === method);
   const isActive = expiresAt > now;
   const created = timestampFromDate(createdAt);
   return {
@@ -170,7 +164,11 @@ function packJob(
 }
 
 /** The public key: raw, as HPKE takes it, unless the caller asks for PEM. */
-function packWrappingKey(data: Uint8Array, kem: (typeof methods)[number]["kem"] | undefined, format: Format) {
+function packWrappingKey(
+  data: Uint8Array,
+  kem: (typeof importMethods)[number]["kem"] | undefined,
+  format: Format,
+) {
   if (format === Format.PEM && kem !== undefined)
     return { publicKeyFormat: format, publicKey: { pem: encodePublicKeyPem(kem, data) } };
   const raw = kem === "X-Wing" ? Format.XWING_RAW_BYTES : Format.NIST_PQC;

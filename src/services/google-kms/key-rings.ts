@@ -4,6 +4,7 @@ import type { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.t
 import { refuse } from "../../errors.ts";
 import { nameList } from "../../records/table-declaration.ts";
 import { type GoogleDeps, readList, readOwner, requireRing } from "./calls.ts";
+import { ringFields } from "./filter-fields.ts";
 import {
   checkResourceId,
   formatKeyRingName,
@@ -22,13 +23,13 @@ export function keyRingCalls(deps: GoogleDeps): Calls {
     async listKeyRings({ parent, ...fields }, context) {
       const prefix = `${formatLocationName(parseLocationName("parent", parent))}/keyRings/`;
       const owner = readOwner(context);
-      const { page, narrowing } = readList(
+      const { page, narrowing, accepts } = readList(
         fields,
-        { list: nameList(ringTable), column: "ring_name", prefix },
+        { list: nameList(ringTable), column: "ring_name", prefix, fields: ringFields },
         owner,
       );
-      const { rows, nextPageToken } = await rings.list(page, owner, {}, narrowing);
-      const totalSize = await rings.count(owner, {}, narrowing);
+      const { rows, nextPageToken } = await rings.list(page, owner, {}, narrowing, accepts);
+      const totalSize = accepts === undefined ? await rings.count(owner, {}, narrowing) : 0;
       return { keyRings: rows.map(({ record }) => packRing(record)), nextPageToken, totalSize };
     },
     async getKeyRing({ name }, context) {

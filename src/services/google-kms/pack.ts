@@ -15,7 +15,7 @@ import { findGoogleAlgorithm } from "./algorithms.ts";
 export const defaultDestroySeconds = 30 * 86_400;
 
 /** A ROTATED key still verifies and decapsulates, so its public key must stay available to Google's clients. */
-const states: Readonly<Record<KeyState, VersionState>> = {
+export const versionStates: Readonly<Record<KeyState, VersionState>> = {
   ACTIVE: VersionState.ENABLED,
   ROTATED: VersionState.ENABLED,
   DISABLED: VersionState.DISABLED,
@@ -61,7 +61,7 @@ export function packVersion(
   const created = timestampFromDate(createdAt);
   return {
     name: nameOfVersion(record),
-    state: states[state],
+    state: versionStates[state],
     protectionLevel: ProtectionLevel.SOFTWARE,
     algorithm: algorithmOf({ algorithm, signsMu: named.signsMu }),
     createTime: created,

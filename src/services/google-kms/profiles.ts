@@ -24,7 +24,7 @@ export const googleProfiles: ServiceProfiles = {
         "Creates a key ring. It is a prefix of names of keys, and stays forever. Fails with KEY_RING_TAKEN and QUOTA_EXCEEDED.",
       ),
 
-      ListCryptoKeys: supported("kms.read", "Lists the keys of a key ring."),
+      ListCryptoKeys: supported("kms.read", "Lists the keys of a key ring. Fails with KEY_RING_NOT_FOUND."),
       GetCryptoKey: supported(
         "kms.read",
         "Returns a key. A key is a name of the key service, such as name/projects/P/locations/L/keyRings/R/cryptoKeys/K. Fails with KEY_NOT_FOUND.",
@@ -75,7 +75,10 @@ export const googleProfiles: ServiceProfiles = {
           "random generator.",
       ),
 
-      ListImportJobs: supported("kms.read", "Lists the import jobs of a key ring."),
+      ListImportJobs: supported(
+        "kms.read",
+        "Lists the import jobs of a key ring. Fails with KEY_RING_NOT_FOUND.",
+      ),
       GetImportJob: supported(
         "kms.read",
         "Returns an import job with its public key. Fails with IMPORT_JOB_NOT_FOUND.",

@@ -1,5 +1,9 @@
 import type { ServiceImpl } from "@connectrpc/connect";
-import { CryptoKeyVersion_CryptoKeyVersionState as VersionState } from "#gen/google/cloud/kms/v1/resources_pb.ts";
+import { sql } from "kysely";
+import {
+  type CryptoKeyVersion,
+  CryptoKeyVersion_CryptoKeyVersionState as VersionState,
+} from "#gen/google/cloud/kms/v1/resources_pb.ts";
 import type { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { refuseField } from "../../errors.ts";
 import type { Principal } from "../../records/ownership.ts";
@@ -10,8 +14,10 @@ import { allKeys, nameKeyList } from "../kms/key-filter.ts";
 import { destroyKey, disableKey, enableKey, restoreKey } from "../kms/life-cycle.ts";
 import { addVersion, requireName } from "../kms/named-keys.ts";
 import type { KeyName, KeyRecord } from "../kms/record.ts";
-import { type GoogleDeps, readCaller, readOwner } from "./calls.ts";
+import { type GoogleDeps, narrowList, readCaller, readOwner } from "./calls.ts";
 import { readKeyName } from "./crypto-keys.ts";
+import { compileFilter } from "./filter.ts";
+import { versionFields } from "./filter-fields.ts";
 import { defaultDestroySeconds, packVersion } from "./pack.ts";
 import { readPage } from "./pages.ts";
 import { formatCryptoKeyName, parseCryptoKeyVersionName } from "./resource-names.ts";
@@ -35,26 +41,27 @@ export function versionCalls(deps: GoogleDeps): Calls {
   };
   return {
     async listCryptoKeyVersions({ parent, filter, orderBy, pageSize, pageToken }, context) {
-      if (filter !== "") throw refuseField("filter", "is not supported; leave it out");
-      if (orderBy !== "")
-        throw refuseField("orderBy", "is not supported; rows are in the order of their creation");
       const owner = readOwner(context);
       const named = await requireName(deps, owner, readKeyName("parent", parent));
-      const query = { ...allKeys, name: named.name };
-      const page = readPage({ pageSize, pageToken }, nameKeyList(owner, query));
-      const { rows, nextPageToken } = await keys.list(page, owner, query);
+      const ofKey = { name: JSON.stringify([named.name]), where: sql<boolean>`key_name = ${named.name}` };
+      const narrowing = narrowList(ofKey, { filter, orderBy });
+      const accepts = compileFilter(filter, versionFields(named));
+      const page = readPage({ pageSize, pageToken }, nameKeyList(owner, allKeys, narrowing));
+      const { rows, nextPageToken } = await keys.list(page, owner, allKeys, narrowing, accepts);
       return {
         cryptoKeyVersions: rows.map(({ record }) => packVersion(record, named)),
         nextPageToken,
-        totalSize: await keys.count(owner, query),
+        totalSize: accepts === undefined ? await keys.count(owner, allKeys, narrowing) : 0,
       };
     },
     getCryptoKeyVersion: ({ name }, context) => describe(name, readCaller(context).principal),
-    async createCryptoKeyVersion({ parent }, context) {
+    async createCryptoKeyVersion({ parent, cryptoKeyVersion }, context) {
       const { principal } = readCaller(context);
-      const named = await requireName(deps, principal, readKeyName("parent", parent));
+      const name = readKeyName("parent", parent);
+      const isDisabled = readNewState(cryptoKeyVersion) === VersionState.DISABLED;
+      const named = await requireName(deps, principal, name);
       if (named.isImportOnly) throw refuseField("parent", "is importOnly; call ImportCryptoKeyVersion");
-      return packVersion(await addVersion(deps, principal, named.name), named);
+      return packVersion(await addVersion(deps, principal, named.name, { isDisabled }), named);
     },
     async updateCryptoKeyVersion({ cryptoKeyVersion, updateMask }, context) {
       const { name = "", state = VersionState.CRYPTO_KEY_VERSION_STATE_UNSPECIFIED } = cryptoKeyVersion ?? {};
@@ -103,6 +110,20 @@ export async function findVersion(
   if (found === undefined) throw keyNotFound(writeName(named.name, version));
   if (!found.isIntact) throw keyDamaged(found.record.keyId);
   return { record: found.record, named };
+}
+
+/** Reads the state of a new version. @throws FIELD_INVALID for what the version would not have */
+function readNewState(given: CryptoKeyVersion | undefined): VersionState {
+  if (given?.externalProtectionLevelOptions !== undefined)
+    throw refuseField("cryptoKeyVersion.externalProtectionLevelOptions", "is not supported; leave it out");
+  const { state = VersionState.CRYPTO_KEY_VERSION_STATE_UNSPECIFIED } = given ?? {};
+  const allowed: readonly VersionState[] = [
+    VersionState.CRYPTO_KEY_VERSION_STATE_UNSPECIFIED,
+    VersionState.ENABLED,
+    VersionState.DISABLED,
+  ];
+  if (allowed.includes(state)) return state;
+  throw refuseField("cryptoKeyVersion.state", "must be ENABLED or DISABLED; ENABLED if it is left out");
 }
 
 function requireStateOnly(paths: readonly string[]): void {

@@ -49,7 +49,6 @@ export async function createName(
         named,
         secretKey,
         principal,
-        isImported: false,
       });
       return name;
     });
@@ -58,13 +57,23 @@ export async function createName(
   return withFreshKeyPair(provider, given.algorithm, ({ secretKey }) => create(secretKey));
 }
 
-/** Adds a generated version to a name of the caller's own. @throws KEY_NOT_FOUND, QUOTA_EXCEEDED */
-export async function addVersion(deps: ChangeDeps, principal: Principal, name: string): Promise<KeyRecord> {
+/**
+ * Adds a generated version to a name of the caller's own.
+ *
+ * @param options.isDisabled whether the version begins DISABLED instead of ACTIVE.
+ * @throws KEY_NOT_FOUND, QUOTA_EXCEEDED
+ */
+export async function addVersion(
+  deps: ChangeDeps,
+  principal: Principal,
+  name: string,
+  { isDisabled = false }: { readonly isDisabled?: boolean } = {},
+): Promise<KeyRecord> {
   const { store, provider } = deps;
   const { algorithm } = await requireName(deps, principal, name);
   await store.requireRoom(keyQuota, principal.userId);
   return withFreshKeyPair(provider, algorithm, ({ secretKey }) =>
-    putVersion(deps, principal, name, secretKey, false),
+    putVersion(deps, principal, name, secretKey, { isDisabled }),
   );
 }
 
@@ -74,11 +83,11 @@ export async function putVersion(
   principal: Principal,
   name: string,
   secretKey: SecretKey,
-  isImported: boolean,
+  origin: Pick<Version, "isImported" | "isDisabled">,
 ): Promise<KeyRecord> {
   const { previous, record } = await deps.store.write(async (transaction) => {
     const named = await requireName(deps, principal, name, transaction);
-    const stored = await storeVersion(deps, transaction, { named, secretKey, principal, isImported });
+    const stored = await storeVersion(deps, transaction, { named, secretKey, principal, ...origin });
     return { ...stored, previous: named.primaryKeyId };
   });
   if (previous !== undefined) deps.cache.forget(previous);
@@ -116,13 +125,14 @@ interface Version {
   readonly named: KeyName;
   readonly secretKey: SecretKey;
   readonly principal: Principal;
-  readonly isImported: boolean;
+  readonly isImported?: boolean;
+  readonly isDisabled?: boolean;
 }
 
 async function storeVersion(
   { keys, now }: Pick<ChangeDeps, "keys" | "now">,
   transaction: WriteTransaction,
-  { named, secretKey, principal, isImported }: Version,
+  { named, secretKey, principal, isImported = false, isDisabled = false }: Version,
 ): Promise<{ readonly name: KeyName; readonly record: KeyRecord }> {
   const { owner, name, versions, primaryKeyId } = named;
   const place = { name, version: versions + 1, isPrimary: true };
@@ -134,7 +144,11 @@ async function storeVersion(
   const operation = isImported ? "IMPORT" : "CREATE";
   const created = { operation, outcome: "OK", details: describeKey(record) } as const;
   transaction.audit(eventBy(principal, subjectOf(record), created));
-  return { name: changed, record };
+  if (!isDisabled) return { name: changed, record };
+  const disabled = await keys.change(transaction, intact(record), { state: "DISABLED" });
+  const change = { operation: "DISABLE", outcome: "OK", details: "stateBefore=ACTIVE" } as const;
+  transaction.audit(eventBy(principal, subjectOf(record), change));
+  return { name: changed, record: disabled };
 }
 
 function recordName(

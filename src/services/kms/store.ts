@@ -89,10 +89,16 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
       const { state, algorithm } = filter;
       return keys.count(principal, { state, algorithm }, narrowing ?? narrowKeys(filter));
     },
-    async list(request: PageRequest, principal: Principal, filter: KeyFilter, narrowing?: Narrowing) {
+    async list(
+      request: PageRequest,
+      principal: Principal,
+      filter: KeyFilter,
+      narrowing?: Narrowing,
+      accepts?: (record: KeyRecord) => boolean,
+    ) {
       const { state, algorithm } = filter;
       const narrowed = narrowing ?? narrowKeys(filter);
-      const page = await keys.list(request, principal, { state, algorithm }, narrowed);
+      const page = await keys.list(request, principal, { state, algorithm }, narrowed, accepts);
       return { ...page, rows: page.rows.map((found) => toStoredKey(found)) };
     },
     /** Lists the newest versions of a name, oldest first. */
@@ -112,7 +118,7 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
     /** Changes a key within a transaction. A damaged record stays marked as damaged. A destroyed key loses its secret. */
     async change(
       transaction: WriteTransaction,
-      key: StoredKey,
+      key: Stored<KeyRecord>,
       change: Partial<Pick<KeyRecord, "state" | "destroyAt" | "isPrimary" | "replacedBy">>,
     ): Promise<KeyRecord> {
       const { replacedBy } = key.record;

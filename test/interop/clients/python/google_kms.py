@@ -10,6 +10,7 @@ The only argument is the address of the server, "127.0.0.1:port".
 
 import json
 import sys
+from datetime import timedelta
 
 import grpc
 from google.api_core import exceptions
@@ -36,8 +37,17 @@ def connect(authority, transport, token):
     return kms.KeyManagementServiceClient(transport=rest), []
 
 
+def to_request(value, name=""):
+    """Writes a duration as the library takes it. Its other types have the form of JSON."""
+    if name == "destroy_scheduled_duration":
+        return timedelta(seconds=int(value.removesuffix("s")))
+    return {key: to_request(member, key) for key, member in value.items()} if isinstance(value, dict) else value
+
+
 def to_json(answer):
-    """Converts an answer, or all pages of a list, to JSON."""
+    """Converts an answer, or all rows of a list, to JSON."""
+    if hasattr(answer, "locations"):
+        return [to_json(row) for row in answer.locations]
     if isinstance(answer, Message):
         return json_format.MessageToDict(answer)
     if hasattr(answer, "pages"):
@@ -51,7 +61,6 @@ def describe(error):
         "class": type(error).__name__,
         # REST has only the HTTP status, which several codes share.
         "code": code.name if code is not None else None,
-        "httpStatus": int(error.code),
         "reason": error.reason,
         "domain": error.domain,
         "metadata": dict(error.metadata or {}),
@@ -67,7 +76,7 @@ def call(clients, authority, row):
     client, metadata = clients[key]
     try:
         answer = getattr(client, row["method"])(
-            request=row["request"], metadata=metadata, timeout=TIMEOUT_SECONDS, retry=None
+            request=to_request(row["request"]), metadata=metadata, timeout=TIMEOUT_SECONDS, retry=None
         )
         return {"answer": to_json(answer)}
     except exceptions.GoogleAPICallError as error:

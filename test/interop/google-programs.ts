@@ -1,0 +1,107 @@
+/** Google's clients for Cloud KMS, unmodified, in three languages: test/interop/clients. */
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll } from "vitest";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { type GoogleClient, type GoogleError, startGoogleClient } from "./google-client.ts";
+import { findPython } from "./python.ts";
+import { isMissing } from "./tools.ts";
+
+/** What a library makes of errors, which differs with the transport. */
+export type LibraryErrors = Readonly<
+  Record<"unsupported" | "invalid" | "withoutToken" | "withWrongToken", Partial<GoogleError>>
+>;
+
+/** A library of Google, with a program that calls it. */
+export interface GoogleProgram {
+  readonly name: string;
+  /** Whether its tests are to be skipped; then the name says why. */
+  readonly isMissing: boolean;
+  readonly errors: Readonly<Record<"grpc" | "rest", LibraryErrors>>;
+  /** Starts the program for a server. @param authority "127.0.0.1:port" */
+  start(authority: string): GoogleClient;
+}
+
+const clients = join(import.meta.dirname, "clients");
+
+const python = findPython("google.cloud.kms");
+
+function named(name: string, isMissing: boolean) {
+  return { name: isMissing ? `${name} (which is not installed)` : name, isMissing };
+}
+
+export const pythonProgram: GoogleProgram = {
+  ...named("google-cloud-kms for Python", python === undefined),
+  errors: {
+    grpc: {
+      unsupported: { class: "MethodNotImplemented", code: "UNIMPLEMENTED" },
+      invalid: { class: "InvalidArgument", code: "INVALID_ARGUMENT" },
+      withoutToken: { class: "Unauthenticated", reason: "TOKEN_MISSING" },
+      withWrongToken: { class: "Unauthenticated", reason: "TOKEN_MALFORMED" },
+    },
+    rest: {
+      unsupported: { class: "MethodNotImplemented", code: "UNIMPLEMENTED" },
+      // REST has only the status 400, of which the library makes BadRequest.
+      invalid: { class: "BadRequest" },
+      // google-auth answers 401 itself: it asks the credentials for another token, and they have none.
+      withoutToken: { class: "InvalidOperation" },
+      withWrongToken: { class: "RefreshError" },
+    },
+  },
+  start: (authority) => startGoogleClient(python ?? "", [join(clients, "python/google_kms.py"), authority]),
+};
+
+const nodeGrpc: LibraryErrors = {
+  unsupported: { class: "Error", code: 12 },
+  invalid: { class: "Error", code: 3 },
+  withoutToken: { class: "Error", code: 16, reason: "TOKEN_MISSING" },
+  withWrongToken: { class: "Error", code: 16, reason: "TOKEN_MALFORMED" },
+};
+
+export const nodePrograms: readonly GoogleProgram[] = [
+  nodeProgram("@google-cloud/kms 6 for Node", "@google-cloud/kms", {
+    unsupported: { class: "GoogleError", code: 12 },
+    invalid: { class: "GoogleError", code: 3 },
+    withoutToken: { class: "GoogleError", code: 16, reason: "TOKEN_MISSING" },
+    withWrongToken: { class: "GoogleError", code: 16, reason: "TOKEN_MALFORMED" },
+  }),
+  nodeProgram("@google-cloud/kms 5 for Node", "@google-cloud/kms-5", {
+    unsupported: { class: "GaxiosError", code: "UNIMPLEMENTED" },
+    invalid: { class: "GaxiosError", code: "INVALID_ARGUMENT" },
+    withoutToken: { class: "GaxiosError", code: "UNAUTHENTICATED", reason: "TOKEN_MISSING" },
+    withWrongToken: { class: "GaxiosError", code: "UNAUTHENTICATED", reason: "TOKEN_MALFORMED" },
+  }),
+];
+
+/** @param library its name in test/interop/clients/node/package.json */
+function nodeProgram(name: string, library: string, rest: LibraryErrors): GoogleProgram {
+  const isInstalled = existsSync(join(clients, "node/node_modules", library));
+  return {
+    ...named(name, !isInstalled && process.env.QSP_TEST_REQUIRE_ALL !== "1"),
+    errors: { grpc: nodeGrpc, rest },
+    start: (authority) =>
+      startGoogleClient(process.execPath, [join(clients, "node/google_kms.js"), authority, library]),
+  };
+}
+
+/** The compiled program in Go. */
+const compiled = join(makeTemporaryDirectory(afterAll), "google");
+
+const goErrors: LibraryErrors = {
+  unsupported: { class: "*apierror.APIError", code: "Unimplemented" },
+  invalid: { class: "*apierror.APIError", code: "InvalidArgument" },
+  withoutToken: { code: "Unauthenticated", reason: "TOKEN_MISSING" },
+  withWrongToken: { code: "Unauthenticated", reason: "TOKEN_MALFORMED" },
+};
+
+export const goProgram: GoogleProgram = {
+  ...named("cloud.google.com/go/kms for Go", isMissing("go")),
+  errors: { grpc: goErrors, rest: goErrors },
+  start(authority) {
+    const args = ["build", "-o", compiled, "./google"];
+    const { status, stderr } = spawnSync("go", args, { cwd: join(clients, "go"), encoding: "utf8" });
+    if (status !== 0) throw new Error(`go build failed: ${stderr}`);
+    return startGoogleClient(compiled, [authority]);
+  },
+};

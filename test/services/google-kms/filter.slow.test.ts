@@ -1,0 +1,30 @@
+/** A filter of a list that is longer than a call reads. */
+import { expect, it } from "vitest";
+import { describeGoogle } from "./google-server.ts";
+
+const lastPart = ({ name }: { readonly name: string }): string => name.split("/").at(-1) ?? "";
+
+describeGoogle("a filter of 1,002 key rings", (shared) => {
+  it("looks at 1,000 rows in one call, and goes on where it stopped", async () => {
+    const { google } = await shared();
+    const parent = "projects/many/locations/global";
+    await google.createKeyRing({ parent, keyRingId: "wanted-1" });
+    const others = Array.from({ length: 1000 }, (_, i) => `other-${i}`);
+    for (let i = 0; i < others.length; i += 100)
+      await Promise.all(
+        others.slice(i, i + 100).map((keyRingId) => google.createKeyRing({ parent, keyRingId })),
+      );
+    await google.createKeyRing({ parent, keyRingId: "wanted-2" });
+    const filter = "name:keyRings/wanted";
+    const first = await google.listKeyRings({ parent, filter });
+    expect(first.keyRings.map(lastPart)).toEqual(["wanted-1"]);
+    const second = await google.listKeyRings({ parent, filter, pageToken: first.nextPageToken });
+    expect([second.keyRings.map(lastPart), second.nextPageToken]).toEqual([["wanted-2"], ""]);
+    const none = { parent, filter: "name:nowhere", orderBy: "create_time desc" };
+    const empty = await google.listKeyRings(none);
+    expect(empty.keyRings).toEqual([]);
+    const rest = await google.listKeyRings({ ...none, pageToken: empty.nextPageToken });
+    expect([rest.keyRings, rest.nextPageToken]).toEqual([[], ""]);
+    expect(empty.nextPageToken).not.toBe("");
+  }, 300_000);
+});

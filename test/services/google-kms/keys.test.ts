@@ -1,0 +1,125 @@
+/** Keys and key rings over Google's interface: what its clients (test/interop) do not ask for. */
+import { expect, it } from "vitest";
+import {
+  CryptoKey_CryptoKeyPurpose as Purpose,
+  CryptoKeyVersion_CryptoKeyVersionAlgorithm as VersionAlgorithm,
+  CryptoKeyVersion_CryptoKeyVersionState as VersionState,
+} from "#gen/google/cloud/kms/v1/resources_pb.ts";
+import { refusal } from "../../support/refusal.ts";
+import { invalid, stateRefuses } from "../../support/refusals.ts";
+import { readAudit } from "../kms/read-audit.ts";
+import { describeGoogle, type GoogleKms } from "./google-server.ts";
+
+const location = "projects/p/locations/global";
+let count = 0;
+
+/** Creates a key ring of its own. @returns its name */
+async function createRing(google: GoogleKms): Promise<string> {
+  count += 1;
+  return (await google.createKeyRing({ parent: location, keyRingId: `ring-${count}` })).name;
+}
+
+const kem = {
+  purpose: Purpose.KEY_ENCAPSULATION,
+  versionTemplate: { algorithm: VersionAlgorithm.ML_KEM_768 },
+};
+
+async function createKey(google: GoogleKms, fields: object = {}): Promise<string> {
+  const parent = await createRing(google);
+  return (await google.createCryptoKey({ parent, cryptoKeyId: "key", cryptoKey: { ...kem, ...fields } }))
+    .name;
+}
+
+describeGoogle("the lists of a key ring", (shared) => {
+  it("are refused if there is no such ring", async () => {
+    const { google } = await shared();
+    const missing = { code: "NotFound", reason: "KEY_RING_NOT_FOUND" };
+    const parent = `${location}/keyRings/none`;
+    expect(await refusal(google.listCryptoKeys({ parent }))).toEqual(missing);
+    expect(await refusal(google.listImportJobs({ parent }))).toEqual(missing);
+  });
+
+  it("are empty for an empty ring", async () => {
+    const { google } = await shared();
+    const parent = await createRing(google);
+    expect((await google.listCryptoKeys({ parent })).totalSize).toBe(0);
+    expect((await google.listImportJobs({ parent })).totalSize).toBe(0);
+  });
+});
+
+describeGoogle("labels", (shared) => {
+  it("have letters and digits of all scripts", async () => {
+    const { google } = await shared();
+    const labels = { größe: "klein", 部門: "研究", "a٣_-": "٣" };
+    const name = await createKey(google, { labels });
+    expect((await google.getCryptoKey({ name })).labels).toEqual(labels);
+  });
+
+  it.each([
+    ["an uppercase letter", { A: "" }],
+    ["an uppercase letter of another script", { Ä: "" }],
+    ["an uppercase value", { a: "B" }],
+    ["a digit first", { "1": "" }],
+    ["no label", { "": "" }],
+    ["64 letters", { ["ä".repeat(64)]: "" }],
+    ["a value of 64 letters", { a: "研".repeat(64) }],
+    ["an emoji", { "a😀": "" }],
+  ])("are refused with %s", async (_what, labels) => {
+    const { google } = await shared();
+    expect(await refusal(createKey(google, { labels }))).toEqual(invalid("cryptoKey.labels"));
+  });
+});
+
+describeGoogle("a new key", (shared) => {
+  it.each([
+    ["cryptoKeyBackend", { cryptoKeyBackend: "projects/p/locations/global/ekmConnections/e" }],
+    ["keyAccessJustificationsPolicy", { keyAccessJustificationsPolicy: { allowedAccessReasons: [1] } }],
+  ])("is refused with %s, which would have no effect", async (field, fields) => {
+    const { google } = await shared();
+    expect(await refusal(createKey(google, fields))).toEqual(invalid(`cryptoKey.${field}`));
+  });
+});
+
+describeGoogle("a new version", (shared) => {
+  const { ENABLED, DISABLED, DESTROYED } = VersionState;
+  const state = (name: string, state: VersionState) => ({ parent: name, cryptoKeyVersion: { state } });
+
+  it("is ENABLED, or DISABLED if its creator says so", async () => {
+    const { google } = await shared();
+    const parent = await createKey(google);
+    expect((await google.createCryptoKeyVersion({ parent })).state).toBe(ENABLED);
+    expect((await google.createCryptoKeyVersion(state(parent, ENABLED))).state).toBe(ENABLED);
+    const { name, state: given } = await google.createCryptoKeyVersion(state(parent, DISABLED));
+    expect(given).toBe(DISABLED);
+    expect(await google.getCryptoKeyVersion({ name })).toMatchObject({ state: DISABLED });
+    const ciphertext = new Uint8Array(1088);
+    expect(await refusal(google.decapsulate({ name, ciphertext }))).toEqual(stateRefuses);
+  });
+
+  it("that is created DISABLED can be enabled, and the audit log has both steps", async () => {
+    const { google, kms } = await shared();
+    const parent = await createKey(google);
+    const { name } = await google.createCryptoKeyVersion(state(parent, DISABLED));
+    const enabled = { cryptoKeyVersion: { name, state: ENABLED }, updateMask: { paths: ["state"] } };
+    expect((await google.updateCryptoKeyVersion(enabled)).state).toBe(ENABLED);
+    expect((await google.decapsulate({ name, ciphertext: new Uint8Array(1088) })).sharedSecret).toHaveLength(
+      32,
+    );
+    const { result } = await kms.getKey({ keyId: `name/${parent}/2` });
+    const entries = await readAudit(kms, result?.keyId);
+    const operations = entries.map(({ operation }) => operation);
+    expect(operations.slice(0, 3)).toEqual(["CREATE", "DISABLE", "ENABLE"]);
+  });
+
+  it("is refused with another state, and with options that would have no effect", async () => {
+    const { google } = await shared();
+    const parent = await createKey(google);
+    expect(await refusal(google.createCryptoKeyVersion(state(parent, DESTROYED)))).toEqual(
+      invalid("cryptoKeyVersion.state"),
+    );
+    const external = { parent, cryptoKeyVersion: { externalProtectionLevelOptions: {} } };
+    expect(await refusal(google.createCryptoKeyVersion(external))).toEqual(
+      invalid("cryptoKeyVersion.externalProtectionLevelOptions"),
+    );
+  });
+});
