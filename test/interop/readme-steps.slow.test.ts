@@ -13,16 +13,20 @@ const setUpOnce = [
   "## Store, keys, backup",
   "## Replicas",
   "## Health, metrics, logs",
+  "## Create the key",
 ];
 
-describe.each(["README.md", "docs/getting-started.md", "docs/keys.md", "docs/operate.md"])(
-  "who does what %s shows, as printed but for the ports,",
-  (page) => {
-    testSteps(readFileSync(join(root, page), "utf8"), {
-      surroundings: async () => ({
-        ...(sharedPostgres() !== undefined && { databaseUrl: await freshDatabaseUrl() }),
-      }),
-      isRepeatable: ({ section }) => !setUpOnce.includes(section),
-    });
-  },
-);
+describe.each([
+  "README.md",
+  "docs/getting-started.md",
+  "docs/keys.md",
+  "docs/kubernetes.md",
+  "docs/operate.md",
+])("who does what %s shows, as printed but for the ports,", (page) => {
+  testSteps(readFileSync(join(root, page), "utf8"), {
+    surroundings: async () => ({
+      ...(sharedPostgres() !== undefined && { databaseUrl: await freshDatabaseUrl() }),
+    }),
+    isRepeatable: ({ section }) => !setUpOnce.includes(section),
+  });
+});
