@@ -29,6 +29,8 @@ const maxConnections = 64;
 /** Calls of one connection at a time. gRPC clients wait with further ones. */
 const maxStreams = 128;
 const maxHeaderBytes = 16 * 1024;
+/** Milliseconds after which a silent connection is closed. API servers ask for the status every minute. */
+const idleMs = 300_000;
 
 /** Starts a server. The place must be free: see prepareSocket. */
 export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
@@ -52,6 +54,7 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
   server.on("session", (session) => {
     sessions.add(session);
     session.once("close", () => sessions.delete(session));
+    session.setTimeout(idleMs, () => session.close());
     // It ends the session's own calls, which get the error too.
     session.on("error", () => {});
   });

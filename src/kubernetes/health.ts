@@ -1,6 +1,7 @@
 /** The health that Status reports. */
 import { ConnectError } from "@connectrpc/connect";
 import type { CallLimits } from "../cli/client.ts";
+import { harmless } from "../cli/output.ts";
 import { findReason } from "../errors.ts";
 import { isAboutKey } from "./explain.ts";
 import type { KeyService } from "./key-service.ts";
@@ -32,7 +33,7 @@ export async function findHealth(keys: KeyService, lastKeyId: string, limits: Ca
     if (!(error instanceof ConnectError) || limits.signal?.aborted === true) throw error;
     const reason = findReason(error);
     if (reason === "INTERNAL") throw error;
-    const healthz = `${error.rawMessage} (${reason})`.slice(0, maxCharacters);
+    const healthz = harmless(`${error.rawMessage} (${reason})`).replaceAll("\n", " ").slice(0, maxCharacters);
     return { healthz, keyId: isAboutKey(error) ? "" : lastKeyId };
   }
 }

@@ -87,15 +87,21 @@ function isLive(path: string): Promise<boolean> {
   });
 }
 
-/** Listens on a socket that nobody could connect to before its mode is set. Closing the server removes the socket. */
+/**
+ * Listens on a socket that nobody could connect to before its mode is set. Closing the server removes the socket.
+ *
+ * @throws CliError
+ */
 export async function listenOnSocket(server: net.Server, { path, groupId }: SocketPlace): Promise<void> {
   // The mask holds while bind creates the file, which Node does before `listen` returns.
   const mask = process.umask(0o177);
   try {
     await new Promise<void>((resolve, reject) => {
-      server.once("error", reject);
+      const onError = ({ code }: NodeJS.ErrnoException): void =>
+        reject(usageError(`--socket: this user cannot listen on ${path} (${code})`));
+      server.once("error", onError);
       server.listen({ path }, () => {
-        server.off("error", reject);
+        server.off("error", onError);
         resolve();
       });
       process.umask(mask);

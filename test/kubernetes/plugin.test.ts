@@ -131,6 +131,7 @@ describe("an API server", { timeout }, () => {
     const [key, ada] = [await makeKey(), await kmsOf("ada")];
     const { client } = await startAsAda(key);
     const { ciphertext, keyId, annotations } = await client.encrypt({ plaintext: randomBytes(32) });
+    expect(await client.status({})).toMatchObject({ healthz: "ok", keyId });
     await ada.disableKey({ keyId });
     expect(await client.status({})).toMatchObject({
       healthz: `key ${keyId} of ${key} is DISABLED; it must be ACTIVE (KEY_STATE_INVALID)`,

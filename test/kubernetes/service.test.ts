@@ -235,6 +235,16 @@ describe("Status", () => {
     });
   });
 
+  it("shortens what the key service says, and has no control characters of it", async () => {
+    const { healthz = "" } = await statusOf({
+      GetKey: () => {
+        throw refuse("KEY_DAMAGED", `\u001b[2J\nlevel=fatal ${"x".repeat(5000)}`);
+      },
+    });
+    expect(healthz).toMatch(/^the key service refuses: \ufffd\[2J level=fatal x+$/);
+    expect(healthz.length).toBe(500);
+  });
+
   it("is an error if the plugin has a bug", async () => {
     const call = statusOf({
       GetKey: () => {

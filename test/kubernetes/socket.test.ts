@@ -161,6 +161,19 @@ describe("the socket", () => {
   );
 });
 
+describe("a socket that cannot be made", () => {
+  it("is refused with a sentence", async () => {
+    const path = makeSocketPath();
+    writeFileSync(path, "precious");
+    const mask = process.umask();
+    await expect(listenOnSocket(net.createServer(), { path, groupId: undefined })).rejects.toMatchObject({
+      exitCode: 2,
+      message: `--socket: this user cannot listen on ${path} (EADDRINUSE)`,
+    });
+    expect([readFileSync(path, "utf8"), process.umask()]).toEqual(["precious", mask]);
+  });
+});
+
 describe("the group", () => {
   it.each([
     ["root", 0],
