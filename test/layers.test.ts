@@ -42,9 +42,11 @@ const mayImport: Record<string, RegExp> = {
   openapi: /^(gen|errors|protocol|transcoding)$/,
   protos: /^(gen|protocol|transcoding)$/,
   server: /^(gen|errors|protocol|transcoding|shared-memory)$/,
-  cli: /^(gen|protocol|crypto|formats|services\/registry|cli\/operator)$/,
+  cli: /^(gen|protocol|crypto|formats|services\/registry|cli\/operator|kubernetes)$/,
   "cli/operator":
     /^(cli|config|settings|crypto|database|records|secrets|audit|store|open-store|identity)$|^services\//,
+  // The plugin of Kubernetes: a verb of the client that serves.
+  kubernetes: /^(gen|errors|crypto|cli|server)$/,
   console: /^(gen|protocol)$/,
   docs: /^(gen|errors|protocol|config|server|services\/registry)$/,
   // The printer of protos, without which there is no gen, and the bundler of the console.
@@ -112,7 +114,7 @@ describe("the modules of src", () => {
     const loaded = listLoaded(["src/main.ts", ...verbs]);
     expect(loaded).toContain("src/cli/kms.ts");
     const foreign =
-      /^src\/(app|serve|server|transcoding|database|store|identity|cli\/operator|services\/[\w-]+\/(?!profiles\.ts))/;
+      /^src\/(app|serve|server|kubernetes|transcoding|database|store|identity|cli\/operator|services\/[\w-]+\/(?!profiles\.ts))/;
     expect(loaded.filter((path) => foreign.test(path))).toEqual([]);
   });
 

@@ -18,6 +18,14 @@ const defaultTimeoutMs = 30_000;
 /** Our servers limit their pages; this limits what any other server may send. */
 const maxReadBytes = 64 * 1024 * 1024;
 
+/** Limits of one call, besides those of the command line. */
+export interface CallLimits {
+  /** Milliseconds for the call, instead of those of --timeout. */
+  readonly timeoutMs?: number;
+  /** Ends the call. */
+  readonly signal?: AbortSignal;
+}
+
 /** A server that a verb calls. */
 export interface ApiClient {
   /** Its address: scheme, host and port. */
@@ -26,6 +34,7 @@ export interface ApiClient {
   ask<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>,
     request: MessageInitShape<I>,
+    limits?: CallLimits,
   ): Promise<MessageShape<O>>;
   /** Makes a streaming call; sends each message as soon as `requests` yields it. */
   stream<I extends DescMessage, O extends DescMessage>(
@@ -49,14 +58,23 @@ export function readUrl(options: ParsedOptions): string {
   return url.origin;
 }
 
+/** How a client keeps its connection. */
+export interface ConnectionOptions {
+  /** Notices within seconds that the server is gone without a word, and connects again. Otherwise TCP decides. */
+  readonly isLongLived?: boolean | undefined;
+}
+
+/** Pings of a long-lived connection: before a call after 5 seconds of silence, and during calls. */
+const pings = { pingIntervalMs: 5000, pingTimeoutMs: 2000 };
+
 /** Creates the client for a command line; sends nothing yet. */
-export function createClient(options: ParsedOptions): ApiClient {
+export function createClient(options: ParsedOptions, { isLongLived }: ConnectionOptions = {}): ApiClient {
   const url = readUrl(options);
   const seconds = options.whole("timeout", 1, 86_400);
   const timeoutMs = seconds === undefined ? undefined : seconds * 1000;
   const caFile = options.text("ca");
   const ca = caFile === undefined ? undefined : readText(caFile);
-  const sessions = new Http2SessionManager(url, {}, ca === undefined ? {} : { ca });
+  const sessions = new Http2SessionManager(url, isLongLived ? pings : {}, ca === undefined ? {} : { ca });
   const requirePrivacy = (): void => {
     if (options.flag("cleartext") || url.startsWith("https:") || isLoopback(url)) return;
     throw usageError(
@@ -80,11 +98,11 @@ export function createClient(options: ParsedOptions): ApiClient {
     });
     return {
       url,
-      ask: async (method, request) => {
+      ask: async (method, request, limits = {}) => {
         const answer = await transport.unary(
           method,
-          undefined,
-          timeoutMs ?? defaultTimeoutMs,
+          limits.signal,
+          limits.timeoutMs ?? timeoutMs ?? defaultTimeoutMs,
           undefined,
           request,
         );
@@ -151,8 +169,8 @@ export async function askPages<Page extends { nextPageToken: string }>(
   return all;
 }
 
-/** Reads the token for calls from a file, a variable, or a login to this server. */
-function readToken(options: ParsedOptions, url: string): string | undefined {
+/** Reads the token for calls from a file, a variable, or a login to this server. @throws CliError */
+export function readToken(options: ParsedOptions, url: string): string | undefined {
   const file = options.text("token-file");
   if (file !== undefined) {
     const token = readText(file).trim();

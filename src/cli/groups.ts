@@ -33,6 +33,7 @@ export const verbTable: VerbTable = {
   nft: async () => (await import("./nft.ts")).nftVerbs,
   multisig: async () => (await import("./multisig.ts")).multisigVerbs,
   proposal: async () => (await import("./proposal.ts")).proposalVerbs,
+  "k8s-kms": async () => (await import("../kubernetes/verb.ts")).kubernetesVerbs,
   completion: async () => (await import("./completion.ts")).completionVerbs,
   audit: () => loadStoreVerbs(async () => [(await import("./operator/audit-verify.ts")).auditVerify]),
   store: () => loadStoreVerbs(async () => [(await import("./operator/store-verify.ts")).storeVerify]),

@@ -57,15 +57,17 @@ async function runLine(args: readonly string[], table: VerbTable): Promise<numbe
     write(describeGroup(group));
     return exitCodes.done;
   }
-  // The operator's verbs and the server shut down with their own handlers.
-  if (verb.settings === undefined) endAtOnce();
+  // The operator's verbs and services shut down with their own handlers.
+  if (verb.settings === undefined && !verb.isService) endAtOnce();
   const { operands, options } = readVerbLine(verb, args.slice(verb.name.split(" ").length));
   if (options.flag("help")) {
     write(describeVerb(verb));
     return exitCodes.done;
   }
   const output = createOutput(options.flag("json"), write);
-  const server = verb.isLocal ? noServer : (await import("./client.ts")).createClient(options);
+  const server = verb.isLocal
+    ? noServer
+    : (await import("./client.ts")).createClient(options, { isLongLived: verb.isService });
   try {
     const everyVerb = (): Promise<readonly Verb[]> => loadAllVerbs(table);
     return await verb.run({ operands, options, output, server, loadAllVerbs: everyVerb });

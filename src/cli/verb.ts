@@ -14,6 +14,8 @@ export interface Verb extends OptionTaker {
   readonly shownSettings?: readonly string[];
   /** The help text that replaces the list of settings. */
   readonly settingsHelp?: string;
+  /** Runs until a signal, and handles signals itself. */
+  readonly isService?: boolean;
   /** @returns the exit code: 0, or 1 if the answer is "no" */
   run(input: VerbInput): Promise<number>;
   /** Explains errors that only this verb throws; undefined for all others. */

@@ -1,4 +1,5 @@
 /** Every reason to refuse a call. docs/errors.md shows this table. */
+import { kubernetesReasons } from "./kubernetes-reasons.ts";
 import type { Reason } from "./reason.ts";
 import { keyReasons, recordReasons } from "./record-reasons.ts";
 import { bodyReasons, messageReasons, routingReasons } from "./request-reasons.ts";
@@ -18,6 +19,7 @@ export const reasonSections: readonly {
   { heading: "The caller", reasons: callerReasons },
   { heading: "Limits", reasons: limitReasons },
   { heading: "How the call ended", reasons: endReasons },
+  { heading: "The plugin for Kubernetes", reasons: kubernetesReasons },
 ];
 
 /** Every reason that a caller can receive. A reason keeps its meaning after it ships. */
@@ -31,6 +33,7 @@ export const reasons = {
   ...callerReasons,
   ...limitReasons,
   ...endReasons,
+  ...kubernetesReasons,
 } as const;
 
 /** Names a reason. */

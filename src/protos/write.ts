@@ -11,12 +11,15 @@ import type { DescFile } from "@bufbuild/protobuf";
 import { collectFiles, errorFiles } from "../transcoding/descriptors.ts";
 import { listSources } from "./sources.ts";
 
+/** `qsp k8s-kms` serves these, and no server does. */
+const pluginFiles = "kubernetes/**";
+
 const generated = join(import.meta.dirname, "../../gen");
 
 /** Finds the files that declare services, and all other files that a client needs. */
 export async function findFiles(): Promise<DescFile[]> {
   const modules = await Promise.all(
-    globSync("**/*_pb.ts", { cwd: generated })
+    globSync("**/*_pb.ts", { cwd: generated, exclude: [pluginFiles] })
       .sort()
       .map((path) => import(pathToFileURL(join(generated, path)).href)),
   );

@@ -311,10 +311,12 @@ function findServicesOfOthers(): DescService[] {
   return others.flatMap(({ files }) => files.flatMap((file) => file.services));
 }
 
-/** All services in gen/ but those of others, so that a new one is found. */
+/** All services in gen/ but those of others, and that of the plugin for Kubernetes, so that a new one is found. */
 async function findOwnServices(): Promise<DescService[]> {
   const gen = join(import.meta.dirname, "../../gen");
-  const files = globSync("**/*_pb.ts", { cwd: gen }).filter((file) => !/^(google|grpc)\b/.test(file));
+  const files = globSync("**/*_pb.ts", { cwd: gen }).filter(
+    (file) => !/^(google|grpc|kubernetes)\b/.test(file),
+  );
   const modules: object[] = await Promise.all(files.sort().map((file) => import(join(gen, file))));
   return modules.flatMap((module) => Object.values(module).filter(isService));
 }

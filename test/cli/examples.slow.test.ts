@@ -13,7 +13,8 @@ import { password } from "../support/passwords.ts";
 import { launch, program, qspDone, runQsp, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
-const verbs = await loadAllVerbs(verbTable);
+/** Without services, which run until a signal. Their own tests start them. */
+const verbs = (await loadAllVerbs(verbTable)).filter(({ isService }) => !isService);
 
 /** How far a verb of the operator has come. */
 const progress = /^[\d,]+ of [\d,]+ [\w ]+\n/gm;

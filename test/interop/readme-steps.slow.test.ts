@@ -13,6 +13,7 @@ const setUpOnce = [
   "## Store, keys, backup",
   "## Replicas",
   "## Health, metrics, logs",
+  "## Create the key",
 ];
 
 describe.each([
@@ -22,6 +23,7 @@ describe.each([
   "docs/certificates.md",
   "docs/envoy-auth.md",
   "docs/signatures.md",
+  "docs/kubernetes.md",
   "docs/operate.md",
 ])("who does what %s shows, as printed but for the ports,", (page) => {
   testSteps(readFileSync(join(root, page), "utf8"), {

@@ -23,6 +23,7 @@ const pages = [
   "docs/envoy-auth.md",
   "docs/certificates.md",
   "docs/signatures.md",
+  "docs/kubernetes.md",
   "docs/operate.md",
   "docs/security.md",
   "docs/errors.md",

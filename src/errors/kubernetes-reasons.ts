@@ -1,0 +1,21 @@
+/** Reasons that only the plugin for Kubernetes gives. */
+import { Code } from "@connectrpc/connect";
+import type { Reason } from "./reason.ts";
+
+/** Reasons of `qsp k8s-kms`. The plugin passes on those of the key service too. */
+export const kubernetesReasons = {
+  CIPHERTEXT_INVALID: {
+    code: Code.InvalidArgument,
+    cause:
+      "`qsp k8s-kms` did not make this ciphertext with this `key_id` and these annotations, or one of them was changed.",
+    remedy: "Restore the object in etcd from a backup. Check that the plugin uses the key that encrypted it.",
+  },
+  KEY_SERVICE_UNAVAILABLE: {
+    code: Code.Unavailable,
+    isServerFault: true,
+    cause:
+      "`qsp k8s-kms` cannot reach the key service, cannot read its credentials, or got an unusable answer.",
+    remedy:
+      "Operator: check `--url`, the certificate, and the health of the key service. The plugin connects again itself.",
+  },
+} as const satisfies Record<string, Reason>;

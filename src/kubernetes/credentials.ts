@@ -1,0 +1,92 @@
+/** The token of the plugin, which runs longer than a token is valid. */
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import type { ApiClient, CallLimits } from "../cli/client.ts";
+import { usageError } from "../cli/exit-codes.ts";
+import { readText } from "../cli/files.ts";
+
+/** Gives the token for each call. */
+export interface TokenSource {
+  /** @returns undefined for a server that wants none. @throws CliError; ConnectError if a log-in is refused */
+  find(limits: CallLimits): Promise<string | undefined>;
+  /** Drops a token that the server refused. @returns whether another one may be found */
+  drop(token: string | undefined): boolean;
+}
+
+/** Reads the token anew for each call, because its owner replaces it before it expires. */
+export function createStoredTokens(read: () => string | undefined): TokenSource {
+  return { find: async () => read(), drop: () => false };
+}
+
+/** What logging in needs. */
+export interface LoginDeps {
+  readonly server: ApiClient;
+  readonly username: string;
+  /** The password is its first line. It is read at each log-in. */
+  readonly passwordFile: string;
+  /** The time in milliseconds. */
+  readonly now: () => number;
+}
+
+interface Login {
+  readonly token: string;
+  readonly renewAtMs: number;
+}
+
+/** Milliseconds after a refused log-in in which there is no other: the server slows down who guesses passwords. */
+const retryMs = 10_000;
+/** Milliseconds that a token is used at least, whatever the clocks say. */
+const minUseMs = 60_000;
+
+/** Logs in when a token is needed, and again before it expires. Concurrent calls share a log-in. */
+export function createLoginTokens(deps: LoginDeps): TokenSource {
+  const { now } = deps;
+  let login: Login | undefined;
+  let running: Promise<Login> | undefined;
+  let failure: { readonly error: unknown; readonly untilMs: number } | undefined;
+  const renew = async (limits: CallLimits): Promise<Login> => {
+    // Not ended by the signal of one call, because other calls wait for it too.
+    const { timeoutMs } = limits;
+    try {
+      login = await logIn(deps, timeoutMs === undefined ? {} : { timeoutMs });
+      return login;
+    } catch (error) {
+      failure = { error, untilMs: now() + retryMs };
+      throw error;
+    } finally {
+      running = undefined;
+    }
+  };
+  return {
+    async find(limits) {
+      if (login !== undefined && now() < login.renewAtMs) return login.token;
+      if (failure !== undefined && now() < failure.untilMs) throw failure.error;
+      failure = undefined;
+      running ??= renew(limits);
+      return (await running).token;
+    },
+    drop(token) {
+      if (login !== undefined && login.token === token) login = undefined;
+      return true;
+    },
+  };
+}
+
+async function logIn({ server, username, passwordFile, now }: LoginDeps, limits: CallLimits): Promise<Login> {
+  const password = readPassword(passwordFile);
+  const anonymous = server.withToken(undefined);
+  const { token, expiresAt } = await anonymous.ask(
+    PqcService.method.issueToken,
+    { username, password },
+    limits,
+  );
+  const lifetimeMs = expiresAt === undefined ? 0 : timestampDate(expiresAt).getTime() - now();
+  return { token, renewAtMs: now() + Math.max(minUseMs, lifetimeMs * 0.75) };
+}
+
+/** Reads the first line of a file. @throws CliError if it is empty */
+export function readPassword(path: string): string {
+  const [password = ""] = readText(path).split(/\r?\n/, 1);
+  if (password === "") throw usageError(`${path} has no password on its first line`);
+  return password;
+}

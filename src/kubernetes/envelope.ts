@@ -1,0 +1,136 @@
+/**
+ * The ciphertexts that the plugin returns to the API server: AES-256-GCM (NIST SP 800-38D) under a key that is derived
+ * from the shared secret of one encapsulation, and used once.
+ *
+ * A ciphertext is the format (1 byte) ‖ nonce (12) ‖ encrypted plaintext ‖ tag (16). The KEM ciphertext is longer than
+ * the kilobyte that KMS v2 allows for a ciphertext, so it is an annotation.
+ */
+import { createHash, hkdfSync } from "node:crypto";
+import { wipe } from "../crypto/bytes.ts";
+import { CryptoError } from "../crypto/crypto-error.ts";
+import { openBytes, sealBytes } from "../crypto/sealing.ts";
+import { refuse, refuseField } from "../errors.ts";
+
+/** The annotation with the KEM ciphertext. KMS v2 wants domain names; ICANN reserves .internal for private use. */
+export const kemAnnotation = "kem-ciphertext.qsp.internal";
+
+/** The first byte of a ciphertext. Another form gets another number. */
+const format = 1;
+/** Format, nonce and tag. */
+const overheadBytes = 1 + 12 + 16;
+/** Maximum bytes of a ciphertext in KMS v2. */
+const maxCiphertextBytes = 1024;
+/** Maximum bytes of a plaintext. */
+export const maxPlaintextBytes = maxCiphertextBytes - overheadBytes;
+
+/** What a ciphertext belongs to. */
+export interface EnvelopeKey {
+  /** Identifies the version of the key. */
+  readonly keyId: string;
+  /** The ciphertext of ML-KEM or X-Wing. */
+  readonly kemCiphertext: Uint8Array;
+  /** The secret behind it, 32 bytes. The caller wipes it. */
+  readonly sharedSecret: Uint8Array;
+}
+
+/** The parts of a Decrypt request, checked for their form. */
+export interface Envelope {
+  readonly keyId: string;
+  readonly kemCiphertext: Uint8Array;
+  /** Nonce, encrypted plaintext and tag. */
+  readonly sealed: Uint8Array;
+}
+
+/** Checks the length of a plaintext. @throws LENGTH_INVALID */
+export function checkPlaintext({ length }: Uint8Array): void {
+  if (length > maxPlaintextBytes)
+    throw refuseField(
+      "plaintext",
+      `must have at most ${maxPlaintextBytes} bytes, so that the ciphertext fits into a kilobyte; it has ${length}`,
+      "LENGTH_INVALID",
+    );
+}
+
+/** Encrypts a plaintext that checkPlaintext has accepted. */
+export function sealEnvelope(key: EnvelopeKey, plaintext: Uint8Array): Uint8Array {
+  return withDerivedKey(key, (aesKey) =>
+    Buffer.concat([Uint8Array.of(format), sealBytes(aesKey, identityOf(key), plaintext)]),
+  );
+}
+
+/**
+ * Decrypts an envelope. The caller wipes the plaintext.
+ *
+ * @throws CIPHERTEXT_INVALID if any part was changed; ML-KEM gives another secret then, and no error (FIPS 203, 6.3).
+ */
+export function openEnvelope(envelope: Envelope, sharedSecret: Uint8Array): Uint8Array {
+  const key = { ...envelope, sharedSecret };
+  try {
+    return withDerivedKey(key, (aesKey) => openBytes(aesKey, identityOf(key), envelope.sealed));
+  } catch (error) {
+    if (!(error instanceof CryptoError)) throw error;
+    throw refuse(
+      "CIPHERTEXT_INVALID",
+      `the ciphertext does not decrypt with key ${envelope.keyId}: it, its annotations or its key_id were changed`,
+    );
+  }
+}
+
+/**
+ * Reads the parts of a Decrypt request.
+ *
+ * @throws FIELD_INVALID, LENGTH_INVALID
+ */
+export function readEnvelope(request: {
+  readonly keyId: string;
+  readonly ciphertext: Uint8Array;
+  readonly annotations: Readonly<Record<string, Uint8Array>>;
+}): Envelope {
+  const { keyId, ciphertext, annotations } = request;
+  if (!isKeyId(keyId)) throw refuseField("key_id", 'must be "key-" and a UUID, as Encrypt returned it');
+  if (ciphertext.length < overheadBytes || ciphertext.length > maxCiphertextBytes)
+    throw refuseField(
+      "ciphertext",
+      `must have ${overheadBytes} to ${maxCiphertextBytes} bytes; it has ${ciphertext.length}`,
+      "LENGTH_INVALID",
+    );
+  if (ciphertext[0] !== format)
+    throw refuseField(
+      "ciphertext",
+      `begins with format ${ciphertext[0]}; this version knows format ${format}`,
+    );
+  const names = Object.keys(annotations);
+  const kemCiphertext = Object.hasOwn(annotations, kemAnnotation) ? annotations[kemAnnotation] : undefined;
+  if (names.length !== 1 || kemCiphertext === undefined)
+    throw refuseField("annotations", `must have one entry, ${kemAnnotation}, as Encrypt returned it`);
+  return { keyId, kemCiphertext, sealed: ciphertext.subarray(1) };
+}
+
+/** Tells whether a text has the form of an ID of the key service. */
+export function isKeyId(text: string): boolean {
+  return /^key-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text);
+}
+
+/** Lends the AES key of an envelope to a function (HKDF-SHA256, RFC 5869, without a salt). */
+function withDerivedKey<T>(
+  { keyId, kemCiphertext, sharedSecret }: EnvelopeKey,
+  use: (key: Uint8Array) => T,
+): T {
+  // The KEM ciphertext goes in as its hash, because node:crypto takes at most 1024 bytes. All parts but the label and
+  // the ID have a fixed length, and neither of these contains a zero byte.
+  const info = Buffer.concat([
+    Buffer.from(`qsp kubernetes kms v2 format ${format}\0${keyId}\0`),
+    createHash("sha256").update(kemCiphertext).digest(),
+  ]);
+  const aesKey = new Uint8Array(hkdfSync("sha256", sharedSecret, new Uint8Array(), info, 32));
+  try {
+    return use(aesKey);
+  } finally {
+    wipe(aesKey);
+  }
+}
+
+/** The associated data of AES-GCM. */
+function identityOf({ keyId }: Pick<EnvelopeKey, "keyId">): string {
+  return `kubernetes/${format}/${keyId}`;
+}

@@ -1,0 +1,81 @@
+/** A gRPC server on a Unix socket. */
+import http2 from "node:http2";
+import type { Interceptor, ServiceImpl } from "@connectrpc/connect";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { KeyManagementService } from "#gen/kubernetes/kms_pb.ts";
+import { discardRest } from "../server/drain-request.ts";
+import { listenOnSocket, type SocketPlace } from "./socket.ts";
+
+/** What the server serves, and its limits. */
+export interface GrpcServerOptions {
+  readonly service: ServiceImpl<typeof KeyManagementService>;
+  readonly interceptors: Interceptor[];
+  readonly place: SocketPlace;
+  /** Milliseconds for a call, with the time that its message takes to arrive. */
+  readonly maxCallMs: number;
+  /** Milliseconds for running calls when the server stops. */
+  readonly maxDrainMs: number;
+}
+
+/** A server that listens. */
+export interface GrpcServer {
+  /** Accepts nothing more, lets running calls finish, and removes the socket. */
+  close(): Promise<void>;
+}
+
+/** Maximum bytes of a message: 1 kB of ciphertext and of key ID, 32 kB of annotations, and a UID (KMS v2). */
+const maxMessageBytes = 64 * 1024;
+const maxConnections = 64;
+/** Calls of one connection at a time. gRPC clients wait with further ones. */
+const maxStreams = 128;
+const maxHeaderBytes = 16 * 1024;
+/** Milliseconds after which a silent connection is closed. API servers ask for the status every minute. */
+const idleMs = 300_000;
+
+/** Starts a server. The place must be free: see prepareSocket. */
+export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
+  const { service, interceptors, place, maxCallMs, maxDrainMs } = options;
+  const handle = connectNodeAdapter({
+    routes: (router) => void router.service(KeyManagementService, service),
+    grpc: true,
+    grpcWeb: false,
+    connect: false,
+    interceptors,
+    readMaxBytes: maxMessageBytes,
+    // Messages are small and mostly random.
+    acceptCompression: [],
+  });
+  const server = http2.createServer(
+    { settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: maxHeaderBytes } },
+    handle,
+  );
+  const sessions = new Set<http2.ServerHttp2Session>();
+  server.maxConnections = maxConnections;
+  server.on("session", (session) => {
+    sessions.add(session);
+    session.once("close", () => sessions.delete(session));
+    session.setTimeout(idleMs, () => session.close());
+    // It ends the session's own calls, which get the error too.
+    session.on("error", () => {});
+  });
+  server.on("stream", (stream: http2.ServerHttp2Stream) => {
+    const timer = setTimeout(() => stream.close(http2.constants.NGHTTP2_CANCEL), maxCallMs);
+    stream.once("close", () => clearTimeout(timer));
+    // A stream with unread bytes never closes, and would hold up the end of the server.
+    stream.once("finish", () => {
+      if (!stream.readableEnded) discardRest(stream);
+    });
+  });
+  await listenOnSocket(server, place);
+  return {
+    async close() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      for (const session of sessions) session.close();
+      const timer = setTimeout(() => {
+        for (const session of sessions) session.destroy();
+      }, maxDrainMs);
+      await closed;
+      clearTimeout(timer);
+    },
+  };
+}

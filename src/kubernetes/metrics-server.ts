@@ -1,0 +1,43 @@
+/** The metrics of the plugin, as Prometheus reads them from GET /metrics on a port of the loopback interface. */
+import { once } from "node:events";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Registry } from "prom-client";
+import { usageError } from "../cli/exit-codes.ts";
+
+/** A server of metrics. */
+export interface MetricsServer {
+  readonly port: number;
+  close(): void;
+}
+
+/** Starts the server on 127.0.0.1. @throws CliError if the port is in use */
+export async function startMetricsServer(registry: Registry, port: number): Promise<MetricsServer> {
+  const server = http.createServer((request, response) => {
+    const isRead = request.method === "GET" || request.method === "HEAD";
+    if (!isRead || request.url !== "/metrics") return void response.writeHead(404).end();
+    registry.metrics().then(
+      (text) => {
+        response.setHeader("content-type", registry.contentType);
+        response.setHeader("x-content-type-options", "nosniff");
+        response.end(request.method === "HEAD" ? undefined : text);
+      },
+      () => response.writeHead(500).end(),
+    );
+  });
+  server.maxConnections = 16;
+  server.requestTimeout = 10_000;
+  server.listen(port, "127.0.0.1");
+  await once(server, "listening").catch((error: NodeJS.ErrnoException) => {
+    throw usageError(`--metrics-port ${port} cannot be used (${error.code}); choose another port`);
+  });
+  // The address of a server that listens on a port.
+  const address = server.address() as AddressInfo;
+  return {
+    port: address.port,
+    close: () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}

@@ -1,0 +1,68 @@
+/** The options of `qsp k8s-kms`. */
+import { usageError } from "../cli/exit-codes.ts";
+import type { Options, ParsedOptions } from "../cli/options.ts";
+import { findGroupId } from "./group.ts";
+import { checkKeyName } from "./key-name.ts";
+import type { SocketPlace } from "./socket.ts";
+
+const logLevels = ["debug", "info", "warn", "error"] as const;
+const defaultServerMs = 10_000;
+
+/** The options, as the help shows them. */
+export const pluginOptions = {
+  socket: { value: "PATH", meaning: "Unix socket to listen on, such as /run/qsp/kms.sock", offers: "files" },
+  key: { value: "KEY", meaning: "KEM key that encrypts: name/etcd, or user/ada/name/etcd for a granted one" },
+  group: { value: "GROUP", meaning: "Group whose members may use the socket too; default: only this user" },
+  username: { value: "USERNAME", meaning: "User to log in as; the plugin renews its token itself" },
+  "password-file": {
+    value: "FILE",
+    meaning: "File with the password of --username on its first line",
+    offers: "files",
+  },
+  "metrics-port": { value: "PORT", meaning: "Port of 127.0.0.1 with metrics for Prometheus; default: none" },
+  "log-level": {
+    value: "LEVEL",
+    meaning: "Least level to log on standard error: debug, info (default), warn, error",
+    offers: logLevels,
+  },
+} as const satisfies Options;
+
+/** The options, read. */
+export interface PluginOptions {
+  readonly place: SocketPlace;
+  readonly keyName: string;
+  /** Undefined if the token comes from --token-file, QSP_TOKEN or qsp login. */
+  readonly login: { readonly username: string; readonly passwordFile: string } | undefined;
+  readonly metricsPort: number | undefined;
+  readonly logLevel: (typeof logLevels)[number];
+  /** Milliseconds for a call to the key service. */
+  readonly maxServerMs: number;
+}
+
+/** Reads the options. @throws CliError */
+export function readPluginOptions(options: ParsedOptions): PluginOptions {
+  const group = options.text("group");
+  const seconds = options.whole("timeout", 1, 86_400);
+  const level = options.text("log-level") ?? "info";
+  const logLevel = logLevels.find((known) => known === level);
+  if (logLevel === undefined)
+    throw usageError(`--log-level "${level}" is not one of ${logLevels.join(", ")}`);
+  return {
+    place: { path: options.need("socket"), groupId: group === undefined ? undefined : findGroupId(group) },
+    keyName: checkKeyName(options.need("key")),
+    login: readLogin(options),
+    metricsPort: options.whole("metrics-port", 0, 65_535),
+    logLevel,
+    maxServerMs: seconds === undefined ? defaultServerMs : seconds * 1000,
+  };
+}
+
+function readLogin(options: ParsedOptions): PluginOptions["login"] {
+  const [username, passwordFile] = [options.text("username"), options.text("password-file")];
+  if (username === undefined && passwordFile === undefined) return undefined;
+  if (username === undefined || passwordFile === undefined)
+    throw usageError("--username and --password-file need each other; give both, or a token");
+  if (options.text("token-file") !== undefined)
+    throw usageError("--token-file and --username exclude each other; give one of them");
+  return { username, passwordFile };
+}

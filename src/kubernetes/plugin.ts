@@ -1,0 +1,111 @@
+/** Starts the plugin, and stops it on a signal. */
+import { pino } from "pino";
+import { Registry } from "prom-client";
+import { type ApiClient, readToken } from "../cli/client.ts";
+import { exitCodes } from "../cli/exit-codes.ts";
+import type { VerbInput } from "../cli/verb.ts";
+import { createCallMetrics } from "../server/call-metrics.ts";
+import { createLoginTokens, createStoredTokens, readPassword, type TokenSource } from "./credentials.ts";
+import { startGrpcServer } from "./grpc-server.ts";
+import type { Health } from "./health.ts";
+import { createKeyService } from "./key-service.ts";
+import { startMetricsServer } from "./metrics-server.ts";
+import { createObserver } from "./observe.ts";
+import { type PluginOptions, readPluginOptions } from "./plugin-options.ts";
+import { createService } from "./service.ts";
+import { prepareSocket } from "./socket.ts";
+
+/** Calls at a time, of all connections. */
+const maxCalls = 256;
+/** Milliseconds for a call of the API server, above those of the calls to the key service that it needs. */
+const spareMs = 5000;
+/** Upper bounds of the duration buckets, in seconds. */
+const durationBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** Runs the plugin until a signal. @returns the exit code */
+export async function runPlugin({ options, output, server }: VerbInput): Promise<number> {
+  const settings = readPluginOptions(options);
+  // Shared secrets travel over the connection, with a token or without one.
+  server.requirePrivacy();
+  const tokens = openTokens(settings, server, () => readToken(options, server.url));
+  const logger = pino({ level: settings.logLevel, base: null }, pino.destination({ dest: 2, sync: true }));
+  const registry = new Registry();
+  const { maxServerMs, place, metricsPort } = settings;
+  const service = createService({
+    keys: createKeyService({ server, tokens, keyName: settings.keyName }),
+    maxServerMs,
+    onHealth: createHealthLog(logger),
+  });
+  await prepareSocket(place.path);
+  const metrics = metricsPort === undefined ? undefined : await startMetricsServer(registry, metricsPort);
+  const observer = createObserver({
+    logger,
+    metrics: createCallMetrics(registry, durationBuckets),
+    maxCalls,
+  });
+  // Decrypt asks up to three times: whose version it is, twice, and for the secret.
+  const maxCallMs = 3 * maxServerMs + spareMs;
+  const plugin = await startGrpcServer({
+    service,
+    interceptors: [observer],
+    place,
+    maxCallMs,
+    maxDrainMs: maxServerMs + spareMs,
+  }).catch((error: unknown) => {
+    metrics?.close();
+    throw error;
+  });
+  const signal = waitForSignal();
+  const metricsUrl = metrics && `http://127.0.0.1:${metrics.port}/metrics`;
+  output.tell(
+    {
+      socket: place.path,
+      key: settings.keyName,
+      url: server.url,
+      ...(metricsUrl && { metrics: metricsUrl }),
+    },
+    `${metricsUrl ? `Metrics are at ${metricsUrl}\n` : ""}qsp k8s-kms is ready on unix://${place.path}`,
+  );
+  logger.info({ signal: await signal }, "stopping; a second signal ends the plugin immediately");
+  await plugin.close();
+  metrics?.close();
+  return exitCodes.done;
+}
+
+function openTokens(
+  { login }: PluginOptions,
+  server: ApiClient,
+  readStored: () => string | undefined,
+): TokenSource {
+  if (login === undefined) {
+    // Fails at the start if the file is not there.
+    readStored();
+    return createStoredTokens(readStored);
+  }
+  readPassword(login.passwordFile);
+  return createLoginTokens({ server, ...login, now: Date.now });
+}
+
+/** Logs what Status reports, when it changes. */
+function createHealthLog(logger: pino.Logger): (health: Health) => void {
+  let last: Health | undefined;
+  return (health) => {
+    if (last?.healthz === health.healthz && last.keyId === health.keyId) return;
+    last = health;
+    logger[health.healthz === "ok" ? "info" : "error"](health, "the health changed");
+  };
+}
+
+/** Waits for a signal. The next one ends the process. */
+function waitForSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    let isStopping = false;
+    const onSignal = (signal: NodeJS.Signals): void => {
+      if (isStopping) process.exit(exitCodes.interrupted);
+      isStopping = true;
+      resolve(signal);
+    };
+    process.on("SIGINT", onSignal);
+    process.on("SIGTERM", onSignal);
+  });
+}

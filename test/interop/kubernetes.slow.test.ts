@@ -1,0 +1,185 @@
+/** The code of kube-apiserver, unchanged, with our plugin and the configuration that we ship. */
+import { randomBytes } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { makeSocketPath, startPlugin } from "../kubernetes/start-plugin.ts";
+import { type RunningServer, startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { buildKubernetesClient, type KubernetesClient, startKubernetesClient } from "./kubernetes-client.ts";
+import { isMissing } from "./tools.ts";
+
+const shipped = join(import.meta.dirname, "../../deploy/kubernetes/encryption-configuration.yaml");
+const noGo = isMissing("go");
+let program: string;
+let server: RunningServer;
+
+/** Starts what an API server is to plugins. */
+function startApiServer(): KubernetesClient {
+  const client = startKubernetesClient(program);
+  onTestFinished(() => client.end());
+  return client;
+}
+
+/** Writes the configuration that we ship, with the socket of a test. */
+function configure(socket: string): string {
+  const text = readFileSync(shipped, "utf8");
+  expect(text).toContain("unix:///run/qsp/kms.sock");
+  const path = join(makeTemporaryDirectory(), "encryption-configuration.yaml");
+  writeFileSync(path, text.replace("/run/qsp/kms.sock", socket));
+  return path;
+}
+
+let count = 0;
+
+/** A new key, a plugin that uses it, and a configuration that names the plugin. */
+async function setUp(algorithm = "X-Wing") {
+  count += 1;
+  const name = `cluster-${count}/etcd`;
+  const kms = createClient(
+    KmsService,
+    createGrpcTransport({ baseUrl: server.url, idleConnectionTimeoutMs: 100 }),
+  );
+  const keyId = (await kms.createKey({ name, algorithm })).result?.keyId ?? "";
+  const socket = makeSocketPath();
+  const start = () => startPlugin({ url: server.url, key: `name/${name}`, socket });
+  const plugin = await start();
+  const rotate = () => kms.rotateKey({ keyId: `name/${name}` });
+  return {
+    keyId,
+    name,
+    kms,
+    plugin,
+    start,
+    rotate,
+    path: configure(socket),
+    endpoint: `unix://${socket}`,
+  };
+}
+
+const secret = Buffer.from('{"kind":"Secret","data":{"password":"aHVudGVyMg=="}}').toString("base64");
+
+describe.skipIf(noGo)(
+  `k8s.io/apiserver with the KMS v2 plugin${noGo ? " (needs go)" : ""}`,
+  { timeout: 120_000 },
+  () => {
+    // The first build compiles the libraries of the API server, for two minutes of a core.
+    beforeAll(async () => {
+      program = buildKubernetesClient(afterAll);
+      server = await startServer({ dataDir: makeTemporaryDirectory(afterAll) });
+    }, 600_000);
+    afterAll(() => server?.stop());
+
+    it.each(["ML-KEM-512", "ML-KEM-768", "ML-KEM-1024", "X-Wing"])(
+      "encrypts secrets for etcd with %s, and reads them after a restart of either side",
+      async (algorithm) => {
+        const { path, plugin, start } = await setUp(algorithm);
+        const first = startApiServer();
+        expect(await first.do({ order: "load", path })).toEqual({ stale: false });
+        expect(await first.do({ order: "health" })).toMatchObject({ healthz: "ok" });
+        const { data = "" } = await first.do({ order: "store", data: secret });
+        const stored = Buffer.from(data, "base64").toString("latin1");
+        expect(stored).toMatch(/^k8s:enc:kms:v2:qsp:/);
+        expect(stored).not.toContain("hunter2");
+        expect(stored).not.toContain("aHVudGVyMg");
+        await plugin.stop();
+        await start();
+        expect(await first.do({ order: "read", data })).toEqual({ data: secret, stale: false });
+        const second = startApiServer();
+        await second.do({ order: "load", path });
+        expect(await second.do({ order: "read", data })).toMatchObject({ data: secret });
+      },
+    );
+
+    it("after a rotation writes with the new key, reads what the old one wrote, and knows that it is stale", async () => {
+      const { path, rotate } = await setUp();
+      const first = startApiServer();
+      await first.do({ order: "load", path });
+      const { data: old = "" } = await first.do({ order: "store", data: secret });
+      await rotate();
+      const second = startApiServer();
+      await second.do({ order: "load", path });
+      expect(await second.do({ order: "health" })).toMatchObject({ healthz: "ok" });
+      expect(await second.do({ order: "read", data: old })).toEqual({ data: secret, stale: true });
+      const { data: renewed = "" } = await second.do({ order: "store", data: secret });
+      expect(await second.do({ order: "read", data: renewed })).toEqual({ data: secret, stale: false });
+    });
+
+    it.each(["source", "annotation", "annotations"] as const)(
+      "is refused if the %s of an object in etcd was changed",
+      async (part) => {
+        const { path } = await setUp();
+        const api = startApiServer();
+        await api.do({ order: "load", path });
+        const { data = "" } = await api.do({ order: "store", data: secret });
+        const { data: changed = "" } = await api.do({ order: "change", part, data });
+        expect(changed).not.toBe("");
+        expect(await api.do({ order: "read", data: changed })).toMatchObject({
+          code: "InvalidArgument",
+          error: expect.stringContaining("failed to decrypt DEK"),
+        });
+      },
+    );
+
+    it("is refused if an object names another key, of the same user or of none", async () => {
+      const [{ path }, other] = [await setUp(), await setUp()];
+      const api = startApiServer();
+      await api.do({ order: "load", path });
+      const { data = "" } = await api.do({ order: "store", data: secret });
+      for (const keyId of [other.keyId, "key-00000000-0000-4000-8000-000000000000"]) {
+        const { data: changed = "" } = await api.do({ order: "change", part: "key_id", keyId, data });
+        expect(await api.do({ order: "read", data: changed })).toMatchObject({
+          code: "NotFound",
+          error: expect.stringContaining("is not a version of name/cluster-"),
+        });
+      }
+      const { data: nonsense = "" } = await api.do({ order: "change", part: "key_id", keyId: "etcd", data });
+      expect(await api.do({ order: "read", data: nonsense })).toMatchObject({ code: "InvalidArgument" });
+    });
+
+    it("is unhealthy for the reason that the plugin gives, and does not write without a key", async () => {
+      const { path, kms, keyId } = await setUp();
+      await kms.disableKey({ keyId });
+      const api = startApiServer();
+      await api.do({ order: "load", path });
+      expect(await api.do({ order: "health" })).toMatchObject({
+        error: expect.stringMatching(/key-\S+ of name\/\S+ is DISABLED; it must be ACTIVE/),
+      });
+      expect(await api.do({ order: "store", data: secret })).toHaveProperty("error");
+    });
+
+    it("calls Status, Encrypt and Decrypt of the plugin with its own client", async () => {
+      const { endpoint, keyId } = await setUp("ML-KEM-1024");
+      const api = startApiServer();
+      expect(await api.do({ order: "status", endpoint })).toMatchObject({
+        version: "v2",
+        healthz: "ok",
+        keyId,
+      });
+      const seed = randomBytes(32).toString("base64");
+      const { ciphertext = "", annotations = {} } = await api.do({ order: "encrypt", endpoint, data: seed });
+      const envelope = { ciphertext, annotations, keyId } as const;
+      expect(await api.do({ order: "decrypt", endpoint, ...envelope })).toMatchObject({ data: seed });
+      const largest = randomBytes(996).toString("base64");
+      expect(await api.do({ order: "encrypt", endpoint, data: largest })).toMatchObject({
+        code: "InvalidArgument",
+      });
+      const huge = randomBytes(200_000).toString("base64");
+      expect(await api.do({ order: "encrypt", endpoint, data: huge })).toMatchObject({
+        code: "ResourceExhausted",
+      });
+    });
+
+    it("waits for a plugin that starts later", async () => {
+      const { plugin, start, endpoint } = await setUp();
+      await plugin.stop();
+      const api = startApiServer();
+      const answer = api.do({ order: "status", endpoint });
+      await start();
+      expect(await answer).toMatchObject({ healthz: "ok" });
+    });
+  },
+);

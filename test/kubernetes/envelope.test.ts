@@ -1,0 +1,143 @@
+import { createHash, randomBytes, webcrypto } from "node:crypto";
+import { hkdf } from "@noble/hashes/hkdf.js";
+import { sha256 } from "@noble/hashes/sha2.js";
+import { describe, expect, it } from "vitest";
+import {
+  checkPlaintext,
+  type EnvelopeKey,
+  isKeyId,
+  kemAnnotation,
+  maxPlaintextBytes,
+  openEnvelope,
+  readEnvelope,
+  sealEnvelope,
+} from "../../src/kubernetes/envelope.ts";
+import { refusal } from "../support/refusal.ts";
+
+const keyId = "key-01234567-89ab-4cde-8f01-23456789abcd";
+
+function makeKey(): EnvelopeKey {
+  return { keyId, kemCiphertext: randomBytes(1088), sharedSecret: randomBytes(32) };
+}
+
+/** How a function refuses. */
+const refusalOf = (call: () => unknown) => refusal(new Promise((resolve) => resolve(call())));
+
+/** What the API server sends back. */
+function requestOf(key: EnvelopeKey, ciphertext: Uint8Array) {
+  return { keyId: key.keyId, ciphertext, annotations: { [kemAnnotation]: key.kemCiphertext } };
+}
+
+describe("an envelope", () => {
+  it.each([0, 1, 32, maxPlaintextBytes])("opens to the %i bytes that were sealed", (length) => {
+    const [key, plaintext] = [makeKey(), randomBytes(length)];
+    const ciphertext = sealEnvelope(key, plaintext);
+    expect(ciphertext.length).toBe(length + 29);
+    const opened = openEnvelope(readEnvelope(requestOf(key, ciphertext)), key.sharedSecret);
+    expect(Buffer.from(opened)).toEqual(plaintext);
+  });
+
+  it("fits into the kilobyte of KMS v2, whatever is sealed", async () => {
+    expect(sealEnvelope(makeKey(), new Uint8Array(maxPlaintextBytes)).length).toBe(1024);
+    expect(await refusalOf(() => checkPlaintext(new Uint8Array(maxPlaintextBytes + 1)))).toMatchObject({
+      code: "InvalidArgument",
+      reason: "LENGTH_INVALID",
+    });
+  });
+
+  it("is AES-256-GCM under HKDF-SHA256 of the shared secret, bound to purpose, key and KEM ciphertext", async () => {
+    const [key, plaintext] = [makeKey(), randomBytes(32)];
+    const ciphertext = Uint8Array.from(sealEnvelope(key, plaintext));
+    const hash = createHash("sha256").update(key.kemCiphertext).digest();
+    const info = Buffer.concat([Buffer.from(`qsp kubernetes kms v2 format 1\0${keyId}\0`), hash]);
+    const aesKey = hkdf(sha256, key.sharedSecret, undefined, info, 32);
+    const imported = await webcrypto.subtle.importKey("raw", aesKey, "AES-GCM", false, ["decrypt"]);
+    const opened = await webcrypto.subtle.decrypt(
+      {
+        name: "AES-GCM",
+        iv: ciphertext.subarray(1, 13),
+        additionalData: Buffer.from(`kubernetes/1/${keyId}`),
+      },
+      imported,
+      ciphertext.subarray(13),
+    );
+    expect(ciphertext[0]).toBe(1);
+    expect(Buffer.from(opened)).toEqual(plaintext);
+  });
+
+  it("does not open if any bit of the ciphertext was changed", async () => {
+    const key = makeKey();
+    const ciphertext = sealEnvelope(key, randomBytes(32));
+    for (let at = 1; at < ciphertext.length; at += 1) {
+      const changed = Uint8Array.from(ciphertext);
+      changed[at] = (changed[at] ?? 0) ^ 1;
+      expect(
+        await refusalOf(() => openEnvelope(readEnvelope(requestOf(key, changed)), key.sharedSecret)),
+      ).toMatchObject({ code: "InvalidArgument", reason: "CIPHERTEXT_INVALID" });
+    }
+  });
+
+  it.each<[string, (key: EnvelopeKey) => EnvelopeKey]>([
+    ["another KEM ciphertext", (key) => ({ ...key, kemCiphertext: randomBytes(1088) })],
+    ["another key ID", (key) => ({ ...key, keyId: keyId.replace("0123", "3210") })],
+    ["another shared secret", (key) => ({ ...key, sharedSecret: randomBytes(32) })],
+  ])("does not open with %s", async (_, change) => {
+    const key = makeKey();
+    const ciphertext = sealEnvelope(key, randomBytes(32));
+    const other = change(key);
+    expect(
+      await refusalOf(() => openEnvelope(readEnvelope(requestOf(other, ciphertext)), other.sharedSecret)),
+    ).toMatchObject({ code: "InvalidArgument", reason: "CIPHERTEXT_INVALID" });
+  });
+});
+
+describe("a Decrypt request", () => {
+  const valid = () => {
+    const key = makeKey();
+    return requestOf(key, sealEnvelope(key, randomBytes(32)));
+  };
+  type Request = Parameters<typeof readEnvelope>[0];
+
+  it.each<[string, string, (request: Request) => Request]>([
+    ["an empty key_id", "FIELD_INVALID", (request) => ({ ...request, keyId: "" })],
+    ["a name as key_id", "FIELD_INVALID", (request) => ({ ...request, keyId: "name/etcd" })],
+    ["a key_id with a line after it", "FIELD_INVALID", (request) => ({ ...request, keyId: `${keyId}\n` })],
+    ["an empty ciphertext", "LENGTH_INVALID", (request) => ({ ...request, ciphertext: new Uint8Array() })],
+    [
+      "28 bytes of ciphertext",
+      "LENGTH_INVALID",
+      (request) => ({ ...request, ciphertext: new Uint8Array(28) }),
+    ],
+    ["1025 bytes", "LENGTH_INVALID", (request) => ({ ...request, ciphertext: new Uint8Array(1025).fill(1) })],
+    ["format 0", "FIELD_INVALID", (request) => ({ ...request, ciphertext: new Uint8Array(61) })],
+    ["format 2", "FIELD_INVALID", (request) => ({ ...request, ciphertext: new Uint8Array(61).fill(2) })],
+    ["no annotations", "FIELD_INVALID", (request) => ({ ...request, annotations: {} })],
+    [
+      "one annotation more",
+      "FIELD_INVALID",
+      (request) => ({ ...request, annotations: { ...request.annotations, "a.b": new Uint8Array() } }),
+    ],
+    [
+      "another annotation",
+      "FIELD_INVALID",
+      (request) => ({ ...request, annotations: { "a.b": new Uint8Array(1088) } }),
+    ],
+  ])("with %s is refused with %s", async (_, reason, change) => {
+    expect(() => readEnvelope(valid())).not.toThrow();
+    expect(await refusalOf(() => readEnvelope(change(valid())))).toMatchObject({
+      code: "InvalidArgument",
+      reason,
+    });
+  });
+});
+
+describe("the ID of a key", () => {
+  it.each([
+    [keyId, true],
+    [keyId.toUpperCase(), false],
+    [`user/ada/${keyId}`, false],
+    ["key-", false],
+  ])("%s: %s", (text, expected) => {
+    expect(isKeyId(text)).toBe(expected);
+  });
+});

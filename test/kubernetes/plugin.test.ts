@@ -1,0 +1,497 @@
+/** `qsp k8s-kms` before a server with users: what an API server, an operator and a stranger get. */
+import { randomBytes } from "node:crypto";
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import net from "node:net";
+import { join } from "node:path";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { createUserStore } from "../../src/identity/users.ts";
+import { qsp, timeout } from "../cli/qsp.ts";
+import { openTestStore } from "../support/open-store.ts";
+import { hashCheaply, password } from "../support/passwords.ts";
+import { refusal } from "../support/refusal.ts";
+import { type RunningServer, startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { makeSocketPath, type PluginStart, type RunningPlugin, startPlugin } from "./start-plugin.ts";
+
+const dataDir = makeTemporaryDirectory(afterAll);
+const env = { QSP_AUTH: "token" };
+const users = ["ada", "k8s", "eve"];
+const passwordFile = join(makeTemporaryDirectory(afterAll), "password");
+let server: RunningServer;
+
+beforeAll(async () => {
+  writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
+  const provider = await createCryptoProvider("openssl");
+  const store = await openTestStore(dataDir, provider);
+  const stored = createUserStore(store);
+  const passwordHash = hashCheaply(password);
+  for (const name of users) await stored.add({ name, role: "user", passwordHash }, new Date());
+  await store.close();
+  await provider.close();
+  server = await startServer({ dataDir, env });
+}, timeout);
+afterAll(async () => {
+  await server?.stop();
+});
+
+/** Logs in without the plugin. */
+async function tokenOf(username: string): Promise<string> {
+  const pqc = createClient(
+    PqcService,
+    createGrpcTransport({ baseUrl: server.url, idleConnectionTimeoutMs: 100 }),
+  );
+  return (await pqc.issueToken({ username, password })).token;
+}
+
+/** The key service as a user sees it. */
+async function kmsOf(username: string) {
+  const token = await tokenOf(username);
+  const transport = createGrpcTransport({
+    baseUrl: server.url,
+    idleConnectionTimeoutMs: 100,
+    interceptors: [
+      (next) => (request) => {
+        request.header.set("authorization", `Bearer ${token}`);
+        return next(request);
+      },
+    ],
+  });
+  return createClient(KmsService, transport);
+}
+
+let count = 0;
+
+/** Makes a key of ada. @returns its name */
+async function makeKey(algorithm = "X-Wing"): Promise<string> {
+  count += 1;
+  const name = `cluster/etcd-${count}`;
+  await (await kmsOf("ada")).createKey({ name, algorithm });
+  return `name/${name}`;
+}
+
+/** Starts a plugin that logs in as ada. */
+function startAsAda(key: string, more: Partial<PluginStart> = {}): Promise<RunningPlugin> {
+  const { args = [], ...rest } = more;
+  const login = ["--username", "ada", "--password-file", passwordFile];
+  return startPlugin({ url: server.url, key, args: [...login, ...args], ...rest });
+}
+
+describe("an API server", { timeout }, () => {
+  it.each(["ML-KEM-512", "ML-KEM-768", "ML-KEM-1024", "X-Wing"])(
+    "gets back what %s encrypted",
+    async (algorithm) => {
+      const { client } = await startAsAda(await makeKey(algorithm));
+      const plaintext = randomBytes(32);
+      const { keyId, healthz, version } = await client.status({});
+      expect([healthz, version]).toEqual(["ok", "v2"]);
+      const encrypted = await client.encrypt({ plaintext, uid: "1" });
+      expect(encrypted.keyId).toBe(keyId);
+      expect(encrypted.ciphertext.length).toBeLessThanOrEqual(1024);
+      const { ciphertext, annotations } = encrypted;
+      const decrypted = await client.decrypt({ keyId, ciphertext, annotations, uid: "2" });
+      expect(Buffer.from(decrypted.plaintext)).toEqual(plaintext);
+    },
+  );
+
+  it("gets the new key ID from Status and Encrypt after a rotation, and back what the old one encrypted", async () => {
+    const [key, ada] = [await makeKey(), await kmsOf("ada")];
+    const { client } = await startAsAda(key);
+    const plaintext = randomBytes(32);
+    const before = await client.encrypt({ plaintext });
+    await ada.rotateKey({ keyId: key });
+    const { keyId, healthz } = await client.status({});
+    const after = await client.encrypt({ plaintext });
+    expect(healthz).toBe("ok");
+    expect(keyId).not.toBe(before.keyId);
+    expect(after.keyId).toBe(keyId);
+    for (const { ciphertext, keyId, annotations } of [before, after])
+      expect(Buffer.from((await client.decrypt({ ciphertext, keyId, annotations })).plaintext)).toEqual(
+        plaintext,
+      );
+  });
+
+  it("gets back from a new plugin what an earlier one encrypted, before and after a rotation", async () => {
+    const [key, ada] = [await makeKey("ML-KEM-1024"), await kmsOf("ada")];
+    const first = await startAsAda(key);
+    const plaintext = randomBytes(995);
+    const { ciphertext, keyId, annotations } = await first.client.encrypt({ plaintext });
+    await first.stop();
+    await ada.rotateKey({ keyId: key });
+    const second = await startAsAda(key);
+    const decrypted = await second.client.decrypt({ ciphertext, keyId, annotations });
+    expect(Buffer.from(decrypted.plaintext)).toEqual(plaintext);
+  });
+
+  it("learns that the key is disabled, and gets nothing encrypted or decrypted until it is enabled", async () => {
+    const [key, ada] = [await makeKey(), await kmsOf("ada")];
+    const { client } = await startAsAda(key);
+    const { ciphertext, keyId, annotations } = await client.encrypt({ plaintext: randomBytes(32) });
+    expect(await client.status({})).toMatchObject({ healthz: "ok", keyId });
+    await ada.disableKey({ keyId });
+    expect(await client.status({})).toMatchObject({
+      healthz: `key ${keyId} of ${key} is DISABLED; it must be ACTIVE (KEY_STATE_INVALID)`,
+      keyId: "",
+    });
+    const disabled = { code: "FailedPrecondition", reason: "KEY_STATE_INVALID" };
+    expect(await refusal(client.encrypt({ plaintext: randomBytes(32) }))).toEqual(disabled);
+    expect(await refusal(client.decrypt({ ciphertext, keyId, annotations }))).toEqual(disabled);
+    await ada.enableKey({ keyId });
+    expect(await client.status({})).toMatchObject({ healthz: "ok", keyId });
+    await client.decrypt({ ciphertext, keyId, annotations });
+  });
+
+  it("learns that the key service is gone, keeps the key ID, and goes on when it is back", async () => {
+    const key = await makeKey();
+    const { client } = await startAsAda(key);
+    const { ciphertext, keyId, annotations } = await client.encrypt({ plaintext: randomBytes(32) });
+    await client.status({});
+    const { port } = new URL(server.url);
+    await server.stop("SIGKILL");
+    try {
+      expect(await client.status({})).toMatchObject({
+        healthz: expect.stringMatching(
+          /^the key service at http:\S+ cannot be reached: .*KEY_SERVICE_UNAVAILABLE/,
+        ),
+        keyId,
+      });
+      const gone = { code: "Unavailable", reason: "KEY_SERVICE_UNAVAILABLE" };
+      expect(await refusal(client.encrypt({ plaintext: randomBytes(32) }))).toEqual(gone);
+      expect(await refusal(client.decrypt({ ciphertext, keyId, annotations }))).toEqual(gone);
+    } finally {
+      server = await startServer({ dataDir, env, args: ["--port", port] });
+    }
+    expect(await client.status({})).toMatchObject({ healthz: "ok", keyId });
+    await client.decrypt({ ciphertext, keyId, annotations });
+  });
+
+  it("learns within its deadline that the key service does not answer, and connects again afterwards", async () => {
+    const key = await makeKey();
+    const { client } = await startAsAda(key);
+    const { keyId } = await client.status({});
+    server.process.kill("SIGSTOP");
+    try {
+      const answer = await client.status({}, { timeoutMs: 1000 });
+      expect(answer).toMatchObject({ healthz: expect.stringContaining("took too long"), keyId });
+    } finally {
+      server.process.kill("SIGCONT");
+    }
+    expect(await client.status({})).toMatchObject({ healthz: "ok", keyId });
+  });
+});
+
+describe("Decrypt refuses", { timeout }, () => {
+  it("the key ID of another key of the same user, also one that never encrypted for it", async () => {
+    const [key, other] = [await makeKey(), await makeKey()];
+    const { client } = await startAsAda(key);
+    const foreign = await (await startAsAda(other)).client.encrypt({ plaintext: randomBytes(32) });
+    const { ciphertext, keyId, annotations } = await client.encrypt({ plaintext: randomBytes(32) });
+    const unknown = { code: "NotFound", reason: "KEY_NOT_FOUND" };
+    expect(await refusal(client.decrypt({ ciphertext, keyId: foreign.keyId, annotations }))).toEqual(unknown);
+    const { annotations: its } = foreign;
+    expect(
+      await refusal(
+        client.decrypt({ ciphertext: foreign.ciphertext, keyId: foreign.keyId, annotations: its }),
+      ),
+    ).toEqual(unknown);
+    const none = "key-00000000-0000-4000-8000-000000000000";
+    expect(await refusal(client.decrypt({ ciphertext, keyId: none, annotations }))).toEqual(unknown);
+    await client.decrypt({ ciphertext, keyId, annotations });
+  });
+
+  it("the key ID of another user's key of the same name", async () => {
+    const key = await makeKey();
+    const eve = await kmsOf("eve");
+    const result = await eve.createKey({ name: key.replace("name/", ""), algorithm: "X-Wing" });
+    await eve.createGrant({
+      keyId: key,
+      grantee: "ada",
+      operations: ["GET_KEY", "ENCAPSULATE", "DECAPSULATE"],
+    });
+    const { client } = await startAsAda(key);
+    const { ciphertext, annotations } = await client.encrypt({ plaintext: randomBytes(32) });
+    const keyId = result.result?.keyId ?? "";
+    expect(await refusal(client.decrypt({ ciphertext, keyId, annotations }))).toEqual({
+      code: "NotFound",
+      reason: "KEY_NOT_FOUND",
+    });
+  });
+
+  it("parts of two answers of Encrypt", async () => {
+    const { client } = await startAsAda(await makeKey());
+    const one = await client.encrypt({ plaintext: randomBytes(32) });
+    const other = await client.encrypt({ plaintext: randomBytes(32) });
+    const { ciphertext, keyId } = one;
+    expect(await refusal(client.decrypt({ ciphertext, keyId, annotations: other.annotations }))).toEqual({
+      code: "InvalidArgument",
+      reason: "CIPHERTEXT_INVALID",
+    });
+  });
+
+  it("an old ciphertext with the new key ID", async () => {
+    const [key, ada] = [await makeKey(), await kmsOf("ada")];
+    const { client } = await startAsAda(key);
+    const { ciphertext, annotations } = await client.encrypt({ plaintext: randomBytes(32) });
+    await ada.rotateKey({ keyId: key });
+    const { keyId } = await client.status({});
+    expect(await refusal(client.decrypt({ ciphertext, keyId, annotations }))).toEqual({
+      code: "InvalidArgument",
+      reason: "CIPHERTEXT_INVALID",
+    });
+  });
+});
+
+describe("a user with a grant", { timeout }, () => {
+  it("encrypts and decrypts with the key of another user, and no longer when the grant ends", async () => {
+    const [key, ada] = [await makeKey(), await kmsOf("ada")];
+    const { grant } = await ada.createGrant({
+      keyId: key,
+      grantee: "k8s",
+      operations: ["GET_KEY", "ENCAPSULATE", "DECAPSULATE"],
+    });
+    const args = ["--username", "k8s", "--password-file", passwordFile];
+    const { client } = await startPlugin({ url: server.url, key: `user/ada/${key}`, args });
+    const { ciphertext, keyId, annotations } = await client.encrypt({ plaintext: randomBytes(32) });
+    await client.decrypt({ ciphertext, keyId, annotations });
+    await ada.revokeGrant({ grantId: grant?.grantId ?? "" });
+    expect(await refusal(client.decrypt({ ciphertext, keyId, annotations }))).toMatchObject({
+      code: "NotFound",
+    });
+    expect(await client.status({})).toMatchObject({
+      keyId: "",
+      healthz: expect.stringContaining("KEY_NOT_FOUND"),
+    });
+  });
+});
+
+describe("the token of the plugin", { timeout }, () => {
+  it("comes from --token-file, which is read again for each call", async () => {
+    const key = await makeKey();
+    const file = join(makeTemporaryDirectory(), "token");
+    writeFileSync(file, "expired");
+    const { client } = await startPlugin({ url: server.url, key, args: ["--token-file", file] });
+    expect(await client.status({})).toMatchObject({
+      keyId: "",
+      healthz: expect.stringContaining("TOKEN_MALFORMED"),
+    });
+    expect(await refusal(client.encrypt({ plaintext: randomBytes(32) }))).toEqual({
+      code: "Unauthenticated",
+      reason: "TOKEN_MALFORMED",
+    });
+    writeFileSync(file, await tokenOf("ada"));
+    const { keyId } = await client.status({});
+    expect(keyId).toMatch(/^key-/);
+    writeFileSync(file, "");
+    expect(await client.status({})).toMatchObject({
+      keyId,
+      healthz: `${file} does not contain a token on one line (KEY_SERVICE_UNAVAILABLE)`,
+    });
+  });
+
+  it("is of no use to another server: a wrong password is said in Status, and stops nothing else", async () => {
+    const file = join(makeTemporaryDirectory(), "password");
+    writeFileSync(file, "not the password of ada\n");
+    const args = ["--username", "ada", "--password-file", file];
+    const { client } = await startPlugin({ url: server.url, key: await makeKey(), args });
+    expect(await client.status({})).toMatchObject({
+      keyId: "",
+      healthz: expect.stringContaining("LOGIN_FAILED"),
+    });
+  });
+});
+
+describe("the log", { timeout }, () => {
+  it("has a JSON line with the UID of each call, and no secret", async () => {
+    const { client, stop } = await startAsAda(await makeKey(), { args: ["--log-level", "debug"] });
+    const plaintext = Buffer.from("the seed of the cluster, a secret");
+    const { ciphertext, keyId, annotations } = await client.encrypt({ plaintext, uid: "uid-of-encrypt" });
+    await client.decrypt({ ciphertext, keyId, annotations, uid: "uid-of-decrypt\n{}" });
+    await refusal(client.decrypt({ ciphertext, keyId, uid: "u".repeat(10_000) }));
+    await client.status({});
+    const { stderr, stdout } = await stop();
+    const lines = stderr
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(lines).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ call: "Encrypt", uid: "uid-of-encrypt", keyId, msg: "done" }),
+        expect.objectContaining({ call: "Decrypt", uid: "uid-of-decrypt\n{}", keyId, msg: "done" }),
+        expect.objectContaining({
+          call: "Decrypt",
+          uid: "u".repeat(100),
+          code: "InvalidArgument",
+          reason: "FIELD_INVALID",
+        }),
+        expect.objectContaining({ healthz: "ok", keyId }),
+      ]),
+    );
+    const secrets = [
+      plaintext.toString(),
+      plaintext.toString("base64"),
+      plaintext.toString("hex"),
+      password,
+      "eyJ",
+    ];
+    for (const secret of secrets) expect(stderr + stdout).not.toContain(secret);
+  });
+});
+
+describe("a caller that asks too much", { timeout }, () => {
+  it("is refused with a message above 64 KiB, and with a plaintext above 995 bytes", async () => {
+    const { client, stop } = await startAsAda(await makeKey());
+    expect(await refusal(client.encrypt({ plaintext: new Uint8Array(70_000) }))).toMatchObject({
+      code: "ResourceExhausted",
+    });
+    expect(await refusal(client.encrypt({ plaintext: new Uint8Array(996) }))).toMatchObject({
+      code: "InvalidArgument",
+      reason: "LENGTH_INVALID",
+    });
+    const annotations = Object.fromEntries(
+      Array.from({ length: 2000 }, (_, i) => [`a${i}.b`, new Uint8Array()]),
+    );
+    expect(await refusal(client.decrypt({ annotations }))).toMatchObject({ code: "InvalidArgument" });
+    expect(await client.status({})).toMatchObject({ healthz: "ok" });
+    // Nothing of these calls holds up the end, for which running calls have 15 seconds.
+    const startMs = performance.now();
+    await stop();
+    expect(performance.now() - startMs).toBeLessThan(10_000);
+  });
+
+  it("is not served over HTTP/1.1 or another protocol, and does not disturb others", async () => {
+    const { client, socket } = await startAsAda(await makeKey());
+    for (const bytes of ["GET / HTTP/1.1\r\nhost: x\r\n\r\n", "\0".repeat(1000), ""]) {
+      const connection = net.connect(socket);
+      connection.on("error", () => {});
+      connection.end(bytes);
+      await new Promise((resolve) => connection.resume().once("close", resolve));
+    }
+    expect(await client.status({})).toMatchObject({ healthz: "ok" });
+  });
+});
+
+describe("the operator", { timeout }, () => {
+  it("ends the plugin with SIGTERM: running calls finish, the socket is gone, and the exit code is 0", async () => {
+    const plugin = await startAsAda(await makeKey());
+    await plugin.client.status({});
+    server.process.kill("SIGSTOP");
+    const running = plugin.client.encrypt({ plaintext: randomBytes(32) }, { timeoutMs: 20_000 });
+    // The call is in the plugin when a later one is answered on the same connection.
+    await refusal(plugin.client.encrypt({ plaintext: new Uint8Array(2000) }));
+    plugin.signal("SIGTERM");
+    await untilLogged(plugin, "stopping");
+    server.process.kill("SIGCONT");
+    expect((await running).keyId).toMatch(/^key-/);
+    expect((await plugin.end).code).toBe(0);
+    expect(existsSync(plugin.socket)).toBe(false);
+  });
+
+  it("starts a plugin on the socket that a killed one left, but not on that of a running one", async () => {
+    const key = await makeKey();
+    const first = await startAsAda(key);
+    const line = ["k8s-kms", "--socket", first.socket, "--key", key];
+    const place = { cwd: makeTemporaryDirectory(), url: server.url };
+    expect(await qsp(line, place)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("in use by a running"),
+    });
+    expect(await first.client.status({})).toMatchObject({ healthz: "ok" });
+    first.signal("SIGKILL");
+    await first.end;
+    expect(existsSync(first.socket)).toBe(true);
+    const second = await startAsAda(key, { socket: first.socket });
+    expect(await second.client.status({})).toMatchObject({ healthz: "ok" });
+  });
+
+  it("starts the plugin before the key service", async () => {
+    const args = ["--username", "ada", "--password-file", passwordFile];
+    const { client } = await startPlugin({ url: "http://127.0.0.1:1", args });
+    expect(await client.status({})).toMatchObject({
+      version: "v2",
+      keyId: "",
+      healthz: expect.stringContaining("http://127.0.0.1:1 cannot be reached"),
+    });
+  });
+
+  it("reads how many calls there were at /metrics, on the loopback interface", async () => {
+    const plugin = await startAsAda(await makeKey(), { args: ["--metrics-port", "0"] });
+    await plugin.client.status({});
+    await refusal(plugin.client.encrypt({ plaintext: new Uint8Array(1000) }));
+    const [url = ""] = /http:\/\/127\.0\.0\.1:\d+\/metrics/.exec(plugin.printed().stdout) ?? [];
+    const text = await (await fetch(url)).text();
+    expect(text).toContain('qsp_calls_total{method="v2.KeyManagementService/Status",code="OK"} 1');
+    expect(text).toContain(
+      'qsp_calls_total{method="v2.KeyManagementService/Encrypt",code="InvalidArgument"} 1',
+    );
+    expect(text).toContain('qsp_call_duration_seconds_count{method="v2.KeyManagementService/Status"} 1');
+    expect((await fetch(url.replace("/metrics", "/"))).status).toBe(404);
+    expect((await fetch(url, { method: "POST" })).status).toBe(404);
+  });
+
+  const socket = "/run/qsp-no-such-directory/kms.sock";
+  it.each<[string, readonly string[], string]>([
+    ["no socket", ["--key", "name/etcd"], "--socket is missing"],
+    ["no key", ["--socket", socket], "--key is missing"],
+    ["the ID of a key", ["--socket", socket, "--key", "key-1"], "is not the name of a key such as name/etcd"],
+    ["one version", ["--socket", socket, "--key", "name/etcd/3"], "is one version"],
+    ["a key of nobody", ["--socket", socket, "--key", "user//name/etcd"], "is not the name of a key"],
+    ["a username alone", ["--socket", socket, "--key", "name/e", "--username", "a"], "need each other"],
+    [
+      "two sources of a token",
+      ["--socket", socket, "--key", "name/e", "--username", "a", "--password-file", "p", "--token-file", "t"],
+      "exclude each other",
+    ],
+    [
+      "a password file that is not there",
+      ["--socket", socket, "--key", "name/e", "--username", "a", "--password-file", "/none"],
+      "/none does not exist",
+    ],
+    [
+      "a token file that is not there",
+      ["--socket", socket, "--key", "name/e", "--token-file", "/none"],
+      "/none does",
+    ],
+    [
+      "a directory that is not there",
+      ["--socket", socket, "--key", "name/e"],
+      "/run/qsp-no-such-directory does not",
+    ],
+    ["an unknown group", ["--socket", socket, "--key", "name/e", "--group", "?"], "is not a group"],
+    [
+      "an unknown log level",
+      ["--socket", socket, "--key", "name/e", "--log-level", "all"],
+      "is not one of debug",
+    ],
+    ["port 65536", ["--socket", socket, "--key", "name/e", "--metrics-port", "65536"], "from 0 to 65535"],
+  ])("is told what is wrong with %s", async (_, args, sentence) => {
+    const run = await qsp(["k8s-kms", ...args], { cwd: makeTemporaryDirectory(), url: server.url });
+    expect(run).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(sentence) });
+  });
+
+  it("is told to use https to a key service on another machine, with a token or without", async () => {
+    const run = await qsp(["k8s-kms", "--socket", socket, "--key", "name/etcd"], {
+      cwd: makeTemporaryDirectory(),
+      url: "http://192.0.2.1:8080",
+    });
+    expect(run).toMatchObject({ code: 2, stderr: expect.stringContaining("use https") });
+  });
+
+  it("loses no file to a wrong path", async () => {
+    const path = makeSocketPath();
+    const precious = join(makeTemporaryDirectory(), "precious");
+    writeFileSync(precious, "precious");
+    symlinkSync(precious, path);
+    const place = { cwd: makeTemporaryDirectory(), url: server.url };
+    const run = await qsp(["k8s-kms", "--socket", path, "--key", "name/etcd"], place);
+    expect(run).toMatchObject({ code: 2, stderr: expect.stringContaining("is not a socket") });
+    expect(readFileSync(path, "utf8")).toBe("precious");
+  });
+
+  function untilLogged(plugin: RunningPlugin, text: string): Promise<void> {
+    return expect.poll(() => plugin.printed().stderr, { timeout: 10_000 }).toContain(text);
+  }
+});

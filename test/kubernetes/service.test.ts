@@ -1,0 +1,256 @@
+/** The handlers with a key service of the test: what they do with secrets, and with answers that are not sound. */
+import { randomBytes } from "node:crypto";
+import { create, type DescMethod } from "@bufbuild/protobuf";
+import { Code, ConnectError, createHandlerContext, type HandlerContext } from "@connectrpc/connect";
+import { describe, expect, it } from "vitest";
+import { type EncryptResponse, KeyManagementService } from "#gen/kubernetes/kms_pb.ts";
+import type { ApiClient, CallLimits } from "../../src/cli/client.ts";
+import { refuse } from "../../src/errors.ts";
+import { createStoredTokens } from "../../src/kubernetes/credentials.ts";
+import { kemAnnotation } from "../../src/kubernetes/envelope.ts";
+import { createKeyService } from "../../src/kubernetes/key-service.ts";
+import { createService } from "../../src/kubernetes/service.ts";
+import { refusal } from "../support/refusal.ts";
+
+const keyId = "key-01234567-89ab-4cde-8f01-23456789abcd";
+const key = { keyId, algorithm: "ML-KEM-768", usage: "KEM", status: "ACTIVE", name: "etcd", version: 1 };
+
+/** Answers of the key service by the names of its calls. */
+type Answers = Record<string, (limits: CallLimits) => Record<string, unknown>>;
+
+/** The plugin over a key service that gives these answers. */
+function makePlugin(answers: Answers = {}) {
+  const sharedSecret = randomBytes(32);
+  const encapsulated = { keyId, algorithm: "ML-KEM-768", ciphertext: randomBytes(1088) };
+  const lent: Uint8Array[] = [];
+  const lend = (): Uint8Array => {
+    const copy = Uint8Array.from(sharedSecret);
+    lent.push(copy);
+    return copy;
+  };
+  const sound: Answers = {
+    GetKey: () => ({ result: key }),
+    Encapsulate: () => ({ result: { ...encapsulated, sharedSecret: lend() } }),
+    Decapsulate: () => ({ result: { keyId, algorithm: "ML-KEM-768", sharedSecret: lend() } }),
+    ...answers,
+  };
+  const asked: string[] = [];
+  const server = {
+    url: "http://key-service.test",
+    withToken: () => server,
+    ask: async (method: DescMethod, _request: object, limits: CallLimits) => {
+      asked.push(method.name);
+      return create(method.output, sound[method.name]?.(limits));
+    },
+  } as unknown as ApiClient;
+  const keys = createKeyService({
+    server,
+    tokens: createStoredTokens(() => undefined),
+    keyName: "name/etcd",
+  });
+  return { service: createService({ keys, maxServerMs: 10_000, onHealth: () => {} }), lent, asked };
+}
+
+function contextOf(method: DescMethod, timeoutMs?: number): HandlerContext & { abort(): void } {
+  return createHandlerContext({
+    service: KeyManagementService,
+    method,
+    protocolName: "grpc",
+    requestMethod: "POST",
+    url: "http://localhost/",
+    ...(timeoutMs !== undefined && { timeoutMs }),
+  });
+}
+
+const { status, encrypt, decrypt } = KeyManagementService.method;
+
+function makeEncrypt(plaintext: Uint8Array) {
+  return create(encrypt.input, { plaintext, uid: "1" });
+}
+
+function makeDecrypt(answer: unknown) {
+  const { ciphertext, keyId, annotations } = answer as EncryptResponse;
+  return create(decrypt.input, { ciphertext, keyId, annotations, uid: "2" });
+}
+
+describe("secrets in the memory of the plugin", () => {
+  it("are overwritten: the plaintext and the shared secret of Encrypt when it ends", async () => {
+    const { service, lent } = makePlugin();
+    const request = makeEncrypt(Uint8Array.from(randomBytes(32)));
+    await service.encrypt(request, contextOf(encrypt));
+    expect([...lent, request.plaintext]).toEqual([new Uint8Array(32), new Uint8Array(32)]);
+  });
+
+  it("are overwritten also if Encrypt fails", async () => {
+    const { service } = makePlugin({ Encapsulate: () => ({ result: { keyId } }) });
+    const request = makeEncrypt(Uint8Array.from(randomBytes(32)));
+    await refusal(Promise.resolve(service.encrypt(request, contextOf(encrypt))));
+    expect(request.plaintext).toEqual(new Uint8Array(32));
+  });
+
+  it("are overwritten: the plaintext of Decrypt when its answer is written", async () => {
+    const { service, lent } = makePlugin();
+    const plaintext = randomBytes(32);
+    const encrypted = await service.encrypt(makeEncrypt(Uint8Array.from(plaintext)), contextOf(encrypt));
+    const context = contextOf(decrypt);
+    const answer = await service.decrypt(makeDecrypt(encrypted), context);
+    expect(Buffer.from(answer.plaintext ?? "")).toEqual(plaintext);
+    context.abort();
+    expect([...lent, Uint8Array.from(answer.plaintext ?? [])]).toEqual(Array(3).fill(new Uint8Array(32)));
+  });
+});
+
+describe("an answer that no key service gives", () => {
+  it.each<[string, Answers]>([
+    ["no result", { Encapsulate: () => ({}) }],
+    ["a KEM ciphertext of another length", sized(1087, 32)],
+    ["a shared secret of no bytes", sized(1088, 0)],
+    ["a shared secret of 31 bytes", sized(1088, 31)],
+    ["an ID that is none", { Encapsulate: () => ({ result: { keyId: "k".repeat(2000) } }) }],
+  ])("with %s makes Encrypt fail, and encrypts nothing", async (_, answers) => {
+    const { service } = makePlugin(answers);
+    const call = service.encrypt(makeEncrypt(randomBytes(32)), contextOf(encrypt));
+    expect(await refusal(Promise.resolve(call))).toEqual({
+      code: "Unavailable",
+      reason: "KEY_SERVICE_UNAVAILABLE",
+    });
+  });
+
+  it.each([0, 31, 33])("with a shared secret of %i bytes makes Decrypt fail", async (length) => {
+    const { service } = makePlugin({
+      Decapsulate: () => ({ result: { sharedSecret: new Uint8Array(length) } }),
+    });
+    const encrypted = await service.encrypt(makeEncrypt(randomBytes(32)), contextOf(encrypt));
+    expect(
+      await refusal(Promise.resolve(service.decrypt(makeDecrypt(encrypted), contextOf(decrypt)))),
+    ).toEqual({ code: "Unavailable", reason: "KEY_SERVICE_UNAVAILABLE" });
+  });
+
+  function sized(ciphertextBytes: number, secretBytes: number): Answers {
+    const result = {
+      keyId,
+      algorithm: "ML-KEM-768",
+      ciphertext: new Uint8Array(ciphertextBytes),
+      sharedSecret: new Uint8Array(secretBytes),
+    };
+    return { Encapsulate: () => ({ result }) };
+  }
+});
+
+describe("Decrypt", () => {
+  it("asks nothing about a request whose form is wrong", async () => {
+    const { service, asked } = makePlugin();
+    const request = create(decrypt.input, { keyId, ciphertext: new Uint8Array(61) });
+    await refusal(Promise.resolve(service.decrypt(request, contextOf(decrypt))));
+    expect(asked).toEqual([]);
+  });
+
+  it("refuses a KEM ciphertext whose length is not that of the key, before it decapsulates", async () => {
+    const { service, asked } = makePlugin();
+    const ciphertext = new Uint8Array(61).fill(1);
+    const annotations = { [kemAnnotation]: new Uint8Array(1568) };
+    const request = create(decrypt.input, { keyId, ciphertext, annotations });
+    expect(await refusal(Promise.resolve(service.decrypt(request, contextOf(decrypt))))).toMatchObject({
+      code: "InvalidArgument",
+      reason: "LENGTH_INVALID",
+    });
+    expect(asked).not.toContain("Decapsulate");
+  });
+
+  it("asks once whose version a key ID is, however often it is used", async () => {
+    const { service, asked } = makePlugin();
+    const encrypted = await service.encrypt(makeEncrypt(randomBytes(32)), contextOf(encrypt));
+    const other = makePlugin({ Decapsulate: () => ({ result: { sharedSecret: new Uint8Array(32) } }) });
+    for (let i = 0; i < 3; i += 1)
+      await refusal(Promise.resolve(other.service.decrypt(makeDecrypt(encrypted), contextOf(decrypt))));
+    expect(other.asked).toEqual(["GetKey", "GetKey", "Decapsulate", "Decapsulate", "Decapsulate"]);
+    await service.decrypt(makeDecrypt(encrypted), contextOf(decrypt));
+    expect(asked).toEqual(["Encapsulate", "Decapsulate"]);
+  });
+});
+
+describe("Status", () => {
+  const statusOf = (answers: Answers) =>
+    makePlugin(answers).service.status(create(status.input), contextOf(status));
+
+  it("asks the key service once", async () => {
+    const { service, asked } = makePlugin();
+    expect(await service.status(create(status.input), contextOf(status))).toEqual({
+      version: "v2",
+      healthz: "ok",
+      keyId,
+    });
+    expect(asked).toEqual(["GetKey"]);
+  });
+
+  it.each(["DISABLED", "DESTROY_SCHEDULED", "DESTROYED", "ROTATED", ""])(
+    "names no key if the newest version is %j, so that the API server stops its writes",
+    async (keyStatus) => {
+      const answer = await statusOf({ GetKey: () => ({ result: { ...key, status: keyStatus } }) });
+      expect(answer).toMatchObject({
+        keyId: "",
+        healthz: expect.stringContaining(`is ${keyStatus}; it must be ACTIVE`),
+      });
+    },
+  );
+
+  it("names no key if the key signs", async () => {
+    const answer = await statusOf({
+      GetKey: () => ({ result: { ...key, usage: "SIGN", algorithm: "ML-DSA-65" } }),
+    });
+    expect(answer).toMatchObject({
+      keyId: "",
+      healthz: expect.stringContaining("an ML-DSA-65 key for SIGN"),
+    });
+  });
+
+  it("leaves itself time to say that the key service is slow", async () => {
+    let limitMs = 0;
+    const { service } = makePlugin({
+      GetKey: ({ timeoutMs = 0 }) => {
+        limitMs = timeoutMs;
+        throw new ConnectError("late", Code.DeadlineExceeded);
+      },
+    });
+    const answer = await service.status(create(status.input), contextOf(status, 3000));
+    expect(limitMs).toBeGreaterThan(2000);
+    expect(limitMs).toBeLessThanOrEqual(2400);
+    expect(answer).toMatchObject({ keyId: "", healthz: expect.stringContaining("took too long") });
+  });
+
+  it("keeps the last known key while the token is refused", async () => {
+    let isRefusing = false;
+    const { service } = makePlugin({
+      GetKey: () => {
+        if (isRefusing) throw refuse("TOKEN_EXPIRED", "the token has expired");
+        return { result: key };
+      },
+    });
+    await service.status(create(status.input), contextOf(status));
+    isRefusing = true;
+    expect(await service.status(create(status.input), contextOf(status))).toEqual({
+      version: "v2",
+      healthz: "the key service refuses: the token has expired (TOKEN_EXPIRED)",
+      keyId,
+    });
+  });
+
+  it("shortens what the key service says, and has no control characters of it", async () => {
+    const { healthz = "" } = await statusOf({
+      GetKey: () => {
+        throw refuse("KEY_DAMAGED", `\u001b[2J\nlevel=fatal ${"x".repeat(5000)}`);
+      },
+    });
+    expect(healthz).toMatch(/^the key service refuses: \ufffd\[2J level=fatal x+$/);
+    expect(healthz.length).toBe(500);
+  });
+
+  it("is an error if the plugin has a bug", async () => {
+    const call = statusOf({
+      GetKey: () => {
+        throw new TypeError("a bug");
+      },
+    });
+    expect(await refusal(Promise.resolve(call))).toEqual({ code: "Internal", reason: "INTERNAL" });
+  });
+});

@@ -1,0 +1,91 @@
+/** Runs `qsp k8s-kms` as an operator does, and calls it as an API server does. */
+import { mkdirSync } from "node:fs";
+import net from "node:net";
+import { join } from "node:path";
+import { type Client, createClient } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { onTestFinished } from "vitest";
+import { KeyManagementService } from "#gen/kubernetes/kms_pb.ts";
+import { startQsp } from "../cli/qsp.ts";
+import type { Run } from "../support/run-here.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+
+/** How the plugin is started. */
+export interface PluginStart {
+  readonly url: string;
+  /** "name/etcd" if left out. */
+  readonly key?: string;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** A new one if left out. */
+  readonly socket?: string;
+}
+
+/** A plugin that runs. */
+export interface RunningPlugin {
+  readonly socket: string;
+  readonly client: Client<typeof KeyManagementService>;
+  /** What it printed so far. */
+  readonly printed: () => Pick<Run, "stdout" | "stderr">;
+  readonly signal: (signal: NodeJS.Signals) => void;
+  readonly end: Promise<Run>;
+  /** Ends it in order. */
+  stop(): Promise<Run>;
+}
+
+/** Makes the path of a socket in a directory that only this user can write to. */
+export function makeSocketPath(atEnd?: (remove: () => void) => void): string {
+  const directory = join(makeTemporaryDirectory(atEnd), "run");
+  mkdirSync(directory, { mode: 0o700 });
+  return join(directory, "kms.sock");
+}
+
+/** Starts a plugin and waits until it is ready. It ends with its test. */
+export async function startPlugin(
+  start: PluginStart,
+  atEnd: (end: () => Promise<void>) => void = onTestFinished,
+): Promise<RunningPlugin> {
+  const { url, key = "name/etcd", args = [], env = {}, socket = makeSocketPath() } = start;
+  const cwd = makeTemporaryDirectory((remove) => atEnd(async () => remove()));
+  const words = ["k8s-kms", "--socket", socket, "--key", key, ...args];
+  const { child, end } = startQsp(words, { cwd, url, env });
+  const printed = { stdout: "", stderr: "" };
+  child.stderr?.on("data", (chunk) => {
+    printed.stderr += chunk;
+  });
+  await new Promise<void>((resolve, reject) => {
+    child.stdout?.on("data", (chunk) => {
+      printed.stdout += chunk;
+      if (/is ready on unix:/.test(printed.stdout)) resolve();
+    });
+    void end.then(({ code, stderr }) =>
+      reject(new Error(`the plugin ended with ${code} before it was ready: ${stderr}`)),
+    );
+  });
+  const { client, close } = connectTo(socket);
+  const signal = (name: NodeJS.Signals): void => void child.kill(name);
+  const stop = (): Promise<Run> => {
+    signal("SIGTERM");
+    return end;
+  };
+  atEnd(async () => {
+    close();
+    await stop();
+  });
+  return { socket, client, printed: () => printed, signal, end, stop };
+}
+
+/** Connects to the socket of a plugin. */
+export function connectTo(socket: string): {
+  readonly client: Client<typeof KeyManagementService>;
+  readonly close: () => void;
+} {
+  const baseUrl = "http://localhost";
+  const sessionManager = new Http2SessionManager(
+    baseUrl,
+    {},
+    { createConnection: () => net.connect({ path: socket }) },
+  );
+  const transport = createGrpcTransport({ baseUrl, sessionManager });
+  return { client: createClient(KeyManagementService, transport), close: () => sessionManager.abort() };
+}
