@@ -21,7 +21,10 @@ export async function startApi(
   atEnd: (end: () => void | Promise<void>) => void,
 ): Promise<ApiServer> {
   const dataDir = makeTemporaryDirectory(atEnd);
-  const config = readConfig(["--port", "0", "--auth", auth, "--data-dir", dataDir, "--issuer-url", issuerUrl], {});
+  const config = readConfig(
+    ["--port", "0", "--auth", auth, "--data-dir", dataDir, "--issuer-url", issuerUrl],
+    {},
+  );
   await addClient(config, describeClient("orders", { scopes: ["kms.sign"] }));
   const { server, close } = await createApp(config, pino({ level: "silent" }));
   atEnd(async () => {

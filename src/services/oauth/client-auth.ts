@@ -30,7 +30,9 @@ function readCredentials(
   { clientId, clientSecret }: ClientFields,
   authorization: string | null,
 ): { name: string; secret: string } {
-  if (authorization === null) return { name: clientId, secret: clientSecret };
+  // Another scheme is that of a caller, not of a client: a gateway may add a token to all calls.
+  if (authorization === null || !/^Basic\b/i.test(authorization))
+    return { name: clientId, secret: clientSecret };
   const basic = /^Basic +([A-Za-z0-9+/]+=*) *$/i.exec(authorization)?.[1];
   if (basic === undefined)
     throw clientInvalid("the authorization header does not have the form: Basic <base64 of client:secret>");

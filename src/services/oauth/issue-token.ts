@@ -91,10 +91,14 @@ async function requireSubject(
   // A server that received a token must not exchange it for one that reaches further than that server.
   const meant = [issuerUrl, client.name, ...client.resources];
   if (check.access && !check.access.audiences.some((audience) => meant.includes(audience)))
-    throw refuse("SUBJECT_TOKEN_INVALID", "subject_token: its audiences are neither this server nor the client");
+    throw refuse(
+      "SUBJECT_TOKEN_INVALID",
+      "subject_token: its audiences are neither this server nor the client",
+    );
   const holder = await findHolder(accounts, check);
   if (holder === undefined) throw refuse("SUBJECT_TOKEN_INVALID", "subject_token: the token was revoked");
-  if (holder.role === "device") throw refuse("SUBJECT_TOKEN_INVALID", "subject_token: is the token of a device");
+  if (holder.role === "device")
+    throw refuse("SUBJECT_TOKEN_INVALID", "subject_token: is the token of a device");
   if (check.access && check.subject === check.access.clientId && check.subject !== client.name)
     throw refuse("SUBJECT_TOKEN_INVALID", "subject_token: is another client's own token");
   // An open server gives anyone a token with any name.
