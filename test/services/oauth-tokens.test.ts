@@ -7,7 +7,7 @@ import {
   startAccessServer,
 } from "../access/access-server.ts";
 import { runCommand } from "../cli/operator/command-line.ts";
-import { issuerUrl } from "../support/clients.ts";
+import { issuerUrl, secret } from "../support/clients.ts";
 import { refusal } from "../support/refusal.ts";
 import {
   basicOf,
@@ -93,6 +93,16 @@ describeAccess("an access token", (shared, kind) => {
     expect([status, body]).toEqual([200, inactive]);
     expect((await revoke(server, name, token)).status).toBe(200);
   });
+
+  it.each(["\0", "a\0b", " ", "\u{10ffff}"])(
+    "is refused to a client with the name %j, as to any unknown one",
+    async (name) => {
+      const server = await shared();
+      const form = { grant_type: "client_credentials", client_id: name, client_secret: secret };
+      const { status, body } = await postForm(server, "/oauth/token", form, {});
+      expect([status, body.error]).toEqual([401, "invalid_client"]);
+    },
+  );
 
   it("differs from a token of a log-in, of which introspection tells user and role", async () => {
     const server = await shared();
